@@ -1,0 +1,155 @@
+//! What can be odd in the input. Nothing of it ends the program: it is counted, with the first example.
+//!
+//! Source: the mark contract, section 2 ("Never die on input"); the power contract, section 1.
+
+/// One kind of oddity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum DiagnosticKind {
+    /// An end with nothing open on its thread.
+    UnmatchedEnd,
+    /// A section that was open at the end; it is in no total.
+    OpenAtEnd,
+    /// A layer or phase in one that may not contain it; accounted all the same.
+    BadNesting,
+    /// A tag with letters that the contract does not know.
+    UnknownTag,
+    /// More sections open on one thread than can be followed; the outer ones stay right.
+    DepthOverflow,
+    /// A section that ends before it begins; its duration is 0.
+    TimeBackwards,
+    /// A mark that is longer than what is read of it.
+    TruncatedMark,
+    /// A mark at an address that could not be read.
+    UnreadableMark,
+    /// A mark of no bytes.
+    EmptyMark,
+    /// An asynchronous execution without its wait.
+    WaitMissing,
+    /// More threads, stacks or names than the tables hold.
+    TableFull,
+    /// A CPU that enters an idle state while in one.
+    EnterWhileIdle,
+    /// A CPU that leaves idle while it runs.
+    ExitWhileRunning,
+    /// An event for a CPU number that the tables do not have.
+    CpuOutOfRange,
+}
+
+impl DiagnosticKind {
+    /// Every kind, in order of number.
+    pub const ALL: [Self; 14] = [
+        Self::UnmatchedEnd,
+        Self::OpenAtEnd,
+        Self::BadNesting,
+        Self::UnknownTag,
+        Self::DepthOverflow,
+        Self::TimeBackwards,
+        Self::TruncatedMark,
+        Self::UnreadableMark,
+        Self::EmptyMark,
+        Self::WaitMissing,
+        Self::TableFull,
+        Self::EnterWhileIdle,
+        Self::ExitWhileRunning,
+        Self::CpuOutOfRange,
+    ];
+
+    /// Its name in a snapshot.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UnmatchedEnd => "unmatched_end",
+            Self::OpenAtEnd => "open_at_end",
+            Self::BadNesting => "bad_nesting",
+            Self::UnknownTag => "unknown_tag",
+            Self::DepthOverflow => "depth_overflow",
+            Self::TimeBackwards => "time_backwards",
+            Self::TruncatedMark => "truncated_mark",
+            Self::UnreadableMark => "unreadable_mark",
+            Self::EmptyMark => "empty_mark",
+            Self::WaitMissing => "wait_missing",
+            Self::TableFull => "table_full",
+            Self::EnterWhileIdle => "enter_while_idle",
+            Self::ExitWhileRunning => "exit_while_running",
+            Self::CpuOutOfRange => "cpu_out_of_range",
+        }
+    }
+}
+
+/// A set of oddities: what one event showed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Diagnostics(u32);
+
+impl Diagnostics {
+    /// None.
+    pub const NONE: Self = Self(0);
+
+    /// Adds a kind.
+    #[inline(always)]
+    pub const fn add(&mut self, kind: DiagnosticKind) {
+        self.0 |= 1 << kind as u8;
+    }
+
+    /// Whether a kind is among them.
+    #[must_use]
+    #[inline(always)]
+    pub const fn has(self, kind: DiagnosticKind) -> bool {
+        self.0 & (1 << kind as u8) != 0
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Each of them.
+    pub fn iter(self) -> impl Iterator<Item = DiagnosticKind> {
+        DiagnosticKind::ALL.into_iter().filter(move |&kind| self.has(kind))
+    }
+}
+
+/// How often one kind was met, and its first example: a value of the kernel's map, one per CPU.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct DiagnosticCount {
+    /// How often.
+    pub count: u64,
+    /// When first, ns.
+    pub first_ns: u64,
+    /// Thread of the first.
+    pub tid: u32,
+    /// How many bytes of `example` are used.
+    pub len: u32,
+    /// The start of the first mark concerned.
+    pub example: [u8; EXAMPLE_BYTES],
+}
+
+/// Bytes of a mark that are kept as an example.
+pub const EXAMPLE_BYTES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_follow_the_list() {
+        for (number, kind) in DiagnosticKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, number);
+        }
+    }
+
+    #[test]
+    fn a_set_holds_what_was_added() {
+        let mut set = Diagnostics::NONE;
+        assert!(set.is_empty());
+        set.add(DiagnosticKind::BadNesting);
+        set.add(DiagnosticKind::CpuOutOfRange);
+        assert_eq!(
+            set.iter().collect::<Vec<_>>(),
+            [DiagnosticKind::BadNesting, DiagnosticKind::CpuOutOfRange]
+        );
+    }
+}

@@ -1,0 +1,322 @@
+//! Layers and phases of the NN stack, the tag that names one of each, and how they may nest.
+//!
+//! Source of the letters and of the order: the mark contract, sections 1 and 2.
+
+/// A layer of the NN stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Layer {
+    /// `LA`: the application.
+    Application,
+    /// `LR`: the NN runtime.
+    Runtime,
+    /// `LI`: inter-process communication.
+    Ipc,
+    /// `LD`: the driver.
+    Driver,
+    /// `LC`: the runtime's own CPU executor.
+    CpuFallback,
+    /// `LU`: helpers that are called from several layers.
+    Utility,
+    /// `LO`: anything else.
+    Other,
+}
+
+/// A phase of an NN program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Phase {
+    /// `PO`: one whole program or benchmark case.
+    Overall,
+    /// `PWU`: warm-up runs.
+    WarmUp,
+    /// `PBM`: measured runs.
+    Benchmark,
+    /// `PI`: one-time initialization, not tied to a model.
+    Initialization,
+    /// `PP`: model construction.
+    Preparation,
+    /// `PC`: compilation.
+    Compilation,
+    /// `PE`: execution.
+    Execution,
+    /// `PT`: termination.
+    Termination,
+    /// `PU`: takes the phase of the section around it.
+    Unspecified,
+    /// `PIO`: inputs and outputs, a part of execution.
+    InputsOutputs,
+    /// `PTR`: data transformation, a part of execution.
+    Transformation,
+    /// `PCO`: computation, a part of execution.
+    Computation,
+    /// `PR`: results, a part of execution.
+    Results,
+}
+
+impl Layer {
+    /// Every layer, in the order of the contract.
+    pub const ALL: [Self; 7] = [
+        Self::Application,
+        Self::Runtime,
+        Self::Ipc,
+        Self::Driver,
+        Self::CpuFallback,
+        Self::Utility,
+        Self::Other,
+    ];
+
+    /// The two letters of a mark, `LA` for the application.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Application => "LA",
+            Self::Runtime => "LR",
+            Self::Ipc => "LI",
+            Self::Driver => "LD",
+            Self::CpuFallback => "LC",
+            Self::Utility => "LU",
+            Self::Other => "LO",
+        }
+    }
+
+    /// The word that tables show.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Application => "Application",
+            Self::Runtime => "Runtime",
+            Self::Ipc => "IPC",
+            Self::Driver => "Driver",
+            Self::CpuFallback => "CPU",
+            Self::Utility => "Utility",
+            Self::Other => "Other",
+        }
+    }
+
+    /// Whether a section of layer `inner` may stand directly in one of this layer.
+    #[must_use]
+    #[inline(always)]
+    pub const fn may_contain(self, inner: Self) -> bool {
+        self as u8 == inner as u8
+            || matches!(inner, Self::Utility)
+            || matches!(
+                (self, inner),
+                (Self::Application, Self::Runtime)
+                    | (Self::Runtime, Self::Ipc | Self::CpuFallback)
+                    | (Self::Ipc, Self::Driver)
+            )
+    }
+}
+
+impl Phase {
+    /// Every phase, in the order of the contract.
+    pub const ALL: [Self; 13] = [
+        Self::Overall,
+        Self::WarmUp,
+        Self::Benchmark,
+        Self::Initialization,
+        Self::Preparation,
+        Self::Compilation,
+        Self::Execution,
+        Self::Termination,
+        Self::Unspecified,
+        Self::InputsOutputs,
+        Self::Transformation,
+        Self::Computation,
+        Self::Results,
+    ];
+
+    /// The letters of a mark, `PE` for execution.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Overall => "PO",
+            Self::WarmUp => "PWU",
+            Self::Benchmark => "PBM",
+            Self::Initialization => "PI",
+            Self::Preparation => "PP",
+            Self::Compilation => "PC",
+            Self::Execution => "PE",
+            Self::Termination => "PT",
+            Self::Unspecified => "PU",
+            Self::InputsOutputs => "PIO",
+            Self::Transformation => "PTR",
+            Self::Computation => "PCO",
+            Self::Results => "PR",
+        }
+    }
+
+    /// The word that tables show.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Overall => "Overall",
+            Self::WarmUp => "Warm-up",
+            Self::Benchmark => "Benchmark",
+            Self::Initialization => "Initialization",
+            Self::Preparation => "Preparation",
+            Self::Compilation => "Compilation",
+            Self::Execution => "Execution",
+            Self::Termination => "Termination",
+            Self::Unspecified => "Unspecified",
+            Self::InputsOutputs => "I/O",
+            Self::Transformation => "Transformation",
+            Self::Computation => "Computation",
+            Self::Results => "Results",
+        }
+    }
+
+    /// Whether this is one of the four parts of execution.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_execution_part(self) -> bool {
+        self as u8 >= Self::InputsOutputs as u8
+    }
+
+    /// Whether this is execution or one of its parts.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_execution(self) -> bool {
+        matches!(self, Self::Execution) || self.is_execution_part()
+    }
+
+    /// Whether only an application is ever in this phase: overall, warm-up, benchmark.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_application_phase(self) -> bool {
+        self as u8 <= Self::Benchmark as u8
+    }
+
+    /// Whether `inner` is a subphase of this phase, as the contract lists them.
+    #[must_use]
+    #[inline(always)]
+    pub const fn has_subphase(self, inner: Self) -> bool {
+        match self {
+            Self::Execution => inner.is_execution_part(),
+            Self::Overall => {
+                !matches!(inner, Self::Overall | Self::Unspecified) && !inner.is_execution_part()
+            }
+            Self::WarmUp | Self::Benchmark => matches!(inner, Self::Execution),
+            _ => false,
+        }
+    }
+
+    /// Whether a section of phase `inner` may stand directly in one of this phase (subtracted ones always may).
+    #[must_use]
+    #[inline(always)]
+    pub const fn may_contain(self, inner: Self) -> bool {
+        self as u8 == inner as u8
+            || self.is_application_phase()
+            || matches!(inner, Self::Initialization)
+            || self.has_subphase(inner)
+    }
+}
+
+/// A layer and a phase in seven bits: what `[NN_<layer>_<phase>]` says.
+///
+/// The eighth bit is free for the users of a tag (see [`crate::stack`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Tag(u8);
+
+impl Tag {
+    /// How many tags there are: every value of [`Tag::index`] is below.
+    pub const COUNT: usize = Layer::ALL.len() * 16;
+
+    /// The tag of a layer and a phase.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(layer: Layer, phase: Phase) -> Self {
+        Self((layer as u8) << 4 | phase as u8)
+    }
+
+    /// The tag written `L<layer>_P<second><third>`; a missing third letter is 0. `None` for letters that the
+    /// contract does not know.
+    ///
+    /// By tables, not by comparing: the kernel's verifier follows every comparison, and would walk through the rest
+    /// of the program once for each of the 91 tags.
+    #[must_use]
+    #[inline(always)]
+    pub const fn from_letters(layer: u8, second: u8, third: u8) -> Option<Self> {
+        let known = letters::LAYER[(layer & 31) as usize] | letters::PHASE[letters::pair(second, third)];
+        let capitals = layer & 0xe0 == 0x40 && second & 0xe0 == 0x40 && (third == 0 || third & 0xe0 == 0x40);
+        if capitals && known & letters::NONE == 0 { Some(Self(known)) } else { None }
+    }
+
+    /// Its number, from 0 to [`Tag::COUNT`] exclusive; stable within one record version.
+    #[must_use]
+    #[inline(always)]
+    pub const fn index(self) -> u8 {
+        self.0
+    }
+
+    /// The tag of a number that came from [`Tag::index`].
+    #[must_use]
+    #[inline(always)]
+    pub(crate) const fn from_trusted_index(index: u8) -> Self {
+        Self(index)
+    }
+
+    /// The tag of that number; `None` when no layer or phase has it.
+    #[must_use]
+    pub const fn from_index(index: u8) -> Option<Self> {
+        let (layer, phase) = ((index >> 4) as usize, (index & 15) as usize);
+        if layer < Layer::ALL.len() && phase < Phase::ALL.len() { Some(Self(index)) } else { None }
+    }
+
+    /// Its layer.
+    #[must_use]
+    pub const fn layer(self) -> Layer {
+        Layer::ALL[(self.0 >> 4) as usize]
+    }
+
+    /// Its phase.
+    #[must_use]
+    pub const fn phase(self) -> Phase {
+        Phase::ALL[(self.0 & 15) as usize]
+    }
+}
+
+/// Tables from letters to the parts of a tag, made from the codes above.
+mod letters {
+    use super::{Layer, Phase};
+
+    /// No layer or phase has these letters.
+    pub const NONE: u8 = 0x80;
+
+    /// The layer's part of a tag, by its letter.
+    pub static LAYER: [u8; 32] = {
+        let mut table = [NONE; 32];
+        let mut at = 0;
+        while at < Layer::ALL.len() {
+            table[(Layer::ALL[at].code().as_bytes()[1] & 31) as usize] = (at as u8) << 4;
+            at += 1;
+        }
+        table
+    };
+
+    /// The phase's part of a tag, by its letters after the `P`.
+    pub static PHASE: [u8; 1024] = {
+        let mut table = [NONE; 1024];
+        let mut at = 0;
+        while at < Phase::ALL.len() {
+            let code = Phase::ALL[at].code().as_bytes();
+            let third = if code.len() > 2 { code[2] } else { 0 };
+            table[pair(code[1], third)] = at as u8;
+            at += 1;
+        }
+        table
+    };
+
+    #[inline(always)]
+    pub const fn pair(second: u8, third: u8) -> usize {
+        (second & 31) as usize | ((third & 31) as usize) << 5
+    }
+}
+
+impl core::fmt::Display for Tag {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}_{}", self.layer().code(), self.phase().code())
+    }
+}

@@ -1,0 +1,13 @@
+//! What the kernel programs, the replay and the tests of nntrace-bpf agree on.
+#![cfg_attr(not(test), no_std)]
+#![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
+
+mod bounds;
+pub mod diagnostic;
+#[cfg(feature = "emit")]
+pub mod emit;
+pub mod layer;
+pub mod mark;
+pub mod power;
+pub mod record;
+pub mod stack;

@@ -1,0 +1,356 @@
+//! The grammar of a mark: what a payload of `tracing_mark_write` says.
+//!
+//! Source: the mark contract, section 1. The functions read bytes one by one, with every index masked or
+//! checked, so that the kernel's verifier accepts the same code that replay and tests run.
+
+use crate::bounds::masked;
+use crate::layer::Tag;
+
+/// Bytes of a mark that the kernel programs read, the terminating NUL included. A power of two.
+///
+/// Longer marks are cut there and counted as `truncated_mark`.
+pub const MARK_BYTES: usize = 256;
+
+/// A payload: bytes with an end.
+pub trait Text {
+    /// How many bytes there are.
+    fn len(&self) -> usize;
+
+    /// The byte at `at`, 0 beyond the end.
+    fn byte(&self, at: usize) -> u8;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Text for [u8] {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        <[u8]>::len(self)
+    }
+
+    #[inline(always)]
+    fn byte(&self, at: usize) -> u8 {
+        self.get(at).copied().unwrap_or(0)
+    }
+}
+
+/// A payload in the fixed buffer that the kernel programs read into.
+#[derive(Clone, Copy)]
+pub struct Captured<'a> {
+    bytes: &'a [u8; MARK_BYTES],
+    len: usize,
+}
+
+impl<'a> Captured<'a> {
+    /// The first `len` bytes of the buffer; at most all of them.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(bytes: &'a [u8; MARK_BYTES], len: usize) -> Self {
+        Self { bytes, len }
+    }
+}
+
+impl Text for Captured<'_> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    fn byte(&self, at: usize) -> u8 {
+        // The mask costs nothing and is what proves the access to the verifier.
+        if at < self.len { self.bytes[masked(at, MARK_BYTES)] } else { 0 }
+    }
+}
+
+/// What kind of event a payload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `B|`: a section begins on this thread.
+    Begin,
+    /// `E`, `E|`: the innermost section of this thread ends.
+    End,
+    /// `C|`: a counter value.
+    Counter,
+    /// `S|`: an asynchronous slice begins.
+    AsyncBegin,
+    /// `F|`: an asynchronous slice ends.
+    AsyncEnd,
+    /// `I|`: an instant.
+    Instant,
+    /// `N|`: an instant on a named track.
+    TrackInstant,
+    /// `G|`: a slice on a named track begins.
+    TrackBegin,
+    /// `H|`: a slice on a named track ends.
+    TrackEnd,
+}
+
+/// The kind of a payload; `None` for free text.
+#[must_use]
+#[inline(always)]
+pub fn kind<T: Text + ?Sized>(text: &T) -> Option<Kind> {
+    let (first, second) = (text.byte(0), text.byte(1));
+    if first == b'E' && (second == b'|' || is_end(second)) {
+        return Some(Kind::End);
+    }
+    if second != b'|' {
+        return None;
+    }
+    Some(match first {
+        b'B' => Kind::Begin,
+        b'C' => Kind::Counter,
+        b'S' => Kind::AsyncBegin,
+        b'F' => Kind::AsyncEnd,
+        b'I' => Kind::Instant,
+        b'N' => Kind::TrackInstant,
+        b'G' => Kind::TrackBegin,
+        b'H' => Kind::TrackEnd,
+        _ => return None,
+    })
+}
+
+/// What stands before the tag of a begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Prefix {
+    /// Nothing.
+    #[default]
+    None,
+    /// `[SW]`: the section replaces the one that is open.
+    Switch,
+    /// `[SUB]`: the section's time is taken from the ones around it.
+    Subtract,
+}
+
+/// The tag of a begin, if it has one.
+///
+/// One byte that is always written: an enum with a tag in it would leave that byte unwritten in the other cases, and
+/// the verifier refuses to copy what was never written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Label(u8);
+
+impl Label {
+    /// No tag: a section of somebody else.
+    pub const FOREIGN: Self = Self(0x80);
+    /// A tag whose letters the contract does not know: a diagnostic, and the section is foreign.
+    pub const UNKNOWN: Self = Self(0x81);
+
+    /// This tag.
+    #[must_use]
+    pub const fn tagged(tag: Tag) -> Self {
+        Self(tag.index())
+    }
+
+    /// Whether it is a tag of the contract.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_tagged(self) -> bool {
+        self.0 & 0x80 == 0
+    }
+
+    /// The tag; `None` when there is none.
+    #[must_use]
+    pub const fn tag(self) -> Option<Tag> {
+        if self.is_tagged() { Some(Tag::from_trusted_index(self.0)) } else { None }
+    }
+
+    /// [`Tag::index`] of its tag; meaningless when there is none.
+    #[inline(always)]
+    pub(crate) const fn tag_index(self) -> u8 {
+        self.0
+    }
+}
+
+/// What a begin says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Begin {
+    /// Where the name starts in the payload.
+    pub name_at: u16,
+    /// What stands before the tag.
+    pub prefix: Prefix,
+    /// The tag.
+    pub label: Label,
+}
+
+/// Decimal digits of the largest process id, and the separator after them.
+const PID_DIGITS: usize = 11;
+
+/// Reads a payload of [`Kind::Begin`].
+#[must_use]
+#[inline(always)]
+pub fn begin<T: Text + ?Sized>(text: &T) -> Begin {
+    let mut at = 2;
+    let mut digits = 0;
+    while digits < PID_DIGITS {
+        let byte = text.byte(2 + digits);
+        digits += 1;
+        if byte == b'|' {
+            at = 2 + digits;
+            break;
+        }
+        if !byte.is_ascii_digit() {
+            break;
+        }
+    }
+    let mut prefix = Prefix::None;
+    if text.byte(at) == b'[' && text.byte(at + 1) == b'S' {
+        if text.byte(at + 2) == b'W' && text.byte(at + 3) == b']' {
+            prefix = Prefix::Switch;
+            at += 4;
+        } else if text.byte(at + 2) == b'U' && text.byte(at + 3) == b'B' && text.byte(at + 4) == b']' {
+            prefix = Prefix::Subtract;
+            at += 5;
+        }
+    }
+    let (label, length) = label(text, at);
+    if !label.is_tagged() {
+        // It means something only before a tag.
+        prefix = Prefix::None;
+    }
+    Begin { name_at: (at + length) as u16, prefix, label }
+}
+
+/// The tag at `at`, and its length in bytes.
+#[inline(always)]
+fn label<T: Text + ?Sized>(text: &T, at: usize) -> (Label, usize) {
+    let opens = text.byte(at) == b'['
+        && text.byte(at + 1) == b'N'
+        && text.byte(at + 2) == b'N'
+        && text.byte(at + 3) == b'_';
+    if !opens {
+        return (Label::FOREIGN, 0);
+    }
+    if text.byte(at + 4) != b'L' || text.byte(at + 6) != b'_' || text.byte(at + 7) != b'P' {
+        return (Label::UNKNOWN, 0);
+    }
+    let (third, length) = match (text.byte(at + 9), text.byte(at + 10)) {
+        (b']', _) => (0, 10),
+        (third, b']') => (third, 11),
+        _ => return (Label::UNKNOWN, 0),
+    };
+    match Tag::from_letters(text.byte(at + 5), text.byte(at + 8), third) {
+        Some(tag) => (Label::tagged(tag), length),
+        None => (Label::UNKNOWN, 0),
+    }
+}
+
+/// A 64-bit hash of the name that starts at `name_at`: FNV-1a up to the first `#`, newline or the end.
+#[must_use]
+#[inline(always)]
+pub fn name_hash<T: Text + ?Sized>(text: &T, name_at: u16) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut at = 0;
+    while at < MARK_BYTES {
+        let byte = text.byte(name_at as usize + at);
+        if byte == b'#' || is_end(byte) {
+            break;
+        }
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        at += 1;
+    }
+    hash
+}
+
+/// The name that starts at `name_at`: the bytes that [`name_hash`] covers.
+#[must_use]
+pub fn name(payload: &[u8], name_at: u16) -> &[u8] {
+    let rest = payload.get(usize::from(name_at)..).unwrap_or_default();
+    let end = rest.iter().take(MARK_BYTES).position(|&b| b == b'#' || is_end(b));
+    &rest[..end.unwrap_or(rest.len().min(MARK_BYTES))]
+}
+
+/// Whether a byte ends a payload: beyond it, a NUL, or the newline that some writers add.
+#[inline(always)]
+const fn is_end(byte: u8) -> bool {
+    byte == 0 || byte == b'\n'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::{Layer, Phase};
+
+    fn tagged(payload: &str) -> (Prefix, String, String) {
+        let bytes = payload.as_bytes();
+        assert_eq!(kind(bytes), Some(Kind::Begin), "{payload}");
+        let begin = begin(bytes);
+        let Some(tag) = begin.label.tag() else { panic!("{payload}: {:?}", begin.label) };
+        (begin.prefix, tag.to_string(), String::from_utf8_lossy(name(bytes, begin.name_at)).into_owned())
+    }
+
+    #[test]
+    fn a_tag_is_read_after_an_optional_prefix() {
+        assert_eq!(tagged("B|12|[NN_LR_PE]run"), (Prefix::None, "LR_PE".into(), "run".into()));
+        assert_eq!(tagged("B|12|[SW][NN_LC_PCO]conv"), (Prefix::Switch, "LC_PCO".into(), "conv".into()));
+        assert_eq!(tagged("B|12|[SUB][NN_LR_PC]x"), (Prefix::Subtract, "LR_PC".into(), "x".into()));
+        assert_eq!(tagged("B|4194304|[NN_LA_PBM]b\n"), (Prefix::None, "LA_PBM".into(), "b".into()));
+    }
+
+    #[test]
+    fn an_empty_name_is_legal_and_attributes_are_no_part_of_a_name() {
+        assert_eq!(tagged("B|1|[NN_LR_PP]").2, "");
+        assert_eq!(tagged("B|1|[NN_LR_PP]f|g#iter=4#img=a.jpg").2, "f|g");
+        let (long, short) = (b"B|1|[NN_LR_PP]f#iter=4".as_slice(), b"B|77|[NN_LR_PP]f".as_slice());
+        assert_eq!(name_hash(long, begin(long).name_at), name_hash(short, begin(short).name_at));
+    }
+
+    #[test]
+    fn only_a_tag_at_the_start_counts() {
+        for foreign in ["B|1|vec[3]x", "B|1|draw [NN_LR_PE]", "B|1|", "B|1", "B|", "B|1|[SW]x", "B|a|[NN_LR_PE]x"] {
+            assert_eq!(begin(foreign.as_bytes()).label, Label::FOREIGN, "{foreign}");
+            assert_eq!(begin(foreign.as_bytes()).prefix, Prefix::None, "{foreign}");
+        }
+        for unknown in ["B|1|[NN_LX_PE]x", "B|1|[NN_LR_PQ]x", "B|1|[NN_LR_PE", "B|1|[NN_", "B|1|[NN_LR_PEX]x"] {
+            assert_eq!(begin(unknown.as_bytes()).label, Label::UNKNOWN, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn every_tag_can_be_written_and_read() {
+        for layer in Layer::ALL {
+            for phase in Phase::ALL {
+                let text = format!("B|1|[NN_{}_{}]x", layer.code(), phase.code());
+                assert_eq!(begin(text.as_bytes()).label, Label::tagged(Tag::new(layer, phase)));
+            }
+        }
+    }
+
+    #[test]
+    fn ends_are_told_from_free_text() {
+        for end in ["E", "E|", "E|12", "E|12|name", "E\n"] {
+            assert_eq!(kind(end.as_bytes()), Some(Kind::End), "{end}");
+        }
+        for text in ["", "Error", "Begin", "hello", "X|1|2"] {
+            assert_eq!(kind(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(kind(b"C|1|x|2".as_slice()), Some(Kind::Counter));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_captured_buffer_reads_like_a_slice(
+            payload in proptest::collection::vec(proptest::num::u8::ANY, 0..MARK_BYTES),
+            tagged in proptest::bool::ANY,
+        ) {
+            let mut payload = payload;
+            if tagged {
+                payload.splice(0..0, *b"B|7|[SW][NN_LC_PTR]");
+                payload.truncate(MARK_BYTES);
+            }
+            let mut buffer = [0xff; MARK_BYTES];
+            buffer[..payload.len()].copy_from_slice(&payload);
+            let captured = Captured::new(&buffer, payload.len());
+            let slice = payload.as_slice();
+            assert_eq!(kind(&captured), kind(slice));
+            assert_eq!(begin(&captured), begin(slice));
+            let at = begin(slice).name_at;
+            assert_eq!(name_hash(&captured, at), name_hash(name(slice, at), 0));
+        }
+    }
+}

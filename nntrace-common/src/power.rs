@@ -1,0 +1,523 @@
+//! What one CPU does: idle or running, and at which requested frequency; one event at a time, in constant time.
+//!
+//! Source: the power contract, section 1. Two small machines with one writer each, because the kernel reports them
+//! from different places: `cpu_idle` always comes on the CPU concerned, `cpu_frequency` on whichever CPU changes
+//! the policy. So [`CpuIdle`] is written by its own CPU only, and [`CpuFrequency`], written by the policy, reads
+//! the other's running clock; nothing needs a lock, and the slices add up to the running time exactly.
+
+use crate::bounds::masked;
+
+/// `state` of a `cpu_idle` event that ends an idle period (`PWR_EVENT_EXIT`, printed as 4294967295 or -1).
+pub const IDLE_EXIT: u32 = u32::MAX;
+
+/// Idle states that the tables of one CPU hold. The kernel's limit is 10 (`CPUIDLE_STATE_MAX`).
+pub const MAX_IDLE_STATES: usize = 16;
+
+/// What a CPU does at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Activity {
+    /// It runs.
+    Running,
+    /// It is in this idle state of its own table.
+    Idle(u32),
+    /// It is idle, how deep is not known.
+    IdleUnknown,
+    /// It is not online.
+    Offline,
+    /// Not known.
+    Unknown,
+}
+
+impl Activity {
+    const RUNNING: u32 = IDLE_EXIT;
+    const IDLE_UNKNOWN: u32 = u32::MAX - 1;
+    const OFFLINE: u32 = u32::MAX - 2;
+    const UNKNOWN: u32 = u32::MAX - 3;
+
+    /// The activity that a `cpu_idle` event of this `state` begins.
+    #[must_use]
+    #[inline(always)]
+    pub const fn after_event(state: u32) -> Self {
+        Self::from_code(state)
+    }
+
+    #[inline(always)]
+    const fn from_code(code: u32) -> Self {
+        match code {
+            Self::RUNNING => Self::Running,
+            Self::IDLE_UNKNOWN => Self::IdleUnknown,
+            Self::OFFLINE => Self::Offline,
+            Self::UNKNOWN => Self::Unknown,
+            state => Self::Idle(state),
+        }
+    }
+
+    #[inline(always)]
+    const fn code(self) -> u32 {
+        match self {
+            Self::Running => Self::RUNNING,
+            Self::IdleUnknown => Self::IDLE_UNKNOWN,
+            Self::Offline => Self::OFFLINE,
+            Self::Unknown => Self::UNKNOWN,
+            Self::Idle(state) => state,
+        }
+    }
+}
+
+/// A stretch of one activity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// What the CPU did.
+    pub activity: Activity,
+    /// From, ns.
+    pub begin: u64,
+    /// To, ns; never before `begin`.
+    pub end: u64,
+}
+
+/// How long and how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Residency {
+    /// Sum, ns.
+    pub ns: u64,
+    /// Stays.
+    pub hits: u64,
+    /// Shortest stay, ns; meaningless without hits.
+    pub min_ns: u64,
+    /// Longest stay, ns.
+    pub max_ns: u64,
+}
+
+impl Residency {
+    /// Never.
+    pub const NONE: Self = Self { ns: 0, hits: 0, min_ns: u64::MAX, max_ns: 0 };
+
+    /// Adds a stay of so many ns. One of no length is no hit.
+    #[inline(always)]
+    pub fn add(&mut self, ns: u64) {
+        if ns == 0 {
+            return;
+        }
+        self.ns = self.ns.wrapping_add(ns);
+        self.hits = self.hits.wrapping_add(1);
+        if ns < self.min_ns {
+            self.min_ns = ns;
+        }
+        if ns > self.max_ns {
+            self.max_ns = ns;
+        }
+    }
+}
+
+/// What was odd about a `cpu_idle` event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleAnomaly {
+    /// It enters a state while in one: the open one is closed.
+    EnterWhileIdle,
+    /// It leaves idle while running: ignored.
+    ExitWhileRunning,
+}
+
+/// What a `cpu_idle` event did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdleStep {
+    /// The stretch that it closed; `None` when nothing changed.
+    pub closed: Option<Interval>,
+    /// What was odd.
+    pub anomaly: Option<IdleAnomaly>,
+}
+
+/// What is known of the time before the first event of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Start {
+    /// No event yet. Should the first one enter a state, the CPU was running all the time.
+    Open,
+    /// The first event entered a state: it was running.
+    WasRunning,
+    /// It was something else than running, or its state was read from the kernel.
+    Settled,
+}
+
+/// Idle or running, with the exact totals: written by `cpu_idle` events of one CPU.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct CpuIdle {
+    /// Odd while a writer is at work: a reader that sees it odd, or changed, reads again.
+    pub sequence: u32,
+    /// Code of the current [`Activity`].
+    code: u32,
+    /// How far the time before the first event is known, a [`Start`].
+    start: Start,
+    /// Transition records of this CPU that found their ring full.
+    pub lost: u32,
+    /// When the current activity began, ns.
+    since: u64,
+    /// When the frequency last changed, ns: splits stretches of running.
+    frequency_since: u64,
+    /// Running time of the stretches that are closed, ns.
+    running_ns: u64,
+    /// How many such stretches, each frequency counted by itself.
+    running_hits: u64,
+    /// Time idle in an unknown state, ns.
+    pub idle_unknown_ns: u64,
+    /// Time offline, ns.
+    pub offline_ns: u64,
+    /// Time of which nothing is known, ns.
+    pub unknown_ns: u64,
+    /// Time in each idle state; the last one holds deeper ones too.
+    pub idle: [Residency; MAX_IDLE_STATES],
+}
+
+impl CpuIdle {
+    /// Nothing known since `begin` (ns), the begin of the window.
+    #[must_use]
+    pub const fn starting_at(begin: u64) -> Self {
+        Self {
+            sequence: 0,
+            code: Activity::UNKNOWN,
+            start: Start::Open,
+            lost: 0,
+            since: begin,
+            frequency_since: 0,
+            running_ns: 0,
+            running_hits: 0,
+            idle_unknown_ns: 0,
+            offline_ns: 0,
+            unknown_ns: 0,
+            idle: [Residency::NONE; MAX_IDLE_STATES],
+        }
+    }
+
+    /// What the CPU does now.
+    #[must_use]
+    #[inline(always)]
+    pub const fn activity(&self) -> Activity {
+        Activity::from_code(self.code)
+    }
+
+    /// Since when, ns.
+    #[must_use]
+    #[inline(always)]
+    pub const fn since(&self) -> u64 {
+        self.since
+    }
+
+    /// A `cpu_idle` event at `now` (ns): `state` is entered, or idle is left when it is [`IDLE_EXIT`].
+    #[inline(always)]
+    pub fn event(&mut self, now: u64, state: u32) -> IdleStep {
+        let next = Activity::after_event(state);
+        let current = self.activity();
+        let mut anomaly = None;
+        if matches!(current, Activity::Running) && state == IDLE_EXIT {
+            return IdleStep { closed: None, anomaly: Some(IdleAnomaly::ExitWhileRunning) };
+        }
+        if matches!(current, Activity::Idle(_)) && state != IDLE_EXIT {
+            anomaly = Some(IdleAnomaly::EnterWhileIdle);
+        }
+        let before = if !matches!(self.start, Start::Open) {
+            current
+        } else if state == IDLE_EXIT {
+            self.start = Start::Settled;
+            Activity::IdleUnknown
+        } else {
+            self.start = Start::WasRunning;
+            Activity::Running
+        };
+        IdleStep { closed: Some(self.change(now, before, next)), anomaly }
+    }
+
+    /// The CPU does `next` from `now` (ns) on; what came before was known.
+    #[inline(always)]
+    pub fn set(&mut self, now: u64, next: Activity) -> Interval {
+        if matches!(self.start, Start::Open) {
+            self.start = Start::Settled;
+        }
+        self.change(now, self.activity(), next)
+    }
+
+    #[inline(always)]
+    fn change(&mut self, now: u64, before: Activity, next: Activity) -> Interval {
+        let begin = self.since;
+        let end = if now < begin { begin } else { now };
+        let interval = Interval { activity: before, begin, end };
+        self.add(&interval);
+        self.code = next.code();
+        self.since = end;
+        interval
+    }
+
+    /// Adds a closed stretch to the totals.
+    #[inline(always)]
+    fn add(&mut self, interval: &Interval) {
+        let ns = interval.end - interval.begin;
+        match interval.activity {
+            Activity::Running => {
+                self.running_ns = self.running_ns.wrapping_add(ns);
+                let from = if self.frequency_since > interval.begin {
+                    self.frequency_since
+                } else {
+                    interval.begin
+                };
+                if interval.end > from {
+                    self.running_hits = self.running_hits.wrapping_add(1);
+                }
+            }
+            Activity::Idle(state) => {
+                let last = MAX_IDLE_STATES as u32 - 1;
+                let slot = if state < last { state } else { last };
+                self.idle[masked(slot as usize, MAX_IDLE_STATES)].add(ns);
+            }
+            Activity::IdleUnknown => self.idle_unknown_ns = self.idle_unknown_ns.wrapping_add(ns),
+            Activity::Offline => self.offline_ns = self.offline_ns.wrapping_add(ns),
+            Activity::Unknown => self.unknown_ns = self.unknown_ns.wrapping_add(ns),
+        }
+    }
+
+    /// Closes what is open at `end` (ns), the end of the window.
+    pub fn finish(&mut self, end: u64) {
+        self.change(end, self.activity(), self.activity());
+    }
+
+    /// What is known of the time before the first event.
+    #[must_use]
+    #[inline(always)]
+    pub const fn start(&self) -> Start {
+        self.start
+    }
+
+    /// Running time and stretches of running up to `now` (ns). Before the first event it is presumed to run.
+    #[must_use]
+    #[inline(always)]
+    pub fn running_clock(&self, now: u64) -> RunningClock {
+        let mut clock = RunningClock { ns: self.running_ns, hits: self.running_hits };
+        let presumed = matches!(self.start, Start::Open);
+        if (presumed || matches!(self.activity(), Activity::Running)) && now > self.since {
+            clock.ns = clock.ns.wrapping_add(now - self.since);
+            if now > self.frequency_since {
+                clock.hits = clock.hits.wrapping_add(1);
+            }
+        }
+        clock
+    }
+}
+
+/// How long a CPU has been running, and in how many stretches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct RunningClock {
+    /// Running time, ns.
+    pub ns: u64,
+    /// Stretches.
+    pub hits: u64,
+}
+
+/// Running time at one requested frequency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrequencySlice {
+    /// Frequency, kHz; 0 when not known.
+    pub khz: u32,
+    /// Running time, ns. Negative only to take back what a torn read added before.
+    pub ns: i64,
+    /// Stretches.
+    pub hits: i64,
+    /// Whether it is a presumption, which holds if [`CpuIdle::start`] becomes [`Start::WasRunning`].
+    pub presumed: bool,
+}
+
+impl FrequencySlice {
+    /// Whether it counts, now that so much is known of the CPU's start.
+    #[must_use]
+    pub const fn holds(&self, start: Start) -> bool {
+        !self.presumed || matches!(start, Start::WasRunning)
+    }
+}
+
+/// The requested frequency of one CPU: written by `cpu_frequency` events of its policy, one at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct CpuFrequency {
+    khz: u32,
+    /// 1 when `at_change` was taken while the CPU was only presumed to run.
+    presumed: u32,
+    /// What the running clock showed at the last change; its open stretch not counted in `hits`.
+    at_change: RunningClock,
+}
+
+impl CpuFrequency {
+    /// Not known, and nothing run yet.
+    pub const UNKNOWN: Self = Self::requested(0);
+
+    /// This frequency (kHz, 0 for unknown) from the begin on.
+    #[must_use]
+    pub const fn requested(khz: u32) -> Self {
+        Self { khz, presumed: 0, at_change: RunningClock { ns: 0, hits: 0 } }
+    }
+
+    /// The requested frequency, kHz; 0 when not known.
+    #[must_use]
+    #[inline(always)]
+    pub const fn khz(&self) -> u32 {
+        self.khz
+    }
+
+    /// A `cpu_frequency` event at `now` (ns): returns the slice at the old frequency, or `None` when it is the same.
+    #[inline(always)]
+    pub fn event(&mut self, idle: &mut CpuIdle, now: u64, khz: u32) -> Option<FrequencySlice> {
+        if khz == self.khz {
+            return None;
+        }
+        let slice = self.slice(idle, now);
+        self.at_change = RunningClock { ns: idle.running_clock(now).ns, hits: idle.running_hits };
+        self.presumed = u32::from(slice.presumed);
+        idle.frequency_since = now;
+        self.khz = khz;
+        Some(slice)
+    }
+
+    /// The slice at the current frequency up to `now` (ns), left open.
+    #[must_use]
+    #[inline(always)]
+    pub fn slice(&self, idle: &CpuIdle, now: u64) -> FrequencySlice {
+        let clock = idle.running_clock(now);
+        let refuted = self.presumed != 0 && matches!(idle.start, Start::Settled);
+        let from = if refuted { RunningClock { ns: 0, hits: 0 } } else { self.at_change };
+        FrequencySlice {
+            khz: self.khz,
+            ns: clock.ns.wrapping_sub(from.ns) as i64,
+            hits: clock.hits.wrapping_sub(from.hits) as i64,
+            presumed: matches!(idle.start, Start::Open),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Applies events (time, Ok(state) or Err(khz)) from time 0, and returns the machines and the slices.
+    fn run(events: &[(u64, Result<u32, u32>)], end: u64) -> (CpuIdle, Vec<FrequencySlice>) {
+        let mut idle = CpuIdle::starting_at(0);
+        let mut frequency = CpuFrequency::UNKNOWN;
+        let mut slices = Vec::new();
+        for &(at, event) in events {
+            match event {
+                Ok(state) => {
+                    idle.event(at, state);
+                }
+                Err(khz) => slices.extend(frequency.event(&mut idle, at, khz)),
+            }
+        }
+        idle.finish(end);
+        slices.push(frequency.slice(&idle, end));
+        slices.retain(|slice| slice.holds(idle.start()));
+        for slice in &mut slices {
+            slice.presumed = false;
+        }
+        (idle, slices)
+    }
+
+    fn slice(khz: u32, ns: i64, hits: i64) -> FrequencySlice {
+        FrequencySlice { khz, ns, hits, presumed: false }
+    }
+
+    #[test]
+    fn the_first_event_tells_what_came_before() {
+        let (idle, slices) = run(&[(100, Ok(1)), (300, Ok(IDLE_EXIT))], 350);
+        assert_eq!(slices, [slice(0, 150, 2)]);
+        assert_eq!((idle.idle[1].ns, idle.idle[1].hits), (200, 1));
+        let (idle, slices) = run(&[(100, Ok(IDLE_EXIT))], 350);
+        assert_eq!(idle.idle_unknown_ns, 100);
+        assert_eq!(slices, [slice(0, 250, 1)]);
+    }
+
+    #[test]
+    fn a_silent_cpu_is_unknown() {
+        let (idle, slices) = run(&[], 350);
+        assert_eq!(idle.unknown_ns, 350);
+        assert_eq!(slices, []);
+    }
+
+    #[test]
+    fn anomalies_are_told_and_resolved() {
+        let mut idle = CpuIdle::starting_at(0);
+        idle.event(10, 0);
+        assert_eq!(idle.event(20, 1).anomaly, Some(IdleAnomaly::EnterWhileIdle));
+        idle.event(30, IDLE_EXIT);
+        let stray = idle.event(35, IDLE_EXIT);
+        assert_eq!(stray, IdleStep { closed: None, anomaly: Some(IdleAnomaly::ExitWhileRunning) });
+        assert_eq!((idle.idle[0].ns, idle.idle[1].ns), (10, 10));
+        assert_eq!(idle.running_clock(50).ns, 30);
+    }
+
+    #[test]
+    fn a_frequency_change_while_idle_adds_no_time() {
+        let (_, slices) = run(&[(0, Ok(0)), (50, Err(800)), (100, Ok(IDLE_EXIT))], 200);
+        assert_eq!(slices, [slice(0, 0, 0), slice(800, 100, 1)]);
+    }
+
+    #[test]
+    fn a_frequency_change_while_running_splits_the_stretch_and_the_same_value_does_not() {
+        let (_, slices) =
+            run(&[(0, Err(500)), (10, Ok(0)), (20, Ok(IDLE_EXIT)), (30, Err(500)), (40, Err(700))], 60);
+        assert_eq!(slices, [slice(0, 0, 0), slice(500, 30, 2), slice(700, 20, 1)]);
+    }
+
+    #[test]
+    fn a_stretch_that_ends_with_the_change_is_no_hit_of_the_new_frequency() {
+        let (_, slices) = run(&[(0, Err(500)), (10, Err(700)), (10, Ok(0)), (20, Ok(IDLE_EXIT))], 30);
+        assert_eq!(slices, [slice(0, 0, 0), slice(500, 10, 1), slice(700, 10, 1)]);
+    }
+
+    proptest::proptest! {
+        /// Against a sweep that paints every nanosecond.
+        #[test]
+        fn the_machines_equal_a_sweep(
+            steps in proptest::collection::vec((0_u64..20, 0_u32..6, proptest::bool::ANY), 0..40),
+        ) {
+            let mut at = 0;
+            let mut events = Vec::new();
+            for (gap, value, is_idle) in steps {
+                at += gap;
+                events.push((at, match (is_idle, value) {
+                    (true, 3..) => Ok(IDLE_EXIT),
+                    (true, state) => Ok(state),
+                    (false, khz) => Err(khz),
+                }));
+            }
+            let end = at + 7;
+            let (idle, slices) = run(&events, end);
+
+            let mut painted = vec![(Activity::Unknown, 0); end as usize];
+            let first = events.iter().find_map(|&(at, event)| event.ok().map(|state| (at, state)));
+            let mut activity = Activity::Unknown;
+            if let Some((_, state)) = first {
+                activity = if state == IDLE_EXIT { Activity::IdleUnknown } else { Activity::Running };
+            }
+            let mut khz = 0;
+            let mut events = events.into_iter().peekable();
+            for (now, cell) in painted.iter_mut().enumerate() {
+                while let Some((_, event)) = events.next_if(|&(at, _)| at <= now as u64) {
+                    match event {
+                        Ok(state) => activity = Activity::after_event(state),
+                        Err(value) => khz = value,
+                    }
+                }
+                *cell = (activity, khz);
+            }
+            let count = |wanted: &dyn Fn(&(Activity, u32)) -> bool| {
+                painted.iter().filter(|cell| wanted(cell)).count() as u64
+            };
+            for state in 0..3 {
+                assert_eq!(idle.idle[state as usize].ns, count(&|cell| cell.0 == Activity::Idle(state)));
+            }
+            assert_eq!(idle.unknown_ns, count(&|cell| cell.0 == Activity::Unknown));
+            assert_eq!(idle.idle_unknown_ns, count(&|cell| cell.0 == Activity::IdleUnknown));
+            for wanted in 0..6 {
+                let ns: i64 = slices.iter().filter(|slice| slice.khz == wanted).map(|slice| slice.ns).sum();
+                assert_eq!(ns as u64, count(&|&cell| cell == (Activity::Running, wanted)), "{wanted} kHz");
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What the kernel programs hand to user space: records in the rings, keys and values of the maps.
+//!
+//! Both halves are built together and run on one machine, so the layouts are those of `repr(C)` in native byte
+//! order; every padding byte is spelled out.
+
+use crate::layer::Tag;
+use crate::mark::MARK_BYTES;
+use crate::stack::{Adds, Class, Closed};
+
+/// First word of every record: tells what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum RecordKind {
+    /// A [`SpanRecord`].
+    Span = 1,
+    /// A [`PowerRecord`] of a `cpu_idle` event.
+    Idle = 2,
+    /// A [`PowerRecord`] of a `cpu_frequency` event.
+    Frequency = 3,
+    /// A [`ProcessRecord`]: a traced process forked.
+    Fork = 4,
+    /// A [`ProcessRecord`]: a traced process runs another program now.
+    Exec = 5,
+    /// A [`ProcessRecord`]: a thread of a traced process ended.
+    Exit = 6,
+}
+
+/// A marked section that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct SpanRecord {
+    /// [`RecordKind::Span`].
+    pub kind: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Process.
+    pub tgid: u32,
+    /// [`Tag::index`] of its layer and phase.
+    pub tag: u8,
+    /// Its [`Class`].
+    pub class: u8,
+    /// Sections open around it.
+    pub depth: u8,
+    /// What `own` adds to.
+    pub adds: Adds,
+    /// When it began, ns.
+    pub begin: u64,
+    /// When it ended, ns.
+    pub end: u64,
+    /// Its duration less what was subtracted, ns.
+    pub own: u64,
+    /// Its duration less the marked sections in it, ns.
+    pub exclusive: u64,
+    /// Hash of the tags from the outermost section to this one.
+    pub path: u64,
+    /// Hash of its name, a key of the names map.
+    pub name: u64,
+}
+
+impl SpanRecord {
+    /// The record of a closed frame.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(tgid: u32, tid: u32, closed: &Closed) -> Self {
+        Self {
+            kind: RecordKind::Span as u32,
+            tid,
+            tgid,
+            tag: closed.tag.index(),
+            class: closed.class as u8,
+            depth: closed.depth,
+            adds: closed.adds,
+            begin: closed.begin,
+            end: closed.end,
+            own: closed.own,
+            exclusive: closed.exclusive,
+            path: closed.path,
+            name: closed.name,
+        }
+    }
+
+    /// Its layer and phase; `None` if no tag has that number.
+    #[must_use]
+    pub const fn tag(&self) -> Option<Tag> {
+        Tag::from_index(self.tag)
+    }
+
+    /// Whether it is a detail of the section around it.
+    #[must_use]
+    pub const fn is_detail(&self) -> bool {
+        self.class == Class::Detail as u8
+    }
+}
+
+/// A `cpu_idle` or `cpu_frequency` event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct PowerRecord {
+    /// [`RecordKind::Idle`] or [`RecordKind::Frequency`].
+    pub kind: u32,
+    /// The CPU concerned, which need not be the one that reports.
+    pub cpu: u32,
+    /// When, ns.
+    pub time: u64,
+    /// The event's `state`: idle state, exit, or kHz.
+    pub state: u32,
+    /// Records of this CPU that were lost so far.
+    pub lost: u32,
+}
+
+/// Something that happened to a traced process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct ProcessRecord {
+    /// [`RecordKind::Fork`], [`RecordKind::Exec`] or [`RecordKind::Exit`].
+    pub kind: u32,
+    /// Its process id; of a fork, of the process that forks.
+    pub tgid: u32,
+    /// Its thread id; of a fork, of the new task, which is a process or a thread.
+    pub tid: u32,
+    /// Sections that were open, of an exit.
+    pub open: u32,
+    /// When, ns.
+    pub time: u64,
+}
+
+/// Key of the totals: a process, and a path of tags in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct TotalKey {
+    /// The path.
+    pub path: u64,
+    /// The process.
+    pub tgid: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+/// What the frames of one path add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Total {
+    /// Frames closed.
+    pub count: u64,
+    /// Their own time, ns.
+    pub own: u64,
+    /// Their exclusive time, ns.
+    pub exclusive: u64,
+}
+
+/// The mark in which a name was first seen: user space reads the name from it with the same grammar.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct NameText {
+    /// Bytes used.
+    pub len: u32,
+    /// Where in them the name starts.
+    pub name_at: u32,
+    /// The payload.
+    pub payload: [u8; MARK_BYTES],
+}
+
+/// Key of the running time: a CPU at a requested frequency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct FrequencyKey {
+    /// The CPU.
+    pub cpu: u32,
+    /// Frequency, kHz; 0 when not known.
+    pub khz: u32,
+    /// 1 for time in which the CPU was only presumed to run ([`crate::power::FrequencySlice::presumed`]).
+    pub presumed: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+/// Running time at one frequency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct FrequencyTotal {
+    /// Time, ns.
+    pub ns: i64,
+    /// Stretches.
+    pub hits: i64,
+}
+
+/// What one CPU's programs did with its ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct RingCount {
+    /// Records made.
+    pub produced: u64,
+    /// Records of these that found the ring full.
+    pub dropped: u64,
+}
+
+/// A record, whichever it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A marked section ended.
+    Span(SpanRecord),
+    /// A CPU entered or left an idle state.
+    Idle(PowerRecord),
+    /// The requested frequency of a CPU changed.
+    Frequency(PowerRecord),
+    /// A traced process forked.
+    Fork(ProcessRecord),
+    /// A traced process runs another program now.
+    Exec(ProcessRecord),
+    /// A thread of a traced process ended.
+    Exit(ProcessRecord),
+}
+
+impl Record {
+    /// When it was made, ns: what records are ordered by.
+    #[must_use]
+    pub const fn time(&self) -> u64 {
+        match self {
+            Self::Span(span) => span.end,
+            Self::Idle(power) | Self::Frequency(power) => power.time,
+            Self::Fork(process) | Self::Exec(process) | Self::Exit(process) => process.time,
+        }
+    }
+}
+
+/// Lets user space read the values of maps as they are.
+#[cfg(feature = "user")]
+mod user {
+    use aya::Pod;
+
+    use super::{FrequencyKey, FrequencyTotal, NameText, RingCount, Total, TotalKey};
+    use crate::diagnostic::DiagnosticCount;
+    use crate::power::{CpuFrequency, CpuIdle};
+    use crate::stack::PathStep;
+
+    macro_rules! pod {
+        ($($name:ty),+) => {$(
+            // SAFETY: `repr(C)` without padding, and the maps hold only what this crate's own code wrote as that type.
+            unsafe impl Pod for $name {}
+        )+};
+    }
+    pod!(
+        FrequencyKey, FrequencyTotal, NameText, RingCount, Total, TotalKey, DiagnosticCount, CpuFrequency, CpuIdle,
+        PathStep
+    );
+}

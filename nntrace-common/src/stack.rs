@@ -1,0 +1,536 @@
+//! The stack accounting of one thread, one event at a time, each in constant time.
+//!
+//! Source: the mark contract, section 2. The kernel programs run this code on a [`Stack`] per thread; every index
+//! into it is masked, so that the verifier accepts it as it stands.
+
+use crate::bounds::masked;
+use crate::diagnostic::{DiagnosticKind, Diagnostics};
+use crate::layer::{Layer, Phase, Tag};
+use crate::mark::{Label, Prefix};
+
+/// Sections that can be open on one thread at once. A power of two.
+pub const MAX_DEPTH: usize = 64;
+
+/// The path of the empty stack.
+pub const ROOT_PATH: u64 = 0;
+
+/// What a frame is to the accounting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Class {
+    /// A section of somebody else: transparent.
+    Foreign,
+    /// Stands where a switch closed a frame, until that frame's own end: transparent.
+    Placeholder,
+    /// Adds its own time to the total of its layer and phase.
+    Section,
+    /// A part of the section around it: adds nothing.
+    Detail,
+    /// Like a section, and its time is taken from the section around it.
+    Subtract,
+}
+
+impl Class {
+    /// Whether the frame carries a tag of the contract.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_marked(self) -> bool {
+        self as u8 >= Self::Section as u8
+    }
+}
+
+/// One open section.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Frame {
+    /// When it began, ns.
+    pub begin: u64,
+    /// What subtracted sections take from it, ns.
+    pub subtracted: u64,
+    /// Durations of the marked frames directly in it, ns.
+    pub nested: u64,
+    /// Hash of the tags from the outermost marked frame to this one.
+    pub path: u64,
+    /// The path of the marked frame around it.
+    around: u64,
+    /// Hash of its name.
+    pub name: u64,
+    /// Tags of the sections that are open up to and including this frame, a bit each.
+    open: [u64; 2],
+    /// Its tag; 0 when it has none.
+    tag: u8,
+    class: Class,
+    /// Number of the nearest marked frame around it plus one; 0 for none.
+    parent: u8,
+    /// Tag of the section that a subtraction from this frame reaches, plus one; 0 for none.
+    reach: u8,
+    /// Layers with an execution frame open up to and including this one, a bit each.
+    executing: u8,
+    /// What closing it adds to: [`Adds`].
+    adds: Adds,
+    reserved: [u8; 2],
+}
+
+/// What the own time of a frame adds to. Settled at its begin: nothing that is open above it changes while it is
+/// open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Adds(u8);
+
+impl Adds {
+    const TOTAL: u8 = 1;
+    const EXECUTION: u8 = 2;
+
+    /// From the byte of a record.
+    #[must_use]
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
+    /// As the byte of a record.
+    #[must_use]
+    #[inline(always)]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// To the total of its layer and phase.
+    #[must_use]
+    #[inline(always)]
+    pub const fn to_total(self) -> bool {
+        self.0 & Self::TOTAL != 0
+    }
+
+    /// To its layer's execution too: a part of execution that no execution frame of the layer holds.
+    #[must_use]
+    #[inline(always)]
+    pub const fn to_execution(self) -> bool {
+        self.0 & Self::EXECUTION != 0
+    }
+}
+
+/// The number of a frame that is marked, plus one; 0 for none.
+type Link = u8;
+
+/// The open sections of one thread.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Stack {
+    /// How many frames are in use.
+    depth: u32,
+    /// How many sections are open beyond [`MAX_DEPTH`].
+    beyond: u32,
+    frames: [Frame; MAX_DEPTH],
+}
+
+/// A frame that was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// When it began, ns.
+    pub begin: u64,
+    /// When it ended, ns; never before `begin`.
+    pub end: u64,
+    /// Its duration less what was subtracted from it, ns.
+    pub own: u64,
+    /// Its duration less the marked frames in it, ns.
+    pub exclusive: u64,
+    /// Hash of the tags from the outermost marked frame to this one.
+    pub path: u64,
+    /// Hash of its name.
+    pub name: u64,
+    /// Its layer and (resolved) phase.
+    pub tag: Tag,
+    /// What it was to the accounting; always a marked class.
+    pub class: Class,
+    /// What `own` adds to.
+    pub adds: Adds,
+    /// How many marked or foreign frames were open around it.
+    pub depth: u8,
+}
+
+/// A step of a path: enough to name it once the steps above are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct PathStep {
+    /// The path around it; [`ROOT_PATH`] for the outermost.
+    pub parent: u64,
+    /// [`Tag::index`] of the frame.
+    pub tag: u8,
+    /// [`Class`] of the frame.
+    pub class: u8,
+    /// What its frames' own time adds to.
+    pub adds: Adds,
+    /// Always 0.
+    pub reserved: [u8; 5],
+}
+
+impl Frame {
+    const EMPTY: Self = Self {
+        begin: 0,
+        subtracted: 0,
+        nested: 0,
+        path: ROOT_PATH,
+        around: ROOT_PATH,
+        name: 0,
+        open: [0; 2],
+        tag: 0,
+        class: Class::Foreign,
+        parent: 0,
+        reach: 0,
+        executing: 0,
+        adds: Adds(0),
+        reserved: [0; 2],
+    };
+
+    #[inline(always)]
+    fn phase_number(&self) -> u8 {
+        self.tag & 15
+    }
+}
+
+/// The bit of a tag in [`Frame::open`], low and high word.
+#[inline(always)]
+const fn open_bits(tag: u8) -> (u64, u64) {
+    let bit = 1 << (tag & 63);
+    let high = (tag >> 6 & 1) as u64;
+    (bit * (1 - high), bit * high)
+}
+
+/// The path of a frame in a path. Bijective in `step` for one `parent`, so siblings never collide.
+#[inline(always)]
+const fn path_hash(parent: u64, step: u8) -> u64 {
+    let mixed = (parent ^ (step as u64 + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 29)
+}
+
+impl Stack {
+    /// No section open.
+    pub const EMPTY: Self = Self { depth: 0, beyond: 0, frames: [Frame::EMPTY; MAX_DEPTH] };
+
+    /// How many sections are open, placeholders included.
+    #[must_use]
+    #[inline(always)]
+    pub const fn depth(&self) -> u32 {
+        self.depth + self.beyond
+    }
+
+    #[inline(always)]
+    fn frame(&self, number: usize) -> &Frame {
+        &self.frames[masked(number, MAX_DEPTH)]
+    }
+
+    #[inline(always)]
+    fn frame_mut(&mut self, number: usize) -> &mut Frame {
+        &mut self.frames[masked(number, MAX_DEPTH)]
+    }
+
+    /// The nearest marked frame, seen from a new frame on top.
+    #[inline(always)]
+    fn parent_of_next(&self) -> Link {
+        let depth = self.depth;
+        if depth == 0 {
+            return 0;
+        }
+        let top = self.frame(depth as usize - 1);
+        if top.class.is_marked() { depth as u8 } else { top.parent }
+    }
+
+    /// A section begins at `now` (ns). What a switch closes goes to `closed`; what was odd is returned.
+    ///
+    /// A closed frame is handed to a function, and not returned as an option, because copying an option copies
+    /// bytes that nobody wrote when it is empty, which the verifier refuses.
+    #[inline(always)]
+    pub fn begin(
+        &mut self,
+        now: u64,
+        prefix: Prefix,
+        label: Label,
+        name: u64,
+        closed: impl FnMut(&Self, &Closed),
+    ) -> Diagnostics {
+        let mut diagnostics = Diagnostics::NONE;
+        if label == Label::UNKNOWN {
+            diagnostics.add(DiagnosticKind::UnknownTag);
+        }
+        if matches!(prefix, Prefix::Switch) {
+            self.switch(now, &mut diagnostics, closed);
+        }
+        if self.depth as usize >= MAX_DEPTH {
+            self.beyond = self.beyond.wrapping_add(1);
+            diagnostics.add(DiagnosticKind::DepthOverflow);
+            return diagnostics;
+        }
+        let link = self.parent_of_next();
+        let number = self.depth as usize;
+        let frame = if label.is_tagged() {
+            self.marked(label.tag_index(), matches!(prefix, Prefix::Subtract), link, &mut diagnostics)
+        } else {
+            self.transparent(Class::Foreign, link)
+        };
+        *self.frame_mut(number) = Frame { begin: now, name, ..frame };
+        self.depth = number as u32 + 1;
+        diagnostics
+    }
+
+    /// Closes the frame on top and puts a placeholder where it was.
+    #[inline(always)]
+    fn switch(&mut self, now: u64, diagnostics: &mut Diagnostics, closed: impl FnMut(&Self, &Closed)) {
+        if self.beyond == 0 {
+            if self.depth == 0 {
+                // Its section began before anybody listened: both ends will come.
+                diagnostics.add(DiagnosticKind::BadNesting);
+            } else {
+                self.close_top(now, diagnostics, closed);
+            }
+        }
+        let number = self.depth as usize;
+        if number < MAX_DEPTH {
+            let placeholder = self.transparent(Class::Placeholder, self.parent_of_next());
+            *self.frame_mut(number) = Frame { begin: now, ..placeholder };
+            self.depth = number as u32 + 1;
+        }
+        // Otherwise the section beyond the table becomes the placeholder.
+    }
+
+    /// The innermost section ends at `now` (ns). It goes to `closed` if it was marked; what was odd is returned.
+    #[inline(always)]
+    pub fn end(&mut self, now: u64, closed: impl FnMut(&Self, &Closed)) -> Diagnostics {
+        let mut diagnostics = Diagnostics::NONE;
+        if self.beyond > 0 {
+            self.beyond -= 1;
+        } else if self.depth == 0 {
+            diagnostics.add(DiagnosticKind::UnmatchedEnd);
+        } else {
+            self.close_top(now, &mut diagnostics, closed);
+        }
+        diagnostics
+    }
+
+    /// A frame that passes everything on to the marked frame around it.
+    #[inline(always)]
+    fn transparent(&self, class: Class, link: Link) -> Frame {
+        if link == 0 {
+            return Frame { class, ..Frame::EMPTY };
+        }
+        let parent = self.frame(link as usize - 1);
+        Frame {
+            class,
+            parent: link,
+            path: parent.path,
+            open: parent.open,
+            reach: parent.reach,
+            executing: parent.executing,
+            ..Frame::EMPTY
+        }
+    }
+
+    /// Classifies a marked frame.
+    #[inline(always)]
+    fn marked(&self, tag: u8, subtract: bool, link: Link, diagnostics: &mut Diagnostics) -> Frame {
+        let mut frame = self.transparent(Class::Section, link);
+        let layer = tag >> 4;
+        let mut phase = tag & 15;
+        let mut class = if subtract { Class::Subtract } else { Class::Section };
+        if link == 0 {
+            if phase == Phase::Unspecified as u8 {
+                diagnostics.add(DiagnosticKind::BadNesting);
+            }
+            if layer == Layer::Utility as u8 && !subtract {
+                class = Class::Detail;
+            }
+        } else {
+            let parent = self.frame(link as usize - 1);
+            let (parent_layer, parent_phase) = (parent.tag >> 4, parent.phase_number());
+            if phase == Phase::Unspecified as u8 {
+                phase = parent_phase;
+            }
+            if !subtract {
+                class = rules::class(parent_layer, parent_phase, layer, phase);
+            }
+            if !matches!(class, Class::Subtract) && !rules::may_nest(parent_layer, parent_phase, layer, phase) {
+                diagnostics.add(DiagnosticKind::BadNesting);
+            }
+        }
+        frame.class = class;
+        frame.tag = layer << 4 | phase;
+        // A subtracted frame is another step than a plain one of its tag.
+        let step = frame.tag | if matches!(class, Class::Subtract) { 0x80 } else { 0 };
+        frame.around = frame.path;
+        frame.path = path_hash(frame.path, step);
+        let (low, high) = open_bits(frame.tag);
+        let part_of_execution = u8::from(phase >= Phase::InputsOutputs as u8);
+        let executing = frame.executing >> layer & 1;
+        match class {
+            Class::Section => {
+                frame.adds = Adds(Adds::TOTAL | (part_of_execution & !executing) << 1);
+                frame.open[0] |= low;
+                frame.open[1] |= high;
+            }
+            Class::Subtract => {
+                // A section of the same layer and phase around it counts the time already.
+                let counted = frame.open[0] & low | frame.open[1] & high != 0;
+                frame.adds = Adds(u8::from(!counted));
+            }
+            _ => {}
+        }
+        if !matches!(class, Class::Detail) {
+            frame.reach = frame.tag + 1;
+        }
+        if phase == Phase::Execution as u8 {
+            frame.executing |= 1 << layer;
+        }
+        frame
+    }
+
+    /// Closes the frame on top; there is one.
+    #[inline(always)]
+    fn close_top(&mut self, now: u64, diagnostics: &mut Diagnostics, mut sink: impl FnMut(&Self, &Closed)) {
+        let number = self.depth as usize - 1;
+        self.depth = number as u32;
+        let frame = self.frame(number);
+        let (tag, class, link) = (frame.tag, frame.class, frame.parent);
+        if !class.is_marked() {
+            return;
+        }
+        let begin = frame.begin;
+        let mut end = now;
+        if now < begin {
+            diagnostics.add(DiagnosticKind::TimeBackwards);
+            end = begin;
+        }
+        let duration = end - begin;
+        let subtracted = frame.subtracted;
+        let closed = Closed {
+            begin,
+            end,
+            own: duration.saturating_sub(subtracted),
+            exclusive: duration.saturating_sub(frame.nested),
+            path: frame.path,
+            name: frame.name,
+            tag: Tag::from_trusted_index(tag),
+            class,
+            adds: frame.adds,
+            depth: number as u8,
+        };
+        if link != 0 {
+            let passed_on = match class {
+                Class::Subtract => duration,
+                Class::Detail => subtracted,
+                _ => 0,
+            };
+            let parent = self.frame_mut(link as usize - 1);
+            parent.nested = parent.nested.wrapping_add(duration);
+            // Taken from a section of the same layer and phase, the time would be missing from their common total.
+            if !(matches!(class, Class::Subtract) && parent.reach == tag + 1) {
+                parent.subtracted = parent.subtracted.wrapping_add(passed_on);
+            }
+        }
+        sink(self, &closed);
+    }
+
+    /// Names the path of a frame that was just closed: calls `store` for it and for every frame around it, from the
+    /// inside out, with the path and its step.
+    #[inline(always)]
+    pub fn steps(&self, closed: &Closed, mut store: impl FnMut(u64, PathStep)) {
+        let mut link = closed.depth + 1;
+        let mut rounds = 0;
+        while rounds < MAX_DEPTH && link != 0 {
+            let frame = self.frame(link as usize - 1);
+            let step = PathStep {
+                parent: frame.around,
+                tag: frame.tag,
+                class: frame.class as u8,
+                adds: frame.adds,
+                reserved: [0; 5],
+            };
+            store(frame.path, step);
+            link = frame.parent;
+            rounds += 1;
+        }
+    }
+}
+
+/// The rules of the contract on the numbers of layers and phases: table look-ups that the verifier can follow.
+mod rules {
+    use super::{Class, Layer, Phase};
+
+    /// Bit `phase` of entry `parent` is set when the phase is a subphase of the parent's.
+    const SUBPHASES: [u16; 16] = phase_table(true);
+    /// Bit `phase` of entry `parent` is set when the phase may stand in the parent's.
+    const PHASES_IN: [u16; 16] = phase_table(false);
+    /// Bit `layer` of entry `parent` is set when the layer may stand in the parent's.
+    const LAYERS_IN: [u16; 16] = layer_table();
+
+    const fn phase_table(subphases: bool) -> [u16; 16] {
+        let mut table = [0; 16];
+        let mut outer = 0;
+        while outer < Phase::ALL.len() {
+            let mut inner = 0;
+            while inner < Phase::ALL.len() {
+                let set = if subphases {
+                    Phase::ALL[outer].has_subphase(Phase::ALL[inner])
+                } else {
+                    Phase::ALL[outer].may_contain(Phase::ALL[inner])
+                };
+                if set {
+                    table[outer] |= 1 << inner;
+                }
+                inner += 1;
+            }
+            outer += 1;
+        }
+        table
+    }
+
+    const fn layer_table() -> [u16; 16] {
+        let mut table = [0; 16];
+        let mut outer = 0;
+        while outer < Layer::ALL.len() {
+            let mut inner = 0;
+            while inner < Layer::ALL.len() {
+                if Layer::ALL[outer].may_contain(Layer::ALL[inner]) {
+                    table[outer] |= 1 << inner;
+                }
+                inner += 1;
+            }
+            outer += 1;
+        }
+        table
+    }
+
+    #[inline(always)]
+    fn has(table: &[u16; 16], outer: u8, inner: u8) -> bool {
+        table[(outer & 15) as usize] >> (inner & 15) & 1 != 0
+    }
+
+    /// The class of a frame without `[SUB]` under a marked parent; first match, as in the contract.
+    #[inline(always)]
+    pub fn class(parent_layer: u8, parent_phase: u8, layer: u8, phase: u8) -> Class {
+        let initialization = Phase::Initialization as u8;
+        if phase == initialization && parent_phase != initialization {
+            return Class::Subtract;
+        }
+        let called = layer == Layer::Runtime as u8 || layer == Layer::Ipc as u8;
+        let executes = phase == Phase::Execution as u8 || phase >= Phase::InputsOutputs as u8;
+        if called
+            && parent_layer == Layer::Application as u8
+            && parent_phase != phase
+            && parent_phase > Phase::Benchmark as u8
+            && !executes
+        {
+            return Class::Subtract;
+        }
+        if layer == Layer::Utility as u8
+            || (layer == parent_layer && !has(&SUBPHASES, parent_phase, phase))
+        {
+            return Class::Detail;
+        }
+        Class::Section
+    }
+
+    /// Whether the contract's orders allow the frame there.
+    #[inline(always)]
+    pub fn may_nest(parent_layer: u8, parent_phase: u8, layer: u8, phase: u8) -> bool {
+        has(&LAYERS_IN, parent_layer, layer) && has(&PHASES_IN, parent_phase, phase)
+    }
+}

@@ -1,0 +1,24 @@
+//! The kernel programs of nntrace-bpf.
+//!
+//! Thin: each reads its arguments, calls the contract's code in `nntrace-common`, and stores what comes out in maps
+//! (exact totals) and rings (what needs order).
+#![no_std]
+#![no_main]
+#![feature(asm_experimental_arch)]
+
+mod maps;
+mod marks;
+mod power;
+mod process;
+mod ring;
+
+/// The verifier refuses programs in which this could be reached.
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}
+
+/// Some helpers are for programs under a GPL-compatible licence only.
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

@@ -1,0 +1,87 @@
+//! Every map, in one place. Sizes are what a small board can spare; user space may set others before loading.
+
+use aya_ebpf::{
+    Global,
+    btf_maps::{Array, ArrayOfMaps, HashMap, PerCpuArray, PerCpuHashMap, RingBuf},
+    macros::btf_map,
+};
+use nntrace_common::{
+    diagnostic::{DiagnosticCount, DiagnosticKind},
+    mark::{Begin, MARK_BYTES},
+    power::{CpuFrequency, CpuIdle},
+    record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Total, TotalKey},
+    stack::{PathStep, Stack},
+};
+
+/// Rings and CPUs that the tables can hold; user space sets the number of possible CPUs.
+const MAX_CPUS: usize = 1024;
+
+/// What a traced thread has open, and the buffer that its marks are read into. Only the thread itself writes it.
+#[repr(C)]
+pub struct Thread {
+    /// Its open sections.
+    pub stack: Stack,
+    /// The mark at hand. Not on the program's stack, which is too small, nor per CPU: a thread may be preempted
+    /// here by another one.
+    pub mark: NameText,
+    /// What the mark at hand says, if it is a begin.
+    pub begin: Begin,
+}
+
+const _: () = assert!(size_of::<NameText>() == MARK_BYTES + 8);
+
+/// Size of each ring, bytes. User space sets it before loading.
+#[unsafe(no_mangle)]
+pub static RING_BYTES: Global<u32> = Global::new(4096);
+
+/// Where the child's id stands in the kernel's description of `sched_process_fork`, bytes. User space sets it.
+#[unsafe(no_mangle)]
+pub static FORK_CHILD_OFFSET: Global<u32> = Global::new(0);
+
+/// The traced processes, by process id.
+#[btf_map]
+pub static TARGETS: HashMap<u32, u8, 16384> = HashMap::new();
+
+/// What each traced thread has open, by thread id.
+#[btf_map]
+pub static THREADS: HashMap<u32, Thread, 2048> = HashMap::new();
+
+/// Where the state of a thread starts from: too large for the program's stack.
+#[btf_map]
+pub static NEW_THREAD: Array<Thread, 1> = Array::new();
+
+/// Exact totals per process and path.
+#[btf_map]
+pub static TOTALS: PerCpuHashMap<TotalKey, Total, 8192> = PerCpuHashMap::new();
+
+/// What each path consists of, a step each.
+#[btf_map]
+pub static PATHS: HashMap<u64, PathStep, 4096> = HashMap::new();
+
+/// The names of marked sections, by hash.
+#[btf_map]
+pub static NAMES: HashMap<u64, NameText, 4096> = HashMap::new();
+
+/// Oddities by kind.
+#[btf_map]
+pub static DIAGNOSTICS: PerCpuArray<DiagnosticCount, { DiagnosticKind::ALL.len() }> = PerCpuArray::new();
+
+/// Idle or running, and the exact residency, by CPU.
+#[btf_map]
+pub static CPU_IDLE: Array<CpuIdle, MAX_CPUS> = Array::new();
+
+/// Requested frequency, by CPU.
+#[btf_map]
+pub static CPU_FREQUENCY: Array<CpuFrequency, MAX_CPUS> = Array::new();
+
+/// Running time by CPU and requested frequency.
+#[btf_map]
+pub static FREQUENCY_TOTALS: HashMap<FrequencyKey, FrequencyTotal, 16384> = HashMap::new();
+
+/// What each CPU's programs did with their ring.
+#[btf_map]
+pub static RING_COUNTS: PerCpuArray<RingCount, 1> = PerCpuArray::new();
+
+/// One ring for each CPU; user space puts them in.
+#[btf_map]
+pub static RINGS: ArrayOfMaps<RingBuf<u8, 4096>, MAX_CPUS> = ArrayOfMaps::new();

@@ -1,0 +1,261 @@
+//! Marks: uprobes on `tracing_mark_write`, one program per argument layout.
+
+use core::ptr;
+
+use aya_ebpf::{
+    EbpfContext as _,
+    bindings::{BPF_ANY, BPF_NOEXIST},
+    helpers::{
+        bpf_get_current_pid_tgid, bpf_ktime_get_ns, bpf_probe_read_user_buf, generated::bpf_probe_read_user_str,
+    },
+    macros::uprobe,
+    programs::ProbeContext,
+};
+use nntrace_common::{
+    diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics, EXAMPLE_BYTES},
+    mark::{self, Begin, Captured, Kind, MARK_BYTES},
+    record::{NameText, SpanRecord, Total, TotalKey},
+    stack::{Closed, Stack},
+};
+
+use crate::{
+    maps::{DIAGNOSTICS, NAMES, NEW_THREAD, PATHS, TARGETS, THREADS, TOTALS, Thread},
+    ring::{self, Wake, add},
+};
+
+/// `f(const char *payload)`.
+#[uprobe]
+pub fn mark_buf(ctx: ProbeContext) -> u32 {
+    on_mark(ctx.arg(0), None)
+}
+
+/// `f(const char *payload, size_t length)`.
+#[uprobe]
+pub fn mark_buf_len(ctx: ProbeContext) -> u32 {
+    on_mark(ctx.arg(0), ctx.arg(1))
+}
+
+/// A method: `f(this, const char *payload)`.
+#[uprobe]
+pub fn mark_this_buf(ctx: ProbeContext) -> u32 {
+    on_mark(ctx.arg(1), None)
+}
+
+/// A method: `f(this, const char *payload, size_t length)`.
+#[uprobe]
+pub fn mark_this_buf_len(ctx: ProbeContext) -> u32 {
+    on_mark(ctx.arg(1), ctx.arg(2))
+}
+
+/// Stops a launched program at its entry point, so that the libraries that its loader mapped can be probed before
+/// it runs.
+#[uprobe]
+pub fn hold_at_entry(ctx: ProbeContext) -> u32 {
+    const SIGSTOP: u32 = 19;
+    // SAFETY: lookup only; the value is not used.
+    if unsafe { TARGETS.get(ctx.tgid()) }.is_some() {
+        // SAFETY: the helper takes any signal number.
+        unsafe { aya_ebpf::helpers::bpf_send_signal(SIGSTOP) };
+    }
+    0
+}
+
+#[inline(always)]
+fn on_mark(payload: Option<*const u8>, length: Option<u64>) -> u32 {
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
+    let ids = bpf_get_current_pid_tgid();
+    let (tgid, tid) = ((ids >> 32) as u32, ids as u32);
+    // SAFETY: lookup only; the value is not used.
+    if unsafe { TARGETS.get(tgid) }.is_none() {
+        return 0;
+    }
+    let Some(payload) = payload else { return 0 };
+    let Some(thread) = thread(tid) else {
+        count_one(DiagnosticKind::TableFull, now, tid, None);
+        return 0;
+    };
+    // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
+    let Thread { stack, mark, begin: parsed } = unsafe { &mut *thread };
+    let Some(len) = read(payload, length, mark, now, tid) else { return 0 };
+    let len = through_memory(&mut mark.len, len as u32) as usize;
+    if len == 0 {
+        count_one(DiagnosticKind::EmptyMark, now, tid, None);
+        return 0;
+    }
+    let text = Captured::new(&mark.payload, len);
+    match mark::kind(&text) {
+        Some(Kind::Begin) => {
+            let parsed = through_memory(parsed, mark::begin(&text));
+            begin(now, tgid, tid, stack, mark, parsed);
+        }
+        Some(Kind::End) => {
+            let diagnostics = stack.end(now, |stack, closed| store(tgid, tid, stack, closed));
+            count(diagnostics, now, tid, mark);
+        }
+        // Counters and tracks have no part in the accounting of time.
+        Some(_) | None => {}
+    }
+    0
+}
+
+#[inline(always)]
+fn begin(now: u64, tgid: u32, tid: u32, stack: &mut Stack, mark: &mut NameText, begin: Begin) {
+    let mut name = 0;
+    if begin.label.is_tagged() {
+        name = mark::name_hash(&Captured::new(&mark.payload, mark.len as usize), begin.name_at);
+        mark.name_at = u32::from(begin.name_at);
+        // SAFETY: lookup only; the value is not used.
+        if unsafe { NAMES.get(name) }.is_none() && NAMES.insert(name, &*mark, u64::from(BPF_NOEXIST)).is_err() {
+            // Another thread may have been faster; a second look tells that from a full table.
+            // SAFETY: lookup only; the value is not used.
+            if unsafe { NAMES.get(name) }.is_none() {
+                count_one(DiagnosticKind::TableFull, now, tid, Some(mark));
+            }
+        }
+    }
+    let diagnostics = stack
+        .begin(now, begin.prefix, begin.label, name, |stack, closed| store(tgid, tid, stack, closed));
+    count(diagnostics, now, tid, mark);
+}
+
+/// Writes a value to a map and reads it again. The verifier knows exactly what a program computed, and walks
+/// through the rest of it once for every value; of memory it knows nothing, and walks once.
+#[inline(always)]
+fn through_memory<T: Copy>(slot: &mut T, value: T) -> T {
+    // SAFETY: a valid reference; volatile, so that the compiler really goes through memory.
+    unsafe {
+        ptr::write_volatile(slot, value);
+        ptr::read_volatile(slot)
+    }
+}
+
+/// The state of this thread, made at its first mark; `None` when the table is full.
+#[inline(always)]
+fn thread(tid: u32) -> Option<*mut Thread> {
+    if let Some(thread) = THREADS.get_ptr_mut(tid) {
+        return Some(thread);
+    }
+    let empty = NEW_THREAD.get(0)?;
+    THREADS.insert(tid, empty, u64::from(BPF_ANY)).ok()?;
+    THREADS.get_ptr_mut(tid)
+}
+
+/// Reads the payload into `mark`; returns its length without the NUL, `None` when it could not be read.
+#[inline(always)]
+fn read(payload: *const u8, length: Option<u64>, mark: &mut NameText, now: u64, tid: u32) -> Option<usize> {
+    // One byte is left for the NUL, with and without a length.
+    const ROOM: usize = MARK_BYTES - 1;
+    if let Some(length) = length {
+        let wanted = length as usize;
+        // The mask proves the size to the verifier.
+        let len = if wanted > ROOM { ROOM } else { wanted & ROOM };
+        if len == 0 {
+            return Some(0);
+        }
+        let room = &mut mark.payload[..len];
+        // SAFETY: the helper checks the address.
+        if unsafe { bpf_probe_read_user_buf(payload, room) }.is_err() {
+            count_one(DiagnosticKind::UnreadableMark, now, tid, None);
+            return None;
+        }
+        if wanted > ROOM {
+            count_one(DiagnosticKind::TruncatedMark, now, tid, Some(mark));
+        }
+        return Some(len);
+    }
+    // SAFETY: the helper checks the address, and writes no more than the size it is given. The checked wrapper
+    // would return a slice whose length the verifier cannot follow.
+    let read = unsafe {
+        bpf_probe_read_user_str(mark.payload.as_mut_ptr().cast(), MARK_BYTES as u32, payload.cast())
+    };
+    if read < 0 {
+        count_one(DiagnosticKind::UnreadableMark, now, tid, None);
+        return None;
+    }
+    // What was read counts the NUL.
+    let len = if read > 0 { (read - 1) as usize & ROOM } else { 0 };
+    if len == ROOM {
+        // Full to the brim: the last byte tells whether there was more.
+        let mut next = 0_u8;
+        // SAFETY: the helper checks the address.
+        let more = unsafe { bpf_probe_read_user_buf(payload.wrapping_add(ROOM), core::slice::from_mut(&mut next)) };
+        if more.is_ok() && next != 0 {
+            count_one(DiagnosticKind::TruncatedMark, now, tid, Some(mark));
+        }
+    }
+    Some(len)
+}
+
+/// Adds a closed frame to the totals, and hands it on.
+///
+/// Its own program in the kernel's eyes: it is called from two places, and is long.
+#[inline(never)]
+fn store(tgid: u32, tid: u32, stack: &Stack, closed: &Closed) {
+    let key = TotalKey { path: closed.path, tgid, reserved: 0 };
+    let total = TOTALS.get_ptr_mut(key).or_else(|| {
+        let known = TOTALS.insert(key, &Total::default(), u64::from(BPF_NOEXIST)).is_ok();
+        stack.steps(closed, |path, step| {
+            // A path that is there already is the same path.
+            let _ = PATHS.insert(path, &step, u64::from(BPF_NOEXIST));
+        });
+        let total = TOTALS.get_ptr_mut(key);
+        if total.is_none() && !known {
+            count_one(DiagnosticKind::TableFull, closed.end, tid, None);
+        }
+        total
+    });
+    if let Some(total) = total {
+        // SAFETY: the pointer comes from the map and is not null. A thread that preempts this one on the same CPU
+        // may add to the same entry, hence atomic.
+        unsafe {
+            add(&raw mut (*total).count, 1);
+            if closed.adds.to_total() {
+                add(&raw mut (*total).own, closed.own);
+            }
+            add(&raw mut (*total).exclusive, closed.exclusive);
+        }
+    }
+    ring::emit(SpanRecord::new(tgid, tid, closed), Wake::WhenHalfFull);
+}
+
+#[inline(always)]
+fn count(diagnostics: Diagnostics, now: u64, tid: u32, mark: &NameText) {
+    if diagnostics.is_empty() {
+        return;
+    }
+    for kind in [
+        DiagnosticKind::UnmatchedEnd,
+        DiagnosticKind::BadNesting,
+        DiagnosticKind::UnknownTag,
+        DiagnosticKind::DepthOverflow,
+        DiagnosticKind::TimeBackwards,
+    ] {
+        if diagnostics.has(kind) {
+            count_one(kind, now, tid, Some(mark));
+        }
+    }
+}
+
+/// Counts an oddity, and keeps the first example.
+#[inline(always)]
+pub fn count_one(kind: DiagnosticKind, now: u64, tid: u32, mark: Option<&NameText>) {
+    let Some(entry) = DIAGNOSTICS.get_ptr_mut(kind as u32) else { return };
+    // SAFETY: the pointer comes from the map and is not null.
+    let entry: &mut DiagnosticCount = unsafe { &mut *entry };
+    if entry.count == 0 {
+        entry.first_ns = now;
+        entry.tid = tid;
+        if let Some(mark) = mark {
+            let len = mark.len as usize;
+            entry.len = if len < EXAMPLE_BYTES { len as u32 } else { EXAMPLE_BYTES as u32 };
+            let mut at = 0;
+            while at < EXAMPLE_BYTES {
+                entry.example[at] = mark.payload[at];
+                at += 1;
+            }
+        }
+    }
+    // SAFETY: as above; a program that preempts this one may count too, hence atomic.
+    unsafe { add(&raw mut entry.count, 1) };
+}

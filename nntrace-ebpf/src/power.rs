@@ -1,0 +1,101 @@
+//! Power states: raw tracepoints `cpu_idle` and `cpu_frequency`.
+//!
+//! Both carry `(state, cpu_id)`; the tables go by the event's CPU, not by the one that runs.
+
+use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::raw_tracepoint, programs::RawTracePointContext};
+use nntrace_common::{
+    diagnostic::DiagnosticKind,
+    power::{CpuIdle, FrequencySlice, IdleAnomaly},
+    record::{FrequencyKey, FrequencyTotal, PowerRecord, RecordKind},
+};
+
+use crate::{
+    maps::{CPU_FREQUENCY, CPU_IDLE, FREQUENCY_TOTALS},
+    marks::count_one,
+    ring::{self, Wake, add},
+};
+
+/// A CPU enters or leaves an idle state.
+#[raw_tracepoint(tracepoint = "cpu_idle")]
+pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
+    let (state, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
+    let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
+        count_one(DiagnosticKind::CpuOutOfRange, now, cpu, None);
+        return 0;
+    };
+    // SAFETY: the pointer comes from the map and is not null; these events come on their own CPU, one at a time.
+    let idle = unsafe { &mut *idle };
+    begin_write(idle);
+    let step = idle.event(now, state);
+    end_write(idle);
+    match step.anomaly {
+        Some(IdleAnomaly::EnterWhileIdle) => count_one(DiagnosticKind::EnterWhileIdle, now, cpu, None),
+        Some(IdleAnomaly::ExitWhileRunning) => count_one(DiagnosticKind::ExitWhileRunning, now, cpu, None),
+        None => {}
+    }
+    if step.closed.is_some() {
+        emit(RecordKind::Idle, idle, cpu, now, state);
+    }
+    0
+}
+
+/// A CPU's policy changes frequency.
+#[raw_tracepoint(tracepoint = "cpu_frequency")]
+pub fn cpu_frequency(ctx: RawTracePointContext) -> i32 {
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
+    let (khz, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
+    let (Some(frequency), Some(idle)) = (CPU_FREQUENCY.get_ptr_mut(cpu), CPU_IDLE.get_ptr_mut(cpu)) else {
+        count_one(DiagnosticKind::CpuOutOfRange, now, cpu, None);
+        return 0;
+    };
+    // SAFETY: the pointers come from the maps and are not null. A policy changes one frequency at a time; what is
+    // read of `idle` may be a moment old, which the running clock makes good at the next change.
+    let (frequency, idle) = unsafe { (&mut *frequency, &mut *idle) };
+    if let Some(slice) = frequency.event(idle, now, khz) {
+        add_slice(cpu, &slice);
+        emit(RecordKind::Frequency, idle, cpu, now, khz);
+    }
+    0
+}
+
+#[inline(always)]
+fn emit(kind: RecordKind, idle: &mut CpuIdle, cpu: u32, now: u64, state: u32) {
+    let record = PowerRecord { kind: kind as u32, cpu, time: now, state, lost: idle.lost };
+    if !ring::emit(record, Wake::WhenHalfFull) {
+        idle.lost = idle.lost.wrapping_add(1);
+    }
+}
+
+#[inline(always)]
+fn add_slice(cpu: u32, slice: &FrequencySlice) {
+    if slice.ns == 0 && slice.hits == 0 {
+        return;
+    }
+    let key = FrequencyKey { cpu, khz: slice.khz, presumed: u32::from(slice.presumed), reserved: 0 };
+    if FREQUENCY_TOTALS.get_ptr_mut(key).is_none() {
+        // A failure shows as a missing entry below, and as running time without a frequency in the report.
+        let _ = FREQUENCY_TOTALS.insert(key, &FrequencyTotal::default(), 0);
+    }
+    if let Some(total) = FREQUENCY_TOTALS.get_ptr_mut(key) {
+        // SAFETY: the pointer comes from the map and is not null; two's complement makes the sums right.
+        unsafe {
+            add((&raw mut (*total).ns).cast(), slice.ns.cast_unsigned());
+            add((&raw mut (*total).hits).cast(), slice.hits.cast_unsigned());
+        }
+    }
+}
+
+/// User space reads entries while they are written: an odd, or another, sequence number tells it to read again.
+#[inline(always)]
+fn begin_write(idle: &mut CpuIdle) {
+    // SAFETY: a plain field of a valid reference; volatile, so that the compiler keeps the store where it stands.
+    unsafe { core::ptr::write_volatile(&raw mut idle.sequence, idle.sequence.wrapping_add(1)) };
+}
+
+#[inline(always)]
+fn end_write(idle: &mut CpuIdle) {
+    begin_write(idle);
+}

@@ -1,0 +1,79 @@
+//! Processes: who is traced. Forks of traced processes are followed, threads that end are forgotten.
+
+use aya_ebpf::{
+    EbpfContext,
+    helpers::bpf_ktime_get_ns,
+    macros::{raw_tracepoint, tracepoint},
+    programs::{RawTracePointContext, TracePointContext},
+};
+use nntrace_common::{
+    diagnostic::DiagnosticKind,
+    record::{ProcessRecord, RecordKind},
+};
+
+use crate::{
+    maps::{FORK_CHILD_OFFSET, TARGETS, THREADS},
+    marks::count_one,
+    ring::{self, Wake},
+};
+
+/// A task forks: a child of a traced process is traced from its first instruction on.
+///
+/// The new task may be a thread: its id is then no process's, and does no harm until it ends and is removed.
+#[tracepoint(category = "sched", name = "sched_process_fork")]
+pub fn process_fork(ctx: TracePointContext) -> u32 {
+    let parent = ctx.tgid();
+    // SAFETY: lookup only; the value is not used.
+    if unsafe { TARGETS.get(parent) }.is_none() {
+        return 0;
+    }
+    // SAFETY: the offset is the one that the kernel's own description of the event gives.
+    let Ok(child) = (unsafe { ctx.read_at::<u32>((FORK_CHILD_OFFSET.load() & 0xff) as usize) }) else {
+        return 0;
+    };
+    if TARGETS.insert(child, &1, 0).is_err() {
+        // SAFETY: the helper has no precondition.
+        count_one(DiagnosticKind::TableFull, unsafe { bpf_ktime_get_ns() }, child, None);
+    }
+    emit(RecordKind::Fork, parent, child, 0);
+    0
+}
+
+/// A traced process runs another program: other objects have to be probed.
+#[raw_tracepoint(tracepoint = "sched_process_exec")]
+pub fn process_exec(ctx: RawTracePointContext) -> i32 {
+    let tgid = ctx.tgid();
+    // SAFETY: lookup only; the value is not used.
+    if unsafe { TARGETS.get(tgid) }.is_some() {
+        // What was open belongs to the program that is gone.
+        let _ = THREADS.remove(ctx.pid());
+        emit(RecordKind::Exec, tgid, ctx.pid(), 0);
+    }
+    0
+}
+
+/// A task ends.
+#[raw_tracepoint(tracepoint = "sched_process_exit")]
+pub fn process_exit(ctx: RawTracePointContext) -> i32 {
+    let (tgid, tid) = (ctx.tgid(), ctx.pid());
+    // SAFETY: lookup only; the value is not used.
+    if unsafe { TARGETS.get(tgid) }.is_none() {
+        return 0;
+    }
+    // SAFETY: the entry is this thread's own, and it is ending.
+    let open = unsafe { THREADS.get(tid) }.map_or(0, |thread| thread.stack.depth());
+    // Neither is there in every case: a thread may have made no mark.
+    let _ = THREADS.remove(tid);
+    if tid != tgid {
+        let _ = TARGETS.remove(tid);
+    }
+    emit(RecordKind::Exit, tgid, tid, open);
+    0
+}
+
+#[inline(always)]
+fn emit(kind: RecordKind, tgid: u32, tid: u32, open: u32) {
+    // SAFETY: the helper has no precondition.
+    let time = unsafe { bpf_ktime_get_ns() };
+    ring::emit(ProcessRecord { kind: kind as u32, tgid, tid, open, time }, Wake::Now);
+}

@@ -1,0 +1,79 @@
+//! Handing records to user space through the ring of the CPU that runs.
+
+use core::{mem::MaybeUninit, ptr};
+
+use aya_ebpf::{
+    bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP},
+    helpers::{bpf_get_smp_processor_id, bpf_ringbuf_query},
+};
+
+use crate::maps::{RING_BYTES, RING_COUNTS, RINGS};
+
+/// When user space is woken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Wake {
+    /// When the ring is half full; otherwise the record waits for the next timed drain.
+    WhenHalfFull,
+    /// At once.
+    Now,
+}
+
+/// Puts a record into this CPU's ring; `false`, and counted, when there is no room.
+#[inline(always)]
+pub fn emit<T: Copy + 'static>(record: T, wake: Wake) -> bool {
+    // SAFETY: the helper has no precondition.
+    let cpu = unsafe { bpf_get_smp_processor_id() } as u32;
+    let counts = RING_COUNTS.get_ptr_mut(0);
+    if let Some(counts) = counts {
+        // SAFETY: the pointer comes from the map and is not null; marks can be preempted, hence atomic.
+        unsafe { add(&raw mut (*counts).produced, 1) };
+    }
+    let Some(ring) = RINGS.get(cpu) else {
+        return drop_record(counts);
+    };
+    let Some(mut entry) = ring.reserve_untyped::<T>(0) else {
+        return drop_record(counts);
+    };
+    let room: &mut MaybeUninit<T> = &mut entry;
+    room.write(record);
+    let flags = if wake == Wake::Now || half_full(ptr::from_ref(ring)) {
+        BPF_RB_FORCE_WAKEUP
+    } else {
+        BPF_RB_NO_WAKEUP
+    };
+    entry.submit(u64::from(flags));
+    true
+}
+
+#[inline(always)]
+fn half_full<R>(ring: *const R) -> bool {
+    // SAFETY: `ring` is the map that the verifier has just seen looked up.
+    let waiting = unsafe { bpf_ringbuf_query(ring.cast_mut().cast(), u64::from(BPF_RB_AVAIL_DATA)) };
+    waiting >= u64::from(RING_BYTES.load() / 2)
+}
+
+#[inline(always)]
+fn drop_record(counts: Option<*mut nntrace_common::record::RingCount>) -> bool {
+    if let Some(counts) = counts {
+        // SAFETY: the pointer comes from the map and is not null.
+        unsafe { add(&raw mut (*counts).dropped, 1) };
+    }
+    false
+}
+
+/// Adds to a counter that a preempting program may add to as well.
+///
+/// # Safety
+/// `counter` must point into a map value.
+#[inline(always)]
+pub unsafe fn add(counter: *mut u64, value: u64) {
+    // `core` has no atomic add for this target; this instruction is in every kernel that has BPF.
+    // SAFETY: the caller's; every map value is aligned to eight bytes.
+    unsafe {
+        core::arch::asm!(
+            "lock *(u64 *)({counter} + 0) += {value}",
+            counter = in(reg) counter,
+            value = in(reg) value,
+        );
+    }
+}

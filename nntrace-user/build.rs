@@ -1,0 +1,63 @@
+//! Builds the kernel programs and puts the object into `OUT_DIR`, from where the loader embeds it.
+
+#[path = "../xtask/src/toolchain.rs"]
+mod toolchain;
+
+use std::{env, fs, path::PathBuf, process::ExitCode};
+
+use toolchain::Toolchain;
+
+fn main() -> ExitCode {
+    for source in [
+        "nntrace-ebpf",
+        "nntrace-common/Cargo.toml",
+        "nntrace-common/src",
+        "Cargo.toml",
+        "Cargo.lock",
+        "xtask/src/toolchain.rs",
+    ] {
+        println!("cargo::rerun-if-changed=../{source}");
+    }
+    match build() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("cargo::error={error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Compiles for the machine that the user-space side is compiled for.
+fn build() -> Result<(), String> {
+    let toolchain = Toolchain::find()
+        .map_err(|missing| format!("missing for the kernel programs: {missing}; run: cargo xtask setup"))?;
+    println!("cargo::rerun-if-changed={}", toolchain.linker.display());
+
+    let out_dir = PathBuf::from(variable("OUT_DIR")?);
+    // `target`, from target/<profile>/build/<package>/out: debug, release and lint builds share one object.
+    let target_dir = out_dir.ancestors().nth(4).unwrap_or(&out_dir);
+    let arch = variable("CARGO_CFG_TARGET_ARCH")?;
+    let endian = variable("CARGO_CFG_TARGET_ENDIAN")?;
+    let (mut cargo, object) = toolchain.cargo("build", &arch, &endian, target_dir);
+    if env::var_os("CARGO_FEATURE_DEBUG_LOG").is_some() {
+        cargo.args(["--features", "debug-log"]);
+    }
+    let status = cargo
+        .status()
+        .map_err(|error| format!("{cargo:?} does not start: {error}"))?;
+    if !status.success() {
+        return Err(format!(
+            "the kernel programs do not compile ({status}) with {} and {}; the messages are below",
+            toolchain.compiler.version,
+            toolchain.linker.display(),
+        ));
+    }
+    fs::copy(&object, out_dir.join("nntrace-ebpf"))
+        .map_err(|error| format!("the object {} cannot be copied: {error}", object.display()))?;
+    Ok(())
+}
+
+/// A variable that cargo sets for build scripts.
+fn variable(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|error| format!("{name}: {error}; this is a build script, run by cargo"))
+}

@@ -1,0 +1,4 @@
+//! The library behind `nntrace-bpf`.
+pub mod model;
+pub mod report;
+pub mod tui;

@@ -1,0 +1,23 @@
+//! The clock of every record.
+
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+
+/// `CLOCK_MONOTONIC`, ns: what `bpf_ktime_get_ns` shows. It stands still in suspend.
+#[must_use]
+pub fn now() -> u64 {
+    read(ClockId::CLOCK_MONOTONIC)
+}
+
+/// CPU time of this process, ns.
+#[must_use]
+pub fn own_cpu_time() -> u64 {
+    read(ClockId::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn read(clock: ClockId) -> u64 {
+    // Both clocks are in every kernel; one that cannot be read would be 0, as at its start.
+    let time = clock_gettime(clock).map_or(Duration::ZERO, Duration::from);
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

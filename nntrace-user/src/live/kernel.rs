@@ -1,0 +1,346 @@
+//! The kernel side: loads the programs, attaches them, and reads their maps. Nothing outside of [`crate::live`]
+//! knows the library that does it.
+
+use std::{collections::HashMap as StdHashMap, fs, io, os::fd::OwnedFd, path::Path};
+
+use aya::{
+    Ebpf, EbpfLoader,
+    maps::{Array, ArrayOfMaps, HashMap, MapData, MapError, RingBuf},
+    programs::{
+        ProgramError, RawTracePoint, TracePoint, UProbe,
+        uprobe::{UProbeAttachLocation, UProbeLinkId, UProbeScope},
+    },
+    sys::{Stats, enable_stats},
+};
+use nntrace_common::power::{CpuFrequency, CpuIdle};
+use thiserror::Error;
+
+use super::{
+    privilege,
+    target::symbols::{Layout, MarkFunction},
+    tracefs,
+};
+
+/// The object that the build script compiled.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/nntrace-ebpf"));
+
+/// Every ring starts with this many bytes, unless the user says otherwise.
+pub const DEFAULT_RING_BYTES: u32 = 512 * 1024;
+
+/// Why the kernel side does not work.
+#[derive(Debug, Error)]
+pub enum KernelError {
+    /// The kernel refuses BPF to this user.
+    #[error("{0}")]
+    Privilege(String),
+    /// The kernel lacks something.
+    #[error("this kernel ({release}) cannot load the programs: {reason}; nntrace-bpf needs Linux 5.8 or newer with CONFIG_BPF_SYSCALL, CONFIG_BPF_EVENTS and CONFIG_UPROBE_EVENTS")]
+    Unsupported {
+        /// What `uname -r` says.
+        release: String,
+        /// What the kernel answered.
+        reason: String,
+    },
+    /// The object does not hold what it should.
+    #[error("the kernel object that was built in holds no {0}; it is from another version: build again")]
+    Missing(&'static str),
+    /// A map could not be used.
+    #[error("cannot {what}: {source}")]
+    Map {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel answered.
+        source: MapError,
+    },
+    /// A program could not be attached.
+    #[error("cannot attach to {point}: {reason}")]
+    Attach {
+        /// Where to.
+        point: String,
+        /// What the kernel answered.
+        reason: String,
+    },
+    /// A file of the kernel's could not be read.
+    #[error("cannot read {path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+/// What can be chosen when the programs are loaded.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelOptions {
+    /// Bytes of each CPU's ring; rounded up to a power of two of whole pages.
+    pub ring_bytes: u32,
+}
+
+impl Default for KernelOptions {
+    fn default() -> Self {
+        Self { ring_bytes: DEFAULT_RING_BYTES }
+    }
+}
+
+/// The loaded programs with their maps. Dropping it detaches and unloads everything.
+pub struct Kernel {
+    ebpf: Ebpf,
+    cpus: u32,
+    /// Keeps the kernel's run-time statistics of BPF programs on.
+    _statistics: Option<OwnedFd>,
+    follows_forks: bool,
+}
+
+/// A probe at the entry point of a program; see [`Kernel::hold_at_entry`].
+#[must_use = "the probe stays until it is handed back to `Kernel::release_entry`"]
+pub struct EntryProbe(UProbeLinkId);
+
+impl Kernel {
+    /// Loads the programs. Nothing is attached yet.
+    ///
+    /// # Errors
+    /// When this user may not, when the kernel cannot, or when a map cannot be made; each text says what to do.
+    pub fn load(options: KernelOptions) -> Result<(Self, Vec<RingBuf<MapData>>), KernelError> {
+        let cpus = possible_cpus()?;
+        let page = rounded_ring(options.ring_bytes);
+        let fork_offset = tracefs::field_offset("sched/sched_process_fork", "child_pid").ok();
+        let mut loader = EbpfLoader::new();
+        loader
+            .override_global("RING_BYTES", &page, true)
+            .override_global("FORK_CHILD_OFFSET", fork_offset.as_ref().unwrap_or(&0), true);
+        for map in ["CPU_IDLE", "CPU_FREQUENCY", "RINGS"] {
+            loader.map_max_entries(map, cpus);
+        }
+        let mut ebpf = loader.load(OBJECT).map_err(|error| refused(&error))?;
+        let rings = make_rings(&mut ebpf, cpus, page)?;
+        let statistics = enable_stats(Stats::RunTime).ok();
+        let mut kernel = Self { ebpf, cpus, _statistics: statistics, follows_forks: fork_offset.is_some() };
+        kernel.load_programs()?;
+        Ok((kernel, rings))
+    }
+
+    fn load_programs(&mut self) -> Result<(), KernelError> {
+        for name in MARK_PROGRAMS.into_iter().chain(["hold_at_entry"]) {
+            self.uprobe(name)?.load().map_err(|error| refused(&error))?;
+        }
+        for name in ["cpu_idle", "cpu_frequency", "process_exec", "process_exit"] {
+            self.raw_tracepoint(name)?.load().map_err(|error| refused(&error))?;
+        }
+        self.tracepoint("process_fork")?.load().map_err(|error| refused(&error))
+    }
+
+    /// How many CPUs the machine can have: the length of every table by CPU.
+    #[must_use]
+    pub fn cpus(&self) -> u32 {
+        self.cpus
+    }
+
+    /// Puts every CPU's tables to their start: nothing known since `begin` (ns), these frequencies requested (kHz).
+    ///
+    /// # Errors
+    /// When the kernel refuses to write a map.
+    pub fn start_cpus(&mut self, begin: u64, khz: &StdHashMap<u32, u32>) -> Result<(), KernelError> {
+        for cpu in 0..self.cpus {
+            let frequency = CpuFrequency::requested(khz.get(&cpu).copied().unwrap_or(0));
+            let mut idles: Array<_, CpuIdle> = self.array("CPU_IDLE")?;
+            idles.set(cpu, CpuIdle::starting_at(begin), 0).map_err(map_error("write the table of CPUs"))?;
+            let mut frequencies: Array<_, CpuFrequency> = self.array("CPU_FREQUENCY")?;
+            frequencies.set(cpu, frequency, 0).map_err(map_error("write the table of frequencies"))?;
+        }
+        Ok(())
+    }
+
+    /// Attaches to `cpu_idle` and `cpu_frequency`. Call [`Kernel::start_cpus`] first.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or has no such tracepoint (`cpu_frequency` needs CONFIG_CPU_FREQ or CONFIG_PM).
+    pub fn attach_power(&mut self) -> Result<(), KernelError> {
+        for name in ["cpu_idle", "cpu_frequency"] {
+            self.raw_tracepoint(name)?.attach(name).map_err(attach_error(name))?;
+        }
+        Ok(())
+    }
+
+    /// Attaches to exec and exit, and to fork when the kernel describes it; returns whether forks are followed.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn attach_process_events(&mut self) -> Result<bool, KernelError> {
+        self.raw_tracepoint("process_exec")?
+            .attach("sched_process_exec")
+            .map_err(attach_error("sched_process_exec"))?;
+        self.raw_tracepoint("process_exit")?
+            .attach("sched_process_exit")
+            .map_err(attach_error("sched_process_exit"))?;
+        if self.follows_forks {
+            self.tracepoint("process_fork")?
+                .attach("sched", "sched_process_fork")
+                .map_err(attach_error("sched_process_fork"))?;
+        }
+        Ok(self.follows_forks)
+    }
+
+    /// Probes a mark function: in every process that maps the object, of which only the targets are counted.
+    ///
+    /// A probe for one process would not be in its children, and what they mark before it could be put there would
+    /// be lost.
+    ///
+    /// # Errors
+    /// When the kernel refuses, with the object and the symbol.
+    pub fn attach_mark(&mut self, function: &MarkFunction) -> Result<(), KernelError> {
+        let program = match function.layout {
+            Layout::Buf => "mark_buf",
+            Layout::BufLen => "mark_buf_len",
+            Layout::ThisBuf => "mark_this_buf",
+            Layout::ThisBufLen => "mark_this_buf_len",
+        };
+        self.probe(program, &function.path, function.offset).map(|_| ()).map_err(attach_error(&format!(
+            "{} in {}",
+            function.demangled,
+            function.display_path.display()
+        )))
+    }
+
+    /// Lets targets stop by SIGSTOP when they get to `offset` of the file, the entry point of a program.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn hold_at_entry(&mut self, path: &Path, offset: u64) -> Result<EntryProbe, KernelError> {
+        self.probe("hold_at_entry", path, offset)
+            .map(EntryProbe)
+            .map_err(attach_error(&format!("the entry point of {}", path.display())))
+    }
+
+    /// Takes the probe at the entry point away.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn release_entry(&mut self, probe: EntryProbe) -> Result<(), KernelError> {
+        self.uprobe("hold_at_entry")?.detach(probe.0).map_err(attach_error("the entry point"))
+    }
+
+    fn probe(&mut self, program: &'static str, path: &Path, offset: u64) -> Result<UProbeLinkId, ProgramError> {
+        let program = self.uprobe(program).map_err(|_| ProgramError::NotLoaded)?;
+        program.attach(UProbeAttachLocation::AbsoluteOffset(offset), path, UProbeScope::AllProcesses)
+    }
+
+    /// Counts the marks of a process from now on.
+    ///
+    /// # Errors
+    /// When the table of targets is full.
+    pub fn add_target(&mut self, pid: u32) -> Result<(), KernelError> {
+        let map = self.ebpf.map_mut("TARGETS").ok_or(KernelError::Missing("map TARGETS"))?;
+        let mut targets: HashMap<_, u32, u8> = map.try_into().map_err(map_error("use the table of targets"))?;
+        targets.insert(pid, 1, 0).map_err(map_error("add to the table of targets"))
+    }
+
+    /// Runs the `cpu_idle` program on CPU `on` as if the event had come with these arguments.
+    ///
+    /// # Errors
+    /// When the kernel refuses; it can since 5.10.
+    pub fn test_cpu_idle(&mut self, on: u32, state: u32, cpu: u32) -> Result<(), KernelError> {
+        self.test_run("cpu_idle", on, state, cpu)
+    }
+
+    /// Runs the `cpu_frequency` program on CPU `on` as if the event had come with these arguments.
+    ///
+    /// # Errors
+    /// When the kernel refuses; it can since 5.10.
+    pub fn test_cpu_frequency(&mut self, on: u32, khz: u32, cpu: u32) -> Result<(), KernelError> {
+        self.test_run("cpu_frequency", on, khz, cpu)
+    }
+
+    fn test_run(&mut self, name: &'static str, on: u32, state: u32, cpu: u32) -> Result<(), KernelError> {
+        use aya::programs::{RawTracePointRunOptions, TestRun as _};
+        let mut options = RawTracePointRunOptions::new();
+        options.args[0] = u64::from(state);
+        options.args[1] = u64::from(cpu);
+        options.cpu = Some(on);
+        self.raw_tracepoint(name)?.test_run(options).map(|_| ()).map_err(attach_error(name))
+    }
+
+    /// The loaded object, for the readers of its maps.
+    pub(super) fn ebpf(&self) -> &Ebpf {
+        &self.ebpf
+    }
+
+    fn array<V: aya::Pod>(&mut self, name: &'static str) -> Result<Array<&mut MapData, V>, KernelError> {
+        let map = self.ebpf.map_mut(name).ok_or(KernelError::Missing(name))?;
+        map.try_into().map_err(map_error("use a table"))
+    }
+
+    fn uprobe(&mut self, name: &'static str) -> Result<&mut UProbe, KernelError> {
+        let program = self.ebpf.program_mut(name).ok_or(KernelError::Missing(name))?;
+        program.try_into().map_err(|_| KernelError::Missing(name))
+    }
+
+    fn raw_tracepoint(&mut self, name: &'static str) -> Result<&mut RawTracePoint, KernelError> {
+        let program = self.ebpf.program_mut(name).ok_or(KernelError::Missing(name))?;
+        program.try_into().map_err(|_| KernelError::Missing(name))
+    }
+
+    fn tracepoint(&mut self, name: &'static str) -> Result<&mut TracePoint, KernelError> {
+        let program = self.ebpf.program_mut(name).ok_or(KernelError::Missing(name))?;
+        program.try_into().map_err(|_| KernelError::Missing(name))
+    }
+}
+
+/// The programs on mark functions, one per argument layout.
+pub(super) const MARK_PROGRAMS: [&str; 4] = ["mark_buf", "mark_buf_len", "mark_this_buf", "mark_this_buf_len"];
+/// The programs on power events.
+pub(super) const POWER_PROGRAMS: [&str; 2] = ["cpu_idle", "cpu_frequency"];
+
+/// Makes a ring for each CPU, and puts it where the programs look for it.
+fn make_rings(ebpf: &mut Ebpf, cpus: u32, bytes: u32) -> Result<Vec<RingBuf<MapData>>, KernelError> {
+    let map = ebpf.map_mut("RINGS").ok_or(KernelError::Missing("map RINGS"))?;
+    let mut slots: ArrayOfMaps<_> = map.try_into().map_err(map_error("use the table of rings"))?;
+    (0..cpus)
+        .map(|cpu| {
+            let ring = aya_obj::Map::new_from_params(
+                aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_RINGBUF as u32,
+                0,
+                0,
+                bytes,
+                0,
+            );
+            let ring = MapData::create(ring, &format!("ring{cpu}"), None).map_err(map_error("make a ring"))?;
+            slots.set(cpu, &ring, 0).map_err(map_error("put a ring into its table"))?;
+            aya::maps::Map::RingBuf(ring).try_into().map_err(map_error("map a ring"))
+        })
+        .collect()
+}
+
+/// The size that the kernel takes: a power of two of whole pages.
+fn rounded_ring(bytes: u32) -> u32 {
+    bytes.clamp(4096, 1 << 30).next_power_of_two()
+}
+
+fn possible_cpus() -> Result<u32, KernelError> {
+    const PATH: &str = "/sys/devices/system/cpu/possible";
+    let text = fs::read_to_string(PATH).map_err(|source| KernelError::File { path: PATH.into(), source })?;
+    let cpus = super::sysfs::parse_cpu_list(&text);
+    Ok(cpus.last().map_or(1, |last| last + 1))
+}
+
+fn map_error(what: &'static str) -> impl Fn(MapError) -> KernelError {
+    move |source| KernelError::Map { what, source }
+}
+
+fn attach_error(point: &str) -> impl Fn(ProgramError) -> KernelError {
+    let point = point.to_owned();
+    move |error| match privilege::missing(&error) {
+        Some(text) => KernelError::Privilege(text),
+        None => KernelError::Attach { point: point.clone(), reason: privilege::causes(&error) },
+    }
+}
+
+fn refused(error: &(dyn std::error::Error + 'static)) -> KernelError {
+    match privilege::missing(error) {
+        Some(text) => KernelError::Privilege(text),
+        None => KernelError::Unsupported {
+            release: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
+            reason: privilege::causes(error),
+        },
+    }
+}

@@ -1,0 +1,181 @@
+//! Reading the kernel's maps and statistics.
+
+use std::collections::HashMap;
+
+use aya::{
+    Ebpf,
+    maps::{Array, MapData, PerCpuArray, PerCpuHashMap},
+    programs::Program,
+};
+use nntrace_common::{
+    diagnostic::{DiagnosticCount, DiagnosticKind},
+    power::{CpuFrequency, CpuIdle},
+    record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Total, TotalKey},
+    stack::PathStep,
+};
+
+use super::kernel::{Kernel, KernelError, MARK_PROGRAMS, POWER_PROGRAMS};
+use crate::model::{StackTotals, power::CpuReading};
+
+/// How often programs ran, and how long in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProgramCost {
+    /// Runs.
+    pub runs: u64,
+    /// Time, ns.
+    pub ns: u64,
+}
+
+impl ProgramCost {
+    /// Time of one run, ns; `None` before the first.
+    #[must_use]
+    pub fn per_run(&self) -> Option<u64> {
+        self.ns.checked_div(self.runs)
+    }
+}
+
+impl Kernel {
+    /// The exact totals of marks as they are now.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_totals(&self, totals: &mut StackTotals) -> Result<(), KernelError> {
+        let map: PerCpuHashMap<_, TotalKey, Total> = map(self.ebpf(), "TOTALS")?;
+        totals.totals.clear();
+        for entry in map.iter() {
+            // An entry that goes while it is read was of no use any more.
+            let Ok((key, values)) = entry else { continue };
+            let mut sum = Total::default();
+            for value in values.iter() {
+                sum.count += value.count;
+                sum.own += value.own;
+                sum.exclusive += value.exclusive;
+            }
+            totals.totals.insert(key, sum);
+        }
+        let paths: aya::maps::HashMap<_, u64, PathStep> = map(self.ebpf(), "PATHS")?;
+        read_new(&paths, &mut totals.paths, |step| step);
+        let names: aya::maps::HashMap<_, u64, NameText> = map(self.ebpf(), "NAMES")?;
+        read_new(&names, &mut totals.names, |text| {
+            let used = (text.len as usize).min(text.payload.len());
+            let name_at = u16::try_from(text.name_at).unwrap_or(u16::MAX);
+            let name = nntrace_common::mark::name(&text.payload[..used], name_at);
+            String::from_utf8_lossy(name).into_owned()
+        });
+        Ok(())
+    }
+
+    /// What each CPU's tables show now.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_cpus(&self) -> Result<Vec<CpuReading>, KernelError> {
+        let frequency_totals: aya::maps::HashMap<_, FrequencyKey, FrequencyTotal> =
+            map(self.ebpf(), "FREQUENCY_TOTALS")?;
+        let mut by_cpu: HashMap<u32, Vec<(FrequencyKey, FrequencyTotal)>> = HashMap::new();
+        for (key, total) in frequency_totals.iter().flatten() {
+            by_cpu.entry(key.cpu).or_default().push((key, total));
+        }
+        let idles: Array<_, CpuIdle> = map(self.ebpf(), "CPU_IDLE")?;
+        let frequencies: Array<_, CpuFrequency> = map(self.ebpf(), "CPU_FREQUENCY")?;
+        (0..self.cpus())
+            .map(|cpu| {
+                Ok(CpuReading {
+                    cpu,
+                    idle: consistent(&idles, cpu)?,
+                    frequency: frequencies.get(&cpu, 0).map_err(read_error)?,
+                    slices: by_cpu.remove(&cpu).unwrap_or_default(),
+                })
+            })
+            .collect()
+    }
+
+    /// How often each kind of oddity was met, with the first example over all CPUs.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_diagnostics(&self) -> Result<Vec<(DiagnosticKind, DiagnosticCount)>, KernelError> {
+        let map: PerCpuArray<_, DiagnosticCount> = map(self.ebpf(), "DIAGNOSTICS")?;
+        let mut found = Vec::new();
+        for kind in DiagnosticKind::ALL {
+            let values = map.get(&(kind as u32), 0).map_err(read_error)?;
+            let count = values.iter().map(|value| value.count).sum();
+            let first = values.iter().filter(|value| value.count > 0).min_by_key(|value| value.first_ns);
+            if let Some(first) = first {
+                found.push((kind, DiagnosticCount { count, ..*first }));
+            }
+        }
+        Ok(found)
+    }
+
+    /// What each CPU's programs did with their ring.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_ring_counts(&self) -> Result<Vec<RingCount>, KernelError> {
+        let map: PerCpuArray<_, RingCount> = map(self.ebpf(), "RING_COUNTS")?;
+        Ok(map.get(&0, 0).map_err(read_error)?.iter().copied().collect())
+    }
+
+    /// Runs and time of the mark programs and of the power programs, by the kernel's statistics.
+    #[must_use]
+    pub fn read_costs(&self) -> (ProgramCost, ProgramCost) {
+        (cost(self.ebpf(), &MARK_PROGRAMS), cost(self.ebpf(), &POWER_PROGRAMS))
+    }
+}
+
+/// Reads an entry until no writer was at work meanwhile.
+fn consistent(idles: &Array<&MapData, CpuIdle>, cpu: u32) -> Result<CpuIdle, KernelError> {
+    const TRIES: usize = 16;
+    let mut reading = idles.get(&cpu, 0).map_err(read_error)?;
+    for _ in 0..TRIES {
+        let again = idles.get(&cpu, 0).map_err(read_error)?;
+        if reading.sequence.is_multiple_of(2) && again.sequence == reading.sequence {
+            break;
+        }
+        reading = again;
+    }
+    Ok(reading)
+}
+
+/// Adds the entries that are not known yet; entries never change.
+fn read_new<K, V, T>(
+    map: &aya::maps::HashMap<&MapData, K, V>,
+    known: &mut HashMap<K, T>,
+    convert: impl Fn(V) -> T,
+) where
+    K: aya::Pod + Eq + std::hash::Hash,
+    V: aya::Pod,
+{
+    for key in map.keys().flatten() {
+        if !known.contains_key(&key)
+            && let Ok(value) = map.get(&key, 0)
+        {
+            known.insert(key, convert(value));
+        }
+    }
+}
+
+fn cost(ebpf: &Ebpf, names: &[&str]) -> ProgramCost {
+    let infos = names.iter().filter_map(|name| match ebpf.program(name)? {
+        Program::UProbe(program) => program.info().ok(),
+        Program::RawTracePoint(program) => program.info().ok(),
+        _ => None,
+    });
+    infos.fold(ProgramCost::default(), |sum, info| ProgramCost {
+        runs: sum.runs + info.run_count(),
+        ns: sum.ns + u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX),
+    })
+}
+
+fn map<'a, M>(ebpf: &'a Ebpf, name: &'static str) -> Result<M, KernelError>
+where
+    M: TryFrom<&'a aya::maps::Map, Error = aya::maps::MapError>,
+{
+    let map = ebpf.map(name).ok_or(KernelError::Missing(name))?;
+    map.try_into().map_err(read_error)
+}
+
+fn read_error(source: aya::maps::MapError) -> KernelError {
+    KernelError::Map { what: "read a table of the kernel programs", source }
+}

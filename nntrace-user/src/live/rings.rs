@@ -1,0 +1,110 @@
+//! Draining the per-CPU rings, and putting their records into one order of time.
+//!
+//! Within a ring records stand in the order of their reservation, nearly that of time. A drain takes everything there
+//! is, and hands out what is older than a watermark: the time just before the drain began, less a slack for records
+//! whose program had looked at the clock but not finished writing.
+
+use std::{
+    os::fd::{AsRawFd, RawFd},
+    time::Duration,
+};
+
+use aya::maps::{MapData, RingBuf};
+use nntrace_common::record::Record;
+use tokio::io::{Interest, unix::AsyncFd};
+
+use super::{clock, decode};
+
+/// How long a program may take from looking at the clock to finishing its record. Power events cannot be
+/// interrupted; a mark's program can be preempted, but its span's place in the order matters less.
+const SLACK: Duration = Duration::from_millis(5);
+
+/// The rings of all CPUs.
+pub struct Rings {
+    rings: Vec<RingBuf<MapData>>,
+    /// Drained, and younger than the last watermark.
+    waiting: Vec<Record>,
+    watermark: u64,
+    counts: DrainCounts,
+}
+
+/// What came out of the rings so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DrainCounts {
+    /// Records.
+    pub drained: u64,
+    /// Records of these that were older than what had been handed out: they came out of order.
+    pub late: u64,
+    /// Records that could not be read; only another version's programs write such.
+    pub unreadable: u64,
+}
+
+impl Rings {
+    /// Takes the rings of a loaded [`super::kernel::Kernel`].
+    #[must_use]
+    pub fn new(rings: Vec<RingBuf<MapData>>) -> Self {
+        Self { rings, waiting: Vec::new(), watermark: 0, counts: DrainCounts::default() }
+    }
+
+    /// Takes what is in the rings, and hands out, in order of time, what cannot be preceded any more.
+    pub fn drain(&mut self, sink: impl FnMut(&Record)) {
+        let until = clock::now().saturating_sub(u64::try_from(SLACK.as_nanos()).unwrap_or(u64::MAX));
+        self.take();
+        self.hand_out(until, sink);
+    }
+
+    /// Like [`Rings::drain`], and hands out everything: for when the programs are detached.
+    pub fn drain_all(&mut self, sink: impl FnMut(&Record)) {
+        self.take();
+        self.hand_out(u64::MAX, sink);
+    }
+
+    /// What came out so far.
+    #[must_use]
+    pub fn counts(&self) -> DrainCounts {
+        self.counts
+    }
+
+    fn take(&mut self) {
+        for ring in &mut self.rings {
+            while let Some(item) = ring.next() {
+                self.counts.drained += 1;
+                match decode::record(&item) {
+                    Some(record) => {
+                        self.counts.late += u64::from(record.time() < self.watermark);
+                        self.waiting.push(record);
+                    }
+                    None => self.counts.unreadable += 1,
+                }
+            }
+        }
+    }
+
+    fn hand_out(&mut self, until: u64, mut sink: impl FnMut(&Record)) {
+        // Stable, and fast on what is a few sorted runs.
+        self.waiting.sort_by_key(Record::time);
+        let ready = self.waiting.partition_point(|record| record.time() <= until);
+        self.waiting.drain(..ready).for_each(|record| sink(&record));
+        self.watermark = self.watermark.max(until.min(clock::now()));
+    }
+
+    /// Completes when a ring asks to be drained: when it is half full, or when a process did something.
+    ///
+    /// # Errors
+    /// When the descriptors cannot be watched.
+    pub fn alarms(&self) -> std::io::Result<Vec<AsyncFd<BorrowedRing>>> {
+        self.rings
+            .iter()
+            .map(|ring| AsyncFd::with_interest(BorrowedRing(ring.as_raw_fd()), Interest::READABLE))
+            .collect()
+    }
+}
+
+/// The descriptor of a ring, to be watched only; [`Rings`] owns it.
+pub struct BorrowedRing(RawFd);
+
+impl AsRawFd for BorrowedRing {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0
+    }
+}

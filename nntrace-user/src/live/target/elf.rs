@@ -1,0 +1,288 @@
+//! The few things we need of an ELF file, read without loading it: file offsets, symbol tables, first instructions.
+//!
+//! The files belong to others and may be damaged, or made to mislead: every number in them is checked.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _};
+use object::{NativeEndian, ReadCache, ReadRef, elf};
+use thiserror::Error;
+
+pub(super) type Symbol = elf::Sym64<NativeEndian>;
+type Header = elf::FileHeader64<NativeEndian>;
+type Segment = elf::ProgramHeader64<NativeEndian>;
+
+const ENDIAN: NativeEndian = NativeEndian;
+/// No symbol or string table is larger; a file that says so is damaged.
+const LARGEST_TABLE: u64 = 1 << 30;
+/// A probe's instruction must not cross such a boundary to be made cheap.
+const PAGE: u64 = 4096;
+
+/// The machine that this program is for, and can trace.
+const MACHINE: elf::Machine = if cfg!(target_arch = "x86_64") {
+    elf::EM_X86_64
+} else if cfg!(target_arch = "aarch64") {
+    elf::EM_AARCH64
+} else {
+    elf::EM_NONE
+};
+
+/// An ELF file that cannot be used.
+#[derive(Debug, Error)]
+#[error("{}: {reason}", .path.display())]
+pub struct ElfError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub reason: ElfErrorReason,
+}
+
+/// Why an ELF file cannot be used.
+#[derive(Debug, Error)]
+pub enum ElfErrorReason {
+    /// It cannot be read.
+    #[error("cannot read it: {0}; check the path and its permissions")]
+    Io(#[from] io::Error),
+    /// It is of another kind.
+    #[error("not an ELF file: nothing to probe in it")]
+    NotElf,
+    /// It is a 32-bit program or library.
+    #[error("a 32-bit file ({0}): only 64-bit code of this machine can be traced, build the target for it")]
+    Class32(String),
+    /// It is for a machine with the bytes the other way round.
+    #[error("its bytes are in the other order than this machine's: build the target for this machine")]
+    ForeignEndian,
+    /// It is for another machine.
+    #[error("it is for {found}, this machine runs {host}: build the target for this machine", host = machine_name(MACHINE))]
+    ForeignMachine {
+        /// The machine that it is for.
+        found: String,
+    },
+    /// What it says of itself does not hold.
+    #[error("damaged ELF file: {0}; copy or build it again")]
+    Malformed(String),
+    /// It is a library or an object file.
+    #[error("it has no entry point in its code: give an executable")]
+    NoEntry,
+}
+
+impl ElfErrorReason {
+    pub(super) fn in_file(self, path: &Path) -> ElfError {
+        ElfError {
+            path: path.to_owned(),
+            reason: self,
+        }
+    }
+}
+
+impl From<object::read::Error> for ElfErrorReason {
+    fn from(error: object::read::Error) -> Self {
+        Self::Malformed(error.to_string())
+    }
+}
+
+fn machine_name(machine: elf::Machine) -> String {
+    match machine {
+        elf::EM_386 => "x86".to_owned(),
+        elf::EM_ARM => "arm".to_owned(),
+        elf::EM_X86_64 => "x86-64".to_owned(),
+        elf::EM_AARCH64 => "arm64".to_owned(),
+        elf::EM_RISCV => "risc-v".to_owned(),
+        other => format!("machine {}", other.0),
+    }
+}
+
+/// Opens a file for [`Elf::parse`], which reads only what it is asked for.
+pub(super) fn open(path: &Path) -> Result<ReadCache<File>, ElfErrorReason> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(ElfErrorReason::NotElf);
+    }
+    Ok(ReadCache::new(File::open(path)?))
+}
+
+/// The entry point of an executable, as an offset in its file: where a probe stops a program after the dynamic loader
+/// has mapped its libraries, and before any of its own code runs but the libraries' constructors.
+///
+/// # Errors
+/// When the file cannot be read, is no ELF file for this machine, is damaged, or has no entry point.
+pub fn entry_offset(path: &Path) -> Result<u64, ElfError> {
+    let entry = || {
+        let cache = open(path)?;
+        let elf = Elf::parse(&cache)?;
+        elf.code_offset(elf.header.e_entry(ENDIAN))
+            .ok_or(ElfErrorReason::NoEntry)
+    };
+    entry().map_err(|reason: ElfErrorReason| reason.in_file(path))
+}
+
+/// A table of symbols with their names.
+pub(super) struct SymbolTable<'data> {
+    kind: elf::SectionType,
+    pub(super) symbols: &'data [Symbol],
+    names: &'data [u8],
+}
+
+impl<'data> SymbolTable<'data> {
+    /// Whether it is `.symtab`, the table that `strip` removes.
+    pub(super) fn is_full(&self) -> bool {
+        self.kind == elf::SHT_SYMTAB
+    }
+
+    /// The symbol's name without its version (`name@@VERSION`), if it is text.
+    pub(super) fn name(&self, symbol: &Symbol) -> Option<&'data str> {
+        let from = self.names.get(symbol.st_name.get(ENDIAN) as usize..)?;
+        let name = CStr::from_bytes_until_nul(from).ok()?.to_str().ok()?;
+        name.split('@').next().filter(|name| !name.is_empty())
+    }
+
+    /// Whether any name may hold this text: a quick look, as most files name nothing that is looked for.
+    pub(super) fn may_hold(&self, text: &str) -> bool {
+        str::from_utf8(self.names).map_or(true, |names| names.contains(text))
+    }
+}
+
+/// An ELF file for this machine.
+pub(super) struct Elf<'data, R: ReadRef<'data>> {
+    data: R,
+    header: &'data Header,
+    segments: &'data [Segment],
+}
+
+impl<'data, R: ReadRef<'data>> Elf<'data, R> {
+    pub(super) fn parse(data: R) -> Result<Self, ElfErrorReason> {
+        check_identity(data)?;
+        let header = Header::parse(data)?;
+        let segments = header.program_headers(ENDIAN, data)?;
+        Ok(Self {
+            data,
+            header,
+            segments,
+        })
+    }
+
+    /// Where the instruction at an address is in the file, if it is in a segment of code.
+    pub(super) fn code_offset(&self, address: u64) -> Option<u64> {
+        self.segments.iter().find_map(|segment| {
+            let code = segment.p_type(ENDIAN) == elf::PT_LOAD && segment.p_flags(ENDIAN).contains(elf::PF_X);
+            let within = address.checked_sub(segment.p_vaddr(ENDIAN))?;
+            let offset = segment.p_offset(ENDIAN).checked_add(within)?;
+            (code && within < segment.p_filesz(ENDIAN)).then_some(offset)
+        })
+    }
+
+    /// Where to probe the function at an offset, and whether the kernel makes a probe there cheap.
+    ///
+    /// That is the function's first instruction; or the second, when the first is only the landing pad for indirect
+    /// calls (`endbr64`, `bti c`) and the second is such a nop.
+    pub(super) fn probe_point(&self, offset: u64) -> (u64, bool) {
+        let cheap = |at: u64| is_cheap_nop(self.bytes(at, 10), at % PAGE);
+        let behind_pad = offset.saturating_add(4);
+        let pad: &[u8] = if MACHINE == elf::EM_AARCH64 {
+            &[0x5f, 0x24, 0x03, 0xd5]
+        } else {
+            &[0xf3, 0x0f, 0x1e, 0xfa]
+        };
+        if cheap(offset) {
+            (offset, true)
+        } else if self.bytes(offset, 4) == pad && cheap(behind_pad) {
+            (behind_pad, true)
+        } else {
+            (offset, false)
+        }
+    }
+
+    /// `.symtab` and `.dynsym`, those of them that are there.
+    pub(super) fn symbol_tables(&self) -> Result<Vec<SymbolTable<'data>>, ElfErrorReason> {
+        let sections = self.header.sections(ENDIAN, self.data)?;
+        let mut tables = Vec::new();
+        for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
+            let Some(section) = sections.iter().find(|section| section.sh_type(ENDIAN) == kind) else {
+                continue;
+            };
+            let names = sections.section(object::SectionIndex(section.sh_link(ENDIAN) as usize))?;
+            if section.sh_size(ENDIAN).max(names.sh_size(ENDIAN)) > LARGEST_TABLE {
+                return Err(ElfErrorReason::Malformed(
+                    "a symbol table of more than 1 GiB".to_owned(),
+                ));
+            }
+            let symbols: &[Symbol] = section.data_as_array(ENDIAN, self.data)?;
+            tables.push(SymbolTable {
+                kind,
+                symbols,
+                names: names.data(ENDIAN, self.data)?,
+            });
+        }
+        Ok(tables)
+    }
+
+    /// The interpreter that the kernel is to start with the program.
+    pub(super) fn interpreter(&self) -> Option<&'data [u8]> {
+        self.segments
+            .iter()
+            .find_map(|segment| segment.interpreter(ENDIAN, self.data).ok()?)
+    }
+
+    /// Up to `length` bytes of the file.
+    fn bytes(&self, offset: u64, length: u64) -> &'data [u8] {
+        let end = self.data.len().unwrap_or(0);
+        let length = length.min(end.saturating_sub(offset));
+        self.data.read_bytes_at(offset, length).unwrap_or_default()
+    }
+}
+
+/// Tells a file of another kind or machine from a damaged one.
+fn check_identity<'data, R: ReadRef<'data>>(data: R) -> Result<(), ElfErrorReason> {
+    let Ok(ident) = data.read_bytes_at(0, 20) else {
+        return Err(ElfErrorReason::NotElf);
+    };
+    if ident[..4] != elf::ELFMAG {
+        return Err(ElfErrorReason::NotElf);
+    }
+    let little = ident[5] == elf::ELFDATA2LSB.0;
+    let machine = [ident[18], ident[19]];
+    let machine = elf::Machine(if little {
+        u16::from_le_bytes(machine)
+    } else {
+        u16::from_be_bytes(machine)
+    });
+    if ident[4] == elf::ELFCLASS32.0 {
+        Err(ElfErrorReason::Class32(machine_name(machine)))
+    } else if little != cfg!(target_endian = "little") {
+        Err(ElfErrorReason::ForeignEndian)
+    } else if machine != MACHINE {
+        Err(ElfErrorReason::ForeignMachine {
+            found: machine_name(machine),
+        })
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether code begins with a nop that a kernel replaces by something cheaper than a breakpoint, or skips in software.
+///
+/// x86-64 kernels from 6.18 replace a nop of five bytes, later ones one of ten bytes instead, if it lies in one page.
+/// arm64 kernels skip `nop`.
+fn is_cheap_nop(code: &[u8], offset_in_page: u64) -> bool {
+    const X86_64: [&[u8]; 4] = [
+        &[0x0f, 0x1f, 0x44, 0x00, 0x00],
+        &[0x66, 0x0f, 0x1f, 0x40, 0x00],
+        &[0x66, 0x66, 0x66, 0x66, 0x90],
+        &[0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
+    ];
+    const AARCH64: [&[u8]; 1] = [&[0x1f, 0x20, 0x03, 0xd5]];
+    let forms: &[&[u8]] = if MACHINE == elf::EM_AARCH64 {
+        &AARCH64
+    } else {
+        &X86_64
+    };
+    forms
+        .iter()
+        .any(|nop| code.starts_with(nop) && offset_in_page + nop.len() as u64 <= PAGE)
+}
+
+#[cfg(test)]
+mod tests;

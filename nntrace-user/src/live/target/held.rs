@@ -1,0 +1,291 @@
+//! A command held by ptrace, and the same command let go.
+//!
+//! ```text
+//!   Launch::spawn ──► Held: stopped at exec ──► run_until_signal ──► stopped again ──► release ──► Running
+//!                        │                         │ timed out: runs, still held ───────┘
+//!                        └─ dropped: killed        └ ended: release gives its status
+//! ```
+
+use std::io;
+use std::marker::PhantomData;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::launch::{LaunchError, shell_code};
+
+/// Between two looks at a held process that runs: its way to the point waited for takes milliseconds.
+const POLL: Duration = Duration::from_micros(500);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Stopped,
+    Running,
+    Ended(ExitStatus),
+    LetGo,
+}
+
+/// A command that runs only when we say so.
+///
+/// It belongs to the thread that started it: ptrace takes requests from no other, and the type cannot be sent to one.
+/// If it is dropped, or if we are killed, the command is killed: none is left behind stopped. Only the process itself is
+/// held, not what it starts; before its first instruction it has started nothing.
+#[derive(Debug)]
+pub struct Held {
+    pid: Pid,
+    state: State,
+    own_thread: PhantomData<*const ()>,
+}
+
+/// How running a held command on has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldEvent {
+    /// The signal came. The command is stopped, and will not see it.
+    Signalled,
+    /// The time is over. The command runs, and is still held.
+    TimedOut,
+    /// The command has ended.
+    Ended(ExitStatus),
+}
+
+impl Held {
+    /// Takes over a child that has asked to be traced, and waits until it has executed its program.
+    pub(super) fn at_exec(child: u32) -> Result<Self, LaunchError> {
+        let mut held = Self {
+            pid: Pid::from_raw(child.cast_signed()),
+            state: State::Running,
+            own_thread: PhantomData,
+        };
+        match held.run_on(libc::SIGTRAP, None)? {
+            HeldEvent::Ended(status) => return Err(LaunchError::EndedEarly { status }),
+            HeldEvent::Signalled | HeldEvent::TimedOut => {}
+        }
+        // It dies with us, and a further exec stops it by an event of its own, not by a SIGTRAP like this one.
+        let options = Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACEEXEC;
+        ptrace::setoptions(held.pid, options)
+            .map_err(|error| held.lost("stop at its first instruction", error))?;
+        Ok(held)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw().cast_unsigned()
+    }
+
+    /// The file it executes: for a script that is the interpreter.
+    ///
+    /// # Errors
+    /// When it has ended, or /proc is not mounted.
+    pub fn exe(&self) -> io::Result<PathBuf> {
+        std::fs::read_link(format!("/proc/{}/exe", self.pid))
+    }
+
+    /// Lets it run until it is sent a signal, which it will not see. All other signals are passed on to it.
+    ///
+    /// It is meant for a probe at the entry point of its program that sends `SIGSTOP`: then the dynamic loader has
+    /// mapped the libraries, and no mark was written yet. Called again after a timeout, it waits on.
+    ///
+    /// # Errors
+    /// When the kernel no longer knows it as held.
+    pub fn run_until_signal(&mut self, signal: Signal, timeout: Duration) -> Result<HeldEvent, LaunchError> {
+        if let State::Ended(status) = self.state {
+            return Ok(HeldEvent::Ended(status));
+        }
+        if self.state == State::Stopped {
+            self.resume(0)?;
+        }
+        self.run_on(signal as libc::c_int, Instant::now().checked_add(timeout))
+    }
+
+    /// Lets it go. From here on it runs as if it had never been held, also when we end.
+    ///
+    /// # Errors
+    /// When the kernel no longer knows it as held. It is killed then.
+    pub fn release(mut self) -> Result<Running, LaunchError> {
+        if self.state == State::Running {
+            self.stop()?;
+        }
+        if self.state == State::Stopped {
+            match ptrace::detach(self.pid, None) {
+                Ok(()) => self.state = State::LetGo,
+                // It was killed while it was stopped: no signal has this number, so that this waits for its end.
+                Err(Errno::ESRCH) => _ = self.run_on(0, None)?,
+                Err(error) => return Err(self.lost("run on", error)),
+            }
+        }
+        let status = if let State::Ended(status) = self.state {
+            Some(status)
+        } else {
+            None
+        };
+        Ok(Running {
+            pid: self.pid,
+            status,
+        })
+    }
+
+    /// Stops it, as ptrace can let go of a stopped process only.
+    fn stop(&mut self) -> Result<(), LaunchError> {
+        // A process that has just ended takes no signal, and is found to have ended below.
+        let _ = kill(self.pid, Signal::SIGSTOP);
+        self.run_on(libc::SIGSTOP, None)?;
+        if self.state == State::Stopped {
+            // Takes back a second SIGSTOP that may be waiting: a probe's and ours may both have been sent.
+            let _ = kill(self.pid, Signal::SIGCONT);
+        }
+        Ok(())
+    }
+
+    /// Waits for a stop by this signal, and passes all others on.
+    fn run_on(&mut self, signal: libc::c_int, deadline: Option<Instant>) -> Result<HeldEvent, LaunchError> {
+        self.state = State::Running;
+        let flags = if deadline.is_some() { libc::WNOHANG } else { 0 };
+        loop {
+            let waited =
+                wait(self.pid, flags | libc::__WALL).map_err(|error| self.lost("wait for it", error))?;
+            let Some(status) = waited else {
+                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                    return Ok(HeldEvent::TimedOut);
+                }
+                std::thread::sleep(POLL);
+                continue;
+            };
+            let Some(stopped_by) = status.stopped_signal() else {
+                self.state = State::Ended(status);
+                return Ok(HeldEvent::Ended(status));
+            };
+            // The event of an exec is a stop without a signal to pass on.
+            let is_event = status.into_raw() >> 16 != 0;
+            if stopped_by == signal && !is_event {
+                self.state = State::Stopped;
+                return Ok(HeldEvent::Signalled);
+            }
+            self.resume(if is_event { 0 } else { stopped_by })?;
+        }
+    }
+
+    /// Lets it run on with a signal, or with none.
+    fn resume(&mut self, signal: libc::c_int) -> Result<(), LaunchError> {
+        const NOWHERE: libc::c_long = 0;
+        // By number, as real-time signals have no name in nix.
+        let data = libc::c_long::from(signal);
+        // SAFETY: PTRACE_CONT takes a process and a signal's number, and touches no memory of ours.
+        let result = unsafe { libc::ptrace(libc::PTRACE_CONT, self.pid.as_raw(), NOWHERE, data) };
+        let error = io::Error::last_os_error();
+        // A process that was killed while it was stopped is gone for ptrace: waiting for it tells how it ended.
+        if result != 0 && error.raw_os_error() != Some(libc::ESRCH) {
+            return Err(self.lost("run on", error));
+        }
+        self.state = State::Running;
+        Ok(())
+    }
+
+    fn lost(&self, step: &'static str, source: impl Into<io::Error>) -> LaunchError {
+        LaunchError::Trace {
+            pid: self.pid(),
+            step,
+            source: source.into(),
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if matches!(self.state, State::Ended(_) | State::LetGo) {
+            return;
+        }
+        // SIGKILL also ends what is stopped. Nothing more can be done if even that fails.
+        let _ = kill(self.pid, Signal::SIGKILL);
+        while let Ok(Some(status)) = wait(self.pid, libc::__WALL) {
+            if status.stopped_signal().is_none() {
+                return;
+            }
+        }
+    }
+}
+
+/// A launched command that runs freely. It runs on when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    pid: Pid,
+    status: Option<ExitStatus>,
+}
+
+impl Running {
+    /// Its number. It is given to no other process before the exit status was awaited.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw().cast_unsigned()
+    }
+
+    /// How it has ended, if it has. To be called when a [`PidFd`](super::PidFd) tells the end, or now and then.
+    ///
+    /// # Errors
+    /// When something else in this process has awaited it.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.status.is_none() {
+            self.status = wait(self.pid, libc::WNOHANG)?;
+        }
+        Ok(self.status)
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// When something else in this process has awaited it.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = self.status {
+                return Ok(status);
+            }
+            self.status = wait(self.pid, 0)?;
+        }
+    }
+
+    /// Its exit code as a shell gives it, if it has ended and that was awaited.
+    #[must_use]
+    pub fn exit_code(&self) -> Option<i32> {
+        self.status.map(shell_code)
+    }
+
+    /// Sends it a signal; nothing if it has ended.
+    ///
+    /// # Errors
+    /// When it may not be signalled, as it has become another user's.
+    pub fn signal(&mut self, signal: Signal) -> io::Result<()> {
+        if self.try_wait()?.is_none() {
+            kill(self.pid, signal)?;
+        }
+        Ok(())
+    }
+}
+
+/// The next change of a child: nothing if `WNOHANG` is given and there is none.
+fn wait(pid: Pid, flags: libc::c_int) -> io::Result<Option<ExitStatus>> {
+    loop {
+        let mut status = 0;
+        // Not nix's: it fails on real-time signals, and the change is lost.
+        // SAFETY: waitpid writes one integer, to a variable of ours.
+        match unsafe { libc::waitpid(pid.as_raw(), &raw mut status, flags) } {
+            0 => return Ok(None),
+            1.. => return Ok(Some(ExitStatus::from_raw(status))),
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,306 @@
+//! Starting a command to trace, held before its first instruction until the probes are in place.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use nix::libc;
+use thiserror::Error;
+
+use super::command;
+use super::held::Held;
+use super::run_as::{RunAs, RunAsError};
+
+const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
+
+/// Where a launched command's output goes.
+#[derive(Debug, Default)]
+pub enum ChildOutput {
+    /// To ours, and its input comes from ours.
+    #[default]
+    Inherit,
+    /// Nowhere. It has no input either: for when we use the terminal.
+    Null,
+    /// Both streams to a file. It has no input either.
+    File(File),
+}
+
+/// Why a command could not be started and held.
+#[derive(Debug, Error)]
+pub enum LaunchError {
+    /// There is no command.
+    #[error("no command to launch: write it behind `--`, as in `-- ./app --its-option`")]
+    Empty,
+    /// No directory in `PATH` holds it.
+    #[error(
+        "command {command:?} not found in PATH={}; give its full path (sudo may have replaced PATH: `-- \"$(command -v {})\"`)",
+        .path.display(), .command.display()
+    )]
+    NotFound {
+        /// Its first word.
+        command: OsString,
+        /// The directories searched.
+        path: OsString,
+    },
+    /// The path given leads to nothing.
+    #[error("no file {}: check the path, relative ones start in the current directory", .program.display())]
+    NoFile {
+        /// The path.
+        program: PathBuf,
+    },
+    /// It is no program.
+    #[error("{} cannot be executed: {why}", .program.display())]
+    NotExecutable {
+        /// Its path.
+        program: PathBuf,
+        /// What is wrong with it, and what to do.
+        why: &'static str,
+    },
+    /// It is a program of an unknown kind, or for another machine.
+    #[error("{}: exec format error: {why}", .program.display())]
+    Format {
+        /// Its path.
+        program: PathBuf,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+    /// What it needs to run is missing.
+    #[error(
+        "{} cannot be executed: its interpreter {} does not exist; install that, or build the program for this system",
+        .program.display(), .interpreter.display()
+    )]
+    NoInterpreter {
+        /// Its path.
+        program: PathBuf,
+        /// The script's interpreter or the executable's dynamic loader.
+        interpreter: OsString,
+    },
+    /// The user it runs as may not execute it.
+    #[error(
+        "{}: permission denied for {user}: a directory on the way or the file itself lets {user} not pass (or is mounted noexec); `namei -l {}` shows which",
+        .program.display(), .program.display()
+    )]
+    Permission {
+        /// Its path.
+        program: PathBuf,
+        /// The user.
+        user: String,
+    },
+    /// The kernel does not let us hold a child, or change to the user.
+    #[error("starting {} held was refused ({source}): {reason}", .program.display())]
+    Refused {
+        /// Its path.
+        program: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+        /// What may be the reason, and what to do.
+        reason: String,
+    },
+    /// It could not be started for another reason.
+    #[error("cannot start {}: {source}", .program.display())]
+    Spawn {
+        /// Its path.
+        program: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// It ended while it was held.
+    #[error("the command ended before it was traced ({status}): run it without tracing to see why")]
+    EndedEarly {
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// Holding it failed.
+    #[error(
+        "lost hold of process {pid} while it was to {step}: {source}; start it again, or start it first and use --pid"
+    )]
+    Trace {
+        /// The process.
+        pid: u32,
+        /// What was to be done.
+        step: &'static str,
+        /// The reason.
+        source: io::Error,
+    },
+    /// It is not clear as whom to run it.
+    #[error(transparent)]
+    RunAs(#[from] RunAsError),
+}
+
+/// A command to start.
+#[derive(Debug)]
+pub struct Launch {
+    argv: Vec<OsString>,
+    output: ChildOutput,
+    user: Option<RunAs>,
+}
+
+impl Launch {
+    /// A command by its words, to be run as ourselves, with our input and output.
+    #[must_use]
+    pub fn new(argv: &[OsString]) -> Self {
+        Self {
+            argv: argv.to_vec(),
+            output: ChildOutput::default(),
+            user: None,
+        }
+    }
+
+    /// Where its output goes.
+    #[must_use]
+    pub fn output(mut self, output: ChildOutput) -> Self {
+        self.output = output;
+        self
+    }
+
+    /// As whom it runs: [`RunAs::sudo_caller`] is what a user of `sudo nntrace-bpf -- command` expects.
+    #[must_use]
+    pub fn run_as(mut self, user: Option<RunAs>) -> Self {
+        self.user = user;
+        self
+    }
+
+    /// Starts it, and holds it before its first instruction.
+    ///
+    /// Only the calling thread can let it go on: the kernel knows that thread as its tracer, and kills the command if
+    /// the thread ends first. The command runs in our process group, so that the terminal's signals reach both. A
+    /// set-user-ID program gets its rights only if we have `CAP_SYS_PTRACE`.
+    ///
+    /// # Errors
+    /// When it is not found, may not or cannot be executed, or when holding it is not permitted.
+    pub fn spawn(self) -> Result<Held, LaunchError> {
+        let first = self.argv.first().ok_or(LaunchError::Empty)?;
+        let program = command::find(first, std::env::var_os("PATH").as_deref())?;
+        command::check_format(&program)?;
+        let mut command = Command::new(&program);
+        command.arg0(first).args(&self.argv[1..]);
+        redirect(&mut command, self.output).map_err(|source| LaunchError::Spawn {
+            program: program.clone(),
+            source,
+        })?;
+        if let Some(user) = &self.user {
+            for (name, value) in user.environment(|name| std::env::var_os(name)) {
+                match value {
+                    Some(value) => command.env(name, value),
+                    None => command.env_remove(name),
+                };
+            }
+        }
+        hold_at_exec(&mut command, self.user.as_ref());
+        let child = command
+            .spawn()
+            .map_err(|source| explain(program, source, self.user.as_ref()))?;
+        // Dropping the handle neither ends nor awaits the child: from here on that is done by number.
+        Held::at_exec(child.id())
+    }
+}
+
+/// How a shell gives an end: the exit code, or 128 and the signal's number.
+#[must_use]
+pub fn shell_code(status: ExitStatus) -> i32 {
+    status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))
+        .unwrap_or(255)
+}
+
+fn redirect(command: &mut Command, output: ChildOutput) -> io::Result<()> {
+    match output {
+        ChildOutput::Inherit => {}
+        ChildOutput::Null => {
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+        }
+        ChildOutput::File(file) => {
+            command
+                .stdin(Stdio::null())
+                .stdout(file.try_clone()?)
+                .stderr(file);
+        }
+    }
+    Ok(())
+}
+
+/// Has the child become the user, and stop when it has executed the program.
+fn hold_at_exec(command: &mut Command, user: Option<&RunAs>) {
+    let ids = user.map(|user| {
+        let groups: Vec<libc::gid_t> = user.groups.iter().map(|group| group.as_raw()).collect();
+        (groups, user.gid.as_raw(), user.uid.as_raw())
+    });
+    let prepare = move || {
+        if let Some((groups, gid, uid)) = &ids {
+            // SAFETY: plain system calls in the only thread of the child; the list of groups was made before the fork.
+            checked(unsafe { libc::setgroups(groups.len(), groups.as_ptr()) })?;
+            // SAFETY: as above.
+            checked(unsafe { libc::setgid(*gid) })?;
+            // SAFETY: as above.
+            checked(unsafe { libc::setuid(*uid) })?;
+        }
+        nix::sys::ptrace::traceme().map_err(io::Error::from)
+    };
+    // SAFETY: between fork and exec the closure only makes async-signal-safe system calls: it takes no lock and
+    // allocates nothing, and the memory it reads was made before the fork.
+    unsafe { command.pre_exec(prepare) };
+}
+
+fn checked(result: libc::c_int) -> io::Result<()> {
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// What an error of `exec`, or of what comes just before it, means.
+fn explain(program: PathBuf, source: io::Error, user: Option<&RunAs>) -> LaunchError {
+    match source.raw_os_error() {
+        Some(libc::EACCES) => {
+            let user = user.map_or_else(|| "the current user".to_owned(), RunAs::name);
+            LaunchError::Permission { program, user }
+        }
+        Some(libc::ENOENT) => match command::interpreter(&program) {
+            Some(interpreter) => LaunchError::NoInterpreter { program, interpreter },
+            None => LaunchError::NoFile { program },
+        },
+        Some(libc::ENOEXEC) => LaunchError::Format {
+            program,
+            why: "the kernel does not know such programs".to_owned(),
+        },
+        Some(libc::EPERM) => LaunchError::Refused {
+            program,
+            source,
+            reason: refusal(user),
+        },
+        _ => LaunchError::Spawn { program, source },
+    }
+}
+
+fn refusal(user: Option<&RunAs>) -> String {
+    if let Ok(scope) = std::fs::read_to_string(Path::new(PTRACE_SCOPE)) {
+        let scope = scope.trim();
+        if matches!(scope, "2" | "3") {
+            return format!(
+                "{PTRACE_SCOPE} is {scope}, which forbids it; start the command first and use --pid"
+            );
+        }
+    }
+    let change = user.map(|user| format!("changing to {} needs CAP_SETUID and CAP_SETGID; ", user.name()));
+    format!(
+        "{}ptrace may be forbidden (by a container's seccomp filter, or because we are traced by it already); start the command first and use --pid",
+        change.unwrap_or_default()
+    )
+}
+
+/// The words of a command, for [`Launch::new`].
+#[cfg(test)]
+pub(super) fn words<const N: usize>(words: [&str; N]) -> [OsString; N] {
+    words.map(OsString::from)
+}
+
+#[cfg(test)]
+mod tests;

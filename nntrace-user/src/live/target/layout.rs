@@ -1,0 +1,192 @@
+//! Where a mark function keeps its text among its arguments, and how the user says so.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// The name that libraries write marks under.
+pub const MARK_FUNCTION: &str = "tracing_mark_write";
+
+/// Where a mark function's text is among its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// `f(const char *text)`: ends at a NUL.
+    Buf,
+    /// `f(const char *text, integer length)`.
+    BufLen,
+    /// A method `f(const char *text)`: the object comes first.
+    ThisBuf,
+    /// A method `f(const char *text, integer length)`.
+    ThisBufLen,
+}
+
+impl Layout {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Buf, Self::BufLen, Self::ThisBuf, Self::ThisBufLen];
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Buf => "buf",
+            Self::BufLen => "buf,len",
+            Self::ThisBuf => "this,buf",
+            Self::ThisBufLen => "this,buf,len",
+        }
+    }
+
+    /// Which argument is the address of the text, from 0.
+    #[must_use]
+    pub const fn text_argument(self) -> usize {
+        match self {
+            Self::Buf | Self::BufLen => 0,
+            Self::ThisBuf | Self::ThisBufLen => 1,
+        }
+    }
+
+    /// Which argument is its length; without one it ends at a NUL.
+    #[must_use]
+    pub const fn length_argument(self) -> Option<usize> {
+        match self {
+            Self::Buf | Self::ThisBuf => None,
+            Self::BufLen => Some(1),
+            Self::ThisBufLen => Some(2),
+        }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// Why a `--symbol` is not understood.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub enum SpecError {
+    /// There is no name.
+    #[error("--symbol {0:?} names no function: write NAME or NAME=LAYOUT, as in my_mark_write=buf,len")]
+    NoName(String),
+    /// There is no such layout.
+    #[error("--symbol {spec:?}: unknown layout {layout:?}; choose buf, buf,len, this,buf or this,buf,len")]
+    UnknownLayout {
+        /// The whole argument.
+        spec: String,
+        /// What was taken for the layout.
+        layout: String,
+    },
+}
+
+/// A function to look for: `NAME[=buf|buf,len|this,buf|this,buf,len]`.
+///
+/// A name without `::` is any function's last part: `mark` also finds `ns::mark(char const*)`. With `::` it is compared
+/// from the right, whole parts only. A mangled name (`_Z..`), or one with its arguments (`ns::mark(char const*)`), is
+/// compared as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SymbolSpec {
+    /// The name.
+    pub name: String,
+    /// The layout, when the user says so; else it is read from the signature.
+    pub layout: Option<Layout>,
+}
+
+impl SymbolSpec {
+    /// A function whose layout follows from its signature.
+    #[must_use]
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            layout: None,
+        }
+    }
+}
+
+impl Default for SymbolSpec {
+    /// [`MARK_FUNCTION`].
+    fn default() -> Self {
+        Self::named(MARK_FUNCTION)
+    }
+}
+
+impl fmt::Display for SymbolSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        self.layout.map_or(Ok(()), |layout| write!(f, "={layout}"))
+    }
+}
+
+impl FromStr for SymbolSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let (name, layout) = match text.split_once('=') {
+            Some((name, layout)) => (name, Some(layout)),
+            None => (text, None),
+        };
+        let (name, layout) = (name.trim(), layout.map(str::trim));
+        if name.is_empty() || name.ends_with("::") {
+            return Err(SpecError::NoName(text.to_owned()));
+        }
+        let known = |layout: &str| {
+            Layout::ALL
+                .into_iter()
+                .find(|known| known.text() == layout.replace(' ', ""))
+        };
+        let layout = layout
+            .map(|layout| {
+                known(layout).ok_or_else(|| SpecError::UnknownLayout {
+                    spec: text.to_owned(),
+                    layout: layout.to_owned(),
+                })
+            })
+            .transpose()?;
+        Ok(Self {
+            name: name.to_owned(),
+            layout,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specs_read_and_shown() {
+        for (text, name, layout) in [
+            ("mark", "mark", None),
+            ("ns::mark=buf", "ns::mark", Some(Layout::Buf)),
+            ("mark=buf,len", "mark", Some(Layout::BufLen)),
+            ("mark=this,buf", "mark", Some(Layout::ThisBuf)),
+            (" mark = this, buf, len ", "mark", Some(Layout::ThisBufLen)),
+        ] {
+            let spec: SymbolSpec = text.parse().unwrap();
+            assert_eq!((spec.name.as_str(), spec.layout), (name, layout));
+            assert_eq!(spec.to_string().parse(), Ok(spec));
+        }
+    }
+
+    #[test]
+    fn specs_refused() {
+        for text in ["", "=buf", "ns::", " = "] {
+            assert_eq!(
+                text.parse::<SymbolSpec>(),
+                Err(SpecError::NoName(text.to_owned()))
+            );
+        }
+        let error = "mark=len,buf".parse::<SymbolSpec>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "--symbol \"mark=len,buf\": unknown layout \"len,buf\"; choose buf, buf,len, this,buf or this,buf,len"
+        );
+        assert!("mark=".parse::<SymbolSpec>().is_err());
+    }
+
+    #[test]
+    fn arguments() {
+        assert_eq!(Layout::ALL.map(Layout::text_argument), [0, 0, 1, 1]);
+        assert_eq!(
+            Layout::ALL.map(Layout::length_argument),
+            [None, Some(1), None, Some(2)]
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! `/proc/<pid>/maps`: what a process has mapped, line by line.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+const DELETED: &[u8] = b" (deleted)";
+
+/// One executable mapping of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// First address behind.
+    pub end: u64,
+    /// Where in the file the mapping begins.
+    pub offset: u64,
+    /// The device, (major, minor), as the kernel knows it: on btrfs and overlayfs not what `stat` tells.
+    pub device: (u32, u32),
+    /// The inode.
+    pub inode: u64,
+    /// The path as printed, without the escapes, with ` (deleted)` if it ends so.
+    pub path: PathBuf,
+}
+
+impl Mapping {
+    /// The path without ` (deleted)`, when it ends so. A file may really be called that: only its inode tells.
+    #[must_use]
+    pub fn path_before_deletion(&self) -> Option<&Path> {
+        let path = self.path.as_os_str().as_bytes().strip_suffix(DELETED)?;
+        Some(Path::new(OsStr::from_bytes(path)))
+    }
+}
+
+/// The executable mappings of files in the text of a maps file. Lines of any other kind are left out.
+///
+/// Paths are bytes, and are read to the end of the line: they may hold spaces, and need not be UTF-8.
+pub fn executable(maps: &[u8]) -> impl Iterator<Item = Mapping> {
+    maps.split(|&byte| byte == b'\n')
+        .filter_map(parse)
+        .filter_map(|(perms, mapping)| {
+            let is_file = mapping.inode != 0 && mapping.path.is_absolute();
+            (perms.contains(&b'x') && is_file).then_some(mapping)
+        })
+}
+
+/// `start-end perms offset major:minor inode   path`: the permissions and the rest.
+fn parse(line: &[u8]) -> Option<(&[u8], Mapping)> {
+    let mut rest = line;
+    let mut field = || {
+        let end = rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len());
+        let (field, tail) = rest.split_at(end);
+        rest = tail.strip_prefix(b" ").unwrap_or(tail);
+        field
+    };
+    let (range, perms, offset, device, inode) = (field(), field(), field(), field(), field());
+    let (start, end) = pair(range, '-')?;
+    let (major, minor) = pair(device, ':')?;
+    let mapping = Mapping {
+        start,
+        end,
+        offset: hex(offset)?,
+        device: (u32::try_from(major).ok()?, u32::try_from(minor).ok()?),
+        inode: str::from_utf8(inode).ok()?.parse().ok()?,
+        path: unescape(rest.trim_ascii_start()),
+    };
+    Some((perms, mapping))
+}
+
+fn hex(digits: &[u8]) -> Option<u64> {
+    u64::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
+}
+
+fn pair(text: &[u8], separator: char) -> Option<(u64, u64)> {
+    let (left, right) = str::from_utf8(text).ok()?.split_once(separator)?;
+    Some((hex(left.as_bytes())?, hex(right.as_bytes())?))
+}
+
+/// The kernel writes a newline in a path as `\012`, and escapes nothing else here.
+fn unescape(path: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((&first, tail)) = rest.split_first() {
+        if let Some(tail) = rest.strip_prefix(b"\\012") {
+            bytes.push(b'\n');
+            rest = tail;
+        } else {
+            bytes.push(first);
+            rest = tail;
+        }
+    }
+    PathBuf::from(OsStr::from_bytes(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn only(line: &str) -> Mapping {
+        let found: Vec<_> = executable(line.as_bytes()).collect();
+        assert_eq!(found.len(), 1, "{line}");
+        found[0].clone()
+    }
+
+    #[test]
+    fn a_usual_line() {
+        let mapping = only("55d0c0-55d0d5 r-xp 00002000 fe:01 1441799                    /usr/bin/app");
+        assert_eq!(
+            (mapping.start, mapping.end, mapping.offset),
+            (0x55_d0c0, 0x55_d0d5, 0x2000)
+        );
+        assert_eq!((mapping.device, mapping.inode), ((0xfe, 1), 1_441_799));
+        assert_eq!(mapping.path, Path::new("/usr/bin/app"));
+        assert_eq!(mapping.path_before_deletion(), None);
+    }
+
+    #[test]
+    fn odd_paths() {
+        for (text, path, before) in [
+            ("/opt/my app/lib  two.so", "/opt/my app/lib  two.so", None),
+            ("/opt/new\\012line.so", "/opt/new\nline.so", None),
+            (
+                "/opt/gone.so (deleted)",
+                "/opt/gone.so (deleted)",
+                Some("/opt/gone.so"),
+            ),
+            ("/memfd:jit (deleted)", "/memfd:jit (deleted)", Some("/memfd:jit")),
+            (
+                "/a\\b (deleted) (deleted)",
+                "/a\\b (deleted) (deleted)",
+                Some("/a\\b (deleted)"),
+            ),
+            ("/tail ", "/tail ", None),
+        ] {
+            let mapping = only(&format!("1000-2000 r-xp 00000000 00:1f 7 {text}"));
+            assert_eq!(mapping.path, Path::new(path));
+            assert_eq!(mapping.path_before_deletion(), before.map(Path::new));
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_not_text() {
+        let found: Vec<_> = executable(b"1000-2000 r-xp 0 00:1f 7 /lib\xff.so").collect();
+        assert_eq!(found[0].path.as_os_str().as_bytes(), b"/lib\xff.so");
+    }
+
+    #[test]
+    fn what_is_no_executable_file_is_left_out() {
+        let text = "1000-2000 r--p 00000000 fe:01 7 /usr/bin/app\n\
+                    2000-3000 rwxp 00000000 00:00 0 \n\
+                    3000-4000 rwxp 00000000 00:00 0\n\
+                    4000-5000 r-xp 00000000 00:00 0                   [vdso]\n\
+                    5000-6000 r-xp 00000000 00:0b 9 anon_inode:[perf_event]\n\
+                    nonsense\n\
+                    -- r-xp zz fe:01 7 /x\n\
+                    6000-7000 r-xp 00000000 fe:01 -7 /x\n\n";
+        assert_eq!(executable(text.as_bytes()).count(), 0);
+    }
+
+    #[test]
+    fn any_bytes_are_survived() {
+        let line = b"55d0c0-55d0d5 r-xp 00002000 fe:01 1441799 /usr/bin/app";
+        for cut in 0..line.len() {
+            let _ = executable(&line[..cut]).count();
+            let _ = executable(&line[cut..]).count();
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What to probe: the processes, the files they map, and the mark functions in those. Nothing here knows BPF.
+//!
+//! ```text
+//!  --pid, --comm ─► process ─► objects (maps) ─► search ─► MarkFunction: file, offset, layout
+//!  -- command ────► launch ──► held ──► process           (symbols ─ elf, signature, layout)
+//! ```
+//!
+//! - `process`: by number or name; threads, descendants. `pidfd`: learning their end.
+//! - `maps`, `objects`: which files a process executes, and by which path we can open each.
+//! - `elf`, `signature`, `layout`, `symbols`, `search`: which functions are to be probed, where, and what their
+//!   arguments are; and what to say if there are none.
+//! - `run_as`, `command`, `launch`, `held`: starting a command that waits until the probes are in place.
+
+mod command;
+mod elf;
+mod held;
+mod launch;
+mod layout;
+mod maps;
+mod names;
+mod objects;
+mod pidfd;
+mod process;
+mod run_as;
+mod search;
+mod signature;
+mod symbols;
+
+pub use elf::{ElfError, ElfErrorReason, entry_offset};
+pub use held::{Held, HeldEvent, Running};
+pub use launch::{ChildOutput, Launch, LaunchError, shell_code};
+pub use layout::{Layout, MARK_FUNCTION, SpecError, SymbolSpec};
+pub use maps::{Mapping, executable};
+pub use objects::{Object, ObjectId, Objects, OpenError, Unopened};
+pub use pidfd::PidFd;
+pub use process::{Process, ProcessError, Processes};
+pub use run_as::{RunAs, RunAsError};
+pub use search::{Failed, MarkFunction, NearMatch, SearchReport, Searched};
+pub use symbols::{FileSearch, Found, Near, NearReason, search_file, similar_in_file};

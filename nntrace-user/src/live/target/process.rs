@@ -1,0 +1,360 @@
+//! The processes to trace: chosen by number or by name, with their threads and descendants.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::names;
+
+/// The kernel keeps this many bytes of a process's name.
+const COMM_LEN: usize = 15;
+/// `PF_KTHREAD` of the kernel's task flags.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// Why there is no process to trace.
+#[derive(Debug, Error)]
+pub enum ProcessError {
+    /// No process or thread has this number.
+    #[error(
+        "no process {pid}: it has ended, or never was; `pgrep -a NAME` lists the processes of a name with their numbers"
+    )]
+    NoSuchProcess {
+        /// The number asked for.
+        pid: u32,
+    },
+    /// The number is a thread's, not a process's.
+    #[error(
+        "{tid} is a thread of process {pid} ({comm}), not a process: take --pid {pid}, all its threads are traced"
+    )]
+    IsThread {
+        /// The number asked for.
+        tid: u32,
+        /// The process it belongs to.
+        pid: u32,
+        /// That process's name.
+        comm: String,
+    },
+    /// The process has ended and only waits for its parent.
+    #[error(
+        "process {pid} ({comm}) has ended, only its exit status is left for its parent to read: start it again"
+    )]
+    Ended {
+        /// The number asked for.
+        pid: u32,
+        /// Its name.
+        comm: String,
+    },
+    /// The process is a part of the kernel.
+    #[error(
+        "process {pid} ({comm}) is a kernel thread: it runs no program that could write marks; choose a user process"
+    )]
+    KernelThread {
+        /// The number asked for.
+        pid: u32,
+        /// Its name.
+        comm: String,
+    },
+    /// No process has such a name.
+    #[error("no process is named {pattern:?}{}; `ps -eo pid,comm` lists all names, `*` and `?` stand for any text and any character", near_text(.near))]
+    NoneNamed {
+        /// The pattern asked for.
+        pattern: String,
+        /// Running processes with a like name.
+        near: Vec<String>,
+    },
+    /// What /proc tells about a process may not be read.
+    #[error("reading {} is not permitted: the process belongs to another user, or /proc hides it (hidepid); run as that user or with sudo", .path.display())]
+    Permission {
+        /// The file refused.
+        path: PathBuf,
+    },
+    /// /proc could not be read.
+    #[error("cannot read {}: {source}; is /proc mounted?", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The kernel gave no handle on the process.
+    #[error(
+        "cannot watch process {pid} for its end: {source}; pidfd_open needs Linux 5.3 and a file descriptor to spare"
+    )]
+    Watch {
+        /// The process.
+        pid: u32,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+fn near_text(near: &[String]) -> String {
+    if near.is_empty() {
+        String::new()
+    } else {
+        format!(", but there is {}", near.join(", "))
+    }
+}
+
+/// A process as it was when it was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number, which is also that of its main thread.
+    pub pid: u32,
+    /// Its parent's number.
+    pub parent: u32,
+    /// Its name: at most 15 bytes.
+    pub comm: String,
+    /// The file it executes, as it names it; not for kernel threads, nor for processes we may not look into.
+    pub exe: Option<PathBuf>,
+    /// When it started, in clock ticks since boot. With the number it is unique: numbers are used again.
+    pub started: u64,
+    ended: bool,
+    kernel: bool,
+}
+
+/// A view of the running processes through a proc file system.
+#[derive(Clone, Debug)]
+pub struct Processes {
+    proc: PathBuf,
+}
+
+impl Default for Processes {
+    fn default() -> Self {
+        Self::at("/proc")
+    }
+}
+
+impl Processes {
+    /// Through the proc file system mounted at `proc`.
+    #[must_use]
+    pub fn at(proc: impl Into<PathBuf>) -> Self {
+        Self { proc: proc.into() }
+    }
+
+    /// The proc file system's directory for a process.
+    #[must_use]
+    pub fn dir(&self, pid: u32) -> PathBuf {
+        self.proc.join(pid.to_string())
+    }
+
+    /// The process of this number.
+    ///
+    /// # Errors
+    /// When there is none, when it is a thread's number, or when it is no process that could run a program.
+    pub fn by_pid(&self, pid: u32) -> Result<Process, ProcessError> {
+        let group = self.thread_group(pid)?;
+        if group != pid {
+            let comm = self
+                .look(group)
+                .map_or_else(|_| "?".to_owned(), |process| process.comm);
+            return Err(ProcessError::IsThread {
+                tid: pid,
+                pid: group,
+                comm,
+            });
+        }
+        let process = self.look(pid)?;
+        let comm = process.comm.clone();
+        match process {
+            Process { ended: true, .. } => Err(ProcessError::Ended { pid, comm }),
+            Process { kernel: true, .. } => Err(ProcessError::KernelThread { pid, comm }),
+            _ => Ok(process),
+        }
+    }
+
+    /// All processes whose name matches a glob, without ourselves and without kernel threads.
+    ///
+    /// The kernel cuts names to 15 bytes: one that may be cut is compared by its program's file name too.
+    ///
+    /// # Errors
+    /// When none does, with the names that are like it.
+    pub fn by_comm(&self, pattern: &str) -> Result<Vec<Process>, ProcessError> {
+        let (found, others): (Vec<_>, Vec<_>) = self
+            .all()?
+            .into_iter()
+            .filter(|process| !process.kernel && !process.ended && process.pid != std::process::id())
+            .partition(|process| process.is_named(pattern));
+        if found.is_empty() {
+            return Err(ProcessError::NoneNamed {
+                pattern: pattern.to_owned(),
+                near: near(pattern, &others),
+            });
+        }
+        Ok(found)
+    }
+
+    /// The processes of these numbers and of these names, each once.
+    ///
+    /// # Errors
+    /// The first number or name that finds none.
+    pub fn select(&self, pids: &[u32], comms: &[String]) -> Result<Vec<Process>, ProcessError> {
+        let mut chosen = pids
+            .iter()
+            .map(|&pid| self.by_pid(pid))
+            .collect::<Result<Vec<_>, _>>()?;
+        for pattern in comms {
+            chosen.extend(self.by_comm(pattern)?);
+        }
+        let mut seen = HashSet::new();
+        chosen.retain(|process| seen.insert(process.pid));
+        Ok(chosen)
+    }
+
+    /// All children of these processes, and theirs, without the processes themselves.
+    ///
+    /// What is started while this looks may be missed: have forks reported before calling it.
+    /// A daemon whose parent has ended belongs to nobody's descendants.
+    ///
+    /// # Errors
+    /// When /proc cannot be listed.
+    pub fn descendants(&self, roots: &[u32]) -> Result<Vec<Process>, ProcessError> {
+        let mut others = self.all()?;
+        let mut family: HashSet<u32> = roots.iter().copied().collect();
+        others.retain(|process| !process.ended && !family.contains(&process.pid));
+        let mut found = Vec::new();
+        loop {
+            let (children, rest): (Vec<_>, Vec<_>) = others
+                .into_iter()
+                .partition(|process| family.contains(&process.parent));
+            if children.is_empty() {
+                return Ok(found);
+            }
+            family.extend(children.iter().map(|child| child.pid));
+            found.extend(children);
+            others = rest;
+        }
+    }
+
+    /// The numbers of a process's threads, its main thread's among them.
+    ///
+    /// # Errors
+    /// When it has ended or may not be looked into.
+    pub fn threads(&self, pid: u32) -> Result<Vec<u32>, ProcessError> {
+        numbers(&self.dir(pid).join("task")).map_err(|error| gone(error, pid))
+    }
+
+    /// Whether this very process still runs: not another one that was given its number since.
+    #[must_use]
+    pub fn is_alive(&self, process: &Process) -> bool {
+        self.look(process.pid)
+            .is_ok_and(|now| !now.ended && now.started == process.started)
+    }
+
+    fn all(&self) -> Result<Vec<Process>, ProcessError> {
+        let pids = numbers(&self.proc)?;
+        // What ended since it was listed is no process any more; what may not be read cannot be traced.
+        Ok(pids.into_iter().filter_map(|pid| self.look(pid).ok()).collect())
+    }
+
+    /// The process a thread belongs to. The directory of a thread exists, though it is not listed.
+    fn thread_group(&self, tid: u32) -> Result<u32, ProcessError> {
+        let status = self.read(tid, "status")?;
+        let group = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+        Ok(group.unwrap_or(tid))
+    }
+
+    fn look(&self, pid: u32) -> Result<Process, ProcessError> {
+        let stat = self.read(pid, "stat")?;
+        let mut process = parse_stat(pid, &stat).ok_or_else(|| ProcessError::Read {
+            path: self.dir(pid).join("stat"),
+            source: io::Error::new(io::ErrorKind::InvalidData, format!("unknown form: {stat:?}")),
+        })?;
+        process.exe = std::fs::read_link(self.dir(pid).join("exe")).ok();
+        Ok(process)
+    }
+
+    fn read(&self, pid: u32, file: &str) -> Result<String, ProcessError> {
+        let path = self.dir(pid).join(file);
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(source) => Err(gone(read_error(path, source), pid)),
+        }
+    }
+}
+
+impl Process {
+    fn is_named(&self, pattern: &str) -> bool {
+        let cut = self.comm.len() >= COMM_LEN;
+        let file = self
+            .exe
+            .as_deref()
+            .and_then(Path::file_name)
+            .and_then(|name| name.to_str());
+        names::glob(pattern, &self.comm)
+            || file.is_some_and(|file| cut && file.starts_with(&self.comm) && names::glob(pattern, file))
+    }
+}
+
+/// The names in a directory that are numbers, in order.
+fn numbers(dir: &Path) -> Result<Vec<u32>, ProcessError> {
+    let entries = std::fs::read_dir(dir).map_err(|source| read_error(dir.to_owned(), source))?;
+    let mut numbers: Vec<u32> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// `pid (comm) state ppid ...`: the name may hold spaces and parentheses, so it ends at the last one.
+fn parse_stat(pid: u32, stat: &str) -> Option<Process> {
+    let (head, tail) = stat.rsplit_once(')')?;
+    let (_, comm) = head.split_once('(')?;
+    // Counted from 3, the state, as in proc_pid_stat(5).
+    let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    Some(Process {
+        pid,
+        parent: u32::try_from(number(4)?).ok()?,
+        comm: comm.to_owned(),
+        exe: None,
+        started: number(22)?,
+        ended: matches!(*fields.first()?, "Z" | "X" | "x"),
+        kernel: number(9)? & KERNEL_THREAD != 0,
+    })
+}
+
+/// Up to five names like the pattern: those that hold its text, then those that differ by a slip.
+fn near(pattern: &str, others: &[Process]) -> Vec<String> {
+    let text = pattern.replace(['*', '?'], "").to_lowercase();
+    let holds = |process: &&Process| !text.is_empty() && process.comm.to_lowercase().contains(&text);
+    let alike = |process: &&Process| names::alike(&process.comm.to_lowercase(), &text);
+    let mut near: Vec<_> = others
+        .iter()
+        .filter(holds)
+        .chain(others.iter().filter(alike))
+        .collect();
+    let mut seen = HashSet::new();
+    near.retain(|process| seen.insert(process.pid));
+    near.iter()
+        .take(5)
+        .map(|process| format!("{:?} ({})", process.comm, process.pid))
+        .collect()
+}
+
+fn read_error(path: PathBuf, source: io::Error) -> ProcessError {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => ProcessError::Permission { path },
+        _ => ProcessError::Read { path, source },
+    }
+}
+
+/// A file of a process that is not there means that the process is not there. A read meanwhile gives `ESRCH`.
+pub(super) fn gone(error: ProcessError, pid: u32) -> ProcessError {
+    match &error {
+        ProcessError::Read { source, .. }
+            if source.kind() == io::ErrorKind::NotFound
+                || source.raw_os_error() == Some(nix::libc::ESRCH) =>
+        {
+            ProcessError::NoSuchProcess { pid }
+        }
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! As whom a launched command runs: under `sudo nntrace-bpf -- command`, as the user who called sudo.
+
+use std::ffi::{CString, OsString};
+
+use nix::unistd::{Gid, Uid, User, getgrouplist};
+use thiserror::Error;
+
+/// What sudo tells of its caller. A command that no longer runs under sudo shall not see it.
+const SUDO_VARIABLES: [&str; 5] = ["SUDO_COMMAND", "SUDO_GID", "SUDO_HOME", "SUDO_UID", "SUDO_USER"];
+
+/// A user to run a command as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunAs {
+    /// The user.
+    pub uid: Uid,
+    /// The main group.
+    pub gid: Gid,
+    /// All groups.
+    pub groups: Vec<Gid>,
+    /// The user's entry in the user database.
+    account: Option<Account>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Account {
+    name: OsString,
+    home: OsString,
+    shell: OsString,
+}
+
+impl Account {
+    fn of(user: &User) -> Self {
+        Self {
+            name: user.name.clone().into(),
+            home: user.dir.clone().into(),
+            shell: user.shell.clone().into(),
+        }
+    }
+}
+
+/// A variable, and what of a user it holds.
+type AccountVariable = (&'static str, fn(&Account) -> &OsString);
+
+/// What sudo sets to root's.
+const ACCOUNT_VARIABLES: [AccountVariable; 4] = [
+    ("HOME", |account| &account.home),
+    ("USER", |account| &account.name),
+    ("LOGNAME", |account| &account.name),
+    ("SHELL", |account| &account.shell),
+];
+
+/// Why it is not clear as whom to run a command.
+#[derive(Debug, Error)]
+pub enum RunAsError {
+    /// A variable of sudo holds no number.
+    #[error("{variable}={} is no user or group number: unset it to run the command as root, or call sudo again", .value.display())]
+    BadNumber {
+        /// The variable.
+        variable: &'static str,
+        /// What it holds.
+        value: OsString,
+    },
+    /// The user database cannot be read.
+    #[error("cannot look up user {uid} who called sudo: {source}; `getent passwd {uid}` must work")]
+    Lookup {
+        /// The user.
+        uid: Uid,
+        /// The reason.
+        source: nix::Error,
+    },
+}
+
+impl RunAs {
+    /// The user who called sudo, told by `SUDO_UID` and `SUDO_GID`; nothing if we are not root, or not by sudo, or if
+    /// root called it.
+    ///
+    /// # Errors
+    /// When these variables hold no numbers, or the user database fails. It is no error if the user is not in it.
+    pub fn sudo_caller() -> Result<Option<Self>, RunAsError> {
+        if !Uid::effective().is_root() {
+            return Ok(None);
+        }
+        Self::from_variables(|name| std::env::var_os(name))
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<Self>, RunAsError> {
+        let number = |name: &'static str| {
+            variable(name)
+                .map(|value| {
+                    value
+                        .to_str()
+                        .and_then(|text| text.parse().ok())
+                        .ok_or(RunAsError::BadNumber {
+                            variable: name,
+                            value,
+                        })
+                })
+                .transpose()
+        };
+        let Some(uid) = number("SUDO_UID")?
+            .map(Uid::from_raw)
+            .filter(|uid| !uid.is_root())
+        else {
+            return Ok(None);
+        };
+        let gid = number("SUDO_GID")?.map(Gid::from_raw);
+        Self::user(uid, gid).map(Some)
+    }
+
+    /// A user with the groups that the user database lists, in a main group of choice.
+    ///
+    /// # Errors
+    /// When the user database fails. A user who is not in it has only the main group, that of the same number if
+    /// none is given.
+    pub fn user(uid: Uid, gid: Option<Gid>) -> Result<Self, RunAsError> {
+        let failed = |source| RunAsError::Lookup { uid, source };
+        let Some(user) = User::from_uid(uid).map_err(failed)? else {
+            let gid = gid.unwrap_or(Gid::from_raw(uid.as_raw()));
+            return Ok(Self {
+                uid,
+                gid,
+                groups: vec![gid],
+                account: None,
+            });
+        };
+        let gid = gid.unwrap_or(user.gid);
+        let name = CString::new(user.name.as_str()).map_err(|_| failed(nix::Error::EINVAL))?;
+        let groups = getgrouplist(&name, gid).map_err(failed)?;
+        Ok(Self {
+            uid,
+            gid,
+            groups,
+            account: Some(Account::of(&user)),
+        })
+    }
+
+    /// The name to show.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match &self.account {
+            Some(account) => account.name.to_string_lossy().into_owned(),
+            None => format!("user {}", self.uid),
+        }
+    }
+
+    /// What changes in the environment: a value to set, or nothing for what to remove.
+    ///
+    /// Set back is what sudo has set to root's (`HOME`, `USER`, `LOGNAME`, `SHELL`). What the caller kept or set, as
+    /// by `sudo -E` or `sudo HOME=/x`, is left alone, and so is `PATH`: the command was looked up in ours.
+    pub(super) fn environment(
+        &self,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Vec<(&'static str, Option<OsString>)> {
+        let mut changes: Vec<_> = SUDO_VARIABLES.map(|name| (name, None)).into();
+        let Some(account) = &self.account else {
+            return changes;
+        };
+        let root = User::from_uid(Uid::from_raw(0))
+            .ok()
+            .flatten()
+            .as_ref()
+            .map(Account::of);
+        for (name, field) in ACCOUNT_VARIABLES {
+            let is_roots = |value| root.as_ref().is_some_and(|root| value == *field(root));
+            if variable(name).is_none_or(is_roots) {
+                changes.push((name, Some(field(account).clone())));
+            }
+        }
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pairs: &'static [(&'static str, &'static str)]) -> impl Fn(&str) -> Option<OsString> {
+        |name| {
+            pairs
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|&(_, value)| value.into())
+        }
+    }
+
+    #[test]
+    fn who_called_sudo() {
+        assert_eq!(RunAs::from_variables(of(&[])).unwrap(), None);
+        assert_eq!(
+            RunAs::from_variables(of(&[("SUDO_UID", "0"), ("SUDO_GID", "0")])).unwrap(),
+            None
+        );
+        let stranger = RunAs::from_variables(of(&[("SUDO_UID", "3999999"), ("SUDO_GID", "3999998")]))
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (stranger.uid.as_raw(), stranger.gid.as_raw()),
+            (3_999_999, 3_999_998)
+        );
+        assert_eq!(stranger.groups, [stranger.gid]);
+        assert_eq!(stranger.name(), "user 3999999");
+        let error = RunAs::from_variables(of(&[("SUDO_UID", "me")]))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("SUDO_UID=me is no user or group number"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_sudo_set_is_set_back() {
+        let user = RunAs {
+            uid: Uid::from_raw(1234),
+            gid: Gid::from_raw(1234),
+            groups: vec![],
+            account: Some(Account {
+                name: "ann".into(),
+                home: "/home/ann".into(),
+                shell: "/bin/zsh".into(),
+            }),
+        };
+        let root = User::from_uid(Uid::from_raw(0)).unwrap().unwrap();
+        let root_home = root.dir.into_os_string();
+        let changes = user.environment(|name| match name {
+            "HOME" => Some(root_home.clone()),
+            "USER" => Some("kept".into()),
+            "LOGNAME" => Some("root".into()),
+            _ => None,
+        });
+        let change = |name: &str| {
+            changes
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| value.clone())
+        };
+        assert_eq!(change("HOME"), Some(Some("/home/ann".into())));
+        assert_eq!(change("USER"), None, "the caller's own value stays");
+        assert_eq!(change("LOGNAME"), Some(Some("ann".into())));
+        assert_eq!(change("SHELL"), Some(Some("/bin/zsh".into())));
+        assert_eq!(change("SUDO_UID"), Some(None));
+        assert_eq!(change("PATH"), None);
+    }
+}

@@ -1,0 +1,247 @@
+//! The mark functions in one ELF file, and the functions that look like ones.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::path::Path;
+
+use object::read::elf::Sym as _;
+use object::{NativeEndian, ReadRef, elf};
+
+use super::elf::{Elf, ElfError, ElfErrorReason, Symbol, SymbolTable, open};
+use super::layout::{Layout, SymbolSpec};
+use super::names;
+use super::signature::{Name, last_part};
+
+/// Near matches shown for one file.
+const MOST_NEAR: usize = 5;
+/// What names of functions that write marks usually hold.
+const NEAR_PARTS: [&str; 8] = [
+    "mark_write",
+    "markwrite",
+    "trace_mark",
+    "tracemark",
+    "write_mark",
+    "atrace_begin",
+    "trace_begin",
+    "tracing_mark",
+];
+
+/// A mark function in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The name it was looked for by.
+    pub wanted: String,
+    /// Its symbol, without a version.
+    pub symbol: String,
+    /// Its name as people write it.
+    pub demangled: String,
+    /// Where to probe, as an offset in the file: the function's first instruction, or the one behind its landing pad.
+    pub offset: u64,
+    /// Where it takes its text.
+    pub layout: Layout,
+    /// Whether the layout is only the likely one: the name allows another.
+    pub layout_guessed: bool,
+    /// Whether the probed instruction is a nop that makes the probe cheap on kernels that know how.
+    pub leading_nop: bool,
+}
+
+/// A function that is not taken, but may be the one meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Near {
+    /// Its name as people write it.
+    pub demangled: String,
+    /// Why it is not taken.
+    pub why: NearReason,
+}
+
+/// Why a function is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NearReason {
+    /// It has the name, but arguments that no layout fits.
+    Arguments,
+    /// It has the name, but is no plain function of this file's code.
+    NoFunction,
+    /// Its name is only like the one looked for.
+    Name,
+}
+
+/// What was found in one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileSearch {
+    /// The mark functions, each once however many names it has.
+    pub functions: Vec<Found>,
+    /// If there are none: at most five whose names hold a name looked for.
+    pub near: Vec<Near>,
+    /// How many functions the file names at all.
+    pub named_functions: usize,
+    /// Whether it has no table of all its symbols: it was stripped, and names only what it exports.
+    pub stripped: bool,
+}
+
+/// Looks for functions in a file.
+///
+/// # Errors
+/// When the file cannot be read, is no ELF file for this machine, or is damaged.
+pub fn search_file(path: &Path, specs: &[SymbolSpec]) -> Result<FileSearch, ElfError> {
+    open(path)
+        .and_then(|cache| search(&cache, specs))
+        .map_err(|reason| reason.in_file(path))
+}
+
+/// At most five functions of a file whose names are like those looked for. This looks at every name: it is for when
+/// nothing was found.
+///
+/// # Errors
+/// As [`search_file`].
+pub fn similar_in_file(path: &Path, specs: &[SymbolSpec]) -> Result<Vec<Near>, ElfError> {
+    open(path)
+        .and_then(|cache| similar(&cache, specs))
+        .map_err(|reason| reason.in_file(path))
+}
+
+pub(super) fn search<'data, R: ReadRef<'data>>(
+    data: R,
+    specs: &[SymbolSpec],
+) -> Result<FileSearch, ElfErrorReason> {
+    let elf = Elf::parse(data)?;
+    let tables = elf.symbol_tables()?;
+    let mut search = FileSearch {
+        stripped: !tables.iter().any(SymbolTable::is_full),
+        ..FileSearch::default()
+    };
+    // The search by its probe's offset: names of one function are one probe.
+    let mut by_offset = HashMap::new();
+    for table in &tables {
+        let specs: Vec<_> = specs
+            .iter()
+            .filter(|spec| table.may_hold(last_part(&spec.name)))
+            .collect();
+        for symbol in table.symbols.iter().filter(|symbol| is_defined(symbol)) {
+            search.named_functions += usize::from(is_function(symbol));
+            let name = if specs.is_empty() {
+                None
+            } else {
+                table.name(symbol)
+            };
+            match name.and_then(|name| judge(&elf, symbol, name, &specs)) {
+                Some(Ok(found)) => add(&mut search.functions, &mut by_offset, found),
+                Some(Err(near)) => search.near.push(near),
+                None => {}
+            }
+        }
+    }
+    if search.functions.is_empty() {
+        choose(&mut search.near);
+    } else {
+        search.near.clear();
+    }
+    Ok(search)
+}
+
+fn similar<'data, R: ReadRef<'data>>(data: R, specs: &[SymbolSpec]) -> Result<Vec<Near>, ElfErrorReason> {
+    let mut found = Vec::new();
+    for table in Elf::parse(data)?.symbol_tables()? {
+        let functions = table
+            .symbols
+            .iter()
+            .filter(|symbol| is_defined(symbol) && is_function(symbol));
+        let names = functions
+            .filter_map(|symbol| table.name(symbol))
+            .filter(|name| is_similar(name, specs));
+        found.extend(names.map(|name| near(Name::read(name), NearReason::Name)));
+    }
+    choose(&mut found);
+    Ok(found)
+}
+
+/// Keeps the best, each once.
+pub(super) fn choose(near: &mut Vec<Near>) {
+    near.sort_by(|a, b| (a.why, &a.demangled).cmp(&(b.why, &b.demangled)));
+    near.dedup();
+    near.truncate(MOST_NEAR);
+}
+
+fn is_function(symbol: &Symbol) -> bool {
+    symbol.st_type() == elf::STT_FUNC
+}
+
+fn is_defined(symbol: &Symbol) -> bool {
+    let code = matches!(
+        symbol.st_type(),
+        elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE | elf::STT_OBJECT
+    );
+    code && !symbol.is_undefined(NativeEndian)
+}
+
+/// A function that has a name looked for, or why what is called like one is not taken, or nothing of interest.
+fn judge<'data, R: ReadRef<'data>>(
+    elf: &Elf<'data, R>,
+    symbol: &Symbol,
+    name: &str,
+    specs: &[&SymbolSpec],
+) -> Option<Result<Found, Near>> {
+    // A file may name a million functions: demangle only those that hold a name looked for.
+    if !specs.iter().any(|spec| name.contains(last_part(&spec.name))) {
+        return None;
+    }
+    let read = Name::read(name);
+    let asked = |spec: &&&SymbolSpec| spec.name == name || read.is(&spec.name) || read.shown == spec.name;
+    let Some(spec) = specs.iter().find(asked) else {
+        return is_function(symbol).then(|| Err(near(read, NearReason::Name)));
+    };
+    let Some(code) = elf
+        .code_offset(symbol.st_value(NativeEndian))
+        .filter(|_| is_function(symbol))
+    else {
+        return Some(Err(near(read, NearReason::NoFunction)));
+    };
+    let Some(layout) = spec.layout.or(read.layout) else {
+        return Some(Err(near(read, NearReason::Arguments)));
+    };
+    let (offset, leading_nop) = elf.probe_point(code);
+    Some(Ok(Found {
+        wanted: spec.name.clone(),
+        symbol: name.to_owned(),
+        demangled: read.shown,
+        offset,
+        layout,
+        layout_guessed: spec.layout.is_none() && read.guessed,
+        leading_nop,
+    }))
+}
+
+/// Of two names of one function the one is kept whose layout is sure.
+fn add(functions: &mut Vec<Found>, by_offset: &mut HashMap<u64, usize>, found: Found) {
+    match by_offset.entry(found.offset) {
+        Entry::Vacant(entry) => {
+            entry.insert(functions.len());
+            functions.push(found);
+        }
+        Entry::Occupied(entry) => {
+            let known = &mut functions[*entry.get()];
+            if known.layout_guessed && !found.layout_guessed {
+                *known = found;
+            }
+        }
+    }
+}
+
+fn near(name: Name, why: NearReason) -> Near {
+    Near {
+        demangled: name.shown,
+        why,
+    }
+}
+
+fn is_similar(name: &str, specs: &[SymbolSpec]) -> bool {
+    let holds_part = || {
+        let name = name.to_ascii_lowercase();
+        NEAR_PARTS.iter().any(|part| name.contains(part))
+    };
+    // All these parts hold one of these two, which most names do not: this is the quicker look.
+    let may_hold_part = name.contains("ark") || name.contains("race");
+    may_hold_part && holds_part() || specs.iter().any(|spec| names::alike(name, last_part(&spec.name)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,342 @@
+//! What each cluster did: active at the highest requested frequency of its running CPUs, or idle in the deepest
+//! state that they have in common.
+//!
+//! Source: the power contract, section 2. Fed with events in order of time; each costs what it takes to count one CPU
+//! out of one set and into another. Events of one instant are applied together, so that nothing of no length counts.
+
+use std::collections::BTreeMap;
+
+use nntrace_common::power::{Activity, Residency};
+
+use super::topology::Topology;
+
+/// Events that a cluster keeps while it waits for the first event of each of its CPUs, which tells what the CPU did
+/// before it. A CPU that is still silent then counts as unknown.
+const MAX_WAITING: usize = 65_536;
+
+/// All clusters of a machine.
+#[derive(Clone, Debug)]
+pub struct Clusters {
+    clusters: Vec<Cluster>,
+    /// Cluster and place in it, by CPU.
+    place: BTreeMap<u32, (usize, usize)>,
+    policies: BTreeMap<u32, Vec<u32>>,
+}
+
+/// What one cluster did. The times of `active`, `idle` and the three others add up to the window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterResidency {
+    /// At least one CPU running, by frequency in kHz, `None` where a running CPU's is not known.
+    pub active: BTreeMap<Option<u32>, (u64, u64)>,
+    /// All CPUs idle, by state.
+    pub idle: BTreeMap<u32, Residency>,
+    /// Time (ns) by number of CPUs known to be running.
+    pub concurrency: BTreeMap<u32, u64>,
+    /// All idle, depth not known, ns.
+    pub idle_unknown_ns: u64,
+    /// All offline, ns.
+    pub offline_ns: u64,
+    /// Nothing known, ns.
+    pub unknown_ns: u64,
+    /// Running time (ns) of each CPU by the cluster's frequency.
+    pub effective: BTreeMap<u32, BTreeMap<Option<u32>, u64>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Active(Option<u32>),
+    Idle(u32),
+    IdleUnknown,
+    Offline,
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Activity(Activity),
+    Frequency(Option<u32>),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    cpu: u32,
+    activity: Activity,
+    khz: Option<u32>,
+    /// Since when it runs at the cluster's present frequency, ns.
+    running_since: u64,
+    /// What it did before its first event; `None` while that has not come.
+    before: Option<Activity>,
+}
+
+#[derive(Clone, Debug)]
+struct Cluster {
+    members: Vec<Member>,
+    /// Events that came before every member was heard of; `None` once the sweep goes on.
+    waiting: Option<Vec<(u64, usize, Event)>>,
+    sweep: Sweep,
+}
+
+#[derive(Clone, Debug)]
+struct Sweep {
+    state: State,
+    since: u64,
+    /// The instant whose events are being applied.
+    now: u64,
+    /// Until when `concurrency` is counted.
+    counted_until: u64,
+    running: u32,
+    running_khz: BTreeMap<Option<u32>, u32>,
+    idle: BTreeMap<u32, u32>,
+    idle_unknown: u32,
+    offline: u32,
+    unknown: u32,
+    result: ClusterResidency,
+}
+
+impl Clusters {
+    /// The clusters of a machine of whose CPUs nothing is known since `begin` (ns) but these frequencies (kHz).
+    #[must_use]
+    pub fn new(topology: &Topology, begin: u64, khz: &BTreeMap<u32, u32>) -> Self {
+        let mut place = BTreeMap::new();
+        let clusters = topology.clusters.iter().enumerate().map(|(number, description)| {
+            let members = description.cpus.iter().enumerate().map(|(slot, &cpu)| {
+                place.insert(cpu, (number, slot));
+                Member {
+                    cpu,
+                    activity: Activity::Unknown,
+                    khz: khz.get(&cpu).copied(),
+                    running_since: begin,
+                    before: None,
+                }
+            });
+            Cluster { members: members.collect(), waiting: Some(Vec::new()), sweep: Sweep::new(begin) }
+        });
+        let clusters = clusters.collect();
+        let policies = topology.cpus.keys().map(|&cpu| (cpu, topology.policy_of(cpu))).collect();
+        Self { clusters, place, policies }
+    }
+
+    /// A `cpu_idle` event at `now` (ns).
+    pub fn idle_event(&mut self, now: u64, cpu: u32, state: u32) {
+        self.event(now, cpu, Event::Activity(Activity::after_event(state)));
+    }
+
+    /// A `cpu_frequency` event at `now` (ns): it holds for the whole policy of the CPU.
+    pub fn frequency_event(&mut self, now: u64, cpu: u32, khz: u32) {
+        let alone = [cpu];
+        let policy = self.policies.remove(&cpu);
+        for &member in policy.as_deref().unwrap_or(&alone) {
+            self.event(now, member, Event::Frequency((khz != 0).then_some(khz)));
+        }
+        if let Some(policy) = policy {
+            self.policies.insert(cpu, policy);
+        }
+    }
+
+    /// Events of a CPU were lost at `now` (ns): nothing is known of it until its next one.
+    pub fn lost(&mut self, now: u64, cpu: u32) {
+        self.event(now, cpu, Event::Activity(Activity::Unknown));
+    }
+
+    fn event(&mut self, now: u64, cpu: u32, event: Event) {
+        if let Some(&(cluster, slot)) = self.place.get(&cpu) {
+            self.clusters[cluster].event(now, slot, event);
+        }
+    }
+
+    /// What each cluster did until `end` (ns), in the order of the topology.
+    #[must_use]
+    pub fn until(&self, end: u64) -> Vec<ClusterResidency> {
+        self.clusters.iter().map(|cluster| cluster.clone().finish(end)).collect()
+    }
+}
+
+impl Cluster {
+    fn event(&mut self, now: u64, slot: usize, event: Event) {
+        let Some(waiting) = &mut self.waiting else {
+            self.sweep.event(&mut self.members, now, slot, event);
+            return;
+        };
+        if let (None, Event::Activity(activity)) = (self.members[slot].before, event) {
+            self.members[slot].before = Some(match activity {
+                Activity::Running => Activity::IdleUnknown,
+                Activity::Idle(_) => Activity::Running,
+                _ => Activity::Unknown,
+            });
+        }
+        waiting.push((now, slot, event));
+        if waiting.len() >= MAX_WAITING || self.members.iter().all(|member| member.before.is_some()) {
+            self.start();
+        }
+    }
+
+    /// Sweeps over what was kept.
+    fn start(&mut self) {
+        let Some(waiting) = self.waiting.take() else { return };
+        for slot in 0..self.members.len() {
+            let before = self.members[slot].before.unwrap_or(Activity::Unknown);
+            self.members[slot].activity = before;
+            self.sweep.count(&self.members[slot], true);
+        }
+        self.sweep.state = self.sweep.current();
+        for (now, slot, event) in waiting {
+            self.sweep.event(&mut self.members, now, slot, event);
+        }
+    }
+
+    fn finish(mut self, end: u64) -> ClusterResidency {
+        self.start();
+        self.sweep.settle(&mut self.members);
+        let end = end.max(self.sweep.now);
+        self.sweep.now = end;
+        self.sweep.close(&mut self.members);
+        self.sweep.result
+    }
+}
+
+impl Sweep {
+    fn new(begin: u64) -> Self {
+        Self {
+            state: State::Unknown,
+            since: begin,
+            now: begin,
+            counted_until: begin,
+            running: 0,
+            running_khz: BTreeMap::new(),
+            idle: BTreeMap::new(),
+            idle_unknown: 0,
+            offline: 0,
+            unknown: 0,
+            result: ClusterResidency::default(),
+        }
+    }
+
+    fn event(&mut self, members: &mut [Member], now: u64, slot: usize, event: Event) {
+        if now > self.now {
+            self.settle(members);
+            self.now = now;
+        }
+        self.count(&members[slot], false);
+        let member = &mut members[slot];
+        let was_running = member.activity == Activity::Running;
+        match event {
+            Event::Activity(activity) => member.activity = activity,
+            Event::Frequency(khz) => member.khz = khz,
+        }
+        let runs = member.activity == Activity::Running;
+        if runs && !was_running {
+            member.running_since = self.now;
+        } else if was_running && !runs {
+            let (cpu, since) = (member.cpu, member.running_since);
+            self.add_effective(cpu, since);
+        }
+        self.count(&members[slot], true);
+    }
+
+    /// Counts a member into the sets of what it does, or out of them.
+    fn count(&mut self, member: &Member, into: bool) {
+        let change = |count: &mut u32| *count = if into { *count + 1 } else { *count - 1 };
+        match member.activity {
+            Activity::Running => {
+                self.count_concurrency();
+                change(&mut self.running);
+                change_in(&mut self.running_khz, member.khz, into);
+            }
+            Activity::Idle(state) => change_in(&mut self.idle, state, into),
+            Activity::IdleUnknown => change(&mut self.idle_unknown),
+            Activity::Offline => change(&mut self.offline),
+            Activity::Unknown => change(&mut self.unknown),
+        }
+    }
+
+    fn count_concurrency(&mut self) {
+        let ns = self.now - self.counted_until;
+        if ns > 0 {
+            *self.result.concurrency.entry(self.running).or_default() += ns;
+            self.counted_until = self.now;
+        }
+    }
+
+    /// The state that the counts make.
+    fn current(&self) -> State {
+        if self.running > 0 {
+            // `None` sorts first: one unknown frequency makes the highest unknown.
+            return match self.running_khz.first_key_value() {
+                Some((None, _)) | None => State::Active(None),
+                Some(_) => State::Active(self.running_khz.last_key_value().and_then(|(khz, _)| *khz)),
+            };
+        }
+        if self.unknown > 0 {
+            return State::Unknown;
+        }
+        match (self.idle.first_key_value(), self.idle_unknown) {
+            (Some((&0, _)), 1..) => State::Idle(0),
+            (_, 1..) => State::IdleUnknown,
+            (Some((&shallowest, _)), 0) => State::Idle(shallowest),
+            (None, 0) => State::Offline,
+        }
+    }
+
+    /// All events of the present instant are in: the state changes now, if it does.
+    fn settle(&mut self, members: &mut [Member]) {
+        let next = self.current();
+        if next != self.state {
+            self.close(members);
+            self.state = next;
+        }
+    }
+
+    /// Closes the stretch of the present state at the present instant.
+    fn close(&mut self, members: &mut [Member]) {
+        self.count_concurrency();
+        for member in members.iter_mut().filter(|member| member.activity == Activity::Running) {
+            let (cpu, since) = (member.cpu, member.running_since);
+            self.add_effective(cpu, since);
+            member.running_since = self.now;
+        }
+        let ns = self.now - self.since;
+        self.since = self.now;
+        if ns == 0 {
+            return;
+        }
+        match self.state {
+            State::Active(khz) => {
+                let sum = self.result.active.entry(khz).or_default();
+                *sum = (sum.0 + ns, sum.1 + 1);
+            }
+            State::Idle(state) => self.result.idle.entry(state).or_insert(Residency::NONE).add(ns),
+            State::IdleUnknown => self.result.idle_unknown_ns += ns,
+            State::Offline => self.result.offline_ns += ns,
+            State::Unknown => self.result.unknown_ns += ns,
+        }
+    }
+
+    /// A CPU ran from `since` until now while the cluster was in its present state.
+    fn add_effective(&mut self, cpu: u32, since: u64) {
+        let State::Active(khz) = self.state else { return };
+        if self.now > since {
+            *self.result.effective.entry(cpu).or_default().entry(khz).or_default() += self.now - since;
+        }
+    }
+}
+
+fn change_in<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K, into: bool) {
+    match counts.entry(key) {
+        std::collections::btree_map::Entry::Vacant(entry) => {
+            debug_assert!(into, "a member is counted out of the set that it was counted into");
+            entry.insert(1);
+        }
+        std::collections::btree_map::Entry::Occupied(mut entry) => {
+            if into {
+                *entry.get_mut() += 1;
+            } else if *entry.get() > 1 {
+                *entry.get_mut() -= 1;
+            } else {
+                entry.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+use nntrace_common::power::IDLE_EXIT;
+
+use super::*;
+use crate::model::topology::{ClusterDescription, CpuDescription};
+
+fn machine(clusters: &[&[u32]], policies: &[&[u32]]) -> Topology {
+    let cpus = clusters.iter().flat_map(|cpus| cpus.iter());
+    Topology {
+        cpus: cpus.map(|&cpu| (cpu, CpuDescription::default())).collect(),
+        clusters: clusters
+            .iter()
+            .enumerate()
+            .map(|(number, cpus)| ClusterDescription { name: number.to_string(), cpus: cpus.to_vec() })
+            .collect(),
+        policies: policies.iter().map(|cpus| cpus.to_vec()).collect(),
+    }
+}
+
+/// The example of the classical notes: intervals idle in (state, from, to), us.
+#[test]
+fn the_deepest_state_in_common() {
+    let mut clusters = Clusters::new(&machine(&[&[1, 2]], &[]), 0, &BTreeMap::new());
+    let intervals = [
+        (1, 0, 0, 100),
+        (1, 0, 110, 320),
+        (1, 1, 350, 400),
+        (2, 0, 0, 200),
+        (2, 1, 210, 400),
+        (2, 0, 410, 500),
+    ];
+    let mut events: Vec<(u64, u32, u32)> = intervals
+        .iter()
+        .flat_map(|&(cpu, state, from, to)| [(from, cpu, state), (to, cpu, IDLE_EXIT)])
+        .collect();
+    events.sort_by_key(|&(at, ..)| at);
+    for (at, cpu, state) in events {
+        clusters.idle_event(at * 1_000, cpu, state);
+    }
+    let result = &clusters.until(500_000)[0];
+    assert_eq!(result.idle[&0].ns, 300_000);
+    assert_eq!(result.idle[&1].ns, 50_000);
+    assert_eq!(result.active, BTreeMap::from([(None, (150_000, 4))]));
+}
+
+#[test]
+fn an_exit_and_an_entry_at_one_instant_split_nothing() {
+    let mut clusters = Clusters::new(&machine(&[&[0]], &[]), 0, &BTreeMap::new());
+    for (at, state) in [(10, 1), (20, IDLE_EXIT), (20, 1), (30, IDLE_EXIT)] {
+        clusters.idle_event(at, 0, state);
+    }
+    let result = &clusters.until(40)[0];
+    assert_eq!((result.idle[&1].ns, result.idle[&1].hits), (20, 1));
+}
+
+#[test]
+fn a_policy_changes_as_one_and_the_fastest_running_cpu_decides() {
+    let mut clusters =
+        Clusters::new(&machine(&[&[0, 1, 2]], &[&[0, 1]]), 0, &BTreeMap::from([(0, 500), (1, 500), (2, 900)]));
+    for cpu in 0..3 {
+        clusters.idle_event(0, cpu, 0);
+    }
+    clusters.idle_event(10, 0, IDLE_EXIT);
+    clusters.frequency_event(20, 1, 700);
+    clusters.frequency_event(22, 0, 700);
+    clusters.idle_event(30, 2, IDLE_EXIT);
+    clusters.idle_event(40, 2, 0);
+    let result = &clusters.until(50)[0];
+    let active = BTreeMap::from([(Some(500), (10, 1)), (Some(700), (20, 2)), (Some(900), (10, 1))]);
+    assert_eq!(result.active, active);
+    assert_eq!(result.effective[&0], BTreeMap::from([(Some(500), 10), (Some(700), 20), (Some(900), 10)]));
+    assert_eq!(result.effective[&2], BTreeMap::from([(Some(900), 10)]));
+    assert_eq!(result.concurrency, BTreeMap::from([(0, 10), (1, 30), (2, 10)]));
+}
+
+#[test]
+fn a_lost_cpu_is_unknown_until_it_is_heard_of_again() {
+    let mut clusters = Clusters::new(&machine(&[&[0, 1]], &[]), 0, &BTreeMap::new());
+    clusters.idle_event(0, 0, 1);
+    clusters.idle_event(0, 1, 1);
+    clusters.lost(10, 0);
+    clusters.idle_event(30, 0, 1);
+    let result = &clusters.until(50)[0];
+    assert_eq!((result.unknown_ns, result.idle[&1].ns, result.idle[&1].hits), (20, 30, 2));
+}
+
+#[test]
+fn a_silent_cpu_leaves_its_cluster_unknown_while_no_other_runs() {
+    let mut clusters = Clusters::new(&machine(&[&[0, 1], &[2]], &[]), 0, &BTreeMap::new());
+    clusters.idle_event(10, 0, 1);
+    clusters.idle_event(20, 0, IDLE_EXIT);
+    let results = clusters.until(30);
+    assert_eq!((results[0].unknown_ns, results[0].active[&None]), (10, (20, 2)));
+    assert_eq!(results[1].unknown_ns, 30);
+}
+
+mod property {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// (gap, cpu, kind): kind 0..3 an idle state, 3 and 4 an exit, above a frequency.
+    fn events() -> impl Strategy<Value = Vec<(u64, u32, u32)>> {
+        proptest::collection::vec((0_u64..4, 0_u32..5, 0_u32..8), 0..60)
+    }
+
+    /// What every CPU does at every instant, by scanning all events again for each.
+    fn activity_at(events: &[(u64, u32, u32)], cpu: u32, at: u64) -> (Activity, Option<u32>) {
+        let mine = || events.iter().filter(|event| event.1 == cpu);
+        let idle = |kind: u32| if kind < 3 { Activity::Idle(kind) } else { Activity::Running };
+        let first = mine().find(|event| event.2 < 5).map(|event| match idle(event.2) {
+            Activity::Running => Activity::IdleUnknown,
+            _ => Activity::Running,
+        });
+        let last = mine().filter(|event| event.2 < 5 && event.0 <= at).next_back().map(|event| idle(event.2));
+        let khz = mine().filter(|event| event.2 >= 5 && event.0 <= at).next_back().map(|event| event.2);
+        (last.or(first).unwrap_or(Activity::Unknown), khz)
+    }
+
+    proptest! {
+        /// Against a sweep that looks at every CPU at every instant.
+        #[test]
+        fn streaming_equals_a_sweep(steps in events()) {
+            let layout: [&[u32]; 2] = [&[0, 1, 4], &[2, 3]];
+            let mut clusters = Clusters::new(&machine(&layout, &[]), 0, &BTreeMap::new());
+            let (mut now, mut timed) = (0, Vec::new());
+            for (gap, cpu, kind) in steps {
+                now += gap;
+                timed.push((now, cpu, kind));
+                match kind {
+                    0..3 => clusters.idle_event(now, cpu, kind),
+                    3..5 => clusters.idle_event(now, cpu, IDLE_EXIT),
+                    _ => clusters.frequency_event(now, cpu, kind),
+                }
+            }
+            let end = now + 3;
+            for (number, result) in clusters.until(end).into_iter().enumerate() {
+                let mut expected = ClusterResidency::default();
+                for at in 0..end {
+                    let all: Vec<_> = layout[number].iter().map(|&cpu| activity_at(&timed, cpu, at)).collect();
+                    let running: Vec<_> = all.iter().filter(|cpu| cpu.0 == Activity::Running).collect();
+                    *expected.concurrency.entry(running.len() as u32).or_default() += 1;
+                    let idle = all.iter().filter_map(|cpu| match cpu.0 { Activity::Idle(k) => Some(k), _ => None });
+                    if !running.is_empty() {
+                        let khz = running.iter().map(|cpu| cpu.1).min().flatten()
+                            .and_then(|_| running.iter().filter_map(|cpu| cpu.1).max());
+                        expected.active.entry(khz).or_default().0 += 1;
+                        for (cpu, did) in layout[number].iter().zip(&all) {
+                            if did.0 == Activity::Running {
+                                *expected.effective.entry(*cpu).or_default().entry(khz).or_default() += 1;
+                            }
+                        }
+                    } else if all.iter().any(|cpu| cpu.0 == Activity::Unknown) {
+                        expected.unknown_ns += 1;
+                    } else if all.iter().any(|cpu| cpu.0 == Activity::IdleUnknown)
+                        && !all.iter().any(|cpu| cpu.0 == Activity::Idle(0)) {
+                        expected.idle_unknown_ns += 1;
+                    } else {
+                        let state = idle.min().unwrap_or(0);
+                        expected.idle.entry(state).or_insert(Residency::NONE).ns += 1;
+                    }
+                }
+                let ns = |idle: &BTreeMap<u32, Residency>| -> Vec<_> { idle.iter().map(|(k, r)| (*k, r.ns)).collect() };
+                let active = |active: &BTreeMap<_, (u64, u64)>| -> Vec<_> { active.iter().map(|(k, v)| (*k, v.0)).collect() };
+                prop_assert_eq!(ns(&result.idle), ns(&expected.idle));
+                prop_assert_eq!(active(&result.active), active(&expected.active));
+                prop_assert_eq!(result.unknown_ns, expected.unknown_ns);
+                prop_assert_eq!(result.idle_unknown_ns, expected.idle_unknown_ns);
+                prop_assert_eq!(result.concurrency, expected.concurrency);
+                prop_assert_eq!(result.effective, expected.effective);
+            }
+        }
+    }
+}

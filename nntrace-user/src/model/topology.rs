@@ -1,0 +1,166 @@
+//! Which CPUs belong together, and what their idle states are called.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+/// The CPUs of a machine, in clusters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Topology {
+    /// Every CPU, by number.
+    pub cpus: BTreeMap<u32, CpuDescription>,
+    /// A partition of the CPUs.
+    pub clusters: Vec<ClusterDescription>,
+    /// CPUs whose frequency is changed together; a CPU in none stands alone.
+    pub policies: Vec<Vec<u32>>,
+}
+
+/// One CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuDescription {
+    /// Its idle states, in the order of its own table; empty when nothing describes them.
+    pub idle_states: Vec<IdleStateDescription>,
+}
+
+/// One idle state of a CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleStateDescription {
+    /// Its name.
+    pub name: String,
+    /// The shortest stay that pays, ns; `None` when not known.
+    pub target_residency_ns: Option<u64>,
+}
+
+/// CPUs that go idle together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterDescription {
+    /// Its name.
+    pub name: String,
+    /// Its CPUs, ascending.
+    pub cpus: Vec<u32>,
+}
+
+/// What is wrong with `--cluster` options.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum TopologyError {
+    /// A CPU in two clusters.
+    #[error("CPU {cpu} is in cluster {first} and in cluster {second}; a CPU belongs to one")]
+    Twice {
+        /// The CPU.
+        cpu: u32,
+        /// One cluster.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A CPU that the machine has not.
+    #[error("cluster {cluster} names CPU {cpu}, which this machine has not; its CPUs are {cpus}")]
+    NoSuchCpu {
+        /// The cluster.
+        cluster: String,
+        /// The CPU.
+        cpu: u32,
+        /// Those that there are.
+        cpus: String,
+    },
+}
+
+impl Topology {
+    /// Puts the CPUs into these clusters instead; CPUs in none of them make up a cluster `other`.
+    ///
+    /// # Errors
+    /// When a CPU is named twice, or is not there.
+    pub fn set_clusters(&mut self, clusters: Vec<ClusterDescription>) -> Result<(), TopologyError> {
+        let mut owner: BTreeMap<u32, &str> = BTreeMap::new();
+        for cluster in &clusters {
+            for &cpu in &cluster.cpus {
+                if !self.cpus.contains_key(&cpu) {
+                    let cpus: Vec<String> = self.cpus.keys().map(u32::to_string).collect();
+                    return Err(TopologyError::NoSuchCpu {
+                        cluster: cluster.name.clone(),
+                        cpu,
+                        cpus: cpus.join(","),
+                    });
+                }
+                if let Some(first) = owner.insert(cpu, &cluster.name) {
+                    return Err(TopologyError::Twice {
+                        cpu,
+                        first: first.to_owned(),
+                        second: cluster.name.clone(),
+                    });
+                }
+            }
+        }
+        let others: Vec<u32> = self.cpus.keys().copied().filter(|cpu| !owner.contains_key(cpu)).collect();
+        self.clusters = clusters;
+        if !others.is_empty() {
+            self.clusters.push(ClusterDescription { name: "other".into(), cpus: others });
+        }
+        Ok(())
+    }
+
+    /// The cluster of a CPU; empty for one in none.
+    #[must_use]
+    pub fn cluster_of(&self, cpu: u32) -> &str {
+        let cluster = self.clusters.iter().find(|cluster| cluster.cpus.contains(&cpu));
+        cluster.map_or("", |cluster| &cluster.name)
+    }
+
+    /// The name of an idle state of a CPU: its own, else `stateN`; without any driver the kernel's default idle shows
+    /// as state 1 (`default_idle_call` in kernel/sched/idle.c) and its polling as state 0.
+    #[must_use]
+    pub fn idle_name(&self, cpu: u32, state: u32) -> String {
+        let states = self.cpus.get(&cpu).map_or(&[][..], |cpu| &cpu.idle_states);
+        match (states.get(state as usize), states.is_empty(), state) {
+            (Some(described), ..) => described.name.clone(),
+            (None, true, 0) => "poll".into(),
+            (None, true, 1) => "default-idle".into(),
+            _ => format!("state{state}"),
+        }
+    }
+
+    /// The CPUs whose frequency changes with that of `cpu`, itself included.
+    #[must_use]
+    pub fn policy_of(&self, cpu: u32) -> Vec<u32> {
+        let policy = self.policies.iter().find(|policy| policy.contains(&cpu));
+        policy.cloned().unwrap_or_else(|| vec![cpu])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn four() -> Topology {
+        Topology { cpus: (0..4).map(|cpu| (cpu, CpuDescription::default())).collect(), ..Topology::default() }
+    }
+
+    fn cluster(name: &str, cpus: &[u32]) -> ClusterDescription {
+        ClusterDescription { name: name.into(), cpus: cpus.to_vec() }
+    }
+
+    #[test]
+    fn clusters_of_the_user_are_a_partition() {
+        let mut topology = four();
+        topology.set_clusters(vec![cluster("big", &[1, 3])]).unwrap();
+        assert_eq!(topology.cluster_of(3), "big");
+        assert_eq!(topology.cluster_of(0), "other");
+        let twice = topology.set_clusters(vec![cluster("a", &[1]), cluster("b", &[1])]);
+        assert!(matches!(twice, Err(TopologyError::Twice { cpu: 1, .. })));
+        let none = topology.set_clusters(vec![cluster("a", &[9])]).unwrap_err();
+        assert_eq!(
+            none.to_string(),
+            "cluster a names CPU 9, which this machine has not; its CPUs are 0,1,2,3"
+        );
+    }
+
+    #[test]
+    fn states_without_a_driver_have_the_names_that_the_kernel_means() {
+        let mut topology = four();
+        assert_eq!(topology.idle_name(0, 1), "default-idle");
+        topology.cpus.get_mut(&0).unwrap().idle_states =
+            vec![IdleStateDescription { name: "WFI".into(), target_residency_ns: Some(1) }];
+        assert_eq!(topology.idle_name(0, 0), "WFI");
+        assert_eq!(topology.idle_name(0, 1), "state1");
+    }
+}

@@ -1,0 +1,210 @@
+//! Numbers as people read them: three significant digits, a unit, a known greatest width.
+
+/// What stands for a number that is not known.
+pub const UNKNOWN: &str = "-";
+
+/// Greatest width of [`duration_ns`], in columns.
+pub const DURATION_WIDTH: usize = 7;
+/// Greatest width of [`count`].
+pub const COUNT_WIDTH: usize = 6;
+/// Greatest width of [`percent`].
+pub const PERCENT_WIDTH: usize = 5;
+
+/// `numerator / denominator` with three significant digits; `None` when it rounds to 1000 or more.
+fn three_digits(numerator: u64, denominator: u64) -> Option<String> {
+    let (numerator, denominator) = (u128::from(numerator), u128::from(denominator));
+    // Rounded first and compared after: 9.996 is `10.0`, not `10.00`.
+    let rounded = |scale: u128| (numerator * scale + denominator / 2) / denominator;
+    let (hundredths, tenths, ones) = (rounded(100), rounded(10), rounded(1));
+    if hundredths < 1000 {
+        Some(format!("{}.{:02}", hundredths / 100, hundredths % 100))
+    } else if tenths < 1000 {
+        Some(format!("{}.{}", tenths / 10, tenths % 10))
+    } else if ones < 1000 {
+        Some(ones.to_string())
+    } else {
+        None
+    }
+}
+
+/// A duration: `456 ns`, `1.23 ms`, `12.3 s`, from 1000 s on `16m 40s`, `12h 34m`, `40d 3h`.
+#[must_use]
+pub fn duration_ns(ns: u64) -> String {
+    if ns < 1000 {
+        return format!("{ns} ns");
+    }
+    for (unit, name) in [(1_000, "us"), (1_000_000, "ms"), (1_000_000_000, "s")] {
+        if let Some(digits) = three_digits(ns, unit) {
+            return format!("{digits} {name}");
+        }
+    }
+    let seconds = ns.saturating_add(500_000_000) / 1_000_000_000;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    if minutes < 60 {
+        format!("{minutes}m {:02}s", seconds % 60)
+    } else if hours < 100 {
+        format!("{hours}h {:02}m", minutes % 60)
+    } else if days < 100 {
+        format!("{days}d {}h", hours % 24)
+    } else {
+        format!("{days}d")
+    }
+}
+
+/// A count: `99,999` to the unit, above that `123k`, `1.23M`, `12.3G`.
+#[must_use]
+pub fn count(count: u64) -> String {
+    match count {
+        0..1_000 => return count.to_string(),
+        1_000..100_000 => return format!("{},{:03}", count / 1000, count % 1000),
+        _ => {}
+    }
+    let units = [
+        (1_000, 'k'),
+        (1_000_000, 'M'),
+        (1_000_000_000, 'G'),
+        (1_000_000_000_000, 'T'),
+    ];
+    for (unit, suffix) in units {
+        if let Some(digits) = three_digits(count, unit) {
+            return format!("{digits}{suffix}");
+        }
+    }
+    format!(
+        "{}P",
+        three_digits(count, 1_000_000_000_000_000).unwrap_or_else(|| ">999".to_owned())
+    )
+}
+
+/// A share: `12.3%`; `<0.1%` for something that is not nothing, `100%` for all; [`UNKNOWN`] of nothing.
+#[must_use]
+pub fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return UNKNOWN.to_owned();
+    }
+    let (part, whole) = (u128::from(part), u128::from(whole));
+    let tenths = (part * 1000 + whole / 2) / whole;
+    match tenths {
+        0 if part > 0 => "<0.1%".to_owned(),
+        0..1000 => format!("{}.{}%", tenths / 10, tenths % 10),
+        // More than all happens: threads add up to more than the window.
+        _ => format!("{}%", (tenths + 5) / 10),
+    }
+}
+
+/// A frequency: `1.80 GHz`, `600 MHz`.
+#[must_use]
+pub fn khz(khz: u32) -> String {
+    let khz = u64::from(khz);
+    if khz < 1_000 {
+        return format!("{khz} kHz");
+    }
+    // 999.6 MHz is 1.00 GHz: whole numbers below, three digits above.
+    let mhz = (khz + 500) / 1_000;
+    if mhz < 1_000 {
+        return format!("{mhz} MHz");
+    }
+    // Every u32 of kHz is below 4300 GHz.
+    let digits = three_digits(khz, 1_000_000).unwrap_or_else(|| (khz / 1_000_000).to_string());
+    format!("{digits} GHz")
+}
+
+/// `value` through `format`, or [`UNKNOWN`].
+#[must_use]
+pub fn or_unknown(value: Option<u64>, format: impl Fn(u64) -> String) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), format)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_three_digits() {
+        let cases = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.00 us"),
+            (9_994, "9.99 us"),
+            (9_995, "10.0 us"),
+            (99_949, "99.9 us"),
+            (99_950, "100 us"),
+            (456_000, "456 us"),
+            (999_499, "999 us"),
+            (999_500, "1.00 ms"),
+            (1_234_567, "1.23 ms"),
+            (12_345_678_901, "12.3 s"),
+            (999_000_000_000, "999 s"),
+            (1_000_000_000_000, "16m 40s"),
+            (45_240_000_000_000, "12h 34m"),
+            (3_466_800_000_000_000, "40d 3h"),
+            (u64::MAX, "213503d"),
+        ];
+        for (ns, text) in cases {
+            assert_eq!(duration_ns(ns), text);
+        }
+    }
+
+    #[test]
+    fn counts_are_exact_below_a_hundred_thousand() {
+        let cases = [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (99_999, "99,999"),
+            (100_000, "100k"),
+            (999_499, "999k"),
+            (999_500, "1.00M"),
+            (12_345_678, "12.3M"),
+            (1_234_567_890, "1.23G"),
+            (u64::MAX, ">999P"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(count(number), text);
+        }
+    }
+
+    #[test]
+    fn nothing_is_wider_than_it_says() {
+        let numbers =
+            (0..64).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit, 5 << (bit / 2), 999 << (bit / 2)]);
+        for number in numbers.chain([u64::MAX, 999_500, 99_949_999, 3_599_999_999_999]) {
+            assert!(
+                duration_ns(number).len() <= DURATION_WIDTH,
+                "{}",
+                duration_ns(number)
+            );
+            assert!(count(number).len() <= COUNT_WIDTH, "{}", count(number));
+        }
+        for part in 0..=1000 {
+            assert!(percent(part, 1000).len() <= PERCENT_WIDTH);
+        }
+    }
+
+    #[test]
+    fn shares_tell_little_from_nothing() {
+        assert_eq!(percent(0, 0), "-");
+        assert_eq!(percent(0, 10), "0.0%");
+        assert_eq!(percent(1, 100_000), "<0.1%");
+        assert_eq!(percent(1, 3), "33.3%");
+        assert_eq!(percent(10, 10), "100%");
+        assert_eq!(percent(39, 10), "390%");
+        assert_eq!(percent(u64::MAX, u64::MAX), "100%");
+    }
+
+    #[test]
+    fn frequencies_choose_their_unit() {
+        assert_eq!(khz(32), "32 kHz");
+        assert_eq!(khz(600_000), "600 MHz");
+        assert_eq!(khz(999_600), "1.00 GHz");
+        assert_eq!(khz(1_800_000), "1.80 GHz");
+        assert_eq!(khz(1_804_800), "1.80 GHz");
+        assert_eq!(khz(u32::MAX), "4294 GHz");
+    }
+
+    #[test]
+    fn the_unknown_is_a_dash() {
+        assert_eq!(or_unknown(None, duration_ns), "-");
+        assert_eq!(or_unknown(Some(5), duration_ns), "5 ns");
+    }
+}

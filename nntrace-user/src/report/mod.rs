@@ -1,0 +1,3 @@
+//! Views of the results.
+pub mod human;
+pub mod snapshot;

@@ -1,0 +1,278 @@
+//! The keys: one table that dispatch, footer and help overlay read, so that they cannot disagree.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use super::state::{Overlay, View};
+
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Leave the program.
+    Quit,
+    /// Close the overlay; leave the program when there is none.
+    Back,
+    /// Show the next view.
+    NextView,
+    /// Show the previous view.
+    PreviousView,
+    /// Show this view.
+    Show(View),
+    /// Open this overlay, or close it.
+    Toggle(Overlay),
+    /// Move in the list, or scroll the overlay.
+    Move(Motion),
+    /// Sort by the next column.
+    NextSort,
+    /// Sort the other way round.
+    ReverseSort,
+    /// Keep the numbers still, or go on.
+    Pause,
+}
+
+impl Action {
+    /// Whether it does anything in `view`: the CPUs have an order of their own.
+    #[must_use]
+    pub const fn applies_to(self, view: View) -> bool {
+        !(matches!(view, View::Cpus) && matches!(self, Self::NextSort | Self::ReverseSort))
+    }
+}
+
+/// A movement in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Motion {
+    /// One line up.
+    Up,
+    /// One line down.
+    Down,
+    /// One page up.
+    PageUp,
+    /// One page down.
+    PageDown,
+    /// To the first line.
+    First,
+    /// To the last line.
+    Last,
+}
+
+/// A line of the key table.
+#[derive(Debug)]
+pub struct Binding {
+    /// The keys that do it; Ctrl is the only modifier that counts.
+    pub keys: &'static [(KeyCode, KeyModifiers)],
+    /// How the help names the keys.
+    pub label: &'static str,
+    /// What they do.
+    pub action: Action,
+    /// What they do, for the help overlay.
+    pub help: &'static str,
+    /// What they do in a word or two, for the footer; `None` keeps them out of it.
+    pub hint: Option<&'static str>,
+}
+
+const PLAIN: KeyModifiers = KeyModifiers::NONE;
+
+/// Shorthand for a line of [`BINDINGS`].
+const fn bind(
+    keys: &'static [(KeyCode, KeyModifiers)],
+    label: &'static str,
+    action: Action,
+    help: &'static str,
+    hint: Option<&'static str>,
+) -> Binding {
+    Binding {
+        keys,
+        label,
+        action,
+        help,
+        hint,
+    }
+}
+
+/// Every key that does something. The footer shows as many hints as fit, in this order.
+pub const BINDINGS: &[Binding] = &[
+    bind(
+        &[
+            (KeyCode::Char('q'), PLAIN),
+            (KeyCode::Char('c'), KeyModifiers::CONTROL),
+        ],
+        "q Ctrl-C",
+        Action::Quit,
+        "quit",
+        Some("quit"),
+    ),
+    bind(
+        &[(KeyCode::Char('?'), PLAIN), (KeyCode::Char('h'), PLAIN)],
+        "? h",
+        Action::Toggle(Overlay::Help),
+        "this help",
+        Some("help"),
+    ),
+    bind(
+        &[(KeyCode::Tab, PLAIN)],
+        "Tab",
+        Action::NextView,
+        "next view",
+        Some("next view"),
+    ),
+    bind(
+        &[(KeyCode::Char(' '), PLAIN)],
+        "Space",
+        Action::Pause,
+        "pause, go on",
+        Some("pause"),
+    ),
+    bind(
+        &[(KeyCode::Char('s'), PLAIN)],
+        "s",
+        Action::NextSort,
+        "sort by the next column",
+        Some("sort"),
+    ),
+    bind(
+        &[(KeyCode::Char('S'), PLAIN)],
+        "S",
+        Action::ReverseSort,
+        "sort the other way round",
+        Some("reverse"),
+    ),
+    bind(
+        &[(KeyCode::Char('d'), PLAIN)],
+        "d",
+        Action::Toggle(Overlay::Diagnostics),
+        "notes and diagnostics",
+        Some("diagnostics"),
+    ),
+    bind(
+        &[(KeyCode::BackTab, PLAIN)],
+        "Shift-Tab",
+        Action::PreviousView,
+        "previous view",
+        None,
+    ),
+    bind(
+        &[(KeyCode::Char('1'), PLAIN)],
+        "1",
+        Action::Show(View::Phases),
+        "phases",
+        None,
+    ),
+    bind(
+        &[(KeyCode::Char('2'), PLAIN)],
+        "2",
+        Action::Show(View::Cpus),
+        "CPUs and clusters",
+        None,
+    ),
+    bind(
+        &[(KeyCode::Char('3'), PLAIN)],
+        "3",
+        Action::Show(View::Stacks),
+        "stacks",
+        None,
+    ),
+    bind(
+        &[(KeyCode::Up, PLAIN), (KeyCode::Char('k'), PLAIN)],
+        "Up k",
+        Action::Move(Motion::Up),
+        "up",
+        None,
+    ),
+    bind(
+        &[(KeyCode::Down, PLAIN), (KeyCode::Char('j'), PLAIN)],
+        "Down j",
+        Action::Move(Motion::Down),
+        "down",
+        None,
+    ),
+    bind(
+        &[(KeyCode::PageUp, PLAIN)],
+        "PageUp",
+        Action::Move(Motion::PageUp),
+        "page up",
+        None,
+    ),
+    bind(
+        &[(KeyCode::PageDown, PLAIN)],
+        "PageDown",
+        Action::Move(Motion::PageDown),
+        "page down",
+        None,
+    ),
+    bind(
+        &[(KeyCode::Char('g'), PLAIN), (KeyCode::Home, PLAIN)],
+        "g Home",
+        Action::Move(Motion::First),
+        "first line",
+        None,
+    ),
+    bind(
+        &[(KeyCode::Char('G'), PLAIN), (KeyCode::End, PLAIN)],
+        "G End",
+        Action::Move(Motion::Last),
+        "last line",
+        None,
+    ),
+    bind(
+        &[(KeyCode::Esc, PLAIN)],
+        "Esc",
+        Action::Back,
+        "close this, or quit",
+        None,
+    ),
+];
+
+/// What `event` asks for; `None` for a key that does nothing, and for releases.
+#[must_use]
+pub fn action(event: KeyEvent) -> Option<Action> {
+    if event.kind == KeyEventKind::Release || event.modifiers.contains(KeyModifiers::ALT) {
+        return None;
+    }
+    // Terminals differ in whether `G` and Shift-Tab carry SHIFT: the code alone tells.
+    let key = (event.code, event.modifiers & KeyModifiers::CONTROL);
+    BINDINGS
+        .iter()
+        .find(|binding| binding.keys.contains(&key))
+        .map(|binding| binding.action)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_key_in_the_table_is_dispatched_to_its_action() {
+        let mut seen = HashSet::new();
+        for binding in BINDINGS {
+            for &(code, modifiers) in binding.keys {
+                assert!(seen.insert((code, modifiers)), "{code:?} is bound twice");
+                assert_eq!(action(KeyEvent::new(code, modifiers)), Some(binding.action));
+            }
+        }
+    }
+
+    #[test]
+    fn shift_does_not_matter_and_control_does() {
+        let shifted = KeyEvent::new(KeyCode::Char('G'), KeyModifiers::SHIFT);
+        assert_eq!(action(shifted), Some(Action::Move(Motion::Last)));
+        let back = KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT);
+        assert_eq!(action(back), Some(Action::PreviousView));
+        assert_eq!(
+            action(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::CONTROL)),
+            None
+        );
+        assert_eq!(
+            action(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::NONE)),
+            None
+        );
+        assert_eq!(action(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::ALT)), None);
+    }
+
+    #[test]
+    fn releases_are_not_presses() {
+        let mut event = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE);
+        event.kind = KeyEventKind::Release;
+        assert_eq!(action(event), None);
+    }
+}

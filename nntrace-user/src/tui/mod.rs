@@ -1,0 +1,152 @@
+//! The terminal interface.
+//!
+//! [`App`] is fed snapshots and keys and draws itself; [`Terminal`] holds the screen; [`read_events`] delivers what
+//! the user does. The loop over all of them is the caller's:
+//!
+//! ```no_run
+//! # use nntrace_user::tui::{App, Flow, Terminal, read_events};
+//! # use ratatui::crossterm::event::Event;
+//! # async fn run() -> std::io::Result<()> {
+//! let mut terminal = Terminal::enter()?;
+//! let mut events = read_events();
+//! let mut app = App::new();
+//! loop {
+//!     terminal.draw(&mut app)?;
+//!     tokio::select! {
+//!         event = events.recv() => match event {
+//!             Some(Event::Key(key)) if app.on_key(key) == Flow::Quit => break,
+//!             Some(_) => {} // a new size: draw again
+//!             None => break,
+//!         },
+//!         // ... and the interval: app.update(snapshot, health); and SIGINT, SIGTERM: break
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod keys;
+mod state;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::thread;
+use std::time::Duration;
+
+use ratatui::Frame;
+use ratatui::crossterm::event::{self, Event, KeyEvent};
+use tokio::sync::mpsc::{self, Receiver};
+
+pub use self::state::{Overlay, View};
+pub use self::terminal::Terminal;
+
+use self::state::{Sample, State};
+use self::view::Theme;
+use crate::report::snapshot::Snapshot;
+
+/// How the collector does: the second line of the screen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Health {
+    /// What is traced, in a few words.
+    pub target: String,
+    /// Since the start.
+    pub elapsed: Duration,
+    /// Marks per second, lately.
+    pub marks_per_second: f64,
+    /// Idle and frequency events per second, lately.
+    pub power_events_per_second: f64,
+    /// Records lost since the start.
+    pub records_lost: u64,
+    /// Cost of a mark in the kernel, ns; `None` while not known.
+    pub ns_per_mark: Option<u64>,
+    /// Cost of a power event in the kernel, ns; `None` while not known.
+    pub ns_per_power_event: Option<u64>,
+    /// CPU time of this process, in percent of one CPU.
+    pub collector_cpu_percent: f64,
+    /// Probes attached.
+    pub probes: usize,
+    /// Why nothing new will come, once that is so: `target exited with status 0; q quits`.
+    pub ended: Option<String>,
+}
+
+/// Whether to go on after a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Flow {
+    /// Go on, and draw: something may look different.
+    Continue,
+    /// The user wants to leave.
+    Quit,
+}
+
+/// The interface: what it shows, and what the user did to it.
+#[derive(Debug)]
+pub struct App {
+    state: State,
+    theme: Theme,
+}
+
+impl Default for App {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl App {
+    /// An interface that waits for its first snapshot. It is without colours if `NO_COLOR` is set and not empty.
+    #[must_use]
+    pub fn new() -> Self {
+        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self::with_theme(Theme::new(colour))
+    }
+
+    fn with_theme(theme: Theme) -> Self {
+        Self {
+            state: State::default(),
+            theme,
+        }
+    }
+
+    /// Takes the newest results. During a pause they are kept, and shown when it ends.
+    pub fn update(&mut self, snapshot: Snapshot, health: Health) {
+        self.state.update(Sample { snapshot, health });
+    }
+
+    /// Does what `key` stands for in [`keys::BINDINGS`].
+    pub fn on_key(&mut self, key: KeyEvent) -> Flow {
+        keys::action(key).map_or(Flow::Continue, |action| self.state.apply(action))
+    }
+
+    /// Draws everything, into the size that `frame` has now.
+    pub fn draw(&mut self, frame: &mut Frame) {
+        let area = frame.area();
+        view::draw(&mut self.state, self.theme, area, frame.buffer_mut());
+    }
+}
+
+/// How long the reading thread may live on after its receiver is gone.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Starts a thread that reads keys and changes of size from the terminal. It ends soon after the receiver is dropped,
+/// or at the first error (the terminal is gone), which closes the channel.
+#[must_use]
+pub fn read_events() -> Receiver<Event> {
+    let (sender, receiver) = mpsc::channel(64);
+    // Not a task: the terminal can only be waited for by blocking.
+    thread::spawn(move || {
+        while !sender.is_closed() {
+            let event = match event::poll(POLL) {
+                Ok(false) => continue,
+                Ok(true) => event::read(),
+                Err(error) => Err(error),
+            };
+            let Ok(event) = event else { return };
+            if sender.blocking_send(event).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}

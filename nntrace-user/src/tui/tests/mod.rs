@@ -1,0 +1,167 @@
+//! What keys and new results do to the interface; what it looks like is in [`screens`].
+
+pub mod sample;
+mod screens;
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::{Color, Modifier};
+
+use super::keys::{Action, BINDINGS};
+use super::{App, Flow, Health, Theme};
+use crate::report::snapshot::Snapshot;
+
+fn app(snapshot: Snapshot, health: Health) -> App {
+    let mut app = App::with_theme(Theme::new(true));
+    app.update(snapshot, health);
+    app
+}
+
+fn usual() -> App {
+    app(sample::snapshot(1), sample::health())
+}
+
+fn screen(app: &mut App, width: u16, height: u16) -> TestBackend {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| app.draw(frame)).unwrap();
+    terminal.backend().clone()
+}
+
+fn press(app: &mut App, keys: &str) {
+    for key in keys.chars() {
+        let event = KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE);
+        assert_eq!(app.on_key(event), Flow::Continue, "{key}");
+    }
+}
+
+#[test]
+fn every_size_and_view_can_be_drawn() {
+    let (snapshot, health) = sample::lossy();
+    let mut app = app(
+        snapshot,
+        Health {
+            ended: Some("over".to_owned()),
+            ..health
+        },
+    );
+    for keys in ["1G", "2", "2G", "3G", "?", "d"] {
+        press(&mut app, keys);
+        for (width, height) in (60..170)
+            .step_by(7)
+            .flat_map(|width| (15..40).map(move |height| (width, height)))
+        {
+            screen(&mut app, width, height);
+        }
+    }
+}
+
+#[test]
+fn the_selected_row_stays_selected_when_rows_move() {
+    let mut app = usual();
+    press(&mut app, "jjj");
+    let before = app.state.phases.list.selected().cloned();
+    assert!(before.is_some());
+    press(&mut app, "s");
+    assert_eq!(app.state.phases.list.selected().cloned(), before);
+    press(&mut app, "S");
+    assert_eq!(app.state.phases.list.selected().cloned(), before);
+    let mut snapshot = sample::snapshot(1);
+    snapshot.phases.reverse();
+    snapshot
+        .phases
+        .retain(|row| row.layer != "LD" || row.phase != "PP");
+    app.update(snapshot, sample::health());
+    assert_eq!(app.state.phases.list.selected().cloned(), before);
+}
+
+#[test]
+fn nothing_is_hidden_by_a_pause_before_the_first_results() {
+    let mut app = App::with_theme(Theme::new(true));
+    press(&mut app, " ");
+    app.update(sample::snapshot(1), sample::health());
+    assert!(app.state.shown.is_some());
+}
+
+#[test]
+fn every_key_does_something() {
+    for binding in BINDINGS {
+        for &(code, modifiers) in binding.keys {
+            let mut app = usual();
+            screen(&mut app, 80, 24);
+            // Somewhere in the middle, so that there is something on both sides.
+            press(
+                &mut app,
+                if binding.action == Action::Show(super::View::Phases) {
+                    "2"
+                } else {
+                    "jjjj"
+                },
+            );
+            let before = screen(&mut app, 80, 24);
+            let flow = app.on_key(KeyEvent::new(code, modifiers));
+            let leaves = matches!(binding.action, Action::Quit | Action::Back);
+            assert_eq!(flow == Flow::Quit, leaves, "{}", binding.label);
+            assert!(
+                leaves || before.buffer() != screen(&mut app, 80, 24).buffer(),
+                "{}",
+                binding.label
+            );
+        }
+    }
+}
+
+#[test]
+fn escape_closes_the_overlay_first() {
+    let mut app = usual();
+    let escape = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
+    press(&mut app, "?");
+    assert_eq!(app.on_key(escape), Flow::Continue);
+    assert_eq!(app.on_key(escape), Flow::Quit);
+}
+
+#[test]
+fn shares_of_every_line_add_up() {
+    let mut app = usual();
+    press(&mut app, "2");
+    let text = screen(&mut app, 80, 24).to_string();
+    let mut lines = 0;
+    for line in text.lines().filter(|line| line.matches('%').count() == 3) {
+        let tenths = |field: &str| {
+            field
+                .trim_end_matches(['%', '"'])
+                .replace('.', "")
+                .parse::<u32>()
+                .ok()
+        };
+        let sum: u32 = line
+            .split(' ')
+            .filter(|field| field.contains('%'))
+            .filter_map(tenths)
+            .sum();
+        assert_eq!(sum, 1000, "{line}");
+        lines += 1;
+    }
+    assert!(lines >= 6, "{text}");
+}
+
+#[test]
+fn losses_stand_out_without_colours_too() {
+    for colour in [true, false] {
+        let mut app = App::with_theme(Theme::new(colour));
+        let (snapshot, health) = sample::lossy();
+        app.update(snapshot, health);
+        for keys in ["1", "2", "3", "d", "?"] {
+            press(&mut app, keys);
+            let backend = screen(&mut app, 80, 24);
+            let lost = &backend.buffer()[(2, 1)];
+            assert!(lost.modifier.contains(Modifier::REVERSED));
+            let coloured = backend
+                .buffer()
+                .content()
+                .iter()
+                .any(|cell| (cell.fg, cell.bg) != (Color::Reset, Color::Reset));
+            assert_eq!(coloured, colour);
+        }
+    }
+}

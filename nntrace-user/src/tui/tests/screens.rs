@@ -1,0 +1,214 @@
+//! What the screen looks like.
+
+use super::{app, press, sample, screen, usual};
+use crate::report::snapshot::{Snapshot, Window};
+use crate::tui::{App, Health, Theme};
+
+#[test]
+fn phases() {
+    insta::assert_snapshot!(screen(&mut usual(), 80, 24));
+}
+
+#[test]
+fn phases_of_another_row_by_another_column() {
+    let mut app = usual();
+    press(&mut app, "sssjjjj");
+    insta::assert_snapshot!(screen(&mut app, 80, 24));
+}
+
+#[test]
+fn phases_without_times() {
+    let mut app = usual();
+    press(&mut app, "ssssssG");
+    insta::assert_snapshot!(screen(&mut app, 80, 24));
+}
+
+#[test]
+fn phases_wide() {
+    insta::assert_snapshot!(screen(&mut usual(), 200, 50));
+}
+
+#[test]
+fn phases_smallest() {
+    insta::assert_snapshot!(screen(&mut usual(), 60, 15));
+}
+
+#[test]
+fn cpus_of_a_cluster() {
+    let mut app = usual();
+    press(&mut app, "2");
+    insta::assert_snapshot!(screen(&mut app, 80, 24));
+}
+
+#[test]
+fn cpus_of_a_cpu() {
+    let mut app = usual();
+    press(&mut app, "2G");
+    insta::assert_snapshot!(screen(&mut app, 80, 24));
+}
+
+#[test]
+fn cpus_wide() {
+    let mut app = usual();
+    press(&mut app, "2");
+    insta::assert_snapshot!("cpus_wide_cluster", screen(&mut app, 200, 50));
+    press(&mut app, "j");
+    insta::assert_snapshot!("cpus_wide_cpu", screen(&mut app, 200, 50));
+    press(&mut app, "G");
+    insta::assert_snapshot!("cpus_wide_effective", screen(&mut app, 200, 50));
+}
+
+#[test]
+fn cpus_smallest() {
+    let mut app = usual();
+    press(&mut app, "2j");
+    insta::assert_snapshot!(screen(&mut app, 60, 15));
+}
+
+#[test]
+fn cpus_without_clusters_many() {
+    let frequencies: Vec<_> = (1..=12).map(|step| (Some(200_000 * step), 40)).collect();
+    let cpus = (0..64)
+        .map(|cpu| sample::cpu(cpu, "", &frequencies[..cpu as usize % 13]))
+        .collect();
+    let mut app = app(
+        Snapshot {
+            cpus,
+            ..sample::empty()
+        },
+        sample::health(),
+    );
+    press(&mut app, "2Gkk");
+    insta::assert_snapshot!(screen(&mut app, 80, 24));
+}
+
+#[test]
+fn cpus_of_a_zero_window() {
+    let mut snapshot = sample::snapshot(1);
+    snapshot.window = Window::default();
+    snapshot.clusters.clear();
+    snapshot.cpus.truncate(1);
+    let cpu = &mut snapshot.cpus[0];
+    cpu.running.clear();
+    cpu.effective.clear();
+    cpu.idle.clear();
+    cpu.cluster = "a cluster with a name that is too long for its column".to_owned();
+    let mut app = app(snapshot, sample::health());
+    press(&mut app, "2");
+    insta::assert_snapshot!(screen(&mut app, 80, 24));
+}
+
+#[test]
+fn stacks() {
+    let mut app = usual();
+    press(&mut app, "3");
+    insta::assert_snapshot!(screen(&mut app, 80, 24));
+}
+
+#[test]
+fn stacks_deep() {
+    let mut app = usual();
+    press(&mut app, "3G");
+    insta::assert_snapshot!(screen(&mut app, 80, 24));
+}
+
+#[test]
+fn stacks_wide() {
+    let mut app = usual();
+    press(&mut app, "3jj");
+    insta::assert_snapshot!(screen(&mut app, 200, 50));
+}
+
+#[test]
+fn help() {
+    let mut app = usual();
+    press(&mut app, "?");
+    insta::assert_snapshot!(screen(&mut app, 80, 24));
+}
+
+#[test]
+fn help_smallest() {
+    let mut app = usual();
+    press(&mut app, "?");
+    screen(&mut app, 60, 15);
+    press(&mut app, "G");
+    insta::assert_snapshot!(screen(&mut app, 60, 15));
+}
+
+#[test]
+fn diagnostics() {
+    let (snapshot, health) = sample::lossy();
+    let mut app = app(snapshot, health);
+    press(&mut app, "d");
+    insta::assert_snapshot!(screen(&mut app, 80, 24));
+}
+
+#[test]
+fn too_small() {
+    insta::assert_snapshot!(screen(&mut usual(), 59, 14));
+    // Whatever is left of the terminal, nothing panics.
+    for (width, height) in [(1, 1), (0, 0), (200, 1), (60, 14), (5, 40)] {
+        screen(&mut usual(), width, height);
+    }
+}
+
+#[test]
+fn waiting() {
+    insta::assert_snapshot!(
+        "waiting_for_results",
+        screen(&mut App::with_theme(Theme::new(true)), 80, 24)
+    );
+    let mut app = app(sample::empty(), sample::health());
+    insta::assert_snapshot!("waiting_for_marks", screen(&mut app, 80, 24));
+    press(&mut app, "2");
+    insta::assert_snapshot!("waiting_for_power_events", screen(&mut app, 80, 24));
+}
+
+#[test]
+fn paused_and_ended() {
+    let mut app = usual();
+    press(&mut app, " ");
+    let ended = Some("target exited with status 0; q quits".to_owned());
+    app.update(
+        sample::snapshot(2),
+        Health {
+            ended,
+            ..sample::health()
+        },
+    );
+    let paused = screen(&mut app, 80, 24);
+    insta::assert_snapshot!(paused);
+    press(&mut app, " ");
+    let after = screen(&mut app, 80, 24);
+    assert_ne!(
+        paused.buffer(),
+        after.buffer(),
+        "the newest results are shown after the pause"
+    );
+}
+
+#[test]
+fn long_names_stay_in_their_columns() {
+    let mut snapshot = sample::snapshot(1);
+    for row in &mut snapshot.phases {
+        row.comm =
+            "推論エンジンのとても長い名前のプロセス, longer than any line of eighty columns".to_owned();
+        row.role.push_str("-and-more");
+    }
+    snapshot.cpus[0].idle[0].name = "a-state-with-a-very-long-name-indeed".to_owned();
+    snapshot.stacks[0].path = (0..40).map(|depth| format!("L{depth}_NEW")).collect();
+    let target =
+        "command /usr/lib/some/where/deep/benchmark_model --graph=a.tflite --num_threads=4".to_owned();
+    let mut app = app(
+        snapshot,
+        Health {
+            target,
+            ..sample::health()
+        },
+    );
+    insta::assert_snapshot!("long_names_phases", screen(&mut app, 80, 24));
+    press(&mut app, "2j");
+    insta::assert_snapshot!("long_names_cpus", screen(&mut app, 80, 24));
+    press(&mut app, "3");
+    insta::assert_snapshot!("long_names_stacks", screen(&mut app, 80, 24));
+}

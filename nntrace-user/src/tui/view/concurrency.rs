@@ -1,0 +1,38 @@
+//! How many CPUs of a cluster ran at once.
+
+use ratatui::text::Line;
+
+use super::cpus::percent_of_tenths;
+use super::text::wrap;
+use crate::report::human;
+use crate::report::snapshot::ConcurrencyRow;
+use crate::tui::state::cpus::shares;
+
+/// A line of a table for each number of CPUs.
+pub fn lines(rows: &[ConcurrencyRow]) -> Vec<Line<'static>> {
+    let tenths = shares(&rows.iter().map(|row| row.ns).collect::<Vec<_>>(), 1000);
+    let line = |(row, tenths): (&ConcurrencyRow, u64)| {
+        Line::from(format!(
+            "{:>12} {:>10} {:>6}",
+            row.running_cpus,
+            human::duration_ns(row.ns),
+            percent_of_tenths(tenths)
+        ))
+    };
+    rows.iter().zip(tenths).map(line).collect()
+}
+
+/// The concurrency in a line or a few, for when there is no room for a table.
+pub fn in_short(rows: &[ConcurrencyRow], columns: usize) -> Vec<Line<'static>> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let tenths = shares(&rows.iter().map(|row| row.ns).collect::<Vec<_>>(), 1000);
+    let entries = rows.iter().zip(tenths);
+    // A hard space within an entry, so that wrapping does not part it.
+    let entries: Vec<_> = entries
+        .map(|(row, tenths)| format!("{}:\u{a0}{}", row.running_cpus, percent_of_tenths(tenths)))
+        .collect();
+    let text = format!("CPUs at once  {}", entries.join("  "));
+    wrap(&text, columns).into_iter().map(Line::from).collect()
+}

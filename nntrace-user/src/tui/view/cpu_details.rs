@@ -1,0 +1,298 @@
+//! The details of one CPU or cluster: its states as tables.
+
+use std::cmp::Reverse;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+
+use super::concurrency;
+use super::cpus::{glyph, percent_of_tenths};
+use super::text::{left, put, right, rule};
+use super::theme::Theme;
+use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH};
+use crate::report::snapshot::{ConcurrencyRow, IdleRow, Snapshot};
+use crate::tui::state::cpus::{Doing, Unit, UnitRow, frequencies, shares};
+
+/// From this width on there is room for every column, and for the concurrency beside.
+const WIDE: usize = 120;
+/// From this width on, idle states show their shortest and longest stay.
+const STAYS: usize = 44;
+/// From this width on, idle states show how many stays were too short or too long for them.
+const VERDICTS: usize = 70;
+
+/// Columns of the table of running times.
+const RUNNING: u16 = 2 + 8 + 1 + 7 + 1 + 6 + 1 + 6;
+
+/// The word for what a CPU does; `idle` are the states of that CPU.
+pub fn doing_name(doing: Doing, idle: &[IdleRow]) -> String {
+    match doing {
+        Doing::Running(Some(khz)) => human::khz(khz),
+        Doing::Running(None) => "frequency unknown".to_owned(),
+        Doing::Idle(state) => idle
+            .iter()
+            .find(|row| row.state == state && !row.name.is_empty())
+            .map_or_else(|| format!("state {state}"), |row| row.name.clone()),
+        Doing::IdleUnknown => "idle, state unknown".to_owned(),
+        Doing::Offline => "offline".to_owned(),
+        Doing::Unknown => "unknown".to_owned(),
+    }
+}
+
+/// How many rows the details of `row` need in a view of that many columns.
+pub fn height(row: &UnitRow<'_>, columns: usize) -> usize {
+    let (running, other) = parts(row, columns >= WIDE);
+    let concurrency = row.group.map_or(0, |group| group.concurrency.len());
+    let right = if columns >= WIDE {
+        other.len().max(concurrency)
+    } else {
+        other.len() + concurrency.div_ceil(3)
+    };
+    2 + running.len().max(right).max(1)
+}
+
+/// A part of the window, with its share in tenths of a percent.
+struct Part {
+    doing: Doing,
+    ns: u64,
+    tenths: u64,
+}
+
+/// The running parts, and the others. Empty ones are left out, except idle states: that one was never entered is
+/// worth knowing. With `effective`, frequencies that the CPU only ran at because others asked for them are there too.
+fn parts(row: &UnitRow<'_>, effective: bool) -> (Vec<Part>, Vec<Part>) {
+    let parts = row.parts();
+    let tenths = shares(&parts.iter().map(|part| part.1).collect::<Vec<_>>(), 1000);
+    let (mut running, other): (Vec<_>, Vec<_>) = parts
+        .into_iter()
+        .zip(tenths)
+        .map(|((doing, ns), tenths)| Part { doing, ns, tenths })
+        .filter(|part| part.ns > 0 || matches!(part.doing, Doing::Idle(_)))
+        .partition(|part| matches!(part.doing, Doing::Running(_)));
+    if let Some(cpu) = row.cpu.filter(|_| effective) {
+        for row in cpu.effective.iter().filter(|row| row.ns > 0) {
+            let doing = Doing::Running(row.khz);
+            if !running.iter().any(|part| part.doing == doing) {
+                running.push(Part {
+                    doing,
+                    ns: 0,
+                    tenths: 0,
+                });
+            }
+        }
+        running.sort_by_key(|part| match part.doing {
+            Doing::Running(khz) => Reverse(khz),
+            _ => Reverse(None),
+        });
+    }
+    (running, other)
+}
+
+/// Draws the details into all of `area`.
+pub fn draw(
+    unit: &Unit,
+    row: &UnitRow<'_>,
+    snapshot: &Snapshot,
+    theme: Theme,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
+    if area.height < 3 {
+        return;
+    }
+    let columns = usize::from(area.width);
+    let title = match unit {
+        Unit::Cluster(name) => {
+            let cpus = row.group.map(|group| numbers(&group.cpus)).unwrap_or_default();
+            format!("cluster {name}: cpu {cpus}")
+        }
+        Unit::Cpu(cpu) if row.cluster.is_empty() => format!("cpu{cpu}"),
+        Unit::Cpu(cpu) => format!("cpu{cpu} in cluster {}", row.cluster),
+    };
+    put(buffer, area, 0, &rule(&title, "", columns));
+    let below = Rect {
+        y: area.y + 1,
+        height: area.height - 1,
+        ..area
+    };
+    let concurrency = row.group.map_or(&[][..], |group| &group.concurrency);
+    let beside = columns >= WIDE && !concurrency.is_empty();
+    let effective = columns >= WIDE && row.cpu.is_some();
+    let spare = area.width.saturating_sub(RUNNING + 1);
+    let [running_area, _, idle_area, _, concurrency_area] = Layout::horizontal([
+        Constraint::Length(RUNNING + if effective { 11 } else { 0 }),
+        Constraint::Length(if columns >= WIDE { 3 } else { 1 }),
+        Constraint::Length(spare.min(76)),
+        Constraint::Length(if beside { 3 } else { 0 }),
+        Constraint::Fill(1),
+    ])
+    .areas(below);
+    let known = frequencies(snapshot, row.cluster);
+    let painter = Painter {
+        row,
+        known: &known,
+        theme,
+    };
+    let (running, other) = parts(row, effective);
+    painter.running(&running, effective, running_area, buffer);
+    let extra = if beside { &[][..] } else { concurrency };
+    painter.idle(&other, extra, idle_area, buffer);
+    if beside {
+        table(
+            buffer,
+            concurrency_area,
+            "CPUs at once       time  share",
+            concurrency::lines(concurrency),
+        );
+    }
+}
+
+/// `0-3,6`.
+fn numbers(cpus: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, end)) if *end + 1 == cpu => *end = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let text = |&(begin, end): &(u32, u32)| {
+        if begin == end {
+            begin.to_string()
+        } else {
+            format!("{begin}-{end}")
+        }
+    };
+    ranges.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+/// Draws a heading and as many of `lines` as fit; the last row tells how many do not.
+fn table(buffer: &mut Buffer, area: Rect, heading: &str, mut lines: Vec<Line<'static>>) {
+    let room = usize::from(area.height).saturating_sub(1);
+    if lines.len() > room {
+        let hidden = lines.len() - room.saturating_sub(1);
+        lines.truncate(room.saturating_sub(1));
+        lines.push(Line::styled(format!("  … {hidden} more"), Theme::dim()));
+    }
+    put(
+        buffer,
+        area,
+        0,
+        &Line::styled(heading.to_owned(), Theme::heading()),
+    );
+    for (index, line) in lines.iter().enumerate() {
+        put(buffer, area, index + 1, line);
+    }
+}
+
+/// What the tables of one unit have in common.
+struct Painter<'a> {
+    row: &'a UnitRow<'a>,
+    known: &'a [u32],
+    theme: Theme,
+}
+
+impl Painter<'_> {
+    fn sign(&self, doing: Doing) -> Span<'static> {
+        let (sign, style) = glyph(doing, self.known, self.theme);
+        Span::styled(format!("{sign} "), style)
+    }
+
+    fn running(&self, parts: &[Part], effective: bool, area: Rect, buffer: &mut Buffer) {
+        let mut heading = "running       time  share   hits".to_owned();
+        if effective {
+            heading.push_str("  effective");
+        }
+        let line = |&Part { doing, ns, tenths }: &Part| {
+            let Doing::Running(khz) = doing else {
+                return Line::default();
+            };
+            let hits = self
+                .row
+                .running
+                .iter()
+                .filter(|row| row.khz == khz)
+                .map(|row| row.hits)
+                .sum();
+            let name = khz.map_or_else(|| "unknown".to_owned(), human::khz);
+            let mut text = format!(
+                "{} {} {} {}",
+                left(&name, 8),
+                right(&human::duration_ns(ns), DURATION_WIDTH),
+                right(&percent_of_tenths(tenths), 6),
+                right(&human::count(hits), COUNT_WIDTH),
+            );
+            if let Some(cpu) = self.row.cpu.filter(|_| effective) {
+                let ns = cpu
+                    .effective
+                    .iter()
+                    .filter(|row| row.khz == khz)
+                    .map(|row| row.ns)
+                    .sum();
+                text.push_str(&right(&human::duration_ns(ns), 11));
+            }
+            Line::from(vec![self.sign(doing), Span::raw(text)])
+        };
+        let mut lines: Vec<_> = parts.iter().map(line).collect();
+        if lines.is_empty() {
+            lines.push(Line::from("  never"));
+        }
+        table(buffer, area, &heading, lines);
+    }
+
+    fn idle(&self, parts: &[Part], concurrency: &[ConcurrencyRow], area: Rect, buffer: &mut Buffer) {
+        let columns = usize::from(area.width);
+        let stays = columns >= STAYS;
+        let verdicts = columns >= VERDICTS;
+        let fixed = 2 + 8 + 7 + 7 + if stays { 16 } else { 0 } + if verdicts { 14 } else { 0 };
+        let name = columns.saturating_sub(fixed).min(20);
+        let mut heading = format!("{}    time  share   hits", left("idle", name + 2));
+        if stays {
+            heading.push_str("     min     max");
+        }
+        if verdicts {
+            heading.push_str("  early   late");
+        }
+        // The longest of our own names is for the legend, where there is room.
+        let doing_name = |doing| match doing {
+            Doing::IdleUnknown => "idle".to_owned(),
+            _ => doing_name(doing, self.row.idle),
+        };
+        let line = |&Part { doing, ns, tenths }: &Part| {
+            let idle = self.row.idle.iter().find(|row| doing == Doing::Idle(row.state));
+            let mut text = format!(
+                "{} {} {} {}",
+                left(&doing_name(doing), name),
+                right(&human::duration_ns(ns), DURATION_WIDTH),
+                right(&percent_of_tenths(tenths), 6),
+                right(
+                    &human::or_unknown(idle.map(|row| row.hits), human::count),
+                    COUNT_WIDTH
+                ),
+            );
+            let mut push = |value: Option<u64>, format: fn(u64) -> String, width: usize| {
+                text.push_str(&right(&human::or_unknown(value, format), width));
+            };
+            if stays {
+                push(
+                    idle.and_then(|row| row.min_ns),
+                    human::duration_ns,
+                    DURATION_WIDTH + 1,
+                );
+                push(
+                    idle.and_then(|row| row.max_ns),
+                    human::duration_ns,
+                    DURATION_WIDTH + 1,
+                );
+            }
+            if verdicts {
+                push(idle.and_then(|row| row.early), human::count, COUNT_WIDTH + 1);
+                push(idle.and_then(|row| row.late), human::count, COUNT_WIDTH + 1);
+            }
+            Line::from(vec![self.sign(doing), Span::raw(text)])
+        };
+        let mut lines: Vec<_> = parts.iter().map(line).collect();
+        lines.extend(concurrency::in_short(concurrency, columns));
+        table(buffer, area, &heading, lines);
+    }
+}

@@ -1,0 +1,250 @@
+//! The CPUs view: a bar over the window for every cluster and CPU, a legend, and the details of the selected one.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::cpu_details;
+use super::text::{left, put, right, say, width};
+use super::theme::Theme;
+use crate::report::human;
+use crate::report::snapshot::Snapshot;
+use crate::tui::state::Sample;
+use crate::tui::state::cpus::{Cpus, Doing, Unit, UnitRow, find, frequencies, shares};
+
+/// Columns of a name, with the sign of the selection.
+const NAME: usize = 13;
+/// Columns of the three percentages.
+const FIGURES: usize = 3 * 7;
+
+/// Draws the view.
+pub fn draw(state: &mut Cpus, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let snapshot = &sample.snapshot;
+    let Some(unit) = state.list.selected().cloned() else {
+        let ended = sample.health.ended.is_some();
+        let text = if ended {
+            "no power events were seen"
+        } else {
+            "waiting for power events..."
+        };
+        say(buffer, area, text);
+        return;
+    };
+    let Some(row) = find(snapshot, &unit) else { return };
+    let legend = legend(snapshot, row.cluster, theme, usize::from(area.width));
+    let legend_rows = legend.len().min(if area.height < 16 { 1 } else { 3 }) as u16;
+    let wanted = cpu_details::height(&row, usize::from(area.width)) as u16;
+    let all = state.list.keys().len() as u16 + 1;
+    // The list gives way to the details, but not below half.
+    let least = all.min(area.height * 5 / 9);
+    let listed = all
+        .min(area.height.saturating_sub(legend_rows + wanted))
+        .max(least);
+    let [list_area, legend_area, details_area] = Layout::vertical([
+        Constraint::Length(listed),
+        Constraint::Length(legend_rows),
+        Constraint::Fill(1),
+    ])
+    .areas(area);
+    list(state, snapshot, theme, list_area, buffer);
+    for (index, line) in legend.iter().take(usize::from(legend_rows)).enumerate() {
+        put(buffer, legend_area, index, line);
+    }
+    cpu_details::draw(&unit, &row, snapshot, theme, details_area, buffer);
+}
+
+fn list(state: &mut Cpus, snapshot: &Snapshot, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let columns = usize::from(area.width);
+    let bar = columns.saturating_sub(NAME + 1 + FIGURES);
+    let page = usize::from(area.height).saturating_sub(1);
+    let count = state.list.keys().len();
+    let first = state.list.scroll(count, state.list.index(), page);
+    let window = format!("window {}", human::duration_ns(snapshot.window.length_ns()));
+    let header = format!(
+        "{} {}{:>7}{:>7}{:>7}",
+        left(" unit", NAME),
+        left(&window, bar),
+        "run",
+        "idle",
+        "other"
+    );
+    put(buffer, area, 0, &Line::styled(header, Theme::heading()));
+    for (index, unit) in state.list.keys().iter().enumerate().skip(first).take(page) {
+        let Some(row) = find(snapshot, unit) else { continue };
+        let screen = index - first + 1;
+        let (sign, style) = Theme::line(index == state.list.index());
+        let name = match unit {
+            Unit::Cluster(name) => Span::styled(
+                left(&format!("{sign}{name}"), NAME),
+                Theme::heading().patch(style),
+            ),
+            Unit::Cpu(cpu) => Span::styled(left(&format!("{sign}  cpu{cpu}"), NAME), style),
+        };
+        let mut line = Line::from(vec![name, Span::raw(" ")]);
+        line.extend(segments(&row, snapshot, theme, bar));
+        line.push_span(Span::raw(summary(&row)));
+        put(buffer, area, screen, &line);
+    }
+}
+
+/// The bar of a row.
+fn segments(row: &UnitRow<'_>, snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Span<'static>> {
+    let parts = row.parts();
+    let known = frequencies(snapshot, row.cluster);
+    let cells = shares(
+        &parts.iter().map(|part| part.1).collect::<Vec<_>>(),
+        columns as u64,
+    );
+    if cells.iter().sum::<u64>() == 0 {
+        return vec![Span::styled(left(human::UNKNOWN, columns), Theme::dim())];
+    }
+    let segment = |(&(doing, _), &cells): (&(Doing, u64), &u64)| {
+        let (glyph, style) = glyph(doing, &known, theme);
+        Span::styled(glyph.to_string().repeat(cells as usize), style)
+    };
+    parts.iter().zip(&cells).map(segment).collect()
+}
+
+/// Shares of running, idle and everything else; together 100.
+fn summary(row: &UnitRow<'_>) -> String {
+    let parts = row.parts();
+    let tenths = shares(&parts.iter().map(|part| part.1).collect::<Vec<_>>(), 1000);
+    if tenths.iter().sum::<u64>() == 0 {
+        return right(human::UNKNOWN, 7).repeat(3);
+    }
+    let mut sums = [0; 3];
+    for ((doing, _), tenths) in parts.iter().zip(tenths) {
+        let place = match doing {
+            Doing::Running(_) => 0,
+            Doing::Idle(_) | Doing::IdleUnknown => 1,
+            Doing::Offline | Doing::Unknown => 2,
+        };
+        sums[place] += tenths;
+    }
+    sums.map(|tenths| right(&percent_of_tenths(tenths), 7)).concat()
+}
+
+/// Tenths of a percent as `12.3%`: always with its decimal, so that a column adds up.
+pub fn percent_of_tenths(tenths: u64) -> String {
+    format!("{}.{}%", tenths / 10, tenths % 10)
+}
+
+/// The character and the style of a part. `known` are the cluster's frequencies, ascending: the faster, the higher.
+pub fn glyph(doing: Doing, known: &[u32], theme: Theme) -> (char, Style) {
+    const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    match doing {
+        Doing::Running(Some(khz)) => {
+            let rank = known
+                .iter()
+                .position(|&other| other >= khz)
+                .map_or(known.len(), |rank| rank + 1);
+            let height = (rank * 8).div_ceil(known.len().max(1)).clamp(1, 8);
+            (HEIGHTS[height - 1], theme.running())
+        }
+        Doing::Running(None) => ('▒', theme.unknown()),
+        Doing::Idle(state) => (char::from_digit(state.min(35), 36).unwrap_or('+'), theme.idle()),
+        Doing::IdleUnknown => ('~', theme.unknown()),
+        Doing::Offline => ('x', theme.offline()),
+        Doing::Unknown => ('?', theme.unknown()),
+    }
+}
+
+/// What the characters in the bars of `cluster` mean: those that occur there, in the order of a bar.
+fn legend(snapshot: &Snapshot, cluster: &str, theme: Theme, columns: usize) -> Vec<Line<'static>> {
+    let known = frequencies(snapshot, cluster);
+    let units = snapshot
+        .clusters
+        .iter()
+        .filter(|row| row.cluster == cluster)
+        .map(|row| Unit::Cluster(row.cluster.clone()))
+        .chain(
+            snapshot
+                .cpus
+                .iter()
+                .filter(|row| row.cluster == cluster)
+                .map(|row| Unit::Cpu(row.cpu)),
+        );
+    let mut present: Vec<(Doing, String)> = Vec::new();
+    for row in units.filter_map(|unit| find(snapshot, &unit)) {
+        for (doing, ns) in row.parts() {
+            if ns > 0 && !present.iter().any(|(other, _)| *other == doing) {
+                present.push((doing, cpu_details::doing_name(doing, row.idle)));
+            }
+        }
+    }
+    present.sort_by_key(|&(doing, _)| match doing {
+        Doing::Running(Some(khz)) => (0, u32::MAX - khz),
+        Doing::Running(None) => (1, 0),
+        Doing::Idle(state) => (2, state),
+        Doing::IdleUnknown => (3, 0),
+        Doing::Offline => (4, 0),
+        Doing::Unknown => (5, 0),
+    });
+    // More than eight frequencies share heights: then one entry tells the range.
+    let mut entries: Vec<(char, Style, String, String)> = Vec::new();
+    for (doing, name) in present {
+        let (sign, style) = glyph(doing, &known, theme);
+        match entries.last_mut() {
+            Some((last, _, _, slowest)) if *last == sign => *slowest = name,
+            _ => entries.push((sign, style, name.clone(), name)),
+        }
+    }
+    let title = if cluster.is_empty() {
+        " legend:".to_owned()
+    } else {
+        format!(" {cluster}:")
+    };
+    let mut lines = vec![Line::from(Span::styled(title, Theme::heading()))];
+    for (sign, style, fastest, slowest) in entries {
+        let text = format!(" {} ", range(&slowest, &fastest));
+        let used = lines.last().map_or(0, Line::width);
+        if used + 2 + width(&text) > columns {
+            lines.push(Line::default());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_span(Span::raw(" "));
+            line.push_span(Span::styled(sign.to_string(), style));
+            line.push_span(Span::raw(text));
+        }
+    }
+    lines
+}
+
+/// `400-600 MHz`, `800 MHz-1.00 GHz`, or the one name if there is only one.
+fn range(slowest: &str, fastest: &str) -> String {
+    if slowest == fastest {
+        return fastest.to_owned();
+    }
+    match (slowest.split_once(' '), fastest.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}-{fastest}"),
+        _ => format!("{slowest}-{fastest}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn up_to_eight_frequencies_look_different() {
+        let theme = Theme::new(false);
+        for count in 1..=8 {
+            let known: Vec<u32> = (1..=count).map(|step| step * 100_000).collect();
+            let mut signs: Vec<char> = known
+                .iter()
+                .map(|&khz| glyph(Doing::Running(Some(khz)), &known, theme).0)
+                .collect();
+            assert_eq!(signs.last(), Some(&'█'));
+            signs.dedup();
+            assert_eq!(signs.len(), count as usize);
+        }
+    }
+
+    #[test]
+    fn ranges_name_a_common_unit_once() {
+        assert_eq!(range("400 MHz", "600 MHz"), "400-600 MHz");
+        assert_eq!(range("800 MHz", "1.00 GHz"), "800 MHz-1.00 GHz");
+        assert_eq!(range("1.80 GHz", "1.80 GHz"), "1.80 GHz");
+    }
+}

@@ -1,0 +1,164 @@
+//! The lines around every view: header, health, tabs, end and footer.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::text::{left, put, right, width};
+use super::theme::Theme;
+use crate::report::human;
+use crate::tui::Health;
+use crate::tui::keys::BINDINGS;
+use crate::tui::state::{Sample, State, View};
+
+/// Tool, target, time, pause.
+pub fn header(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let Some(sample) = &state.shown else {
+        put(buffer, area, 0, &Line::styled(" nntrace-bpf", Theme::heading()));
+        return;
+    };
+    let tool = &sample.snapshot.tool;
+    let name = format!(" {} {}  ", tool.name, tool.version);
+    let paused = if state.paused { " PAUSED " } else { "" };
+    let seconds = sample.health.elapsed.as_secs();
+    let elapsed = format!(
+        "  {}:{:02}:{:02} ",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    );
+    let room = usize::from(area.width).saturating_sub(width(&name) + width(&elapsed) + width(paused));
+    let line = Line::from(vec![
+        Span::styled(name, Theme::heading()),
+        Span::raw(left(&sample.health.target, room)),
+        Span::styled(paused, theme.alert()),
+        Span::raw(elapsed),
+    ]);
+    put(buffer, area, 0, &line);
+}
+
+/// What measuring costs and loses. What does not fit is left out and never cut: first the probes, then the cost of an
+/// event, then parts from the end.
+pub fn health(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let Some(Sample { health, .. }) = &state.shown else {
+        return;
+    };
+    let lost = if health.records_lost > 0 {
+        Span::styled(
+            format!(" LOST {} records! ", human::count(health.records_lost)),
+            theme.alert(),
+        )
+    } else {
+        Span::raw(" lost 0")
+    };
+    let mut room = usize::from(area.width).saturating_sub(lost.width());
+    let whole = |parts: &[String]| parts.iter().map(|part| width(part)).sum::<usize>();
+    let mut parts = health_parts(health, true);
+    if whole(&parts) > room {
+        parts.pop();
+    }
+    if whole(&parts) > room {
+        parts = health_parts(health, false);
+    }
+    let mut line = Line::from(lost);
+    for part in parts {
+        let Some(left) = room.checked_sub(width(&part)) else {
+            break;
+        };
+        room = left;
+        line.push_span(Span::raw(part));
+    }
+    put(buffer, area, 0, &line);
+}
+
+/// The parts of the health line after the losses, the probes last.
+fn health_parts(health: &Health, costs: bool) -> Vec<String> {
+    let rate = |name, per_second: f64, cost| {
+        // Negative and NaN become 0.
+        #[allow(clippy::cast_sign_loss, reason = "`as` saturates")]
+        let per_second = human::count(per_second.round() as u64);
+        let cost = if costs {
+            format!(" ({})", human::or_unknown(cost, human::duration_ns))
+        } else {
+            String::new()
+        };
+        format!("  {name} {per_second}/s{cost}")
+    };
+    vec![
+        format!("  cpu {:.1}%", health.collector_cpu_percent),
+        rate("marks", health.marks_per_second, health.ns_per_mark),
+        rate("power", health.power_events_per_second, health.ns_per_power_event),
+        format!("  probes {}", health.probes),
+    ]
+}
+
+/// The views, and how much there is to read in the diagnostics.
+pub fn tabs(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let mut line = Line::default();
+    for (number, view) in (1..).zip(View::ALL) {
+        if view == state.view {
+            let (index, count) = state.position();
+            let position = if count > 0 {
+                format!(" {}/{count}", index + 1)
+            } else {
+                String::new()
+            };
+            line.push_span(Span::styled(
+                format!("[{number} {}{position}]", view.name()),
+                Theme::selected(),
+            ));
+        } else {
+            line.push_span(Span::raw(format!(" {number} {} ", view.name())));
+        }
+        line.push_span(Span::raw(" "));
+    }
+    if let Some(sample) = &state.shown {
+        let plural = |count: u64, one: &str, more: &str| {
+            format!("{} {}", human::count(count), if count == 1 { one } else { more })
+        };
+        let notes = sample.snapshot.notes.len() as u64;
+        let diagnostics: u64 = sample.snapshot.diagnostics.iter().map(|row| row.count).sum();
+        let text = format!(
+            "{}, {}: ",
+            plural(notes, "note", "notes"),
+            plural(diagnostics, "diagnostic", "diagnostics")
+        );
+        let room = usize::from(area.width).saturating_sub(line.width() + 2);
+        let short = || format!("{}: ", plural(notes + diagnostics, "finding", "findings"));
+        let text = if width(&text) <= room { text } else { short() };
+        line.push_span(Span::raw(right(&text, room)));
+        line.push_span(Span::styled("d ", theme.key()));
+    }
+    put(buffer, area, 0, &line);
+}
+
+/// How the run ended.
+pub fn ended(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    if let Some(text) = state.ended() {
+        put(
+            buffer,
+            area,
+            0,
+            &Line::styled(left(&format!(" {text}"), usize::from(area.width)), theme.alert()),
+        );
+    }
+}
+
+/// Hints from the key table, as many as fit.
+pub fn footer(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let mut line = Line::default();
+    for binding in BINDINGS
+        .iter()
+        .filter(|binding| binding.action.applies_to(state.view))
+    {
+        let Some(hint) = binding.hint else { continue };
+        let key = binding.label.split(' ').next().unwrap_or(binding.label);
+        if line.width() + width(key) + width(hint) + 3 > usize::from(area.width) {
+            break;
+        }
+        line.push_span(Span::raw(" "));
+        line.push_span(Span::styled(key, theme.key()));
+        line.push_span(Span::raw(format!(" {hint} ")));
+    }
+    put(buffer, area, 0, &line);
+}

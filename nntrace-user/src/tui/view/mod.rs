@@ -1,0 +1,114 @@
+//! Drawing: the state on the screen, and nothing about where it comes from.
+
+mod chart;
+mod concurrency;
+mod cpu_details;
+mod cpus;
+mod frame;
+mod overlay;
+mod phases;
+mod stacks;
+mod text;
+mod theme;
+
+use nntrace_common::layer::{Layer, Phase};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::Line;
+
+pub use self::theme::Theme;
+
+use crate::report::snapshot::Snapshot;
+use crate::tui::state::{State, View};
+
+/// Below this nothing would be readable.
+const LEAST: (u16, u16) = (60, 15);
+
+/// Draws everything into `area`.
+pub fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        let sizes = format!(
+            "need {}x{}, have {}x{}",
+            LEAST.0, LEAST.1, area.width, area.height
+        );
+        let whole = format!("terminal too small ({sizes})");
+        let line = if text::width(&whole) <= usize::from(area.width) {
+            whole
+        } else {
+            sizes
+        };
+        text::put(buffer, area, usize::from(area.height) / 2, &Line::from(line));
+        return;
+    }
+    let ended = u16::from(state.ended().is_some());
+    let [header, health, tabs, body, end, footer] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Fill(1),
+        Constraint::Length(ended),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    frame::header(state, theme, header, buffer);
+    frame::health(state, theme, health, buffer);
+    frame::tabs(state, theme, tabs, buffer);
+    // Taken out for the time of drawing: views read the sample and move their lists at once.
+    let sample = state.shown.take();
+    match &sample {
+        None => text::say(buffer, body, "waiting for the first results..."),
+        Some(sample) => match state.view {
+            View::Phases => phases::draw(&mut state.phases, sample, theme, body, buffer),
+            View::Cpus => cpus::draw(&mut state.cpus, sample, theme, body, buffer),
+            View::Stacks => stacks::draw(&mut state.stacks, sample, theme, body, buffer),
+        },
+    }
+    state.shown = sample;
+    frame::ended(state, theme, end, buffer);
+    frame::footer(state, theme, footer, buffer);
+    let over = Rect {
+        height: area.height - 1,
+        ..area
+    };
+    overlay::draw(state, theme, over, buffer);
+}
+
+/// The word for a layer's code, or the code.
+fn layer_name(code: &str) -> &str {
+    Layer::ALL
+        .iter()
+        .find(|layer| layer.code() == code)
+        .map_or(code, |layer| layer.name())
+}
+
+/// The word for a phase's code, or the code.
+fn phase_name(code: &str) -> &str {
+    Phase::ALL
+        .iter()
+        .find(|phase| phase.code() == code)
+        .map_or(code, |phase| phase.name())
+}
+
+/// What to say instead of an empty table of marks.
+fn no_marks(snapshot: &Snapshot, ended: bool) -> &'static str {
+    if snapshot.source.marks == "none" {
+        "marks are not traced: started with --marks none"
+    } else if ended {
+        "no marks were seen; d shows notes that may say why"
+    } else {
+        "waiting for marks..."
+    }
+}
+
+/// The name of a process: `vision_app (1234)`, or what of it is known.
+fn process_name(snapshot: &Snapshot, pid: u32) -> String {
+    match snapshot
+        .phases
+        .iter()
+        .find(|row| row.pid == pid)
+        .map(|row| row.comm.as_str())
+    {
+        None | Some("") => format!("pid {pid}"),
+        Some(comm) => format!("{comm} ({pid})"),
+    }
+}

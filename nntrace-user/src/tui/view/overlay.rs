@@ -1,0 +1,160 @@
+//! What lies over a view: the keys, and what there is to know about the quality of the numbers.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Widget};
+
+use super::text::{left, put, right, wrap};
+use super::theme::Theme;
+use crate::report::human::{self, COUNT_WIDTH};
+use crate::report::snapshot::Snapshot;
+use crate::tui::keys::{BINDINGS, Binding};
+use crate::tui::state::{Overlay, State};
+
+/// Greatest width of a box: longer lines are hard to read.
+const WIDEST: u16 = 110;
+/// From this width on the keys stand in two columns.
+const TWO_COLUMNS: usize = 72;
+
+/// What the words in the views mean.
+const GLOSSARY: [(&str, &str); 7] = [
+    ("total", "time in that layer and phase, by the mark contract"),
+    ("excl", "the same without what nested marked sections took"),
+    ("p50 p99", "half, 99% of the frames were no longer than this"),
+    ("share", "of the exclusive time of all rows, or of the window"),
+    (
+        "marks",
+        "per second, and in brackets what one costs in the kernel",
+    ),
+    ("cpu", "what this program takes, in percent of one CPU"),
+    ("hits", "how often a state was entered"),
+];
+
+/// Draws the overlay that is open, if one is, in the middle of `area`.
+pub fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let Some(overlay) = state.overlay else { return };
+    let outer_width = area.width.min(WIDEST).saturating_sub(2);
+    let columns = usize::from(outer_width).saturating_sub(4);
+    let (title, lines) = match (overlay, &state.shown) {
+        (Overlay::Help, _) => ("Help", help(theme, columns)),
+        (Overlay::Diagnostics, Some(sample)) => {
+            ("Diagnostics", diagnostics(&sample.snapshot, theme, columns))
+        }
+        (Overlay::Diagnostics, None) => ("Diagnostics", vec![Line::from("nothing yet")]),
+    };
+    let height = (lines.len() as u16).saturating_add(2).min(area.height);
+    let outer = Rect {
+        x: area.x + (area.width - outer_width) / 2,
+        y: area.y + (area.height - height) / 2,
+        width: outer_width,
+        height,
+    };
+    let page = usize::from(height).saturating_sub(2);
+    let furthest = lines.len().saturating_sub(page);
+    state.overlay_page = (page, furthest);
+    state.overlay_scroll = state.overlay_scroll.min(furthest);
+    let first = state.overlay_scroll;
+    let mut block = Block::bordered()
+        .title(format!(" {title} "))
+        .title_bottom(" Esc closes ");
+    if furthest > 0 {
+        let seen = format!(" {}-{} of {}, j k scroll ", first + 1, first + page, lines.len());
+        block = block.title_bottom(Line::from(seen).right_aligned());
+    }
+    Clear.render(outer, buffer);
+    let inner = block.inner(outer);
+    block.render(outer, buffer);
+    let inner = Rect {
+        x: inner.x + 1,
+        width: inner.width.saturating_sub(2),
+        ..inner
+    };
+    for (row, line) in lines.iter().skip(first).take(page).enumerate() {
+        put(buffer, inner, row, line);
+    }
+}
+
+fn help(theme: Theme, columns: usize) -> Vec<Line<'static>> {
+    let across = if columns >= TWO_COLUMNS { 2 } else { 1 };
+    let width = columns / across;
+    let rows = BINDINGS.len().div_ceil(across);
+    let entry = |binding: &Binding| {
+        let label = left(binding.label, 10);
+        [
+            Span::styled(label, theme.key()),
+            Span::raw(left(binding.help, width.saturating_sub(10))),
+        ]
+    };
+    let mut lines: Vec<Line<'static>> = (0..rows)
+        .map(|row| BINDINGS.iter().skip(row).step_by(rows).flat_map(entry).collect())
+        .collect();
+    lines.push(Line::default());
+    for (word, meaning) in GLOSSARY {
+        for (row, text) in wrap(meaning, columns.saturating_sub(10)).into_iter().enumerate() {
+            let word = Span::styled(left(if row == 0 { word } else { "" }, 10), Theme::heading());
+            lines.push(Line::from(vec![word, Span::raw(text)]));
+        }
+    }
+    lines
+}
+
+fn diagnostics(snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    let heading = |lines: &mut Vec<Line<'static>>, text: &'static str| {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        lines.push(Line::styled(text, Theme::heading()));
+    };
+    heading(&mut lines, "Notes");
+    for note in &snapshot.notes {
+        for (index, text) in wrap(note, columns.saturating_sub(2)).into_iter().enumerate() {
+            lines.push(Line::from(format!(
+                "{} {text}",
+                if index == 0 { '-' } else { ' ' }
+            )));
+        }
+    }
+    if snapshot.notes.is_empty() {
+        lines.push(Line::from("none"));
+    }
+    heading(&mut lines, "Records");
+    let loss = &snapshot.loss;
+    let text = format!(
+        "produced {}, drained {}, dropped {}, late {}",
+        human::count(loss.records_produced),
+        human::count(loss.records_drained),
+        human::count(loss.records_dropped),
+        human::count(loss.records_late),
+    );
+    let lossy = loss.records_dropped > 0 || loss.records_late > 0;
+    lines.push(if lossy {
+        Line::styled(text, theme.alert())
+    } else {
+        Line::from(text)
+    });
+    if !loss.dropped_by_cpu.is_empty() {
+        let cpus = loss
+            .dropped_by_cpu
+            .iter()
+            .map(|(cpu, count)| format!("cpu{cpu}\u{a0}{}", human::count(*count)));
+        let text = format!("dropped by {}", cpus.collect::<Vec<_>>().join(", "));
+        lines.extend(wrap(&text, columns).into_iter().map(Line::from));
+    }
+    heading(&mut lines, "Diagnostics");
+    for row in &snapshot.diagnostics {
+        let text = format!(
+            "{} {} first in thread {}: {}",
+            right(&human::count(row.count), COUNT_WIDTH),
+            left(&row.kind, 20),
+            row.tid,
+            row.example
+        );
+        lines.push(Line::from(left(&text, columns)));
+    }
+    if snapshot.diagnostics.is_empty() {
+        lines.push(Line::from("none"));
+    }
+    lines
+}

@@ -1,0 +1,267 @@
+//! The phases view: a table of layers and phases by process, and the distribution of the selected row.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+
+use super::text::{bar, left, put, right, rule, say, width};
+use super::theme::Theme;
+use super::{chart, layer_name, no_marks, phase_name, process_name};
+use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
+use crate::report::snapshot::{PhaseRow, Snapshot};
+use crate::tui::state::Sample;
+use crate::tui::state::phases::{PhaseSort, Phases};
+
+/// From this width on the distribution stands beside the table, and not below it.
+const BESIDE: u16 = 150;
+/// From this width on layers and phases are written out.
+const WORDS: usize = 80;
+
+/// A line of the table's body.
+enum Row<'a> {
+    Process(u32),
+    Phase(&'a PhaseRow),
+}
+
+/// Draws the view.
+pub fn draw(state: &mut Phases, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let snapshot = &sample.snapshot;
+    if snapshot.phases.is_empty() {
+        say(buffer, area, no_marks(snapshot, sample.health.ended.is_some()));
+        return;
+    }
+    let (table_area, chart_area) = split(area);
+    table(state, snapshot, theme, table_area, buffer);
+    if let Some(area) = chart_area {
+        details(state, snapshot, theme, area, buffer);
+    }
+}
+
+/// The table's area, and the distribution's if there is room for one.
+fn split(area: Rect) -> (Rect, Option<Rect>) {
+    if area.width >= BESIDE {
+        let [table, _, chart] =
+            Layout::horizontal([Constraint::Fill(3), Constraint::Length(2), Constraint::Fill(2)]).areas(area);
+        return (
+            table,
+            Some(Rect {
+                height: chart.height.min(24),
+                ..chart
+            }),
+        );
+    }
+    if area.height < 14 {
+        return (area, None);
+    }
+    let height = (area.height * 2 / 5).clamp(6, 16);
+    let [table, chart] = Layout::vertical([Constraint::Fill(1), Constraint::Length(height)]).areas(area);
+    (table, Some(chart))
+}
+
+fn table(state: &mut Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let columns = usize::from(area.width);
+    let mut rows = Vec::new();
+    let mut selected = 0;
+    let mut process = None;
+    for (position, &index) in state.order.iter().enumerate() {
+        let row = &snapshot.phases[index];
+        if process.replace(row.pid) != Some(row.pid) {
+            rows.push(Row::Process(row.pid));
+        }
+        if position == state.list.index() {
+            selected = rows.len();
+        }
+        rows.push(Row::Phase(row));
+    }
+    put(
+        buffer,
+        area,
+        0,
+        &Line::styled(header(state, columns), Theme::heading()),
+    );
+    let page = usize::from(area.height).saturating_sub(1);
+    let mut first = state.list.scroll(rows.len(), selected, page);
+    // The heading of the uppermost row is worth a line.
+    if first == selected && first > 0 && matches!(rows[first - 1], Row::Process(_)) {
+        first -= 1;
+    }
+    let all: u64 = snapshot.phases.iter().map(|row| row.exclusive_ns).sum();
+    for (line, row) in rows.iter().enumerate().skip(first).take(page) {
+        let screen = line - first + 1;
+        match row {
+            Row::Process(pid) => put(buffer, area, screen, &process_line(snapshot, *pid, all, columns)),
+            Row::Phase(row) => {
+                put(
+                    buffer,
+                    area,
+                    screen,
+                    &phase_line(row, all, columns, line == selected, theme),
+                );
+            }
+        }
+    }
+}
+
+/// A column of numbers.
+struct Figure {
+    title: &'static str,
+    sort: Option<PhaseSort>,
+    width: usize,
+    text: fn(&PhaseRow) -> String,
+    /// Left out where it would cost the bar its place.
+    extra: bool,
+}
+
+const fn figure(
+    title: &'static str,
+    sort: Option<PhaseSort>,
+    width: usize,
+    text: fn(&PhaseRow) -> String,
+) -> Figure {
+    Figure {
+        title,
+        sort,
+        width,
+        text,
+        extra: sort.is_none(),
+    }
+}
+
+/// What is shown between the names and the bar.
+const FIGURES: [Figure; 8] = [
+    figure("count", Some(PhaseSort::Count), COUNT_WIDTH, |row| {
+        human::count(row.count)
+    }),
+    figure("total", Some(PhaseSort::Total), DURATION_WIDTH, |row| {
+        human::duration_ns(row.total_ns)
+    }),
+    figure("excl", Some(PhaseSort::Exclusive), DURATION_WIDTH, |row| {
+        human::duration_ns(row.exclusive_ns)
+    }),
+    figure("min", None, DURATION_WIDTH, |row| time(row.min_ns)),
+    figure("p50", Some(PhaseSort::P50), DURATION_WIDTH, |row| {
+        time(row.p50_ns)
+    }),
+    figure("p90", None, DURATION_WIDTH, |row| time(row.p90_ns)),
+    figure("p99", Some(PhaseSort::P99), DURATION_WIDTH, |row| {
+        time(row.p99_ns)
+    }),
+    figure("max", Some(PhaseSort::Max), DURATION_WIDTH, |row| {
+        time(row.max_ns)
+    }),
+];
+
+fn time(ns: Option<u64>) -> String {
+    human::or_unknown(ns, human::duration_ns)
+}
+
+/// The columns for a table of that width.
+fn figures(columns: usize) -> impl Iterator<Item = &'static Figure> {
+    let roomy = columns >= WORDS + 2 * (DURATION_WIDTH + 1);
+    FIGURES.iter().filter(move |figure| roomy || !figure.extra)
+}
+
+/// Columns of the layer and of the phase.
+const fn names(columns: usize) -> (usize, usize) {
+    if columns >= WORDS { (11, 14) } else { (3, 3) }
+}
+
+fn header(state: &Phases, columns: usize) -> String {
+    let arrow = |ascending| if ascending { "▲" } else { "▼" };
+    let (layer, phase) = names(columns);
+    let by_name = if state.sort == PhaseSort::Name {
+        arrow(!state.reversed)
+    } else {
+        ""
+    };
+    let layer_title = if columns >= WORDS { "layer" } else { "la" };
+    let phase_title = if columns >= WORDS { "phase" } else { "ph" };
+    let mut text = format!(
+        " {} {}",
+        left(&format!("{layer_title}{by_name}"), layer),
+        left(phase_title, phase)
+    );
+    for figure in figures(columns) {
+        let sign = if figure.sort == Some(state.sort) {
+            arrow(state.reversed)
+        } else {
+            ""
+        };
+        text.push(' ');
+        text.push_str(&right(&format!("{}{sign}", figure.title), figure.width));
+    }
+    let titles = [" share of exclusive", " share", ""];
+    let room = columns.saturating_sub(width(&text));
+    text + titles
+        .into_iter()
+        .find(|title| title.len() <= room)
+        .unwrap_or_default()
+}
+
+fn process_line(snapshot: &Snapshot, pid: u32, all: u64, columns: usize) -> Line<'static> {
+    let rows = snapshot.phases.iter().filter(|row| row.pid == pid);
+    let role = rows
+        .clone()
+        .map(|row| row.role.as_str())
+        .next()
+        .unwrap_or_default();
+    let exclusive = rows.map(|row| row.exclusive_ns).sum();
+    let note = format!(
+        "excl {}, {}",
+        human::duration_ns(exclusive),
+        human::percent(exclusive, all)
+    );
+    rule(&format!("{} {role}", process_name(snapshot, pid)), &note, columns)
+}
+
+fn phase_line(row: &PhaseRow, all: u64, columns: usize, selected: bool, theme: Theme) -> Line<'static> {
+    let (layer, phase) = names(columns);
+    let (layer_text, phase_text) = if columns >= WORDS {
+        (layer_name(&row.layer), phase_name(&row.phase))
+    } else {
+        (row.layer.as_str(), row.phase.as_str())
+    };
+    let (sign, style) = Theme::line(selected);
+    let mut text = format!("{sign}{} {}", left(layer_text, layer), left(phase_text, phase));
+    for figure in figures(columns) {
+        text.push(' ');
+        text.push_str(&right(&(figure.text)(row), figure.width));
+    }
+    text.push(' ');
+    let mut room = columns.saturating_sub(width(&text));
+    if room >= 2 * PERCENT_WIDTH {
+        text.push_str(&right(&human::percent(row.exclusive_ns, all), PERCENT_WIDTH));
+        text.push(' ');
+        room -= PERCENT_WIDTH + 1;
+    }
+    let share = if all == 0 {
+        0.0
+    } else {
+        row.exclusive_ns as f64 / all as f64
+    };
+    Line::from(vec![
+        Span::styled(text, style),
+        Span::styled(bar(share, room), theme.bar()),
+    ])
+}
+
+fn details(state: &Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let Some(row) = state.row(snapshot) else { return };
+    let title = format!(
+        "{} {} in {}",
+        layer_name(&row.layer),
+        phase_name(&row.phase),
+        process_name(snapshot, row.pid),
+    );
+    let note = format!("min {}  p90 {}", time(row.min_ns), time(row.p90_ns));
+    put(buffer, area, 0, &rule(&title, &note, usize::from(area.width)));
+    let below = Rect {
+        y: area.y + 1,
+        height: area.height.saturating_sub(1),
+        ..area
+    };
+    match &state.distribution {
+        Some(distribution) => chart::draw(distribution, theme, below, buffer),
+        None => say(buffer, below, "no times of single frames"),
+    }
+}

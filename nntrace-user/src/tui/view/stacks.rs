@@ -1,0 +1,153 @@
+//! The stacks view: every stack of layers and phases, and the selected one frame by frame.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+
+use super::text::{bar, left, put, right, rule, say, tail, width};
+use super::theme::Theme;
+use super::{layer_name, no_marks, phase_name, process_name};
+use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
+use crate::report::snapshot::{Snapshot, StackRow};
+use crate::tui::state::Sample;
+use crate::tui::state::stacks::{StackSort, Stacks};
+
+/// From this width on there is room for bars.
+const BARS: usize = 110;
+/// Columns of a bar.
+const BAR: usize = 20;
+
+/// Draws the view.
+pub fn draw(state: &mut Stacks, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let snapshot = &sample.snapshot;
+    let Some(row) = state.row(snapshot) else {
+        say(buffer, area, no_marks(snapshot, sample.health.ended.is_some()));
+        return;
+    };
+    let wanted = row.path.len() as u16 + 1;
+    let height = if area.height < 14 {
+        0
+    } else {
+        wanted.min(area.height * 2 / 5)
+    };
+    let [table_area, frames_area] =
+        Layout::vertical([Constraint::Fill(1), Constraint::Length(height)]).areas(area);
+    table(state, snapshot, theme, table_area, buffer);
+    frames(row, snapshot, frames_area, buffer);
+}
+
+fn table(state: &mut Stacks, snapshot: &Snapshot, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let columns = usize::from(area.width);
+    let page = usize::from(area.height).saturating_sub(1);
+    let first = state.list.scroll(state.order.len(), state.list.index(), page);
+    put(
+        buffer,
+        area,
+        0,
+        &Line::styled(header(state, columns), Theme::heading()),
+    );
+    let all: u64 = snapshot.stacks.iter().map(|row| row.exclusive_ns).sum();
+    for (index, &row) in state.order.iter().enumerate().skip(first).take(page) {
+        let screen = index - first + 1;
+        let selected = index == state.list.index();
+        put(
+            buffer,
+            area,
+            screen,
+            &stack_line(&snapshot.stacks[row], all, columns, selected, theme),
+        );
+    }
+}
+
+fn header(state: &Stacks, columns: usize) -> String {
+    let arrow = |sort, ascending| match (state.sort == sort, ascending) {
+        (false, _) => "",
+        (true, true) => "▲",
+        (true, false) => "▼",
+    };
+    let title = |title, sort, width| right(&format!("{title}{}", arrow(sort, state.reversed)), width);
+    format!(
+        " {} {} {}{} {} {:>7}  stack{}",
+        title("excl", StackSort::Exclusive, DURATION_WIDTH),
+        right("share", PERCENT_WIDTH),
+        " ".repeat(if columns >= BARS { BAR + 1 } else { 0 }),
+        title("total", StackSort::Total, DURATION_WIDTH),
+        title("count", StackSort::Count, COUNT_WIDTH),
+        "pid",
+        arrow(StackSort::Path, !state.reversed),
+    )
+}
+
+fn stack_line(row: &StackRow, all: u64, columns: usize, selected: bool, theme: Theme) -> Line<'static> {
+    let (sign, style) = Theme::line(selected);
+    let text = format!(
+        "{sign}{} {} ",
+        right(&human::duration_ns(row.exclusive_ns), DURATION_WIDTH),
+        right(&human::percent(row.exclusive_ns, all), PERCENT_WIDTH),
+    );
+    let mut line = Line::from(Span::styled(text, style));
+    if columns >= BARS {
+        let share = if all == 0 {
+            0.0
+        } else {
+            row.exclusive_ns as f64 / all as f64
+        };
+        line.push_span(Span::styled(bar(share, BAR) + " ", theme.bar()));
+    }
+    let text = format!(
+        "{} {} {:>7}  ",
+        right(&human::duration_ns(row.total_ns), DURATION_WIDTH),
+        right(&human::count(row.count), COUNT_WIDTH),
+        row.pid,
+    );
+    let room = columns.saturating_sub(line.width() + width(&text));
+    line.push_span(Span::styled(text + &left(&path(&row.path, room), room), style));
+    line
+}
+
+/// A path in at most `columns`; of too long a one the innermost tags are shown: `… > LR_PE > LC_PCO`.
+fn path(tags: &[String], columns: usize) -> String {
+    let whole = tags.join(" > ");
+    if width(&whole) <= columns {
+        return whole;
+    }
+    (1..tags.len())
+        .map(|outer| format!("… > {}", tags[outer..].join(" > ")))
+        .find(|shorter| width(shorter) <= columns)
+        .unwrap_or_else(|| tail(&whole, columns))
+}
+
+/// The frames of a stack in words, each in a line. Of too many, the innermost ones are shown.
+fn frames(row: &StackRow, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
+    let columns = usize::from(area.width);
+    let title = format!("stack in {}", process_name(snapshot, row.pid));
+    let room = usize::from(area.height).saturating_sub(1);
+    let hidden = row.path.len().saturating_sub(room);
+    let note = if hidden > 0 {
+        format!("{hidden} outer left out")
+    } else {
+        String::new()
+    };
+    put(buffer, area, 0, &rule(&title, &note, columns));
+    for (depth, tag) in row.path.iter().enumerate().skip(hidden) {
+        let indent = "  ".repeat((depth - hidden).min(columns / 4));
+        put(
+            buffer,
+            area,
+            depth - hidden + 1,
+            &Line::from(left(&format!(" {indent}{}", frame_name(tag)), columns)),
+        );
+    }
+}
+
+/// A tag in words: `LR_PE!` is `Runtime, Execution (subtracted)`.
+fn frame_name(tag: &str) -> String {
+    let (bare, subtracted) = match tag.strip_suffix('!') {
+        Some(bare) => (bare, " (subtracted)"),
+        None => (tag, ""),
+    };
+    match bare.split_once('_') {
+        Some((layer, phase)) => format!("{bare}  {}, {}{subtracted}", layer_name(layer), phase_name(phase)),
+        None => format!("{bare}{subtracted}"),
+    }
+}

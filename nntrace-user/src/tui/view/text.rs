@@ -1,0 +1,192 @@
+//! Text in a given number of columns.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::theme::Theme;
+
+/// How many columns `text` takes.
+pub fn width(text: &str) -> usize {
+    Span::raw(text).width()
+}
+
+/// The longest beginning of `characters` that fits into `columns`, and its width.
+/// Control characters are left out: they take no column and would spoil the line.
+fn take(characters: impl Iterator<Item = char>, columns: usize) -> (String, usize) {
+    let (mut taken, mut used) = (String::new(), 0);
+    for character in characters.filter(|character| !character.is_control()) {
+        let wide = width(character.encode_utf8(&mut [0; 4]));
+        if used + wide > columns {
+            break;
+        }
+        taken.push(character);
+        used += wide;
+    }
+    (taken, used)
+}
+
+fn cut(text: &str, columns: usize) -> (String, usize) {
+    let whole = take(text.chars(), usize::MAX);
+    if whole.1 <= columns || columns == 0 {
+        return if columns == 0 { (String::new(), 0) } else { whole };
+    }
+    let (mut taken, used) = take(text.chars(), columns - 1);
+    taken.push('…');
+    (taken, used + 1)
+}
+
+/// `text` in exactly `columns`, on the left; what is too long ends in `…`.
+pub fn left(text: &str, columns: usize) -> String {
+    let (mut text, used) = cut(text, columns);
+    text.extend(std::iter::repeat_n(' ', columns - used));
+    text
+}
+
+/// `text` in exactly `columns`, on the right.
+pub fn right(text: &str, columns: usize) -> String {
+    let (text, used) = cut(text, columns);
+    " ".repeat(columns - used) + &text
+}
+
+/// `text` in at most `columns`; what is too long begins with `…`, because its end tells more.
+pub fn tail(text: &str, columns: usize) -> String {
+    let whole = take(text.chars(), usize::MAX);
+    if whole.1 <= columns {
+        return whole.0;
+    }
+    if columns == 0 {
+        return String::new();
+    }
+    let (reversed, _) = take(text.chars().rev(), columns - 1);
+    std::iter::once('…').chain(reversed.chars().rev()).collect()
+}
+
+/// `text` in lines of at most `columns`, broken between words, or within one that is too long for a line.
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(1);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    // Not at hard spaces: those are there to keep things together.
+    for word in text.split([' ', '\t', '\n']).filter(|word| !word.is_empty()) {
+        if !line.is_empty() && width(&line) + 1 + width(word) > columns {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        while width(&line) > columns {
+            let (head, _) = take(line.chars(), columns);
+            // A character that is wider than the line would never fit.
+            if head.is_empty() {
+                break;
+            }
+            line = line
+                .chars()
+                .filter(|character| !character.is_control())
+                .skip(head.chars().count())
+                .collect();
+            lines.push(head);
+        }
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// A bar of `columns` for `share` of 1, to an eighth of a column; something is never nothing.
+pub fn bar(share: f64, columns: usize) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let most = columns * 8;
+    #[allow(clippy::cast_sign_loss, reason = "clamped to what is not negative")]
+    let eighths = ((share.clamp(0.0, 1.0) * most as f64).round() as usize)
+        .max(usize::from(share > 0.0))
+        .min(most);
+    left(&("█".repeat(eighths / 8) + EIGHTHS[eighths % 8]), columns)
+}
+
+/// A heading in a line: `── title ─────── note ──`.
+pub fn rule(title: &str, note: &str, columns: usize) -> Line<'static> {
+    let dashes = |count: usize| Span::styled("─".repeat(count), Theme::dim());
+    let note = if note.is_empty() {
+        String::new()
+    } else {
+        format!(" {note} ")
+    };
+    let (note, note_width) = cut(&note, columns.saturating_sub(8));
+    let end = if note_width > 0 { 2 } else { 0 };
+    let (title, used) = cut(title, columns.saturating_sub(note_width + end + 5));
+    let middle = columns.saturating_sub(2 + 1 + used + 1 + note_width + end);
+    Line::from(vec![
+        dashes(2),
+        Span::styled(format!(" {title} "), Theme::heading()),
+        dashes(middle),
+        Span::raw(note),
+        dashes(end),
+    ])
+}
+
+/// Puts `line` into row `row` of `area`; nothing when there is no such row.
+pub fn put(buffer: &mut Buffer, area: Rect, row: usize, line: &Line<'_>) {
+    if let Some(y) = u16::try_from(row).ok().filter(|&row| row < area.height) {
+        buffer.set_line(area.x, area.y + y, line, area.width);
+    }
+}
+
+/// Says `text` in the middle of `area`, for when there is nothing else to show.
+pub fn say(buffer: &mut Buffer, area: Rect, text: &str) {
+    let columns = usize::from(area.width);
+    let lines = wrap(text, columns.saturating_sub(4));
+    let top = usize::from(area.height).saturating_sub(lines.len()) / 2;
+    for (row, line) in lines.into_iter().enumerate() {
+        let indent = " ".repeat(columns.saturating_sub(width(&line)) / 2);
+        put(buffer, area, top + row, &Line::from(indent + &line));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_takes_the_columns_that_it_is_given() {
+        assert_eq!(left("ab", 4), "ab  ");
+        assert_eq!(left("abcde", 4), "abc…");
+        assert_eq!(right("ab", 4), "  ab");
+        assert_eq!(left("推論推論", 4), "推… ");
+        assert_eq!(left("a\u{1b}[31m", 9), "a[31m    ");
+        assert_eq!(left("abc", 0), "");
+        assert_eq!(tail("LA_PO > LR_PE", 7), "… LR_PE");
+        assert_eq!(tail("abc", 3), "abc");
+        assert_eq!(tail("abc", 0), "");
+    }
+
+    #[test]
+    fn wrapping_keeps_every_word() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefghij k", 4), ["abcd", "efgh", "ij k"]);
+        assert_eq!(wrap("", 4), Vec::<String>::new());
+    }
+
+    #[test]
+    fn bars_show_that_something_is_there() {
+        assert_eq!(bar(0.0, 3), "   ");
+        assert_eq!(bar(0.0001, 3), "▏  ");
+        assert_eq!(bar(0.5, 3), "█▌ ");
+        assert_eq!(bar(2.0, 3), "███");
+    }
+
+    #[test]
+    fn rules_are_as_wide_as_they_should() {
+        for columns in 12..40 {
+            assert_eq!(
+                rule("a title that is long", "12.3%", columns).width(),
+                columns,
+                "{columns}"
+            );
+            assert_eq!(rule("title", "", columns).width(), columns);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Keeps the function that the profiler probes findable when the executable is stripped.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol=tracing_mark_write");
+}

@@ -1,0 +1,97 @@
+//! The runtime's end of the connections to the driver, and the driver's process.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::protocol::{Kind, Message};
+use crate::truth;
+
+/// The driver's process, and the connection over which it is controlled.
+#[derive(Debug)]
+pub struct DriverProcess {
+    child: Child,
+    control: Connection,
+}
+
+/// A connection to the driver, for one thread.
+#[derive(Debug)]
+pub struct Connection {
+    stream: UnixStream,
+    /// Request and, after [`Connection::call`], reply.
+    pub message: Message,
+}
+
+impl DriverProcess {
+    /// Starts the driver, with that many connections beside the one that controls it.
+    pub fn start(connections: usize) -> Result<(Self, Vec<Connection>)> {
+        let directory = tempfile::tempdir().context("making a directory for the driver's socket")?;
+        let path = directory.path().join("driver");
+        let listener = UnixListener::bind(&path).with_context(|| format!("binding {}", path.display()))?;
+        // The connections are made before the driver runs and wait in the listener's queue. So it never waits
+        // for one that will not come, and the path can go at once.
+        let connect = || -> Result<Connection> {
+            let stream = UnixStream::connect(&path).context("connecting to the driver's socket")?;
+            Ok(Connection {
+                stream,
+                message: Message::new(),
+            })
+        };
+        let control = connect()?;
+        let workers = (0..connections).map(|_| connect()).collect::<Result<Vec<_>>>()?;
+        let program = std::env::current_exe().context("finding this program")?;
+        let child = Command::new(&program)
+            .arg("driver")
+            .arg(connections.to_string())
+            .stdin(Stdio::from(OwnedFd::from(listener)))
+            // An interrupt from the terminal is the application's to handle; the driver ends with its
+            // connections.
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("starting {} as the driver", program.display()))?;
+        Ok((Self { child, control }, workers))
+    }
+
+    /// Has the driver compile its part of the network of this seed.
+    pub fn prepare(&mut self, seed: u64) -> Result<()> {
+        self.control.message.set(&seed.to_le_bytes());
+        self.control.call(Kind::Prepare)
+    }
+
+    /// Has the driver let go of the network, once every other connection is closed.
+    pub fn release(&mut self) -> Result<()> {
+        self.control.message.set(&[]);
+        self.control.call(Kind::Release)
+    }
+
+    /// Asks what the driver counted, and waits until its process has ended.
+    pub fn finish(mut self) -> Result<truth::Process> {
+        self.control.message.set(&[]);
+        self.control.call(Kind::Report)?;
+        let report =
+            serde_json::from_slice(self.control.message.content()).context("reading the driver's report")?;
+        drop(self.control);
+        let status = self.child.wait().context("waiting for the driver")?;
+        ensure!(status.success(), "the driver failed: {status}");
+        Ok(report)
+    }
+}
+
+impl Connection {
+    /// Sends the message as a request and waits for the reply, which takes its place.
+    pub fn call(&mut self, kind: Kind) -> Result<()> {
+        self.message.send(kind, &mut self.stream)?;
+        match self.message.receive(&mut self.stream)? {
+            Some(Kind::Done) => Ok(()),
+            Some(Kind::Failed) => bail!(
+                "the driver says: {}",
+                String::from_utf8_lossy(self.message.content())
+            ),
+            Some(other) => bail!("the driver replied {other:?} to {kind:?}"),
+            None => bail!("the driver closed the connection instead of replying to {kind:?}"),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `test`, `lint`.
+//!
+//! They run as an ordinary user; what needs root goes through sudo.
+
+mod apt;
+mod demo;
+mod lint;
+mod run;
+mod setup;
+mod test;
+mod toolchain;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Development tasks of nntrace-bpf.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+/// What can be done.
+#[derive(Subcommand)]
+enum Task {
+    /// Find or install what building and live profiling need
+    Setup {
+        /// Also what `lint` needs
+        #[arg(long)]
+        lint: bool,
+    },
+    /// Set up, then build everything in release mode
+    Build,
+    /// Set up, build, and profile the example network
+    Demo(demo::Demo),
+    /// Set up, then run all tests, the live ones as root
+    Test {
+        /// Arguments for `cargo test`, after `--`
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
+    /// Check format, lints, documentation, spelling and licences
+    Lint,
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().task {
+        Task::Setup { lint: false } => setup::all(),
+        Task::Setup { lint: true } => setup::lint().and_then(|_| setup::live()),
+        Task::Build => demo::build(),
+        Task::Demo(demo) => demo.run(),
+        Task::Test { args } => test::run_all(&args),
+        Task::Lint => lint::run_all(),
+    }
+}

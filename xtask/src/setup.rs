@@ -1,0 +1,148 @@
+//! Finds or installs what the other tasks need.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::{
+    apt,
+    run::{NeedsRoot, as_root, cargo, command, on_path, quietly, run},
+    toolchain::{self, Compiler, LINKER_VERSION, Toolchain},
+};
+
+/// Everything: what building needs and what live profiling needs.
+pub fn all() -> Result<()> {
+    build()?;
+    live()
+}
+
+/// What building needs: a C compiler, which links, and the toolchain of the kernel programs.
+pub fn build() -> Result<Toolchain> {
+    if !on_path("cc") {
+        apt::install(&["gcc", "libc6-dev"])?;
+    }
+    println!("found      a C compiler: cc");
+    let toolchain = Toolchain::find().or_else(|_| install_toolchain())?;
+    println!(
+        "found      {} (LLVM {})",
+        toolchain.compiler.version, toolchain.compiler.llvm
+    );
+    println!("found      {}", toolchain.linker.display());
+    Ok(toolchain)
+}
+
+/// What live profiling needs: the kernel's tracing files.
+pub fn live() -> Result<()> {
+    const TRACEFS: &str = "/sys/kernel/tracing";
+    let mounts =
+        fs::read_to_string("/proc/self/mounts").context("mounts are not known: /proc/self/mounts")?;
+    if mounts
+        .lines()
+        .any(|mount| mount.split(' ').nth(1) == Some(TRACEFS))
+    {
+        println!("found      tracefs: {TRACEFS}");
+        return Ok(());
+    }
+    println!("missing    tracefs: {TRACEFS}");
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tracefs", "tracefs", TRACEFS]);
+    run(&mut as_root(mount)?)?;
+    println!("mounted    tracefs: {TRACEFS}");
+    Ok(())
+}
+
+/// What linting needs beyond building: rustfmt, clippy, and the clippy of a system compiler.
+pub fn lint() -> Result<Toolchain> {
+    let toolchain = build()?;
+    for (component, subcommand) in [("rustfmt", "fmt"), ("clippy", "clippy")] {
+        if quietly(cargo(subcommand).arg("--version")).is_err() {
+            println!("installing {component} (rustup)");
+            quietly(command("rustup").args(["component", "add", component]))?;
+        }
+        println!("found      cargo {subcommand}");
+    }
+    if let Some(clippy) = toolchain.compiler.clippy() {
+        if !clippy.is_file() {
+            apt::install(&["rust-web-clippy"])?;
+        }
+        println!("found      {}", clippy.display());
+    }
+    Ok(toolchain)
+}
+
+/// The first way that works: the nightly that is there, Debian's packages, a new nightly.
+fn install_toolchain() -> Result<Toolchain> {
+    let ways: [fn() -> Result<Compiler>; 3] = [nightly, debian, new_nightly];
+    for way in ways {
+        match way().and_then(with_linker) {
+            Ok(toolchain) => return Ok(toolchain),
+            // Somebody has to type a command; trying further would download what that makes needless.
+            Err(error) if error.is::<NeedsRoot>() => return Err(error),
+            Err(error) => println!("missing    {error:#}"),
+        }
+    }
+    bail!("no compiler for the kernel programs could be installed; the lines above say what each way lacks")
+}
+
+/// Rustup's nightly as it is.
+fn nightly() -> Result<Compiler> {
+    Compiler::nightly().map_err(|missing| anyhow!(missing))
+}
+
+/// Debian's compiler, which needs no sources: its `core` for BPF is a package.
+fn debian() -> Result<Compiler> {
+    Compiler::system().or_else(|_| {
+        apt::install(&["rustc-web", "libstd-rust-web-dev-bpf"])?;
+        Compiler::system().map_err(|missing| anyhow!(missing))
+    })
+}
+
+/// Rustup's nightly, downloaded.
+fn new_nightly() -> Result<Compiler> {
+    println!("installing nightly with rust-src (rustup)");
+    quietly(command("rustup").args([
+        "toolchain",
+        "install",
+        "nightly",
+        "--profile=minimal",
+        "--component=rust-src",
+    ]))?;
+    nightly()
+}
+
+/// Adds the linker, compiled against the LLVM of the compiler.
+fn with_linker(compiler: Compiler) -> Result<Toolchain> {
+    let linker = toolchain::linker(compiler.llvm).or_else(|_| install_linker(compiler.llvm))?;
+    Ok(Toolchain { compiler, linker })
+}
+
+/// Compiles bpf-linker, after its LLVM is there: a linker that was only missing the library is found then.
+fn install_linker(llvm: u32) -> Result<std::path::PathBuf> {
+    let prefix = format!("/usr/lib/llvm-{llvm}");
+    if !Path::new(&prefix).join("include/llvm").is_dir() {
+        apt::install(&[&format!("llvm-{llvm}-dev")])?;
+    }
+    toolchain::linker(llvm).or_else(|_| {
+        println!("installing bpf-linker {LINKER_VERSION} for LLVM {llvm} (cargo; this takes a minute)");
+        let mut install = cargo("install");
+        install.args([
+            "bpf-linker",
+            "--version",
+            LINKER_VERSION,
+            "--locked",
+            "--force",
+            "--quiet",
+        ]);
+        install.args([
+            "--no-default-features",
+            &format!("--features=llvm-{llvm}"),
+            "--root",
+        ]);
+        install
+            .arg(toolchain::linker_root(llvm))
+            .env("LLVM_PREFIX", prefix);
+        quietly(&mut install)?;
+        println!("installed  bpf-linker {LINKER_VERSION}");
+        toolchain::linker(llvm).map_err(|missing| anyhow!(missing))
+    })
+}

@@ -1,0 +1,216 @@
+//! Which compiler and which linker build the kernel programs, and how they are called.
+//!
+//! The one answer for `nntrace-user/build.rs`, which includes this file, and for xtask; therefore it uses
+//! nothing but std, and depends on what is installed only: no variable has to be set after `cargo xtask setup`.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// The oldest release of bpf-linker that is accepted, and the one that setup installs.
+pub const LINKER_VERSION: &str = "0.13.0";
+
+/// Debian's compiler: its packages carry `core` for BPF, compiled.
+const SYSTEM_RUSTC: &str = "/usr/bin/rustc";
+
+/// What of an outer cargo's variables may reach the inner one. The rest describes the user-space build (compiler,
+/// flags, profile overrides, target), which must not leak into the kernel programs.
+const KEPT: [&str; 6] = [
+    "CARGO_HOME",
+    "CARGO_HTTP_",
+    "CARGO_MAKEFLAGS",
+    "CARGO_NET_",
+    "CARGO_REGISTRIES_",
+    "CARGO_REGISTRY_",
+];
+
+/// A compiler for BPF.
+#[derive(Debug)]
+pub struct Compiler {
+    /// Its path; none for rustup's nightly, which compiles `core` on the way.
+    rustc: Option<PathBuf>,
+    /// Its version, for people.
+    pub version: String,
+    /// The major version of its LLVM, whose bitcode the linker has to read.
+    pub llvm: u32,
+}
+
+impl Compiler {
+    /// Rustup's nightly, if it has the sources of `core`.
+    pub fn nightly() -> Result<Self, String> {
+        let rustc = |question| output(Command::new("rustup").args(["run", "nightly", "rustc", question]));
+        let sysroot = rustc("--print=sysroot").ok_or("rustup's nightly")?;
+        if !Path::new(sysroot.trim())
+            .join("lib/rustlib/src/rust/library/core")
+            .is_dir()
+        {
+            return Err("the component rust-src of rustup's nightly".into());
+        }
+        Self::from_version(None, rustc("-vV"))
+    }
+
+    /// The distribution's compiler, if it came with `core` for BPF.
+    pub fn system() -> Result<Self, String> {
+        if !Path::new("/usr/lib/rustlib/bpfel-unknown-none/lib").is_dir() {
+            return Err("core for BPF in /usr/lib/rustlib (Debian: libstd-rust-web-dev-bpf)".into());
+        }
+        Self::from_version(
+            Some(SYSTEM_RUSTC.into()),
+            output(Command::new(SYSTEM_RUSTC).arg("-vV")),
+        )
+    }
+
+    /// Reads what `rustc -vV` says.
+    fn from_version(rustc: Option<PathBuf>, text: Option<String>) -> Result<Self, String> {
+        let name = rustc
+            .as_deref()
+            .unwrap_or(Path::new("rustup's nightly"))
+            .display()
+            .to_string();
+        let text = text.ok_or_else(|| format!("the version of {name}, which does not start"))?;
+        let version = text.lines().next().unwrap_or_default().to_owned();
+        let llvm = text
+            .lines()
+            .find_map(|line| {
+                line.strip_prefix("LLVM version: ")?
+                    .split('.')
+                    .next()?
+                    .parse()
+                    .ok()
+            })
+            .ok_or_else(|| format!("the LLVM version of {name}, which says: {text}"))?;
+        Ok(Self { rustc, version, llvm })
+    }
+
+    /// The `cargo-clippy` that belongs to a system compiler.
+    pub fn clippy(&self) -> Option<PathBuf> {
+        self.rustc
+            .as_ref()
+            .map(|rustc| rustc.with_file_name("cargo-clippy"))
+    }
+}
+
+/// A compiler and the linker that reads its bitcode.
+#[derive(Debug)]
+pub struct Toolchain {
+    /// The compiler.
+    pub compiler: Compiler,
+    /// The path of bpf-linker.
+    pub linker: PathBuf,
+}
+
+impl Toolchain {
+    /// The first compiler that is complete. The error says what is missing for each.
+    pub fn find() -> Result<Self, String> {
+        let with_linker = |compiler: Compiler| {
+            Ok(Self {
+                linker: linker(compiler.llvm)?,
+                compiler,
+            })
+        };
+        Compiler::nightly().and_then(with_linker).or_else(|nightly| {
+            Compiler::system()
+                .and_then(with_linker)
+                .map_err(|system| format!("{nightly}; {system}"))
+        })
+    }
+
+    /// Cargo's `subcommand` on the kernel programs for machines of this architecture and endianness (both as in
+    /// `CARGO_CFG_TARGET_ARCH` and `_ENDIAN`), and the path of the object that a build makes.
+    ///
+    /// It works in a directory of its own under `target_dir`: an outer cargo holds the locks of the others.
+    pub fn cargo(&self, subcommand: &str, arch: &str, endian: &str, target_dir: &Path) -> (Command, PathBuf) {
+        let target = if endian == "big" {
+            "bpfeb-unknown-none"
+        } else {
+            "bpfel-unknown-none"
+        };
+        let target_dir = target_dir.join(format!("ebpf-{arch}"));
+        let mut cargo = match self.compiler.clippy().filter(|_| subcommand == "clippy") {
+            Some(clippy) => Command::new(clippy),
+            None if self.compiler.rustc.is_some() => {
+                Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            }
+            None => Command::new("rustup"),
+        };
+        for (name, _) in env::vars_os().filter(|(name, _)| leaks(&name.to_string_lossy())) {
+            cargo.env_remove(name);
+        }
+        match &self.compiler.rustc {
+            // The BPF crates need features that only the bootstrap switch opens in a stable compiler.
+            Some(rustc) => cargo
+                .env("RUSTC", rustc)
+                .env("RUSTC_BOOTSTRAP", "1")
+                .arg(subcommand),
+            None => cargo.args(["run", "nightly", "cargo", subcommand, "-Zbuild-std=core"]),
+        };
+        let flags = [
+            // aya reads a probed function's arguments from the registers of this architecture.
+            &format!("--cfg=bpf_target_arch=\"{arch}\""),
+            "-Cdebuginfo=2",
+            "-Clink-arg=--btf",
+            &format!("-Clinker={}", self.linker.display()),
+        ];
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+        cargo.args(["--release", "--package", "nntrace-ebpf", "--target", target]);
+        cargo.arg("--target-dir").arg(&target_dir);
+        (cargo, target_dir.join(target).join("release/nntrace-ebpf"))
+    }
+}
+
+/// Where setup keeps the tools it compiled: outside of `target`, so that `cargo clean` and the next clone find them.
+pub fn tools() -> PathBuf {
+    let cache = env::var_os("XDG_CACHE_HOME")
+        .filter(|dir| !dir.is_empty())
+        .map(PathBuf::from);
+    cache
+        .unwrap_or_else(|| env::home_dir().unwrap_or_default().join(".cache"))
+        .join("nntrace-bpf")
+}
+
+/// The directory of the bpf-linker that setup installs for this LLVM.
+pub fn linker_root(llvm: u32) -> PathBuf {
+    tools().join(format!("bpf-linker-{LINKER_VERSION}-llvm-{llvm}"))
+}
+
+/// The bpf-linker for this LLVM: setup's, else one on `PATH`, whose LLVM cannot be asked for.
+pub fn linker(llvm: u32) -> Result<PathBuf, String> {
+    let own = linker_root(llvm).join("bin/bpf-linker");
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut candidates =
+        std::iter::once(own.clone()).chain(env::split_paths(&path).map(|dir| dir.join("bpf-linker")));
+    candidates.find(|linker| usable(linker)).ok_or_else(|| {
+        format!(
+            "bpf-linker {LINKER_VERSION} for LLVM {llvm}, at {} or on PATH",
+            own.display()
+        )
+    })
+}
+
+/// Whether this linker starts (its LLVM may be gone) and is recent enough.
+fn usable(linker: &Path) -> bool {
+    let release = |version: &str| -> Option<(u32, u32)> {
+        let mut numbers = version.split_whitespace().next_back()?.split('.').map(str::parse);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+    };
+    linker.is_file()
+        && output(Command::new(linker).arg("--version"))
+            .is_some_and(|version| release(&version) >= release(LINKER_VERSION))
+}
+
+/// Whether a variable of the outer cargo must not reach the inner one.
+fn leaks(name: &str) -> bool {
+    let starts_with = |prefix: &&str| name.starts_with(prefix);
+    ["CARGO_", "RUSTC", "RUSTDOC", "RUSTFLAGS"]
+        .iter()
+        .any(starts_with)
+        && !KEPT.iter().any(starts_with)
+}
+
+/// What a command prints, if it starts and succeeds.
+fn output(command: &mut Command) -> Option<String> {
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    String::from_utf8(output.stdout).ok()
+}
