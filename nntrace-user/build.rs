@@ -42,9 +42,7 @@ fn build() -> Result<(), String> {
     if env::var_os("CARGO_FEATURE_DEBUG_LOG").is_some() {
         cargo.args(["--features", "debug-log"]);
     }
-    let status = cargo
-        .status()
-        .map_err(|error| format!("{cargo:?} does not start: {error}"))?;
+    let status = cargo.status().map_err(|error| format!("{cargo:?} does not start: {error}"))?;
     if !status.success() {
         return Err(format!(
             "the kernel programs do not compile ({status}) with {} and {}; the messages are below",

@@ -148,10 +148,7 @@ impl Payload {
     }
 
     const fn empty() -> Self {
-        Self {
-            bytes: [0; CAPACITY],
-            len: 0,
-        }
+        Self { bytes: [0; CAPACITY], len: 0 }
     }
 
     /// All of a begin but the name.
@@ -201,11 +198,7 @@ impl Payload {
         struct Tail<'a>(&'a mut Payload);
         impl fmt::Write for Tail<'_> {
             fn write_str(&mut self, piece: &str) -> fmt::Result {
-                if self.0.push(piece) {
-                    Ok(())
-                } else {
-                    Err(fmt::Error)
-                }
+                if self.0.push(piece) { Ok(()) } else { Err(fmt::Error) }
             }
         }
         // An error says that the name was cut, which is what is promised.
@@ -284,24 +277,15 @@ mod tests {
         switch.push("conv2d");
         assert_eq!(text(&switch), "B|4294967295|[SW][NN_LC_PCO]conv2d");
         // No test sets the process id, so it is still 0 here.
-        assert_eq!(
-            text(&Payload::begin(Layer::Application, Phase::Overall, "")),
-            "B|0|[NN_LA_PO]"
-        );
-        assert_eq!(
-            text(&Payload::switch(Layer::Driver, Phase::Results, "r")),
-            "B|0|[SW][NN_LD_PR]r"
-        );
+        assert_eq!(text(&Payload::begin(Layer::Application, Phase::Overall, "")), "B|0|[NN_LA_PO]");
+        assert_eq!(text(&Payload::switch(Layer::Driver, Phase::Results, "r")), "B|0|[SW][NN_LD_PR]r");
         assert_eq!(text(&Payload::end()), "E|0");
     }
 
     #[test]
     fn formats_attributes() {
-        let payload = Payload::begin_args(
-            Layer::Application,
-            Phase::Execution,
-            format_args!("image#iter={}", 7),
-        );
+        let payload =
+            Payload::begin_args(Layer::Application, Phase::Execution, format_args!("image#iter={}", 7));
         assert_eq!(text(&payload), "B|0|[NN_LA_PE]image#iter=7");
     }
 
@@ -331,31 +315,22 @@ mod tests {
 
     #[test]
     fn nothing_follows_a_piece_that_was_cut() {
-        let payload = Payload::begin_args(
-            Layer::Driver,
-            Phase::Execution,
-            format_args!("{}{}", "€".repeat(200), "x"),
-        );
+        let payload =
+            Payload::begin_args(Layer::Driver, Phase::Execution, format_args!("{}{}", "€".repeat(200), "x"));
         assert!(text(&payload).ends_with('€'));
     }
 
     #[test]
     fn a_nul_ends_the_name() {
-        assert_eq!(
-            text(&Payload::begin(Layer::Driver, Phase::Execution, "a\0b")),
-            "B|0|[NN_LD_PE]a"
-        );
+        assert_eq!(text(&Payload::begin(Layer::Driver, Phase::Execution, "a\0b")), "B|0|[NN_LD_PE]a");
     }
 
     /// The kernel optimises the probe only when it finds exactly this instruction, within one page.
     #[test]
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn the_function_starts_with_a_nop() {
-        const NOP: &[u8] = if cfg!(target_arch = "x86_64") {
-            &[0x0f, 0x1f, 0x44, 0, 0]
-        } else {
-            &[0x1f, 0x20, 0x03, 0xd5]
-        };
+        const NOP: &[u8] =
+            if cfg!(target_arch = "x86_64") { &[0x0f, 0x1f, 0x44, 0, 0] } else { &[0x1f, 0x20, 0x03, 0xd5] };
         let start = (tracing_mark_write as *const ()).cast::<u8>();
         // SAFETY: the function is at least as long as the nop, and code is readable for as long as the
         // program runs.

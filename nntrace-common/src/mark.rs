@@ -302,11 +302,14 @@ mod tests {
 
     #[test]
     fn only_a_tag_at_the_start_counts() {
-        for foreign in ["B|1|vec[3]x", "B|1|draw [NN_LR_PE]", "B|1|", "B|1", "B|", "B|1|[SW]x", "B|a|[NN_LR_PE]x"] {
+        for foreign in
+            ["B|1|vec[3]x", "B|1|draw [NN_LR_PE]", "B|1|", "B|1", "B|", "B|1|[SW]x", "B|a|[NN_LR_PE]x"]
+        {
             assert_eq!(begin(foreign.as_bytes()).label, Label::FOREIGN, "{foreign}");
             assert_eq!(begin(foreign.as_bytes()).prefix, Prefix::None, "{foreign}");
         }
-        for unknown in ["B|1|[NN_LX_PE]x", "B|1|[NN_LR_PQ]x", "B|1|[NN_LR_PE", "B|1|[NN_", "B|1|[NN_LR_PEX]x"] {
+        for unknown in ["B|1|[NN_LX_PE]x", "B|1|[NN_LR_PQ]x", "B|1|[NN_LR_PE", "B|1|[NN_", "B|1|[NN_LR_PEX]x"]
+        {
             assert_eq!(begin(unknown.as_bytes()).label, Label::UNKNOWN, "{unknown}");
         }
     }

@@ -255,11 +255,8 @@ impl CpuIdle {
         match interval.activity {
             Activity::Running => {
                 self.running_ns = self.running_ns.wrapping_add(ns);
-                let from = if self.frequency_since > interval.begin {
-                    self.frequency_since
-                } else {
-                    interval.begin
-                };
+                let from =
+                    if self.frequency_since > interval.begin { self.frequency_since } else { interval.begin };
                 if interval.end > from {
                     self.running_hits = self.running_hits.wrapping_add(1);
                 }

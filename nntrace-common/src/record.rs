@@ -240,7 +240,15 @@ mod user {
         )+};
     }
     pod!(
-        FrequencyKey, FrequencyTotal, NameText, RingCount, Total, TotalKey, DiagnosticCount, CpuFrequency, CpuIdle,
+        FrequencyKey,
+        FrequencyTotal,
+        NameText,
+        RingCount,
+        Total,
+        TotalKey,
+        DiagnosticCount,
+        CpuFrequency,
+        CpuIdle,
         PathStep
     );
 }

@@ -347,7 +347,8 @@ impl Stack {
             if !subtract {
                 class = rules::class(parent_layer, parent_phase, layer, phase);
             }
-            if !matches!(class, Class::Subtract) && !rules::may_nest(parent_layer, parent_phase, layer, phase) {
+            if !matches!(class, Class::Subtract) && !rules::may_nest(parent_layer, parent_phase, layer, phase)
+            {
                 diagnostics.add(DiagnosticKind::BadNesting);
             }
         }
@@ -520,9 +521,7 @@ mod rules {
         {
             return Class::Subtract;
         }
-        if layer == Layer::Utility as u8
-            || (layer == parent_layer && !has(&SUBPHASES, parent_phase, phase))
-        {
+        if layer == Layer::Utility as u8 || (layer == parent_layer && !has(&SUBPHASES, parent_phase, phase)) {
             return Class::Detail;
         }
         Class::Section

@@ -6,7 +6,8 @@ use aya_ebpf::{
     EbpfContext as _,
     bindings::{BPF_ANY, BPF_NOEXIST},
     helpers::{
-        bpf_get_current_pid_tgid, bpf_ktime_get_ns, bpf_probe_read_user_buf, generated::bpf_probe_read_user_str,
+        bpf_get_current_pid_tgid, bpf_ktime_get_ns, bpf_probe_read_user_buf,
+        generated::bpf_probe_read_user_str,
     },
     macros::uprobe,
     programs::ProbeContext,
@@ -106,7 +107,8 @@ fn begin(now: u64, tgid: u32, tid: u32, stack: &mut Stack, mark: &mut NameText, 
         name = mark::name_hash(&Captured::new(&mark.payload, mark.len as usize), begin.name_at);
         mark.name_at = u32::from(begin.name_at);
         // SAFETY: lookup only; the value is not used.
-        if unsafe { NAMES.get(name) }.is_none() && NAMES.insert(name, &*mark, u64::from(BPF_NOEXIST)).is_err() {
+        if unsafe { NAMES.get(name) }.is_none() && NAMES.insert(name, &*mark, u64::from(BPF_NOEXIST)).is_err()
+        {
             // Another thread may have been faster; a second look tells that from a full table.
             // SAFETY: lookup only; the value is not used.
             if unsafe { NAMES.get(name) }.is_none() {
@@ -114,8 +116,8 @@ fn begin(now: u64, tgid: u32, tid: u32, stack: &mut Stack, mark: &mut NameText, 
             }
         }
     }
-    let diagnostics = stack
-        .begin(now, begin.prefix, begin.label, name, |stack, closed| store(tgid, tid, stack, closed));
+    let diagnostics =
+        stack.begin(now, begin.prefix, begin.label, name, |stack, closed| store(tgid, tid, stack, closed));
     count(diagnostics, now, tid, mark);
 }
 
@@ -179,7 +181,8 @@ fn read(payload: *const u8, length: Option<u64>, mark: &mut NameText, now: u64, 
         // Full to the brim: the last byte tells whether there was more.
         let mut next = 0_u8;
         // SAFETY: the helper checks the address.
-        let more = unsafe { bpf_probe_read_user_buf(payload.wrapping_add(ROOM), core::slice::from_mut(&mut next)) };
+        let more =
+            unsafe { bpf_probe_read_user_buf(payload.wrapping_add(ROOM), core::slice::from_mut(&mut next)) };
         if more.is_ok() && next != 0 {
             count_one(DiagnosticKind::TruncatedMark, now, tid, Some(mark));
         }

@@ -24,13 +24,7 @@ pub fn install(packages: &[&str]) -> Result<()> {
 /// `apt-get` as root, asking nothing and waiting for other runs of it.
 fn apt_get(words: &[&str], packages: &[&str]) -> Result<Command> {
     let mut apt = Command::new("env");
-    apt.args([
-        "DEBIAN_FRONTEND=noninteractive",
-        "apt-get",
-        "--quiet",
-        "-o",
-        "DPkg::Lock::Timeout=300",
-    ]);
+    apt.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet", "-o", "DPkg::Lock::Timeout=300"]);
     apt.args(words).args(packages);
     as_root(apt)
 }

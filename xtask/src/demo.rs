@@ -36,15 +36,10 @@ impl Demo {
         build()?;
         setup::live()?;
         // On a terminal people look around and quit; elsewhere somebody waits for the end.
-        let seconds = self
-            .seconds
-            .unwrap_or(if stdout().is_terminal() { 600 } else { 30 });
+        let seconds = self.seconds.unwrap_or(if stdout().is_terminal() { 600 } else { 30 });
         let release = target_dir()?.join("release");
         let mut profiler = command(release.join("nntrace-bpf"));
-        profiler
-            .args(&self.args)
-            .arg("--")
-            .arg(release.join("nntrace-workload"));
+        profiler.args(&self.args).arg("--").arg(release.join("nntrace-workload"));
         profiler.args(["--quiet", "--seconds", &seconds.to_string()]);
         let mut profiler = as_root(profiler)?;
         Err(Error::new(profiler.exec()).context("the profiler does not start"))

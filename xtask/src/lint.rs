@@ -15,24 +15,16 @@ const USER_SPACE: [&str; 3] = ["--workspace", "--exclude", "nntrace-ebpf"];
 /// Does every check, and fails at the end if one failed.
 pub fn run_all() -> Result<()> {
     let toolchain = setup::lint()?;
-    let endian = if cfg!(target_endian = "big") {
-        "big"
-    } else {
-        "little"
-    };
+    let endian = if cfg!(target_endian = "big") { "big" } else { "little" };
 
     let mut format = cargo("fmt");
     format.args(["--all", "--check"]);
     let mut clippy = cargo("clippy");
-    clippy
-        .args(USER_SPACE)
-        .args(["--all-targets", "--", "--deny=warnings"]);
+    clippy.args(USER_SPACE).args(["--all-targets", "--", "--deny=warnings"]);
     let (mut bpf_clippy, _) = toolchain.cargo("clippy", ARCH, endian, &target_dir()?);
     bpf_clippy.args(["--no-deps", "--", "--deny=warnings"]);
     let mut doc = cargo("doc");
-    doc.args(USER_SPACE)
-        .args(["--no-deps", "--document-private-items"])
-        .env("RUSTDOCFLAGS", "-Dwarnings");
+    doc.args(USER_SPACE).args(["--no-deps", "--document-private-items"]).env("RUSTDOCFLAGS", "-Dwarnings");
 
     let mut checks = vec![
         ("format", format),
@@ -42,11 +34,7 @@ pub fn run_all() -> Result<()> {
     ];
     checks.extend(installed("spelling", "typos", &[]));
     // Advisories are left out: they are fetched, and change without the code changing.
-    checks.extend(installed(
-        "dependencies",
-        "cargo-deny",
-        &["check", "licenses", "bans", "sources"],
-    ));
+    checks.extend(installed("dependencies", "cargo-deny", &["check", "licenses", "bans", "sources"]));
 
     let mut failed = Vec::new();
     for (subject, mut check) in checks {

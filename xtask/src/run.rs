@@ -29,9 +29,7 @@ pub fn cargo(subcommand: &str) -> Command {
 
 /// Runs a command that says itself what it does; fails when it fails.
 pub fn run(command: &mut Command) -> Result<()> {
-    let status = command
-        .status()
-        .with_context(|| format!("{} does not start", shell(command)))?;
+    let status = command.status().with_context(|| format!("{} does not start", shell(command)))?;
     if !status.success() {
         bail!("{} failed: {status}", shell(command));
     }
@@ -59,10 +57,7 @@ pub fn on_path(program: &str) -> bool {
 /// Where cargo put this program, and will put the others: `target`, unless somebody moved it.
 pub fn target_dir() -> Result<PathBuf> {
     let xtask = env::current_exe().context("the path of this program is not known")?;
-    let target = xtask
-        .ancestors()
-        .nth(2)
-        .context("this program does not lie in cargo's target directory")?;
+    let target = xtask.ancestors().nth(2).context("this program does not lie in cargo's target directory")?;
     Ok(target.to_owned())
 }
 
@@ -72,11 +67,7 @@ pub struct NeedsRoot(String);
 
 impl fmt::Display for NeedsRoot {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let why = if on_path("sudo") {
-            "sudo is not allowed"
-        } else {
-            "there is no sudo"
-        };
+        let why = if on_path("sudo") { "sudo is not allowed" } else { "there is no sudo" };
         write!(f, "this needs root, and {why} here; as root, run:\n  {}", self.0)
     }
 }
@@ -105,17 +96,12 @@ pub fn as_root(command: Command) -> Result<Command> {
 
 /// Whether this process is root's.
 pub fn is_root() -> Result<bool> {
-    Ok(fs::metadata("/proc/self")
-        .context("the user is not known: /proc/self")?
-        .uid()
-        == 0)
+    Ok(fs::metadata("/proc/self").context("the user is not known: /proc/self")?.uid() == 0)
 }
 
 /// A command as one would type it.
 fn shell(command: &Command) -> String {
-    let words = std::iter::once(command.get_program())
-        .chain(command.get_args())
-        .map(quoted);
+    let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
     words.collect::<Vec<_>>().join(" ")
 }
 

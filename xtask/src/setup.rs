@@ -23,10 +23,7 @@ pub fn build() -> Result<Toolchain> {
     }
     println!("found      a C compiler: cc");
     let toolchain = Toolchain::find().or_else(|_| install_toolchain())?;
-    println!(
-        "found      {} (LLVM {})",
-        toolchain.compiler.version, toolchain.compiler.llvm
-    );
+    println!("found      {} (LLVM {})", toolchain.compiler.version, toolchain.compiler.llvm);
     println!("found      {}", toolchain.linker.display());
     Ok(toolchain)
 }
@@ -36,10 +33,7 @@ pub fn live() -> Result<()> {
     const TRACEFS: &str = "/sys/kernel/tracing";
     let mounts =
         fs::read_to_string("/proc/self/mounts").context("mounts are not known: /proc/self/mounts")?;
-    if mounts
-        .lines()
-        .any(|mount| mount.split(' ').nth(1) == Some(TRACEFS))
-    {
+    if mounts.lines().any(|mount| mount.split(' ').nth(1) == Some(TRACEFS)) {
         println!("found      tracefs: {TRACEFS}");
         return Ok(());
     }
@@ -125,22 +119,9 @@ fn install_linker(llvm: u32) -> Result<std::path::PathBuf> {
     toolchain::linker(llvm).or_else(|_| {
         println!("installing bpf-linker {LINKER_VERSION} for LLVM {llvm} (cargo; this takes a minute)");
         let mut install = cargo("install");
-        install.args([
-            "bpf-linker",
-            "--version",
-            LINKER_VERSION,
-            "--locked",
-            "--force",
-            "--quiet",
-        ]);
-        install.args([
-            "--no-default-features",
-            &format!("--features=llvm-{llvm}"),
-            "--root",
-        ]);
-        install
-            .arg(toolchain::linker_root(llvm))
-            .env("LLVM_PREFIX", prefix);
+        install.args(["bpf-linker", "--version", LINKER_VERSION, "--locked", "--force", "--quiet"]);
+        install.args(["--no-default-features", &format!("--features=llvm-{llvm}"), "--root"]);
+        install.arg(toolchain::linker_root(llvm)).env("LLVM_PREFIX", prefix);
         quietly(&mut install)?;
         println!("installed  bpf-linker {LINKER_VERSION}");
         toolchain::linker(llvm).map_err(|missing| anyhow!(missing))

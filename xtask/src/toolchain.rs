@@ -17,14 +17,8 @@ const SYSTEM_RUSTC: &str = "/usr/bin/rustc";
 
 /// What of an outer cargo's variables may reach the inner one. The rest describes the user-space build (compiler,
 /// flags, profile overrides, target), which must not leak into the kernel programs.
-const KEPT: [&str; 6] = [
-    "CARGO_HOME",
-    "CARGO_HTTP_",
-    "CARGO_MAKEFLAGS",
-    "CARGO_NET_",
-    "CARGO_REGISTRIES_",
-    "CARGO_REGISTRY_",
-];
+const KEPT: [&str; 6] =
+    ["CARGO_HOME", "CARGO_HTTP_", "CARGO_MAKEFLAGS", "CARGO_NET_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_"];
 
 /// A compiler for BPF.
 #[derive(Debug)]
@@ -42,10 +36,7 @@ impl Compiler {
     pub fn nightly() -> Result<Self, String> {
         let rustc = |question| output(Command::new("rustup").args(["run", "nightly", "rustc", question]));
         let sysroot = rustc("--print=sysroot").ok_or("rustup's nightly")?;
-        if !Path::new(sysroot.trim())
-            .join("lib/rustlib/src/rust/library/core")
-            .is_dir()
-        {
+        if !Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library/core").is_dir() {
             return Err("the component rust-src of rustup's nightly".into());
         }
         Self::from_version(None, rustc("-vV"))
@@ -56,39 +47,24 @@ impl Compiler {
         if !Path::new("/usr/lib/rustlib/bpfel-unknown-none/lib").is_dir() {
             return Err("core for BPF in /usr/lib/rustlib (Debian: libstd-rust-web-dev-bpf)".into());
         }
-        Self::from_version(
-            Some(SYSTEM_RUSTC.into()),
-            output(Command::new(SYSTEM_RUSTC).arg("-vV")),
-        )
+        Self::from_version(Some(SYSTEM_RUSTC.into()), output(Command::new(SYSTEM_RUSTC).arg("-vV")))
     }
 
     /// Reads what `rustc -vV` says.
     fn from_version(rustc: Option<PathBuf>, text: Option<String>) -> Result<Self, String> {
-        let name = rustc
-            .as_deref()
-            .unwrap_or(Path::new("rustup's nightly"))
-            .display()
-            .to_string();
+        let name = rustc.as_deref().unwrap_or(Path::new("rustup's nightly")).display().to_string();
         let text = text.ok_or_else(|| format!("the version of {name}, which does not start"))?;
         let version = text.lines().next().unwrap_or_default().to_owned();
         let llvm = text
             .lines()
-            .find_map(|line| {
-                line.strip_prefix("LLVM version: ")?
-                    .split('.')
-                    .next()?
-                    .parse()
-                    .ok()
-            })
+            .find_map(|line| line.strip_prefix("LLVM version: ")?.split('.').next()?.parse().ok())
             .ok_or_else(|| format!("the LLVM version of {name}, which says: {text}"))?;
         Ok(Self { rustc, version, llvm })
     }
 
     /// The `cargo-clippy` that belongs to a system compiler.
     pub fn clippy(&self) -> Option<PathBuf> {
-        self.rustc
-            .as_ref()
-            .map(|rustc| rustc.with_file_name("cargo-clippy"))
+        self.rustc.as_ref().map(|rustc| rustc.with_file_name("cargo-clippy"))
     }
 }
 
@@ -104,16 +80,9 @@ pub struct Toolchain {
 impl Toolchain {
     /// The first compiler that is complete. The error says what is missing for each.
     pub fn find() -> Result<Self, String> {
-        let with_linker = |compiler: Compiler| {
-            Ok(Self {
-                linker: linker(compiler.llvm)?,
-                compiler,
-            })
-        };
+        let with_linker = |compiler: Compiler| Ok(Self { linker: linker(compiler.llvm)?, compiler });
         Compiler::nightly().and_then(with_linker).or_else(|nightly| {
-            Compiler::system()
-                .and_then(with_linker)
-                .map_err(|system| format!("{nightly}; {system}"))
+            Compiler::system().and_then(with_linker).map_err(|system| format!("{nightly}; {system}"))
         })
     }
 
@@ -122,11 +91,7 @@ impl Toolchain {
     ///
     /// It works in a directory of its own under `target_dir`: an outer cargo holds the locks of the others.
     pub fn cargo(&self, subcommand: &str, arch: &str, endian: &str, target_dir: &Path) -> (Command, PathBuf) {
-        let target = if endian == "big" {
-            "bpfeb-unknown-none"
-        } else {
-            "bpfel-unknown-none"
-        };
+        let target = if endian == "big" { "bpfeb-unknown-none" } else { "bpfel-unknown-none" };
         let target_dir = target_dir.join(format!("ebpf-{arch}"));
         let mut cargo = match self.compiler.clippy().filter(|_| subcommand == "clippy") {
             Some(clippy) => Command::new(clippy),
@@ -140,10 +105,7 @@ impl Toolchain {
         }
         match &self.compiler.rustc {
             // The BPF crates need features that only the bootstrap switch opens in a stable compiler.
-            Some(rustc) => cargo
-                .env("RUSTC", rustc)
-                .env("RUSTC_BOOTSTRAP", "1")
-                .arg(subcommand),
+            Some(rustc) => cargo.env("RUSTC", rustc).env("RUSTC_BOOTSTRAP", "1").arg(subcommand),
             None => cargo.args(["run", "nightly", "cargo", subcommand, "-Zbuild-std=core"]),
         };
         let flags = [
@@ -162,12 +124,8 @@ impl Toolchain {
 
 /// Where setup keeps the tools it compiled: outside of `target`, so that `cargo clean` and the next clone find them.
 pub fn tools() -> PathBuf {
-    let cache = env::var_os("XDG_CACHE_HOME")
-        .filter(|dir| !dir.is_empty())
-        .map(PathBuf::from);
-    cache
-        .unwrap_or_else(|| env::home_dir().unwrap_or_default().join(".cache"))
-        .join("nntrace-bpf")
+    let cache = env::var_os("XDG_CACHE_HOME").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    cache.unwrap_or_else(|| env::home_dir().unwrap_or_default().join(".cache")).join("nntrace-bpf")
 }
 
 /// The directory of the bpf-linker that setup installs for this LLVM.
@@ -182,10 +140,7 @@ pub fn linker(llvm: u32) -> Result<PathBuf, String> {
     let mut candidates =
         std::iter::once(own.clone()).chain(env::split_paths(&path).map(|dir| dir.join("bpf-linker")));
     candidates.find(|linker| usable(linker)).ok_or_else(|| {
-        format!(
-            "bpf-linker {LINKER_VERSION} for LLVM {llvm}, at {} or on PATH",
-            own.display()
-        )
+        format!("bpf-linker {LINKER_VERSION} for LLVM {llvm}, at {} or on PATH", own.display())
     })
 }
 
@@ -203,10 +158,7 @@ fn usable(linker: &Path) -> bool {
 /// Whether a variable of the outer cargo must not reach the inner one.
 fn leaks(name: &str) -> bool {
     let starts_with = |prefix: &&str| name.starts_with(prefix);
-    ["CARGO_", "RUSTC", "RUSTDOC", "RUSTFLAGS"]
-        .iter()
-        .any(starts_with)
-        && !KEPT.iter().any(starts_with)
+    ["CARGO_", "RUSTC", "RUSTDOC", "RUSTFLAGS"].iter().any(starts_with) && !KEPT.iter().any(starts_with)
 }
 
 /// What a command prints, if it starts and succeeds.

@@ -1,13 +1,14 @@
 //! The kernel side: loads the programs, attaches them, and reads their maps. Nothing outside of [`crate::live`]
 //! knows the library that does it.
 
-use std::{collections::HashMap as StdHashMap, fs, io, os::fd::OwnedFd, path::Path};
+use std::{collections::BTreeMap, fs, io, os::fd::OwnedFd, path::Path};
 
 use aya::{
     Ebpf, EbpfLoader,
     maps::{Array, ArrayOfMaps, HashMap, MapData, MapError, RingBuf},
     programs::{
         ProgramError, RawTracePoint, TracePoint, UProbe,
+        raw_trace_point::RawTracePointLinkId,
         uprobe::{UProbeAttachLocation, UProbeLinkId, UProbeScope},
     },
     sys::{Stats, enable_stats},
@@ -17,7 +18,7 @@ use thiserror::Error;
 
 use super::{
     privilege,
-    target::symbols::{Layout, MarkFunction},
+    target::{Layout, MarkFunction},
     tracefs,
 };
 
@@ -34,7 +35,9 @@ pub enum KernelError {
     #[error("{0}")]
     Privilege(String),
     /// The kernel lacks something.
-    #[error("this kernel ({release}) cannot load the programs: {reason}; nntrace-bpf needs Linux 5.8 or newer with CONFIG_BPF_SYSCALL, CONFIG_BPF_EVENTS and CONFIG_UPROBE_EVENTS")]
+    #[error(
+        "this kernel ({release}) cannot load the programs: {reason}; nntrace-bpf needs Linux 5.8 or newer with CONFIG_BPF_SYSCALL, CONFIG_BPF_EVENTS and CONFIG_UPROBE_EVENTS"
+    )]
     Unsupported {
         /// What `uname -r` says.
         release: String,
@@ -90,6 +93,8 @@ pub struct Kernel {
     /// Keeps the kernel's run-time statistics of BPF programs on.
     _statistics: Option<OwnedFd>,
     follows_forks: bool,
+    mark_links: Vec<(&'static str, UProbeLinkId)>,
+    power_links: Vec<(&'static str, RawTracePointLinkId)>,
 }
 
 /// A probe at the entry point of a program; see [`Kernel::hold_at_entry`].
@@ -106,16 +111,25 @@ impl Kernel {
         let page = rounded_ring(options.ring_bytes);
         let fork_offset = tracefs::field_offset("sched/sched_process_fork", "child_pid").ok();
         let mut loader = EbpfLoader::new();
-        loader
-            .override_global("RING_BYTES", &page, true)
-            .override_global("FORK_CHILD_OFFSET", fork_offset.as_ref().unwrap_or(&0), true);
+        loader.override_global("RING_BYTES", &page, true).override_global(
+            "FORK_CHILD_OFFSET",
+            fork_offset.as_ref().unwrap_or(&0),
+            true,
+        );
         for map in ["CPU_IDLE", "CPU_FREQUENCY", "RINGS"] {
             loader.map_max_entries(map, cpus);
         }
         let mut ebpf = loader.load(OBJECT).map_err(|error| refused(&error))?;
         let rings = make_rings(&mut ebpf, cpus, page)?;
         let statistics = enable_stats(Stats::RunTime).ok();
-        let mut kernel = Self { ebpf, cpus, _statistics: statistics, follows_forks: fork_offset.is_some() };
+        let mut kernel = Self {
+            ebpf,
+            cpus,
+            _statistics: statistics,
+            follows_forks: fork_offset.is_some(),
+            mark_links: Vec::new(),
+            power_links: Vec::new(),
+        };
         kernel.load_programs()?;
         Ok((kernel, rings))
     }
@@ -140,7 +154,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
-    pub fn start_cpus(&mut self, begin: u64, khz: &StdHashMap<u32, u32>) -> Result<(), KernelError> {
+    pub fn start_cpus(&mut self, begin: u64, khz: &BTreeMap<u32, u32>) -> Result<(), KernelError> {
         for cpu in 0..self.cpus {
             let frequency = CpuFrequency::requested(khz.get(&cpu).copied().unwrap_or(0));
             let mut idles: Array<_, CpuIdle> = self.array("CPU_IDLE")?;
@@ -157,9 +171,21 @@ impl Kernel {
     /// When the kernel refuses, or has no such tracepoint (`cpu_frequency` needs CONFIG_CPU_FREQ or CONFIG_PM).
     pub fn attach_power(&mut self) -> Result<(), KernelError> {
         for name in ["cpu_idle", "cpu_frequency"] {
-            self.raw_tracepoint(name)?.attach(name).map_err(attach_error(name))?;
+            let link = self.raw_tracepoint(name)?.attach(name).map_err(attach_error(name))?;
+            self.power_links.push((name, link));
         }
         Ok(())
+    }
+
+    /// Takes every mark and power probe away: what the maps and rings hold then stays as it is.
+    pub fn detach(&mut self) {
+        for (program, link) in std::mem::take(&mut self.mark_links) {
+            // A link that is gone already is what is wanted.
+            let _ = self.uprobe(program).map(|program| program.detach(link));
+        }
+        for (program, link) in std::mem::take(&mut self.power_links) {
+            let _ = self.raw_tracepoint(program).map(|program| program.detach(link));
+        }
     }
 
     /// Attaches to exec and exit, and to fork when the kernel describes it; returns whether forks are followed.
@@ -195,11 +221,10 @@ impl Kernel {
             Layout::ThisBuf => "mark_this_buf",
             Layout::ThisBufLen => "mark_this_buf_len",
         };
-        self.probe(program, &function.path, function.offset).map(|_| ()).map_err(attach_error(&format!(
-            "{} in {}",
-            function.demangled,
-            function.display_path.display()
-        )))
+        let point = format!("{} in {}", function.demangled, function.display_path.display());
+        let link = self.probe(program, &function.path, function.offset).map_err(attach_error(&point))?;
+        self.mark_links.push((program, link));
+        Ok(())
     }
 
     /// Lets targets stop by SIGSTOP when they get to `offset` of the file, the entry point of a program.
@@ -220,7 +245,12 @@ impl Kernel {
         self.uprobe("hold_at_entry")?.detach(probe.0).map_err(attach_error("the entry point"))
     }
 
-    fn probe(&mut self, program: &'static str, path: &Path, offset: u64) -> Result<UProbeLinkId, ProgramError> {
+    fn probe(
+        &mut self,
+        program: &'static str,
+        path: &Path,
+        offset: u64,
+    ) -> Result<UProbeLinkId, ProgramError> {
         let program = self.uprobe(program).map_err(|_| ProgramError::NotLoaded)?;
         program.attach(UProbeAttachLocation::AbsoluteOffset(offset), path, UProbeScope::AllProcesses)
     }
@@ -231,7 +261,8 @@ impl Kernel {
     /// When the table of targets is full.
     pub fn add_target(&mut self, pid: u32) -> Result<(), KernelError> {
         let map = self.ebpf.map_mut("TARGETS").ok_or(KernelError::Missing("map TARGETS"))?;
-        let mut targets: HashMap<_, u32, u8> = map.try_into().map_err(map_error("use the table of targets"))?;
+        let mut targets: HashMap<_, u32, u8> =
+            map.try_into().map_err(map_error("use the table of targets"))?;
         targets.insert(pid, 1, 0).map_err(map_error("add to the table of targets"))
     }
 
@@ -287,7 +318,8 @@ impl Kernel {
 }
 
 /// The programs on mark functions, one per argument layout.
-pub(super) const MARK_PROGRAMS: [&str; 4] = ["mark_buf", "mark_buf_len", "mark_this_buf", "mark_this_buf_len"];
+pub(super) const MARK_PROGRAMS: [&str; 4] =
+    ["mark_buf", "mark_buf_len", "mark_this_buf", "mark_this_buf_len"];
 /// The programs on power events.
 pub(super) const POWER_PROGRAMS: [&str; 2] = ["cpu_idle", "cpu_frequency"];
 
@@ -304,7 +336,8 @@ fn make_rings(ebpf: &mut Ebpf, cpus: u32, bytes: u32) -> Result<Vec<RingBuf<MapD
                 bytes,
                 0,
             );
-            let ring = MapData::create(ring, &format!("ring{cpu}"), None).map_err(map_error("make a ring"))?;
+            let ring =
+                MapData::create(ring, &format!("ring{cpu}"), None).map_err(map_error("make a ring"))?;
             slots.set(cpu, &ring, 0).map_err(map_error("put a ring into its table"))?;
             aya::maps::Map::RingBuf(ring).try_into().map_err(map_error("map a ring"))
         })

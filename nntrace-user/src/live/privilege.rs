@@ -21,7 +21,8 @@ pub fn missing(error: &(dyn Error + 'static)) -> Option<String> {
     }
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let lacking = lacking(&status)?;
-    let program = std::env::current_exe().map_or_else(|_| "nntrace-bpf".into(), |path| path.display().to_string());
+    let program =
+        std::env::current_exe().map_or_else(|_| "nntrace-bpf".into(), |path| path.display().to_string());
     Some(format!(
         "not permitted: this process lacks {}. Run it with `sudo`, or once `sudo setcap \
          cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep {program}`{}",
@@ -48,7 +49,7 @@ pub fn causes(error: &(dyn Error + 'static)) -> String {
 }
 
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| error.source())
+    std::iter::successors(Some(error), |&error| error.source())
 }
 
 /// Which of the needed capabilities `/proc/self/status` does not show; `None` when it shows all.

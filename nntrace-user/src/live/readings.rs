@@ -40,7 +40,7 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn read_totals(&self, totals: &mut StackTotals) -> Result<(), KernelError> {
-        let map: PerCpuHashMap<_, TotalKey, Total> = map(self.ebpf(), "TOTALS")?;
+        let map: PerCpuHashMap<_, TotalKey, Total> = table(self.ebpf(), "TOTALS")?;
         totals.totals.clear();
         for entry in map.iter() {
             // An entry that goes while it is read was of no use any more.
@@ -53,9 +53,9 @@ impl Kernel {
             }
             totals.totals.insert(key, sum);
         }
-        let paths: aya::maps::HashMap<_, u64, PathStep> = map(self.ebpf(), "PATHS")?;
+        let paths: aya::maps::HashMap<_, u64, PathStep> = table(self.ebpf(), "PATHS")?;
         read_new(&paths, &mut totals.paths, |step| step);
-        let names: aya::maps::HashMap<_, u64, NameText> = map(self.ebpf(), "NAMES")?;
+        let names: aya::maps::HashMap<_, u64, NameText> = table(self.ebpf(), "NAMES")?;
         read_new(&names, &mut totals.names, |text| {
             let used = (text.len as usize).min(text.payload.len());
             let name_at = u16::try_from(text.name_at).unwrap_or(u16::MAX);
@@ -71,13 +71,13 @@ impl Kernel {
     /// When a map is missing or of another shape.
     pub fn read_cpus(&self) -> Result<Vec<CpuReading>, KernelError> {
         let frequency_totals: aya::maps::HashMap<_, FrequencyKey, FrequencyTotal> =
-            map(self.ebpf(), "FREQUENCY_TOTALS")?;
+            table(self.ebpf(), "FREQUENCY_TOTALS")?;
         let mut by_cpu: HashMap<u32, Vec<(FrequencyKey, FrequencyTotal)>> = HashMap::new();
         for (key, total) in frequency_totals.iter().flatten() {
             by_cpu.entry(key.cpu).or_default().push((key, total));
         }
-        let idles: Array<_, CpuIdle> = map(self.ebpf(), "CPU_IDLE")?;
-        let frequencies: Array<_, CpuFrequency> = map(self.ebpf(), "CPU_FREQUENCY")?;
+        let idles: Array<_, CpuIdle> = table(self.ebpf(), "CPU_IDLE")?;
+        let frequencies: Array<_, CpuFrequency> = table(self.ebpf(), "CPU_FREQUENCY")?;
         (0..self.cpus())
             .map(|cpu| {
                 Ok(CpuReading {
@@ -95,7 +95,7 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn read_diagnostics(&self) -> Result<Vec<(DiagnosticKind, DiagnosticCount)>, KernelError> {
-        let map: PerCpuArray<_, DiagnosticCount> = map(self.ebpf(), "DIAGNOSTICS")?;
+        let map: PerCpuArray<_, DiagnosticCount> = table(self.ebpf(), "DIAGNOSTICS")?;
         let mut found = Vec::new();
         for kind in DiagnosticKind::ALL {
             let values = map.get(&(kind as u32), 0).map_err(read_error)?;
@@ -113,7 +113,7 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn read_ring_counts(&self) -> Result<Vec<RingCount>, KernelError> {
-        let map: PerCpuArray<_, RingCount> = map(self.ebpf(), "RING_COUNTS")?;
+        let map: PerCpuArray<_, RingCount> = table(self.ebpf(), "RING_COUNTS")?;
         Ok(map.get(&0, 0).map_err(read_error)?.iter().copied().collect())
     }
 
@@ -168,7 +168,7 @@ fn cost(ebpf: &Ebpf, names: &[&str]) -> ProgramCost {
     })
 }
 
-fn map<'a, M>(ebpf: &'a Ebpf, name: &'static str) -> Result<M, KernelError>
+fn table<'a, M>(ebpf: &'a Ebpf, name: &'static str) -> Result<M, KernelError>
 where
     M: TryFrom<&'a aya::maps::Map, Error = aya::maps::MapError>,
 {

@@ -5,13 +5,13 @@
 //! whose program had looked at the clock but not finished writing.
 
 use std::{
-    os::fd::{AsRawFd, RawFd},
+    io,
+    os::fd::{AsFd as _, OwnedFd},
     time::Duration,
 };
 
 use aya::maps::{MapData, RingBuf};
 use nntrace_common::record::Record;
-use tokio::io::{Interest, unix::AsyncFd};
 
 use super::{clock, decode};
 
@@ -88,23 +88,12 @@ impl Rings {
         self.watermark = self.watermark.max(until.min(clock::now()));
     }
 
-    /// Completes when a ring asks to be drained: when it is half full, or when a process did something.
+    /// Descriptors that become readable when a ring asks to be drained: when it is half full, or when a process did
+    /// something. They stay open for themselves.
     ///
     /// # Errors
-    /// When the descriptors cannot be watched.
-    pub fn alarms(&self) -> std::io::Result<Vec<AsyncFd<BorrowedRing>>> {
-        self.rings
-            .iter()
-            .map(|ring| AsyncFd::with_interest(BorrowedRing(ring.as_raw_fd()), Interest::READABLE))
-            .collect()
-    }
-}
-
-/// The descriptor of a ring, to be watched only; [`Rings`] owns it.
-pub struct BorrowedRing(RawFd);
-
-impl AsRawFd for BorrowedRing {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0
+    /// When there are no descriptors left.
+    pub fn alarms(&self) -> io::Result<Vec<OwnedFd>> {
+        self.rings.iter().map(|ring| ring.as_fd().try_clone_to_owned()).collect()
     }
 }

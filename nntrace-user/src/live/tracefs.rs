@@ -22,8 +22,8 @@ pub fn mount_point() -> Option<PathBuf> {
 /// # Errors
 /// When tracefs is not mounted, or the kernel has no such event or field.
 pub fn field_offset(event: &str, field: &str) -> io::Result<u32> {
-    let mount = mount_point()
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted"))?;
+    let mount =
+        mount_point().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted"))?;
     let path = mount.join("events").join(event).join("format");
     let text = fs::read_to_string(&path)?;
     parse_offset(&text, field).ok_or_else(|| missing(&path, field))

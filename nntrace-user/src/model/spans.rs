@@ -78,11 +78,7 @@ impl Spans {
     }
 }
 
-fn phase(
-    phases: &mut HashMap<(u32, Tag), Histogram<u32>>,
-    pid: u32,
-    tag: Tag,
-) -> &mut Histogram<u32> {
+fn phase(phases: &mut HashMap<(u32, Tag), Histogram<u32>>, pid: u32, tag: Tag) -> &mut Histogram<u32> {
     phases.entry((pid, tag)).or_insert_with(|| histogram(PHASE_DIGITS))
 }
 

@@ -49,7 +49,8 @@ impl StackTotals {
     pub fn phases(&self) -> BTreeMap<(u32, Tag), Total> {
         let mut phases: BTreeMap<(u32, Tag), Total> = BTreeMap::new();
         for (key, total) in &self.totals {
-            let Some((step, tag)) = self.paths.get(&key.path).and_then(|s| Some((s, Tag::from_index(s.tag)?)))
+            let Some((step, tag)) =
+                self.paths.get(&key.path).and_then(|s| Some((s, Tag::from_index(s.tag)?)))
             else {
                 continue;
             };

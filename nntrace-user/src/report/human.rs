@@ -1,5 +1,7 @@
 //! Numbers as people read them: three significant digits, a unit, a known greatest width.
 
+use nntrace_common::layer::{Layer, Phase};
+
 /// What stands for a number that is not known.
 pub const UNKNOWN: &str = "-";
 
@@ -59,21 +61,13 @@ pub fn count(count: u64) -> String {
         1_000..100_000 => return format!("{},{:03}", count / 1000, count % 1000),
         _ => {}
     }
-    let units = [
-        (1_000, 'k'),
-        (1_000_000, 'M'),
-        (1_000_000_000, 'G'),
-        (1_000_000_000_000, 'T'),
-    ];
+    let units = [(1_000, 'k'), (1_000_000, 'M'), (1_000_000_000, 'G'), (1_000_000_000_000, 'T')];
     for (unit, suffix) in units {
         if let Some(digits) = three_digits(count, unit) {
             return format!("{digits}{suffix}");
         }
     }
-    format!(
-        "{}P",
-        three_digits(count, 1_000_000_000_000_000).unwrap_or_else(|| ">999".to_owned())
-    )
+    format!("{}P", three_digits(count, 1_000_000_000_000_000).unwrap_or_else(|| ">999".to_owned()))
 }
 
 /// A share: `12.3%`; `<0.1%` for something that is not nothing, `100%` for all; [`UNKNOWN`] of nothing.
@@ -113,6 +107,18 @@ pub fn khz(khz: u32) -> String {
 #[must_use]
 pub fn or_unknown(value: Option<u64>, format: impl Fn(u64) -> String) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), format)
+}
+
+/// The word for the code of a layer, `Runtime` for `LR`; an unknown code stands for itself.
+#[must_use]
+pub fn layer_name(code: &str) -> &str {
+    Layer::ALL.iter().find(|layer| layer.code() == code).map_or(code, |layer| layer.name())
+}
+
+/// The word for the code of a phase, `Execution` for `PE`; an unknown code stands for itself.
+#[must_use]
+pub fn phase_name(code: &str) -> &str {
+    Phase::ALL.iter().find(|phase| phase.code() == code).map_or(code, |phase| phase.name())
 }
 
 #[cfg(test)]
@@ -169,11 +175,7 @@ mod tests {
         let numbers =
             (0..64).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit, 5 << (bit / 2), 999 << (bit / 2)]);
         for number in numbers.chain([u64::MAX, 999_500, 99_949_999, 3_599_999_999_999]) {
-            assert!(
-                duration_ns(number).len() <= DURATION_WIDTH,
-                "{}",
-                duration_ns(number)
-            );
+            assert!(duration_ns(number).len() <= DURATION_WIDTH, "{}", duration_ns(number));
             assert!(count(number).len() <= COUNT_WIDTH, "{}", count(number));
         }
         for part in 0..=1000 {

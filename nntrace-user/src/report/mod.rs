@@ -1,3 +1,6 @@
-//! Views of the results.
+//! What is shown and written: the snapshot, and its views as text.
+
+pub mod build;
 pub mod human;
 pub mod snapshot;
+pub mod tables;

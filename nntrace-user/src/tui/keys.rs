@@ -79,22 +79,13 @@ const fn bind(
     help: &'static str,
     hint: Option<&'static str>,
 ) -> Binding {
-    Binding {
-        keys,
-        label,
-        action,
-        help,
-        hint,
-    }
+    Binding { keys, label, action, help, hint }
 }
 
 /// Every key that does something. The footer shows as many hints as fit, in this order.
 pub const BINDINGS: &[Binding] = &[
     bind(
-        &[
-            (KeyCode::Char('q'), PLAIN),
-            (KeyCode::Char('c'), KeyModifiers::CONTROL),
-        ],
+        &[(KeyCode::Char('q'), PLAIN), (KeyCode::Char('c'), KeyModifiers::CONTROL)],
         "q Ctrl-C",
         Action::Quit,
         "quit",
@@ -107,27 +98,9 @@ pub const BINDINGS: &[Binding] = &[
         "this help",
         Some("help"),
     ),
-    bind(
-        &[(KeyCode::Tab, PLAIN)],
-        "Tab",
-        Action::NextView,
-        "next view",
-        Some("next view"),
-    ),
-    bind(
-        &[(KeyCode::Char(' '), PLAIN)],
-        "Space",
-        Action::Pause,
-        "pause, go on",
-        Some("pause"),
-    ),
-    bind(
-        &[(KeyCode::Char('s'), PLAIN)],
-        "s",
-        Action::NextSort,
-        "sort by the next column",
-        Some("sort"),
-    ),
+    bind(&[(KeyCode::Tab, PLAIN)], "Tab", Action::NextView, "next view", Some("next view")),
+    bind(&[(KeyCode::Char(' '), PLAIN)], "Space", Action::Pause, "pause, go on", Some("pause")),
+    bind(&[(KeyCode::Char('s'), PLAIN)], "s", Action::NextSort, "sort by the next column", Some("sort")),
     bind(
         &[(KeyCode::Char('S'), PLAIN)],
         "S",
@@ -142,41 +115,11 @@ pub const BINDINGS: &[Binding] = &[
         "notes and diagnostics",
         Some("diagnostics"),
     ),
-    bind(
-        &[(KeyCode::BackTab, PLAIN)],
-        "Shift-Tab",
-        Action::PreviousView,
-        "previous view",
-        None,
-    ),
-    bind(
-        &[(KeyCode::Char('1'), PLAIN)],
-        "1",
-        Action::Show(View::Phases),
-        "phases",
-        None,
-    ),
-    bind(
-        &[(KeyCode::Char('2'), PLAIN)],
-        "2",
-        Action::Show(View::Cpus),
-        "CPUs and clusters",
-        None,
-    ),
-    bind(
-        &[(KeyCode::Char('3'), PLAIN)],
-        "3",
-        Action::Show(View::Stacks),
-        "stacks",
-        None,
-    ),
-    bind(
-        &[(KeyCode::Up, PLAIN), (KeyCode::Char('k'), PLAIN)],
-        "Up k",
-        Action::Move(Motion::Up),
-        "up",
-        None,
-    ),
+    bind(&[(KeyCode::BackTab, PLAIN)], "Shift-Tab", Action::PreviousView, "previous view", None),
+    bind(&[(KeyCode::Char('1'), PLAIN)], "1", Action::Show(View::Phases), "phases", None),
+    bind(&[(KeyCode::Char('2'), PLAIN)], "2", Action::Show(View::Cpus), "CPUs and clusters", None),
+    bind(&[(KeyCode::Char('3'), PLAIN)], "3", Action::Show(View::Stacks), "stacks", None),
+    bind(&[(KeyCode::Up, PLAIN), (KeyCode::Char('k'), PLAIN)], "Up k", Action::Move(Motion::Up), "up", None),
     bind(
         &[(KeyCode::Down, PLAIN), (KeyCode::Char('j'), PLAIN)],
         "Down j",
@@ -184,20 +127,8 @@ pub const BINDINGS: &[Binding] = &[
         "down",
         None,
     ),
-    bind(
-        &[(KeyCode::PageUp, PLAIN)],
-        "PageUp",
-        Action::Move(Motion::PageUp),
-        "page up",
-        None,
-    ),
-    bind(
-        &[(KeyCode::PageDown, PLAIN)],
-        "PageDown",
-        Action::Move(Motion::PageDown),
-        "page down",
-        None,
-    ),
+    bind(&[(KeyCode::PageUp, PLAIN)], "PageUp", Action::Move(Motion::PageUp), "page up", None),
+    bind(&[(KeyCode::PageDown, PLAIN)], "PageDown", Action::Move(Motion::PageDown), "page down", None),
     bind(
         &[(KeyCode::Char('g'), PLAIN), (KeyCode::Home, PLAIN)],
         "g Home",
@@ -212,13 +143,7 @@ pub const BINDINGS: &[Binding] = &[
         "last line",
         None,
     ),
-    bind(
-        &[(KeyCode::Esc, PLAIN)],
-        "Esc",
-        Action::Back,
-        "close this, or quit",
-        None,
-    ),
+    bind(&[(KeyCode::Esc, PLAIN)], "Esc", Action::Back, "close this, or quit", None),
 ];
 
 /// What `event` asks for; `None` for a key that does nothing, and for releases.
@@ -229,10 +154,7 @@ pub fn action(event: KeyEvent) -> Option<Action> {
     }
     // Terminals differ in whether `G` and Shift-Tab carry SHIFT: the code alone tells.
     let key = (event.code, event.modifiers & KeyModifiers::CONTROL);
-    BINDINGS
-        .iter()
-        .find(|binding| binding.keys.contains(&key))
-        .map(|binding| binding.action)
+    BINDINGS.iter().find(|binding| binding.keys.contains(&key)).map(|binding| binding.action)
 }
 
 #[cfg(test)]
@@ -258,14 +180,8 @@ mod tests {
         assert_eq!(action(shifted), Some(Action::Move(Motion::Last)));
         let back = KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT);
         assert_eq!(action(back), Some(Action::PreviousView));
-        assert_eq!(
-            action(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::CONTROL)),
-            None
-        );
-        assert_eq!(
-            action(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::NONE)),
-            None
-        );
+        assert_eq!(action(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::CONTROL)), None);
+        assert_eq!(action(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::NONE)), None);
         assert_eq!(action(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::ALT)), None);
     }
 

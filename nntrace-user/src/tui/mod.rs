@@ -103,10 +103,7 @@ impl App {
     }
 
     fn with_theme(theme: Theme) -> Self {
-        Self {
-            state: State::default(),
-            theme,
-        }
+        Self { state: State::default(), theme }
     }
 
     /// Takes the newest results. During a pause they are kept, and shown when it ends.

@@ -35,10 +35,7 @@ impl Terminal {
         }
         restore_on_panic();
         if ENTERED.swap(true, Ordering::SeqCst) {
-            return Err(io::Error::new(
-                io::ErrorKind::ResourceBusy,
-                "the terminal is in use already",
-            ));
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the terminal is in use already"));
         }
         let start = || {
             enable_raw_mode()?;
@@ -50,9 +47,7 @@ impl Terminal {
             }
             // Cleared by hand: ratatui's clear() asks the terminal where the cursor is, and not every one answers.
             execute!(stdout(), EnterAlternateScreen, Clear(ClearType::All), Hide)?;
-            Ok(Self {
-                inner: ratatui::Terminal::new(CrosstermBackend::new(stdout()))?,
-            })
+            Ok(Self { inner: ratatui::Terminal::new(CrosstermBackend::new(stdout()))? })
         };
         start().inspect_err(|_| restore())
     }

@@ -41,11 +41,7 @@ pub fn run(options: &Options) -> Result<()> {
 
     let processes = vec![Process::current("application"), runtime.finish()?];
     let marks = processes.iter().map(|process| process.marks).sum();
-    let truth = Truth {
-        processes,
-        marks,
-        inferences: done.inferences,
-    };
+    let truth = Truth { processes, marks, inferences: done.inferences };
     if let Some(path) = &options.truth {
         let mut json = serde_json::to_vec_pretty(&truth)?;
         json.push(b'\n');
@@ -78,9 +74,7 @@ fn overall(
     let model = RuntimeModel::create(options.seed);
     let compilation = runtime.compile(model).context("compiling the model")?;
     let threads = options.threads.get();
-    let sessions = (0..threads)
-        .map(|_| runtime.session(&compilation))
-        .collect::<Result<Vec<_>>>()?;
+    let sessions = (0..threads).map(|_| runtime.session(&compilation)).collect::<Result<Vec<_>>>()?;
     let mut workers = Workers::start(sessions, images, options.pause())?;
 
     let go_on = || !interrupted.load(Ordering::Relaxed);

@@ -18,16 +18,10 @@ type Shared = Arc<Mutex<Option<Program>>>;
 
 /// Serves the socket on standard input: one connection that controls, and `connections` that execute.
 pub fn run(connections: usize) -> Result<()> {
-    let socket = std::io::stdin()
-        .as_fd()
-        .try_clone_to_owned()
-        .context("taking over the socket")?;
+    let socket = std::io::stdin().as_fd().try_clone_to_owned().context("taking over the socket")?;
     let listener = UnixListener::from(socket);
     let accept = || -> Result<UnixStream> {
-        Ok(listener
-            .accept()
-            .context("accepting a connection; standard input must be a listening socket")?
-            .0)
+        Ok(listener.accept().context("accepting a connection; standard input must be a listening socket")?.0)
     };
     let control = accept()?;
     let program = Shared::default();
@@ -36,9 +30,7 @@ pub fn run(connections: usize) -> Result<()> {
         let stream = accept()?;
         let program = Arc::clone(&program);
         let name = format!("driver-{index}");
-        threads.push(Engine::spawn(name, move |engine| {
-            serve_executions(stream, engine, &program)
-        })?);
+        threads.push(Engine::spawn(name, move |engine| serve_executions(stream, engine, &program))?);
     }
     serve_control(control, &program, threads)
 }

@@ -26,34 +26,20 @@ pub struct Engine {
 impl Program {
     /// Optimises and plans a network, and packs its weights.
     pub fn compile(model: Model) -> Result<Self> {
-        let operators = op_registry!(
-            Add,
-            Conv,
-            Flatten,
-            Gemm,
-            GlobalAveragePool,
-            MaxPool,
-            Relu,
-            Softmax,
-            Transpose
-        );
+        let operators =
+            op_registry!(Add, Conv, Flatten, Gemm, GlobalAveragePool, MaxPool, Relu, Softmax, Transpose);
         let mut options = ModelOptions::with_ops(operators);
         options.prepack_weights(true);
         let Model { onnx, input } = model;
         let model = options.load(onnx).context("compiling the network")?;
-        Ok(Self {
-            model: Arc::new(model),
-            input,
-        })
+        Ok(Self { model: Arc::new(model), input })
     }
 }
 
 impl Engine {
     /// An engine with a thread of its own.
     pub fn start() -> Self {
-        Self {
-            pool: Arc::new(ThreadPool::with_num_threads(1)),
-        }
+        Self { pool: Arc::new(ThreadPool::with_num_threads(1)) }
     }
 
     /// Starts an engine and does `work` on its thread.
@@ -73,31 +59,20 @@ impl Engine {
                 work(&engine)
             })
         };
-        thread::Builder::new()
-            .name("engine".to_owned())
-            .spawn(run)
-            .context("starting a thread")
+        thread::Builder::new().name("engine".to_owned()).spawn(run).context("starting a thread")
     }
 
     /// Runs a network on one input.
     pub fn run(&self, program: &Program, input: &[f32]) -> Result<Vec<f32>> {
         let input = ValueView::from_shape(program.input, input).context("the input has another shape")?;
         let options = RunOptions::default().with_thread_pool(Some(Arc::clone(&self.pool)));
-        let output = program
-            .model
-            .run_one(input.into(), Some(options))
-            .context("running the network")?;
-        Ok(output
-            .into_tensor::<f32>()
-            .context("the output is not made of numbers")?
-            .into_data())
+        let output = program.model.run_one(input.into(), Some(options)).context("running the network")?;
+        Ok(output.into_tensor::<f32>().context("the output is not made of numbers")?.into_data())
     }
 }
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Program")
-            .field("parameters", &self.model.total_params())
-            .finish_non_exhaustive()
+        f.debug_struct("Program").field("parameters", &self.model.total_params()).finish_non_exhaustive()
     }
 }

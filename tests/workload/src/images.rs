@@ -36,15 +36,8 @@ impl Image {
             .map(|index| {
                 let pixels = draw(seed, index);
                 let expected = engine.run(&whole, &pixels)?;
-                ensure!(
-                    expected.iter().all(|score| score.is_finite()),
-                    "the reference network overflows"
-                );
-                Ok(Self {
-                    name: format!("image_{index:02}"),
-                    pixels,
-                    expected,
-                })
+                ensure!(expected.iter().all(|score| score.is_finite()), "the reference network overflows");
+                Ok(Self { name: format!("image_{index:02}"), pixels, expected })
             })
             .collect()
     }
@@ -52,23 +45,13 @@ impl Image {
     /// Whether these scores are the reference's.
     pub fn check(&self, scores: &[f32]) -> Result<()> {
         let name = &self.name;
-        ensure!(
-            scores.len() == CLASSES,
-            "{name}: {} scores instead of {CLASSES}",
-            scores.len()
-        );
+        ensure!(scores.len() == CLASSES, "{name}: {} scores instead of {CLASSES}", scores.len());
         let (class, expected_class) = (best(scores), best(&self.expected));
-        ensure!(
-            class == expected_class,
-            "{name}: class {class:?} instead of {expected_class:?}"
-        );
+        ensure!(class == expected_class, "{name}: class {class:?} instead of {expected_class:?}");
         for (class, (score, expected)) in scores.iter().zip(&self.expected).enumerate() {
             // Written so that a NaN fails, too.
             let close = (score - expected).abs() <= TOLERANCE;
-            ensure!(
-                close,
-                "{name}: class {class} scores {score} instead of {expected}"
-            );
+            ensure!(close, "{name}: class {class} scores {score} instead of {expected}");
         }
         Ok(())
     }
@@ -105,11 +88,7 @@ mod tests {
     #[test]
     fn a_check_finds_what_is_wrong() {
         let expected = (0..CLASSES).map(|class| class as f32 / 45.0).collect::<Vec<_>>();
-        let image = Image {
-            name: "test".to_owned(),
-            pixels: Vec::new(),
-            expected: expected.clone(),
-        };
+        let image = Image { name: "test".to_owned(), pixels: Vec::new(), expected: expected.clone() };
         assert!(image.check(&expected).is_ok());
         assert!(image.check(&expected[1..]).is_err());
         let mut scores = expected.clone();
@@ -126,12 +105,8 @@ mod tests {
         let images = Image::all(1).unwrap();
         assert_eq!(images.len(), COUNT);
         assert_ne!(images[0].pixels, images[1].pixels);
-        let distance: f32 = images[0]
-            .expected
-            .iter()
-            .zip(&images[1].expected)
-            .map(|(a, b)| (a - b).abs())
-            .sum();
+        let distance: f32 =
+            images[0].expected.iter().zip(&images[1].expected).map(|(a, b)| (a - b).abs()).sum();
         assert!(distance > 10.0 * TOLERANCE, "{distance}");
     }
 }

@@ -35,10 +35,7 @@ impl DriverProcess {
         // for one that will not come, and the path can go at once.
         let connect = || -> Result<Connection> {
             let stream = UnixStream::connect(&path).context("connecting to the driver's socket")?;
-            Ok(Connection {
-                stream,
-                message: Message::new(),
-            })
+            Ok(Connection { stream, message: Message::new() })
         };
         let control = connect()?;
         let workers = (0..connections).map(|_| connect()).collect::<Result<Vec<_>>>()?;
@@ -86,10 +83,9 @@ impl Connection {
         self.message.send(kind, &mut self.stream)?;
         match self.message.receive(&mut self.stream)? {
             Some(Kind::Done) => Ok(()),
-            Some(Kind::Failed) => bail!(
-                "the driver says: {}",
-                String::from_utf8_lossy(self.message.content())
-            ),
+            Some(Kind::Failed) => {
+                bail!("the driver says: {}", String::from_utf8_lossy(self.message.content()))
+            }
             Some(other) => bail!("the driver replied {other:?} to {kind:?}"),
             None => bail!("the driver closed the connection instead of replying to {kind:?}"),
         }

@@ -42,10 +42,7 @@ impl Model {
     pub fn build(part: Part, seed: u64) -> Self {
         let (channels, height, width) = CUT;
         let image = [1, 3, SIDE, SIDE];
-        let mut build = Builder {
-            graph: Graph::default(),
-            seed,
-        };
+        let mut build = Builder { graph: Graph::default(), seed };
         match part {
             Part::Whole => {
                 let features = build.extractor(INPUT);
@@ -71,10 +68,7 @@ impl Model {
 pub fn channels_first(features: &[f32], planes: &mut Vec<f32>) -> Result<()> {
     let (channels, height, width) = CUT;
     let count = features.len();
-    ensure!(
-        count == channels * height * width,
-        "{count} features are not what the cut hands over"
-    );
+    ensure!(count == channels * height * width, "{count} features are not what the cut hands over");
     planes.resize(count, 0.0);
     for (channel, plane) in planes.chunks_exact_mut(height * width).enumerate() {
         for (value, pixel) in plane.iter_mut().zip(features.chunks_exact(channels)) {
@@ -104,13 +98,7 @@ struct Convolution {
 
 impl Convolution {
     const fn new(from: usize, to: usize, side: usize, stride: usize) -> Self {
-        Self {
-            from,
-            to,
-            side,
-            stride,
-            groups: 1,
-        }
+        Self { from, to, side, stride, groups: 1 }
     }
 }
 
@@ -118,20 +106,14 @@ impl Builder {
     fn finish(mut self, input: [usize; 4], output: &str, shape: &[usize]) -> Model {
         self.graph.input(INPUT, &input);
         self.graph.output(output, shape);
-        Model {
-            onnx: self.graph.into_model("workload"),
-            input,
-        }
+        Model { onnx: self.graph.into_model("workload"), input }
     }
 
     /// 64x64 pixels to 16x16 positions with 64 features each.
     fn extractor(&mut self, image: &str) -> String {
         let x = self.rectified("stem", image, &Convolution::new(3, 16, 3, 2));
         let x = self.rectified("widen", &x, &Convolution::new(16, 32, 3, 1));
-        let window = [
-            ("kernel_shape", Value::Ints(&[2, 2])),
-            ("strides", Value::Ints(&[2, 2])),
-        ];
+        let window = [("kernel_shape", Value::Ints(&[2, 2])), ("strides", Value::Ints(&[2, 2]))];
         let x = self.node("pool", "MaxPool", &[&x], &window);
         let x = self.residual("block_a", &x, 32);
         self.rectified("features", &x, &Convolution::new(32, CUT.0, 3, 1))
@@ -141,10 +123,7 @@ impl Builder {
     fn classifier(&mut self, features: &str) -> String {
         let x = self.rectified("reduce", features, &Convolution::new(CUT.0, 96, 3, 2));
         let x = self.residual("block_b", &x, 96);
-        let depthwise = Convolution {
-            groups: 96,
-            ..Convolution::new(96, 96, 3, 1)
-        };
+        let depthwise = Convolution { groups: 96, ..Convolution::new(96, 96, 3, 1) };
         let x = self.rectified("depthwise", &x, &depthwise);
         let x = self.rectified("pointwise", &x, &Convolution::new(96, 128, 1, 1));
         let x = self.node("average", "GlobalAveragePool", &[&x], &[]);
@@ -172,18 +151,13 @@ impl Builder {
     }
 
     fn constant(&mut self, name: &str, shape: &[usize], deviation: f32) -> String {
-        self.graph
-            .constant(name, shape, &drawn(self.seed, name, shape, deviation));
+        self.graph.constant(name, shape, &drawn(self.seed, name, shape, deviation));
         name.to_owned()
     }
 
     fn convolution(&mut self, name: &str, x: &str, of: &Convolution) -> String {
         let inputs = of.from / of.groups;
-        let weights = self.weights(
-            name,
-            &[of.to, inputs, of.side, of.side],
-            inputs * of.side * of.side,
-        );
+        let weights = self.weights(name, &[of.to, inputs, of.side, of.side], inputs * of.side * of.side);
         let bias = self.bias(name, of.to);
         let attributes = [
             ("kernel_shape", Value::Ints(&[of.side; 2])),
@@ -213,13 +187,9 @@ impl Builder {
 /// The values of a constant, which follow from its name: a part of the network has the weights that the whole
 /// has there, whatever else it holds.
 fn drawn(seed: u64, name: &str, shape: &[usize], deviation: f32) -> Vec<f32> {
-    let stream = name
-        .bytes()
-        .fold(0, |sum: u64, byte| (sum * 31 + u64::from(byte)) & 0xffff_ffff);
+    let stream = name.bytes().fold(0, |sum: u64, byte| (sum * 31 + u64::from(byte)) & 0xffff_ffff);
     let mut random = Random::new(seed, stream);
-    (0..shape.iter().product())
-        .map(|_| deviation * random.normal())
-        .collect()
+    (0..shape.iter().product()).map(|_| deviation * random.normal()).collect()
 }
 
 #[cfg(test)]
@@ -271,17 +241,12 @@ mod tests {
     #[test]
     fn a_convolution_computes_what_it_should() {
         let (from, to, side, seed) = (3, 4, 6, 5);
-        let mut build = Builder {
-            graph: Graph::default(),
-            seed,
-        };
+        let mut build = Builder { graph: Graph::default(), seed };
         let output = build.rectified("layer", INPUT, &Convolution::new(from, to, 3, 2));
         let model = build.finish([1, from, side, side], &output, &[1, to, side / 2, side / 2]);
 
         let input = drawn(seed, "input", &[from, side, side], 1.0);
-        let output = Engine::start()
-            .run(&Program::compile(model).unwrap(), &input)
-            .unwrap();
+        let output = Engine::start().run(&Program::compile(model).unwrap(), &input).unwrap();
         assert_eq!(output.len(), to * side * side / 4);
 
         let weights = drawn(seed, "layer.weights", &[to, from, 3, 3], (2.0 / 27.0_f32).sqrt());
@@ -289,11 +254,7 @@ mod tests {
         // Coordinates are one too high, so that the border is 0 and side + 1.
         let pixel = |channel: usize, y: usize, x: usize| {
             let inside = (1..=side).contains(&y) && (1..=side).contains(&x);
-            if inside {
-                input[(channel * side + y - 1) * side + x - 1]
-            } else {
-                0.0
-            }
+            if inside { input[(channel * side + y - 1) * side + x - 1] } else { 0.0 }
         };
         let mut results = output.iter();
         for channel in 0..to {

@@ -77,10 +77,7 @@ impl Graph {
         for input in inputs {
             node = node.bytes(1, input.as_bytes());
         }
-        node = node
-            .bytes(2, name.as_bytes())
-            .bytes(3, name.as_bytes())
-            .bytes(4, operation.as_bytes());
+        node = node.bytes(2, name.as_bytes()).bytes(3, name.as_bytes()).bytes(4, operation.as_bytes());
         for &(name, value) in attributes {
             let mut attribute = Message::default().bytes(1, name.as_bytes());
             attribute = match value {
@@ -112,11 +109,7 @@ impl Graph {
         // Version 8 of the format, with version 17 of the operators: what exporters have written for years.
         let operators = Message::default().bytes(1, b"").number(2, 17);
         let graph = self.0.bytes(2, name.as_bytes());
-        Message::default()
-            .number(1, 8)
-            .message(8, &operators)
-            .message(7, &graph)
-            .0
+        Message::default().number(1, 8).message(8, &operators).message(7, &graph).0
     }
 
     fn add(&mut self, field: u64, message: &Message) {
@@ -131,9 +124,7 @@ fn value_info(name: &str, shape: &[usize]) -> Message {
         sizes = sizes.message(1, &Message::default().number(1, size as u64));
     }
     let tensor = Message::default().number(1, FLOAT).message(2, &sizes);
-    Message::default()
-        .bytes(1, name.as_bytes())
-        .message(2, &Message::default().message(1, &tensor))
+    Message::default().bytes(1, name.as_bytes()).message(2, &Message::default().message(1, &tensor))
 }
 
 #[cfg(test)]

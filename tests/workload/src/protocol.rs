@@ -31,16 +31,9 @@ pub enum Kind {
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [
-            Self::Prepare,
-            Self::Execute,
-            Self::Release,
-            Self::Report,
-            Self::Done,
-            Self::Failed,
-        ]
-        .into_iter()
-        .find(|kind| *kind as u8 == byte)
+        [Self::Prepare, Self::Execute, Self::Release, Self::Report, Self::Done, Self::Failed]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -54,9 +47,7 @@ pub struct Message {
 impl Message {
     /// An empty message, to be sent with [`Message::send`] or received into.
     pub fn new() -> Self {
-        Self {
-            bytes: vec![0; HEADER],
-        }
+        Self { bytes: vec![0; HEADER] }
     }
 
     /// The content.
@@ -81,11 +72,7 @@ impl Message {
     /// Reads the content as numbers, into a buffer that is used again and again.
     pub fn read_floats(&self, values: &mut Vec<f32>) -> Result<()> {
         let (chunks, rest) = self.content().as_chunks::<4>();
-        ensure!(
-            rest.is_empty(),
-            "{} bytes are no whole number of values",
-            self.content().len()
-        );
+        ensure!(rest.is_empty(), "{} bytes are no whole number of values", self.content().len());
         values.clear();
         values.extend(chunks.iter().map(|bytes| f32::from_le_bytes(*bytes)));
         Ok(())
@@ -96,8 +83,7 @@ impl Message {
         let length = u32::try_from(self.content().len()).context("the message is too long")?;
         self.bytes[0] = kind as u8;
         self.bytes[1..HEADER].copy_from_slice(&length.to_le_bytes());
-        to.write_all(&self.bytes)
-            .with_context(|| format!("sending {kind:?}"))
+        to.write_all(&self.bytes).with_context(|| format!("sending {kind:?}"))
     }
 
     /// Waits for a message and says its kind; `None` when the other side has closed the connection.
@@ -112,17 +98,13 @@ impl Message {
         if read == 0 {
             return Ok(None);
         }
-        from.read_exact(&mut header[read..])
-            .context("receiving a header")?;
+        from.read_exact(&mut header[read..]).context("receiving a header")?;
         let [kind, length @ ..] = header;
-        let Some(kind) = Kind::from_byte(kind) else {
-            bail!("{kind} is no kind of message")
-        };
+        let Some(kind) = Kind::from_byte(kind) else { bail!("{kind} is no kind of message") };
         let length = u32::from_le_bytes(length) as usize;
         ensure!(length <= MAX_LENGTH, "a message of {length} bytes is too long");
         self.bytes.resize(HEADER + length, 0);
-        from.read_exact(&mut self.bytes[HEADER..])
-            .context("receiving the content of a message")?;
+        from.read_exact(&mut self.bytes[HEADER..]).context("receiving the content of a message")?;
         Ok(Some(kind))
     }
 }
@@ -156,10 +138,7 @@ mod tests {
     fn refuses_what_is_no_message() {
         let refused = |mut wire: &[u8]| Message::new().receive(&mut wire).unwrap_err().to_string();
         assert_eq!(refused(&[77, 0, 0, 0, 0]), "77 is no kind of message");
-        assert_eq!(
-            refused(&[2, 0, 0, 0, 255]),
-            "a message of 4278190080 bytes is too long"
-        );
+        assert_eq!(refused(&[2, 0, 0, 0, 255]), "a message of 4278190080 bytes is too long");
         assert_eq!(refused(&[2, 9, 0]), "receiving a header");
         assert_eq!(refused(&[2, 9, 0, 0, 0, 1]), "receiving the content of a message");
     }

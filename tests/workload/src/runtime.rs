@@ -47,10 +47,7 @@ impl RuntimeModel {
     /// Describes the network of this seed.
     pub fn create(seed: u64) -> Self {
         let _section = Section::begin(Layer::Runtime, Phase::Preparation, "create model");
-        Self {
-            seed,
-            fallback: Model::build(Part::Classifier, seed),
-        }
+        Self { seed, fallback: Model::build(Part::Classifier, seed) }
     }
 }
 
@@ -69,24 +66,14 @@ impl Runtime {
             self.driver.prepare(model.seed).context("preparing the driver")?;
         }
         let _fallback = Section::begin(Layer::CpuFallback, Phase::Compilation, "compile classifier");
-        Ok(Compilation {
-            fallback: Program::compile(model.fallback)?,
-        })
+        Ok(Compilation { fallback: Program::compile(model.fallback)? })
     }
 
     /// What one thread needs to execute a compiled network.
     pub fn session(&mut self, compilation: &Compilation) -> Result<Session> {
-        let connection = self
-            .connections
-            .pop()
-            .context("there are no more connections to the driver")?;
+        let connection = self.connections.pop().context("there are no more connections to the driver")?;
         let fallback = compilation.fallback.clone();
-        Ok(Session {
-            connection,
-            fallback,
-            features: Vec::new(),
-            planes: Vec::new(),
-        })
+        Ok(Session { connection, fallback, features: Vec::new(), planes: Vec::new() })
     }
 
     /// Lets go of a compiled network, whose sessions must be gone.
@@ -114,17 +101,11 @@ impl Session {
         }
         {
             let _request = Section::begin(Layer::Ipc, Phase::Execution, "execute");
-            self.connection
-                .call(Kind::Execute)
-                .context("executing on the driver")?;
+            self.connection.call(Kind::Execute).context("executing on the driver")?;
         }
         let output = self.fall_back(engine).context("executing on the CPU")?;
         let _results = Section::begin(Layer::Runtime, Phase::Results, "copy scores");
-        ensure!(
-            output.len() == network::CLASSES,
-            "the network has {} scores",
-            output.len()
-        );
+        ensure!(output.len() == network::CLASSES, "the network has {} scores", output.len());
         scores.clear();
         scores.extend_from_slice(&output);
         Ok(())

@@ -148,12 +148,7 @@ impl Section<'_> {
         if phase == Phase::Execution {
             EXECUTIONS.with(|open| open[layer as usize].update(|count| count + 1));
         }
-        Self {
-            layer,
-            phase,
-            begun: Cell::new(Some(begun)),
-            bound: PhantomData,
-        }
+        Self { layer, phase, begun: Cell::new(Some(begun)), bound: PhantomData }
     }
 
     /// Accounts the section's time, once.
@@ -178,19 +173,13 @@ impl Drop for Section<'_> {
 
 /// Parts of execution count as execution where they do not stand in one.
 fn is_part_of_execution(phase: Phase) -> bool {
-    matches!(
-        phase,
-        Phase::InputsOutputs | Phase::Transformation | Phase::Computation | Phase::Results
-    )
+    matches!(phase, Phase::InputsOutputs | Phase::Transformation | Phase::Computation | Phase::Results)
 }
 
 fn account(layer: Layer, phase: Phase, begun: Stamp, ended: Stamp) {
     let counter = &COUNTERS[layer as usize][phase as usize];
     let add = |to: &AtomicU64, from: Instant, until: Instant| {
-        to.fetch_add(
-            nanoseconds(until.saturating_duration_since(from)),
-            Ordering::Relaxed,
-        );
+        to.fetch_add(nanoseconds(until.saturating_duration_since(from)), Ordering::Relaxed);
     };
     counter.count.fetch_add(1, Ordering::Relaxed);
     add(&counter.total, begun.before, ended.before);
@@ -205,25 +194,19 @@ fn nanoseconds(duration: Duration) -> u64 {
 impl Process {
     /// What this process did until now. Exact when the threads with sections in them have been joined.
     pub fn current(role: &str) -> Self {
-        let phases = Layer::ALL
-            .into_iter()
-            .zip(&COUNTERS)
-            .flat_map(|(layer, counters)| {
-                Phase::ALL
-                    .into_iter()
-                    .zip(counters)
-                    .filter_map(move |(phase, counter)| {
-                        let count = counter.count.load(Ordering::Relaxed);
-                        (count > 0).then(|| PhaseTotal {
-                            layer: layer.code().to_owned(),
-                            phase: phase.code().to_owned(),
-                            count,
-                            total_ns: counter.total.load(Ordering::Relaxed),
-                            least_ns: counter.least.load(Ordering::Relaxed),
-                            most_ns: counter.most.load(Ordering::Relaxed),
-                        })
-                    })
-            });
+        let phases = Layer::ALL.into_iter().zip(&COUNTERS).flat_map(|(layer, counters)| {
+            Phase::ALL.into_iter().zip(counters).filter_map(move |(phase, counter)| {
+                let count = counter.count.load(Ordering::Relaxed);
+                (count > 0).then(|| PhaseTotal {
+                    layer: layer.code().to_owned(),
+                    phase: phase.code().to_owned(),
+                    count,
+                    total_ns: counter.total.load(Ordering::Relaxed),
+                    least_ns: counter.least.load(Ordering::Relaxed),
+                    most_ns: counter.most.load(Ordering::Relaxed),
+                })
+            })
+        });
         Self {
             pid: std::process::id(),
             role: role.to_owned(),
@@ -269,10 +252,7 @@ mod tests {
             let entry = entry(phase);
             assert_eq!(entry.count, count, "{phase:?}");
             assert!(entry.total_ns >= least, "{entry:?}");
-            assert!(
-                entry.least_ns <= entry.total_ns && entry.total_ns <= entry.most_ns,
-                "{entry:?}"
-            );
+            assert!(entry.least_ns <= entry.total_ns && entry.total_ns <= entry.most_ns, "{entry:?}");
         }
         // The switch loses and doubles nothing: its two sections together are no longer than what is around
         // them.

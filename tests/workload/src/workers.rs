@@ -56,12 +56,7 @@ impl Workers {
             })?;
             threads.push(thread);
         }
-        Ok(Self {
-            jobs,
-            outcomes,
-            threads,
-            done: Done::default(),
-        })
+        Ok(Self { jobs, outcomes, threads, done: Done::default() })
     }
 
     /// Has images classified, one per thread at a time, for as long as `go_on` says of the number asked for
@@ -71,9 +66,7 @@ impl Workers {
         loop {
             while asked - finished < self.threads.len() as u64 && go_on(asked) {
                 let iteration = self.done.inferences + asked - finished;
-                self.jobs
-                    .send(Job { iteration })
-                    .map_err(|_| anyhow!("every worker has ended"))?;
+                self.jobs.send(Job { iteration }).map_err(|_| anyhow!("every worker has ended"))?;
                 asked += 1;
             }
             if finished == asked {

@@ -19,10 +19,7 @@ const LONGEST_SCRIPT_LINE: usize = 256;
 pub(super) fn find(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, LaunchError> {
     let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
     if command.is_empty() {
-        return Err(LaunchError::NotFound {
-            command: command.to_owned(),
-            path: path.to_owned(),
-        });
+        return Err(LaunchError::NotFound { command: command.to_owned(), path: path.to_owned() });
     }
     if command.as_bytes().contains(&b'/') {
         return executable(PathBuf::from(command));
@@ -37,19 +34,16 @@ pub(super) fn find(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Lau
             Err(_) => {}
         }
     }
-    Err(refused.unwrap_or_else(|| LaunchError::NotFound {
-        command: command.to_owned(),
-        path: path.to_owned(),
-    }))
+    Err(refused
+        .unwrap_or_else(|| LaunchError::NotFound { command: command.to_owned(), path: path.to_owned() }))
 }
 
 fn executable(program: PathBuf) -> Result<PathBuf, LaunchError> {
     match std::fs::metadata(&program) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(LaunchError::NoFile { program }),
-        Ok(file) if file.is_dir() => Err(LaunchError::NotExecutable {
-            program,
-            why: "it is a directory: name the program in it",
-        }),
+        Ok(file) if file.is_dir() => {
+            Err(LaunchError::NotExecutable { program, why: "it is a directory: name the program in it" })
+        }
         Ok(file) if file.permissions().mode() & 0o111 == 0 => Err(LaunchError::NotExecutable {
             program,
             why: "its mode has no x: `chmod +x` it, or start it by its interpreter",
@@ -95,9 +89,7 @@ pub(super) fn interpreter(program: &Path) -> Option<OsString> {
 
 fn first_bytes(program: &Path) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
-    File::open(program)?
-        .take(LONGEST_SCRIPT_LINE as u64)
-        .read_to_end(&mut start)?;
+    File::open(program)?.take(LONGEST_SCRIPT_LINE as u64).read_to_end(&mut start)?;
     Ok(start)
 }
 
@@ -110,14 +102,7 @@ mod tests {
     fn write(path: &Path, mode: u32, content: &[u8]) {
         use std::io::Write;
         let mut options = std::fs::OpenOptions::new();
-        options
-            .write(true)
-            .create(true)
-            .mode(mode)
-            .open(path)
-            .unwrap()
-            .write_all(content)
-            .unwrap();
+        options.write(true).create(true).mode(mode).open(path).unwrap().write_all(content).unwrap();
     }
 
     #[test]
@@ -131,29 +116,16 @@ mod tests {
         write(&one.join("plain"), 0o644, b"#!/bin/sh\n");
         let path = std::env::join_paths([&one, &two]).unwrap();
         let find = |command: &OsStr| find(command, Some(&path));
-        assert_eq!(
-            find(OsStr::new("tool")).unwrap(),
-            two.join("tool"),
-            "the first that may be executed"
-        );
+        assert_eq!(find(OsStr::new("tool")).unwrap(), two.join("tool"), "the first that may be executed");
         let text = find(OsStr::new("none")).unwrap_err().to_string();
         assert!(
             text.contains("command \"none\" not found in PATH=") && text.contains(path.to_str().unwrap()),
             "{text}"
         );
-        assert!(matches!(
-            find(OsStr::new("plain")),
-            Err(LaunchError::NotExecutable { .. })
-        ));
-        assert!(matches!(
-            find(OsStr::new("sub")),
-            Err(LaunchError::NotExecutable { .. })
-        ));
+        assert!(matches!(find(OsStr::new("plain")), Err(LaunchError::NotExecutable { .. })));
+        assert!(matches!(find(OsStr::new("sub")), Err(LaunchError::NotExecutable { .. })));
         assert!(matches!(find(OsStr::new("")), Err(LaunchError::NotFound { .. })));
-        assert!(matches!(
-            find(one.join("gone").as_os_str()),
-            Err(LaunchError::NoFile { .. })
-        ));
+        assert!(matches!(find(one.join("gone").as_os_str()), Err(LaunchError::NoFile { .. })));
         assert_eq!(find(two.join("tool").as_os_str()).unwrap(), two.join("tool"));
     }
 

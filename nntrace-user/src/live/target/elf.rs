@@ -72,10 +72,7 @@ pub enum ElfErrorReason {
 
 impl ElfErrorReason {
     pub(super) fn in_file(self, path: &Path) -> ElfError {
-        ElfError {
-            path: path.to_owned(),
-            reason: self,
-        }
+        ElfError { path: path.to_owned(), reason: self }
     }
 }
 
@@ -113,8 +110,7 @@ pub fn entry_offset(path: &Path) -> Result<u64, ElfError> {
     let entry = || {
         let cache = open(path)?;
         let elf = Elf::parse(&cache)?;
-        elf.code_offset(elf.header.e_entry(ENDIAN))
-            .ok_or(ElfErrorReason::NoEntry)
+        elf.code_offset(elf.header.e_entry(ENDIAN)).ok_or(ElfErrorReason::NoEntry)
     };
     entry().map_err(|reason: ElfErrorReason| reason.in_file(path))
 }
@@ -157,11 +153,7 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
         check_identity(data)?;
         let header = Header::parse(data)?;
         let segments = header.program_headers(ENDIAN, data)?;
-        Ok(Self {
-            data,
-            header,
-            segments,
-        })
+        Ok(Self { data, header, segments })
     }
 
     /// Where the instruction at an address is in the file, if it is in a segment of code.
@@ -181,11 +173,8 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
     pub(super) fn probe_point(&self, offset: u64) -> (u64, bool) {
         let cheap = |at: u64| is_cheap_nop(self.bytes(at, 10), at % PAGE);
         let behind_pad = offset.saturating_add(4);
-        let pad: &[u8] = if MACHINE == elf::EM_AARCH64 {
-            &[0x5f, 0x24, 0x03, 0xd5]
-        } else {
-            &[0xf3, 0x0f, 0x1e, 0xfa]
-        };
+        let pad: &[u8] =
+            if MACHINE == elf::EM_AARCH64 { &[0x5f, 0x24, 0x03, 0xd5] } else { &[0xf3, 0x0f, 0x1e, 0xfa] };
         if cheap(offset) {
             (offset, true)
         } else if self.bytes(offset, 4) == pad && cheap(behind_pad) {
@@ -205,25 +194,17 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
             };
             let names = sections.section(object::SectionIndex(section.sh_link(ENDIAN) as usize))?;
             if section.sh_size(ENDIAN).max(names.sh_size(ENDIAN)) > LARGEST_TABLE {
-                return Err(ElfErrorReason::Malformed(
-                    "a symbol table of more than 1 GiB".to_owned(),
-                ));
+                return Err(ElfErrorReason::Malformed("a symbol table of more than 1 GiB".to_owned()));
             }
             let symbols: &[Symbol] = section.data_as_array(ENDIAN, self.data)?;
-            tables.push(SymbolTable {
-                kind,
-                symbols,
-                names: names.data(ENDIAN, self.data)?,
-            });
+            tables.push(SymbolTable { kind, symbols, names: names.data(ENDIAN, self.data)? });
         }
         Ok(tables)
     }
 
     /// The interpreter that the kernel is to start with the program.
     pub(super) fn interpreter(&self) -> Option<&'data [u8]> {
-        self.segments
-            .iter()
-            .find_map(|segment| segment.interpreter(ENDIAN, self.data).ok()?)
+        self.segments.iter().find_map(|segment| segment.interpreter(ENDIAN, self.data).ok()?)
     }
 
     /// Up to `length` bytes of the file.
@@ -244,19 +225,14 @@ fn check_identity<'data, R: ReadRef<'data>>(data: R) -> Result<(), ElfErrorReaso
     }
     let little = ident[5] == elf::ELFDATA2LSB.0;
     let machine = [ident[18], ident[19]];
-    let machine = elf::Machine(if little {
-        u16::from_le_bytes(machine)
-    } else {
-        u16::from_be_bytes(machine)
-    });
+    let machine =
+        elf::Machine(if little { u16::from_le_bytes(machine) } else { u16::from_be_bytes(machine) });
     if ident[4] == elf::ELFCLASS32.0 {
         Err(ElfErrorReason::Class32(machine_name(machine)))
     } else if little != cfg!(target_endian = "little") {
         Err(ElfErrorReason::ForeignEndian)
     } else if machine != MACHINE {
-        Err(ElfErrorReason::ForeignMachine {
-            found: machine_name(machine),
-        })
+        Err(ElfErrorReason::ForeignMachine { found: machine_name(machine) })
     } else {
         Ok(())
     }
@@ -274,14 +250,8 @@ fn is_cheap_nop(code: &[u8], offset_in_page: u64) -> bool {
         &[0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
     ];
     const AARCH64: [&[u8]; 1] = [&[0x1f, 0x20, 0x03, 0xd5]];
-    let forms: &[&[u8]] = if MACHINE == elf::EM_AARCH64 {
-        &AARCH64
-    } else {
-        &X86_64
-    };
-    forms
-        .iter()
-        .any(|nop| code.starts_with(nop) && offset_in_page + nop.len() as u64 <= PAGE)
+    let forms: &[&[u8]] = if MACHINE == elf::EM_AARCH64 { &AARCH64 } else { &X86_64 };
+    forms.iter().any(|nop| code.starts_with(nop) && offset_in_page + nop.len() as u64 <= PAGE)
 }
 
 #[cfg(test)]

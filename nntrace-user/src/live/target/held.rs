@@ -58,11 +58,8 @@ pub enum HeldEvent {
 impl Held {
     /// Takes over a child that has asked to be traced, and waits until it has executed its program.
     pub(super) fn at_exec(child: u32) -> Result<Self, LaunchError> {
-        let mut held = Self {
-            pid: Pid::from_raw(child.cast_signed()),
-            state: State::Running,
-            own_thread: PhantomData,
-        };
+        let mut held =
+            Self { pid: Pid::from_raw(child.cast_signed()), state: State::Running, own_thread: PhantomData };
         match held.run_on(libc::SIGTRAP, None)? {
             HeldEvent::Ended(status) => return Err(LaunchError::EndedEarly { status }),
             HeldEvent::Signalled | HeldEvent::TimedOut => {}
@@ -121,15 +118,8 @@ impl Held {
                 Err(error) => return Err(self.lost("run on", error)),
             }
         }
-        let status = if let State::Ended(status) = self.state {
-            Some(status)
-        } else {
-            None
-        };
-        Ok(Running {
-            pid: self.pid,
-            status,
-        })
+        let status = if let State::Ended(status) = self.state { Some(status) } else { None };
+        Ok(Running { pid: self.pid, status })
     }
 
     /// Stops it, as ptrace can let go of a stopped process only.
@@ -189,11 +179,7 @@ impl Held {
     }
 
     fn lost(&self, step: &'static str, source: impl Into<io::Error>) -> LaunchError {
-        LaunchError::Trace {
-            pid: self.pid(),
-            step,
-            source: source.into(),
-        }
+        LaunchError::Trace { pid: self.pid(), step, source: source.into() }
     }
 }
 

@@ -142,11 +142,7 @@ impl Launch {
     /// A command by its words, to be run as ourselves, with our input and output.
     #[must_use]
     pub fn new(argv: &[OsString]) -> Self {
-        Self {
-            argv: argv.to_vec(),
-            output: ChildOutput::default(),
-            user: None,
-        }
+        Self { argv: argv.to_vec(), output: ChildOutput::default(), user: None }
     }
 
     /// Where its output goes.
@@ -177,10 +173,8 @@ impl Launch {
         command::check_format(&program)?;
         let mut command = Command::new(&program);
         command.arg0(first).args(&self.argv[1..]);
-        redirect(&mut command, self.output).map_err(|source| LaunchError::Spawn {
-            program: program.clone(),
-            source,
-        })?;
+        redirect(&mut command, self.output)
+            .map_err(|source| LaunchError::Spawn { program: program.clone(), source })?;
         if let Some(user) = &self.user {
             for (name, value) in user.environment(|name| std::env::var_os(name)) {
                 match value {
@@ -190,9 +184,7 @@ impl Launch {
             }
         }
         hold_at_exec(&mut command, self.user.as_ref());
-        let child = command
-            .spawn()
-            .map_err(|source| explain(program, source, self.user.as_ref()))?;
+        let child = command.spawn().map_err(|source| explain(program, source, self.user.as_ref()))?;
         // Dropping the handle neither ends nor awaits the child: from here on that is done by number.
         Held::at_exec(child.id())
     }
@@ -201,26 +193,17 @@ impl Launch {
 /// How a shell gives an end: the exit code, or 128 and the signal's number.
 #[must_use]
 pub fn shell_code(status: ExitStatus) -> i32 {
-    status
-        .code()
-        .or_else(|| status.signal().map(|signal| 128 + signal))
-        .unwrap_or(255)
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(255)
 }
 
 fn redirect(command: &mut Command, output: ChildOutput) -> io::Result<()> {
     match output {
         ChildOutput::Inherit => {}
         ChildOutput::Null => {
-            command
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null());
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         }
         ChildOutput::File(file) => {
-            command
-                .stdin(Stdio::null())
-                .stdout(file.try_clone()?)
-                .stderr(file);
+            command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         }
     }
     Ok(())
@@ -249,11 +232,7 @@ fn hold_at_exec(command: &mut Command, user: Option<&RunAs>) {
 }
 
 fn checked(result: libc::c_int) -> io::Result<()> {
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// What an error of `exec`, or of what comes just before it, means.
@@ -267,15 +246,10 @@ fn explain(program: PathBuf, source: io::Error, user: Option<&RunAs>) -> LaunchE
             Some(interpreter) => LaunchError::NoInterpreter { program, interpreter },
             None => LaunchError::NoFile { program },
         },
-        Some(libc::ENOEXEC) => LaunchError::Format {
-            program,
-            why: "the kernel does not know such programs".to_owned(),
-        },
-        Some(libc::EPERM) => LaunchError::Refused {
-            program,
-            source,
-            reason: refusal(user),
-        },
+        Some(libc::ENOEXEC) => {
+            LaunchError::Format { program, why: "the kernel does not know such programs".to_owned() }
+        }
+        Some(libc::EPERM) => LaunchError::Refused { program, source, reason: refusal(user) },
         _ => LaunchError::Spawn { program, source },
     }
 }

@@ -93,10 +93,7 @@ impl SymbolSpec {
     /// A function whose layout follows from its signature.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            layout: None,
-        }
+        Self { name: name.into(), layout: None }
     }
 }
 
@@ -126,11 +123,8 @@ impl FromStr for SymbolSpec {
         if name.is_empty() || name.ends_with("::") {
             return Err(SpecError::NoName(text.to_owned()));
         }
-        let known = |layout: &str| {
-            Layout::ALL
-                .into_iter()
-                .find(|known| known.text() == layout.replace(' ', ""))
-        };
+        let known =
+            |layout: &str| Layout::ALL.into_iter().find(|known| known.text() == layout.replace(' ', ""));
         let layout = layout
             .map(|layout| {
                 known(layout).ok_or_else(|| SpecError::UnknownLayout {
@@ -139,10 +133,7 @@ impl FromStr for SymbolSpec {
                 })
             })
             .transpose()?;
-        Ok(Self {
-            name: name.to_owned(),
-            layout,
-        })
+        Ok(Self { name: name.to_owned(), layout })
     }
 }
 
@@ -168,10 +159,7 @@ mod tests {
     #[test]
     fn specs_refused() {
         for text in ["", "=buf", "ns::", " = "] {
-            assert_eq!(
-                text.parse::<SymbolSpec>(),
-                Err(SpecError::NoName(text.to_owned()))
-            );
+            assert_eq!(text.parse::<SymbolSpec>(), Err(SpecError::NoName(text.to_owned())));
         }
         let error = "mark=len,buf".parse::<SymbolSpec>().unwrap_err();
         assert_eq!(
@@ -184,9 +172,6 @@ mod tests {
     #[test]
     fn arguments() {
         assert_eq!(Layout::ALL.map(Layout::text_argument), [0, 0, 1, 1]);
-        assert_eq!(
-            Layout::ALL.map(Layout::length_argument),
-            [None, Some(1), None, Some(2)]
-        );
+        assert_eq!(Layout::ALL.map(Layout::length_argument), [None, Some(1), None, Some(2)]);
     }
 }

@@ -36,12 +36,10 @@ impl Mapping {
 ///
 /// Paths are bytes, and are read to the end of the line: they may hold spaces, and need not be UTF-8.
 pub fn executable(maps: &[u8]) -> impl Iterator<Item = Mapping> {
-    maps.split(|&byte| byte == b'\n')
-        .filter_map(parse)
-        .filter_map(|(perms, mapping)| {
-            let is_file = mapping.inode != 0 && mapping.path.is_absolute();
-            (perms.contains(&b'x') && is_file).then_some(mapping)
-        })
+    maps.split(|&byte| byte == b'\n').filter_map(parse).filter_map(|(perms, mapping)| {
+        let is_file = mapping.inode != 0 && mapping.path.is_absolute();
+        (perms.contains(&b'x') && is_file).then_some(mapping)
+    })
 }
 
 /// `start-end perms offset major:minor inode   path`: the permissions and the rest.
@@ -105,10 +103,7 @@ mod tests {
     #[test]
     fn a_usual_line() {
         let mapping = only("55d0c0-55d0d5 r-xp 00002000 fe:01 1441799                    /usr/bin/app");
-        assert_eq!(
-            (mapping.start, mapping.end, mapping.offset),
-            (0x55_d0c0, 0x55_d0d5, 0x2000)
-        );
+        assert_eq!((mapping.start, mapping.end, mapping.offset), (0x55_d0c0, 0x55_d0d5, 0x2000));
         assert_eq!((mapping.device, mapping.inode), ((0xfe, 1), 1_441_799));
         assert_eq!(mapping.path, Path::new("/usr/bin/app"));
         assert_eq!(mapping.path_before_deletion(), None);
@@ -119,17 +114,9 @@ mod tests {
         for (text, path, before) in [
             ("/opt/my app/lib  two.so", "/opt/my app/lib  two.so", None),
             ("/opt/new\\012line.so", "/opt/new\nline.so", None),
-            (
-                "/opt/gone.so (deleted)",
-                "/opt/gone.so (deleted)",
-                Some("/opt/gone.so"),
-            ),
+            ("/opt/gone.so (deleted)", "/opt/gone.so (deleted)", Some("/opt/gone.so")),
             ("/memfd:jit (deleted)", "/memfd:jit (deleted)", Some("/memfd:jit")),
-            (
-                "/a\\b (deleted) (deleted)",
-                "/a\\b (deleted) (deleted)",
-                Some("/a\\b (deleted)"),
-            ),
+            ("/a\\b (deleted) (deleted)", "/a\\b (deleted) (deleted)", Some("/a\\b (deleted)")),
             ("/tail ", "/tail ", None),
         ] {
             let mapping = only(&format!("1000-2000 r-xp 00000000 00:1f 7 {text}"));

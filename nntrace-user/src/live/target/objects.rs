@@ -35,10 +35,7 @@ pub struct ObjectId {
 
 impl From<&Metadata> for ObjectId {
     fn from(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-        }
+        Self { device: metadata.dev(), inode: metadata.ino() }
     }
 }
 
@@ -101,11 +98,7 @@ impl Object {
             return Err(OpenError::NotAFile);
         }
         let path = path.to_owned();
-        Ok(Self {
-            id: ObjectId::from(&metadata),
-            display_path: path.clone(),
-            path,
-        })
+        Ok(Self { id: ObjectId::from(&metadata), display_path: path.clone(), path })
     }
 }
 
@@ -133,10 +126,7 @@ impl Objects {
             match resolve(&dir, &mapping) {
                 Ok(object) if seen_files.insert(object.id) => all.objects.push(object),
                 Ok(_) => {}
-                Err(reason) => all.failed.push(Unopened {
-                    display_path: mapping.path,
-                    reason,
-                }),
+                Err(reason) => all.failed.push(Unopened { display_path: mapping.path, reason }),
             }
         }
         Ok(all)
@@ -145,18 +135,12 @@ impl Objects {
 
 /// Finds the mapped file. `dir` is the process's directory in /proc.
 fn resolve(dir: &Path, mapping: &Mapping) -> Result<Object, OpenError> {
-    let mapped = dir
-        .join("map_files")
-        .join(format!("{:x}-{:x}", mapping.start, mapping.end));
+    let mapped = dir.join("map_files").join(format!("{:x}-{:x}", mapping.start, mapping.end));
     let truth = std::fs::metadata(&mapped);
     if truth.as_ref().is_ok_and(|file| !file.is_file()) {
         return Err(OpenError::NotAFile);
     }
-    let names = || {
-        [Some(mapping.path.as_path()), mapping.path_before_deletion()]
-            .into_iter()
-            .flatten()
-    };
+    let names = || [Some(mapping.path.as_path()), mapping.path_before_deletion()].into_iter().flatten();
     let rooted = |name: &Path| dir.join("root").join(name.strip_prefix("/").unwrap_or(name));
     let regular = |path: &Path| std::fs::metadata(path).ok().filter(Metadata::is_file);
 
@@ -170,16 +154,8 @@ fn resolve(dir: &Path, mapping: &Mapping) -> Result<Object, OpenError> {
             .ok_or_else(|| refused(error))?,
     };
     let leads_there = |path: &PathBuf| regular(path).is_some_and(|file| ObjectId::from(&file) == id);
-    let path = names()
-        .map(Path::to_owned)
-        .chain(names().map(rooted))
-        .find(leads_there)
-        .unwrap_or(mapped);
-    Ok(Object {
-        id,
-        path,
-        display_path: mapping.path.clone(),
-    })
+    let path = names().map(Path::to_owned).chain(names().map(rooted)).find(leads_there).unwrap_or(mapped);
+    Ok(Object { id, path, display_path: mapping.path.clone() })
 }
 
 /// For a path that is not taken from the target's root, the inode alone is too little.
@@ -248,10 +224,7 @@ mod tests {
         ]);
         let found = fake.objects();
         assert_eq!(found.objects.len(), 1);
-        assert_eq!(
-            found.objects[0].path,
-            fake.dir.path().join("proc/7/root/opt/lib one.so")
-        );
+        assert_eq!(found.objects[0].path, fake.dir.path().join("proc/7/root/opt/lib one.so"));
         assert_eq!(found.objects[0].display_path, Path::new("/opt/lib one.so"));
         assert_eq!(found.failed.len(), 1, "another inode is another file: {found:?}");
     }
@@ -273,10 +246,7 @@ mod tests {
         let fake = Fake::new();
         let inode = fake.file("opt/lib (deleted)");
         fake.map(&[(inode, "/opt/lib (deleted)")]);
-        assert_eq!(
-            fake.objects().objects[0].path,
-            fake.dir.path().join("proc/7/root/opt/lib (deleted)")
-        );
+        assert_eq!(fake.objects().objects[0].path, fake.dir.path().join("proc/7/root/opt/lib (deleted)"));
     }
 
     #[test]
@@ -292,11 +262,7 @@ mod tests {
     fn our_own_program_comes_by_its_plain_path() {
         let exe = std::env::current_exe().unwrap();
         let found = Objects::mapped_by(&Processes::default(), std::process::id()).unwrap();
-        let ours = found
-            .objects
-            .iter()
-            .find(|object| object.display_path == exe)
-            .unwrap();
+        let ours = found.objects.iter().find(|object| object.display_path == exe).unwrap();
         assert_eq!(ours.path, exe);
         assert_eq!(ours.id, Object::at(&exe).unwrap().id);
         assert!(found.objects.len() > 1 || cfg!(target_feature = "crt-static"));
@@ -312,28 +278,15 @@ mod tests {
             }
         }
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(
-            dir.path().join("wait.c"),
-            "#include <unistd.h>\nint main(void) { pause(); }",
-        )
-        .unwrap();
-        let program = dir.path().join("wait");
-        let cc = Command::new("cc")
-            .arg("-o")
-            .arg(&program)
-            .arg(dir.path().join("wait.c"))
-            .status()
+        std::fs::write(dir.path().join("wait.c"), "#include <unistd.h>\nint main(void) { pause(); }")
             .unwrap();
+        let program = dir.path().join("wait");
+        let cc = Command::new("cc").arg("-o").arg(&program).arg(dir.path().join("wait.c")).status().unwrap();
         assert!(cc.success());
         let id = Object::at(&program).unwrap().id;
         let child = Stop(Command::new(&program).stdin(Stdio::null()).spawn().unwrap());
         // Its parent goes on as soon as the child has left our memory, before it has mapped its program.
-        let mapped = || {
-            !Objects::mapped_by(&Processes::default(), child.0.id())
-                .unwrap()
-                .objects
-                .is_empty()
-        };
+        let mapped = || !Objects::mapped_by(&Processes::default(), child.0.id()).unwrap().objects.is_empty();
         while !mapped() {
             std::thread::yield_now();
         }
@@ -341,19 +294,12 @@ mod tests {
         std::fs::write(&program, "something else").unwrap();
         let found = Objects::mapped_by(&Processes::default(), child.0.id()).unwrap();
         let name = format!("{} (deleted)", program.display());
-        if let Some(object) = found
-            .objects
-            .iter()
-            .find(|object| object.display_path == Path::new(&name))
-        {
+        if let Some(object) = found.objects.iter().find(|object| object.display_path == Path::new(&name)) {
             assert_eq!(object.id, id);
             assert!(std::fs::read(&object.path).unwrap().starts_with(b"\x7fELF"));
         } else {
             assert!(
-                found
-                    .failed
-                    .iter()
-                    .any(|failed| matches!(failed.reason, OpenError::NotPermitted)),
+                found.failed.iter().any(|failed| matches!(failed.reason, OpenError::NotPermitted)),
                 "{found:?}"
             );
         }
@@ -365,9 +311,6 @@ mod tests {
         let error = Objects::mapped_by(&Processes::at(dir.path()), 5).unwrap_err();
         assert!(matches!(error, ProcessError::NoSuchProcess { pid: 5 }));
         assert!(matches!(Object::at(dir.path()), Err(OpenError::NotAFile)));
-        assert!(matches!(
-            Object::at(&dir.path().join("none")),
-            Err(OpenError::Io(_))
-        ));
+        assert!(matches!(Object::at(&dir.path().join("none")), Err(OpenError::Io(_))));
     }
 }

@@ -80,24 +80,14 @@ mod tests {
 
     #[test]
     fn tells_the_end() {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut child = Command::new("sleep")
-                .arg("60")
-                .stdin(Stdio::null())
-                .spawn()
-                .unwrap();
+            let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
             let pidfd = PidFd::open(child.id()).unwrap();
             let early = tokio::time::timeout(Duration::from_millis(20), pidfd.ended()).await;
             assert!(early.is_err());
             child.kill().unwrap();
-            tokio::time::timeout(Duration::from_secs(10), pidfd.ended())
-                .await
-                .unwrap()
-                .unwrap();
+            tokio::time::timeout(Duration::from_secs(10), pidfd.ended()).await.unwrap().unwrap();
             // Told again, however often it is asked.
             pidfd.ended().await.unwrap();
             child.wait().unwrap();
@@ -107,10 +97,7 @@ mod tests {
     #[test]
     fn no_such_process() {
         for pid in [u32::MAX, 0x3fff_ffff] {
-            assert!(matches!(
-                PidFd::open(pid),
-                Err(ProcessError::NoSuchProcess { .. })
-            ));
+            assert!(matches!(PidFd::open(pid), Err(ProcessError::NoSuchProcess { .. })));
         }
     }
 }

@@ -91,11 +91,7 @@ pub enum ProcessError {
 }
 
 fn near_text(near: &[String]) -> String {
-    if near.is_empty() {
-        String::new()
-    } else {
-        format!(", but there is {}", near.join(", "))
-    }
+    if near.is_empty() { String::new() } else { format!(", but there is {}", near.join(", ")) }
 }
 
 /// A process as it was when it was looked at.
@@ -147,14 +143,8 @@ impl Processes {
     pub fn by_pid(&self, pid: u32) -> Result<Process, ProcessError> {
         let group = self.thread_group(pid)?;
         if group != pid {
-            let comm = self
-                .look(group)
-                .map_or_else(|_| "?".to_owned(), |process| process.comm);
-            return Err(ProcessError::IsThread {
-                tid: pid,
-                pid: group,
-                comm,
-            });
+            let comm = self.look(group).map_or_else(|_| "?".to_owned(), |process| process.comm);
+            return Err(ProcessError::IsThread { tid: pid, pid: group, comm });
         }
         let process = self.look(pid)?;
         let comm = process.comm.clone();
@@ -191,10 +181,7 @@ impl Processes {
     /// # Errors
     /// The first number or name that finds none.
     pub fn select(&self, pids: &[u32], comms: &[String]) -> Result<Vec<Process>, ProcessError> {
-        let mut chosen = pids
-            .iter()
-            .map(|&pid| self.by_pid(pid))
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut chosen = pids.iter().map(|&pid| self.by_pid(pid)).collect::<Result<Vec<_>, _>>()?;
         for pattern in comms {
             chosen.extend(self.by_comm(pattern)?);
         }
@@ -216,9 +203,8 @@ impl Processes {
         others.retain(|process| !process.ended && !family.contains(&process.pid));
         let mut found = Vec::new();
         loop {
-            let (children, rest): (Vec<_>, Vec<_>) = others
-                .into_iter()
-                .partition(|process| family.contains(&process.parent));
+            let (children, rest): (Vec<_>, Vec<_>) =
+                others.into_iter().partition(|process| family.contains(&process.parent));
             if children.is_empty() {
                 return Ok(found);
             }
@@ -239,8 +225,7 @@ impl Processes {
     /// Whether this very process still runs: not another one that was given its number since.
     #[must_use]
     pub fn is_alive(&self, process: &Process) -> bool {
-        self.look(process.pid)
-            .is_ok_and(|now| !now.ended && now.started == process.started)
+        self.look(process.pid).is_ok_and(|now| !now.ended && now.started == process.started)
     }
 
     fn all(&self) -> Result<Vec<Process>, ProcessError> {
@@ -252,9 +237,7 @@ impl Processes {
     /// The process a thread belongs to. The directory of a thread exists, though it is not listed.
     fn thread_group(&self, tid: u32) -> Result<u32, ProcessError> {
         let status = self.read(tid, "status")?;
-        let group = status
-            .lines()
-            .find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+        let group = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
         Ok(group.unwrap_or(tid))
     }
 
@@ -280,11 +263,7 @@ impl Processes {
 impl Process {
     fn is_named(&self, pattern: &str) -> bool {
         let cut = self.comm.len() >= COMM_LEN;
-        let file = self
-            .exe
-            .as_deref()
-            .and_then(Path::file_name)
-            .and_then(|name| name.to_str());
+        let file = self.exe.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
         names::glob(pattern, &self.comm)
             || file.is_some_and(|file| cut && file.starts_with(&self.comm) && names::glob(pattern, file))
     }
@@ -293,9 +272,8 @@ impl Process {
 /// The names in a directory that are numbers, in order.
 fn numbers(dir: &Path) -> Result<Vec<u32>, ProcessError> {
     let entries = std::fs::read_dir(dir).map_err(|source| read_error(dir.to_owned(), source))?;
-    let mut numbers: Vec<u32> = entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .collect();
+    let mut numbers: Vec<u32> =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     numbers.sort_unstable();
     Ok(numbers)
 }
@@ -323,17 +301,10 @@ fn near(pattern: &str, others: &[Process]) -> Vec<String> {
     let text = pattern.replace(['*', '?'], "").to_lowercase();
     let holds = |process: &&Process| !text.is_empty() && process.comm.to_lowercase().contains(&text);
     let alike = |process: &&Process| names::alike(&process.comm.to_lowercase(), &text);
-    let mut near: Vec<_> = others
-        .iter()
-        .filter(holds)
-        .chain(others.iter().filter(alike))
-        .collect();
+    let mut near: Vec<_> = others.iter().filter(holds).chain(others.iter().filter(alike)).collect();
     let mut seen = HashSet::new();
     near.retain(|process| seen.insert(process.pid));
-    near.iter()
-        .take(5)
-        .map(|process| format!("{:?} ({})", process.comm, process.pid))
-        .collect()
+    near.iter().take(5).map(|process| format!("{:?} ({})", process.comm, process.pid)).collect()
 }
 
 fn read_error(path: PathBuf, source: io::Error) -> ProcessError {

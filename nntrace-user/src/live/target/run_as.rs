@@ -90,17 +90,11 @@ impl RunAs {
                     value
                         .to_str()
                         .and_then(|text| text.parse().ok())
-                        .ok_or(RunAsError::BadNumber {
-                            variable: name,
-                            value,
-                        })
+                        .ok_or(RunAsError::BadNumber { variable: name, value })
                 })
                 .transpose()
         };
-        let Some(uid) = number("SUDO_UID")?
-            .map(Uid::from_raw)
-            .filter(|uid| !uid.is_root())
-        else {
+        let Some(uid) = number("SUDO_UID")?.map(Uid::from_raw).filter(|uid| !uid.is_root()) else {
             return Ok(None);
         };
         let gid = number("SUDO_GID")?.map(Gid::from_raw);
@@ -116,22 +110,12 @@ impl RunAs {
         let failed = |source| RunAsError::Lookup { uid, source };
         let Some(user) = User::from_uid(uid).map_err(failed)? else {
             let gid = gid.unwrap_or(Gid::from_raw(uid.as_raw()));
-            return Ok(Self {
-                uid,
-                gid,
-                groups: vec![gid],
-                account: None,
-            });
+            return Ok(Self { uid, gid, groups: vec![gid], account: None });
         };
         let gid = gid.unwrap_or(user.gid);
         let name = CString::new(user.name.as_str()).map_err(|_| failed(nix::Error::EINVAL))?;
         let groups = getgrouplist(&name, gid).map_err(failed)?;
-        Ok(Self {
-            uid,
-            gid,
-            groups,
-            account: Some(Account::of(&user)),
-        })
+        Ok(Self { uid, gid, groups, account: Some(Account::of(&user)) })
     }
 
     /// The name to show.
@@ -155,11 +139,7 @@ impl RunAs {
         let Some(account) = &self.account else {
             return changes;
         };
-        let root = User::from_uid(Uid::from_raw(0))
-            .ok()
-            .flatten()
-            .as_ref()
-            .map(Account::of);
+        let root = User::from_uid(Uid::from_raw(0)).ok().flatten().as_ref().map(Account::of);
         for (name, field) in ACCOUNT_VARIABLES {
             let is_roots = |value| root.as_ref().is_some_and(|root| value == *field(root));
             if variable(name).is_none_or(is_roots) {
@@ -175,37 +155,20 @@ mod tests {
     use super::*;
 
     fn of(pairs: &'static [(&'static str, &'static str)]) -> impl Fn(&str) -> Option<OsString> {
-        |name| {
-            pairs
-                .iter()
-                .find(|(known, _)| *known == name)
-                .map(|&(_, value)| value.into())
-        }
+        |name| pairs.iter().find(|(known, _)| *known == name).map(|&(_, value)| value.into())
     }
 
     #[test]
     fn who_called_sudo() {
         assert_eq!(RunAs::from_variables(of(&[])).unwrap(), None);
-        assert_eq!(
-            RunAs::from_variables(of(&[("SUDO_UID", "0"), ("SUDO_GID", "0")])).unwrap(),
-            None
-        );
-        let stranger = RunAs::from_variables(of(&[("SUDO_UID", "3999999"), ("SUDO_GID", "3999998")]))
-            .unwrap()
-            .unwrap();
-        assert_eq!(
-            (stranger.uid.as_raw(), stranger.gid.as_raw()),
-            (3_999_999, 3_999_998)
-        );
+        assert_eq!(RunAs::from_variables(of(&[("SUDO_UID", "0"), ("SUDO_GID", "0")])).unwrap(), None);
+        let stranger =
+            RunAs::from_variables(of(&[("SUDO_UID", "3999999"), ("SUDO_GID", "3999998")])).unwrap().unwrap();
+        assert_eq!((stranger.uid.as_raw(), stranger.gid.as_raw()), (3_999_999, 3_999_998));
         assert_eq!(stranger.groups, [stranger.gid]);
         assert_eq!(stranger.name(), "user 3999999");
-        let error = RunAs::from_variables(of(&[("SUDO_UID", "me")]))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.starts_with("SUDO_UID=me is no user or group number"),
-            "{error}"
-        );
+        let error = RunAs::from_variables(of(&[("SUDO_UID", "me")])).unwrap_err().to_string();
+        assert!(error.starts_with("SUDO_UID=me is no user or group number"), "{error}");
     }
 
     #[test]
@@ -214,11 +177,7 @@ mod tests {
             uid: Uid::from_raw(1234),
             gid: Gid::from_raw(1234),
             groups: vec![],
-            account: Some(Account {
-                name: "ann".into(),
-                home: "/home/ann".into(),
-                shell: "/bin/zsh".into(),
-            }),
+            account: Some(Account { name: "ann".into(), home: "/home/ann".into(), shell: "/bin/zsh".into() }),
         };
         let root = User::from_uid(Uid::from_raw(0)).unwrap().unwrap();
         let root_home = root.dir.into_os_string();
@@ -228,12 +187,8 @@ mod tests {
             "LOGNAME" => Some("root".into()),
             _ => None,
         });
-        let change = |name: &str| {
-            changes
-                .iter()
-                .find(|(known, _)| *known == name)
-                .map(|(_, value)| value.clone())
-        };
+        let change =
+            |name: &str| changes.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
         assert_eq!(change("HOME"), Some(Some("/home/ann".into())));
         assert_eq!(change("USER"), None, "the caller's own value stays");
         assert_eq!(change("LOGNAME"), Some(Some("ann".into())));

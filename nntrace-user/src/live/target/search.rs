@@ -83,16 +83,11 @@ impl SearchReport {
     /// Looks for functions in the files that a process maps.
     #[must_use]
     pub fn of(objects: &Objects, specs: &[SymbolSpec]) -> Self {
-        let mut report = Self {
-            wanted: specs.iter().map(|spec| spec.name.clone()).collect(),
-            ..Self::default()
-        };
+        let mut report =
+            Self { wanted: specs.iter().map(|spec| spec.name.clone()).collect(), ..Self::default() };
         for unopened in &objects.failed {
             let path = unopened.display_path.clone();
-            report.failed.push(Failed {
-                path,
-                reason: unopened.reason.to_string(),
-            });
+            report.failed.push(Failed { path, reason: unopened.reason.to_string() });
         }
         for object in &objects.objects {
             report.add(object, specs);
@@ -109,24 +104,13 @@ impl SearchReport {
     pub fn add(&mut self, object: &Object, specs: &[SymbolSpec]) {
         let path = object.display_path.clone();
         match search_file(&object.path, specs) {
-            Err(error) => self.failed.push(Failed {
-                path,
-                reason: error.reason.to_string(),
-            }),
+            Err(error) => self.failed.push(Failed { path, reason: error.reason.to_string() }),
             Ok(file) => {
-                self.functions
-                    .extend(file.functions.into_iter().map(|found| in_object(object, found)));
-                let near = |function| NearMatch {
-                    path: path.clone(),
-                    function,
-                };
+                self.functions.extend(file.functions.into_iter().map(|found| in_object(object, found)));
+                let near = |function| NearMatch { path: path.clone(), function };
                 self.near.extend(file.near.into_iter().map(near));
                 let (named_functions, stripped) = (file.named_functions, file.stripped);
-                self.searched.push(Searched {
-                    path,
-                    named_functions,
-                    stripped,
-                });
+                self.searched.push(Searched { path, named_functions, stripped });
             }
         }
     }
@@ -136,16 +120,10 @@ impl SearchReport {
         let path = &object.display_path;
         let mut similar = similar_in_file(&object.path, specs).unwrap_or_default();
         // Those that hold the very name come first, and take their places among the five.
-        let known = self
-            .near
-            .extract_if(.., |near| near.path == *path)
-            .map(|near| near.function);
+        let known = self.near.extract_if(.., |near| near.path == *path).map(|near| near.function);
         similar.extend(known.collect::<Vec<_>>());
         choose(&mut similar);
-        self.near.extend(similar.into_iter().map(|function| NearMatch {
-            path: path.clone(),
-            function,
-        }));
+        self.near.extend(similar.into_iter().map(|function| NearMatch { path: path.clone(), function }));
     }
 
     /// Takes in what another search found, as for another process of the target. Files met before stay once.
@@ -179,12 +157,7 @@ impl SearchReport {
         for file in self.searched.iter().take(MOST_LISTED) {
             writeln!(out, "  {}: {}", file.path.display(), file.outcome())?;
         }
-        if let Some(more) = self
-            .searched
-            .len()
-            .checked_sub(MOST_LISTED)
-            .filter(|&more| more > 0)
-        {
+        if let Some(more) = self.searched.len().checked_sub(MOST_LISTED).filter(|&more| more > 0) {
             writeln!(out, "  and {more} more")?;
         }
         if !self.failed.is_empty() {
@@ -197,22 +170,13 @@ impl SearchReport {
             writeln!(out, "\nfunctions like it:")?;
         }
         for NearMatch { path, function } in &self.near {
-            writeln!(
-                out,
-                "  {} in {}: {}",
-                function.demangled,
-                path.display(),
-                function.why
-            )?;
+            writeln!(out, "  {} in {}: {}", function.demangled, path.display(), function.why)?;
         }
         self.write_next_steps(out)
     }
 
     fn write_next_steps(&self, out: &mut String) -> fmt::Result {
-        let example = self
-            .near
-            .first()
-            .map_or("my_mark_write", |near| near.function.plain_name());
+        let example = self.near.first().map_or("my_mark_write", |near| near.function.plain_name());
         writeln!(out, "\nwhat to do:")?;
         writeln!(
             out,
@@ -224,15 +188,9 @@ impl SearchReport {
                 out,
                 "  it is in a stripped file: build that one without strip or -s, or export the function"
             )?;
-            writeln!(
-                out,
-                "    (-rdynamic for an executable; default visibility in a library)"
-            )?;
+            writeln!(out, "    (-rdynamic for an executable; default visibility in a library)")?;
         }
-        writeln!(
-            out,
-            "  the program writes to trace_marker itself: --marks syscall"
-        )
+        writeln!(out, "  the program writes to trace_marker itself: --marks syscall")
     }
 }
 
@@ -249,11 +207,7 @@ impl Searched {
 impl Near {
     /// The name that `--symbol` takes.
     fn plain_name(&self) -> &str {
-        self.demangled
-            .split('(')
-            .next()
-            .filter(|name| !name.is_empty())
-            .unwrap_or(&self.demangled)
+        self.demangled.split('(').next().filter(|name| !name.is_empty()).unwrap_or(&self.demangled)
     }
 }
 

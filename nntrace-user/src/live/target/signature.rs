@@ -36,11 +36,7 @@ impl Name {
 
     /// Whether this is a function of such a name: parts compared from the right, whole parts only.
     pub(super) fn is(&self, wanted: &str) -> bool {
-        self.path == wanted
-            || self
-                .path
-                .strip_suffix(wanted)
-                .is_some_and(|rest| rest.ends_with("::"))
+        self.path == wanted || self.path.strip_suffix(wanted).is_some_and(|rest| rest.ends_with("::"))
     }
 }
 
@@ -53,12 +49,7 @@ pub(super) fn last_part(name: &str) -> &str {
 fn rust(symbol: &str) -> Option<Name> {
     let shown = format!("{:#}", rustc_demangle::try_demangle(symbol).ok()?);
     let path = without_generics(&shown).to_owned();
-    Some(Name {
-        shown,
-        path,
-        layout: Some(Layout::BufLen),
-        guessed: true,
-    })
+    Some(Name { shown, path, layout: Some(Layout::BufLen), guessed: true })
 }
 
 fn cxx(symbol: &str) -> Option<Name> {
@@ -66,17 +57,10 @@ fn cxx(symbol: &str) -> Option<Name> {
         return None;
     }
     let parsed = cpp_demangle::BorrowedSymbol::new(symbol.as_bytes()).ok()?;
-    let shown = parsed
-        .demangle_with_options(&DemangleOptions::new().no_return_type())
-        .ok()?;
+    let shown = parsed.demangle_with_options(&DemangleOptions::new().no_return_type()).ok()?;
     let Some((path, arguments, qualifiers)) = parts(&shown) else {
         // A thunk, a clone or the like: known by its text, but no function to probe.
-        return Some(Name {
-            path: shown.clone(),
-            shown,
-            layout: None,
-            guessed: false,
-        });
+        return Some(Name { path: shown.clone(), shown, layout: None, guessed: false });
     };
     let path = without_generics(path);
     let enclosing = path.rfind("::").map(|at| &path[..at]);
@@ -91,22 +75,14 @@ fn cxx(symbol: &str) -> Option<Name> {
         _ => None,
     };
     let path = path.to_owned();
-    Some(Name {
-        path,
-        layout,
-        guessed: !certain,
-        shown,
-    })
+    Some(Name { path, layout, guessed: !certain, shown })
 }
 
 /// `path(arguments) qualifiers`, unless it is something else.
 fn parts(shown: &str) -> Option<(&str, &str, &str)> {
     let close = shown.rfind(')')?;
     let qualifiers = shown[close + 1..].trim();
-    if !qualifiers
-        .split(' ')
-        .all(|word| matches!(word, "" | "const" | "volatile" | "&" | "&&"))
-    {
+    if !qualifiers.split(' ').all(|word| matches!(word, "" | "const" | "volatile" | "&" | "&&")) {
         return None;
     }
     let mut depth = 0_usize;
@@ -123,10 +99,8 @@ fn parts(shown: &str) -> Option<(&str, &str, &str)> {
 
 /// Without an ABI tag and template arguments of the last part: `a<b>::c<d>` becomes `a<b>::c`.
 fn without_generics(path: &str) -> &str {
-    let path = path
-        .strip_suffix(']')
-        .and_then(|path| path.rsplit_once("[abi:"))
-        .map_or(path, |(path, _)| path);
+    let path =
+        path.strip_suffix(']').and_then(|path| path.rsplit_once("[abi:")).map_or(path, |(path, _)| path);
     if !path.ends_with('>') {
         return path;
     }
@@ -166,10 +140,7 @@ fn is_text(argument: &str) -> bool {
         return false;
     };
     match pointee.strip_suffix(" const") {
-        Some(base) => matches!(
-            base,
-            "char" | "signed char" | "unsigned char" | "char8_t" | "void"
-        ),
+        Some(base) => matches!(base, "char" | "signed char" | "unsigned char" | "char8_t" | "void"),
         None => matches!(pointee, "char" | "unsigned char"),
     }
 }
@@ -188,74 +159,29 @@ mod tests {
         use Layout::{Buf, BufLen, ThisBuf, ThisBufLen};
         for (symbol, path, layout, guessed) in [
             ("tracing_mark_write", "tracing_mark_write", Some(Buf), false),
-            (
-                "_Z18tracing_mark_writePKc",
-                "tracing_mark_write",
-                Some(Buf),
-                false,
-            ),
-            (
-                "_ZL18tracing_mark_writePKc",
-                "tracing_mark_write",
-                Some(Buf),
-                false,
-            ),
-            (
-                "_Z18tracing_mark_writePKci",
-                "tracing_mark_write",
-                Some(BufLen),
-                false,
-            ),
-            (
-                "_Z18tracing_mark_writePKcm",
-                "tracing_mark_write",
-                Some(BufLen),
-                false,
-            ),
+            ("_Z18tracing_mark_writePKc", "tracing_mark_write", Some(Buf), false),
+            ("_ZL18tracing_mark_writePKc", "tracing_mark_write", Some(Buf), false),
+            ("_Z18tracing_mark_writePKci", "tracing_mark_write", Some(BufLen), false),
+            ("_Z18tracing_mark_writePKcm", "tracing_mark_write", Some(BufLen), false),
             (
                 "_ZN13tracer_client18tracing_mark_writeEPKci",
                 "tracer_client::tracing_mark_write",
                 Some(ThisBufLen),
                 true,
             ),
-            (
-                "_ZN2nn18tracing_mark_writeEPKc",
-                "nn::tracing_mark_write",
-                Some(ThisBuf),
-                true,
-            ),
-            (
-                "_ZNK2nn18tracing_mark_writeEPKc",
-                "nn::tracing_mark_write",
-                Some(ThisBuf),
-                false,
-            ),
+            ("_ZN2nn18tracing_mark_writeEPKc", "nn::tracing_mark_write", Some(ThisBuf), true),
+            ("_ZNK2nn18tracing_mark_writeEPKc", "nn::tracing_mark_write", Some(ThisBuf), false),
             (
                 "_ZN12_GLOBAL__N_118tracing_mark_writeEPKcj",
                 "(anonymous namespace)::tracing_mark_write",
                 Some(BufLen),
                 false,
             ),
-            (
-                "_Z18tracing_mark_writeIiEvPKc",
-                "tracing_mark_write",
-                Some(Buf),
-                false,
-            ),
-            (
-                "_Z18tracing_mark_writeB5cxx11PKc",
-                "tracing_mark_write",
-                Some(Buf),
-                false,
-            ),
+            ("_Z18tracing_mark_writeIiEvPKc", "tracing_mark_write", Some(Buf), false),
+            ("_Z18tracing_mark_writeB5cxx11PKc", "tracing_mark_write", Some(Buf), false),
             ("_Z18tracing_mark_writev", "tracing_mark_write", None, false),
             ("_Z18tracing_mark_writeiPKc", "tracing_mark_write", None, false),
-            (
-                "_Z18tracing_mark_writePKcPFvicE",
-                "tracing_mark_write",
-                None,
-                false,
-            ),
+            ("_Z18tracing_mark_writePKcPFvicE", "tracing_mark_write", None, false),
             (
                 "_Z18tracing_mark_writeRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
                 "tracing_mark_write",
@@ -268,12 +194,7 @@ mod tests {
                 Some(BufLen),
                 true,
             ),
-            (
-                "_RNvCs1234_7mycrate18tracing_mark_write",
-                "mycrate::tracing_mark_write",
-                Some(BufLen),
-                true,
-            ),
+            ("_RNvCs1234_7mycrate18tracing_mark_write", "mycrate::tracing_mark_write", Some(BufLen), true),
         ] {
             let name = Name::read(symbol);
             assert_eq!(
@@ -314,11 +235,7 @@ mod tests {
             "_R",
             "",
         ] {
-            assert!(
-                !Name::read(symbol).is("tracing_mark_write"),
-                "{symbol}: {:?}",
-                Name::read(symbol)
-            );
+            assert!(!Name::read(symbol).is("tracing_mark_write"), "{symbol}: {:?}", Name::read(symbol));
         }
         assert!(Name::read("_ZN2ns1fILi3EEEvPKc").is("ns::f"));
         assert!(!Name::read("_ZN2ns1fEPKc").is("s::f"));

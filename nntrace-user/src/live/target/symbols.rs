@@ -83,9 +83,7 @@ pub struct FileSearch {
 /// # Errors
 /// When the file cannot be read, is no ELF file for this machine, or is damaged.
 pub fn search_file(path: &Path, specs: &[SymbolSpec]) -> Result<FileSearch, ElfError> {
-    open(path)
-        .and_then(|cache| search(&cache, specs))
-        .map_err(|reason| reason.in_file(path))
+    open(path).and_then(|cache| search(&cache, specs)).map_err(|reason| reason.in_file(path))
 }
 
 /// At most five functions of a file whose names are like those looked for. This looks at every name: it is for when
@@ -94,9 +92,7 @@ pub fn search_file(path: &Path, specs: &[SymbolSpec]) -> Result<FileSearch, ElfE
 /// # Errors
 /// As [`search_file`].
 pub fn similar_in_file(path: &Path, specs: &[SymbolSpec]) -> Result<Vec<Near>, ElfError> {
-    open(path)
-        .and_then(|cache| similar(&cache, specs))
-        .map_err(|reason| reason.in_file(path))
+    open(path).and_then(|cache| similar(&cache, specs)).map_err(|reason| reason.in_file(path))
 }
 
 pub(super) fn search<'data, R: ReadRef<'data>>(
@@ -105,24 +101,15 @@ pub(super) fn search<'data, R: ReadRef<'data>>(
 ) -> Result<FileSearch, ElfErrorReason> {
     let elf = Elf::parse(data)?;
     let tables = elf.symbol_tables()?;
-    let mut search = FileSearch {
-        stripped: !tables.iter().any(SymbolTable::is_full),
-        ..FileSearch::default()
-    };
+    let mut search =
+        FileSearch { stripped: !tables.iter().any(SymbolTable::is_full), ..FileSearch::default() };
     // The search by its probe's offset: names of one function are one probe.
     let mut by_offset = HashMap::new();
     for table in &tables {
-        let specs: Vec<_> = specs
-            .iter()
-            .filter(|spec| table.may_hold(last_part(&spec.name)))
-            .collect();
+        let specs: Vec<_> = specs.iter().filter(|spec| table.may_hold(last_part(&spec.name))).collect();
         for symbol in table.symbols.iter().filter(|symbol| is_defined(symbol)) {
             search.named_functions += usize::from(is_function(symbol));
-            let name = if specs.is_empty() {
-                None
-            } else {
-                table.name(symbol)
-            };
+            let name = if specs.is_empty() { None } else { table.name(symbol) };
             match name.and_then(|name| judge(&elf, symbol, name, &specs)) {
                 Some(Ok(found)) => add(&mut search.functions, &mut by_offset, found),
                 Some(Err(near)) => search.near.push(near),
@@ -141,13 +128,8 @@ pub(super) fn search<'data, R: ReadRef<'data>>(
 fn similar<'data, R: ReadRef<'data>>(data: R, specs: &[SymbolSpec]) -> Result<Vec<Near>, ElfErrorReason> {
     let mut found = Vec::new();
     for table in Elf::parse(data)?.symbol_tables()? {
-        let functions = table
-            .symbols
-            .iter()
-            .filter(|symbol| is_defined(symbol) && is_function(symbol));
-        let names = functions
-            .filter_map(|symbol| table.name(symbol))
-            .filter(|name| is_similar(name, specs));
+        let functions = table.symbols.iter().filter(|symbol| is_defined(symbol) && is_function(symbol));
+        let names = functions.filter_map(|symbol| table.name(symbol)).filter(|name| is_similar(name, specs));
         found.extend(names.map(|name| near(Name::read(name), NearReason::Name)));
     }
     choose(&mut found);
@@ -166,10 +148,8 @@ fn is_function(symbol: &Symbol) -> bool {
 }
 
 fn is_defined(symbol: &Symbol) -> bool {
-    let code = matches!(
-        symbol.st_type(),
-        elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE | elf::STT_OBJECT
-    );
+    let code =
+        matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE | elf::STT_OBJECT);
     code && !symbol.is_undefined(NativeEndian)
 }
 
@@ -189,10 +169,7 @@ fn judge<'data, R: ReadRef<'data>>(
     let Some(spec) = specs.iter().find(asked) else {
         return is_function(symbol).then(|| Err(near(read, NearReason::Name)));
     };
-    let Some(code) = elf
-        .code_offset(symbol.st_value(NativeEndian))
-        .filter(|_| is_function(symbol))
-    else {
+    let Some(code) = elf.code_offset(symbol.st_value(NativeEndian)).filter(|_| is_function(symbol)) else {
         return Some(Err(near(read, NearReason::NoFunction)));
     };
     let Some(layout) = spec.layout.or(read.layout) else {
@@ -227,10 +204,7 @@ fn add(functions: &mut Vec<Found>, by_offset: &mut HashMap<u64, usize>, found: F
 }
 
 fn near(name: Name, why: NearReason) -> Near {
-    Near {
-        demangled: name.shown,
-        why,
-    }
+    Near { demangled: name.shown, why }
 }
 
 fn is_similar(name: &str, specs: &[SymbolSpec]) -> bool {

@@ -54,8 +54,11 @@ fn an_exit_and_an_entry_at_one_instant_split_nothing() {
 
 #[test]
 fn a_policy_changes_as_one_and_the_fastest_running_cpu_decides() {
-    let mut clusters =
-        Clusters::new(&machine(&[&[0, 1, 2]], &[&[0, 1]]), 0, &BTreeMap::from([(0, 500), (1, 500), (2, 900)]));
+    let mut clusters = Clusters::new(
+        &machine(&[&[0, 1, 2]], &[&[0, 1]]),
+        0,
+        &BTreeMap::from([(0, 500), (1, 500), (2, 900)]),
+    );
     for cpu in 0..3 {
         clusters.idle_event(0, cpu, 0);
     }

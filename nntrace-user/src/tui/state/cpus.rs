@@ -96,42 +96,20 @@ impl<'a> UnitRow<'a> {
 #[must_use]
 pub fn find<'a>(snapshot: &'a Snapshot, unit: &Unit) -> Option<UnitRow<'a>> {
     match unit {
-        Unit::Cluster(name) => snapshot
-            .clusters
-            .iter()
-            .find(|row| row.cluster == *name)
-            .map(UnitRow::of_cluster),
-        Unit::Cpu(cpu) => snapshot
-            .cpus
-            .iter()
-            .find(|row| row.cpu == *cpu)
-            .map(UnitRow::of_cpu),
+        Unit::Cluster(name) => {
+            snapshot.clusters.iter().find(|row| row.cluster == *name).map(UnitRow::of_cluster)
+        }
+        Unit::Cpu(cpu) => snapshot.cpus.iter().find(|row| row.cpu == *cpu).map(UnitRow::of_cpu),
     }
 }
 
 /// The frequencies at which `cluster` and its CPUs ran, ascending, each once.
 #[must_use]
 pub fn frequencies(snapshot: &Snapshot, cluster: &str) -> Vec<u32> {
-    let cpus = snapshot
-        .cpus
-        .iter()
-        .filter(|row| row.cluster == cluster)
-        .flat_map(|row| &row.running);
-    let clusters = snapshot
-        .clusters
-        .iter()
-        .filter(|row| row.cluster == cluster)
-        .flat_map(|row| &row.active);
-    let mut all: Vec<u32> = cpus
-        .chain(clusters)
-        .filter(|row| row.ns > 0)
-        .filter_map(|row| row.khz)
-        .collect();
-    let effective = snapshot
-        .cpus
-        .iter()
-        .filter(|row| row.cluster == cluster)
-        .flat_map(|row| &row.effective);
+    let cpus = snapshot.cpus.iter().filter(|row| row.cluster == cluster).flat_map(|row| &row.running);
+    let clusters = snapshot.clusters.iter().filter(|row| row.cluster == cluster).flat_map(|row| &row.active);
+    let mut all: Vec<u32> = cpus.chain(clusters).filter(|row| row.ns > 0).filter_map(|row| row.khz).collect();
+    let effective = snapshot.cpus.iter().filter(|row| row.cluster == cluster).flat_map(|row| &row.effective);
     all.extend(effective.filter(|row| row.ns > 0).filter_map(|row| row.khz));
     all.sort_unstable();
     all.dedup();

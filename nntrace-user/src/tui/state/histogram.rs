@@ -33,17 +33,10 @@ impl Distribution {
             return None;
         }
         let bytes = STANDARD.decode(text).ok()?;
-        let histogram = Deserializer::new()
-            .deserialize::<u64, _>(&mut bytes.as_slice())
-            .ok()?;
+        let histogram = Deserializer::new().deserialize::<u64, _>(&mut bytes.as_slice()).ok()?;
         let values = histogram
             .iter_recorded()
-            .map(|step| {
-                (
-                    histogram.median_equivalent(step.value_iterated_to()),
-                    step.count_at_value(),
-                )
-            })
+            .map(|step| (histogram.median_equivalent(step.value_iterated_to()), step.count_at_value()))
             .collect();
         Some(Self { values })
     }
@@ -81,9 +74,7 @@ impl Buckets {
     pub fn column(&self, ns: f64) -> Option<usize> {
         let place = fraction(ns, self.low, self.high);
         #[allow(clippy::cast_sign_loss, reason = "only used inside of the range")]
-        (0.0..1.0)
-            .contains(&place)
-            .then_some((place * self.counts.len() as f64) as usize)
+        (0.0..1.0).contains(&place).then_some((place * self.counts.len() as f64) as usize)
     }
 
     /// The most frames in any bucket.
@@ -103,10 +94,7 @@ mod tests {
         let text = histogram(&[(900, 3), (12_000, 40), (1_000_000, 5)]);
         let buckets = Distribution::decode(&text).unwrap().buckets(30).unwrap();
         assert_eq!(buckets.counts.iter().sum::<u64>(), 48);
-        assert_eq!(
-            (buckets.counts[0], buckets.counts[29], buckets.most()),
-            (3, 5, 40)
-        );
+        assert_eq!((buckets.counts[0], buckets.counts[29], buckets.most()), (3, 5, 40));
         assert_eq!(buckets.counts[buckets.column(12_000.0).unwrap()], 40);
         assert_eq!(buckets.column(100.0), None);
         assert_eq!(buckets.column(2e6), None);
@@ -114,10 +102,7 @@ mod tests {
 
     #[test]
     fn a_single_value_is_a_peak_in_the_middle() {
-        let buckets = Distribution::decode(&histogram(&[(5_000, 7)]))
-            .unwrap()
-            .buckets(9)
-            .unwrap();
+        let buckets = Distribution::decode(&histogram(&[(5_000, 7)])).unwrap().buckets(9).unwrap();
         assert_eq!(buckets.counts, [0, 0, 0, 0, 7, 0, 0, 0, 0]);
     }
 

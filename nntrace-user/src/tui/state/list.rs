@@ -13,21 +13,14 @@ pub struct List<K> {
 
 impl<K> Default for List<K> {
     fn default() -> Self {
-        Self {
-            keys: Vec::new(),
-            selected: 0,
-            offset: 0,
-            page: 1,
-        }
+        Self { keys: Vec::new(), selected: 0, offset: 0, page: 1 }
     }
 }
 
 impl<K: PartialEq> List<K> {
     /// Replaces the lines. The selected one stays selected wherever it is now; if it is gone, the one in its place is.
     pub fn set_keys(&mut self, keys: Vec<K>) {
-        let kept = self
-            .selected()
-            .and_then(|old| keys.iter().position(|key| key == old));
+        let kept = self.selected().and_then(|old| keys.iter().position(|key| key == old));
         self.selected = kept.unwrap_or(self.selected).min(keys.len().saturating_sub(1));
         self.keys = keys;
     }
@@ -60,10 +53,7 @@ impl<K: PartialEq> List<K> {
         self.page = page.max(1);
         // No empty space below the last line while there is something above the first.
         let lowest = selected.saturating_sub(self.page - 1);
-        self.offset = self
-            .offset
-            .clamp(lowest, selected.max(lowest))
-            .min(lines.saturating_sub(self.page));
+        self.offset = self.offset.clamp(lowest, selected.max(lowest)).min(lines.saturating_sub(self.page));
         self.offset
     }
 }

@@ -107,12 +107,7 @@ impl State {
     /// How the run ended, if it did. A pause does not hide it.
     #[must_use]
     pub fn ended(&self) -> Option<&str> {
-        self.pending
-            .as_ref()
-            .or(self.shown.as_ref())?
-            .health
-            .ended
-            .as_deref()
+        self.pending.as_ref().or(self.shown.as_ref())?.health.ended.as_deref()
     }
 
     /// Which line of the view is selected, and of how many.

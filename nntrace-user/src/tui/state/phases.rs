@@ -17,11 +17,7 @@ pub struct PhaseKey {
 
 impl PhaseKey {
     fn of(row: &PhaseRow) -> Self {
-        Self {
-            pid: row.pid,
-            layer: row.layer.clone(),
-            phase: row.phase.clone(),
-        }
+        Self { pid: row.pid, layer: row.layer.clone(), phase: row.phase.clone() }
     }
 }
 
@@ -109,20 +105,13 @@ impl Phases {
             self.order.reverse();
         }
         self.order.sort_by_key(|&index| process(&rows[index]));
-        self.list.set_keys(
-            self.order
-                .iter()
-                .map(|&index| PhaseKey::of(&rows[index]))
-                .collect(),
-        );
+        self.list.set_keys(self.order.iter().map(|&index| PhaseKey::of(&rows[index])).collect());
         self.select(snapshot);
     }
 
     /// Decodes the distribution of the row that is selected now.
     pub fn select(&mut self, snapshot: &Snapshot) {
-        self.distribution = self
-            .row(snapshot)
-            .and_then(|row| Distribution::decode(&row.histogram));
+        self.distribution = self.row(snapshot).and_then(|row| Distribution::decode(&row.histogram));
     }
 
     /// The selected row.

@@ -62,10 +62,7 @@ impl Stacks {
         if self.reversed && self.sort == StackSort::Path {
             self.order.reverse();
         }
-        let key = |&index: &usize| StackKey {
-            pid: rows[index].pid,
-            path: rows[index].path.clone(),
-        };
+        let key = |&index: &usize| StackKey { pid: rows[index].pid, path: rows[index].path.clone() };
         self.list.set_keys(self.order.iter().map(key).collect());
     }
 

@@ -38,18 +38,11 @@ fn press(app: &mut App, keys: &str) {
 #[test]
 fn every_size_and_view_can_be_drawn() {
     let (snapshot, health) = sample::lossy();
-    let mut app = app(
-        snapshot,
-        Health {
-            ended: Some("over".to_owned()),
-            ..health
-        },
-    );
+    let mut app = app(snapshot, Health { ended: Some("over".to_owned()), ..health });
     for keys in ["1G", "2", "2G", "3G", "?", "d"] {
         press(&mut app, keys);
-        for (width, height) in (60..170)
-            .step_by(7)
-            .flat_map(|width| (15..40).map(move |height| (width, height)))
+        for (width, height) in
+            (60..170).step_by(7).flat_map(|width| (15..40).map(move |height| (width, height)))
         {
             screen(&mut app, width, height);
         }
@@ -68,9 +61,7 @@ fn the_selected_row_stays_selected_when_rows_move() {
     assert_eq!(app.state.phases.list.selected().cloned(), before);
     let mut snapshot = sample::snapshot(1);
     snapshot.phases.reverse();
-    snapshot
-        .phases
-        .retain(|row| row.layer != "LD" || row.phase != "PP");
+    snapshot.phases.retain(|row| row.layer != "LD" || row.phase != "PP");
     app.update(snapshot, sample::health());
     assert_eq!(app.state.phases.list.selected().cloned(), before);
 }
@@ -90,23 +81,12 @@ fn every_key_does_something() {
             let mut app = usual();
             screen(&mut app, 80, 24);
             // Somewhere in the middle, so that there is something on both sides.
-            press(
-                &mut app,
-                if binding.action == Action::Show(super::View::Phases) {
-                    "2"
-                } else {
-                    "jjjj"
-                },
-            );
+            press(&mut app, if binding.action == Action::Show(super::View::Phases) { "2" } else { "jjjj" });
             let before = screen(&mut app, 80, 24);
             let flow = app.on_key(KeyEvent::new(code, modifiers));
             let leaves = matches!(binding.action, Action::Quit | Action::Back);
             assert_eq!(flow == Flow::Quit, leaves, "{}", binding.label);
-            assert!(
-                leaves || before.buffer() != screen(&mut app, 80, 24).buffer(),
-                "{}",
-                binding.label
-            );
+            assert!(leaves || before.buffer() != screen(&mut app, 80, 24).buffer(), "{}", binding.label);
         }
     }
 }
@@ -127,18 +107,8 @@ fn shares_of_every_line_add_up() {
     let text = screen(&mut app, 80, 24).to_string();
     let mut lines = 0;
     for line in text.lines().filter(|line| line.matches('%').count() == 3) {
-        let tenths = |field: &str| {
-            field
-                .trim_end_matches(['%', '"'])
-                .replace('.', "")
-                .parse::<u32>()
-                .ok()
-        };
-        let sum: u32 = line
-            .split(' ')
-            .filter(|field| field.contains('%'))
-            .filter_map(tenths)
-            .sum();
+        let tenths = |field: &str| field.trim_end_matches(['%', '"']).replace('.', "").parse::<u32>().ok();
+        let sum: u32 = line.split(' ').filter(|field| field.contains('%')).filter_map(tenths).sum();
         assert_eq!(sum, 1000, "{line}");
         lines += 1;
     }

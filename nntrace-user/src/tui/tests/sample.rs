@@ -29,9 +29,7 @@ fn recorded(values: &[(u64, u64)]) -> Histogram<u64> {
 
 fn encode(histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
-    V2Serializer::new()
-        .serialize(histogram, &mut bytes)
-        .expect("memory takes everything");
+    V2Serializer::new().serialize(histogram, &mut bytes).expect("memory takes everything");
     STANDARD.encode(bytes)
 }
 
@@ -76,21 +74,11 @@ pub fn phase(process: (u32, &str, &str), tag: &str, count: u64, median_ns: u64, 
 }
 
 fn stack(pid: u32, path: &str, count: u64, total_ns: u64, exclusive_ns: u64) -> StackRow {
-    StackRow {
-        pid,
-        path: path.split(' ').map(str::to_owned).collect(),
-        count,
-        total_ns,
-        exclusive_ns,
-    }
+    StackRow { pid, path: path.split(' ').map(str::to_owned).collect(), count, total_ns, exclusive_ns }
 }
 
 fn running(khz: Option<u32>, ns: u64) -> FrequencyRow {
-    FrequencyRow {
-        khz,
-        ns,
-        hits: ns / 2_100_000 + 1,
-    }
+    FrequencyRow { khz, ns, hits: ns / 2_100_000 + 1 }
 }
 
 fn idle(state: u32, name: &str, ns: u64) -> IdleRow {
@@ -114,26 +102,14 @@ pub const WINDOW: u64 = 12_345_678_901;
 /// A CPU that spends these thousandths of the window running at these kHz; the rest is idle in two states.
 pub fn cpu(cpu: u32, cluster: &str, used: &[(Option<u32>, u64)]) -> CpuRow {
     let part = |thousandths: u64| WINDOW / 1000 * thousandths;
-    let frequencies: Vec<_> = used
-        .iter()
-        .map(|&(khz, share)| running(khz, part(share)))
-        .collect();
+    let frequencies: Vec<_> = used.iter().map(|&(khz, share)| running(khz, part(share))).collect();
     let busy: u64 = frequencies.iter().map(|row| row.ns).sum();
     let shallow = (WINDOW - busy) / 3;
     CpuRow {
         cpu,
         cluster: cluster.to_owned(),
-        idle: vec![
-            idle(0, "WFI", shallow),
-            idle(1, "cpu-sleep-0", WINDOW - busy - shallow),
-        ],
-        effective: frequencies
-            .iter()
-            .map(|row| EffectiveRow {
-                khz: row.khz,
-                ns: row.ns,
-            })
-            .collect(),
+        idle: vec![idle(0, "WFI", shallow), idle(1, "cpu-sleep-0", WINDOW - busy - shallow)],
+        effective: frequencies.iter().map(|row| EffectiveRow { khz: row.khz, ns: row.ns }).collect(),
         running: frequencies,
         idle_unknown_ns: 0,
         offline_ns: 0,
@@ -168,21 +144,10 @@ pub fn empty() -> Snapshot {
     Snapshot {
         schema: SCHEMA.to_owned(),
         version: VERSION,
-        tool: Tool {
-            name: "nntrace-bpf".to_owned(),
-            version: "0.1.0".to_owned(),
-        },
-        host: Host {
-            kernel: "6.12.30".to_owned(),
-            machine: "aarch64".to_owned(),
-            cpus: 6,
-        },
+        tool: Tool { name: "nntrace-bpf".to_owned(), version: "0.1.0".to_owned() },
+        host: Host { kernel: "6.12.30".to_owned(), machine: "aarch64".to_owned(), cpus: 6 },
         window: Window::default(),
-        source: Source {
-            kind: "live".to_owned(),
-            marks: "uprobe".to_owned(),
-            files: Vec::new(),
-        },
+        source: Source { kind: "live".to_owned(), marks: "uprobe".to_owned(), files: Vec::new() },
         phases: Vec::new(),
         stacks: Vec::new(),
         functions: Vec::new(),
@@ -202,21 +167,14 @@ pub fn snapshot(factor: u64) -> Snapshot {
     let mut no_times = phase(app, "LU_PU", 88 * factor, 2_000, 1.0);
     (no_times.min_ns, no_times.p50_ns, no_times.p90_ns) = (None, None, None);
     (no_times.p99_ns, no_times.max_ns, no_times.histogram) = (None, None, String::new());
-    let big = [
-        (Some(2_400_000), 412),
-        (Some(1_800_000), 130),
-        (Some(600_000), 44),
-    ];
+    let big = [(Some(2_400_000), 412), (Some(1_800_000), 130), (Some(600_000), 44)];
     let mut hotplugged = cpu(5, "big", &[(Some(2_400_000), 120), (None, 90)]);
     hotplugged.offline_ns = hotplugged.idle[1].ns / 2;
     hotplugged.unknown_ns = hotplugged.idle[1].ns / 8;
     hotplugged.idle_unknown_ns = hotplugged.idle[0].ns / 2;
     // cpu4 wants more than cpu5 does, and gets it for both.
     hotplugged.effective[0].ns -= WINDOW / 50;
-    hotplugged.effective.push(EffectiveRow {
-        khz: Some(1_800_000),
-        ns: WINDOW / 50,
-    });
+    hotplugged.effective.push(EffectiveRow { khz: Some(1_800_000), ns: WINDOW / 50 });
     hotplugged.idle[1].ns -= hotplugged.offline_ns + hotplugged.unknown_ns;
     hotplugged.idle[0].ns -= hotplugged.idle_unknown_ns;
     Snapshot {
@@ -309,11 +267,5 @@ pub fn lossy() -> (Snapshot, Health) {
         records_late: 0,
         dropped_by_cpu,
     };
-    (
-        Snapshot { loss, ..snapshot(1) },
-        Health {
-            records_lost: 1_234,
-            ..health()
-        },
-    )
+    (Snapshot { loss, ..snapshot(1) }, Health { records_lost: 1_234, ..health() })
 }

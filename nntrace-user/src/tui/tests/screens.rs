@@ -68,16 +68,8 @@ fn cpus_smallest() {
 #[test]
 fn cpus_without_clusters_many() {
     let frequencies: Vec<_> = (1..=12).map(|step| (Some(200_000 * step), 40)).collect();
-    let cpus = (0..64)
-        .map(|cpu| sample::cpu(cpu, "", &frequencies[..cpu as usize % 13]))
-        .collect();
-    let mut app = app(
-        Snapshot {
-            cpus,
-            ..sample::empty()
-        },
-        sample::health(),
-    );
+    let cpus = (0..64).map(|cpu| sample::cpu(cpu, "", &frequencies[..cpu as usize % 13])).collect();
+    let mut app = app(Snapshot { cpus, ..sample::empty() }, sample::health());
     press(&mut app, "2Gkk");
     insta::assert_snapshot!(screen(&mut app, 80, 24));
 }
@@ -154,10 +146,7 @@ fn too_small() {
 
 #[test]
 fn waiting() {
-    insta::assert_snapshot!(
-        "waiting_for_results",
-        screen(&mut App::with_theme(Theme::new(true)), 80, 24)
-    );
+    insta::assert_snapshot!("waiting_for_results", screen(&mut App::with_theme(Theme::new(true)), 80, 24));
     let mut app = app(sample::empty(), sample::health());
     insta::assert_snapshot!("waiting_for_marks", screen(&mut app, 80, 24));
     press(&mut app, "2");
@@ -169,22 +158,12 @@ fn paused_and_ended() {
     let mut app = usual();
     press(&mut app, " ");
     let ended = Some("target exited with status 0; q quits".to_owned());
-    app.update(
-        sample::snapshot(2),
-        Health {
-            ended,
-            ..sample::health()
-        },
-    );
+    app.update(sample::snapshot(2), Health { ended, ..sample::health() });
     let paused = screen(&mut app, 80, 24);
     insta::assert_snapshot!(paused);
     press(&mut app, " ");
     let after = screen(&mut app, 80, 24);
-    assert_ne!(
-        paused.buffer(),
-        after.buffer(),
-        "the newest results are shown after the pause"
-    );
+    assert_ne!(paused.buffer(), after.buffer(), "the newest results are shown after the pause");
 }
 
 #[test]
@@ -199,13 +178,7 @@ fn long_names_stay_in_their_columns() {
     snapshot.stacks[0].path = (0..40).map(|depth| format!("L{depth}_NEW")).collect();
     let target =
         "command /usr/lib/some/where/deep/benchmark_model --graph=a.tflite --num_threads=4".to_owned();
-    let mut app = app(
-        snapshot,
-        Health {
-            target,
-            ..sample::health()
-        },
-    );
+    let mut app = app(snapshot, Health { target, ..sample::health() });
     insta::assert_snapshot!("long_names_phases", screen(&mut app, 80, 24));
     press(&mut app, "2j");
     insta::assert_snapshot!("long_names_cpus", screen(&mut app, 80, 24));

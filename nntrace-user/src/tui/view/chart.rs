@@ -21,11 +21,7 @@ pub fn draw(distribution: &Distribution, theme: Theme, area: Rect, buffer: &mut 
     };
     let most = buckets.most();
     for row in 0..rows {
-        let label = if row == 0 {
-            human::count(most)
-        } else {
-            String::new()
-        };
+        let label = if row == 0 { human::count(most) } else { String::new() };
         let tick = if row == 0 { '┤' } else { '│' };
         let line = Line::from(vec![
             Span::raw(right(&label, MARGIN - 2)),
@@ -36,12 +32,7 @@ pub fn draw(distribution: &Distribution, theme: Theme, area: Rect, buffer: &mut 
     }
     let (axis, labels) = axis(&buckets);
     let zero = Span::raw(right("0", MARGIN - 2));
-    put(
-        buffer,
-        area,
-        rows,
-        &Line::from(vec![zero, Span::styled(format!(" └{axis}"), Theme::dim())]),
-    );
+    put(buffer, area, rows, &Line::from(vec![zero, Span::styled(format!(" └{axis}"), Theme::dim())]));
     put(buffer, area, rows + 1, &Line::from(" ".repeat(MARGIN) + &labels));
 }
 
@@ -103,11 +94,7 @@ mod tests {
 
     #[test]
     fn ticks_stand_at_round_times() {
-        let buckets = Buckets {
-            low: 900.0,
-            high: 1.1e6,
-            counts: vec![0; 50],
-        };
+        let buckets = Buckets { low: 900.0, high: 1.1e6, counts: vec![0; 50] };
         let (axis, labels) = axis(&buckets);
         assert_eq!(axis, "┬───────────────┬────────────────┬───────────────┬");
         assert_eq!(labels, "1 us          10 us           100 us          1 ms");
@@ -115,11 +102,7 @@ mod tests {
 
     #[test]
     fn the_smallest_bar_is_seen() {
-        let buckets = Buckets {
-            low: 1.0,
-            high: 4.0,
-            counts: vec![0, 1, 1_000_000, 500_000],
-        };
+        let buckets = Buckets { low: 1.0, high: 4.0, counts: vec![0, 1, 1_000_000, 500_000] };
         assert_eq!(bars(&buckets, 2, 0), "  █ ");
         assert_eq!(bars(&buckets, 2, 1), " ▁██");
     }

@@ -43,11 +43,8 @@ pub fn doing_name(doing: Doing, idle: &[IdleRow]) -> String {
 pub fn height(row: &UnitRow<'_>, columns: usize) -> usize {
     let (running, other) = parts(row, columns >= WIDE);
     let concurrency = row.group.map_or(0, |group| group.concurrency.len());
-    let right = if columns >= WIDE {
-        other.len().max(concurrency)
-    } else {
-        other.len() + concurrency.div_ceil(3)
-    };
+    let right =
+        if columns >= WIDE { other.len().max(concurrency) } else { other.len() + concurrency.div_ceil(3) };
     2 + running.len().max(right).max(1)
 }
 
@@ -73,11 +70,7 @@ fn parts(row: &UnitRow<'_>, effective: bool) -> (Vec<Part>, Vec<Part>) {
         for row in cpu.effective.iter().filter(|row| row.ns > 0) {
             let doing = Doing::Running(row.khz);
             if !running.iter().any(|part| part.doing == doing) {
-                running.push(Part {
-                    doing,
-                    ns: 0,
-                    tenths: 0,
-                });
+                running.push(Part { doing, ns: 0, tenths: 0 });
             }
         }
         running.sort_by_key(|part| match part.doing {
@@ -110,11 +103,7 @@ pub fn draw(
         Unit::Cpu(cpu) => format!("cpu{cpu} in cluster {}", row.cluster),
     };
     put(buffer, area, 0, &rule(&title, "", columns));
-    let below = Rect {
-        y: area.y + 1,
-        height: area.height - 1,
-        ..area
-    };
+    let below = Rect { y: area.y + 1, height: area.height - 1, ..area };
     let concurrency = row.group.map_or(&[][..], |group| &group.concurrency);
     let beside = columns >= WIDE && !concurrency.is_empty();
     let effective = columns >= WIDE && row.cpu.is_some();
@@ -128,22 +117,13 @@ pub fn draw(
     ])
     .areas(below);
     let known = frequencies(snapshot, row.cluster);
-    let painter = Painter {
-        row,
-        known: &known,
-        theme,
-    };
+    let painter = Painter { row, known: &known, theme };
     let (running, other) = parts(row, effective);
     painter.running(&running, effective, running_area, buffer);
     let extra = if beside { &[][..] } else { concurrency };
     painter.idle(&other, extra, idle_area, buffer);
     if beside {
-        table(
-            buffer,
-            concurrency_area,
-            "CPUs at once       time  share",
-            concurrency::lines(concurrency),
-        );
+        table(buffer, concurrency_area, "CPUs at once       time  share", concurrency::lines(concurrency));
     }
 }
 
@@ -157,11 +137,7 @@ fn numbers(cpus: &[u32]) -> String {
         }
     }
     let text = |&(begin, end): &(u32, u32)| {
-        if begin == end {
-            begin.to_string()
-        } else {
-            format!("{begin}-{end}")
-        }
+        if begin == end { begin.to_string() } else { format!("{begin}-{end}") }
     };
     ranges.iter().map(text).collect::<Vec<_>>().join(",")
 }
@@ -174,12 +150,7 @@ fn table(buffer: &mut Buffer, area: Rect, heading: &str, mut lines: Vec<Line<'st
         lines.truncate(room.saturating_sub(1));
         lines.push(Line::styled(format!("  … {hidden} more"), Theme::dim()));
     }
-    put(
-        buffer,
-        area,
-        0,
-        &Line::styled(heading.to_owned(), Theme::heading()),
-    );
+    put(buffer, area, 0, &Line::styled(heading.to_owned(), Theme::heading()));
     for (index, line) in lines.iter().enumerate() {
         put(buffer, area, index + 1, line);
     }
@@ -207,13 +178,7 @@ impl Painter<'_> {
             let Doing::Running(khz) = doing else {
                 return Line::default();
             };
-            let hits = self
-                .row
-                .running
-                .iter()
-                .filter(|row| row.khz == khz)
-                .map(|row| row.hits)
-                .sum();
+            let hits = self.row.running.iter().filter(|row| row.khz == khz).map(|row| row.hits).sum();
             let name = khz.map_or_else(|| "unknown".to_owned(), human::khz);
             let mut text = format!(
                 "{} {} {} {}",
@@ -223,12 +188,7 @@ impl Painter<'_> {
                 right(&human::count(hits), COUNT_WIDTH),
             );
             if let Some(cpu) = self.row.cpu.filter(|_| effective) {
-                let ns = cpu
-                    .effective
-                    .iter()
-                    .filter(|row| row.khz == khz)
-                    .map(|row| row.ns)
-                    .sum();
+                let ns = cpu.effective.iter().filter(|row| row.khz == khz).map(|row| row.ns).sum();
                 text.push_str(&right(&human::duration_ns(ns), 11));
             }
             Line::from(vec![self.sign(doing), Span::raw(text)])
@@ -265,25 +225,14 @@ impl Painter<'_> {
                 left(&doing_name(doing), name),
                 right(&human::duration_ns(ns), DURATION_WIDTH),
                 right(&percent_of_tenths(tenths), 6),
-                right(
-                    &human::or_unknown(idle.map(|row| row.hits), human::count),
-                    COUNT_WIDTH
-                ),
+                right(&human::or_unknown(idle.map(|row| row.hits), human::count), COUNT_WIDTH),
             );
             let mut push = |value: Option<u64>, format: fn(u64) -> String, width: usize| {
                 text.push_str(&right(&human::or_unknown(value, format), width));
             };
             if stays {
-                push(
-                    idle.and_then(|row| row.min_ns),
-                    human::duration_ns,
-                    DURATION_WIDTH + 1,
-                );
-                push(
-                    idle.and_then(|row| row.max_ns),
-                    human::duration_ns,
-                    DURATION_WIDTH + 1,
-                );
+                push(idle.and_then(|row| row.min_ns), human::duration_ns, DURATION_WIDTH + 1);
+                push(idle.and_then(|row| row.max_ns), human::duration_ns, DURATION_WIDTH + 1);
             }
             if verdicts {
                 push(idle.and_then(|row| row.early), human::count, COUNT_WIDTH + 1);

@@ -23,11 +23,7 @@ pub fn draw(state: &mut Cpus, sample: &Sample, theme: Theme, area: Rect, buffer:
     let snapshot = &sample.snapshot;
     let Some(unit) = state.list.selected().cloned() else {
         let ended = sample.health.ended.is_some();
-        let text = if ended {
-            "no power events were seen"
-        } else {
-            "waiting for power events..."
-        };
+        let text = if ended { "no power events were seen" } else { "waiting for power events..." };
         say(buffer, area, text);
         return;
     };
@@ -38,15 +34,10 @@ pub fn draw(state: &mut Cpus, sample: &Sample, theme: Theme, area: Rect, buffer:
     let all = state.list.keys().len() as u16 + 1;
     // The list gives way to the details, but not below half.
     let least = all.min(area.height * 5 / 9);
-    let listed = all
-        .min(area.height.saturating_sub(legend_rows + wanted))
-        .max(least);
-    let [list_area, legend_area, details_area] = Layout::vertical([
-        Constraint::Length(listed),
-        Constraint::Length(legend_rows),
-        Constraint::Fill(1),
-    ])
-    .areas(area);
+    let listed = all.min(area.height.saturating_sub(legend_rows + wanted)).max(least);
+    let [list_area, legend_area, details_area] =
+        Layout::vertical([Constraint::Length(listed), Constraint::Length(legend_rows), Constraint::Fill(1)])
+            .areas(area);
     list(state, snapshot, theme, list_area, buffer);
     for (index, line) in legend.iter().take(usize::from(legend_rows)).enumerate() {
         put(buffer, legend_area, index, line);
@@ -61,24 +52,17 @@ fn list(state: &mut Cpus, snapshot: &Snapshot, theme: Theme, area: Rect, buffer:
     let count = state.list.keys().len();
     let first = state.list.scroll(count, state.list.index(), page);
     let window = format!("window {}", human::duration_ns(snapshot.window.length_ns()));
-    let header = format!(
-        "{} {}{:>7}{:>7}{:>7}",
-        left(" unit", NAME),
-        left(&window, bar),
-        "run",
-        "idle",
-        "other"
-    );
+    let header =
+        format!("{} {}{:>7}{:>7}{:>7}", left(" unit", NAME), left(&window, bar), "run", "idle", "other");
     put(buffer, area, 0, &Line::styled(header, Theme::heading()));
     for (index, unit) in state.list.keys().iter().enumerate().skip(first).take(page) {
         let Some(row) = find(snapshot, unit) else { continue };
         let screen = index - first + 1;
         let (sign, style) = Theme::line(index == state.list.index());
         let name = match unit {
-            Unit::Cluster(name) => Span::styled(
-                left(&format!("{sign}{name}"), NAME),
-                Theme::heading().patch(style),
-            ),
+            Unit::Cluster(name) => {
+                Span::styled(left(&format!("{sign}{name}"), NAME), Theme::heading().patch(style))
+            }
             Unit::Cpu(cpu) => Span::styled(left(&format!("{sign}  cpu{cpu}"), NAME), style),
         };
         let mut line = Line::from(vec![name, Span::raw(" ")]);
@@ -92,10 +76,7 @@ fn list(state: &mut Cpus, snapshot: &Snapshot, theme: Theme, area: Rect, buffer:
 fn segments(row: &UnitRow<'_>, snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Span<'static>> {
     let parts = row.parts();
     let known = frequencies(snapshot, row.cluster);
-    let cells = shares(
-        &parts.iter().map(|part| part.1).collect::<Vec<_>>(),
-        columns as u64,
-    );
+    let cells = shares(&parts.iter().map(|part| part.1).collect::<Vec<_>>(), columns as u64);
     if cells.iter().sum::<u64>() == 0 {
         return vec![Span::styled(left(human::UNKNOWN, columns), Theme::dim())];
     }
@@ -135,10 +116,7 @@ pub fn glyph(doing: Doing, known: &[u32], theme: Theme) -> (char, Style) {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     match doing {
         Doing::Running(Some(khz)) => {
-            let rank = known
-                .iter()
-                .position(|&other| other >= khz)
-                .map_or(known.len(), |rank| rank + 1);
+            let rank = known.iter().position(|&other| other >= khz).map_or(known.len(), |rank| rank + 1);
             let height = (rank * 8).div_ceil(known.len().max(1)).clamp(1, 8);
             (HEIGHTS[height - 1], theme.running())
         }
@@ -158,13 +136,7 @@ fn legend(snapshot: &Snapshot, cluster: &str, theme: Theme, columns: usize) -> V
         .iter()
         .filter(|row| row.cluster == cluster)
         .map(|row| Unit::Cluster(row.cluster.clone()))
-        .chain(
-            snapshot
-                .cpus
-                .iter()
-                .filter(|row| row.cluster == cluster)
-                .map(|row| Unit::Cpu(row.cpu)),
-        );
+        .chain(snapshot.cpus.iter().filter(|row| row.cluster == cluster).map(|row| Unit::Cpu(row.cpu)));
     let mut present: Vec<(Doing, String)> = Vec::new();
     for row in units.filter_map(|unit| find(snapshot, &unit)) {
         for (doing, ns) in row.parts() {
@@ -190,11 +162,7 @@ fn legend(snapshot: &Snapshot, cluster: &str, theme: Theme, columns: usize) -> V
             _ => entries.push((sign, style, name.clone(), name)),
         }
     }
-    let title = if cluster.is_empty() {
-        " legend:".to_owned()
-    } else {
-        format!(" {cluster}:")
-    };
+    let title = if cluster.is_empty() { " legend:".to_owned() } else { format!(" {cluster}:") };
     let mut lines = vec![Line::from(Span::styled(title, Theme::heading()))];
     for (sign, style, fastest, slowest) in entries {
         let text = format!(" {} ", range(&slowest, &fastest));
@@ -231,10 +199,8 @@ mod tests {
         let theme = Theme::new(false);
         for count in 1..=8 {
             let known: Vec<u32> = (1..=count).map(|step| step * 100_000).collect();
-            let mut signs: Vec<char> = known
-                .iter()
-                .map(|&khz| glyph(Doing::Running(Some(khz)), &known, theme).0)
-                .collect();
+            let mut signs: Vec<char> =
+                known.iter().map(|&khz| glyph(Doing::Running(Some(khz)), &known, theme).0).collect();
             assert_eq!(signs.last(), Some(&'█'));
             signs.dedup();
             assert_eq!(signs.len(), count as usize);

@@ -21,12 +21,7 @@ pub fn header(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let name = format!(" {} {}  ", tool.name, tool.version);
     let paused = if state.paused { " PAUSED " } else { "" };
     let seconds = sample.health.elapsed.as_secs();
-    let elapsed = format!(
-        "  {}:{:02}:{:02} ",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    );
+    let elapsed = format!("  {}:{:02}:{:02} ", seconds / 3600, seconds / 60 % 60, seconds % 60);
     let room = usize::from(area.width).saturating_sub(width(&name) + width(&elapsed) + width(paused));
     let line = Line::from(vec![
         Span::styled(name, Theme::heading()),
@@ -44,10 +39,7 @@ pub fn health(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
         return;
     };
     let lost = if health.records_lost > 0 {
-        Span::styled(
-            format!(" LOST {} records! ", human::count(health.records_lost)),
-            theme.alert(),
-        )
+        Span::styled(format!(" LOST {} records! ", human::count(health.records_lost)), theme.alert())
     } else {
         Span::raw(" lost 0")
     };
@@ -77,11 +69,8 @@ fn health_parts(health: &Health, costs: bool) -> Vec<String> {
         // Negative and NaN become 0.
         #[allow(clippy::cast_sign_loss, reason = "`as` saturates")]
         let per_second = human::count(per_second.round() as u64);
-        let cost = if costs {
-            format!(" ({})", human::or_unknown(cost, human::duration_ns))
-        } else {
-            String::new()
-        };
+        let cost =
+            if costs { format!(" ({})", human::or_unknown(cost, human::duration_ns)) } else { String::new() };
         format!("  {name} {per_second}/s{cost}")
     };
     vec![
@@ -98,15 +87,8 @@ pub fn tabs(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     for (number, view) in (1..).zip(View::ALL) {
         if view == state.view {
             let (index, count) = state.position();
-            let position = if count > 0 {
-                format!(" {}/{count}", index + 1)
-            } else {
-                String::new()
-            };
-            line.push_span(Span::styled(
-                format!("[{number} {}{position}]", view.name()),
-                Theme::selected(),
-            ));
+            let position = if count > 0 { format!(" {}/{count}", index + 1) } else { String::new() };
+            line.push_span(Span::styled(format!("[{number} {}{position}]", view.name()), Theme::selected()));
         } else {
             line.push_span(Span::raw(format!(" {number} {} ", view.name())));
         }
@@ -147,10 +129,7 @@ pub fn ended(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
 /// Hints from the key table, as many as fit.
 pub fn footer(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let mut line = Line::default();
-    for binding in BINDINGS
-        .iter()
-        .filter(|binding| binding.action.applies_to(state.view))
-    {
+    for binding in BINDINGS.iter().filter(|binding| binding.action.applies_to(state.view)) {
         let Some(hint) = binding.hint else { continue };
         let key = binding.label.split(' ').next().unwrap_or(binding.label);
         if line.width() + width(key) + width(hint) + 3 > usize::from(area.width) {

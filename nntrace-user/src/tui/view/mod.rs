@@ -11,7 +11,6 @@ mod stacks;
 mod text;
 mod theme;
 
-use nntrace_common::layer::{Layer, Phase};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
@@ -27,16 +26,9 @@ const LEAST: (u16, u16) = (60, 15);
 /// Draws everything into `area`.
 pub fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     if area.width < LEAST.0 || area.height < LEAST.1 {
-        let sizes = format!(
-            "need {}x{}, have {}x{}",
-            LEAST.0, LEAST.1, area.width, area.height
-        );
+        let sizes = format!("need {}x{}, have {}x{}", LEAST.0, LEAST.1, area.width, area.height);
         let whole = format!("terminal too small ({sizes})");
-        let line = if text::width(&whole) <= usize::from(area.width) {
-            whole
-        } else {
-            sizes
-        };
+        let line = if text::width(&whole) <= usize::from(area.width) { whole } else { sizes };
         text::put(buffer, area, usize::from(area.height) / 2, &Line::from(line));
         return;
     }
@@ -66,27 +58,8 @@ pub fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     state.shown = sample;
     frame::ended(state, theme, end, buffer);
     frame::footer(state, theme, footer, buffer);
-    let over = Rect {
-        height: area.height - 1,
-        ..area
-    };
+    let over = Rect { height: area.height - 1, ..area };
     overlay::draw(state, theme, over, buffer);
-}
-
-/// The word for a layer's code, or the code.
-fn layer_name(code: &str) -> &str {
-    Layer::ALL
-        .iter()
-        .find(|layer| layer.code() == code)
-        .map_or(code, |layer| layer.name())
-}
-
-/// The word for a phase's code, or the code.
-fn phase_name(code: &str) -> &str {
-    Phase::ALL
-        .iter()
-        .find(|phase| phase.code() == code)
-        .map_or(code, |phase| phase.name())
 }
 
 /// What to say instead of an empty table of marks.
@@ -102,12 +75,7 @@ fn no_marks(snapshot: &Snapshot, ended: bool) -> &'static str {
 
 /// The name of a process: `vision_app (1234)`, or what of it is known.
 fn process_name(snapshot: &Snapshot, pid: u32) -> String {
-    match snapshot
-        .phases
-        .iter()
-        .find(|row| row.pid == pid)
-        .map(|row| row.comm.as_str())
-    {
+    match snapshot.phases.iter().find(|row| row.pid == pid).map(|row| row.comm.as_str()) {
         None | Some("") => format!("pid {pid}"),
         Some(comm) => format!("{comm} ({pid})"),
     }

@@ -23,10 +23,7 @@ const GLOSSARY: [(&str, &str); 7] = [
     ("excl", "the same without what nested marked sections took"),
     ("p50 p99", "half, 99% of the frames were no longer than this"),
     ("share", "of the exclusive time of all rows, or of the window"),
-    (
-        "marks",
-        "per second, and in brackets what one costs in the kernel",
-    ),
+    ("marks", "per second, and in brackets what one costs in the kernel"),
     ("cpu", "what this program takes, in percent of one CPU"),
     ("hits", "how often a state was entered"),
 ];
@@ -55,9 +52,7 @@ pub fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     state.overlay_page = (page, furthest);
     state.overlay_scroll = state.overlay_scroll.min(furthest);
     let first = state.overlay_scroll;
-    let mut block = Block::bordered()
-        .title(format!(" {title} "))
-        .title_bottom(" Esc closes ");
+    let mut block = Block::bordered().title(format!(" {title} ")).title_bottom(" Esc closes ");
     if furthest > 0 {
         let seen = format!(" {}-{} of {}, j k scroll ", first + 1, first + page, lines.len());
         block = block.title_bottom(Line::from(seen).right_aligned());
@@ -65,11 +60,7 @@ pub fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     Clear.render(outer, buffer);
     let inner = block.inner(outer);
     block.render(outer, buffer);
-    let inner = Rect {
-        x: inner.x + 1,
-        width: inner.width.saturating_sub(2),
-        ..inner
-    };
+    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
     for (row, line) in lines.iter().skip(first).take(page).enumerate() {
         put(buffer, inner, row, line);
     }
@@ -81,14 +72,10 @@ fn help(theme: Theme, columns: usize) -> Vec<Line<'static>> {
     let rows = BINDINGS.len().div_ceil(across);
     let entry = |binding: &Binding| {
         let label = left(binding.label, 10);
-        [
-            Span::styled(label, theme.key()),
-            Span::raw(left(binding.help, width.saturating_sub(10))),
-        ]
+        [Span::styled(label, theme.key()), Span::raw(left(binding.help, width.saturating_sub(10)))]
     };
-    let mut lines: Vec<Line<'static>> = (0..rows)
-        .map(|row| BINDINGS.iter().skip(row).step_by(rows).flat_map(entry).collect())
-        .collect();
+    let mut lines: Vec<Line<'static>> =
+        (0..rows).map(|row| BINDINGS.iter().skip(row).step_by(rows).flat_map(entry).collect()).collect();
     lines.push(Line::default());
     for (word, meaning) in GLOSSARY {
         for (row, text) in wrap(meaning, columns.saturating_sub(10)).into_iter().enumerate() {
@@ -110,10 +97,7 @@ fn diagnostics(snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Line<'s
     heading(&mut lines, "Notes");
     for note in &snapshot.notes {
         for (index, text) in wrap(note, columns.saturating_sub(2)).into_iter().enumerate() {
-            lines.push(Line::from(format!(
-                "{} {text}",
-                if index == 0 { '-' } else { ' ' }
-            )));
+            lines.push(Line::from(format!("{} {text}", if index == 0 { '-' } else { ' ' })));
         }
     }
     if snapshot.notes.is_empty() {
@@ -129,16 +113,10 @@ fn diagnostics(snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Line<'s
         human::count(loss.records_late),
     );
     let lossy = loss.records_dropped > 0 || loss.records_late > 0;
-    lines.push(if lossy {
-        Line::styled(text, theme.alert())
-    } else {
-        Line::from(text)
-    });
+    lines.push(if lossy { Line::styled(text, theme.alert()) } else { Line::from(text) });
     if !loss.dropped_by_cpu.is_empty() {
-        let cpus = loss
-            .dropped_by_cpu
-            .iter()
-            .map(|(cpu, count)| format!("cpu{cpu}\u{a0}{}", human::count(*count)));
+        let cpus =
+            loss.dropped_by_cpu.iter().map(|(cpu, count)| format!("cpu{cpu}\u{a0}{}", human::count(*count)));
         let text = format!("dropped by {}", cpus.collect::<Vec<_>>().join(", "));
         lines.extend(wrap(&text, columns).into_iter().map(Line::from));
     }

@@ -6,8 +6,9 @@ use ratatui::text::{Line, Span};
 
 use super::text::{bar, left, put, right, rule, say, width};
 use super::theme::Theme;
-use super::{chart, layer_name, no_marks, phase_name, process_name};
+use super::{chart, no_marks, process_name};
 use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
+use crate::report::human::{layer_name, phase_name};
 use crate::report::snapshot::{PhaseRow, Snapshot};
 use crate::tui::state::Sample;
 use crate::tui::state::phases::{PhaseSort, Phases};
@@ -42,13 +43,7 @@ fn split(area: Rect) -> (Rect, Option<Rect>) {
     if area.width >= BESIDE {
         let [table, _, chart] =
             Layout::horizontal([Constraint::Fill(3), Constraint::Length(2), Constraint::Fill(2)]).areas(area);
-        return (
-            table,
-            Some(Rect {
-                height: chart.height.min(24),
-                ..chart
-            }),
-        );
+        return (table, Some(Rect { height: chart.height.min(24), ..chart }));
     }
     if area.height < 14 {
         return (area, None);
@@ -73,12 +68,7 @@ fn table(state: &mut Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buff
         }
         rows.push(Row::Phase(row));
     }
-    put(
-        buffer,
-        area,
-        0,
-        &Line::styled(header(state, columns), Theme::heading()),
-    );
+    put(buffer, area, 0, &Line::styled(header(state, columns), Theme::heading()));
     let page = usize::from(area.height).saturating_sub(1);
     let mut first = state.list.scroll(rows.len(), selected, page);
     // The heading of the uppermost row is worth a line.
@@ -91,12 +81,7 @@ fn table(state: &mut Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buff
         match row {
             Row::Process(pid) => put(buffer, area, screen, &process_line(snapshot, *pid, all, columns)),
             Row::Phase(row) => {
-                put(
-                    buffer,
-                    area,
-                    screen,
-                    &phase_line(row, all, columns, line == selected, theme),
-                );
+                put(buffer, area, screen, &phase_line(row, all, columns, line == selected, theme));
             }
         }
     }
@@ -118,37 +103,19 @@ const fn figure(
     width: usize,
     text: fn(&PhaseRow) -> String,
 ) -> Figure {
-    Figure {
-        title,
-        sort,
-        width,
-        text,
-        extra: sort.is_none(),
-    }
+    Figure { title, sort, width, text, extra: sort.is_none() }
 }
 
 /// What is shown between the names and the bar.
 const FIGURES: [Figure; 8] = [
-    figure("count", Some(PhaseSort::Count), COUNT_WIDTH, |row| {
-        human::count(row.count)
-    }),
-    figure("total", Some(PhaseSort::Total), DURATION_WIDTH, |row| {
-        human::duration_ns(row.total_ns)
-    }),
-    figure("excl", Some(PhaseSort::Exclusive), DURATION_WIDTH, |row| {
-        human::duration_ns(row.exclusive_ns)
-    }),
+    figure("count", Some(PhaseSort::Count), COUNT_WIDTH, |row| human::count(row.count)),
+    figure("total", Some(PhaseSort::Total), DURATION_WIDTH, |row| human::duration_ns(row.total_ns)),
+    figure("excl", Some(PhaseSort::Exclusive), DURATION_WIDTH, |row| human::duration_ns(row.exclusive_ns)),
     figure("min", None, DURATION_WIDTH, |row| time(row.min_ns)),
-    figure("p50", Some(PhaseSort::P50), DURATION_WIDTH, |row| {
-        time(row.p50_ns)
-    }),
+    figure("p50", Some(PhaseSort::P50), DURATION_WIDTH, |row| time(row.p50_ns)),
     figure("p90", None, DURATION_WIDTH, |row| time(row.p90_ns)),
-    figure("p99", Some(PhaseSort::P99), DURATION_WIDTH, |row| {
-        time(row.p99_ns)
-    }),
-    figure("max", Some(PhaseSort::Max), DURATION_WIDTH, |row| {
-        time(row.max_ns)
-    }),
+    figure("p99", Some(PhaseSort::P99), DURATION_WIDTH, |row| time(row.p99_ns)),
+    figure("max", Some(PhaseSort::Max), DURATION_WIDTH, |row| time(row.max_ns)),
 ];
 
 fn time(ns: Option<u64>) -> String {
@@ -169,48 +136,26 @@ const fn names(columns: usize) -> (usize, usize) {
 fn header(state: &Phases, columns: usize) -> String {
     let arrow = |ascending| if ascending { "▲" } else { "▼" };
     let (layer, phase) = names(columns);
-    let by_name = if state.sort == PhaseSort::Name {
-        arrow(!state.reversed)
-    } else {
-        ""
-    };
+    let by_name = if state.sort == PhaseSort::Name { arrow(!state.reversed) } else { "" };
     let layer_title = if columns >= WORDS { "layer" } else { "la" };
     let phase_title = if columns >= WORDS { "phase" } else { "ph" };
-    let mut text = format!(
-        " {} {}",
-        left(&format!("{layer_title}{by_name}"), layer),
-        left(phase_title, phase)
-    );
+    let mut text =
+        format!(" {} {}", left(&format!("{layer_title}{by_name}"), layer), left(phase_title, phase));
     for figure in figures(columns) {
-        let sign = if figure.sort == Some(state.sort) {
-            arrow(state.reversed)
-        } else {
-            ""
-        };
+        let sign = if figure.sort == Some(state.sort) { arrow(state.reversed) } else { "" };
         text.push(' ');
         text.push_str(&right(&format!("{}{sign}", figure.title), figure.width));
     }
     let titles = [" share of exclusive", " share", ""];
     let room = columns.saturating_sub(width(&text));
-    text + titles
-        .into_iter()
-        .find(|title| title.len() <= room)
-        .unwrap_or_default()
+    text + titles.into_iter().find(|title| title.len() <= room).unwrap_or_default()
 }
 
 fn process_line(snapshot: &Snapshot, pid: u32, all: u64, columns: usize) -> Line<'static> {
     let rows = snapshot.phases.iter().filter(|row| row.pid == pid);
-    let role = rows
-        .clone()
-        .map(|row| row.role.as_str())
-        .next()
-        .unwrap_or_default();
+    let role = rows.clone().map(|row| row.role.as_str()).next().unwrap_or_default();
     let exclusive = rows.map(|row| row.exclusive_ns).sum();
-    let note = format!(
-        "excl {}, {}",
-        human::duration_ns(exclusive),
-        human::percent(exclusive, all)
-    );
+    let note = format!("excl {}, {}", human::duration_ns(exclusive), human::percent(exclusive, all));
     rule(&format!("{} {role}", process_name(snapshot, pid)), &note, columns)
 }
 
@@ -234,15 +179,8 @@ fn phase_line(row: &PhaseRow, all: u64, columns: usize, selected: bool, theme: T
         text.push(' ');
         room -= PERCENT_WIDTH + 1;
     }
-    let share = if all == 0 {
-        0.0
-    } else {
-        row.exclusive_ns as f64 / all as f64
-    };
-    Line::from(vec![
-        Span::styled(text, style),
-        Span::styled(bar(share, room), theme.bar()),
-    ])
+    let share = if all == 0 { 0.0 } else { row.exclusive_ns as f64 / all as f64 };
+    Line::from(vec![Span::styled(text, style), Span::styled(bar(share, room), theme.bar())])
 }
 
 fn details(state: &Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buffer: &mut Buffer) {
@@ -255,11 +193,7 @@ fn details(state: &Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buffer
     );
     let note = format!("min {}  p90 {}", time(row.min_ns), time(row.p90_ns));
     put(buffer, area, 0, &rule(&title, &note, usize::from(area.width)));
-    let below = Rect {
-        y: area.y + 1,
-        height: area.height.saturating_sub(1),
-        ..area
-    };
+    let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     match &state.distribution {
         Some(distribution) => chart::draw(distribution, theme, below, buffer),
         None => say(buffer, below, "no times of single frames"),

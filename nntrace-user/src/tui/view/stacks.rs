@@ -6,8 +6,9 @@ use ratatui::text::{Line, Span};
 
 use super::text::{bar, left, put, right, rule, say, tail, width};
 use super::theme::Theme;
-use super::{layer_name, no_marks, phase_name, process_name};
+use super::{no_marks, process_name};
 use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
+use crate::report::human::{layer_name, phase_name};
 use crate::report::snapshot::{Snapshot, StackRow};
 use crate::tui::state::Sample;
 use crate::tui::state::stacks::{StackSort, Stacks};
@@ -25,11 +26,7 @@ pub fn draw(state: &mut Stacks, sample: &Sample, theme: Theme, area: Rect, buffe
         return;
     };
     let wanted = row.path.len() as u16 + 1;
-    let height = if area.height < 14 {
-        0
-    } else {
-        wanted.min(area.height * 2 / 5)
-    };
+    let height = if area.height < 14 { 0 } else { wanted.min(area.height * 2 / 5) };
     let [table_area, frames_area] =
         Layout::vertical([Constraint::Fill(1), Constraint::Length(height)]).areas(area);
     table(state, snapshot, theme, table_area, buffer);
@@ -40,22 +37,12 @@ fn table(state: &mut Stacks, snapshot: &Snapshot, theme: Theme, area: Rect, buff
     let columns = usize::from(area.width);
     let page = usize::from(area.height).saturating_sub(1);
     let first = state.list.scroll(state.order.len(), state.list.index(), page);
-    put(
-        buffer,
-        area,
-        0,
-        &Line::styled(header(state, columns), Theme::heading()),
-    );
+    put(buffer, area, 0, &Line::styled(header(state, columns), Theme::heading()));
     let all: u64 = snapshot.stacks.iter().map(|row| row.exclusive_ns).sum();
     for (index, &row) in state.order.iter().enumerate().skip(first).take(page) {
         let screen = index - first + 1;
         let selected = index == state.list.index();
-        put(
-            buffer,
-            area,
-            screen,
-            &stack_line(&snapshot.stacks[row], all, columns, selected, theme),
-        );
+        put(buffer, area, screen, &stack_line(&snapshot.stacks[row], all, columns, selected, theme));
     }
 }
 
@@ -87,11 +74,7 @@ fn stack_line(row: &StackRow, all: u64, columns: usize, selected: bool, theme: T
     );
     let mut line = Line::from(Span::styled(text, style));
     if columns >= BARS {
-        let share = if all == 0 {
-            0.0
-        } else {
-            row.exclusive_ns as f64 / all as f64
-        };
+        let share = if all == 0 { 0.0 } else { row.exclusive_ns as f64 / all as f64 };
         line.push_span(Span::styled(bar(share, BAR) + " ", theme.bar()));
     }
     let text = format!(
@@ -123,11 +106,7 @@ fn frames(row: &StackRow, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) 
     let title = format!("stack in {}", process_name(snapshot, row.pid));
     let room = usize::from(area.height).saturating_sub(1);
     let hidden = row.path.len().saturating_sub(room);
-    let note = if hidden > 0 {
-        format!("{hidden} outer left out")
-    } else {
-        String::new()
-    };
+    let note = if hidden > 0 { format!("{hidden} outer left out") } else { String::new() };
     put(buffer, area, 0, &rule(&title, &note, columns));
     for (depth, tag) in row.path.iter().enumerate().skip(hidden) {
         let indent = "  ".repeat((depth - hidden).min(columns / 4));

@@ -82,11 +82,8 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
             if head.is_empty() {
                 break;
             }
-            line = line
-                .chars()
-                .filter(|character| !character.is_control())
-                .skip(head.chars().count())
-                .collect();
+            line =
+                line.chars().filter(|character| !character.is_control()).skip(head.chars().count()).collect();
             lines.push(head);
         }
     }
@@ -101,20 +98,15 @@ pub fn bar(share: f64, columns: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let most = columns * 8;
     #[allow(clippy::cast_sign_loss, reason = "clamped to what is not negative")]
-    let eighths = ((share.clamp(0.0, 1.0) * most as f64).round() as usize)
-        .max(usize::from(share > 0.0))
-        .min(most);
+    let eighths =
+        ((share.clamp(0.0, 1.0) * most as f64).round() as usize).max(usize::from(share > 0.0)).min(most);
     left(&("█".repeat(eighths / 8) + EIGHTHS[eighths % 8]), columns)
 }
 
 /// A heading in a line: `── title ─────── note ──`.
 pub fn rule(title: &str, note: &str, columns: usize) -> Line<'static> {
     let dashes = |count: usize| Span::styled("─".repeat(count), Theme::dim());
-    let note = if note.is_empty() {
-        String::new()
-    } else {
-        format!(" {note} ")
-    };
+    let note = if note.is_empty() { String::new() } else { format!(" {note} ") };
     let (note, note_width) = cut(&note, columns.saturating_sub(8));
     let end = if note_width > 0 { 2 } else { 0 };
     let (title, used) = cut(title, columns.saturating_sub(note_width + end + 5));
@@ -181,11 +173,7 @@ mod tests {
     #[test]
     fn rules_are_as_wide_as_they_should() {
         for columns in 12..40 {
-            assert_eq!(
-                rule("a title that is long", "12.3%", columns).width(),
-                columns,
-                "{columns}"
-            );
+            assert_eq!(rule("a title that is long", "12.3%", columns).width(), columns, "{columns}");
             assert_eq!(rule("title", "", columns).width(), columns);
         }
     }

@@ -15,11 +15,7 @@ impl Theme {
     }
 
     fn coloured(self, colour: Color) -> Style {
-        if self.colour {
-            Style::new().fg(colour)
-        } else {
-            Style::new()
-        }
+        if self.colour { Style::new().fg(colour) } else { Style::new() }
     }
 
     /// Headings.
@@ -39,11 +35,7 @@ impl Theme {
 
     /// The sign before a line, and the style of its text.
     pub const fn line(selected: bool) -> (char, Style) {
-        if selected {
-            ('>', Self::selected())
-        } else {
-            (' ', Style::new())
-        }
+        if selected { ('>', Self::selected()) } else { (' ', Style::new()) }
     }
 
     /// Keys in the footer and the help.
@@ -53,9 +45,7 @@ impl Theme {
 
     /// What the user has to know: losses, a pause, the end.
     pub fn alert(self) -> Style {
-        self.coloured(Color::Red)
-            .add_modifier(Modifier::BOLD)
-            .add_modifier(Modifier::REVERSED)
+        self.coloured(Color::Red).add_modifier(Modifier::BOLD).add_modifier(Modifier::REVERSED)
     }
 
     /// Bars of shares and histograms.

@@ -1,23 +1,14 @@
 use super::*;
 
 fn identity(class: u8, order: u8, machine: u16) -> Vec<u8> {
-    let mut bytes = vec![
-        0x7f, b'E', b'L', b'F', class, order, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0,
-    ];
-    bytes.extend(if order == 1 {
-        machine.to_le_bytes()
-    } else {
-        machine.to_be_bytes()
-    });
+    let mut bytes = vec![0x7f, b'E', b'L', b'F', class, order, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0];
+    bytes.extend(if order == 1 { machine.to_le_bytes() } else { machine.to_be_bytes() });
     bytes.resize(64, 0);
     bytes
 }
 
 fn refusal(bytes: &[u8]) -> String {
-    Elf::parse(bytes)
-        .err()
-        .map(|error| error.to_string())
-        .unwrap_or_default()
+    Elf::parse(bytes).err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 #[test]
@@ -26,11 +17,7 @@ fn other_kinds_and_machines_are_told_apart() {
     assert!(refusal(&[0; 64]).starts_with("not an ELF file"));
     assert!(refusal(&identity(1, 1, elf::EM_ARM.0)).starts_with("a 32-bit file (arm)"));
     assert!(refusal(&identity(2, 2, elf::EM_AARCH64.0)).starts_with("its bytes are in the other order"));
-    let other = if MACHINE == elf::EM_AARCH64 {
-        elf::EM_X86_64
-    } else {
-        elf::EM_AARCH64
-    };
+    let other = if MACHINE == elf::EM_AARCH64 { elf::EM_X86_64 } else { elf::EM_AARCH64 };
     let text = refusal(&identity(2, 1, other.0));
     assert!(text.starts_with(&format!(
         "it is for {}, this machine runs {}",

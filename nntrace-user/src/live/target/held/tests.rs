@@ -5,10 +5,7 @@ use crate::live::target::{Processes, entry_offset};
 const LONG: Duration = Duration::from_secs(20);
 
 fn shell(script: &str) -> Held {
-    Launch::new(&words(["/bin/sh", "-c", script]))
-        .output(ChildOutput::Null)
-        .spawn()
-        .unwrap()
+    Launch::new(&words(["/bin/sh", "-c", script])).output(ChildOutput::Null).spawn().unwrap()
 }
 
 /// The letter that /proc shows for what a process does; nothing if there is none.
@@ -33,10 +30,7 @@ fn stopped_before_its_first_instruction_then_released() {
 #[test]
 fn the_signal_waited_for_is_swallowed() {
     let mut held = shell("kill -STOP $$; exit 8");
-    assert_eq!(
-        held.run_until_signal(Signal::SIGSTOP, LONG).unwrap(),
-        HeldEvent::Signalled
-    );
+    assert_eq!(held.run_until_signal(Signal::SIGSTOP, LONG).unwrap(), HeldEvent::Signalled);
     assert_eq!(doing(held.pid()), Some('t'));
     assert_eq!(held.release().unwrap().wait().unwrap().code(), Some(8));
 }
@@ -44,10 +38,7 @@ fn the_signal_waited_for_is_swallowed() {
 #[test]
 fn other_signals_are_passed_on() {
     let mut held = shell("trap 'got=1' USR1; kill -USR1 $$; kill -STOP $$; exit $((40 + got))");
-    assert_eq!(
-        held.run_until_signal(Signal::SIGSTOP, LONG).unwrap(),
-        HeldEvent::Signalled
-    );
+    assert_eq!(held.run_until_signal(Signal::SIGSTOP, LONG).unwrap(), HeldEvent::Signalled);
     assert_eq!(held.release().unwrap().wait().unwrap().code(), Some(41));
 
     let mut held = shell("kill -TERM $$; sleep 60");
@@ -55,10 +46,7 @@ fn other_signals_are_passed_on() {
         panic!("not ended")
     };
     assert_eq!(shell_code(status), 128 + libc::SIGTERM);
-    assert!(matches!(
-        held.run_until_signal(Signal::SIGSTOP, LONG).unwrap(),
-        HeldEvent::Ended(_)
-    ));
+    assert!(matches!(held.run_until_signal(Signal::SIGSTOP, LONG).unwrap(), HeldEvent::Ended(_)));
     assert_eq!(held.release().unwrap().exit_code(), Some(143));
 }
 
@@ -85,8 +73,7 @@ fn after_a_timeout_it_runs_and_is_still_held() {
     let mut held = shell("exec sh -c 'sleep 0.3; exit 9'");
     let before = Instant::now();
     assert_eq!(
-        held.run_until_signal(Signal::SIGSTOP, Duration::from_millis(50))
-            .unwrap(),
+        held.run_until_signal(Signal::SIGSTOP, Duration::from_millis(50)).unwrap(),
         HeldEvent::TimedOut
     );
     assert!(before.elapsed() >= Duration::from_millis(50));
@@ -98,8 +85,7 @@ fn after_a_timeout_it_runs_and_is_still_held() {
 fn a_second_stop_signal_does_not_leave_it_stopped() {
     let mut held = shell("sleep 0.2; exit 5");
     assert_eq!(
-        held.run_until_signal(Signal::SIGSTOP, Duration::from_millis(20))
-            .unwrap(),
+        held.run_until_signal(Signal::SIGSTOP, Duration::from_millis(20)).unwrap(),
         HeldEvent::TimedOut
     );
     kill(held.pid, Signal::SIGSTOP).unwrap();
@@ -109,14 +95,8 @@ fn a_second_stop_signal_does_not_leave_it_stopped() {
 #[test]
 fn a_timeout_may_be_waited_on() {
     let mut held = shell("sleep 0.1; kill -STOP $$; exit 6");
-    assert_eq!(
-        held.run_until_signal(Signal::SIGSTOP, Duration::ZERO).unwrap(),
-        HeldEvent::TimedOut
-    );
-    assert_eq!(
-        held.run_until_signal(Signal::SIGSTOP, LONG).unwrap(),
-        HeldEvent::Signalled
-    );
+    assert_eq!(held.run_until_signal(Signal::SIGSTOP, Duration::ZERO).unwrap(), HeldEvent::TimedOut);
+    assert_eq!(held.run_until_signal(Signal::SIGSTOP, LONG).unwrap(), HeldEvent::Signalled);
     assert_eq!(held.release().unwrap().wait().unwrap().code(), Some(6));
 }
 
@@ -139,10 +119,7 @@ fn killed_while_stopped() {
 
     let held = shell("exit 0");
     kill(held.pid, Signal::SIGKILL).unwrap();
-    assert_eq!(
-        held.release().unwrap().wait().unwrap().signal(),
-        Some(libc::SIGKILL)
-    );
+    assert_eq!(held.release().unwrap().wait().unwrap().signal(), Some(libc::SIGKILL));
 }
 
 #[test]
@@ -153,8 +130,7 @@ fn dropping_kills() {
     assert_eq!(doing(pid), None, "killed and awaited");
 
     let mut held = shell("while :; do :; done");
-    held.run_until_signal(Signal::SIGSTOP, Duration::from_millis(10))
-        .unwrap();
+    held.run_until_signal(Signal::SIGSTOP, Duration::from_millis(10)).unwrap();
     let pid = held.pid();
     drop(held);
     assert_eq!(doing(pid), None);
@@ -169,9 +145,7 @@ fn it_dies_with_the_thread_that_holds_it() {
         pid
     });
     let pid = pid.join().unwrap();
-    let status = wait(Pid::from_raw(pid.cast_signed()), libc::__WALL)
-        .unwrap()
-        .unwrap();
+    let status = wait(Pid::from_raw(pid.cast_signed()), libc::__WALL).unwrap().unwrap();
     assert_eq!(status.signal(), Some(libc::SIGKILL));
 }
 

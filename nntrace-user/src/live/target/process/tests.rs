@@ -18,11 +18,7 @@ impl Fake {
             "{pid} ({comm}) {state} {parent} 1 1 0 -1 {flags} 0 0 0 0 1 2 3 4 20 0 1 0 77{pid} 9 9\n"
         );
         std::fs::write(dir.join("stat"), stat).unwrap();
-        std::fs::write(
-            dir.join("status"),
-            format!("Name:\t{comm}\nTgid:\t{pid}\nPid:\t{pid}\n"),
-        )
-        .unwrap();
+        std::fs::write(dir.join("status"), format!("Name:\t{comm}\nTgid:\t{pid}\nPid:\t{pid}\n")).unwrap();
         self
     }
 
@@ -35,13 +31,7 @@ struct Sleeper(Child);
 
 impl Sleeper {
     fn new() -> Self {
-        Self(
-            Command::new("sleep")
-                .arg("60")
-                .stdin(Stdio::null())
-                .spawn()
-                .unwrap(),
-        )
+        Self(Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap())
     }
 }
 
@@ -58,10 +48,7 @@ fn a_process_by_number() {
     fake.add(42, "my (odd) app", 7, 'S', 0);
     symlink("/opt/app", fake.0.path().join("42/exe")).unwrap();
     let process = fake.processes().by_pid(42).unwrap();
-    assert_eq!(
-        (process.comm.as_str(), process.parent, process.started),
-        ("my (odd) app", 7, 7742)
-    );
+    assert_eq!((process.comm.as_str(), process.parent, process.started), ("my (odd) app", 7, 7742));
     assert_eq!(process.exe.as_deref(), Some(Path::new("/opt/app")));
     assert_eq!(fake.processes().threads(42).unwrap(), [42]);
 }
@@ -69,10 +56,13 @@ fn a_process_by_number() {
 #[test]
 fn errors_name_the_value_and_the_next_step() {
     let fake = Fake::new();
-    fake.add(42, "app", 1, 'S', 0)
-        .add(43, "app", 1, 'S', 0)
-        .add(50, "gone", 1, 'Z', 0)
-        .add(2, "kthreadd", 0, 'S', KERNEL_THREAD);
+    fake.add(42, "app", 1, 'S', 0).add(43, "app", 1, 'S', 0).add(50, "gone", 1, 'Z', 0).add(
+        2,
+        "kthreadd",
+        0,
+        'S',
+        KERNEL_THREAD,
+    );
     std::fs::write(fake.0.path().join("43/status"), "Name:\tworker\nTgid:\t42\n").unwrap();
     let error = |pid| fake.processes().by_pid(pid).unwrap_err().to_string();
     assert!(
@@ -91,28 +81,17 @@ fn errors_name_the_value_and_the_next_step() {
 #[test]
 fn processes_by_name() {
     let fake = Fake::new();
-    fake.add(10, "nn_app", 1, 'S', 0)
-        .add(11, "nn_app2", 1, 'S', 0)
-        .add(12, "other", 1, 'S', 0);
-    fake.add(13, "nn_dead", 1, 'Z', 0)
-        .add(14, "nn_kernel", 2, 'S', KERNEL_THREAD);
+    fake.add(10, "nn_app", 1, 'S', 0).add(11, "nn_app2", 1, 'S', 0).add(12, "other", 1, 'S', 0);
+    fake.add(13, "nn_dead", 1, 'Z', 0).add(14, "nn_kernel", 2, 'S', KERNEL_THREAD);
     fake.add(std::process::id(), "nn_ourselves", 1, 'S', 0);
     let processes = fake.processes();
     let pids = |pattern: &str| {
-        processes
-            .by_comm(pattern)
-            .unwrap()
-            .iter()
-            .map(|process| process.pid)
-            .collect::<Vec<_>>()
+        processes.by_comm(pattern).unwrap().iter().map(|process| process.pid).collect::<Vec<_>>()
     };
     assert_eq!(pids("nn_app"), [10]);
     assert_eq!(pids("nn_*"), [10, 11]);
     let selected = processes.select(&[11], &["nn_*".to_owned()]).unwrap();
-    assert_eq!(
-        selected.iter().map(|process| process.pid).collect::<Vec<_>>(),
-        [11, 10]
-    );
+    assert_eq!(selected.iter().map(|process| process.pid).collect::<Vec<_>>(), [11, 10]);
     let text = processes.by_comm("APP").unwrap_err().to_string();
     assert!(
         text.starts_with("no process is named \"APP\", but there is \"nn_app\" (10), \"nn_app2\" (11);"),
@@ -135,16 +114,10 @@ fn a_name_the_kernel_cut() {
 #[test]
 fn children_and_theirs() {
     let fake = Fake::new();
-    fake.add(10, "a", 1, 'S', 0)
-        .add(9, "b", 30, 'S', 0)
-        .add(30, "c", 10, 'S', 0)
-        .add(31, "d", 1, 'S', 0);
+    fake.add(10, "a", 1, 'S', 0).add(9, "b", 30, 'S', 0).add(30, "c", 10, 'S', 0).add(31, "d", 1, 'S', 0);
     fake.add(32, "dead", 10, 'Z', 0);
     let family = fake.processes().descendants(&[10]).unwrap();
-    assert_eq!(
-        family.iter().map(|process| process.pid).collect::<Vec<_>>(),
-        [30, 9]
-    );
+    assert_eq!(family.iter().map(|process| process.pid).collect::<Vec<_>>(), [30, 9]);
 }
 
 #[test]
@@ -161,24 +134,12 @@ fn the_running_system() {
 
     let mut child = Sleeper::new();
     let pid = child.0.id();
-    assert!(
-        processes
-            .descendants(&[us.pid])
-            .unwrap()
-            .iter()
-            .any(|process| process.pid == pid)
-    );
+    assert!(processes.descendants(&[us.pid]).unwrap().iter().any(|process| process.pid == pid));
     let process = processes.by_pid(pid).unwrap();
     assert!(processes.is_alive(&process));
-    assert!(!processes.is_alive(&Process {
-        started: process.started + 1,
-        ..process.clone()
-    }));
+    assert!(!processes.is_alive(&Process { started: process.started + 1, ..process.clone() }));
     child.0.kill().unwrap();
     child.0.wait().unwrap();
     assert!(!processes.is_alive(&process));
-    assert!(matches!(
-        processes.by_pid(pid),
-        Err(ProcessError::NoSuchProcess { .. })
-    ));
+    assert!(matches!(processes.by_pid(pid), Err(ProcessError::NoSuchProcess { .. })));
 }

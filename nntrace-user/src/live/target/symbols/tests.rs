@@ -48,19 +48,11 @@ fn a_c_function() {
 
     // The offset leads to the function's code, in a segment that may be executed.
     let bytes = std::fs::read(&library).unwrap();
-    let quiet = &search_file(&library, &specs(&["quiet=buf,len"]))
-        .unwrap()
-        .functions[0];
+    let quiet = &search_file(&library, &specs(&["quiet=buf,len"])).unwrap().functions[0];
     assert_eq!(quiet.layout, Layout::BufLen);
     let code = |found: &Found| bytes[usize::try_from(found.offset).unwrap()..][..12].to_vec();
     assert_ne!(code(found), code(quiet));
-    assert!(
-        search_file(&library, &specs(&["elsewhere"]))
-            .unwrap()
-            .functions
-            .is_empty(),
-        "imported only"
-    );
+    assert!(search_file(&library, &specs(&["elsewhere"])).unwrap().functions.is_empty(), "imported only");
 }
 
 #[test]
@@ -70,13 +62,7 @@ fn what_is_no_function() {
     for name in ["data_mark", "indirect"] {
         let search = search_file(&library, &specs(&[name])).unwrap();
         assert!(search.functions.is_empty());
-        assert_eq!(
-            search.near[0],
-            Near {
-                demangled: name.to_owned(),
-                why: NearReason::NoFunction
-            }
-        );
+        assert_eq!(search.near[0], Near { demangled: name.to_owned(), why: NearReason::NoFunction });
     }
 }
 
@@ -87,11 +73,7 @@ fn a_stripped_library_names_what_it_exports() {
     let search = search_file(&library, &specs(&["tracing_mark_write", "quiet"])).unwrap();
     assert!(search.stripped);
     assert_eq!(
-        search
-            .functions
-            .iter()
-            .map(|found| found.symbol.as_str())
-            .collect::<Vec<_>>(),
+        search.functions.iter().map(|found| found.symbol.as_str()).collect::<Vec<_>>(),
         ["tracing_mark_write"]
     );
     let search = search_file(&library, &specs(&["quiet"])).unwrap();
@@ -126,31 +108,16 @@ fn cxx_functions() {
     ";
     let library = build(dir.path(), "c++", "mark.cc", source, &[]);
     let search = search_file(&library, &specs(&["tracing_mark_write"])).unwrap();
-    let mut found: Vec<_> = search
-        .functions
-        .iter()
-        .map(|f| (f.demangled.as_str(), f.layout, f.layout_guessed))
-        .collect();
+    let mut found: Vec<_> =
+        search.functions.iter().map(|f| (f.demangled.as_str(), f.layout, f.layout_guessed)).collect();
     found.sort_unstable_by_key(|&(name, ..)| name);
     assert_eq!(
         found,
         [
-            (
-                "(anonymous namespace)::tracing_mark_write(char const*)",
-                Layout::Buf,
-                false
-            ),
+            ("(anonymous namespace)::tracing_mark_write(char const*)", Layout::Buf, false),
             ("nn::tracing_mark_write(char const*)", Layout::ThisBuf, true),
-            (
-                "tracer_client::tracing_mark_write(char const*, int)",
-                Layout::ThisBufLen,
-                true
-            ),
-            (
-                "tracing_mark_write(char const*, unsigned long)",
-                Layout::BufLen,
-                false
-            ),
+            ("tracer_client::tracing_mark_write(char const*, int)", Layout::ThisBufLen, true),
+            ("tracing_mark_write(char const*, unsigned long)", Layout::BufLen, false),
         ]
     );
 
@@ -183,20 +150,11 @@ fn near_matches() {
     assert_eq!(search.near.len(), 2);
     assert_eq!(search.near[0].demangled, "tracing_mark_write(double)");
     assert_eq!(search.near[0].why, NearReason::Arguments);
-    assert_eq!(
-        search.near[1],
-        Near {
-            demangled: "tracing_mark_writer".to_owned(),
-            why: NearReason::Name
-        }
-    );
+    assert_eq!(search.near[1], Near { demangled: "tracing_mark_writer".to_owned(), why: NearReason::Name });
     let similar = similar_in_file(&library, &specs(&["tracing_mark_write"])).unwrap();
     let similar: Vec<_> = similar.iter().map(|near| near.demangled.as_str()).collect();
     assert_eq!(similar.len(), 5);
-    assert!(
-        similar.contains(&"my_trace_mark") && !similar.contains(&"other"),
-        "{similar:?}"
-    );
+    assert!(similar.contains(&"my_trace_mark") && !similar.contains(&"other"), "{similar:?}");
     let slip = similar_in_file(&library, &specs(&["othr"])).unwrap();
     assert!(slip.iter().any(|near| near.demangled == "other"));
 }
@@ -230,10 +188,7 @@ struct Numbers(u64);
 
 impl Numbers {
     fn below(&mut self, limit: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % limit
     }
 }
@@ -276,14 +231,7 @@ fn damaged_files_are_refused_or_survived() {
         let _ = look(good[..length].to_vec());
     }
     for length in [0, 1, 4, 19, 20, 64, 500] {
-        assert!(
-            look(
-                (0..length)
-                    .map(|_| u8::try_from(numbers.below(256)).unwrap())
-                    .collect()
-            )
-            .is_err()
-        );
+        assert!(look((0..length).map(|_| u8::try_from(numbers.below(256)).unwrap()).collect()).is_err());
     }
 }
 
@@ -293,10 +241,7 @@ fn errors_name_the_file() {
     let text = dir.path().join("text");
     std::fs::write(&text, "#!/bin/sh\n").unwrap();
     let error = search_file(&text, &[SymbolSpec::default()]).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!("{}: not an ELF file: nothing to probe in it", text.display())
-    );
+    assert_eq!(error.to_string(), format!("{}: not an ELF file: nothing to probe in it", text.display()));
     let error = search_file(&dir.path().join("none"), &[SymbolSpec::default()]).unwrap_err();
     assert!(matches!(error.reason, ElfErrorReason::Io(_)));
 }

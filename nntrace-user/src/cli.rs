@@ -1,0 +1,177 @@
+//! The command line.
+
+use std::{ffi::OsString, path::PathBuf, str::FromStr, time::Duration};
+
+use clap::Parser;
+
+use nntrace_user::{
+    live::{kernel::DEFAULT_RING_BYTES, sysfs::parse_cpu_list, target::SymbolSpec},
+    model::topology::ClusterDescription,
+};
+
+/// Shows in which layer and phase of the neural-network stack the time goes, and what the CPUs did meanwhile.
+///
+/// With a terminal on stdout it shows a live view, otherwise a table each interval. It ends when the target ends; with
+/// `-- COMMAND` it exits with the command's status.
+#[derive(Debug, Parser)]
+#[command(name = "nntrace-bpf", version, max_term_width = 100)]
+pub struct Cli {
+    /// Process to trace, with its children; may be given several times
+    #[arg(short, long = "pid", value_name = "PID")]
+    pub pids: Vec<u32>,
+
+    /// Trace all processes of this name; `*` and `?` stand for anything
+    #[arg(long = "comm", value_name = "NAME")]
+    pub comms: Vec<String>,
+
+    /// Write one snapshot at the end: to FILE, or to stdout with `-` or without FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+
+    /// Write one snapshot a line to stdout, each interval and at the end
+    #[arg(long, conflicts_with = "json")]
+    pub json_lines: bool,
+
+    /// Replace the file of --json if it exists
+    #[arg(long)]
+    pub force: bool,
+
+    /// End after this time, such as 500ms, 10s, 5m; a bare number is seconds
+    #[arg(short, long, value_name = "TIME", value_parser = duration)]
+    pub duration: Option<Duration>,
+
+    /// Time between two updates
+    #[arg(short, long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub interval: Duration,
+
+    /// Where marks come from
+    #[arg(long, value_enum, default_value_t = Marks::Auto)]
+    pub marks: Marks,
+
+    /// Function that writes marks; its arguments after `=`: buf | buf,len | this,buf | this,buf,len
+    #[arg(long = "symbol", value_name = "NAME[=LAYOUT]")]
+    pub symbols: Vec<SymbolSpec>,
+
+    /// Search this file for mark functions too, though no target maps it yet
+    #[arg(long = "lib", value_name = "PATH")]
+    pub libraries: Vec<PathBuf>,
+
+    /// This process is a driver
+    #[arg(long = "driver", value_name = "PID")]
+    pub drivers: Vec<u32>,
+
+    /// CPUs that form a cluster, such as `big=4-7`; CPUs in none form one called `other`
+    #[arg(long = "cluster", value_name = "NAME=CPUS", value_parser = cluster)]
+    pub clusters: Vec<ClusterDescription>,
+
+    /// Size of each CPU's ring of records, KiB
+    #[arg(long, value_name = "KIB", default_value_t = DEFAULT_RING_BYTES / 1024,
+          value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
+    pub ring_size: u32,
+
+    /// Command to start and trace, held until the probes are in place; under sudo it runs as the caller
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Where marks come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Marks {
+    /// The best source there is: probes on functions
+    Auto,
+    /// Probes on functions
+    Uprobe,
+    /// No marks: power states only
+    None,
+}
+
+impl Cli {
+    /// The functions to probe; none with `--marks none`.
+    #[must_use]
+    pub fn symbols(&self) -> Vec<SymbolSpec> {
+        match (self.marks, self.symbols.is_empty()) {
+            (Marks::None, _) => Vec::new(),
+            (_, true) => vec![SymbolSpec::default()],
+            (_, false) => self.symbols.clone(),
+        }
+    }
+
+    /// What is traced, in a few words.
+    #[must_use]
+    pub fn target(&self) -> String {
+        let mut parts: Vec<String> = self.pids.iter().map(|pid| format!("pid {pid}")).collect();
+        parts.extend(self.comms.iter().cloned());
+        parts.extend(self.command.first().map(|program| {
+            let path = PathBuf::from(program);
+            path.file_name().unwrap_or(program).to_string_lossy().into_owned()
+        }));
+        if parts.is_empty() { "CPUs only".into() } else { parts.join(", ") }
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = || f64::from_str(text).ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let duration = humantime::parse_duration(text).ok().or_else(seconds);
+    match duration {
+        Some(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("expected a time such as 500ms, 10s or 5m, longer than nothing".into()),
+    }
+}
+
+fn cluster(text: &str) -> Result<ClusterDescription, String> {
+    let parsed = text.split_once('=').map(|(name, cpus)| (name.trim(), parse_cpu_list(cpus)));
+    match parsed {
+        Some((name, cpus)) if !name.is_empty() && !cpus.is_empty() => {
+            Ok(ClusterDescription { name: name.into(), cpus })
+        }
+        _ => Err("expected a name and its CPUs, such as big=4-7 or little=0,1,3".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Cli {
+        Cli::try_parse_from([&["nntrace-bpf"], arguments].concat()).unwrap()
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_are_human_and_bare_numbers_are_seconds() {
+        assert_eq!(parse(&["--duration", "500ms"]).duration, Some(Duration::from_millis(500)));
+        assert_eq!(parse(&["-d", "1.5"]).duration, Some(Duration::from_millis(1_500)));
+        assert!(duration("0").is_err());
+        assert!(duration("fast").is_err());
+    }
+
+    #[test]
+    fn json_takes_its_file_with_an_equals_sign_only() {
+        let cli = parse(&["--json", "--", "app", "--json=x"]);
+        assert_eq!(cli.json, Some(PathBuf::from("-")));
+        assert_eq!(cli.command, ["app", "--json=x"]);
+        assert_eq!(parse(&["--json=out.json"]).json, Some(PathBuf::from("out.json")));
+    }
+
+    #[test]
+    fn clusters_are_named_lists() {
+        assert_eq!(
+            cluster("big=4-6").unwrap(),
+            ClusterDescription { name: "big".into(), cpus: vec![4, 5, 6] }
+        );
+        assert!(cluster("big").is_err());
+        assert!(cluster("=1").is_err());
+        assert!(cluster("big=").is_err());
+    }
+
+    #[test]
+    fn the_help_is_as_reviewed() {
+        insta::assert_snapshot!(Cli::command().term_width(100).render_long_help());
+    }
+}

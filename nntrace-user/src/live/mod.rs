@@ -1,0 +1,21 @@
+//! Live measuring: from the kernel to records and exact totals.
+//!
+//! ```text
+//! target: processes, mark functions ─► probes ─► kernel (programs, maps) ─► rings ─► records
+//! sysfs: topology, frequencies                                         └─► readings: exact totals
+//!                                  session: all of it, for one run
+//! ```
+//!
+//! The only place that knows BPF is `kernel` with `readings` and `rings`.
+
+pub mod clock;
+mod decode;
+pub mod kernel;
+mod privilege;
+mod probes;
+mod readings;
+pub mod rings;
+pub mod session;
+pub mod sysfs;
+pub mod target;
+pub mod tracefs;

@@ -1,0 +1,394 @@
+//! One run: the kernel programs, the targets, and the model that their records feed.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use nix::sys::signal::Signal;
+use nntrace_common::record::{ProcessRecord, Record};
+
+use super::{
+    clock,
+    kernel::{Kernel, KernelError, KernelOptions},
+    probes::Probes,
+    rings::Rings,
+    sysfs,
+    target::{Held, HeldEvent, Object, Process, ProcessError, Processes, SymbolSpec, entry_offset},
+    tracefs,
+};
+use crate::{
+    model::{Clusters, Spans, StackTotals, Topology, power::CpuResidency},
+    report::{
+        build::{Parts, ProcessLabel},
+        snapshot::{Host, Loss, Overhead, Snapshot, Source, Window},
+    },
+};
+
+/// How long a launched program may take to get to its entry point.
+const ENTRY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What is to be measured.
+#[derive(Debug, Default)]
+pub struct SessionOptions {
+    /// Functions that write marks; empty: no marks.
+    pub symbols: Vec<SymbolSpec>,
+    /// Files to probe besides those that the targets map.
+    pub libraries: Vec<PathBuf>,
+    /// Processes that are drivers.
+    pub drivers: HashSet<u32>,
+    /// The clusters; `None`: as sysfs has them.
+    pub topology: Option<Topology>,
+    /// For the kernel side.
+    pub kernel: KernelOptions,
+}
+
+/// A run, from the first probe to the last reading.
+pub struct Session {
+    kernel: Kernel,
+    rings: Rings,
+    probes: Probes,
+    /// Whether marks are wanted at all.
+    marks: bool,
+    processes: Processes,
+    /// Traced processes that live, as far as is known.
+    alive: BTreeMap<u32, ProcessLabel>,
+    /// Every process that was traced.
+    labels: BTreeMap<u32, ProcessLabel>,
+    drivers: HashSet<u32>,
+    topology: Topology,
+    clusters: Clusters,
+    spans: Spans,
+    totals: StackTotals,
+    begin: u64,
+    /// The end of the window, once everything is detached.
+    end: Option<u64>,
+    /// Sections that were open when their thread ended.
+    open_at_end: u64,
+    notes: Vec<String>,
+    /// Records lost by CPU, as of the last one that came.
+    lost: HashMap<u32, u32>,
+}
+
+impl Session {
+    /// Loads the programs and attaches those for power states and processes. No process is traced yet.
+    ///
+    /// # Errors
+    /// When the kernel side does not work; see [`KernelError`].
+    pub fn start(options: SessionOptions) -> Result<Self, KernelError> {
+        let (mut kernel, rings) = Kernel::load(options.kernel)?;
+        let root = Path::new(sysfs::CPUS);
+        let (found, note) = sysfs::topology(root);
+        let mut notes: Vec<String> = Vec::new();
+        let topology = options.topology.unwrap_or_else(|| {
+            notes.extend(note);
+            found
+        });
+        let begin = clock::now();
+        let khz = sysfs::frequencies(root);
+        if khz.is_empty() {
+            notes.push(
+                "this machine shows no CPU frequency (no cpufreq policy): running time has none".into(),
+            );
+        }
+        kernel.start_cpus(begin, &khz)?;
+        kernel.attach_power()?;
+        if !kernel.attach_process_events()? {
+            notes.push(format!(
+                "children of the targets are not followed: tracefs is not mounted; `sudo {}`, then start again",
+                tracefs::MOUNT_COMMAND
+            ));
+        }
+        let mut probes = Probes::new(options.symbols.clone());
+        for library in &options.libraries {
+            match Object::at(library) {
+                Ok(object) => {
+                    probes.search_file(&mut kernel, object);
+                }
+                Err(error) => notes.push(format!("--lib {}: {error}", library.display())),
+            }
+        }
+        Ok(Self {
+            rings: Rings::new(rings),
+            probes,
+            marks: !options.symbols.is_empty(),
+            processes: Processes::default(),
+            alive: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            drivers: options.drivers,
+            clusters: Clusters::new(&topology, begin, &khz),
+            topology,
+            spans: Spans::default(),
+            totals: StackTotals::default(),
+            begin,
+            end: None,
+            open_at_end: 0,
+            notes,
+            lost: HashMap::new(),
+            kernel,
+        })
+    }
+
+    /// Traces a process that runs, with its descendants.
+    ///
+    /// # Errors
+    /// When the table of targets is full. A process that ends meanwhile is no error.
+    pub fn trace(&mut self, process: &Process) -> Result<(), KernelError> {
+        self.adopt(process.pid, &process.comm)?;
+        match self.processes.descendants(&[process.pid]) {
+            Ok(children) => children.iter().try_for_each(|child| self.adopt(child.pid, &child.comm)),
+            Err(error) => {
+                self.notes.push(format!("children of {} are not traced: {error}", process.pid));
+                Ok(())
+            }
+        }
+    }
+
+    fn adopt(&mut self, pid: u32, comm: &str) -> Result<(), KernelError> {
+        self.kernel.add_target(pid)?;
+        self.label(pid, comm);
+        self.probe(pid);
+        Ok(())
+    }
+
+    /// Traces a command that is held at its exec: lets it run to its entry point, where the libraries that it is
+    /// linked with are mapped, and probes them. It is held there still.
+    ///
+    /// # Errors
+    /// When the table of targets is full. If it cannot be held there, a note says so, and it is held no more.
+    pub fn trace_held(&mut self, held: &mut Held) -> Result<(), KernelError> {
+        let pid = held.pid();
+        let comm = self.processes.by_pid(pid).map(|process| process.comm).unwrap_or_default();
+        self.adopt(pid, &comm)?;
+        if let Err(reason) = self.run_to_entry(held) {
+            self.notes.push(format!(
+                "the command could not be held at its entry point ({reason}): marks of its libraries may be missing \
+                 until they were found"
+            ));
+        }
+        self.probe(pid);
+        Ok(())
+    }
+
+    fn run_to_entry(&mut self, held: &mut Held) -> Result<(), String> {
+        let path = PathBuf::from(format!("/proc/{}/exe", held.pid()));
+        let offset = entry_offset(&path).map_err(|error| error.to_string())?;
+        let probe = self.kernel.hold_at_entry(&path, offset).map_err(|error| error.to_string())?;
+        let event = held.run_until_signal(Signal::SIGSTOP, ENTRY_TIMEOUT);
+        self.kernel.release_entry(probe).map_err(|error| error.to_string())?;
+        match event.map_err(|error| error.to_string())? {
+            HeldEvent::Signalled => Ok(()),
+            HeldEvent::TimedOut => Err(format!("it did not get there within {ENTRY_TIMEOUT:?}")),
+            // It ends before it began: its status says why.
+            HeldEvent::Ended(_) => Ok(()),
+        }
+    }
+
+    fn label(&mut self, pid: u32, comm: &str) {
+        let label = ProcessLabel { comm: comm.to_owned(), is_driver: self.drivers.contains(&pid) };
+        self.alive.insert(pid, label.clone());
+        self.labels.insert(pid, label);
+    }
+
+    /// Probes what a process maps now.
+    fn probe(&mut self, pid: u32) {
+        if !self.marks {
+            return;
+        }
+        match self.probes.follow(&mut self.kernel, &self.processes, pid) {
+            Ok(_) => {}
+            // Gone: there is nothing left to probe.
+            Err(ProcessError::NoSuchProcess { .. } | ProcessError::Ended { .. }) => {}
+            Err(error) => self.notes.push(error.to_string()),
+        }
+        self.notes.append(&mut self.probes.take_failures());
+    }
+
+    /// Looks again at every traced process: libraries may have been mapped, names changed.
+    pub fn refresh(&mut self) {
+        let pids: Vec<u32> = self.alive.keys().copied().collect();
+        for pid in pids {
+            match self.processes.by_pid(pid) {
+                Ok(process) => {
+                    self.label(pid, &process.comm);
+                    self.probe(pid);
+                }
+                Err(_) => {
+                    self.alive.remove(&pid);
+                }
+            }
+        }
+    }
+
+    /// Takes the records that wait, and does what they ask for.
+    pub fn drain(&mut self) {
+        self.take(false);
+    }
+
+    fn take(&mut self, everything: bool) {
+        let Self { rings, spans, clusters, lost, open_at_end, .. } = self;
+        let mut events: Vec<Record> = Vec::new();
+        let sink = |record: &Record| match record {
+            Record::Span(span) => spans.add(span),
+            Record::Idle(event) | Record::Frequency(event) => {
+                let before = lost.insert(event.cpu, event.lost).unwrap_or(0);
+                if event.lost != before {
+                    clusters.lost(event.time, event.cpu);
+                }
+                if matches!(record, Record::Idle(_)) {
+                    clusters.idle_event(event.time, event.cpu, event.state);
+                } else {
+                    clusters.frequency_event(event.time, event.cpu, event.state);
+                }
+            }
+            Record::Fork(_) | Record::Exec(_) => events.push(*record),
+            Record::Exit(process) => {
+                *open_at_end += u64::from(process.open);
+                events.push(*record);
+            }
+        };
+        if everything {
+            rings.drain_all(sink);
+        } else {
+            rings.drain(sink);
+        }
+        for event in events {
+            self.on_process_event(&event);
+        }
+    }
+
+    fn on_process_event(&mut self, event: &Record) {
+        match event {
+            // The new task is a thread unless it leads a process.
+            Record::Fork(ProcessRecord { tid, .. }) | Record::Exec(ProcessRecord { tgid: tid, .. }) => {
+                if let Ok(process) = self.processes.by_pid(*tid) {
+                    self.label(process.pid, &process.comm);
+                    self.probe(process.pid);
+                }
+            }
+            Record::Exit(ProcessRecord { tgid, tid, .. }) if tgid == tid => {
+                self.alive.remove(tgid);
+            }
+            _ => {}
+        }
+    }
+
+    /// Descriptors that become readable when [`Session::drain`] should be called at once.
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub fn alarms(&self) -> io::Result<Vec<OwnedFd>> {
+        self.rings.alarms()
+    }
+
+    /// Ends the window: detaches everything, and takes the last records.
+    pub fn finish(&mut self) {
+        if self.end.is_none() {
+            self.kernel.detach();
+            self.end = Some(clock::now());
+            self.take(true);
+        }
+    }
+
+    /// How many functions are probed.
+    #[must_use]
+    pub fn probe_count(&self) -> usize {
+        self.probes.count()
+    }
+
+    /// What was searched when no mark function was found; `None` when one was, or none is wanted.
+    #[must_use]
+    pub fn no_marks(&self, target: &str) -> Option<String> {
+        if self.marks { self.probes.nothing_found(target) } else { None }
+    }
+
+    /// Adds a word on what could not be measured.
+    pub fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// What was found so far; in the end after [`Session::finish`].
+    ///
+    /// # Errors
+    /// When the kernel's maps cannot be read.
+    pub fn snapshot(&mut self) -> Result<Snapshot, KernelError> {
+        self.kernel.read_totals(&mut self.totals)?;
+        let readings = self.kernel.read_cpus()?;
+        let online = sysfs::online(Path::new(sysfs::CPUS));
+        // After the readings, so that nothing in them is younger.
+        let end = self.end.unwrap_or_else(clock::now);
+        let cpus: Vec<CpuResidency> = readings
+            .iter()
+            .filter(|reading| self.topology.cpus.contains_key(&reading.cpu))
+            .map(|reading| reading.until(end))
+            .collect();
+        let diagnostics = self.kernel.read_diagnostics()?;
+        let mut notes = self.notes.clone();
+        if self.open_at_end > 0 {
+            notes.push(format!(
+                "{} sections were open when their thread ended; they are in no total",
+                self.open_at_end
+            ));
+        }
+        let parts = Parts {
+            host: host(&online),
+            window: Window { clock: "monotonic".into(), begin_ns: self.begin, end_ns: end },
+            source: Source {
+                kind: "live".into(),
+                marks: if self.marks { "uprobe" } else { "none" }.into(),
+                files: self.probes.files(),
+            },
+            processes: &self.labels,
+            totals: &self.totals,
+            spans: &self.spans,
+            topology: &self.topology,
+            cpus: &cpus,
+            clusters: &self.clusters.until(end),
+            overhead: self.overhead(),
+            loss: self.loss()?,
+            diagnostics: &diagnostics,
+            notes,
+        };
+        Ok(parts.snapshot())
+    }
+
+    fn overhead(&self) -> Overhead {
+        let (marks, power) = self.kernel.read_costs();
+        Overhead {
+            marks: marks.runs,
+            ns_per_mark: marks.per_run(),
+            power_events: power.runs,
+            ns_per_power_event: power.per_run(),
+            collector_cpu_ns: clock::own_cpu_time(),
+        }
+    }
+
+    fn loss(&self) -> Result<Loss, KernelError> {
+        let counts = self.kernel.read_ring_counts()?;
+        let drained = self.rings.counts();
+        Ok(Loss {
+            records_produced: counts.iter().map(|count| count.produced).sum(),
+            records_drained: drained.drained,
+            records_dropped: counts.iter().map(|count| count.dropped).sum(),
+            records_late: drained.late,
+            dropped_by_cpu: (0..)
+                .zip(counts)
+                .filter(|(_, count)| count.dropped > 0)
+                .map(|(cpu, count)| (cpu, count.dropped))
+                .collect(),
+        })
+    }
+}
+
+fn host(online: &[u32]) -> Host {
+    let system = nix::sys::utsname::uname().ok();
+    let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+    Host {
+        kernel: text(system.as_ref().map(nix::sys::utsname::UtsName::release)),
+        machine: text(system.as_ref().map(nix::sys::utsname::UtsName::machine)),
+        cpus: online.len() as u32,
+    }
+}

@@ -1,0 +1,203 @@
+//! CPUs, their clusters, idle states and frequencies, as sysfs describes them. Every reader takes the root of the
+//! tree, so that other machines' trees can be read too.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::model::topology::{ClusterDescription, CpuDescription, IdleStateDescription, Topology};
+
+/// Where the kernel shows its CPUs.
+pub const CPUS: &str = "/sys/devices/system/cpu";
+
+/// The CPUs of a list such as `0-3,6`, ascending. What cannot be read is left out.
+#[must_use]
+pub fn parse_cpu_list(text: &str) -> Vec<u32> {
+    let mut cpus: Vec<u32> = text
+        .trim()
+        .split(',')
+        .filter_map(|part| match part.split_once('-') {
+            Some((first, last)) => Some((first.trim().parse().ok()?, last.trim().parse().ok()?)),
+            None => part.trim().parse().ok().map(|cpu| (cpu, cpu)),
+        })
+        .flat_map(|(first, last): (u32, u32)| first..=last)
+        .collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus
+}
+
+/// The machine under `root`, and a note when its clusters are a guess.
+///
+/// Clusters are those of frequency policies, else those of the CPUs' own topology, else all CPUs together (the power
+/// contract, section 2). A physical package says nothing about clusters on arm64, and is not looked at.
+#[must_use]
+pub fn topology(root: &Path) -> (Topology, Option<String>) {
+    let numbers = parse_cpu_list(&read(&root.join("present")).unwrap_or_default());
+    let cpus: BTreeMap<u32, CpuDescription> =
+        numbers.iter().map(|&cpu| (cpu, CpuDescription { idle_states: idle_states(root, cpu) })).collect();
+    let policies = policies(root).into_iter().map(|policy| policy.cpus).collect::<Vec<_>>();
+    let (clusters, note) = clusters(root, &numbers, &policies);
+    let clusters = clusters
+        .into_iter()
+        .enumerate()
+        .map(|(number, cpus)| ClusterDescription { name: number.to_string(), cpus })
+        .collect();
+    (Topology { cpus, clusters, policies }, note)
+}
+
+/// Requested frequencies by CPU, kHz, of policies that tell one.
+#[must_use]
+pub fn frequencies(root: &Path) -> BTreeMap<u32, u32> {
+    let known = policies(root).into_iter().filter_map(|policy| Some((policy.khz?, policy.cpus)));
+    known.flat_map(|(khz, cpus)| cpus.into_iter().map(move |cpu| (cpu, khz))).collect()
+}
+
+/// CPUs that are online.
+#[must_use]
+pub fn online(root: &Path) -> Vec<u32> {
+    parse_cpu_list(&read(&root.join("online")).unwrap_or_default())
+}
+
+struct Policy {
+    cpus: Vec<u32>,
+    khz: Option<u32>,
+}
+
+fn policies(root: &Path) -> Vec<Policy> {
+    let mut policies: Vec<Policy> = children(&root.join("cpufreq"), "policy")
+        .into_iter()
+        .filter_map(|path| {
+            let cpus = read(&path.join("related_cpus"))?;
+            let cpus = parse_cpu_list(&cpus.split_whitespace().collect::<Vec<_>>().join(","));
+            let khz = read(&path.join("scaling_cur_freq")).and_then(|khz| khz.trim().parse().ok());
+            (!cpus.is_empty()).then_some(Policy { cpus, khz })
+        })
+        .collect();
+    policies.sort_by(|a, b| a.cpus.cmp(&b.cpus));
+    policies
+}
+
+fn clusters(root: &Path, cpus: &[u32], policies: &[Vec<u32>]) -> (Vec<Vec<u32>>, Option<String>) {
+    let covers = |groups: &[Vec<u32>]| {
+        let mut all: Vec<u32> = groups.iter().flatten().copied().collect();
+        all.sort_unstable();
+        all == cpus
+    };
+    // Policies of one CPU each are no clusters: their CPUs may well share a clock and go idle together.
+    if policies.iter().any(|policy| policy.len() > 1) && covers(policies) {
+        return (policies.to_vec(), None);
+    }
+    let mut groups: Vec<Vec<u32>> = cpus
+        .iter()
+        .filter_map(|cpu| read(&root.join(format!("cpu{cpu}/topology/cluster_cpus_list"))))
+        .map(|list| parse_cpu_list(&list))
+        .collect();
+    groups.sort();
+    groups.dedup();
+    if groups.iter().any(|group| group.len() > 1) && covers(&groups) {
+        return (groups, None);
+    }
+    let note = "nothing here tells which CPUs form a cluster: all are shown as one (--cluster NAME=CPUS says otherwise)";
+    (vec![cpus.to_vec()], Some(note.into()))
+}
+
+fn idle_states(root: &Path, cpu: u32) -> Vec<IdleStateDescription> {
+    let mut states = children(&root.join(format!("cpu{cpu}/cpuidle")), "state");
+    states.sort_by_key(|path| number_after(path, "state"));
+    states
+        .into_iter()
+        .map(|path| IdleStateDescription {
+            name: read(&path.join("name")).unwrap_or_default().trim().to_owned(),
+            target_residency_ns: read(&path.join("residency"))
+                .and_then(|us| us.trim().parse::<u64>().ok())
+                .map(|us| us * 1_000),
+        })
+        .collect()
+}
+
+/// Entries of a folder whose names are `prefix` and a number.
+fn children(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| number_after(path, prefix).is_some()).collect()
+}
+
+fn number_after(path: &Path, prefix: &str) -> Option<u32> {
+    path.file_name()?.to_str()?.strip_prefix(prefix)?.parse().ok()
+}
+
+fn read(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn cpu_lists_have_ranges_and_holes() {
+        assert_eq!(parse_cpu_list("0-3,6\n"), [0, 1, 2, 3, 6]);
+        assert_eq!(parse_cpu_list("10,2"), [2, 10]);
+        assert_eq!(parse_cpu_list(""), [] as [u32; 0]);
+    }
+
+    #[test]
+    fn shared_policies_are_clusters() {
+        let root = tree(&[
+            ("present", "0-5\n"),
+            ("cpufreq/policy0/related_cpus", "0 3 4 5\n"),
+            ("cpufreq/policy0/scaling_cur_freq", "450000\n"),
+            ("cpufreq/policy1/related_cpus", "1 2\n"),
+            ("cpufreq/policy1/scaling_cur_freq", "<unknown>\n"),
+            ("cpu1/cpuidle/state0/name", "WFI\n"),
+            ("cpu1/cpuidle/state0/residency", "1\n"),
+            ("cpu1/cpuidle/state10/name", "deep\n"),
+            ("cpu1/cpuidle/state2/name", "cpu-sleep\n"),
+        ]);
+        let (topology, note) = topology(root.path());
+        assert_eq!(note, None);
+        assert_eq!(topology.clusters[0].cpus, [0, 3, 4, 5]);
+        assert_eq!(topology.clusters[1].cpus, [1, 2]);
+        assert_eq!(topology.policy_of(5), [0, 3, 4, 5]);
+        let names: Vec<_> = topology.cpus[&1].idle_states.iter().map(|state| state.name.as_str()).collect();
+        assert_eq!(names, ["WFI", "cpu-sleep", "deep"]);
+        assert_eq!(topology.cpus[&1].idle_states[0].target_residency_ns, Some(1_000));
+        assert_eq!(
+            frequencies(root.path()),
+            BTreeMap::from([(0, 450_000), (3, 450_000), (4, 450_000), (5, 450_000)])
+        );
+    }
+
+    #[test]
+    fn without_policies_the_cpus_own_topology_counts() {
+        let root = tree(&[
+            ("present", "0-3"),
+            ("cpu0/topology/cluster_cpus_list", "0-1"),
+            ("cpu1/topology/cluster_cpus_list", "0-1"),
+            ("cpu2/topology/cluster_cpus_list", "2-3"),
+            ("cpu3/topology/cluster_cpus_list", "2-3"),
+        ]);
+        let (topology, note) = topology(root.path());
+        assert_eq!(topology.clusters.iter().map(|c| c.cpus.clone()).collect::<Vec<_>>(), [[0, 1], [2, 3]]);
+        assert_eq!(note, None);
+    }
+
+    #[test]
+    fn without_anything_all_cpus_are_one_cluster_and_that_is_said() {
+        let (topology, note) = topology(tree(&[("present", "0-1")]).path());
+        assert_eq!(topology.clusters[0].cpus, [0, 1]);
+        assert!(note.unwrap().contains("--cluster"));
+    }
+}

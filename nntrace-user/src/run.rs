@@ -1,0 +1,348 @@
+//! One run of the command: targets, session, loop, end.
+
+use std::{
+    fs::File,
+    io::{self, Read as _, Seek as _, Write as _},
+    os::fd::OwnedFd,
+    path::Path,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use nix::sys::signal::Signal;
+use nntrace_user::{
+    live::{
+        kernel::KernelOptions,
+        session::{Session, SessionOptions},
+        sysfs,
+        target::{ChildOutput, Held, Launch, PidFd, Process, Processes, RunAs, Running},
+    },
+    model::Topology,
+    report::snapshot::Snapshot,
+    tui::{App, Flow, Health, Terminal, read_events},
+};
+use ratatui::crossterm::event::Event;
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+    time::{MissedTickBehavior, interval},
+};
+
+use crate::{cli::Cli, output::Output};
+
+/// How often the rings are drained when none of them asks for it.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Does what the command line says; returns the exit status.
+pub fn run(cli: &Cli) -> Result<ExitCode> {
+    let processes = targets(cli)?;
+    let topology = topology(cli)?;
+    let wants_screen = Output::wants_screen(cli);
+    let mut output = Output::open(cli)?;
+
+    // While the terminal is ours, what the command prints would spoil it: it is kept, and shown at the end.
+    let kept = if wants_screen && !cli.command.is_empty() { Some(scratch_file()?) } else { None };
+    // Held from the start: if it cannot be started, nothing else need be.
+    let mut held = launch(cli, kept.as_ref())?;
+
+    let mut session = Session::start(SessionOptions {
+        symbols: cli.symbols(),
+        libraries: cli.libraries.clone(),
+        drivers: cli.drivers.iter().copied().collect(),
+        topology,
+        kernel: KernelOptions { ring_bytes: cli.ring_size.saturating_mul(1024) },
+    })?;
+    for process in &processes {
+        session.trace(process)?;
+    }
+    if let Some(held) = &mut held {
+        session.trace_held(held)?;
+    }
+    let has_target = held.is_some() || !processes.is_empty();
+    if has_target && let Some(text) = session.no_marks(&cli.target()) {
+        session.note("no function that writes marks was found in the target: power states only".into());
+        eprintln!("nntrace-bpf: {text}");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if wants_screen {
+        output = Output::Screen(Box::new((App::new(), Terminal::enter()?)));
+    }
+    // The command runs from here on.
+    let command = held.map(Held::release).transpose()?;
+    let mut run = Run {
+        session,
+        output,
+        command,
+        started: Instant::now(),
+        rates: Rates::default(),
+        target: cli.target(),
+        ended: None,
+    };
+    let looped = runtime.block_on(run.go(cli, &processes));
+    // The target was not ours to end, unless we started it.
+    let code = run.end_command();
+    run.session.finish();
+    let snapshot = run.session.snapshot()?;
+    run.output.finish(&snapshot)?;
+    if let Some(file) = kept {
+        show(file)?;
+    }
+    looped?;
+    Ok(code)
+}
+
+/// The processes that `--pid` and `--comm` mean.
+fn targets(cli: &Cli) -> Result<Vec<Process>> {
+    Ok(Processes::default().select(&cli.pids, &cli.comms)?)
+}
+
+/// The clusters that `--cluster` describes; `None` without any.
+fn topology(cli: &Cli) -> Result<Option<Topology>> {
+    if cli.clusters.is_empty() {
+        return Ok(None);
+    }
+    let (mut topology, _) = sysfs::topology(Path::new(sysfs::CPUS));
+    topology.set_clusters(cli.clusters.clone())?;
+    Ok(Some(topology))
+}
+
+fn launch(cli: &Cli, kept: Option<&File>) -> Result<Option<Held>> {
+    if cli.command.is_empty() {
+        return Ok(None);
+    }
+    let output = match kept {
+        Some(file) => ChildOutput::File(file.try_clone().context("cannot share a file with the command")?),
+        None => ChildOutput::Inherit,
+    };
+    let held = Launch::new(&cli.command).output(output).run_as(RunAs::sudo_caller()?).spawn()?;
+    Ok(Some(held))
+}
+
+struct Run {
+    session: Session,
+    output: Output,
+    command: Option<Running>,
+    started: Instant,
+    rates: Rates,
+    target: String,
+    /// Why nothing new will come.
+    ended: Option<String>,
+}
+
+impl Run {
+    /// Drains, updates and waits until the target ends, the time is over, or somebody says so.
+    async fn go(&mut self, cli: &Cli, processes: &[Process]) -> Result<()> {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut hangup = signal(SignalKind::hangup())?;
+        let mut ticks = interval(cli.interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut drains = interval(DRAIN_INTERVAL);
+        drains.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut alarms = watch(self.session.alarms()?);
+        let mut ends = self.watch_targets(processes)?;
+        let mut events = matches!(self.output, Output::Screen(_)).then(read_events);
+        let time_is_over = async {
+            match cli.duration {
+                Some(duration) => tokio::time::sleep(duration).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(time_is_over);
+        // The first tick comes at once.
+        ticks.tick().await;
+        self.update()?;
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {
+                    self.session.refresh();
+                    self.session.drain();
+                    self.update()?;
+                }
+                _ = drains.tick() => self.session.drain(),
+                Some(()) = alarms.recv() => self.session.drain(),
+                Some(()) = ends.recv(), if self.ended.is_none() => {
+                    self.on_target_end()?;
+                    if !matches!(self.output, Output::Screen(_)) {
+                        return Ok(());
+                    }
+                }
+                event = next(&mut events) => match (event, &mut self.output) {
+                    (Some(Event::Key(key)), Output::Screen(screen)) => {
+                        if screen.0.on_key(key) == Flow::Quit {
+                            return Ok(());
+                        }
+                        self.output.draw()?;
+                    }
+                    (Some(_), _) => self.output.draw()?,
+                    (None, _) => return Ok(()),
+                },
+                _ = interrupt.recv() => return Ok(()),
+                _ = terminate.recv() => return Ok(()),
+                _ = hangup.recv() => return Ok(()),
+                () = &mut time_is_over => return Ok(()),
+            }
+        }
+    }
+
+    /// Sends once every target has ended: the command, or else all the processes.
+    fn watch_targets(&self, processes: &[Process]) -> Result<mpsc::Receiver<()>> {
+        let (sender, receiver) = mpsc::channel(1);
+        let pids: Vec<u32> = match &self.command {
+            Some(command) => vec![command.pid()],
+            None => processes.iter().map(|process| process.pid).collect(),
+        };
+        if pids.is_empty() {
+            // Nothing to wait for: the sender must not be dropped.
+            std::mem::forget(sender);
+            return Ok(receiver);
+        }
+        // One that has ended already is not waited for.
+        let handles: Vec<PidFd> = pids.into_iter().filter_map(|pid| PidFd::open(pid).ok()).collect();
+        tokio::spawn(async move {
+            for handle in &handles {
+                if handle.ended().await.is_err() {
+                    return;
+                }
+            }
+            // Nobody listens any more: the run is over.
+            let _ = sender.send(()).await;
+        });
+        Ok(receiver)
+    }
+
+    /// The target is gone: nothing new will come. On a terminal people may still want to look.
+    fn on_target_end(&mut self) -> Result<()> {
+        let status = self.command.as_mut().and_then(|command| {
+            // It has ended, so this does not wait.
+            let _ = command.wait();
+            command.exit_code()
+        });
+        self.ended = Some(match status {
+            Some(status) => format!("command exited with status {status}; q quits"),
+            None => "target ended; q quits".into(),
+        });
+        self.session.finish();
+        self.update()
+    }
+
+    fn update(&mut self) -> Result<()> {
+        let snapshot = self.session.snapshot()?;
+        let health = self.health(&snapshot);
+        self.output.update(&snapshot, health)
+    }
+
+    fn health(&mut self, snapshot: &Snapshot) -> Health {
+        let elapsed = if self.ended.is_some() {
+            Duration::from_nanos(snapshot.window.length_ns())
+        } else {
+            self.started.elapsed()
+        };
+        self.rates.update(elapsed, snapshot);
+        Health {
+            target: self.target.clone(),
+            elapsed,
+            marks_per_second: self.rates.marks,
+            power_events_per_second: self.rates.power_events,
+            records_lost: snapshot.loss.records_dropped,
+            ns_per_mark: snapshot.overhead.ns_per_mark,
+            ns_per_power_event: snapshot.overhead.ns_per_power_event,
+            collector_cpu_percent: self.rates.collector_cpu * 100.0,
+            probes: self.session.probe_count(),
+            ended: self.ended.clone(),
+        }
+    }
+
+    /// Ends the command if it still runs; returns the status to exit with.
+    fn end_command(&mut self) -> ExitCode {
+        let Some(command) = &mut self.command else { return ExitCode::SUCCESS };
+        if !matches!(command.try_wait(), Ok(Some(_))) {
+            // It has ended meanwhile, or it takes the signal.
+            let _ = command.signal(Signal::SIGTERM);
+            if command.wait().is_err() {
+                return ExitCode::FAILURE;
+            }
+            // We ended it, and that is what was asked for.
+            return ExitCode::SUCCESS;
+        }
+        command.exit_code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8))
+    }
+}
+
+/// Events per second between two updates.
+#[derive(Default)]
+struct Rates {
+    elapsed: Duration,
+    seen: (u64, u64, u64),
+    marks: f64,
+    power_events: f64,
+    /// Share of one CPU.
+    collector_cpu: f64,
+}
+
+impl Rates {
+    fn update(&mut self, elapsed: Duration, snapshot: &Snapshot) {
+        let seconds = elapsed.saturating_sub(self.elapsed).as_secs_f64();
+        let overhead = &snapshot.overhead;
+        let now = (overhead.marks, overhead.power_events, overhead.collector_cpu_ns);
+        if seconds > 0.0 {
+            let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+            self.marks = rate(now.0, self.seen.0);
+            self.power_events = rate(now.1, self.seen.1);
+            self.collector_cpu = rate(now.2, self.seen.2) / 1e9;
+        }
+        (self.elapsed, self.seen) = (elapsed, now);
+    }
+}
+
+/// Sends whenever one of the descriptors becomes readable.
+fn watch(descriptors: Vec<OwnedFd>) -> mpsc::Receiver<()> {
+    let (sender, receiver) = mpsc::channel(1);
+    for descriptor in descriptors {
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            // SAFETY: the descriptor is owned by what watches it, and closed only with it.
+            let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
+            let Ok(watched) = watched else { return };
+            while let Ok(mut ready) = watched.readable().await {
+                ready.clear_ready();
+                if matches!(sender.try_send(()), Err(mpsc::error::TrySendError::Closed(()))) {
+                    return;
+                }
+            }
+        });
+    }
+    receiver
+}
+
+/// The next event of the terminal; never, when there is none.
+async fn next(events: &mut Option<mpsc::Receiver<Event>>) -> Option<Event> {
+    match events {
+        Some(events) => events.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A file without a name.
+fn scratch_file() -> Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let folder = std::env::temp_dir();
+    File::options()
+        .read(true)
+        .write(true)
+        .custom_flags(nix::libc::O_TMPFILE)
+        .mode(0o600)
+        .open(&folder)
+        .with_context(|| format!("cannot keep the command's output in {}", folder.display()))
+}
+
+/// Shows what the command printed.
+fn show(mut file: File) -> Result<()> {
+    let mut printed = Vec::new();
+    file.rewind()
+        .and_then(|()| file.read_to_end(&mut printed))
+        .context("cannot read the command's output")?;
+    io::stdout().write_all(&printed).context("cannot show the command's output")
+}
