@@ -4,8 +4,8 @@
 //! order; every padding byte is spelled out.
 
 use crate::layer::Tag;
-use crate::mark::MARK_BYTES;
-use crate::stack::{Adds, Class, Closed};
+use crate::mark::{Begin, MARK_BYTES};
+use crate::stack::{Adds, Class, Closed, Stack};
 
 /// First word of every record: tells what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,8 +118,8 @@ pub struct ProcessRecord {
     pub tgid: u32,
     /// Its thread id; of a fork, of the new task, which is a process or a thread.
     pub tid: u32,
-    /// Sections that were open, of an exit.
-    pub open: u32,
+    /// Always 0.
+    pub reserved: u32,
     /// When, ns.
     pub time: u64,
 }
@@ -158,6 +158,19 @@ pub struct NameText {
     pub name_at: u32,
     /// The payload.
     pub payload: [u8; MARK_BYTES],
+}
+
+/// What a traced thread has open, and the buffer that its marks are read into. Only the thread itself writes it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Thread {
+    /// Its open sections.
+    pub stack: Stack,
+    /// The mark at hand. Not on the program's stack, which is too small, nor per CPU: a thread may be preempted
+    /// there by another one.
+    pub mark: NameText,
+    /// What the mark at hand says, if it is a begin.
+    pub begin: Begin,
 }
 
 /// Key of the running time: a CPU at a requested frequency.
@@ -203,6 +216,13 @@ pub enum Record {
     Idle(PowerRecord),
     /// The requested frequency of a CPU changed.
     Frequency(PowerRecord),
+    /// Power events of a CPU were lost from this moment on; made by who reads the records.
+    Lost {
+        /// The CPU.
+        cpu: u32,
+        /// When, ns.
+        time: u64,
+    },
     /// A traced process forked.
     Fork(ProcessRecord),
     /// A traced process runs another program now.
@@ -217,6 +237,7 @@ impl Record {
     pub const fn time(&self) -> u64 {
         match self {
             Self::Span(span) => span.end,
+            Self::Lost { time, .. } => *time,
             Self::Idle(power) | Self::Frequency(power) => power.time,
             Self::Fork(process) | Self::Exec(process) | Self::Exit(process) => process.time,
         }
@@ -228,7 +249,7 @@ impl Record {
 mod user {
     use aya::Pod;
 
-    use super::{FrequencyKey, FrequencyTotal, NameText, RingCount, Total, TotalKey};
+    use super::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey};
     use crate::diagnostic::DiagnosticCount;
     use crate::power::{CpuFrequency, CpuIdle};
     use crate::stack::PathStep;
@@ -244,6 +265,7 @@ mod user {
         FrequencyTotal,
         NameText,
         RingCount,
+        Thread,
         Total,
         TotalKey,
         DiagnosticCount,

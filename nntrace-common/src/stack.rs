@@ -120,6 +120,9 @@ pub struct Stack {
     depth: u32,
     /// How many sections are open beyond [`MAX_DEPTH`].
     beyond: u32,
+    /// How many of the frames in use are marked.
+    marked: u32,
+    reserved: u32,
     frames: [Frame; MAX_DEPTH],
 }
 
@@ -205,13 +208,21 @@ const fn path_hash(parent: u64, step: u8) -> u64 {
 
 impl Stack {
     /// No section open.
-    pub const EMPTY: Self = Self { depth: 0, beyond: 0, frames: [Frame::EMPTY; MAX_DEPTH] };
+    pub const EMPTY: Self =
+        Self { depth: 0, beyond: 0, marked: 0, reserved: 0, frames: [Frame::EMPTY; MAX_DEPTH] };
 
-    /// How many sections are open, placeholders included.
+    /// How many marked sections are open, as far as the table goes.
     #[must_use]
     #[inline(always)]
-    pub const fn depth(&self) -> u32 {
-        self.depth + self.beyond
+    pub const fn open_sections(&self) -> u32 {
+        self.marked
+    }
+
+    /// When the outermost frame began, ns; meaningless when none is open.
+    #[must_use]
+    #[inline(always)]
+    pub const fn first_begin(&self) -> u64 {
+        self.frames[0].begin
     }
 
     #[inline(always)]
@@ -263,7 +274,8 @@ impl Stack {
         let link = self.parent_of_next();
         let number = self.depth as usize;
         let frame = if label.is_tagged() {
-            self.marked(label.tag_index(), matches!(prefix, Prefix::Subtract), link, &mut diagnostics)
+            self.marked += 1;
+            self.classify(label.tag_index(), matches!(prefix, Prefix::Subtract), link, &mut diagnostics)
         } else {
             self.transparent(Class::Foreign, link)
         };
@@ -326,7 +338,7 @@ impl Stack {
 
     /// Classifies a marked frame.
     #[inline(always)]
-    fn marked(&self, tag: u8, subtract: bool, link: Link, diagnostics: &mut Diagnostics) -> Frame {
+    fn classify(&self, tag: u8, subtract: bool, link: Link, diagnostics: &mut Diagnostics) -> Frame {
         let mut frame = self.transparent(Class::Section, link);
         let layer = tag >> 4;
         let mut phase = tag & 15;
@@ -426,6 +438,7 @@ impl Stack {
                 parent.subtracted = parent.subtracted.wrapping_add(passed_on);
             }
         }
+        self.marked = self.marked.wrapping_sub(1);
         sink(self, &closed);
     }
 

@@ -7,28 +7,13 @@ use aya_ebpf::{
 };
 use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind},
-    mark::{Begin, MARK_BYTES},
     power::{CpuFrequency, CpuIdle},
-    record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Total, TotalKey},
-    stack::{PathStep, Stack},
+    record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey},
+    stack::PathStep,
 };
 
 /// Rings and CPUs that the tables can hold; user space sets the number of possible CPUs.
 const MAX_CPUS: usize = 1024;
-
-/// What a traced thread has open, and the buffer that its marks are read into. Only the thread itself writes it.
-#[repr(C)]
-pub struct Thread {
-    /// Its open sections.
-    pub stack: Stack,
-    /// The mark at hand. Not on the program's stack, which is too small, nor per CPU: a thread may be preempted
-    /// here by another one.
-    pub mark: NameText,
-    /// What the mark at hand says, if it is a begin.
-    pub begin: Begin,
-}
-
-const _: () = assert!(size_of::<NameText>() == MARK_BYTES + 8);
 
 /// Size of each ring, bytes. User space sets it before loading.
 #[unsafe(no_mangle)]

@@ -15,12 +15,12 @@ use aya_ebpf::{
 use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics, EXAMPLE_BYTES},
     mark::{self, Begin, Captured, Kind, MARK_BYTES},
-    record::{NameText, SpanRecord, Total, TotalKey},
+    record::{NameText, SpanRecord, Thread, Total, TotalKey},
     stack::{Closed, Stack},
 };
 
 use crate::{
-    maps::{DIAGNOSTICS, NAMES, NEW_THREAD, PATHS, TARGETS, THREADS, TOTALS, Thread},
+    maps::{DIAGNOSTICS, NAMES, NEW_THREAD, PATHS, TARGETS, THREADS, TOTALS},
     ring::{self, Wake, add},
 };
 
@@ -243,6 +243,12 @@ fn count(diagnostics: Diagnostics, now: u64, tid: u32, mark: &NameText) {
 /// Counts an oddity, and keeps the first example.
 #[inline(always)]
 pub fn count_one(kind: DiagnosticKind, now: u64, tid: u32, mark: Option<&NameText>) {
+    count_many(kind, 1, now, tid, mark);
+}
+
+/// Counts so many oddities of a kind at once.
+#[inline(always)]
+pub fn count_many(kind: DiagnosticKind, times: u64, now: u64, tid: u32, mark: Option<&NameText>) {
     let Some(entry) = DIAGNOSTICS.get_ptr_mut(kind as u32) else { return };
     // SAFETY: the pointer comes from the map and is not null.
     let entry: &mut DiagnosticCount = unsafe { &mut *entry };
@@ -260,5 +266,5 @@ pub fn count_one(kind: DiagnosticKind, now: u64, tid: u32, mark: Option<&NameTex
         }
     }
     // SAFETY: as above; a program that preempts this one may count too, hence atomic.
-    unsafe { add(&raw mut entry.count, 1) };
+    unsafe { add(&raw mut entry.count, times) };
 }

@@ -13,7 +13,7 @@ use nntrace_common::{
 
 use crate::{
     maps::{FORK_CHILD_OFFSET, TARGETS, THREADS},
-    marks::count_one,
+    marks::{count_many, count_one},
     ring::{self, Wake},
 };
 
@@ -35,7 +35,7 @@ pub fn process_fork(ctx: TracePointContext) -> u32 {
         // SAFETY: the helper has no precondition.
         count_one(DiagnosticKind::TableFull, unsafe { bpf_ktime_get_ns() }, child, None);
     }
-    emit(RecordKind::Fork, parent, child, 0);
+    emit(RecordKind::Fork, parent, child);
     0
 }
 
@@ -47,7 +47,7 @@ pub fn process_exec(ctx: RawTracePointContext) -> i32 {
     if unsafe { TARGETS.get(tgid) }.is_some() {
         // What was open belongs to the program that is gone.
         let _ = THREADS.remove(ctx.pid());
-        emit(RecordKind::Exec, tgid, ctx.pid(), 0);
+        emit(RecordKind::Exec, tgid, ctx.pid());
     }
     0
 }
@@ -61,19 +61,25 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
         return 0;
     }
     // SAFETY: the entry is this thread's own, and it is ending.
-    let open = unsafe { THREADS.get(tid) }.map_or(0, |thread| thread.stack.depth());
+    if let Some(thread) = unsafe { THREADS.get(tid) } {
+        let open = thread.stack.open_sections();
+        if open > 0 {
+            let begin = thread.stack.first_begin();
+            count_many(DiagnosticKind::OpenAtEnd, u64::from(open), begin, tid, None);
+        }
+    }
     // Neither is there in every case: a thread may have made no mark.
     let _ = THREADS.remove(tid);
     if tid != tgid {
         let _ = TARGETS.remove(tid);
     }
-    emit(RecordKind::Exit, tgid, tid, open);
+    emit(RecordKind::Exit, tgid, tid);
     0
 }
 
 #[inline(always)]
-fn emit(kind: RecordKind, tgid: u32, tid: u32, open: u32) {
+fn emit(kind: RecordKind, tgid: u32, tid: u32) {
     // SAFETY: the helper has no precondition.
     let time = unsafe { bpf_ktime_get_ns() };
-    ring::emit(ProcessRecord { kind: kind as u32, tgid, tid, open, time }, Wake::Now);
+    ring::emit(ProcessRecord { kind: kind as u32, tgid, tid, reserved: 0, time }, Wake::Now);
 }

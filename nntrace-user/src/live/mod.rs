@@ -11,6 +11,7 @@
 pub mod clock;
 mod decode;
 pub mod kernel;
+mod merge;
 mod privilege;
 mod probes;
 mod readings;

@@ -8,9 +8,9 @@ use aya::{
     programs::Program,
 };
 use nntrace_common::{
-    diagnostic::{DiagnosticCount, DiagnosticKind},
+    diagnostic::{DiagnosticCount, DiagnosticKind, EXAMPLE_BYTES},
     power::{CpuFrequency, CpuIdle},
-    record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Total, TotalKey},
+    record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey},
     stack::PathStep,
 };
 
@@ -106,6 +106,40 @@ impl Kernel {
             }
         }
         Ok(found)
+    }
+
+    /// Adds the sections that are open now on threads that live to the oddities, as open at the end.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn add_open_sections(
+        &self,
+        diagnostics: &mut Vec<(DiagnosticKind, DiagnosticCount)>,
+    ) -> Result<(), KernelError> {
+        let threads: aya::maps::HashMap<_, u32, Thread> = table(self.ebpf(), "THREADS")?;
+        for (tid, Thread { stack, .. }) in threads.iter().flatten() {
+            let (count, first_ns) = (u64::from(stack.open_sections()), stack.first_begin());
+            if count == 0 {
+                continue;
+            }
+            match diagnostics.iter_mut().find(|(kind, _)| *kind == DiagnosticKind::OpenAtEnd) {
+                Some((_, known)) => known.count += count,
+                None => diagnostics.push((
+                    DiagnosticKind::OpenAtEnd,
+                    DiagnosticCount { count, first_ns, tid, len: 0, example: [0; EXAMPLE_BYTES] },
+                )),
+            }
+        }
+        Ok(())
+    }
+
+    /// Power records that were lost so far, by the CPU that they were about.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_lost(&self) -> Result<Vec<u32>, KernelError> {
+        let idles: Array<_, CpuIdle> = table(self.ebpf(), "CPU_IDLE")?;
+        (0..self.cpus()).map(|cpu| Ok(idles.get(&cpu, 0).map_err(read_error)?.lost)).collect()
     }
 
     /// What each CPU's programs did with their ring.

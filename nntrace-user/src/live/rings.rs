@@ -13,7 +13,7 @@ use std::{
 use aya::maps::{MapData, RingBuf};
 use nntrace_common::record::Record;
 
-use super::{clock, decode};
+use super::{clock, decode, merge::Merge};
 
 /// How long a program may take from looking at the clock to finishing its record. Power events cannot be
 /// interrupted; a mark's program can be preempted, but its span's place in the order matters less.
@@ -22,9 +22,7 @@ const SLACK: Duration = Duration::from_millis(5);
 /// The rings of all CPUs.
 pub struct Rings {
     rings: Vec<RingBuf<MapData>>,
-    /// Drained, and younger than the last watermark.
-    waiting: Vec<Record>,
-    watermark: u64,
+    merge: Merge,
     counts: DrainCounts,
 }
 
@@ -43,49 +41,42 @@ impl Rings {
     /// Takes the rings of a loaded [`super::kernel::Kernel`].
     #[must_use]
     pub fn new(rings: Vec<RingBuf<MapData>>) -> Self {
-        Self { rings, waiting: Vec::new(), watermark: 0, counts: DrainCounts::default() }
+        Self { rings, merge: Merge::default(), counts: DrainCounts::default() }
     }
 
-    /// Takes what is in the rings, and hands out, in order of time, what cannot be preceded any more.
-    pub fn drain(&mut self, sink: impl FnMut(&Record)) {
-        let until = clock::now().saturating_sub(u64::try_from(SLACK.as_nanos()).unwrap_or(u64::MAX));
-        self.take();
-        self.hand_out(until, sink);
+    /// Takes what is in the rings, and hands out, in order of time, what cannot be preceded any more. `lost` are the
+    /// power records that were lost so far, by CPU, read before.
+    pub fn drain(&mut self, lost: &[u32], sink: impl FnMut(&Record)) {
+        let slack = u64::try_from(SLACK.as_nanos()).unwrap_or(u64::MAX);
+        let until = clock::now().saturating_sub(slack);
+        self.take(lost);
+        self.merge.hand_out(until, sink);
     }
 
     /// Like [`Rings::drain`], and hands out everything: for when the programs are detached.
-    pub fn drain_all(&mut self, sink: impl FnMut(&Record)) {
-        self.take();
-        self.hand_out(u64::MAX, sink);
+    pub fn drain_all(&mut self, lost: &[u32], sink: impl FnMut(&Record)) {
+        self.take(lost);
+        self.merge.hand_out(u64::MAX, sink);
     }
 
     /// What came out so far.
     #[must_use]
     pub fn counts(&self) -> DrainCounts {
-        self.counts
+        DrainCounts { late: self.merge.late(), ..self.counts }
     }
 
-    fn take(&mut self) {
-        for ring in &mut self.rings {
+    fn take(&mut self, lost: &[u32]) {
+        let Self { rings, merge, counts } = self;
+        for ring in rings {
             while let Some(item) = ring.next() {
-                self.counts.drained += 1;
+                counts.drained += 1;
                 match decode::record(&item) {
-                    Some(record) => {
-                        self.counts.late += u64::from(record.time() < self.watermark);
-                        self.waiting.push(record);
-                    }
-                    None => self.counts.unreadable += 1,
+                    Some(record) => merge.push(record),
+                    None => counts.unreadable += 1,
                 }
             }
         }
-    }
-
-    fn hand_out(&mut self, until: u64, mut sink: impl FnMut(&Record)) {
-        // Stable, and fast on what is a few sorted runs.
-        self.waiting.sort_by_key(Record::time);
-        let ready = self.waiting.partition_point(|record| record.time() <= until);
-        self.waiting.drain(..ready).for_each(|record| sink(&record));
-        self.watermark = self.watermark.max(until.min(clock::now()));
+        merge.settle(lost);
     }
 
     /// Descriptors that become readable when a ring asks to be drained: when it is half full, or when a process did

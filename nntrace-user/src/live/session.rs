@@ -1,7 +1,7 @@
 //! One run: the kernel programs, the targets, and the model that their records feed.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
@@ -66,11 +66,7 @@ pub struct Session {
     begin: u64,
     /// The end of the window, once everything is detached.
     end: Option<u64>,
-    /// Sections that were open when their thread ended.
-    open_at_end: u64,
     notes: Vec<String>,
-    /// Records lost by CPU, as of the last one that came.
-    lost: HashMap<u32, u32>,
 }
 
 impl Session {
@@ -125,9 +121,7 @@ impl Session {
             totals: StackTotals::default(),
             begin,
             end: None,
-            open_at_end: 0,
             notes,
-            lost: HashMap::new(),
             kernel,
         })
     }
@@ -229,31 +223,21 @@ impl Session {
     }
 
     fn take(&mut self, everything: bool) {
-        let Self { rings, spans, clusters, lost, open_at_end, .. } = self;
+        // Before the records, so that a loss that shows here is told after the ones it came after.
+        let lost = self.kernel.read_lost().unwrap_or_default();
+        let Self { rings, spans, clusters, .. } = self;
         let mut events: Vec<Record> = Vec::new();
-        let sink = |record: &Record| match record {
-            Record::Span(span) => spans.add(span),
-            Record::Idle(event) | Record::Frequency(event) => {
-                let before = lost.insert(event.cpu, event.lost).unwrap_or(0);
-                if event.lost != before {
-                    clusters.lost(event.time, event.cpu);
-                }
-                if matches!(record, Record::Idle(_)) {
-                    clusters.idle_event(event.time, event.cpu, event.state);
-                } else {
-                    clusters.frequency_event(event.time, event.cpu, event.state);
-                }
-            }
-            Record::Fork(_) | Record::Exec(_) => events.push(*record),
-            Record::Exit(process) => {
-                *open_at_end += u64::from(process.open);
-                events.push(*record);
-            }
+        let sink = |record: &Record| match *record {
+            Record::Span(ref span) => spans.add(span),
+            Record::Idle(event) => clusters.idle_event(event.time, event.cpu, event.state),
+            Record::Frequency(event) => clusters.frequency_event(event.time, event.cpu, event.state),
+            Record::Lost { cpu, time } => clusters.lost(time, cpu),
+            Record::Fork(_) | Record::Exec(_) | Record::Exit(_) => events.push(*record),
         };
         if everything {
-            rings.drain_all(sink);
+            rings.drain_all(&lost, sink);
         } else {
-            rings.drain(sink);
+            rings.drain(&lost, sink);
         }
         for event in events {
             self.on_process_event(&event);
@@ -325,13 +309,9 @@ impl Session {
             .filter(|reading| self.topology.cpus.contains_key(&reading.cpu))
             .map(|reading| reading.until(end))
             .collect();
-        let diagnostics = self.kernel.read_diagnostics()?;
-        let mut notes = self.notes.clone();
-        if self.open_at_end > 0 {
-            notes.push(format!(
-                "{} sections were open when their thread ended; they are in no total",
-                self.open_at_end
-            ));
+        let mut diagnostics = self.kernel.read_diagnostics()?;
+        if self.end.is_some() {
+            self.kernel.add_open_sections(&mut diagnostics)?;
         }
         let parts = Parts {
             host: host(&online),
@@ -350,7 +330,7 @@ impl Session {
             overhead: self.overhead(),
             loss: self.loss()?,
             diagnostics: &diagnostics,
-            notes,
+            notes: self.notes.clone(),
         };
         Ok(parts.snapshot())
     }

@@ -1,0 +1,129 @@
+//! One order of time out of many rings, with the gaps where power records were lost.
+
+use std::collections::BTreeMap;
+
+use nntrace_common::record::{PowerRecord, Record};
+
+/// Records that came, waiting to be handed out in order.
+#[derive(Default)]
+pub struct Merge {
+    /// Came since the last [`Merge::settle`].
+    fresh: Vec<Record>,
+    /// In order; younger than the watermark.
+    waiting: Vec<Record>,
+    /// Everything older was handed out, ns.
+    watermark: u64,
+    late: u64,
+    /// The last that was heard of each CPU: when (ns), and how many records it had lost by then.
+    heard: BTreeMap<u32, (u64, u32)>,
+}
+
+impl Merge {
+    /// Takes a record, in any order.
+    pub fn push(&mut self, record: Record) {
+        self.late += u64::from(record.time() < self.watermark);
+        self.fresh.push(record);
+    }
+
+    /// Records that came after younger ones had been handed out.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// Finds the gaps in what came: where a CPU's count of lost records grew between two of its records, or has
+    /// grown since its last one. `lost` are the counts of now, read before the records were taken.
+    pub fn settle(&mut self, lost: &[u32]) {
+        // Stable, and fast on what is a few sorted runs.
+        self.fresh.sort_by_key(Record::time);
+        for at in 0..self.fresh.len() {
+            if let Record::Idle(PowerRecord { cpu, time, lost, .. })
+            | Record::Frequency(PowerRecord { cpu, time, lost, .. }) = self.fresh[at]
+            {
+                self.hear(cpu, lost);
+                self.heard.insert(cpu, (time, lost));
+            }
+        }
+        for (cpu, &lost) in (0..).zip(lost) {
+            self.hear(cpu, lost);
+        }
+        self.waiting.append(&mut self.fresh);
+        self.waiting.sort_by_key(Record::time);
+    }
+
+    /// A CPU has lost so many records by now: more than before are a gap since it was last heard of.
+    fn hear(&mut self, cpu: u32, lost: u32) {
+        let (time, before) = self.heard.get(&cpu).copied().unwrap_or_default();
+        // Counts wrap; a record that another CPU made may show an older one.
+        if lost.wrapping_sub(before).cast_signed() > 0 {
+            self.fresh.push(Record::Lost { cpu, time: time.max(self.watermark) });
+            self.heard.insert(cpu, (time, lost));
+        }
+    }
+
+    /// Hands out, in order, everything not younger than `until` (ns).
+    pub fn hand_out(&mut self, until: u64, mut sink: impl FnMut(&Record)) {
+        let ready = self.waiting.partition_point(|record| record.time() <= until);
+        if let Some(last) = self.waiting[..ready].last() {
+            // What comes from now on may be as old as the last one, not older.
+            self.watermark = self.watermark.max(if until == u64::MAX { last.time() } else { until });
+        }
+        self.waiting.drain(..ready).for_each(|record| sink(&record));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nntrace_common::record::RecordKind;
+
+    use super::*;
+
+    fn idle(cpu: u32, time: u64, lost: u32) -> Record {
+        Record::Idle(PowerRecord { kind: RecordKind::Idle as u32, cpu, time, state: 1, lost })
+    }
+
+    fn drain(merge: &mut Merge, until: u64) -> Vec<Record> {
+        let mut out = Vec::new();
+        merge.hand_out(until, |record| out.push(*record));
+        out
+    }
+
+    #[test]
+    fn records_of_all_rings_come_in_order_of_time_up_to_the_watermark() {
+        let mut merge = Merge::default();
+        for (cpu, time) in [(0, 10), (0, 30), (0, 50), (1, 20), (1, 40)] {
+            merge.push(idle(cpu, time, 0));
+        }
+        merge.settle(&[0, 0]);
+        assert_eq!(drain(&mut merge, 35), [idle(0, 10, 0), idle(1, 20, 0), idle(0, 30, 0)]);
+        merge.push(idle(1, 33, 0));
+        merge.push(idle(1, 45, 0));
+        merge.settle(&[0, 0]);
+        assert_eq!(merge.late(), 1);
+        let rest = drain(&mut merge, u64::MAX);
+        assert_eq!(rest.iter().map(Record::time).collect::<Vec<_>>(), [33, 40, 45, 50]);
+    }
+
+    #[test]
+    fn a_gap_begins_at_the_last_record_before_the_loss() {
+        let mut merge = Merge::default();
+        for record in [idle(0, 10, 0), idle(1, 15, 0), idle(0, 20, 3)] {
+            merge.push(record);
+        }
+        merge.settle(&[3, 0]);
+        let lost = Record::Lost { cpu: 0, time: 10 };
+        assert_eq!(drain(&mut merge, 50), [idle(0, 10, 0), lost, idle(1, 15, 0), idle(0, 20, 3)]);
+    }
+
+    #[test]
+    fn a_loss_after_the_last_record_is_told_once() {
+        let mut merge = Merge::default();
+        merge.push(idle(0, 10, 0));
+        merge.settle(&[0]);
+        assert_eq!(drain(&mut merge, 50).len(), 1);
+        merge.settle(&[7]);
+        assert_eq!(drain(&mut merge, 60), [Record::Lost { cpu: 0, time: 50 }]);
+        merge.push(idle(0, 70, 7));
+        merge.settle(&[7]);
+        assert_eq!(drain(&mut merge, 80), [idle(0, 70, 7)]);
+    }
+}
