@@ -382,8 +382,8 @@ impl CpuFrequency {
         let from = if refuted { RunningClock { ns: 0, hits: 0 } } else { self.at_change };
         FrequencySlice {
             khz: self.khz,
-            ns: clock.ns.wrapping_sub(from.ns) as i64,
-            hits: clock.hits.wrapping_sub(from.hits) as i64,
+            ns: clock.ns.wrapping_sub(from.ns).cast_signed(),
+            hits: clock.hits.wrapping_sub(from.hits).cast_signed(),
             presumed: matches!(idle.start, Start::Open),
         }
     }
@@ -513,7 +513,7 @@ mod tests {
             assert_eq!(idle.idle_unknown_ns, count(&|cell| cell.0 == Activity::IdleUnknown));
             for wanted in 0..6 {
                 let ns: i64 = slices.iter().filter(|slice| slice.khz == wanted).map(|slice| slice.ns).sum();
-                assert_eq!(ns as u64, count(&|&cell| cell == (Activity::Running, wanted)), "{wanted} kHz");
+                assert_eq!(ns.cast_unsigned(), count(&|&cell| cell == (Activity::Running, wanted)), "{wanted} kHz");
             }
         }
     }

@@ -142,7 +142,9 @@ impl Run {
         let mut drains = interval(DRAIN_INTERVAL);
         drains.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut alarms = watch(self.session.alarms()?);
-        let mut ends = self.watch_targets(processes)?;
+        let targets = self.targets(processes);
+        let ended = targets.ended();
+        tokio::pin!(ended);
         let mut events = matches!(self.output, Output::Screen(_)).then(read_events);
         let time_is_over = async {
             match cli.duration {
@@ -163,7 +165,7 @@ impl Run {
                 }
                 _ = drains.tick() => self.session.drain(),
                 Some(()) = alarms.recv() => self.session.drain(),
-                Some(()) = ends.recv(), if self.ended.is_none() => {
+                () = &mut ended, if self.ended.is_none() => {
                     self.on_target_end()?;
                     if !matches!(self.output, Output::Screen(_)) {
                         return Ok(());
@@ -187,30 +189,17 @@ impl Run {
         }
     }
 
-    /// Sends once every target has ended: the command, or else all the processes.
-    fn watch_targets(&self, processes: &[Process]) -> Result<mpsc::Receiver<()>> {
-        let (sender, receiver) = mpsc::channel(1);
+    /// Handles on what the run ends with: the command, or else all the processes.
+    fn targets(&self, processes: &[Process]) -> Targets {
         let pids: Vec<u32> = match &self.command {
             Some(command) => vec![command.pid()],
             None => processes.iter().map(|process| process.pid).collect(),
         };
-        if pids.is_empty() {
-            // Nothing to wait for: the sender must not be dropped.
-            std::mem::forget(sender);
-            return Ok(receiver);
+        Targets {
+            any: !pids.is_empty(),
+            // One that has ended already is not waited for.
+            living: pids.into_iter().filter_map(|pid| PidFd::open(pid).ok()).collect(),
         }
-        // One that has ended already is not waited for.
-        let handles: Vec<PidFd> = pids.into_iter().filter_map(|pid| PidFd::open(pid).ok()).collect();
-        tokio::spawn(async move {
-            for handle in &handles {
-                if handle.ended().await.is_err() {
-                    return;
-                }
-            }
-            // Nobody listens any more: the run is over.
-            let _ = sender.send(()).await;
-        });
-        Ok(receiver)
     }
 
     /// The target is gone: nothing new will come. On a terminal people may still want to look.
@@ -267,7 +256,27 @@ impl Run {
             // We ended it, and that is what was asked for.
             return ExitCode::SUCCESS;
         }
-        command.exit_code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8))
+        command.exit_code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
+    }
+}
+
+/// What the run ends with.
+struct Targets {
+    any: bool,
+    living: Vec<PidFd>,
+}
+
+impl Targets {
+    /// Waits until all of them have ended; for ever, when there never was any.
+    async fn ended(&self) {
+        if !self.any {
+            std::future::pending::<()>().await;
+        }
+        for handle in &self.living {
+            // A handle that cannot be waited on is as good as one of a process that ended: better too early than
+            // never.
+            let _ = handle.ended().await;
+        }
     }
 }
 

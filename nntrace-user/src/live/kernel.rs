@@ -168,7 +168,7 @@ impl Kernel {
     /// Attaches to `cpu_idle` and `cpu_frequency`. Call [`Kernel::start_cpus`] first.
     ///
     /// # Errors
-    /// When the kernel refuses, or has no such tracepoint (`cpu_frequency` needs CONFIG_CPU_FREQ or CONFIG_PM).
+    /// When the kernel refuses, or has no such tracepoint (`cpu_frequency` needs `CONFIG_PM`).
     pub fn attach_power(&mut self) -> Result<(), KernelError> {
         for name in ["cpu_idle", "cpu_frequency"] {
             let link = self.raw_tracepoint(name)?.attach(name).map_err(attach_error(name))?;

@@ -42,7 +42,7 @@ impl Kernel {
     pub fn read_totals(&self, totals: &mut StackTotals) -> Result<(), KernelError> {
         let map: PerCpuHashMap<_, TotalKey, Total> = table(self.ebpf(), "TOTALS")?;
         totals.totals.clear();
-        for entry in map.iter() {
+        for entry in &map {
             // An entry that goes while it is read was of no use any more.
             let Ok((key, values)) = entry else { continue };
             let mut sum = Total::default();

@@ -21,7 +21,7 @@ const SLACK: Duration = Duration::from_millis(5);
 
 /// The rings of all CPUs.
 pub struct Rings {
-    rings: Vec<RingBuf<MapData>>,
+    by_cpu: Vec<RingBuf<MapData>>,
     merge: Merge,
     counts: DrainCounts,
 }
@@ -41,7 +41,7 @@ impl Rings {
     /// Takes the rings of a loaded [`super::kernel::Kernel`].
     #[must_use]
     pub fn new(rings: Vec<RingBuf<MapData>>) -> Self {
-        Self { rings, merge: Merge::default(), counts: DrainCounts::default() }
+        Self { by_cpu: rings, merge: Merge::default(), counts: DrainCounts::default() }
     }
 
     /// Takes what is in the rings, and hands out, in order of time, what cannot be preceded any more. `lost` are the
@@ -66,8 +66,8 @@ impl Rings {
     }
 
     fn take(&mut self, lost: &[u32]) {
-        let Self { rings, merge, counts } = self;
-        for ring in rings {
+        let Self { by_cpu, merge, counts } = self;
+        for ring in by_cpu {
             while let Some(item) = ring.next() {
                 counts.drained += 1;
                 match decode::record(&item) {
@@ -85,6 +85,6 @@ impl Rings {
     /// # Errors
     /// When there are no descriptors left.
     pub fn alarms(&self) -> io::Result<Vec<OwnedFd>> {
-        self.rings.iter().map(|ring| ring.as_fd().try_clone_to_owned()).collect()
+        self.by_cpu.iter().map(|ring| ring.as_fd().try_clone_to_owned()).collect()
     }
 }

@@ -174,10 +174,9 @@ impl Session {
         let event = held.run_until_signal(Signal::SIGSTOP, ENTRY_TIMEOUT);
         self.kernel.release_entry(probe).map_err(|error| error.to_string())?;
         match event.map_err(|error| error.to_string())? {
-            HeldEvent::Signalled => Ok(()),
             HeldEvent::TimedOut => Err(format!("it did not get there within {ENTRY_TIMEOUT:?}")),
-            // It ends before it began: its status says why.
-            HeldEvent::Ended(_) => Ok(()),
+            // One that ended before it began tells why by its status.
+            HeldEvent::Signalled | HeldEvent::Ended(_) => Ok(()),
         }
     }
 
@@ -193,9 +192,8 @@ impl Session {
             return;
         }
         match self.probes.follow(&mut self.kernel, &self.processes, pid) {
-            Ok(_) => {}
-            // Gone: there is nothing left to probe.
-            Err(ProcessError::NoSuchProcess { .. } | ProcessError::Ended { .. }) => {}
+            // If it is gone, there is nothing left to probe.
+            Ok(_) | Err(ProcessError::NoSuchProcess { .. } | ProcessError::Ended { .. }) => {}
             Err(error) => self.notes.push(error.to_string()),
         }
         self.notes.append(&mut self.probes.take_failures());

@@ -17,7 +17,7 @@ const MAX_WAITING: usize = 65_536;
 /// All clusters of a machine.
 #[derive(Clone, Debug)]
 pub struct Clusters {
-    clusters: Vec<Cluster>,
+    all: Vec<Cluster>,
     /// Cluster and place in it, by CPU.
     place: BTreeMap<u32, (usize, usize)>,
     policies: BTreeMap<u32, Vec<u32>>,
@@ -111,9 +111,9 @@ impl Clusters {
             });
             Cluster { members: members.collect(), waiting: Some(Vec::new()), sweep: Sweep::new(begin) }
         });
-        let clusters = clusters.collect();
+        let all = clusters.collect();
         let policies = topology.cpus.keys().map(|&cpu| (cpu, topology.policy_of(cpu))).collect();
-        Self { clusters, place, policies }
+        Self { all, place, policies }
     }
 
     /// A `cpu_idle` event at `now` (ns).
@@ -140,14 +140,14 @@ impl Clusters {
 
     fn event(&mut self, now: u64, cpu: u32, event: Event) {
         if let Some(&(cluster, slot)) = self.place.get(&cpu) {
-            self.clusters[cluster].event(now, slot, event);
+            self.all[cluster].event(now, slot, event);
         }
     }
 
     /// What each cluster did until `end` (ns), in the order of the topology.
     #[must_use]
     pub fn until(&self, end: u64) -> Vec<ClusterResidency> {
-        self.clusters.iter().map(|cluster| cluster.clone().finish(end)).collect()
+        self.all.iter().map(|cluster| cluster.clone().finish(end)).collect()
     }
 }
 

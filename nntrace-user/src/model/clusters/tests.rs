@@ -114,8 +114,8 @@ mod property {
             Activity::Running => Activity::IdleUnknown,
             _ => Activity::Running,
         });
-        let last = mine().filter(|event| event.2 < 5 && event.0 <= at).next_back().map(|event| idle(event.2));
-        let khz = mine().filter(|event| event.2 >= 5 && event.0 <= at).next_back().map(|event| event.2);
+        let last = mine().rfind(|event| event.2 < 5 && event.0 <= at).map(|event| idle(event.2));
+        let khz = mine().rfind(|event| event.2 >= 5 && event.0 <= at).map(|event| event.2);
         (last.or(first).unwrap_or(Activity::Unknown), khz)
     }
 
