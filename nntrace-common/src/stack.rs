@@ -546,3 +546,6 @@ mod rules {
         has(&LAYERS_IN, parent_layer, layer) && has(&PHASES_IN, parent_phase, phase)
     }
 }
+
+#[cfg(test)]
+mod tests;
