@@ -135,9 +135,6 @@ impl Kernel {
     }
 
     fn load_programs(&mut self) -> Result<(), KernelError> {
-        for name in MARK_PROGRAMS.into_iter().chain(["hold_at_entry"]) {
-            self.uprobe(name)?.load().map_err(|error| refused(&error))?;
-        }
         for name in ["cpu_idle", "cpu_frequency", "process_exec", "process_exit"] {
             self.raw_tracepoint(name)?.load().map_err(|error| refused(&error))?;
         }
@@ -252,6 +249,10 @@ impl Kernel {
         offset: u64,
     ) -> Result<UProbeLinkId, ProgramError> {
         let program = self.uprobe(program).map_err(|_| ProgramError::NotLoaded)?;
+        // Loaded when it is first needed: checking a mark program takes the kernel a tenth of a second.
+        if program.fd().is_err() {
+            program.load()?;
+        }
         program.attach(UProbeAttachLocation::AbsoluteOffset(offset), path, UProbeScope::AllProcesses)
     }
 

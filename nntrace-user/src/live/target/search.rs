@@ -190,7 +190,7 @@ impl SearchReport {
             )?;
             writeln!(out, "    (-rdynamic for an executable; default visibility in a library)")?;
         }
-        writeln!(out, "  the program writes to trace_marker itself: --marks syscall")
+        Ok(())
     }
 }
 

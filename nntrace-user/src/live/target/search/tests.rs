@@ -40,7 +40,6 @@ what to do:
   it is in a library that is loaded later: --lib PATH
   it is in a stripped file: build that one without strip or -s, or export the function
     (-rdynamic for an executable; default visibility in a library)
-  the program writes to trace_marker itself: --marks syscall
 "
     );
 }
