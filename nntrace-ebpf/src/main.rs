@@ -5,6 +5,11 @@
 #![no_std]
 #![no_main]
 #![feature(asm_experimental_arch)]
+#![allow(clippy::needless_pass_by_value, reason = "the attribute macros hand contexts over by value")]
+#![allow(
+    clippy::needless_borrows_for_generic_args,
+    reason = "by value, what goes into a map would be copied onto the program's small stack"
+)]
 
 mod maps;
 mod marks;

@@ -149,7 +149,8 @@ fn read(payload: *const u8, length: Option<u64>, mark: &mut NameText, now: u64, 
     // One byte is left for the NUL, with and without a length.
     const ROOM: usize = MARK_BYTES - 1;
     if let Some(length) = length {
-        let wanted = length as usize;
+        // An `int` leaves the upper half of its register undefined.
+        let wanted = length as u32 as usize;
         // The mask proves the size to the verifier.
         let len = if wanted > ROOM { ROOM } else { wanted & ROOM };
         if len == 0 {
@@ -176,7 +177,7 @@ fn read(payload: *const u8, length: Option<u64>, mark: &mut NameText, now: u64, 
         return None;
     }
     // What was read counts the NUL.
-    let len = if read > 0 { (read - 1) as usize & ROOM } else { 0 };
+    let len = if read > 0 { (read - 1).cast_unsigned() as usize & ROOM } else { 0 };
     if len == ROOM {
         // Full to the brim: the last byte tells whether there was more.
         let mut next = 0_u8;
