@@ -1,1 +1,19 @@
-//! Tests.
+//! What the end-to-end tests share: starting programs that cannot outlive their test, running the profiler, and asking
+//! its snapshots.
+//!
+//! A live test begins with [`live::enter`]. It needs root and a kernel with BPF: without them it says so and passes,
+//! unless `NNTRACE_LIVE=required` is set, which makes it fail. Live tests run one at a time, in whatever process they
+//! are.
+
+pub mod binaries;
+pub mod bpf;
+pub mod child;
+pub mod live;
+pub mod marks;
+pub mod power;
+pub mod profiler;
+pub mod results;
+pub mod tmux;
+pub mod tracefs;
+pub mod truth;
+pub mod wait;

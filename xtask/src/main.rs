@@ -1,8 +1,9 @@
-//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `test`, `lint`.
+//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `test`, `bench`, `lint`.
 //!
 //! They run as an ordinary user; what needs root goes through sudo.
 
 mod apt;
+mod bench;
 mod demo;
 mod lint;
 mod run;
@@ -40,6 +41,11 @@ enum Task {
         #[arg(last = true)]
         args: Vec<String>,
     },
+    /// Set up, build, and measure what profiling costs on this machine
+    Bench(bench::Bench),
+    /// What `bench` starts
+    #[command(hide = true, subcommand)]
+    BenchPart(bench::Part),
     /// Check format, lints, documentation, spelling and licences
     Lint,
 }
@@ -51,6 +57,8 @@ fn main() -> Result<()> {
         Task::Build => demo::build(),
         Task::Demo(demo) => demo.run(),
         Task::Test { args } => test::run_all(&args),
+        Task::Bench(bench) => bench.run(),
+        Task::BenchPart(part) => part.run(),
         Task::Lint => lint::run_all(),
     }
 }

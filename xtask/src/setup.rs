@@ -16,6 +16,17 @@ pub fn all() -> Result<()> {
     live()
 }
 
+/// What the tests need beyond that: a C++ compiler for their example libraries, a terminal to drive.
+pub fn tests() -> Result<()> {
+    for (program, package) in [("c++", "g++"), ("tmux", "tmux")] {
+        if !on_path(program) {
+            apt::install(&[package])?;
+        }
+        println!("found      {program}");
+    }
+    Ok(())
+}
+
 /// What building needs: a C compiler, which links, and the toolchain of the kernel programs.
 pub fn build() -> Result<Toolchain> {
     if !on_path("cc") {

@@ -10,6 +10,7 @@ use crate::{
 /// Compiles as the user and runs the tests as root, which load kernel programs.
 pub fn run_all(args: &[String]) -> Result<()> {
     setup::all()?;
+    setup::tests()?;
     // The live tests call the binaries, which `cargo test` alone would not build.
     run(cargo("build").arg("--quiet"))?;
     let mut test = cargo("test");

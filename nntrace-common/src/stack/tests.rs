@@ -77,7 +77,10 @@ fn the_rows_of_the_contract() {
     row(&["[NN_LR_PE]r", "[NN_LR_PE]s", "-", "-"], &[("LR_PE", 999)]);
     row(&["[NN_LR_PC]r", "[NN_LI_PI]c", "-", "-"], &[("LR_PC", 909), ("LI_PI", 90)]);
     row(&["[NN_LI_PC]p", "[SUB][NN_LR_PC]v", "-", "-"], &[("LI_PC", 909), ("LR_PC", 90)]);
-    row(&["[NN_LI_PC]p", "[NN_LI_PC]f", "[SUB][NN_LR_PC]v", "-", "-", "-"], &[("LI_PC", 99_099), ("LR_PC", 900)]);
+    row(
+        &["[NN_LI_PC]p", "[NN_LI_PC]f", "[SUB][NN_LR_PC]v", "-", "-", "-"],
+        &[("LI_PC", 99_099), ("LR_PC", 900)],
+    );
     row(&["[NN_LR_PP]r", "[NN_LR_PI]i", "-", "-"], &[("LR_PI", 90), ("LR_PP", 909)]);
     row(&["[NN_LR_PP]r", "[NN_LU_PU]u", "-", "-"], &[("LR_PP", 999), ("LU_PP", 0)]);
     row(
@@ -93,7 +96,10 @@ fn the_rows_of_the_contract() {
 #[test]
 fn a_subtraction_from_its_own_layer_and_phase_changes_nothing() {
     row(&["[NN_LR_PC]p", "[SUB][NN_LR_PC]v", "-", "-"], &[("LR_PC", 999)]);
-    row(&["[NN_LR_PC]p", "[NN_LI_PC]i", "[SUB][NN_LR_PC]v", "-", "-", "-"], &[("LR_PC", 99_999), ("LI_PC", 9_090)]);
+    row(
+        &["[NN_LR_PC]p", "[NN_LI_PC]i", "[SUB][NN_LR_PC]v", "-", "-", "-"],
+        &[("LR_PC", 99_999), ("LI_PC", 9_090)],
+    );
 }
 
 fn events(texts: &[&str]) -> Vec<(u64, String)> {
@@ -192,7 +198,9 @@ mod oracle {
         fn tag(&self, node: usize) -> Tag {
             let (_, tag) = self.nodes[node].tag.unwrap();
             match self.parent(node) {
-                Some(parent) if tag.phase() == Phase::Unspecified => Tag::new(tag.layer(), self.tag(parent).phase()),
+                Some(parent) if tag.phase() == Phase::Unspecified => {
+                    Tag::new(tag.layer(), self.tag(parent).phase())
+                }
                 _ => tag,
             }
         }
@@ -239,18 +247,19 @@ mod oracle {
         /// What the marked frames in this one take from it.
         fn subtracted(&self, node: usize) -> u64 {
             let taken = self.children(node).into_iter().filter(|&child| self.nodes[child].end.is_some());
-            taken.map(|child| match self.class(child) {
-                Class::Subtract => {
-                    let reached = std::iter::once(node)
-                        .chain(self.above(node))
-                        .find(|&number| self.class(number) != Class::Detail);
-                    let same = reached.is_some_and(|number| self.tag(number) == self.tag(child));
-                    if same { 0 } else { self.duration(child) }
-                }
-                Class::Detail => self.subtracted(child),
-                _ => 0,
-            })
-            .sum()
+            taken
+                .map(|child| match self.class(child) {
+                    Class::Subtract => {
+                        let reached = std::iter::once(node)
+                            .chain(self.above(node))
+                            .find(|&number| self.class(number) != Class::Detail);
+                        let same = reached.is_some_and(|number| self.tag(number) == self.tag(child));
+                        if same { 0 } else { self.duration(child) }
+                    }
+                    Class::Detail => self.subtracted(child),
+                    _ => 0,
+                })
+                .sum()
         }
     }
 
@@ -270,9 +279,7 @@ mod oracle {
                 .map(|child| tree.duration(child))
                 .sum();
             let counted = tree.above(node).any(|up| tree.class(up) == Class::Section && tree.tag(up) == tag);
-            let executes = tree
-                .above(node)
-                .any(|up| tree.tag(up) == Tag::new(tag.layer(), Phase::Execution));
+            let executes = tree.above(node).any(|up| tree.tag(up) == Tag::new(tag.layer(), Phase::Execution));
             let adds = match tree.class(node) {
                 Class::Section => 1 | u8::from(tag.phase().is_execution_part() && !executes) << 1,
                 Class::Subtract => u8::from(!counted),

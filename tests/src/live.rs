@@ -1,0 +1,59 @@
+//! Whether, and when, a test may use the kernel.
+
+use std::fs::File;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::binaries;
+
+/// Set to `required`, it makes a live test that cannot run fail.
+const VARIABLE: &str = "NNTRACE_LIVE";
+
+/// The right to use the kernel's tracing and to load the machine. One test at a time has it, over all test programs.
+#[must_use = "the next test starts when this is dropped"]
+pub struct Live {
+    /// Its lock ends with it.
+    _lock: File,
+}
+
+/// Begins a live test: waits until no other one runs. `None` when this machine or user cannot run any.
+///
+/// # Errors
+/// When it cannot run and `NNTRACE_LIVE=required` says that it must.
+pub fn enter() -> Result<Option<Live>> {
+    match lacking() {
+        None => take_turn().map(Some),
+        Some(reason) if is_required() => {
+            bail!("{VARIABLE}=required, but this live test cannot run: {reason}")
+        }
+        Some(reason) => {
+            eprintln!("skipped, a live test cannot run here: {reason}");
+            Ok(None)
+        }
+    }
+}
+
+/// Whether a live test that cannot run is a failed one.
+#[must_use]
+pub fn is_required() -> bool {
+    std::env::var_os(VARIABLE).is_some_and(|value| value == "required")
+}
+
+/// Why no live test can run here; `None` when they can.
+fn lacking() -> Option<String> {
+    if !nix::unistd::Uid::effective().is_root() {
+        return Some("it needs root".into());
+    }
+    // Asks the kernel itself, and not the code under test: that one failing is a failure.
+    match aya::programs::loaded_programs().next() {
+        Some(Err(error)) => Some(format!("the kernel refuses BPF: {error}")),
+        Some(Ok(_)) | None => None,
+    }
+}
+
+fn take_turn() -> Result<Live> {
+    let path = binaries::profile_dir()?.join("nntrace-tests.lock");
+    let lock = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    lock.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+    Ok(Live { _lock: lock })
+}

@@ -1,0 +1,164 @@
+//! The rules of one CPU's power states, written down a second time: a sweep over a list of events that knows nothing of
+//! the project's own accounting.
+
+use std::collections::BTreeMap;
+
+/// What leaves idle, as the `state` of a `cpu_idle` event.
+pub const EXIT: u32 = u32::MAX;
+
+/// An event of one CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A `cpu_idle` event: the state that is entered, or [`EXIT`].
+    Idle(u32),
+    /// A `cpu_frequency` event, kHz.
+    Frequency(u32),
+}
+
+/// How long and how often, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stays {
+    /// Sum.
+    pub ns: u64,
+    /// How many.
+    pub hits: u64,
+    /// Shortest; 0 without any.
+    pub min_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+}
+
+/// What a CPU did in a window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Residency {
+    /// By idle state.
+    pub idle: BTreeMap<u32, Stays>,
+    /// Running, by frequency in kHz; `None` where that is not known.
+    pub running: BTreeMap<Option<u32>, Stays>,
+    /// Idle in an unknown state, ns.
+    pub idle_unknown_ns: u64,
+    /// Nothing known, ns.
+    pub unknown_ns: u64,
+    /// Idle states entered from idle.
+    pub enter_while_idle: u64,
+    /// Idle left while running.
+    pub exit_while_running: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    Idle(u32),
+    IdleUnknown,
+    Unknown,
+}
+
+impl Residency {
+    /// Goes through the events between `begin` and `end` (ns), which are in order of time. `khz` is the frequency at the
+    /// begin, if it is known.
+    #[must_use]
+    pub fn sweep(events: &[(u64, Event)], begin: u64, end: u64, khz: Option<u32>) -> Self {
+        let mut result = Self::default();
+        // The first idle event tells what was before it.
+        let first = events.iter().find_map(|(_, event)| match event {
+            Event::Idle(state) => Some(*state),
+            Event::Frequency(_) => None,
+        });
+        let mut state = match first {
+            None => State::Unknown,
+            Some(EXIT) => State::IdleUnknown,
+            Some(_) => State::Running,
+        };
+        let mut khz = khz;
+        let mut since = begin;
+        let mut is_first = true;
+        for &(at, event) in events {
+            let before = (state, khz);
+            match event {
+                Event::Idle(EXIT) => {
+                    result.exit_while_running += u64::from(state == State::Running);
+                    state = State::Running;
+                }
+                Event::Idle(entered) => {
+                    result.enter_while_idle += u64::from(matches!(state, State::Idle(_)));
+                    state = State::Idle(entered);
+                    if before == (state, khz) && !is_first {
+                        // Entered once more: that ends one stay and begins another.
+                        result.add(before, at - since);
+                        since = at;
+                    }
+                }
+                Event::Frequency(value) => khz = Some(value),
+            }
+            is_first &= !matches!(event, Event::Idle(_));
+            let splits = if before.0 == State::Running { before.1 != khz } else { false };
+            if before.0 != state || splits {
+                result.add(before, at - since);
+                since = at;
+            }
+        }
+        result.add((state, khz), end - since);
+        result
+    }
+
+    fn add(&mut self, (state, khz): (State, Option<u32>), ns: u64) {
+        match state {
+            State::Running => self.running.entry(khz).or_default().add(ns),
+            State::Idle(state) => self.idle.entry(state).or_default().add(ns),
+            State::IdleUnknown => self.idle_unknown_ns += ns,
+            State::Unknown => self.unknown_ns += ns,
+        }
+        self.idle.retain(|_, stays| stays.hits > 0);
+        self.running.retain(|_, stays| stays.hits > 0);
+    }
+}
+
+impl Stays {
+    fn add(&mut self, ns: u64) {
+        if ns == 0 {
+            return;
+        }
+        self.min_ns = if self.hits == 0 { ns } else { self.min_ns.min(ns) };
+        self.max_ns = self.max_ns.max(ns);
+        self.ns += ns;
+        self.hits += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_by_hand() {
+        let events = [
+            (10, Event::Idle(1)),
+            (30, Event::Idle(EXIT)),
+            (40, Event::Frequency(500)),
+            (45, Event::Frequency(500)),
+            (50, Event::Idle(1)),
+            (55, Event::Idle(1)),
+            (60, Event::Frequency(800)),
+            (70, Event::Idle(EXIT)),
+            (80, Event::Idle(EXIT)),
+        ];
+        let swept = Residency::sweep(&events, 0, 100, None);
+        let stays = |ns, hits, min_ns, max_ns| Stays { ns, hits, min_ns, max_ns };
+        assert_eq!(swept.idle, BTreeMap::from([(1, stays(40, 3, 5, 20))]));
+        let running = [
+            (None, stays(20, 2, 10, 10)),
+            (Some(500), stays(10, 1, 10, 10)),
+            (Some(800), stays(30, 1, 30, 30)),
+        ];
+        assert_eq!(swept.running, BTreeMap::from(running));
+        assert_eq!((swept.enter_while_idle, swept.exit_while_running), (1, 1));
+    }
+
+    #[test]
+    fn what_was_before_the_first_event() {
+        let left = Residency::sweep(&[(10, Event::Idle(EXIT))], 0, 30, Some(1));
+        assert_eq!((left.idle_unknown_ns, left.running[&Some(1)].ns), (10, 20));
+        let silent = Residency::sweep(&[(10, Event::Frequency(2))], 0, 30, Some(1));
+        assert_eq!(silent, Residency { unknown_ns: 30, ..Residency::default() });
+    }
+}

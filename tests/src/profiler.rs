@@ -1,0 +1,168 @@
+//! Running `nntrace-bpf`.
+
+use std::{ffi::OsStr, fs, path::PathBuf, process::Command, time::Duration};
+
+use anyhow::{Context as _, Result};
+use nix::sys::signal::Signal;
+use nntrace_user::report::snapshot::Snapshot;
+use tempfile::TempDir;
+
+use crate::{
+    binaries,
+    child::{Child, Ended},
+    results::Results as _,
+    wait::PATIENCE,
+};
+
+/// An invocation of `nntrace-bpf` in the making.
+pub struct Profiler {
+    command: Command,
+    folder: TempDir,
+    limit: Duration,
+}
+
+/// What a run brought.
+#[derive(Debug)]
+pub struct Run {
+    /// The last snapshot; it has passed [`Results::check`](crate::results::Results::check).
+    pub snapshot: Snapshot,
+    /// How the program ended, and what it wrote.
+    pub ended: Ended,
+}
+
+impl Profiler {
+    /// Without any argument.
+    ///
+    /// # Errors
+    /// When the program was not built.
+    pub fn new() -> Result<Self> {
+        let mut command = Command::new(binaries::profiler()?);
+        // Whoever runs the tests may do so by sudo, and the commands would run as them.
+        for variable in ["SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND", "SUDO_HOME"] {
+            command.env_remove(variable);
+        }
+        Ok(Self { command, folder: tempfile::tempdir()?, limit: PATIENCE })
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Gives it more time than [`PATIENCE`].
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The command as it stands, for what is to fail.
+    #[must_use]
+    pub fn command(&mut self) -> &mut Command {
+        &mut self.command
+    }
+
+    /// Runs it to its end, without a command to launch.
+    ///
+    /// # Errors
+    /// When it does not end in time, or writes no sound snapshot.
+    pub fn run(mut self) -> Result<Run> {
+        let file = self.json_file();
+        self.finish(&file)
+    }
+
+    /// Launches a command under it, and waits for the end of both.
+    ///
+    /// # Errors
+    /// When it does not end in time, or writes no sound snapshot.
+    pub fn launch<A: AsRef<OsStr>>(mut self, words: impl IntoIterator<Item = A>) -> Result<Run> {
+        let file = self.json_file();
+        self.command.arg("--").args(words);
+        self.finish(&file)
+    }
+
+    /// Starts it, and waits until its probes are in place.
+    ///
+    /// # Errors
+    /// When it does not get there.
+    pub fn attach(mut self) -> Result<Attached> {
+        // One snapshot when all is in place, one at the end, and none between.
+        self.command.args(["--json-lines", "--interval", "1h"]);
+        let child = Child::start(&mut self.command)?;
+        child.lines(1)?;
+        Ok(Attached { child })
+    }
+
+    fn json_file(&mut self) -> PathBuf {
+        let file = self.folder.path().join("snapshot.json");
+        let mut argument = std::ffi::OsString::from("--json=");
+        argument.push(&file);
+        self.command.arg(argument);
+        file
+    }
+
+    fn finish(&mut self, file: &PathBuf) -> Result<Run> {
+        let ended = Child::start(&mut self.command)?.wait_for(self.limit)?;
+        let written = fs::read(file).unwrap_or_default();
+        run(&written, ended)
+    }
+}
+
+/// A profiler with its probes in place.
+pub struct Attached {
+    child: Child,
+}
+
+impl Attached {
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        self.child.signal(signal)
+    }
+
+    /// Waits for its end, whatever it wrote.
+    ///
+    /// # Errors
+    /// When it does not end in time.
+    pub fn ended(self) -> Result<Ended> {
+        self.child.wait()
+    }
+
+    /// Waits for its end and takes its last snapshot.
+    ///
+    /// # Errors
+    /// When it does not end in time, or writes no sound snapshot at the end.
+    pub fn finish(self) -> Result<Run> {
+        let ended = self.ended()?;
+        let lines: Vec<&[u8]> = ended.stdout.split(|&byte| byte == b'\n').collect();
+        // Behind the last line is nothing; the first came when the probes were in place.
+        let last = if lines.len() > 2 { lines[lines.len() - 2] } else { &[] };
+        let last = last.to_vec();
+        run(&last, ended)
+    }
+}
+
+fn run(snapshot: &[u8], ended: Ended) -> Result<Run> {
+    let about = || format!("it ended by {} with stderr:\n{}", ended.status, ended.stderr);
+    let snapshot: Snapshot =
+        serde_json::from_slice(snapshot).context("no whole snapshot was written").with_context(about)?;
+    snapshot.check().with_context(about)?;
+    Ok(Run { snapshot, ended })
+}

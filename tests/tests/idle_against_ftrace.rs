@@ -1,0 +1,143 @@
+//! The residency of idle states against the kernel's own recording of the same events, swept by other code.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
+
+use anyhow::Result;
+use nntrace_tests::{
+    live,
+    power::{Event, Residency},
+    profiler::Profiler,
+    results::Results as _,
+    tracefs::Instance,
+};
+use nntrace_user::report::snapshot::{CpuRow, Snapshot};
+
+/// What the two clock readings of one event may be apart. The recording rounds to a microsecond; a virtual machine can
+/// be off the CPU between the two.
+const APART_NS: u64 = 20_000;
+/// The same on average.
+const READING_NS: u64 = 500;
+/// The profiler attaches shortly after the window begins, and detaches shortly before it ends.
+const EDGE_NS: u64 = 50_000_000;
+/// Of the window, in which the two may differ.
+const SHARE: u64 = 1_000;
+
+/// Sleeps and wakes on every CPU, so that there is something to see.
+fn with_naps<T>(work: impl FnOnce() -> T) -> T {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for nap in [300, 700, 1_900, 11_000].map(Duration::from_micros) {
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    thread::sleep(nap);
+                }
+            });
+        }
+        let result = work();
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+#[test]
+fn residency_and_hits_are_those_of_the_kernels_own_recording() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let recording = Instance::recording_idle()?;
+    let run = with_naps(|| Profiler::new()?.args(["--duration", "3s"]).run())?;
+    let snapshot = run.snapshot;
+    run.ended.expect_code(0)?;
+    let cpus = snapshot.cpus.iter().map(|row| row.cpu as usize + 1).max().unwrap_or(0);
+    let events = recording.finish(cpus)?;
+    assert_eq!(snapshot.odd_marks(), [].into());
+    let mut compared = 0;
+    for row in &snapshot.cpus {
+        let events = &events[row.cpu as usize];
+        if events.is_empty() && row.idle.iter().any(|row| row.hits > 0) {
+            // Seen on a virtual machine, also without the profiler, while the kernel's own counters went up.
+            println!(
+                "CPU {}: the kernel's recording has nothing of it, so there is nothing to compare",
+                row.cpu
+            );
+            continue;
+        }
+        compare(&snapshot, row, events);
+        compared += 1;
+    }
+    assert!(compared > 0, "the kernel has recorded no CPU");
+    Ok(())
+}
+
+/// One CPU. Which events near the edges of the window the profiler has seen is not known to us, as it attaches and
+/// detaches one program after the other; but what it has seen is all between a first and a last one.
+fn compare(snapshot: &Snapshot, row: &CpuRow, events: &[(u64, Event)]) {
+    let (begin, end) = (snapshot.window.begin_ns, snapshot.window.end_ns);
+    let inside: Vec<(u64, Event)> = events
+        .iter()
+        .copied()
+        .filter(|(at, _)| (begin.saturating_sub(APART_NS)..end + APART_NS).contains(at))
+        .map(|(at, event)| (at.clamp(begin, end), event))
+        .collect();
+    let early = inside.iter().filter(|(at, _)| *at < begin + EDGE_NS).count();
+    let late = inside.iter().filter(|(at, _)| *at > end - EDGE_NS).count();
+    // Two events make a stay: so many it has missed, or one more or less at either edge.
+    let hits: u64 = row.idle.iter().map(|row| row.hits).sum();
+    let missed = inside.len().saturating_sub(2 * hits as usize);
+    let best = (0..=early)
+        .flat_map(|first| {
+            (missed.saturating_sub(2)..=missed + 2).map(move |all| (first, all.checked_sub(first)))
+        })
+        .filter_map(|(first, last)| {
+            let last = last.filter(|&last| last <= late)?;
+            let seen = inside.get(first..inside.len().checked_sub(last)?)?;
+            let swept = Residency::sweep(seen, begin, end, None);
+            same_hits(row, &swept).then(|| (difference(row, &swept), first, last, swept))
+        })
+        .min_by_key(|(difference, ..)| *difference);
+    let all = Residency::sweep(&inside, begin, end, None);
+    let (difference, first, last, swept) = best
+        .unwrap_or_else(|| panic!("no run of the events has these hits:\n{row:#?}\nall of them: {all:#?}"));
+    let until = first.checked_sub(1).map_or(0, |at| inside[at].0 - begin);
+    let from = inside.len().checked_sub(last).and_then(|at| inside.get(at)).map_or(0, |(at, _)| end - at);
+    println!(
+        "CPU {}: {} events in {} ms, {difference} ns apart; missed {first} in the first {} us and {last} in the last \
+         {} us, with them {} ns apart",
+        row.cpu,
+        inside.len(),
+        (end - begin) / 1_000_000,
+        until / 1_000,
+        from / 1_000,
+        self::difference(row, &all),
+    );
+    assert!(difference <= (end - begin) / SHARE, "{difference} ns apart:\n{row:#?}\n{swept:#?}");
+    // Each event has its own reading of the clock on either side: that is all that may differ.
+    let readings = inside.len() as u64 * READING_NS + APART_NS;
+    assert!(difference <= readings, "{difference} ns apart, {readings} ns at most:\n{row:#?}\n{swept:#?}");
+}
+
+fn same_hits(row: &CpuRow, swept: &Residency) -> bool {
+    let idle = row.idle.iter().map(|row| (row.state, row.hits));
+    let running: u64 = row.running.iter().map(|row| row.hits).sum();
+    idle.eq(swept.idle.iter().map(|(&state, stays)| (state, stays.hits)))
+        && running == swept.running.values().map(|stays| stays.hits).sum::<u64>()
+}
+
+/// The largest difference in any state, ns.
+fn difference(row: &CpuRow, swept: &Residency) -> u64 {
+    let states = row.idle.iter().map(|row| row.state).chain(swept.idle.keys().copied());
+    let idle = states.map(|state| {
+        let ours = row.idle.iter().find(|row| row.state == state).map_or(0, |row| row.ns);
+        ours.abs_diff(swept.idle.get(&state).map_or(0, |stays| stays.ns))
+    });
+    let running = row.running.iter().map(|row| row.ns).sum::<u64>();
+    let others = [
+        running.abs_diff(swept.running.values().map(|stays| stays.ns).sum()),
+        row.idle_unknown_ns.abs_diff(swept.idle_unknown_ns),
+        row.unknown_ns.abs_diff(swept.unknown_ns),
+    ];
+    idle.chain(others).max().unwrap_or(0)
+}

@@ -1,0 +1,277 @@
+//! The programs on power events, run by the real kernel with events that are spelled out: no hardware is needed for any
+//! sequence. They are not attached, so that no other event comes between.
+
+use std::{collections::BTreeMap, fs};
+
+use anyhow::{Context as _, Result, ensure};
+use aya::maps::{MapData, RingBuf};
+use nntrace_common::{diagnostic::DiagnosticKind, record::Record};
+use nntrace_tests::{
+    live,
+    power::{EXIT, Event, Residency, Stays},
+};
+use nntrace_user::{
+    live::{
+        clock,
+        kernel::{Kernel, KernelOptions},
+        rings::Rings,
+        sysfs,
+    },
+    model::power::CpuResidency,
+};
+
+/// The loaded programs, the tables at their start.
+struct Bench {
+    kernel: Kernel,
+    rings: Rings,
+    begin: u64,
+    /// CPUs to run programs on.
+    online: Vec<u32>,
+}
+
+/// An event: the CPU that runs the program, the CPU that it is about, and what.
+type Step = (u32, u32, Event);
+
+impl Bench {
+    fn new(ring_bytes: u32, khz: &BTreeMap<u32, u32>) -> Result<Self> {
+        let (mut kernel, rings): (Kernel, Vec<RingBuf<MapData>>) =
+            Kernel::load(KernelOptions { ring_bytes })?;
+        let begin = clock::now();
+        kernel.start_cpus(begin, khz)?;
+        let list = fs::read_to_string("/sys/devices/system/cpu/online")?;
+        Ok(Self { kernel, rings: Rings::new(rings), begin, online: sysfs::parse_cpu_list(&list) })
+    }
+
+    /// Two CPUs that programs can run on; the same one twice where there is no other.
+    fn pair(&self) -> Result<(u32, u32)> {
+        let first = *self.online.first().context("no CPU is online")?;
+        Ok((first, *self.online.last().context("no CPU is online")?))
+    }
+
+    fn run(&mut self, steps: &[Step]) -> Result<()> {
+        for &(on, cpu, event) in steps {
+            match event {
+                Event::Idle(state) => self.kernel.test_cpu_idle(on, state, cpu)?,
+                Event::Frequency(khz) => self.kernel.test_cpu_frequency(on, khz, cpu)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The records of power events, in order; those of a CPU also by themselves.
+    fn drain(&mut self) -> Result<Vec<(u64, u32, Event)>> {
+        let lost = self.kernel.read_lost()?;
+        let mut records = Vec::new();
+        self.rings.drain_all(&lost, |record| match record {
+            Record::Idle(event) => records.push((event.time, event.cpu, Event::Idle(event.state))),
+            Record::Frequency(event) => records.push((event.time, event.cpu, Event::Frequency(event.state))),
+            _ => {}
+        });
+        Ok(records)
+    }
+
+    fn count(&self, kind: DiagnosticKind) -> Result<u64> {
+        let found = self.kernel.read_diagnostics()?;
+        Ok(found.iter().find(|(found, _)| *found == kind).map_or(0, |(_, count)| count.count))
+    }
+
+    /// What the kernel's tables show of a CPU in the window up to `end` (ns).
+    fn residency(&self, cpu: u32, end: u64) -> Result<CpuResidency> {
+        let readings = self.kernel.read_cpus()?;
+        let reading = readings.iter().find(|reading| reading.cpu == cpu).context("no reading of that CPU")?;
+        Ok(reading.until(end))
+    }
+
+    /// Runs the steps, and holds the tables and the records against what was asked for. `kept` are the steps that change
+    /// something. Returns the sweep over each CPU.
+    fn check(&mut self, steps: &[Step], kept: &[(u32, Event)], khz: &BTreeMap<u32, u32>) -> Result<()> {
+        self.run(steps)?;
+        let end = clock::now();
+        let records = self.drain()?;
+        let told: Vec<(u32, Event)> = records.iter().map(|&(_, cpu, event)| (cpu, event)).collect();
+        assert_eq!(told, kept, "records of transitions");
+        assert!(records.is_sorted_by_key(|&(at, ..)| at), "{records:?}");
+        for cpu in 0..self.kernel.cpus() {
+            let events = records.iter().filter(|(_, of, _)| *of == cpu);
+            let events: Vec<(u64, Event)> = events.map(|&(at, _, event)| (at, event)).collect();
+            let swept = Residency::sweep(&events, self.begin, end, khz.get(&cpu).copied());
+            let residency = self.residency(cpu, end)?;
+            assert_same(&residency, &swept);
+            assert_eq!(residency.total_ns(), end - self.begin, "the parts of CPU {cpu} are the window");
+        }
+        Ok(())
+    }
+}
+
+/// Every figure, to the nanosecond.
+fn assert_same(residency: &CpuResidency, swept: &Residency) {
+    let idle = residency.idle.iter().map(|(&state, stays)| {
+        (state, Stays { ns: stays.ns, hits: stays.hits, min_ns: stays.min_ns, max_ns: stays.max_ns })
+    });
+    assert_eq!(idle.collect::<BTreeMap<_, _>>(), swept.idle, "idle of CPU {}", residency.cpu);
+    let sums = swept.running.iter().map(|(&khz, stays)| (khz, (stays.ns, stays.hits)));
+    assert_eq!(residency.running, sums.collect(), "running of CPU {}", residency.cpu);
+    let others = [residency.idle_unknown_ns, residency.offline_ns, residency.unknown_ns];
+    assert_eq!(others, [swept.idle_unknown_ns, 0, swept.unknown_ns], "the rest of CPU {}", residency.cpu);
+}
+
+/// Without the CPU that runs the programs, which leaves no trace.
+fn all(steps: &[Step]) -> Vec<(u32, Event)> {
+    steps.iter().map(|&(_, cpu, event)| (cpu, event)).collect()
+}
+
+const RING: u32 = 64 * 1024;
+
+#[test]
+fn every_transition_is_recorded_and_accounted_whichever_cpu_reports_it() -> Result<()> {
+    use Event::{Frequency, Idle};
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let mut bench = Bench::new(RING, &BTreeMap::new())?;
+    let (a, b) = bench.pair()?;
+    if a == b {
+        println!("one CPU only: nothing to show here");
+        return Ok(());
+    }
+    let steps = [
+        (a, a, Idle(1)),
+        (b, b, Idle(EXIT)),
+        (b, a, Frequency(800_000)), // while it is idle
+        (a, a, Idle(EXIT)),
+        (a, b, Frequency(500_000)),
+        (b, b, Idle(0)),
+        (b, b, Idle(EXIT)),
+        (a, b, Frequency(1_200_000)),
+        (b, a, Frequency(1_200_000)),
+        (b, b, Idle(2)),
+        (a, a, Idle(9)), // the deepest that the kernel can have
+        (a, a, Idle(EXIT)),
+        (a, b, Frequency(500_000)),
+        (b, b, Idle(EXIT)),
+        (b, b, Idle(1)),
+    ];
+    bench.check(&steps, &all(&steps), &BTreeMap::new())?;
+    assert_eq!(bench.kernel.read_diagnostics()?.len(), 0);
+    // The first of CPU a entered a state: it was running. The first of CPU b left one.
+    let end = clock::now();
+    assert_eq!(bench.residency(a, end)?.idle_unknown_ns, 0);
+    assert!(bench.residency(b, end)?.idle_unknown_ns > 0);
+    Ok(())
+}
+
+#[test]
+fn frequencies_read_at_the_start_count_from_the_begin() -> Result<()> {
+    use Event::{Frequency, Idle};
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let cpu = Bench::new(RING, &BTreeMap::new())?.pair()?.0;
+    let khz = BTreeMap::from([(cpu, 600_000)]);
+    for steps in [
+        vec![(cpu, cpu, Idle(1)), (cpu, cpu, Idle(EXIT)), (cpu, cpu, Frequency(900_000))],
+        // Before the first idle event it is not known whether the CPU runs: it did, ...
+        vec![(cpu, cpu, Frequency(900_000)), (cpu, cpu, Frequency(700_000)), (cpu, cpu, Idle(1))],
+        // ... it did not, ...
+        vec![(cpu, cpu, Frequency(900_000)), (cpu, cpu, Frequency(700_000)), (cpu, cpu, Idle(EXIT))],
+        // ... and it is never known.
+        vec![(cpu, cpu, Frequency(900_000))],
+        vec![],
+    ] {
+        let mut bench = Bench::new(RING, &khz)?;
+        bench.check(&steps, &all(&steps), &khz)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn the_same_frequency_and_a_stray_exit_are_no_transitions() -> Result<()> {
+    use Event::{Frequency, Idle};
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let mut bench = Bench::new(RING, &BTreeMap::new())?;
+    let (a, b) = bench.pair()?;
+    let steps = [
+        (a, a, Frequency(800_000)),
+        (b, a, Frequency(800_000)),
+        (a, a, Idle(1)),
+        (b, a, Frequency(800_000)),
+        (a, a, Idle(EXIT)),
+        (a, a, Idle(EXIT)),
+        (a, a, Idle(EXIT)),
+        (a, a, Frequency(800_000)),
+        (a, a, Idle(2)),
+        (a, a, Idle(2)),
+        (a, a, Idle(0)),
+        (a, a, Idle(EXIT)),
+    ];
+    let kept = [
+        (a, Frequency(800_000)),
+        (a, Idle(1)),
+        (a, Idle(EXIT)),
+        (a, Idle(2)),
+        (a, Idle(2)),
+        (a, Idle(0)),
+        (a, Idle(EXIT)),
+    ];
+    bench.check(&steps, &kept, &BTreeMap::new())?;
+    assert_eq!(bench.count(DiagnosticKind::ExitWhileRunning)?, 2);
+    assert_eq!(bench.count(DiagnosticKind::EnterWhileIdle)?, 2);
+    assert_eq!(bench.count(DiagnosticKind::CpuOutOfRange)?, 0);
+    Ok(())
+}
+
+#[test]
+fn an_event_of_a_cpu_that_cannot_be_is_counted_and_changes_nothing() -> Result<()> {
+    use Event::{Frequency, Idle};
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let mut bench = Bench::new(RING, &BTreeMap::new())?;
+    let (a, b) = bench.pair()?;
+    let beyond = bench.kernel.cpus();
+    let steps = [
+        (a, beyond, Idle(1)),
+        (b, u32::MAX, Idle(EXIT)),
+        (b, beyond, Frequency(800_000)),
+        (a, a, Idle(1)),
+        (a, u32::MAX, Frequency(800_000)),
+    ];
+    bench.check(&steps, &[(a, Idle(1))], &BTreeMap::new())?;
+    assert_eq!(bench.count(DiagnosticKind::CpuOutOfRange)?, 4);
+    Ok(())
+}
+
+#[test]
+fn a_full_ring_loses_records_countably_and_no_time() -> Result<()> {
+    use Event::Frequency;
+    const EVENTS: u32 = 1_000;
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let mut bench = Bench::new(4_096, &BTreeMap::new())?;
+    let (a, _) = bench.pair()?;
+    let frequencies: Vec<Step> = (1..=EVENTS).map(|khz| (a, a, Frequency(khz))).collect();
+    bench.run(&[(a, a, Event::Idle(1)), (a, a, Event::Idle(EXIT))])?;
+    bench.run(&frequencies)?;
+    let end = clock::now();
+    let drained = bench.drain()?.len() as u64;
+    let counts = bench.kernel.read_ring_counts()?;
+    let (produced, dropped) =
+        counts.iter().fold((0, 0), |sum, count| (sum.0 + count.produced, sum.1 + count.dropped));
+    assert_eq!(produced, u64::from(EVENTS) + 2);
+    assert_eq!(produced, drained + dropped);
+    ensure!(dropped > 0, "a ring of one page has held {produced} records");
+    assert_eq!(u64::from(bench.kernel.read_lost()?[a as usize]), dropped);
+
+    let residency = bench.residency(a, end)?;
+    assert_eq!(residency.total_ns(), end - bench.begin);
+    let hits: u64 = residency.running.values().map(|(_, hits)| hits).sum();
+    assert_eq!(
+        residency.running.len() as u64,
+        u64::from(EVENTS) + 1,
+        "a row for each frequency, one for none"
+    );
+    // The time before the first event and behind idle has no frequency; each change splits a stretch.
+    assert_eq!(hits, 2 + u64::from(EVENTS));
+
+    // What comes when there is room again is recorded again.
+    bench.run(&[(a, a, Frequency(EVENTS + 1))])?;
+    let records = bench.drain()?;
+    assert!(
+        matches!(records[..], [(_, cpu, Frequency(khz))] if cpu == a && khz == EVENTS + 1),
+        "{records:?}"
+    );
+    Ok(())
+}

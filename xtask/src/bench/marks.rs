@@ -1,0 +1,164 @@
+//! What a mark costs the program that writes it.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use nix::sys::signal::Signal;
+
+use crate::{
+    bench::{
+        child::Running, emit_marks::Site, profiler::Profiler, release, spread::paired, table::Table,
+        tracefs::Instance,
+    },
+    run::{command, on_path},
+};
+
+/// How long a probe may take to come and to go.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What was measured, a figure each round.
+pub struct Marks {
+    /// What our probe made of the mark function.
+    pub site: Site,
+    off: Vec<f64>,
+    profiler: Vec<f64>,
+    /// Time in our kernel program, by the kernel's statistics.
+    program: Vec<f64>,
+    /// Share of records that found the ring full, percent.
+    dropped: Vec<f64>,
+    /// Empty where bpftrace is not installed.
+    bpftrace: Vec<f64>,
+    trace_marker: Vec<f64>,
+}
+
+/// Measures all states in turn.
+pub fn measure(rounds: u32, marks: u32) -> Result<Marks> {
+    // Removed last: the load holds a file of it open.
+    let buffer = Instance::create("nntrace-bench-marks")?;
+    let marker = buffer.marker();
+    let marker = marker.to_str().context("the path of trace_marker is no text")?;
+    let mut load =
+        Load(Running::load(&["emit-marks", "--marks", &marks.to_string(), "--trace-marker", marker])?);
+    let has_bpftrace = on_path("bpftrace");
+    let mut found = Marks {
+        site: Site::Nop,
+        off: Vec::new(),
+        profiler: Vec::new(),
+        program: Vec::new(),
+        dropped: Vec::new(),
+        bpftrace: Vec::new(),
+        trace_marker: Vec::new(),
+    };
+    for _ in 0..rounds {
+        load.wait_for(|site| site == Site::Nop)?;
+        found.off.push(load.round("probe")?.0);
+        found.trace_marker.push(load.round("trace-marker")?.0);
+        found.with_profiler(&mut load)?;
+        if has_bpftrace {
+            load.wait_for(|site| site == Site::Nop)?;
+            found.bpftrace.push(with_bpftrace(&mut load)?);
+        }
+    }
+    Ok(found)
+}
+
+impl Marks {
+    fn with_profiler(&mut self, load: &mut Load) -> Result<()> {
+        let (profiler, _) = Profiler::attach(&["--pid", &load.0.pid().to_string()])?;
+        let (warm_up, round) = load.probed_rounds()?;
+        self.site = load.site()?;
+        let snapshot = profiler.end()?;
+        same_count("nntrace-bpf", snapshot.number("/overhead/marks")?, warm_up.1 + round.1)?;
+        self.profiler.push(round.0);
+        self.program.push(snapshot.number("/overhead/ns_per_mark")?);
+        let [dropped, produced] =
+            ["dropped", "produced"].map(|which| snapshot.number(&format!("/loss/records_{which}")));
+        self.dropped.push(100.0 * dropped? / produced?);
+        Ok(())
+    }
+
+    /// All of it.
+    pub fn table(&self) -> Table {
+        let mut table = Table::new("ns per mark");
+        table.row("nobody probes", &self.off);
+        table.row("nntrace-bpf", &self.profiler);
+        table.row("  of it in the kernel program", &self.program);
+        if self.bpftrace.is_empty() {
+            table.missing("bpftrace, counting", "not installed");
+            table.note("bpftrace is not installed: apt-get install bpftrace");
+        } else {
+            table.row("bpftrace, counting", &self.bpftrace);
+        }
+        table.row("write to trace_marker", &self.trace_marker);
+        let ratio = |other| paired(&self.profiler, other, |ours, others| ours / others);
+        if !self.bpftrace.is_empty() {
+            table.row("nntrace-bpf / bpftrace", &ratio(&self.bpftrace));
+        }
+        table.row("nntrace-bpf / trace_marker", &ratio(&self.trace_marker));
+        table.row("records that found the ring full, %", &self.dropped);
+        table.note("one thread that does nothing but write marks; each round counts with its median part");
+        table.note(
+            "nntrace-bpf switches the kernel's BPF statistics on, and pays for them; bpftrace does not",
+        );
+        table
+    }
+}
+
+/// Attaches the least that bpftrace can do.
+fn with_bpftrace(load: &mut Load) -> Result<f64> {
+    let mut bpftrace = command("bpftrace");
+    let program = release("xtask")?;
+    let program = format!("uprobe:{}:tracing_mark_write {{ @ = count(); }}", program.display());
+    bpftrace.args(["-p", &load.0.pid().to_string(), "-e", &program]);
+    let bpftrace = Running::start(bpftrace)?;
+    let (warm_up, round) = load.probed_rounds()?;
+    let said = bpftrace.end(Signal::SIGINT)?;
+    let count = said.lines().find_map(|line| line.strip_prefix("@: ")?.parse().ok());
+    let count = count.ok_or_else(|| anyhow!("bpftrace printed no count:\n{said}"))?;
+    same_count("bpftrace", count, warm_up.1 + round.1)?;
+    Ok(round.0)
+}
+
+/// Nobody who misses marks is compared.
+fn same_count(who: &str, counted: f64, written: f64) -> Result<()> {
+    let close = (counted - written).abs() <= written / 1000.0;
+    ensure!(close, "{who} saw {counted} marks of {written}; is another profiler at work?");
+    Ok(())
+}
+
+/// The program that writes marks.
+struct Load(Running);
+
+impl Load {
+    /// A round: ns per mark, and how many.
+    fn round(&mut self, what: &str) -> Result<(f64, f64)> {
+        self.0.ask(what).map(|[ns, marks]| (ns, marks))
+    }
+
+    /// A round that brings the kernel to optimise the probe, then the one that counts.
+    fn probed_rounds(&mut self) -> Result<((f64, f64), (f64, f64))> {
+        self.wait_for(|site| site != Site::Nop)?;
+        Ok((self.round("probe")?, self.round("probe")?))
+    }
+
+    fn site(&mut self) -> Result<Site> {
+        self.0.ask("site").map(|[site]| site)
+    }
+
+    /// Waits until the kernel has changed the mark function.
+    fn wait_for(&mut self, wanted: impl Fn(Site) -> bool) -> Result<()> {
+        let begin = Instant::now();
+        loop {
+            let site = self.site()?;
+            if wanted(site) {
+                return Ok(());
+            }
+            let goes_on = begin.elapsed() < PATIENCE;
+            ensure!(goes_on, "the mark function still starts with a {site} after {} s", PATIENCE.as_secs());
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

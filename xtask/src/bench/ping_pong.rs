@@ -1,0 +1,86 @@
+//! The program whose CPUs fall idle all the time: two threads, each on its own CPU, wake each other in turn.
+
+use std::{
+    io::{PipeReader, PipeWriter, Read, Write, pipe},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use nix::{
+    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
+    unistd::Pid,
+};
+
+use crate::bench::{child, spread::Spread};
+
+/// Passes a byte between two CPUs on request.
+#[derive(Args)]
+pub struct PingPong {
+    /// How long a round takes
+    #[arg(long)]
+    milliseconds: u64,
+}
+
+impl PingPong {
+    /// Answers `round` with the median ns of a round trip, and how many there were.
+    pub fn run(&self) -> Result<()> {
+        let [here, there] = cpus()?;
+        let (reader, mut writer) = pipe().context("no pipe")?;
+        let (mut answers, answer) = pipe().context("no pipe")?;
+        thread::spawn(move || echo(there, reader, answer));
+        pin(here)?;
+        child::answer(|request| match request {
+            "round" => self.round(&mut writer, &mut answers),
+            _ => bail!("unknown request `{request}`: expected round"),
+        })
+    }
+
+    fn round(&self, writer: &mut PipeWriter, answers: &mut PipeReader) -> Result<String> {
+        let duration = Duration::from_millis(self.milliseconds);
+        let begin = Instant::now();
+        let mut trips = Vec::new();
+        let mut last = begin;
+        while last.duration_since(begin) < duration {
+            pass(writer, answers).context("the other thread is gone")?;
+            let now = Instant::now();
+            trips.push(now.duration_since(last).as_secs_f64() * 1e9);
+            last = now;
+        }
+        Ok(format!("{} {}", Spread::of(&trips).median, trips.len()))
+    }
+}
+
+/// Sends a byte and waits for it to come back.
+fn pass(to: &mut PipeWriter, from: &mut PipeReader) -> std::io::Result<()> {
+    to.write_all(&[0])?;
+    from.read_exact(&mut [0])
+}
+
+/// The other thread: sends back what comes, until the first one ends.
+fn echo(cpu: usize, mut from: PipeReader, mut to: PipeWriter) -> Result<()> {
+    pin(cpu)?;
+    let mut byte = [0];
+    loop {
+        from.read_exact(&mut byte)?;
+        to.write_all(&byte)?;
+    }
+}
+
+/// The first two CPUs that this program may use.
+fn cpus() -> Result<[usize; 2]> {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).context("the CPUs of this program are not known")?;
+    let mut cpus = (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu).unwrap_or(false));
+    cpus.next()
+        .zip(cpus.next())
+        .map(<[usize; 2]>::from)
+        .context("waking each other takes two CPUs; this program may use one")
+}
+
+fn pin(cpu: usize) -> Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu)
+        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
+        .with_context(|| format!("cannot move to CPU {cpu}"))
+}

@@ -1,0 +1,84 @@
+//! A trace buffer of our own: what others record is neither disturbed nor measured.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+
+const INSTANCES: &str = "/sys/kernel/tracing/instances";
+
+/// An ftrace instance, removed with this value.
+pub struct Instance(PathBuf);
+
+impl Instance {
+    /// Makes one that records what is written to it.
+    pub fn create(name: &str) -> Result<Self> {
+        let path = Path::new(INSTANCES).join(name);
+        // One that a killed run left; most often there is none.
+        let _ = fs::remove_dir(&path);
+        fs::create_dir(&path)
+            .with_context(|| format!("cannot make the trace buffer {}; is it in use?", path.display()))?;
+        let instance = Self(path);
+        instance.write("tracing_on", "1")?;
+        Ok(instance)
+    }
+
+    /// The file that marks are written to.
+    pub fn marker(&self) -> PathBuf {
+        self.0.join("trace_marker")
+    }
+
+    /// Records an event from now on, or no longer; `false` if the kernel has no such event (`system/event`).
+    pub fn record(&self, event: &str, on: bool) -> Result<bool> {
+        let switch = format!("events/{event}/enable");
+        if !self.0.join(&switch).is_file() {
+            return Ok(false);
+        }
+        self.write(&switch, if on { "1" } else { "0" })?;
+        Ok(true)
+    }
+
+    /// How much was recorded so far, what was overwritten included.
+    pub fn recorded(&self) -> Result<u64> {
+        let buffers = self.0.join("per_cpu");
+        let context = || format!("cannot read the counts in {}", buffers.display());
+        let mut sum = 0;
+        for buffer in fs::read_dir(&buffers).with_context(context)? {
+            let counts = fs::read_to_string(buffer.with_context(context)?.path().join("stats"));
+            sum += counts.with_context(context)?.lines().filter_map(entries).sum::<u64>();
+        }
+        Ok(sum)
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<()> {
+        let path = self.0.join(file);
+        fs::write(&path, text).with_context(|| format!("cannot write {text} to {}", path.display()))
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir(&self.0) {
+            eprintln!("the trace buffer {0} is left: {error}; remove it with rmdir {0}", self.0.display());
+        }
+    }
+}
+
+/// The number in a line that counts what is in a buffer, or what was overwritten there.
+fn entries(line: &str) -> Option<u64> {
+    let (name, count) = line.split_once(": ")?;
+    if ["entries", "overrun"].contains(&name) { count.trim().parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_those_kept_and_those_overwritten() {
+        let stats = "entries: 12\noverrun: 5\ncommit overrun: 1\nbytes: 400\nread events: 3\n";
+        assert_eq!(stats.lines().filter_map(entries).sum::<u64>(), 17);
+    }
+}
