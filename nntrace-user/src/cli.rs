@@ -56,6 +56,11 @@ pub struct Cli {
     #[arg(long = "lib", value_name = "PATH")]
     pub libraries: Vec<PathBuf>,
 
+    /// Probe behind a function's leading nop: slower, but on Linux 6.18 children of probed programs that fork and
+    /// go on without exec would die of their next mark otherwise
+    #[arg(long)]
+    pub plain_probes: bool,
+
     /// This process is a driver
     #[arg(long = "driver", value_name = "PID")]
     pub drivers: Vec<u32>,

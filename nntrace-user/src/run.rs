@@ -14,6 +14,7 @@ use nix::sys::signal::Signal;
 use nntrace_user::{
     live::{
         kernel::KernelOptions,
+        probes::Placement,
         session::{Session, SessionOptions},
         sysfs,
         target::{ChildOutput, Held, Launch, PidFd, Process, Processes, RunAs, Running},
@@ -49,6 +50,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode> {
 
     let mut session = Session::start(SessionOptions {
         symbols: cli.symbols(),
+        placement: if cli.plain_probes { Placement::PastNop } else { Placement::OnNop },
         libraries: cli.libraries.clone(),
         drivers: cli.drivers.iter().copied().collect(),
         topology,

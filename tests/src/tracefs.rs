@@ -83,6 +83,12 @@ fn parse(text: &str, cpus: usize) -> Result<Vec<Events>> {
     }
     for of_cpu in &mut events {
         of_cpu.sort_by_key(|&(at, _)| at);
+        // Within one microsecond they are in order still, and none is of no length.
+        let mut earliest = 0;
+        for (at, _) in of_cpu {
+            *at = earliest.max(*at);
+            earliest = *at + 1;
+        }
     }
     Ok(events)
 }
@@ -110,10 +116,12 @@ mod tests {
 # tracer: nop
           <idle>-0       [001] d..1.  5021.564829: cpu_idle: state=1 cpu_id=1
           <idle>-0       [000] d..1.  5021.564800: cpu_idle: state=4294967295 cpu_id=0
+          <idle>-0       [001] d..1.  5021.564829: cpu_idle: state=4294967295 cpu_id=1
 ";
         let events = parse(text, 2).unwrap();
         assert_eq!(events[0], [(5_021_564_800_000, Event::Idle(EXIT))]);
-        assert_eq!(events[1], [(5_021_564_829_000, Event::Idle(1))]);
+        let of_one = [(5_021_564_829_000, Event::Idle(1)), (5_021_564_829_001, Event::Idle(EXIT))];
+        assert_eq!(events[1], of_one);
         assert!(parse("CPU:0 [LOST 3 EVENTS]", 2).is_err());
     }
 }

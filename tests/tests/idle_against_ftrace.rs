@@ -22,7 +22,7 @@ const APART_NS: u64 = 20_000;
 /// The same on average.
 const READING_NS: u64 = 500;
 /// The profiler attaches shortly after the window begins, and detaches shortly before it ends.
-const EDGE_NS: u64 = 50_000_000;
+const EDGE_NS: u64 = 200_000_000;
 /// Of the window, in which the two may differ.
 const SHARE: u64 = 1_000;
 

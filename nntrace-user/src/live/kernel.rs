@@ -204,14 +204,14 @@ impl Kernel {
         Ok(self.follows_forks)
     }
 
-    /// Probes a mark function: in every process that maps the object, of which only the targets are counted.
+    /// Probes a mark function, `past` so many bytes of its first instructions: in every process that maps the object, of which only the targets are counted.
     ///
     /// A probe for one process would not be in its children, and what they mark before it could be put there would
     /// be lost.
     ///
     /// # Errors
     /// When the kernel refuses, with the object and the symbol.
-    pub fn attach_mark(&mut self, function: &MarkFunction) -> Result<(), KernelError> {
+    pub fn attach_mark(&mut self, function: &MarkFunction, past: u8) -> Result<(), KernelError> {
         let program = match function.layout {
             Layout::Buf => "mark_buf",
             Layout::BufLen => "mark_buf_len",
@@ -219,7 +219,9 @@ impl Kernel {
             Layout::ThisBufLen => "mark_this_buf_len",
         };
         let point = format!("{} in {}", function.demangled, function.display_path.display());
-        let link = self.probe(program, &function.path, function.offset).map_err(attach_error(&point))?;
+        let link = self
+            .probe(program, &function.path, function.offset + u64::from(past))
+            .map_err(attach_error(&point))?;
         self.mark_links.push((program, link));
         Ok(())
     }

@@ -13,7 +13,7 @@ mod decode;
 pub mod kernel;
 mod merge;
 mod privilege;
-mod probes;
+pub mod probes;
 mod readings;
 pub mod rings;
 pub mod session;

@@ -14,7 +14,7 @@ use nntrace_common::record::{ProcessRecord, Record};
 use super::{
     clock,
     kernel::{Kernel, KernelError, KernelOptions},
-    probes::Probes,
+    probes::{Placement, Probes},
     rings::Rings,
     sysfs,
     target::{Held, HeldEvent, Object, Process, ProcessError, Processes, SymbolSpec, entry_offset},
@@ -36,6 +36,8 @@ const ENTRY_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct SessionOptions {
     /// Functions that write marks; empty: no marks.
     pub symbols: Vec<SymbolSpec>,
+    /// Where functions that begin with a nop are probed.
+    pub placement: Placement,
     /// Files to probe besides those that the targets map.
     pub libraries: Vec<PathBuf>,
     /// Processes that are drivers.
@@ -98,7 +100,7 @@ impl Session {
                 tracefs::MOUNT_COMMAND
             ));
         }
-        let mut probes = Probes::new(options.symbols.clone());
+        let mut probes = Probes::new(options.symbols.clone(), options.placement);
         for library in &options.libraries {
             match Object::at(library) {
                 Ok(object) => {

@@ -166,21 +166,18 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
         })
     }
 
-    /// Where to probe the function at an offset, and whether the kernel makes a probe there cheap.
+    /// Where to probe the function at an offset, and the length of the nop there that makes a probe cheap, or 0.
     ///
     /// That is the function's first instruction; or the second, when the first is only the landing pad for indirect
     /// calls (`endbr64`, `bti c`) and the second is such a nop.
-    pub(super) fn probe_point(&self, offset: u64) -> (u64, bool) {
-        let cheap = |at: u64| is_cheap_nop(self.bytes(at, 10), at % PAGE);
+    pub(super) fn probe_point(&self, offset: u64) -> (u64, u8) {
+        let cheap = |at: u64| cheap_nop(self.bytes(at, 10), at % PAGE);
         let behind_pad = offset.saturating_add(4);
         let pad: &[u8] =
             if MACHINE == elf::EM_AARCH64 { &[0x5f, 0x24, 0x03, 0xd5] } else { &[0xf3, 0x0f, 0x1e, 0xfa] };
-        if cheap(offset) {
-            (offset, true)
-        } else if self.bytes(offset, 4) == pad && cheap(behind_pad) {
-            (behind_pad, true)
-        } else {
-            (offset, false)
+        match (cheap(offset), cheap(behind_pad)) {
+            (0, behind @ 1..) if self.bytes(offset, 4) == pad => (behind_pad, behind),
+            (length, _) => (offset, length),
         }
     }
 
@@ -238,11 +235,12 @@ fn check_identity<'data, R: ReadRef<'data>>(data: R) -> Result<(), ElfErrorReaso
     }
 }
 
-/// Whether code begins with a nop that a kernel replaces by something cheaper than a breakpoint, or skips in software.
+/// Length of the nop that code begins with, if a kernel replaces it by something cheaper than a breakpoint or skips
+/// it in software; else 0.
 ///
 /// x86-64 kernels from 6.18 replace a nop of five bytes, later ones one of ten bytes instead, if it lies in one page.
 /// arm64 kernels skip `nop`.
-fn is_cheap_nop(code: &[u8], offset_in_page: u64) -> bool {
+fn cheap_nop(code: &[u8], offset_in_page: u64) -> u8 {
     const X86_64: [&[u8]; 4] = [
         &[0x0f, 0x1f, 0x44, 0x00, 0x00],
         &[0x66, 0x0f, 0x1f, 0x40, 0x00],
@@ -251,7 +249,8 @@ fn is_cheap_nop(code: &[u8], offset_in_page: u64) -> bool {
     ];
     const AARCH64: [&[u8]; 1] = [&[0x1f, 0x20, 0x03, 0xd5]];
     let forms: &[&[u8]] = if MACHINE == elf::EM_AARCH64 { &AARCH64 } else { &X86_64 };
-    forms.iter().any(|nop| code.starts_with(nop) && offset_in_page + nop.len() as u64 <= PAGE)
+    let fits = |nop: &&&[u8]| code.starts_with(nop) && offset_in_page + nop.len() as u64 <= PAGE;
+    forms.iter().find(fits).map_or(0, |nop| nop.len() as u8)
 }
 
 #[cfg(test)]

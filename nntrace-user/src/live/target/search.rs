@@ -31,8 +31,8 @@ pub struct MarkFunction {
     pub layout: Layout,
     /// Whether the layout is only the likely one: `--symbol` may have to say it.
     pub layout_guessed: bool,
-    /// Whether the probed instruction is a nop that makes the probe cheap on kernels that know how.
-    pub leading_nop: bool,
+    /// Length of the nop at the probed offset, which makes the probe cheap on kernels that know how; 0 for none.
+    pub nop_length: u8,
 }
 
 /// A file that was looked into.
@@ -232,7 +232,7 @@ fn in_object(object: &Object, found: Found) -> MarkFunction {
         offset: found.offset,
         layout: found.layout,
         layout_guessed: found.layout_guessed,
-        leading_nop: found.leading_nop,
+        nop_length: found.nop_length,
     }
 }
 

@@ -41,8 +41,8 @@ pub struct Found {
     pub layout: Layout,
     /// Whether the layout is only the likely one: the name allows another.
     pub layout_guessed: bool,
-    /// Whether the probed instruction is a nop that makes the probe cheap on kernels that know how.
-    pub leading_nop: bool,
+    /// Length of the nop at the probed offset, which makes the probe cheap on kernels that know how; 0 for none.
+    pub nop_length: u8,
 }
 
 /// A function that is not taken, but may be the one meant.
@@ -175,7 +175,7 @@ fn judge<'data, R: ReadRef<'data>>(
     let Some(layout) = spec.layout.or(read.layout) else {
         return Some(Err(near(read, NearReason::Arguments)));
     };
-    let (offset, leading_nop) = elf.probe_point(code);
+    let (offset, nop_length) = elf.probe_point(code);
     Some(Ok(Found {
         wanted: spec.name.clone(),
         symbol: name.to_owned(),
@@ -183,7 +183,7 @@ fn judge<'data, R: ReadRef<'data>>(
         offset,
         layout,
         layout_guessed: spec.layout.is_none() && read.guessed,
-        leading_nop,
+        nop_length,
     }))
 }
 

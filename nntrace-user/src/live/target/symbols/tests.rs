@@ -177,8 +177,8 @@ fn leading_nops() {
     let source = source + &function("only_pad", pad);
     let library = build(dir.path(), "cc", "nop.c", &source, &[]);
     let find = |name: &str| search_file(&library, &specs(&[name])).unwrap().functions[0].clone();
-    assert!(find("with_nop").leading_nop && find("padded").leading_nop);
-    assert!(!find("without").leading_nop && !find("only_pad").leading_nop);
+    assert!(find("with_nop").nop_length > 0 && find("padded").nop_length > 0);
+    assert_eq!((find("without").nop_length, find("only_pad").nop_length), (0, 0));
     assert_eq!(find("padded").offset % 16, 4, "behind the landing pad");
     assert_eq!(find("only_pad").offset % 16, 0);
 }
