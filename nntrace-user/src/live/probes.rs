@@ -58,7 +58,8 @@ impl Probes {
     /// Returns how many new probes that made.
     ///
     /// # Errors
-    /// When the process is gone or may not be looked at; a probe that cannot be attached is a [`Probes::failures`].
+    /// When the process is gone or may not be looked at; a probe that cannot be attached is
+    /// told by [`Probes::take_failures`].
     pub fn follow(
         &mut self,
         kernel: &mut Kernel,
