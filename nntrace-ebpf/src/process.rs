@@ -47,6 +47,8 @@ pub fn process_exec(ctx: RawTracePointContext) -> i32 {
     if unsafe { TARGETS.get(tgid) }.is_some() {
         // What was open belongs to the program that is gone.
         let _ = THREADS.remove(ctx.pid());
+        // The thread that runs it may have had another id so far.
+        let _ = THREADS.remove(ctx.arg::<u32>(1));
         emit(RecordKind::Exec, tgid, ctx.pid());
     }
     0

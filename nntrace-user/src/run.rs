@@ -33,6 +33,8 @@ use tokio::{
 
 use crate::{cli::Cli, output::Output};
 
+/// How long a command may take to end when it is asked to.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// How often the rings are drained when none of them asks for it.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -85,7 +87,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode> {
     let looped = runtime.block_on(run.go(cli, &processes));
     // The target was not ours to end, unless we started it.
     let code = run.end_command();
-    run.session.finish();
+    run.session.finish()?;
     let snapshot = run.session.snapshot()?;
     run.output.finish(&snapshot)?;
     if let Some(file) = kept {
@@ -215,7 +217,7 @@ impl Run {
             Some(status) => format!("command exited with status {status}; q quits"),
             None => "target ended; q quits".into(),
         });
-        self.session.finish();
+        self.session.finish()?;
         self.update()
     }
 
@@ -250,12 +252,20 @@ impl Run {
     fn end_command(&mut self) -> ExitCode {
         let Some(command) = &mut self.command else { return ExitCode::SUCCESS };
         if !matches!(command.try_wait(), Ok(Some(_))) {
-            // It has ended meanwhile, or it takes the signal.
+            // It has ended meanwhile, or it gets the signal.
             let _ = command.signal(Signal::SIGTERM);
-            if command.wait().is_err() {
-                return ExitCode::FAILURE;
+            let asked = Instant::now();
+            while matches!(command.try_wait(), Ok(None)) {
+                if asked.elapsed() > PATIENCE {
+                    eprintln!(
+                        "nntrace-bpf: the command (process {}) ignores SIGTERM; it runs on",
+                        command.pid()
+                    );
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(10));
             }
-            // We ended it, and that is what was asked for.
+            // We wanted it to end, and that is what was asked for.
             return ExitCode::SUCCESS;
         }
         command.exit_code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)

@@ -174,12 +174,16 @@ impl Kernel {
         Ok(())
     }
 
-    /// Takes every mark and power probe away: what the maps and rings hold then stays as it is.
-    pub fn detach(&mut self) {
+    /// Takes the probes on marks away: what the maps and rings hold of marks then stays as it is.
+    pub fn detach_marks(&mut self) {
         for (program, link) in std::mem::take(&mut self.mark_links) {
             // A link that is gone already is what is wanted.
             let _ = self.uprobe(program).map(|program| program.detach(link));
         }
+    }
+
+    /// Takes the power programs away. The kernel lets that take some milliseconds.
+    pub fn detach_power(&mut self) {
         for (program, link) in std::mem::take(&mut self.power_links) {
             let _ = self.raw_tracepoint(program).map(|program| program.detach(link));
         }
@@ -267,6 +271,19 @@ impl Kernel {
         let mut targets: HashMap<_, u32, u8> =
             map.try_into().map_err(map_error("use the table of targets"))?;
         targets.insert(pid, 1, 0).map_err(map_error("add to the table of targets"))
+    }
+
+    /// Counts the marks of a process no more.
+    ///
+    /// # Errors
+    /// When the table cannot be used.
+    pub fn remove_target(&mut self, pid: u32) -> Result<(), KernelError> {
+        let map = self.ebpf.map_mut("TARGETS").ok_or(KernelError::Missing("map TARGETS"))?;
+        let mut targets: HashMap<_, u32, u8> =
+            map.try_into().map_err(map_error("use the table of targets"))?;
+        // One that is not there any more is what is wanted.
+        let _ = targets.remove(&pid);
+        Ok(())
     }
 
     /// Runs the `cpu_idle` program on CPU `on` as if the event had come with these arguments.

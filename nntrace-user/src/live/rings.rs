@@ -23,6 +23,7 @@ const SLACK: Duration = Duration::from_millis(5);
 pub struct Rings {
     by_cpu: Vec<RingBuf<MapData>>,
     merge: Merge,
+    process_events: Vec<Record>,
     counts: DrainCounts,
 }
 
@@ -41,7 +42,12 @@ impl Rings {
     /// Takes the rings of a loaded [`super::kernel::Kernel`].
     #[must_use]
     pub fn new(rings: Vec<RingBuf<MapData>>) -> Self {
-        Self { by_cpu: rings, merge: Merge::default(), counts: DrainCounts::default() }
+        Self {
+            by_cpu: rings,
+            merge: Merge::default(),
+            process_events: Vec::new(),
+            counts: DrainCounts::default(),
+        }
     }
 
     /// Takes what is in the rings, and hands out, in order of time, what cannot be preceded any more. `lost` are the
@@ -59,6 +65,12 @@ impl Rings {
         self.merge.hand_out(u64::MAX, sink);
     }
 
+    /// What processes did, since the last call. It is not put in order with the rest: a program that was just
+    /// started waits for nobody, and has to be probed at once.
+    pub fn take_process_events(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.process_events)
+    }
+
     /// What came out so far.
     #[must_use]
     pub fn counts(&self) -> DrainCounts {
@@ -66,11 +78,14 @@ impl Rings {
     }
 
     fn take(&mut self, lost: &[u32]) {
-        let Self { by_cpu, merge, counts } = self;
+        let Self { by_cpu, merge, process_events, counts } = self;
         for ring in by_cpu {
             while let Some(item) = ring.next() {
                 counts.drained += 1;
                 match decode::record(&item) {
+                    Some(record @ (Record::Fork(_) | Record::Exec(_) | Record::Exit(_))) => {
+                        process_events.push(record);
+                    }
                     Some(record) => merge.push(record),
                     None => counts.unreadable += 1,
                 }

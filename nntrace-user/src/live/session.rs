@@ -21,13 +21,18 @@ use super::{
     tracefs,
 };
 use crate::{
-    model::{Clusters, Spans, StackTotals, Topology, power::CpuResidency},
+    model::{
+        Clusters, Spans, StackTotals, Topology,
+        power::{CpuReading, CpuResidency},
+    },
     report::{
         build::{Parts, ProcessLabel},
         snapshot::{Host, Loss, Overhead, Snapshot, Source, Window},
     },
 };
 
+/// From loading the power programs to the begin of the window: time to attach them in.
+const LEAD: Duration = Duration::from_millis(20);
 /// How long a launched program may take to get to its entry point.
 const ENTRY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -66,8 +71,8 @@ pub struct Session {
     spans: Spans,
     totals: StackTotals,
     begin: u64,
-    /// The end of the window, once everything is detached.
-    end: Option<u64>,
+    /// The tables of the CPUs at the end of the window, and that end (ns), once it is over.
+    last: Option<(Vec<CpuReading>, u64)>,
     notes: Vec<String>,
 }
 
@@ -85,7 +90,8 @@ impl Session {
             notes.extend(note);
             found
         });
-        let begin = clock::now();
+        // Attaching takes its time. What comes before the begin only sets the state, so that nothing is missed after.
+        let begin = clock::now() + u64::try_from(LEAD.as_nanos()).unwrap_or(0);
         let khz = sysfs::frequencies(root);
         if khz.is_empty() {
             notes.push(
@@ -109,6 +115,7 @@ impl Session {
                 Err(error) => notes.push(format!("--lib {}: {error}", library.display())),
             }
         }
+        std::thread::sleep(Duration::from_nanos(begin.saturating_sub(clock::now())));
         Ok(Self {
             rings: Rings::new(rings),
             probes,
@@ -122,7 +129,7 @@ impl Session {
             spans: Spans::default(),
             totals: StackTotals::default(),
             begin,
-            end: None,
+            last: None,
             notes,
             kernel,
         })
@@ -205,13 +212,13 @@ impl Session {
     pub fn refresh(&mut self) {
         let pids: Vec<u32> = self.alive.keys().copied().collect();
         for pid in pids {
-            match self.processes.by_pid(pid) {
-                Ok(process) => {
-                    self.label(pid, &process.comm);
-                    self.probe(pid);
-                }
-                Err(_) => {
-                    self.alive.remove(&pid);
+            if let Ok(process) = self.processes.by_pid(pid) {
+                self.label(pid, &process.comm);
+                self.probe(pid);
+            } else {
+                self.alive.remove(&pid);
+                if let Err(error) = self.kernel.remove_target(pid) {
+                    self.notes.push(error.to_string());
                 }
             }
         }
@@ -225,38 +232,35 @@ impl Session {
     fn take(&mut self, everything: bool) {
         // Before the records, so that a loss that shows here is told after the ones it came after.
         let lost = self.kernel.read_lost().unwrap_or_default();
+        let end = self.last.as_ref().map_or(u64::MAX, |(_, end)| *end);
         let Self { rings, spans, clusters, .. } = self;
-        let mut events: Vec<Record> = Vec::new();
         let sink = |record: &Record| match *record {
             Record::Span(ref span) => spans.add(span),
+            // The window is over.
+            Record::Idle(event) | Record::Frequency(event) if event.time > end => {}
             Record::Idle(event) => clusters.idle_event(event.time, event.cpu, event.state),
             Record::Frequency(event) => clusters.frequency_event(event.time, event.cpu, event.state),
             Record::Lost { cpu, time } => clusters.lost(time, cpu),
-            Record::Fork(_) | Record::Exec(_) | Record::Exit(_) => events.push(*record),
+            // These are not put in order.
+            Record::Fork(_) | Record::Exec(_) | Record::Exit(_) => {}
         };
         if everything {
             rings.drain_all(&lost, sink);
         } else {
             rings.drain(&lost, sink);
         }
-        for event in events {
+        for event in self.rings.take_process_events() {
             self.on_process_event(&event);
         }
     }
 
     fn on_process_event(&mut self, event: &Record) {
-        match event {
-            // The new task is a thread unless it leads a process.
-            Record::Fork(ProcessRecord { tid, .. }) | Record::Exec(ProcessRecord { tgid: tid, .. }) => {
-                if let Ok(process) = self.processes.by_pid(*tid) {
-                    self.label(process.pid, &process.comm);
-                    self.probe(process.pid);
-                }
-            }
-            Record::Exit(ProcessRecord { tgid, tid, .. }) if tgid == tid => {
-                self.alive.remove(tgid);
-            }
-            _ => {}
+        // The new task of a fork is a thread unless it leads a process. An end shows at the next refresh.
+        if let Record::Fork(ProcessRecord { tid, .. }) | Record::Exec(ProcessRecord { tgid: tid, .. }) = event
+            && let Ok(process) = self.processes.by_pid(*tid)
+        {
+            self.label(process.pid, &process.comm);
+            self.probe(process.pid);
         }
     }
 
@@ -268,13 +272,21 @@ impl Session {
         self.rings.alarms()
     }
 
-    /// Ends the window: detaches everything, and takes the last records.
-    pub fn finish(&mut self) {
-        if self.end.is_none() {
-            self.kernel.detach();
-            self.end = Some(clock::now());
+    /// Ends the window: no more marks, then the last look at the CPUs, then no more power events; and takes the last
+    /// records.
+    ///
+    /// # Errors
+    /// When the kernel's maps cannot be read.
+    pub fn finish(&mut self) -> Result<(), KernelError> {
+        if self.last.is_none() {
+            self.kernel.detach_marks();
+            let readings = self.kernel.read_cpus()?;
+            // After the readings, so that nothing in them is younger; before detaching, which takes a while.
+            self.last = Some((readings, clock::now()));
+            self.kernel.detach_power();
             self.take(true);
         }
+        Ok(())
     }
 
     /// How many functions are probed.
@@ -300,17 +312,18 @@ impl Session {
     /// When the kernel's maps cannot be read.
     pub fn snapshot(&mut self) -> Result<Snapshot, KernelError> {
         self.kernel.read_totals(&mut self.totals)?;
-        let readings = self.kernel.read_cpus()?;
+        let (readings, end) = match &self.last {
+            Some((readings, end)) => (readings.clone(), *end),
+            None => (self.kernel.read_cpus()?, clock::now()),
+        };
         let online = sysfs::online(Path::new(sysfs::CPUS));
-        // After the readings, so that nothing in them is younger.
-        let end = self.end.unwrap_or_else(clock::now);
         let cpus: Vec<CpuResidency> = readings
             .iter()
             .filter(|reading| self.topology.cpus.contains_key(&reading.cpu))
             .map(|reading| reading.until(end))
             .collect();
         let mut diagnostics = self.kernel.read_diagnostics()?;
-        if self.end.is_some() {
+        if self.last.is_some() {
             self.kernel.add_open_sections(&mut diagnostics)?;
         }
         let parts = Parts {

@@ -23,7 +23,7 @@ pub struct Running {
 
 impl Running {
     /// Starts a program whose lines are read here.
-    pub fn start(mut command: Command) -> Result<Self> {
+    pub fn start(command: &mut Command) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         let mut child = command
             .stdin(Stdio::piped())
@@ -38,7 +38,7 @@ impl Running {
     pub fn load(args: &[&str]) -> Result<Self> {
         let mut load = command(release("xtask")?);
         load.arg("bench-part").args(args);
-        Self::start(load)
+        Self::start(&mut load)
     }
 
     /// Its process id.

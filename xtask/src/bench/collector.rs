@@ -39,10 +39,10 @@ pub fn measure() -> Result<Table> {
     table.row("marks per second", &of_long(|run| run.marks / run.seconds));
     table.row("power events per second", &of_long(|run| run.power_events / run.seconds));
     let all = percent(of_long(|run| run.cpu_seconds), of_long(|run| run.seconds));
-    table.row("CPU of a 10 s run, % of one CPU", &all);
+    table.row(&format!("CPU of a run of {LONG} s, % of one CPU"), &all);
     let steady = percent(difference(|run| run.cpu_seconds), difference(|run| run.seconds));
     table.row("CPU after the start, % of one CPU", &steady);
-    table.note("the 10 s run includes loading the kernel programs and their verification");
+    table.note("the whole run includes loading the kernel programs and their verification");
     table.note(format!("after the start: what a run of {LONG} s takes more than one of {SHORT} s"));
     Ok(table)
 }

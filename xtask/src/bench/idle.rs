@@ -49,6 +49,9 @@ pub fn measure(rounds: u32) -> Result<Table> {
     table.note(
         "two threads on two CPUs that wake each other through pipes; a round counts with its median trip",
     );
+    table.note(
+        "four events a trip when the machine is otherwise quiet; where there are fewer, CPUs had other work",
+    );
     table.note("a CPU falls idle while the other one works, so a trip shows only part of what events cost");
     Ok(table)
 }

@@ -1,11 +1,12 @@
 //! What a mark costs the program that writes it.
 
 use std::{
+    process::Stdio,
     thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 
 use crate::{
@@ -15,6 +16,12 @@ use crate::{
     },
     run::{command, on_path},
 };
+
+/// The least that bpftrace can do with a mark.
+const COUNTING: &str = "@ = count();";
+
+/// The least that reads the mark, as every profiler of marks has to.
+const READING: &str = "@[str(arg0)] = count();";
 
 /// How long a probe may take to come and to go.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,7 +37,9 @@ pub struct Marks {
     /// Share of records that found the ring full, percent.
     dropped: Vec<f64>,
     /// Empty where bpftrace is not installed.
-    bpftrace: Vec<f64>,
+    counting: Vec<f64>,
+    /// Empty where bpftrace is not installed.
+    reading: Vec<f64>,
     trace_marker: Vec<f64>,
 }
 
@@ -49,17 +58,17 @@ pub fn measure(rounds: u32, marks: u32) -> Result<Marks> {
         profiler: Vec::new(),
         program: Vec::new(),
         dropped: Vec::new(),
-        bpftrace: Vec::new(),
+        counting: Vec::new(),
+        reading: Vec::new(),
         trace_marker: Vec::new(),
     };
     for _ in 0..rounds {
-        load.wait_for(|site| site == Site::Nop)?;
         found.off.push(load.round("probe")?.0);
         found.trace_marker.push(load.round("trace-marker")?.0);
         found.with_profiler(&mut load)?;
         if has_bpftrace {
-            load.wait_for(|site| site == Site::Nop)?;
-            found.bpftrace.push(with_bpftrace(&mut load)?);
+            found.counting.push(with_bpftrace(&mut load, COUNTING)?);
+            found.reading.push(with_bpftrace(&mut load, READING)?);
         }
     }
     Ok(found)
@@ -67,6 +76,7 @@ pub fn measure(rounds: u32, marks: u32) -> Result<Marks> {
 
 impl Marks {
     fn with_profiler(&mut self, load: &mut Load) -> Result<()> {
+        load.wait_for(|site| site == Site::Nop)?;
         let (profiler, _) = Profiler::attach(&["--pid", &load.0.pid().to_string()])?;
         let (warm_up, round) = load.probed_rounds()?;
         self.site = load.site()?;
@@ -86,19 +96,23 @@ impl Marks {
         table.row("nobody probes", &self.off);
         table.row("nntrace-bpf", &self.profiler);
         table.row("  of it in the kernel program", &self.program);
-        if self.bpftrace.is_empty() {
-            table.missing("bpftrace, counting", "not installed");
-            table.note("bpftrace is not installed: apt-get install bpftrace");
-        } else {
-            table.row("bpftrace, counting", &self.bpftrace);
+        let ratio = |other| paired(&self.profiler, other, |ours, others| ours / others);
+        for (name, others) in
+            [("bpftrace, counting", &self.counting), ("bpftrace, counting by text", &self.reading)]
+        {
+            if others.is_empty() {
+                table.missing(name, "not installed");
+                continue;
+            }
+            table.row(name, others);
+            table.row("  nntrace-bpf is so many times that", &ratio(others));
         }
         table.row("write to trace_marker", &self.trace_marker);
-        let ratio = |other| paired(&self.profiler, other, |ours, others| ours / others);
-        if !self.bpftrace.is_empty() {
-            table.row("nntrace-bpf / bpftrace", &ratio(&self.bpftrace));
-        }
-        table.row("nntrace-bpf / trace_marker", &ratio(&self.trace_marker));
+        table.row("  nntrace-bpf is so many times that", &ratio(&self.trace_marker));
         table.row("records that found the ring full, %", &self.dropped);
+        if self.counting.is_empty() {
+            table.note("bpftrace is not installed; on Debian: apt-get install bpftrace");
+        }
         table.note("one thread that does nothing but write marks; each round counts with its median part");
         table.note(
             "nntrace-bpf switches the kernel's BPF statistics on, and pays for them; bpftrace does not",
@@ -107,19 +121,25 @@ impl Marks {
     }
 }
 
-/// Attaches the least that bpftrace can do.
-fn with_bpftrace(load: &mut Load) -> Result<f64> {
+/// Attaches bpftrace with an action that counts.
+fn with_bpftrace(load: &mut Load, action: &str) -> Result<f64> {
+    load.wait_for(|site| site == Site::Nop)?;
+    let program = format!("uprobe:{}:tracing_mark_write {{ {action} }}", release("xtask")?.display());
     let mut bpftrace = command("bpftrace");
-    let program = release("xtask")?;
-    let program = format!("uprobe:{}:tracing_mark_write {{ @ = count(); }}", program.display());
     bpftrace.args(["-p", &load.0.pid().to_string(), "-e", &program]);
-    let bpftrace = Running::start(bpftrace)?;
-    let (warm_up, round) = load.probed_rounds()?;
+    // It complains about limits that do not matter here.
+    let bpftrace = Running::start(bpftrace.stderr(Stdio::null()))?;
+    let (warm_up, round) =
+        load.probed_rounds().with_context(|| format!("bpftrace does not probe: {program}"))?;
     let said = bpftrace.end(Signal::SIGINT)?;
-    let count = said.lines().find_map(|line| line.strip_prefix("@: ")?.parse().ok());
-    let count = count.ok_or_else(|| anyhow!("bpftrace printed no count:\n{said}"))?;
-    same_count("bpftrace", count, warm_up.1 + round.1)?;
+    same_count("bpftrace", counts(&said) as f64, warm_up.1 + round.1)?;
     Ok(round.0)
+}
+
+/// The sum of all counts that bpftrace printed.
+fn counts(said: &str) -> u64 {
+    let count = |line: &str| line.strip_prefix('@')?.rsplit_once(": ")?.1.parse::<u64>().ok();
+    said.lines().filter_map(count).sum()
 }
 
 /// Nobody who misses marks is compared.
@@ -160,5 +180,16 @@ impl Load {
             ensure!(goes_on, "the mark function still starts with a {site} after {} s", PATIENCE.as_secs());
             thread::sleep(Duration::from_millis(10));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_summed_over_all_keys() {
+        assert_eq!(counts("Attaching 1 probe...\n\n@: 12\n"), 12);
+        assert_eq!(counts("\n@[E|7]: 4\n@[B|7|[NN_LR_PE]a: b]: 2\n"), 6);
     }
 }

@@ -21,7 +21,7 @@ impl Profiler {
         let mut profiler = command(release("nntrace-bpf")?);
         // Two lines only: one when everything is in place, and one at the end.
         profiler.args(["--json-lines", "--interval", "1h"]).args(args);
-        let mut profiler = Running::start(profiler)?;
+        let mut profiler = Running::start(&mut profiler)?;
         let first = Snapshot::parse(&profiler.line()?)?;
         Ok((Self(profiler), first))
     }
