@@ -218,7 +218,8 @@ impl Run {
             None => "target ended; q quits".into(),
         });
         self.session.finish()?;
-        self.update()
+        // Elsewhere the last results are written at once anyway.
+        if matches!(self.output, Output::Screen(_)) { self.update() } else { Ok(()) }
     }
 
     fn update(&mut self) -> Result<()> {

@@ -35,7 +35,7 @@ pub fn measure(rounds: u32) -> Result<Table> {
     for _ in 0..rounds {
         let [trip, _] = load.ask("round")?;
         nothing.push(trip);
-        program.push(profiler.with_profiler(&mut load)?);
+        program.extend(profiler.with_profiler(&mut load)?);
         ftrace.with_ftrace(&mut load, &buffer)?;
     }
     table.row("round trip, nothing attached, ns", &nothing);
@@ -50,21 +50,22 @@ pub fn measure(rounds: u32) -> Result<Table> {
         "two threads on two CPUs that wake each other through pipes; a round counts with its median trip",
     );
     table.note(
-        "four events a trip when the machine is otherwise quiet; where there are fewer, CPUs had other work",
+        "a trip has four events; where fewer are seen, CPUs had other work, or some event was not recorded",
     );
     table.note("a CPU falls idle while the other one works, so a trip shows only part of what events cost");
     Ok(table)
 }
 
 impl Observed {
-    /// A round with the profiler attached; returns what the kernel's statistics say, ns per event.
-    fn with_profiler(&mut self, load: &mut Running) -> Result<f64> {
+    /// A round with the profiler attached; returns what the kernel's statistics say, ns per event, if there
+    /// were any.
+    fn with_profiler(&mut self, load: &mut Running) -> Result<Option<f64>> {
         const EVENTS: &str = "/overhead/power_events";
         let (profiler, first) = Profiler::attach(&["--marks", "none"])?;
         let [trip, count] = load.ask("round")?;
         let last = profiler.end()?;
         self.push(trip, (last.number(EVENTS)? - first.number(EVENTS)?) / count);
-        last.number("/overhead/ns_per_power_event")
+        Ok(last.number("/overhead/ns_per_power_event").ok())
     }
 
     fn with_ftrace(&mut self, load: &mut Running, buffer: &Instance) -> Result<()> {

@@ -26,9 +26,13 @@ impl Table {
         Self { title, rows: Vec::new(), notes: Vec::new() }
     }
 
-    /// Adds what was measured several times.
+    /// Adds what was measured several times. A figure that is none, a time per event without events, is left out.
     pub fn row(&mut self, subject: &str, values: &[f64]) {
-        let Spread { median, min, max } = Spread::of(values);
+        let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+        if values.is_empty() {
+            return self.missing(subject, "nothing seen");
+        }
+        let Spread { median, min, max } = Spread::of(&values);
         self.rows.push([subject.into(), figure(median), format!("{} .. {}", figure(min), figure(max))]);
     }
 
@@ -104,6 +108,8 @@ mod tests {
         let mut table = Table::new("ns per mark");
         table.row("a", &[1.234, 120.4, 56.78]);
         table.missing("b", "not installed");
+        table.row("c", &[f64::NAN, 3.0]);
+        table.row("d", &[f64::NAN]);
         table.note("noisy");
         table
     }
@@ -111,10 +117,12 @@ mod tests {
     #[test]
     fn plain_columns_are_aligned() {
         let expected = "\
-ns per mark         median   min .. max
------------  -------------  -----------
-a                     56.8  1.23 .. 120
+ns per mark         median    min .. max
+-----------  -------------  ------------
+a                     56.8   1.23 .. 120
 b            not installed
+c                     3.00  3.00 .. 3.00
+d             nothing seen
   noisy
 ";
         assert_eq!(table().render(Style::Plain), expected);
@@ -123,10 +131,12 @@ b            not installed
     #[test]
     fn markdown_is_a_table_and_a_list() {
         let expected = "\
-| ns per mark |        median |  min .. max |
+| ns per mark |        median |   min .. max |
 |:--|--:|--:|
-| a           |          56.8 | 1.23 .. 120 |
-| b           | not installed |             |
+| a           |          56.8 |  1.23 .. 120 |
+| b           | not installed |              |
+| c           |          3.00 | 3.00 .. 3.00 |
+| d           |  nothing seen |              |
 
 - noisy
 ";
