@@ -26,6 +26,8 @@ pub enum DiagnosticKind {
     EmptyMark,
     /// An asynchronous execution without its wait.
     WaitMissing,
+    /// An interface call met before user space had said what its name means: taken for somebody else's.
+    NameNotYetKnown,
     /// More threads, stacks or names than the tables hold.
     TableFull,
     /// A CPU that enters an idle state while in one.
@@ -34,11 +36,15 @@ pub enum DiagnosticKind {
     ExitWhileRunning,
     /// An event for a CPU number that the tables do not have.
     CpuOutOfRange,
+    /// A line of a file that is no event in any format that is known.
+    UnreadableLine,
+    /// Events that the tracer dropped.
+    EventsLost,
 }
 
 impl DiagnosticKind {
     /// Every kind, in order of number.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::UnmatchedEnd,
         Self::OpenAtEnd,
         Self::BadNesting,
@@ -49,10 +55,13 @@ impl DiagnosticKind {
         Self::UnreadableMark,
         Self::EmptyMark,
         Self::WaitMissing,
+        Self::NameNotYetKnown,
         Self::TableFull,
         Self::EnterWhileIdle,
         Self::ExitWhileRunning,
         Self::CpuOutOfRange,
+        Self::UnreadableLine,
+        Self::EventsLost,
     ];
 
     /// Its name in a snapshot.
@@ -69,10 +78,13 @@ impl DiagnosticKind {
             Self::UnreadableMark => "unreadable_mark",
             Self::EmptyMark => "empty_mark",
             Self::WaitMissing => "wait_missing",
+            Self::NameNotYetKnown => "name_not_yet_known",
             Self::TableFull => "table_full",
             Self::EnterWhileIdle => "enter_while_idle",
             Self::ExitWhileRunning => "exit_while_running",
             Self::CpuOutOfRange => "cpu_out_of_range",
+            Self::UnreadableLine => "unreadable_line",
+            Self::EventsLost => "events_lost",
         }
     }
 }
@@ -125,6 +137,17 @@ pub struct DiagnosticCount {
     pub len: u32,
     /// The start of the first mark concerned.
     pub example: [u8; EXAMPLE_BYTES],
+}
+
+impl DiagnosticCount {
+    /// Met once, at `time` (ns) in a thread, in this mark.
+    #[must_use]
+    pub fn first(time: u64, tid: u32, mark: &[u8]) -> Self {
+        let len = mark.len().min(EXAMPLE_BYTES);
+        let mut example = [0; EXAMPLE_BYTES];
+        example[..len].copy_from_slice(&mark[..len]);
+        Self { count: 1, first_ns: time, tid, len: len as u32, example }
+    }
 }
 
 /// Bytes of a mark that are kept as an example.

@@ -105,6 +105,9 @@ impl Layer {
                 (Self::Application, Self::Runtime)
                     | (Self::Runtime, Self::Ipc | Self::CpuFallback)
                     | (Self::Ipc, Self::Driver)
+                    // By the role of its process, one of the two is shown as the other.
+                    | (Self::Driver, Self::CpuFallback)
+                    | (Self::CpuFallback, Self::Driver)
             )
     }
 }

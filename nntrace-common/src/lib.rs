@@ -6,8 +6,10 @@ mod bounds;
 pub mod diagnostic;
 #[cfg(feature = "emit")]
 pub mod emit;
+pub mod interface;
 pub mod layer;
 pub mod mark;
 pub mod power;
 pub mod record;
 pub mod stack;
+pub mod track;

@@ -4,7 +4,7 @@
 //! checked, so that the kernel's verifier accepts the same code that replay and tests run.
 
 use crate::bounds::masked;
-use crate::layer::Tag;
+use crate::layer::{Layer, Phase, Tag};
 
 /// Bytes of a mark that the kernel programs read, the terminating NUL included. A power of two.
 ///
@@ -18,6 +18,9 @@ pub trait Text {
 
     /// The byte at `at`, 0 beyond the end.
     fn byte(&self, at: usize) -> u8;
+
+    /// The eight bytes from `at` on, the first one lowest; 0 beyond the end.
+    fn word(&self, at: usize) -> u64;
 
     /// Whether there are none.
     fn is_empty(&self) -> bool {
@@ -34,6 +37,15 @@ impl Text for [u8] {
     #[inline(always)]
     fn byte(&self, at: usize) -> u8 {
         self.get(at).copied().unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn word(&self, at: usize) -> u64 {
+        let rest = self.get(at..).unwrap_or_default();
+        match rest.first_chunk::<8>() {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+        }
     }
 }
 
@@ -63,6 +75,17 @@ impl Text for Captured<'_> {
     fn byte(&self, at: usize) -> u8 {
         // The mask costs nothing and is what proves the access to the verifier.
         if at < self.len { self.bytes[masked(at, MARK_BYTES)] } else { 0 }
+    }
+
+    #[inline(always)]
+    fn word(&self, at: usize) -> u64 {
+        let mut word = 0;
+        let mut place = 8;
+        while place > 0 {
+            place -= 1;
+            word = word << 8 | u64::from(self.byte(at + place));
+        }
+        word
     }
 }
 
@@ -146,6 +169,19 @@ impl Label {
         Self(tag.index())
     }
 
+    /// From the byte of a record; `None` when no label has it.
+    #[must_use]
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        match Self(byte) {
+            Self::FOREIGN => Some(Self::FOREIGN),
+            Self::UNKNOWN => Some(Self::UNKNOWN),
+            _ => match Tag::from_index(byte) {
+                Some(tag) => Some(Self::tagged(tag)),
+                None => None,
+            },
+        }
+    }
+
     /// Whether it is a tag of the contract.
     #[must_use]
     #[inline(always)]
@@ -157,6 +193,14 @@ impl Label {
     #[must_use]
     pub const fn tag(self) -> Option<Tag> {
         if self.is_tagged() { Some(Tag::from_trusted_index(self.0)) } else { None }
+    }
+
+    /// Whether its begins matter beyond their thread: overall, warm-up and benchmark of the application.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_application_phase(self) -> bool {
+        // The first three tags: layer 0, phases 0 to 2.
+        self.0 <= Tag::new(Layer::Application, Phase::Benchmark).index()
     }
 
     /// [`Tag::index`] of its tag; meaningless when there is none.
@@ -176,6 +220,14 @@ pub struct Begin {
     pub prefix: Prefix,
     /// The tag.
     pub label: Label,
+}
+
+/// The process id that a payload names: the writer's own, which may be of another namespace. `None` when there is none.
+#[must_use]
+pub fn pid(payload: &[u8]) -> Option<u32> {
+    let digits = payload.get(2..)?;
+    let end = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
+    core::str::from_utf8(&digits[..end]).ok()?.parse().ok().filter(|&pid| pid != 0)
 }
 
 /// Decimal digits of the largest process id, and the separator after them.
@@ -240,21 +292,51 @@ fn label<T: Text + ?Sized>(text: &T, at: usize) -> (Label, usize) {
     }
 }
 
-/// A 64-bit hash of the name that starts at `name_at`: FNV-1a up to the first `#`, newline or the end.
+/// A 64-bit hash of the name that starts at `name_at` and goes on to the first `#`, newline or the end; at most
+/// [`MARK_BYTES`] bytes of it. Eight bytes at a time: a name is hashed for every begin.
 #[must_use]
 #[inline(always)]
 pub fn name_hash<T: Text + ?Sized>(text: &T, name_at: u16) -> u64 {
+    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut at = 0;
     while at < MARK_BYTES {
-        let byte = text.byte(name_at as usize + at);
-        if byte == b'#' || is_end(byte) {
+        let word = text.word(name_at as usize + at);
+        let ends = zero_bytes(word) | zero_bytes(word ^ every(b'\n')) | zero_bytes(word ^ every(b'#'));
+        // The bytes below the first that ends the name; all of them when none does.
+        let keep = (ends & ends.wrapping_neg()).wrapping_sub(1) >> 7;
+        let kept = if ends == 0 { word } else { word & keep };
+        hash = (hash ^ kept).wrapping_mul(MIX);
+        hash ^= hash >> 32;
+        if ends != 0 {
             break;
         }
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        at += 1;
+        at += 8;
     }
     hash
+}
+
+/// This byte eight times.
+const fn every(byte: u8) -> u64 {
+    byte as u64 * 0x0101_0101_0101_0101
+}
+
+/// The top bit of every zero byte. Above the lowest zero byte there may be false ones.
+#[inline(always)]
+const fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(every(1)) & !word & every(0x80)
+}
+
+/// Whether the text at `name_at` may be an interface call ([`crate::interface`]): it starts with `HIDL` or `AIDL`.
+#[must_use]
+#[inline(always)]
+pub fn may_be_interface_call<T: Text + ?Sized>(text: &T, name_at: u16) -> bool {
+    let at = name_at as usize;
+    let first = text.byte(at);
+    (first == b'H' || first == b'A')
+        && text.byte(at + 1) == b'I'
+        && text.byte(at + 2) == b'D'
+        && text.byte(at + 3) == b'L'
 }
 
 /// The name that starts at `name_at`: the bytes that [`name_hash`] covers.
@@ -274,7 +356,6 @@ const fn is_end(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::{Layer, Phase};
 
     fn tagged(payload: &str) -> (Prefix, String, String) {
         let bytes = payload.as_bytes();
@@ -325,6 +406,19 @@ mod tests {
     }
 
     #[test]
+    fn application_phases_are_the_first_tags() {
+        for index in 0..=u8::MAX {
+            let label = Label(index);
+            let expected = label.tag().is_some_and(|tag| {
+                Tag::from_index(index).is_some()
+                    && tag.layer() == Layer::Application
+                    && tag.phase().is_application_phase()
+            });
+            assert_eq!(label.is_application_phase(), expected, "{index}");
+        }
+    }
+
+    #[test]
     fn ends_are_told_from_free_text() {
         for end in ["E", "E|", "E|12", "E|12|name", "E\n"] {
             assert_eq!(kind(end.as_bytes()), Some(Kind::End), "{end}");
@@ -353,6 +447,7 @@ mod tests {
             assert_eq!(kind(&captured), kind(slice));
             assert_eq!(begin(&captured), begin(slice));
             let at = begin(slice).name_at;
+            assert_eq!(name_hash(&captured, at), name_hash(slice, at));
             assert_eq!(name_hash(&captured, at), name_hash(name(slice, at), 0));
         }
     }

@@ -4,7 +4,7 @@
 //! order; every padding byte is spelled out.
 
 use crate::layer::Tag;
-use crate::mark::{Begin, MARK_BYTES};
+use crate::mark::{Begin, Label, MARK_BYTES};
 use crate::stack::{Adds, Class, Closed, Stack};
 
 /// First word of every record: tells what it is.
@@ -23,13 +23,20 @@ pub enum RecordKind {
     Exec = 5,
     /// A [`ProcessRecord`]: a thread of a traced process ended.
     Exit = 6,
+    /// A [`SpanRecord`] of a thread that has shown interface calls only: it counts once the thread shows a mark of
+    /// its own, or the server of a device.
+    ProvisionalSpan = 7,
+    /// A [`BeginRecord`].
+    Begin = 8,
+    /// A [`TrackRecord`].
+    Track = 9,
 }
 
 /// A marked section that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct SpanRecord {
-    /// [`RecordKind::Span`].
+    /// [`RecordKind::Span`] or [`RecordKind::ProvisionalSpan`].
     pub kind: u32,
     /// Thread.
     pub tid: u32,
@@ -58,12 +65,14 @@ pub struct SpanRecord {
 }
 
 impl SpanRecord {
-    /// The record of a closed frame.
+    /// The record of a frame that closed on a thread that takes part in the accounting, or does not yet.
     #[must_use]
     #[inline(always)]
-    pub const fn new(tgid: u32, tid: u32, closed: &Closed) -> Self {
+    pub const fn new(tgid: u32, tid: u32, takes_part: bool, closed: &Closed) -> Self {
+        // The two differ by six: no branch for the verifier to follow.
+        let provisional = RecordKind::ProvisionalSpan as u32 - RecordKind::Span as u32;
         Self {
-            kind: RecordKind::Span as u32,
+            kind: RecordKind::Span as u32 + provisional * (1 - takes_part as u32),
             tid,
             tgid,
             tag: closed.tag.index(),
@@ -85,11 +94,65 @@ impl SpanRecord {
         Tag::from_index(self.tag)
     }
 
+    /// Whether it counts only if its thread takes part in the accounting in the end.
+    #[must_use]
+    pub const fn is_provisional(&self) -> bool {
+        self.kind == RecordKind::ProvisionalSpan as u32
+    }
+
     /// Whether it is a detail of the section around it.
     #[must_use]
     pub const fn is_detail(&self) -> bool {
         self.class == Class::Detail as u8
     }
+}
+
+/// A section began that matters beyond its thread: a report or application phase of the application, or an end of an
+/// execution in a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct BeginRecord {
+    /// [`RecordKind::Begin`].
+    pub kind: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Process.
+    pub tgid: u32,
+    /// Its layer and phase, if it has one.
+    pub label: Label,
+    /// Always 0.
+    pub reserved: [u8; 3],
+    /// When, ns.
+    pub time: u64,
+    /// Hash of its name.
+    pub name: u64,
+}
+
+impl BeginRecord {
+    /// The record of a section that begins at `time` (ns).
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(tgid: u32, tid: u32, label: Label, name: u64, time: u64) -> Self {
+        Self { kind: RecordKind::Begin as u32, tid, tgid, label, reserved: [0; 3], time, name }
+    }
+}
+
+/// A counter, an instant, or an end of an asynchronous slice: the payload as it was written.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct TrackRecord {
+    /// [`RecordKind::Track`].
+    pub kind: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Process.
+    pub tgid: u32,
+    /// Bytes used of the payload.
+    pub len: u32,
+    /// When, ns.
+    pub time: u64,
+    /// The payload.
+    pub payload: [u8; MARK_BYTES],
 }
 
 /// A `cpu_idle` or `cpu_frequency` event.
@@ -132,8 +195,8 @@ pub struct TotalKey {
     pub path: u64,
     /// The process.
     pub tgid: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// 0; for frames of a thread that has shown interface calls only, that thread: they count once it takes part.
+    pub tid: u32,
 }
 
 /// What the frames of one path add up to.
@@ -146,6 +209,15 @@ pub struct Total {
     pub own: u64,
     /// Their exclusive time, ns.
     pub exclusive: u64,
+}
+
+impl Total {
+    /// Adds what other frames add up to.
+    pub const fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.own += other.own;
+        self.exclusive += other.exclusive;
+    }
 }
 
 /// The mark in which a name was first seen: user space reads the name from it with the same grammar.
@@ -171,6 +243,8 @@ pub struct Thread {
     pub mark: NameText,
     /// What the mark at hand says, if it is a begin.
     pub begin: Begin,
+    /// Whether it takes part in the accounting: not before a mark of its own, or the server of a device.
+    pub takes_part: u32,
 }
 
 /// Key of the running time: a CPU at a requested frequency.
@@ -212,6 +286,8 @@ pub struct RingCount {
 pub enum Record {
     /// A marked section ended.
     Span(SpanRecord),
+    /// A section began that matters beyond its thread.
+    Begin(BeginRecord),
     /// A CPU entered or left an idle state.
     Idle(PowerRecord),
     /// The requested frequency of a CPU changed.
@@ -237,6 +313,7 @@ impl Record {
     pub const fn time(&self) -> u64 {
         match self {
             Self::Span(span) => span.end,
+            Self::Begin(begin) => begin.time,
             Self::Lost { time, .. } => *time,
             Self::Idle(power) | Self::Frequency(power) => power.time,
             Self::Fork(process) | Self::Exec(process) | Self::Exit(process) => process.time,
@@ -251,6 +328,7 @@ mod user {
 
     use super::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey};
     use crate::diagnostic::DiagnosticCount;
+    use crate::interface::Meaning;
     use crate::power::{CpuFrequency, CpuIdle};
     use crate::stack::PathStep;
 
@@ -269,6 +347,7 @@ mod user {
         Total,
         TotalKey,
         DiagnosticCount,
+        Meaning,
         CpuFrequency,
         CpuIdle,
         PathStep

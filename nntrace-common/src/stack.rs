@@ -220,11 +220,23 @@ impl Stack {
         self.marked
     }
 
+    /// Whether no section is open, marked or not.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.depth == 0
+    }
+
     /// When the outermost frame began, ns; meaningless when none is open.
     #[must_use]
     #[inline(always)]
     pub const fn first_begin(&self) -> u64 {
         self.frames[0].begin
+    }
+
+    /// The marked frames that are open, as far as the table goes, from the outermost in.
+    pub fn open_frames(&self) -> impl Iterator<Item = &Frame> {
+        let depth = (self.depth as usize).min(MAX_DEPTH);
+        self.frames[..depth].iter().filter(|frame| frame.class.is_marked())
     }
 
     #[inline(always)]

@@ -7,6 +7,7 @@ use aya_ebpf::{
 };
 use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind},
+    interface::Meaning,
     power::{CpuFrequency, CpuIdle},
     record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey},
     stack::PathStep,
@@ -46,6 +47,10 @@ pub static PATHS: HashMap<u64, PathStep, 4096> = HashMap::new();
 /// The names of marked sections, by hash.
 #[btf_map]
 pub static NAMES: HashMap<u64, NameText, 4096> = HashMap::new();
+
+/// What the names of interface calls mean, by hash; user space puts it in.
+#[btf_map]
+pub static MEANINGS: HashMap<u64, Meaning, 4096> = HashMap::new();
 
 /// Oddities by kind.
 #[btf_map]

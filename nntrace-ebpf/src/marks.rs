@@ -14,13 +14,13 @@ use aya_ebpf::{
 };
 use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics, EXAMPLE_BYTES},
-    mark::{self, Begin, Captured, Kind, MARK_BYTES},
-    record::{NameText, SpanRecord, Thread, Total, TotalKey},
+    mark::{self, Begin, Captured, Kind, Label, MARK_BYTES},
+    record::{BeginRecord, NameText, RecordKind, SpanRecord, Thread, Total, TotalKey, TrackRecord},
     stack::{Closed, Stack},
 };
 
 use crate::{
-    maps::{DIAGNOSTICS, NAMES, NEW_THREAD, PATHS, TARGETS, THREADS, TOTALS},
+    maps::{DIAGNOSTICS, MEANINGS, NAMES, NEW_THREAD, PATHS, TARGETS, THREADS, TOTALS},
     ring::{self, Wake, add},
 };
 
@@ -77,7 +77,7 @@ fn on_mark(payload: Option<*const u8>, length: Option<u64>) -> u32 {
         return 0;
     };
     // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
-    let Thread { stack, mark, begin: parsed } = unsafe { &mut *thread };
+    let Thread { stack, mark, begin: parsed, takes_part } = unsafe { &mut *thread };
     let Some(len) = read(payload, length, mark, now, tid) else { return 0 };
     let len = through_memory(&mut mark.len, len as u32) as usize;
     if len == 0 {
@@ -88,37 +88,87 @@ fn on_mark(payload: Option<*const u8>, length: Option<u64>) -> u32 {
     match mark::kind(&text) {
         Some(Kind::Begin) => {
             let parsed = through_memory(parsed, mark::begin(&text));
-            begin(now, tgid, tid, stack, mark, parsed);
+            begin(now, Ids { tgid, tid }, stack, mark, parsed, takes_part);
         }
         Some(Kind::End) => {
-            let diagnostics = stack.end(now, |stack, closed| store(tgid, tid, stack, closed));
+            let ids = Ids { tgid, tid };
+            let diagnostics = stack.end(now, |stack, closed| store(ids, *takes_part != 0, stack, closed));
             count(diagnostics, now, tid, mark);
         }
         // Counters and tracks have no part in the accounting of time.
-        Some(_) | None => {}
+        Some(_) => tell_track(now, Ids { tgid, tid }, mark),
+        None => {}
     }
     0
 }
 
+/// Whose mark it is.
+#[derive(Clone, Copy)]
+struct Ids {
+    tgid: u32,
+    tid: u32,
+}
+
 #[inline(always)]
-fn begin(now: u64, tgid: u32, tid: u32, stack: &mut Stack, mark: &mut NameText, begin: Begin) {
-    let mut name = 0;
-    if begin.label.is_tagged() {
-        name = mark::name_hash(&Captured::new(&mark.payload, mark.len as usize), begin.name_at);
-        mark.name_at = u32::from(begin.name_at);
-        // SAFETY: lookup only; the value is not used.
-        if unsafe { NAMES.get(name) }.is_none() && NAMES.insert(name, &*mark, u64::from(BPF_NOEXIST)).is_err()
-        {
-            // Another thread may have been faster; a second look tells that from a full table.
-            // SAFETY: lookup only; the value is not used.
-            if unsafe { NAMES.get(name) }.is_none() {
-                count_one(DiagnosticKind::TableFull, now, tid, Some(mark));
+fn begin(now: u64, ids: Ids, stack: &mut Stack, mark: &mut NameText, begin: Begin, takes_part: &mut u32) {
+    let (mut label, mut name) = (begin.label, 0);
+    let text = Captured::new(&mark.payload, mark.len as usize);
+    if label.is_tagged() {
+        *takes_part = 1;
+        name = mark::name_hash(&text, begin.name_at);
+        know(name, begin, now, ids.tid, mark);
+        if label.is_application_phase() {
+            ring::emit(BeginRecord::new(ids.tgid, ids.tid, label, name, now), Wake::WhenHalfFull);
+        }
+    } else if label == Label::FOREIGN && mark::may_be_interface_call(&text, begin.name_at) {
+        name = mark::name_hash(&text, begin.name_at);
+        // SAFETY: user space writes an entry once, before it can be found.
+        if let Some(meaning) = unsafe { MEANINGS.get(name) } {
+            label = meaning.label;
+            *takes_part |= u32::from(meaning.driver);
+            if meaning.told != 0 {
+                ring::emit(BeginRecord::new(ids.tgid, ids.tid, label, name, now), Wake::WhenHalfFull);
             }
+        } else {
+            know(name, begin, now, ids.tid, mark);
+            count_one(DiagnosticKind::NameNotYetKnown, now, ids.tid, Some(mark));
         }
     }
+    let takes_part = *takes_part != 0;
     let diagnostics =
-        stack.begin(now, begin.prefix, begin.label, name, |stack, closed| store(tgid, tid, stack, closed));
-    count(diagnostics, now, tid, mark);
+        stack.begin(now, begin.prefix, label, name, |stack, closed| store(ids, takes_part, stack, closed));
+    count(diagnostics, now, ids.tid, mark);
+}
+
+/// Keeps the text of a name when it is first seen.
+#[inline(always)]
+fn know(name: u64, begin: Begin, now: u64, tid: u32, mark: &mut NameText) {
+    mark.name_at = u32::from(begin.name_at);
+    // SAFETY: lookup only; the value is not used.
+    if unsafe { NAMES.get(name) }.is_none()
+        && NAMES.insert(name, &*mark, u64::from(BPF_NOEXIST)).is_err()
+        // Another thread may have been faster; a second look tells that from a full table.
+        // SAFETY: lookup only; the value is not used.
+        && unsafe { NAMES.get(name) }.is_none()
+    {
+        count_one(DiagnosticKind::TableFull, now, tid, Some(mark));
+    }
+}
+
+/// Hands on a counter, an instant or an end of an asynchronous slice.
+#[inline(never)]
+fn tell_track(now: u64, ids: Ids, mark: &NameText) {
+    ring::emit(
+        TrackRecord {
+            kind: RecordKind::Track as u32,
+            tid: ids.tid,
+            tgid: ids.tgid,
+            len: mark.len,
+            time: now,
+            payload: mark.payload,
+        },
+        Wake::WhenHalfFull,
+    );
 }
 
 /// Writes a value to a map and reads it again. The verifier knows exactly what a program computed, and walks
@@ -195,8 +245,9 @@ fn read(payload: *const u8, length: Option<u64>, mark: &mut NameText, now: u64, 
 ///
 /// Its own program in the kernel's eyes: it is called from two places, and is long.
 #[inline(never)]
-fn store(tgid: u32, tid: u32, stack: &Stack, closed: &Closed) {
-    let key = TotalKey { path: closed.path, tgid, reserved: 0 };
+fn store(ids: Ids, takes_part: bool, stack: &Stack, closed: &Closed) {
+    let Ids { tgid, tid } = ids;
+    let key = TotalKey { path: closed.path, tgid, tid: if takes_part { 0 } else { tid } };
     let total = TOTALS.get_ptr_mut(key).or_else(|| {
         let known = TOTALS.insert(key, &Total::default(), u64::from(BPF_NOEXIST)).is_ok();
         stack.steps(closed, |path, step| {
@@ -220,7 +271,7 @@ fn store(tgid: u32, tid: u32, stack: &Stack, closed: &Closed) {
             add(&raw mut (*total).exclusive, closed.exclusive);
         }
     }
-    ring::emit(SpanRecord::new(tgid, tid, closed), Wake::WhenHalfFull);
+    ring::emit(SpanRecord::new(tgid, tid, takes_part, closed), Wake::WhenHalfFull);
 }
 
 #[inline(always)]

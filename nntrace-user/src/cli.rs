@@ -7,6 +7,7 @@ use clap::Parser;
 use nntrace_user::{
     live::{kernel::DEFAULT_RING_BYTES, sysfs::parse_cpu_list, target::SymbolSpec},
     model::topology::ClusterDescription,
+    replay::TimeRange,
 };
 
 /// Shows in which layer and phase of the neural-network stack the time goes, and what the CPUs did meanwhile.
@@ -14,8 +15,88 @@ use nntrace_user::{
 /// With a terminal on stdout it shows a live view, otherwise a table each interval. It ends when the target ends; with
 /// `-- COMMAND` it exits with the command's status.
 #[derive(Debug, Parser)]
-#[command(name = "nntrace-bpf", version, max_term_width = 100)]
+#[command(name = "nntrace-bpf", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 pub struct Cli {
+    /// Something else than tracing live
+    #[command(subcommand)]
+    pub action: Option<Action>,
+
+    /// What to trace, and how
+    #[command(flatten)]
+    pub live: Live,
+}
+
+/// Something else than tracing live.
+#[derive(Debug, clap::Subcommand)]
+pub enum Action {
+    /// Shows what trace files hold: the same tables, views and snapshot as live, without privileges
+    ///
+    /// Reads the text of ftrace, `trace-cmd report`, systrace (HTML too), atrace and Perfetto's systrace export, plain or
+    /// packed by gzip or zstd. Exits with 0 when it could show something, and what could not be read is counted; with 1
+    /// when a file cannot be opened or holds no event; with 2 when the command line is wrong.
+    Replay(Replay),
+}
+
+/// Where results go.
+#[derive(Debug, Default, clap::Args)]
+pub struct Results {
+    /// Write one snapshot at the end: to FILE, or to stdout with `-` or without FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+
+    /// Replace the file of --json if it exists
+    #[arg(long)]
+    pub force: bool,
+
+    /// Print this table at the end
+    #[arg(long, value_enum, conflicts_with = "json")]
+    pub table: Option<Table>,
+
+    /// With --table nnapi: totals, not self-times
+    #[arg(long, requires = "table")]
+    pub total_times: bool,
+
+    /// With --table nnapi: the average of one execution
+    #[arg(long, requires = "table")]
+    pub per_execution: bool,
+}
+
+/// A table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Table {
+    /// Time by layer and phase, and what the CPUs did
+    Summary,
+    /// The reports of the NNAPI systrace parser, in its layout
+    Nnapi,
+}
+
+/// Replays trace files.
+#[derive(Debug, clap::Args)]
+pub struct Replay {
+    /// Trace files; `-` is standard input. Several are merged by time
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Where results go
+    #[command(flatten)]
+    pub results: Results,
+
+    /// Look at this time only, in seconds of the trace, such as 2084.02..2084.45; either end may be left out
+    #[arg(long, value_name = "FROM..TO", value_parser = time_range)]
+    pub time_range: Option<TimeRange>,
+
+    /// This process is a driver
+    #[arg(long = "driver", value_name = "PID")]
+    pub drivers: Vec<u32>,
+
+    /// CPUs that form a cluster, such as `big=4-7`; CPUs in none form one called `other`
+    #[arg(long = "cluster", value_name = "NAME=CPUS", value_parser = cluster)]
+    pub clusters: Vec<ClusterDescription>,
+}
+
+/// What to trace, and how.
+#[derive(Debug, clap::Args)]
+pub struct Live {
     /// Process to trace, with its children; may be given several times
     #[arg(short, long = "pid", value_name = "PID")]
     pub pids: Vec<u32>,
@@ -24,17 +105,13 @@ pub struct Cli {
     #[arg(long = "comm", value_name = "NAME")]
     pub comms: Vec<String>,
 
-    /// Write one snapshot at the end: to FILE, or to stdout with `-` or without FILE
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
-    pub json: Option<PathBuf>,
+    /// Where results go
+    #[command(flatten)]
+    pub results: Results,
 
     /// Write one snapshot a line to stdout, each interval and at the end
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "table"])]
     pub json_lines: bool,
-
-    /// Replace the file of --json if it exists
-    #[arg(long)]
-    pub force: bool,
 
     /// End after this time, such as 500ms, 10s, 5m; a bare number is seconds
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
@@ -90,7 +167,7 @@ pub enum Marks {
     None,
 }
 
-impl Cli {
+impl Live {
     /// The functions to probe; none with `--marks none`.
     #[must_use]
     pub fn symbols(&self) -> Vec<SymbolSpec> {
@@ -112,6 +189,28 @@ impl Cli {
         }));
         if parts.is_empty() { "CPUs only".into() } else { parts.join(", ") }
     }
+}
+
+fn time_range(text: &str) -> Result<TimeRange, String> {
+    let parsed = text.split_once("..").and_then(|(from, to)| {
+        let end = |text: &str, open| if text.is_empty() { Some(open) } else { nanoseconds(text) };
+        Some(TimeRange { begin: end(from, 0)?, end: end(to, u64::MAX)? })
+    });
+    match parsed {
+        Some(range) if range.begin <= range.end => Ok(range),
+        _ => Err("expected two times in seconds, the earlier first, such as 2084.02..2084.45".into()),
+    }
+}
+
+/// Seconds with up to nine digits after the point, as ns.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let (seconds, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(seconds) || !digits(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    let nanoseconds: u64 = format!("{fraction:0<9}").parse().ok()?;
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -139,8 +238,8 @@ mod tests {
 
     use super::*;
 
-    fn parse(arguments: &[&str]) -> Cli {
-        Cli::try_parse_from([&["nntrace-bpf"], arguments].concat()).unwrap()
+    fn parse(arguments: &[&str]) -> Live {
+        Cli::try_parse_from([&["nntrace-bpf"], arguments].concat()).unwrap().live
     }
 
     #[test]
@@ -159,9 +258,20 @@ mod tests {
     #[test]
     fn json_takes_its_file_with_an_equals_sign_only() {
         let cli = parse(&["--json", "--", "app", "--json=x"]);
-        assert_eq!(cli.json, Some(PathBuf::from("-")));
+        assert_eq!(cli.results.json, Some(PathBuf::from("-")));
         assert_eq!(cli.command, ["app", "--json=x"]);
-        assert_eq!(parse(&["--json=out.json"]).json, Some(PathBuf::from("out.json")));
+        assert_eq!(parse(&["--json=out.json"]).results.json, Some(PathBuf::from("out.json")));
+    }
+
+    #[test]
+    fn ranges_are_seconds_to_the_nanosecond() {
+        let range = |begin, end| Ok(TimeRange { begin, end });
+        assert_eq!(time_range("2.5..3"), range(2_500_000_000, 3_000_000_000));
+        assert_eq!(time_range("1.000000001.."), range(1_000_000_001, u64::MAX));
+        assert_eq!(time_range("..2"), range(0, 2_000_000_000));
+        for wrong in ["", "1", "3..2", "a..b", "1.0000000001..2", "-1..2", "99999999999999..", "1...2"] {
+            assert!(time_range(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

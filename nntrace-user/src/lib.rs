@@ -1,5 +1,6 @@
 //! The library behind `nntrace-bpf`.
 pub mod live;
 pub mod model;
+pub mod replay;
 pub mod report;
 pub mod tui;

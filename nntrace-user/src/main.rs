@@ -2,6 +2,7 @@
 
 mod cli;
 mod output;
+mod replay_command;
 mod run;
 
 use std::process::ExitCode;
@@ -9,7 +10,12 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    match run::run(&cli::Cli::parse()) {
+    let cli = cli::Cli::parse();
+    let done = match &cli.action {
+        Some(cli::Action::Replay(replay)) => replay_command::run(replay),
+        None => run::run(&cli.live),
+    };
+    match done {
         Ok(code) => code,
         Err(error) => {
             eprintln!("nntrace-bpf: {error:#}");

@@ -8,11 +8,15 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use nntrace_user::{
-    report::{snapshot::Snapshot, tables},
+    report::{
+        nnapi::{self, Shown},
+        snapshot::Snapshot,
+        tables,
+    },
     tui::{App, Health, Terminal},
 };
 
-use crate::cli::Cli;
+use crate::cli::{Results, Table};
 
 /// Where results go.
 pub enum Output {
@@ -20,6 +24,8 @@ pub enum Output {
     Screen(Box<(App, Terminal)>),
     /// A table each interval and at the end.
     Tables,
+    /// One table at the end.
+    Last(Table, nnapi::Options),
     /// One snapshot at the end, to a file.
     JsonFile(File),
     /// One snapshot at the end, to stdout.
@@ -29,23 +35,30 @@ pub enum Output {
 }
 
 impl Output {
-    /// Whether results go to a terminal interface.
+    /// Whether results go to a terminal interface. Its keys come from the terminal, whatever standard input is.
     #[must_use]
-    pub fn wants_screen(cli: &Cli) -> bool {
-        cli.json.is_none() && !cli.json_lines && io::stdout().is_terminal() && io::stdin().is_terminal()
+    pub fn wants_screen(results: &Results) -> bool {
+        results.json.is_none() && results.table.is_none() && io::stdout().is_terminal()
     }
 
     /// Opens what the command line asks for, the terminal interface excepted: before anything is measured, so that
     /// a mistake costs nothing.
-    pub fn open(cli: &Cli) -> Result<Self> {
-        if cli.json_lines {
-            return Ok(Self::JsonLines);
+    pub fn open(results: &Results) -> Result<Self> {
+        if let Some(table) = results.table {
+            let times = if results.total_times { Shown::TotalTimes } else { Shown::SelfTimes };
+            return Ok(Self::Last(table, nnapi::Options { times, per_execution: results.per_execution }));
         }
-        match &cli.json {
+        match &results.json {
             Some(path) if path == Path::new("-") => Ok(Self::JsonStdout),
-            Some(path) => create(path, cli.force).map(Self::JsonFile),
+            Some(path) => create(path, results.force).map(Self::JsonFile),
             None => Ok(Self::Tables),
         }
+    }
+
+    /// One summary at the end.
+    #[must_use]
+    pub fn summary() -> Self {
+        Self::Last(Table::Summary, nnapi::Options::default())
     }
 
     /// Shows what was found so far.
@@ -60,7 +73,7 @@ impl Output {
                 write_stdout(text.as_bytes())
             }
             Self::JsonLines => write_stdout(&json(snapshot)?),
-            Self::JsonFile(_) | Self::JsonStdout => Ok(()),
+            Self::Last(..) | Self::JsonFile(_) | Self::JsonStdout => Ok(()),
         }
     }
 
@@ -78,6 +91,10 @@ impl Output {
             Self::Screen(screen) => {
                 drop(screen);
                 write_stdout(tables::render(snapshot).as_bytes())
+            }
+            Self::Last(Table::Summary, _) => write_stdout(tables::render(snapshot).as_bytes()),
+            Self::Last(Table::Nnapi, options) => {
+                write_stdout(nnapi::render(&snapshot.reports, options).as_bytes())
             }
             Self::Tables => write_stdout(format!("--- end\n{}", tables::render(snapshot)).as_bytes()),
             Self::JsonStdout | Self::JsonLines => write_stdout(&json(snapshot)?),

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read as _, Seek as _, Write as _},
+    io::{self, IsTerminal as _, Read as _, Seek as _, Write as _},
     os::fd::OwnedFd,
     path::Path,
     process::ExitCode,
@@ -31,19 +31,19 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use crate::{cli::Cli, output::Output};
+use crate::{cli::Live, output::Output};
 
 /// How long a command may take to end when it is asked to.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How often the rings are drained when none of them asks for it.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Does what the command line says; returns the exit status.
-pub fn run(cli: &Cli) -> Result<ExitCode> {
+/// Traces live; returns the exit status.
+pub fn run(cli: &Live) -> Result<ExitCode> {
     let processes = targets(cli)?;
     let topology = topology(cli)?;
-    let wants_screen = Output::wants_screen(cli);
-    let mut output = Output::open(cli)?;
+    let wants_screen = !cli.json_lines && Output::wants_screen(&cli.results) && io::stdin().is_terminal();
+    let mut output = if cli.json_lines { Output::JsonLines } else { Output::open(&cli.results)? };
 
     // While the terminal is ours, what the command prints would spoil it: it is kept, and shown at the end.
     let kept = if wants_screen && !cli.command.is_empty() { Some(scratch_file()?) } else { None };
@@ -98,12 +98,12 @@ pub fn run(cli: &Cli) -> Result<ExitCode> {
 }
 
 /// The processes that `--pid` and `--comm` mean.
-fn targets(cli: &Cli) -> Result<Vec<Process>> {
+fn targets(cli: &Live) -> Result<Vec<Process>> {
     Ok(Processes::default().select(&cli.pids, &cli.comms)?)
 }
 
 /// The clusters that `--cluster` describes; `None` without any.
-fn topology(cli: &Cli) -> Result<Option<Topology>> {
+fn topology(cli: &Live) -> Result<Option<Topology>> {
     if cli.clusters.is_empty() {
         return Ok(None);
     }
@@ -112,7 +112,7 @@ fn topology(cli: &Cli) -> Result<Option<Topology>> {
     Ok(Some(topology))
 }
 
-fn launch(cli: &Cli, kept: Option<&File>) -> Result<Option<Held>> {
+fn launch(cli: &Live, kept: Option<&File>) -> Result<Option<Held>> {
     if cli.command.is_empty() {
         return Ok(None);
     }
@@ -137,7 +137,7 @@ struct Run {
 
 impl Run {
     /// Drains, updates and waits until the target ends, the time is over, or somebody says so.
-    async fn go(&mut self, cli: &Cli, processes: &[Process]) -> Result<()> {
+    async fn go(&mut self, cli: &Live, processes: &[Process]) -> Result<()> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hangup = signal(SignalKind::hangup())?;

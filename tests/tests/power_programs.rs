@@ -62,11 +62,17 @@ impl Bench {
     fn drain(&mut self) -> Result<Vec<(u64, u32, Event)>> {
         let lost = self.kernel.read_lost()?;
         let mut records = Vec::new();
-        self.rings.drain_all(&lost, |record| match record {
-            Record::Idle(event) => records.push((event.time, event.cpu, Event::Idle(event.state))),
-            Record::Frequency(event) => records.push((event.time, event.cpu, Event::Frequency(event.state))),
-            _ => {}
-        });
+        self.rings.drain_all(
+            &lost,
+            |_| {},
+            |record| match record {
+                Record::Idle(event) => records.push((event.time, event.cpu, Event::Idle(event.state))),
+                Record::Frequency(event) => {
+                    records.push((event.time, event.cpu, Event::Frequency(event.state)))
+                }
+                _ => {}
+            },
+        );
         Ok(records)
     }
 

@@ -2,7 +2,8 @@
 
 use bytes::Buf;
 use nntrace_common::{
-    record::{PowerRecord, ProcessRecord, Record, RecordKind, SpanRecord},
+    mark::Label,
+    record::{BeginRecord, PowerRecord, ProcessRecord, Record, RecordKind, SpanRecord, TrackRecord},
     stack::Adds,
 };
 
@@ -14,6 +15,8 @@ pub fn record(mut bytes: &[u8]) -> Option<Record> {
     let is = |wanted: RecordKind, wanted_size| kind == wanted as u32 && size == wanted_size;
     Some(match () {
         () if is(RecordKind::Span, size_of::<SpanRecord>()) => Record::Span(span(kind, bytes)),
+        () if is(RecordKind::ProvisionalSpan, size_of::<SpanRecord>()) => Record::Span(span(kind, bytes)),
+        () if is(RecordKind::Begin, size_of::<BeginRecord>()) => Record::Begin(begin(bytes)?),
         () if is(RecordKind::Idle, size_of::<PowerRecord>()) => Record::Idle(power(kind, bytes)),
         () if is(RecordKind::Frequency, size_of::<PowerRecord>()) => Record::Frequency(power(kind, bytes)),
         () if is(RecordKind::Fork, size_of::<ProcessRecord>()) => Record::Fork(process(kind, bytes)),
@@ -39,6 +42,39 @@ fn span(kind: u32, mut bytes: &[u8]) -> SpanRecord {
         path: bytes.get_u64_ne(),
         name: bytes.get_u64_ne(),
     }
+}
+
+fn begin(mut bytes: &[u8]) -> Option<BeginRecord> {
+    let (tid, tgid) = (bytes.get_u32_ne(), bytes.get_u32_ne());
+    let label = Label::from_byte(bytes.get_u8())?;
+    bytes.advance(3);
+    let time = bytes.get_u64_ne();
+    Some(BeginRecord::new(tgid, tid, label, bytes.get_u64_ne(), time))
+}
+
+/// A counter, an instant or an end of an asynchronous slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Track<'a> {
+    /// Process.
+    pub tgid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// When, ns.
+    pub time: u64,
+    /// What it wrote.
+    pub payload: &'a [u8],
+}
+
+/// Reads a [`TrackRecord`]; `None` when it is none.
+#[must_use]
+pub fn track(mut bytes: &[u8]) -> Option<Track<'_>> {
+    let size = bytes.len();
+    if bytes.try_get_u32_ne().ok()? != RecordKind::Track as u32 || size != size_of::<TrackRecord>() {
+        return None;
+    }
+    let (tid, tgid, len) = (bytes.get_u32_ne(), bytes.get_u32_ne(), bytes.get_u32_ne());
+    let time = bytes.get_u64_ne();
+    Some(Track { tgid, tid, time, payload: bytes.get(..len as usize)? })
 }
 
 fn power(kind: u32, mut bytes: &[u8]) -> PowerRecord {

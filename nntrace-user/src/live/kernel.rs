@@ -13,7 +13,10 @@ use aya::{
     },
     sys::{Stats, enable_stats},
 };
-use nntrace_common::power::{CpuFrequency, CpuIdle};
+use nntrace_common::{
+    interface::Meaning,
+    power::{CpuFrequency, CpuIdle},
+};
 use thiserror::Error;
 
 use super::{
@@ -260,6 +263,17 @@ impl Kernel {
             program.load()?;
         }
         program.attach(UProbeAttachLocation::AbsoluteOffset(offset), path, UProbeScope::AllProcesses)
+    }
+
+    /// Tells the programs what the name of an interface call means.
+    ///
+    /// # Errors
+    /// When the table is full.
+    pub fn add_meaning(&mut self, name: u64, meaning: Meaning) -> Result<(), KernelError> {
+        let map = self.ebpf.map_mut("MEANINGS").ok_or(KernelError::Missing("map MEANINGS"))?;
+        let mut meanings: HashMap<_, u64, Meaning> =
+            map.try_into().map_err(map_error("use the table of interface calls"))?;
+        meanings.insert(name, meaning, 0).map_err(map_error("add to the table of interface calls"))
     }
 
     /// Counts the marks of a process from now on.

@@ -10,6 +10,7 @@
 
 pub mod clock;
 mod decode;
+pub mod interfaces;
 pub mod kernel;
 mod merge;
 mod privilege;

@@ -8,14 +8,19 @@ use aya::{
     programs::Program,
 };
 use nntrace_common::{
-    diagnostic::{DiagnosticCount, DiagnosticKind, EXAMPLE_BYTES},
+    diagnostic::{DiagnosticCount, DiagnosticKind},
+    mark,
     power::{CpuFrequency, CpuIdle},
     record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey},
     stack::PathStep,
 };
 
 use super::kernel::{Kernel, KernelError, MARK_PROGRAMS, POWER_PROGRAMS};
-use crate::model::{StackTotals, power::CpuReading};
+use crate::model::{
+    names::Names,
+    power::CpuReading,
+    stacks::{Paths, Totals},
+};
 
 /// How often programs ran, and how long in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,30 +44,77 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_totals(&self, totals: &mut StackTotals) -> Result<(), KernelError> {
+    pub fn read_totals(&self) -> Result<Totals, KernelError> {
         let map: PerCpuHashMap<_, TotalKey, Total> = table(self.ebpf(), "TOTALS")?;
-        totals.totals.clear();
+        let mut totals = Totals::default();
         for entry in &map {
             // An entry that goes while it is read was of no use any more.
             let Ok((key, values)) = entry else { continue };
             let mut sum = Total::default();
             for value in values.iter() {
-                sum.count += value.count;
-                sum.own += value.own;
-                sum.exclusive += value.exclusive;
+                sum.add(value);
             }
-            totals.totals.insert(key, sum);
+            totals.insert(key, sum);
         }
-        let paths: aya::maps::HashMap<_, u64, PathStep> = table(self.ebpf(), "PATHS")?;
-        read_new(&paths, &mut totals.paths, |step| step);
-        let names: aya::maps::HashMap<_, u64, NameText> = table(self.ebpf(), "NAMES")?;
-        read_new(&names, &mut totals.names, |text| {
-            let used = (text.len as usize).min(text.payload.len());
-            let name_at = u16::try_from(text.name_at).unwrap_or(u16::MAX);
-            let name = nntrace_common::mark::name(&text.payload[..used], name_at);
-            String::from_utf8_lossy(name).into_owned()
-        });
+        Ok(totals)
+    }
+
+    /// Adds what the stacks consist of that are not known yet.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_paths(&self, known: &mut Paths) -> Result<(), KernelError> {
+        let map: aya::maps::HashMap<_, u64, PathStep> = table(self.ebpf(), "PATHS")?;
+        for path in map.keys().flatten() {
+            if !known.contains(path)
+                && let Ok(step) = map.get(&path, 0)
+            {
+                known.insert(path, step);
+            }
+        }
         Ok(())
+    }
+
+    /// Keeps the text of a name, if it is not known yet and the kernel has it.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_name(&self, hash: u64, known: &mut Names) -> Result<(), KernelError> {
+        if !known.contains(hash) {
+            let map: aya::maps::HashMap<_, u64, NameText> = table(self.ebpf(), "NAMES")?;
+            if let Ok(text) = map.get(&hash, 0) {
+                known.insert(hash, name_of(&text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the texts of the names that are not known yet; returns their hashes.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_names(&self, known: &mut Names) -> Result<Vec<u64>, KernelError> {
+        let map: aya::maps::HashMap<_, u64, NameText> = table(self.ebpf(), "NAMES")?;
+        let mut new = Vec::new();
+        for hash in map.keys().flatten() {
+            if !known.contains(hash)
+                && let Ok(text) = map.get(&hash, 0)
+            {
+                known.insert(hash, name_of(&text));
+                new.push(hash);
+            }
+        }
+        Ok(new)
+    }
+
+    /// How many interface calls were met before it was known what their names mean.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_unknown_names(&self) -> Result<u64, KernelError> {
+        let map: PerCpuArray<_, DiagnosticCount> = table(self.ebpf(), "DIAGNOSTICS")?;
+        let values = map.get(&(DiagnosticKind::NameNotYetKnown as u32), 0).map_err(read_error)?;
+        Ok(values.iter().map(|value| value.count).sum())
     }
 
     /// What each CPU's tables show now.
@@ -108,27 +160,14 @@ impl Kernel {
         Ok(found)
     }
 
-    /// Adds the sections that are open now on threads that live to the oddities, as open at the end.
+    /// Hands each thread that has marks to `visit`, with its id.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn add_open_sections(
-        &self,
-        diagnostics: &mut Vec<(DiagnosticKind, DiagnosticCount)>,
-    ) -> Result<(), KernelError> {
+    pub fn visit_threads(&self, mut visit: impl FnMut(u32, &Thread)) -> Result<(), KernelError> {
         let threads: aya::maps::HashMap<_, u32, Thread> = table(self.ebpf(), "THREADS")?;
-        for (tid, Thread { stack, .. }) in threads.iter().flatten() {
-            let (count, first_ns) = (u64::from(stack.open_sections()), stack.first_begin());
-            if count == 0 {
-                continue;
-            }
-            match diagnostics.iter_mut().find(|(kind, _)| *kind == DiagnosticKind::OpenAtEnd) {
-                Some((_, known)) => known.count += count,
-                None => diagnostics.push((
-                    DiagnosticKind::OpenAtEnd,
-                    DiagnosticCount { count, first_ns, tid, len: 0, example: [0; EXAMPLE_BYTES] },
-                )),
-            }
+        for (tid, thread) in threads.iter().flatten() {
+            visit(tid, &thread);
         }
         Ok(())
     }
@@ -172,22 +211,11 @@ fn consistent(idles: &Array<&MapData, CpuIdle>, cpu: u32) -> Result<CpuIdle, Ker
     Ok(reading)
 }
 
-/// Adds the entries that are not known yet; entries never change.
-fn read_new<K, V, T>(
-    map: &aya::maps::HashMap<&MapData, K, V>,
-    known: &mut HashMap<K, T>,
-    convert: impl Fn(V) -> T,
-) where
-    K: aya::Pod + Eq + std::hash::Hash,
-    V: aya::Pod,
-{
-    for key in map.keys().flatten() {
-        if !known.contains_key(&key)
-            && let Ok(value) = map.get(&key, 0)
-        {
-            known.insert(key, convert(value));
-        }
-    }
+/// The name in a mark that was kept for it.
+fn name_of(text: &NameText) -> &[u8] {
+    let used = (text.len as usize).min(text.payload.len());
+    let name_at = u16::try_from(text.name_at).unwrap_or(u16::MAX);
+    mark::name(&text.payload[..used], name_at)
 }
 
 fn cost(ebpf: &Ebpf, names: &[&str]) -> ProgramCost {

@@ -13,7 +13,11 @@ use std::{
 use aya::maps::{MapData, RingBuf};
 use nntrace_common::record::Record;
 
-use super::{clock, decode, merge::Merge};
+use super::{
+    clock,
+    decode::{self, Track},
+    merge::Merge,
+};
 
 /// How long a program may take from looking at the clock to finishing its record. Power events cannot be
 /// interrupted; a mark's program can be preempted, but its span's place in the order matters less.
@@ -52,16 +56,17 @@ impl Rings {
 
     /// Takes what is in the rings, and hands out, in order of time, what cannot be preceded any more. `lost` are the
     /// power records that were lost so far, by CPU, read before.
-    pub fn drain(&mut self, lost: &[u32], sink: impl FnMut(&Record)) {
+    /// Counters, instants and slices are handed to `tracks` as they come: each has its own place in time.
+    pub fn drain(&mut self, lost: &[u32], tracks: impl FnMut(&Track<'_>), sink: impl FnMut(&Record)) {
         let slack = u64::try_from(SLACK.as_nanos()).unwrap_or(u64::MAX);
         let until = clock::now().saturating_sub(slack);
-        self.take(lost);
+        self.take(lost, tracks);
         self.merge.hand_out(until, sink);
     }
 
     /// Like [`Rings::drain`], and hands out everything: for when the programs are detached.
-    pub fn drain_all(&mut self, lost: &[u32], sink: impl FnMut(&Record)) {
-        self.take(lost);
+    pub fn drain_all(&mut self, lost: &[u32], tracks: impl FnMut(&Track<'_>), sink: impl FnMut(&Record)) {
+        self.take(lost, tracks);
         self.merge.hand_out(u64::MAX, sink);
     }
 
@@ -77,11 +82,15 @@ impl Rings {
         DrainCounts { late: self.merge.late(), ..self.counts }
     }
 
-    fn take(&mut self, lost: &[u32]) {
+    fn take(&mut self, lost: &[u32], mut tracks: impl FnMut(&Track<'_>)) {
         let Self { by_cpu, merge, process_events, counts } = self;
         for ring in by_cpu {
             while let Some(item) = ring.next() {
                 counts.drained += 1;
+                if let Some(track) = decode::track(&item) {
+                    tracks(&track);
+                    continue;
+                }
                 match decode::record(&item) {
                     Some(record @ (Record::Fork(_) | Record::Exec(_) | Record::Exit(_))) => {
                         process_events.push(record);

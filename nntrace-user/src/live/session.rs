@@ -1,7 +1,7 @@
 //! One run: the kernel programs, the targets, and the model that their records feed.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
     io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
@@ -9,10 +9,15 @@ use std::{
 };
 
 use nix::sys::signal::Signal;
-use nntrace_common::record::{ProcessRecord, Record};
+use nntrace_common::{
+    interface, mark,
+    record::{BeginRecord, ProcessRecord, Record, SpanRecord},
+};
 
 use super::{
     clock,
+    decode::Track,
+    interfaces,
     kernel::{Kernel, KernelError, KernelOptions},
     probes::{Placement, Probes},
     rings::Rings,
@@ -22,7 +27,8 @@ use super::{
 };
 use crate::{
     model::{
-        Clusters, Spans, StackTotals, Topology,
+        Clusters, Marks, Topology,
+        marks::OpenSection,
         power::{CpuReading, CpuResidency},
     },
     report::{
@@ -46,7 +52,7 @@ pub struct SessionOptions {
     /// Files to probe besides those that the targets map.
     pub libraries: Vec<PathBuf>,
     /// Processes that are drivers.
-    pub drivers: HashSet<u32>,
+    pub drivers: BTreeSet<u32>,
     /// The clusters; `None`: as sysfs has them.
     pub topology: Option<Topology>,
     /// For the kernel side.
@@ -65,11 +71,11 @@ pub struct Session {
     alive: BTreeMap<u32, ProcessLabel>,
     /// Every process that was traced.
     labels: BTreeMap<u32, ProcessLabel>,
-    drivers: HashSet<u32>,
     topology: Topology,
     clusters: Clusters,
-    spans: Spans,
-    totals: StackTotals,
+    records: Marks,
+    /// Interface calls that were met before their names had been answered.
+    unanswered: u64,
     begin: u64,
     /// The tables of the CPUs at the end of the window, and that end (ns), once it is over.
     last: Option<(Vec<CpuReading>, u64)>,
@@ -106,6 +112,12 @@ impl Session {
                 tracefs::MOUNT_COMMAND
             ));
         }
+        let mut records = Marks { named_drivers: options.drivers, ..Marks::default() };
+        for name in interfaces::well_known() {
+            let hash = mark::name_hash(name.as_bytes(), 0);
+            records.names.insert(hash, name.as_bytes());
+            kernel.add_meaning(hash, interface::meaning(name.as_bytes()))?;
+        }
         let mut probes = Probes::new(options.symbols.clone(), options.placement);
         for library in &options.libraries {
             match Object::at(library) {
@@ -123,11 +135,10 @@ impl Session {
             processes: Processes::default(),
             alive: BTreeMap::new(),
             labels: BTreeMap::new(),
-            drivers: options.drivers,
             clusters: Clusters::new(&topology, begin, &khz),
             topology,
-            spans: Spans::default(),
-            totals: StackTotals::default(),
+            records,
+            unanswered: 0,
             begin,
             last: None,
             notes,
@@ -190,7 +201,7 @@ impl Session {
     }
 
     fn label(&mut self, pid: u32, comm: &str) {
-        let label = ProcessLabel { comm: comm.to_owned(), is_driver: self.drivers.contains(&pid) };
+        let label = ProcessLabel { comm: comm.to_owned() };
         self.alive.insert(pid, label.clone());
         self.labels.insert(pid, label);
     }
@@ -233,9 +244,21 @@ impl Session {
         // Before the records, so that a loss that shows here is told after the ones it came after.
         let lost = self.kernel.read_lost().unwrap_or_default();
         let end = self.last.as_ref().map_or(u64::MAX, |(_, end)| *end);
-        let Self { rings, spans, clusters, .. } = self;
+        let Self { rings, records, clusters, kernel, .. } = self;
+        let mut tracks = std::mem::take(&mut records.tracks);
+        let on_track = |track: &Track<'_>| {
+            tracks.add(track.tgid, track.tid, track.time, track.payload);
+        };
         let sink = |record: &Record| match *record {
-            Record::Span(ref span) => spans.add(span),
+            Record::Span(SpanRecord { name, .. }) | Record::Begin(BeginRecord { name, .. }) => {
+                // Without its text a name only lacks its words; what it is to executions would be missed.
+                let _ = kernel.read_name(name, &mut records.names);
+                match record {
+                    Record::Span(span) => records.span(span),
+                    Record::Begin(begin) => records.begin(begin),
+                    _ => {}
+                }
+            }
             // The window is over.
             Record::Idle(event) | Record::Frequency(event) if event.time > end => {}
             Record::Idle(event) => clusters.idle_event(event.time, event.cpu, event.state),
@@ -245,12 +268,31 @@ impl Session {
             Record::Fork(_) | Record::Exec(_) | Record::Exit(_) => {}
         };
         if everything {
-            rings.drain_all(&lost, sink);
+            rings.drain_all(&lost, on_track, sink);
         } else {
-            rings.drain(&lost, sink);
+            rings.drain(&lost, on_track, sink);
         }
+        self.records.tracks = tracks;
+        self.answer_names();
         for event in self.rings.take_process_events() {
             self.on_process_event(&event);
+        }
+    }
+
+    /// Tells the programs what the names mean that they have asked for.
+    fn answer_names(&mut self) {
+        let asked = self.kernel.read_unknown_names().unwrap_or_default();
+        if asked == self.unanswered {
+            return;
+        }
+        self.unanswered = asked;
+        for hash in self.kernel.read_names(&mut self.records.names).unwrap_or_default() {
+            let text = self.records.names.text(hash);
+            if interface::is_interface_call(text.as_bytes())
+                && let Err(error) = self.kernel.add_meaning(hash, interface::meaning(text.as_bytes()))
+            {
+                self.notes.push(error.to_string());
+            }
         }
     }
 
@@ -285,6 +327,12 @@ impl Session {
             self.last = Some((readings, clock::now()));
             self.kernel.detach_power();
             self.take(true);
+            let records = &mut self.records;
+            self.kernel.visit_threads(|tid, thread| {
+                if thread.takes_part != 0 {
+                    records.open.extend(thread.stack.open_frames().map(|frame| OpenSection::new(tid, frame)));
+                }
+            })?;
         }
         Ok(())
     }
@@ -311,7 +359,10 @@ impl Session {
     /// # Errors
     /// When the kernel's maps cannot be read.
     pub fn snapshot(&mut self) -> Result<Snapshot, KernelError> {
-        self.kernel.read_totals(&mut self.totals)?;
+        self.kernel.read_paths(&mut self.records.paths)?;
+        self.kernel.read_names(&mut self.records.names)?;
+        let mut totals = self.kernel.read_totals()?;
+        totals.retain(|key, _| self.records.sites.counts_total(key));
         let (readings, end) = match &self.last {
             Some((readings, end)) => (readings.clone(), *end),
             None => (self.kernel.read_cpus()?, clock::now()),
@@ -324,7 +375,7 @@ impl Session {
             .collect();
         let mut diagnostics = self.kernel.read_diagnostics()?;
         if self.last.is_some() {
-            self.kernel.add_open_sections(&mut diagnostics)?;
+            self.records.add_unfinished(&mut diagnostics);
         }
         let parts = Parts {
             host: host(&online),
@@ -335,8 +386,8 @@ impl Session {
                 files: self.probes.files(),
             },
             processes: &self.labels,
-            totals: &self.totals,
-            spans: &self.spans,
+            marks: &self.records,
+            totals: &totals,
             topology: &self.topology,
             cpus: &cpus,
             clusters: &self.clusters.until(end),

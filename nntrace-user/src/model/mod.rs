@@ -1,12 +1,18 @@
 //! What the records mean. Pure: no input or output, no clock, no terminal; knows `nntrace-common` only.
 
 pub mod clusters;
+pub mod executions;
+pub mod marks;
+pub mod names;
 pub mod power;
-pub mod spans;
+pub mod reports;
+pub mod sites;
 pub mod stacks;
+pub mod timeline;
+pub mod times;
 pub mod topology;
+pub mod tracks;
 
 pub use clusters::Clusters;
-pub use spans::Spans;
-pub use stacks::StackTotals;
+pub use marks::Marks;
 pub use topology::Topology;

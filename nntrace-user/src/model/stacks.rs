@@ -1,23 +1,23 @@
-//! Exact totals per process and stack of layers and phases, and what they sum up to.
+//! Stacks of layers and phases, and what the exact totals by process and stack sum up to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use nntrace_common::{
     layer::{Layer, Phase, Tag},
+    mark::{Label, Prefix},
     record::{Total, TotalKey},
-    stack::{Class, PathStep, ROOT_PATH},
+    stack::{Adds, Class, MAX_DEPTH, PathStep, ROOT_PATH, Stack},
 };
+use rustc_hash::FxHashMap;
 
-/// The totals, and the words for their keys.
+/// What each path consists of.
 #[derive(Clone, Debug, Default)]
-pub struct StackTotals {
-    /// By process and path.
-    pub totals: HashMap<TotalKey, Total>,
-    /// What each path consists of.
-    pub paths: HashMap<u64, PathStep>,
-    /// Names of marked sections, by hash.
-    pub names: HashMap<u64, String>,
+pub struct Paths {
+    steps: FxHashMap<u64, PathStep>,
 }
+
+/// Exact totals by process and path.
+pub type Totals = FxHashMap<TotalKey, Total>;
 
 /// Time in one stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,27 +30,45 @@ pub struct StackSum {
     pub total: Total,
 }
 
-impl StackTotals {
+impl Paths {
+    /// Whether it is known what a path consists of.
+    #[must_use]
+    pub fn contains(&self, path: u64) -> bool {
+        self.steps.contains_key(&path)
+    }
+
+    /// Keeps the innermost step of a path; the first one stays.
+    pub fn insert(&mut self, path: u64, step: PathStep) {
+        self.steps.entry(path).or_insert(step);
+    }
+
     /// Every stack, by process and path.
     #[must_use]
-    pub fn stacks(&self) -> Vec<StackSum> {
-        let mut sums: Vec<StackSum> = self
-            .totals
+    pub fn stacks(&self, totals: &Totals) -> Vec<StackSum> {
+        let mut sums: Vec<StackSum> = totals
             .iter()
-            .map(|(key, &total)| StackSum { pid: key.tgid, path: self.path(key.path), total })
+            .map(|(key, &total)| StackSum { pid: key.tgid, path: self.words(key.path), total })
             .collect();
         sums.sort_by(|a, b| (a.pid, &a.path).cmp(&(b.pid, &b.path)));
+        // Threads that only took part later have entries of their own for the same stack.
+        sums.dedup_by(|next, sum| {
+            let same = (next.pid, &next.path) == (sum.pid, &sum.path);
+            if same {
+                sum.total.add(&next.total);
+            }
+            same
+        });
         sums
     }
 
     /// Totals by process, layer and phase: a part of execution adds to its layer's execution where no execution
     /// frame holds it (the mark contract, section 2).
     #[must_use]
-    pub fn phases(&self) -> BTreeMap<(u32, Tag), Total> {
+    pub fn phases(&self, totals: &Totals) -> BTreeMap<(u32, Tag), Total> {
         let mut phases: BTreeMap<(u32, Tag), Total> = BTreeMap::new();
-        for (key, total) in &self.totals {
+        for (key, total) in totals {
             let Some((step, tag)) =
-                self.paths.get(&key.path).and_then(|s| Some((s, Tag::from_index(s.tag)?)))
+                self.steps.get(&key.path).and_then(|s| Some((s, Tag::from_index(s.tag)?)))
             else {
                 continue;
             };
@@ -69,21 +87,43 @@ impl StackTotals {
         phases
     }
 
-    /// The tags of a path from the outermost in. A step that was never stored shows as `?`.
-    fn path(&self, mut path: u64) -> Vec<String> {
-        let mut tags = Vec::new();
+    /// What the innermost frame of a path is in a report, and what it adds to: in a driver process the CPU executor is
+    /// the driver, elsewhere a driver is the CPU executor (the mark contract, section 3). The two are one layer then,
+    /// so that the one inside the other is its detail, and is not counted twice. `None` for a path that is not known.
+    #[must_use]
+    pub fn as_reported(&self, path: u64, in_driver: bool) -> Option<(Tag, Adds)> {
+        let mut stack = Stack::EMPTY;
+        for step in self.steps(path)? {
+            let tag = reported(Tag::from_index(step.tag)?, in_driver);
+            let prefix = if step.class == Class::Subtract as u8 { Prefix::Subtract } else { Prefix::None };
+            stack.begin(0, prefix, Label::tagged(tag), 0, |_, _| {});
+        }
+        let mut innermost = None;
+        stack.end(0, |_, closed| innermost = Some((closed.tag, closed.adds)));
+        innermost
+    }
+
+    /// The steps of a path from the outermost in; `None` when one of them was never stored.
+    fn steps(&self, mut path: u64) -> Option<Vec<&PathStep>> {
+        let mut steps = Vec::new();
         // A path is as deep as a stack; the bound keeps a damaged table from going round in circles.
-        while path != ROOT_PATH && tags.len() < nntrace_common::stack::MAX_DEPTH {
-            let Some(step) = self.paths.get(&path) else {
-                tags.push("?".to_owned());
-                break;
-            };
-            let tag = Tag::from_index(step.tag).map_or_else(|| "?".to_owned(), |tag| tag.to_string());
-            tags.push(if step.class == Class::Subtract as u8 { tag + "!" } else { tag });
+        while path != ROOT_PATH && steps.len() < MAX_DEPTH {
+            let step = self.steps.get(&path)?;
+            steps.push(step);
             path = step.parent;
         }
-        tags.reverse();
-        tags
+        steps.reverse();
+        Some(steps)
+    }
+
+    /// The tags of a path from the outermost in. One of which a step was never stored is `?`.
+    fn words(&self, path: u64) -> Vec<String> {
+        let Some(steps) = self.steps(path) else { return vec!["?".to_owned()] };
+        let words = steps.into_iter().map(|step| {
+            let tag = Tag::from_index(step.tag).map_or_else(|| "?".to_owned(), |tag| tag.to_string());
+            if step.class == Class::Subtract as u8 { tag + "!" } else { tag }
+        });
+        words.collect()
     }
 }
 
@@ -92,4 +132,13 @@ impl StackTotals {
 pub fn execution_of(tag: Tag) -> Tag {
     let layer: Layer = tag.layer();
     Tag::new(layer, Phase::Execution)
+}
+
+/// A tag as a report shows it, by the role of its process.
+fn reported(tag: Tag, in_driver: bool) -> Tag {
+    match (tag.layer(), in_driver) {
+        (Layer::CpuFallback, true) => Tag::new(Layer::Driver, tag.phase()),
+        (Layer::Driver, false) => Tag::new(Layer::CpuFallback, tag.phase()),
+        _ => tag,
+    }
 }

@@ -9,23 +9,29 @@ use hdrhistogram::{
 };
 use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind},
-    layer::Tag,
+    layer::{Phase, Tag},
     power::Residency,
 };
 
 use super::snapshot::{
-    ClusterRow, ConcurrencyRow, CpuRow, Diagnostic, EffectiveRow, FrequencyRow, FunctionRow, Host, IdleRow,
-    Loss, Overhead, PhaseRow, SCHEMA, Snapshot, Source, StackRow, Tool, VERSION, Window,
+    AppPhaseTimes, ClusterRow, ConcurrencyRow, CounterRow, CpuRow, Diagnostic, EffectiveRow, Executions,
+    FrequencyRow, FunctionRow, Host, IdleRow, Loss, Overhead, PhaseRow, ReportRow, SCHEMA, Snapshot, Source,
+    StackRow, Tool, TrackRow, VERSION, Window,
 };
-use crate::model::{Spans, StackTotals, Topology, clusters::ClusterResidency, power::CpuResidency};
+use crate::model::{
+    Marks, Topology,
+    clusters::ClusterResidency,
+    power::CpuResidency,
+    reports::{self, Report},
+    stacks::Totals,
+    timeline::AppPhase,
+};
 
 /// A process that appears in the results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessLabel {
     /// Its name; empty if it could not be read.
     pub comm: String,
-    /// Whether it is a driver process.
-    pub is_driver: bool,
 }
 
 /// What a snapshot is made of.
@@ -38,10 +44,10 @@ pub struct Parts<'a> {
     pub source: Source,
     /// The processes, by id.
     pub processes: &'a BTreeMap<u32, ProcessLabel>,
-    /// Exact totals of marks.
-    pub totals: &'a StackTotals,
-    /// Sections one by one.
-    pub spans: &'a Spans,
+    /// What the records of marks tell.
+    pub marks: &'a Marks,
+    /// Exact totals of marks; only those that count.
+    pub totals: &'a Totals,
     /// How CPUs belong together.
     pub topology: &'a Topology,
     /// What each CPU did.
@@ -69,9 +75,12 @@ impl Parts<'_> {
             host: self.host.clone(),
             window: self.window.clone(),
             source: self.source.clone(),
+            reports: self.reports(),
             phases: self.phases(),
             stacks: self.stacks(),
             functions: self.functions(),
+            counters: self.counters(),
+            tracks: self.tracks(),
             cpus: self.cpus(),
             clusters: self.clusters(),
             overhead: self.overhead.clone(),
@@ -81,16 +90,48 @@ impl Parts<'_> {
         }
     }
 
+    fn reports(&self) -> Vec<ReportRow> {
+        let app_phases = [(AppPhase::WarmUp, Phase::WarmUp), (AppPhase::Benchmark, Phase::Benchmark)];
+        let row = |report: &Report| {
+            let times = report.times();
+            let app_phases = app_phases.iter().filter_map(|(app, phase)| {
+                let times = &report.stretches.get(app)?.times;
+                Some((
+                    phase.code().into(),
+                    AppPhaseTimes {
+                        total_ns: times.app_phase_total(),
+                        self_ns: times.app_phase_self_times(),
+                    },
+                ))
+            });
+            ReportRow {
+                starting_mark: report.starting_mark.clone(),
+                open_sections: report.open_sections,
+                executions: Executions {
+                    po: report.executions(AppPhase::Overall),
+                    pwu: report.executions(AppPhase::WarmUp),
+                    pbm: report.executions(AppPhase::Benchmark),
+                },
+                total_ns: times.total(),
+                self_ns: times.self_times(),
+                app_phases: app_phases.collect(),
+            }
+        };
+        reports::reports(self.marks).iter().map(row).collect()
+    }
+
     fn phases(&self) -> Vec<PhaseRow> {
         let unknown = ProcessLabel::default();
-        let rows = self.totals.phases().into_iter().map(|((pid, tag), total)| {
+        let drivers = self.marks.drivers();
+        let distributions = self.marks.sites.phases();
+        let rows = self.marks.paths.phases(self.totals).into_iter().map(|((pid, tag), total)| {
             let process = self.processes.get(&pid).unwrap_or(&unknown);
-            let times = self.spans.phase(pid, tag).filter(|times| !times.is_empty());
+            let times = distributions.get(&(pid, tag)).filter(|times| !times.is_empty());
             let quantile = |q: f64| times.map(|times| times.value_at_quantile(q));
             PhaseRow {
                 pid,
                 comm: process.comm.clone(),
-                role: if process.is_driver { "driver" } else { "application" }.into(),
+                role: if drivers.contains(&pid) { "driver" } else { "application" }.into(),
                 layer: tag.layer().code().into(),
                 phase: tag.phase().code().into(),
                 count: total.count,
@@ -109,7 +150,7 @@ impl Parts<'_> {
     }
 
     fn stacks(&self) -> Vec<StackRow> {
-        let rows = self.totals.stacks().into_iter().map(|sum| StackRow {
+        let rows = self.marks.paths.stacks(self.totals).into_iter().map(|sum| StackRow {
             pid: sum.pid,
             path: sum.path,
             count: sum.total.count,
@@ -121,31 +162,64 @@ impl Parts<'_> {
 
     fn functions(&self) -> Vec<FunctionRow> {
         let mut rows: Vec<(u32, Tag, FunctionRow)> = self
-            .spans
+            .marks
+            .sites
             .functions()
-            .map(|(key, sum)| {
+            .into_iter()
+            .map(|((pid, tag, name), sum)| {
                 let row = FunctionRow {
-                    pid: key.pid,
-                    layer: key.tag.layer().code().into(),
-                    phase: key.tag.phase().code().into(),
-                    name: self
-                        .totals
-                        .names
-                        .get(&key.name)
-                        .cloned()
-                        .unwrap_or_else(|| format!("?{:016x}", key.name)),
-                    count: sum.count,
-                    total_ns: sum.total,
-                    exclusive_ns: sum.exclusive,
+                    pid,
+                    layer: tag.layer().code().into(),
+                    phase: tag.phase().code().into(),
+                    name: self.marks.names.text(name),
+                    count: sum.total.count,
+                    total_ns: sum.total.own,
+                    exclusive_ns: sum.total.exclusive,
                     p50_ns: sum.times.value_at_quantile(0.5),
                     p99_ns: sum.times.value_at_quantile(0.99),
                     max_ns: sum.times.max(),
                 };
-                (key.pid, key.tag, row)
+                (pid, tag, row)
             })
             .collect();
         rows.sort_by(|a, b| (a.0, a.1, &a.2.name).cmp(&(b.0, b.1, &b.2.name)));
         rows.into_iter().map(|(.., row)| row).collect()
+    }
+
+    /// Counters, by process and name.
+    fn counters(&self) -> Vec<CounterRow> {
+        let rows = self.marks.tracks.counters.iter().map(|((pid, name), values)| CounterRow {
+            pid: *pid,
+            name: name.clone(),
+            count: values.len() as u64,
+            min: values.iter().map(|(_, value)| *value).min(),
+            max: values.iter().map(|(_, value)| *value).max(),
+            last: values.iter().max_by_key(|(time, _)| *time).map(|(_, value)| *value),
+        });
+        rows.collect()
+    }
+
+    /// Asynchronous slices and instants, by process, track and name.
+    fn tracks(&self) -> Vec<TrackRow> {
+        let tracks = &self.marks.tracks;
+        let row = |(pid, track, name): &(u32, String, String)| TrackRow {
+            pid: *pid,
+            track: track.clone(),
+            name: name.clone(),
+            instants: 0,
+            slices: 0,
+            slices_ns: 0,
+        };
+        let mut rows: BTreeMap<&(u32, String, String), TrackRow> = BTreeMap::new();
+        for (key, instants) in &tracks.instants {
+            rows.entry(key).or_insert_with(|| row(key)).instants = instants.len() as u64;
+        }
+        for (key, slices) in &tracks.slices {
+            let row = rows.entry(key).or_insert_with(|| row(key));
+            row.slices = slices.len() as u64;
+            row.slices_ns = slices.iter().map(|slice| slice.end - slice.begin).sum();
+        }
+        rows.into_values().collect()
     }
 
     fn cpus(&self) -> Vec<CpuRow> {

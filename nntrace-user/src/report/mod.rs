@@ -2,5 +2,6 @@
 
 pub mod build;
 pub mod human;
+pub mod nnapi;
 pub mod snapshot;
 pub mod tables;

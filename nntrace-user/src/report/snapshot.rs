@@ -27,12 +27,18 @@ pub struct Snapshot {
     pub window: Window,
     /// Where the records came from.
     pub source: Source,
+    /// The contract's table, one for each `[NN_LA_PO]`.
+    pub reports: Vec<ReportRow>,
     /// Time per process, layer and phase.
     pub phases: Vec<PhaseRow>,
     /// Time per process and stack of layers and phases.
     pub stacks: Vec<StackRow>,
     /// Time per process and marked function.
     pub functions: Vec<FunctionRow>,
+    /// Counters that marks set.
+    pub counters: Vec<CounterRow>,
+    /// Asynchronous slices and instants that marks told.
+    pub tracks: Vec<TrackRow>,
     /// What each CPU did.
     pub cpus: Vec<CpuRow>,
     /// What each cluster did.
@@ -95,6 +101,48 @@ pub struct Source {
     pub marks: String,
     /// The files that were read, or the objects that were probed.
     pub files: Vec<String>,
+}
+
+/// The contract's table of one stretch: from one `[NN_LA_PO]` to the next, all processes together. The first one also
+/// holds what came before it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReportRow {
+    /// The payload of the mark that began it; empty when there was none.
+    pub starting_mark: String,
+    /// Sections that were still open at the end of the input; they are in no total.
+    pub open_sections: u64,
+    /// How many executions, by application phase.
+    pub executions: Executions,
+    /// Totals by layer and phase, ns; what is 0 is left out. `LT` is the largest of all layers.
+    pub total_ns: TimesByLayer,
+    /// Totals less those of the next lower layer that has any, ns.
+    pub self_ns: TimesByLayer,
+    /// The same for `PWU` and `PBM`, where there was any.
+    pub app_phases: BTreeMap<String, AppPhaseTimes>,
+}
+
+/// Time by layer code, then by phase code, ns.
+pub type TimesByLayer = BTreeMap<String, BTreeMap<String, i64>>;
+
+/// How many executions there were, by application phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub struct Executions {
+    /// Outside of warm-up and benchmark.
+    pub po: u64,
+    /// In the warm-up.
+    pub pwu: u64,
+    /// In the benchmark.
+    pub pbm: u64,
+}
+
+/// Times of one application phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AppPhaseTimes {
+    /// Totals by layer and phase, ns.
+    pub total_ns: TimesByLayer,
+    /// Totals less those of the next lower layer that has any, ns.
+    pub self_ns: TimesByLayer,
 }
 
 /// Time in one layer and phase of one process.
@@ -168,6 +216,40 @@ pub struct FunctionRow {
     pub p99_ns: u64,
     /// Longest, ns.
     pub max_ns: u64,
+}
+
+/// A counter of one process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CounterRow {
+    /// Process id.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// How often it was set.
+    pub count: u64,
+    /// Smallest value.
+    pub min: Option<i64>,
+    /// Largest value.
+    pub max: Option<i64>,
+    /// Last value.
+    pub last: Option<i64>,
+}
+
+/// Asynchronous slices and instants of one name in one process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrackRow {
+    /// Process id.
+    pub pid: u32,
+    /// Their track; empty when they have none of their own.
+    pub track: String,
+    /// Their name.
+    pub name: String,
+    /// Instants.
+    pub instants: u64,
+    /// Slices that ended.
+    pub slices: u64,
+    /// Their time, ns.
+    pub slices_ns: u64,
 }
 
 /// What one CPU did in the window. The times add up to the window exactly.

@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(shares(&[1, 1, 1], 1000), [334, 333, 333]);
         assert_eq!(shares(&[0, 5, 0], 1000), [0, 1000, 0]);
         assert_eq!(shares(&[0, 0], 1000), [0, 0]);
-        assert_eq!(shares(&[], 1000), []);
+        assert_eq!(shares(&[], 1000), Vec::<u64>::new());
         let parts = [u64::MAX, u64::MAX / 3, 17, 0, u64::MAX];
         assert_eq!(shares(&parts, 1000).iter().sum::<u64>(), 1000);
         assert_eq!(shares(&parts, 46).iter().sum::<u64>(), 46);

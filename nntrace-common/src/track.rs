@@ -1,0 +1,162 @@
+//! Marks beside the stacks of sections: counters, instants, asynchronous slices.
+//!
+//! Source: the mark contract, section 1, and the payloads that the reference notes list (section 8). Read in user
+//! space only: the kernel programs hand the payload on as it is.
+
+use crate::mark::{Kind, kind};
+
+/// What such a payload says. The process id in it is left out: pairs are made by what the kernel knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrackMark<'a> {
+    /// A counter has this value now.
+    Counter {
+        /// Its name.
+        name: &'a [u8],
+        /// Its value.
+        value: i64,
+    },
+    /// A slice begins that ends elsewhere, found by track, name and cookie.
+    SliceBegin {
+        /// Its track; empty when it has none of its own.
+        track: &'a [u8],
+        /// Its name.
+        name: &'a [u8],
+        /// Tells slices of one name apart.
+        cookie: &'a [u8],
+    },
+    /// A slice ends.
+    SliceEnd {
+        /// Its track; empty when it has none of its own.
+        track: &'a [u8],
+        /// Its name; empty where track and cookie are enough.
+        name: &'a [u8],
+        /// Tells slices of one name apart.
+        cookie: &'a [u8],
+    },
+    /// Something happened.
+    Instant {
+        /// Its track; empty for the thread's own.
+        track: &'a [u8],
+        /// Its name.
+        name: &'a [u8],
+    },
+}
+
+impl<'a> TrackMark<'a> {
+    /// Reads a payload; `None` when it is no such mark, or lacks what it needs.
+    #[must_use]
+    pub fn read(payload: &'a [u8]) -> Option<Self> {
+        let kind = kind(payload)?;
+        let end = payload.iter().position(|&byte| byte == 0 || byte == b'\n').unwrap_or(payload.len());
+        // The letter, the process id, and what follows.
+        let rest = payload[..end].splitn(3, |&byte| byte == b'|').nth(2)?;
+        match kind {
+            Kind::Counter => {
+                let (name, value) = split_first_value(rest)?;
+                Some(Self::Counter { name, value })
+            }
+            Kind::AsyncBegin => {
+                let (name, cookie) = split_last(rest)?;
+                Some(Self::SliceBegin { track: b"", name, cookie })
+            }
+            Kind::AsyncEnd => {
+                let (name, cookie) = split_last(rest)?;
+                Some(Self::SliceEnd { track: b"", name, cookie })
+            }
+            Kind::Instant => Some(Self::Instant { track: b"", name: rest }),
+            Kind::TrackInstant => {
+                let at = rest.iter().position(|&byte| byte == b'|')?;
+                Some(Self::Instant { track: &rest[..at], name: &rest[at + 1..] })
+            }
+            Kind::TrackBegin => {
+                let (left, cookie) = split_at_last_bar(rest)?;
+                let at = left.iter().position(|&byte| byte == b'|')?;
+                Some(Self::SliceBegin { track: &left[..at], name: &left[at + 1..], cookie })
+            }
+            Kind::TrackEnd => {
+                let (left, cookie) = split_at_last_bar(rest)?;
+                // Older writers put the name in between.
+                let at = left.iter().position(|&byte| byte == b'|');
+                let track = at.map_or(left, |at| &left[..at]);
+                Some(Self::SliceEnd { track, name: b"", cookie })
+            }
+            Kind::Begin | Kind::End => None,
+        }
+    }
+}
+
+fn split_at_last_bar(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = text.iter().rposition(|&byte| byte == b'|')?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+/// At the last bar; some writers (OpenHarmony) use a blank instead.
+fn split_last(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    split_at_last_bar(text).or_else(|| {
+        let at = text.iter().rposition(|&byte| byte == b' ')?;
+        Some((&text[..at], &text[at + 1..]))
+    })
+}
+
+/// A name and the number after it; a further field, as Chromium writes, is left out.
+fn split_first_value(text: &[u8]) -> Option<(&[u8], i64)> {
+    let (left, last) = split_last(text)?;
+    let before = split_at_last_bar(left).and_then(|(name, value)| Some((name, number(value)?)));
+    match (before, number(last)) {
+        // Two numbers in a row: the second is the further field.
+        (Some(found), _) => Some(found),
+        (None, Some(value)) => Some((left, value)),
+        (None, None) => None,
+    }
+}
+
+fn number(text: &[u8]) -> Option<i64> {
+    core::str::from_utf8(text).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_is_read() {
+        let read = |text: &'static str| TrackMark::read(text.as_bytes());
+        let counter = |name: &'static str, value| Some(TrackMark::Counter { name: name.as_bytes(), value });
+        assert_eq!(read("C|12|queue|5"), counter("queue", 5));
+        assert_eq!(read("C|12|queue|-5\n"), counter("queue", -5));
+        assert_eq!(read("C|12|queue|5|1f"), counter("queue", 5));
+        assert_eq!(read("C|12|queue|5|7"), counter("queue", 5));
+        assert_eq!(read("C|12|H:queue 5"), counter("H:queue", 5));
+        assert_eq!(read("C|12|queue|many"), None);
+        assert_eq!(
+            read("S|12|load|77"),
+            Some(TrackMark::SliceBegin { track: b"", name: b"load", cookie: b"77" })
+        );
+        assert_eq!(
+            read("F|12|H:load 77"),
+            Some(TrackMark::SliceEnd { track: b"", name: b"H:load", cookie: b"77" })
+        );
+        assert_eq!(
+            read("G|12|dma|copy|77"),
+            Some(TrackMark::SliceBegin { track: b"dma", name: b"copy", cookie: b"77" })
+        );
+        for end in ["H|12|dma|77", "H|12|dma|copy|77"] {
+            assert_eq!(read(end), Some(TrackMark::SliceEnd { track: b"dma", name: b"", cookie: b"77" }));
+        }
+        assert_eq!(read("I|12|nn.send#h=1"), Some(TrackMark::Instant { track: b"", name: b"nn.send#h=1" }));
+        assert_eq!(read("N|12|dma|done"), Some(TrackMark::Instant { track: b"dma", name: b"done" }));
+        for none in ["", "C|", "C|12", "S|12|x", "B|12|x", "E", "N|12|x", "free text"] {
+            assert_eq!(read(none), None, "{none}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn anything_is_survived(text in proptest::collection::vec(proptest::num::u8::ANY, 0..64), kind in 0..7_usize) {
+            let _ = TrackMark::read(&text);
+            let mut text = text;
+            text.splice(0..0, [b"CSFINGH"[kind], b'|', b'1', b'|']);
+            let _ = TrackMark::read(&text);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Executions that go on while nobody waits for them: in flight between two calls of the runtime, and in a driver
+//! between the call that starts them and the notification.
+//!
+//! Source: the mark contract, section 3. First in, first out per process: the marks name no execution.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use super::{sites::Place, timeline::Stretch};
+
+/// All of them.
+#[derive(Default)]
+pub struct Executions {
+    processes: HashMap<u32, Process>,
+}
+
+/// Those of one process.
+#[derive(Default)]
+struct Process {
+    /// Started by the runtime and not waited for yet.
+    started: VecDeque<Started>,
+    /// Time in flight, ns, by where the execution was started.
+    in_flight: BTreeMap<Stretch, i64>,
+    /// Begun in the driver and not done yet.
+    begun: VecDeque<Begun>,
+    /// Time in the driver, ns, by where it began.
+    in_driver: BTreeMap<Stretch, i64>,
+    /// When the last of those in the driver was done, ns.
+    last_done: u64,
+}
+
+struct Started {
+    stretch: Stretch,
+    tid: u32,
+    /// When the call that started it returned, ns.
+    returned: u64,
+}
+
+struct Begun {
+    stretch: Stretch,
+    tid: u32,
+    time: u64,
+    /// Sections of the driver that this execution covers if it is ever done.
+    sections: Vec<(Place, u64)>,
+}
+
+/// An execution of which the other end never came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The process.
+    pub pid: u32,
+    /// The thread that started it.
+    pub tid: u32,
+    /// When, ns.
+    pub time: u64,
+    /// Whether that was in a driver.
+    pub in_driver: bool,
+}
+
+impl Executions {
+    /// The runtime's call that starts an execution returned at `returned` (ns). Calls come in order of that time.
+    pub fn started(&mut self, pid: u32, tid: u32, stretch: Stretch, returned: u64) {
+        self.processes.entry(pid).or_default().started.push_back(Started { stretch, tid, returned });
+    }
+
+    /// A wait for an execution that began at `begin` (ns) is over.
+    pub fn waited(&mut self, pid: u32, begin: u64) {
+        let process = self.processes.entry(pid).or_default();
+        // A wait without an execution started by a call: a burst, or what was started before anybody listened.
+        if let Some(started) = process.started.pop_front() {
+            *process.in_flight.entry(started.stretch).or_default() += length(started.returned, begin);
+        }
+    }
+
+    /// An execution begins in a driver at `time` (ns). Calls come in order of time.
+    pub fn driver_begins(&mut self, pid: u32, tid: u32, stretch: Stretch, time: u64) {
+        let begun = Begun { stretch, tid, time, sections: Vec::new() };
+        self.processes.entry(pid).or_default().begun.push_back(begun);
+    }
+
+    /// A driver tells at `time` (ns) that an execution is done. Returns the sections that it covers.
+    pub fn driver_done(&mut self, pid: u32, time: u64) -> Vec<(Place, u64)> {
+        let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
+        let Some(begun) = process.begun.pop_front() else { return Vec::new() };
+        *process.in_driver.entry(begun.stretch).or_default() += length(begun.time, time);
+        process.last_done = process.last_done.max(time);
+        begun.sections
+    }
+
+    /// A section of a process that began at `begin` (ns) has ended now: whether an execution covers it. If that is
+    /// not known yet, its place and own time (ns) are kept until it is.
+    pub fn covers(&mut self, pid: u32, begin: u64, place: Place, own: u64) -> bool {
+        let Some(process) = self.processes.get_mut(&pid) else { return false };
+        if process.last_done > begin {
+            return true;
+        }
+        // All of them began before now. If any is ever done, the oldest is.
+        if let Some(oldest) = process.begun.front_mut() {
+            oldest.sections.push((place, own));
+        }
+        false
+    }
+
+    /// Time in flight, ns, by process and by where the execution was started.
+    pub fn in_flight(&self) -> impl Iterator<Item = (u32, Stretch, i64)> {
+        self.processes.iter().flat_map(|(&pid, process)| {
+            process.in_flight.iter().map(move |(&stretch, &ns)| (pid, stretch, ns))
+        })
+    }
+
+    /// Time in drivers, ns, by process and by where the execution began.
+    pub fn in_driver(&self) -> impl Iterator<Item = (u32, Stretch, i64)> {
+        self.processes.iter().flat_map(|(&pid, process)| {
+            process.in_driver.iter().map(move |(&stretch, &ns)| (pid, stretch, ns))
+        })
+    }
+
+    /// Those whose other end never came, in no order.
+    pub fn unfinished(&self) -> impl Iterator<Item = Unfinished> {
+        self.processes.iter().flat_map(|(&pid, process)| {
+            let end = move |tid, time, in_driver| Unfinished { pid, tid, time, in_driver };
+            let started = process.started.iter().map(move |e| end(e.tid, e.returned, false));
+            started.chain(process.begun.iter().map(move |e| end(e.tid, e.time, true)))
+        })
+    }
+}
+
+/// From `begin` to `end`, ns; nothing if the one is after the other, as when a wait begins before the start returned.
+fn length(begin: u64, end: u64) -> i64 {
+    i64::try_from(end.saturating_sub(begin)).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,153 @@
+//! Everything that the records of marks tell, put together as they come.
+
+use std::collections::BTreeSet;
+
+use nntrace_common::{
+    diagnostic::{DiagnosticCount, DiagnosticKind},
+    interface::{self, Role},
+    layer::{Layer, Phase, Tag},
+    record::{BeginRecord, SpanRecord},
+    stack::Frame,
+};
+
+use super::{
+    executions::Executions,
+    names::Names,
+    sites::Sites,
+    stacks::Paths,
+    timeline::{AppPhase, Timeline},
+    tracks::Tracks,
+};
+
+/// What the records of marks tell.
+#[derive(Default)]
+pub struct Marks {
+    /// Names of functions. Whoever makes records puts a name in before the first record that has it.
+    pub names: Names,
+    /// What stacks consist of.
+    pub paths: Paths,
+    /// Sections by where they stand.
+    pub sites: Sites,
+    /// Reports and phases of the application.
+    pub timeline: Timeline,
+    /// Executions that nobody waits for meanwhile.
+    pub executions: Executions,
+    /// Counters, instants and asynchronous slices.
+    pub tracks: Tracks,
+    /// Processes that are drivers because the user says so.
+    pub named_drivers: BTreeSet<u32>,
+    /// Sections that are open at the end.
+    pub open: Vec<OpenSection>,
+}
+
+/// A section that was open at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenSection {
+    /// Thread.
+    pub tid: u32,
+    /// When it began, ns.
+    pub begin: u64,
+    /// Hash of its name.
+    pub name: u64,
+}
+
+impl OpenSection {
+    /// An open frame of a thread.
+    #[must_use]
+    pub fn new(tid: u32, frame: &Frame) -> Self {
+        Self { tid, begin: frame.begin, name: frame.name }
+    }
+}
+
+impl Marks {
+    /// A section that matters beyond its thread begins. Records come in order of time; of one instant these come first.
+    pub fn begin(&mut self, record: &BeginRecord) {
+        let BeginRecord { tgid, tid, label, time, name, .. } = *record;
+        if let Some(tag) = label.tag().filter(|_| label.is_application_phase()) {
+            match tag.phase() {
+                Phase::WarmUp => self.timeline.phase_begins(tid, AppPhase::WarmUp, time),
+                Phase::Benchmark => self.timeline.phase_begins(tid, AppPhase::Benchmark, time),
+                _ => {
+                    let mark = format!("B|{tgid}|[NN_LA_PO]{}", self.names.text(name));
+                    self.timeline.report_begins(time, mark);
+                }
+            }
+            return;
+        }
+        match self.names.role(name) {
+            Role::DriverStart => {
+                let stretch = self.timeline.stretch(time);
+                self.executions.driver_begins(tgid, tid, stretch, time);
+            }
+            Role::DriverDone => {
+                for (place, own) in self.executions.driver_done(tgid, time) {
+                    self.sites.cover(place, own);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A section ended. Records come in order of time.
+    pub fn span(&mut self, span: &SpanRecord) {
+        let stretch = self.timeline.stretch(span.begin);
+        let names = &self.names;
+        let Some(added) = self.sites.add(span, stretch, |name| names.role(name)) else { return };
+        let (pid, tid) = (span.tgid, span.tid);
+        match added.role {
+            Role::Start => self.executions.started(pid, tid, stretch, span.end),
+            Role::Wait => self.executions.waited(pid, span.begin),
+            _ => {}
+        }
+        if matches!(added.tag.layer(), Layer::Driver | Layer::CpuFallback) && added.tag.phase().is_execution()
+        {
+            if self.executions.covers(pid, span.begin, added.place, span.own) {
+                self.sites.cover(added.place, span.own);
+            }
+        } else if added.tag.layer() == Layer::Application
+            && matches!(added.tag.phase(), Phase::WarmUp | Phase::Benchmark)
+        {
+            self.timeline.phase_ends(tid, span.begin, span.end);
+        }
+    }
+
+    /// The processes that are drivers: those that the user names, and those that show the server of a device.
+    #[must_use]
+    pub fn drivers(&self) -> BTreeSet<u32> {
+        let mut drivers = self.named_drivers.clone();
+        for site in self.sites.counted() {
+            let name = self.names.get(site.key.name);
+            if name.is_some_and(|name| interface::meaning(name.text.as_bytes()).driver != 0) {
+                drivers.insert(site.key.pid);
+            }
+        }
+        drivers
+    }
+
+    /// Whether any section is of that layer.
+    #[must_use]
+    pub fn shows(&self, layer: Layer) -> bool {
+        self.sites.counted().any(|site| Tag::layer(site.tag) == layer)
+    }
+
+    /// Adds what never came to its end to the oddities: executions that nobody waited for, sections without end.
+    pub fn add_unfinished(&self, diagnostics: &mut Vec<(DiagnosticKind, DiagnosticCount)>) {
+        let drivers = self.drivers();
+        let executions = self.executions.unfinished().filter(|e| !e.in_driver || drivers.contains(&e.pid));
+        let mut all: Vec<_> = executions.map(|e| (e.time, e.tid, DiagnosticKind::WaitMissing)).collect();
+        all.extend(self.open.iter().map(|open| (open.begin, open.tid, DiagnosticKind::OpenAtEnd)));
+        all.sort_by_key(|&(time, tid, kind)| (time, tid, kind as u8));
+        for (time, tid, kind) in all {
+            match diagnostics.iter_mut().find(|(known, _)| *known == kind) {
+                Some((_, count)) => {
+                    count.count += 1;
+                    if time < count.first_ns {
+                        (count.first_ns, count.tid, count.len) = (time, tid, 0);
+                    }
+                }
+                None => diagnostics.push((kind, DiagnosticCount::first(time, tid, b""))),
+            }
+        }
+        diagnostics.sort_by_key(|(kind, _)| *kind as u8);
+    }
+}

@@ -1,0 +1,305 @@
+//! Sections by where they stand: a thread, a stack of layers and phases, a name. What one site adds up to, by report
+//! and phase of the application, is what all tables are sums of.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use nntrace_common::{
+    interface::Role,
+    layer::Tag,
+    record::{SpanRecord, Total, TotalKey},
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{stacks::execution_of, timeline::Stretch};
+
+/// Digits kept of a time in the histogram of a phase.
+const PHASE_DIGITS: u8 = 3;
+/// Digits kept in that of a function, of which there can be many.
+const FUNCTION_DIGITS: u8 = 2;
+
+/// All sites.
+#[derive(Default)]
+pub struct Sites {
+    numbers: FxHashMap<SiteKey, u32>,
+    sites: Vec<Site>,
+    phases: Distributions<PhaseKey>,
+    functions: Distributions<FunctionKey>,
+    /// Threads that take part in the accounting, by process and thread.
+    taking_part: FxHashSet<(u32, u32)>,
+}
+
+/// What tells a site from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SiteKey {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// The stack.
+    pub path: u64,
+    /// Hash of the name.
+    pub name: u64,
+    /// Its thread had shown interface calls only: it counts if the thread takes part in the end.
+    pub provisional: bool,
+}
+
+/// Sections of one site.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Where.
+    pub key: SiteKey,
+    /// Layer and phase of them.
+    pub tag: Tag,
+    /// What their function is to executions.
+    pub role: Role,
+    /// What they add up to, by stretch of the run.
+    pub sums: Vec<(Stretch, SiteSum)>,
+    function: u32,
+    phase: u32,
+    execution: u32,
+}
+
+/// What the sections of one site add up to in one stretch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SiteSum {
+    /// Sections, their own and their exclusive time.
+    pub total: Total,
+    /// Own time, ns, of those that an execution in a driver covers.
+    pub covered: u64,
+}
+
+/// Where a section was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    site: u32,
+    sum: u32,
+}
+
+/// What was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Added {
+    /// Where.
+    pub place: Place,
+    /// Its layer and phase.
+    pub tag: Tag,
+    /// What its function is to executions.
+    pub role: Role,
+}
+
+/// A layer and phase of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct PhaseKey {
+    pid: u32,
+    tag: Tag,
+    /// 0, or the thread that may not count.
+    tid: u32,
+}
+
+/// A marked function of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct FunctionKey {
+    pid: u32,
+    tag: Tag,
+    name: u64,
+    /// 0, or the thread that may not count.
+    tid: u32,
+}
+
+/// What the sections of one function add up to.
+#[derive(Clone, Debug)]
+pub struct FunctionSum {
+    /// Sections, their own and their exclusive time.
+    pub total: Total,
+    /// Their own times, one by one.
+    pub times: Histogram<u32>,
+}
+
+/// No distribution.
+const NONE: u32 = u32::MAX;
+
+impl Sites {
+    /// Adds a section that ended and began in `stretch`. One whose tag no contract knows is left out. `role` tells what
+    /// the function of a name is to executions.
+    pub fn add(&mut self, span: &SpanRecord, stretch: Stretch, role: impl Fn(u64) -> Role) -> Option<Added> {
+        let provisional = span.is_provisional();
+        let key = SiteKey { pid: span.tgid, tid: span.tid, path: span.path, name: span.name, provisional };
+        let number = match self.numbers.get(&key) {
+            Some(&number) => number,
+            None => self.make(key, span, role(span.name))?,
+        };
+        let site = &mut self.sites[number as usize];
+        let own = span.own;
+        for distribution in [site.phase, site.execution] {
+            if distribution != NONE {
+                record(&mut self.phases.all[distribution as usize].1, own);
+            }
+        }
+        record(&mut self.functions.all[site.function as usize].1, own);
+        let sum = site.sum_of(stretch);
+        let total = &mut site.sums[sum].1.total;
+        total.count += 1;
+        total.own += own;
+        total.exclusive += span.exclusive;
+        Some(Added { place: Place { site: number, sum: sum as u32 }, tag: site.tag, role: site.role })
+    }
+
+    #[cold]
+    fn make(&mut self, key: SiteKey, span: &SpanRecord, role: Role) -> Option<u32> {
+        let tag = span.tag()?;
+        if !key.provisional {
+            self.taking_part.insert((key.pid, key.tid));
+        }
+        let tid = if key.provisional { key.tid } else { 0 };
+        let pid = key.pid;
+        let mut phase = |wanted: bool, tag: Tag| {
+            if wanted { self.phases.number(PhaseKey { pid, tag, tid }, PHASE_DIGITS) } else { NONE }
+        };
+        let site = Site {
+            key,
+            tag,
+            role,
+            sums: Vec::new(),
+            phase: phase(span.adds.to_total(), tag),
+            execution: phase(span.adds.to_execution(), execution_of(tag)),
+            function: self.functions.number(FunctionKey { pid, tag, name: key.name, tid }, FUNCTION_DIGITS),
+        };
+        let number = self.sites.len() as u32;
+        self.sites.push(site);
+        self.numbers.insert(key, number);
+        Some(number)
+    }
+
+    /// Own time (ns) of a section that was added there turns out to be covered by an execution.
+    pub fn cover(&mut self, place: Place, own: u64) {
+        self.sites[place.site as usize].sums[place.sum as usize].1.covered += own;
+    }
+
+    /// A thread takes part: what it showed so far counts.
+    pub fn takes_part(&mut self, pid: u32, tid: u32) {
+        self.taking_part.insert((pid, tid));
+    }
+
+    fn counts(&self, pid: u32, tid: u32) -> bool {
+        tid == 0 || self.taking_part.contains(&(pid, tid))
+    }
+
+    /// Whether entries of totals under this key count.
+    #[must_use]
+    pub fn counts_total(&self, key: &TotalKey) -> bool {
+        self.counts(key.tgid, key.tid)
+    }
+
+    /// The sites that count.
+    pub fn counted(&self) -> impl Iterator<Item = &Site> {
+        self.sites.iter().filter(|site| !site.key.provisional || self.counts(site.key.pid, site.key.tid))
+    }
+
+    /// Exact totals by process and stack of what was added.
+    #[must_use]
+    pub fn totals(&self) -> FxHashMap<TotalKey, Total> {
+        let mut totals: FxHashMap<TotalKey, Total> = FxHashMap::default();
+        for site in self.counted() {
+            let sum = totals.entry(TotalKey { path: site.key.path, tgid: site.key.pid, tid: 0 }).or_default();
+            for (_, part) in &site.sums {
+                sum.add(&part.total);
+            }
+        }
+        totals
+    }
+
+    /// Own times of the frames that add to a layer and phase of a process, one by one.
+    #[must_use]
+    pub fn phases(&self) -> BTreeMap<(u32, Tag), Histogram<u32>> {
+        let mut merged = BTreeMap::new();
+        for (key, times) in &self.phases.all {
+            if self.counts(key.pid, key.tid) {
+                merge(merged.entry((key.pid, key.tag)), times);
+            }
+        }
+        merged
+    }
+
+    /// Every function of every process, by process, layer and phase, and hash of its name.
+    #[must_use]
+    pub fn functions(&self) -> BTreeMap<(u32, Tag, u64), FunctionSum> {
+        let mut times = BTreeMap::new();
+        for (key, recorded) in &self.functions.all {
+            if self.counts(key.pid, key.tid) {
+                merge(times.entry((key.pid, key.tag, key.name)), recorded);
+            }
+        }
+        let mut totals: FxHashMap<(u32, Tag, u64), Total> = FxHashMap::default();
+        for site in self.counted() {
+            let sum = totals.entry((site.key.pid, site.tag, site.key.name)).or_default();
+            for (_, part) in &site.sums {
+                sum.add(&part.total);
+            }
+        }
+        let sums = times.into_iter().map(|(key, times)| {
+            let total = totals.get(&key).copied().unwrap_or_default();
+            (key, FunctionSum { total, times })
+        });
+        sums.collect()
+    }
+}
+
+impl Site {
+    /// Place of the sum of that stretch, which mostly is the last one.
+    fn sum_of(&mut self, stretch: Stretch) -> usize {
+        let known = self.sums.iter().rposition(|(known, _)| *known == stretch);
+        known.unwrap_or_else(|| {
+            self.sums.push((stretch, SiteSum::default()));
+            self.sums.len() - 1
+        })
+    }
+}
+
+fn merge<K: Ord>(entry: std::collections::btree_map::Entry<'_, K, Histogram<u32>>, times: &Histogram<u32>) {
+    match entry {
+        std::collections::btree_map::Entry::Vacant(entry) => {
+            entry.insert(times.clone());
+        }
+        std::collections::btree_map::Entry::Occupied(mut entry) => {
+            // It resizes itself to what is added; of equal digits, nothing is lost.
+            let merged = entry.get_mut().add(times);
+            debug_assert!(merged.is_ok());
+        }
+    }
+}
+
+/// Histograms by key.
+struct Distributions<K> {
+    numbers: FxHashMap<K, u32>,
+    all: Vec<(K, Histogram<u32>)>,
+}
+
+impl<K> Default for Distributions<K> {
+    fn default() -> Self {
+        Self { numbers: FxHashMap::default(), all: Vec::new() }
+    }
+}
+
+impl<K: Copy + Eq + std::hash::Hash> Distributions<K> {
+    fn number(&mut self, key: K, digits: u8) -> u32 {
+        *self.numbers.entry(key).or_insert_with(|| {
+            self.all.push((key, histogram(digits)));
+            self.all.len() as u32 - 1
+        })
+    }
+}
+
+/// An empty histogram that grows with what it is given.
+fn histogram(digits: u8) -> Histogram<u32> {
+    let mut histogram = Histogram::new_with_bounds(1, 2, digits)
+        .unwrap_or_else(|_| unreachable!("the bounds and the digits are constants that the library takes"));
+    histogram.auto(true);
+    histogram
+}
+
+fn record(histogram: &mut Histogram<u32>, ns: u64) {
+    // It grows by itself; were it ever not to, the time still counts, at the upper end.
+    if histogram.record(ns).is_err() {
+        histogram.saturating_record(ns);
+    }
+}

@@ -1,0 +1,203 @@
+//! What the CPUs of a trace did, from its power events in order of time.
+
+use std::collections::BTreeMap;
+
+use nntrace_common::{
+    diagnostic::DiagnosticKind,
+    power::{Activity, CpuFrequency, CpuIdle, FrequencySlice, IdleAnomaly},
+    record::{FrequencyKey, FrequencyTotal, PowerRecord, Record},
+};
+
+use super::oddities::Oddities;
+use crate::model::{
+    Clusters, Topology,
+    clusters::ClusterResidency,
+    power::{CpuReading, CpuResidency},
+    topology::{ClusterDescription, CpuDescription, TopologyError},
+};
+
+/// Power events after which it is settled which CPUs there are.
+const SURVEY: usize = 65_536;
+/// The largest number of a CPU that is believed.
+const MAX_CPU: u32 = 4_095;
+
+/// The CPUs of a trace.
+pub struct Cpus {
+    /// Begin of the window, ns: the first event, whatever it is.
+    begin: Option<u64>,
+    /// Which CPUs any line is about, by number.
+    seen: Vec<bool>,
+    cpus: BTreeMap<u32, Cpu>,
+    /// Power events, until it is settled which CPUs there are.
+    survey: Vec<Record>,
+    clusters: Option<Clusters>,
+    topology: Topology,
+    wanted: Vec<ClusterDescription>,
+}
+
+struct Cpu {
+    idle: CpuIdle,
+    frequency: CpuFrequency,
+    slices: BTreeMap<(u32, bool), FrequencyTotal>,
+}
+
+/// What the CPUs did in the window.
+pub struct CpuResults {
+    /// Their clusters.
+    pub topology: Topology,
+    /// By CPU.
+    pub cpus: Vec<CpuResidency>,
+    /// By cluster, in the order of the topology.
+    pub clusters: Vec<ClusterResidency>,
+}
+
+impl Cpus {
+    /// With these clusters; none: one of all CPUs.
+    #[must_use]
+    pub fn new(clusters: Vec<ClusterDescription>) -> Self {
+        Self {
+            begin: None,
+            seen: vec![false; MAX_CPU as usize + 1],
+            cpus: BTreeMap::new(),
+            survey: Vec::new(),
+            clusters: None,
+            topology: Topology::default(),
+            wanted: clusters,
+        }
+    }
+
+    /// The window begins at `begin` (ns) or before. Called before the first record is taken.
+    #[inline]
+    pub fn starts(&mut self, begin: u64) {
+        self.begin = Some(self.begin.map_or(begin, |known| known.min(begin)));
+    }
+
+    /// A CPU that the trace shows, whatever it does.
+    #[inline]
+    pub fn see(&mut self, cpu: u32) {
+        if let Some(seen) = self.seen.get_mut(cpu as usize) {
+            *seen = true;
+        }
+    }
+
+    /// The CPUs that the trace showed so far.
+    fn shown(&self) -> Vec<u32> {
+        (0..).zip(&self.seen).filter(|(_, seen)| **seen).map(|(cpu, _)| cpu).collect()
+    }
+
+    /// Takes a record of a power event; others are none of its business.
+    ///
+    /// # Errors
+    /// When the clusters that were asked for are none.
+    pub fn record(&mut self, record: &Record, oddities: &mut Oddities) -> Result<(), TopologyError> {
+        match *record {
+            Record::Idle(event) | Record::Frequency(event) if event.cpu > MAX_CPU => {
+                oddities.add(DiagnosticKind::CpuOutOfRange, event.time, event.cpu, b"");
+                return Ok(());
+            }
+            Record::Idle(PowerRecord { cpu, time, state, .. }) => {
+                let step = self.cpu(cpu).idle.event(time, state);
+                match step.anomaly {
+                    Some(IdleAnomaly::EnterWhileIdle) => {
+                        oddities.add(DiagnosticKind::EnterWhileIdle, time, cpu, b"");
+                    }
+                    Some(IdleAnomaly::ExitWhileRunning) => {
+                        oddities.add(DiagnosticKind::ExitWhileRunning, time, cpu, b"");
+                    }
+                    None => {}
+                }
+                if step.closed.is_none() {
+                    return Ok(());
+                }
+            }
+            Record::Frequency(PowerRecord { cpu, time, state, .. }) => {
+                let cpu = self.cpu(cpu);
+                let Some(slice) = cpu.frequency.event(&mut cpu.idle, time, state) else { return Ok(()) };
+                cpu.add(&slice);
+            }
+            Record::Lost { cpu, time } if cpu <= MAX_CPU => {
+                self.cpu(cpu).idle.set(time, Activity::Unknown);
+            }
+            _ => return Ok(()),
+        }
+        match &mut self.clusters {
+            Some(clusters) => feed(clusters, record),
+            None => {
+                self.survey.push(*record);
+                if self.survey.len() >= SURVEY {
+                    self.settle()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn cpu(&mut self, cpu: u32) -> &mut Cpu {
+        self.see(cpu);
+        let begin = self.begin.unwrap_or_default();
+        self.cpus.entry(cpu).or_insert_with(|| Cpu::starting_at(begin))
+    }
+
+    /// It is settled now which CPUs there are.
+    fn settle(&mut self) -> Result<(), TopologyError> {
+        let cpus = self.shown();
+        self.topology.cpus = cpus.iter().map(|&cpu| (cpu, CpuDescription::default())).collect();
+        if self.wanted.is_empty() {
+            self.topology.clusters = vec![ClusterDescription { name: "all".into(), cpus }];
+        } else {
+            self.topology.set_clusters(std::mem::take(&mut self.wanted))?;
+        }
+        let mut clusters = Clusters::new(&self.topology, self.begin.unwrap_or_default(), &BTreeMap::new());
+        self.survey.drain(..).for_each(|record| feed(&mut clusters, &record));
+        self.clusters = Some(clusters);
+        Ok(())
+    }
+
+    /// Closes what is open at `end` (ns). Nothing at all when the trace has no power event.
+    ///
+    /// # Errors
+    /// When the clusters that were asked for are none.
+    pub fn finish(mut self, end: u64) -> Result<CpuResults, TopologyError> {
+        if self.cpus.is_empty() {
+            return Ok(CpuResults { topology: Topology::default(), cpus: Vec::new(), clusters: Vec::new() });
+        }
+        if self.clusters.is_none() {
+            self.settle()?;
+        }
+        let clusters = self.clusters.as_ref().map(|clusters| clusters.until(end)).unwrap_or_default();
+        let begin = self.begin.unwrap_or(end);
+        let readings = self.shown().into_iter().map(|number| {
+            let cpu = self.cpus.remove(&number).unwrap_or_else(|| Cpu::starting_at(begin));
+            cpu.reading(number).until(end)
+        });
+        Ok(CpuResults { cpus: readings.collect(), topology: self.topology, clusters })
+    }
+}
+
+impl Cpu {
+    fn starting_at(begin: u64) -> Self {
+        Self { idle: CpuIdle::starting_at(begin), frequency: CpuFrequency::UNKNOWN, slices: BTreeMap::new() }
+    }
+
+    fn add(&mut self, slice: &FrequencySlice) {
+        let total = self.slices.entry((slice.khz, slice.presumed)).or_default();
+        total.ns += slice.ns;
+        total.hits += slice.hits;
+    }
+
+    fn reading(self, cpu: u32) -> CpuReading {
+        let slices = self.slices.into_iter().map(|((khz, presumed), total)| {
+            (FrequencyKey { cpu, khz, presumed: u32::from(presumed), reserved: 0 }, total)
+        });
+        CpuReading { cpu, idle: self.idle, frequency: self.frequency, slices: slices.collect() }
+    }
+}
+
+fn feed(clusters: &mut Clusters, record: &Record) {
+    match *record {
+        Record::Idle(event) => clusters.idle_event(event.time, event.cpu, event.state),
+        Record::Frequency(event) => clusters.frequency_event(event.time, event.cpu, event.state),
+        Record::Lost { cpu, time } => clusters.lost(time, cpu),
+        _ => {}
+    }
+}

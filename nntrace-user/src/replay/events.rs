@@ -1,0 +1,120 @@
+//! The events of several inputs as one stream in order of time.
+
+use super::{
+    ftrace::{self, Event, Parsed},
+    html::{self, Html},
+    input::{Input, InputError, InputReader},
+    lines::{Line, LineReader},
+};
+
+/// Who takes the events.
+pub trait Visitor {
+    /// An event. `false`: no more, please.
+    fn event(&mut self, event: &Event<'_>) -> bool;
+    /// The tracer dropped events of a CPU: so many, or it does not say how many.
+    fn lost(&mut self, cpu: u32, events: Option<u64>);
+    /// A line that is no event in any format that is known.
+    fn unreadable(&mut self, input: &str, line: &Line<'_>);
+    /// An input could not be read to its end; what came before was taken.
+    fn cut(&mut self, input: &str, why: String);
+}
+
+/// Hands the events of all inputs to a visitor: of each input in its own order, of several the oldest first.
+///
+/// # Errors
+/// When an input cannot be read at all.
+pub fn visit(inputs: &[Input], visitor: &mut impl Visitor) -> Result<(), InputError> {
+    let mut sources = inputs.iter().map(Source::new).collect::<Result<Vec<_>, _>>()?;
+    if let [source] = &mut sources[..] {
+        while source.next(visitor, |event, _, visitor| visitor.event(event)) == Step::Event {}
+        return Ok(());
+    }
+    for source in &mut sources {
+        source.peek(visitor);
+    }
+    while let Some(source) = sources.iter_mut().filter(|source| source.time.is_some()).min_by_key(|s| s.time)
+    {
+        if let Parsed::Event(event) = ftrace::parse(&source.line)
+            && !visitor.event(&event)
+        {
+            break;
+        }
+        source.peek(visitor);
+    }
+    Ok(())
+}
+
+/// What a step through an input came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// An event, and more may come.
+    Event,
+    /// The end, or somebody has had enough.
+    End,
+}
+
+/// One input that is being read.
+struct Source<'a> {
+    name: &'a str,
+    lines: LineReader<InputReader>,
+    /// Tells trace text from the rest of an HTML page.
+    html: Option<Html>,
+    /// The next event, where several inputs are merged, and its time, ns.
+    line: Vec<u8>,
+    time: Option<u64>,
+}
+
+impl<'a> Source<'a> {
+    fn new(input: &'a Input) -> Result<Self, InputError> {
+        let html = html::looks_like_html(input.head()).then(Html::default);
+        let lines = LineReader::new(input.reader()?);
+        Ok(Self { name: input.name(), lines, html, line: Vec::new(), time: None })
+    }
+
+    /// Goes on to the next event, and hands it to `take` with its line.
+    #[inline]
+    fn next<V: Visitor>(
+        &mut self,
+        visitor: &mut V,
+        mut take: impl FnMut(&Event<'_>, &[u8], &mut V) -> bool,
+    ) -> Step {
+        loop {
+            let line = match self.lines.next() {
+                Ok(Some(line)) => line,
+                Ok(None) => return Step::End,
+                Err(error) => {
+                    visitor.cut(self.name, error.to_string());
+                    return Step::End;
+                }
+            };
+            let text = match &mut self.html {
+                None => line.bytes,
+                Some(html) => match html.feed(line.bytes) {
+                    Some(text) => text,
+                    None => continue,
+                },
+            };
+            match ftrace::parse(text) {
+                Parsed::Event(event) => {
+                    return if take(&event, text, visitor) { Step::Event } else { Step::End };
+                }
+                Parsed::Lost { cpu, events } => visitor.lost(cpu, events),
+                Parsed::Header => {}
+                Parsed::Unreadable => visitor.unreadable(self.name, &line),
+            }
+        }
+    }
+
+    /// Keeps the next event for its turn. It is parsed once more then: an event cannot be kept beside the line that it
+    /// points into.
+    fn peek<V: Visitor>(&mut self, visitor: &mut V) {
+        let (mut line, mut time) = (std::mem::take(&mut self.line), None);
+        self.next(visitor, |event, text, _| {
+            line.clear();
+            line.extend_from_slice(text);
+            time = Some(event.time);
+            true
+        });
+        (self.line, self.time) = (line, time);
+    }
+}

@@ -1,0 +1,353 @@
+//! Trace files, however they are packed.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, ErrorKind, Read},
+    mem,
+    os::unix::fs::FileExt,
+    path::Path,
+    sync::Arc,
+};
+
+use flate2::{Decompress, FlushDecompress, Status, bufread::MultiGzDecoder};
+use memchr::memmem;
+use ruzstd::decoding::{
+    BlockDecodingStrategy, FrameDecoder,
+    errors::{FrameDecoderError, ReadFrameHeaderError},
+};
+use thiserror::Error;
+
+/// How much of the start is looked at, bytes.
+const HEAD: u64 = 1024;
+
+/// Compressed bytes read at once.
+const BUFFER: usize = 128 * 1024;
+
+/// What zstd's own tool takes without being asked for more, bytes.
+const ZSTD_WINDOW: u64 = 128 << 20;
+
+/// Why an input cannot be read.
+#[derive(Debug, Error)]
+pub enum InputError {
+    /// It cannot be opened.
+    #[error("cannot open {name}: {reason}")]
+    Open {
+        /// Which.
+        name: String,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// It is a directory.
+    #[error("{0} is a directory, not a trace file")]
+    Directory(String),
+    /// What can be read only once cannot be copied for reading it again.
+    #[error("cannot copy {name} to a temporary file: {reason}")]
+    Copy {
+        /// Which.
+        name: String,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// Reading fails.
+    #[error("cannot read {name}: {reason}")]
+    Read {
+        /// Which.
+        name: String,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// Its compressed data ends early or makes no sense.
+    #[error("the compressed data is damaged after {decoded} bytes of text: {reason}")]
+    Damaged {
+        /// Bytes of text that came out before.
+        decoded: u64,
+        /// What the decoder says.
+        reason: io::Error,
+    },
+}
+
+/// A file or standard input, to be read as often as needed.
+#[derive(Debug)]
+pub struct Input {
+    name: String,
+    file: Arc<File>,
+    packed: Packed,
+    /// Where atrace's stream begins in the unpacked text.
+    atrace: Option<u64>,
+    head: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packed {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+impl Input {
+    /// Opens a file, or standard input for `-`. Pipes are copied to a temporary file.
+    ///
+    /// # Errors
+    /// When it cannot be opened, read or copied, or is a directory. Damaged data is no error yet.
+    pub fn open(path: &Path) -> Result<Self, InputError> {
+        if path == Path::new("-") {
+            return Self::copied("standard input".to_owned(), &mut io::stdin().lock());
+        }
+        let name = path.display().to_string();
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+        match opened {
+            Err(reason) => Err(InputError::Open { name, reason }),
+            Ok((metadata, _)) if metadata.is_dir() => Err(InputError::Directory(name)),
+            Ok((metadata, file)) if metadata.is_file() && metadata.len() > 0 => Self::new(name, file),
+            // A pipe, or a file that the kernel makes up: without a length, and different each time it is
+            // read.
+            Ok((_, mut file)) => Self::copied(name, &mut file),
+        }
+    }
+
+    /// What can be read only once, from a file that is gone when it is closed.
+    fn copied(name: String, from: &mut dyn Read) -> Result<Self, InputError> {
+        let copy = tempfile::tempfile().and_then(|mut file| io::copy(from, &mut file).map(|_| file));
+        match copy {
+            Ok(file) => Self::new(name, file),
+            Err(reason) => Err(InputError::Copy { name, reason }),
+        }
+    }
+
+    fn new(name: String, file: File) -> Result<Self, InputError> {
+        let mut input =
+            Self { name, file: Arc::new(file), packed: Packed::Plain, atrace: None, head: Vec::new() };
+        input.head = match input.read_head() {
+            (head, None) => head,
+            (_, Some(error)) => {
+                return Err(error
+                    .downcast()
+                    .unwrap_or_else(|reason| InputError::Read { name: input.name, reason }));
+            }
+        };
+        input.packed = match input.head.as_slice() {
+            [0x1f, 0x8b, ..] => Packed::Gzip,
+            // A file may begin with a frame that is to be skipped.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Packed::Zstd,
+            _ => Packed::Plain,
+        };
+        if input.packed != Packed::Plain {
+            input.head = input.read_head().0;
+        }
+        input.atrace = atrace_stream(&input.head);
+        if input.atrace.is_some() {
+            input.head = input.read_head().0;
+        }
+        Ok(input)
+    }
+
+    /// The first bytes, and what kept it from reading on.
+    fn read_head(&self) -> (Vec<u8>, Option<io::Error>) {
+        let mut head = Vec::new();
+        let error = self.unpack().take(HEAD).read_to_end(&mut head).err();
+        (head, error)
+    }
+
+    /// What messages call it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text's first bytes, up to 1 KiB, to tell what it is. What damaged data does not give is missing.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Reads the text from its start. Readers do not disturb each other.
+    ///
+    /// Each error of theirs holds an [`InputError`], and comes only after all that could be read before.
+    ///
+    /// # Errors
+    /// None so far: what fails, fails while reading.
+    pub fn reader(&self) -> Result<InputReader, InputError> {
+        Ok(self.unpack())
+    }
+
+    fn unpack(&self) -> InputReader {
+        let raw = Positioned { file: Arc::clone(&self.file), offset: 0 };
+        let unpacked: Box<dyn Read + Send> = match self.packed {
+            Packed::Plain => Box::new(raw),
+            Packed::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, raw))),
+            Packed::Zstd => Box::new(Zstd::new(BufReader::with_capacity(BUFFER, raw))),
+        };
+        let text = match self.atrace {
+            Some(start) => Box::new(Atrace::new(BufReader::with_capacity(BUFFER, unpacked), start)),
+            None => unpacked,
+        };
+        let packed = self.packed != Packed::Plain || self.atrace.is_some();
+        InputReader { text, name: self.name.clone(), packed, count: 0 }
+    }
+}
+
+/// Where the data begins in what `atrace -z` writes: chatter, `TRACE:`, and a zlib stream.
+fn atrace_stream(head: &[u8]) -> Option<u64> {
+    let mut start = memmem::find(head, b"TRACE:")? + b"TRACE:".len();
+    start += head[start..].iter().take_while(|byte| b"\r\n".contains(byte)).count();
+    // 0x78 alone is an x.
+    matches!(head[start..], [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..]).then_some(start as u64)
+}
+
+/// Reads the text of an [`Input`].
+pub struct InputReader {
+    text: Box<dyn Read + Send>,
+    name: String,
+    packed: bool,
+    /// Bytes read so far.
+    count: u64,
+}
+
+impl Read for InputReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.text.read(buffer) {
+            Ok(count) => {
+                self.count += count as u64;
+                Ok(count)
+            }
+            Err(reason) if reason.kind() == ErrorKind::Interrupted => Err(reason),
+            Err(reason) => {
+                let kind = reason.kind();
+                // Decoders hand the system's errors on as they are.
+                let error = if self.packed && reason.raw_os_error().is_none() {
+                    InputError::Damaged { decoded: self.count, reason }
+                } else {
+                    InputError::Read { name: self.name.clone(), reason }
+                };
+                Err(io::Error::new(kind, error))
+            }
+        }
+    }
+}
+
+/// A file with a place of its own in it.
+struct Positioned {
+    file: Arc<File>,
+    offset: u64,
+}
+
+impl Read for Positioned {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
+/// Unpacks all frames of a zstd file.
+struct Zstd<R> {
+    source: R,
+    decoder: FrameDecoder,
+    in_frame: bool,
+    /// Why there is no more than what the decoder holds.
+    error: Option<io::Error>,
+}
+
+impl<R: BufRead> Zstd<R> {
+    fn new(source: R) -> Self {
+        let mut decoder = FrameDecoder::new();
+        decoder.set_max_window_size(ZSTD_WINDOW);
+        Self { source, decoder, in_frame: false, error: None }
+    }
+
+    /// Begins the next frame; false when there is none.
+    fn begin(&mut self) -> io::Result<bool> {
+        while !self.source.fill_buf()?.is_empty() {
+            match self.decoder.reset(&mut self.source) {
+                Ok(()) => return Ok(true),
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                    length,
+                    ..
+                })) => skip(&mut self.source, length.into())?,
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl<R: BufRead> Read for Zstd<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // An empty last block, and some checksum. The decoder keeps back a window of text until a frame ends.
+        const END_OF_FRAME: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
+        loop {
+            if !self.in_frame && !self.begin()? {
+                return Ok(0);
+            }
+            self.in_frame = true;
+            while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
+                if let Err(error) =
+                    self.decoder.decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
+                {
+                    self.error = Some(io::Error::other(error));
+                    let end = self.decoder.decode_blocks(END_OF_FRAME, BlockDecodingStrategy::All);
+                    if end.is_err() {
+                        break;
+                    }
+                }
+            }
+            let count = self.decoder.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            if let Some(error) = self.error.take() {
+                return Err(error);
+            }
+            self.in_frame = false;
+            let stored = self.decoder.get_checksum_from_data();
+            if stored.is_some() && stored != self.decoder.get_calculated_checksum() {
+                return Err(io::Error::new(ErrorKind::InvalidData, "the checksum differs"));
+            }
+        }
+    }
+}
+
+/// Unpacks atrace's stream. flate2's own reader takes a stream that ends early for a whole one.
+struct Atrace<R> {
+    source: R,
+    /// Bytes before the stream that are still to be skipped.
+    skip: u64,
+    stream: Decompress,
+    ended: bool,
+}
+
+impl<R: BufRead> Atrace<R> {
+    fn new(source: R, skip: u64) -> Self {
+        Self { source, skip, stream: Decompress::new(true), ended: false }
+    }
+}
+
+impl<R: BufRead> Read for Atrace<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        skip(&mut self.source, mem::take(&mut self.skip))?;
+        while !self.ended && !buffer.is_empty() {
+            let input = self.source.fill_buf()?;
+            let no_more = input.is_empty();
+            let (read, written) = (self.stream.total_in(), self.stream.total_out());
+            let status = self.stream.decompress(input, buffer, FlushDecompress::None)?;
+            self.source.consume((self.stream.total_in() - read) as usize);
+            self.ended = status == Status::StreamEnd;
+            let written = (self.stream.total_out() - written) as usize;
+            if written > 0 {
+                return Ok(written);
+            }
+            if no_more && !self.ended {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn skip(source: &mut impl Read, length: u64) -> io::Result<()> {
+    let skipped = io::copy(&mut source.take(length), &mut io::sink())?;
+    if skipped < length { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! Lines out of a reader, without an allocation or a copy for each.
+
+use std::io::{self, ErrorKind, Read};
+
+use memchr::memchr;
+
+/// Bytes of a line that are kept; longer ones are cut here.
+pub const LONGEST_LINE: usize = 64 * 1024;
+
+/// Room for some thousand lines: what a read costs is lost among them, and it still fits the second level
+/// cache.
+const BUFFER: usize = 4 * LONGEST_LINE;
+
+/// One line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Its text without the line end (`\n`, and any `\r` before it).
+    pub bytes: &'a [u8],
+    /// It had a line end: false only for what stands at the very end, and there it may be cut anywhere.
+    pub ended: bool,
+    /// It was longer than [`LONGEST_LINE`]; the rest was skipped.
+    pub cut: bool,
+}
+
+/// Hands out the lines of a reader.
+pub struct LineReader<R> {
+    reader: R,
+    buffer: Box<[u8]>,
+    /// Handed out before here.
+    start: usize,
+    /// Known to hold no line end between `start` and here.
+    searched: usize,
+    /// Filled up to here.
+    end: usize,
+    number: u64,
+    /// The reader has no more.
+    ended: bool,
+    error: Option<io::Error>,
+}
+
+impl<R: Read> LineReader<R> {
+    /// Reads from where the reader stands.
+    pub fn new(reader: R) -> Self {
+        let buffer = vec![0; BUFFER].into_boxed_slice();
+        Self { reader, buffer, start: 0, searched: 0, end: 0, number: 0, ended: false, error: None }
+    }
+
+    /// The next line; `None` at the end.
+    ///
+    /// # Errors
+    /// When the reader fails: after all that it had given, a line without end included. Then there is nothing
+    /// more.
+    #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend from its own buffer")]
+    #[inline]
+    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+        if let Some(end) = self.find() {
+            return Ok(Some(self.take(end, true)));
+        }
+        self.refill()
+    }
+
+    /// Where the line ends, if the buffer holds its end.
+    #[inline]
+    fn find(&mut self) -> Option<usize> {
+        let found = memchr(b'\n', &self.buffer[self.searched..self.end]).map(|at| self.searched + at);
+        self.searched = found.unwrap_or(self.end);
+        found
+    }
+
+    /// Hands out what stands before `end`.
+    #[inline]
+    fn take(&mut self, end: usize, ended: bool) -> Line<'_> {
+        let range = self.start..end;
+        self.start = end + usize::from(ended);
+        self.searched = self.start;
+        self.number += 1;
+        let (bytes, cut) = trim(&self.buffer[range]);
+        Line { number: self.number, bytes, ended, cut }
+    }
+
+    /// The next line, of which the buffer does not hold the end.
+    #[cold]
+    fn refill(&mut self) -> io::Result<Option<Line<'_>>> {
+        loop {
+            if self.end - self.start > LONGEST_LINE {
+                // A byte more than is kept stays, and shows that the line was longer.
+                self.end = self.start + LONGEST_LINE + 1;
+                self.searched = self.end;
+            }
+            if self.buffer.len() - self.end < LONGEST_LINE {
+                self.buffer.copy_within(self.start..self.end, 0);
+                self.end -= self.start;
+                self.searched -= self.start;
+                self.start = 0;
+            }
+            if !self.fill() {
+                break;
+            }
+            if let Some(end) = self.find() {
+                return Ok(Some(self.take(end, true)));
+            }
+        }
+        if self.start < self.end {
+            return Ok(Some(self.take(self.end, false)));
+        }
+        self.error.take().map_or(Ok(None), Err)
+    }
+
+    /// Reads more into the buffer; false when there is no more.
+    fn fill(&mut self) -> bool {
+        while !self.ended {
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.ended = true,
+                Ok(count) => {
+                    self.end += count;
+                    return true;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.error = Some(error);
+                    self.ended = true;
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Takes off `\r`, or what is too long; whether that was so.
+#[inline]
+fn trim(line: &[u8]) -> (&[u8], bool) {
+    if line.len() > LONGEST_LINE {
+        return (&line[..LONGEST_LINE], true);
+    }
+    let mut line = line;
+    // Traces that came through a shell on Windows have two.
+    while let [rest @ .., b'\r'] = line {
+        line = rest;
+    }
+    (line, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Gives its bytes in chunks of these sizes, with interruptions in between, and then perhaps an error.
+    struct Chunks<'a> {
+        bytes: &'a [u8],
+        sizes: Vec<usize>,
+        turn: usize,
+        fails: bool,
+    }
+
+    impl Read for Chunks<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.turn += 1;
+            if self.turn.is_multiple_of(5) {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            if self.bytes.is_empty() && self.fails {
+                self.fails = false;
+                return Err(io::Error::other("damaged"));
+            }
+            let size = self.sizes[self.turn % self.sizes.len()].min(buffer.len()).min(self.bytes.len());
+            let (now, later) = self.bytes.split_at(size);
+            buffer[..size].copy_from_slice(now);
+            self.bytes = later;
+            Ok(size)
+        }
+    }
+
+    type Owned = (u64, Vec<u8>, bool, bool);
+
+    /// All lines, and whether an error came at the end.
+    fn read(bytes: &[u8], sizes: Vec<usize>, fails: bool) -> (Vec<Owned>, bool) {
+        let mut reader = LineReader::new(Chunks { bytes, sizes, turn: 0, fails });
+        let mut lines = Vec::new();
+        loop {
+            match reader.next() {
+                Ok(Some(line)) => lines.push((line.number, line.bytes.to_vec(), line.ended, line.cut)),
+                Ok(None) => return (lines, false),
+                Err(error) => {
+                    assert_eq!(error.to_string(), "damaged");
+                    assert_eq!(reader.next().unwrap(), None);
+                    return (lines, true);
+                }
+            }
+        }
+    }
+
+    fn expected(bytes: &[u8]) -> Vec<Owned> {
+        let pieces = bytes.split_inclusive(|&byte| byte == b'\n');
+        let line = |(number, piece): (u64, &[u8])| {
+            let text = piece.strip_suffix(b"\n").unwrap_or(piece);
+            let cut = text.len() > LONGEST_LINE;
+            let mut kept = text[..text.len().min(LONGEST_LINE)].to_vec();
+            while !cut && kept.ends_with(b"\r") {
+                kept.pop();
+            }
+            (number, kept, text.len() < piece.len(), cut)
+        };
+        (1..).zip(pieces).map(line).collect()
+    }
+
+    #[test]
+    fn line_ends_of_all_kinds() {
+        let (lines, _) = read(b"one\r\n\ntwo\r\r\n\r\nlast", vec![3], false);
+        let texts: Vec<_> = lines.iter().map(|line| (line.0, line.1.as_slice(), line.2)).collect();
+        let all: [(u64, &[u8], bool); 5] =
+            [(1, b"one", true), (2, b"", true), (3, b"two", true), (4, b"", true), (5, b"last", false)];
+        assert_eq!(texts, all);
+        assert_eq!(read(b"", vec![9], false), (Vec::new(), false));
+    }
+
+    #[test]
+    fn an_error_comes_after_all_that_was_read() {
+        let (lines, failed) = read(b"one\ntwo\nhal", vec![4], true);
+        assert!(failed);
+        assert_eq!(lines.last(), Some(&(3, b"hal".to_vec(), false, false)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn the_lines_are_those_of_a_split(
+            lines in prop::collection::vec(
+                (
+                    prop_oneof![
+                        8 => 0..200_usize,
+                        1 => LONGEST_LINE - 3..LONGEST_LINE + 4,
+                        1 => Just(2 * LONGEST_LINE),
+                        1 => 3 * LONGEST_LINE..6 * LONGEST_LINE,
+                    ],
+                    prop::sample::select(vec!["\n", "\r\n", "\r\r\n", "\r\rx\n"]),
+                ),
+                0..12,
+            ),
+            sizes in prop::collection::vec(prop_oneof![1..100_usize, 1_000..70_000_usize, Just(usize::MAX)], 1..4),
+            fails: bool,
+            unended: bool,
+        ) {
+            let mut bytes = Vec::new();
+            for (length, end) in lines {
+                bytes.extend((0..length).map(|at| b'a' + (at % 23) as u8));
+                bytes.extend_from_slice(end.as_bytes());
+            }
+            if unended {
+                bytes.pop();
+            }
+            let (lines, failed) = read(&bytes, sizes, fails);
+            prop_assert_eq!(failed, fails);
+            let wanted = expected(&bytes);
+            prop_assert_eq!(lines.len(), wanted.len());
+            for (line, wanted) in lines.iter().zip(&wanted) {
+                prop_assert!(line == wanted, "line {} of {} bytes, not {}", line.0, line.1.len(), wanted.1.len());
+            }
+        }
+    }
+}

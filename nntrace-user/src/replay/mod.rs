@@ -1,0 +1,19 @@
+//! Trace files: from the bytes of a file to records, and through the same model as live records.
+//!
+//! `input` opens and unpacks, `lines` splits, `html` finds the trace in a page, `ftrace` reads a line, `events` puts
+//! several inputs into one stream; `accounts` keeps a stack for each thread, `cpus` a machine for each CPU, `order` puts
+//! what comes of them into one order of time; `pass` goes once through everything.
+
+pub mod accounts;
+pub mod cpus;
+pub mod events;
+pub mod ftrace;
+pub mod html;
+pub mod input;
+pub mod lines;
+pub mod oddities;
+pub mod order;
+mod pass;
+mod run;
+
+pub use run::{Options, ReplayError, Replayed, TimeRange, replay};

@@ -1,0 +1,71 @@
+//! Counts what is odd in a trace, and keeps the first example of each kind.
+
+use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics};
+
+/// What was odd so far.
+#[derive(Default)]
+pub struct Oddities {
+    counts: [Option<DiagnosticCount>; DiagnosticKind::ALL.len()],
+}
+
+impl Oddities {
+    /// One more of a kind, at `time` (ns) in a thread. The first by time is the example, whatever the order they come in.
+    pub fn add(&mut self, kind: DiagnosticKind, time: u64, tid: u32, example: &[u8]) {
+        let place = &mut self.counts[kind as usize];
+        let count = place.map_or(0, |known| known.count);
+        let is_first = place.is_none_or(|known| (time, tid) < (known.first_ns, known.tid));
+        if is_first {
+            *place = Some(DiagnosticCount { count, ..DiagnosticCount::first(time, tid, example) });
+        }
+        if let Some(known) = place {
+            known.count = count + 1;
+        }
+    }
+
+    /// One more of each kind that one mark showed.
+    #[cold]
+    pub fn add_all(&mut self, diagnostics: Diagnostics, time: u64, tid: u32, mark: &[u8]) {
+        for kind in diagnostics.iter() {
+            self.add(kind, time, tid, mark);
+        }
+    }
+
+    /// Adds `more` to a kind that was counted before.
+    pub fn add_more(&mut self, kind: DiagnosticKind, more: u64) {
+        if let Some(count) = &mut self.counts[kind as usize] {
+            count.count += more;
+        }
+    }
+
+    /// Adds what another count has.
+    pub fn merge(&mut self, other: &Self) {
+        for (kind, count) in other.counts() {
+            let example = &count.example[..count.len as usize];
+            self.add(kind, count.first_ns, count.tid, example);
+            self.add_more(kind, count.count - 1);
+        }
+    }
+
+    /// Every kind that was met, in the order of kinds.
+    #[must_use]
+    pub fn counts(&self) -> Vec<(DiagnosticKind, DiagnosticCount)> {
+        let all = DiagnosticKind::ALL.into_iter().zip(self.counts);
+        all.filter_map(|(kind, count)| Some((kind, count?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_by_time_is_the_example() {
+        let mut oddities = Oddities::default();
+        oddities.add(DiagnosticKind::UnmatchedEnd, 20, 1, b"E|1");
+        oddities.add(DiagnosticKind::UnmatchedEnd, 10, 2, b"E|2");
+        oddities.add(DiagnosticKind::UnmatchedEnd, 10, 3, b"E|3");
+        let [(kind, count)] = oddities.counts()[..] else { panic!() };
+        assert_eq!((kind, count.count, count.tid), (DiagnosticKind::UnmatchedEnd, 3, 2));
+        assert_eq!(&count.example[..count.len as usize], b"E|2");
+    }
+}

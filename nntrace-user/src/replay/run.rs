@@ -1,0 +1,216 @@
+//! One replay: inputs through the accounting into the model.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
+
+use nntrace_common::{
+    diagnostic::{DiagnosticCount, DiagnosticKind},
+    layer::Layer,
+};
+use thiserror::Error;
+
+use super::{
+    cpus::CpuResults,
+    events,
+    input::{Input, InputError},
+    pass::{Pass, Results},
+};
+use crate::{
+    model::{
+        Marks,
+        topology::{ClusterDescription, TopologyError},
+    },
+    report::{
+        build::{Parts, ProcessLabel},
+        snapshot::{Host, Loss, Overhead, Snapshot, Source, Window},
+    },
+};
+
+/// What is to be replayed, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Files; `-` is standard input.
+    pub files: Vec<PathBuf>,
+    /// The time to look at; `None`: all of it.
+    pub range: Option<TimeRange>,
+    /// CPUs that form a cluster; none: all of them form one.
+    pub clusters: Vec<ClusterDescription>,
+    /// Processes that are drivers, whatever they show.
+    pub drivers: BTreeSet<u32>,
+}
+
+/// A stretch of a trace, in its own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// First instant, ns.
+    pub begin: u64,
+    /// Last instant, ns.
+    pub end: u64,
+}
+
+impl TimeRange {
+    /// All there is.
+    pub const ALL: Self = Self { begin: 0, end: u64::MAX };
+}
+
+/// Why nothing can be shown.
+#[derive(Debug, Error)]
+pub enum ReplayError {
+    /// An input cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The clusters that were asked for are none.
+    #[error(transparent)]
+    Clusters(#[from] TopologyError),
+    /// There is no event in the input.
+    #[error(
+        "no trace event in {files}: {what}; expected the text of ftrace (trace, trace_pipe), `trace-cmd report`, systrace (HTML too), atrace or Perfetto's systrace export, plain or packed by gzip or zstd"
+    )]
+    NoEvents {
+        /// The inputs.
+        files: String,
+        /// What there is instead.
+        what: String,
+    },
+    /// There are events, but none at that time.
+    #[error("no event between {begin} and {end} s; the trace goes from {first} to {last} s")]
+    NotInRange {
+        /// First instant that was asked for, s.
+        begin: String,
+        /// Last one, s.
+        end: String,
+        /// First event, s.
+        first: String,
+        /// Last event, s.
+        last: String,
+    },
+}
+
+/// Replays the inputs.
+///
+/// # Errors
+/// When an input cannot be opened, or when there is no event in any of them. Damage is no error: what can be read is
+/// taken, and what cannot is counted.
+pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
+    let inputs = options.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>, _>>()?;
+    let mut pass = Pass::new(options, false);
+    events::visit(&inputs, &mut pass)?;
+    if pass.is_out_of_order {
+        // Reports and executions are told apart by time: once more, and sorted.
+        pass = Pass::new(options, true);
+        events::visit(&inputs, &mut pass)?;
+    }
+    finish(pass, options, &inputs)
+}
+
+/// What came of a replay.
+pub struct Replayed {
+    marks: Marks,
+    cpus: CpuResults,
+    window: Window,
+    files: Vec<String>,
+    processes: BTreeMap<u32, ProcessLabel>,
+    diagnostics: Vec<(DiagnosticKind, DiagnosticCount)>,
+    loss: Loss,
+    overhead: Overhead,
+    notes: Vec<String>,
+}
+
+impl Replayed {
+    /// The results, as every view shows them.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let parts = Parts {
+            host: Host { cpus: self.cpus.cpus.len() as u32, ..Host::default() },
+            window: self.window.clone(),
+            source: Source { kind: "replay".into(), marks: "trace".into(), files: self.files.clone() },
+            processes: &self.processes,
+            marks: &self.marks,
+            totals: &self.marks.sites.totals(),
+            topology: &self.cpus.topology,
+            cpus: &self.cpus.cpus,
+            clusters: &self.cpus.clusters,
+            overhead: self.overhead.clone(),
+            loss: self.loss.clone(),
+            diagnostics: &self.diagnostics,
+            notes: self.notes.clone(),
+        };
+        parts.snapshot()
+    }
+
+    /// Everything that the marks told, one by one where it is kept so.
+    #[must_use]
+    pub fn marks(&self) -> &Marks {
+        &self.marks
+    }
+}
+
+fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replayed, ReplayError> {
+    let files: Vec<String> = inputs.iter().map(|input| input.name().to_owned()).collect();
+    let Some((first, last)) = pass.seen else {
+        let what = match pass.counts.unreadable {
+            0 => "it is empty, or holds comments only".into(),
+            lines => format!("{lines} lines in no format that is known"),
+        };
+        let what = [&[what][..], &pass.notes].concat().join("; ");
+        return Err(ReplayError::NoEvents { files: files.join(", "), what });
+    };
+    let Some((begin, end)) = pass.window else {
+        let TimeRange { begin, end } = options.range.unwrap_or(TimeRange::ALL);
+        return Err(ReplayError::NotInRange {
+            begin: seconds(begin),
+            end: seconds(end),
+            first: seconds(first),
+            last: seconds(last),
+        });
+    };
+    pass.end();
+    let Pass { accounts, results, counts, mut notes, .. } = pass;
+    if let Some(error) = results.wrong {
+        return Err(error.into());
+    }
+    let Results { mut marks, cpus, mut oddities, .. } = results;
+    let processes = accounts.names().map(|(pid, comm)| (pid, ProcessLabel { comm })).collect();
+    accounts.finish(&mut marks, &mut oddities);
+    let mut diagnostics = oddities.counts();
+    marks.add_unfinished(&mut diagnostics);
+    let cpus = cpus.finish(end)?;
+    if counts.marks > 0 && !marks.shows(Layer::Runtime) {
+        notes.push(
+            "no mark of the NN runtime (LR) in the trace: was its trace tag (nnapi) on when it was recorded?"
+                .into(),
+        );
+    }
+    if !cpus.cpus.is_empty() && options.clusters.is_empty() {
+        notes.push(
+            "a trace does not tell which CPUs form a cluster: all of them are taken for one; --cluster NAME=CPUS \
+             says otherwise"
+                .into(),
+        );
+    }
+    let lost = counts.lost.values().sum();
+    Ok(Replayed {
+        marks,
+        cpus,
+        window: Window { clock: "trace".into(), begin_ns: begin, end_ns: end },
+        files,
+        processes,
+        diagnostics,
+        loss: Loss {
+            records_produced: counts.events + lost,
+            records_drained: counts.events,
+            records_dropped: lost,
+            records_late: 0,
+            dropped_by_cpu: counts.lost,
+        },
+        overhead: Overhead { marks: counts.marks, power_events: counts.power_events, ..Overhead::default() },
+        notes,
+    })
+}
+
+/// A time (ns) as seconds.
+fn seconds(ns: u64) -> String {
+    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}

@@ -1,0 +1,72 @@
+//! `nntrace-bpf replay`: trace files to results.
+
+use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
+
+use anyhow::Result;
+use nntrace_user::{
+    replay,
+    report::snapshot::Snapshot,
+    tui::{App, Flow, Health, Terminal, read_events},
+};
+use ratatui::crossterm::event::Event;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{cli::Replay, output::Output};
+
+/// Replays the files; returns the exit status.
+pub fn run(cli: &Replay) -> Result<ExitCode> {
+    let output = Output::open(&cli.results)?;
+    let replayed = replay::replay(&replay::Options {
+        files: cli.files.clone(),
+        range: cli.time_range,
+        clusters: cli.clusters.clone(),
+        drivers: cli.drivers.iter().copied().collect(),
+    })?;
+    let snapshot = replayed.snapshot();
+    if Output::wants_screen(&cli.results) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(look(&snapshot))?;
+    }
+    match output {
+        // One look at the end, without a word about an interval.
+        Output::Tables if !std::io::stdout().is_terminal() => Output::summary().finish(&snapshot)?,
+        Output::Tables => {}
+        output => output.finish(&snapshot)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows the results on the terminal until the user has seen enough.
+async fn look(snapshot: &Snapshot) -> Result<()> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut terminal = Terminal::enter()?;
+    let mut app = App::new();
+    app.update(snapshot.clone(), health(snapshot));
+    let mut events = read_events();
+    loop {
+        terminal.draw(&mut app)?;
+        tokio::select! {
+            event = events.recv() => match event {
+                Some(Event::Key(key)) if app.on_key(key) == Flow::Quit => return Ok(()),
+                Some(_) => {}
+                None => return Ok(()),
+            },
+            _ = interrupt.recv() => return Ok(()),
+            _ = terminate.recv() => return Ok(()),
+        }
+    }
+}
+
+fn health(snapshot: &Snapshot) -> Health {
+    let elapsed = Duration::from_nanos(snapshot.window.length_ns());
+    let rate = |events: u64| if elapsed.is_zero() { 0.0 } else { events as f64 / elapsed.as_secs_f64() };
+    Health {
+        target: snapshot.source.files.join(", "),
+        elapsed,
+        marks_per_second: rate(snapshot.overhead.marks),
+        power_events_per_second: rate(snapshot.overhead.power_events),
+        records_lost: snapshot.loss.records_dropped,
+        ended: Some("replay; q quits".into()),
+        ..Health::default()
+    }
+}
