@@ -14,6 +14,7 @@ pub mod power;
 pub mod profiler;
 pub mod results;
 pub mod tmux;
+pub mod trace;
 pub mod tracefs;
 pub mod truth;
 pub mod wait;

@@ -311,7 +311,7 @@ mod property {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
         #[test]
         fn streaming_equals_the_tree(steps in proptest::collection::vec((0_u64..5, payload()), 0..50)) {
             let mut now = 0;

@@ -1,0 +1,81 @@
+//! Traces made of words, and what replay makes of them.
+
+use std::path::Path;
+
+use anyhow::Result;
+use nntrace_user::{
+    replay::{self, Options},
+    report::snapshot::Snapshot,
+};
+
+/// A line of ftrace text at `ns`.
+#[must_use]
+pub fn line(ns: u64, tid: u32, pid: u32, payload: &str) -> String {
+    let (seconds, fraction) = (ns / 1_000_000_000, ns % 1_000_000_000);
+    format!("     worker-{tid} ({pid:>5}) [000] ...1. {seconds}.{fraction:09}: tracing_mark_write: {payload}")
+}
+
+/// Replays a trace.
+///
+/// # Errors
+/// When there is no event in it.
+pub fn replay(text: impl AsRef<[u8]>) -> Result<Snapshot> {
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), text)?;
+    replay_file(file.path())
+}
+
+/// Replays a file.
+///
+/// # Errors
+/// When it cannot be opened, or there is no event in it.
+pub fn replay_file(path: &Path) -> Result<Snapshot> {
+    let options = Options { files: vec![path.to_owned()], ..Options::default() };
+    let mut snapshot = replay::replay(&options)?.snapshot();
+    // The same text gives the same snapshot, whatever the file is called.
+    snapshot.source.files.clear();
+    Ok(snapshot)
+}
+
+/// Numbers that look random, and are the same in each run.
+pub struct Random(u64);
+
+impl Random {
+    /// Numbers of this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(2).wrapping_add(1))
+    }
+
+    /// The next number below `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        // Xorshift with a multiplication (Vigna, "An experimental exploration of Marsaglia's xorshift generators").
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % end
+    }
+}
+
+/// A random payload: begins of every layer and phase with every prefix, interface calls, foreign and broken ones, ends.
+pub fn payload(random: &mut Random) -> String {
+    use nntrace_common::layer::{Layer, Phase};
+    const CALLS: [&str; 4] = [
+        "HIDL::IDevice::prepareModel::client",
+        "HIDL::IDevice::getCapabilities::server",
+        "HIDL::IPreparedModel::execute::server",
+        "HIDL::IExecutionCallback::notify::client",
+    ];
+    match random.below(20) {
+        0..8 => {
+            let layer = Layer::ALL[random.below(Layer::ALL.len() as u64) as usize].code();
+            let phase = Phase::ALL[random.below(Phase::ALL.len() as u64) as usize].code();
+            let prefix = ["", "", "", "[SW]", "[SUB]"][random.below(5) as usize];
+            format!("B|1|{prefix}[NN_{layer}_{phase}]f{}", random.below(9))
+        }
+        8 => format!("B|1|{}", CALLS[random.below(CALLS.len() as u64) as usize]),
+        9 => "B|1|of somebody else".into(),
+        10 => "B|1|[NN_LQ_PE]unknown".into(),
+        _ => "E|1".into(),
+    }
+}

@@ -1,0 +1,190 @@
+//! What replay makes of files as they come: shuffled, packed, cut, and no traces at all.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    io::Write as _,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use anyhow::{Context as _, Result};
+use nntrace_tests::{
+    binaries,
+    trace::{self, Random, payload},
+};
+
+/// A trace of several threads and processes, as lines.
+fn lines(seed: u64) -> Vec<(u32, String)> {
+    let mut random = Random::new(seed);
+    let mut now = 5_000_000_000;
+    (0..2_000)
+        .map(|_| {
+            // Several at one instant, too.
+            now += random.below(3) * 1_000;
+            let tid = 10 + random.below(6) as u32;
+            let text = match random.below(40) {
+                0 => "B|1|[NN_LA_PO]case".into(),
+                1 => format!("C|1|queue|{}", random.below(9)),
+                2 => "B|1|[NN_LR_PE]ANeuralNetworksExecution_startCompute".into(),
+                3 => "B|1|[NN_LR_PE]ANeuralNetworksEvent_wait".into(),
+                4 => format!("B|1|[NN_LA_{}]app", ["PWU", "PBM"][random.below(2) as usize]),
+                _ => payload(&mut random),
+            };
+            (tid, trace::line(now, tid, tid % 3, &text))
+        })
+        .collect()
+}
+
+fn join(lines: impl IntoIterator<Item = String>) -> String {
+    lines.into_iter().fold(String::new(), |mut text, line| {
+        let _ = writeln!(text, "{line}");
+        text
+    })
+}
+
+/// Other threads' lines anywhere between those of a thread, whose own keep their order.
+fn shuffled(lines: &[(u32, String)], random: &mut Random) -> String {
+    let mut by_thread: BTreeMap<u32, std::collections::VecDeque<&str>> = BTreeMap::new();
+    for (tid, line) in lines {
+        by_thread.entry(*tid).or_default().push_back(line);
+    }
+    let mut out = Vec::new();
+    while !by_thread.is_empty() {
+        let turn = random.below(by_thread.len() as u64) as usize;
+        let Some(mut entry) =
+            by_thread.entry(*by_thread.keys().nth(turn).unwrap_or(&0)).or_default().pop_front()
+        else {
+            by_thread.retain(|_, lines| !lines.is_empty());
+            continue;
+        };
+        entry = entry.trim_end();
+        out.push(entry.to_owned());
+        by_thread.retain(|_, lines| !lines.is_empty());
+    }
+    join(out)
+}
+
+#[test]
+fn the_order_of_threads_makes_no_difference() -> Result<()> {
+    for seed in 1..=20 {
+        let lines = lines(seed);
+        let in_order = join(lines.iter().map(|(_, line)| line.clone()));
+        let first = trace::replay(&in_order)?;
+        assert_eq!(first, trace::replay(&in_order)?);
+        let mut random = Random::new(seed);
+        for _ in 0..3 {
+            assert_eq!(trace::replay(shuffled(&lines, &mut random))?, first, "seed {seed}");
+        }
+        assert!(!first.reports.is_empty() && !first.counters.is_empty());
+    }
+    Ok(())
+}
+
+fn run(arguments: &[&str], input: Option<&[u8]>) -> Result<Output> {
+    let mut command = Command::new(binaries::profiler()?);
+    command.arg("replay").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let mut stdin = child.stdin.take().context("a pipe")?;
+    // One that does not read is no concern here.
+    let _ = stdin.write_all(input.unwrap_or_default());
+    drop(stdin);
+    Ok(child.wait_with_output()?)
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn replaying_twice_writes_the_same_bytes() -> Result<()> {
+    let text = join(lines(7).into_iter().map(|(_, line)| line));
+    let first = run(&["-", "--json"], Some(text.as_bytes()))?;
+    assert_eq!(first.status.code(), Some(0), "{}", told(&first));
+    assert_eq!(first.stdout, run(&["-", "--json"], Some(text.as_bytes()))?.stdout);
+    Ok(())
+}
+
+#[test]
+fn what_is_no_trace_is_told_with_status_1() -> Result<()> {
+    let mut random = Random::new(3);
+    let noise: Vec<u8> = (0..100_000).map(|_| random.below(256) as u8).collect();
+    let folder = tempfile::tempdir()?;
+    let write = |name: &str, bytes: &[u8]| -> Result<String> {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes)?;
+        Ok(path.to_string_lossy().into_owned())
+    };
+    let gone = folder.path().join("gone").to_string_lossy().into_owned();
+    for (file, word) in [
+        (write("noise", &noise)?, "no trace event"),
+        (write("empty", b"")?, "empty"),
+        (binaries::profiler()?.to_string_lossy().into_owned(), "no trace event"),
+        (folder.path().to_string_lossy().into_owned(), "directory"),
+        (gone, "No such file"),
+    ] {
+        let output = run(&[&file], None)?;
+        assert_eq!(output.status.code(), Some(1), "{file}");
+        assert!(told(&output).contains(word), "{file}: {}", told(&output));
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(run(&[], None)?.status.code(), Some(2));
+    assert_eq!(run(&["x", "--time-range", "5..4"], None)?.status.code(), Some(2));
+    Ok(())
+}
+
+#[test]
+fn a_file_that_ends_mid_line_gives_what_it_has() -> Result<()> {
+    let whole = join([
+        trace::line(1_000_000, 1, 1, "B|1|[NN_LR_PE]f"),
+        trace::line(2_000_000, 1, 1, "E|1"),
+        trace::line(3_000_000, 1, 1, "B|1|[NN_LR_PE]g"),
+    ]);
+    let cut = &whole.as_bytes()[10..whole.len() - 40];
+    let text = [b"ite: E|1\n".as_slice(), &whole.as_bytes()[..10], cut].concat();
+    let snapshot = trace::replay(&text)?;
+    assert_eq!(snapshot.phases.len(), 1);
+    let odd: Vec<_> = snapshot.diagnostics.iter().map(|odd| (odd.kind.as_str(), odd.count)).collect();
+    assert_eq!(odd, [("unreadable_line", 2)]);
+    assert!(snapshot.diagnostics[0].example.contains(":1: "), "{:?}", snapshot.diagnostics[0]);
+    Ok(())
+}
+
+#[test]
+fn several_files_are_one_trace() -> Result<()> {
+    let lines = lines(11);
+    let folder = tempfile::tempdir()?;
+    let paths: Vec<_> = (0..2).map(|part| folder.path().join(format!("part{part}"))).collect();
+    for (part, path) in (0_u32..).zip(&paths) {
+        let own = lines.iter().filter(|(tid, _)| tid % 2 == part).map(|(_, line)| line.clone());
+        std::fs::write(path, join(own))?;
+    }
+    let whole = trace::replay(join(lines.into_iter().map(|(_, line)| line)))?;
+    let options = nntrace_user::replay::Options { files: paths, ..Default::default() };
+    let mut parts = nntrace_user::replay::replay(&options)?.snapshot();
+    parts.source.files.clear();
+    assert_eq!(parts, whole);
+    Ok(())
+}
+
+#[test]
+fn a_time_range_clips_what_is_open_at_its_begin() -> Result<()> {
+    let text = join([
+        trace::line(1_000, 1, 1, "B|1|[NN_LR_PE]f"),
+        trace::line(2_000, 1, 1, "B|1|[NN_LC_PCO]g"),
+        trace::line(3_000, 1, 1, "E|1"),
+        trace::line(9_000, 1, 1, "E|1"),
+    ]);
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), text)?;
+    let range = nntrace_user::replay::TimeRange { begin: 4_000, end: 10_000 };
+    let options = nntrace_user::replay::Options {
+        files: vec![Path::new(file.path()).to_owned()],
+        range: Some(range),
+        ..Default::default()
+    };
+    let snapshot = nntrace_user::replay::replay(&options)?.snapshot();
+    let [row] = &snapshot.phases[..] else { panic!("{:?}", snapshot.phases) };
+    assert_eq!((row.layer.as_str(), row.count, row.total_ns), ("LR", 1, 5_000));
+    Ok(())
+}
