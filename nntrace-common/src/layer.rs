@@ -103,11 +103,10 @@ impl Layer {
             || matches!(
                 (self, inner),
                 (Self::Application, Self::Runtime)
-                    | (Self::Runtime, Self::Ipc | Self::CpuFallback)
-                    | (Self::Ipc, Self::Driver)
-                    // By the role of its process, one of the two is shown as the other.
-                    | (Self::Driver, Self::CpuFallback)
-                    | (Self::CpuFallback, Self::Driver)
+                    | (Self::Runtime, Self::Ipc)
+                    // By the role of its process, the driver or the CPU executor is shown as the other.
+                    | (Self::Ipc | Self::CpuFallback, Self::Driver)
+                    | (Self::Runtime | Self::Driver, Self::CpuFallback)
             )
     }
 }

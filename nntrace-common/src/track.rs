@@ -90,7 +90,7 @@ fn split_at_last_bar(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// At the last bar; some writers (OpenHarmony) use a blank instead.
+/// At the last bar; some writers (`OpenHarmony`) use a blank instead.
 fn split_last(text: &[u8]) -> Option<(&[u8], &[u8])> {
     split_at_last_bar(text).or_else(|| {
         let at = text.iter().rposition(|&byte| byte == b' ')?;

@@ -68,7 +68,7 @@ impl Bench {
             |record| match record {
                 Record::Idle(event) => records.push((event.time, event.cpu, Event::Idle(event.state))),
                 Record::Frequency(event) => {
-                    records.push((event.time, event.cpu, Event::Frequency(event.state)))
+                    records.push((event.time, event.cpu, Event::Frequency(event.state)));
                 }
                 _ => {}
             },

@@ -22,7 +22,7 @@ const FUNCTION_DIGITS: u8 = 2;
 #[derive(Default)]
 pub struct Sites {
     numbers: FxHashMap<SiteKey, u32>,
-    sites: Vec<Site>,
+    all: Vec<Site>,
     phases: Distributions<PhaseKey>,
     functions: Distributions<FunctionKey>,
     /// Threads that take part in the accounting, by process and thread.
@@ -128,7 +128,7 @@ impl Sites {
             Some(&number) => number,
             None => self.make(key, span, role(span.name))?,
         };
-        let site = &mut self.sites[number as usize];
+        let site = &mut self.all[number as usize];
         let own = span.own;
         for distribution in [site.phase, site.execution] {
             if distribution != NONE {
@@ -164,15 +164,15 @@ impl Sites {
             execution: phase(span.adds.to_execution(), execution_of(tag)),
             function: self.functions.number(FunctionKey { pid, tag, name: key.name, tid }, FUNCTION_DIGITS),
         };
-        let number = self.sites.len() as u32;
-        self.sites.push(site);
+        let number = self.all.len() as u32;
+        self.all.push(site);
         self.numbers.insert(key, number);
         Some(number)
     }
 
     /// Own time (ns) of a section that was added there turns out to be covered by an execution.
     pub fn cover(&mut self, place: Place, own: u64) {
-        self.sites[place.site as usize].sums[place.sum as usize].1.covered += own;
+        self.all[place.site as usize].sums[place.sum as usize].1.covered += own;
     }
 
     /// A thread takes part: what it showed so far counts.
@@ -192,7 +192,7 @@ impl Sites {
 
     /// The sites that count.
     pub fn counted(&self) -> impl Iterator<Item = &Site> {
-        self.sites.iter().filter(|site| !site.key.provisional || self.counts(site.key.pid, site.key.tid))
+        self.all.iter().filter(|site| !site.key.provisional || self.counts(site.key.pid, site.key.tid))
     }
 
     /// Exact totals by process and stack of what was added.

@@ -92,6 +92,7 @@ impl Timeline {
     }
 
     /// The marks that began the reports, in their order.
+    #[must_use]
     pub fn marks(&self) -> impl ExactSizeIterator<Item = &str> {
         self.reports.iter().map(|(_, mark)| mark.as_str())
     }

@@ -27,7 +27,7 @@ pub struct Cpus {
     begin: Option<u64>,
     /// Which CPUs any line is about, by number.
     seen: Vec<bool>,
-    cpus: BTreeMap<u32, Cpu>,
+    machines: BTreeMap<u32, Cpu>,
     /// Power events, until it is settled which CPUs there are.
     survey: Vec<Record>,
     clusters: Option<Clusters>,
@@ -58,7 +58,7 @@ impl Cpus {
         Self {
             begin: None,
             seen: vec![false; MAX_CPU as usize + 1],
-            cpus: BTreeMap::new(),
+            machines: BTreeMap::new(),
             survey: Vec::new(),
             clusters: None,
             topology: Topology::default(),
@@ -120,22 +120,18 @@ impl Cpus {
             }
             _ => return Ok(()),
         }
-        match &mut self.clusters {
-            Some(clusters) => feed(clusters, record),
-            None => {
-                self.survey.push(*record);
-                if self.survey.len() >= SURVEY {
-                    self.settle()?;
-                }
-            }
+        if let Some(clusters) = &mut self.clusters {
+            feed(clusters, record);
+            return Ok(());
         }
-        Ok(())
+        self.survey.push(*record);
+        if self.survey.len() >= SURVEY { self.settle() } else { Ok(()) }
     }
 
     fn cpu(&mut self, cpu: u32) -> &mut Cpu {
         self.see(cpu);
         let begin = self.begin.unwrap_or_default();
-        self.cpus.entry(cpu).or_insert_with(|| Cpu::starting_at(begin))
+        self.machines.entry(cpu).or_insert_with(|| Cpu::starting_at(begin))
     }
 
     /// It is settled now which CPUs there are.
@@ -158,7 +154,7 @@ impl Cpus {
     /// # Errors
     /// When the clusters that were asked for are none.
     pub fn finish(mut self, end: u64) -> Result<CpuResults, TopologyError> {
-        if self.cpus.is_empty() {
+        if self.machines.is_empty() {
             return Ok(CpuResults { topology: Topology::default(), cpus: Vec::new(), clusters: Vec::new() });
         }
         if self.clusters.is_none() {
@@ -167,7 +163,7 @@ impl Cpus {
         let clusters = self.clusters.as_ref().map(|clusters| clusters.until(end)).unwrap_or_default();
         let begin = self.begin.unwrap_or(end);
         let readings = self.shown().into_iter().map(|number| {
-            let cpu = self.cpus.remove(&number).unwrap_or_else(|| Cpu::starting_at(begin));
+            let cpu = self.machines.remove(&number).unwrap_or_else(|| Cpu::starting_at(begin));
             cpu.reading(number).until(end)
         });
         Ok(CpuResults { cpus: readings.collect(), topology: self.topology, clusters })
