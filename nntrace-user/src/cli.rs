@@ -59,6 +59,10 @@ pub struct Results {
     /// With --table nnapi: the average of one execution
     #[arg(long, requires = "table")]
     pub per_execution: bool,
+
+    /// Tell also, for each thread, what functions the time of a layer and phase is made of
+    #[arg(long)]
+    pub detail: bool,
 }
 
 /// A table.

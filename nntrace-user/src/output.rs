@@ -94,7 +94,8 @@ impl Output {
             }
             Self::Last(Table::Summary, _) => write_stdout(tables::render(snapshot).as_bytes()),
             Self::Last(Table::Nnapi, options) => {
-                write_stdout(nnapi::render(&snapshot.reports, options).as_bytes())
+                let text = nnapi::render(&snapshot.reports, options) + &tables::details(snapshot);
+                write_stdout(text.as_bytes())
             }
             Self::Tables => write_stdout(format!("--- end\n{}", tables::render(snapshot)).as_bytes()),
             Self::JsonStdout | Self::JsonLines => write_stdout(&json(snapshot)?),

@@ -21,6 +21,7 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         range: cli.time_range,
         clusters: cli.clusters.clone(),
         drivers: cli.drivers.iter().copied().collect(),
+        with_details: cli.results.detail,
     })?;
     let snapshot = replayed.snapshot();
     if Output::wants_screen(&cli.results) {

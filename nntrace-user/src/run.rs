@@ -55,6 +55,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
         placement: if cli.plain_probes { Placement::PastNop } else { Placement::OnNop },
         libraries: cli.libraries.clone(),
         drivers: cli.drivers.iter().copied().collect(),
+        with_details: cli.results.detail,
         topology,
         kernel: KernelOptions { ring_bytes: cli.ring_size.saturating_mul(1024) },
     })?;

@@ -188,3 +188,22 @@ fn a_time_range_clips_what_is_open_at_its_begin() -> Result<()> {
     assert_eq!((row.layer.as_str(), row.count, row.total_ns), ("LR", 1, 5_000));
     Ok(())
 }
+
+#[test]
+fn details_tell_what_a_total_is_made_of() -> Result<()> {
+    let text = join([
+        trace::line(0, 1, 1, "B|1|[NN_LR_PE]f#iter=1"),
+        trace::line(1_000, 1, 1, "B|1|[NN_LR_PE]g"),
+        trace::line(4_000, 1, 1, "E|1"),
+        trace::line(9_000, 1, 1, "E|1"),
+    ]);
+    let output = run(&["-", "--json", "--detail"], Some(text.as_bytes()))?;
+    let snapshot: nntrace_user::report::snapshot::Snapshot = serde_json::from_slice(&output.stdout)?;
+    let rows: Vec<_> = snapshot
+        .details
+        .iter()
+        .map(|row| (row.name.as_str(), row.adds, row.count, row.exclusive_ns))
+        .collect();
+    assert_eq!(rows, [("f", true, 1, 6_000), ("g", false, 1, 3_000)]);
+    Ok(())
+}

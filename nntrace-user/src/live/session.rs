@@ -53,6 +53,8 @@ pub struct SessionOptions {
     pub libraries: Vec<PathBuf>,
     /// Processes that are drivers.
     pub drivers: BTreeSet<u32>,
+    /// Whether to tell every function of every thread by itself.
+    pub with_details: bool,
     /// The clusters; `None`: as sysfs has them.
     pub topology: Option<Topology>,
     /// For the kernel side.
@@ -74,6 +76,7 @@ pub struct Session {
     topology: Topology,
     clusters: Clusters,
     records: Marks,
+    with_details: bool,
     /// Interface calls that were met before their names had been answered.
     unanswered: u64,
     begin: u64,
@@ -138,6 +141,7 @@ impl Session {
             clusters: Clusters::new(&topology, begin, &khz),
             topology,
             records,
+            with_details: options.with_details,
             unanswered: 0,
             begin,
             last: None,
@@ -395,6 +399,7 @@ impl Session {
             loss: self.loss()?,
             diagnostics: &diagnostics,
             notes: self.notes.clone(),
+            with_details: self.with_details,
         };
         Ok(parts.snapshot())
     }

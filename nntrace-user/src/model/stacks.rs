@@ -42,6 +42,12 @@ impl Paths {
         self.steps.entry(path).or_insert(step);
     }
 
+    /// Whether the innermost frames of a path add to the total of their layer and phase.
+    #[must_use]
+    pub fn adds(&self, path: u64) -> bool {
+        self.steps.get(&path).is_some_and(|step| step.adds.to_total())
+    }
+
     /// Every stack, by process and path.
     #[must_use]
     pub fn stacks(&self, totals: &Totals) -> Vec<StackSum> {

@@ -39,6 +39,8 @@ pub struct Options {
     pub clusters: Vec<ClusterDescription>,
     /// Processes that are drivers, whatever they show.
     pub drivers: BTreeSet<u32>,
+    /// Whether to tell every function of every thread by itself.
+    pub with_details: bool,
 }
 
 /// A stretch of a trace, in its own clock.
@@ -116,6 +118,7 @@ pub struct Replayed {
     loss: Loss,
     overhead: Overhead,
     notes: Vec<String>,
+    with_details: bool,
 }
 
 impl Replayed {
@@ -136,6 +139,7 @@ impl Replayed {
             loss: self.loss.clone(),
             diagnostics: &self.diagnostics,
             notes: self.notes.clone(),
+            with_details: self.with_details,
         };
         parts.snapshot()
     }
@@ -207,6 +211,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
         },
         overhead: Overhead { marks: counts.marks, power_events: counts.power_events, ..Overhead::default() },
         notes,
+        with_details: options.with_details,
     })
 }
 

@@ -11,12 +11,13 @@ use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind},
     layer::{Phase, Tag},
     power::Residency,
+    record::Total,
 };
 
 use super::snapshot::{
-    AppPhaseTimes, ClusterRow, ConcurrencyRow, CounterRow, CpuRow, Diagnostic, EffectiveRow, Executions,
-    FrequencyRow, FunctionRow, Host, IdleRow, Loss, Overhead, PhaseRow, ReportRow, SCHEMA, Snapshot, Source,
-    StackRow, Tool, TrackRow, VERSION, Window,
+    AppPhaseTimes, ClusterRow, ConcurrencyRow, CounterRow, CpuRow, DetailRow, Diagnostic, EffectiveRow,
+    Executions, FrequencyRow, FunctionRow, Host, IdleRow, Loss, Overhead, PhaseRow, ReportRow, SCHEMA,
+    Snapshot, Source, StackRow, Tool, TrackRow, VERSION, Window,
 };
 use crate::model::{
     Marks, Topology,
@@ -62,6 +63,8 @@ pub struct Parts<'a> {
     pub diagnostics: &'a [(DiagnosticKind, DiagnosticCount)],
     /// What could not be measured.
     pub notes: Vec<String>,
+    /// Whether to tell every function of every thread by itself.
+    pub with_details: bool,
 }
 
 impl Parts<'_> {
@@ -79,6 +82,7 @@ impl Parts<'_> {
             phases: self.phases(),
             stacks: self.stacks(),
             functions: self.functions(),
+            details: if self.with_details { self.details() } else { Vec::new() },
             counters: self.counters(),
             tracks: self.tracks(),
             cpus: self.cpus(),
@@ -184,6 +188,29 @@ impl Parts<'_> {
             .collect();
         rows.sort_by(|a, b| (a.0, a.1, &a.2.name).cmp(&(b.0, b.1, &b.2.name)));
         rows.into_iter().map(|(.., row)| row).collect()
+    }
+
+    /// By process, thread, layer and phase; what adds to the total first.
+    fn details(&self) -> Vec<DetailRow> {
+        let mut sums: BTreeMap<(u32, u32, Tag, bool, String), Total> = BTreeMap::new();
+        for site in self.marks.sites.counted() {
+            let is_detail = !self.marks.paths.adds(site.key.path);
+            let key = (site.key.pid, site.key.tid, site.tag, is_detail, self.marks.names.text(site.key.name));
+            let sum = sums.entry(key).or_default();
+            site.sums.iter().for_each(|(_, part)| sum.add(&part.total));
+        }
+        let rows = sums.into_iter().map(|((pid, tid, tag, is_detail, name), sum)| DetailRow {
+            pid,
+            tid,
+            layer: tag.layer().code().into(),
+            phase: tag.phase().code().into(),
+            name,
+            adds: !is_detail,
+            count: sum.count,
+            total_ns: sum.own,
+            exclusive_ns: sum.exclusive,
+        });
+        rows.collect()
     }
 
     /// Counters, by process and name.

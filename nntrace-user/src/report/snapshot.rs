@@ -35,6 +35,9 @@ pub struct Snapshot {
     pub stacks: Vec<StackRow>,
     /// Time per process and marked function.
     pub functions: Vec<FunctionRow>,
+    /// Time per thread, layer, phase and marked function; only when it is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<DetailRow>,
     /// Counters that marks set.
     pub counters: Vec<CounterRow>,
     /// Asynchronous slices and instants that marks told.
@@ -216,6 +219,29 @@ pub struct FunctionRow {
     pub p99_ns: u64,
     /// Longest, ns.
     pub max_ns: u64,
+}
+
+/// Time in one marked function on one thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DetailRow {
+    /// Process id.
+    pub pid: u32,
+    /// Thread id.
+    pub tid: u32,
+    /// Layer code.
+    pub layer: String,
+    /// Phase code.
+    pub phase: String,
+    /// Name from the mark.
+    pub name: String,
+    /// Whether its time is in the total of the layer and phase; that of a detail is not.
+    pub adds: bool,
+    /// Sections.
+    pub count: u64,
+    /// Sum of their durations, less what is subtracted from them, ns.
+    pub total_ns: u64,
+    /// Duration without nested marked sections, ns.
+    pub exclusive_ns: u64,
 }
 
 /// A counter of one process.

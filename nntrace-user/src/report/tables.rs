@@ -12,6 +12,7 @@ use super::{
 pub fn render(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     phases(&mut text, snapshot);
+    text.push_str(&details(snapshot));
     cpus(&mut text, snapshot);
     health(&mut text, snapshot);
     text
@@ -49,6 +50,40 @@ fn phases(text: &mut String, snapshot: &Snapshot) {
         }
         phase(text, row);
     }
+}
+
+/// What the time of each layer and phase of a thread is made of; nothing unless the snapshot has it.
+#[must_use]
+pub fn details(snapshot: &Snapshot) -> String {
+    let mut text = String::new();
+    let mut thread = None;
+    for row in &snapshot.details {
+        if thread != Some((row.pid, row.tid)) {
+            thread = Some((row.pid, row.tid));
+            line!(text, "thread {} of process {}", row.tid, row.pid);
+            line!(
+                text,
+                "  {:<12}{:<15}{:>8}{:>9}{:>10}  function",
+                "layer",
+                "phase",
+                "count",
+                "total",
+                "exclusive"
+            );
+        }
+        line!(
+            text,
+            "  {:<12}{:<15}{:>8}{:>9}{:>10}  {}{}",
+            human::layer_name(&row.layer),
+            human::phase_name(&row.phase),
+            human::count(row.count),
+            human::duration_ns(row.total_ns),
+            human::duration_ns(row.exclusive_ns),
+            row.name,
+            if row.adds { "" } else { " (detail: in no total)" },
+        );
+    }
+    text
 }
 
 fn phase(text: &mut String, row: &PhaseRow) {

@@ -152,6 +152,7 @@ pub fn empty() -> Snapshot {
         phases: Vec::new(),
         stacks: Vec::new(),
         functions: Vec::new(),
+        details: Vec::new(),
         counters: Vec::new(),
         tracks: Vec::new(),
         cpus: Vec::new(),
