@@ -39,6 +39,7 @@ pub enum Action {
 
 /// Where results go.
 #[derive(Debug, Default, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Results {
     /// Write one snapshot at the end: to FILE, or to stdout with `-` or without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
