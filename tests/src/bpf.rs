@@ -1,6 +1,13 @@
 //! What the kernel holds of BPF, and for whom.
 
-use std::{collections::BTreeSet, fs, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    error::Error,
+    fs,
+    io::{self, ErrorKind},
+    iter,
+    path::PathBuf,
+};
 
 use anyhow::{Context as _, Result};
 
@@ -45,13 +52,13 @@ impl Objects {
     /// When the kernel does not list them.
     pub fn still_there(&self) -> Result<Self> {
         let mut found = Self::default();
-        for program in aya::programs::loaded_programs() {
+        for program in aya::programs::loaded_programs().filter(is_not_gone) {
             found.programs.insert(program?.id());
         }
-        for map in aya::maps::loaded_maps() {
+        for map in aya::maps::loaded_maps().filter(is_not_gone) {
             found.maps.insert(map?.id());
         }
-        for link in aya::programs::loaded_links() {
+        for link in aya::programs::loaded_links().filter(is_not_gone) {
             found.links.insert(link?.id());
         }
         Ok(Self {
@@ -66,6 +73,15 @@ impl Objects {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// Whether an object in the kernel's list is more than the number of one that somebody removed meanwhile.
+pub fn is_not_gone<T, E: Error>(listed: &Result<T, E>) -> bool {
+    let Err(error) = listed else { return true };
+    let is_gone = |source: &(dyn Error + 'static)| {
+        source.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::NotFound)
+    };
+    !iter::successors(error.source(), |source| source.source()).any(is_gone)
 }
 
 /// Everything in the file system of pinned objects; nothing where it is not mounted.

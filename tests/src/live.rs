@@ -4,7 +4,7 @@ use std::fs::File;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::binaries;
+use crate::{binaries, bpf::is_not_gone};
 
 /// Set to `required`, it makes a live test that cannot run fail.
 const VARIABLE: &str = "NNTRACE_LIVE";
@@ -45,7 +45,7 @@ fn lacking() -> Option<String> {
         return Some("it needs root".into());
     }
     // Asks the kernel itself, and not the code under test: that one failing is a failure.
-    match aya::programs::loaded_programs().next() {
+    match aya::programs::loaded_programs().find(is_not_gone) {
         Some(Err(error)) => Some(format!("the kernel refuses BPF: {error}")),
         Some(Ok(_)) | None => None,
     }
