@@ -1,0 +1,192 @@
+//! What the marks told, as rows.
+
+use std::collections::BTreeMap;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hdrhistogram::{
+    Histogram,
+    serialization::{Serializer as _, V2Serializer},
+};
+use nntrace_common::{
+    layer::{Phase, Tag},
+    record::Total,
+};
+
+use super::{Parts, ProcessLabel};
+use crate::{
+    model::{
+        reports::{self, Report},
+        timeline::AppPhase,
+    },
+    report::snapshot::{
+        AppPhaseTimes, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ReportRow, StackRow,
+        TrackRow,
+    },
+};
+
+impl Parts<'_> {
+    pub(super) fn reports(&self) -> Vec<ReportRow> {
+        let app_phases = [(AppPhase::WarmUp, Phase::WarmUp), (AppPhase::Benchmark, Phase::Benchmark)];
+        let row = |report: &Report| {
+            let times = report.times();
+            let app_phases = app_phases.iter().filter_map(|(app, phase)| {
+                let times = &report.stretches.get(app)?.times;
+                Some((
+                    phase.code().into(),
+                    AppPhaseTimes {
+                        total_ns: times.app_phase_total(),
+                        self_ns: times.app_phase_self_times(),
+                    },
+                ))
+            });
+            ReportRow {
+                starting_mark: report.starting_mark.clone(),
+                open_sections: report.open_sections,
+                executions: Executions {
+                    po: report.executions(AppPhase::Overall),
+                    pwu: report.executions(AppPhase::WarmUp),
+                    pbm: report.executions(AppPhase::Benchmark),
+                },
+                total_ns: times.total(),
+                self_ns: times.self_times(),
+                app_phases: app_phases.collect(),
+            }
+        };
+        reports::reports(self.marks).iter().map(row).collect()
+    }
+
+    pub(super) fn phases(&self) -> Vec<PhaseRow> {
+        let unknown = ProcessLabel::default();
+        let drivers = self.marks.drivers();
+        let distributions = self.marks.sites.phases();
+        let rows = self.marks.paths.phases(self.totals).into_iter().map(|((pid, tag), total)| {
+            let process = self.processes.get(&pid).unwrap_or(&unknown);
+            let times = distributions.get(&(pid, tag)).filter(|times| !times.is_empty());
+            let quantile = |q: f64| times.map(|times| times.value_at_quantile(q));
+            PhaseRow {
+                pid,
+                comm: process.comm.clone(),
+                role: if drivers.contains(&pid) { "driver" } else { "application" }.into(),
+                layer: tag.layer().code().into(),
+                phase: tag.phase().code().into(),
+                count: total.count,
+                total_ns: total.own,
+                exclusive_ns: total.exclusive,
+                min_ns: times.map(Histogram::min),
+                p50_ns: quantile(0.5),
+                p90_ns: quantile(0.9),
+                p99_ns: quantile(0.99),
+                max_ns: times.map(Histogram::max),
+                histogram: times.map(encode).unwrap_or_default(),
+            }
+        });
+        // By tag is the contract's order of layers and phases.
+        rows.collect()
+    }
+
+    pub(super) fn stacks(&self) -> Vec<StackRow> {
+        let rows = self.marks.paths.stacks(self.totals).into_iter().map(|sum| StackRow {
+            pid: sum.pid,
+            path: sum.path,
+            count: sum.total.count,
+            total_ns: sum.total.own,
+            exclusive_ns: sum.total.exclusive,
+        });
+        rows.collect()
+    }
+
+    pub(super) fn functions(&self) -> Vec<FunctionRow> {
+        let mut rows: Vec<(u32, Tag, FunctionRow)> = self
+            .marks
+            .sites
+            .functions()
+            .into_iter()
+            .map(|((pid, tag, name), sum)| {
+                let row = FunctionRow {
+                    pid,
+                    layer: tag.layer().code().into(),
+                    phase: tag.phase().code().into(),
+                    name: self.marks.names.text(name),
+                    count: sum.total.count,
+                    total_ns: sum.total.own,
+                    exclusive_ns: sum.total.exclusive,
+                    p50_ns: sum.times.value_at_quantile(0.5),
+                    p99_ns: sum.times.value_at_quantile(0.99),
+                    max_ns: sum.times.max(),
+                };
+                (pid, tag, row)
+            })
+            .collect();
+        rows.sort_by(|a, b| (a.0, a.1, &a.2.name).cmp(&(b.0, b.1, &b.2.name)));
+        rows.into_iter().map(|(.., row)| row).collect()
+    }
+
+    /// By process, thread, layer and phase; what adds to the total first.
+    pub(super) fn details(&self) -> Vec<DetailRow> {
+        let mut sums: BTreeMap<(u32, u32, Tag, bool, String), Total> = BTreeMap::new();
+        for site in self.marks.sites.counted() {
+            let is_detail = !self.marks.paths.adds(site.key.path);
+            let key = (site.key.pid, site.key.tid, site.tag, is_detail, self.marks.names.text(site.key.name));
+            let sum = sums.entry(key).or_default();
+            site.sums.iter().for_each(|(_, part)| sum.add(&part.total));
+        }
+        let rows = sums.into_iter().map(|((pid, tid, tag, is_detail, name), sum)| DetailRow {
+            pid,
+            tid,
+            layer: tag.layer().code().into(),
+            phase: tag.phase().code().into(),
+            name,
+            adds: !is_detail,
+            count: sum.count,
+            total_ns: sum.own,
+            exclusive_ns: sum.exclusive,
+        });
+        rows.collect()
+    }
+
+    /// Counters, by process and name.
+    pub(super) fn counters(&self) -> Vec<CounterRow> {
+        let rows = self.marks.tracks.counters.iter().map(|((pid, name), values)| CounterRow {
+            pid: *pid,
+            name: name.clone(),
+            count: values.len() as u64,
+            min: values.iter().map(|(_, value)| *value).min(),
+            max: values.iter().map(|(_, value)| *value).max(),
+            last: values.iter().max_by_key(|(time, _)| *time).map(|(_, value)| *value),
+        });
+        rows.collect()
+    }
+
+    /// Asynchronous slices and instants, by process, track and name.
+    pub(super) fn tracks(&self) -> Vec<TrackRow> {
+        let tracks = &self.marks.tracks;
+        let row = |(pid, track, name): &(u32, String, String)| TrackRow {
+            pid: *pid,
+            track: track.clone(),
+            name: name.clone(),
+            instants: 0,
+            slices: 0,
+            slices_ns: 0,
+        };
+        let mut rows: BTreeMap<&(u32, String, String), TrackRow> = BTreeMap::new();
+        for (key, instants) in &tracks.instants {
+            rows.entry(key).or_insert_with(|| row(key)).instants = instants.len() as u64;
+        }
+        for (key, slices) in &tracks.slices {
+            let row = rows.entry(key).or_insert_with(|| row(key));
+            row.slices = slices.len() as u64;
+            row.slices_ns = slices.iter().map(|slice| slice.end - slice.begin).sum();
+        }
+        rows.into_values().collect()
+    }
+}
+
+/// A histogram in the form that every implementation of it reads.
+fn encode(histogram: &Histogram<u32>) -> String {
+    let mut bytes = Vec::new();
+    // Writing to memory fails only for a histogram too large to describe; an empty string says that there is none.
+    match V2Serializer::new().serialize(histogram, &mut bytes) {
+        Ok(_) => STANDARD.encode(bytes),
+        Err(_) => String::new(),
+    }
+}

@@ -1,0 +1,95 @@
+//! What the CPUs and their clusters did.
+
+use serde::{Deserialize, Serialize};
+
+/// What one CPU did in the window. The times add up to the window exactly.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuRow {
+    /// CPU number.
+    pub cpu: u32,
+    /// Name of its cluster.
+    pub cluster: String,
+    /// Idle, by state.
+    pub idle: Vec<IdleRow>,
+    /// Running, by requested frequency.
+    pub running: Vec<FrequencyRow>,
+    /// Running, by the cluster's frequency.
+    pub effective: Vec<EffectiveRow>,
+    /// Idle in an unknown state, ns.
+    pub idle_unknown_ns: u64,
+    /// Offline, ns.
+    pub offline_ns: u64,
+    /// Nothing known, ns.
+    pub unknown_ns: u64,
+}
+
+/// Time in one idle state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IdleRow {
+    /// Number of the state in that CPU's own table.
+    pub state: u32,
+    /// Its name.
+    pub name: String,
+    /// Time in it, ns.
+    pub ns: u64,
+    /// How often it was entered.
+    pub hits: u64,
+    /// Shortest stay, ns; null without hits.
+    pub min_ns: Option<u64>,
+    /// Longest stay, ns; null without hits.
+    pub max_ns: Option<u64>,
+    /// Stays shorter than the state's target residency; null where that is not known.
+    pub early: Option<u64>,
+    /// Stays long enough for the next deeper state; null where that is not known.
+    pub late: Option<u64>,
+}
+
+/// Running time at one frequency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FrequencyRow {
+    /// Frequency, kHz; null when not known.
+    pub khz: Option<u32>,
+    /// Time, ns.
+    pub ns: u64,
+    /// How many separate stretches.
+    pub hits: u64,
+}
+
+/// Running time at one effective frequency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EffectiveRow {
+    /// Frequency, kHz; null when not known.
+    pub khz: Option<u32>,
+    /// Time, ns.
+    pub ns: u64,
+}
+
+/// What one cluster did in the window. The times add up to the window exactly.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClusterRow {
+    /// Its name.
+    pub cluster: String,
+    /// Its CPUs.
+    pub cpus: Vec<u32>,
+    /// At least one CPU running, by the highest requested frequency of those that run.
+    pub active: Vec<FrequencyRow>,
+    /// All CPUs idle, by the deepest state that they have in common.
+    pub idle: Vec<IdleRow>,
+    /// How many CPUs ran at once.
+    pub concurrency: Vec<ConcurrencyRow>,
+    /// All idle, depth not known, ns.
+    pub idle_unknown_ns: u64,
+    /// All offline, ns.
+    pub offline_ns: u64,
+    /// Nothing known, ns.
+    pub unknown_ns: u64,
+}
+
+/// Time during which so many CPUs ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConcurrencyRow {
+    /// CPUs known to be running.
+    pub running_cpus: u32,
+    /// Time, ns.
+    pub ns: u64,
+}
