@@ -6,7 +6,7 @@ use clap::Parser;
 
 use nntrace_user::{
     live::{kernel::DEFAULT_RING_BYTES, sysfs::parse_cpu_list, target::SymbolSpec},
-    model::topology::ClusterDescription,
+    model::topology::{ClusterDescription, Domain},
     replay::TimeRange,
 };
 
@@ -231,7 +231,7 @@ fn cluster(text: &str) -> Result<ClusterDescription, String> {
     let parsed = text.split_once('=').map(|(name, cpus)| (name.trim(), parse_cpu_list(cpus)));
     match parsed {
         Some((name, cpus)) if !name.is_empty() && !cpus.is_empty() => {
-            Ok(ClusterDescription { name: name.into(), cpus })
+            Ok(ClusterDescription { name: name.into(), cpus, domain: Domain::Both })
         }
         _ => Err("expected a name and its CPUs, such as big=4-7 or little=0,1,3".into()),
     }
@@ -283,7 +283,7 @@ mod tests {
     fn clusters_are_named_lists() {
         assert_eq!(
             cluster("big=4-6").unwrap(),
-            ClusterDescription { name: "big".into(), cpus: vec![4, 5, 6] }
+            ClusterDescription { name: "big".into(), cpus: vec![4, 5, 6], domain: Domain::Both }
         );
         assert!(cluster("big").is_err());
         assert!(cluster("=1").is_err());

@@ -28,6 +28,7 @@ use super::{
 use crate::{
     model::{
         Clusters, Marks, Topology,
+        clusters::Initial,
         marks::OpenSection,
         power::{CpuReading, CpuResidency},
     },
@@ -138,7 +139,7 @@ impl Session {
             processes: Processes::default(),
             alive: BTreeMap::new(),
             labels: BTreeMap::new(),
-            clusters: Clusters::new(&topology, begin, &khz),
+            clusters: Clusters::new(&topology, begin, &Initial { khz, ..Initial::default() }),
             topology,
             records,
             with_details: options.with_details,

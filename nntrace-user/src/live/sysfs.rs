@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::model::topology::{ClusterDescription, CpuDescription, IdleStateDescription, Topology};
+use crate::model::topology::{self, ClusterDescription, CpuDescription, IdleStateDescription, Topology};
 
 /// Where the kernel shows its CPUs.
 pub const CPUS: &str = "/sys/devices/system/cpu";
@@ -31,8 +31,9 @@ pub fn parse_cpu_list(text: &str) -> Vec<u32> {
 
 /// The machine under `root`, and a note when its clusters are a guess.
 ///
-/// Clusters are those of frequency policies, else those of the CPUs' own topology, else all CPUs together (the power
-/// contract, section 2). A physical package says nothing about clusters on arm64, and is not looked at.
+/// CPUs share a clock by their frequency policies and go idle together by the CPUs' own topology; where only one of
+/// these tells, it stands for both, and where none does, all CPUs are together (the power contract, section 2). A
+/// physical package says nothing about clusters on arm64, and is not looked at.
 #[must_use]
 pub fn topology(root: &Path) -> (Topology, Option<String>) {
     let numbers = parse_cpu_list(&read(&root.join("present")).unwrap_or_default());
@@ -40,11 +41,6 @@ pub fn topology(root: &Path) -> (Topology, Option<String>) {
         numbers.iter().map(|&cpu| (cpu, CpuDescription { idle_states: idle_states(root, cpu) })).collect();
     let policies = policies(root).into_iter().map(|policy| policy.cpus).collect::<Vec<_>>();
     let (clusters, note) = clusters(root, &numbers, &policies);
-    let clusters = clusters
-        .into_iter()
-        .enumerate()
-        .map(|(number, cpus)| ClusterDescription { name: number.to_string(), cpus })
-        .collect();
     (Topology { cpus, clusters, policies }, note)
 }
 
@@ -80,16 +76,13 @@ fn policies(root: &Path) -> Vec<Policy> {
     policies
 }
 
-fn clusters(root: &Path, cpus: &[u32], policies: &[Vec<u32>]) -> (Vec<Vec<u32>>, Option<String>) {
-    let covers = |groups: &[Vec<u32>]| {
+fn clusters(root: &Path, cpus: &[u32], policies: &[Vec<u32>]) -> (Vec<ClusterDescription>, Option<String>) {
+    let is_partition = |groups: &[Vec<u32>]| {
         let mut all: Vec<u32> = groups.iter().flatten().copied().collect();
         all.sort_unstable();
-        all == cpus
+        // Groups of one CPU each are no clusters: their CPUs may well share a clock and go idle together.
+        all == cpus && groups.iter().any(|group| group.len() > 1)
     };
-    // Policies of one CPU each are no clusters: their CPUs may well share a clock and go idle together.
-    if policies.iter().any(|policy| policy.len() > 1) && covers(policies) {
-        return (policies.to_vec(), None);
-    }
     let mut groups: Vec<Vec<u32>> = cpus
         .iter()
         .filter_map(|cpu| read(&root.join(format!("cpu{cpu}/topology/cluster_cpus_list"))))
@@ -97,11 +90,15 @@ fn clusters(root: &Path, cpus: &[u32], policies: &[Vec<u32>]) -> (Vec<Vec<u32>>,
         .collect();
     groups.sort();
     groups.dedup();
-    if groups.iter().any(|group| group.len() > 1) && covers(&groups) {
-        return (groups, None);
+    match (is_partition(&groups), is_partition(policies)) {
+        (true, true) => (topology::domains(&groups, policies), None),
+        (true, false) => (topology::domains(&groups, &groups), None),
+        (false, true) => (topology::domains(policies, policies), None),
+        (false, false) => {
+            let all = [cpus.to_vec()];
+            (topology::domains(&all, &all), Some(topology::NO_CLUSTERS.into()))
+        }
     }
-    let note = "nothing here tells which CPUs form a cluster: all are shown as one (--cluster NAME=CPUS says otherwise)";
-    (vec![cpus.to_vec()], Some(note.into()))
 }
 
 fn idle_states(root: &Path, cpu: u32) -> Vec<IdleStateDescription> {
@@ -109,11 +106,13 @@ fn idle_states(root: &Path, cpu: u32) -> Vec<IdleStateDescription> {
     states.sort_by_key(|path| number_after(path, "state"));
     states
         .into_iter()
-        .map(|path| IdleStateDescription {
+        .zip(0..)
+        .map(|(path, level)| IdleStateDescription {
             name: read(&path.join("name")).unwrap_or_default().trim().to_owned(),
-            target_residency_ns: read(&path.join("residency"))
-                .and_then(|us| us.trim().parse::<u64>().ok())
-                .map(|us| us * 1_000),
+            level,
+            target_residency_ns: number(&path.join("residency")).map(|us| us.saturating_mul(1_000)),
+            exit_latency_ns: number(&path.join("latency")).map(|us| us.saturating_mul(1_000)),
+            disabled: number(&path.join("disable")).is_some_and(|value| value != 0),
         })
         .collect()
 }
@@ -128,6 +127,10 @@ fn number_after(path: &Path, prefix: &str) -> Option<u32> {
     path.file_name()?.to_str()?.strip_prefix(prefix)?.parse().ok()
 }
 
+fn number(path: &Path) -> Option<u64> {
+    read(path)?.trim().parse().ok()
+}
+
 fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
@@ -135,6 +138,7 @@ fn read(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::topology::Domain;
 
     fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
@@ -192,6 +196,36 @@ mod tests {
         let (topology, note) = topology(root.path());
         assert_eq!(topology.clusters.iter().map(|c| c.cpus.clone()).collect::<Vec<_>>(), [[0, 1], [2, 3]]);
         assert_eq!(note, None);
+    }
+
+    #[test]
+    fn cpus_of_several_clocks_can_go_idle_together() {
+        let mut files = vec![
+            ("present", "0-3"),
+            ("cpufreq/policy0/related_cpus", "0 1"),
+            ("cpufreq/policy2/related_cpus", "2"),
+            ("cpufreq/policy3/related_cpus", "3"),
+        ];
+        files.extend([0, 1, 2, 3].map(|cpu| match cpu {
+            0 => ("cpu0/topology/cluster_cpus_list", "0-3"),
+            1 => ("cpu1/topology/cluster_cpus_list", "0-3"),
+            2 => ("cpu2/topology/cluster_cpus_list", "0-3"),
+            _ => ("cpu3/topology/cluster_cpus_list", "0-3"),
+        }));
+        let (topology, _) = topology(tree(&files).path());
+        let clusters: Vec<_> = topology
+            .clusters
+            .iter()
+            .map(|cluster| (cluster.name.as_str(), cluster.cpus.as_slice(), cluster.domain))
+            .collect();
+        let expected: [(_, &[u32], _); 4] = [
+            ("0", &[0, 1], Domain::Frequency),
+            ("1", &[2], Domain::Frequency),
+            ("2", &[3], Domain::Frequency),
+            ("idle0", &[0, 1, 2, 3], Domain::Idle),
+        ];
+        assert_eq!(clusters, expected);
+        assert_eq!(topology.cluster_of(3), "2");
     }
 
     #[test]

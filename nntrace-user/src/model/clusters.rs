@@ -18,18 +18,23 @@ const MAX_WAITING: usize = 65_536;
 #[derive(Clone, Debug)]
 pub struct Clusters {
     all: Vec<Cluster>,
-    /// Cluster and place in it, by CPU.
-    place: BTreeMap<u32, (usize, usize)>,
+    /// Clusters and places in them, by CPU.
+    places: BTreeMap<u32, Vec<(usize, usize)>>,
     policies: BTreeMap<u32, Vec<u32>>,
+    /// Levels of the idle states of a CPU, where its table says more than their order.
+    levels: BTreeMap<u32, Vec<u32>>,
 }
 
 /// What one cluster did. The times of `active`, `idle` and the three others add up to the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterResidency {
-    /// At least one CPU running, by frequency in kHz, `None` where a running CPU's is not known.
+    /// At least one CPU running, by frequency in kHz, `None` where a running CPU's is not known or the CPUs share no
+    /// clock.
     pub active: BTreeMap<Option<u32>, (u64, u64)>,
-    /// All CPUs idle, by state.
+    /// All CPUs idle, by level of the state.
     pub idle: BTreeMap<u32, Residency>,
+    /// The level that it is idle in at the end.
+    pub idle_at_end: Option<u32>,
     /// Time (ns) by number of CPUs known to be running.
     pub concurrency: BTreeMap<u32, u64>,
     /// All idle, depth not known, ns.
@@ -40,6 +45,15 @@ pub struct ClusterResidency {
     pub unknown_ns: u64,
     /// Running time (ns) of each CPU by the cluster's frequency.
     pub effective: BTreeMap<u32, BTreeMap<Option<u32>, u64>>,
+}
+
+/// What is known of the CPUs when the window begins.
+#[derive(Clone, Debug, Default)]
+pub struct Initial {
+    /// Requested frequencies by CPU, kHz.
+    pub khz: BTreeMap<u32, u32>,
+    /// What CPUs do; the first event of one that is not named here tells.
+    pub activity: BTreeMap<u32, Activity>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +85,8 @@ struct Member {
 #[derive(Clone, Debug)]
 struct Cluster {
     members: Vec<Member>,
+    /// Where they do not, there is no frequency of the cluster.
+    shares_clock: bool,
     /// Events that came before every member was heard of; `None` once the sweep goes on.
     waiting: Option<Vec<(u64, usize, Event)>>,
     sweep: Sweep,
@@ -94,31 +110,44 @@ struct Sweep {
 }
 
 impl Clusters {
-    /// The clusters of a machine of whose CPUs nothing is known since `begin` (ns) but these frequencies (kHz).
+    /// The clusters of a machine of whose CPUs this is known at `begin` (ns).
     #[must_use]
-    pub fn new(topology: &Topology, begin: u64, khz: &BTreeMap<u32, u32>) -> Self {
-        let mut place = BTreeMap::new();
+    pub fn new(topology: &Topology, begin: u64, initial: &Initial) -> Self {
+        let mut places: BTreeMap<u32, Vec<_>> = BTreeMap::new();
         let clusters = topology.clusters.iter().enumerate().map(|(number, description)| {
+            let shares_clock = description.domain.shares_clock();
             let members = description.cpus.iter().enumerate().map(|(slot, &cpu)| {
-                place.insert(cpu, (number, slot));
+                places.entry(cpu).or_default().push((number, slot));
                 Member {
                     cpu,
                     activity: Activity::Unknown,
-                    khz: khz.get(&cpu).copied(),
+                    khz: initial.khz.get(&cpu).copied().filter(|_| shares_clock),
                     running_since: begin,
-                    before: None,
+                    before: initial.activity.get(&cpu).copied(),
                 }
             });
-            Cluster { members: members.collect(), waiting: Some(Vec::new()), sweep: Sweep::new(begin) }
+            let members = members.collect();
+            Cluster { members, shares_clock, waiting: Some(Vec::new()), sweep: Sweep::new(begin) }
         });
-        let all = clusters.collect();
+        let mut all: Vec<Cluster> = clusters.collect();
+        all.iter_mut().filter(|cluster| cluster.is_settled()).for_each(Cluster::start);
         let policies = topology.cpus.keys().map(|&cpu| (cpu, topology.policy_of(cpu))).collect();
-        Self { all, place, policies }
+        let levels = topology.cpus.iter().filter_map(|(&cpu, description)| {
+            let levels: Vec<u32> = description.idle_states.iter().map(|state| state.level).collect();
+            (!(0..).zip(&levels).all(|(order, &level)| order == level)).then_some((cpu, levels))
+        });
+        Self { all, places, policies, levels: levels.collect() }
     }
 
     /// A `cpu_idle` event at `now` (ns).
     pub fn idle_event(&mut self, now: u64, cpu: u32, state: u32) {
-        self.event(now, cpu, Event::Activity(Activity::after_event(state)));
+        let mut activity = Activity::after_event(state);
+        if let (Activity::Idle(state), Some(levels)) = (activity, self.levels.get(&cpu)) {
+            // A state that the table lacks is deeper than all of it.
+            let deeper = levels.iter().max().map_or(state, |deepest| deepest + 1);
+            activity = Activity::Idle(levels.get(state as usize).copied().unwrap_or(deeper));
+        }
+        self.event(now, cpu, Event::Activity(activity));
     }
 
     /// A `cpu_frequency` event at `now` (ns): it holds for the whole policy of the CPU.
@@ -138,8 +167,13 @@ impl Clusters {
         self.event(now, cpu, Event::Activity(Activity::Unknown));
     }
 
+    /// A CPU goes offline at `now` (ns), or comes back and runs.
+    pub fn hotplug(&mut self, now: u64, cpu: u32, online: bool) {
+        self.event(now, cpu, Event::Activity(if online { Activity::Running } else { Activity::Offline }));
+    }
+
     fn event(&mut self, now: u64, cpu: u32, event: Event) {
-        if let Some(&(cluster, slot)) = self.place.get(&cpu) {
+        for &(cluster, slot) in self.places.get(&cpu).into_iter().flatten() {
             self.all[cluster].event(now, slot, event);
         }
     }
@@ -153,6 +187,9 @@ impl Clusters {
 
 impl Cluster {
     fn event(&mut self, now: u64, slot: usize, event: Event) {
+        if !self.shares_clock && matches!(event, Event::Frequency(_)) {
+            return;
+        }
         let Some(waiting) = &mut self.waiting else {
             self.sweep.event(&mut self.members, now, slot, event);
             return;
@@ -165,9 +202,14 @@ impl Cluster {
             });
         }
         waiting.push((now, slot, event));
-        if waiting.len() >= MAX_WAITING || self.members.iter().all(|member| member.before.is_some()) {
+        if waiting.len() >= MAX_WAITING || self.is_settled() {
             self.start();
         }
+    }
+
+    /// Whether it is known what every member did at the begin.
+    fn is_settled(&self) -> bool {
+        self.members.iter().all(|member| member.before.is_some())
     }
 
     /// Sweeps over what was kept.
@@ -190,6 +232,12 @@ impl Cluster {
         let end = end.max(self.sweep.now);
         self.sweep.now = end;
         self.sweep.close(&mut self.members);
+        if let State::Idle(level) = self.sweep.state {
+            self.sweep.result.idle_at_end = Some(level);
+        }
+        if !self.shares_clock {
+            self.sweep.result.effective.clear();
+        }
         self.sweep.result
     }
 }

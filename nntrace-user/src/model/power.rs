@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nntrace_common::{
-    power::{CpuFrequency, CpuIdle, FrequencySlice, Residency},
+    power::{Activity, CpuFrequency, CpuIdle, FrequencySlice, Residency},
     record::{FrequencyKey, FrequencyTotal},
 };
 
@@ -27,6 +27,8 @@ pub struct CpuResidency {
     pub cpu: u32,
     /// By idle state.
     pub idle: BTreeMap<u32, Residency>,
+    /// The state that it is idle in at the end.
+    pub idle_at_end: Option<u32>,
     /// Running time (ns) and stretches by requested frequency, kHz; `None` where that is not known.
     pub running: BTreeMap<Option<u32>, (u64, u64)>,
     /// Idle in an unknown state, ns.
@@ -60,6 +62,10 @@ impl CpuReading {
         CpuResidency {
             cpu: self.cpu,
             idle: (0..).zip(idle.idle).filter(|(_, stay)| stay.hits > 0).collect(),
+            idle_at_end: match idle.activity() {
+                Activity::Idle(state) => Some(state),
+                _ => None,
+            },
             running: running
                 .into_iter()
                 .filter(|&(_, (ns, _))| ns > 0)

@@ -9,7 +9,8 @@ use thiserror::Error;
 pub struct Topology {
     /// Every CPU, by number.
     pub cpus: BTreeMap<u32, CpuDescription>,
-    /// A partition of the CPUs.
+    /// The domains of the CPUs: those that go idle together are a partition of the CPUs, those that share a clock are
+    /// one, and where both have the same CPUs, one cluster is both.
     pub clusters: Vec<ClusterDescription>,
     /// CPUs whose frequency is changed together; a CPU in none stands alone.
     pub policies: Vec<Vec<u32>>,
@@ -23,21 +24,65 @@ pub struct CpuDescription {
 }
 
 /// One idle state of a CPU.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdleStateDescription {
     /// Its name.
     pub name: String,
+    /// How deep it is: states of different CPUs compare by it (the power contract, section 2).
+    pub level: u32,
     /// The shortest stay that pays, ns; `None` when not known.
     pub target_residency_ns: Option<u64>,
+    /// Time that leaving it takes, ns; `None` when not known.
+    pub exit_latency_ns: Option<u64>,
+    /// Whether the kernel may not choose it.
+    pub disabled: bool,
 }
 
-/// CPUs that go idle together.
+/// CPUs that go idle together, or share a clock, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterDescription {
     /// Its name.
     pub name: String,
     /// Its CPUs, ascending.
     pub cpus: Vec<u32>,
+    /// What they have in common.
+    pub domain: Domain,
+}
+
+/// What the CPUs of a cluster have in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Domain {
+    /// They go idle together and share a clock.
+    #[default]
+    Both,
+    /// They go idle together; their clocks are those of smaller or larger domains.
+    Idle,
+    /// They share a clock; they go idle with those of another domain.
+    Frequency,
+}
+
+impl Domain {
+    /// Whether its CPUs share a clock.
+    #[must_use]
+    pub const fn shares_clock(self) -> bool {
+        matches!(self, Self::Both | Self::Frequency)
+    }
+
+    /// Whether its CPUs go idle together.
+    #[must_use]
+    pub const fn idles_together(self) -> bool {
+        matches!(self, Self::Both | Self::Idle)
+    }
+
+    /// `both`, `idle` or `frequency`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Both => "both",
+            Self::Idle => "idle",
+            Self::Frequency => "frequency",
+        }
+    }
 }
 
 /// What is wrong with `--cluster` options.
@@ -63,6 +108,27 @@ pub enum TopologyError {
         /// Those that there are.
         cpus: String,
     },
+}
+
+/// What to say where nothing tells which CPUs form a cluster.
+pub const NO_CLUSTERS: &str =
+    "nothing here tells which CPUs form a cluster: all are shown as one (--cluster NAME=CPUS says otherwise)";
+
+/// Clusters of CPUs that go idle together and of CPUs that share a clock, named by number; what is both is one.
+#[must_use]
+pub fn domains(idle: &[Vec<u32>], frequency: &[Vec<u32>]) -> Vec<ClusterDescription> {
+    let clocks = frequency.iter().enumerate().map(|(number, cpus)| ClusterDescription {
+        name: number.to_string(),
+        cpus: cpus.clone(),
+        domain: if idle.contains(cpus) { Domain::Both } else { Domain::Frequency },
+    });
+    let others = idle.iter().filter(|cpus| !frequency.contains(cpus)).enumerate();
+    let others = others.map(|(number, cpus)| ClusterDescription {
+        name: format!("idle{number}"),
+        cpus: cpus.clone(),
+        domain: Domain::Idle,
+    });
+    clocks.chain(others).collect()
 }
 
 impl Topology {
@@ -94,16 +160,17 @@ impl Topology {
         let others: Vec<u32> = self.cpus.keys().copied().filter(|cpu| !owner.contains_key(cpu)).collect();
         self.clusters = clusters;
         if !others.is_empty() {
-            self.clusters.push(ClusterDescription { name: "other".into(), cpus: others });
+            let name = "other".into();
+            self.clusters.push(ClusterDescription { name, cpus: others, domain: Domain::Both });
         }
         Ok(())
     }
 
-    /// The cluster of a CPU; empty for one in none.
+    /// The cluster of a CPU, the one that shares its clock; empty for one in none.
     #[must_use]
     pub fn cluster_of(&self, cpu: u32) -> &str {
-        let cluster = self.clusters.iter().find(|cluster| cluster.cpus.contains(&cpu));
-        cluster.map_or("", |cluster| &cluster.name)
+        let mut clusters = self.clusters.iter().filter(|cluster| cluster.domain.shares_clock());
+        clusters.find(|cluster| cluster.cpus.contains(&cpu)).map_or("", |cluster| &cluster.name)
     }
 
     /// The name of an idle state of a CPU: its own, else `stateN`; without any driver the kernel's default idle shows
@@ -117,6 +184,15 @@ impl Topology {
             (None, true, 1) => "default-idle".into(),
             _ => format!("state{state}"),
         }
+    }
+
+    /// The name of the idle states of that level, by the first of these CPUs that has one.
+    #[must_use]
+    pub fn level_name(&self, cpus: &[u32], level: u32) -> String {
+        let mut states = cpus.iter().filter_map(|cpu| self.cpus.get(cpu)).flat_map(|cpu| &cpu.idle_states);
+        let described = states.find(|state| state.level == level);
+        let undescribed = || self.idle_name(cpus.first().copied().unwrap_or_default(), level);
+        described.map_or_else(undescribed, |state| state.name.clone())
     }
 
     /// The CPUs whose frequency changes with that of `cpu`, itself included.
@@ -136,7 +212,7 @@ mod tests {
     }
 
     fn cluster(name: &str, cpus: &[u32]) -> ClusterDescription {
-        ClusterDescription { name: name.into(), cpus: cpus.to_vec() }
+        ClusterDescription { name: name.into(), cpus: cpus.to_vec(), domain: Domain::Both }
     }
 
     #[test]
@@ -159,7 +235,7 @@ mod tests {
         let mut topology = four();
         assert_eq!(topology.idle_name(0, 1), "default-idle");
         topology.cpus.get_mut(&0).unwrap().idle_states =
-            vec![IdleStateDescription { name: "WFI".into(), target_residency_ns: Some(1) }];
+            vec![IdleStateDescription { name: "WFI".into(), ..IdleStateDescription::default() }];
         assert_eq!(topology.idle_name(0, 0), "WFI");
         assert_eq!(topology.idle_name(0, 1), "state1");
     }

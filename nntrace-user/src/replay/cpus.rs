@@ -11,9 +11,9 @@ use nntrace_common::{
 use super::oddities::Oddities;
 use crate::model::{
     Clusters, Topology,
-    clusters::ClusterResidency,
+    clusters::{ClusterResidency, Initial},
     power::{CpuReading, CpuResidency},
-    topology::{ClusterDescription, CpuDescription, TopologyError},
+    topology::{ClusterDescription, CpuDescription, Domain, TopologyError},
 };
 
 /// Power events after which it is settled which CPUs there are.
@@ -139,11 +139,12 @@ impl Cpus {
         let cpus = self.shown();
         self.topology.cpus = cpus.iter().map(|&cpu| (cpu, CpuDescription::default())).collect();
         if self.wanted.is_empty() {
-            self.topology.clusters = vec![ClusterDescription { name: "all".into(), cpus }];
+            self.topology.clusters =
+                vec![ClusterDescription { name: "all".into(), cpus, domain: Domain::Both }];
         } else {
             self.topology.set_clusters(std::mem::take(&mut self.wanted))?;
         }
-        let mut clusters = Clusters::new(&self.topology, self.begin.unwrap_or_default(), &BTreeMap::new());
+        let mut clusters = Clusters::new(&self.topology, self.begin.unwrap_or_default(), &Initial::default());
         self.survey.drain(..).for_each(|record| feed(&mut clusters, &record));
         self.clusters = Some(clusters);
         Ok(())

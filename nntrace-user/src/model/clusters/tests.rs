@@ -1,7 +1,7 @@
 use nntrace_common::power::IDLE_EXIT;
 
 use super::*;
-use crate::model::topology::{ClusterDescription, CpuDescription};
+use crate::model::topology::{ClusterDescription, CpuDescription, Domain, IdleStateDescription};
 
 fn machine(clusters: &[&[u32]], policies: &[&[u32]]) -> Topology {
     let cpus = clusters.iter().flat_map(|cpus| cpus.iter());
@@ -10,7 +10,11 @@ fn machine(clusters: &[&[u32]], policies: &[&[u32]]) -> Topology {
         clusters: clusters
             .iter()
             .enumerate()
-            .map(|(number, cpus)| ClusterDescription { name: number.to_string(), cpus: cpus.to_vec() })
+            .map(|(number, cpus)| ClusterDescription {
+                name: number.to_string(),
+                cpus: cpus.to_vec(),
+                domain: Domain::Both,
+            })
             .collect(),
         policies: policies.iter().map(|cpus| cpus.to_vec()).collect(),
     }
@@ -19,7 +23,7 @@ fn machine(clusters: &[&[u32]], policies: &[&[u32]]) -> Topology {
 /// The example of the classical notes: intervals idle in (state, from, to), us.
 #[test]
 fn the_deepest_state_in_common() {
-    let mut clusters = Clusters::new(&machine(&[&[1, 2]], &[]), 0, &BTreeMap::new());
+    let mut clusters = Clusters::new(&machine(&[&[1, 2]], &[]), 0, &Initial::default());
     let intervals = [
         (1, 0, 0, 100),
         (1, 0, 110, 320),
@@ -44,7 +48,7 @@ fn the_deepest_state_in_common() {
 
 #[test]
 fn an_exit_and_an_entry_at_one_instant_split_nothing() {
-    let mut clusters = Clusters::new(&machine(&[&[0]], &[]), 0, &BTreeMap::new());
+    let mut clusters = Clusters::new(&machine(&[&[0]], &[]), 0, &Initial::default());
     for (at, state) in [(10, 1), (20, IDLE_EXIT), (20, 1), (30, IDLE_EXIT)] {
         clusters.idle_event(at, 0, state);
     }
@@ -57,7 +61,7 @@ fn a_policy_changes_as_one_and_the_fastest_running_cpu_decides() {
     let mut clusters = Clusters::new(
         &machine(&[&[0, 1, 2]], &[&[0, 1]]),
         0,
-        &BTreeMap::from([(0, 500), (1, 500), (2, 900)]),
+        &Initial { khz: BTreeMap::from([(0, 500), (1, 500), (2, 900)]), ..Initial::default() },
     );
     for cpu in 0..3 {
         clusters.idle_event(0, cpu, 0);
@@ -76,8 +80,68 @@ fn a_policy_changes_as_one_and_the_fastest_running_cpu_decides() {
 }
 
 #[test]
+fn what_was_read_at_the_begin_counts_from_there() {
+    let activity = BTreeMap::from([(0, Activity::Running), (1, Activity::Idle(1))]);
+    let initial = Initial { activity, khz: BTreeMap::from([(0, 500)]) };
+    let mut clusters = Clusters::new(&machine(&[&[0, 1]], &[]), 10, &initial);
+    assert_eq!(clusters.until(30)[0].active, BTreeMap::from([(Some(500), (20, 1))]));
+    clusters.idle_event(40, 0, 2);
+    let result = &clusters.until(60)[0];
+    assert_eq!((result.active[&Some(500)], result.idle[&1].ns, result.idle_at_end), ((30, 1), 20, Some(1)));
+}
+
+#[test]
+fn an_offline_cpu_leaves_the_vote() {
+    let mut clusters = Clusters::new(&machine(&[&[0, 1]], &[]), 0, &Initial::default());
+    clusters.idle_event(0, 0, 0);
+    clusters.idle_event(0, 1, 2);
+    clusters.hotplug(10, 0, false);
+    clusters.hotplug(30, 1, false);
+    clusters.hotplug(40, 1, true);
+    let result = &clusters.until(50)[0];
+    assert_eq!((result.idle[&0].ns, result.idle[&2].ns, result.offline_ns), (10, 20, 10));
+    assert_eq!(result.active[&None], (10, 1));
+}
+
+#[test]
+fn domains_of_idle_and_of_clocks_are_apart() {
+    let mut topology = machine(&[&[0, 1], &[2], &[0, 1, 2]], &[]);
+    for (number, domain) in [(0, Domain::Frequency), (1, Domain::Frequency), (2, Domain::Idle)] {
+        topology.clusters[number].domain = domain;
+    }
+    let initial = Initial { khz: BTreeMap::from([(0, 500), (1, 600), (2, 900)]), ..Initial::default() };
+    let mut clusters = Clusters::new(&topology, 0, &initial);
+    for cpu in 0..3 {
+        clusters.idle_event(0, cpu, 1);
+    }
+    clusters.idle_event(10, 0, IDLE_EXIT);
+    clusters.idle_event(20, 2, IDLE_EXIT);
+    clusters.idle_event(30, 0, 1);
+    let results = clusters.until(40);
+    assert_eq!(results[0].active, BTreeMap::from([(Some(500), (20, 1))]));
+    assert_eq!(results[1].active, BTreeMap::from([(Some(900), (20, 1))]));
+    assert_eq!((results[2].idle[&1].ns, &results[2].active), (10, &BTreeMap::from([(None, (30, 1))])));
+    assert_eq!(results[2].effective, BTreeMap::new());
+}
+
+#[test]
+fn states_compare_by_level() {
+    let mut topology = machine(&[&[0, 1]], &[]);
+    let state = |name: &str, level| IdleStateDescription { name: name.into(), level, ..Default::default() };
+    // The second CPU's table lacks the middle state.
+    topology.cpus.get_mut(&0).unwrap().idle_states = vec![state("a", 0), state("b", 1), state("c", 2)];
+    topology.cpus.get_mut(&1).unwrap().idle_states = vec![state("a", 0), state("c", 2)];
+    let mut clusters = Clusters::new(&topology, 0, &Initial::default());
+    clusters.idle_event(0, 0, 1);
+    clusters.idle_event(0, 1, 1);
+    clusters.idle_event(10, 0, 2);
+    let result = &clusters.until(30)[0];
+    assert_eq!((result.idle[&1].ns, result.idle[&2].ns), (10, 20));
+}
+
+#[test]
 fn a_lost_cpu_is_unknown_until_it_is_heard_of_again() {
-    let mut clusters = Clusters::new(&machine(&[&[0, 1]], &[]), 0, &BTreeMap::new());
+    let mut clusters = Clusters::new(&machine(&[&[0, 1]], &[]), 0, &Initial::default());
     clusters.idle_event(0, 0, 1);
     clusters.idle_event(0, 1, 1);
     clusters.lost(10, 0);
@@ -88,7 +152,7 @@ fn a_lost_cpu_is_unknown_until_it_is_heard_of_again() {
 
 #[test]
 fn a_silent_cpu_leaves_its_cluster_unknown_while_no_other_runs() {
-    let mut clusters = Clusters::new(&machine(&[&[0, 1], &[2]], &[]), 0, &BTreeMap::new());
+    let mut clusters = Clusters::new(&machine(&[&[0, 1], &[2]], &[]), 0, &Initial::default());
     clusters.idle_event(10, 0, 1);
     clusters.idle_event(20, 0, IDLE_EXIT);
     let results = clusters.until(30);
@@ -124,7 +188,7 @@ mod property {
         #[test]
         fn streaming_equals_a_sweep(steps in events()) {
             let layout: [&[u32]; 2] = [&[0, 1, 4], &[2, 3]];
-            let mut clusters = Clusters::new(&machine(&layout, &[]), 0, &BTreeMap::new());
+            let mut clusters = Clusters::new(&machine(&layout, &[]), 0, &Initial::default());
             let (mut now, mut timed) = (0, Vec::new());
             for (gap, cpu, kind) in steps {
                 now += gap;

@@ -13,7 +13,7 @@ impl Parts<'_> {
         let rows = self.cpus.iter().map(|residency| CpuRow {
             cpu: residency.cpu,
             cluster: self.topology.cluster_of(residency.cpu).into(),
-            idle: self.idle(residency.cpu, &residency.idle),
+            idle: idle_rows(&residency.idle, |state| self.topology.idle_name(residency.cpu, state)),
             running: frequencies(&residency.running),
             effective: effective_of(residency.cpu)
                 .into_iter()
@@ -31,8 +31,9 @@ impl Parts<'_> {
         let rows = self.topology.clusters.iter().zip(self.clusters).map(|(cluster, residency)| ClusterRow {
             cluster: cluster.name.clone(),
             cpus: cluster.cpus.clone(),
+            domain: cluster.domain.name().into(),
             active: frequencies(&residency.active),
-            idle: self.idle(cluster.cpus.first().copied().unwrap_or(0), &residency.idle),
+            idle: idle_rows(&residency.idle, |level| self.topology.level_name(&cluster.cpus, level)),
             concurrency: residency
                 .concurrency
                 .iter()
@@ -44,21 +45,20 @@ impl Parts<'_> {
         });
         rows.collect()
     }
+}
 
-    /// Rows of idle states, with the names that they have on `cpu`.
-    fn idle(&self, cpu: u32, idle: &BTreeMap<u32, Residency>) -> Vec<IdleRow> {
-        let rows = idle.iter().map(|(&state, stay)| IdleRow {
-            state,
-            name: self.topology.idle_name(cpu, state),
-            ns: stay.ns,
-            hits: stay.hits,
-            min_ns: (stay.hits > 0).then_some(stay.min_ns),
-            max_ns: (stay.hits > 0).then_some(stay.max_ns),
-            early: None,
-            late: None,
-        });
-        rows.collect()
-    }
+fn idle_rows(idle: &BTreeMap<u32, Residency>, name: impl Fn(u32) -> String) -> Vec<IdleRow> {
+    let rows = idle.iter().map(|(&state, stay)| IdleRow {
+        state,
+        name: name(state),
+        ns: stay.ns,
+        hits: stay.hits,
+        min_ns: (stay.hits > 0).then_some(stay.min_ns),
+        max_ns: (stay.hits > 0).then_some(stay.max_ns),
+        early: None,
+        late: None,
+    });
+    rows.collect()
 }
 
 fn frequencies(by_khz: &BTreeMap<Option<u32>, (u64, u64)>) -> Vec<FrequencyRow> {

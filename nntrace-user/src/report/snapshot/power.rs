@@ -71,9 +71,13 @@ pub struct ClusterRow {
     pub cluster: String,
     /// Its CPUs.
     pub cpus: Vec<u32>,
-    /// At least one CPU running, by the highest requested frequency of those that run.
+    /// What they have in common: `idle` when they go idle together, `frequency` when they share a clock, or `both`.
+    #[serde(default = "both")]
+    pub domain: String,
+    /// At least one CPU running, by the highest requested frequency of those that run; without one when the CPUs share
+    /// no clock.
     pub active: Vec<FrequencyRow>,
-    /// All CPUs idle, by the deepest state that they have in common.
+    /// All CPUs idle, by the deepest state that they have in common; `state` is its level.
     pub idle: Vec<IdleRow>,
     /// How many CPUs ran at once.
     pub concurrency: Vec<ConcurrencyRow>,
@@ -92,4 +96,8 @@ pub struct ConcurrencyRow {
     pub running_cpus: u32,
     /// Time, ns.
     pub ns: u64,
+}
+
+fn both() -> String {
+    "both".into()
 }

@@ -122,6 +122,7 @@ fn cluster(name: &str, cpus: &[u32], used: &[(Option<u32>, u64)]) -> ClusterRow 
     let active: u64 = row.running.iter().map(|row| row.ns).sum();
     let at_once = |running_cpus: u32, ns| ConcurrencyRow { running_cpus, ns };
     ClusterRow {
+        domain: "both".into(),
         cluster: name.to_owned(),
         cpus: cpus.to_vec(),
         active: row.running,
