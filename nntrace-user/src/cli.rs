@@ -5,8 +5,11 @@ use std::{ffi::OsString, path::PathBuf, str::FromStr, time::Duration};
 use clap::Parser;
 
 use nntrace_user::{
-    live::{kernel::DEFAULT_RING_BYTES, sysfs::parse_cpu_list, target::SymbolSpec},
-    model::topology::{ClusterDescription, Domain},
+    live::{kernel::DEFAULT_RING_BYTES, target::SymbolSpec},
+    model::{
+        cpu_list,
+        topology::{ClusterDescription, Domain},
+    },
     replay::TimeRange,
 };
 
@@ -228,9 +231,9 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 fn cluster(text: &str) -> Result<ClusterDescription, String> {
-    let parsed = text.split_once('=').map(|(name, cpus)| (name.trim(), parse_cpu_list(cpus)));
+    let parsed = text.split_once('=').map(|(name, cpus)| (name.trim(), cpu_list::parse(cpus)));
     match parsed {
-        Some((name, cpus)) if !name.is_empty() && !cpus.is_empty() => {
+        Some((name, Ok(cpus))) if !name.is_empty() && !cpus.is_empty() => {
             Ok(ClusterDescription { name: name.into(), cpus, domain: Domain::Both })
         }
         _ => Err("expected a name and its CPUs, such as big=4-7 or little=0,1,3".into()),

@@ -81,7 +81,7 @@ pub fn is_not_gone<T, E: Error>(listed: &Result<T, E>) -> bool {
     let is_gone = |source: &(dyn Error + 'static)| {
         source.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::NotFound)
     };
-    !iter::successors(error.source(), |source| source.source()).any(is_gone)
+    !iter::successors(error.source(), |&source| source.source()).any(is_gone)
 }
 
 /// Everything in the file system of pinned objects; nothing where it is not mounted.

@@ -1,7 +1,7 @@
 //! The programs on power events, run by the real kernel with events that are spelled out: no hardware is needed for any
 //! sequence. They are not attached, so that no other event comes between.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use aya::maps::{MapData, RingBuf};
@@ -38,8 +38,7 @@ impl Bench {
             Kernel::load(KernelOptions { ring_bytes })?;
         let begin = clock::now();
         kernel.start_cpus(begin, khz)?;
-        let list = fs::read_to_string("/sys/devices/system/cpu/online")?;
-        Ok(Self { kernel, rings: Rings::new(rings), begin, online: sysfs::parse_cpu_list(&list) })
+        Ok(Self { kernel, rings: Rings::new(rings), begin, online: sysfs::online(Path::new(sysfs::CPUS)) })
     }
 
     /// Two CPUs that programs can run on; the same one twice where there is no other.

@@ -24,6 +24,7 @@ use super::{
     target::{Layout, MarkFunction},
     tracefs,
 };
+use crate::model::cpu_list;
 
 /// The object that the build script compiled.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/nntrace-ebpf"));
@@ -386,8 +387,8 @@ fn rounded_ring(bytes: u32) -> u32 {
 fn possible_cpus() -> Result<u32, KernelError> {
     const PATH: &str = "/sys/devices/system/cpu/possible";
     let text = fs::read_to_string(PATH).map_err(|source| KernelError::File { path: PATH.into(), source })?;
-    let cpus = super::sysfs::parse_cpu_list(&text);
-    Ok(cpus.last().map_or(1, |last| last + 1))
+    let cpus = cpu_list::parse(&text).ok().and_then(|cpus| cpus.last().copied());
+    Ok(cpus.map_or(1, |last| last + 1))
 }
 
 fn map_error(what: &'static str) -> impl Fn(MapError) -> KernelError {

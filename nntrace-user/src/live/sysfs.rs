@@ -7,27 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::model::topology::{self, ClusterDescription, CpuDescription, IdleStateDescription, Topology};
+use crate::model::{
+    cpu_list,
+    topology::{self, ClusterDescription, CpuDescription, IdleStateDescription, Topology},
+};
 
 /// Where the kernel shows its CPUs.
 pub const CPUS: &str = "/sys/devices/system/cpu";
-
-/// The CPUs of a list such as `0-3,6`, ascending. What cannot be read is left out.
-#[must_use]
-pub fn parse_cpu_list(text: &str) -> Vec<u32> {
-    let mut cpus: Vec<u32> = text
-        .trim()
-        .split(',')
-        .filter_map(|part| match part.split_once('-') {
-            Some((first, last)) => Some((first.trim().parse().ok()?, last.trim().parse().ok()?)),
-            None => part.trim().parse().ok().map(|cpu| (cpu, cpu)),
-        })
-        .flat_map(|(first, last): (u32, u32)| first..=last)
-        .collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    cpus
-}
 
 /// The machine under `root`, and a note when its clusters are a guess.
 ///
@@ -36,7 +22,7 @@ pub fn parse_cpu_list(text: &str) -> Vec<u32> {
 /// physical package says nothing about clusters on arm64, and is not looked at.
 #[must_use]
 pub fn topology(root: &Path) -> (Topology, Option<String>) {
-    let numbers = parse_cpu_list(&read(&root.join("present")).unwrap_or_default());
+    let numbers = cpu_list(&root.join("present"));
     let cpus: BTreeMap<u32, CpuDescription> =
         numbers.iter().map(|&cpu| (cpu, CpuDescription { idle_states: idle_states(root, cpu) })).collect();
     let policies = policies(root).into_iter().map(|policy| policy.cpus).collect::<Vec<_>>();
@@ -54,7 +40,7 @@ pub fn frequencies(root: &Path) -> BTreeMap<u32, u32> {
 /// CPUs that are online.
 #[must_use]
 pub fn online(root: &Path) -> Vec<u32> {
-    parse_cpu_list(&read(&root.join("online")).unwrap_or_default())
+    cpu_list(&root.join("online"))
 }
 
 struct Policy {
@@ -66,8 +52,7 @@ fn policies(root: &Path) -> Vec<Policy> {
     let mut policies: Vec<Policy> = children(&root.join("cpufreq"), "policy")
         .into_iter()
         .filter_map(|path| {
-            let cpus = read(&path.join("related_cpus"))?;
-            let cpus = parse_cpu_list(&cpus.split_whitespace().collect::<Vec<_>>().join(","));
+            let cpus = cpu_list(&path.join("related_cpus"));
             let khz = read(&path.join("scaling_cur_freq")).and_then(|khz| khz.trim().parse().ok());
             (!cpus.is_empty()).then_some(Policy { cpus, khz })
         })
@@ -85,8 +70,8 @@ fn clusters(root: &Path, cpus: &[u32], policies: &[Vec<u32>]) -> (Vec<ClusterDes
     };
     let mut groups: Vec<Vec<u32>> = cpus
         .iter()
-        .filter_map(|cpu| read(&root.join(format!("cpu{cpu}/topology/cluster_cpus_list"))))
-        .map(|list| parse_cpu_list(&list))
+        .map(|cpu| cpu_list(&root.join(format!("cpu{cpu}/topology/cluster_cpus_list"))))
+        .filter(|cpus| !cpus.is_empty())
         .collect();
     groups.sort();
     groups.dedup();
@@ -127,6 +112,11 @@ fn number_after(path: &Path, prefix: &str) -> Option<u32> {
     path.file_name()?.to_str()?.strip_prefix(prefix)?.parse().ok()
 }
 
+/// CPUs that a file lists; none where there is no such file.
+fn cpu_list(path: &Path) -> Vec<u32> {
+    read(path).and_then(|text| cpu_list::parse(&text).ok()).unwrap_or_default()
+}
+
 fn number(path: &Path) -> Option<u64> {
     read(path)?.trim().parse().ok()
 }
@@ -148,13 +138,6 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         root
-    }
-
-    #[test]
-    fn cpu_lists_have_ranges_and_holes() {
-        assert_eq!(parse_cpu_list("0-3,6\n"), [0, 1, 2, 3, 6]);
-        assert_eq!(parse_cpu_list("10,2"), [2, 10]);
-        assert_eq!(parse_cpu_list(""), [] as [u32; 0]);
     }
 
     #[test]

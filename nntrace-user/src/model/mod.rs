@@ -1,6 +1,7 @@
 //! What the records mean. Pure: no input or output, no clock, no terminal; knows `nntrace-common` only.
 
 pub mod clusters;
+pub mod cpu_list;
 pub mod executions;
 pub mod marks;
 pub mod names;

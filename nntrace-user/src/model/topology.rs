@@ -1,8 +1,15 @@
 //! Which CPUs belong together, and what their idle states are called.
 
+mod file;
+
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use super::cpu_list;
+
+pub use file::DescriptionError;
 
 /// The CPUs of a machine, in clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,7 +57,8 @@ pub struct ClusterDescription {
 }
 
 /// What the CPUs of a cluster have in common.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Domain {
     /// They go idle together and share a clock.
     #[default]
@@ -98,6 +106,9 @@ pub enum TopologyError {
         /// The other.
         second: String,
     },
+    /// A CPU in two policies.
+    #[error("CPU {0} is in two policies; its frequency is changed with that of one")]
+    TwoPolicies(u32),
     /// A CPU that the machine has not.
     #[error("cluster {cluster} names CPU {cpu}, which this machine has not; its CPUs are {cpus}")]
     NoSuchCpu {
@@ -135,34 +146,50 @@ impl Topology {
     /// Puts the CPUs into these clusters instead; CPUs in none of them make up a cluster `other`.
     ///
     /// # Errors
-    /// When a CPU is named twice, or is not there.
+    /// When a CPU is in two that share a clock or in two that go idle together, or is not there.
     pub fn set_clusters(&mut self, clusters: Vec<ClusterDescription>) -> Result<(), TopologyError> {
-        let mut owner: BTreeMap<u32, &str> = BTreeMap::new();
-        for cluster in &clusters {
-            for &cpu in &cluster.cpus {
-                if !self.cpus.contains_key(&cpu) {
-                    let cpus: Vec<String> = self.cpus.keys().map(u32::to_string).collect();
-                    return Err(TopologyError::NoSuchCpu {
-                        cluster: cluster.name.clone(),
-                        cpu,
-                        cpus: cpus.join(","),
-                    });
-                }
-                if let Some(first) = owner.insert(cpu, &cluster.name) {
-                    return Err(TopologyError::Twice {
-                        cpu,
-                        first: first.to_owned(),
-                        second: cluster.name.clone(),
-                    });
+        let kinds: [fn(Domain) -> bool; 2] = [Domain::shares_clock, Domain::idles_together];
+        for is_of_kind in kinds {
+            let mut owner: BTreeMap<u32, &str> = BTreeMap::new();
+            for cluster in clusters.iter().filter(|cluster| is_of_kind(cluster.domain)) {
+                for &cpu in &cluster.cpus {
+                    self.has(cpu, &cluster.name)?;
+                    if let Some(first) = owner.insert(cpu, &cluster.name) {
+                        let (first, second) = (first.to_owned(), cluster.name.clone());
+                        return Err(TopologyError::Twice { cpu, first, second });
+                    }
                 }
             }
         }
-        let others: Vec<u32> = self.cpus.keys().copied().filter(|cpu| !owner.contains_key(cpu)).collect();
+        let in_none = |cpu: &u32| !clusters.iter().any(|cluster| cluster.cpus.contains(cpu));
+        let others: Vec<u32> = self.cpus.keys().copied().filter(in_none).collect();
         self.clusters = clusters;
         if !others.is_empty() {
             let name = "other".into();
             self.clusters.push(ClusterDescription { name, cpus: others, domain: Domain::Both });
         }
+        Ok(())
+    }
+
+    fn has(&self, cpu: u32, cluster: &str) -> Result<(), TopologyError> {
+        if self.cpus.contains_key(&cpu) {
+            return Ok(());
+        }
+        let cpus: Vec<u32> = self.cpus.keys().copied().collect();
+        Err(TopologyError::NoSuchCpu { cluster: cluster.into(), cpu, cpus: cpu_list::format(&cpus) })
+    }
+
+    /// CPUs whose frequency is changed together.
+    ///
+    /// # Errors
+    /// When a CPU is in two of these.
+    pub fn set_policies(&mut self, policies: Vec<Vec<u32>>) -> Result<(), TopologyError> {
+        let mut all: Vec<u32> = policies.iter().flatten().copied().collect();
+        all.sort_unstable();
+        if let Some(twice) = all.array_windows().find(|[a, b]| a == b) {
+            return Err(TopologyError::TwoPolicies(twice[0]));
+        }
+        self.policies = policies;
         Ok(())
     }
 
@@ -224,10 +251,7 @@ mod tests {
         let twice = topology.set_clusters(vec![cluster("a", &[1]), cluster("b", &[1])]);
         assert!(matches!(twice, Err(TopologyError::Twice { cpu: 1, .. })));
         let none = topology.set_clusters(vec![cluster("a", &[9])]).unwrap_err();
-        assert_eq!(
-            none.to_string(),
-            "cluster a names CPU 9, which this machine has not; its CPUs are 0,1,2,3"
-        );
+        assert_eq!(none.to_string(), "cluster a names CPU 9, which this machine has not; its CPUs are 0-3");
     }
 
     #[test]
