@@ -38,6 +38,31 @@ pub enum Action {
     /// packed by gzip or zstd. Exits with 0 when it could show something, and what could not be read is counted; with 1
     /// when a file cannot be opened or holds no event; with 2 when the command line is wrong.
     Replay(Replay),
+    /// Describes this machine in TOML, for --topology: clusters, frequency policies, idle states
+    Topology(ShowTopology),
+}
+
+/// Describes this machine.
+#[derive(Debug, clap::Args)]
+pub struct ShowTopology {
+    /// Write to this file instead of stdout
+    pub file: Option<PathBuf>,
+
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// What the user says of the machine.
+#[derive(Debug, Default, clap::Args)]
+pub struct Machine {
+    /// Description of the machine in TOML, as `nntrace-bpf topology` writes it
+    #[arg(long, value_name = "FILE")]
+    pub topology: Option<PathBuf>,
+
+    /// CPUs that form a cluster, such as `big=4-7`; CPUs in none form one called `other`
+    #[arg(long = "cluster", value_name = "NAME=CPUS", value_parser = cluster)]
+    pub clusters: Vec<ClusterDescription>,
 }
 
 /// Where results go.
@@ -97,9 +122,9 @@ pub struct Replay {
     #[arg(long = "driver", value_name = "PID")]
     pub drivers: Vec<u32>,
 
-    /// CPUs that form a cluster, such as `big=4-7`; CPUs in none form one called `other`
-    #[arg(long = "cluster", value_name = "NAME=CPUS", value_parser = cluster)]
-    pub clusters: Vec<ClusterDescription>,
+    /// What the machine is
+    #[command(flatten)]
+    pub machine: Machine,
 }
 
 /// What to trace, and how.
@@ -150,9 +175,9 @@ pub struct Live {
     #[arg(long = "driver", value_name = "PID")]
     pub drivers: Vec<u32>,
 
-    /// CPUs that form a cluster, such as `big=4-7`; CPUs in none form one called `other`
-    #[arg(long = "cluster", value_name = "NAME=CPUS", value_parser = cluster)]
-    pub clusters: Vec<ClusterDescription>,
+    /// What the machine is
+    #[command(flatten)]
+    pub machine: Machine,
 
     /// Size of each CPU's ring of records, KiB
     #[arg(long, value_name = "KIB", default_value_t = DEFAULT_RING_BYTES / 1024,

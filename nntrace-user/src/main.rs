@@ -1,6 +1,7 @@
 //! `nntrace-bpf`: the command.
 
 mod cli;
+mod machine;
 mod output;
 mod replay_command;
 mod run;
@@ -13,6 +14,7 @@ fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     let done = match &cli.action {
         Some(cli::Action::Replay(replay)) => replay_command::run(replay),
+        Some(cli::Action::Topology(topology)) => machine::show(topology),
         None => run::run(&cli.live),
     };
     match done {

@@ -107,7 +107,8 @@ impl Output {
     }
 }
 
-fn create(path: &Path, force: bool) -> Result<File> {
+/// Creates a file; one that exists is replaced only by `force`.
+pub fn create(path: &Path, force: bool) -> Result<File> {
     let mut options = OpenOptions::new();
     options.write(true);
     if force {
@@ -129,8 +130,8 @@ fn json(snapshot: &Snapshot) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A reader that went away (`| head`) is no error.
-fn write_stdout(bytes: &[u8]) -> Result<()> {
+/// Writes to stdout. A reader that went away (`| head`) is no error.
+pub fn write_stdout(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -11,7 +11,7 @@ use nntrace_user::{
 use ratatui::crossterm::event::Event;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{cli::Replay, output::Output};
+use crate::{cli::Replay, machine, output::Output};
 
 /// Replays the files; returns the exit status.
 pub fn run(cli: &Replay) -> Result<ExitCode> {
@@ -19,7 +19,8 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
     let replayed = replay::replay(&replay::Options {
         files: cli.files.clone(),
         range: cli.time_range,
-        clusters: cli.clusters.clone(),
+        topology: machine::described(&cli.machine)?,
+        clusters: cli.machine.clusters.clone(),
         drivers: cli.drivers.iter().copied().collect(),
         with_details: cli.results.detail,
     })?;

@@ -4,7 +4,6 @@ use std::{
     fs::File,
     io::{self, IsTerminal as _, Read as _, Seek as _, Write as _},
     os::fd::OwnedFd,
-    path::Path,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -16,10 +15,8 @@ use nntrace_user::{
         kernel::KernelOptions,
         probes::Placement,
         session::{Session, SessionOptions},
-        sysfs,
         target::{ChildOutput, Held, Launch, PidFd, Process, Processes, RunAs, Running},
     },
-    model::Topology,
     report::snapshot::Snapshot,
     tui::{App, Flow, Health, Terminal, read_events},
 };
@@ -31,7 +28,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use crate::{cli::Live, output::Output};
+use crate::{cli::Live, machine, output::Output};
 
 /// How long a command may take to end when it is asked to.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -41,7 +38,7 @@ const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
 /// Traces live; returns the exit status.
 pub fn run(cli: &Live) -> Result<ExitCode> {
     let processes = targets(cli)?;
-    let topology = topology(cli)?;
+    let topology = machine::live(&cli.machine)?;
     let wants_screen = !cli.json_lines && Output::wants_screen(&cli.results) && io::stdin().is_terminal();
     let mut output = if cli.json_lines { Output::JsonLines } else { Output::open(&cli.results)? };
 
@@ -101,16 +98,6 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
 /// The processes that `--pid` and `--comm` mean.
 fn targets(cli: &Live) -> Result<Vec<Process>> {
     Ok(Processes::default().select(&cli.pids, &cli.comms)?)
-}
-
-/// The clusters that `--cluster` describes; `None` without any.
-fn topology(cli: &Live) -> Result<Option<Topology>> {
-    if cli.clusters.is_empty() {
-        return Ok(None);
-    }
-    let (mut topology, _) = sysfs::topology(Path::new(sysfs::CPUS));
-    topology.set_clusters(cli.clusters.clone())?;
-    Ok(Some(topology))
 }
 
 fn launch(cli: &Live, kept: Option<&File>) -> Result<Option<Held>> {

@@ -11,6 +11,7 @@ use std::{
 use nix::sys::signal::Signal;
 use nntrace_common::{
     interface, mark,
+    power::Activity,
     record::{BeginRecord, ProcessRecord, Record, SpanRecord},
 };
 
@@ -31,6 +32,7 @@ use crate::{
         clusters::Initial,
         marks::OpenSection,
         power::{CpuReading, CpuResidency},
+        sleeps::Sleeps,
     },
     report::{
         build::{Parts, ProcessLabel},
@@ -76,6 +78,7 @@ pub struct Session {
     labels: BTreeMap<u32, ProcessLabel>,
     topology: Topology,
     clusters: Clusters,
+    sleeps: Sleeps,
     records: Marks,
     with_details: bool,
     /// Interface calls that were met before their names had been answered.
@@ -140,6 +143,7 @@ impl Session {
             alive: BTreeMap::new(),
             labels: BTreeMap::new(),
             clusters: Clusters::new(&topology, begin, &Initial { khz, ..Initial::default() }),
+            sleeps: Sleeps::new(&topology, begin),
             topology,
             records,
             with_details: options.with_details,
@@ -249,7 +253,7 @@ impl Session {
         // Before the records, so that a loss that shows here is told after the ones it came after.
         let lost = self.kernel.read_lost().unwrap_or_default();
         let end = self.last.as_ref().map_or(u64::MAX, |(_, end)| *end);
-        let Self { rings, records, clusters, kernel, .. } = self;
+        let Self { rings, records, clusters, sleeps, kernel, .. } = self;
         let mut tracks = std::mem::take(&mut records.tracks);
         let on_track = |track: &Track<'_>| {
             tracks.add(track.tgid, track.tid, track.time, track.payload);
@@ -266,9 +270,15 @@ impl Session {
             }
             // The window is over.
             Record::Idle(event) | Record::Frequency(event) if event.time > end => {}
-            Record::Idle(event) => clusters.idle_event(event.time, event.cpu, event.state),
+            Record::Idle(event) => {
+                clusters.idle_event(event.time, event.cpu, event.state);
+                sleeps.idle_event(event.time, event.cpu, event.state);
+            }
             Record::Frequency(event) => clusters.frequency_event(event.time, event.cpu, event.state),
-            Record::Lost { cpu, time } => clusters.lost(time, cpu),
+            Record::Lost { cpu, time } => {
+                clusters.lost(time, cpu);
+                sleeps.interrupted(time, cpu, Activity::Unknown);
+            }
             // These are not put in order.
             Record::Fork(_) | Record::Exec(_) | Record::Exit(_) => {}
         };
@@ -396,6 +406,7 @@ impl Session {
             topology: &self.topology,
             cpus: &cpus,
             clusters: &self.clusters.until(end),
+            sleeps: &self.sleeps,
             overhead: self.overhead(),
             loss: self.loss()?,
             diagnostics: &diagnostics,

@@ -3,11 +3,13 @@
 pub mod clusters;
 pub mod cpu_list;
 pub mod executions;
+pub mod histogram;
 pub mod marks;
 pub mod names;
 pub mod power;
 pub mod reports;
 pub mod sites;
+pub mod sleeps;
 pub mod stacks;
 pub mod timeline;
 pub mod times;

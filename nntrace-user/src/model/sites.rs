@@ -11,12 +11,11 @@ use nntrace_common::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{stacks::execution_of, timeline::Stretch};
-
-/// Digits kept of a time in the histogram of a phase.
-const PHASE_DIGITS: u8 = 3;
-/// Digits kept in that of a function, of which there can be many.
-const FUNCTION_DIGITS: u8 = 2;
+use super::{
+    histogram::{self, FEW_DIGITS, MANY_DIGITS},
+    stacks::execution_of,
+    timeline::Stretch,
+};
 
 /// All sites.
 #[derive(Default)]
@@ -132,10 +131,10 @@ impl Sites {
         let own = span.own;
         for distribution in [site.phase, site.execution] {
             if distribution != NONE {
-                record(&mut self.phases.all[distribution as usize].1, own);
+                histogram::record(&mut self.phases.all[distribution as usize].1, own);
             }
         }
-        record(&mut self.functions.all[site.function as usize].1, own);
+        histogram::record(&mut self.functions.all[site.function as usize].1, own);
         let sum = site.sum_of(stretch);
         let total = &mut site.sums[sum].1.total;
         total.count += 1;
@@ -153,7 +152,7 @@ impl Sites {
         let tid = if key.provisional { key.tid } else { 0 };
         let pid = key.pid;
         let mut phase = |wanted: bool, tag: Tag| {
-            if wanted { self.phases.number(PhaseKey { pid, tag, tid }, PHASE_DIGITS) } else { NONE }
+            if wanted { self.phases.number(PhaseKey { pid, tag, tid }, MANY_DIGITS) } else { NONE }
         };
         let site = Site {
             key,
@@ -162,7 +161,7 @@ impl Sites {
             sums: Vec::new(),
             phase: phase(span.adds.to_total(), tag),
             execution: phase(span.adds.to_execution(), execution_of(tag)),
-            function: self.functions.number(FunctionKey { pid, tag, name: key.name, tid }, FUNCTION_DIGITS),
+            function: self.functions.number(FunctionKey { pid, tag, name: key.name, tid }, FEW_DIGITS),
         };
         let number = self.all.len() as u32;
         self.all.push(site);
@@ -283,23 +282,8 @@ impl<K> Default for Distributions<K> {
 impl<K: Copy + Eq + std::hash::Hash> Distributions<K> {
     fn number(&mut self, key: K, digits: u8) -> u32 {
         *self.numbers.entry(key).or_insert_with(|| {
-            self.all.push((key, histogram(digits)));
+            self.all.push((key, histogram::empty(digits)));
             self.all.len() as u32 - 1
         })
-    }
-}
-
-/// An empty histogram that grows with what it is given.
-fn histogram(digits: u8) -> Histogram<u32> {
-    let mut histogram = Histogram::new_with_bounds(1, 2, digits)
-        .unwrap_or_else(|_| unreachable!("the bounds and the digits are constants that the library takes"));
-    histogram.auto(true);
-    histogram
-}
-
-fn record(histogram: &mut Histogram<u32>, ns: u64) {
-    // It grows by itself; were it ever not to, the time still counts, at the upper end.
-    if histogram.record(ns).is_err() {
-        histogram.saturating_record(ns);
     }
 }

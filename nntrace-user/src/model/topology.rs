@@ -179,6 +179,26 @@ impl Topology {
         Err(TopologyError::NoSuchCpu { cluster: cluster.into(), cpu, cpus: cpu_list::format(&cpus) })
     }
 
+    /// Takes over what is described, and keeps the rest: CPUs that are not, and idle states where none are.
+    ///
+    /// # Errors
+    /// When it names a CPU that is not there.
+    pub fn replace_by(&mut self, described: Self) -> Result<(), TopologyError> {
+        for (cpu, description) in described.cpus {
+            self.has(cpu, "of the description")?;
+            if !description.idle_states.is_empty() {
+                self.cpus.insert(cpu, description);
+            }
+        }
+        if !described.clusters.is_empty() {
+            self.set_clusters(described.clusters)?;
+        }
+        if !described.policies.is_empty() {
+            self.policies = described.policies;
+        }
+        Ok(())
+    }
+
     /// CPUs whose frequency is changed together.
     ///
     /// # Errors

@@ -1,6 +1,9 @@
 //! What the CPUs of a trace did, from its power events in order of time.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use nntrace_common::{
     diagnostic::DiagnosticKind,
@@ -8,12 +11,15 @@ use nntrace_common::{
     record::{FrequencyKey, FrequencyTotal, PowerRecord, Record},
 };
 
+use rustc_hash::FxHashMap;
+
 use super::oddities::Oddities;
 use crate::model::{
     Clusters, Topology,
     clusters::{ClusterResidency, Initial},
     power::{CpuReading, CpuResidency},
-    topology::{ClusterDescription, CpuDescription, Domain, TopologyError},
+    sleeps::Sleeps,
+    topology::{ClusterDescription, Domain, TopologyError},
 };
 
 /// Power events after which it is settled which CPUs there are.
@@ -31,7 +37,13 @@ pub struct Cpus {
     /// Power events, until it is settled which CPUs there are.
     survey: Vec<Record>,
     clusters: Option<Clusters>,
-    topology: Topology,
+    /// Made of what is described, when the first power event is taken.
+    sleeps: Option<Sleeps>,
+    policies: FxHashMap<u32, Rc<[u32]>>,
+    clusters_are_presumed: bool,
+    /// The machine, as far as it is described: by the user, or by the trace before its first event.
+    pub topology: Topology,
+    /// Clusters that the user wants instead.
     wanted: Vec<ClusterDescription>,
 }
 
@@ -42,6 +54,7 @@ struct Cpu {
 }
 
 /// What the CPUs did in the window.
+#[derive(Default)]
 pub struct CpuResults {
     /// Their clusters.
     pub topology: Topology,
@@ -49,20 +62,27 @@ pub struct CpuResults {
     pub cpus: Vec<CpuResidency>,
     /// By cluster, in the order of the topology.
     pub clusters: Vec<ClusterResidency>,
+    /// How long single stays in idle states were.
+    pub sleeps: Sleeps,
+    /// Nothing told which CPUs form a cluster.
+    pub clusters_are_presumed: bool,
 }
 
 impl Cpus {
-    /// With these clusters; none: one of all CPUs.
+    /// On this machine, as far as it is described, with these clusters instead of its own, if there are any.
     #[must_use]
-    pub fn new(clusters: Vec<ClusterDescription>) -> Self {
+    pub fn new(topology: Topology, wanted: Vec<ClusterDescription>) -> Self {
         Self {
             begin: None,
             seen: vec![false; MAX_CPU as usize + 1],
             machines: BTreeMap::new(),
             survey: Vec::new(),
             clusters: None,
-            topology: Topology::default(),
-            wanted: clusters,
+            sleeps: None,
+            policies: FxHashMap::default(),
+            clusters_are_presumed: false,
+            topology,
+            wanted,
         }
     }
 
@@ -80,9 +100,11 @@ impl Cpus {
         }
     }
 
-    /// The CPUs that the trace showed so far.
-    fn shown(&self) -> Vec<u32> {
-        (0..).zip(&self.seen).filter(|(_, seen)| **seen).map(|(cpu, _)| cpu).collect()
+    /// The CPUs that there are: those that are described or asked for, and those that the trace showed so far.
+    fn shown(&self) -> BTreeSet<u32> {
+        let seen = (0..).zip(&self.seen).filter(|(_, seen)| **seen).map(|(cpu, _)| cpu);
+        let wanted = self.wanted.iter().flat_map(|cluster| cluster.cpus.iter().copied());
+        seen.chain(wanted).chain(self.topology.cpus.keys().copied()).collect()
     }
 
     /// Takes a record of a power event; others are none of its business.
@@ -106,14 +128,11 @@ impl Cpus {
                     }
                     None => {}
                 }
-                if step.closed.is_none() {
-                    return Ok(());
-                }
+                let Some(stretch) = step.closed else { return Ok(()) };
+                self.sleeps().ended(cpu, &stretch);
             }
             Record::Frequency(PowerRecord { cpu, time, state, .. }) => {
-                let cpu = self.cpu(cpu);
-                let Some(slice) = cpu.frequency.event(&mut cpu.idle, time, state) else { return Ok(()) };
-                cpu.add(&slice);
+                self.frequency(cpu, time, state);
             }
             Record::Lost { cpu, time } if cpu <= MAX_CPU => {
                 self.cpu(cpu).idle.set(time, Activity::Unknown);
@@ -128,23 +147,50 @@ impl Cpus {
         if self.survey.len() >= SURVEY { self.settle() } else { Ok(()) }
     }
 
+    /// A frequency event for one CPU of a policy holds for the whole policy.
+    fn frequency(&mut self, cpu: u32, time: u64, khz: u32) {
+        let policy = match self.policies.get(&cpu) {
+            Some(policy) => Rc::clone(policy),
+            None => self.policies.entry(cpu).or_insert(self.topology.policy_of(cpu).into()).clone(),
+        };
+        for &member in &*policy {
+            let cpu = self.cpu(member);
+            if let Some(slice) = cpu.frequency.event(&mut cpu.idle, time, khz) {
+                cpu.add(&slice);
+            }
+        }
+    }
+
     fn cpu(&mut self, cpu: u32) -> &mut Cpu {
         self.see(cpu);
         let begin = self.begin.unwrap_or_default();
         self.machines.entry(cpu).or_insert_with(|| Cpu::starting_at(begin))
     }
 
+    fn sleeps(&mut self) -> &mut Sleeps {
+        let begin = self.begin.unwrap_or_default();
+        self.sleeps.get_or_insert_with(|| Sleeps::new(&self.topology, begin))
+    }
+
     /// It is settled now which CPUs there are.
     fn settle(&mut self) -> Result<(), TopologyError> {
-        let cpus = self.shown();
-        self.topology.cpus = cpus.iter().map(|&cpu| (cpu, CpuDescription::default())).collect();
-        if self.wanted.is_empty() {
+        for cpu in self.shown() {
+            self.topology.cpus.entry(cpu).or_default();
+        }
+        let described = std::mem::take(&mut self.topology.clusters);
+        let wanted = std::mem::take(&mut self.wanted);
+        if !wanted.is_empty() {
+            self.topology.set_clusters(wanted)?;
+        } else if !described.is_empty() {
+            self.topology.set_clusters(described)?;
+        } else {
+            self.clusters_are_presumed = true;
+            let cpus = self.topology.cpus.keys().copied().collect();
             self.topology.clusters =
                 vec![ClusterDescription { name: "all".into(), cpus, domain: Domain::Both }];
-        } else {
-            self.topology.set_clusters(std::mem::take(&mut self.wanted))?;
         }
-        let mut clusters = Clusters::new(&self.topology, self.begin.unwrap_or_default(), &Initial::default());
+        let begin = self.begin.unwrap_or_default();
+        let mut clusters = Clusters::new(&self.topology, begin, &Initial::default());
         self.survey.drain(..).for_each(|record| feed(&mut clusters, &record));
         self.clusters = Some(clusters);
         Ok(())
@@ -156,7 +202,7 @@ impl Cpus {
     /// When the clusters that were asked for are none.
     pub fn finish(mut self, end: u64) -> Result<CpuResults, TopologyError> {
         if self.machines.is_empty() {
-            return Ok(CpuResults { topology: Topology::default(), cpus: Vec::new(), clusters: Vec::new() });
+            return Ok(CpuResults::default());
         }
         if self.clusters.is_none() {
             self.settle()?;
@@ -167,7 +213,10 @@ impl Cpus {
             let cpu = self.machines.remove(&number).unwrap_or_else(|| Cpu::starting_at(begin));
             cpu.reading(number).until(end)
         });
-        Ok(CpuResults { cpus: readings.collect(), topology: self.topology, clusters })
+        let cpus = readings.collect();
+        let sleeps = self.sleeps.unwrap_or_default();
+        let Self { topology, clusters_are_presumed, .. } = self;
+        Ok(CpuResults { topology, cpus, clusters, sleeps, clusters_are_presumed })
     }
 }
 

@@ -13,6 +13,8 @@ pub trait Visitor {
     fn event(&mut self, event: &Event<'_>) -> bool;
     /// The tracer dropped events of a CPU: so many, or it does not say how many.
     fn lost(&mut self, cpu: u32, events: Option<u64>);
+    /// A line before the first event of an input, which may describe the machine; whether it does.
+    fn header(&mut self, line: &[u8]) -> bool;
     /// A line that is no event in any format that is known.
     fn unreadable(&mut self, input: &str, line: &Line<'_>);
     /// An input could not be read to its end; what came before was taken.
@@ -59,6 +61,8 @@ struct Source<'a> {
     lines: LineReader<InputReader>,
     /// Tells trace text from the rest of an HTML page.
     html: Option<Html>,
+    /// No event came yet.
+    in_header: bool,
     /// The next event, where several inputs are merged, and its time, ns.
     line: Vec<u8>,
     time: Option<u64>,
@@ -68,7 +72,7 @@ impl<'a> Source<'a> {
     fn new(input: &'a Input) -> Result<Self, InputError> {
         let html = html::looks_like_html(input.head()).then(Html::default);
         let lines = LineReader::new(input.reader()?);
-        Ok(Self { name: input.name(), lines, html, line: Vec::new(), time: None })
+        Ok(Self { name: input.name(), lines, html, in_header: true, line: Vec::new(), time: None })
     }
 
     /// Goes on to the next event, and hands it to `take` with its line.
@@ -96,9 +100,11 @@ impl<'a> Source<'a> {
             };
             match ftrace::parse(text) {
                 Parsed::Event(event) => {
+                    self.in_header = false;
                     return if take(&event, text, visitor) { Step::Event } else { Step::End };
                 }
                 Parsed::Lost { cpu, events } => visitor.lost(cpu, events),
+                Parsed::Header | Parsed::Unreadable if self.in_header && visitor.header(text) => {}
                 Parsed::Header => {}
                 Parsed::Unreadable => visitor.unreadable(self.name, &line),
             }

@@ -348,7 +348,7 @@ fn strip_blank(payload: &[u8]) -> &[u8] {
 
 /// Reads `state=S cpu_id=C`, in any order and among others.
 #[inline]
-fn cpu_fields(text: &[u8]) -> Option<(u32, u32)> {
+pub(super) fn cpu_fields(text: &[u8]) -> Option<(u32, u32)> {
     let text = skip_blanks(text);
     if let Some((state, rest)) = text.strip_prefix(b"state=").and_then(number)
         && let Some((cpu, [])) = rest.strip_prefix(b" cpu_id=").and_then(number)

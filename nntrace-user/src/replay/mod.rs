@@ -1,16 +1,18 @@
 //! Trace files: from the bytes of a file to records, and through the same model as live records.
 //!
-//! `input` opens and unpacks, `lines` splits, `html` finds the trace in a page, `ftrace` reads a line, `events` puts
-//! several inputs into one stream; `accounts` keeps a stack for each thread, `cpus` a machine for each CPU, `order` puts
+//! `input` opens and unpacks, `lines` splits, `html` finds the trace in a page, `ftrace` reads a line, `header` and
+//! `markers` what it says of the machine and of itself, `events` puts several inputs into one stream; `accounts` keeps a stack for each thread, `cpus` a machine for each CPU, `order` puts
 //! what comes of them into one order of time; `pass` goes once through everything.
 
 pub mod accounts;
 pub mod cpus;
 pub mod events;
 pub mod ftrace;
+pub mod header;
 pub mod html;
 pub mod input;
 pub mod lines;
+pub mod markers;
 pub mod oddities;
 pub mod order;
 mod pass;

@@ -14,11 +14,13 @@ use super::{
     cpus::Cpus,
     events::Visitor,
     ftrace::{Event, EventKind},
+    header::HeaderReader,
     lines::Line,
+    markers::{self, Marker},
     oddities::Oddities,
     order::Order,
 };
-use crate::model::{Marks, topology::TopologyError};
+use crate::model::{Marks, Topology, topology::TopologyError};
 
 /// One pass through the inputs.
 pub struct Pass {
@@ -26,13 +28,16 @@ pub struct Pass {
     keeps_all: bool,
     /// Whether an event was older than the one before it, which this pass was not made for.
     pub is_out_of_order: bool,
-    /// First and last event, ns.
+    /// First and last event, ns; in order of time, none is looked at after the first behind the range.
     pub seen: Option<(u64, u64)>,
-    /// First and last event of those that count, ns.
-    pub window: Option<(u64, u64)>,
+    /// The first word that the window begins, and the last that it ends, ns.
+    pub markers: (Option<u64>, Option<u64>),
+    /// Whether the user describes the machine, and not the trace.
+    is_described: bool,
     /// The threads.
     pub accounts: Accounts,
     order: Order,
+    header: HeaderReader,
     /// What the records make.
     pub results: Results,
     /// How much there was.
@@ -84,20 +89,22 @@ impl Results {
 }
 
 impl Pass {
-    /// A pass for inputs in order of time, or for any.
+    /// A pass through this range of time, for inputs in order of time, or for any.
     #[must_use]
-    pub fn new(options: &Options, keeps_all: bool) -> Self {
+    pub fn new(options: &Options, range: Option<TimeRange>, keeps_all: bool) -> Self {
         Self {
-            range: options.range,
+            range,
             keeps_all,
             is_out_of_order: false,
             seen: None,
-            window: None,
+            markers: (None, None),
+            is_described: options.topology.is_some(),
             accounts: Accounts::default(),
             order: Order::new(keeps_all),
+            header: HeaderReader::default(),
             results: Results {
                 marks: Marks { named_drivers: options.drivers.clone(), ..Marks::default() },
-                cpus: Cpus::new(options.clusters.clone()),
+                cpus: Cpus::new(options.topology.clone().unwrap_or_default(), options.clusters.clone()),
                 oddities: Oddities::default(),
                 wrong: None,
             },
@@ -106,8 +113,28 @@ impl Pass {
         }
     }
 
+    /// The window that the markers of the trace name; `None` without any.
+    #[must_use]
+    pub fn marked_range(&self) -> Option<TimeRange> {
+        let (start, end) = self.markers;
+        let range = TimeRange { begin: start.unwrap_or(0), end: end.unwrap_or(u64::MAX) };
+        ((start.is_some() || end.is_some()) && range.begin <= range.end).then_some(range)
+    }
+
+    /// Begin and end of the window, ns: what there is of the range. `None` when the trace has no part of it.
+    #[must_use]
+    pub fn window(&self) -> Option<(u64, u64)> {
+        let (first, last) = self.seen?;
+        let range = self.range.unwrap_or(TimeRange::ALL);
+        let (begin, end) = (first.max(range.begin), last.min(range.end));
+        (begin <= end).then_some((begin, end))
+    }
+
     /// No more events: the last records go on.
     pub fn end(&mut self) {
+        if let Some((begin, _)) = self.window() {
+            self.results.cpus.starts(begin);
+        }
         let results = &mut self.results;
         self.order.release(|record| results.take(record));
     }
@@ -142,7 +169,27 @@ impl Pass {
                     results.oddities.add(DiagnosticKind::UnreadableMark, now, event.tid, payload);
                 }
             }
-            _ => {}
+            None => self.word(markers::read(payload), event.time, now),
+            Some(_) => {}
+        }
+    }
+
+    /// Takes what a word in the trace says about it.
+    fn word(&mut self, marker: Option<Marker>, time: u64, now: u64) {
+        match marker {
+            Some(Marker::Start) => {
+                self.markers.0 = Some(self.markers.0.map_or(time, |known| known.min(time)));
+            }
+            Some(Marker::End) => {
+                self.markers.1 = Some(self.markers.1.map_or(time, |known| known.max(time)));
+            }
+            // What was read of a policy tells what it is from here on, as a change would.
+            Some(Marker::Frequency { khz, cpu }) => {
+                let event =
+                    PowerRecord { kind: RecordKind::Frequency as u32, cpu, time: now, state: khz, lost: 0 };
+                self.order.push(Record::Frequency(event));
+            }
+            None => {}
         }
     }
 }
@@ -163,11 +210,6 @@ impl Visitor for Pass {
         }
         let counts = time >= range.begin;
         let now = time.max(range.begin);
-        if counts {
-            let (begin, end) = self.window.unwrap_or((time, time));
-            // Before any record that counts is taken: of a trace out of order, all are taken at the end.
-            self.window = Some((begin.min(time), end.max(time)));
-        }
         self.counts.events += u64::from(counts);
         self.results.cpus.see(event.cpu);
         self.results.cpus.starts(if self.keeps_all { first.min(time).max(range.begin) } else { now });
@@ -177,9 +219,15 @@ impl Visitor for Pass {
             EventKind::Mark(payload) => self.mark(event, payload, now, counts),
             EventKind::CpuIdle { state, cpu } => self.power(RecordKind::Idle, cpu, now, state),
             EventKind::CpuFrequency { khz, cpu } => self.power(RecordKind::Frequency, cpu, now, khz),
-            EventKind::Other { .. } => {}
+            EventKind::Other { name, fields } => self.word(markers::of_event(name, fields), time, now),
         }
         true
+    }
+
+    fn header(&mut self, line: &[u8]) -> bool {
+        let mut other = Topology::default();
+        let of_trace = &mut self.results.cpus.topology;
+        self.header.feed(line, if self.is_described { &mut other } else { of_trace })
     }
 
     fn lost(&mut self, cpu: u32, events: Option<u64>) {

@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     model::{
-        Marks,
-        topology::{ClusterDescription, TopologyError},
+        Marks, Topology,
+        topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
     },
     report::{
         build::{Parts, ProcessLabel},
@@ -33,9 +33,11 @@ use crate::{
 pub struct Options {
     /// Files; `-` is standard input.
     pub files: Vec<PathBuf>,
-    /// The time to look at; `None`: all of it.
+    /// The time to look at; `None`: what the trace's own markers say, or all of it.
     pub range: Option<TimeRange>,
-    /// CPUs that form a cluster; none: all of them form one.
+    /// The machine; `None`: as the trace describes it.
+    pub topology: Option<Topology>,
+    /// CPUs that form a cluster, whatever the machine's are.
     pub clusters: Vec<ClusterDescription>,
     /// Processes that are drivers, whatever they show.
     pub drivers: BTreeSet<u32>,
@@ -97,14 +99,21 @@ pub enum ReplayError {
 /// taken, and what cannot is counted.
 pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
     let inputs = options.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>, _>>()?;
-    let mut pass = Pass::new(options, false);
+    let mut range = options.range;
+    let mut pass = Pass::new(options, range, false);
     events::visit(&inputs, &mut pass)?;
-    if pass.is_out_of_order {
-        // Reports and executions are told apart by time: once more, and sorted.
-        pass = Pass::new(options, true);
+    // Reports, executions and clusters are told apart by time: what is out of order is read once more, and sorted.
+    let keeps_all = pass.is_out_of_order;
+    if keeps_all {
+        pass = Pass::new(options, range, true);
         events::visit(&inputs, &mut pass)?;
     }
-    finish(pass, options, &inputs)
+    if range.is_none() && pass.marked_range().is_some() {
+        range = pass.marked_range();
+        pass = Pass::new(options, range, keeps_all);
+        events::visit(&inputs, &mut pass)?;
+    }
+    finish(pass, range, options.with_details, &inputs)
 }
 
 /// What came of a replay.
@@ -135,6 +144,7 @@ impl Replayed {
             topology: &self.cpus.topology,
             cpus: &self.cpus.cpus,
             clusters: &self.cpus.clusters,
+            sleeps: &self.cpus.sleeps,
             overhead: self.overhead.clone(),
             loss: self.loss.clone(),
             diagnostics: &self.diagnostics,
@@ -151,7 +161,12 @@ impl Replayed {
     }
 }
 
-fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replayed, ReplayError> {
+fn finish(
+    mut pass: Pass,
+    range: Option<TimeRange>,
+    with_details: bool,
+    inputs: &[Input],
+) -> Result<Replayed, ReplayError> {
     let files: Vec<String> = inputs.iter().map(|input| input.name().to_owned()).collect();
     let Some((first, last)) = pass.seen else {
         let what = match pass.counts.unreadable {
@@ -161,8 +176,8 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
         let what = [&[what][..], &pass.notes].concat().join("; ");
         return Err(ReplayError::NoEvents { files: files.join(", "), what });
     };
-    let Some((begin, end)) = pass.window else {
-        let TimeRange { begin, end } = options.range.unwrap_or(TimeRange::ALL);
+    let Some((begin, end)) = pass.window() else {
+        let TimeRange { begin, end } = range.unwrap_or(TimeRange::ALL);
         return Err(ReplayError::NotInRange {
             begin: seconds(begin),
             end: seconds(end),
@@ -187,12 +202,8 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
                 .into(),
         );
     }
-    if !cpus.cpus.is_empty() && options.clusters.is_empty() {
-        notes.push(
-            "a trace does not tell which CPUs form a cluster: all of them are taken for one; --cluster NAME=CPUS \
-             says otherwise"
-                .into(),
-        );
+    if cpus.clusters_are_presumed {
+        notes.push(NO_CLUSTERS.into());
     }
     let lost = counts.lost.values().sum();
     Ok(Replayed {
@@ -211,7 +222,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
         },
         overhead: Overhead { marks: counts.marks, power_events: counts.power_events, ..Overhead::default() },
         notes,
-        with_details: options.with_details,
+        with_details,
     })
 }
 

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind};
 
 use super::snapshot::{Diagnostic, Host, Loss, Overhead, SCHEMA, Snapshot, Source, Tool, VERSION, Window};
-use crate::model::{Marks, Topology, clusters::ClusterResidency, power::CpuResidency, stacks::Totals};
+use crate::model::{
+    Marks, Topology, clusters::ClusterResidency, power::CpuResidency, sleeps::Sleeps, stacks::Totals,
+};
 
 /// A process that appears in the results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub struct Parts<'a> {
     pub cpus: &'a [CpuResidency],
     /// What each cluster did, in the order of the topology.
     pub clusters: &'a [ClusterResidency],
+    /// How long single stays in idle states were.
+    pub sleeps: &'a Sleeps,
     /// What measuring cost.
     pub overhead: Overhead,
     /// What was lost.

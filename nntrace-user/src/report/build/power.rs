@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use nntrace_common::power::Residency;
 
 use super::Parts;
-use crate::report::snapshot::{ClusterRow, ConcurrencyRow, CpuRow, EffectiveRow, FrequencyRow, IdleRow};
+use crate::{
+    model::sleeps::Stays,
+    report::snapshot::{ClusterRow, ConcurrencyRow, CpuRow, EffectiveRow, FrequencyRow, IdleRow},
+};
 
 impl Parts<'_> {
     pub(super) fn cpus(&self) -> Vec<CpuRow> {
@@ -13,7 +16,11 @@ impl Parts<'_> {
         let rows = self.cpus.iter().map(|residency| CpuRow {
             cpu: residency.cpu,
             cluster: self.topology.cluster_of(residency.cpu).into(),
-            idle: idle_rows(&residency.idle, |state| self.topology.idle_name(residency.cpu, state)),
+            idle: idle_rows(
+                &residency.idle,
+                |state| self.topology.idle_name(residency.cpu, state),
+                |state| self.sleeps.of(residency.cpu, state),
+            ),
             running: frequencies(&residency.running),
             effective: effective_of(residency.cpu)
                 .into_iter()
@@ -33,7 +40,11 @@ impl Parts<'_> {
             cpus: cluster.cpus.clone(),
             domain: cluster.domain.name().into(),
             active: frequencies(&residency.active),
-            idle: idle_rows(&residency.idle, |level| self.topology.level_name(&cluster.cpus, level)),
+            idle: idle_rows(
+                &residency.idle,
+                |level| self.topology.level_name(&cluster.cpus, level),
+                |_| None,
+            ),
             concurrency: residency
                 .concurrency
                 .iter()
@@ -47,16 +58,28 @@ impl Parts<'_> {
     }
 }
 
-fn idle_rows(idle: &BTreeMap<u32, Residency>, name: impl Fn(u32) -> String) -> Vec<IdleRow> {
-    let rows = idle.iter().map(|(&state, stay)| IdleRow {
-        state,
-        name: name(state),
-        ns: stay.ns,
-        hits: stay.hits,
-        min_ns: (stay.hits > 0).then_some(stay.min_ns),
-        max_ns: (stay.hits > 0).then_some(stay.max_ns),
-        early: None,
-        late: None,
+fn idle_rows<'a>(
+    idle: &BTreeMap<u32, Residency>,
+    name: impl Fn(u32) -> String,
+    stays: impl Fn(u32) -> Option<&'a Stays>,
+) -> Vec<IdleRow> {
+    let rows = idle.iter().map(|(&state, residency)| {
+        let stays = stays(state);
+        let quantile = |q: f64| stays.map(|stays| stays.lengths.value_at_quantile(q));
+        IdleRow {
+            state,
+            name: name(state),
+            ns: residency.ns,
+            hits: residency.hits,
+            min_ns: (residency.hits > 0).then_some(residency.min_ns),
+            max_ns: (residency.hits > 0).then_some(residency.max_ns),
+            whole_stays: stays.map_or(0, |stays| stays.lengths.len()),
+            p50_ns: quantile(0.5),
+            p90_ns: quantile(0.9),
+            p99_ns: quantile(0.99),
+            early: stays.and_then(|stays| stays.early),
+            late: stays.and_then(|stays| stays.late),
+        }
     });
     rows.collect()
 }

@@ -38,6 +38,18 @@ pub struct IdleRow {
     pub min_ns: Option<u64>,
     /// Longest stay, ns; null without hits.
     pub max_ns: Option<u64>,
+    /// Stays of which both ends lie within the window and whose events were all seen: what follows is of these.
+    #[serde(default)]
+    pub whole_stays: u64,
+    /// Median stay, ns; null without whole stays.
+    #[serde(default)]
+    pub p50_ns: Option<u64>,
+    /// 90th percentile of stays, ns.
+    #[serde(default)]
+    pub p90_ns: Option<u64>,
+    /// 99th percentile of stays, ns.
+    #[serde(default)]
+    pub p99_ns: Option<u64>,
     /// Stays shorter than the state's target residency; null where that is not known.
     pub early: Option<u64>,
     /// Stays long enough for the next deeper state; null where that is not known.

@@ -91,6 +91,10 @@ fn idle(state: u32, name: &str, ns: u64) -> IdleRow {
         hits,
         min_ns: known(3_120 + u64::from(state) * 61_000),
         max_ns: known(7_900_000 * u64::from(state + 1)),
+        whole_stays: hits,
+        p50_ns: known(810_000 * u64::from(state + 1)),
+        p90_ns: known(2_400_000 * u64::from(state + 1)),
+        p99_ns: known(6_100_000 * u64::from(state + 1)),
         early: known(hits / 9),
         late: known(hits / 20),
     }

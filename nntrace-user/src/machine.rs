@@ -1,0 +1,47 @@
+//! What the user says of the machine, and `nntrace-bpf topology`, which says what this one is.
+
+use std::{fs, io::Write as _, path::Path, process::ExitCode};
+
+use anyhow::{Context as _, Result};
+use nntrace_user::{live::sysfs, model::Topology};
+
+use crate::{
+    cli::{Machine, ShowTopology},
+    output,
+};
+
+/// The description of the machine that the user names; `None` without one.
+pub fn described(machine: &Machine) -> Result<Option<Topology>> {
+    let Some(path) = &machine.topology else { return Ok(None) };
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(Some(Topology::from_toml(&path.display().to_string(), &text)?))
+}
+
+/// The topology of a live run as the user wants it; `None`: as sysfs has it.
+pub fn live(machine: &Machine) -> Result<Option<Topology>> {
+    if machine.topology.is_none() && machine.clusters.is_empty() {
+        return Ok(None);
+    }
+    let (mut topology, _) = sysfs::topology(Path::new(sysfs::CPUS));
+    if let Some(described) = described(machine)? {
+        topology.replace_by(described)?;
+    }
+    if !machine.clusters.is_empty() {
+        topology.set_clusters(machine.clusters.clone())?;
+    }
+    Ok(Some(topology))
+}
+
+/// Writes the description of this machine; returns the exit status.
+pub fn show(cli: &ShowTopology) -> Result<ExitCode> {
+    let (topology, note) = sysfs::topology(Path::new(sysfs::CPUS));
+    let note = note.map(|note| format!("# {note}\n")).unwrap_or_default();
+    let text = format!("{note}{}", topology.to_toml());
+    match &cli.file {
+        Some(path) => output::create(path, cli.force)?
+            .write_all(text.as_bytes())
+            .with_context(|| format!("cannot write {}", path.display()))?,
+        None => output::write_stdout(text.as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,186 @@
+//! How long single stays in idle states were: percentiles, and whether the state was too deep or not deep enough.
+//!
+//! Source: the power contract, section 1. Only stays of which both ends lie within the window are looked at: of the
+//! others the length is not known.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use nntrace_common::power::{Activity, CpuIdle, Interval};
+
+use super::{
+    histogram::{self, FEW_DIGITS},
+    topology::{CpuDescription, Topology},
+};
+
+/// Stays in idle states, by CPU and state.
+#[derive(Clone, Debug, Default)]
+pub struct Sleeps {
+    begin: u64,
+    states: BTreeMap<(u32, u32), Stays>,
+    limits: BTreeMap<u32, Vec<Limits>>,
+    /// What CPUs do, where only their events are told.
+    machines: BTreeMap<u32, CpuIdle>,
+}
+
+/// The stays of one CPU in one state.
+#[derive(Clone, Debug)]
+pub struct Stays {
+    /// Their lengths, ns.
+    pub lengths: Histogram<u32>,
+    /// How many were shorter than what pays; `None` where that is not known.
+    pub early: Option<u64>,
+    /// How many were long enough for the next deeper state; `None` where that is not known.
+    pub late: Option<u64>,
+}
+
+/// What stays in one state are compared with, ns.
+#[derive(Clone, Copy, Debug, Default)]
+struct Limits {
+    /// Its own target residency.
+    pays: Option<u64>,
+    /// That of the next deeper state that is enabled; never where there is none.
+    next_pays: Option<u64>,
+}
+
+impl Sleeps {
+    /// On this machine, in a window that begins at `begin` (ns).
+    #[must_use]
+    pub fn new(topology: &Topology, begin: u64) -> Self {
+        let limits = topology.cpus.iter().map(|(&cpu, description)| (cpu, limits(description)));
+        Self { begin, states: BTreeMap::new(), limits: limits.collect(), machines: BTreeMap::new() }
+    }
+
+    /// A `cpu_idle` event at `now` (ns), in order of time.
+    pub fn idle_event(&mut self, now: u64, cpu: u32, state: u32) {
+        if let Some(stretch) = self.machine(cpu).event(now, state).closed {
+            self.ended(cpu, &stretch);
+        }
+    }
+
+    /// From `now` (ns) on a CPU does something else without such an event: it is offline, or its events were lost.
+    pub fn interrupted(&mut self, now: u64, cpu: u32, activity: Activity) {
+        // How long the stay was that this ends is not known.
+        self.machine(cpu).set(now, activity);
+    }
+
+    fn machine(&mut self, cpu: u32) -> &mut CpuIdle {
+        let begin = self.begin;
+        self.machines.entry(cpu).or_insert_with(|| CpuIdle::starting_at(begin))
+    }
+
+    /// A stretch of a CPU ended.
+    pub fn ended(&mut self, cpu: u32, stretch: &Interval) {
+        let Activity::Idle(state) = stretch.activity else { return };
+        let ns = stretch.end - stretch.begin;
+        if ns == 0 || stretch.begin <= self.begin {
+            return;
+        }
+        let limits = self.limits.get(&cpu).and_then(|states| states.get(state as usize));
+        let Limits { pays, next_pays } = limits.copied().unwrap_or_default();
+        let stays = self.states.entry((cpu, state)).or_insert_with(|| Stays {
+            lengths: histogram::empty(FEW_DIGITS),
+            early: pays.map(|_| 0),
+            late: next_pays.map(|_| 0),
+        });
+        histogram::record(&mut stays.lengths, ns);
+        let count = |counter: &mut Option<u64>, is: bool| *counter = counter.map(|n| n + u64::from(is));
+        count(&mut stays.early, pays.is_some_and(|pays| ns < pays));
+        count(&mut stays.late, next_pays.is_some_and(|pays| ns >= pays));
+    }
+
+    /// The stays of a CPU in a state; `None` when there was no whole one.
+    #[must_use]
+    pub fn of(&self, cpu: u32, state: u32) -> Option<&Stays> {
+        self.states.get(&(cpu, state))
+    }
+}
+
+fn limits(cpu: &CpuDescription) -> Vec<Limits> {
+    let states = &cpu.idle_states;
+    let limits = states.iter().enumerate().map(|(number, state)| {
+        let deeper = states[number + 1..].iter().find(|state| !state.disabled);
+        Limits {
+            pays: state.target_residency_ns,
+            next_pays: match deeper {
+                Some(next) => next.target_residency_ns,
+                None => Some(u64::MAX),
+            },
+        }
+    });
+    limits.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use nntrace_common::power::IDLE_EXIT;
+
+    use super::*;
+    use crate::model::topology::IdleStateDescription;
+
+    fn topology() -> Topology {
+        let state = |us: Option<u64>, disabled| IdleStateDescription {
+            target_residency_ns: us.map(|us| us * 1_000),
+            disabled,
+            ..IdleStateDescription::default()
+        };
+        let idle_states = vec![state(Some(1), false), state(Some(50), true), state(Some(100), false)];
+        let undescribed = vec![state(Some(1), false), state(None, false)];
+        Topology {
+            cpus: [(0, CpuDescription { idle_states }), (1, CpuDescription { idle_states: undescribed })]
+                .into(),
+            ..Topology::default()
+        }
+    }
+
+    fn stay(sleeps: &mut Sleeps, cpu: u32, state: u32, begin: u64, us: u64) {
+        sleeps.ended(cpu, &Interval { activity: Activity::Idle(state), begin, end: begin + us * 1_000 });
+    }
+
+    #[test]
+    fn early_and_late_by_the_states_that_are_enabled() {
+        let mut sleeps = Sleeps::new(&topology(), 10);
+        for us in [1, 60, 99, 100, 200] {
+            stay(&mut sleeps, 0, 0, 20, us);
+        }
+        stay(&mut sleeps, 0, 2, 20, 99);
+        let shallow = sleeps.of(0, 0).unwrap();
+        assert_eq!((shallow.early, shallow.late, shallow.lengths.len()), (Some(0), Some(2), 5));
+        let deep = sleeps.of(0, 2).unwrap();
+        assert_eq!((deep.early, deep.late), (Some(1), Some(0)));
+    }
+
+    #[test]
+    fn stays_come_from_events_too() {
+        let mut sleeps = Sleeps::new(&topology(), 10);
+        for (at, state) in [(1_000, 0), (3_000, IDLE_EXIT), (4_000, 0)] {
+            sleeps.idle_event(at, 0, state);
+        }
+        sleeps.interrupted(9_000, 0, Activity::Unknown);
+        sleeps.idle_event(10_000, 0, 0);
+        sleeps.idle_event(10_500, 0, IDLE_EXIT);
+        let stays = sleeps.of(0, 0).unwrap();
+        assert_eq!((stays.early, stays.lengths.len()), (Some(1), 2));
+        assert!(stays.lengths.equivalent(stays.lengths.max(), 2_000));
+    }
+
+    #[test]
+    fn what_no_table_tells_is_not_known() {
+        let mut sleeps = Sleeps::new(&topology(), 10);
+        stay(&mut sleeps, 1, 0, 20, 500);
+        stay(&mut sleeps, 1, 1, 20, 500);
+        stay(&mut sleeps, 7, 1, 20, 500);
+        assert_eq!((sleeps.of(1, 0).unwrap().early, sleeps.of(1, 0).unwrap().late), (Some(0), None));
+        assert_eq!((sleeps.of(1, 1).unwrap().early, sleeps.of(1, 1).unwrap().late), (None, Some(0)));
+        assert_eq!((sleeps.of(7, 1).unwrap().early, sleeps.of(7, 1).unwrap().late), (None, None));
+    }
+
+    #[test]
+    fn a_stay_that_the_window_cuts_has_no_length() {
+        let mut sleeps = Sleeps::new(&topology(), 10);
+        stay(&mut sleeps, 0, 0, 10, 500);
+        sleeps.ended(0, &Interval { activity: Activity::Running, begin: 20, end: 30 });
+        stay(&mut sleeps, 0, 0, 40, 0);
+        assert!(sleeps.of(0, 0).is_none());
+    }
+}

@@ -1,0 +1,71 @@
+//! Words in a trace that tell about the trace itself: where the window begins and ends, and which frequency was read
+//! from a CPU.
+//!
+//! Source: the power contract, section 1. They stand in `trace_marker` text, or, in traces that are written by hand, where
+//! the name of an event does.
+
+/// What such a word says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marker {
+    /// The window begins.
+    Start,
+    /// The window ends.
+    End,
+    /// This frequency (kHz) was read from a CPU.
+    Frequency {
+        /// The frequency, kHz.
+        khz: u32,
+        /// The CPU.
+        cpu: u32,
+    },
+}
+
+/// Reads a payload of `trace_marker`.
+#[must_use]
+pub fn read(payload: &[u8]) -> Option<Marker> {
+    // Most payloads are marks, which end here.
+    if !matches!(payload, [b'n' | b'i' | b'c', _, ..]) {
+        return None;
+    }
+    let end = payload.iter().position(|byte| b": \t".contains(byte)).unwrap_or(payload.len());
+    let (name, rest) = payload.split_at(end);
+    of_event(name, rest.strip_prefix(b":").unwrap_or(rest))
+}
+
+/// Reads the name and the fields of an event.
+#[must_use]
+pub fn of_event(name: &[u8], fields: &[u8]) -> Option<Marker> {
+    match name {
+        b"nntrace_start" | b"idlestat_start" => Some(Marker::Start),
+        b"nntrace_end" | b"idlestat_end" => Some(Marker::End),
+        b"idlestat_frequency" | b"cpu_frequency_devlib" => {
+            let (khz, cpu) = super::ftrace::cpu_fields(fields)?;
+            Some(Marker::Frequency { khz, cpu })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_about_the_trace() {
+        let frequency = Some(Marker::Frequency { khz: 450_000, cpu: 3 });
+        assert_eq!(read(b"cpu_frequency_devlib:        state=450000 cpu_id=3"), frequency);
+        assert_eq!(read(b"idlestat_frequency: state=450000 cpu_id=3"), frequency);
+        assert_eq!(read(b"nntrace_start"), Some(Marker::Start));
+        assert_eq!(read(b"nntrace_start: run 1"), Some(Marker::Start));
+        assert_eq!(of_event(b"idlestat_end", b""), Some(Marker::End));
+    }
+
+    #[test]
+    fn other_words() {
+        for payload in
+            [&b"B|1|nntrace_start"[..], b"nntrace_started", b"", b"n", b"cpu_frequency_devlib: state=x"]
+        {
+            assert_eq!(read(payload), None);
+        }
+    }
+}
