@@ -13,6 +13,7 @@ pub mod marks;
 pub mod power;
 pub mod profiler;
 pub mod results;
+pub mod rows;
 pub mod tmux;
 pub mod trace;
 pub mod tracefs;

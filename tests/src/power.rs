@@ -1,5 +1,7 @@
-//! The rules of one CPU's power states, written down a second time: a sweep over a list of events that knows nothing of
-//! the project's own accounting.
+//! The rules of power states, written down a second time: sweeps over a list of events that know nothing of the project's
+//! own accounting. Here those of one CPU.
+
+pub mod cluster;
 
 use std::collections::BTreeMap;
 
@@ -59,17 +61,7 @@ impl Residency {
     #[must_use]
     pub fn sweep(events: &[(u64, Event)], begin: u64, end: u64, khz: Option<u32>) -> Self {
         let mut result = Self::default();
-        // The first idle event tells what was before it.
-        let first = events.iter().find_map(|(_, event)| match event {
-            Event::Idle(state) => Some(*state),
-            Event::Frequency(_) => None,
-        });
-        let mut state = match first {
-            None => State::Unknown,
-            Some(EXIT) => State::IdleUnknown,
-            Some(_) => State::Running,
-        };
-        let mut khz = khz;
+        let (mut state, mut khz) = (before_all(events), khz);
         let mut since = begin;
         let mut is_first = true;
         for &(at, event) in events {
@@ -111,6 +103,34 @@ impl Residency {
         self.idle.retain(|_, stays| stays.hits > 0);
         self.running.retain(|_, stays| stays.hits > 0);
     }
+}
+
+/// What the CPU did before the first event: the first idle event tells.
+fn before_all(events: &[(u64, Event)]) -> State {
+    let first = events.iter().find_map(|(_, event)| match event {
+        Event::Idle(state) => Some(*state),
+        Event::Frequency(_) => None,
+    });
+    match first {
+        None => State::Unknown,
+        Some(EXIT) => State::IdleUnknown,
+        Some(_) => State::Running,
+    }
+}
+
+/// What the CPU does from each instant on.
+fn states(events: &[(u64, Event)], begin: u64, khz: Option<u32>) -> Vec<(u64, (State, Option<u32>))> {
+    let mut now = (before_all(events), khz);
+    let mut all = vec![(begin, now)];
+    for &(at, event) in events {
+        match event {
+            Event::Idle(EXIT) => now.0 = State::Running,
+            Event::Idle(entered) => now.0 = State::Idle(entered),
+            Event::Frequency(value) => now.1 = Some(value),
+        }
+        all.push((at, now));
+    }
+    all
 }
 
 impl Stays {

@@ -8,6 +8,8 @@ use nntrace_user::{
     report::snapshot::Snapshot,
 };
 
+use crate::power::Event;
+
 /// A line of ftrace text at `ns`.
 #[must_use]
 pub fn line(ns: u64, tid: u32, pid: u32, payload: &str) -> String {
@@ -15,14 +17,33 @@ pub fn line(ns: u64, tid: u32, pid: u32, payload: &str) -> String {
     format!("     worker-{tid} ({pid:>5}) [000] ...1. {seconds}.{fraction:09}: tracing_mark_write: {payload}")
 }
 
+/// A line of ftrace text about a CPU's power state, at `ns`.
+#[must_use]
+pub fn power_line(ns: u64, cpu: u32, event: Event) -> String {
+    let what = match event {
+        Event::Idle(state) => format!("cpu_idle: state={state} cpu_id={cpu}"),
+        Event::Frequency(khz) => format!("cpu_frequency: state={khz} cpu_id={cpu}"),
+    };
+    let (seconds, fraction) = (ns / 1_000_000_000, ns % 1_000_000_000);
+    format!("          <idle>-0     [{cpu:03}] d..1. {seconds}.{fraction:09}: {what}")
+}
+
 /// Replays a trace.
 ///
 /// # Errors
 /// When there is no event in it.
 pub fn replay(text: impl AsRef<[u8]>) -> Result<Snapshot> {
+    replay_with(text, &Options::default())
+}
+
+/// Replays a trace with options, whose files do not count.
+///
+/// # Errors
+/// When there is no event in it.
+pub fn replay_with(text: impl AsRef<[u8]>, options: &Options) -> Result<Snapshot> {
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(file.path(), text)?;
-    replay_file(file.path())
+    replay_file_with(file.path(), options)
 }
 
 /// Replays a file.
@@ -30,7 +51,15 @@ pub fn replay(text: impl AsRef<[u8]>) -> Result<Snapshot> {
 /// # Errors
 /// When it cannot be opened, or there is no event in it.
 pub fn replay_file(path: &Path) -> Result<Snapshot> {
-    let options = Options { files: vec![path.to_owned()], ..Options::default() };
+    replay_file_with(path, &Options::default())
+}
+
+/// Replays a file with options, whose own files do not count.
+///
+/// # Errors
+/// When it cannot be opened, or there is no event in it.
+pub fn replay_file_with(path: &Path, options: &Options) -> Result<Snapshot> {
+    let options = Options { files: vec![path.to_owned()], ..options.clone() };
     let mut snapshot = replay::replay(&options)?.snapshot();
     // The same text gives the same snapshot, whatever the file is called.
     snapshot.source.files.clear();

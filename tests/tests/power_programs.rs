@@ -8,7 +8,8 @@ use aya::maps::{MapData, RingBuf};
 use nntrace_common::{diagnostic::DiagnosticKind, record::Record};
 use nntrace_tests::{
     live,
-    power::{EXIT, Event, Residency, Stays},
+    power::{EXIT, Event, Residency, Stays, cluster::ClusterResidency},
+    rows, trace,
 };
 use nntrace_user::{
     live::{
@@ -17,7 +18,13 @@ use nntrace_user::{
         rings::Rings,
         sysfs,
     },
-    model::power::CpuResidency,
+    model::{
+        Clusters, Topology,
+        clusters::Initial,
+        power::CpuResidency,
+        topology::{ClusterDescription, Domain},
+    },
+    replay::Options,
 };
 
 /// The loaded programs, the tables at their start.
@@ -104,8 +111,76 @@ impl Bench {
             assert_same(&residency, &swept);
             assert_eq!(residency.total_ns(), end - self.begin, "the parts of CPU {cpu} are the window");
         }
+        self.check_replay(&records, end, khz)
+    }
+
+    /// The same events as the text of a trace give the same in replay: the tables by CPU, and the clusters that the model
+    /// makes of the records.
+    fn check_replay(&self, records: &[(u64, u32, Event)], end: u64, khz: &BTreeMap<u32, u32>) -> Result<()> {
+        let topology = two_clusters(self.kernel.cpus())?;
+        let word = |at: u64, text: &str| trace::line(at, 1, 1, text) + "\n";
+        let mut text = String::new();
+        for (cpu, khz) in khz {
+            text += &word(self.begin, &format!("cpu_frequency_devlib: state={khz} cpu_id={cpu}"));
+        }
+        text += &word(self.begin, "nntrace_start");
+        let initial = Initial { khz: khz.clone(), ..Initial::default() };
+        let mut clusters = Clusters::new(&topology, self.begin, &initial);
+        for &(at, cpu, event) in records {
+            text += &(trace::power_line(at, cpu, event) + "\n");
+            match event {
+                Event::Idle(state) => clusters.idle_event(at, cpu, state),
+                Event::Frequency(khz) => clusters.frequency_event(at, cpu, khz),
+            }
+        }
+        text += &word(end, "nntrace_end");
+        let options = Options { topology: Some(topology.clone()), ..Options::default() };
+        let snapshot = trace::replay_with(text, &options)?;
+        if records.is_empty() && khz.is_empty() {
+            // A trace without any power event says nothing of CPUs.
+            assert_eq!(snapshot.cpus, []);
+            return Ok(());
+        }
+        assert_eq!((snapshot.window.begin_ns, snapshot.window.end_ns), (self.begin, end));
+        rows::assert_tiled(&snapshot.cpus, &snapshot.clusters, end - self.begin);
+        let live = clusters.until(end);
+        for (row, live) in snapshot.clusters.iter().zip(&live) {
+            let swept = ClusterResidency::sweep(&row.cpus, records, self.begin, end, khz);
+            rows::assert_cluster(row, &snapshot.cpus, &swept);
+            assert_eq!(live.concurrency, swept.concurrency);
+            assert_eq!(live.effective, swept.effective);
+            let ns = |stays: &BTreeMap<Option<u32>, Stays>| -> BTreeMap<Option<u32>, (u64, u64)> {
+                stays.iter().map(|(&khz, stays)| (khz, (stays.ns, stays.hits))).collect()
+            };
+            assert_eq!(live.active, ns(&swept.active));
+            assert_eq!((live.unknown_ns, live.idle_unknown_ns), (swept.unknown_ns, swept.idle_unknown_ns));
+        }
+        for row in &snapshot.cpus {
+            let residency = self.residency(row.cpu, end)?;
+            let running: BTreeMap<_, _> =
+                row.running.iter().map(|row| (row.khz, (row.ns, row.hits))).collect();
+            assert_eq!(running, residency.running, "running of CPU {}", row.cpu);
+            let idle: Vec<_> = row.idle.iter().map(|row| (row.state, row.ns, row.hits)).collect();
+            let table: Vec<_> =
+                residency.idle.iter().map(|(&state, stays)| (state, stays.ns, stays.hits)).collect();
+            assert_eq!(idle, table, "idle of CPU {}", row.cpu);
+        }
         Ok(())
     }
+}
+
+/// The first CPU by itself, all others together.
+fn two_clusters(cpus: u32) -> Result<Topology> {
+    let mut topology = Topology::default();
+    for cpu in 0..cpus {
+        topology.cpus.entry(cpu).or_default();
+    }
+    topology.set_clusters(vec![ClusterDescription {
+        name: "first".into(),
+        cpus: vec![0],
+        domain: Domain::Both,
+    }])?;
+    Ok(topology)
 }
 
 /// Every figure, to the nanosecond.
