@@ -58,6 +58,8 @@ fn events(random: &mut Random, topology: &Topology) -> Vec<(u64, u32, Event)> {
         };
         events.push((now, cpu, event));
     }
+    // Of one instant, those of the lower CPU count first.
+    events.sort_by_key(|&(at, cpu, _)| (at, cpu));
     events
 }
 
