@@ -1,10 +1,10 @@
 //! The events of several inputs as one stream in order of time.
 
 use super::{
-    ftrace::{self, Event, Parsed},
+    ftrace::{Columns, Event, Parsed},
     html::{self, Html},
-    input::{Input, InputError, InputReader},
-    lines::{Line, LineReader},
+    input::{Input, InputReader},
+    lines::LineReader,
 };
 
 /// Who takes the events.
@@ -15,35 +15,31 @@ pub trait Visitor {
     fn lost(&mut self, cpu: u32, events: Option<u64>);
     /// A line before the first event of an input, which may describe the machine; whether it does.
     fn header(&mut self, line: &[u8]) -> bool;
-    /// A line that is no event in any format that is known.
-    fn unreadable(&mut self, input: &str, line: &Line<'_>);
+    /// A line (numbered from 1) that is no event in any format that is known.
+    fn unreadable(&mut self, input: &str, number: u64, line: &[u8]);
     /// An input could not be read to its end; what came before was taken.
     fn cut(&mut self, input: &str, why: String);
 }
 
 /// Hands the events of all inputs to a visitor: of each input in its own order, of several the oldest first.
-///
-/// # Errors
-/// When an input cannot be read at all.
-pub fn visit(inputs: &[Input], visitor: &mut impl Visitor) -> Result<(), InputError> {
-    let mut sources = inputs.iter().map(Source::new).collect::<Result<Vec<_>, _>>()?;
+pub fn visit(inputs: &[Input], visitor: &mut impl Visitor) {
+    let mut sources: Vec<_> = inputs.iter().map(Source::new).collect();
     if let [source] = &mut sources[..] {
         while source.next(visitor, |event, _, visitor| visitor.event(event)) == Step::Event {}
-        return Ok(());
+        return;
     }
     for source in &mut sources {
         source.peek(visitor);
     }
     while let Some(source) = sources.iter_mut().filter(|source| source.time.is_some()).min_by_key(|s| s.time)
     {
-        if let Parsed::Event(event) = ftrace::parse(&source.line)
+        if let Parsed::Event(event) = source.columns.parse(&source.line)
             && !visitor.event(&event)
         {
             break;
         }
         source.peek(visitor);
     }
-    Ok(())
 }
 
 /// What a step through an input came to.
@@ -59,6 +55,9 @@ enum Step {
 struct Source<'a> {
     name: &'a str,
     lines: LineReader<InputReader>,
+    /// Lines so far.
+    number: u64,
+    columns: Columns,
     /// Tells trace text from the rest of an HTML page.
     html: Option<Html>,
     /// No event came yet.
@@ -69,10 +68,18 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn new(input: &'a Input) -> Result<Self, InputError> {
+    fn new(input: &'a Input) -> Self {
         let html = html::looks_like_html(input.head()).then(Html::default);
-        let lines = LineReader::new(input.reader()?);
-        Ok(Self { name: input.name(), lines, html, in_header: true, line: Vec::new(), time: None })
+        Self {
+            name: input.name(),
+            lines: LineReader::new(input.reader()),
+            number: 0,
+            columns: Columns::default(),
+            html,
+            in_header: true,
+            line: Vec::new(),
+            time: None,
+        }
     }
 
     /// Goes on to the next event, and hands it to `take` with its line.
@@ -91,22 +98,24 @@ impl<'a> Source<'a> {
                     return Step::End;
                 }
             };
+            self.number += 1;
             let text = match &mut self.html {
-                None => line.bytes,
-                Some(html) => match html.feed(line.bytes) {
+                None => line,
+                Some(html) => match html.feed(line) {
                     Some(text) => text,
                     None => continue,
                 },
             };
-            match ftrace::parse(text) {
+            // By reference: of what was just written in parts, a copy is slow.
+            match &self.columns.parse(text) {
                 Parsed::Event(event) => {
                     self.in_header = false;
-                    return if take(&event, text, visitor) { Step::Event } else { Step::End };
+                    return if take(event, text, visitor) { Step::Event } else { Step::End };
                 }
-                Parsed::Lost { cpu, events } => visitor.lost(cpu, events),
+                Parsed::Lost { cpu, events } => visitor.lost(*cpu, *events),
                 Parsed::Header | Parsed::Unreadable if self.in_header && visitor.header(text) => {}
                 Parsed::Header => {}
-                Parsed::Unreadable => visitor.unreadable(self.name, &line),
+                Parsed::Unreadable => visitor.unreadable(self.name, self.number, line),
             }
         }
     }

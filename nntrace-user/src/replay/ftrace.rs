@@ -10,6 +10,10 @@
 
 use memchr::{memchr, memchr2, memmem};
 
+pub use columns::Columns;
+
+mod columns;
+
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
@@ -136,16 +140,28 @@ fn nameless<'a>(comm: &'a [u8], cpu: u32, time: u64, text: &'a [u8]) -> Parsed<'
 #[inline]
 fn after_bracket(text: &[u8]) -> Option<(u32, u64, &[u8])> {
     let (cpu, text) = number(text)?;
+    let (seconds, text) = before_fraction(text)?;
+    let (time, text) = fraction(seconds, text)?;
+    Some((cpu, time, skip_difference(text)?))
+}
+
+/// Reads `] FLAGS SECONDS.`: the seconds, ns.
+#[inline]
+fn before_fraction(text: &[u8]) -> Option<(u64, &[u8])> {
     let text = skip_blanks(text.strip_prefix(b"]")?);
     let text = if text.first().is_some_and(u8::is_ascii_digit) { text } else { skip_flags(text)? };
-    let (time, text) = time(text)?;
+    seconds(text)
+}
+
+/// Skips blanks, and the time since the line before, which `trace-cmd report --ts-diff` puts before the event.
+#[inline]
+fn skip_difference(text: &[u8]) -> Option<&[u8]> {
     let text = skip_blanks(text);
     if !text.starts_with(b"(+") {
-        return Some((cpu, time, text));
+        return Some(text);
     }
-    // `trace-cmd report --ts-diff` puts the time since the line before here.
     let end = memchr(b')', text)?;
-    Some((cpu, time, skip_blanks(&text[end + 1..])))
+    Some(skip_blanks(&text[end + 1..]))
 }
 
 /// Skips latency flags (`d..1.`) and the blanks after them.
@@ -156,22 +172,33 @@ fn skip_flags(text: &[u8]) -> Option<&[u8]> {
     (plain && end > 0).then(|| skip_blanks(&text[end..]))
 }
 
-/// Reads `SECONDS.FRACTION:`, ns; one to nine digits of fraction.
+/// Reads `SECONDS.FRACTION:`, ns.
 #[inline]
 fn time(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (seconds, text) = seconds(text)?;
+    fraction(seconds, text)
+}
+
+/// Nanoseconds of a second, a tenth of it, and so on.
+const UNITS: [u64; 10] =
+    [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
+
+/// Reads `SECONDS.`, ns.
+#[inline]
+fn seconds(text: &[u8]) -> Option<(u64, &[u8])> {
     // More digits cannot be ns in 64 bits.
     const MOST_SECONDS: usize = 11;
-    const UNITS: [u64; 10] =
-        [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
     let (seconds, count) = digits(text, MOST_SECONDS);
-    let fraction = text[count..].strip_prefix(b".")?;
-    let (parts, places) = digits(fraction, UNITS.len() - 1);
-    let rest = fraction[places..].strip_prefix(b":")?;
-    if count == 0 || places == 0 {
-        return None;
-    }
-    let time = seconds.checked_mul(UNITS[0])?.checked_add(parts * UNITS[places])?;
-    Some((time, rest))
+    let rest = text[count..].strip_prefix(b".")?;
+    if count == 0 { None } else { Some((seconds.checked_mul(UNITS[0])?, rest)) }
+}
+
+/// Reads `FRACTION:`, one to nine digits, and adds it to the seconds (ns).
+#[inline]
+fn fraction(seconds: u64, text: &[u8]) -> Option<(u64, &[u8])> {
+    let (parts, places) = digits(text, UNITS.len() - 1);
+    let rest = text[places..].strip_prefix(b":")?;
+    if places == 0 { None } else { Some((seconds.checked_add(parts * UNITS[places])?, rest)) }
 }
 
 /// The value of the digits at the start, and how many there are; at most `most` (19 or less) are read.

@@ -144,7 +144,7 @@ impl Input {
     /// The first bytes, and what kept it from reading on.
     fn read_head(&self) -> (Vec<u8>, Option<io::Error>) {
         let mut head = Vec::new();
-        let error = self.unpack().take(HEAD).read_to_end(&mut head).err();
+        let error = self.reader().take(HEAD).read_to_end(&mut head).err();
         (head, error)
     }
 
@@ -163,14 +163,8 @@ impl Input {
     /// Reads the text from its start. Readers do not disturb each other.
     ///
     /// Each error of theirs holds an [`InputError`], and comes only after all that could be read before.
-    ///
-    /// # Errors
-    /// None so far: what fails, fails while reading.
-    pub fn reader(&self) -> Result<InputReader, InputError> {
-        Ok(self.unpack())
-    }
-
-    fn unpack(&self) -> InputReader {
+    #[must_use]
+    pub fn reader(&self) -> InputReader {
         let raw = Positioned { file: Arc::clone(&self.file), offset: 0 };
         let unpacked: Box<dyn Read + Send> = match self.packed {
             Packed::Plain => Box::new(raw),

@@ -11,19 +11,6 @@ pub const LONGEST_LINE: usize = 64 * 1024;
 /// cache.
 const BUFFER: usize = 4 * LONGEST_LINE;
 
-/// One line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
-    /// Its number, from 1.
-    pub number: u64,
-    /// Its text without the line end (`\n`, and any `\r` before it).
-    pub bytes: &'a [u8],
-    /// It had a line end: false only for what stands at the very end, and there it may be cut anywhere.
-    pub ended: bool,
-    /// It was longer than [`LONGEST_LINE`]; the rest was skipped.
-    pub cut: bool,
-}
-
 /// Hands out the lines of a reader.
 pub struct LineReader<R> {
     reader: R,
@@ -34,7 +21,6 @@ pub struct LineReader<R> {
     searched: usize,
     /// Filled up to here.
     end: usize,
-    number: u64,
     /// The reader has no more.
     ended: bool,
     error: Option<io::Error>,
@@ -44,17 +30,18 @@ impl<R: Read> LineReader<R> {
     /// Reads from where the reader stands.
     pub fn new(reader: R) -> Self {
         let buffer = vec![0; BUFFER].into_boxed_slice();
-        Self { reader, buffer, start: 0, searched: 0, end: 0, number: 0, ended: false, error: None }
+        Self { reader, buffer, start: 0, searched: 0, end: 0, ended: false, error: None }
     }
 
-    /// The next line; `None` at the end.
+    /// The next line, without its end (`\n`, and any `\r` before it), and without what follows its first
+    /// [`LONGEST_LINE`] bytes; `None` at the end.
     ///
     /// # Errors
     /// When the reader fails: after all that it had given, a line without end included. Then there is nothing
     /// more.
     #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend from its own buffer")]
     #[inline]
-    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
         if let Some(end) = self.find() {
             return Ok(Some(self.take(end, true)));
         }
@@ -71,18 +58,16 @@ impl<R: Read> LineReader<R> {
 
     /// Hands out what stands before `end`.
     #[inline]
-    fn take(&mut self, end: usize, ended: bool) -> Line<'_> {
+    fn take(&mut self, end: usize, ended: bool) -> &[u8] {
         let range = self.start..end;
         self.start = end + usize::from(ended);
         self.searched = self.start;
-        self.number += 1;
-        let (bytes, cut) = trim(&self.buffer[range]);
-        Line { number: self.number, bytes, ended, cut }
+        trim(&self.buffer[range])
     }
 
     /// The next line, of which the buffer does not hold the end.
     #[cold]
-    fn refill(&mut self) -> io::Result<Option<Line<'_>>> {
+    fn refill(&mut self) -> io::Result<Option<&[u8]>> {
         loop {
             if self.end - self.start > LONGEST_LINE {
                 // A byte more than is kept stays, and shows that the line was longer.
@@ -128,18 +113,18 @@ impl<R: Read> LineReader<R> {
     }
 }
 
-/// Takes off `\r`, or what is too long; whether that was so.
+/// Takes off `\r`, or what is too long.
 #[inline]
-fn trim(line: &[u8]) -> (&[u8], bool) {
+fn trim(line: &[u8]) -> &[u8] {
     if line.len() > LONGEST_LINE {
-        return (&line[..LONGEST_LINE], true);
+        return &line[..LONGEST_LINE];
     }
     let mut line = line;
     // Traces that came through a shell on Windows have two.
     while let [rest @ .., b'\r'] = line {
         line = rest;
     }
-    (line, false)
+    line
 }
 
 #[cfg(test)]
@@ -174,15 +159,13 @@ mod tests {
         }
     }
 
-    type Owned = (u64, Vec<u8>, bool, bool);
-
     /// All lines, and whether an error came at the end.
-    fn read(bytes: &[u8], sizes: Vec<usize>, fails: bool) -> (Vec<Owned>, bool) {
+    fn read(bytes: &[u8], sizes: Vec<usize>, fails: bool) -> (Vec<Vec<u8>>, bool) {
         let mut reader = LineReader::new(Chunks { bytes, sizes, turn: 0, fails });
         let mut lines = Vec::new();
         loop {
             match reader.next() {
-                Ok(Some(line)) => lines.push((line.number, line.bytes.to_vec(), line.ended, line.cut)),
+                Ok(Some(line)) => lines.push(line.to_vec()),
                 Ok(None) => return (lines, false),
                 Err(error) => {
                     assert_eq!(error.to_string(), "damaged");
@@ -193,27 +176,23 @@ mod tests {
         }
     }
 
-    fn expected(bytes: &[u8]) -> Vec<Owned> {
+    fn expected(bytes: &[u8]) -> Vec<Vec<u8>> {
         let pieces = bytes.split_inclusive(|&byte| byte == b'\n');
-        let line = |(number, piece): (u64, &[u8])| {
+        let line = |piece: &[u8]| {
             let text = piece.strip_suffix(b"\n").unwrap_or(piece);
-            let cut = text.len() > LONGEST_LINE;
             let mut kept = text[..text.len().min(LONGEST_LINE)].to_vec();
-            while !cut && kept.ends_with(b"\r") {
+            while text.len() <= LONGEST_LINE && kept.ends_with(b"\r") {
                 kept.pop();
             }
-            (number, kept, text.len() < piece.len(), cut)
+            kept
         };
-        (1..).zip(pieces).map(line).collect()
+        pieces.map(line).collect()
     }
 
     #[test]
     fn line_ends_of_all_kinds() {
         let (lines, _) = read(b"one\r\n\ntwo\r\r\n\r\nlast", vec![3], false);
-        let texts: Vec<_> = lines.iter().map(|line| (line.0, line.1.as_slice(), line.2)).collect();
-        let all: [(u64, &[u8], bool); 5] =
-            [(1, b"one", true), (2, b"", true), (3, b"two", true), (4, b"", true), (5, b"last", false)];
-        assert_eq!(texts, all);
+        assert_eq!(lines, [&b"one"[..], b"", b"two", b"", b"last"]);
         assert_eq!(read(b"", vec![9], false), (Vec::new(), false));
     }
 
@@ -221,7 +200,7 @@ mod tests {
     fn an_error_comes_after_all_that_was_read() {
         let (lines, failed) = read(b"one\ntwo\nhal", vec![4], true);
         assert!(failed);
-        assert_eq!(lines.last(), Some(&(3, b"hal".to_vec(), false, false)));
+        assert_eq!(lines.last().map(Vec::as_slice), Some(&b"hal"[..]));
     }
 
     proptest! {
@@ -256,8 +235,8 @@ mod tests {
             prop_assert_eq!(failed, fails);
             let wanted = expected(&bytes);
             prop_assert_eq!(lines.len(), wanted.len());
-            for (line, wanted) in lines.iter().zip(&wanted) {
-                prop_assert!(line == wanted, "line {} of {} bytes, not {}", line.0, line.1.len(), wanted.1.len());
+            for (number, (line, wanted)) in lines.iter().zip(&wanted).enumerate() {
+                prop_assert!(line == wanted, "line {number} of {} bytes, not {}", line.len(), wanted.len());
             }
         }
     }

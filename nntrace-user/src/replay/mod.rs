@@ -16,6 +16,7 @@ pub mod markers;
 pub mod oddities;
 pub mod order;
 mod pass;
+mod recall;
 mod run;
 
 pub use run::{Options, ReplayError, Replayed, TimeRange, replay};

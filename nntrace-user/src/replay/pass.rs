@@ -15,7 +15,6 @@ use super::{
     events::Visitor,
     ftrace::{Event, EventKind},
     header::HeaderReader,
-    lines::Line,
     markers::{self, Marker},
     oddities::Oddities,
     order::Order,
@@ -238,9 +237,9 @@ impl Visitor for Pass {
         self.order.push(Record::Lost { cpu, time });
     }
 
-    fn unreadable(&mut self, input: &str, line: &Line<'_>) {
+    fn unreadable(&mut self, input: &str, number: u64, line: &[u8]) {
         self.counts.unreadable += 1;
-        let place = format!("{input}:{}: {}", line.number, String::from_utf8_lossy(line.bytes));
+        let place = format!("{input}:{number}: {}", String::from_utf8_lossy(line));
         self.results.oddities.add(DiagnosticKind::UnreadableLine, 0, 0, place.as_bytes());
     }
 

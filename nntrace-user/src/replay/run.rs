@@ -101,17 +101,17 @@ pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
     let inputs = options.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>, _>>()?;
     let mut range = options.range;
     let mut pass = Pass::new(options, range, false);
-    events::visit(&inputs, &mut pass)?;
+    events::visit(&inputs, &mut pass);
     // Reports, executions and clusters are told apart by time: what is out of order is read once more, and sorted.
     let keeps_all = pass.is_out_of_order;
     if keeps_all {
         pass = Pass::new(options, range, true);
-        events::visit(&inputs, &mut pass)?;
+        events::visit(&inputs, &mut pass);
     }
     if range.is_none() && pass.marked_range().is_some() {
         range = pass.marked_range();
         pass = Pass::new(options, range, keeps_all);
-        events::visit(&inputs, &mut pass)?;
+        events::visit(&inputs, &mut pass);
     }
     finish(pass, range, options.with_details, &inputs)
 }

@@ -44,14 +44,14 @@ fn input(bytes: &[u8]) -> Input {
 
 fn all(input: &Input) -> Vec<u8> {
     let mut bytes = Vec::new();
-    input.reader().unwrap().read_to_end(&mut bytes).unwrap();
+    input.reader().read_to_end(&mut bytes).unwrap();
     bytes
 }
 
 /// What comes out before the error, and the error.
 fn until_error(input: &Input) -> (Vec<u8>, InputError) {
     let mut bytes = Vec::new();
-    let error = input.reader().unwrap().read_to_end(&mut bytes).unwrap_err();
+    let error = input.reader().read_to_end(&mut bytes).unwrap_err();
     (bytes, *error.into_inner().unwrap().downcast().unwrap())
 }
 
@@ -122,7 +122,7 @@ fn damage_is_told_after_what_came_before() {
 #[test]
 fn readers_do_not_disturb_each_other() {
     let input = input(b"abcdef");
-    let (mut one, mut other) = (input.reader().unwrap(), input.reader().unwrap());
+    let (mut one, mut other) = (input.reader(), input.reader());
     let mut bytes = [0; 4];
     one.read_exact(&mut bytes).unwrap();
     other.read_exact(&mut bytes).unwrap();
