@@ -42,9 +42,11 @@ impl Text for [u8] {
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
         let rest = self.get(at..).unwrap_or_default();
-        match rest.first_chunk::<8>() {
-            Some(bytes) => u64::from_le_bytes(*bytes),
-            None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+        match (rest.first_chunk::<8>(), self.last_chunk::<8>()) {
+            (Some(bytes), _) => u64::from_le_bytes(*bytes),
+            // Its upper bytes are what is wanted; a shift at a time, as it may be by all 64 bits.
+            (None, Some(last)) => u64::from_le_bytes(*last) >> (8 * (7 - rest.len())) >> 8,
+            (None, None) => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
         }
     }
 }

@@ -17,15 +17,32 @@ use super::{
     timeline::Stretch,
 };
 
+/// Sites that are found without a search. A power of two.
+const RECENT: usize = 256;
+
 /// All sites.
-#[derive(Default)]
 pub struct Sites {
     numbers: FxHashMap<SiteKey, u32>,
+    /// Numbers of sites that were used, by [`SiteKey::place`].
+    recent: Box<[u32; RECENT]>,
     all: Vec<Site>,
     phases: Distributions<PhaseKey>,
     functions: Distributions<FunctionKey>,
     /// Threads that take part in the accounting, by process and thread.
     taking_part: FxHashSet<(u32, u32)>,
+}
+
+impl Default for Sites {
+    fn default() -> Self {
+        Self {
+            numbers: FxHashMap::default(),
+            recent: Box::new([NONE; RECENT]),
+            all: Vec::new(),
+            phases: Distributions::default(),
+            functions: Distributions::default(),
+            taking_part: FxHashSet::default(),
+        }
+    }
 }
 
 /// What tells a site from another.
@@ -41,6 +58,16 @@ pub struct SiteKey {
     pub name: u64,
     /// Its thread had shown interface calls only: it counts if the thread takes part in the end.
     pub provisional: bool,
+}
+
+impl SiteKey {
+    /// Where the number of such a site is kept in [`Sites::recent`]. Paths and names are hashes already.
+    #[inline]
+    fn place(&self) -> usize {
+        const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mixed = (self.path ^ self.name ^ u64::from(self.tid)).wrapping_mul(MIX);
+        (mixed >> (64 - RECENT.trailing_zeros())) as usize
+    }
 }
 
 /// Sections of one site.
@@ -123,10 +150,15 @@ impl Sites {
     pub fn add(&mut self, span: &SpanRecord, stretch: Stretch, role: impl Fn(u64) -> Role) -> Option<Added> {
         let provisional = span.is_provisional();
         let key = SiteKey { pid: span.tgid, tid: span.tid, path: span.path, name: span.name, provisional };
-        let number = match self.numbers.get(&key) {
-            Some(&number) => number,
-            None => self.make(key, span, role(span.name))?,
-        };
+        let place = key.place();
+        let mut number = self.recent[place];
+        if self.all.get(number as usize).is_none_or(|site| site.key != key) {
+            number = match self.numbers.get(&key) {
+                Some(&number) => number,
+                None => self.make(key, span, role(span.name))?,
+            };
+            self.recent[place] = number;
+        }
         let site = &mut self.all[number as usize];
         let own = span.own;
         for distribution in [site.phase, site.execution] {

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use nntrace_common::{
-    interface::{self, Meaning},
-    mark::{self, Kind, Label},
+    mark::{self, Kind},
     record::{BeginRecord, Record, SpanRecord},
     stack::{Closed, Stack},
 };
 use rustc_hash::FxHashMap;
 
-use super::{ftrace::Event, oddities::Oddities};
+use super::{begins::Begins, ftrace::Event, oddities::Oddities};
 use crate::model::{Marks, marks::OpenSection, names::Names, stacks::Paths};
 
 /// Thread ids that are looked up in a table; Linux has none that are larger.
@@ -24,8 +23,8 @@ pub struct Accounts {
     table: Vec<u32>,
     /// The same for ids that no Linux gives.
     others: FxHashMap<u32, u32>,
-    /// What untagged names mean, by hash.
-    meanings: FxHashMap<u64, Meaning>,
+    /// What begins say.
+    begins: Begins,
     /// Names of the threads of processes: that of the main thread, else of the one with the smallest id.
     comms: BTreeMap<u32, (u32, Box<[u8]>)>,
     /// Threads whose id went to another process.
@@ -78,31 +77,13 @@ impl Accounts {
         let thread = &mut self.threads[number];
         let (tgid, tid) = (thread.process(), thread.tid);
         let diagnostics = if kind == Kind::Begin {
-            let begin = mark::begin(payload);
-            let (mut label, mut name, mut told) = (begin.label, 0, false);
-            if label.is_tagged() {
-                thread.takes_part = true;
-                name = mark::name_hash(payload, begin.name_at);
-                if !context.names.contains(name) {
-                    context.names.insert(name, mark::name(payload, begin.name_at));
-                }
-                told = label.is_application_phase();
-            } else if label == Label::FOREIGN && mark::may_be_interface_call(payload, begin.name_at) {
-                name = mark::name_hash(payload, begin.name_at);
-                let meaning = *self.meanings.entry(name).or_insert_with(|| {
-                    let text = mark::name(payload, begin.name_at);
-                    context.names.insert(name, text);
-                    interface::meaning(text)
-                });
-                label = meaning.label;
-                thread.takes_part |= meaning.driver != 0;
-                told = meaning.told != 0;
-            }
-            if told {
-                sink(Record::Begin(BeginRecord::new(tgid, tid, label, name, now)));
+            let said = self.begins.read(payload, context.names);
+            thread.takes_part |= said.takes_part;
+            if said.told {
+                sink(Record::Begin(BeginRecord::new(tgid, tid, said.label, said.name, now)));
             }
             let takes_part = thread.takes_part;
-            thread.stack.begin(now, begin.prefix, label, name, |stack, closed| {
+            thread.stack.begin(now, said.prefix, said.label, said.name, |stack, closed| {
                 close((tgid, tid, takes_part), stack, closed, context.paths, &mut sink);
             })
         } else {

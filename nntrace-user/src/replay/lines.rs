@@ -7,9 +7,12 @@ use memchr::memchr;
 /// Bytes of a line that are kept; longer ones are cut here.
 pub const LONGEST_LINE: usize = 64 * 1024;
 
-/// Room for some thousand lines: what a read costs is lost among them, and it still fits the second level
-/// cache.
-const BUFFER: usize = 4 * LONGEST_LINE;
+/// Bytes that are read at once: some hundred lines, among which the cost of a read is lost, and little enough to leave
+/// the caches to the accounting.
+const CHUNK: usize = 32 * 1024;
+
+/// Room for a chunk after the begin of a line that is kept.
+const BUFFER: usize = LONGEST_LINE + 1 + CHUNK;
 
 /// Hands out the lines of a reader.
 pub struct LineReader<R> {
@@ -74,12 +77,11 @@ impl<R: Read> LineReader<R> {
                 self.end = self.start + LONGEST_LINE + 1;
                 self.searched = self.end;
             }
-            if self.buffer.len() - self.end < LONGEST_LINE {
-                self.buffer.copy_within(self.start..self.end, 0);
-                self.end -= self.start;
-                self.searched -= self.start;
-                self.start = 0;
-            }
+            // Always to the same place, which the caches know.
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.searched -= self.start;
+            self.start = 0;
             if !self.fill() {
                 break;
             }
@@ -96,7 +98,7 @@ impl<R: Read> LineReader<R> {
     /// Reads more into the buffer; false when there is no more.
     fn fill(&mut self) -> bool {
         while !self.ended {
-            match self.reader.read(&mut self.buffer[self.end..]) {
+            match self.reader.read(&mut self.buffer[self.end..][..CHUNK]) {
                 Ok(0) => self.ended = true,
                 Ok(count) => {
                     self.end += count;

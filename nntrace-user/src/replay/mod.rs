@@ -5,6 +5,7 @@
 //! what comes of them into one order of time; `pass` goes once through everything.
 
 pub mod accounts;
+mod begins;
 pub mod cpus;
 pub mod events;
 pub mod ftrace;

@@ -121,12 +121,12 @@ const fn microseconds(text: [u8; 8]) -> Option<u64> {
     // The room of each byte: one more, and its highest bit is set.
     let room = u64::from_le_bytes([0x76, 0x76, 0x76, 0x76, 0x76, 0x76, 0x7f, 0x7f]);
     let highest = u64::from_le_bytes([0x80; 8]);
-    if ((word & !highest) + room | word) & highest != 0 {
+    if (((word & !highest) + room) | word) & highest != 0 {
         return None;
     }
     // Each second byte: ten times itself, and the one after it.
     let pairs = word * 10 + (word >> 8);
-    Some((pairs & 0xff) * 10_000 + (pairs >> 16 & 0xff) * 100 + (pairs >> 32 & 0xff))
+    Some((pairs & 0xff) * 10_000 + ((pairs >> 16) & 0xff) * 100 + ((pairs >> 32) & 0xff))
 }
 
 #[cfg(test)]
