@@ -1,4 +1,4 @@
-//! What profiling costs on this machine, beside the tools that one would otherwise take.
+//! What profiling and replaying cost on this machine, beside the tools that one would otherwise take.
 
 mod child;
 mod collector;
@@ -8,25 +8,29 @@ mod machine;
 mod marks;
 mod ping_pong;
 mod profiler;
+mod replay;
 mod spread;
 mod table;
+mod trace_text;
 mod tracefs;
 
-use std::{os::unix::process::CommandExt, path::PathBuf};
+use std::{os::unix::process::CommandExt, path::PathBuf, process::Command};
 
 use anyhow::{Error, Result};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::{
-    bench::table::Style,
+    bench::table::{Style, Table},
     demo,
-    run::{as_root, command, target_dir},
+    run::{as_root, command, run, target_dir},
     setup,
 };
 
 /// How much is measured, and how it is shown.
 #[derive(Args)]
 pub struct Bench {
+    /// Measure this only
+    what: Option<What>,
     /// How often each state is measured; the states take turns
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
@@ -36,13 +40,25 @@ pub struct Bench {
     /// Print markdown tables
     #[arg(long)]
     markdown: bool,
+    /// Leave the traces that are replayed under target/bench
+    #[arg(long)]
+    keep: bool,
+}
+
+/// What can be measured by itself.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Replaying a trace file, which needs no root
+    Replay,
 }
 
 /// The programs that the measurement consists of: its driver, which is root's, and what is measured.
 #[derive(Subcommand)]
 pub enum Part {
-    /// Do all measurements with the programs that were built
+    /// Measure what needs root's rights, with the programs that were built
     Measure(Bench),
+    /// Measure replay, with the programs that were built
+    Replay(Bench),
     /// Write marks on request
     EmitMarks(emit_marks::EmitMarks),
     /// Pass a byte between two CPUs on request
@@ -50,27 +66,45 @@ pub enum Part {
 }
 
 impl Bench {
-    /// Builds everything, then becomes the driver, with root's rights.
+    /// Builds everything, measures replay, then becomes the driver of the rest, with root's rights.
     pub fn run(&self) -> Result<()> {
         demo::build()?;
+        let driver = |part| -> Result<Command> {
+            let mut driver = command(release("xtask")?);
+            driver.args(["bench-part", part, "--rounds", &self.rounds.to_string()]);
+            driver.args(["--marks", &self.marks.to_string()]);
+            driver.args(self.markdown.then_some("--markdown")).args(self.keep.then_some("--keep"));
+            Ok(driver)
+        };
+        run(&mut driver("replay")?)?;
+        if self.what == Some(What::Replay) {
+            return Ok(());
+        }
         setup::live()?;
-        let mut driver = command(release("xtask")?);
-        driver.args(["bench-part", "measure", "--rounds", &self.rounds.to_string()]);
-        driver.args(["--marks", &self.marks.to_string()]);
-        driver.args(self.markdown.then_some("--markdown"));
-        let mut driver = as_root(driver)?;
+        let mut driver = as_root(driver("measure")?)?;
         Err(Error::new(driver.exec()).context("the measurement does not start"))
     }
 
-    /// Does all measurements; prints each as soon as there are numbers.
+    /// Measures what needs root's rights; prints each as soon as there are numbers.
     fn measure(&self) -> Result<()> {
-        let style = if self.markdown { Style::Markdown } else { Style::Plain };
         let marks = marks::measure(self.rounds, self.marks)?;
-        println!("{}\n", machine::describe(marks.site));
-        println!("{}", marks.table().render(style));
-        println!("{}", idle::measure(self.rounds)?.render(style));
-        println!("{}", collector::measure()?.render(style));
+        println!("{}\n", machine::describe(Some(marks.site)));
+        self.print(&marks.table());
+        self.print(&idle::measure(self.rounds)?);
+        self.print(&collector::measure()?);
         Ok(())
+    }
+
+    /// Measures replay.
+    fn replay(&self) -> Result<()> {
+        println!("{}\n", machine::describe(None));
+        self.print(&replay::measure(self.rounds, self.keep)?);
+        Ok(())
+    }
+
+    fn print(&self, table: &Table) {
+        let style = if self.markdown { Style::Markdown } else { Style::Plain };
+        println!("{}", table.render(style));
     }
 }
 
@@ -79,6 +113,7 @@ impl Part {
     pub fn run(&self) -> Result<()> {
         match self {
             Self::Measure(bench) => bench.measure(),
+            Self::Replay(bench) => bench.replay(),
             Self::EmitMarks(load) => load.run(),
             Self::PingPong(load) => load.run(),
         }

@@ -2,19 +2,41 @@
 
 use std::{fs, thread};
 
+use anyhow::{Context, Result};
+use nix::{
+    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
+    unistd::Pid,
+};
+
 use crate::bench::emit_marks::Site;
 
-/// One line on the machine. `probed` is what a probe made of the mark function.
-pub fn describe(probed: Site) -> String {
+/// One line on the machine. `probed` is what a probe made of the mark function; `None` where there was none.
+pub fn describe(probed: Option<Site>) -> String {
     let kernel = read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown kernel".into());
     let model = model().unwrap_or_else(|| "unknown CPU".into());
     let cpus = thread::available_parallelism().map_or_else(|_| "?".into(), |cpus| cpus.to_string());
     let load = read("/proc/loadavg").and_then(|load| Some(load.split(' ').next()?.to_owned()));
-    let probe = if probed == Site::Call { "optimised (a call)" } else { "not optimised (a trap)" };
-    format!(
-        "Linux {kernel}, {model}, {cpus} CPUs, load {}, uprobes {probe}",
-        load.unwrap_or_else(|| "?".into())
-    )
+    let load = load.unwrap_or_else(|| "?".into());
+    let probe = match probed {
+        Some(Site::Call) => ", uprobes optimised (a call)",
+        Some(_) => ", uprobes not optimised (a trap)",
+        None => "",
+    };
+    format!("Linux {kernel}, {model}, {cpus} CPUs, load {load}{probe}")
+}
+
+/// The CPUs that this program may use, ascending.
+pub fn allowed_cpus() -> Result<Vec<usize>> {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).context("the CPUs of this program are not known")?;
+    Ok((0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu).unwrap_or(false)).collect())
+}
+
+/// Moves this thread to a CPU, with all that it starts from now on.
+pub fn pin(cpu: usize) -> Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu)
+        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
+        .with_context(|| format!("cannot move to CPU {cpu}"))
 }
 
 /// The CPU's name where the kernel knows it, else the board's.

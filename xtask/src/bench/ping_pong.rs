@@ -8,12 +8,8 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use nix::{
-    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
-    unistd::Pid,
-};
 
-use crate::bench::{child, spread::Spread};
+use crate::bench::{child, machine, spread::Spread};
 
 /// Passes a byte between two CPUs on request.
 #[derive(Args)]
@@ -30,7 +26,7 @@ impl PingPong {
         let (reader, mut writer) = pipe().context("no pipe")?;
         let (mut answers, answer) = pipe().context("no pipe")?;
         thread::spawn(move || echo(there, reader, answer));
-        pin(here)?;
+        machine::pin(here)?;
         child::answer(|request| match request {
             "round" => self.round(&mut writer, &mut answers),
             _ => bail!("unknown request `{request}`: expected round"),
@@ -60,7 +56,7 @@ fn pass(to: &mut PipeWriter, from: &mut PipeReader) -> std::io::Result<()> {
 
 /// The other thread: sends back what comes, until the first one ends.
 fn echo(cpu: usize, mut from: PipeReader, mut to: PipeWriter) -> Result<()> {
-    pin(cpu)?;
+    machine::pin(cpu)?;
     let mut byte = [0];
     loop {
         from.read_exact(&mut byte)?;
@@ -70,17 +66,8 @@ fn echo(cpu: usize, mut from: PipeReader, mut to: PipeWriter) -> Result<()> {
 
 /// The first two CPUs that this program may use.
 fn cpus() -> Result<[usize; 2]> {
-    let allowed = sched_getaffinity(Pid::from_raw(0)).context("the CPUs of this program are not known")?;
-    let mut cpus = (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu).unwrap_or(false));
-    cpus.next()
-        .zip(cpus.next())
-        .map(<[usize; 2]>::from)
-        .context("waking each other takes two CPUs; this program may use one")
-}
-
-fn pin(cpu: usize) -> Result<()> {
-    let mut set = CpuSet::new();
-    set.set(cpu)
-        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
-        .with_context(|| format!("cannot move to CPU {cpu}"))
+    let [first, second, ..] = machine::allowed_cpus()?[..] else {
+        bail!("waking each other takes two CPUs; this program may use one");
+    };
+    Ok([first, second])
 }

@@ -1,0 +1,143 @@
+//! How fast trace files are replayed, and in how much memory.
+
+use std::{
+    fs::{self, File},
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+use nix::sys::{
+    resource::{UsageWho, getrusage},
+    time::TimeVal,
+};
+
+use crate::{
+    bench::{machine, profiler::Snapshot, release, spread::paired, table::Table, trace_text},
+    run::{command, quietly, target_dir},
+};
+
+/// Bytes of the trace that is timed.
+const LONG: u64 = 1_000_000_000;
+/// Bytes of the one whose memory is compared.
+const SHORT: u64 = 100_000_000;
+
+/// Measures with traces that are made for it; `keep` leaves them where they are.
+pub fn measure(rounds: u32, keep: bool) -> Result<Table> {
+    let cpu = machine::allowed_cpus()?.last().copied().context("this program may use no CPU")?;
+    // What is started from here stays there, with all its threads.
+    machine::pin(cpu)?;
+    let (short, long) = (Trace::create("short", SHORT, keep)?, Trace::create("long", LONG, keep)?);
+
+    let mut table = Table::new("replay, on one core");
+    let short_memory = replay(&short)?.peak;
+    // Reading once what was just written leaves it in the page cache, if it fits.
+    let lines = count_lines(&long)?.1;
+    let long_memory = replay(&long)?.peak;
+    let (mut wc, mut ours) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        wc.push(count_lines(&long)?.0.seconds);
+        let run = replay(&long)?;
+        ensure!(
+            run.events <= lines && run.events > lines * 0.999,
+            "{} has {lines} lines, of which the replay took {}",
+            long.path.display(),
+            run.events
+        );
+        ours.push(run.seconds);
+    }
+    let each = |seconds: &[f64], figure: &dyn Fn(f64) -> f64| -> Vec<f64> {
+        seconds.iter().map(|&seconds| figure(seconds)).collect()
+    };
+    table.row("ns per line", &each(&ours, &|seconds| seconds * 1e9 / lines));
+    table.row("MB/s", &each(&ours, &|seconds| long.bytes / 1e6 / seconds));
+    table.row("wc -l, MB/s", &each(&wc, &|seconds| long.bytes / 1e6 / seconds));
+    table.row("replay takes so many times wc -l", &paired(&ours, &wc, |ours, wc| ours / wc));
+    for (trace, memory) in [(&short, short_memory), (&long, long_memory)] {
+        table.row(&format!("peak memory of {:.0} MB of trace, MB", trace.bytes / 1e6), &[memory]);
+    }
+    table
+        .note(format!("CPU time, user and system, of whole processes on CPU {cpu}; files in the page cache"));
+    table.note(format!("{lines} lines of {:.0} bytes on average", long.bytes / lines));
+    Ok(table)
+}
+
+/// A trace in a file.
+struct Trace {
+    path: PathBuf,
+    bytes: f64,
+    keep: bool,
+}
+
+impl Trace {
+    fn create(name: &str, bytes: u64, keep: bool) -> Result<Self> {
+        let dir = target_dir()?.join("bench");
+        let path = dir.join(format!("{name}.trace.txt"));
+        let write = || -> std::io::Result<u64> {
+            fs::create_dir_all(&dir)?;
+            let mut file = BufWriter::new(File::create(&path)?);
+            trace_text::write(&mut file, bytes)?;
+            file.flush()?;
+            Ok(fs::metadata(&path)?.len())
+        };
+        let written = write();
+        // Removed also where only a part could be written.
+        let mut trace = Self { path, bytes: 0.0, keep };
+        trace.bytes = written.with_context(|| {
+            format!("{} cannot be written; is there room for 1.1 GB?", trace.path.display())
+        })? as f64;
+        Ok(trace)
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        if !self.keep {
+            // It may never have come to be.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// What a program took.
+struct Usage {
+    /// CPU time, s.
+    seconds: f64,
+    /// Most memory that it, or any program before it, had at once, MB.
+    peak: f64,
+}
+
+/// What a replay took.
+struct Replay {
+    seconds: f64,
+    peak: f64,
+    /// Events that it read.
+    events: f64,
+}
+
+fn replay(trace: &Trace) -> Result<Replay> {
+    let mut replay = command(release("nntrace-bpf")?);
+    let (Usage { seconds, peak }, said) = timed(replay.arg("replay").arg(&trace.path).arg("--json"))?;
+    Ok(Replay { seconds, peak, events: Snapshot::parse(&said)?.number("/loss/records_drained")? })
+}
+
+/// What counting the lines took, and how many there are.
+fn count_lines(trace: &Trace) -> Result<(Usage, f64)> {
+    let (usage, said) = timed(command("wc").arg("-l").arg::<&Path>(&trace.path))?;
+    let lines = said.split_whitespace().next().and_then(|lines| lines.parse().ok());
+    Ok((usage, lines.with_context(|| format!("wc -l says `{said}`: expected a number"))?))
+}
+
+/// Runs a program; what it took, and what it said.
+fn timed(command: &mut Command) -> Result<(Usage, String)> {
+    let used = || -> Result<(f64, f64)> {
+        let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("what programs took is not known")?;
+        let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+        Ok((seconds(usage.user_time()) + seconds(usage.system_time()), usage.max_rss() as f64 * 1024.0 / 1e6))
+    };
+    let (before, _) = used()?;
+    let said = quietly(command)?;
+    let (after, peak) = used()?;
+    Ok((Usage { seconds: after - before, peak }, said))
+}
