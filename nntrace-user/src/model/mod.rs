@@ -2,6 +2,7 @@
 
 pub mod clusters;
 pub mod cpu_list;
+pub mod energy;
 pub mod executions;
 pub mod histogram;
 pub mod marks;

@@ -10,6 +10,7 @@ use super::concurrency;
 use super::cpus::{glyph, percent_of_tenths};
 use super::text::{left, put, right, rule};
 use super::theme::Theme;
+use crate::model::cpu_list;
 use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH};
 use crate::report::snapshot::{ConcurrencyRow, IdleRow, Snapshot};
 use crate::tui::state::cpus::{Doing, Unit, UnitRow, frequencies, shares};
@@ -96,7 +97,7 @@ pub fn draw(
     let columns = usize::from(area.width);
     let title = match unit {
         Unit::Cluster(name) => {
-            let cpus = row.group.map(|group| numbers(&group.cpus)).unwrap_or_default();
+            let cpus = row.group.map(|group| cpu_list::format(&group.cpus)).unwrap_or_default();
             format!("cluster {name}: cpu {cpus}")
         }
         Unit::Cpu(cpu) if row.cluster.is_empty() => format!("cpu{cpu}"),
@@ -125,21 +126,6 @@ pub fn draw(
     if beside {
         table(buffer, concurrency_area, "CPUs at once       time  share", concurrency::lines(concurrency));
     }
-}
-
-/// `0-3,6`.
-fn numbers(cpus: &[u32]) -> String {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for &cpu in cpus {
-        match ranges.last_mut() {
-            Some((_, end)) if *end + 1 == cpu => *end = cpu,
-            _ => ranges.push((cpu, cpu)),
-        }
-    }
-    let text = |&(begin, end): &(u32, u32)| {
-        if begin == end { begin.to_string() } else { format!("{begin}-{end}") }
-    };
-    ranges.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
 /// Draws a heading and as many of `lines` as fit; the last row tells how many do not.

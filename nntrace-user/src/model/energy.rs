@@ -1,0 +1,51 @@
+//! What the time in idle states and at frequencies costs, by a model that the user gives.
+//!
+//! Source: the power contract, section 3. [`EnergyModel`] is read from a file in one of two forms, and [`price`] applies
+//! it to what CPUs and clusters did.
+
+mod idlestat_grammar;
+mod matching;
+mod model;
+mod price;
+mod template;
+mod toml_form;
+
+use thiserror::Error;
+
+pub use model::{ClusterModel, Cost, EnergyModel, EnergyUnit, IdleState, PState, PowerUnit};
+pub use price::{ClusterEnergy, Energy, EnergyParts, Unpriced, price};
+pub use template::{KernelPowers, KernelUnit, template};
+
+/// Why a model cannot be used: what stands where, and what was expected instead.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("{file}:{line}: `{text}`: {what}")]
+pub struct ModelError {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The text of the line; empty when the file ends too early.
+    pub text: String,
+    /// What is wrong, and what was expected.
+    pub what: String,
+}
+
+impl ModelError {
+    /// What is wrong in a line (from 1) of a text.
+    fn at(file: &str, text: &str, line: usize, what: impl Into<String>) -> Self {
+        let text = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();
+        Self { file: file.into(), line, text: text.into(), what: what.into() }
+    }
+}
+
+/// The model in the text of a file: our TOML form when its name ends in `.toml`, otherwise that of idlestat.
+///
+/// # Errors
+/// When a line is not what it should be.
+pub fn parse(file: &str, text: &str) -> Result<EnergyModel, ModelError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if file.ends_with(".toml") { toml_form::parse(file, text) } else { idlestat_grammar::parse(file, text) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! What a model file says.
+
+use std::ops::RangeInclusive;
+
+use serde::Deserialize;
+
+/// What a power or an energy may be, in its own unit: a number that is nonsense is more likely a mistake, and sums stay
+/// finite.
+pub(super) const AMOUNTS: RangeInclusive<f64> = 0.0..=1e12;
+
+/// What CPUs and clusters cost, by state.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EnergyModel {
+    /// Where it comes from.
+    pub file: String,
+    /// The unit of all powers; `None` where the model states none: its energies only compare with each other.
+    pub unit: Option<PowerUnit>,
+    /// The unit of wake-ups and entries; `None` without a unit of powers: they are in that of a power for 1 us then.
+    pub energy_unit: Option<EnergyUnit>,
+    /// The clusters, in the order of the file.
+    pub clusters: Vec<ClusterModel>,
+    /// What is odd about it.
+    pub notes: Vec<String>,
+}
+
+/// What one cluster and its CPUs cost.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterModel {
+    /// Its name.
+    pub name: String,
+    /// Its CPUs, ascending, where the model names them.
+    pub cpus: Option<Vec<u32>>,
+    /// Powers by frequency, ascending.
+    pub p_states: Vec<PState>,
+    /// Powers by idle state, from the shallowest to the deepest.
+    pub idle: Vec<IdleState>,
+    /// Energy of a wake-up: of the cluster from a state deeper than the first, of a CPU from the first.
+    pub wakeup: Cost,
+}
+
+/// What running at one frequency costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PState {
+    /// The frequency, kHz.
+    pub khz: u32,
+    /// The file gives it in whole MHz: the kHz below one MHz are not told apart.
+    pub in_mhz: bool,
+    /// Power of the cluster, and of a CPU that runs.
+    pub power: Cost,
+}
+
+/// What one idle state costs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IdleState {
+    /// Its name.
+    pub name: String,
+    /// Power of the cluster when it is what all its CPUs have in common, and of a CPU that is in it.
+    pub power: Cost,
+    /// Energy of one stay on top of that: to go in and to come out.
+    pub entry: Cost,
+}
+
+/// A power or an energy: what the cluster costs, and what each CPU does.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Of the cluster.
+    pub cluster: f64,
+    /// Of one CPU.
+    pub core: f64,
+}
+
+/// The unit of powers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum PowerUnit {
+    /// Watt.
+    W,
+    /// Milliwatt.
+    #[serde(rename = "mW")]
+    MilliW,
+    /// Microwatt.
+    #[serde(rename = "uW")]
+    MicroW,
+}
+
+/// The unit of energies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum EnergyUnit {
+    /// Joule.
+    J,
+    /// Millijoule.
+    #[serde(rename = "mJ")]
+    MilliJ,
+    /// Microjoule.
+    #[serde(rename = "uJ")]
+    MicroJ,
+    /// Nanojoule.
+    #[serde(rename = "nJ")]
+    NanoJ,
+}
+
+impl PowerUnit {
+    /// `mW`.
+    #[must_use]
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::W => "W",
+            Self::MilliW => "mW",
+            Self::MicroW => "uW",
+        }
+    }
+
+    const fn watts(self) -> f64 {
+        match self {
+            Self::W => 1.0,
+            Self::MilliW => 1e-3,
+            Self::MicroW => 1e-6,
+        }
+    }
+}
+
+impl EnergyUnit {
+    /// `uJ`.
+    #[must_use]
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::J => "J",
+            Self::MilliJ => "mJ",
+            Self::MicroJ => "uJ",
+            Self::NanoJ => "nJ",
+        }
+    }
+
+    const fn joules(self) -> f64 {
+        match self {
+            Self::J => 1.0,
+            Self::MilliJ => 1e-3,
+            Self::MicroJ => 1e-6,
+            Self::NanoJ => 1e-9,
+        }
+    }
+}
+
+impl EnergyModel {
+    /// The unit of results: `J`, or `relative` where the model states none.
+    #[must_use]
+    pub const fn result_unit(&self) -> &'static str {
+        if self.unit.is_some() { "J" } else { "relative" }
+    }
+
+    /// What a power of 1 for 1 ns makes, in the unit of results.
+    pub(super) fn per_power_ns(&self) -> f64 {
+        self.unit.map_or(1.0, PowerUnit::watts) * 1e-9
+    }
+
+    /// What a wake-up or an entry of 1 makes, in the unit of results.
+    pub(super) fn per_energy(&self) -> f64 {
+        self.energy_unit.map_or(1e-6, EnergyUnit::joules)
+    }
+
+    /// Puts the frequencies in order, and takes notes of what is odd: real tables are not always monotonic.
+    pub(super) fn settle(mut self) -> Self {
+        for cluster in &mut self.clusters {
+            cluster.p_states.sort_by_key(|state| state.khz);
+            for (of, power) in PARTS {
+                self.notes.extend(cluster.cheaper_when_faster(of, power));
+                self.notes.extend(cluster.dearer_when_deeper(of, power));
+            }
+        }
+        if self.clusters.iter().all(ClusterModel::is_free) {
+            self.notes.push("every power in it is 0: nothing will cost anything".into());
+        }
+        self
+    }
+}
+
+/// The two parts of a cost, with what people call them.
+const PARTS: [(&str, fn(&Cost) -> f64); 2] = [("cluster", |cost| cost.cluster), ("core", |cost| cost.core)];
+
+impl ClusterModel {
+    /// The row of that frequency.
+    pub(super) fn p_state(&self, khz: u32) -> Option<&PState> {
+        let exact = self.p_states.iter().find(|state| state.khz == khz);
+        exact.or_else(|| self.p_states.iter().find(|state| state.in_mhz && state.khz / 1_000 == khz / 1_000))
+    }
+
+    fn is_free(&self) -> bool {
+        let costs = self.p_states.iter().map(|state| &state.power);
+        let mut costs = costs.chain(self.idle.iter().map(|state| &state.power));
+        costs.all(|cost| *cost == Cost::default())
+    }
+
+    /// The first frequency at which the next higher one costs less.
+    fn cheaper_when_faster(&self, of: &str, power: fn(&Cost) -> f64) -> Option<String> {
+        let odd = self.p_states.windows(2).find(|pair| power(&pair[0].power) > power(&pair[1].power))?;
+        Some(format!(
+            "cluster {}: at {} kHz the {of} costs {}, at {} kHz less ({}); taken as it is",
+            self.name,
+            odd[0].khz,
+            power(&odd[0].power),
+            odd[1].khz,
+            power(&odd[1].power),
+        ))
+    }
+
+    /// The first idle state than which the next deeper one costs more.
+    fn dearer_when_deeper(&self, of: &str, power: fn(&Cost) -> f64) -> Option<String> {
+        let odd = self.idle.windows(2).find(|pair| power(&pair[0].power) < power(&pair[1].power))?;
+        Some(format!(
+            "cluster {}: in {} the {of} costs {}, in the deeper {} more ({}); taken as it is",
+            self.name,
+            odd[0].name,
+            power(&odd[0].power),
+            odd[1].name,
+            power(&odd[1].power),
+        ))
+    }
+}
