@@ -2,16 +2,22 @@
 
 use std::{ffi::OsString, path::PathBuf, str::FromStr, time::Duration};
 
-use clap::Parser;
+use clap::{
+    Parser,
+    builder::{PathBufValueParser, TypedValueParser as _},
+};
 
 use nntrace_user::{
     live::{kernel::DEFAULT_RING_BYTES, target::SymbolSpec},
     model::{
         cpu_list,
+        energy::EnergyModel,
         topology::{ClusterDescription, Domain},
     },
     replay::TimeRange,
 };
+
+use crate::energy_command;
 
 /// Shows in which layer and phase of the neural-network stack the time goes, and what the CPUs did meanwhile.
 ///
@@ -40,6 +46,29 @@ pub enum Action {
     Replay(Replay),
     /// Describes this machine in TOML, for --topology: clusters, frequency policies, idle states
     Topology(ShowTopology),
+    /// Makes and checks energy models, the files that --energy-model takes
+    #[command(subcommand)]
+    EnergyModel(EnergyModelAction),
+}
+
+/// What to do about energy models.
+#[derive(Debug, clap::Subcommand)]
+pub enum EnergyModelAction {
+    /// Writes a model of this machine to fill in: its clusters, frequencies and idle states, and the powers that the
+    /// kernel knows
+    Init {
+        /// The file, which must end in .toml; stdout without one
+        file: Option<PathBuf>,
+        /// Replace the file if it exists
+        #[arg(long)]
+        force: bool,
+    },
+    /// Shows what is understood of a model, or what is wrong with it
+    Check {
+        /// The file
+        #[arg(value_name = "FILE", value_parser = PathBufValueParser::new().try_map(energy_command::read))]
+        model: EnergyModel,
+    },
 }
 
 /// Describes this machine.
@@ -63,6 +92,11 @@ pub struct Machine {
     /// CPUs that form a cluster, such as `big=4-7`; CPUs in none form one called `other`
     #[arg(long = "cluster", value_name = "NAME=CPUS", value_parser = cluster)]
     pub clusters: Vec<ClusterDescription>,
+
+    /// What CPUs and clusters cost in each state: an energy model, of idlestat's form or (.toml) of ours; `nntrace-bpf
+    /// energy-model init` writes one to fill in
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(energy_command::read))]
+    pub energy_model: Option<EnergyModel>,
 }
 
 /// Where results go.

@@ -1,6 +1,7 @@
 //! `nntrace-bpf`: the command.
 
 mod cli;
+mod energy_command;
 mod machine;
 mod output;
 mod replay_command;
@@ -15,6 +16,7 @@ fn main() -> ExitCode {
     let done = match &cli.action {
         Some(cli::Action::Replay(replay)) => replay_command::run(replay),
         Some(cli::Action::Topology(topology)) => machine::show(topology),
+        Some(cli::Action::EnergyModel(action)) => energy_command::run(action),
         None => run::run(&cli.live),
     };
     match done {

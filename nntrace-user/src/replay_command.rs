@@ -21,6 +21,7 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         range: cli.time_range,
         topology: machine::described(&cli.machine)?,
         clusters: cli.machine.clusters.clone(),
+        energy_model: cli.machine.energy_model.clone(),
         drivers: cli.drivers.iter().copied().collect(),
         with_details: cli.results.detail,
     })?;

@@ -54,6 +54,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
         drivers: cli.drivers.iter().copied().collect(),
         with_details: cli.results.detail,
         topology,
+        energy_model: cli.machine.energy_model.clone(),
         kernel: KernelOptions { ring_bytes: cli.ring_size.saturating_mul(1024) },
     })?;
     for process in &processes {

@@ -10,6 +10,7 @@
 
 pub mod clock;
 mod decode;
+pub mod energy_model;
 pub mod interfaces;
 pub mod kernel;
 mod merge;

@@ -30,6 +30,7 @@ use crate::{
     model::{
         Clusters, Marks, Topology,
         clusters::Initial,
+        energy::EnergyModel,
         marks::OpenSection,
         power::{CpuReading, CpuResidency},
         sleeps::Sleeps,
@@ -60,6 +61,8 @@ pub struct SessionOptions {
     pub with_details: bool,
     /// The clusters; `None`: as sysfs has them.
     pub topology: Option<Topology>,
+    /// What CPUs and clusters cost, if that is asked for.
+    pub energy_model: Option<EnergyModel>,
     /// For the kernel side.
     pub kernel: KernelOptions,
 }
@@ -77,6 +80,7 @@ pub struct Session {
     /// Every process that was traced.
     labels: BTreeMap<u32, ProcessLabel>,
     topology: Topology,
+    energy_model: Option<EnergyModel>,
     clusters: Clusters,
     sleeps: Sleeps,
     records: Marks,
@@ -145,6 +149,7 @@ impl Session {
             clusters: Clusters::new(&topology, begin, &Initial { khz, ..Initial::default() }),
             sleeps: Sleeps::new(&topology, begin),
             topology,
+            energy_model: options.energy_model,
             records,
             with_details: options.with_details,
             unanswered: 0,
@@ -407,6 +412,7 @@ impl Session {
             cpus: &cpus,
             clusters: &self.clusters.until(end),
             sleeps: &self.sleeps,
+            energy_model: self.energy_model.as_ref(),
             overhead: self.overhead(),
             loss: self.loss()?,
             diagnostics: &diagnostics,

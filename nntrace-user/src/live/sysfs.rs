@@ -43,7 +43,25 @@ pub fn online(root: &Path) -> Vec<u32> {
     cpu_list(&root.join("online"))
 }
 
+/// Frequencies that CPUs can have which share a clock, kHz, with these CPUs. Where the driver lists none, they are the
+/// lowest and the highest.
+#[must_use]
+pub fn opps(root: &Path) -> Vec<(Vec<u32>, Vec<u32>)> {
+    let opps = policies(root).into_iter().map(|policy| {
+        let of = |names: [&str; 2]| {
+            let texts = names.map(|name| read(&policy.folder.join(name)).unwrap_or_default());
+            let words = texts.iter().flat_map(|text| text.split_whitespace());
+            words.filter_map(|khz| khz.parse().ok()).collect::<Vec<u32>>()
+        };
+        let listed = of(["scaling_available_frequencies", "scaling_boost_frequencies"]);
+        let khz = if listed.is_empty() { of(["cpuinfo_min_freq", "cpuinfo_max_freq"]) } else { listed };
+        (policy.cpus, khz)
+    });
+    opps.collect()
+}
+
 struct Policy {
+    folder: PathBuf,
     cpus: Vec<u32>,
     khz: Option<u32>,
 }
@@ -54,7 +72,7 @@ fn policies(root: &Path) -> Vec<Policy> {
         .filter_map(|path| {
             let cpus = cpu_list(&path.join("related_cpus"));
             let khz = read(&path.join("scaling_cur_freq")).and_then(|khz| khz.trim().parse().ok());
-            (!cpus.is_empty()).then_some(Policy { cpus, khz })
+            (!cpus.is_empty()).then_some(Policy { folder: path, cpus, khz })
         })
         .collect();
     policies.sort_by(|a, b| a.cpus.cmp(&b.cpus));
@@ -103,7 +121,7 @@ fn idle_states(root: &Path, cpu: u32) -> Vec<IdleStateDescription> {
 }
 
 /// Entries of a folder whose names are `prefix` and a number.
-fn children(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+pub(super) fn children(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| number_after(path, prefix).is_some()).collect()
 }
@@ -121,7 +139,7 @@ fn number(path: &Path) -> Option<u64> {
     read(path)?.trim().parse().ok()
 }
 
-fn read(path: &Path) -> Option<String> {
+pub(super) fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 

@@ -33,7 +33,7 @@ pub struct ClusterResidency {
     pub active: BTreeMap<Option<u32>, (u64, u64)>,
     /// All CPUs idle, by level of the state.
     pub idle: BTreeMap<u32, Residency>,
-    /// The level that it is idle in at the end.
+    /// The level that it is idle in at the end: the last of its stays there is still open.
     pub idle_at_end: Option<u32>,
     /// Time (ns) by number of CPUs known to be running.
     pub concurrency: BTreeMap<u32, u64>,
@@ -231,8 +231,11 @@ impl Cluster {
         self.sweep.settle(&mut self.members);
         let end = end.max(self.sweep.now);
         self.sweep.now = end;
+        let has_length = self.sweep.since < end;
         self.sweep.close(&mut self.members);
-        if let State::Idle(level) = self.sweep.state {
+        if let State::Idle(level) = self.sweep.state
+            && has_length
+        {
             self.sweep.result.idle_at_end = Some(level);
         }
         if !self.shares_clock {

@@ -27,7 +27,7 @@ pub struct CpuResidency {
     pub cpu: u32,
     /// By idle state.
     pub idle: BTreeMap<u32, Residency>,
-    /// The state that it is idle in at the end.
+    /// The state that it is idle in at the end: the last of its stays there is still open.
     pub idle_at_end: Option<u32>,
     /// Running time (ns) and stretches by requested frequency, kHz; `None` where that is not known.
     pub running: BTreeMap<Option<u32>, (u64, u64)>,
@@ -63,7 +63,8 @@ impl CpuReading {
             cpu: self.cpu,
             idle: (0..).zip(idle.idle).filter(|(_, stay)| stay.hits > 0).collect(),
             idle_at_end: match idle.activity() {
-                Activity::Idle(state) => Some(state),
+                // One of no length is none.
+                Activity::Idle(state) if self.idle.since() < end => Some(state),
                 _ => None,
             },
             running: running
@@ -107,5 +108,14 @@ mod tests {
         assert_eq!(residency.running, BTreeMap::from([(Some(500), (100, 2)), (Some(800), (700, 1))]));
         assert_eq!(residency.idle[&2].ns, 100);
         assert_eq!(residency.total_ns(), 900);
+    }
+
+    #[test]
+    fn a_stay_that_begins_at_the_end_is_no_open_one() {
+        let mut idle = CpuIdle::starting_at(0);
+        idle.event(10, 1);
+        let reading = CpuReading { cpu: 0, idle, frequency: CpuFrequency::UNKNOWN, slices: Vec::new() };
+        assert_eq!(reading.until(10).idle_at_end, None);
+        assert_eq!(reading.until(11).idle_at_end, Some(1));
     }
 }

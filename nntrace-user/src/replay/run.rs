@@ -20,6 +20,7 @@ use super::{
 use crate::{
     model::{
         Marks, Topology,
+        energy::EnergyModel,
         topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
     },
     report::{
@@ -39,6 +40,8 @@ pub struct Options {
     pub topology: Option<Topology>,
     /// CPUs that form a cluster, whatever the machine's are.
     pub clusters: Vec<ClusterDescription>,
+    /// What CPUs and clusters cost, if that is asked for.
+    pub energy_model: Option<EnergyModel>,
     /// Processes that are drivers, whatever they show.
     pub drivers: BTreeSet<u32>,
     /// Whether to tell every function of every thread by itself.
@@ -120,6 +123,7 @@ pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
 pub struct Replayed {
     marks: Marks,
     cpus: CpuResults,
+    energy_model: Option<EnergyModel>,
     window: Window,
     files: Vec<String>,
     processes: BTreeMap<u32, ProcessLabel>,
@@ -145,6 +149,7 @@ impl Replayed {
             cpus: &self.cpus.cpus,
             clusters: &self.cpus.clusters,
             sleeps: &self.cpus.sleeps,
+            energy_model: self.energy_model.as_ref(),
             overhead: self.overhead.clone(),
             loss: self.loss.clone(),
             diagnostics: &self.diagnostics,
@@ -209,6 +214,7 @@ fn finish(
     Ok(Replayed {
         marks,
         cpus,
+        energy_model: options.energy_model.clone(),
         window: Window { clock: "trace".into(), begin_ns: begin, end_ns: end },
         files,
         processes,

@@ -1,5 +1,6 @@
 //! Makes a [`Snapshot`] out of what the model found.
 
+mod energy;
 mod marks;
 mod power;
 
@@ -9,7 +10,7 @@ use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind};
 
 use super::snapshot::{Diagnostic, Host, Loss, Overhead, SCHEMA, Snapshot, Source, Tool, VERSION, Window};
 use crate::model::{
-    Marks, Topology, clusters::ClusterResidency, power::CpuResidency, sleeps::Sleeps, stacks::Totals,
+    Marks, Topology, clusters::ClusterResidency, energy::EnergyModel, power::CpuResidency, sleeps::Sleeps, stacks::Totals,
 };
 
 /// A process that appears in the results.
@@ -73,6 +74,7 @@ impl Parts<'_> {
             tracks: self.tracks(),
             cpus: self.cpus(),
             clusters: self.clusters(),
+            energy: self.energy(),
             overhead: self.overhead.clone(),
             loss: self.loss.clone(),
             diagnostics: self.diagnostics(),

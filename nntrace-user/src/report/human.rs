@@ -103,6 +103,23 @@ pub fn khz(khz: u32) -> String {
     format!("{digits} GHz")
 }
 
+/// An energy in J, `23.5 mJ`, or in no unit, `23.5m`, when `unit` is another.
+#[must_use]
+pub fn energy(value: f64, unit: &str) -> String {
+    let scales = [(1e-9, "n"), (1e-6, "u"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G")];
+    let (space, unit) = if unit == "J" { (" ", "J") } else { ("", "") };
+    if value == 0.0 {
+        return format!("0{space}{unit}");
+    }
+    // The first in which it rounds to less than 1000.
+    let fits = scales.iter().find(|(scale, _)| value < 999.5 * scale);
+    let &(scale, prefix) = fits.unwrap_or(&scales[scales.len() - 1]);
+    let scaled = value / scale;
+    // Rounded first and compared after, as above.
+    let decimals = if scaled < 9.995 { 2 } else { usize::from(scaled < 99.95) };
+    format!("{scaled:.decimals$}{space}{prefix}{unit}")
+}
+
 /// `value` through `format`, or [`UNKNOWN`].
 #[must_use]
 pub fn or_unknown(value: Option<u64>, format: impl Fn(u64) -> String) -> String {
@@ -202,6 +219,24 @@ mod tests {
         assert_eq!(khz(1_800_000), "1.80 GHz");
         assert_eq!(khz(1_804_800), "1.80 GHz");
         assert_eq!(khz(u32::MAX), "4294 GHz");
+    }
+
+    #[test]
+    fn energies_have_three_digits_with_and_without_a_unit() {
+        let cases = [
+            (0.0, "0 J", "0"),
+            (1e-12, "0.00 nJ", "0.00n"),
+            (22.25e-6, "22.2 uJ", "22.2u"),
+            (9.996e-3, "10.0 mJ", "10.0m"),
+            (0.099_96, "100 mJ", "100m"),
+            (0.999_6, "1.00 J", "1.00"),
+            (5.172_6, "5.17 J", "5.17"),
+            (123_456.0, "123 kJ", "123k"),
+            (1e15, "1000000 GJ", "1000000G"),
+        ];
+        for (value, joules, relative) in cases {
+            assert_eq!((energy(value, "J").as_str(), energy(value, "relative").as_str()), (joules, relative));
+        }
     }
 
     #[test]

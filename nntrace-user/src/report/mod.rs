@@ -1,6 +1,7 @@
 //! What is shown and written: the snapshot, and its views as text.
 
 pub mod build;
+pub mod energy_model;
 pub mod human;
 pub mod nnapi;
 pub mod snapshot;

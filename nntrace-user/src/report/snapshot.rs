@@ -3,6 +3,7 @@
 //! Units are in the names (`_ns`, `_khz`). Keys are only ever added within a version; the order of the
 //! fields here is the order in the file.
 
+mod energy;
 mod marks;
 mod power;
 
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use energy::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, UnpricedRow};
 pub use marks::{
     AppPhaseTimes, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ReportRow, StackRow,
     TimesByLayer, TrackRow,
@@ -55,6 +57,9 @@ pub struct Snapshot {
     pub cpus: Vec<CpuRow>,
     /// What each cluster did.
     pub clusters: Vec<ClusterRow>,
+    /// What all that cost; null without an energy model.
+    #[serde(default)]
+    pub energy: Option<EnergyRow>,
     /// What measuring cost.
     pub overhead: Overhead,
     /// What was lost on the way.

@@ -7,6 +7,15 @@ use super::{
     snapshot::{CpuRow, FrequencyRow, IdleRow, PhaseRow, Snapshot},
 };
 
+/// Writing to a string cannot fail.
+macro_rules! line {
+    ($text:expr, $($format:tt)*) => {{
+        let _ = writeln!($text, $($format)*);
+    }};
+}
+
+mod energy;
+
 /// The whole snapshot as text, for people.
 #[must_use]
 pub fn render(snapshot: &Snapshot) -> String {
@@ -14,15 +23,9 @@ pub fn render(snapshot: &Snapshot) -> String {
     phases(&mut text, snapshot);
     text.push_str(&details(snapshot));
     cpus(&mut text, snapshot);
+    energy::table(&mut text, snapshot.energy.as_ref());
     health(&mut text, snapshot);
     text
-}
-
-/// Writing to a string cannot fail.
-macro_rules! line {
-    ($text:expr, $($format:tt)*) => {{
-        let _ = writeln!($text, $($format)*);
-    }};
 }
 
 fn phases(text: &mut String, snapshot: &Snapshot) {

@@ -47,6 +47,14 @@ fn the_deepest_state_in_common() {
 }
 
 #[test]
+fn a_stay_that_begins_at_the_end_is_no_open_one() {
+    let mut clusters = Clusters::new(&machine(&[&[0]], &[]), 0, &Initial::default());
+    clusters.idle_event(10, 0, 1);
+    assert_eq!(clusters.until(10)[0].idle_at_end, None);
+    assert_eq!(clusters.until(11)[0].idle_at_end, Some(1));
+}
+
+#[test]
 fn an_exit_and_an_entry_at_one_instant_split_nothing() {
     let mut clusters = Clusters::new(&machine(&[&[0]], &[]), 0, &Initial::default());
     for (at, state) in [(10, 1), (20, IDLE_EXIT), (20, 1), (30, IDLE_EXIT)] {

@@ -165,7 +165,7 @@ impl Reader<'_> {
         for cluster in form.cluster {
             let cluster = cluster.into_inner();
             if let Some(cpus) = &cluster.cpus {
-                self.once(&mut groups, cpus.get_ref().0.clone(), cpus.span(), "CPUs of one cluster")?;
+                self.once(&mut groups, cpus.get_ref().0.clone(), cpus.span(), "list of CPUs")?;
             }
             let mut states = BTreeMap::new();
             let mut idle = Vec::new();

@@ -162,6 +162,7 @@ pub fn empty() -> Snapshot {
         tracks: Vec::new(),
         cpus: Vec::new(),
         clusters: Vec::new(),
+        energy: None,
         overhead: Overhead::default(),
         loss: Loss::default(),
         diagnostics: Vec::new(),

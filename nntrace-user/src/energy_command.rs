@@ -1,0 +1,64 @@
+//! `nntrace-bpf energy-model`, and reading models.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use nntrace_user::{
+    live::{energy_model, sysfs},
+    model::energy::{self, EnergyModel},
+    report,
+};
+
+use crate::{cli::EnergyModelAction, output};
+
+/// Does what is asked for.
+pub fn run(action: &EnergyModelAction) -> Result<ExitCode> {
+    match action {
+        EnergyModelAction::Init { file, force } => init(file.as_deref(), *force)?,
+        EnergyModelAction::Check { model } => {
+            output::write_stdout(report::energy_model::describe(model).as_bytes())?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The model in a file.
+pub fn read(path: PathBuf) -> Result<EnergyModel, String> {
+    let bytes = fs::read(&path).map_err(|error| format!("cannot read it: {error}"))?;
+    let name = path.to_string_lossy();
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        format!("{name}:{line}: expected text, found bytes that are no UTF-8")
+    })?;
+    energy::parse(&name, &text).map_err(|error| error.to_string())
+}
+
+fn init(file: Option<&Path>, force: bool) -> Result<()> {
+    let release = nix::sys::utsname::uname().context("cannot ask for the kernel's release")?;
+    let release = release.release().to_string_lossy().into_owned();
+    let (text, notes) =
+        energy_model::template(Path::new(sysfs::CPUS), Path::new(energy_model::KERNEL_MODEL), &release);
+    match file {
+        Some(path) => {
+            ensure!(
+                path.extension().is_some_and(|extension| extension == "toml"),
+                "{}: the name of a model in this form must end in .toml",
+                path.display()
+            );
+            let mut file = output::create(path, force)?;
+            let written: io::Result<()> = file.write_all(text.as_bytes()).and_then(|()| file.flush());
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        None => output::write_stdout(text.as_bytes())?,
+    }
+    for note in notes {
+        eprintln!("nntrace-bpf: {note}");
+    }
+    Ok(())
+}
