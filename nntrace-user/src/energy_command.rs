@@ -47,7 +47,7 @@ fn init(file: Option<&Path>, force: bool) -> Result<()> {
     match file {
         Some(path) => {
             ensure!(
-                path.extension().is_some_and(|extension| extension == "toml"),
+                energy::is_toml(path),
                 "{}: the name of a model in this form must end in .toml",
                 path.display()
             );

@@ -66,7 +66,7 @@ fn domain(folder: &Path, release: &str) -> Option<KernelPowers> {
 
 /// What the powers of a domain are, of which `dearest` is the highest.
 ///
-/// Source: kernel/power/energy_model.c: `units` names the unit in 5.11 to 5.15; in `flags`, later, bit 0 says that there
+/// Source: `kernel/power/energy_model.c`: `units` names the unit in 5.11 to 5.15; in `flags`, later, bit 0 says that there
 /// is one and bit 2 that the powers are made up, and what the unit is depends on the release. Kernels that vendors
 /// changed may lie about that, so the powers must be such as a CPU can have.
 fn unit(units: Option<&str>, flags: Option<&str>, release: &str, dearest: u64) -> KernelUnit {

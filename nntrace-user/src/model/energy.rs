@@ -10,6 +10,8 @@ mod price;
 mod template;
 mod toml_form;
 
+use std::path::Path;
+
 use thiserror::Error;
 
 pub use model::{ClusterModel, Cost, EnergyModel, EnergyUnit, IdleState, PState, PowerUnit};
@@ -38,13 +40,19 @@ impl ModelError {
     }
 }
 
+/// Whether a file of this name is read as our TOML form, and not as idlestat's.
+#[must_use]
+pub fn is_toml(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
+}
+
 /// The model in the text of a file: our TOML form when its name ends in `.toml`, otherwise that of idlestat.
 ///
 /// # Errors
 /// When a line is not what it should be.
 pub fn parse(file: &str, text: &str) -> Result<EnergyModel, ModelError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if file.ends_with(".toml") { toml_form::parse(file, text) } else { idlestat_grammar::parse(file, text) }
+    if is_toml(Path::new(file)) { toml_form::parse(file, text) } else { idlestat_grammar::parse(file, text) }
 }
 
 #[cfg(test)]

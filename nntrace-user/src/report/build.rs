@@ -10,7 +10,8 @@ use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind};
 
 use super::snapshot::{Diagnostic, Host, Loss, Overhead, SCHEMA, Snapshot, Source, Tool, VERSION, Window};
 use crate::model::{
-    Marks, Topology, clusters::ClusterResidency, energy::EnergyModel, power::CpuResidency, sleeps::Sleeps, stacks::Totals,
+    Marks, Topology, clusters::ClusterResidency, energy::EnergyModel, power::CpuResidency, sleeps::Sleeps,
+    stacks::Totals,
 };
 
 /// A process that appears in the results.

@@ -2,12 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::{
-    model::{
-        cpu_list,
-        energy::{Cost, EnergyModel, EnergyUnit, PowerUnit},
-    },
-    report::human,
+use crate::model::{
+    cpu_list,
+    energy::{Cost, EnergyModel, EnergyUnit, PowerUnit},
 };
 
 /// The model as tables.
@@ -37,7 +34,7 @@ pub fn describe(model: &EnergyModel) -> String {
             format!("core {unit}").trim_end()
         ));
         for state in &cluster.p_states {
-            line(row(&human::khz(state.khz), &state.power));
+            line(row(&frequency(state.khz), &state.power));
         }
         for state in &cluster.idle {
             let entry = (state.entry != Cost::default())
@@ -52,6 +49,11 @@ pub fn describe(model: &EnergyModel) -> String {
         line(format!("note: {note}"));
     }
     text
+}
+
+/// To the last digit: what is shown is what will be looked for.
+fn frequency(khz: u32) -> String {
+    if khz.is_multiple_of(1_000) { format!("{} MHz", khz / 1_000) } else { format!("{khz} kHz") }
 }
 
 #[cfg(test)]

@@ -173,8 +173,11 @@ impl EnergyModel {
     }
 }
 
+/// One part of a cost.
+type Part = fn(&Cost) -> f64;
+
 /// The two parts of a cost, with what people call them.
-const PARTS: [(&str, fn(&Cost) -> f64); 2] = [("cluster", |cost| cost.cluster), ("core", |cost| cost.core)];
+const PARTS: [(&str, Part); 2] = [("cluster", |cost| cost.cluster), ("core", |cost| cost.core)];
 
 impl ClusterModel {
     /// The row of that frequency.
@@ -190,7 +193,7 @@ impl ClusterModel {
     }
 
     /// The first frequency at which the next higher one costs less.
-    fn cheaper_when_faster(&self, of: &str, power: fn(&Cost) -> f64) -> Option<String> {
+    fn cheaper_when_faster(&self, of: &str, power: Part) -> Option<String> {
         let odd = self.p_states.windows(2).find(|pair| power(&pair[0].power) > power(&pair[1].power))?;
         Some(format!(
             "cluster {}: at {} kHz the {of} costs {}, at {} kHz less ({}); taken as it is",
@@ -203,7 +206,7 @@ impl ClusterModel {
     }
 
     /// The first idle state than which the next deeper one costs more.
-    fn dearer_when_deeper(&self, of: &str, power: fn(&Cost) -> f64) -> Option<String> {
+    fn dearer_when_deeper(&self, of: &str, power: Part) -> Option<String> {
         let odd = self.idle.windows(2).find(|pair| power(&pair[0].power) < power(&pair[1].power))?;
         Some(format!(
             "cluster {}: in {} the {of} costs {}, in the deeper {} more ({}); taken as it is",

@@ -311,15 +311,12 @@ impl Pricer<'_> {
                 Found::No => None,
             };
             let exits = stay.hits.saturating_sub(u64::from(at_end == Some(state))) as f64;
-            match place.map(|place| &idle.states[place]) {
-                Some(found) => {
-                    cost += side(&found.power) * stay.ns as f64;
-                    account.wakeups += side(&found.entry) * exits;
-                }
-                None => {
-                    account.vague(stay.ns, idle_powers(idle.states, side));
-                    account.unpriced(idle.cpu, format!("idle {name}"), stay.ns);
-                }
+            if let Some(found) = place.map(|place| &idle.states[place]) {
+                cost += side(&found.power) * stay.ns as f64;
+                account.wakeups += side(&found.entry) * exits;
+            } else {
+                account.vague(stay.ns, idle_powers(idle.states, side));
+                account.unpriced(idle.cpu, format!("idle {name}"), stay.ns);
             }
             let is_first = place.map_or(state == 0, |place| place == 0);
             if is_first == idle.cpu.is_some() {

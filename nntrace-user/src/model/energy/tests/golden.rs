@@ -230,11 +230,11 @@ fn unknown_frequencies_and_cpus_make_a_range() {
     let energy = TRACES[0].energy(None);
     // A: 150 us at any of its frequencies, its CPUs 160 us. B: anything for 500 us, and its three CPUs.
     let [a, b] = &energy.clusters[..] else { panic!("{energy:?}") };
-    assert_close(a.total_min - a.total, (150 * 7_920 + 160 * 2_021) as f64 * 1e-6);
-    assert_close(a.total_max - a.total, (150 * 15_200 + 160 * 6_997) as f64 * 1e-6);
+    assert_close(a.total_min - a.total, f64::from(150 * 7_920 + 160 * 2_021) * 1e-6);
+    assert_close(a.total_max - a.total, f64::from(150 * 15_200 + 160 * 6_997) * 1e-6);
     assert_close(b.total, 0.0);
-    assert_close(b.total_min, (500 * 10) as f64 * 1e-6);
-    assert_close(b.total_max, (500 * 4_905 + 3 * 500 * 1_024) as f64 * 1e-6);
+    assert_close(b.total_min, f64::from(500 * 10) * 1e-6);
+    assert_close(b.total_max, f64::from(500 * 4_905 + 3 * 500 * 1_024) * 1e-6);
     assert_close(energy.total_max, a.total_max + b.total_max);
     for trace in &TRACES[2..] {
         let energy = trace.energy(None);
