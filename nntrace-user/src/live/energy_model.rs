@@ -51,7 +51,7 @@ fn kernel_powers(folder: &Path, release: &str) -> Vec<KernelPowers> {
 }
 
 fn domain(folder: &Path, release: &str) -> Option<KernelPowers> {
-    let cpus = cpu_list::parse(&read(&folder.join("cpus"))?);
+    let cpus = cpu_list::parse(&read(&folder.join("cpus"))?).ok()?;
     let number = |path: PathBuf| read(&path)?.trim().parse::<u64>().ok();
     let power = |state: PathBuf| {
         let khz = number(state.join("frequency"))?.try_into().ok()?;

@@ -116,7 +116,7 @@ pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
         pass = Pass::new(options, range, keeps_all);
         events::visit(&inputs, &mut pass);
     }
-    finish(pass, range, options.with_details, &inputs)
+    finish(pass, range, options, &inputs)
 }
 
 /// What came of a replay.
@@ -169,7 +169,7 @@ impl Replayed {
 fn finish(
     mut pass: Pass,
     range: Option<TimeRange>,
-    with_details: bool,
+    options: &Options,
     inputs: &[Input],
 ) -> Result<Replayed, ReplayError> {
     let files: Vec<String> = inputs.iter().map(|input| input.name().to_owned()).collect();
@@ -228,7 +228,7 @@ fn finish(
         },
         overhead: Overhead { marks: counts.marks, power_events: counts.power_events, ..Overhead::default() },
         notes,
-        with_details,
+        with_details: options.with_details,
     })
 }
 

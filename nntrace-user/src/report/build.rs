@@ -43,6 +43,8 @@ pub struct Parts<'a> {
     pub clusters: &'a [ClusterResidency],
     /// How long single stays in idle states were.
     pub sleeps: &'a Sleeps,
+    /// What CPUs and clusters cost; `None` leaves energy out.
+    pub energy_model: Option<&'a EnergyModel>,
     /// What measuring cost.
     pub overhead: Overhead,
     /// What was lost.
