@@ -10,14 +10,14 @@ use clap::{
 use nntrace_user::{
     live::{kernel::DEFAULT_RING_BYTES, target::SymbolSpec},
     model::{
-        cpu_list,
+        Topology, cpu_list,
         energy::EnergyModel,
         topology::{ClusterDescription, Domain},
     },
     replay::TimeRange,
 };
 
-use crate::energy_command;
+use crate::{energy_command, machine};
 
 /// Shows in which layer and phase of the neural-network stack the time goes, and what the CPUs did meanwhile.
 ///
@@ -86,8 +86,8 @@ pub struct ShowTopology {
 #[derive(Debug, Default, clap::Args)]
 pub struct Machine {
     /// Description of the machine in TOML, as `nntrace-bpf topology` writes it
-    #[arg(long, value_name = "FILE")]
-    pub topology: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(machine::read))]
+    pub topology: Option<Topology>,
 
     /// CPUs that form a cluster, such as `big=4-7`; CPUs in none form one called `other`
     #[arg(long = "cluster", value_name = "NAME=CPUS", value_parser = cluster)]

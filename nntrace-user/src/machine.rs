@@ -1,6 +1,11 @@
 //! What the user says of the machine, and `nntrace-bpf topology`, which says what this one is.
 
-use std::{fs, io::Write as _, path::Path, process::ExitCode};
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context as _, Result};
 use nntrace_user::{live::sysfs, model::Topology};
@@ -10,11 +15,11 @@ use crate::{
     output,
 };
 
-/// The description of the machine that the user names; `None` without one.
-pub fn described(machine: &Machine) -> Result<Option<Topology>> {
-    let Some(path) = &machine.topology else { return Ok(None) };
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(Some(Topology::from_toml(&path.display().to_string(), &text)?))
+/// The description of a machine in a file.
+pub fn read(path: PathBuf) -> Result<Topology, String> {
+    let name = path.to_string_lossy();
+    let text = fs::read_to_string(&path).map_err(|error| format!("cannot read it: {error}"))?;
+    Topology::from_toml(&name, &text).map_err(|error| error.to_string())
 }
 
 /// The topology of a live run as the user wants it; `None`: as sysfs has it.
@@ -23,8 +28,8 @@ pub fn live(machine: &Machine) -> Result<Option<Topology>> {
         return Ok(None);
     }
     let (mut topology, _) = sysfs::topology(Path::new(sysfs::CPUS));
-    if let Some(described) = described(machine)? {
-        topology.replace_by(described)?;
+    if let Some(described) = &machine.topology {
+        topology.replace_by(described.clone())?;
     }
     if !machine.clusters.is_empty() {
         topology.set_clusters(machine.clusters.clone())?;

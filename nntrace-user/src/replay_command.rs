@@ -11,7 +11,7 @@ use nntrace_user::{
 use ratatui::crossterm::event::Event;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{cli::Replay, machine, output::Output};
+use crate::{cli::Replay, output::Output};
 
 /// Replays the files; returns the exit status.
 pub fn run(cli: &Replay) -> Result<ExitCode> {
@@ -19,7 +19,7 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
     let replayed = replay::replay(&replay::Options {
         files: cli.files.clone(),
         range: cli.time_range,
-        topology: machine::described(&cli.machine)?,
+        topology: cli.machine.topology.clone(),
         clusters: cli.machine.clusters.clone(),
         energy_model: cli.machine.energy_model.clone(),
         drivers: cli.drivers.iter().copied().collect(),

@@ -6,11 +6,11 @@ use anyhow::{Context as _, Result};
 use nntrace_tests::{rows, trace};
 use nntrace_user::{
     model::{
-        Topology,
+        Topology, energy,
         topology::{ClusterDescription, Domain},
     },
     replay::Options,
-    report::snapshot::{ClusterRow, CpuRow, FrequencyRow, IdleRow, Snapshot},
+    report::snapshot::{ClusterRow, CpuRow, EnergyRow, FrequencyRow, IdleRow, Snapshot},
 };
 use serde::Deserialize;
 
@@ -25,6 +25,15 @@ struct Expected {
     cluster_active: BTreeMap<String, u64>,
     cluster_unknown: BTreeMap<String, u64>,
     cluster_hits: BTreeMap<String, u64>,
+    energy: BTreeMap<String, ExpectedEnergy>,
+}
+
+/// What a cluster costs by the model of this board, in the units of the model times us.
+#[derive(Deserialize)]
+struct ExpectedEnergy {
+    cluster_idle: f64,
+    cluster_cap: f64,
+    cpu_cap: f64,
 }
 
 fn fixture(name: &str) -> PathBuf {
@@ -71,8 +80,11 @@ fn the_scenarios_come_to_what_was_laid_out() -> Result<()> {
     let expected: BTreeMap<String, Expected> =
         serde_json::from_str(&fs::read_to_string(fixture("power/expected.json"))?)?;
     assert_eq!(expected.len(), 5);
+    let model = fixture("energy/tc2.txt");
+    let model = energy::parse(&model.to_string_lossy(), &fs::read_to_string(&model)?)?;
     for (name, expected) in expected {
-        let snapshot = replay(&format!("power/{name}.txt"), &Options::default())?;
+        let options = Options { energy_model: Some(model.clone()), ..Options::default() };
+        let snapshot = replay(&format!("power/{name}.txt"), &options)?;
         let (cpus, clusters) = (&snapshot.cpus, &snapshot.clusters);
         let cluster = |row: &ClusterRow| row.cluster.clone();
         let idle = |row: &IdleRow| (row.state.to_string(), us(row.ns));
@@ -97,8 +109,31 @@ fn the_scenarios_come_to_what_was_laid_out() -> Result<()> {
         ));
         assert_eq!(hits, expected.cluster_hits, "{name}");
         assert_eq!(snapshot.diagnostics, []);
+        assert_energy(&name, snapshot.energy.context("no energy")?, &expected.energy);
     }
     Ok(())
+}
+
+/// The parts that the scenario was laid out with, and nothing else but what unknown time may have cost.
+fn assert_energy(name: &str, energy: EnergyRow, expected: &BTreeMap<String, ExpectedEnergy>) {
+    let same = |ours: f64, expected: f64| (ours * 1e6 - expected).abs() < 1e-6;
+    let mut total = 0.0;
+    for row in &energy.clusters {
+        let expected = &expected[&row.cluster];
+        assert!(same(row.parts.cluster_idle, expected.cluster_idle), "{name} {row:?}");
+        assert!(same(row.parts.cluster_active, expected.cluster_cap), "{name} {row:?}");
+        assert!(same(row.parts.cpu_active, expected.cpu_cap), "{name} {row:?}");
+        // WFI and deeper cost a core nothing by this model, and there is no price for wake-ups.
+        assert!(same(row.parts.cpu_idle + row.parts.wakeups, 0.0), "{name} {row:?}");
+        total += expected.cluster_idle + expected.cluster_cap + expected.cpu_cap;
+    }
+    assert_eq!(energy.clusters.len(), expected.len());
+    assert!(same(energy.total, total), "{name}: {} {total}", energy.total);
+    assert_eq!(energy.unit, "relative");
+    // Only the first two have unknown time: silent CPUs, and running ones without a frequency.
+    let has_unknown = matches!(name, "unsorted_two_cpus" | "silent_cluster");
+    assert_eq!(energy.total_min < energy.total_max, has_unknown, "{name} {energy:?}");
+    assert_eq!(energy.total_min > energy.total, has_unknown, "{name} {energy:?}");
 }
 
 #[test]
