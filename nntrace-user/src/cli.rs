@@ -1,10 +1,15 @@
 //! The command line.
 
-use std::{ffi::OsString, path::PathBuf, str::FromStr, time::Duration};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
 
 use clap::{
     Parser,
-    builder::{PathBufValueParser, TypedValueParser as _},
+    builder::{PathBufValueParser, TypedValueParser},
 };
 
 use nntrace_user::{
@@ -66,7 +71,7 @@ pub enum EnergyModelAction {
     /// Shows what is understood of a model, or what is wrong with it
     Check {
         /// The file
-        #[arg(value_name = "FILE", value_parser = PathBufValueParser::new().try_map(energy_command::read))]
+        #[arg(value_name = "FILE", value_parser = file(energy_command::read))]
         model: EnergyModel,
     },
 }
@@ -86,7 +91,7 @@ pub struct ShowTopology {
 #[derive(Debug, Default, clap::Args)]
 pub struct Machine {
     /// Description of the machine in TOML, as `nntrace-bpf topology` writes it
-    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(machine::read))]
+    #[arg(long, value_name = "FILE", value_parser = file(machine::read))]
     pub topology: Option<Topology>,
 
     /// CPUs that form a cluster, such as `big=4-7`; CPUs in none form one called `other`
@@ -95,7 +100,7 @@ pub struct Machine {
 
     /// What CPUs and clusters cost in each state: an energy model, of idlestat's form or (.toml) of ours; `nntrace-bpf
     /// energy-model init` writes one to fill in
-    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(energy_command::read))]
+    #[arg(long, value_name = "FILE", value_parser = file(energy_command::read))]
     pub energy_model: Option<EnergyModel>,
 }
 
@@ -256,6 +261,13 @@ impl Live {
         }));
         if parts.is_empty() { "CPUs only".into() } else { parts.join(", ") }
     }
+}
+
+/// Reads what a file describes.
+fn file<T: Clone + Send + Sync + 'static>(
+    read: fn(&Path) -> Result<T, String>,
+) -> impl TypedValueParser<Value = T> {
+    PathBufValueParser::new().try_map(move |path| read(&path))
 }
 
 fn time_range(text: &str) -> Result<TimeRange, String> {

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, Write as _},
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
 };
 
@@ -28,12 +28,12 @@ pub fn run(action: &EnergyModelAction) -> Result<ExitCode> {
 }
 
 /// The model in a file.
-pub fn read(path: PathBuf) -> Result<EnergyModel, String> {
-    let bytes = fs::read(&path).map_err(|error| format!("cannot read it: {error}"))?;
+pub fn read(path: &Path) -> Result<EnergyModel, String> {
+    let bytes = fs::read(path).map_err(|error| format!("cannot read it: {error}"))?;
     let name = path.to_string_lossy();
     let text = String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let line = memchr::memchr_iter(b'\n', before).count() + 1;
         format!("{name}:{line}: expected text, found bytes that are no UTF-8")
     })?;
     energy::parse(&name, &text).map_err(|error| error.to_string())

@@ -1,11 +1,6 @@
 //! What the user says of the machine, and `nntrace-bpf topology`, which says what this one is.
 
-use std::{
-    fs,
-    io::Write as _,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{fs, io::Write as _, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result};
 use nntrace_user::{live::sysfs, model::Topology};
@@ -16,9 +11,9 @@ use crate::{
 };
 
 /// The description of a machine in a file.
-pub fn read(path: PathBuf) -> Result<Topology, String> {
+pub fn read(path: &Path) -> Result<Topology, String> {
     let name = path.to_string_lossy();
-    let text = fs::read_to_string(&path).map_err(|error| format!("cannot read it: {error}"))?;
+    let text = fs::read_to_string(path).map_err(|error| format!("cannot read it: {error}"))?;
     Topology::from_toml(&name, &text).map_err(|error| error.to_string())
 }
 
