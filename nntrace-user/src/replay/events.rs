@@ -5,6 +5,7 @@ use super::{
     html::{self, Html},
     input::{Input, InputReader},
     lines::LineReader,
+    tracedat,
 };
 
 /// Who takes the events.
@@ -23,22 +24,102 @@ pub trait Visitor {
 
 /// Hands the events of all inputs to a visitor: of each input in its own order, of several the oldest first.
 pub fn visit(inputs: &[Input], visitor: &mut impl Visitor) {
-    let mut sources: Vec<_> = inputs.iter().map(Source::new).collect();
+    let mut sources: Vec<_> = inputs.iter().map(AnySource::new).collect();
     if let [source] = &mut sources[..] {
-        while source.next(visitor, |event, _, visitor| visitor.event(event)) == Step::Event {}
+        source.hand_all(visitor);
         return;
     }
     for source in &mut sources {
         source.peek(visitor);
     }
-    while let Some(source) = sources.iter_mut().filter(|source| source.time.is_some()).min_by_key(|s| s.time)
+    while let Some(source) =
+        sources.iter_mut().filter(|source| source.time().is_some()).min_by_key(|source| source.time())
     {
-        if let Parsed::Event(event) = source.columns.parse(&source.line)
-            && !visitor.event(&event)
-        {
+        if !source.hand(visitor) {
             break;
         }
         source.peek(visitor);
+    }
+}
+
+/// One input of any kind.
+enum AnySource<'a> {
+    Text(Source<'a>),
+    Dat(Dat<'a>),
+}
+
+impl<'a> AnySource<'a> {
+    fn new(input: &'a Input) -> Self {
+        match input.trace_dat() {
+            Some(dat) => Self::Dat(Dat { name: input.name(), events: dat.events(), time: None }),
+            None => Self::Text(Source::new(input)),
+        }
+    }
+
+    /// Time of the event that waits for its turn, ns.
+    fn time(&self) -> Option<u64> {
+        match self {
+            Self::Text(source) => source.time,
+            Self::Dat(source) => source.time,
+        }
+    }
+
+    /// Keeps the next event for its turn.
+    fn peek(&mut self, visitor: &mut impl Visitor) {
+        match self {
+            Self::Text(source) => source.peek(visitor),
+            Self::Dat(source) => source.time = source.next(visitor).then(|| source.events.time()),
+        }
+    }
+
+    /// Hands the event that waits to the visitor; false: it has had enough.
+    fn hand(&mut self, visitor: &mut impl Visitor) -> bool {
+        match self {
+            Self::Text(source) => match source.columns.parse(&source.line) {
+                Parsed::Event(event) => visitor.event(&event),
+                _ => true,
+            },
+            Self::Dat(source) => source.hand(visitor),
+        }
+    }
+
+    /// Hands all events to the visitor.
+    fn hand_all(&mut self, visitor: &mut impl Visitor) {
+        match self {
+            Self::Text(source) => {
+                while source.next(visitor, |event, _, visitor| visitor.event(event)) == Step::Event {}
+            }
+            Self::Dat(source) => while source.next(visitor) && source.hand(visitor) {},
+        }
+    }
+}
+
+/// A `trace.dat` that is being read.
+struct Dat<'a> {
+    name: &'a str,
+    events: tracedat::Events<'a>,
+    /// Of the next event, where several inputs are merged, ns.
+    time: Option<u64>,
+}
+
+impl Dat<'_> {
+    /// Goes on to the next event; false at the end.
+    #[inline]
+    fn next(&mut self, visitor: &mut impl Visitor) -> bool {
+        loop {
+            match self.events.advance() {
+                tracedat::Step::Event => return true,
+                tracedat::Step::Lost(cpu, events) => visitor.lost(cpu, events),
+                tracedat::Step::Cut(why) => visitor.cut(self.name, why),
+                tracedat::Step::End => return false,
+            }
+        }
+    }
+
+    /// Hands the present event to the visitor; false: it has had enough.
+    #[inline]
+    fn hand(&mut self, visitor: &mut impl Visitor) -> bool {
+        self.events.event().is_none_or(|event| visitor.event(&event))
     }
 }
 
@@ -51,7 +132,7 @@ enum Step {
     End,
 }
 
-/// One input that is being read.
+/// One text that is being read.
 struct Source<'a> {
     name: &'a str,
     lines: LineReader<InputReader>,

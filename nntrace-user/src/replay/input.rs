@@ -1,10 +1,10 @@
 //! Trace files, however they are packed.
 
 use std::{
+    error::Error,
     fs::File,
     io::{self, BufRead, BufReader, ErrorKind, Read},
     mem,
-    os::unix::fs::FileExt,
     path::Path,
     sync::Arc,
 };
@@ -16,6 +16,11 @@ use ruzstd::decoding::{
     errors::{FrameDecoderError, ReadFrameHeaderError},
 };
 use thiserror::Error;
+
+use super::{
+    positioned::Positioned,
+    tracedat::{self, Damage, TraceDat},
+};
 
 /// How much of the start is looked at, bytes.
 const HEAD: u64 = 1024;
@@ -64,6 +69,14 @@ pub enum InputError {
         /// What the decoder says.
         reason: io::Error,
     },
+    /// It begins like trace-cmd's binary file, and goes on in a way that leaves no event to read.
+    #[error("cannot read {name} as trace-cmd's trace.dat: {damage}")]
+    TraceDat {
+        /// Which.
+        name: String,
+        /// What is wrong, and where.
+        damage: Damage,
+    },
 }
 
 /// A file or standard input, to be read as often as needed.
@@ -75,6 +88,8 @@ pub struct Input {
     /// Where atrace's stream begins in the unpacked text.
     atrace: Option<u64>,
     head: Vec<u8>,
+    /// What it is, where it is no text.
+    dat: Option<TraceDat>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,8 +130,14 @@ impl Input {
     }
 
     fn new(name: String, file: File) -> Result<Self, InputError> {
-        let mut input =
-            Self { name, file: Arc::new(file), packed: Packed::Plain, atrace: None, head: Vec::new() };
+        let mut input = Self {
+            name,
+            file: Arc::new(file),
+            packed: Packed::Plain,
+            atrace: None,
+            head: Vec::new(),
+            dat: None,
+        };
         input.head = match input.read_head() {
             (head, None) => head,
             (_, Some(error)) => {
@@ -138,7 +159,36 @@ impl Input {
         if input.atrace.is_some() {
             input.head = input.read_head().0;
         }
+        if tracedat::is_trace_dat(&input.head) {
+            input.dat = Some(input.open_dat()?);
+        }
         Ok(input)
+    }
+
+    /// Opens a `trace.dat`; a packed one is unpacked to a temporary file, as it is read here and there.
+    fn open_dat(&mut self) -> Result<TraceDat, InputError> {
+        let mut damage = None;
+        if self.packed != Packed::Plain || self.atrace.is_some() {
+            let copy = tempfile::tempfile().and_then(|mut file| {
+                match io::copy(&mut self.unpack(), &mut file) {
+                    // What was unpacked before is there.
+                    Err(error)
+                        if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<InputError>) =>
+                    {
+                        damage = Some(error.to_string());
+                    }
+                    copied => _ = copied?,
+                }
+                Ok(file)
+            });
+            match copy {
+                Ok(file) => self.file = Arc::new(file),
+                Err(reason) => return Err(InputError::Copy { name: self.name.clone(), reason }),
+            }
+            (self.packed, self.atrace) = (Packed::Plain, None);
+        }
+        TraceDat::open(Arc::clone(&self.file), damage)
+            .map_err(|damage| InputError::TraceDat { name: self.name.clone(), damage })
     }
 
     /// The first bytes, and what kept it from reading on.
@@ -158,6 +208,12 @@ impl Input {
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
+    }
+
+    /// What it is, where it is no text but trace-cmd's binary file.
+    #[must_use]
+    pub fn trace_dat(&self) -> Option<&TraceDat> {
+        self.dat.as_ref()
     }
 
     /// Reads the text from its start. Readers do not disturb each other.
@@ -216,20 +272,6 @@ impl Read for InputReader {
                 Err(io::Error::new(kind, error))
             }
         }
-    }
-}
-
-/// A file with a place of its own in it.
-struct Positioned {
-    file: Arc<File>,
-    offset: u64,
-}
-
-impl Read for Positioned {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read_at(buffer, self.offset)?;
-        self.offset += count as u64;
-        Ok(count)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Trace files: from the bytes of a file to records, and through the same model as live records.
 //!
-//! `input` opens and unpacks, `lines` splits, `html` finds the trace in a page, `ftrace` reads a line, `header` and
-//! `markers` what it says of the machine and of itself, `events` puts several inputs into one stream; `accounts` keeps a stack for each thread, `cpus` a machine for each CPU, `order` puts
+//! `input` opens and unpacks, `lines` splits, `html` finds the trace in a page, `ftrace` reads a line, `tracedat` reads
+//! trace-cmd's binary files, `header` and `markers` what a trace says of the machine and of itself, `events` puts several
+//! inputs into one stream; `accounts` keeps a stack for each thread, `cpus` a machine for each CPU, `order` puts
 //! what comes of them into one order of time; `pass` goes once through everything.
 
 pub mod accounts;
@@ -17,7 +18,9 @@ pub mod markers;
 pub mod oddities;
 pub mod order;
 mod pass;
+mod positioned;
 mod recall;
 mod run;
+pub mod tracedat;
 
 pub use run::{Options, ReplayError, Replayed, TimeRange, replay};

@@ -1,0 +1,217 @@
+//! Numbers and texts out of bytes that may end or lie.
+
+use std::{
+    fmt::Display,
+    io::{self, ErrorKind, Read},
+};
+
+use thiserror::Error;
+
+/// Bytes of a text that is kept (formats, `/proc/kallsyms`); what claims to be longer is damaged.
+pub const LONGEST: u64 = 128 << 20;
+
+/// Bytes of a name.
+const LONGEST_NAME: usize = 4096;
+
+/// What is wrong, and where.
+#[derive(Debug, Error)]
+#[error("at byte {offset}{inside}: {what}")]
+pub struct Damage {
+    offset: u64,
+    /// Of which section, where the byte is one of its unpacked text.
+    inside: String,
+    what: String,
+}
+
+impl Damage {
+    /// `what` is wrong at this byte of the file.
+    pub fn new(offset: u64, what: impl Into<String>) -> Self {
+        Self { offset, inside: String::new(), what: what.into() }
+    }
+
+    /// Something else than expected is at this byte of the file.
+    pub fn unexpected(offset: u64, found: impl Display, expected: impl Display) -> Self {
+        Self::new(offset, format!("{found}, where {expected} was expected"))
+    }
+
+    /// The same, of the unpacked text of the section at `offset`.
+    #[must_use]
+    pub fn in_section(self, offset: u64) -> Self {
+        Self { inside: format!(" of the section at byte {offset}"), ..self }
+    }
+}
+
+/// The order of the bytes of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endian {
+    /// The least one first.
+    Little,
+    /// The greatest one first.
+    Big,
+}
+
+impl Endian {
+    /// Four bytes at `at`; `None` where they are not all there.
+    #[inline]
+    pub fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
+        let bytes = *bytes.get(at..)?.first_chunk()?;
+        Some(match self {
+            Self::Little => u32::from_le_bytes(bytes),
+            Self::Big => u32::from_be_bytes(bytes),
+        })
+    }
+
+    /// Eight bytes at `at`; `None` where they are not all there.
+    #[inline]
+    pub fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
+        let bytes = *bytes.get(at..)?.first_chunk()?;
+        Some(match self {
+            Self::Little => u64::from_le_bytes(bytes),
+            Self::Big => u64::from_be_bytes(bytes),
+        })
+    }
+
+    /// Two bytes at `at`; `None` where they are not all there.
+    #[inline]
+    pub fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
+        let bytes = *bytes.get(at..)?.first_chunk()?;
+        Some(match self {
+            Self::Little => u16::from_le_bytes(bytes),
+            Self::Big => u16::from_be_bytes(bytes),
+        })
+    }
+}
+
+/// Where a number stands in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// First byte.
+    pub offset: usize,
+    /// Bytes.
+    pub size: usize,
+    /// Whether its first bit is a sign.
+    pub signed: bool,
+}
+
+impl Word {
+    /// The number, its sign extended; `None` where it is not all there, or of a size that no number has.
+    #[inline]
+    pub fn read(self, bytes: &[u8], endian: Endian) -> Option<u64> {
+        let Self { offset, size, signed } = self;
+        Some(match (size, signed) {
+            (4, false) => endian.u32(bytes, offset)?.into(),
+            (4, true) => i64::from(endian.u32(bytes, offset)?.cast_signed()).cast_unsigned(),
+            (8, _) => endian.u64(bytes, offset)?,
+            (2, false) => endian.u16(bytes, offset)?.into(),
+            (2, true) => i64::from(endian.u16(bytes, offset)?.cast_signed()).cast_unsigned(),
+            (1, false) => (*bytes.get(offset)?).into(),
+            (1, true) => i64::from(bytes.get(offset)?.cast_signed()).cast_unsigned(),
+            _ => return None,
+        })
+    }
+}
+
+/// Reads one thing after the other.
+pub struct Reader<R> {
+    source: R,
+    /// Of the next byte.
+    offset: u64,
+    /// How numbers are written.
+    pub endian: Endian,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads what begins at `offset` of the file.
+    pub fn new(source: R, offset: u64, endian: Endian) -> Self {
+        Self { source, offset, endian }
+    }
+
+    /// Where the next byte stands.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next `size` bytes, which are `what`.
+    pub fn bytes(&mut self, size: u64, what: &str) -> Result<Vec<u8>, Damage> {
+        if size > LONGEST {
+            return Err(Damage::unexpected(
+                self.offset,
+                format!("{size} bytes of {what}"),
+                format!("{LONGEST} at most"),
+            ));
+        }
+        let mut bytes = Vec::new();
+        // It grows with what is there, whatever is claimed.
+        let read = self.source.by_ref().take(size).read_to_end(&mut bytes);
+        if let Err(error) = read {
+            return Err(self.failed(what, &error));
+        }
+        if (bytes.len() as u64) < size {
+            let found = format!("the end after {} of {size} bytes of {what}", bytes.len());
+            return Err(Damage::new(self.offset, found));
+        }
+        self.offset += size;
+        Ok(bytes)
+    }
+
+    fn array<const N: usize>(&mut self, what: &str) -> Result<[u8; N], Damage> {
+        let mut bytes = [0; N];
+        self.source.read_exact(&mut bytes).map_err(|error| self.failed(what, &error))?;
+        self.offset += N as u64;
+        Ok(bytes)
+    }
+
+    /// The next byte.
+    pub fn u8(&mut self, what: &str) -> Result<u8, Damage> {
+        self.array::<1>(what).map(|[byte]| byte)
+    }
+
+    /// The next two bytes.
+    pub fn u16(&mut self, what: &str) -> Result<u16, Damage> {
+        let bytes = self.array::<2>(what)?;
+        Ok(if self.endian == Endian::Little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) })
+    }
+
+    /// The next four bytes.
+    pub fn u32(&mut self, what: &str) -> Result<u32, Damage> {
+        let bytes = self.array::<4>(what)?;
+        Ok(if self.endian == Endian::Little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
+    }
+
+    /// The next eight bytes.
+    pub fn u64(&mut self, what: &str) -> Result<u64, Damage> {
+        let bytes = self.array::<8>(what)?;
+        Ok(if self.endian == Endian::Little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
+    }
+
+    /// Text up to a NUL.
+    pub fn name(&mut self, what: &str) -> Result<Vec<u8>, Damage> {
+        let start = self.offset;
+        let mut name = Vec::new();
+        loop {
+            match self.u8(what)? {
+                0 => return Ok(name),
+                byte => name.push(byte),
+            }
+            if name.len() > LONGEST_NAME {
+                return Err(Damage::new(start, format!("{what} does not end")));
+            }
+        }
+    }
+
+    /// Nothing else than `expected` may come.
+    pub fn expect(&mut self, expected: &[u8]) -> Result<(), Damage> {
+        let start = self.offset;
+        let text = expected.escape_ascii();
+        let found = self.bytes(expected.len() as u64, &format!("`{text}`"))?;
+        if found == expected {
+            return Ok(());
+        }
+        Err(Damage::unexpected(start, format!("`{}`", found.escape_ascii()), format!("`{text}`")))
+    }
+
+    fn failed(&self, what: &str, error: &io::Error) -> Damage {
+        let why = if error.kind() == ErrorKind::UnexpectedEof { "the end".into() } else { error.to_string() };
+        Damage::unexpected(self.offset, why, what)
+    }
+}

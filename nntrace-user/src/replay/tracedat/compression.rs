@@ -1,0 +1,70 @@
+//! The sections and chunks of version 7 that are packed one by one.
+
+use std::fmt;
+
+use flate2::{Decompress, FlushDecompress, Status};
+use ruzstd::decoding::FrameDecoder;
+
+/// What zstd may ask for to look back at, bytes: the most that a section has.
+const ZSTD_WINDOW: u64 = super::bytes::LONGEST;
+
+/// How a file is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// By zstd.
+    Zstd,
+    /// By zlib.
+    Zlib,
+}
+
+impl Compression {
+    /// The one of that name, as the file's header tells it.
+    pub fn named(name: &[u8]) -> Option<Self> {
+        match name {
+            b"zstd" => Some(Self::Zstd),
+            b"zlib" => Some(Self::Zlib),
+            _ => None,
+        }
+    }
+}
+
+/// Unpacks.
+pub struct Unpacker {
+    compression: Compression,
+    zstd: FrameDecoder,
+}
+
+impl fmt::Debug for Unpacker {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.compression.fmt(formatter)
+    }
+}
+
+impl Unpacker {
+    /// For data of this kind.
+    pub fn new(compression: Compression) -> Self {
+        let mut zstd = FrameDecoder::new();
+        zstd.set_max_window_size(ZSTD_WINDOW);
+        Self { compression, zstd }
+    }
+
+    /// Unpacks to exactly `size` bytes, for which the caller found a bound, into `out`; otherwise tells why not.
+    pub fn unpack(&mut self, packed: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), String> {
+        out.clear();
+        out.reserve_exact(size);
+        match self.compression {
+            Compression::Zstd => {
+                self.zstd.decode_all_to_vec(packed, out).map_err(|error| error.to_string())?;
+            }
+            Compression::Zlib => {
+                let status = Decompress::new(true)
+                    .decompress_vec(packed, out, FlushDecompress::Finish)
+                    .map_err(|error| error.to_string())?;
+                if status != Status::StreamEnd {
+                    return Err(format!("more than {size} bytes, or it ends early"));
+                }
+            }
+        }
+        if out.len() == size { Ok(()) } else { Err(format!("it unpacks to {} bytes, not {size}", out.len())) }
+    }
+}

@@ -1,0 +1,84 @@
+//! The streams of all CPUs as one, in order of time; of one instant, in the order of the streams.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, binary_heap::PeekMut},
+};
+
+use super::{cpu::Stream, pages::Lost};
+
+/// All streams of a file.
+pub struct Merge<'a> {
+    streams: Vec<Stream<'a>>,
+    /// Time (ns) of the next event of each stream, and which.
+    order: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Nothing was read yet.
+    is_new: bool,
+    /// What was damaged in streams that ended.
+    damage: Vec<String>,
+    /// What was lost after the last event of a CPU.
+    lost: Vec<(u32, Lost)>,
+}
+
+impl<'a> Merge<'a> {
+    /// Before the first event.
+    pub fn new(streams: Vec<Stream<'a>>) -> Self {
+        Self { streams, order: BinaryHeap::new(), is_new: true, damage: Vec::new(), lost: Vec::new() }
+    }
+
+    /// Goes on to the next event; false at the end.
+    #[inline]
+    pub fn advance(&mut self) -> bool {
+        if self.is_new {
+            self.begin();
+        } else if let Some(mut first) = self.order.peek_mut() {
+            let number = first.0.1;
+            let stream = &mut self.streams[number];
+            if stream.advance() {
+                first.0.0 = stream.time;
+            } else {
+                self.lost.extend(stream.take_lost().map(|lost| (stream.cpu, lost)));
+                self.damage.extend(stream.damage());
+                PeekMut::pop(first);
+            }
+        }
+        !self.order.is_empty()
+    }
+
+    #[cold]
+    fn begin(&mut self) {
+        self.is_new = false;
+        for (number, stream) in self.streams.iter_mut().enumerate() {
+            if stream.advance() {
+                self.order.push(Reverse((stream.time, number)));
+            } else {
+                self.lost.extend(stream.take_lost().map(|lost| (stream.cpu, lost)));
+                self.damage.extend(stream.damage());
+            }
+        }
+    }
+
+    /// The stream with the present event.
+    #[inline]
+    pub fn stream(&self) -> Option<&Stream<'a>> {
+        self.order.peek().map(|first| &self.streams[first.0.1])
+    }
+
+    /// What was lost on which CPU before the present event; told once.
+    #[inline]
+    pub fn take_lost(&mut self) -> Option<(u32, Lost)> {
+        if let Some(first) = self.order.peek() {
+            let stream = &mut self.streams[first.0.1];
+            if let Some(lost) = stream.take_lost() {
+                return Some((stream.cpu, lost));
+            }
+        }
+        self.lost.pop()
+    }
+
+    /// What was damaged; told once.
+    #[inline]
+    pub fn take_damage(&mut self) -> Option<String> {
+        self.damage.pop()
+    }
+}

@@ -1,0 +1,259 @@
+//! `trace.dat`, the binary file of `trace-cmd record`: versions 6 and 7, of machines of any byte order and word size.
+//!
+//! `bytes` reads numbers, `formats` the kernel's format files, `names` what threads and functions are called, `clock`
+//! makes nanoseconds; `parts` are what both versions have, `v6` and `v7` where they are; `compression` unpacks, `pages`
+//! takes a sub-buffer apart, `cpu` reads those of one CPU, `merge` puts the CPUs in order, `fields` makes events of
+//! records.
+//!
+//! Source: trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5), and what `trace-cmd report` prints where they are silent. Damage
+//! costs what is damaged: what can be read is handed on.
+
+mod bytes;
+mod clock;
+mod compression;
+mod cpu;
+mod fields;
+mod formats;
+mod merge;
+mod names;
+mod pages;
+mod parts;
+mod v6;
+mod v7;
+
+use std::{collections::VecDeque, fs::File, io::BufReader, sync::Arc};
+
+pub use bytes::Damage;
+use bytes::{Endian, Reader};
+use clock::Clock;
+use compression::Compression;
+use cpu::{Place, Stream};
+use fields::Decoders;
+use merge::Merge;
+use names::{Comms, Symbols, Texts};
+use pages::Layout;
+use parts::{Buffer, Options, Parts};
+
+use super::{ftrace::Event, positioned::Positioned};
+
+/// What a file begins with.
+const MAGIC: &[u8] = &[0x17, 0x08, 0x44];
+
+/// Bytes of a sub-buffer: the kernel's is a page, and up to 128 of them.
+const PAGE_SIZES: std::ops::RangeInclusive<u32> = 512..=16 << 20;
+
+/// Whether a file that begins so is a `trace.dat`.
+#[must_use]
+pub fn is_trace_dat(head: &[u8]) -> bool {
+    head.starts_with(MAGIC)
+}
+
+/// A file, without its events.
+#[derive(Debug)]
+pub struct TraceDat {
+    file: Arc<File>,
+    layout: Layout,
+    decoders: Decoders,
+    comms: Comms,
+    symbols: Symbols,
+    texts: Texts,
+    clock: Clock,
+    /// The data of all CPUs of all buffers, and how it is packed.
+    places: Vec<(Place, Option<Compression>)>,
+    notes: Vec<String>,
+}
+
+impl TraceDat {
+    /// Reads all but the events. What was `damaged` on the way here is told with the rest.
+    ///
+    /// # Errors
+    /// When nothing can be had of the events.
+    pub fn open(file: Arc<File>, damaged: Option<String>) -> Result<Self, Damage> {
+        let data = Positioned { file: Arc::clone(&file), offset: 0 };
+        let mut reader = Reader::new(BufReader::new(data), 0, Endian::Little);
+        reader.expect(MAGIC)?;
+        reader.expect(b"tracing")?;
+        let start = reader.offset();
+        let version = reader.name("the version")?;
+        let is_packed = match &*version {
+            b"6" => false,
+            b"7" => true,
+            _ => {
+                return Err(Damage::unexpected(
+                    start,
+                    format!("version `{}`", version.escape_ascii()),
+                    "6 or 7",
+                ));
+            }
+        };
+        let start = reader.offset();
+        reader.endian = match reader.u8("the byte order")? {
+            0 => Endian::Little,
+            1 => Endian::Big,
+            other => return Err(Damage::unexpected(start, format!("byte order {other}"), "0 or 1")),
+        };
+        reader.u8("the size of a long")?;
+        let page_size = reader.u32("the size of a page")?;
+        let (mut parts, compression) = if is_packed {
+            v7::read(&mut reader, &file)?
+        } else {
+            (v6::read(&mut reader, &file, page_size)?, None)
+        };
+        parts.notes.splice(0..0, damaged);
+        Self::new(file, parts, compression, reader.offset())
+    }
+
+    /// A file of these parts; `end` is where the first of them end.
+    fn new(
+        file: Arc<File>,
+        parts: Parts,
+        compression: Option<Compression>,
+        end: u64,
+    ) -> Result<Self, Damage> {
+        let Parts { layout, own_formats, formats, comms, symbols, texts, options, buffers, mut notes } =
+            parts;
+        let because = |what: &str, notes: &[String]| {
+            let why = notes.first().map(|note| format!(" ({note})")).unwrap_or_default();
+            Damage::new(end, format!("{what}{why}"))
+        };
+        let layout = layout.ok_or_else(|| because("nothing tells how sub-buffers are laid out", &notes))?;
+        let decoders = Decoders::new(layout.endian, own_formats, formats).ok_or_else(|| {
+            because("no format of an event tells where its number and its thread stand", &notes)
+        })?;
+        let mut places = Vec::new();
+        for buffer in &buffers {
+            match checked(buffer, &options, &layout) {
+                Ok(()) => {
+                    let compression = compression.filter(|_| buffer.is_packed);
+                    let present = buffer.places.iter().filter(|place| !place.bytes.is_empty());
+                    places.extend(present.map(|place| (place.clone(), compression)));
+                }
+                Err(what) if buffers.len() == 1 => return Err(Damage::new(end, what)),
+                Err(what) => notes.push(format!("buffer `{}`: {what}", buffer.name.escape_ascii())),
+            }
+        }
+        // Data that is there once is read once: else a small file could take for ever.
+        let mut left = file.metadata().map_or(0, |metadata| metadata.len());
+        let count = places.len();
+        places.retain(|(place, _)| {
+            let size = place.bytes.end - place.bytes.start;
+            let fits = left > 0;
+            left = left.saturating_sub(size);
+            fits
+        });
+        if places.len() < count {
+            notes.push(
+                "the data of some CPUs overlaps, or is longer than the file: the last ones are left out"
+                    .into(),
+            );
+        }
+        let clock = Clock { cycles: options.cycles, offset: options.offset };
+        Ok(Self { file, layout, decoders, comms, symbols, texts, clock, places, notes })
+    }
+
+    /// Reads the events from the start.
+    #[must_use]
+    pub fn events(&self) -> Events<'_> {
+        let stream = |(place, compression): &(Place, Option<Compression>)| {
+            Stream::new(&self.file, place, self.layout, *compression)
+        };
+        Events {
+            dat: self,
+            merge: Merge::new(self.places.iter().map(stream).collect()),
+            notes: self.notes.iter().cloned().collect(),
+            text: Vec::new(),
+            waits: false,
+            time: 0,
+        }
+    }
+}
+
+/// Whether the data of a buffer can be read at all; else, why not.
+fn checked(buffer: &Buffer, options: &Options, layout: &Layout) -> Result<(), String> {
+    let clock = buffer.clock.as_ref().or(options.clock.as_ref());
+    if let Some(clock) = clock.filter(|clock| !clock::counts_ns(clock) && options.cycles.is_none()) {
+        return Err(format!(
+            "times of clock `{}`, where nanoseconds were expected; `trace-cmd record -C mono` records these",
+            clock.escape_ascii()
+        ));
+    }
+    for Place { cpu, page_size, .. } in &buffer.places {
+        if !PAGE_SIZES.contains(page_size) || *page_size as usize <= layout.records {
+            return Err(format!(
+                "sub-buffers of {page_size} bytes for CPU {cpu}, where {} to {} were expected",
+                PAGE_SIZES.start(),
+                PAGE_SIZES.end()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What a step came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// An event, for [`Events::event`].
+    Event,
+    /// Events of this CPU are missing here; how many, where that is told.
+    Lost(u32, Option<u64>),
+    /// Some of the file could not be read.
+    Cut(String),
+    /// There is nothing more.
+    End,
+}
+
+/// The events of a file in order of time.
+pub struct Events<'a> {
+    dat: &'a TraceDat,
+    merge: Merge<'a>,
+    notes: VecDeque<String>,
+    /// Room for the fields of an event.
+    text: Vec<u8>,
+    /// An event is there, but what comes before it was not all told.
+    waits: bool,
+    /// Of the present event, ns.
+    time: u64,
+}
+
+impl Events<'_> {
+    /// Goes on.
+    #[inline]
+    pub fn advance(&mut self) -> Step {
+        if let Some(note) = self.notes.pop_front() {
+            return Step::Cut(note);
+        }
+        if !self.waits {
+            self.waits = self.merge.advance();
+        }
+        if let Some(damage) = self.merge.take_damage() {
+            return Step::Cut(damage);
+        }
+        if let Some((cpu, events)) = self.merge.take_lost() {
+            return Step::Lost(cpu, events);
+        }
+        if !self.waits {
+            return Step::End;
+        }
+        self.waits = false;
+        self.time = self.merge.stream().map_or(0, |stream| self.dat.clock.ns(stream.time));
+        Step::Event
+    }
+
+    /// When the present event happened, ns.
+    #[must_use]
+    pub fn time(&self) -> u64 {
+        self.time
+    }
+
+    /// The present event.
+    #[inline]
+    pub fn event(&mut self) -> Option<Event<'_>> {
+        let Self { dat, merge, text, time, .. } = self;
+        let stream = merge.stream()?;
+        let (tid, kind) = dat.decoders.decode(stream.event(), &dat.symbols, &dat.texts, text);
+        Some(Event { comm: dat.comms.get(tid), tid, tgid: None, cpu: stream.cpu, time: *time, kind })
+    }
+}
+
+#[cfg(test)]
+mod tests;
