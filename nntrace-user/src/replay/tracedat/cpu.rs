@@ -56,12 +56,17 @@ pub struct Stream<'a> {
 impl<'a> Stream<'a> {
     /// Before the first event.
     pub fn new(file: &'a File, place: &Place, layout: Layout, compression: Option<Compression>) -> Self {
+        let mut rest = place.bytes.clone();
+        if compression.is_some() {
+            // The size that the file tells is that of the chunks, without their number.
+            rest.end = rest.end.saturating_add(4);
+        }
         Self {
             file,
             layout,
             cpu: place.cpu,
             page_size: place.page_size as usize,
-            rest: place.bytes.clone(),
+            rest,
             chunks: compression.map(|compression| (Unpacker::new(compression), None)),
             packed: Vec::new(),
             block: Vec::new(),

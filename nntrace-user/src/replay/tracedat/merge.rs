@@ -67,13 +67,9 @@ impl<'a> Merge<'a> {
     /// What was lost on which CPU before the present event; told once.
     #[inline]
     pub fn take_lost(&mut self) -> Option<(u32, Lost)> {
-        if let Some(first) = self.order.peek() {
-            let stream = &mut self.streams[first.0.1];
-            if let Some(lost) = stream.take_lost() {
-                return Some((stream.cpu, lost));
-            }
-        }
-        self.lost.pop()
+        let Some(first) = self.order.peek() else { return self.lost.pop() };
+        let stream = &mut self.streams[first.0.1];
+        Some((stream.cpu, stream.take_lost()?))
     }
 
     /// What was damaged; told once.

@@ -121,17 +121,20 @@ impl TraceDat {
             because("no format of an event tells where its number and its thread stand", &notes)
         })?;
         let mut places = Vec::new();
+        let mut wrong = Vec::new();
         for buffer in &buffers {
-            match checked(buffer, &options, &layout) {
-                Ok(()) => {
-                    let compression = compression.filter(|_| buffer.is_packed);
-                    let present = buffer.places.iter().filter(|place| !place.bytes.is_empty());
-                    places.extend(present.map(|place| (place.clone(), compression)));
-                }
-                Err(what) if buffers.len() == 1 => return Err(Damage::new(end, what)),
-                Err(what) => notes.push(format!("buffer `{}`: {what}", buffer.name.escape_ascii())),
+            if let Err(what) = checked(buffer, &options, &layout) {
+                wrong.push(format!("buffer `{}`: {what}", buffer.name.escape_ascii()));
+                continue;
             }
+            let compression = compression.filter(|_| buffer.is_packed);
+            let present = buffer.places.iter().filter(|place| !place.bytes.is_empty());
+            places.extend(present.map(|place| (place.clone(), compression)));
         }
+        if !wrong.is_empty() && wrong.len() == buffers.len() {
+            return Err(Damage::new(end, wrong.swap_remove(0)));
+        }
+        notes.append(&mut wrong);
         // Data that is there once is read once: else a small file could take for ever.
         let mut left = file.metadata().map_or(0, |metadata| metadata.len());
         let count = places.len();
