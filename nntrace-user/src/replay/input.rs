@@ -170,7 +170,7 @@ impl Input {
         let mut damage = None;
         if self.packed != Packed::Plain || self.atrace.is_some() {
             let copy = tempfile::tempfile().and_then(|mut file| {
-                match io::copy(&mut self.unpack(), &mut file) {
+                match io::copy(&mut self.reader(), &mut file) {
                     // What was unpacked before is there.
                     Err(error)
                         if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<InputError>) =>
