@@ -8,6 +8,8 @@ use crate::diagnostic::{DiagnosticKind, Diagnostics};
 use crate::layer::{Layer, Phase, Tag};
 use crate::mark::{Label, Prefix};
 
+#[cfg(any(test, feature = "oracle"))]
+pub mod oracle;
 mod rules;
 
 /// Sections that can be open on one thread at once. A power of two.
