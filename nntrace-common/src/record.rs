@@ -212,11 +212,11 @@ pub struct Total {
 }
 
 impl Total {
-    /// Adds what other frames add up to.
+    /// Adds what other frames add up to. What no sum can hold stays at the largest: a trace may tell any time.
     pub const fn add(&mut self, other: &Self) {
-        self.count += other.count;
-        self.own += other.own;
-        self.exclusive += other.exclusive;
+        self.count = self.count.saturating_add(other.count);
+        self.own = self.own.saturating_add(other.own);
+        self.exclusive = self.exclusive.saturating_add(other.exclusive);
     }
 }
 

@@ -186,6 +186,7 @@ fn a_time_range_clips_what_is_open_at_its_begin() -> Result<()> {
     let snapshot = nntrace_user::replay::replay(&options)?.snapshot();
     let [row] = &snapshot.phases[..] else { panic!("{:?}", snapshot.phases) };
     assert_eq!((row.layer.as_str(), row.count, row.total_ns), ("LR", 1, 5_000));
+    assert_eq!((snapshot.window.begin_ns, snapshot.window.end_ns), (4_000, 9_000));
     Ok(())
 }
 

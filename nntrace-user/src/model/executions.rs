@@ -67,7 +67,8 @@ impl Executions {
         let process = self.processes.entry(pid).or_default();
         // A wait without an execution started by a call: a burst, or what was started before anybody listened.
         if let Some(started) = process.started.pop_front() {
-            *process.in_flight.entry(started.stretch).or_default() += length(started.returned, begin);
+            let sum = process.in_flight.entry(started.stretch).or_default();
+            *sum = sum.saturating_add(length(started.returned, begin));
         }
     }
 
@@ -81,7 +82,8 @@ impl Executions {
     pub fn driver_done(&mut self, pid: u32, time: u64) -> Vec<(Place, u64)> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
         let Some(begun) = process.begun.pop_front() else { return Vec::new() };
-        *process.in_driver.entry(begun.stretch).or_default() += length(begun.time, time);
+        let sum = process.in_driver.entry(begun.stretch).or_default();
+        *sum = sum.saturating_add(length(begun.time, time));
         process.last_done = process.last_done.max(time);
         begun.sections
     }

@@ -168,10 +168,7 @@ impl Sites {
         }
         histogram::record(&mut self.functions.all[site.function as usize].1, own);
         let sum = site.sum_of(stretch);
-        let total = &mut site.sums[sum].1.total;
-        total.count += 1;
-        total.own += own;
-        total.exclusive += span.exclusive;
+        site.sums[sum].1.total.add(&Total { count: 1, own, exclusive: span.exclusive });
         Some(Added { place: Place { site: number, sum: sum as u32 }, tag: site.tag, role: site.role })
     }
 
@@ -203,7 +200,8 @@ impl Sites {
 
     /// Own time (ns) of a section that was added there turns out to be covered by an execution.
     pub fn cover(&mut self, place: Place, own: u64) {
-        self.all[place.site as usize].sums[place.sum as usize].1.covered += own;
+        let sum = &mut self.all[place.site as usize].sums[place.sum as usize].1;
+        sum.covered = sum.covered.saturating_add(own);
     }
 
     /// A thread takes part: what it showed so far counts.

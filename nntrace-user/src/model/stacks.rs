@@ -78,16 +78,14 @@ impl Paths {
             else {
                 continue;
             };
+            let counted = Total { exclusive: 0, ..*total };
             let sum = phases.entry((key.tgid, tag)).or_default();
-            sum.exclusive += total.exclusive;
+            sum.add(&Total { exclusive: total.exclusive, ..Total::default() });
             if step.adds.to_total() {
-                sum.count += total.count;
-                sum.own += total.own;
+                sum.add(&counted);
             }
             if step.adds.to_execution() {
-                let sum = phases.entry((key.tgid, execution_of(tag))).or_default();
-                sum.count += total.count;
-                sum.own += total.own;
+                phases.entry((key.tgid, execution_of(tag))).or_default().add(&counted);
             }
         }
         phases

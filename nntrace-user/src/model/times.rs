@@ -56,9 +56,10 @@ impl Times {
         self.cells[usize::from(tag.index())]
     }
 
-    /// Adds time, ns.
+    /// Adds time, ns; at most to what the sum can hold.
     pub fn add(&mut self, tag: Tag, ns: i64) {
-        self.cells[usize::from(tag.index())] += ns;
+        let cell = &mut self.cells[usize::from(tag.index())];
+        *cell = cell.saturating_add(ns);
     }
 
     /// The same with the phase `PO` of a whole report: only applications mark it, so that each layer below
@@ -69,7 +70,7 @@ impl Times {
         for layer in LAYERS {
             let overall = Tag::new(layer, Phase::Overall);
             if layer != Layer::Application && self.get(overall) == 0 {
-                filled.add(overall, MAIN_PHASES.iter().map(|phase| self.get(Tag::new(layer, *phase))).sum());
+                MAIN_PHASES.iter().for_each(|phase| filled.add(overall, self.get(Tag::new(layer, *phase))));
             }
         }
         filled

@@ -198,7 +198,9 @@ fn seconds(text: &[u8]) -> Option<(u64, &[u8])> {
 fn fraction(seconds: u64, text: &[u8]) -> Option<(u64, &[u8])> {
     let (parts, places) = digits(text, UNITS.len() - 1);
     let rest = text[places..].strip_prefix(b":")?;
-    if places == 0 { None } else { Some((seconds.checked_add(parts * UNITS[places])?, rest)) }
+    let time = seconds.checked_add(parts * UNITS[places])?;
+    // The kernel's clocks are signed; what is later is damaged, and no difference of times would hold it.
+    (places > 0 && time <= i64::MAX.cast_unsigned()).then_some((time, rest))
 }
 
 /// The value of the digits at the start, and how many there are; at most `most` (19 or less) are read.

@@ -24,3 +24,6 @@ mod run;
 pub mod tracedat;
 
 pub use run::{Options, ReplayError, Replayed, TimeRange, replay};
+
+#[cfg(test)]
+mod tests;

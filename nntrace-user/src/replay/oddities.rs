@@ -18,7 +18,7 @@ impl Oddities {
             *place = Some(DiagnosticCount { count, ..DiagnosticCount::first(time, tid, example) });
         }
         if let Some(known) = place {
-            known.count = count + 1;
+            known.count = count.saturating_add(1);
         }
     }
 
@@ -33,7 +33,7 @@ impl Oddities {
     /// Adds `more` to a kind that was counted before.
     pub fn add_more(&mut self, kind: DiagnosticKind, more: u64) {
         if let Some(count) = &mut self.counts[kind as usize] {
-            count.count += more;
+            count.count = count.count.saturating_add(more);
         }
     }
 

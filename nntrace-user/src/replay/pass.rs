@@ -230,8 +230,12 @@ impl Visitor for Pass {
     }
 
     fn lost(&mut self, cpu: u32, events: Option<u64>) {
-        *self.counts.lost.entry(cpu).or_default() += events.unwrap_or(1);
         let time = self.seen.map_or(0, |(_, last)| last);
+        if self.range.is_some_and(|range| time > range.end) {
+            return;
+        }
+        let lost = self.counts.lost.entry(cpu).or_default();
+        *lost = lost.saturating_add(events.unwrap_or(1));
         self.results.oddities.add(DiagnosticKind::EventsLost, time, cpu, b"");
         self.results.oddities.add_more(DiagnosticKind::EventsLost, events.unwrap_or(1).saturating_sub(1));
         self.order.push(Record::Lost { cpu, time });

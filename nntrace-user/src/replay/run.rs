@@ -210,7 +210,8 @@ fn finish(
     if cpus.clusters_are_presumed {
         notes.push(NO_CLUSTERS.into());
     }
-    let lost = counts.lost.values().sum();
+    // A damaged line may claim any number.
+    let lost = counts.lost.values().fold(0, |sum: u64, &lost| sum.saturating_add(lost));
     Ok(Replayed {
         marks,
         cpus,
@@ -220,7 +221,7 @@ fn finish(
         processes,
         diagnostics,
         loss: Loss {
-            records_produced: counts.events + lost,
+            records_produced: counts.events.saturating_add(lost),
             records_drained: counts.events,
             records_dropped: lost,
             records_late: 0,

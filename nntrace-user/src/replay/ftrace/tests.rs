@@ -265,7 +265,8 @@ fn fractions_have_one_to_nine_digits() {
         ("1.5", 1_500_000_000),
         ("1.000000001", 1_000_000_001),
         ("12.12345678", 12_123_456_780),
-        ("18446744073.709551615", u64::MAX),
+        // The largest that the kernel's clocks can show.
+        ("9223372036.854775807", i64::MAX.cast_unsigned()),
     ] {
         assert_eq!(event(&format!("a-1 [000] {time}: x: y")).4, ns);
         assert_eq!(event(&format!("a-1 [000] .... {time}: x: y")).4, ns);
@@ -275,6 +276,7 @@ fn fractions_have_one_to_nine_digits() {
         "1.",
         ".5",
         "1.1234567890",
+        "9223372036.854775808",
         "18446744073.709551616",
         "99999999999.0",
         "123456789012345678901.5",

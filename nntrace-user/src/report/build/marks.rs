@@ -175,7 +175,8 @@ impl Parts<'_> {
         for (key, slices) in &tracks.slices {
             let row = rows.entry(key).or_insert_with(|| row(key));
             row.slices = slices.len() as u64;
-            row.slices_ns = slices.iter().map(|slice| slice.end - slice.begin).sum();
+            let lengths = slices.iter().map(|slice| slice.end - slice.begin);
+            row.slices_ns = lengths.fold(0, u64::saturating_add);
         }
         rows.into_values().collect()
     }

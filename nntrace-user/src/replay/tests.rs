@@ -1,0 +1,73 @@
+//! What a replay makes of odd files; found by fuzzing.
+
+use std::io::Write as _;
+
+use super::{Options, TimeRange, replay};
+use crate::report::snapshot::Snapshot;
+
+fn run(text: &str, range: Option<(u64, u64)>) -> Snapshot {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let range = range.map(|(begin, end)| TimeRange { begin, end });
+    let options = Options { files: vec![file.path().to_owned()], range, ..Options::default() };
+    replay(&options).unwrap().snapshot()
+}
+
+/// Begin and end of the window, and how much of it is told of each CPU, ns.
+fn told(snapshot: &Snapshot) -> ((u64, u64), Vec<u64>) {
+    let of_cpu = snapshot.cpus.iter().map(|cpu| {
+        let running: u64 = cpu.running.iter().map(|row| row.ns).sum();
+        let idle: u64 = cpu.idle.iter().map(|row| row.ns).sum();
+        running + idle + cpu.idle_unknown_ns + cpu.offline_ns + cpu.unknown_ns
+    });
+    ((snapshot.window.begin_ns, snapshot.window.end_ns), of_cpu.collect())
+}
+
+#[test]
+fn a_range_begins_with_what_went_on_before_it() {
+    let text =
+        "a-1 [000] 1.0: cpu_idle: state=1 cpu_id=0\na-1 [000] 5.0: cpu_idle: state=4294967295 cpu_id=0\n";
+    let second = 1_000_000_000;
+    let snapshot = run(text, Some((2 * second, 9 * second)));
+    assert_eq!(told(&snapshot), ((2 * second, 5 * second), vec![3 * second]));
+}
+
+#[test]
+fn what_is_lost_behind_the_range_does_not_lengthen_it() {
+    let text = "a-1 [000] 3.0: cpu_idle: state=2 cpu_id=0\na-1 [000] 1.0: cpu_idle: state=1 cpu_id=0\n\
+                a-1 [000] 7.0: x\nCPU:0 [LOST 5 EVENTS]\n";
+    let second = 1_000_000_000;
+    let snapshot = run(text, Some((2 * second, 4 * second)));
+    assert_eq!(told(&snapshot), ((2 * second, 4 * second), vec![2 * second]));
+    assert_eq!(snapshot.loss.records_dropped, 0);
+}
+
+#[test]
+fn no_time_is_too_long() {
+    let line = |tid: u32, seconds: u64, text: &str| format!("a-{tid} [000] {seconds}.0: {text}\n");
+    let mut text = line(1, 0, "cpu_idle: state=1 cpu_id=0");
+    for tid in 1..5 {
+        text += &line(tid, 0, "tracing_mark_write: B|1|[NN_LR_PE]f");
+        text += &line(tid, 0, "tracing_mark_write: S|1|s|1");
+    }
+    let last = i64::MAX.cast_unsigned() / 1_000_000_000;
+    for tid in 1..5 {
+        text += &line(tid, last, "tracing_mark_write: F|1|s|1");
+        text += &line(tid, last, "tracing_mark_write: E|1");
+    }
+    // The kernel's clocks do not go that far.
+    text += &line(1, last + 1, "cpu_idle: state=4294967295 cpu_id=0");
+    let snapshot = run(&text, None);
+    let window = last * 1_000_000_000;
+    assert_eq!(told(&snapshot), ((0, window), vec![window]));
+    assert_eq!(snapshot.phases.iter().map(|row| row.total_ns).max(), Some(u64::MAX));
+    assert_eq!(snapshot.reports[0].total_ns["LR"]["PE"], i64::MAX);
+    assert_eq!(snapshot.tracks[0].slices_ns, u64::MAX);
+}
+
+#[test]
+fn more_can_be_lost_than_can_be_counted() {
+    let lost = "CPU:0 [LOST 9999999999999999999 EVENTS]\n";
+    let snapshot = run(&["a-1 [000] 1.0: x\n", lost, lost, lost, "CPU:1 [LOST 9 EVENTS]\n"].concat(), None);
+    assert_eq!((snapshot.loss.records_dropped, snapshot.loss.records_produced), (u64::MAX, u64::MAX));
+}
