@@ -20,7 +20,8 @@ pub fn run_all() -> Result<()> {
     let mut format = cargo("fmt");
     format.args(["--all", "--check"]);
     let mut clippy = cargo("clippy");
-    clippy.args(USER_SPACE).args(["--all-targets", "--", "--deny=warnings"]);
+    clippy.args(USER_SPACE).args(["--all-targets", "--features", "nntrace-fuzz/libfuzzer"]);
+    clippy.args(["--", "--deny=warnings"]);
     let (mut bpf_clippy, _) = toolchain.cargo("clippy", ARCH, endian, &target_dir()?);
     bpf_clippy.args(["--no-deps", "--", "--deny=warnings"]);
     let mut doc = cargo("doc");

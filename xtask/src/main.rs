@@ -1,10 +1,11 @@
-//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `test`, `bench`, `lint`.
+//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `test`, `bench`, `lint`, `fuzz`.
 //!
 //! They run as an ordinary user; what needs root goes through sudo.
 
 mod apt;
 mod bench;
 mod demo;
+mod fuzz;
 mod lint;
 mod run;
 mod setup;
@@ -48,6 +49,8 @@ enum Task {
     BenchPart(bench::Part),
     /// Check format, lints, documentation, spelling and licences
     Lint,
+    /// Feed inputs that nobody thought of to what reads and counts them
+    Fuzz(fuzz::Fuzz),
 }
 
 fn main() -> Result<()> {
@@ -60,5 +63,6 @@ fn main() -> Result<()> {
         Task::Bench(bench) => bench.run(),
         Task::BenchPart(part) => part.run(),
         Task::Lint => lint::run_all(),
+        Task::Fuzz(fuzz) => fuzz.run(),
     }
 }

@@ -1,0 +1,50 @@
+//! A line of ftrace text is read without harm, and what is read can be written and read again.
+
+use nntrace_user::replay::ftrace::{Event, EventKind, Parsed, parse};
+
+/// Longer names may have the name of a buffer before them. Shorter ones may look like a line of their own, too, by a CPU
+/// and a time in them, but hardly without brackets and colons.
+const LONGEST_COMM: usize = 15;
+
+/// Checks one input.
+///
+/// # Panics
+/// When a part of an event is no part of the line, or when writing and reading changes it.
+pub fn check(data: &[u8]) {
+    let Parsed::Event(event) = parse(data) else { return };
+    super::lies_in(event.comm, data);
+    match event.kind {
+        EventKind::Mark(payload) => super::lies_in(payload, data),
+        EventKind::Other { name, fields } => {
+            super::lies_in(fields, data);
+            assert!(data.windows(name.len()).any(|part| part == name));
+        }
+        EventKind::CpuIdle { .. } | EventKind::CpuFrequency { .. } => {}
+    }
+    if event.comm.len() > LONGEST_COMM || [b'[', b':'].iter().all(|byte| event.comm.contains(byte)) {
+        return;
+    }
+    let written = write(&event);
+    let again = parse(&written);
+    assert_eq!(again, Parsed::Event(event), "{}", String::from_utf8_lossy(&written));
+}
+
+/// As the kernel writes it; where that is ambiguous, as another tool does.
+fn write(event: &Event<'_>) -> Vec<u8> {
+    let Event { comm, tid, tgid, cpu, time, kind } = *event;
+    let process = tgid.map_or(String::new(), |tgid| format!("({tgid:5}) "));
+    let (seconds, fraction) = (time / 1_000_000_000, time % 1_000_000_000);
+    let head = format!("-{tid} {process}[{cpu:03}] d..1. {seconds}.{fraction:09}: ");
+    let number =
+        |name: &str, state: u32, cpu: u32| format!("{name}: state={state} cpu_id={cpu}").into_bytes();
+    let text = match kind {
+        // Here blanks at the start of a payload are no padding.
+        EventKind::Mark(payload) => [b"print: tracing_mark_write: ", payload].concat(),
+        EventKind::CpuIdle { state, cpu } => number("cpu_idle", state, cpu),
+        EventKind::CpuFrequency { khz, cpu } => number("cpu_frequency", khz, cpu),
+        // A blank and a tab never stand between what makes a mark.
+        EventKind::Other { name, fields } => [name, b" \t", fields].concat(),
+    };
+    // The kernel pads names to 16 places: a line never begins with one.
+    [b" ", comm, head.as_bytes(), &text].concat()
+}

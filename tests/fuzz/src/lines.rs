@@ -1,0 +1,78 @@
+//! Lines out of a reader are those of a split, however the bytes come.
+
+use std::io::{self, ErrorKind, Read};
+
+use arbitrary::{Arbitrary, Unstructured};
+use nntrace_user::replay::lines::{LONGEST_LINE, LineReader};
+
+/// A text, and how it comes.
+#[derive(Arbitrary)]
+struct Input<'a> {
+    /// Sizes of the reads, in turn; 0 for one that is interrupted.
+    sizes: Vec<u16>,
+    /// The reader ends with an error.
+    fails: bool,
+    /// Bytes to repeat, and how often: lines are cut at a length that no short input has.
+    runs: Vec<(u16, &'a [u8])>,
+}
+
+/// Bytes that a text may have: more than a reader's buffer.
+const MOST: usize = 5 * LONGEST_LINE;
+
+/// Checks one input.
+///
+/// # Panics
+/// When a line is lost, or is another one.
+pub fn check(data: &[u8]) {
+    let Ok(Input { sizes, fails, runs }) = Input::arbitrary_take_rest(Unstructured::new(data)) else {
+        return;
+    };
+    let mut text = Vec::new();
+    for (times, bytes) in runs {
+        let room = (MOST - text.len()) / bytes.len().max(1);
+        text.extend(bytes.repeat(usize::from(times).min(room)));
+    }
+    let mut lines = LineReader::new(Chunks { bytes: &text, sizes: &sizes, turn: 0, fails });
+    for (number, piece) in (1..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
+        let line = lines.next().expect("an error comes at the end").expect("there is one more line");
+        let whole = piece.strip_suffix(b"\n").unwrap_or(piece);
+        assert_eq!((line.number, line.ended), (number, whole.len() < piece.len()));
+        assert_eq!(line.cut, whole.len() > LONGEST_LINE);
+        let kept = if line.cut { &whole[..LONGEST_LINE] } else { without_returns(whole) };
+        // Not by `assert_eq`: nobody reads 64 KiB.
+        assert!(line.bytes == kept, "line {number} of {} bytes, not {}", line.bytes.len(), kept.len());
+    }
+    assert_eq!(lines.next().is_err(), fails);
+    assert!(lines.next().is_ok_and(|line| line.is_none()), "the end is the end");
+}
+
+fn without_returns(line: &[u8]) -> &[u8] {
+    let end = line.iter().rposition(|&byte| byte != b'\r').map_or(0, |at| at + 1);
+    &line[..end]
+}
+
+/// Gives its bytes in reads of these sizes, and then perhaps an error.
+struct Chunks<'a> {
+    bytes: &'a [u8],
+    sizes: &'a [u16],
+    turn: usize,
+    fails: bool,
+}
+
+impl Read for Chunks<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.turn += 1;
+        // More turns than sizes: one read for each, with all that there is room for in between.
+        let size = self.sizes.get(self.turn % (self.sizes.len() + 1)).map_or(usize::MAX, |&size| size.into());
+        if size == 0 {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        if self.bytes.is_empty() && std::mem::take(&mut self.fails) {
+            return Err(io::Error::other("damaged"));
+        }
+        let (now, later) = self.bytes.split_at(size.min(buffer.len()).min(self.bytes.len()));
+        buffer[..now.len()].copy_from_slice(now);
+        self.bytes = later;
+        Ok(now.len())
+    }
+}
