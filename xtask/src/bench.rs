@@ -99,6 +99,7 @@ impl Bench {
     fn replay(&self) -> Result<()> {
         println!("{}\n", machine::describe(None));
         self.print(&replay::measure(self.rounds, self.keep)?);
+        self.print(&replay::measure_power(self.rounds, self.keep)?);
         Ok(())
     }
 

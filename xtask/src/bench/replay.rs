@@ -22,13 +22,16 @@ use crate::{
 const LONG: u64 = 1_000_000_000;
 /// Bytes of the one whose memory is compared.
 const SHORT: u64 = 100_000_000;
+/// Events of the trace of power events.
+const POWER_EVENTS: u64 = 1_000_000;
 
 /// Measures with traces that are made for it; `keep` leaves them where they are.
 pub fn measure(rounds: u32, keep: bool) -> Result<Table> {
     let cpu = machine::allowed_cpus()?.last().copied().context("this program may use no CPU")?;
     // What is started from here stays there, with all its threads.
     machine::pin(cpu)?;
-    let (short, long) = (Trace::create("short", SHORT, keep)?, Trace::create("long", LONG, keep)?);
+    let create = |name: &str, bytes: u64| Trace::create(name, keep, |out| trace_text::write(out, bytes));
+    let (short, long) = (create("short", SHORT)?, create("long", LONG)?);
 
     let mut table = Table::new("replay, on one core");
     let short_memory = replay(&short)?.peak;
@@ -63,6 +66,50 @@ pub fn measure(rounds: u32, keep: bool) -> Result<Table> {
     Ok(table)
 }
 
+/// Measures power events alone, beside idlestat's import of the same file.
+pub fn measure_power(rounds: u32, keep: bool) -> Result<Table> {
+    let cpu = machine::allowed_cpus()?.last().copied().context("this program may use no CPU")?;
+    machine::pin(cpu)?;
+    let trace = Trace::create("idle", keep, |out| trace_text::write_idle(out, POWER_EVENTS))?;
+    let mut table = Table::new("replay of power events, on one core");
+    let (mut wc, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+    let mut missing = None;
+    count_lines(&trace)?;
+    for _ in 0..rounds {
+        wc.push(count_lines(&trace)?.0.seconds);
+        ours.push(replay(&trace)?.seconds);
+        let mut idlestat = command("idlestat");
+        idlestat.args(["--import", "--idle", "--frequency", "--report-format", "csv", "--output-file"]);
+        match timed(idlestat.arg("/dev/null").arg("--trace-file").arg(&trace.path)) {
+            Ok((usage, _)) => theirs.push(usage.seconds),
+            Err(error) => missing = Some(format!("{error:#}")),
+        }
+    }
+    let per_event = |seconds: &[f64]| -> Vec<f64> {
+        seconds.iter().map(|seconds| seconds * 1e9 / POWER_EVENTS as f64).collect()
+    };
+    table.row("ns per event", &per_event(&ours));
+    table.row("replay takes so many times wc -l", &paired(&ours, &wc, |ours, wc| ours / wc));
+    match missing {
+        None => {
+            table.row("idlestat --import, ns per event", &per_event(&theirs));
+            table.row(
+                "idlestat takes so many times replay",
+                &paired(&theirs, &ours, |theirs, ours| theirs / ours),
+            );
+        }
+        Some(why) => {
+            table.missing("idlestat --import", "did not run");
+            table.note(format!("idlestat: {why}"));
+        }
+    }
+    table.note(format!(
+        "{POWER_EVENTS} cpu_idle and cpu_frequency events, {:.0} MB in idlestat's own form; CPU time of whole processes",
+        trace.bytes / 1e6
+    ));
+    Ok(table)
+}
+
 /// A trace in a file.
 struct Trace {
     path: PathBuf,
@@ -71,17 +118,21 @@ struct Trace {
 }
 
 impl Trace {
-    fn create(name: &str, bytes: u64, keep: bool) -> Result<Self> {
+    fn create(
+        name: &str,
+        keep: bool,
+        write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+    ) -> Result<Self> {
         let dir = target_dir()?.join("bench");
         let path = dir.join(format!("{name}.trace.txt"));
-        let write = || -> std::io::Result<u64> {
+        let create = || -> std::io::Result<u64> {
             fs::create_dir_all(&dir)?;
             let mut file = BufWriter::new(File::create(&path)?);
-            trace_text::write(&mut file, bytes)?;
+            write(&mut file)?;
             file.flush()?;
             Ok(fs::metadata(&path)?.len())
         };
-        let written = write();
+        let written = create();
         // Removed also where only a part could be written.
         let mut trace = Self { path, bytes: 0.0, keep };
         trace.bytes = written.with_context(|| {

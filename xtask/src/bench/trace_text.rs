@@ -40,6 +40,43 @@ pub fn write(out: &mut impl Write, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes a trace of `events` power events in idlestat's own form, whose CPUs do little else than fall idle.
+pub fn write_idle(out: &mut impl Write, events: u64) -> io::Result<()> {
+    writeln!(out, "idlestat version = 0.8\ncpus={CPUS}\nclusterA:")?;
+    for cpu in 0..CPUS {
+        writeln!(out, "\tcore{cpu}\n\t\tcpu{cpu}")?;
+    }
+    // Each table has room for 16 states.
+    let states = "\tWFI\n\t1\n\tcpu-sleep-0\n\t2000\n\tcluster-sleep-0\n\t2500\n".to_owned()
+        + &"\t(null)\n\t-1\n".repeat(13);
+    for cpu in 0..CPUS {
+        write!(out, "cpuid {cpu}:\n{states}")?;
+    }
+    let (mut random, mut us, mut idle) = (1, 1_000_000_000, [false; CPUS]);
+    for _ in 0..events {
+        us += 20 + next(&mut random, 200) as u64;
+        let (seconds, fraction) = (us / 1_000_000, us % 1_000_000);
+        let cpu = next(&mut random, CPUS);
+        let (task, what, state) = match next(&mut random, 50) {
+            0 => ("kworker/0:1-77", "cpu_frequency", FREQUENCIES[next(&mut random, FREQUENCIES.len())]),
+            _ if idle[cpu] => ("<idle>-0", "cpu_idle", u32::MAX),
+            _ => ("<idle>-0", "cpu_idle", next(&mut random, 3) as u32),
+        };
+        idle[cpu] ^= what == "cpu_idle";
+        writeln!(
+            out,
+            "{task:>24} [{cpu:03}] d..1 {seconds:5}.{fraction:06}: {what}: state={state} cpu_id={cpu}"
+        )?;
+    }
+    Ok(())
+}
+
+/// A number below `limit`; Knuth's MMIX generator.
+fn next(random: &mut u64, limit: usize) -> usize {
+    *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*random >> 33) as usize % limit
+}
+
 /// A thread.
 struct Thread {
     name: &'static str,
@@ -152,11 +189,8 @@ impl<W: Write> Trace<'_, W> {
         self.out.write_all(text.as_bytes())
     }
 
-    /// A number below `limit`; Knuth's MMIX generator.
     fn below(&mut self, limit: usize) -> usize {
-        self.random =
-            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.random >> 33) as usize % limit
+        next(&mut self.random, limit)
     }
 }
 
