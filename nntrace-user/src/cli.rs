@@ -45,9 +45,10 @@ pub struct Cli {
 pub enum Action {
     /// Shows what trace files hold: the same tables, views and snapshot as live, without privileges
     ///
-    /// Reads the text of ftrace, `trace-cmd report`, systrace (HTML too), atrace and Perfetto's systrace export, plain or
-    /// packed by gzip or zstd. Exits with 0 when it could show something, and what could not be read is counted; with 1
-    /// when a file cannot be opened or holds no event; with 2 when the command line is wrong.
+    /// Reads the text of ftrace, `trace-cmd report`, systrace (HTML too), atrace and Perfetto's systrace export, and
+    /// `trace.dat` as `trace-cmd record` writes it, plain or packed by gzip or zstd. Exits with 0 when it could
+    /// show something, and what could not be read is counted; with 1 when a file cannot be opened or holds no event; with 2
+    /// when the command line is wrong.
     Replay(Replay),
     /// Describes this machine in TOML, for --topology: clusters, frequency policies, idle states
     Topology(ShowTopology),

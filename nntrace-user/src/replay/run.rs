@@ -73,7 +73,7 @@ pub enum ReplayError {
     Clusters(#[from] TopologyError),
     /// There is no event in the input.
     #[error(
-        "no trace event in {files}: {what}; expected the text of ftrace (trace, trace_pipe), `trace-cmd report`, systrace (HTML too), atrace or Perfetto's systrace export, plain or packed by gzip or zstd"
+        "no trace event in {files}: {what}; expected the text of ftrace (trace, trace_pipe), `trace-cmd report`, systrace (HTML too), atrace or Perfetto's systrace export, or trace-cmd's trace.dat, plain or packed by gzip or zstd"
     )]
     NoEvents {
         /// The inputs.

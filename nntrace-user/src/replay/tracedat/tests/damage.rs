@@ -52,7 +52,9 @@ fn what_a_cut_file_has_is_kept() {
                         lines.iter().partition(|line| line.starts_with("cut "));
                     assert!(!cuts.is_empty() || length + 1024 > file.len(), "{length} of {}", file.len());
                     // How many were lost may be cut off, too.
-                    let is_known = |line: &&String| known.contains(line) || *line == "lost 0 None";
+                    let is_known = |line: &&String| {
+                        known.contains(line) || line.starts_with("lost ") && line.ends_with(" None")
+                    };
                     assert!(events.iter().all(is_known), "{length}: {events:?}");
                     if shape.version == 6 {
                         assert!(events.len() >= before, "{length}");
@@ -100,7 +102,7 @@ fn heads_that_allow_nothing() {
         (18, b"haeder", "at byte 18: `haeder_page\\x00`, where `header_page\\x00` was expected"),
         (30, &[0xff; 8], "at byte 38: 18446744073709551615 bytes of header_page, where 134217728 at most"),
         (find(&file, b"timestamp"), b"timest0mp", "at byte 38: `\\tfield: u64 timest0mp"),
-        (systems, &[0xff; 4], "where the name of an event system was expected"),
+        (systems, &[0xff; 4], "bytes of a format, where 134217728 at most was expected"),
         (find(&file, b"flyrecord"), b"latency  ", "the text of a latency tracer, where events"),
         (find(&file, b"flyrecord"), b"fliegend ", "where `options`, `flyrecord` or `latency` was expected"),
     ];

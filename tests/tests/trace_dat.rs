@@ -1,0 +1,200 @@
+//! What replay makes of trace-cmd's binary files, against the text that `trace-cmd report` prints of them.
+
+use std::{
+    io::{Read as _, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use anyhow::{Context as _, Result};
+use nntrace_tests::{binaries, trace};
+use nntrace_user::{
+    replay::{
+        self, Options,
+        events::{self, Visitor},
+        ftrace::{Event, EventKind},
+        input::Input,
+    },
+    report::snapshot::Snapshot,
+};
+
+/// Files and the text of them.
+const CASES: [(&str, &str); 5] = [
+    ("power.v6.dat.zst", "power.txt.zst"),
+    ("power.v7.dat", "power.txt.zst"),
+    ("lost.v6.dat.zst", "lost.txt.zst"),
+    ("lost.v7.dat", "lost.txt.zst"),
+    ("lost.v7-plain.dat.zst", "lost.txt.zst"),
+];
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/tracedat").join(name)
+}
+
+/// All that is told of a trace, one line each.
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl Visitor for Lines {
+    fn event(&mut self, event: &Event<'_>) -> bool {
+        // Fields of other events are told in other words.
+        let kind = match event.kind {
+            EventKind::Other { name, .. } => format!("{:?}", String::from_utf8_lossy(name)),
+            known => format!("{known:?}"),
+        };
+        let comm = String::from_utf8_lossy(event.comm);
+        self.0.push(format!("{} {} {comm}-{} {:?} {kind}", event.time, event.cpu, event.tid, event.tgid));
+        true
+    }
+
+    fn lost(&mut self, cpu: u32, events: Option<u64>) {
+        self.0.push(format!("lost {cpu} {events:?}"));
+    }
+
+    fn header(&mut self, _: &[u8]) -> bool {
+        false
+    }
+
+    fn unreadable(&mut self, _: &str, number: u64, line: &[u8]) {
+        self.0.push(format!("unreadable {number}: {}", String::from_utf8_lossy(line)));
+    }
+
+    fn cut(&mut self, _: &str, why: String) {
+        self.0.push(format!("cut {why}"));
+    }
+}
+
+fn lines(name: &str) -> Result<Vec<String>> {
+    let mut lines = Lines::default();
+    events::visit(&[Input::open(&fixture(name))?], &mut lines);
+    Ok(lines.0)
+}
+
+#[test]
+fn events_are_those_of_the_report() -> Result<()> {
+    for (file, text) in CASES {
+        let (found, wanted) = (lines(file)?, lines(text)?);
+        for (number, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
+            assert_eq!(found, wanted, "{file}, {number}");
+        }
+        assert_eq!(found.len(), wanted.len(), "{file}");
+    }
+    let lost: Vec<_> = lines("lost.v7.dat")?.into_iter().filter(|line| line.starts_with("lost")).collect();
+    assert_eq!(lost, ["lost 0 Some(560)", "lost 1 Some(561)"]);
+    Ok(())
+}
+
+#[test]
+fn snapshots_are_those_of_the_report() -> Result<()> {
+    for (file, text) in CASES {
+        let snapshot = trace::replay_file(&fixture(file))?;
+        assert_eq!(snapshot, trace::replay_file(&fixture(text))?, "{file}");
+        assert!(!snapshot.phases.is_empty() && !snapshot.cpus.is_empty(), "{file}");
+    }
+    Ok(())
+}
+
+#[test]
+fn files_of_both_kinds_are_one_trace() -> Result<()> {
+    let together = |files: [&str; 2]| -> Result<Snapshot> {
+        let options = Options { files: files.map(fixture).to_vec(), ..Options::default() };
+        let mut snapshot = replay::replay(&options)?.snapshot();
+        snapshot.source.files.clear();
+        Ok(snapshot)
+    };
+    let text = together(["power.txt.zst", "lost.txt.zst"])?;
+    assert_eq!(together(["power.v7.dat", "lost.txt.zst"])?, text);
+    assert_eq!(together(["power.txt.zst", "lost.v6.dat.zst"])?, text);
+    assert_eq!(together(["power.v6.dat.zst", "lost.v7.dat"])?, text);
+    Ok(())
+}
+
+#[test]
+fn fields_of_context_switches_are_told() -> Result<()> {
+    struct Switches(Vec<String>);
+    impl Visitor for Switches {
+        fn event(&mut self, event: &Event<'_>) -> bool {
+            if let EventKind::Other { name: b"sched_switch", fields } = event.kind {
+                self.0.push(String::from_utf8_lossy(fields).into_owned());
+            }
+            true
+        }
+        fn lost(&mut self, _: u32, _: Option<u64>) {}
+        fn header(&mut self, _: &[u8]) -> bool {
+            false
+        }
+        fn unreadable(&mut self, _: &str, _: u64, _: &[u8]) {}
+        fn cut(&mut self, _: &str, _: String) {}
+    }
+    let mut switches = Switches(Vec::new());
+    events::visit(&[Input::open(&fixture("power.v7.dat"))?], &mut switches);
+    let first = "prev_comm=bash prev_pid=25382 prev_prio=120 prev_state=1 next_comm=bash next_pid=25389 next_prio=120";
+    assert_eq!(switches.0[0], first);
+    assert!(switches.0.iter().any(|fields| fields.contains("prev_comm=worker net:1 prev_pid=")));
+    Ok(())
+}
+
+fn run(file: &str, input: &[u8]) -> Result<Output> {
+    let mut command = Command::new(binaries::profiler()?);
+    command.args(["replay", file, "--json"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let mut stdin = child.stdin.take().context("a pipe")?;
+    // One that does not read is no concern here.
+    let _ = stdin.write_all(input);
+    drop(stdin);
+    Ok(child.wait_with_output()?)
+}
+
+/// A file without the packing around it.
+fn unpacked(name: &str) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    Input::open(&fixture(name))?.reader().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[test]
+fn a_cut_file_gives_what_it_has_and_tells_where_it_ends() -> Result<()> {
+    let whole = unpacked("power.v6.dat.zst")?;
+    let end = whole.len() - 6_000;
+    let output = run("-", &whole[..end])?;
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let snapshot: Snapshot = serde_json::from_slice(&output.stdout)?;
+    let note = format!("standard input: read only in part: CPU 1: at byte {end}: the end of the file, ");
+    assert!(snapshot.notes.iter().any(|told| told.starts_with(&note)), "{:?}", snapshot.notes);
+    let all: Snapshot = serde_json::from_slice(&run("-", &whole)?.stdout)?;
+    assert!(!all.notes.iter().any(|told| told.contains("read only in part")), "{:?}", all.notes);
+    let (some, all) = (snapshot.loss.records_drained, all.loss.records_drained);
+    assert!(some > all / 2 && some < all, "{some} of {all}");
+    Ok(())
+}
+
+#[test]
+fn a_file_with_no_event_to_read_is_told_with_status_1() -> Result<()> {
+    let whole = unpacked("power.v7.dat")?;
+    let mut other_version = whole.clone();
+    other_version[10] = b'9';
+    for (bytes, what) in [
+        (&whole[..5], "at byte 3: the end after 2 of 7 bytes of `tracing`"),
+        (&whole[..3_000], "where a section was expected"),
+        (&other_version[..], "at byte 10: version `9`, where 6 or 7 was expected"),
+    ] {
+        let output = run("-", bytes)?;
+        assert_eq!(output.status.code(), Some(1));
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains("cannot read standard input as trace-cmd's trace.dat: at byte "), "{told}");
+        assert!(told.contains(what), "{told}");
+        assert!(output.stdout.is_empty());
+    }
+    Ok(())
+}
+
+#[test]
+fn damage_of_the_packing_around_it_is_told() -> Result<()> {
+    let packed = std::fs::read(fixture("power.v6.dat.zst"))?;
+    let output = run("-", &packed[..packed.len() - 1_000])?;
+    let told = [output.stdout, output.stderr].concat();
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.contains("the compressed data is damaged after "), "{told}");
+    Ok(())
+}
