@@ -70,7 +70,9 @@ impl Times {
         for layer in LAYERS {
             let overall = Tag::new(layer, Phase::Overall);
             if layer != Layer::Application && self.get(overall) == 0 {
-                MAIN_PHASES.iter().for_each(|phase| filled.add(overall, self.get(Tag::new(layer, *phase))));
+                for phase in MAIN_PHASES {
+                    filled.add(overall, self.get(Tag::new(layer, phase)));
+                }
             }
         }
         filled

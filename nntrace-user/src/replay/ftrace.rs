@@ -183,14 +183,18 @@ fn time(text: &[u8]) -> Option<(u64, &[u8])> {
 const UNITS: [u64; 10] =
     [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
 
+/// Seconds that the kernel's clocks do not reach: they are signed, in ns. A line that tells a later time is damaged, and
+/// no difference of times could hold it.
+const END_OF_TIME: u64 = i64::MAX.cast_unsigned() / UNITS[0];
+
 /// Reads `SECONDS.`, ns.
 #[inline]
 fn seconds(text: &[u8]) -> Option<(u64, &[u8])> {
-    // More digits cannot be ns in 64 bits.
+    // More digits than those of `END_OF_TIME`.
     const MOST_SECONDS: usize = 11;
     let (seconds, count) = digits(text, MOST_SECONDS);
     let rest = text[count..].strip_prefix(b".")?;
-    if count == 0 { None } else { Some((seconds.checked_mul(UNITS[0])?, rest)) }
+    if count > 0 && seconds < END_OF_TIME { Some((seconds * UNITS[0], rest)) } else { None }
 }
 
 /// Reads `FRACTION:`, one to nine digits, and adds it to the seconds (ns).
@@ -198,9 +202,7 @@ fn seconds(text: &[u8]) -> Option<(u64, &[u8])> {
 fn fraction(seconds: u64, text: &[u8]) -> Option<(u64, &[u8])> {
     let (parts, places) = digits(text, UNITS.len() - 1);
     let rest = text[places..].strip_prefix(b":")?;
-    let time = seconds.checked_add(parts * UNITS[places])?;
-    // The kernel's clocks are signed; what is later is damaged, and no difference of times would hold it.
-    (places > 0 && time <= i64::MAX.cast_unsigned()).then_some((time, rest))
+    if places == 0 { None } else { Some((seconds + parts * UNITS[places], rest)) }
 }
 
 /// The value of the digits at the start, and how many there are; at most `most` (19 or less) are read.

@@ -1,23 +1,34 @@
-//! A line of ftrace text is read without harm, and what is read can be written and read again.
+//! A line of ftrace text is read without harm, says the same whatever came before it, and what is read can be written and
+//! read again.
 
-use nntrace_user::replay::ftrace::{Event, EventKind, Parsed, parse};
+use nntrace_user::replay::ftrace::{Columns, Event, EventKind, Parsed, parse};
 
 /// Longer names may have the name of a buffer before them. Shorter ones may look like a line of their own, too, by a CPU
 /// and a time in them, but hardly without brackets and colons.
 const LONGEST_COMM: usize = 15;
 
-/// Checks one input.
+/// Checks one input: some lines.
 ///
 /// # Panics
-/// When a part of an event is no part of the line, or when writing and reading changes it.
+/// When a part of an event is no part of the line, when writing and reading changes it, or when lines before it do.
 pub fn check(data: &[u8]) {
-    let Parsed::Event(event) = parse(data) else { return };
-    super::lies_in(event.comm, data);
+    let mut columns = Columns::default();
+    for line in data.split(|&byte| byte == b'\n') {
+        let parsed = parse(line);
+        assert_eq!(columns.parse(line), parsed, "{}", line.escape_ascii());
+        if let Parsed::Event(event) = parsed {
+            check_event(event, line);
+        }
+    }
+}
+
+fn check_event(event: Event<'_>, line: &[u8]) {
+    super::lies_in(event.comm, line);
     match event.kind {
-        EventKind::Mark(payload) => super::lies_in(payload, data),
+        EventKind::Mark(payload) => super::lies_in(payload, line),
         EventKind::Other { name, fields } => {
-            super::lies_in(fields, data);
-            assert!(data.windows(name.len()).any(|part| part == name));
+            super::lies_in(fields, line);
+            assert!(line.windows(name.len()).any(|part| part == name));
         }
         EventKind::CpuIdle { .. } | EventKind::CpuFrequency { .. } => {}
     }
@@ -26,7 +37,7 @@ pub fn check(data: &[u8]) {
     }
     let written = write(&event);
     let again = parse(&written);
-    assert_eq!(again, Parsed::Event(event), "{}", String::from_utf8_lossy(&written));
+    assert_eq!(again, Parsed::Event(event), "{}", written.escape_ascii());
 }
 
 /// As the kernel writes it; where that is ambiguous, as another tool does.

@@ -70,7 +70,7 @@ fn track(data: &[u8]) {
         TrackMark::Instant { track: b"", name } => [b"I|1|", name].concat(),
         TrackMark::Instant { track, name } => [b"N|1|", track, b"|", name].concat(),
     };
-    assert_eq!(TrackMark::read(&written), Some(mark), "{}", String::from_utf8_lossy(&written));
+    assert_eq!(TrackMark::read(&written), Some(mark), "{}", written.escape_ascii());
     let (track, name, cookie) = match mark {
         TrackMark::Counter { name, .. } => (&data[..0], name, &data[..0]),
         TrackMark::SliceBegin { track, name, cookie } | TrackMark::SliceEnd { track, name, cookie } => {

@@ -71,9 +71,7 @@ impl Columns {
         };
         let (seconds, text) = self.seconds(text)?;
         let (time, text) = match text.split_first_chunk() {
-            Some((chunk, rest)) if let Some(us) = microseconds(*chunk) => {
-                (seconds.checked_add(us * 1_000)?, rest)
-            }
+            Some((chunk, rest)) if let Some(us) = microseconds(*chunk) => (seconds + us * 1_000, rest),
             _ => fraction(seconds, text)?,
         };
         match text {

@@ -31,7 +31,7 @@ proptest! {
     fn what_is_written_is_read(
         name in "[a-z ()\\[\\]<>:/@.-]{0,15}",
         (tid, tgid, cpu, state, of) in any::<(u32, Option<u32>, u32, u32, u32)>(),
-        time in 0..=i64::MAX.cast_unsigned(),
+        time in 0..END_OF_TIME * UNITS[0],
         (pad, after, before, column) in (0..20_usize, 1..5_usize, 0..4_usize, 1..5_usize),
         flags in "([dDbBX.][nNpbBlL.][HhsZz.][0-9a-f.][0-9a-f.]{0,3} )?",
         event in 0..4_usize,
