@@ -4,11 +4,14 @@
 //! Source: the power contract, section 2. Fed with events in order of time; each costs what it takes to count one CPU
 //! out of one set and into another. Events of one instant are applied together, so that nothing of no length counts.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 use nntrace_common::power::{Activity, Residency};
 
-use super::topology::Topology;
+use super::{
+    lane::{Doing, Lane},
+    topology::Topology,
+};
 
 /// Events that a cluster keeps while it waits for the first event of each of its CPUs, which tells what the CPU did
 /// before it. A CPU that is still silent then counts as unknown.
@@ -65,6 +68,18 @@ enum State {
     Unknown,
 }
 
+impl From<State> for Doing {
+    fn from(state: State) -> Self {
+        match state {
+            State::Active(khz) => Self::Running(khz),
+            State::Idle(level) => Self::Idle(level),
+            State::IdleUnknown => Self::IdleUnknown,
+            State::Offline => Self::Offline,
+            State::Unknown => Self::Unknown,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Activity(Activity),
@@ -107,6 +122,8 @@ struct Sweep {
     offline: u32,
     unknown: u32,
     result: ClusterResidency,
+    /// Every stretch, where somebody wants to know. Shared, so that looking at the rest meanwhile copies none of it.
+    steps: Option<Rc<Lane>>,
 }
 
 impl Clusters {
@@ -181,7 +198,27 @@ impl Clusters {
     /// What each cluster did until `end` (ns), in the order of the topology.
     #[must_use]
     pub fn until(&self, end: u64) -> Vec<ClusterResidency> {
-        self.all.iter().map(|cluster| cluster.clone().finish(end)).collect()
+        let until = |cluster: &Cluster| {
+            let mut cluster = cluster.clone();
+            cluster.sweep.steps = None;
+            cluster.finish(end).result
+        };
+        self.all.iter().map(until).collect()
+    }
+
+    /// Keeps every stretch from `begin` (ns) on, too, at most `cap` of each cluster. To be called before any event.
+    pub fn keep_steps(&mut self, begin: u64, cap: usize) {
+        for cluster in &mut self.all {
+            cluster.sweep.steps = Some(Rc::new(Lane::starting_at(begin, cap)));
+        }
+    }
+
+    /// What each cluster did until `end` (ns), stretch after stretch, in the order of the topology; nothing unless it
+    /// is kept.
+    #[must_use]
+    pub fn steps_until(&self, end: u64) -> Vec<Lane> {
+        let lanes = self.all.iter().filter_map(|cluster| cluster.clone().finish(end).steps);
+        lanes.map(Rc::unwrap_or_clone).collect()
     }
 }
 
@@ -226,7 +263,7 @@ impl Cluster {
         }
     }
 
-    fn finish(mut self, end: u64) -> ClusterResidency {
+    fn finish(mut self, end: u64) -> Sweep {
         self.start();
         self.sweep.settle(&mut self.members);
         let end = end.max(self.sweep.now);
@@ -241,7 +278,7 @@ impl Cluster {
         if !self.shares_clock {
             self.sweep.result.effective.clear();
         }
-        self.sweep.result
+        self.sweep
     }
 }
 
@@ -259,6 +296,7 @@ impl Sweep {
             offline: 0,
             unknown: 0,
             result: ClusterResidency::default(),
+            steps: None,
         }
     }
 
@@ -349,6 +387,9 @@ impl Sweep {
         self.since = self.now;
         if ns == 0 {
             return;
+        }
+        if let Some(steps) = &mut self.steps {
+            Rc::make_mut(steps).push(self.now, self.state.into());
         }
         match self.state {
             State::Active(khz) => {

@@ -6,3 +6,4 @@ pub mod human;
 pub mod nnapi;
 pub mod snapshot;
 pub mod tables;
+pub mod units;

@@ -6,7 +6,7 @@ use super::cpus::percent_of_tenths;
 use super::text::wrap;
 use crate::report::human;
 use crate::report::snapshot::ConcurrencyRow;
-use crate::tui::state::cpus::shares;
+use crate::report::units::shares;
 
 /// A line of a table for each number of CPUs.
 pub fn lines(rows: &[ConcurrencyRow]) -> Vec<Line<'static>> {

@@ -12,8 +12,8 @@ use super::text::{left, put, right, rule};
 use super::theme::Theme;
 use crate::model::cpu_list;
 use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH};
-use crate::report::snapshot::{ConcurrencyRow, IdleRow, Snapshot};
-use crate::tui::state::cpus::{Doing, Unit, UnitRow, frequencies, shares};
+use crate::report::snapshot::{ConcurrencyRow, Snapshot};
+use crate::report::units::{Doing, Unit, UnitRow, doing_name, frequencies, shares};
 
 /// From this width on there is room for every column, and for the concurrency beside.
 const WIDE: usize = 120;
@@ -24,21 +24,6 @@ const VERDICTS: usize = 70;
 
 /// Columns of the table of running times.
 const RUNNING: u16 = 2 + 8 + 1 + 7 + 1 + 6 + 1 + 6;
-
-/// The word for what a CPU does; `idle` are the states of that CPU.
-pub fn doing_name(doing: Doing, idle: &[IdleRow]) -> String {
-    match doing {
-        Doing::Running(Some(khz)) => human::khz(khz),
-        Doing::Running(None) => "frequency unknown".to_owned(),
-        Doing::Idle(state) => idle
-            .iter()
-            .find(|row| row.state == state && !row.name.is_empty())
-            .map_or_else(|| format!("state {state}"), |row| row.name.clone()),
-        Doing::IdleUnknown => "idle, state unknown".to_owned(),
-        Doing::Offline => "offline".to_owned(),
-        Doing::Unknown => "unknown".to_owned(),
-    }
-}
 
 /// How many rows the details of `row` need in a view of that many columns.
 pub fn height(row: &UnitRow<'_>, columns: usize) -> usize {

@@ -10,8 +10,9 @@ use super::text::{left, put, right, say, width};
 use super::theme::Theme;
 use crate::report::human;
 use crate::report::snapshot::Snapshot;
+use crate::report::units::{Doing, Unit, UnitRow, doing_name, find, frequencies, shares};
 use crate::tui::state::Sample;
-use crate::tui::state::cpus::{Cpus, Doing, Unit, UnitRow, find, frequencies, shares};
+use crate::tui::state::cpus::Cpus;
 
 /// Columns of a name, with the sign of the selection.
 const NAME: usize = 13;
@@ -141,7 +142,7 @@ fn legend(snapshot: &Snapshot, cluster: &str, theme: Theme, columns: usize) -> V
     for row in units.filter_map(|unit| find(snapshot, &unit)) {
         for (doing, ns) in row.parts() {
             if ns > 0 && !present.iter().any(|(other, _)| *other == doing) {
-                present.push((doing, cpu_details::doing_name(doing, row.idle)));
+                present.push((doing, doing_name(doing, row.idle)));
             }
         }
     }

@@ -1,0 +1,327 @@
+//! What one CPU or cluster did, stretch after stretch, in bounded memory.
+//!
+//! A lane tiles its time without gap or overlap. One that has too many stretches is coarsened: it forgets in which order
+//! things were within short stretches of time, and keeps for how long each of them was, to the nanosecond.
+
+/// What a CPU or a cluster did for a part of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doing {
+    /// Running at so many kHz, or at an unknown frequency.
+    Running(Option<u32>),
+    /// Idle in the state of that number.
+    Idle(u32),
+    /// Idle, no one knows how deep.
+    IdleUnknown,
+    /// Offline.
+    Offline,
+    /// Nothing known.
+    Unknown,
+}
+
+/// Buckets of a coarsened lane, at most; far more than a picture has columns.
+const MAX_BUCKETS: usize = 8_192;
+
+/// What one CPU or cluster did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    begin: u64,
+    end: u64,
+    /// How many stretches are kept one by one.
+    cap: usize,
+    /// Ends of stretches, and what was done until then.
+    steps: Vec<(u64, Doing)>,
+    /// Instead of `steps`, once there are too many.
+    buckets: Option<Buckets>,
+}
+
+/// Equal stretches of time with the sum of each state in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Buckets {
+    width: u64,
+    all: Vec<Parts>,
+}
+
+/// Times (ns) by what was done.
+pub type Parts = Vec<(Doing, u64)>;
+
+/// A stretch of a lane. The parts add up to its length; of one with several, the order is not told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// First instant, ns.
+    pub begin: u64,
+    /// Last one, ns.
+    pub end: u64,
+    /// What was done for how long.
+    pub parts: Parts,
+}
+
+impl Lane {
+    /// A lane that begins at `begin` (ns) and keeps at most `cap` stretches one by one.
+    #[must_use]
+    pub fn starting_at(begin: u64, cap: usize) -> Self {
+        Self { begin, end: begin, cap: cap.max(1), steps: Vec::new(), buckets: None }
+    }
+
+    /// First instant, ns.
+    #[must_use]
+    pub fn begin(&self) -> u64 {
+        self.begin
+    }
+
+    /// Up to when it is told, ns.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// The shortest time (ns) that it tells apart; `None` when every stretch is kept.
+    #[must_use]
+    pub fn resolution(&self) -> Option<u64> {
+        self.buckets.as_ref().map(|buckets| buckets.width)
+    }
+
+    /// From where it ends now until `end` (ns) this was done.
+    pub fn push(&mut self, end: u64, doing: Doing) {
+        if end <= self.end {
+            return;
+        }
+        let begin = std::mem::replace(&mut self.end, end);
+        if let Some(buckets) = &mut self.buckets {
+            buckets.add(begin - self.begin, end - self.begin, doing);
+            return;
+        }
+        match self.steps.last_mut() {
+            Some((until, last)) if *last == doing => *until = end,
+            _ => self.steps.push((end, doing)),
+        }
+        if self.steps.len() > self.cap {
+            self.coarsen();
+        }
+    }
+
+    /// All of it, up to now, was this.
+    pub fn was(&mut self, doing: Doing) {
+        let end = std::mem::replace(&mut self.end, self.begin);
+        self.steps.clear();
+        self.buckets = None;
+        self.push(end, doing);
+    }
+
+    fn coarsen(&mut self) {
+        // Half of the buckets now, so that there is room to grow.
+        let width = (self.end - self.begin).div_ceil(MAX_BUCKETS as u64 / 2);
+        self.buckets = Some(self.in_buckets(width));
+        self.steps = Vec::new();
+    }
+
+    /// The lane in at most so many pieces, in order of time: every stretch by itself where that is possible, else equal
+    /// stretches of time with what was done in each.
+    #[must_use]
+    pub fn pieces(&self, at_most: usize) -> Vec<Piece> {
+        let at_most = at_most.max(1);
+        let Some(buckets) = &self.buckets else {
+            if self.steps.len() <= at_most {
+                let piece = |(begin, end, doing)| Piece { begin, end, parts: vec![(doing, end - begin)] };
+                return self.stretches().map(piece).collect();
+            }
+            let width = (self.end - self.begin).div_ceil(at_most as u64);
+            return self.in_buckets(width).pieces(1, self.begin, self.end);
+        };
+        buckets.pieces(buckets.all.len().div_ceil(at_most).max(1), self.begin, self.end)
+    }
+
+    fn stretches(&self) -> impl Iterator<Item = (u64, u64, Doing)> {
+        let begins = std::iter::once(self.begin).chain(self.steps.iter().map(|(end, _)| *end));
+        begins.zip(&self.steps).map(|(begin, &(end, doing))| (begin, end, doing))
+    }
+
+    fn in_buckets(&self, width: u64) -> Buckets {
+        let mut buckets = Buckets { width: width.max(1), all: Vec::new() };
+        for (begin, end, doing) in self.stretches() {
+            buckets.add(begin - self.begin, end - self.begin, doing);
+        }
+        buckets
+    }
+
+    /// What was done for how long in `columns` equal parts of the time from `begin` to `end` (ns). Where the order
+    /// within a piece is not known, its parts are spread over it evenly.
+    #[must_use]
+    pub fn columns(&self, begin: u64, end: u64, columns: usize) -> Vec<Parts> {
+        let mut slots = vec![Parts::new(); columns];
+        let length = u128::from(end.saturating_sub(begin));
+        if length == 0 || columns == 0 {
+            return slots;
+        }
+        let edge = |column: usize| begin + (length * column as u128 / columns as u128) as u64;
+        self.visit(|first, last, parts| {
+            let from = first.max(begin);
+            let column = u128::from(from - begin) * columns as u128 / length;
+            let mut column = usize::try_from(column).unwrap_or(columns);
+            while column < columns && edge(column) < last {
+                let overlap = last.min(edge(column + 1)).saturating_sub(from.max(edge(column)));
+                for &(doing, ns) in parts {
+                    let part = u128::from(ns) * u128::from(overlap) / u128::from(last - first);
+                    add(&mut slots[column], doing, part as u64);
+                }
+                column += 1;
+            }
+        });
+        slots
+    }
+
+    /// How long each thing was done, ns.
+    #[must_use]
+    pub fn totals(&self) -> Parts {
+        let mut totals = Parts::new();
+        self.visit(|_, _, parts| parts.iter().for_each(|&(doing, ns)| add(&mut totals, doing, ns)));
+        totals.sort_unstable();
+        totals
+    }
+
+    /// Shows every piece: first instant, last instant, parts.
+    fn visit(&self, mut piece: impl FnMut(u64, u64, &[(Doing, u64)])) {
+        let Some(buckets) = &self.buckets else {
+            for (begin, end, doing) in self.stretches() {
+                piece(begin, end, &[(doing, end - begin)]);
+            }
+            return;
+        };
+        for bucket in buckets.pieces(1, self.begin, self.end) {
+            piece(bucket.begin, bucket.end, &bucket.parts);
+        }
+    }
+}
+
+impl Buckets {
+    /// Adds a stretch, whose ends are counted from the begin of the lane.
+    fn add(&mut self, mut begin: u64, end: u64, doing: Doing) {
+        while end.div_ceil(self.width) > MAX_BUCKETS as u64 {
+            self.widen();
+        }
+        while begin < end {
+            let number = begin / self.width;
+            let edge = ((number + 1) * self.width).min(end);
+            let number = number as usize;
+            if self.all.len() <= number {
+                self.all.resize(number + 1, Parts::new());
+            }
+            add(&mut self.all[number], doing, edge - begin);
+            begin = edge;
+        }
+    }
+
+    /// Makes one of every two.
+    fn widen(&mut self) {
+        self.width *= 2;
+        self.all = self.all.chunks(2).map(|pair| sum(pair)).collect();
+    }
+
+    /// So many buckets as one piece each.
+    fn pieces(&self, together: usize, begin: u64, end: u64) -> Vec<Piece> {
+        let width = self.width * together as u64;
+        let pieces = (0..).zip(self.all.chunks(together)).map(|(number, buckets)| Piece {
+            begin: begin + number * width,
+            end: (begin + (number + 1) * width).min(end),
+            parts: sum(buckets),
+        });
+        pieces.collect()
+    }
+}
+
+fn sum(all: &[Parts]) -> Parts {
+    let mut sum = Parts::new();
+    all.iter().flatten().for_each(|&(doing, ns)| add(&mut sum, doing, ns));
+    sum
+}
+
+fn add(parts: &mut Parts, doing: Doing, ns: u64) {
+    if ns == 0 {
+        return;
+    }
+    match parts.iter_mut().find(|(other, _)| *other == doing) {
+        Some((_, sum)) => *sum += ns,
+        None => parts.push((doing, ns)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const A: Doing = Doing::Running(Some(500));
+    const B: Doing = Doing::Idle(1);
+
+    #[test]
+    fn stretches_of_one_state_are_one_and_of_no_length_are_none() {
+        let mut lane = Lane::starting_at(100, 10);
+        for (end, doing) in [(100, B), (150, A), (150, B), (200, A), (260, B)] {
+            lane.push(end, doing);
+        }
+        assert_eq!(
+            lane.pieces(10),
+            [
+                Piece { begin: 100, end: 200, parts: vec![(A, 100)] },
+                Piece { begin: 200, end: 260, parts: vec![(B, 60)] }
+            ]
+        );
+        assert_eq!(lane.resolution(), None);
+        lane.was(Doing::Unknown);
+        assert_eq!(lane.totals(), [(Doing::Unknown, 160)]);
+    }
+
+    #[test]
+    fn columns_share_what_lies_on_their_edges() {
+        let mut lane = Lane::starting_at(0, 10);
+        lane.push(15, A);
+        lane.push(40, B);
+        let columns = lane.columns(0, 40, 4);
+        assert_eq!(columns, [vec![(A, 10)], vec![(A, 5), (B, 5)], vec![(B, 10)], vec![(B, 10)]]);
+        assert_eq!(lane.columns(0, 0, 2), [vec![], vec![]]);
+    }
+
+    proptest! {
+        /// Whatever the cap, and however few pieces are asked for: nothing is lost, and the pieces tile the time.
+        #[test]
+        fn coarse_or_not_the_sums_are_exact(
+            stretches in prop::collection::vec((0_u64..2_000, 0_u32..4), 1..400),
+            cap in 1_usize..50,
+            at_most in 1_usize..60,
+        ) {
+            let mut exact = Lane::starting_at(7, usize::MAX);
+            let mut coarse = Lane::starting_at(7, cap);
+            let mut end = 7;
+            for (ns, state) in stretches {
+                end += ns;
+                for lane in [&mut exact, &mut coarse] {
+                    lane.push(end, Doing::Idle(state));
+                }
+            }
+            prop_assert_eq!(exact.totals(), coarse.totals());
+            for lane in [&exact, &coarse] {
+                let pieces = lane.pieces(at_most);
+                prop_assert!(pieces.len() <= at_most);
+                let mut at = 7;
+                for piece in &pieces {
+                    prop_assert_eq!(piece.begin, at);
+                    let sum: u64 = piece.parts.iter().map(|(_, ns)| ns).sum();
+                    prop_assert_eq!(sum, piece.end - piece.begin);
+                    at = piece.end;
+                }
+                prop_assert_eq!(at, end);
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_lane_stays_small() {
+        let mut lane = Lane::starting_at(0, 1_000);
+        for step in 0..200_000 {
+            lane.push((step + 1) * 1_000, if step % 2 == 0 { A } else { B });
+        }
+        assert!(lane.pieces(usize::MAX).len() <= MAX_BUCKETS);
+        assert_eq!(lane.totals(), [(A, 100_000_000), (B, 100_000_000)]);
+        assert!(lane.resolution().is_some_and(|ns| ns <= 200_000_000 / (MAX_BUCKETS as u64 / 4)));
+    }
+}

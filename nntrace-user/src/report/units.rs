@@ -1,0 +1,173 @@
+//! Clusters and CPUs of a snapshot, seen in the same way: as parts of the window.
+
+use super::{
+    human,
+    snapshot::{ClusterRow, CpuRow, FrequencyRow, IdleRow, Snapshot},
+};
+pub use crate::model::lane::Doing;
+
+/// A cluster or a CPU, by what makes it the same in another snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unit {
+    /// A cluster, by name.
+    Cluster(String),
+    /// A CPU, by number.
+    Cpu(u32),
+}
+
+/// A cluster or a CPU of a snapshot, seen in the same way.
+#[derive(Clone, Copy, Debug)]
+pub struct UnitRow<'a> {
+    /// Name of the cluster, its own or the CPU's.
+    pub cluster: &'a str,
+    /// Running, by requested frequency (of a cluster: the highest of its running CPUs).
+    pub running: &'a [FrequencyRow],
+    /// Idle, by state (of a cluster: by the deepest that all CPUs share).
+    pub idle: &'a [IdleRow],
+    /// Idle in an unknown state, ns.
+    pub idle_unknown_ns: u64,
+    /// Offline, ns.
+    pub offline_ns: u64,
+    /// Nothing known, ns.
+    pub unknown_ns: u64,
+    /// The CPU's row, if it is a CPU.
+    pub cpu: Option<&'a CpuRow>,
+    /// The cluster's row, if it is a cluster.
+    pub group: Option<&'a ClusterRow>,
+}
+
+impl<'a> UnitRow<'a> {
+    fn of_cpu(row: &'a CpuRow) -> Self {
+        Self {
+            cluster: &row.cluster,
+            running: &row.running,
+            idle: &row.idle,
+            idle_unknown_ns: row.idle_unknown_ns,
+            offline_ns: row.offline_ns,
+            unknown_ns: row.unknown_ns,
+            cpu: Some(row),
+            group: None,
+        }
+    }
+
+    fn of_cluster(row: &'a ClusterRow) -> Self {
+        Self {
+            cluster: &row.cluster,
+            running: &row.active,
+            idle: &row.idle,
+            idle_unknown_ns: row.idle_unknown_ns,
+            offline_ns: row.offline_ns,
+            unknown_ns: row.unknown_ns,
+            cpu: None,
+            group: Some(row),
+        }
+    }
+
+    /// What it did for how long, ns: running from the fastest down, then idle from the shallowest down, then the rest.
+    /// The times add up to the window.
+    #[must_use]
+    pub fn parts(&self) -> Vec<(Doing, u64)> {
+        let mut running: Vec<_> = self.running.iter().map(|row| (row.khz, row.ns)).collect();
+        running.sort_by_key(|&(khz, _)| std::cmp::Reverse(khz));
+        let running = running.into_iter().map(|(khz, ns)| (Doing::Running(khz), ns));
+        let idle = self.idle.iter().map(|row| (Doing::Idle(row.state), row.ns));
+        let rest = [
+            (Doing::IdleUnknown, self.idle_unknown_ns),
+            (Doing::Offline, self.offline_ns),
+            (Doing::Unknown, self.unknown_ns),
+        ];
+        running.chain(idle).chain(rest).collect()
+    }
+}
+
+/// Every cluster followed by its CPUs, in the order of the topology; CPUs without a cluster come last.
+#[must_use]
+pub fn all(snapshot: &Snapshot) -> Vec<Unit> {
+    let mut units = Vec::new();
+    for cluster in &snapshot.clusters {
+        units.push(Unit::Cluster(cluster.cluster.clone()));
+        let own = snapshot.cpus.iter().filter(|row| row.cluster == cluster.cluster);
+        units.extend(own.map(|row| Unit::Cpu(row.cpu)));
+    }
+    for row in &snapshot.cpus {
+        if !units.contains(&Unit::Cpu(row.cpu)) {
+            units.push(Unit::Cpu(row.cpu));
+        }
+    }
+    units
+}
+
+/// The row of `unit` in `snapshot`.
+#[must_use]
+pub fn find<'a>(snapshot: &'a Snapshot, unit: &Unit) -> Option<UnitRow<'a>> {
+    match unit {
+        Unit::Cluster(name) => {
+            snapshot.clusters.iter().find(|row| row.cluster == *name).map(UnitRow::of_cluster)
+        }
+        Unit::Cpu(cpu) => snapshot.cpus.iter().find(|row| row.cpu == *cpu).map(UnitRow::of_cpu),
+    }
+}
+
+/// The frequencies at which `cluster` and its CPUs ran, ascending, each once.
+#[must_use]
+pub fn frequencies(snapshot: &Snapshot, cluster: &str) -> Vec<u32> {
+    let cpus = snapshot.cpus.iter().filter(|row| row.cluster == cluster).flat_map(|row| &row.running);
+    let clusters = snapshot.clusters.iter().filter(|row| row.cluster == cluster).flat_map(|row| &row.active);
+    let mut all: Vec<u32> = cpus.chain(clusters).filter(|row| row.ns > 0).filter_map(|row| row.khz).collect();
+    let effective = snapshot.cpus.iter().filter(|row| row.cluster == cluster).flat_map(|row| &row.effective);
+    all.extend(effective.filter(|row| row.ns > 0).filter_map(|row| row.khz));
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The word for what a CPU does; `idle` are the states of that CPU.
+#[must_use]
+pub fn doing_name(doing: Doing, idle: &[IdleRow]) -> String {
+    match doing {
+        Doing::Running(Some(khz)) => human::khz(khz),
+        Doing::Running(None) => "frequency unknown".to_owned(),
+        Doing::Idle(state) => idle
+            .iter()
+            .find(|row| row.state == state && !row.name.is_empty())
+            .map_or_else(|| format!("state {state}"), |row| row.name.clone()),
+        Doing::IdleUnknown => "idle, state unknown".to_owned(),
+        Doing::Offline => "offline".to_owned(),
+        Doing::Unknown => "unknown".to_owned(),
+    }
+}
+
+/// Deals `units` out to the parts, in proportion and to the last one (largest remainders first).
+/// All zero when there is nothing.
+#[must_use]
+pub fn shares(parts: &[u64], units: u64) -> Vec<u64> {
+    let whole: u128 = parts.iter().map(|&part| u128::from(part)).sum();
+    if whole == 0 {
+        return vec![0; parts.len()];
+    }
+    let exact = |part: u64| u128::from(part) * u128::from(units);
+    let mut shares: Vec<u64> = parts.iter().map(|&part| (exact(part) / whole) as u64).collect();
+    let missing = units - shares.iter().sum::<u64>();
+    let mut by_remainder: Vec<usize> = (0..parts.len()).collect();
+    by_remainder.sort_by_key(|&index| std::cmp::Reverse(exact(parts[index]) % whole));
+    for &index in by_remainder.iter().take(missing as usize) {
+        shares[index] += 1;
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_use_up_every_unit() {
+        assert_eq!(shares(&[1, 1, 1], 1000), [334, 333, 333]);
+        assert_eq!(shares(&[0, 5, 0], 1000), [0, 1000, 0]);
+        assert_eq!(shares(&[0, 0], 1000), [0, 0]);
+        assert_eq!(shares(&[], 1000), Vec::<u64>::new());
+        let parts = [u64::MAX, u64::MAX / 3, 17, 0, u64::MAX];
+        assert_eq!(shares(&parts, 1000).iter().sum::<u64>(), 1000);
+        assert_eq!(shares(&parts, 46).iter().sum::<u64>(), 46);
+    }
+}
