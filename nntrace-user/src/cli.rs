@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{
-    Parser,
+    CommandFactory as _, Parser,
     builder::{PathBufValueParser, TypedValueParser},
 };
 
@@ -20,6 +20,7 @@ use nntrace_user::{
         topology::{ClusterDescription, Domain},
     },
     replay::TimeRange,
+    report::power::PowerTable,
 };
 
 use crate::{energy_command, machine};
@@ -113,13 +114,30 @@ pub struct Results {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub json: Option<PathBuf>,
 
-    /// Replace the file of --json if it exists
+    /// Write results to FILE at the end, of the kind that its name ends in: .json (the snapshot), .csv (the tables of
+    /// power states, or the one of --table), .svg (a picture of power states over time). May be given several times
+    #[arg(short, long = "output", value_name = "FILE", value_parser = output_file)]
+    pub outputs: Vec<OutputFile>,
+
+    /// Replace files that exist
     #[arg(long)]
     pub force: bool,
 
     /// Print this table at the end
     #[arg(long, value_enum, conflicts_with = "json")]
     pub table: Option<Table>,
+
+    /// With --table idle, freq or cluster: print it as this
+    #[arg(long, value_enum, requires = "table", default_value_t = Format::Text)]
+    pub format: Format,
+
+    /// With --table idle, freq or cluster: show what changed since this run, a snapshot in JSON or a trace
+    #[arg(long, value_name = "FILE", requires = "table")]
+    pub baseline: Option<PathBuf>,
+
+    /// Draw at the end what clusters and CPUs did over time, as wide as the terminal
+    #[arg(long, conflicts_with = "json")]
+    pub timeline: bool,
 
     /// With --table nnapi: totals, not self-times
     #[arg(long, requires = "table")]
@@ -141,6 +159,77 @@ pub enum Table {
     Summary,
     /// The reports of the NNAPI systrace parser, in its layout
     Nnapi,
+    /// Idle states of clusters and CPUs: times, and how long single stays were
+    Idle,
+    /// Frequencies of clusters and CPUs: requested and effective
+    Freq,
+    /// What the CPUs of each cluster did together, and how many ran at once
+    Cluster,
+}
+
+impl Table {
+    /// Which table of power states it is; `None` for one of marks.
+    #[must_use]
+    pub const fn of_power(self) -> Option<PowerTable> {
+        match self {
+            Self::Summary | Self::Nnapi => None,
+            Self::Idle => Some(PowerTable::Idle),
+            Self::Freq => Some(PowerTable::Frequency),
+            Self::Cluster => Some(PowerTable::Cluster),
+        }
+    }
+}
+
+/// What a table is printed as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// For programs: a header line, one row for each state, ns and kHz
+    Csv,
+}
+
+/// A file of results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputFile {
+    /// What it holds.
+    pub kind: OutputKind,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// What a file of results holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputKind {
+    /// The snapshot.
+    Json,
+    /// Tables of power states.
+    Csv,
+    /// Power states over time.
+    Svg,
+}
+
+impl Results {
+    /// What the definition of the command line cannot say by itself.
+    ///
+    /// # Errors
+    /// When an option is for another table.
+    pub fn check(&self) -> Result<(), clap::Error> {
+        let of_power = self.table.and_then(Table::of_power).is_some();
+        if of_power || (self.format == Format::Text && self.baseline.is_none()) {
+            return Ok(());
+        }
+        let option = if self.baseline.is_some() { "--baseline" } else { "--format csv" };
+        let message = format!("{option} is for --table idle, freq and cluster");
+        Err(Cli::command().error(clap::error::ErrorKind::ArgumentConflict, message))
+    }
+
+    /// Whether what CPUs and clusters do has to be kept in its order.
+    #[must_use]
+    pub fn wants_steps(&self) -> bool {
+        self.timeline || self.outputs.iter().any(|output| output.kind == OutputKind::Svg)
+    }
 }
 
 /// Replays trace files.
@@ -183,7 +272,7 @@ pub struct Live {
     pub results: Results,
 
     /// Write one snapshot a line to stdout, each interval and at the end
-    #[arg(long, conflicts_with_all = ["json", "table"])]
+    #[arg(long, conflicts_with_all = ["json", "table", "timeline"])]
     pub json_lines: bool,
 
     /// End after this time, such as 500ms, 10s, 5m; a bare number is seconds
@@ -302,6 +391,17 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+fn output_file(text: &str) -> Result<OutputFile, String> {
+    let path = PathBuf::from(text);
+    let kind = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => OutputKind::Json,
+        Some("csv") => OutputKind::Csv,
+        Some("svg") => OutputKind::Svg,
+        _ => return Err("expected a file name that ends in .json, .csv or .svg".into()),
+    };
+    Ok(OutputFile { kind, path })
+}
+
 fn cluster(text: &str) -> Result<ClusterDescription, String> {
     let parsed = text.split_once('=').map(|(name, cpus)| (name.trim(), cpu_list::parse(cpus)));
     match parsed {
@@ -314,8 +414,6 @@ fn cluster(text: &str) -> Result<ClusterDescription, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     fn parse(arguments: &[&str]) -> Live {
@@ -341,6 +439,24 @@ mod tests {
         assert_eq!(cli.results.json, Some(PathBuf::from("-")));
         assert_eq!(cli.command, ["app", "--json=x"]);
         assert_eq!(parse(&["--json=out.json"]).results.json, Some(PathBuf::from("out.json")));
+    }
+
+    #[test]
+    fn files_of_results_are_of_the_kind_that_their_names_end_in() {
+        let cli = parse(&["-o", "a.svg", "-o", "b/c.csv", "--output=d.json"]);
+        let kinds: Vec<_> = cli.results.outputs.iter().map(|output| output.kind).collect();
+        assert_eq!(kinds, [OutputKind::Svg, OutputKind::Csv, OutputKind::Json]);
+        assert!(cli.results.wants_steps());
+        assert!(Cli::try_parse_from(["nntrace-bpf", "-o", "results"]).is_err());
+    }
+
+    #[test]
+    fn options_of_power_tables_are_for_these_only() {
+        assert!(parse(&["--table", "idle", "--format", "csv"]).results.check().is_ok());
+        assert!(parse(&["--table", "cluster", "--baseline", "x"]).results.check().is_ok());
+        assert!(parse(&["--table", "nnapi", "--format", "csv"]).results.check().is_err());
+        assert!(parse(&["--table", "summary", "--baseline", "x"]).results.check().is_err());
+        assert!(Cli::try_parse_from(["nntrace-bpf", "--baseline", "x"]).is_err());
     }
 
     #[test]

@@ -1,4 +1,5 @@
 //! The library behind `nntrace-bpf`.
+pub mod analyze;
 pub mod live;
 pub mod model;
 pub mod replay;

@@ -1,7 +1,9 @@
 //! `nntrace-bpf`: the command.
 
+mod baseline;
 mod cli;
 mod energy_command;
+mod files;
 mod machine;
 mod output;
 mod replay_command;
@@ -13,6 +15,13 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
+    let results = match &cli.action {
+        Some(cli::Action::Replay(replay)) => &replay.results,
+        _ => &cli.live.results,
+    };
+    if let Err(error) = results.check() {
+        error.exit();
+    }
     let done = match &cli.action {
         Some(cli::Action::Replay(replay)) => replay_command::run(replay),
         Some(cli::Action::Topology(topology)) => machine::show(topology),

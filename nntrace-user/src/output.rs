@@ -8,15 +8,36 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use nntrace_user::{
+    analyze::diff,
+    model::steps::Lanes,
     report::{
         nnapi::{self, Shown},
+        power::{self, PowerTable},
         snapshot::Snapshot,
-        tables,
+        tables, timeline,
     },
     tui::{App, Health, Terminal},
 };
 
-use crate::cli::{Results, Table};
+use ratatui::crossterm::terminal;
+
+use crate::{
+    baseline,
+    cli::{Format, Machine, Results, Table},
+};
+
+/// Columns of a timeline when it does not go to a terminal.
+const COLUMNS: usize = 100;
+
+/// What is printed at the end.
+#[derive(Default)]
+pub struct Last {
+    table: Option<Table>,
+    nnapi: nnapi::Options,
+    format: Format,
+    baseline: Option<Box<Snapshot>>,
+    timeline: bool,
+}
 
 /// Where results go.
 pub enum Output {
@@ -24,8 +45,10 @@ pub enum Output {
     Screen(Box<(App, Terminal)>),
     /// A table each interval and at the end.
     Tables,
-    /// One table at the end.
-    Last(Table, nnapi::Options),
+    /// One table at the end, a timeline, or both.
+    Last(Last),
+    /// Nothing: results go to files.
+    Nothing,
     /// One snapshot at the end, to a file.
     JsonFile(File),
     /// One snapshot at the end, to stdout.
@@ -38,27 +61,39 @@ impl Output {
     /// Whether results go to a terminal interface. Its keys come from the terminal, whatever standard input is.
     #[must_use]
     pub fn wants_screen(results: &Results) -> bool {
-        results.json.is_none() && results.table.is_none() && io::stdout().is_terminal()
+        results.json.is_none()
+            && results.table.is_none()
+            && !results.timeline
+            && results.outputs.is_empty()
+            && io::stdout().is_terminal()
     }
 
     /// Opens what the command line asks for, the terminal interface excepted: before anything is measured, so that
     /// a mistake costs nothing.
-    pub fn open(results: &Results) -> Result<Self> {
-        if let Some(table) = results.table {
+    pub fn open(results: &Results, machine: &Machine) -> Result<Self> {
+        if results.table.is_some() || results.timeline {
             let times = if results.total_times { Shown::TotalTimes } else { Shown::SelfTimes };
-            return Ok(Self::Last(table, nnapi::Options { times, per_execution: results.per_execution }));
+            let baseline = results.baseline.as_deref().map(|path| baseline::read(path, machine));
+            return Ok(Self::Last(Last {
+                table: results.table,
+                nnapi: nnapi::Options { times, per_execution: results.per_execution },
+                format: results.format,
+                baseline: baseline.transpose()?.map(Box::new),
+                timeline: results.timeline,
+            }));
         }
         match &results.json {
             Some(path) if path == Path::new("-") => Ok(Self::JsonStdout),
             Some(path) => create(path, results.force).map(Self::JsonFile),
-            None => Ok(Self::Tables),
+            None if results.outputs.is_empty() => Ok(Self::Tables),
+            None => Ok(Self::Nothing),
         }
     }
 
     /// One summary at the end.
     #[must_use]
     pub fn summary() -> Self {
-        Self::Last(Table::Summary, nnapi::Options::default())
+        Self::Last(Last { table: Some(Table::Summary), ..Last::default() })
     }
 
     /// Shows what was found so far.
@@ -73,7 +108,7 @@ impl Output {
                 write_stdout(text.as_bytes())
             }
             Self::JsonLines => write_stdout(&json(snapshot)?),
-            Self::Last(..) | Self::JsonFile(_) | Self::JsonStdout => Ok(()),
+            Self::Last(_) | Self::Nothing | Self::JsonFile(_) | Self::JsonStdout => Ok(()),
         }
     }
 
@@ -86,17 +121,14 @@ impl Output {
     }
 
     /// Writes the last snapshot. The terminal is as it was before.
-    pub fn finish(self, snapshot: &Snapshot) -> Result<()> {
+    pub fn finish(self, snapshot: &Snapshot, lanes: Option<&Lanes>) -> Result<()> {
         match self {
             Self::Screen(screen) => {
                 drop(screen);
                 write_stdout(tables::render(snapshot).as_bytes())
             }
-            Self::Last(Table::Summary, _) => write_stdout(tables::render(snapshot).as_bytes()),
-            Self::Last(Table::Nnapi, options) => {
-                let text = nnapi::render(&snapshot.reports, options) + &tables::details(snapshot);
-                write_stdout(text.as_bytes())
-            }
+            Self::Last(last) => write_stdout(last.text(snapshot, lanes)?.as_bytes()),
+            Self::Nothing => Ok(()),
             Self::Tables => write_stdout(format!("--- end\n{}", tables::render(snapshot)).as_bytes()),
             Self::JsonStdout | Self::JsonLines => write_stdout(&json(snapshot)?),
             Self::JsonFile(mut file) => file
@@ -104,6 +136,37 @@ impl Output {
                 .and_then(|()| file.flush())
                 .context("cannot write the snapshot"),
         }
+    }
+}
+
+impl Last {
+    fn text(&self, snapshot: &Snapshot, lanes: Option<&Lanes>) -> Result<String> {
+        let mut text = match (self.table, self.table.and_then(Table::of_power)) {
+            (_, Some(table)) => self.power(snapshot, table)?,
+            (Some(Table::Nnapi), _) => {
+                nnapi::render(&snapshot.reports, self.nnapi) + &tables::details(snapshot)
+            }
+            (Some(_), _) => tables::render(snapshot),
+            (None, _) => String::new(),
+        };
+        if self.timeline {
+            let columns = terminal::size().ok().filter(|_| io::stdout().is_terminal());
+            let columns = columns.map_or(COLUMNS, |(columns, _)| usize::from(columns));
+            text += &match lanes {
+                Some(lanes) => timeline::render(snapshot, lanes, columns),
+                None => "no power events were seen\n".into(),
+            };
+        }
+        Ok(text)
+    }
+
+    fn power(&self, snapshot: &Snapshot, table: PowerTable) -> Result<String> {
+        Ok(match (&self.baseline, self.format) {
+            (None, Format::Text) => power::render(snapshot, table),
+            (None, Format::Csv) => power::csv(snapshot, &[table])?,
+            (Some(before), Format::Text) => diff::render(before, snapshot, table),
+            (Some(before), Format::Csv) => diff::csv(before, snapshot, &[table])?,
+        })
     }
 }
 
@@ -124,7 +187,8 @@ pub fn create(path: &Path, force: bool) -> Result<File> {
     }
 }
 
-fn json(snapshot: &Snapshot) -> Result<Vec<u8>> {
+/// The snapshot as a line of JSON.
+pub fn json(snapshot: &Snapshot) -> Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec(snapshot).context("cannot write the snapshot as JSON")?;
     bytes.push(b'\n');
     Ok(bytes)

@@ -11,11 +11,12 @@ use nntrace_user::{
 use ratatui::crossterm::event::Event;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{cli::Replay, output::Output};
+use crate::{cli::Replay, files::Files, output::Output};
 
 /// Replays the files; returns the exit status.
 pub fn run(cli: &Replay) -> Result<ExitCode> {
-    let output = Output::open(&cli.results)?;
+    let output = Output::open(&cli.results, &cli.machine)?;
+    let files = Files::open(&cli.results)?;
     let replayed = replay::replay(&replay::Options {
         files: cli.files.clone(),
         range: cli.time_range,
@@ -24,6 +25,7 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         energy_model: cli.machine.energy_model.clone(),
         drivers: cli.drivers.iter().copied().collect(),
         with_details: cli.results.detail,
+        with_steps: cli.results.wants_steps(),
     })?;
     let snapshot = replayed.snapshot();
     if Output::wants_screen(&cli.results) {
@@ -32,10 +34,11 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
     }
     match output {
         // One look at the end, without a word about an interval.
-        Output::Tables if !std::io::stdout().is_terminal() => Output::summary().finish(&snapshot)?,
+        Output::Tables if !std::io::stdout().is_terminal() => Output::summary().finish(&snapshot, None)?,
         Output::Tables => {}
-        output => output.finish(&snapshot)?,
+        output => output.finish(&snapshot, replayed.lanes())?,
     }
+    files.write(&snapshot, replayed.lanes())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -28,7 +28,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use crate::{cli::Live, machine, output::Output};
+use crate::{cli::Live, files::Files, machine, output::Output};
 
 /// How long a command may take to end when it is asked to.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -40,7 +40,9 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     let processes = targets(cli)?;
     let topology = machine::live(&cli.machine)?;
     let wants_screen = !cli.json_lines && Output::wants_screen(&cli.results) && io::stdin().is_terminal();
-    let mut output = if cli.json_lines { Output::JsonLines } else { Output::open(&cli.results)? };
+    let mut output =
+        if cli.json_lines { Output::JsonLines } else { Output::open(&cli.results, &cli.machine)? };
+    let files = Files::open(&cli.results)?;
 
     // While the terminal is ours, what the command prints would spoil it: it is kept, and shown at the end.
     let kept = if wants_screen && !cli.command.is_empty() { Some(scratch_file()?) } else { None };
@@ -53,6 +55,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
         libraries: cli.libraries.clone(),
         drivers: cli.drivers.iter().copied().collect(),
         with_details: cli.results.detail,
+        with_steps: cli.results.wants_steps(),
         topology,
         energy_model: cli.machine.energy_model.clone(),
         kernel: KernelOptions { ring_bytes: cli.ring_size.saturating_mul(1024) },
@@ -87,8 +90,9 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     // The target was not ours to end, unless we started it.
     let code = run.end_command();
     run.session.finish()?;
-    let snapshot = run.session.snapshot()?;
-    run.output.finish(&snapshot)?;
+    let (snapshot, lanes) = (run.session.snapshot()?, run.session.lanes());
+    run.output.finish(&snapshot, lanes.as_ref())?;
+    files.write(&snapshot, lanes.as_ref())?;
     if let Some(file) = kept {
         show(file)?;
     }

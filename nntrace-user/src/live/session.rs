@@ -34,6 +34,7 @@ use crate::{
         marks::OpenSection,
         power::{CpuReading, CpuResidency},
         sleeps::Sleeps,
+        steps::{Lanes, Steps},
     },
     report::{
         build::{Parts, ProcessLabel},
@@ -59,6 +60,8 @@ pub struct SessionOptions {
     pub drivers: BTreeSet<u32>,
     /// Whether to tell every function of every thread by itself.
     pub with_details: bool,
+    /// Whether to keep what CPUs and clusters do in which order, for timelines.
+    pub with_steps: bool,
     /// The clusters; `None`: as sysfs has them.
     pub topology: Option<Topology>,
     /// What CPUs and clusters cost, if that is asked for.
@@ -83,6 +86,7 @@ pub struct Session {
     energy_model: Option<EnergyModel>,
     clusters: Clusters,
     sleeps: Sleeps,
+    steps: Option<Steps>,
     records: Marks,
     with_details: bool,
     /// Interface calls that were met before their names had been answered.
@@ -138,6 +142,9 @@ impl Session {
                 Err(error) => notes.push(format!("--lib {}: {error}", library.display())),
             }
         }
+        let initial = Initial { khz, ..Initial::default() };
+        let mut clusters = Clusters::new(&topology, begin, &initial);
+        let steps = options.with_steps.then(|| Steps::new(&topology, begin, &initial, &mut clusters));
         std::thread::sleep(Duration::from_nanos(begin.saturating_sub(clock::now())));
         Ok(Self {
             rings: Rings::new(rings),
@@ -146,8 +153,9 @@ impl Session {
             processes: Processes::default(),
             alive: BTreeMap::new(),
             labels: BTreeMap::new(),
-            clusters: Clusters::new(&topology, begin, &Initial { khz, ..Initial::default() }),
+            clusters,
             sleeps: Sleeps::new(&topology, begin),
+            steps,
             topology,
             energy_model: options.energy_model,
             records,
@@ -258,7 +266,7 @@ impl Session {
         // Before the records, so that a loss that shows here is told after the ones it came after.
         let lost = self.kernel.read_lost().unwrap_or_default();
         let end = self.last.as_ref().map_or(u64::MAX, |(_, end)| *end);
-        let Self { rings, records, clusters, sleeps, kernel, .. } = self;
+        let Self { rings, records, clusters, sleeps, steps, kernel, .. } = self;
         let mut tracks = std::mem::take(&mut records.tracks);
         let on_track = |track: &Track<'_>| {
             tracks.add(track.tgid, track.tid, track.time, track.payload);
@@ -276,11 +284,16 @@ impl Session {
             // The window is over.
             Record::Idle(event) | Record::Frequency(event) if event.time > end => {}
             Record::Idle(event) => {
+                keep(steps, record);
                 clusters.idle_event(event.time, event.cpu, event.state);
                 sleeps.idle_event(event.time, event.cpu, event.state);
             }
-            Record::Frequency(event) => clusters.frequency_event(event.time, event.cpu, event.state),
+            Record::Frequency(event) => {
+                keep(steps, record);
+                clusters.frequency_event(event.time, event.cpu, event.state);
+            }
             Record::Lost { cpu, time } => {
+                keep(steps, record);
                 clusters.lost(time, cpu);
                 sleeps.interrupted(time, cpu, Activity::Unknown);
             }
@@ -422,6 +435,14 @@ impl Session {
         Ok(parts.snapshot())
     }
 
+    /// What CPUs and clusters did in which order so far; `None` when it was not asked for. In the end after
+    /// [`Session::finish`].
+    #[must_use]
+    pub fn lanes(&self) -> Option<Lanes> {
+        let end = self.last.as_ref().map_or_else(clock::now, |(_, end)| *end);
+        self.steps.as_ref().map(|steps| steps.until(end, &self.topology, &self.clusters))
+    }
+
     fn overhead(&self) -> Overhead {
         let (marks, power) = self.kernel.read_costs();
         Overhead {
@@ -447,6 +468,12 @@ impl Session {
                 .map(|(cpu, count)| (cpu, count.dropped))
                 .collect(),
         })
+    }
+}
+
+fn keep(steps: &mut Option<Steps>, record: &Record) {
+    if let Some(steps) = steps {
+        steps.record(record);
     }
 }
 

@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use nntrace_common::power::{Activity, CpuIdle, Start};
+use nntrace_common::{
+    power::{Activity, CpuIdle, Start},
+    record::Record,
+};
 
 use super::{
     Clusters, Topology,
@@ -26,7 +29,7 @@ pub struct Steps {
 }
 
 /// What each cluster and CPU of a machine did in a window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Lanes {
     /// In the order of the topology.
     pub clusters: Vec<(String, Lane)>,
@@ -74,6 +77,16 @@ impl Steps {
             khz: None,
             lane: Lane::starting_at(begin, cap),
         })
+    }
+
+    /// Takes a record of a power event; others are none of its business.
+    pub fn record(&mut self, record: &Record) {
+        match *record {
+            Record::Idle(event) => self.idle_event(event.time, event.cpu, event.state),
+            Record::Frequency(event) => self.frequency_event(event.time, event.cpu, event.state),
+            Record::Lost { cpu, time } => self.set(time, cpu, Activity::Unknown),
+            _ => {}
+        }
     }
 
     /// A `cpu_idle` event at `now` (ns).

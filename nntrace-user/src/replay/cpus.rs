@@ -19,6 +19,7 @@ use crate::model::{
     clusters::{ClusterResidency, Initial},
     power::{CpuReading, CpuResidency},
     sleeps::Sleeps,
+    steps::{Lanes, Steps},
     topology::{ClusterDescription, Domain, TopologyError},
 };
 
@@ -39,6 +40,9 @@ pub struct Cpus {
     clusters: Option<Clusters>,
     /// Made of what is described, when the first power event is taken.
     sleeps: Option<Sleeps>,
+    /// Whether somebody wants to know what was done in which order.
+    keeps_steps: bool,
+    steps: Option<Steps>,
     policies: FxHashMap<u32, Rc<[u32]>>,
     clusters_are_presumed: bool,
     /// The machine, as far as it is described: by the user, or by the trace before its first event.
@@ -64,6 +68,8 @@ pub struct CpuResults {
     pub clusters: Vec<ClusterResidency>,
     /// How long single stays in idle states were.
     pub sleeps: Sleeps,
+    /// What was done in which order, where that was wanted.
+    pub lanes: Option<Lanes>,
     /// Nothing told which CPUs form a cluster.
     pub clusters_are_presumed: bool,
 }
@@ -79,11 +85,20 @@ impl Cpus {
             survey: Vec::new(),
             clusters: None,
             sleeps: None,
+            keeps_steps: false,
+            steps: None,
             policies: FxHashMap::default(),
             clusters_are_presumed: false,
             topology,
             wanted,
         }
+    }
+
+    /// Keeps what is done in which order, too. Called before the first record is taken.
+    #[must_use]
+    pub fn keeping_steps(mut self, keeps_steps: bool) -> Self {
+        self.keeps_steps = keeps_steps;
+        self
     }
 
     /// The window begins at `begin` (ns) or before. Called before the first record is taken.
@@ -140,7 +155,7 @@ impl Cpus {
             _ => return Ok(()),
         }
         if let Some(clusters) = &mut self.clusters {
-            feed(clusters, record);
+            feed(clusters, self.steps.as_mut(), record);
             return Ok(());
         }
         self.survey.push(*record);
@@ -190,8 +205,12 @@ impl Cpus {
                 vec![ClusterDescription { name: "all".into(), cpus, domain: Domain::Both }];
         }
         let begin = self.begin.unwrap_or_default();
-        let mut clusters = Clusters::new(&self.topology, begin, &Initial::default());
-        self.survey.drain(..).for_each(|record| feed(&mut clusters, &record));
+        let initial = Initial::default();
+        let mut clusters = Clusters::new(&self.topology, begin, &initial);
+        self.steps = self.keeps_steps.then(|| Steps::new(&self.topology, begin, &initial, &mut clusters));
+        for record in self.survey.drain(..) {
+            feed(&mut clusters, self.steps.as_mut(), &record);
+        }
         self.clusters = Some(clusters);
         Ok(())
     }
@@ -208,6 +227,8 @@ impl Cpus {
             self.settle()?;
         }
         let clusters = self.clusters.as_ref().map(|clusters| clusters.until(end)).unwrap_or_default();
+        let lanes = self.steps.as_ref().zip(self.clusters.as_ref());
+        let lanes = lanes.map(|(steps, clusters)| steps.until(end, &self.topology, clusters));
         let begin = self.begin.unwrap_or(end);
         let readings = self.shown().into_iter().map(|number| {
             let cpu = self.machines.remove(&number).unwrap_or_else(|| Cpu::starting_at(begin));
@@ -216,7 +237,7 @@ impl Cpus {
         let cpus = readings.collect();
         let sleeps = self.sleeps.unwrap_or_default();
         let Self { topology, clusters_are_presumed, .. } = self;
-        Ok(CpuResults { topology, cpus, clusters, sleeps, clusters_are_presumed })
+        Ok(CpuResults { topology, cpus, clusters, sleeps, lanes, clusters_are_presumed })
     }
 }
 
@@ -239,11 +260,14 @@ impl Cpu {
     }
 }
 
-fn feed(clusters: &mut Clusters, record: &Record) {
+fn feed(clusters: &mut Clusters, steps: Option<&mut Steps>, record: &Record) {
     match *record {
         Record::Idle(event) => clusters.idle_event(event.time, event.cpu, event.state),
         Record::Frequency(event) => clusters.frequency_event(event.time, event.cpu, event.state),
         Record::Lost { cpu, time } => clusters.lost(time, cpu),
         _ => {}
+    }
+    if let Some(steps) = steps {
+        steps.record(record);
     }
 }

@@ -103,7 +103,8 @@ impl Pass {
             header: HeaderReader::default(),
             results: Results {
                 marks: Marks { named_drivers: options.drivers.clone(), ..Marks::default() },
-                cpus: Cpus::new(options.topology.clone().unwrap_or_default(), options.clusters.clone()),
+                cpus: Cpus::new(options.topology.clone().unwrap_or_default(), options.clusters.clone())
+                    .keeping_steps(options.with_steps),
                 oddities: Oddities::default(),
                 wrong: None,
             },

@@ -21,6 +21,7 @@ use crate::{
     model::{
         Marks, Topology,
         energy::EnergyModel,
+        steps::Lanes,
         topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
     },
     report::{
@@ -46,6 +47,8 @@ pub struct Options {
     pub drivers: BTreeSet<u32>,
     /// Whether to tell every function of every thread by itself.
     pub with_details: bool,
+    /// Whether to keep what CPUs and clusters did in which order, for timelines.
+    pub with_steps: bool,
 }
 
 /// A stretch of a trace, in its own clock.
@@ -157,6 +160,12 @@ impl Replayed {
             with_details: self.with_details,
         };
         parts.snapshot()
+    }
+
+    /// What CPUs and clusters did in which order; `None` when it was not asked for, or there is no power event.
+    #[must_use]
+    pub fn lanes(&self) -> Option<&Lanes> {
+        self.cpus.lanes.as_ref()
     }
 
     /// Everything that the marks told, one by one where it is kept so.

@@ -120,6 +120,28 @@ pub fn energy(value: f64, unit: &str) -> String {
     format!("{scaled:.decimals$}{space}{prefix}{unit}")
 }
 
+/// A frequency with every digit that it has: `1.80 GHz`, `1.8048 GHz`, `533.333 MHz`. For lists, in which [`khz`]
+/// would make one of two.
+#[must_use]
+pub fn khz_exact(khz: u32) -> String {
+    let (unit, name, least) = match khz {
+        0..1_000 => return self::khz(khz),
+        1_000..1_000_000 => (1_000, "MHz", 0),
+        _ => (1_000_000, "GHz", 2),
+    };
+    let digits = if unit == 1_000 { 3 } else { 6 };
+    let fraction = format!("{:0digits$}", khz % unit);
+    let kept = fraction.trim_end_matches('0').len().max(least);
+    let point = if kept > 0 { "." } else { "" };
+    format!("{}{point}{} {name}", khz / unit, &fraction[..kept])
+}
+
+/// A share in hundredths of a percent, such as `12.34`.
+#[must_use]
+pub fn hundredths(share: u64) -> String {
+    format!("{}.{:02}", share / 100, share % 100)
+}
+
 /// `value` through `format`, or [`UNKNOWN`].
 #[must_use]
 pub fn or_unknown(value: Option<u64>, format: impl Fn(u64) -> String) -> String {
@@ -237,6 +259,16 @@ mod tests {
         for (value, joules, relative) in cases {
             assert_eq!((energy(value, "J").as_str(), energy(value, "relative").as_str()), (joules, relative));
         }
+    }
+
+    #[test]
+    fn exact_frequencies_tell_neighbours_apart() {
+        assert_eq!(khz_exact(32), "32 kHz");
+        assert_eq!(khz_exact(600_000), "600 MHz");
+        assert_eq!(khz_exact(533_333), "533.333 MHz");
+        assert_eq!(khz_exact(1_800_000), "1.80 GHz");
+        assert_eq!(khz_exact(1_804_800), "1.8048 GHz");
+        assert_eq!(khz_exact(1_000_001), "1.000001 GHz");
     }
 
     #[test]

@@ -4,6 +4,8 @@ pub mod build;
 pub mod energy_model;
 pub mod human;
 pub mod nnapi;
+pub mod power;
 pub mod snapshot;
 pub mod tables;
+pub mod timeline;
 pub mod units;

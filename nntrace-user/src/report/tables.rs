@@ -176,6 +176,22 @@ fn health(text: &mut String, snapshot: &Snapshot) {
             or_dash(diagnostic.example.trim_end()),
         );
     }
+    notes(text, snapshot);
+}
+
+/// What a table of power states does not show by itself: losses, and what could not be measured.
+#[must_use]
+pub fn losses_and_notes(snapshot: &Snapshot) -> String {
+    let (mut text, loss) = (String::new(), &snapshot.loss);
+    if loss.records_dropped > 0 {
+        let (dropped, produced) = (human::count(loss.records_dropped), human::count(loss.records_produced));
+        line!(text, "{dropped} of {produced} records lost");
+    }
+    notes(&mut text, snapshot);
+    text
+}
+
+fn notes(text: &mut String, snapshot: &Snapshot) {
     for note in &snapshot.notes {
         line!(text, "note: {note}");
     }

@@ -65,7 +65,8 @@ fn idle_rows<'a>(
 ) -> Vec<IdleRow> {
     let rows = idle.iter().map(|(&state, residency)| {
         let stays = stays(state);
-        let quantile = |q: f64| stays.map(|stays| stays.lengths.value_at_quantile(q));
+        // What the histogram rounds up is no longer than the longest.
+        let quantile = |q: f64| stays.map(|stays| stays.lengths.value_at_quantile(q).min(residency.max_ns));
         IdleRow {
             state,
             name: name(state),

@@ -1,0 +1,3 @@
+//! What several results say together. Pure: snapshots in, findings out.
+
+pub mod diff;

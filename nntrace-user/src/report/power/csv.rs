@@ -1,0 +1,107 @@
+//! Power states as CSV (RFC 4180): one header line, one row for each state of each unit, ns and kHz.
+
+use serde::Serialize;
+use thiserror::Error;
+
+use super::{Group, PowerTable, Row, What};
+use crate::report::{snapshot::Snapshot, units::Unit};
+
+/// A row of the file. What does not apply is empty.
+#[derive(Serialize)]
+struct Line<'a> {
+    table: &'static str,
+    scope: &'static str,
+    name: String,
+    cluster: &'a str,
+    measure: &'static str,
+    kind: &'static str,
+    state: Option<u32>,
+    state_name: Option<&'a str>,
+    khz: Option<u32>,
+    running_cpus: Option<u32>,
+    ns: u64,
+    window_ns: u64,
+    hits: Option<u64>,
+    min_ns: Option<u64>,
+    max_ns: Option<u64>,
+    whole_stays: Option<u64>,
+    p50_ns: Option<u64>,
+    p90_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    early: Option<u64>,
+    late: Option<u64>,
+}
+
+/// Why rows could not be written as CSV.
+#[derive(Debug, Error)]
+#[error("cannot write CSV: {0}")]
+pub struct CsvError(String);
+
+/// The tables as CSV.
+///
+/// # Errors
+/// When a row cannot be written.
+pub fn csv(snapshot: &Snapshot, tables: &[PowerTable]) -> Result<String, CsvError> {
+    let all: Vec<(PowerTable, Vec<Group>)> =
+        tables.iter().map(|&table| (table, table.groups(snapshot))).collect();
+    let lines = all.iter().flat_map(|(table, groups)| {
+        groups.iter().flat_map(|group| group.rows.iter().map(|row| Line::new(*table, group, row)))
+    });
+    to_csv(lines)
+}
+
+/// Rows as CSV, with a header line of their fields.
+///
+/// # Errors
+/// When a row cannot be written.
+pub fn to_csv(rows: impl Iterator<Item = impl Serialize>) -> Result<String, CsvError> {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    for row in rows {
+        writer.serialize(row).map_err(|error| CsvError(error.to_string()))?;
+    }
+    let bytes = writer.into_inner().map_err(|error| CsvError(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|error| CsvError(error.to_string()))
+}
+
+impl<'a> Line<'a> {
+    fn new(table: PowerTable, group: &'a Group, row: &'a Row) -> Self {
+        let (scope, name) = match &group.unit {
+            Unit::Cluster(name) => ("cluster", name.clone()),
+            Unit::Cpu(cpu) => ("cpu", cpu.to_string()),
+        };
+        let (state, state_name) = match &row.what {
+            What::IdleState(state, name) => (Some(*state), Some(name.as_str())),
+            _ => (None, None),
+        };
+        let idle = row.idle.as_ref();
+        Self {
+            table: table.name(),
+            scope,
+            name,
+            cluster: &group.cluster,
+            measure: group.measure.name(),
+            kind: row.what.kind(),
+            state,
+            state_name,
+            khz: match row.what {
+                What::At(khz) => khz,
+                _ => None,
+            },
+            running_cpus: match row.what {
+                What::AtOnce(cpus) => Some(cpus),
+                _ => None,
+            },
+            ns: row.ns,
+            window_ns: group.window_ns,
+            hits: row.hits,
+            min_ns: idle.and_then(|idle| idle.min_ns),
+            max_ns: idle.and_then(|idle| idle.max_ns),
+            whole_stays: idle.filter(|_| !group.is_cluster()).map(|idle| idle.whole_stays),
+            p50_ns: idle.and_then(|idle| idle.p50_ns),
+            p90_ns: idle.and_then(|idle| idle.p90_ns),
+            p99_ns: idle.and_then(|idle| idle.p99_ns),
+            early: idle.and_then(|idle| idle.early),
+            late: idle.and_then(|idle| idle.late),
+        }
+    }
+}

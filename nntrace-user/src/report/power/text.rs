@@ -1,0 +1,165 @@
+//! Power states as text for people, at most 80 columns wide.
+
+use std::fmt::Write as _;
+
+use super::{Group, Measure, PowerTable, Row, What};
+use crate::report::{
+    human::{self, UNKNOWN, or_unknown},
+    snapshot::Snapshot,
+    tables,
+};
+
+/// Columns of names.
+const NAME: usize = 24;
+
+/// Writing to a string cannot fail.
+macro_rules! line {
+    ($text:expr, $($format:tt)*) => {{
+        let _ = writeln!($text, $($format)*);
+    }};
+}
+
+/// The table as text.
+#[must_use]
+pub fn render(snapshot: &Snapshot, table: PowerTable) -> String {
+    let groups = table.groups(snapshot);
+    let mut text = String::new();
+    if groups.is_empty() {
+        line!(text, "no power events were seen");
+    } else {
+        let window = human::duration_ns(snapshot.window.length_ns());
+        match table {
+            PowerTable::Idle => {
+                line!(text, "idle states that the kernel asked for, in {window}");
+                times(&mut text, &groups);
+                stays(&mut text, &groups);
+            }
+            PowerTable::Frequency => frequencies(&mut text, &groups, &window),
+            PowerTable::Cluster => {
+                line!(
+                    text,
+                    "clusters in {window}: active at the highest frequency requested by a running CPU,"
+                );
+                line!(text, "idle in the deepest state that all CPUs share");
+                times(&mut text, &groups);
+            }
+        }
+    }
+    text + &tables::losses_and_notes(snapshot)
+}
+
+/// Text in so many columns; cut, if it is longer.
+#[must_use]
+pub fn fit(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return format!("{text:<columns$}");
+    }
+    let kept: String = text.chars().take(columns.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
+/// Rows that there is something in, each with its share. One that would be shown nothing of is shown all the same.
+fn shown(group: &Group) -> impl Iterator<Item = (&Row, u64)> {
+    let rows = group.rows.iter().zip(group.shares());
+    rows.filter(|(row, _)| row.ns > 0 || matches!(row.what, What::IdleState(..) | What::AtOnce(_)))
+}
+
+fn times(text: &mut String, groups: &[Group]) {
+    line!(text, "{:NAME$}{:>9}{:>8}{:>8}{:>9}{:>9}{:>9}", "", "total", "%", "hits", "min", "avg", "max");
+    let mut last = None;
+    for group in groups {
+        if last != Some(&group.unit) {
+            line!(text, "{}", group.title());
+            last = Some(&group.unit);
+        }
+        for (row, share) in shown(group) {
+            let time = |ns: Option<u64>| or_unknown(ns, human::duration_ns);
+            let idle = row.idle.as_ref();
+            let average = row.hits.and_then(|hits| row.ns.checked_div(hits));
+            let one = format!(
+                "  {}{:>9}{:>8}{:>8}{:>9}{:>9}{:>9}",
+                fit(&row.what.label(group.is_cluster()), NAME - 2),
+                human::duration_ns(row.ns),
+                human::hundredths(share),
+                or_unknown(row.hits, human::count),
+                time(idle.and_then(|idle| idle.min_ns)),
+                time(average),
+                time(idle.and_then(|idle| idle.max_ns)),
+            );
+            // What is never known of a kind of row is left out.
+            line!(text, "{}", one.trim_end_matches([' ', '-']));
+        }
+    }
+}
+
+fn stays(text: &mut String, groups: &[Group]) {
+    let of = |group: &Group| {
+        let rows = group.rows.iter().filter_map(|row| row.idle.clone());
+        rows.filter(|idle| idle.whole_stays > 0).collect::<Vec<_>>()
+    };
+    if groups.iter().all(|group| of(group).is_empty()) {
+        return;
+    }
+    line!(text, "\nsingle stays, of which begin and end were seen; early: shorter than what pays,");
+    line!(text, "late: long enough for the next deeper state");
+    line!(text, "{:NAME$}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}", "", "stays", "p50", "p90", "p99", "early", "late");
+    for group in groups {
+        let states = of(group);
+        if !states.is_empty() {
+            line!(text, "{}", group.title());
+        }
+        for idle in states {
+            let time = |ns: Option<u64>| or_unknown(ns, human::duration_ns);
+            line!(
+                text,
+                "  {}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}",
+                fit(&What::IdleState(idle.state, idle.name.clone()).label(false), NAME - 2),
+                human::count(idle.whole_stays),
+                time(idle.p50_ns),
+                time(idle.p90_ns),
+                time(idle.p99_ns),
+                or_unknown(idle.early, human::count),
+                or_unknown(idle.late, human::count),
+            );
+        }
+    }
+}
+
+fn frequencies(text: &mut String, groups: &[Group], window: &str) {
+    line!(text, "frequencies in {window}; requested: for this CPU; effective: what its cluster had,");
+    line!(text, "the highest that one of its running CPUs requested");
+    line!(text, "{:NAME$}{:>25}   {:>25}", "", "---------- requested", "---------- effective");
+    line!(text, "{:NAME$}{:>9}{:>8}{:>8}   {:>9}{:>8}{:>8}", "", "time", "%", "hits", "time", "%", "hits");
+    for unit in groups.chunk_by(|a, b| a.unit == b.unit) {
+        line!(text, "{}", unit[0].title());
+        let of = |measure: Measure| -> Vec<(&Row, u64)> {
+            unit.iter().filter(|group| group.measure == measure).flat_map(shown).collect()
+        };
+        let (requested, effective) = (of(Measure::Requested), of(Measure::Effective));
+        let mut all: Vec<&What> = requested.iter().chain(&effective).map(|(row, _)| &row.what).collect();
+        // Frequencies first, from the fastest down, then the others as they come.
+        all.sort_by_key(|what| match what {
+            What::At(khz) => (0, std::cmp::Reverse(*khz)),
+            What::Idle => (1, std::cmp::Reverse(None)),
+            What::Offline => (2, std::cmp::Reverse(None)),
+            _ => (3, std::cmp::Reverse(None)),
+        });
+        all.dedup();
+        for what in all {
+            let columns = |rows: &[(&Row, u64)]| {
+                let Some((row, share)) = rows.iter().find(|(row, _)| row.what == *what) else {
+                    return if rows.is_empty() { " ".repeat(25) } else { format!("{UNKNOWN:>9}{:16}", "") };
+                };
+                let hits = row.hits.map(human::count).unwrap_or_default();
+                format!("{:>9}{:>8}{hits:>8}", human::duration_ns(row.ns), human::hundredths(*share))
+            };
+            let one = format!(
+                "  {}{}   {}",
+                fit(&what.label(unit[0].is_cluster()), NAME - 2),
+                columns(&requested),
+                columns(&effective)
+            );
+            line!(text, "{}", one.trim_end());
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What every cluster and CPU did over time, as text and as a picture.
+
+mod svg;
+mod text;
+
+use std::collections::BTreeMap;
+
+pub use svg::svg;
+pub use text::render;
+
+use super::{
+    human,
+    snapshot::Snapshot,
+    units::{self, Doing, Unit, UnitRow},
+};
+use crate::model::{lane::Lane, steps::Lanes};
+
+/// A lane with what it needs to be shown.
+struct Entry<'a> {
+    unit: Unit,
+    row: UnitRow<'a>,
+    lane: &'a Lane,
+}
+
+impl<'a> Entry<'a> {
+    /// Every lane, each cluster followed by its CPUs.
+    fn all(snapshot: &'a Snapshot, lanes: &'a Lanes) -> Vec<Self> {
+        let clusters: BTreeMap<&str, &Lane> =
+            lanes.clusters.iter().map(|(name, lane)| (name.as_str(), lane)).collect();
+        let entry = |unit: Unit| {
+            let row = units::find(snapshot, &unit)?;
+            let lane = match &unit {
+                Unit::Cluster(name) => clusters.get(name.as_str()).copied(),
+                Unit::Cpu(cpu) => lanes.cpus.get(cpu),
+            };
+            Some(Self { row, lane: lane?, unit })
+        };
+        units::all(snapshot).into_iter().filter_map(entry).collect()
+    }
+
+    fn name(&self) -> String {
+        match &self.unit {
+            Unit::Cluster(name) => format!("cluster {name}"),
+            Unit::Cpu(cpu) => format!("cpu{cpu}"),
+        }
+    }
+
+    /// The name of what it does.
+    fn doing_name(&self, doing: Doing) -> String {
+        match doing {
+            Doing::Running(Some(khz)) => human::khz_exact(khz),
+            other => units::doing_name(other, self.row.idle),
+        }
+    }
+
+    /// What there is to say when not every stretch was kept.
+    fn is_coarse(&self) -> Option<String> {
+        let resolution = human::duration_ns(self.lane.resolution()?);
+        let name = self.name();
+        Some(format!(
+            "{name} changed too often to keep every change: within {resolution} the order is not told, the sums are"
+        ))
+    }
+}
+
+/// Times (ns, from the begin of a window of this length) for the marks of an axis with at most so many.
+fn ticks(length: u64, at_most: u64) -> impl Iterator<Item = u64> {
+    let least = length.div_ceil(at_most.max(1)).max(1);
+    let power = 10_u64.saturating_pow(least.ilog10());
+    let step = [1, 2, 5, 10].into_iter().map(|digit| power.saturating_mul(digit)).find(|&step| step >= least);
+    let step = step.unwrap_or(least);
+    (0..=length / step).map(move |number| number * step)
+}
+
+/// A time (ns) in ms, with every digit that it has.
+fn milliseconds(ns: u64) -> String {
+    let fraction = format!("{:06}", ns % 1_000_000);
+    let kept = fraction.trim_end_matches('0');
+    if kept.is_empty() { (ns / 1_000_000).to_string() } else { format!("{}.{kept}", ns / 1_000_000) }
+}
+
+/// A time (ns) in seconds, to the microsecond.
+fn seconds(ns: u64) -> String {
+    format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_have_round_marks() {
+        assert_eq!(ticks(900_000, 9).collect::<Vec<_>>().len(), 10);
+        assert_eq!(ticks(1_000, 3).collect::<Vec<_>>(), [0, 500, 1_000]);
+        assert_eq!(ticks(0, 10).collect::<Vec<_>>(), [0]);
+        assert!(ticks(u64::MAX, 7).count() <= 8);
+        assert_eq!(milliseconds(1_250_000), "1.25");
+        assert_eq!(milliseconds(3_000_000), "3");
+    }
+}

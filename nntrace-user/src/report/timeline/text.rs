@@ -1,0 +1,189 @@
+//! The timeline as text: a line for each cluster and CPU, a sign for each column of time.
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use super::{Entry, milliseconds, seconds, ticks};
+use crate::{
+    model::steps::Lanes,
+    report::{human, power::fit, snapshot::Snapshot, units::Doing},
+};
+
+/// Signs of frequencies, the slowest first.
+const FREQUENCIES: &[u8; 35] = b"123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+/// Signs of idle states, the shallowest first.
+const STATES: &[u8; 26] = b"abcdefghijklmnopqrstuvwxyz";
+/// Columns of names, at most.
+const NAME: usize = 18;
+/// Columns from one mark of the axis to the next, at least.
+const TICK: usize = 10;
+
+/// What stands for what.
+struct Signs {
+    /// Ascending, kHz.
+    frequencies: Vec<u32>,
+    /// From the shallowest down.
+    states: Vec<(u32, String)>,
+    others: BTreeSet<Doing>,
+}
+
+/// The timeline in so many columns.
+#[must_use]
+pub fn render(snapshot: &Snapshot, lanes: &Lanes, columns: usize) -> String {
+    let entries = Entry::all(snapshot, lanes);
+    let window = &snapshot.window;
+    let length = window.length_ns();
+    if entries.is_empty() || length == 0 {
+        return "no power events were seen\n".into();
+    }
+    let signs = Signs::of(&entries);
+    let widest = entries.iter().map(|entry| entry.name().chars().count()).max().unwrap_or(0);
+    let name = (widest + 2).min(NAME);
+    let cells = columns.saturating_sub(name + 1).max(2 * TICK);
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "{} from {} s on; a column is {} and shows what took most of it",
+        human::duration_ns(length),
+        seconds(window.begin_ns),
+        human::duration_ns(length / cells as u64),
+    );
+    let (labels, marks) = axis(length, cells);
+    let _ = writeln!(text, "{:name$} {labels}", "ms");
+    let _ = writeln!(text, "{:name$} {marks}", "");
+    for entry in &entries {
+        let indent = if entry.row.cpu.is_some() { "  " } else { "" };
+        let slots = entry.lane.columns(window.begin_ns, window.end_ns, cells);
+        let lane: String = slots
+            .iter()
+            .map(|parts| {
+                // Of two that took as long, the first.
+                let most = parts.iter().rev().max_by_key(|(_, ns)| *ns);
+                most.map_or(' ', |&(doing, _)| signs.sign(doing, entry))
+            })
+            .collect();
+        let _ = writeln!(text, "{} {}", fit(&format!("{indent}{}", entry.name()), name), lane.trim_end());
+    }
+    text + &signs.legend(columns) + &notes(&entries)
+}
+
+fn notes(entries: &[Entry<'_>]) -> String {
+    entries.iter().filter_map(Entry::is_coarse).map(|note| format!("note: {note}\n")).collect()
+}
+
+/// Labels and marks.
+fn axis(length: u64, cells: usize) -> (String, String) {
+    let mut labels = String::new();
+    let mut marks = vec![b'-'; cells];
+    for ns in ticks(length, (cells / TICK) as u64) {
+        let column = (u128::from(ns) * cells as u128 / u128::from(length)) as usize;
+        let label = milliseconds(ns);
+        if column + label.len() > cells || (column > 0 && labels.len() >= column) {
+            continue;
+        }
+        marks[column] = b'|';
+        let gap = column.saturating_sub(labels.len());
+        labels.extend(std::iter::repeat_n(' ', gap));
+        labels.push_str(&label);
+    }
+    (labels, String::from_utf8_lossy(&marks).into_owned())
+}
+
+impl Signs {
+    fn of(entries: &[Entry<'_>]) -> Self {
+        let (mut frequencies, mut states, mut others) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for entry in entries {
+            for (doing, _) in entry.lane.totals() {
+                match doing {
+                    Doing::Running(Some(khz)) => {
+                        frequencies.insert(khz);
+                    }
+                    Doing::Idle(state) => {
+                        states.insert((state, entry.doing_name(doing)));
+                    }
+                    other => {
+                        others.insert(other);
+                    }
+                }
+            }
+        }
+        let states: Vec<_> = states.into_iter().collect();
+        Self { frequencies: frequencies.into_iter().collect(), states, others }
+    }
+
+    fn sign(&self, doing: Doing, entry: &Entry<'_>) -> char {
+        match doing {
+            Doing::Running(Some(khz)) => {
+                let place = self.frequencies.binary_search(&khz).unwrap_or_default();
+                pick(FREQUENCIES, place, self.frequencies.len())
+            }
+            Doing::Idle(state) => {
+                let wanted = (state, entry.doing_name(doing));
+                let place = self.states.binary_search(&wanted).unwrap_or_default();
+                pick(STATES, place, self.states.len())
+            }
+            other => Self::fixed(other),
+        }
+    }
+
+    const fn fixed(doing: Doing) -> char {
+        match doing {
+            Doing::Running(_) => '*',
+            Doing::Idle(_) | Doing::IdleUnknown => '~',
+            Doing::Offline => '-',
+            Doing::Unknown => '?',
+        }
+    }
+
+    /// What each sign means, in lines of so many columns.
+    fn legend(&self, columns: usize) -> String {
+        let count = self.frequencies.len();
+        let mut meanings: Vec<(char, String)> = Vec::new();
+        for (place, &khz) in self.frequencies.iter().enumerate() {
+            let sign = pick(FREQUENCIES, place, count);
+            match meanings.last_mut() {
+                // More frequencies than signs: neighbours share one.
+                Some((last, text)) if *last == sign => {
+                    let first = text.split(" to ").next().unwrap_or_default().to_owned();
+                    *text = format!("{first} to {}", human::khz_exact(khz));
+                }
+                _ => meanings.push((sign, human::khz_exact(khz))),
+            }
+        }
+        for (place, (_, name)) in self.states.iter().enumerate() {
+            let sign = pick(STATES, place, self.states.len());
+            match meanings.last_mut() {
+                Some((last, text)) if *last == sign => *text = format!("{text}, {name}"),
+                _ => meanings.push((sign, name.clone())),
+            }
+        }
+        let word = |doing: &Doing| match doing {
+            Doing::Running(_) => "running, no frequency known",
+            Doing::Idle(_) | Doing::IdleUnknown => "idle, depth unknown",
+            Doing::Offline => "offline",
+            Doing::Unknown => "unknown",
+        };
+        meanings.extend(self.others.iter().map(|other| (Self::fixed(*other), word(other).to_owned())));
+        let mut text = String::new();
+        let mut used = 0;
+        for (sign, meaning) in meanings {
+            let one = format!("{sign} {meaning}");
+            let width = one.chars().count();
+            if used > 0 && used + 3 + width > columns {
+                text.push('\n');
+                used = 0;
+            }
+            let gap = if used > 0 { "   " } else { "" };
+            text.push_str(gap);
+            text.push_str(&one);
+            used += gap.len() + width;
+        }
+        text + "\n"
+    }
+}
+
+/// The sign of the one at this place of so many; when there are more than signs, neighbours share one.
+fn pick(signs: &[u8], place: usize, count: usize) -> char {
+    let place = if count > signs.len() { place * signs.len() / count } else { place };
+    char::from(signs[place.min(signs.len() - 1)])
+}
