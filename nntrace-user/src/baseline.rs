@@ -12,7 +12,7 @@ use nntrace_user::{
     report::snapshot::{SCHEMA, Snapshot},
 };
 
-use crate::{cli::Machine, machine};
+use crate::cli::Machine;
 
 /// Reads it; of several snapshots in a file the last. A trace is of the machine that the command line describes.
 pub fn read(path: &Path, described: &Machine) -> Result<Snapshot> {
@@ -32,7 +32,7 @@ pub fn read(path: &Path, described: &Machine) -> Result<Snapshot> {
     }
     let options = replay::Options {
         files: vec![path.to_owned()],
-        topology: machine::described(described)?,
+        topology: described.topology.clone(),
         clusters: described.clusters.clone(),
         ..replay::Options::default()
     };
