@@ -8,6 +8,7 @@ pub mod diagnostic;
 pub mod emit;
 pub mod interface;
 pub mod layer;
+pub mod look;
 pub mod mark;
 pub mod power;
 pub mod record;

@@ -13,6 +13,9 @@ pub const IDLE_EXIT: u32 = u32::MAX;
 /// Idle states that the tables of one CPU hold. The kernel's limit is 10 (`CPUIDLE_STATE_MAX`).
 pub const MAX_IDLE_STATES: usize = 16;
 
+/// CPUs of one policy that a frequency event is applied to; those of a larger one count by their own events.
+pub const MAX_POLICY_CPUS: usize = 64;
+
 /// What a CPU does at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Activity {
@@ -235,6 +238,40 @@ impl CpuIdle {
             self.start = Start::Settled;
         }
         self.change(now, self.activity(), next)
+    }
+
+    /// The CPU goes offline at `now` (ns), or ran its first instruction after it was; `None` when that is nothing new.
+    #[inline(always)]
+    pub fn hotplug(&mut self, now: u64, online: bool) -> Option<Interval> {
+        match (online, self.activity()) {
+            (true, Activity::Offline) => Some(self.change(now, Activity::Offline, Activity::Running)),
+            (true, _) | (false, Activity::Offline) => None,
+            (false, mut before) => {
+                if matches!(self.start, Start::Open) {
+                    // It ran what took it down, and left no idle state for that.
+                    self.start = Start::WasRunning;
+                    before = Activity::Running;
+                }
+                Some(self.change(now, before, Activity::Offline))
+            }
+        }
+    }
+
+    /// What the CPU did when the window began was read elsewhere, after everything was attached. It holds for what
+    /// its events leave open: until the first one, when there is none, and how deep it was idle, when that left idle.
+    pub fn began_as(&mut self, read: Activity) {
+        match (self.start, read) {
+            (Start::Open, _) => {
+                self.start = if read == Activity::Running { Start::WasRunning } else { Start::Settled };
+                self.code = read.code();
+            }
+            (Start::Settled, Activity::Idle(_)) => {
+                // Nothing but the time before the first event is idle of unknown depth.
+                let ns = core::mem::take(&mut self.idle_unknown_ns);
+                self.add(&Interval { activity: read, begin: 0, end: ns });
+            }
+            _ => {}
+        }
     }
 
     #[inline(always)]

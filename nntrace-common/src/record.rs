@@ -30,6 +30,8 @@ pub enum RecordKind {
     Begin = 8,
     /// A [`TrackRecord`].
     Track = 9,
+    /// A [`PowerRecord`]: a CPU went offline, or came back.
+    Hotplug = 10,
 }
 
 /// A marked section that ended.
@@ -155,17 +157,17 @@ pub struct TrackRecord {
     pub payload: [u8; MARK_BYTES],
 }
 
-/// A `cpu_idle` or `cpu_frequency` event.
+/// A `cpu_idle` or `cpu_frequency` event, or one of hotplug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct PowerRecord {
-    /// [`RecordKind::Idle`] or [`RecordKind::Frequency`].
+    /// [`RecordKind::Idle`], [`RecordKind::Frequency`] or [`RecordKind::Hotplug`].
     pub kind: u32,
     /// The CPU concerned, which need not be the one that reports.
     pub cpu: u32,
     /// When, ns.
     pub time: u64,
-    /// The event's `state`: idle state, exit, or kHz.
+    /// The event's `state`: idle state, exit, or kHz; of hotplug, 0 for offline and 1 for online.
     pub state: u32,
     /// Records of this CPU that were lost so far.
     pub lost: u32,
@@ -290,8 +292,10 @@ pub enum Record {
     Begin(BeginRecord),
     /// A CPU entered or left an idle state.
     Idle(PowerRecord),
-    /// The requested frequency of a CPU changed.
+    /// The requested frequency of a CPU's policy changed.
     Frequency(PowerRecord),
+    /// A CPU went offline, or came back.
+    Hotplug(PowerRecord),
     /// Power events of a CPU were lost from this moment on; made by who reads the records.
     Lost {
         /// The CPU.
@@ -315,7 +319,7 @@ impl Record {
             Self::Span(span) => span.end,
             Self::Begin(begin) => begin.time,
             Self::Lost { time, .. } => *time,
-            Self::Idle(power) | Self::Frequency(power) => power.time,
+            Self::Idle(power) | Self::Frequency(power) | Self::Hotplug(power) => power.time,
             Self::Fork(process) | Self::Exec(process) | Self::Exit(process) => process.time,
         }
     }
@@ -329,6 +333,7 @@ mod user {
     use super::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey};
     use crate::diagnostic::DiagnosticCount;
     use crate::interface::Meaning;
+    use crate::look::{CpuLook, LookOffsets};
     use crate::power::{CpuFrequency, CpuIdle};
     use crate::stack::PathStep;
 
@@ -350,6 +355,8 @@ mod user {
         Meaning,
         CpuFrequency,
         CpuIdle,
+        CpuLook,
+        LookOffsets,
         PathStep
     );
 }

@@ -11,6 +11,8 @@
     reason = "by value, what goes into a map would be copied onto the program's small stack"
 )]
 
+mod hotplug;
+mod initial;
 mod maps;
 mod marks;
 mod power;

@@ -8,6 +8,7 @@ use aya_ebpf::{
 use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind},
     interface::Meaning,
+    look::{CpuLook, LookOffsets},
     power::{CpuFrequency, CpuIdle},
     record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey},
     stack::PathStep,
@@ -23,6 +24,23 @@ pub static RING_BYTES: Global<u32> = Global::new(4096);
 /// Where the child's id stands in the kernel's description of `sched_process_fork`, bytes. User space sets it.
 #[unsafe(no_mangle)]
 pub static FORK_CHILD_OFFSET: Global<u32> = Global::new(0);
+
+/// The number of the step that takes a CPU down. User space sets it where it knows.
+#[unsafe(no_mangle)]
+pub static TAKEDOWN_STEP: Global<u32> = Global::new(u32::MAX);
+
+/// Where the kernel keeps what [`crate::initial`] looks at. User space sets it where it knows.
+#[unsafe(no_mangle)]
+pub static LOOK_OFFSETS: Global<LookOffsets> = Global::new(LookOffsets {
+    task_group: 0,
+    group_queues: 0,
+    queue: 0,
+    cpu: 0,
+    current: 0,
+    idle: 0,
+    idle_state: 0,
+    name: 0,
+});
 
 /// The traced processes, by process id.
 #[btf_map]
@@ -63,6 +81,14 @@ pub static CPU_IDLE: Array<CpuIdle, MAX_CPUS> = Array::new();
 /// Requested frequency, by CPU.
 #[btf_map]
 pub static CPU_FREQUENCY: Array<CpuFrequency, MAX_CPUS> = Array::new();
+
+/// The CPUs of a policy in a ring: from each, by CPU, the distance to the next one; 0 for one that is alone.
+#[btf_map]
+pub static NEXT_IN_POLICY: Array<u32, MAX_CPUS> = Array::new();
+
+/// What the last look at a CPU saw.
+#[btf_map]
+pub static LOOK: Array<CpuLook, 1> = Array::new();
 
 /// Running time by CPU and requested frequency.
 #[btf_map]

@@ -1,16 +1,17 @@
 //! Power states: raw tracepoints `cpu_idle` and `cpu_frequency`.
 //!
-//! Both carry `(state, cpu_id)`; the tables go by the event's CPU, not by the one that runs.
+//! Both carry `(state, cpu_id)`; the tables go by the event's CPU, not by the one that runs. A frequency is that of the
+//! whole policy.
 
 use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::raw_tracepoint, programs::RawTracePointContext};
 use nntrace_common::{
     diagnostic::DiagnosticKind,
-    power::{CpuIdle, FrequencySlice, IdleAnomaly},
+    power::{CpuIdle, FrequencySlice, IdleAnomaly, MAX_POLICY_CPUS},
     record::{FrequencyKey, FrequencyTotal, PowerRecord, RecordKind},
 };
 
 use crate::{
-    maps::{CPU_FREQUENCY, CPU_IDLE, FREQUENCY_TOTALS},
+    maps::{CPU_FREQUENCY, CPU_IDLE, FREQUENCY_TOTALS, NEXT_IN_POLICY},
     marks::count_one,
     ring::{self, Wake, add},
 };
@@ -47,22 +48,44 @@ pub fn cpu_frequency(ctx: RawTracePointContext) -> i32 {
     // SAFETY: the helper has no precondition.
     let now = unsafe { bpf_ktime_get_ns() };
     let (khz, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
-    let (Some(frequency), Some(idle)) = (CPU_FREQUENCY.get_ptr_mut(cpu), CPU_IDLE.get_ptr_mut(cpu)) else {
+    let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
         count_one(DiagnosticKind::CpuOutOfRange, now, cpu, None);
         return 0;
     };
-    // SAFETY: the pointers come from the maps and are not null. A policy changes one frequency at a time; what is
-    // read of `idle` may be a moment old, which the running clock makes good at the next change.
-    let (frequency, idle) = unsafe { (&mut *frequency, &mut *idle) };
-    if let Some(slice) = frequency.event(idle, now, khz) {
-        add_slice(cpu, &slice);
-        emit(RecordKind::Frequency, idle, cpu, now, khz);
+    let (mut member, mut changes) = (cpu, false);
+    for _ in 0..MAX_POLICY_CPUS {
+        changes |= request(member, now, khz);
+        let Some(&distance) = NEXT_IN_POLICY.get(member) else { break };
+        member = member.wrapping_add(distance);
+        if member == cpu {
+            break;
+        }
+    }
+    if changes {
+        // SAFETY: the pointer comes from the map and is not null; only the count of lost records is written.
+        emit(RecordKind::Frequency, unsafe { &mut *idle }, cpu, now, khz);
     }
     0
 }
 
+/// Notes the frequency that is requested for a CPU; returns whether it is another one. A function to the verifier as
+/// well, which would otherwise follow every way through all CPUs of a policy.
+#[inline(never)]
+fn request(cpu: u32, now: u64, khz: u32) -> bool {
+    let (Some(frequency), Some(idle)) = (CPU_FREQUENCY.get_ptr_mut(cpu), CPU_IDLE.get_ptr_mut(cpu)) else {
+        return false;
+    };
+    // SAFETY: the pointers come from the maps and are not null. A policy changes one frequency at a time; what is
+    // read of `idle` may be a moment old, which the running clock makes good at the next change.
+    let (frequency, idle) = unsafe { (&mut *frequency, &mut *idle) };
+    let Some(slice) = frequency.event(idle, now, khz) else { return false };
+    add_slice(cpu, &slice);
+    true
+}
+
+/// Hands a transition out; one that finds no room is counted for its CPU.
 #[inline(always)]
-fn emit(kind: RecordKind, idle: &mut CpuIdle, cpu: u32, now: u64, state: u32) {
+pub fn emit(kind: RecordKind, idle: &mut CpuIdle, cpu: u32, now: u64, state: u32) {
     let record = PowerRecord { kind: kind as u32, cpu, time: now, state, lost: idle.lost };
     if !ring::emit(record, Wake::WhenHalfFull) {
         idle.lost = idle.lost.wrapping_add(1);
@@ -90,12 +113,13 @@ fn add_slice(cpu: u32, slice: &FrequencySlice) {
 
 /// User space reads entries while they are written: an odd, or another, sequence number tells it to read again.
 #[inline(always)]
-fn begin_write(idle: &mut CpuIdle) {
+pub fn begin_write(idle: &mut CpuIdle) {
     // SAFETY: a plain field of a valid reference; volatile, so that the compiler keeps the store where it stands.
     unsafe { core::ptr::write_volatile(&raw mut idle.sequence, idle.sequence.wrapping_add(1)) };
 }
 
+/// See [`begin_write`].
 #[inline(always)]
-fn end_write(idle: &mut CpuIdle) {
+pub fn end_write(idle: &mut CpuIdle) {
     begin_write(idle);
 }

@@ -15,6 +15,8 @@ pub enum Event {
     Idle(u32),
     /// A `cpu_frequency` event, kHz.
     Frequency(u32),
+    /// It went offline, or came back.
+    Online(bool),
 }
 
 /// How long and how often, ns.
@@ -39,6 +41,8 @@ pub struct Residency {
     pub running: BTreeMap<Option<u32>, Stays>,
     /// Idle in an unknown state, ns.
     pub idle_unknown_ns: u64,
+    /// Offline, ns.
+    pub offline_ns: u64,
     /// Nothing known, ns.
     pub unknown_ns: u64,
     /// Idle states entered from idle.
@@ -52,6 +56,7 @@ enum State {
     Running,
     Idle(u32),
     IdleUnknown,
+    Offline,
     Unknown,
 }
 
@@ -81,6 +86,9 @@ impl Residency {
                     }
                 }
                 Event::Frequency(value) => khz = Some(value),
+                Event::Online(false) => state = State::Offline,
+                Event::Online(true) if state == State::Offline => state = State::Running,
+                Event::Online(true) => {}
             }
             is_first &= !matches!(event, Event::Idle(_));
             let splits = if before.0 == State::Running { before.1 != khz } else { false };
@@ -98,6 +106,7 @@ impl Residency {
             State::Running => self.running.entry(khz).or_default().add(ns),
             State::Idle(state) => self.idle.entry(state).or_default().add(ns),
             State::IdleUnknown => self.idle_unknown_ns += ns,
+            State::Offline => self.offline_ns += ns,
             State::Unknown => self.unknown_ns += ns,
         }
         self.idle.retain(|_, stays| stays.hits > 0);
@@ -108,14 +117,12 @@ impl Residency {
 /// What the CPU did before the first event: the first idle event tells.
 fn before_all(events: &[(u64, Event)]) -> State {
     let first = events.iter().find_map(|(_, event)| match event {
-        Event::Idle(state) => Some(*state),
-        Event::Frequency(_) => None,
+        Event::Idle(EXIT) => Some(State::IdleUnknown),
+        // It also ran what took it down.
+        Event::Idle(_) | Event::Online(false) => Some(State::Running),
+        Event::Frequency(_) | Event::Online(true) => None,
     });
-    match first {
-        None => State::Unknown,
-        Some(EXIT) => State::IdleUnknown,
-        Some(_) => State::Running,
-    }
+    first.unwrap_or(State::Unknown)
 }
 
 /// What the CPU does from each instant on.
@@ -127,6 +134,9 @@ fn states(events: &[(u64, Event)], begin: u64, khz: Option<u32>) -> Vec<(u64, (S
             Event::Idle(EXIT) => now.0 = State::Running,
             Event::Idle(entered) => now.0 = State::Idle(entered),
             Event::Frequency(value) => now.1 = Some(value),
+            Event::Online(false) => now.0 = State::Offline,
+            Event::Online(true) if now.0 == State::Offline => now.0 = State::Running,
+            Event::Online(true) => {}
         }
         all.push((at, now));
     }

@@ -11,7 +11,12 @@ pub fn assert_cpu(row: &CpuRow, swept: &Residency) {
     assert_eq!(idle(&row.idle), swept.idle, "idle of CPU {}", row.cpu);
     assert_eq!(frequencies(&row.running), sums(&swept.running), "running of CPU {}", row.cpu);
     let others = [row.idle_unknown_ns, row.offline_ns, row.unknown_ns];
-    assert_eq!(others, [swept.idle_unknown_ns, 0, swept.unknown_ns], "the rest of CPU {}", row.cpu);
+    assert_eq!(
+        others,
+        [swept.idle_unknown_ns, swept.offline_ns, swept.unknown_ns],
+        "the rest of CPU {}",
+        row.cpu
+    );
 }
 
 /// Panics unless a cluster's row, and what its CPUs' rows say of its frequency, is what the sweep says.
@@ -21,7 +26,12 @@ pub fn assert_cluster(row: &ClusterRow, cpus: &[CpuRow], swept: &ClusterResidenc
     let concurrency = row.concurrency.iter().map(|row| (row.running_cpus, row.ns));
     assert_eq!(concurrency.collect::<BTreeMap<_, _>>(), swept.concurrency, "of cluster {}", row.cluster);
     let others = [row.idle_unknown_ns, row.offline_ns, row.unknown_ns];
-    assert_eq!(others, [swept.idle_unknown_ns, 0, swept.unknown_ns], "the rest of cluster {}", row.cluster);
+    assert_eq!(
+        others,
+        [swept.idle_unknown_ns, swept.offline_ns, swept.unknown_ns],
+        "the rest of cluster {}",
+        row.cluster
+    );
     let members = cpus.iter().filter(|cpu| row.cpus.contains(&cpu.cpu) && !cpu.effective.is_empty());
     let effective = members
         .map(|cpu| (cpu.cpu, cpu.effective.iter().map(|row| (row.khz, row.ns)).collect::<BTreeMap<_, _>>()));

@@ -23,6 +23,11 @@ pub fn power_line(ns: u64, cpu: u32, event: Event) -> String {
     let what = match event {
         Event::Idle(state) => format!("cpu_idle: state={state} cpu_id={cpu}"),
         Event::Frequency(khz) => format!("cpu_frequency: state={khz} cpu_id={cpu}"),
+        // The kernel's words: it is gone when the step that takes it down is done, and back when it takes a step itself.
+        Event::Online(false) => format!("cpuhp_exit:  cpu: {cpu:04}  state:  86 step:  87 ret: 0"),
+        Event::Online(true) => {
+            format!("cpuhp_enter: cpu: {cpu:04} target: 238 step: 147 (sched_cpu_activate)")
+        }
     };
     let (seconds, fraction) = (ns / 1_000_000_000, ns % 1_000_000_000);
     format!("          <idle>-0     [{cpu:03}] d..1. {seconds}.{fraction:09}: {what}")

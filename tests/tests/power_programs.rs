@@ -34,6 +34,8 @@ struct Bench {
     begin: u64,
     /// CPUs to run programs on.
     online: Vec<u32>,
+    /// CPUs that change frequency together.
+    policy: Vec<u32>,
 }
 
 /// An event: the CPU that runs the program, the CPU that it is about, and what.
@@ -45,7 +47,8 @@ impl Bench {
             Kernel::load(KernelOptions { ring_bytes })?;
         let begin = clock::now();
         kernel.start_cpus(begin, khz)?;
-        Ok(Self { kernel, rings: Rings::new(rings), begin, online: sysfs::online(Path::new(sysfs::CPUS)) })
+        let online = sysfs::online(Path::new(sysfs::CPUS));
+        Ok(Self { kernel, rings: Rings::new(rings), begin, online, policy: Vec::new() })
     }
 
     /// Two CPUs that programs can run on; the same one twice where there is no other.
@@ -59,6 +62,7 @@ impl Bench {
             match event {
                 Event::Idle(state) => self.kernel.test_cpu_idle(on, state, cpu)?,
                 Event::Frequency(khz) => self.kernel.test_cpu_frequency(on, khz, cpu)?,
+                Event::Online(online) => self.kernel.tell_hotplug(cpu, online)?,
             }
         }
         Ok(())
@@ -75,6 +79,9 @@ impl Bench {
                 Record::Idle(event) => records.push((event.time, event.cpu, Event::Idle(event.state))),
                 Record::Frequency(event) => {
                     records.push((event.time, event.cpu, Event::Frequency(event.state)));
+                }
+                Record::Hotplug(event) => {
+                    records.push((event.time, event.cpu, Event::Online(event.state != 0)));
                 }
                 _ => {}
             },
@@ -104,7 +111,13 @@ impl Bench {
         assert_eq!(told, kept, "records of transitions");
         assert!(records.is_sorted_by_key(|&(at, ..)| at), "{records:?}");
         for cpu in 0..self.kernel.cpus() {
-            let events = records.iter().filter(|(_, of, _)| *of == cpu);
+            // A frequency is that of the whole policy.
+            let shares = |of: u32, event| {
+                matches!(event, Event::Frequency(_))
+                    && self.policy.contains(&of)
+                    && self.policy.contains(&cpu)
+            };
+            let events = records.iter().filter(|&&(_, of, event)| of == cpu || shares(of, event));
             let events: Vec<(u64, Event)> = events.map(|&(at, _, event)| (at, event)).collect();
             let swept = Residency::sweep(&events, self.begin, end, khz.get(&cpu).copied());
             let residency = self.residency(cpu, end)?;
@@ -131,6 +144,7 @@ impl Bench {
             match event {
                 Event::Idle(state) => clusters.idle_event(at, cpu, state),
                 Event::Frequency(khz) => clusters.frequency_event(at, cpu, khz),
+                Event::Online(online) => clusters.hotplug(at, cpu, online),
             }
         }
         text += &word(end, "nntrace_end");
@@ -192,7 +206,12 @@ fn assert_same(residency: &CpuResidency, swept: &Residency) {
     let sums = swept.running.iter().map(|(&khz, stays)| (khz, (stays.ns, stays.hits)));
     assert_eq!(residency.running, sums.collect(), "running of CPU {}", residency.cpu);
     let others = [residency.idle_unknown_ns, residency.offline_ns, residency.unknown_ns];
-    assert_eq!(others, [swept.idle_unknown_ns, 0, swept.unknown_ns], "the rest of CPU {}", residency.cpu);
+    assert_eq!(
+        others,
+        [swept.idle_unknown_ns, swept.offline_ns, swept.unknown_ns],
+        "the rest of CPU {}",
+        residency.cpu
+    );
 }
 
 /// Without the CPU that runs the programs, which leaves no trace.
@@ -353,5 +372,77 @@ fn a_full_ring_loses_records_countably_and_no_time() -> Result<()> {
         matches!(records[..], [(_, cpu, Frequency(khz))] if cpu == a && khz == EVENTS + 1),
         "{records:?}"
     );
+    Ok(())
+}
+
+#[test]
+fn a_frequency_holds_for_the_whole_policy_and_its_other_events_change_nothing() -> Result<()> {
+    use Event::{Frequency, Idle};
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let mut bench = Bench::new(RING, &BTreeMap::new())?;
+    let (a, b) = bench.pair()?;
+    if a == b {
+        println!("one CPU only: nothing to show here");
+        return Ok(());
+    }
+    bench.policy = vec![a, b];
+    let policies = [bench.policy.clone()];
+    assert!(bench.kernel.set_policies(&policies)?.is_empty());
+    let steps = [
+        (a, a, Frequency(600_000)), // before anything is known of idle
+        (a, b, Frequency(600_000)),
+        (b, b, Idle(1)),
+        (a, b, Frequency(900_000)), // reported for the one that sleeps
+        (a, a, Frequency(900_000)),
+        (b, b, Idle(EXIT)),
+        (b, a, Frequency(600_000)),
+        (a, a, Idle(1)),
+        (a, a, Idle(EXIT)),
+    ];
+    let kept = [
+        (a, Frequency(600_000)),
+        (b, Idle(1)),
+        (b, Frequency(900_000)),
+        (b, Idle(EXIT)),
+        (a, Frequency(600_000)),
+        (a, Idle(1)),
+        (a, Idle(EXIT)),
+    ];
+    bench.check(&steps, &kept, &BTreeMap::new())
+}
+
+#[test]
+fn a_policy_that_is_too_large_is_named() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let mut bench = Bench::new(RING, &BTreeMap::new())?;
+    // CPUs that this machine has not are left out; it is the length that counts.
+    let policies: Vec<Vec<u32>> = vec![(100..164).collect(), (200..265).collect()];
+    assert_eq!(bench.kernel.set_policies(&policies)?, [&policies[1][..]]);
+    Ok(())
+}
+
+#[test]
+fn a_cpu_that_goes_offline_is_offline_until_it_does_something() -> Result<()> {
+    use Event::{Idle, Online};
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    for (steps, kept) in [
+        // It is brought up, ...
+        (vec![Idle(1), Idle(EXIT), Online(false), Online(true), Idle(2)], None),
+        // ... its first sign of life is an event of idle, ...
+        (vec![Online(false), Idle(1), Idle(EXIT)], None),
+        (vec![Online(false), Idle(EXIT), Idle(1)], None),
+        // ... and what is no news is none.
+        (
+            vec![Online(true), Idle(1), Online(true), Online(false), Online(false)],
+            Some(vec![Idle(1), Online(false)]),
+        ),
+    ] {
+        let mut bench = Bench::new(RING, &BTreeMap::new())?;
+        let (_, cpu) = bench.pair()?;
+        let steps: Vec<Step> = steps.into_iter().map(|event| (cpu, cpu, event)).collect();
+        let kept =
+            kept.map_or_else(|| all(&steps), |kept| kept.into_iter().map(|event| (cpu, event)).collect());
+        bench.check(&steps, &kept, &BTreeMap::new())?;
+    }
     Ok(())
 }

@@ -19,6 +19,7 @@ pub fn record(mut bytes: &[u8]) -> Option<Record> {
         () if is(RecordKind::Begin, size_of::<BeginRecord>()) => Record::Begin(begin(bytes)?),
         () if is(RecordKind::Idle, size_of::<PowerRecord>()) => Record::Idle(power(kind, bytes)),
         () if is(RecordKind::Frequency, size_of::<PowerRecord>()) => Record::Frequency(power(kind, bytes)),
+        () if is(RecordKind::Hotplug, size_of::<PowerRecord>()) => Record::Hotplug(power(kind, bytes)),
         () if is(RecordKind::Fork, size_of::<ProcessRecord>()) => Record::Fork(process(kind, bytes)),
         () if is(RecordKind::Exec, size_of::<ProcessRecord>()) => Record::Exec(process(kind, bytes)),
         () if is(RecordKind::Exit, size_of::<ProcessRecord>()) => Record::Exit(process(kind, bytes)),

@@ -1,7 +1,12 @@
 //! The kernel side: loads the programs, attaches them, and reads their maps. Nothing outside of [`crate::live`]
 //! knows the library that does it.
 
-use std::{collections::BTreeMap, fs, io, os::fd::OwnedFd, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    os::fd::OwnedFd,
+    path::Path,
+};
 
 use aya::{
     Ebpf, EbpfLoader,
@@ -15,12 +20,13 @@ use aya::{
 };
 use nntrace_common::{
     interface::Meaning,
-    power::{CpuFrequency, CpuIdle},
+    power::{Activity, CpuFrequency, CpuIdle, MAX_POLICY_CPUS},
 };
 use thiserror::Error;
 
 use super::{
-    privilege,
+    btf::{self, Btf},
+    hotplug, initial, privilege, sysfs,
     target::{Layout, MarkFunction},
     tracefs,
 };
@@ -77,6 +83,12 @@ pub enum KernelError {
     },
 }
 
+impl KernelError {
+    pub(super) fn reading(source: MapError) -> Self {
+        Self::Map { what: "read a table of the kernel programs", source }
+    }
+}
+
 /// What can be chosen when the programs are loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelOptions {
@@ -97,6 +109,9 @@ pub struct Kernel {
     /// Keeps the kernel's run-time statistics of BPF programs on.
     _statistics: Option<OwnedFd>,
     follows_forks: bool,
+    /// Whether it is known where to look at CPUs.
+    can_look: bool,
+    takedown_step: u32,
     mark_links: Vec<(&'static str, UProbeLinkId)>,
     power_links: Vec<(&'static str, RawTracePointLinkId)>,
 }
@@ -114,13 +129,19 @@ impl Kernel {
         let cpus = possible_cpus()?;
         let page = rounded_ring(options.ring_bytes);
         let fork_offset = tracefs::field_offset("sched/sched_process_fork", "child_pid").ok();
+        let look = Btf::read(Path::new(btf::KERNEL)).as_ref().and_then(initial::offsets);
+        let takedown_step = hotplug::takedown_step(Path::new(sysfs::CPUS));
         let mut loader = EbpfLoader::new();
         loader.override_global("RING_BYTES", &page, true).override_global(
             "FORK_CHILD_OFFSET",
             fork_offset.as_ref().unwrap_or(&0),
             true,
         );
-        for map in ["CPU_IDLE", "CPU_FREQUENCY", "RINGS"] {
+        loader.override_global("TAKEDOWN_STEP", &takedown_step, true);
+        if let Some(offsets) = &look {
+            loader.override_global("LOOK_OFFSETS", offsets, true);
+        }
+        for map in ["CPU_IDLE", "CPU_FREQUENCY", "NEXT_IN_POLICY", "RINGS"] {
             loader.map_max_entries(map, cpus);
         }
         let mut ebpf = loader.load(OBJECT).map_err(|error| refused(&error))?;
@@ -131,6 +152,8 @@ impl Kernel {
             cpus,
             _statistics: statistics,
             follows_forks: fork_offset.is_some(),
+            can_look: look.is_some(),
+            takedown_step,
             mark_links: Vec::new(),
             power_links: Vec::new(),
         };
@@ -139,8 +162,12 @@ impl Kernel {
     }
 
     fn load_programs(&mut self) -> Result<(), KernelError> {
-        for name in ["cpu_idle", "cpu_frequency", "process_exec", "process_exit"] {
+        for name in ["cpu_idle", "cpu_frequency", "cpuhp_exit", "process_exec", "process_exit"] {
             self.raw_tracepoint(name)?.load().map_err(|error| refused(&error))?;
+        }
+        if self.can_look {
+            // Without it the first event of a CPU tells what it did before.
+            self.can_look = self.raw_tracepoint("look_at_cpu")?.load().is_ok();
         }
         self.tracepoint("process_fork")?.load().map_err(|error| refused(&error))
     }
@@ -156,17 +183,57 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses to write a map.
     pub fn start_cpus(&mut self, begin: u64, khz: &BTreeMap<u32, u32>) -> Result<(), KernelError> {
+        self.start_cpus_without(begin, khz, &BTreeSet::new())
+    }
+
+    /// Like [`Kernel::start_cpus`], where these CPUs are offline.
+    ///
+    /// # Errors
+    /// When the kernel refuses to write a map.
+    pub fn start_cpus_without(
+        &mut self,
+        begin: u64,
+        khz: &BTreeMap<u32, u32>,
+        offline: &BTreeSet<u32>,
+    ) -> Result<(), KernelError> {
         for cpu in 0..self.cpus {
+            let mut idle = CpuIdle::starting_at(begin);
+            if offline.contains(&cpu) {
+                idle.set(begin, Activity::Offline);
+            }
             let frequency = CpuFrequency::requested(khz.get(&cpu).copied().unwrap_or(0));
             let mut idles: Array<_, CpuIdle> = self.array("CPU_IDLE")?;
-            idles.set(cpu, CpuIdle::starting_at(begin), 0).map_err(map_error("write the table of CPUs"))?;
+            idles.set(cpu, idle, 0).map_err(map_error("write the table of CPUs"))?;
             let mut frequencies: Array<_, CpuFrequency> = self.array("CPU_FREQUENCY")?;
             frequencies.set(cpu, frequency, 0).map_err(map_error("write the table of frequencies"))?;
         }
         Ok(())
     }
 
-    /// Attaches to `cpu_idle` and `cpu_frequency`. Call [`Kernel::start_cpus`] first.
+    /// Tells which CPUs change frequency together. Returns those policies that are too large for the programs: the
+    /// frequency of their CPUs changes by events of their own only.
+    ///
+    /// # Errors
+    /// When the kernel refuses to write a map.
+    pub fn set_policies<'a>(&mut self, policies: &'a [Vec<u32>]) -> Result<Vec<&'a [u32]>, KernelError> {
+        let cpus = self.cpus;
+        let mut ring: Array<_, u32> = self.array("NEXT_IN_POLICY")?;
+        let mut too_large = Vec::new();
+        for policy in policies {
+            if policy.len() > MAX_POLICY_CPUS {
+                too_large.push(policy.as_slice());
+                continue;
+            }
+            let members: Vec<u32> = policy.iter().copied().filter(|&cpu| cpu < cpus).collect();
+            for (&cpu, &next) in members.iter().zip(members.iter().cycle().skip(1)) {
+                ring.set(cpu, next.wrapping_sub(cpu), 0).map_err(map_error("write the table of policies"))?;
+            }
+        }
+        Ok(too_large)
+    }
+
+    /// Attaches to `cpu_idle` and `cpu_frequency`, and to hotplug where the kernel tells of it. Call
+    /// [`Kernel::start_cpus`] first.
     ///
     /// # Errors
     /// When the kernel refuses, or has no such tracepoint (`cpu_frequency` needs `CONFIG_PM`).
@@ -175,7 +242,16 @@ impl Kernel {
             let link = self.raw_tracepoint(name)?.attach(name).map_err(attach_error(name))?;
             self.power_links.push((name, link));
         }
+        // Without it, sysfs tells which CPUs are online.
+        if let Ok(link) = self.raw_tracepoint("cpuhp_exit")?.attach("cpuhp_exit") {
+            self.power_links.push(("cpuhp_exit", link));
+        }
         Ok(())
+    }
+
+    /// The step that takes a CPU down, as [`hotplug::takedown_step`] found it.
+    pub(super) fn takedown_step(&self) -> u32 {
+        self.takedown_step
     }
 
     /// Takes the probes on marks away: what the maps and rings hold of marks then stays as it is.
@@ -306,7 +382,7 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses; it can since 5.10.
     pub fn test_cpu_idle(&mut self, on: u32, state: u32, cpu: u32) -> Result<(), KernelError> {
-        self.test_run("cpu_idle", on, state, cpu)
+        self.run_program("cpu_idle", Some(on), &[u64::from(state), u64::from(cpu)])
     }
 
     /// Runs the `cpu_frequency` program on CPU `on` as if the event had come with these arguments.
@@ -314,15 +390,21 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses; it can since 5.10.
     pub fn test_cpu_frequency(&mut self, on: u32, khz: u32, cpu: u32) -> Result<(), KernelError> {
-        self.test_run("cpu_frequency", on, khz, cpu)
+        self.run_program("cpu_frequency", Some(on), &[u64::from(khz), u64::from(cpu)])
     }
 
-    fn test_run(&mut self, name: &'static str, on: u32, state: u32, cpu: u32) -> Result<(), KernelError> {
+    /// Runs a program on a raw tracepoint as if the event had come with these arguments, of which there are at most
+    /// twelve: on the CPU `on`, which it wakes, or on the one where this process runs.
+    pub(super) fn run_program(
+        &mut self,
+        name: &'static str,
+        on: Option<u32>,
+        arguments: &[u64],
+    ) -> Result<(), KernelError> {
         use aya::programs::{RawTracePointRunOptions, TestRun as _};
         let mut options = RawTracePointRunOptions::new();
-        options.args[0] = u64::from(state);
-        options.args[1] = u64::from(cpu);
-        options.cpu = Some(on);
+        options.args.iter_mut().zip(arguments).for_each(|(slot, argument)| *slot = *argument);
+        options.cpu = on;
         self.raw_tracepoint(name)?.test_run(options).map(|_| ()).map_err(attach_error(name))
     }
 
@@ -331,7 +413,10 @@ impl Kernel {
         &self.ebpf
     }
 
-    fn array<V: aya::Pod>(&mut self, name: &'static str) -> Result<Array<&mut MapData, V>, KernelError> {
+    pub(super) fn array<V: aya::Pod>(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Array<&mut MapData, V>, KernelError> {
         let map = self.ebpf.map_mut(name).ok_or(KernelError::Missing(name))?;
         map.try_into().map_err(map_error("use a table"))
     }
@@ -356,7 +441,7 @@ impl Kernel {
 pub(super) const MARK_PROGRAMS: [&str; 4] =
     ["mark_buf", "mark_buf_len", "mark_this_buf", "mark_this_buf_len"];
 /// The programs on power events.
-pub(super) const POWER_PROGRAMS: [&str; 2] = ["cpu_idle", "cpu_frequency"];
+pub(super) const POWER_PROGRAMS: [&str; 3] = ["cpu_idle", "cpu_frequency", "cpuhp_exit"];
 
 /// Makes a ring for each CPU, and puts it where the programs look for it.
 fn make_rings(ebpf: &mut Ebpf, cpus: u32, bytes: u32) -> Result<Vec<RingBuf<MapData>>, KernelError> {

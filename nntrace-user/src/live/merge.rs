@@ -37,7 +37,8 @@ impl Merge {
         self.fresh.sort_by_key(Record::time);
         for at in 0..self.fresh.len() {
             if let Record::Idle(PowerRecord { cpu, time, lost, .. })
-            | Record::Frequency(PowerRecord { cpu, time, lost, .. }) = self.fresh[at]
+            | Record::Frequency(PowerRecord { cpu, time, lost, .. })
+            | Record::Hotplug(PowerRecord { cpu, time, lost, .. }) = self.fresh[at]
             {
                 self.hear(cpu, lost);
                 self.heard.insert(cpu, (time, lost));

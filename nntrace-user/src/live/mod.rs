@@ -8,9 +8,12 @@
 //!
 //! The only place that knows BPF is `kernel` with `readings` and `rings`.
 
+mod btf;
 pub mod clock;
 mod decode;
 pub mod energy_model;
+mod hotplug;
+mod initial;
 pub mod interfaces;
 pub mod kernel;
 mod merge;

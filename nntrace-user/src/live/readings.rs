@@ -10,7 +10,7 @@ use aya::{
 use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind},
     mark,
-    power::{CpuFrequency, CpuIdle},
+    power::{Activity, CpuFrequency, CpuIdle},
     record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey},
     stack::PathStep,
 };
@@ -113,7 +113,7 @@ impl Kernel {
     /// When a map is missing or of another shape.
     pub fn read_unknown_names(&self) -> Result<u64, KernelError> {
         let map: PerCpuArray<_, DiagnosticCount> = table(self.ebpf(), "DIAGNOSTICS")?;
-        let values = map.get(&(DiagnosticKind::NameNotYetKnown as u32), 0).map_err(read_error)?;
+        let values = map.get(&(DiagnosticKind::NameNotYetKnown as u32), 0).map_err(KernelError::reading)?;
         Ok(values.iter().map(|value| value.count).sum())
     }
 
@@ -135,11 +135,20 @@ impl Kernel {
                 Ok(CpuReading {
                     cpu,
                     idle: consistent(&idles, cpu)?,
-                    frequency: frequencies.get(&cpu, 0).map_err(read_error)?,
+                    frequency: frequencies.get(&cpu, 0).map_err(KernelError::reading)?,
                     slices: by_cpu.remove(&cpu).unwrap_or_default(),
                 })
             })
             .collect()
+    }
+
+    /// What each CPU does.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_activities(&self) -> Result<Vec<(u32, Activity)>, KernelError> {
+        let idles: Array<_, CpuIdle> = table(self.ebpf(), "CPU_IDLE")?;
+        (0..self.cpus()).map(|cpu| Ok((cpu, consistent(&idles, cpu)?.activity()))).collect()
     }
 
     /// How often each kind of oddity was met, with the first example over all CPUs.
@@ -150,7 +159,7 @@ impl Kernel {
         let map: PerCpuArray<_, DiagnosticCount> = table(self.ebpf(), "DIAGNOSTICS")?;
         let mut found = Vec::new();
         for kind in DiagnosticKind::ALL {
-            let values = map.get(&(kind as u32), 0).map_err(read_error)?;
+            let values = map.get(&(kind as u32), 0).map_err(KernelError::reading)?;
             let count = values.iter().map(|value| value.count).sum();
             let first = values.iter().filter(|value| value.count > 0).min_by_key(|value| value.first_ns);
             if let Some(first) = first {
@@ -178,7 +187,7 @@ impl Kernel {
     /// When a map is missing or of another shape.
     pub fn read_lost(&self) -> Result<Vec<u32>, KernelError> {
         let idles: Array<_, CpuIdle> = table(self.ebpf(), "CPU_IDLE")?;
-        (0..self.cpus()).map(|cpu| Ok(idles.get(&cpu, 0).map_err(read_error)?.lost)).collect()
+        (0..self.cpus()).map(|cpu| Ok(idles.get(&cpu, 0).map_err(KernelError::reading)?.lost)).collect()
     }
 
     /// What each CPU's programs did with their ring.
@@ -187,7 +196,7 @@ impl Kernel {
     /// When a map is missing or of another shape.
     pub fn read_ring_counts(&self) -> Result<Vec<RingCount>, KernelError> {
         let map: PerCpuArray<_, RingCount> = table(self.ebpf(), "RING_COUNTS")?;
-        Ok(map.get(&0, 0).map_err(read_error)?.iter().copied().collect())
+        Ok(map.get(&0, 0).map_err(KernelError::reading)?.iter().copied().collect())
     }
 
     /// Runs and time of the mark programs and of the power programs, by the kernel's statistics.
@@ -200,9 +209,9 @@ impl Kernel {
 /// Reads an entry until no writer was at work meanwhile.
 fn consistent(idles: &Array<&MapData, CpuIdle>, cpu: u32) -> Result<CpuIdle, KernelError> {
     const TRIES: usize = 16;
-    let mut reading = idles.get(&cpu, 0).map_err(read_error)?;
+    let mut reading = idles.get(&cpu, 0).map_err(KernelError::reading)?;
     for _ in 0..TRIES {
-        let again = idles.get(&cpu, 0).map_err(read_error)?;
+        let again = idles.get(&cpu, 0).map_err(KernelError::reading)?;
         if reading.sequence.is_multiple_of(2) && again.sequence == reading.sequence {
             break;
         }
@@ -235,9 +244,5 @@ where
     M: TryFrom<&'a aya::maps::Map, Error = aya::maps::MapError>,
 {
     let map = ebpf.map(name).ok_or(KernelError::Missing(name))?;
-    map.try_into().map_err(read_error)
-}
-
-fn read_error(source: aya::maps::MapError) -> KernelError {
-    KernelError::Map { what: "read a table of the kernel programs", source }
+    map.try_into().map_err(KernelError::reading)
 }

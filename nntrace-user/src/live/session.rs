@@ -11,13 +11,14 @@ use std::{
 use nix::sys::signal::Signal;
 use nntrace_common::{
     interface, mark,
-    power::Activity,
+    power::MAX_POLICY_CPUS,
     record::{BeginRecord, ProcessRecord, Record, SpanRecord},
 };
 
 use super::{
     clock,
     decode::Track,
+    initial::{Attached, Known},
     interfaces,
     kernel::{Kernel, KernelError, KernelOptions},
     probes::{Placement, Probes},
@@ -29,7 +30,6 @@ use super::{
 use crate::{
     model::{
         Clusters, Marks, Topology,
-        clusters::Initial,
         energy::EnergyModel,
         marks::OpenSection,
         power::{CpuReading, CpuResidency},
@@ -87,6 +87,7 @@ pub struct Session {
     clusters: Clusters,
     sleeps: Sleeps,
     steps: Option<Steps>,
+    known: Known,
     records: Marks,
     with_details: bool,
     /// Interface calls that were met before their names had been answered.
@@ -113,14 +114,23 @@ impl Session {
         });
         // Attaching takes its time. What comes before the begin only sets the state, so that nothing is missed after.
         let begin = clock::now() + u64::try_from(LEAD.as_nanos()).unwrap_or(0);
+        let online: BTreeSet<u32> = sysfs::online(root).into_iter().collect();
         let khz = sysfs::frequencies(root);
         if khz.is_empty() {
             notes.push(
                 "this machine shows no CPU frequency (no cpufreq policy): running time has none".into(),
             );
         }
-        kernel.start_cpus(begin, &khz)?;
+        let offline = topology.cpus.keys().copied().filter(|cpu| !online.contains(cpu)).collect();
+        kernel.start_cpus_without(begin, &khz, &offline)?;
+        for policy in kernel.set_policies(&topology.policies)? {
+            notes.push(format!(
+                "a frequency policy has {} CPUs, more than {MAX_POLICY_CPUS}: each shows the frequency of its own events",
+                policy.len()
+            ));
+        }
         kernel.attach_power()?;
+        let attached = Attached::read(&mut kernel, root, online, khz)?;
         if !kernel.attach_process_events()? {
             notes.push(format!(
                 "children of the targets are not followed: tracefs is not mounted; `sudo {}`, then start again",
@@ -142,10 +152,11 @@ impl Session {
                 Err(error) => notes.push(format!("--lib {}: {error}", library.display())),
             }
         }
-        let initial = Initial { khz, ..Initial::default() };
+        std::thread::sleep(Duration::from_nanos(begin.saturating_sub(clock::now())));
+        let known = attached.begin(&mut kernel, &topology)?;
+        let initial = known.for_clusters();
         let mut clusters = Clusters::new(&topology, begin, &initial);
         let steps = options.with_steps.then(|| Steps::new(&topology, begin, &initial, &mut clusters));
-        std::thread::sleep(Duration::from_nanos(begin.saturating_sub(clock::now())));
         Ok(Self {
             rings: Rings::new(rings),
             probes,
@@ -156,6 +167,7 @@ impl Session {
             clusters,
             sleeps: Sleeps::new(&topology, begin),
             steps,
+            known,
             topology,
             energy_model: options.energy_model,
             records,
@@ -241,8 +253,13 @@ impl Session {
         self.notes.append(&mut self.probes.take_failures());
     }
 
-    /// Looks again at every traced process: libraries may have been mapped, names changed.
+    /// Looks again at every traced process: libraries may have been mapped, names changed; and at which CPUs are
+    /// online.
     pub fn refresh(&mut self) {
+        if self.last.is_none() {
+            // A kernel that cannot be told (before 5.10) has the events alone.
+            let _ = self.kernel.compare_online(Path::new(sysfs::CPUS));
+        }
         let pids: Vec<u32> = self.alive.keys().copied().collect();
         for pid in pids {
             if let Ok(process) = self.processes.by_pid(pid) {
@@ -282,7 +299,7 @@ impl Session {
                 }
             }
             // The window is over.
-            Record::Idle(event) | Record::Frequency(event) if event.time > end => {}
+            Record::Idle(event) | Record::Frequency(event) | Record::Hotplug(event) if event.time > end => {}
             Record::Idle(event) => {
                 keep(steps, record);
                 clusters.idle_event(event.time, event.cpu, event.state);
@@ -295,7 +312,12 @@ impl Session {
             Record::Lost { cpu, time } => {
                 keep(steps, record);
                 clusters.lost(time, cpu);
-                sleeps.interrupted(time, cpu, Activity::Unknown);
+                sleeps.lost(time, cpu);
+            }
+            Record::Hotplug(event) => {
+                keep(steps, record);
+                clusters.hotplug(event.time, event.cpu, event.state != 0);
+                sleeps.hotplug(event.time, event.cpu, event.state != 0);
             }
             // These are not put in order.
             Record::Fork(_) | Record::Exec(_) | Record::Exit(_) => {}
@@ -404,7 +426,7 @@ impl Session {
         let cpus: Vec<CpuResidency> = readings
             .iter()
             .filter(|reading| self.topology.cpus.contains_key(&reading.cpu))
-            .map(|reading| reading.until(end))
+            .map(|reading| reading.since(&self.known.of(reading.cpu), end))
             .collect();
         let mut diagnostics = self.kernel.read_diagnostics()?;
         if self.last.is_some() {

@@ -22,7 +22,7 @@ pub const CPUS: &str = "/sys/devices/system/cpu";
 /// physical package says nothing about clusters on arm64, and is not looked at.
 #[must_use]
 pub fn topology(root: &Path) -> (Topology, Option<String>) {
-    let numbers = cpu_list(&root.join("present"));
+    let numbers = present(root);
     let cpus: BTreeMap<u32, CpuDescription> =
         numbers.iter().map(|&cpu| (cpu, CpuDescription { idle_states: idle_states(root, cpu) })).collect();
     let policies = policies(root).into_iter().map(|policy| policy.cpus).collect::<Vec<_>>();
@@ -58,6 +58,12 @@ pub fn opps(root: &Path) -> Vec<(Vec<u32>, Vec<u32>)> {
         (policy.cpus, khz)
     });
     opps.collect()
+}
+
+/// CPUs that are there, whether online or not.
+#[must_use]
+pub fn present(root: &Path) -> Vec<u32> {
+    cpu_list(&root.join("present"))
 }
 
 struct Policy {

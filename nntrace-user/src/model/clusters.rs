@@ -234,7 +234,8 @@ impl Cluster {
         if let (None, Event::Activity(activity)) = (self.members[slot].before, event) {
             self.members[slot].before = Some(match activity {
                 Activity::Running => Activity::IdleUnknown,
-                Activity::Idle(_) => Activity::Running,
+                // It also ran what took it down.
+                Activity::Idle(_) | Activity::Offline => Activity::Running,
                 _ => Activity::Unknown,
             });
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nntrace_common::{
-    power::{Activity, CpuFrequency, CpuIdle, FrequencySlice, Residency},
+    power::{Activity, CpuFrequency, CpuIdle, FrequencySlice, Residency, Start},
     record::{FrequencyKey, FrequencyTotal},
 };
 
@@ -18,6 +18,46 @@ pub struct CpuReading {
     pub frequency: CpuFrequency,
     /// Running time at earlier frequencies.
     pub slices: Vec<(FrequencyKey, FrequencyTotal)>,
+}
+
+/// Where it is known from what a CPU did when the window began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IdleSource {
+    /// An event that came after the programs were attached and before the window began.
+    Event,
+    /// The kernel's run queue of that CPU.
+    Kernel,
+    /// The kernel's list of CPUs that are online: this one was not.
+    Sysfs,
+    /// Its first event in the window: before one that enters an idle state it ran, before one that leaves one it was
+    /// idle.
+    FirstEvent,
+    /// Nowhere.
+    #[default]
+    Unknown,
+}
+
+/// Where it is known from which frequency was requested when the window began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FrequencySource {
+    /// An event that came after the programs were attached and before the window began.
+    Event,
+    /// `scaling_cur_freq` of the policy.
+    Sysfs,
+    /// Nowhere.
+    #[default]
+    Unknown,
+}
+
+/// What is known of a CPU at the begin of the window from elsewhere than its events in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AtBegin {
+    /// What it did; `None`: its first event tells.
+    pub activity: Option<Activity>,
+    /// Where that is from.
+    pub idle: IdleSource,
+    /// Where its frequency is from.
+    pub frequency: FrequencySource,
 }
 
 /// What one CPU did. The times add up to the window.
@@ -37,13 +77,54 @@ pub struct CpuResidency {
     pub offline_ns: u64,
     /// Nothing known, ns.
     pub unknown_ns: u64,
+    /// Where it is known from what it did at the begin.
+    pub initial: (IdleSource, FrequencySource),
+}
+
+impl IdleSource {
+    /// As the snapshot has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Event => "event",
+            Self::Kernel => "kernel",
+            Self::Sysfs => "sysfs",
+            Self::FirstEvent => "first_event",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl FrequencySource {
+    /// As the snapshot has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Event => "event",
+            Self::Sysfs => "sysfs",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 impl CpuReading {
     /// Closes what is open at `end` (ns).
     #[must_use]
     pub fn until(&self, end: u64) -> CpuResidency {
+        self.since(&AtBegin::default(), end)
+    }
+
+    /// The same, of a CPU of which something is known from the begin on.
+    #[must_use]
+    pub fn since(&self, at_begin: &AtBegin, end: u64) -> CpuResidency {
         let mut idle = self.idle;
+        let source = match (at_begin.idle, idle.start()) {
+            (IdleSource::Unknown, Start::WasRunning | Start::Settled) => IdleSource::FirstEvent,
+            (source, _) => source,
+        };
+        if let Some(activity) = at_begin.activity {
+            idle.began_as(activity);
+        }
         idle.finish(end);
         let open = self.frequency.slice(&idle, end);
         let earlier = self.slices.iter().map(|(key, total)| FrequencySlice {
@@ -75,6 +156,7 @@ impl CpuReading {
             idle_unknown_ns: idle.idle_unknown_ns,
             offline_ns: idle.offline_ns,
             unknown_ns: idle.unknown_ns,
+            initial: (source, at_begin.frequency),
         }
     }
 }
@@ -117,5 +199,56 @@ mod tests {
         let reading = CpuReading { cpu: 0, idle, frequency: CpuFrequency::UNKNOWN, slices: Vec::new() };
         assert_eq!(reading.until(10).idle_at_end, None);
         assert_eq!(reading.until(11).idle_at_end, Some(1));
+    }
+
+    fn began(events: &[(u64, u32)], activity: Activity) -> CpuResidency {
+        let mut idle = CpuIdle::starting_at(100);
+        for &(at, state) in events {
+            idle.event(at, state);
+        }
+        let at_begin = AtBegin { activity: Some(activity), idle: IdleSource::Kernel, ..AtBegin::default() };
+        let reading =
+            CpuReading { cpu: 0, idle, frequency: CpuFrequency::requested(500), slices: Vec::new() };
+        let residency = reading.since(&at_begin, 200);
+        assert_eq!(residency.total_ns(), 100);
+        residency
+    }
+
+    #[test]
+    fn what_was_read_at_the_begin_holds_until_the_first_event() {
+        let silent = began(&[], Activity::Idle(2));
+        assert_eq!((silent.idle[&2].ns, silent.idle[&2].hits, silent.idle_at_end), (100, 1, Some(2)));
+        assert_eq!(silent.initial.0, IdleSource::Kernel);
+        let busy = began(&[], Activity::Running);
+        assert_eq!(busy.running, BTreeMap::from([(Some(500), (100, 1))]));
+        let woken = began(&[(130, IDLE_EXIT)], Activity::Idle(1));
+        assert_eq!((woken.idle[&1].ns, woken.idle_unknown_ns), (30, 0));
+        assert_eq!(woken.running, BTreeMap::from([(Some(500), (70, 1))]));
+        assert_eq!(began(&[], Activity::IdleUnknown).idle_unknown_ns, 100);
+    }
+
+    #[test]
+    fn an_event_wins_over_what_was_read() {
+        // It had just woken, and went to another state.
+        let slept = began(&[(130, 3)], Activity::Idle(1));
+        assert_eq!(slept.running, BTreeMap::from([(Some(500), (30, 1))]));
+        assert_eq!(slept.idle.keys().copied().collect::<Vec<_>>(), [3]);
+        // How deep it was is not known.
+        assert_eq!(began(&[(130, IDLE_EXIT)], Activity::Running).idle_unknown_ns, 30);
+    }
+
+    #[test]
+    fn a_frequency_that_changes_before_anything_is_known_of_idle() {
+        let mut idle = CpuIdle::starting_at(100);
+        let mut frequency = CpuFrequency::requested(500);
+        let slice = frequency.event(&mut idle, 140, 800).unwrap();
+        let key = FrequencyKey { cpu: 0, khz: slice.khz, presumed: u32::from(slice.presumed), reserved: 0 };
+        let slices = vec![(key, FrequencyTotal { ns: slice.ns, hits: slice.hits })];
+        let reading = CpuReading { cpu: 0, idle, frequency, slices };
+        let after =
+            |activity| reading.since(&AtBegin { activity: Some(activity), ..AtBegin::default() }, 200);
+        let busy = after(Activity::Running).running;
+        assert_eq!(busy, BTreeMap::from([(Some(500), (40, 1)), (Some(800), (60, 1))]));
+        assert_eq!(after(Activity::Idle(1)).running, BTreeMap::new());
     }
 }

@@ -58,10 +58,14 @@ impl Sleeps {
         }
     }
 
-    /// From `now` (ns) on a CPU does something else without such an event: it is offline, or its events were lost.
-    pub fn interrupted(&mut self, now: u64, cpu: u32, activity: Activity) {
-        // How long the stay was that this ends is not known.
-        self.machine(cpu).set(now, activity);
+    /// A CPU went offline at `now` (ns), or came back. How long the stay was that this ends is not known.
+    pub fn hotplug(&mut self, now: u64, cpu: u32, online: bool) {
+        self.machine(cpu).hotplug(now, online);
+    }
+
+    /// Events of a CPU were lost at `now` (ns).
+    pub fn lost(&mut self, now: u64, cpu: u32) {
+        self.machine(cpu).set(now, Activity::Unknown);
     }
 
     fn machine(&mut self, cpu: u32) -> &mut CpuIdle {
@@ -156,7 +160,7 @@ mod tests {
         for (at, state) in [(1_000, 0), (3_000, IDLE_EXIT), (4_000, 0)] {
             sleeps.idle_event(at, 0, state);
         }
-        sleeps.interrupted(9_000, 0, Activity::Unknown);
+        sleeps.lost(9_000, 0);
         sleeps.idle_event(10_000, 0, 0);
         sleeps.idle_event(10_500, 0, IDLE_EXIT);
         let stays = sleeps.of(0, 0).unwrap();

@@ -84,6 +84,8 @@ impl Steps {
         match *record {
             Record::Idle(event) => self.idle_event(event.time, event.cpu, event.state),
             Record::Frequency(event) => self.frequency_event(event.time, event.cpu, event.state),
+            Record::Hotplug(event) if event.state == 0 => self.set(event.time, event.cpu, Activity::Offline),
+            Record::Hotplug(event) => self.set(event.time, event.cpu, Activity::Running),
             Record::Lost { cpu, time } => self.set(time, cpu, Activity::Unknown),
             _ => {}
         }

@@ -4,6 +4,7 @@ mod file;
 
 use std::collections::BTreeMap;
 
+use nntrace_common::look::IDLE_NAME_BYTES;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -231,6 +232,19 @@ impl Topology {
             (None, true, 1) => "default-idle".into(),
             _ => format!("state{state}"),
         }
+    }
+
+    /// The idle state of a CPU that has this name, as far as the kernel's table has room for it; `None` when not exactly
+    /// one has.
+    #[must_use]
+    pub fn idle_state_named(&self, cpu: u32, name: &[u8]) -> Option<u32> {
+        let states = self.cpus.get(&cpu).map_or(&[][..], |cpu| &cpu.idle_states);
+        let mut found = (0..).zip(states).filter(|(_, state)| {
+            let known = state.name.as_bytes();
+            known.get(..IDLE_NAME_BYTES - 1).unwrap_or(known) == name
+        });
+        let first = found.next().map(|(number, _)| number);
+        first.filter(|_| found.next().is_none())
     }
 
     /// The name of the idle states of that level, by the first of these CPUs that has one.

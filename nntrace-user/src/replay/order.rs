@@ -54,7 +54,7 @@ fn rank(record: &Record) -> (u8, u32, u32) {
         Record::Begin(begin) => (0, begin.tgid, begin.tid),
         Record::Span(span) => (1, span.tgid, span.tid),
         Record::Lost { cpu, .. } => (2, *cpu, 0),
-        Record::Idle(event) | Record::Frequency(event) => (3, event.cpu, 0),
+        Record::Idle(event) | Record::Frequency(event) | Record::Hotplug(event) => (3, event.cpu, 0),
         Record::Fork(process) | Record::Exec(process) | Record::Exit(process) => {
             (4, process.tgid, process.tid)
         }

@@ -16,7 +16,7 @@ pub use marks::{
     AppPhaseTimes, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ReportRow, StackRow,
     TimesByLayer, TrackRow,
 };
-pub use power::{ClusterRow, ConcurrencyRow, CpuRow, EffectiveRow, FrequencyRow, IdleRow};
+pub use power::{ClusterRow, ConcurrencyRow, CpuRow, EffectiveRow, FrequencyRow, IdleRow, InitialRow};
 
 /// The value of [`Snapshot::schema`].
 pub const SCHEMA: &str = "nntrace-snapshot";

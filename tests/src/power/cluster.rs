@@ -15,6 +15,8 @@ pub struct ClusterResidency {
     pub concurrency: BTreeMap<u32, u64>,
     /// All idle, depth not known, ns.
     pub idle_unknown_ns: u64,
+    /// All offline, ns.
+    pub offline_ns: u64,
     /// Nothing known, ns.
     pub unknown_ns: u64,
     /// Running time (ns) of each CPU by the frequency of the cluster.
@@ -26,6 +28,7 @@ enum Joint {
     Active(Option<u32>),
     Idle(u32),
     IdleUnknown,
+    Offline,
     Unknown,
 }
 
@@ -88,6 +91,7 @@ impl ClusterResidency {
             Joint::Active(khz) => self.active.entry(khz).or_default().add(ns),
             Joint::Idle(state) => self.idle.entry(state).or_default().add(ns),
             Joint::IdleUnknown => self.idle_unknown_ns += ns,
+            Joint::Offline => self.offline_ns += ns,
             Joint::Unknown => self.unknown_ns += ns,
         }
     }
@@ -102,6 +106,9 @@ fn joint(cpus: &[(u32, (State, Option<u32>))]) -> Joint {
     }
     if cpus.iter().any(|(_, (state, _))| *state == State::Unknown) {
         return Joint::Unknown;
+    }
+    if cpus.iter().all(|(_, (state, _))| *state == State::Offline) {
+        return Joint::Offline;
     }
     let shallowest = cpus.iter().filter_map(|(_, (state, _))| match state {
         State::Idle(state) => Some(*state),

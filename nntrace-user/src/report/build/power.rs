@@ -7,7 +7,7 @@ use nntrace_common::power::Residency;
 use super::Parts;
 use crate::{
     model::sleeps::Stays,
-    report::snapshot::{ClusterRow, ConcurrencyRow, CpuRow, EffectiveRow, FrequencyRow, IdleRow},
+    report::snapshot::{ClusterRow, ConcurrencyRow, CpuRow, EffectiveRow, FrequencyRow, IdleRow, InitialRow},
 };
 
 impl Parts<'_> {
@@ -30,6 +30,10 @@ impl Parts<'_> {
             idle_unknown_ns: residency.idle_unknown_ns,
             offline_ns: residency.offline_ns,
             unknown_ns: residency.unknown_ns,
+            initial: InitialRow {
+                idle: residency.initial.0.name().into(),
+                frequency: residency.initial.1.name().into(),
+            },
         });
         rows.collect()
     }

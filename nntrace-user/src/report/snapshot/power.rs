@@ -21,6 +21,25 @@ pub struct CpuRow {
     pub offline_ns: u64,
     /// Nothing known, ns.
     pub unknown_ns: u64,
+    /// Where it is known from what the CPU did when the window began.
+    #[serde(default)]
+    pub initial: InitialRow,
+}
+
+/// Where it is known from what a CPU did when the window began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InitialRow {
+    /// Idle or running: `event`, one between attaching and the begin; `kernel`, read from its run queue; `sysfs`, not
+    /// online; `first_event`, its first one in the window; `unknown`.
+    pub idle: String,
+    /// Requested frequency: `event`, one between attaching and the begin; `sysfs`, read from the policy; `unknown`.
+    pub frequency: String,
+}
+
+impl Default for InitialRow {
+    fn default() -> Self {
+        Self { idle: "unknown".into(), frequency: "unknown".into() }
+    }
 }
 
 /// Time in one idle state.

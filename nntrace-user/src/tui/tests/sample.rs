@@ -9,8 +9,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer as _, V2Serializer};
 
 use crate::report::snapshot::{
-    ClusterRow, ConcurrencyRow, CpuRow, Diagnostic, EffectiveRow, FrequencyRow, Host, IdleRow, Loss,
-    Overhead, PhaseRow, SCHEMA, Snapshot, Source, StackRow, Tool, VERSION, Window,
+    ClusterRow, ConcurrencyRow, CpuRow, Diagnostic, EffectiveRow, FrequencyRow, Host, IdleRow, InitialRow,
+    Loss, Overhead, PhaseRow, SCHEMA, Snapshot, Source, StackRow, Tool, VERSION, Window,
 };
 use crate::tui::Health;
 
@@ -118,6 +118,7 @@ pub fn cpu(cpu: u32, cluster: &str, used: &[(Option<u32>, u64)]) -> CpuRow {
         idle_unknown_ns: 0,
         offline_ns: 0,
         unknown_ns: 0,
+        initial: InitialRow::default(),
     }
 }
 

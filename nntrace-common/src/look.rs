@@ -1,0 +1,51 @@
+//! A look at what a CPU is doing, taken in the kernel without waking it.
+
+/// Where the kernel keeps what a look needs, bytes from the begin of each structure. They differ from build to build.
+///
+/// Source: kernel/sched/sched.h, include/linux/cpuidle.h. From the task that looks to any CPU's run queue:
+/// `task_struct.sched_task_group`, `task_group.cfs_rq[cpu]`, `cfs_rq.rq`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct LookOffsets {
+    /// `task_struct.sched_task_group`.
+    pub task_group: u32,
+    /// `task_group.cfs_rq`, an array by CPU of pointers.
+    pub group_queues: u32,
+    /// `cfs_rq.rq`.
+    pub queue: u32,
+    /// `rq.cpu`.
+    pub cpu: u32,
+    /// `rq.curr`.
+    pub current: u32,
+    /// `rq.idle`.
+    pub idle: u32,
+    /// `rq.idle_state`; 0 in kernels without it.
+    pub idle_state: u32,
+    /// `cpuidle_state.name`.
+    pub name: u32,
+}
+
+/// Bytes of the name of an idle state, its NUL included (`CPUIDLE_NAME_LEN`).
+pub const IDLE_NAME_BYTES: usize = 16;
+
+/// What was seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct CpuLook {
+    /// One of the constants of this type.
+    pub seen: u32,
+    /// The name of the idle state with [`CpuLook::IDLE_STATE`].
+    pub name: [u8; IDLE_NAME_BYTES],
+}
+
+impl CpuLook {
+    /// Nothing: the run queue could not be read, or is not that CPU's.
+    pub const NOTHING: u32 = 0;
+    /// It runs a task.
+    pub const TASK: u32 = 1;
+    /// It runs the idle task, which has chosen no state of a driver: it sleeps without one, or has just woken, or is
+    /// about to sleep.
+    pub const IDLE_TASK: u32 = 2;
+    /// It is in an idle state.
+    pub const IDLE_STATE: u32 = 3;
+}

@@ -1,0 +1,40 @@
+//! CPUs that go offline and come back: the raw tracepoint `cpuhp_exit`, which carries `(cpu, state, step, result)`.
+
+use aya_ebpf::{
+    helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
+    macros::raw_tracepoint,
+    programs::RawTracePointContext,
+};
+use nntrace_common::record::RecordKind;
+
+use crate::{
+    maps::{CPU_IDLE, TAKEDOWN_STEP},
+    power,
+};
+
+/// A step of taking a CPU down or of bringing it up is done.
+///
+/// The step that takes it down is done by another CPU, which has waited until it was dead. The first step that a CPU
+/// does itself afterwards brings it up.
+#[raw_tracepoint(tracepoint = "cpuhp_exit")]
+pub fn cpuhp_exit(ctx: RawTracePointContext) -> i32 {
+    let (cpu, step, result): (u32, u32, i32) = (ctx.arg(0), ctx.arg(2), ctx.arg(3));
+    // SAFETY: the helper has no precondition.
+    let here = unsafe { bpf_get_smp_processor_id() } as u32;
+    let is_down = step == TAKEDOWN_STEP.load() && result == 0;
+    if !is_down && cpu != here {
+        return 0;
+    }
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
+    let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else { return 0 };
+    // SAFETY: the pointer comes from the map and is not null; this is that CPU, or that CPU is dead.
+    let idle = unsafe { &mut *idle };
+    power::begin_write(idle);
+    let changed = idle.hotplug(now, !is_down).is_some();
+    power::end_write(idle);
+    if changed {
+        power::emit(RecordKind::Hotplug, idle, cpu, now, u32::from(!is_down));
+    }
+    0
+}

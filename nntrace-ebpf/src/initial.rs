@@ -1,0 +1,54 @@
+//! What a CPU is doing, seen from another one: memory is read, and nobody is woken.
+
+use aya_ebpf::{
+    helpers::{bpf_get_current_task, bpf_probe_read_kernel},
+    macros::raw_tracepoint,
+    programs::RawTracePointContext,
+};
+use nntrace_common::look::{CpuLook, IDLE_NAME_BYTES, LookOffsets};
+
+use crate::maps::{LOOK, LOOK_OFFSETS};
+
+/// Looks at the CPU that its argument names. Never attached: user space runs it, on the CPU where it is itself.
+#[raw_tracepoint(tracepoint = "cpu_idle")]
+pub fn look_at_cpu(ctx: RawTracePointContext) -> i32 {
+    let offsets = LOOK_OFFSETS.load();
+    if let Some(entry) = LOOK.get_ptr_mut(0) {
+        let look = look(&offsets, ctx.arg(0)).unwrap_or_default();
+        // SAFETY: the pointer comes from the map and is not null; user space runs this once at a time.
+        unsafe { *entry = look };
+    }
+    0
+}
+
+#[inline(always)]
+fn look(offsets: &LookOffsets, cpu: u32) -> Result<CpuLook, i32> {
+    // SAFETY: the helper has no precondition.
+    let task = unsafe { bpf_get_current_task() };
+    let group = pointer(task, offsets.task_group)?;
+    let queues = pointer(group, offsets.group_queues)?;
+    let queue = pointer(queues, cpu.wrapping_mul(size_of::<u64>() as u32))?;
+    let run_queue = pointer(queue, offsets.queue)?;
+    let nothing = CpuLook { seen: CpuLook::NOTHING, name: [0; IDLE_NAME_BYTES] };
+    // The way there was the right one if it ends at the run queue that was asked for.
+    if read::<u32>(run_queue, offsets.cpu)? != cpu {
+        return Ok(nothing);
+    }
+    let state = if offsets.idle_state == 0 { 0 } else { pointer(run_queue, offsets.idle_state)? };
+    if state != 0 {
+        return Ok(CpuLook { seen: CpuLook::IDLE_STATE, name: read(state, offsets.name)? });
+    }
+    let idles = pointer(run_queue, offsets.current)? == pointer(run_queue, offsets.idle)?;
+    Ok(CpuLook { seen: if idles { CpuLook::IDLE_TASK } else { CpuLook::TASK }, ..nothing })
+}
+
+#[inline(always)]
+fn pointer(base: u64, offset: u32) -> Result<u64, i32> {
+    read(base, offset)
+}
+
+#[inline(always)]
+fn read<T>(base: u64, offset: u32) -> Result<T, i32> {
+    // SAFETY: the helper checks the address; every type that is read here is valid whatever its bytes are.
+    unsafe { bpf_probe_read_kernel((base + u64::from(offset)) as *const T) }
+}

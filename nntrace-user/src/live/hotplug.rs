@@ -1,0 +1,74 @@
+//! CPUs that go offline and come back: by events, and where those tell nothing, by comparing with sysfs.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use nntrace_common::power::Activity;
+
+use super::{
+    kernel::{Kernel, KernelError},
+    sysfs,
+};
+
+/// Stands for a step that is not known; the kernel counts up from 0.
+pub const NO_STEP: u32 = u32::MAX;
+
+/// The number of the step that takes a CPU down (`takedown_cpu` in kernel/cpu.c), as the kernel lists it under `root`;
+/// [`NO_STEP`] when it does not.
+#[must_use]
+pub fn takedown_step(root: &Path) -> u32 {
+    let text = fs::read_to_string(root.join("hotplug/states")).unwrap_or_default();
+    let step = text.lines().find_map(|line| {
+        let (number, name) = line.split_once(':')?;
+        (name.trim() == "cpu:teardown").then(|| number.trim().parse().ok())?
+    });
+    step.unwrap_or(NO_STEP)
+}
+
+impl Kernel {
+    /// Runs the program on hotplug events as if the kernel had just taken this CPU down, or on that CPU as if it had
+    /// just brought it up.
+    ///
+    /// # Errors
+    /// When the kernel refuses; it can since 5.10.
+    pub fn tell_hotplug(&mut self, cpu: u32, online: bool) -> Result<(), KernelError> {
+        let (on, step) = if online { (Some(cpu), 0) } else { (None, self.takedown_step()) };
+        self.run_program("cpuhp_exit", on, &[u64::from(cpu), 0, u64::from(step), 0])
+    }
+
+    /// Tells the tables of CPUs that sysfs, under `root`, has online or offline and they have not: where the kernel
+    /// has no such events, or did not name the step.
+    ///
+    /// # Errors
+    /// When the kernel's maps cannot be read, or it refuses.
+    pub fn compare_online(&mut self, root: &Path) -> Result<(), KernelError> {
+        let online: BTreeSet<u32> = sysfs::online(root).into_iter().collect();
+        let present: BTreeSet<u32> = sysfs::present(root).into_iter().collect();
+        if online.is_empty() {
+            return Ok(());
+        }
+        for (cpu, activity) in self.read_activities()?.into_iter().filter(|(cpu, _)| present.contains(cpu)) {
+            let is_online = online.contains(&cpu);
+            // While it goes or comes, sysfs may still say otherwise: looked at again before it is believed.
+            if (activity == Activity::Offline) == is_online && sysfs::online(root).contains(&cpu) == is_online
+            {
+                self.tell_hotplug(cpu, is_online)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_step_is_found_by_its_name() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(takedown_step(root.path()), NO_STEP);
+        fs::create_dir(root.path().join("hotplug")).unwrap();
+        let states = "  0: offline\n143: ap:online\n144: cpu:teardown\n236: online\n";
+        fs::write(root.path().join("hotplug/states"), states).unwrap();
+        assert_eq!(takedown_step(root.path()), 144);
+    }
+}

@@ -1,0 +1,261 @@
+//! What the CPUs do when the window begins: attach first, then read (the power contract, section 1).
+//!
+//! An event that comes after attaching wins over anything that is read, so that it does not matter when exactly
+//! something was read. Nobody is woken: frequencies come from sysfs, and what a CPU does from its run queue, whose
+//! memory a program reads on the CPU where this process runs.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use aya::maps::Array;
+use nntrace_common::{
+    look::{CpuLook, LookOffsets},
+    power::{Activity, Start},
+};
+
+use super::{
+    btf::Btf,
+    kernel::{Kernel, KernelError},
+    sysfs,
+};
+use crate::model::{
+    Topology,
+    clusters::Initial,
+    power::{AtBegin, CpuReading, FrequencySource, IdleSource},
+};
+
+/// How often frequencies are read again when they differ from the last event: a policy may change meanwhile.
+const READS: usize = 3;
+
+/// Where this kernel keeps what a look at a CPU needs; `None` when it does not tell, or is built in another way: the
+/// way from a task to the run queues is there with `CONFIG_FAIR_GROUP_SCHED`.
+#[must_use]
+pub fn offsets(btf: &Btf) -> Option<LookOffsets> {
+    Some(LookOffsets {
+        task_group: btf.pointer_offset("task_struct", "sched_task_group", 1, "task_group")?,
+        group_queues: btf.pointer_offset("task_group", "cfs_rq", 2, "cfs_rq")?,
+        queue: btf.pointer_offset("cfs_rq", "rq", 1, "rq")?,
+        cpu: btf.offset("rq", "cpu")?,
+        current: btf.pointer_offset("rq", "curr", 1, "task_struct")?,
+        idle: btf.pointer_offset("rq", "idle", 1, "task_struct")?,
+        idle_state: btf.pointer_offset("rq", "idle_state", 1, "cpuidle_state").unwrap_or(0),
+        name: btf.offset("cpuidle_state", "name").unwrap_or(0),
+    })
+}
+
+impl Kernel {
+    /// What a CPU is doing; [`CpuLook::NOTHING`] where that cannot be seen.
+    #[must_use]
+    pub fn look_at(&mut self, cpu: u32) -> CpuLook {
+        let seen = self.run_program("look_at_cpu", None, &[u64::from(cpu)]).and_then(|()| {
+            let looks: Array<_, CpuLook> = self.array("LOOK")?;
+            looks.get(&0, 0).map_err(KernelError::reading)
+        });
+        seen.unwrap_or_default()
+    }
+}
+
+/// What was read when everything had been attached.
+pub struct Attached {
+    online: BTreeSet<u32>,
+    /// What sysfs told of frequencies, as far as no event did.
+    khz: BTreeMap<u32, u32>,
+    /// CPUs that ran the idle task without a state of a driver.
+    idling: BTreeSet<u32>,
+}
+
+/// What is known of the CPUs at the begin of the window.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    by_cpu: BTreeMap<u32, AtBegin>,
+    khz: BTreeMap<u32, u32>,
+}
+
+impl Attached {
+    /// Reads what can be read now that the programs are attached. `khz` and `online` are what the tables start from.
+    ///
+    /// # Errors
+    /// When the kernel's maps cannot be read.
+    pub fn read(
+        kernel: &mut Kernel,
+        root: &Path,
+        online: BTreeSet<u32>,
+        khz: BTreeMap<u32, u32>,
+    ) -> Result<Self, KernelError> {
+        let khz = settle_frequencies(kernel, root, khz)?;
+        let idling =
+            online.iter().copied().filter(|&cpu| kernel.look_at(cpu).seen == CpuLook::IDLE_TASK).collect();
+        Ok(Self { online, khz, idling })
+    }
+
+    /// Looks at the CPUs at the begin of the window.
+    ///
+    /// # Errors
+    /// When the kernel's maps cannot be read.
+    pub fn begin(self, kernel: &mut Kernel, topology: &Topology) -> Result<Known, KernelError> {
+        let looks: BTreeMap<u32, CpuLook> =
+            topology.cpus.keys().map(|&cpu| (cpu, kernel.look_at(cpu))).collect();
+        let readings = kernel.read_cpus()?;
+        let mut known = Known::default();
+        for reading in readings.iter().filter(|reading| looks.contains_key(&reading.cpu)) {
+            let cpu = reading.cpu;
+            let activity = if self.online.contains(&cpu) {
+                activity(topology, cpu, &looks[&cpu], self.idling.contains(&cpu))
+            } else {
+                Some(Activity::Offline)
+            };
+            let read = self.khz.get(&cpu).copied();
+            known.by_cpu.insert(cpu, at_begin(reading, activity, read));
+            known.khz.insert(cpu, reading.frequency.khz());
+        }
+        Ok(known)
+    }
+}
+
+/// Reads the policies' frequencies again; where one changed after it was read, and before its event could be seen,
+/// the tables are told as if by an event. Returns what the tables hold from sysfs.
+fn settle_frequencies(
+    kernel: &mut Kernel,
+    root: &Path,
+    mut told: BTreeMap<u32, u32>,
+) -> Result<BTreeMap<u32, u32>, KernelError> {
+    for _ in 0..READS {
+        let read = sysfs::frequencies(root);
+        let mut changed = false;
+        for reading in kernel.read_cpus()? {
+            let (cpu, khz) = (reading.cpu, reading.frequency.khz());
+            let Some(&now) = read.get(&cpu) else { continue };
+            // Another frequency than it was told is from an event.
+            if now != khz && told.get(&cpu).copied().unwrap_or(0) == khz {
+                // A kernel that cannot run it (before 5.10) leaves what was read first.
+                changed |=
+                    kernel.run_program("cpu_frequency", None, &[u64::from(now), u64::from(cpu)]).is_ok();
+                told.insert(cpu, now);
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    Ok(told)
+}
+
+/// What a CPU that is online did when the window began, by a look at it.
+fn activity(topology: &Topology, cpu: u32, look: &CpuLook, idled_before: bool) -> Option<Activity> {
+    match look.seen {
+        CpuLook::TASK => Some(Activity::Running),
+        CpuLook::IDLE_STATE => {
+            let state = topology.idle_state_named(cpu, name_of(look));
+            Some(state.map_or(Activity::IdleUnknown, Activity::Idle))
+        }
+        // The idle task also runs when it has just woken. If it ran before as well, and no event came in between,
+        // then it has been sleeping all the time; how deep, no driver has said.
+        CpuLook::IDLE_TASK if idled_before => Some(Activity::IdleUnknown),
+        _ => None,
+    }
+}
+
+fn name_of(look: &CpuLook) -> &[u8] {
+    look.name.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+/// What holds at the begin: what was read, unless an event came before.
+fn at_begin(reading: &CpuReading, activity: Option<Activity>, khz: Option<u32>) -> AtBegin {
+    let had_event = reading.idle.start() != Start::Open && reading.idle.activity() != Activity::Offline;
+    let (activity, idle) = match activity {
+        Some(Activity::Offline) if !had_event => (activity, IdleSource::Sysfs),
+        _ if had_event => (None, IdleSource::Event),
+        Some(_) => (activity, IdleSource::Kernel),
+        None => (None, IdleSource::Unknown),
+    };
+    let frequency = match reading.frequency.khz() {
+        0 => FrequencySource::Unknown,
+        now if Some(now) == khz => FrequencySource::Sysfs,
+        _ => FrequencySource::Event,
+    };
+    AtBegin { activity, idle, frequency }
+}
+
+impl Known {
+    /// Of one CPU.
+    #[must_use]
+    pub fn of(&self, cpu: u32) -> AtBegin {
+        self.by_cpu.get(&cpu).copied().unwrap_or_default()
+    }
+
+    /// Of all, for their clusters. What an event told comes to them with it.
+    #[must_use]
+    pub fn for_clusters(&self) -> Initial {
+        let activity = self.by_cpu.iter().filter_map(|(&cpu, known)| Some((cpu, known.activity?)));
+        let khz = self.khz.iter().filter(|(_, khz)| **khz != 0).map(|(&cpu, &khz)| (cpu, khz));
+        Initial { khz: khz.collect(), activity: activity.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nntrace_common::power::{CpuFrequency, CpuIdle, IDLE_EXIT};
+
+    use super::*;
+    use crate::model::topology::{CpuDescription, IdleStateDescription};
+
+    fn machine(names: &[&str]) -> Topology {
+        let state =
+            |name: &&str| IdleStateDescription { name: (*name).into(), ..IdleStateDescription::default() };
+        let cpu = CpuDescription { idle_states: names.iter().map(state).collect() };
+        Topology { cpus: BTreeMap::from([(0, cpu)]), ..Topology::default() }
+    }
+
+    fn look(seen: u32, name: &str) -> CpuLook {
+        let mut look = CpuLook { seen, ..CpuLook::default() };
+        look.name[..name.len()].copy_from_slice(name.as_bytes());
+        look
+    }
+
+    #[test]
+    fn a_state_is_known_by_its_name_when_only_one_has_it() {
+        let seen =
+            |names: &[&str], name| activity(&machine(names), 0, &look(CpuLook::IDLE_STATE, name), false);
+        assert_eq!(seen(&["WFI", "cpu-sleep"], "cpu-sleep"), Some(Activity::Idle(1)));
+        assert_eq!(seen(&["WFI", "sleep", "sleep"], "sleep"), Some(Activity::IdleUnknown));
+        assert_eq!(seen(&["WFI"], "other"), Some(Activity::IdleUnknown));
+        assert_eq!(seen(&[], "WFI"), Some(Activity::IdleUnknown));
+        // What the kernel's field has room for.
+        assert_eq!(seen(&["a name of 18 bytes"], "a name of 18 by"), Some(Activity::Idle(0)));
+    }
+
+    #[test]
+    fn the_idle_task_sleeps_for_certain_only_when_it_did_before() {
+        let seen = |seen, before| activity(&machine(&[]), 0, &look(seen, ""), before);
+        assert_eq!(seen(CpuLook::IDLE_TASK, false), None);
+        assert_eq!(seen(CpuLook::IDLE_TASK, true), Some(Activity::IdleUnknown));
+        assert_eq!(seen(CpuLook::TASK, true), Some(Activity::Running));
+        assert_eq!(seen(CpuLook::NOTHING, true), None);
+    }
+
+    #[test]
+    fn events_since_attaching_win() {
+        let frequency = CpuFrequency::requested(500);
+        let silent = CpuReading { cpu: 0, idle: CpuIdle::starting_at(10), frequency, slices: Vec::new() };
+        let read = Some(Activity::Idle(1));
+        let known = at_begin(&silent, read, Some(500));
+        assert_eq!(
+            known,
+            AtBegin { activity: read, idle: IdleSource::Kernel, frequency: FrequencySource::Sysfs }
+        );
+        let mut heard = silent.clone();
+        heard.idle.event(5, IDLE_EXIT);
+        let known = at_begin(&heard, read, Some(400));
+        assert_eq!(
+            known,
+            AtBegin { activity: None, idle: IdleSource::Event, frequency: FrequencySource::Event }
+        );
+        let mut offline = silent.clone();
+        offline.idle.set(10, Activity::Offline);
+        assert_eq!(at_begin(&offline, Some(Activity::Offline), None).idle, IdleSource::Sysfs);
+        offline.idle.hotplug(12, true);
+        assert_eq!(at_begin(&offline, Some(Activity::Offline), None).activity, None, "it came back");
+    }
+}

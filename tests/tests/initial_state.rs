@@ -1,0 +1,179 @@
+//! What the CPUs do at the begin of a window: looked at without waking them.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use nix::{
+    sched::{CpuSet, sched_setaffinity},
+    unistd::Pid,
+};
+use nntrace_common::look::CpuLook;
+use nntrace_tests::{live, profiler::Profiler, wait};
+use nntrace_user::live::kernel::{Kernel, KernelOptions};
+
+/// Two CPUs to be on and to look at; `None` where there is one only.
+fn pair() -> Result<Option<(u32, u32)>> {
+    let list = fs::read_to_string("/sys/devices/system/cpu/online")?;
+    let online = nntrace_user::model::cpu_list::parse(&list)?;
+    Ok(match online[..] {
+        [first, .., last] => Some((first, last)),
+        _ => None,
+    })
+}
+
+/// Keeps this thread on a CPU.
+fn stay_on(cpu: u32) -> Result<()> {
+    let mut cpus = CpuSet::new();
+    cpus.set(cpu as usize)?;
+    sched_setaffinity(Pid::from_raw(0), &cpus).with_context(|| format!("cannot stay on CPU {cpu}"))
+}
+
+/// Keeps a CPU busy meanwhile.
+fn with_busy<T>(cpu: u32, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let (stop, begun) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let spinner = scope.spawn(|| {
+            let stays = stay_on(cpu);
+            begun.store(true, Ordering::Relaxed);
+            while stays.is_ok() && !stop.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            stays
+        });
+        let waited = wait::until("the CPU to be busy", || Ok(begun.load(Ordering::Relaxed).then_some(())));
+        let result = waited.and_then(|()| work());
+        stop.store(true, Ordering::Relaxed);
+        spinner.join().expect("it does not panic")?;
+        result
+    })
+}
+
+/// Interrupts that other CPUs sent to this one so far.
+fn calls_to(cpu: u32) -> Result<u64> {
+    let text = fs::read_to_string("/proc/interrupts")?;
+    let header = text.lines().next().context("/proc/interrupts is empty")?;
+    let name = format!("CPU{cpu}");
+    let column = header.split_whitespace().position(|word| word == name).context("no such CPU")?;
+    let counts = text.lines().skip(1).filter_map(|line| {
+        let (label, rest) = line.trim().split_once(':')?;
+        // x86 names them, arm64 numbers them.
+        let is_call = ["RES", "CAL"].contains(&label) || label.starts_with("IPI");
+        rest.split_whitespace().nth(column)?.parse::<u64>().ok().filter(|_| is_call)
+    });
+    Ok(counts.sum())
+}
+
+/// A look at a CPU that sleeps; `None` when it does not get to that for all the other work of this machine.
+fn asleep(kernel: &mut Kernel, cpu: u32) -> Result<Option<CpuLook>> {
+    const LOOKS: u32 = 500;
+    const BETWEEN: Duration = Duration::from_millis(10);
+    let before = idle_time(cpu)?;
+    for _ in 0..LOOKS {
+        let look = kernel.look_at(cpu);
+        if look.seen == CpuLook::IDLE_STATE || look.seen == CpuLook::IDLE_TASK {
+            return Ok(Some(look));
+        }
+        thread::sleep(BETWEEN);
+    }
+    let slept = idle_time(cpu)? - before;
+    // With that much sleep, hundreds of looks would have met it.
+    ensure!(slept < Duration::from_secs(1), "it slept for {slept:?} meanwhile, and no look has seen it");
+    Ok(None)
+}
+
+/// How long a CPU has been idle so far, by the kernel's own statistics.
+fn idle_time(cpu: u32) -> Result<Duration> {
+    let text = fs::read_to_string("/proc/stat")?;
+    let name = format!("cpu{cpu}");
+    let line = text.lines().find(|line| line.split(' ').next() == Some(&name)).context("no such CPU")?;
+    let ticks: u64 = line.split_whitespace().nth(4).context("a line of another form")?.parse()?;
+    // In units of 1/100 s (USER_HZ).
+    Ok(Duration::from_millis(ticks * 10))
+}
+
+#[test]
+fn a_look_tells_a_busy_cpu_from_an_idle_one() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some((here, there)) = pair()? else { return Ok(()) };
+    let (mut kernel, _rings) = Kernel::load(KernelOptions::default())?;
+    stay_on(here)?;
+    if kernel.look_at(here).seen == CpuLook::NOTHING {
+        println!("this kernel does not tell where to look: nothing to show here");
+        return Ok(());
+    }
+    assert_eq!(kernel.look_at(here).seen, CpuLook::TASK, "this one runs what looks");
+    assert_eq!(kernel.look_at(kernel.cpus()).seen, CpuLook::NOTHING, "there is no such CPU");
+    with_busy(there, || {
+        let seen: Vec<u32> = (0..1_000).map(|_| kernel.look_at(there).seen).collect();
+        let busy = seen.iter().filter(|&&seen| seen == CpuLook::TASK).count();
+        ensure!(busy == seen.len(), "busy in {busy} of {} looks", seen.len());
+        Ok(())
+    })?;
+    let Some(idle) = asleep(&mut kernel, there)? else {
+        println!("CPU {there} never sleeps: nothing to show of that");
+        return Ok(());
+    };
+    let folder = format!("/sys/devices/system/cpu/cpu{there}/cpuidle");
+    let names: BTreeSet<String> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|state| Some(fs::read_to_string(state.path().join("name")).ok()?.trim().to_owned()))
+        .collect();
+    if idle.seen == CpuLook::IDLE_STATE {
+        let name = String::from_utf8_lossy(&idle.name);
+        let name = name.trim_end_matches('\0');
+        assert!(names.contains(name), "{name} is none of {names:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_look_interrupts_nobody() -> Result<()> {
+    const LOOKS: u64 = 2_000;
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some((here, there)) = pair()? else { return Ok(()) };
+    let (mut kernel, _rings) = Kernel::load(KernelOptions::default())?;
+    stay_on(here)?;
+    let before = calls_to(there)?;
+    for _ in 0..LOOKS {
+        let _ = kernel.look_at(there);
+    }
+    let looked = calls_to(there)? - before;
+    // What a program that is run over there costs, for comparison: it shows that calls are counted.
+    let cpus = kernel.cpus();
+    for _ in 0..LOOKS {
+        kernel.test_cpu_idle(there, 0, cpus)?;
+    }
+    let called = calls_to(there)? - before - looked;
+    println!("{LOOKS} looks at CPU {there}: {looked} calls to it; as many programs run on it: {called}");
+    assert!(called >= LOOKS / 2, "calls are not counted");
+    assert!(looked <= LOOKS / 10, "{looked} calls, which other work of the machine does not explain");
+    Ok(())
+}
+
+#[test]
+fn a_cpu_that_never_sleeps_is_known_to_run_from_the_begin_on() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let Some((here, there)) = pair()? else { return Ok(()) };
+    stay_on(here)?;
+    let run = with_busy(there, || Profiler::new()?.args(["--marks", "none", "--duration", "300ms"]).run())?;
+    run.ended.expect_code(0)?;
+    let window = run.snapshot.window.length_ns();
+    let row = run.snapshot.cpus.iter().find(|row| row.cpu == there).context("no row of that CPU")?;
+    println!("{row:?}");
+    let running: u64 = row.running.iter().map(|row| row.ns).sum();
+    if row.initial.idle == "unknown" {
+        println!("this kernel does not tell where to look: nothing to show here");
+        return Ok(());
+    }
+    assert!(running >= window / 100 * 95, "it ran for {running} of {window} ns: {row:?}");
+    assert_eq!(row.unknown_ns + row.idle_unknown_ns, 0, "{row:?}");
+    Ok(())
+}
