@@ -6,6 +6,7 @@ mod bounds;
 pub mod diagnostic;
 #[cfg(feature = "emit")]
 pub mod emit;
+pub mod evidence;
 pub mod interface;
 pub mod layer;
 pub mod look;

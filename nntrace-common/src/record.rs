@@ -332,6 +332,7 @@ mod user {
 
     use super::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey};
     use crate::diagnostic::DiagnosticCount;
+    use crate::evidence::{CpuEvidence, PsciKey, Stay, Suspends};
     use crate::interface::Meaning;
     use crate::look::{CpuLook, LookOffsets};
     use crate::power::{CpuFrequency, CpuIdle};
@@ -355,8 +356,12 @@ mod user {
         Meaning,
         CpuFrequency,
         CpuIdle,
+        CpuEvidence,
         CpuLook,
         LookOffsets,
-        PathStep
+        PathStep,
+        PsciKey,
+        Stay,
+        Suspends
     );
 }

@@ -7,6 +7,7 @@ use aya_ebpf::{
 };
 use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind},
+    evidence::{CpuEvidence, PsciKey, Stay, Suspends},
     interface::Meaning,
     look::{CpuLook, LookOffsets},
     power::{CpuFrequency, CpuIdle},
@@ -24,6 +25,10 @@ pub static RING_BYTES: Global<u32> = Global::new(4096);
 /// Where the child's id stands in the kernel's description of `sched_process_fork`, bytes. User space sets it.
 #[unsafe(no_mangle)]
 pub static FORK_CHILD_OFFSET: Global<u32> = Global::new(0);
+
+/// Where the limits and the CPU stand in the kernel's description of `cpu_frequency_limits`, bytes. User space sets it.
+#[unsafe(no_mangle)]
+pub static LIMITS_OFFSETS: Global<[u32; 3]> = Global::new([0; 3]);
 
 /// The number of the step that takes a CPU down. User space sets it where it knows.
 #[unsafe(no_mangle)]
@@ -85,6 +90,18 @@ pub static CPU_FREQUENCY: Array<CpuFrequency, MAX_CPUS> = Array::new();
 /// The CPUs of a policy in a ring: from each, by CPU, the distance to the next one; 0 for one that is alone.
 #[btf_map]
 pub static NEXT_IN_POLICY: Array<u32, MAX_CPUS> = Array::new();
+
+/// What the kernel tells beside, by CPU.
+#[btf_map]
+pub static EVIDENCE: Array<CpuEvidence, MAX_CPUS> = Array::new();
+
+/// Time in the states that firmware was asked for.
+#[btf_map]
+pub static PSCI: HashMap<PsciKey, Stay, 4096> = HashMap::new();
+
+/// Suspends of the machine.
+#[btf_map]
+pub static SUSPENDS: Array<Suspends, 1> = Array::new();
 
 /// What the last look at a CPU saw.
 #[btf_map]

@@ -308,6 +308,11 @@ pub struct Live {
     #[command(flatten)]
     pub machine: Machine,
 
+    /// Compare the totals of the CPUs with the kernel's own (cpuidle, cpufreq/stats); exit with 3 when one differs by
+    /// more than the kernel's way of counting explains
+    #[arg(long)]
+    pub verify: bool,
+
     /// Size of each CPU's ring of records, KiB
     #[arg(long, value_name = "KIB", default_value_t = DEFAULT_RING_BYTES / 1024,
           value_parser = clap::value_parser!(u32).range(4..=1_048_576))]

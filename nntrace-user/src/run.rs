@@ -30,6 +30,8 @@ use tokio::{
 
 use crate::{cli::Live, files::Files, machine, output::Output};
 
+/// Exit status when `--verify` finds a difference.
+const DIFFERS: u8 = 3;
 /// How long a command may take to end when it is asked to.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How often the rings are drained when none of them asks for it.
@@ -56,6 +58,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
         drivers: cli.drivers.iter().copied().collect(),
         with_details: cli.results.detail,
         with_steps: cli.results.wants_steps(),
+        verify: cli.verify,
         topology,
         energy_model: cli.machine.energy_model.clone(),
         kernel: KernelOptions { ring_bytes: cli.ring_size.saturating_mul(1024) },
@@ -97,7 +100,9 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
         show(file)?;
     }
     looped?;
-    Ok(code)
+    // A figure that is wrong matters more than how the command ended.
+    let differs = snapshot.verify.is_some_and(|verify| !verify.passes);
+    Ok(if differs { ExitCode::from(DIFFERS) } else { code })
 }
 
 /// The processes that `--pid` and `--comm` mean.

@@ -81,7 +81,7 @@ fn asleep(kernel: &mut Kernel, cpu: u32) -> Result<Option<CpuLook>> {
         }
         thread::sleep(BETWEEN);
     }
-    let slept = idle_time(cpu)? - before;
+    let slept = idle_time(cpu)?.saturating_sub(before);
     // With that much sleep, hundreds of looks would have met it.
     ensure!(slept < Duration::from_secs(1), "it slept for {slept:?} meanwhile, and no look has seen it");
     Ok(None)

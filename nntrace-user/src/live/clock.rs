@@ -10,6 +10,12 @@ pub fn now() -> u64 {
     read(ClockId::CLOCK_MONOTONIC)
 }
 
+/// `CLOCK_BOOTTIME`, ns: like [`now`], but goes on in suspend.
+#[must_use]
+pub fn since_boot() -> u64 {
+    read(ClockId::CLOCK_BOOTTIME)
+}
+
 /// CPU time of this process, ns.
 #[must_use]
 pub fn own_cpu_time() -> u64 {

@@ -1,12 +1,7 @@
 //! The kernel side: loads the programs, attaches them, and reads their maps. Nothing outside of [`crate::live`]
 //! knows the library that does it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs, io,
-    os::fd::OwnedFd,
-    path::Path,
-};
+use std::{fs, io, os::fd::OwnedFd, path::Path};
 
 use aya::{
     Ebpf, EbpfLoader,
@@ -18,15 +13,12 @@ use aya::{
     },
     sys::{Stats, enable_stats},
 };
-use nntrace_common::{
-    interface::Meaning,
-    power::{Activity, CpuFrequency, CpuIdle, MAX_POLICY_CPUS},
-};
+use nntrace_common::interface::Meaning;
 use thiserror::Error;
 
 use super::{
     btf::{self, Btf},
-    hotplug, initial, privilege, sysfs,
+    evidence, hotplug, initial, privilege, sysfs,
     target::{Layout, MarkFunction},
     tracefs,
 };
@@ -84,6 +76,10 @@ pub enum KernelError {
 }
 
 impl KernelError {
+    pub(super) fn writing(source: MapError) -> Self {
+        Self::Map { what: "write a table of the kernel programs", source }
+    }
+
     pub(super) fn reading(source: MapError) -> Self {
         Self::Map { what: "read a table of the kernel programs", source }
     }
@@ -112,6 +108,8 @@ pub struct Kernel {
     /// Whether it is known where to look at CPUs.
     can_look: bool,
     takedown_step: u32,
+    /// Whether it is known where the fields of `cpu_frequency_limits` stand.
+    reads_limits: bool,
     mark_links: Vec<(&'static str, UProbeLinkId)>,
     power_links: Vec<(&'static str, RawTracePointLinkId)>,
 }
@@ -130,6 +128,7 @@ impl Kernel {
         let page = rounded_ring(options.ring_bytes);
         let fork_offset = tracefs::field_offset("sched/sched_process_fork", "child_pid").ok();
         let look = Btf::read(Path::new(btf::KERNEL)).as_ref().and_then(initial::offsets);
+        let limits = evidence::limits_offsets();
         let takedown_step = hotplug::takedown_step(Path::new(sysfs::CPUS));
         let mut loader = EbpfLoader::new();
         loader.override_global("RING_BYTES", &page, true).override_global(
@@ -138,10 +137,13 @@ impl Kernel {
             true,
         );
         loader.override_global("TAKEDOWN_STEP", &takedown_step, true);
+        if let Some(offsets) = &limits {
+            loader.override_global("LIMITS_OFFSETS", offsets, true);
+        }
         if let Some(offsets) = &look {
             loader.override_global("LOOK_OFFSETS", offsets, true);
         }
-        for map in ["CPU_IDLE", "CPU_FREQUENCY", "NEXT_IN_POLICY", "RINGS"] {
+        for map in ["CPU_IDLE", "CPU_FREQUENCY", "NEXT_IN_POLICY", "EVIDENCE", "RINGS"] {
             loader.map_max_entries(map, cpus);
         }
         let mut ebpf = loader.load(OBJECT).map_err(|error| refused(&error))?;
@@ -154,6 +156,7 @@ impl Kernel {
             follows_forks: fork_offset.is_some(),
             can_look: look.is_some(),
             takedown_step,
+            reads_limits: limits.is_some(),
             mark_links: Vec::new(),
             power_links: Vec::new(),
         };
@@ -178,75 +181,38 @@ impl Kernel {
         self.cpus
     }
 
-    /// Puts every CPU's tables to their start: nothing known since `begin` (ns), these frequencies requested (kHz).
-    ///
-    /// # Errors
-    /// When the kernel refuses to write a map.
-    pub fn start_cpus(&mut self, begin: u64, khz: &BTreeMap<u32, u32>) -> Result<(), KernelError> {
-        self.start_cpus_without(begin, khz, &BTreeSet::new())
+    /// Attaches a program on power events to a raw tracepoint; it goes with [`Kernel::detach_power`].
+    pub(super) fn attach_raw(&mut self, program: &'static str, point: &str) -> Result<(), KernelError> {
+        self.load_raw(program)?;
+        let link = self.raw_tracepoint(program)?.attach(point).map_err(attach_error(point))?;
+        self.power_links.push((program, link));
+        Ok(())
     }
 
-    /// Like [`Kernel::start_cpus`], where these CPUs are offline.
-    ///
-    /// # Errors
-    /// When the kernel refuses to write a map.
-    pub fn start_cpus_without(
+    /// Loads a program on a raw tracepoint, if it is not yet.
+    pub(super) fn load_raw(&mut self, program: &'static str) -> Result<(), KernelError> {
+        let raw = self.raw_tracepoint(program)?;
+        if raw.fd().is_err() {
+            raw.load().map_err(|error| refused(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Loads a program on a tracepoint, and attaches it; it stays until the end.
+    pub(super) fn attach_event(
         &mut self,
-        begin: u64,
-        khz: &BTreeMap<u32, u32>,
-        offline: &BTreeSet<u32>,
+        program: &'static str,
+        group: &str,
+        event: &str,
     ) -> Result<(), KernelError> {
-        for cpu in 0..self.cpus {
-            let mut idle = CpuIdle::starting_at(begin);
-            if offline.contains(&cpu) {
-                idle.set(begin, Activity::Offline);
-            }
-            let frequency = CpuFrequency::requested(khz.get(&cpu).copied().unwrap_or(0));
-            let mut idles: Array<_, CpuIdle> = self.array("CPU_IDLE")?;
-            idles.set(cpu, idle, 0).map_err(map_error("write the table of CPUs"))?;
-            let mut frequencies: Array<_, CpuFrequency> = self.array("CPU_FREQUENCY")?;
-            frequencies.set(cpu, frequency, 0).map_err(map_error("write the table of frequencies"))?;
-        }
-        Ok(())
+        let tracepoint = self.tracepoint(program)?;
+        tracepoint.load().map_err(|error| refused(&error))?;
+        tracepoint.attach(group, event).map(drop).map_err(attach_error(event))
     }
 
-    /// Tells which CPUs change frequency together. Returns those policies that are too large for the programs: the
-    /// frequency of their CPUs changes by events of their own only.
-    ///
-    /// # Errors
-    /// When the kernel refuses to write a map.
-    pub fn set_policies<'a>(&mut self, policies: &'a [Vec<u32>]) -> Result<Vec<&'a [u32]>, KernelError> {
-        let cpus = self.cpus;
-        let mut ring: Array<_, u32> = self.array("NEXT_IN_POLICY")?;
-        let mut too_large = Vec::new();
-        for policy in policies {
-            if policy.len() > MAX_POLICY_CPUS {
-                too_large.push(policy.as_slice());
-                continue;
-            }
-            let members: Vec<u32> = policy.iter().copied().filter(|&cpu| cpu < cpus).collect();
-            for (&cpu, &next) in members.iter().zip(members.iter().cycle().skip(1)) {
-                ring.set(cpu, next.wrapping_sub(cpu), 0).map_err(map_error("write the table of policies"))?;
-            }
-        }
-        Ok(too_large)
-    }
-
-    /// Attaches to `cpu_idle` and `cpu_frequency`, and to hotplug where the kernel tells of it. Call
-    /// [`Kernel::start_cpus`] first.
-    ///
-    /// # Errors
-    /// When the kernel refuses, or has no such tracepoint (`cpu_frequency` needs `CONFIG_PM`).
-    pub fn attach_power(&mut self) -> Result<(), KernelError> {
-        for name in ["cpu_idle", "cpu_frequency"] {
-            let link = self.raw_tracepoint(name)?.attach(name).map_err(attach_error(name))?;
-            self.power_links.push((name, link));
-        }
-        // Without it, sysfs tells which CPUs are online.
-        if let Ok(link) = self.raw_tracepoint("cpuhp_exit")?.attach("cpuhp_exit") {
-            self.power_links.push(("cpuhp_exit", link));
-        }
-        Ok(())
+    /// Whether it is known where the fields of `cpu_frequency_limits` stand.
+    pub(super) fn reads_limits(&self) -> bool {
+        self.reads_limits
     }
 
     /// The step that takes a CPU down, as [`hotplug::takedown_step`] found it.
@@ -377,22 +343,6 @@ impl Kernel {
         Ok(())
     }
 
-    /// Runs the `cpu_idle` program on CPU `on` as if the event had come with these arguments.
-    ///
-    /// # Errors
-    /// When the kernel refuses; it can since 5.10.
-    pub fn test_cpu_idle(&mut self, on: u32, state: u32, cpu: u32) -> Result<(), KernelError> {
-        self.run_program("cpu_idle", Some(on), &[u64::from(state), u64::from(cpu)])
-    }
-
-    /// Runs the `cpu_frequency` program on CPU `on` as if the event had come with these arguments.
-    ///
-    /// # Errors
-    /// When the kernel refuses; it can since 5.10.
-    pub fn test_cpu_frequency(&mut self, on: u32, khz: u32, cpu: u32) -> Result<(), KernelError> {
-        self.run_program("cpu_frequency", Some(on), &[u64::from(khz), u64::from(cpu)])
-    }
-
     /// Runs a program on a raw tracepoint as if the event had come with these arguments, of which there are at most
     /// twelve: on the CPU `on`, which it wakes, or on the one where this process runs.
     pub(super) fn run_program(
@@ -441,7 +391,8 @@ impl Kernel {
 pub(super) const MARK_PROGRAMS: [&str; 4] =
     ["mark_buf", "mark_buf_len", "mark_this_buf", "mark_this_buf_len"];
 /// The programs on power events.
-pub(super) const POWER_PROGRAMS: [&str; 3] = ["cpu_idle", "cpu_frequency", "cpuhp_exit"];
+pub(super) const POWER_PROGRAMS: [&str; 7] =
+    ["cpu_idle", "cpu_frequency", "cpuhp_exit", "psci_enter", "psci_exit", "idle_miss", "suspend_resume"];
 
 /// Makes a ring for each CPU, and puts it where the programs look for it.
 fn make_rings(ebpf: &mut Ebpf, cpus: u32, bytes: u32) -> Result<Vec<RingBuf<MapData>>, KernelError> {

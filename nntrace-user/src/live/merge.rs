@@ -127,4 +127,24 @@ mod tests {
         merge.settle(&[7]);
         assert_eq!(drain(&mut merge, 80), [idle(0, 70, 7)]);
     }
+
+    #[test]
+    fn a_thousand_cpus_are_put_in_order_and_each_has_its_own_losses() {
+        const CPUS: u32 = 1_024;
+        let mut merge = Merge::default();
+        let mut lost = vec![0; CPUS as usize];
+        lost[777] = 3;
+        for cpu in 0..CPUS {
+            for event in [1_u32, 2] {
+                let lost = if event == 2 { lost[cpu as usize] } else { 0 };
+                merge.push(idle(cpu, u64::from(event * 10_000 + CPUS - cpu), lost));
+            }
+        }
+        merge.settle(&lost);
+        let out = drain(&mut merge, u64::MAX);
+        assert!(out.is_sorted_by_key(Record::time));
+        assert_eq!(out.len(), 2 * CPUS as usize + 1);
+        let gaps: Vec<_> = out.iter().filter(|record| matches!(record, Record::Lost { .. })).collect();
+        assert_eq!(gaps, [&Record::Lost { cpu: 777, time: 10_000 + 247 }]);
+    }
 }

@@ -40,6 +40,14 @@ impl ProgramCost {
 }
 
 impl Kernel {
+    /// A table of the loaded object.
+    pub(super) fn table<'a, M>(&'a self, name: &'static str) -> Result<M, KernelError>
+    where
+        M: TryFrom<&'a aya::maps::Map, Error = aya::maps::MapError>,
+    {
+        table(self.ebpf(), name)
+    }
+
     /// The exact totals of marks as they are now.
     ///
     /// # Errors

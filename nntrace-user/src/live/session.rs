@@ -11,21 +11,23 @@ use std::{
 use nix::sys::signal::Signal;
 use nntrace_common::{
     interface, mark,
-    power::MAX_POLICY_CPUS,
     record::{BeginRecord, ProcessRecord, Record, SpanRecord},
 };
 
 use super::{
     clock,
     decode::Track,
-    initial::{Attached, Known},
+    evidence::Baseline,
+    initial::Known,
     interfaces,
     kernel::{Kernel, KernelError, KernelOptions},
+    power::{self, Beginning},
     probes::{Placement, Probes},
     rings::Rings,
     sysfs,
     target::{Held, HeldEvent, Object, Process, ProcessError, Processes, SymbolSpec, entry_offset},
     tracefs,
+    verify::Verifier,
 };
 use crate::{
     model::{
@@ -38,12 +40,10 @@ use crate::{
     },
     report::{
         build::{Parts, ProcessLabel},
-        snapshot::{Host, Loss, Overhead, Snapshot, Source, Window},
+        snapshot::{Evidence, Host, Loss, Overhead, Snapshot, Source, Verify, Window},
     },
 };
 
-/// From loading the power programs to the begin of the window: time to attach them in.
-const LEAD: Duration = Duration::from_millis(20);
 /// How long a launched program may take to get to its entry point.
 const ENTRY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -62,6 +62,8 @@ pub struct SessionOptions {
     pub with_details: bool,
     /// Whether to keep what CPUs and clusters do in which order, for timelines.
     pub with_steps: bool,
+    /// Whether to compare our totals with the kernel's.
+    pub verify: bool,
     /// The clusters; `None`: as sysfs has them.
     pub topology: Option<Topology>,
     /// What CPUs and clusters cost, if that is asked for.
@@ -88,6 +90,7 @@ pub struct Session {
     sleeps: Sleeps,
     steps: Option<Steps>,
     known: Known,
+    evidence: Baseline,
     records: Marks,
     with_details: bool,
     /// Interface calls that were met before their names had been answered.
@@ -95,6 +98,12 @@ pub struct Session {
     begin: u64,
     /// The tables of the CPUs at the end of the window, and that end (ns), once it is over.
     last: Option<(Vec<CpuReading>, u64)>,
+    /// Where our totals are to be compared with the kernel's.
+    verifier: Option<Verifier>,
+    /// What that brought, once the window is over.
+    verified: Option<Verify>,
+    /// What the kernel told beside, once the window is over.
+    told: Option<Evidence>,
     notes: Vec<String>,
 }
 
@@ -112,25 +121,8 @@ impl Session {
             notes.extend(note);
             found
         });
-        // Attaching takes its time. What comes before the begin only sets the state, so that nothing is missed after.
-        let begin = clock::now() + u64::try_from(LEAD.as_nanos()).unwrap_or(0);
-        let online: BTreeSet<u32> = sysfs::online(root).into_iter().collect();
-        let khz = sysfs::frequencies(root);
-        if khz.is_empty() {
-            notes.push(
-                "this machine shows no CPU frequency (no cpufreq policy): running time has none".into(),
-            );
-        }
-        let offline = topology.cpus.keys().copied().filter(|cpu| !online.contains(cpu)).collect();
-        kernel.start_cpus_without(begin, &khz, &offline)?;
-        for policy in kernel.set_policies(&topology.policies)? {
-            notes.push(format!(
-                "a frequency policy has {} CPUs, more than {MAX_POLICY_CPUS}: each shows the frequency of its own events",
-                policy.len()
-            ));
-        }
-        kernel.attach_power()?;
-        let attached = Attached::read(&mut kernel, root, online, khz)?;
+        let Beginning { begin, attached_at, attached, evidence } =
+            power::attach(&mut kernel, root, &topology, &mut notes)?;
         if !kernel.attach_process_events()? {
             notes.push(format!(
                 "children of the targets are not followed: tracefs is not mounted; `sudo {}`, then start again",
@@ -157,6 +149,7 @@ impl Session {
         let initial = known.for_clusters();
         let mut clusters = Clusters::new(&topology, begin, &initial);
         let steps = options.with_steps.then(|| Steps::new(&topology, begin, &initial, &mut clusters));
+        let verifier = options.verify.then(|| Verifier::begin(root, &topology, begin, attached_at, &known));
         Ok(Self {
             rings: Rings::new(rings),
             probes,
@@ -168,6 +161,7 @@ impl Session {
             sleeps: Sleeps::new(&topology, begin),
             steps,
             known,
+            evidence,
             topology,
             energy_model: options.energy_model,
             records,
@@ -175,6 +169,9 @@ impl Session {
             unanswered: 0,
             begin,
             last: None,
+            told: None,
+            verifier,
+            verified: None,
             notes,
             kernel,
         })
@@ -283,7 +280,7 @@ impl Session {
         // Before the records, so that a loss that shows here is told after the ones it came after.
         let lost = self.kernel.read_lost().unwrap_or_default();
         let end = self.last.as_ref().map_or(u64::MAX, |(_, end)| *end);
-        let Self { rings, records, clusters, sleeps, steps, kernel, .. } = self;
+        let Self { rings, records, clusters, sleeps, steps, kernel, verifier, .. } = self;
         let mut tracks = std::mem::take(&mut records.tracks);
         let on_track = |track: &Track<'_>| {
             tracks.add(track.tgid, track.tid, track.time, track.payload);
@@ -308,11 +305,17 @@ impl Session {
             Record::Frequency(event) => {
                 keep(steps, record);
                 clusters.frequency_event(event.time, event.cpu, event.state);
+                if let Some(verifier) = verifier {
+                    verifier.frequency_event(event.time, event.cpu, event.state);
+                }
             }
             Record::Lost { cpu, time } => {
                 keep(steps, record);
                 clusters.lost(time, cpu);
                 sleeps.lost(time, cpu);
+                if let Some(verifier) = verifier {
+                    verifier.lost();
+                }
             }
             Record::Hotplug(event) => {
                 keep(steps, record);
@@ -379,9 +382,16 @@ impl Session {
             self.kernel.detach_marks();
             let readings = self.kernel.read_cpus()?;
             // After the readings, so that nothing in them is younger; before detaching, which takes a while.
-            self.last = Some((readings, clock::now()));
+            let end = clock::now();
+            let counts = self.verifier.as_ref().map(|verifier| verifier.end(&self.topology, end));
+            self.last = Some((readings, end));
+            self.told = Some(self.read_evidence(end)?);
             self.kernel.detach_power();
             self.take(true);
+            if let (Some(verifier), Some(counts), Some((readings, _))) = (&self.verifier, counts, &self.last)
+            {
+                self.verified = Some(verifier.compare(readings, &self.known, end, &counts));
+            }
             let records = &mut self.records;
             self.kernel.visit_threads(|tid, thread| {
                 if thread.takes_part != 0 {
@@ -454,7 +464,18 @@ impl Session {
             notes: self.notes.clone(),
             with_details: self.with_details,
         };
-        Ok(parts.snapshot())
+        let mut snapshot = parts.snapshot();
+        snapshot.evidence = Some(match &self.told {
+            Some(told) => told.clone(),
+            None => self.read_evidence(end)?,
+        });
+        snapshot.verify.clone_from(&self.verified);
+        Ok(snapshot)
+    }
+
+    fn read_evidence(&self, end: u64) -> Result<Evidence, KernelError> {
+        let cpus = self.topology.cpus.keys().copied();
+        self.evidence.until(&self.kernel, cpus, end, self.last.is_some())
     }
 
     /// What CPUs and clusters did in which order so far; `None` when it was not asked for. In the end after

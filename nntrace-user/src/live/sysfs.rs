@@ -126,6 +126,12 @@ fn idle_states(root: &Path, cpu: u32) -> Vec<IdleStateDescription> {
         .collect()
 }
 
+/// Entries of a folder whose names are `prefix` and a number, with that number, ascending.
+pub(super) fn numbered(folder: &Path, prefix: &str) -> BTreeMap<u32, PathBuf> {
+    let paths = children(folder, prefix).into_iter();
+    paths.filter_map(|path| Some((number_after(&path, prefix)?, path))).collect()
+}
+
 /// Entries of a folder whose names are `prefix` and a number.
 pub(super) fn children(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -141,7 +147,7 @@ fn cpu_list(path: &Path) -> Vec<u32> {
     read(path).and_then(|text| cpu_list::parse(&text).ok()).unwrap_or_default()
 }
 
-fn number(path: &Path) -> Option<u64> {
+pub(super) fn number(path: &Path) -> Option<u64> {
     read(path)?.trim().parse().ok()
 }
 

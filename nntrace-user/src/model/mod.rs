@@ -18,6 +18,7 @@ pub mod timeline;
 pub mod times;
 pub mod topology;
 pub mod tracks;
+pub mod verify;
 
 pub use clusters::Clusters;
 pub use marks::Marks;

@@ -60,6 +60,14 @@ pub struct AtBegin {
     pub frequency: FrequencySource,
 }
 
+impl AtBegin {
+    /// Whether it is known to have been idle.
+    #[must_use]
+    pub const fn was_asleep(&self) -> bool {
+        matches!(self.activity, Some(Activity::Idle(_) | Activity::IdleUnknown))
+    }
+}
+
 /// What one CPU did. The times add up to the window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuResidency {

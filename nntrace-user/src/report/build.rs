@@ -78,6 +78,8 @@ impl Parts<'_> {
             cpus: self.cpus(),
             clusters: self.clusters(),
             energy: self.energy(),
+            evidence: None,
+            verify: None,
             overhead: self.overhead.clone(),
             loss: self.loss.clone(),
             diagnostics: self.diagnostics(),

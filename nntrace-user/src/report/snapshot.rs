@@ -4,19 +4,23 @@
 //! fields here is the order in the file.
 
 mod energy;
+mod evidence;
 mod marks;
 mod power;
+mod verify;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 pub use energy::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, UnpricedRow};
+pub use evidence::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};
 pub use marks::{
     AppPhaseTimes, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ReportRow, StackRow,
     TimesByLayer, TrackRow,
 };
 pub use power::{ClusterRow, ConcurrencyRow, CpuRow, EffectiveRow, FrequencyRow, IdleRow, InitialRow};
+pub use verify::{Verify, VerifyRow};
 
 /// The value of [`Snapshot::schema`].
 pub const SCHEMA: &str = "nntrace-snapshot";
@@ -60,6 +64,12 @@ pub struct Snapshot {
     /// What all that cost; null without an energy model.
     #[serde(default)]
     pub energy: Option<EnergyRow>,
+    /// What the kernel told beside; live only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+    /// Our totals against the kernel's; with `--verify`, at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Verify>,
     /// What measuring cost.
     pub overhead: Overhead,
     /// What was lost on the way.

@@ -24,6 +24,8 @@ pub fn render(snapshot: &Snapshot) -> String {
     text.push_str(&details(snapshot));
     cpus(&mut text, snapshot);
     energy::table(&mut text, snapshot.energy.as_ref());
+    evidence(&mut text, snapshot);
+    verify(&mut text, snapshot);
     health(&mut text, snapshot);
     text
 }
@@ -149,6 +151,73 @@ fn rest(parts: &mut Vec<String>, ns: [u64; 3], window: u64) {
         if ns > 0 {
             parts.push(format!("{word} {}", human::percent(ns, window)));
         }
+    }
+}
+
+/// What the kernel told beside; only where there is anything.
+fn evidence(text: &mut String, snapshot: &Snapshot) {
+    let Some(evidence) = &snapshot.evidence else { return };
+    let mut lines = Vec::new();
+    for row in &evidence.cpus {
+        let mut parts: Vec<String> = Vec::new();
+        for state in &row.psci {
+            let (ns, count) = (human::duration_ns(state.ns), human::count(state.count));
+            parts.push(format!("PSCI {:#010x} {ns} ({count} times)", state.parameter));
+        }
+        for (word, count) in [("too deep", row.above), ("too shallow", row.below)] {
+            parts.extend(
+                count.filter(|&count| count > 0).map(|count| format!("{} {word}", human::count(count))),
+            );
+        }
+        if let (Some(min), Some(max)) = (row.min_khz, row.max_khz) {
+            parts.push(format!("limits {} to {}", human::khz(min), human::khz(max)));
+        }
+        if !parts.is_empty() {
+            lines.push(format!("  cpu{:<4}{}", row.cpu, parts.join("  ")));
+        }
+    }
+    for row in &evidence.power_domains {
+        let (ns, usage) = (human::duration_ns(row.ns), human::count(row.usage));
+        let rejected = human::count(row.rejected);
+        lines.push(format!("  domain {} {} {ns} ({usage} times, {rejected} refused)", row.domain, row.state));
+    }
+    if let Some(row) = evidence.suspends.as_ref().filter(|row| row.count > 0) {
+        lines.push(format!("  suspended {} ({} times)", human::duration_ns(row.ns), human::count(row.count)));
+    }
+    if !lines.is_empty() {
+        line!(text, "told by the kernel beside");
+        for one in lines {
+            line!(text, "{one}");
+        }
+    }
+}
+
+/// What the comparison with the kernel's own totals brought: how many rows pass, and each that does not.
+fn verify(text: &mut String, snapshot: &Snapshot) {
+    let Some(verify) = &snapshot.verify else { return };
+    let passed = verify.rows.iter().filter(|row| row.passes).count();
+    let verdict = if verify.passes { "passed" } else { "FAILED" };
+    line!(text, "verify {verdict}: {passed} of {} figures as the kernel has them", verify.rows.len());
+    for row in verify.rows.iter().filter(|row| !row.passes) {
+        let value = |value: u64| {
+            if row.what.ends_with("_ns") { human::duration_ns(value) } else { human::count(value) }
+        };
+        let state =
+            if row.what == "frequency_ns" { human::khz(row.state) } else { format!("state{}", row.state) };
+        line!(
+            text,
+            "  cpu{:<4}{state:<10}{:<13}ours {}  kernel {}  {} apart, {} granted ({})",
+            row.cpu,
+            row.what,
+            value(row.ours),
+            value(row.kernel),
+            value(row.ours.abs_diff(row.kernel)),
+            or_unknown(row.tolerance, value),
+            row.why,
+        );
+    }
+    for note in &verify.notes {
+        line!(text, "  {note}");
     }
 }
 

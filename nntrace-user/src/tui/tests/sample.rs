@@ -148,6 +148,8 @@ fn cluster(name: &str, cpus: &[u32], used: &[(Option<u32>, u64)]) -> ClusterRow 
 /// Results without any rows.
 pub fn empty() -> Snapshot {
     Snapshot {
+        evidence: None,
+        verify: None,
         schema: SCHEMA.to_owned(),
         version: VERSION,
         tool: Tool { name: "nntrace-bpf".to_owned(), version: "0.1.0".to_owned() },

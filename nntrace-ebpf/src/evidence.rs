@@ -1,0 +1,112 @@
+//! What the kernel tells beside idle and frequency events, where it has these tracepoints.
+
+use aya_ebpf::{
+    EbpfContext as _,
+    helpers::{bpf_ktime_get_boot_ns, bpf_ktime_get_ns, bpf_probe_read_kernel},
+    macros::{raw_tracepoint, tracepoint},
+    programs::{RawTracePointContext, TracePointContext},
+};
+use nntrace_common::evidence::{CpuEvidence, PsciKey, Stay};
+
+use crate::{
+    maps::{EVIDENCE, LIMITS_OFFSETS, PSCI, SUSPENDS},
+    ring::add,
+};
+
+/// Firmware is asked for a state: `(cpu, parameter, s2idle)`.
+#[raw_tracepoint(tracepoint = "psci_domain_idle_enter")]
+pub fn psci_enter(ctx: RawTracePointContext) -> i32 {
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
+    if let Some(evidence) = of(ctx.arg(0)) {
+        evidence.psci.begin(now);
+        evidence.psci_parameter = ctx.arg(1);
+    }
+    0
+}
+
+/// Firmware is back from it.
+#[raw_tracepoint(tracepoint = "psci_domain_idle_exit")]
+pub fn psci_exit(ctx: RawTracePointContext) -> i32 {
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
+    let cpu = ctx.arg(0);
+    let Some(ns) = of(cpu).and_then(|evidence| evidence.psci.end(now)) else { return 0 };
+    let key = PsciKey { cpu, parameter: ctx.arg(1) };
+    if PSCI.get_ptr_mut(key).is_none() {
+        // When the table is full, the state is missing from it.
+        let _ = PSCI.insert(key, &Stay::default(), 0);
+    }
+    if let Some(stay) = PSCI.get_ptr_mut(key) {
+        // SAFETY: the pointer comes from the map and is not null.
+        unsafe {
+            add(&raw mut (*stay).ns, ns);
+            add(&raw mut (*stay).count, 1);
+        }
+    }
+    0
+}
+
+/// The kernel's verdict on a sleep: `(cpu, state, below)`.
+#[raw_tracepoint(tracepoint = "cpu_idle_miss")]
+pub fn idle_miss(ctx: RawTracePointContext) -> i32 {
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
+    if let Some(evidence) = of(ctx.arg(0))
+        && evidence.psci.counts(now)
+    {
+        // A `bool` leaves the upper part of its register undefined.
+        let below = u64::from(ctx.arg::<u8>(2) & 1);
+        evidence.below += below;
+        evidence.above += 1 - below;
+    }
+    0
+}
+
+/// The limits of a policy's frequency change. Its raw form hands over a structure that differs from build to build,
+/// the event itself does not.
+#[tracepoint(category = "power", name = "cpu_frequency_limits")]
+pub fn frequency_limits(ctx: TracePointContext) -> u32 {
+    let [min, max, cpu] = LIMITS_OFFSETS.load();
+    // SAFETY: the offsets are those that the kernel's own description of the event gives.
+    let field = |offset: u32| unsafe {
+        bpf_probe_read_kernel(ctx.as_ptr().wrapping_byte_add(offset as usize).cast())
+    };
+    if let (Ok(min_khz), Ok(max_khz), Ok(cpu)) = (field(min), field(max), field(cpu))
+        && let Some(evidence) = of(cpu)
+    {
+        (evidence.min_khz, evidence.max_khz) = (min_khz, max_khz);
+    }
+    0
+}
+
+/// A step of suspending or resuming begins or ends: `(action, value, start)`.
+#[raw_tracepoint(tracepoint = "suspend_resume")]
+pub fn suspend_resume(ctx: RawTracePointContext) -> i32 {
+    /// The step that the machine sleeps in.
+    const ACTION: [u8; 16] = *b"machine_suspend\0";
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_boot_ns() };
+    // SAFETY: the helper checks the address; any bytes are an array of bytes.
+    let action = unsafe { bpf_probe_read_kernel(ctx.arg::<*const [u8; 16]>(0)) };
+    if action != Ok(ACTION) {
+        return 0;
+    }
+    let Some(suspends) = SUSPENDS.get_ptr_mut(0) else { return 0 };
+    // SAFETY: the pointer comes from the map and is not null; one CPU alone suspends the machine.
+    let suspends = unsafe { &mut *suspends };
+    if ctx.arg::<u8>(2) & 1 != 0 {
+        suspends.spell.begin(now);
+    } else if let Some(ns) = suspends.spell.end(now) {
+        suspends.stay.ns += ns;
+        suspends.stay.count += 1;
+    }
+    0
+}
+
+#[inline(always)]
+fn of<'a>(cpu: u32) -> Option<&'a mut CpuEvidence> {
+    // SAFETY: the pointer comes from the map and is not null; these events come on their own CPU, one at a time, and
+    // those of limits write other fields.
+    EVIDENCE.get_ptr_mut(cpu).map(|evidence| unsafe { &mut *evidence })
+}

@@ -1,0 +1,254 @@
+//! What the kernel tells about power beside the events that residency is made of: shown beside it.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use aya::maps::{Array, HashMap};
+use nntrace_common::evidence::{CpuEvidence, PsciKey, Spell, Stay, Suspends};
+
+use super::{
+    clock,
+    kernel::{Kernel, KernelError},
+    tracefs,
+};
+use crate::report::snapshot::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};
+
+/// Where the kernel shows its power domains, if debugfs is mounted.
+pub const POWER_DOMAINS: &str = "/sys/kernel/debug/pm_genpd";
+
+/// Programs by the tracepoints that they are for; a kernel may lack any of these.
+pub(super) const PROGRAMS: [(&str, &str); 4] = [
+    ("psci_enter", "psci_domain_idle_enter"),
+    ("psci_exit", "psci_domain_idle_exit"),
+    ("idle_miss", "cpu_idle_miss"),
+    ("suspend_resume", "suspend_resume"),
+];
+/// The one that is no raw tracepoint.
+pub(super) const LIMITS: (&str, &str) = ("frequency_limits", "cpu_frequency_limits");
+
+/// Where the fields of `cpu_frequency_limits` stand: lower and upper limit, CPU. `None` where tracefs does not tell.
+#[must_use]
+pub fn limits_offsets() -> Option<[u32; 3]> {
+    let offset = |field| tracefs::field_offset("power/cpu_frequency_limits", field).ok();
+    Some([offset("min_freq")?, offset("max_freq")?, offset("cpu_id")?])
+}
+
+/// Time (ns), number of entries and of refused ones, by domain and state.
+pub type PowerDomains = BTreeMap<(String, String), (u64, u64, u64)>;
+
+/// What is read at the begin, to compare with what is read at the end.
+#[derive(Debug, Default)]
+pub struct Baseline {
+    domains: PowerDomains,
+    attached: Vec<&'static str>,
+}
+
+impl Baseline {
+    /// With these tracepoints attached, of those in [`PROGRAMS`] and [`LIMITS`].
+    #[must_use]
+    pub fn read(attached: Vec<&'static str>) -> Self {
+        Self { domains: power_domains(Path::new(POWER_DOMAINS)), attached }
+    }
+
+    /// What was told until `end` (ns); of power domains only at the end of the window, since looking takes their locks.
+    ///
+    /// # Errors
+    /// When the kernel's maps cannot be read.
+    pub fn until(
+        &self,
+        kernel: &Kernel,
+        cpus: impl Iterator<Item = u32>,
+        end: u64,
+        is_over: bool,
+    ) -> Result<Evidence, KernelError> {
+        let (mut by_cpu, mut psci, suspends) = kernel.read_evidence()?;
+        let has = |name: &str| self.attached.contains(&name);
+        let rows = cpus.filter_map(|cpu| {
+            let evidence = by_cpu.get_mut(cpu as usize)?;
+            let open = evidence.psci.end(end).map(|ns| (evidence.psci_parameter, ns));
+            let mut states = psci.remove(&cpu).unwrap_or_default();
+            if let Some((parameter, ns)) = open {
+                let stay: &mut Stay = states.entry(parameter).or_default();
+                stay.ns += ns;
+                stay.count += 1;
+            }
+            Some(CpuEvidenceRow {
+                cpu,
+                psci: states
+                    .into_iter()
+                    .map(|(parameter, stay)| PsciRow { parameter, ns: stay.ns, count: stay.count })
+                    .collect(),
+                above: has("cpu_idle_miss").then_some(evidence.above),
+                below: has("cpu_idle_miss").then_some(evidence.below),
+                min_khz: (evidence.min_khz != 0).then_some(evidence.min_khz),
+                max_khz: (evidence.max_khz != 0).then_some(evidence.max_khz),
+            })
+        });
+        Ok(Evidence {
+            sources: self.attached.iter().map(|&name| name.into()).collect(),
+            cpus: rows.collect(),
+            power_domains: if is_over {
+                changes(&self.domains, &power_domains(Path::new(POWER_DOMAINS)))
+            } else {
+                Vec::new()
+            },
+            suspends: has("suspend_resume")
+                .then_some(SuspendRow { ns: suspends.stay.ns, count: suspends.stay.count }),
+        })
+    }
+}
+
+impl Kernel {
+    /// Attaches to what the kernel has of the tracepoints of evidence, in a window from `begin` (ns) on; returns their
+    /// names.
+    ///
+    /// # Errors
+    /// When the kernel refuses to write a map.
+    pub fn attach_evidence(&mut self, begin: u64) -> Result<Vec<&'static str>, KernelError> {
+        self.start_evidence(begin)?;
+        let mut attached = Vec::new();
+        for (program, tracepoint) in PROGRAMS {
+            // Whatever stands against it: what cannot be attached is not shown.
+            if self.attach_raw(program, tracepoint).is_ok() {
+                attached.push(tracepoint);
+            }
+        }
+        if self.attach_limits().is_ok() {
+            attached.push(LIMITS.1);
+        }
+        Ok(attached)
+    }
+
+    /// Puts the tables of evidence to their start.
+    ///
+    /// # Errors
+    /// When the kernel refuses to write a map.
+    pub fn start_evidence(&mut self, begin: u64) -> Result<(), KernelError> {
+        let cpus = self.cpus();
+        let start = CpuEvidence { psci: Spell::starting_at(begin), ..CpuEvidence::default() };
+        let mut evidence: Array<_, CpuEvidence> = self.array("EVIDENCE")?;
+        for cpu in 0..cpus {
+            evidence.set(cpu, start, 0).map_err(KernelError::writing)?;
+        }
+        // The machine's other clock is ahead of ours by all earlier suspends.
+        let ahead = clock::since_boot().saturating_sub(clock::now());
+        let spell = Spell::starting_at(begin + ahead);
+        let mut suspends: Array<_, Suspends> = self.array("SUSPENDS")?;
+        suspends.set(0, Suspends { spell, ..Suspends::default() }, 0).map_err(KernelError::writing)
+    }
+
+    /// What was told so far: by CPU, of the states that firmware was asked for by CPU and parameter, and of suspends.
+    ///
+    /// # Errors
+    /// When the kernel's maps cannot be read.
+    #[expect(clippy::type_complexity, reason = "three tables, read at once")]
+    pub fn read_evidence(
+        &self,
+    ) -> Result<(Vec<CpuEvidence>, BTreeMap<u32, BTreeMap<u32, Stay>>, Suspends), KernelError> {
+        let evidence: Array<_, CpuEvidence> = self.table("EVIDENCE")?;
+        let by_cpu: Result<_, _> = (0..self.cpus()).map(|cpu| evidence.get(&cpu, 0)).collect();
+        let mut psci: BTreeMap<u32, BTreeMap<u32, Stay>> = BTreeMap::new();
+        let stays: HashMap<_, PsciKey, Stay> = self.table("PSCI")?;
+        for (key, stay) in stays.iter().flatten() {
+            psci.entry(key.cpu).or_default().insert(key.parameter, stay);
+        }
+        let suspends: Array<_, Suspends> = self.table("SUSPENDS")?;
+        Ok((by_cpu.map_err(KernelError::reading)?, psci, suspends.get(&0, 0).map_err(KernelError::reading)?))
+    }
+
+    /// Runs a program of [`PROGRAMS`] on CPU `on` as if its event had come with these arguments.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or lacks the tracepoint; it can since 5.10.
+    pub fn test_evidence(
+        &mut self,
+        program: &'static str,
+        on: u32,
+        arguments: &[u64],
+    ) -> Result<(), KernelError> {
+        self.load_raw(program)?;
+        self.run_program(program, Some(on), arguments)
+    }
+}
+
+/// What the kernel's power domains under `root` count, where it shows them: `State`, `Time Spent(ms)`, `Usage` and
+/// `Rejected` are the first columns of every version.
+#[must_use]
+pub fn power_domains(root: &Path) -> PowerDomains {
+    let mut found = PowerDomains::new();
+    for domain in fs::read_dir(root).into_iter().flatten().flatten() {
+        let Ok(text) = fs::read_to_string(domain.path().join("idle_states")) else { continue };
+        let name = domain.file_name().to_string_lossy().into_owned();
+        for line in text.lines().skip(1) {
+            let mut words = line.split_whitespace();
+            let state = words.next().unwrap_or_default();
+            let mut number = || words.next()?.parse::<u64>().ok();
+            if let (Some(ms), Some(usage), Some(rejected)) = (number(), number(), number()) {
+                let counts = (ms.saturating_mul(1_000_000), usage, rejected);
+                found.insert((name.clone(), state.to_owned()), counts);
+            }
+        }
+    }
+    found
+}
+
+/// What was added to the counts of those domains that did anything.
+fn changes(before: &PowerDomains, after: &PowerDomains) -> Vec<PowerDomainRow> {
+    let rows = after.iter().map(|((domain, state), &(ns, usage, rejected))| {
+        let old = before.get(&(domain.clone(), state.clone())).copied().unwrap_or((ns, usage, rejected));
+        PowerDomainRow {
+            domain: domain.clone(),
+            state: state.clone(),
+            ns: ns.saturating_sub(old.0),
+            usage: usage.saturating_sub(old.1),
+            rejected: rejected.saturating_sub(old.2),
+        }
+    });
+    rows.filter(|row| (row.ns, row.usage, row.rejected) != (0, 0, 0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn power_domains_are_read_in_the_forms_of_several_kernels() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |domain: &str, text: &str| {
+            let folder = root.path().join(domain);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("idle_states"), text).unwrap();
+        };
+        write(
+            "cluster0",
+            "State          Time Spent(ms) Usage          Rejected\nS0             29817          537            8\n",
+        );
+        write(
+            "cluster1",
+            "State          Time Spent(ms) Usage      Rejected   Above      Below\nS0             5   6   7   270        0\nS1    1  2  3 4 5\n",
+        );
+        write("empty", "State          Time Spent(ms) Usage          Rejected\n");
+        fs::create_dir(root.path().join("nothing")).unwrap();
+        let before = power_domains(root.path());
+        let key = |domain: &str, state: &str| (domain.to_owned(), state.to_owned());
+        let expected = [
+            (key("cluster0", "S0"), (29_817_000_000, 537, 8)),
+            (key("cluster1", "S0"), (5_000_000, 6, 7)),
+            (key("cluster1", "S1"), (1_000_000, 2, 3)),
+        ];
+        assert_eq!(before, PowerDomains::from(expected));
+        write(
+            "cluster0",
+            "State          Time Spent(ms) Usage          Rejected\nS0             29830          540            9\n",
+        );
+        let rows = changes(&before, &power_domains(root.path()));
+        let changed = PowerDomainRow {
+            domain: "cluster0".into(),
+            state: "S0".into(),
+            ns: 13_000_000,
+            usage: 3,
+            rejected: 1,
+        };
+        assert_eq!(rows, [changed]);
+        assert_eq!(power_domains(&root.path().join("none")), PowerDomains::new());
+    }
+}

@@ -1,0 +1,242 @@
+//! `--verify`: reads what the kernel counts at both ends of the window.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{clock, initial::Known, sysfs};
+use crate::{
+    model::{
+        Topology,
+        power::{CpuReading, IdleSource},
+        verify::{self, Counts, IdleCount, OurCpu, Ours, PolicyClock},
+    },
+    report::snapshot::{Verify, VerifyRow},
+};
+
+/// Compares one window.
+pub struct Verifier {
+    root: PathBuf,
+    begin: Counts,
+    begin_ns: u64,
+    /// Between attaching and the begin, ns: no event of that time was missed.
+    attached_ns: u64,
+    policies: PolicyClock,
+    lost: bool,
+}
+
+impl Verifier {
+    /// Reads the counts under `root` at the begin of the window, `begin` (ns). The programs were attached at
+    /// `attached` (ns).
+    #[must_use]
+    pub fn begin(root: &Path, topology: &Topology, begin: u64, attached: u64, known: &Known) -> Self {
+        Self {
+            root: root.to_owned(),
+            begin: counts(root, topology, begin),
+            begin_ns: begin,
+            attached_ns: begin.saturating_sub(attached),
+            policies: PolicyClock::new(&topology.policies, begin, &known.for_clusters().khz),
+            lost: false,
+        }
+    }
+
+    /// A frequency event at `now` (ns).
+    pub fn frequency_event(&mut self, now: u64, cpu: u32, khz: u32) {
+        self.policies.event(now, cpu, khz);
+    }
+
+    /// Events were lost.
+    pub fn lost(&mut self) {
+        self.lost = true;
+    }
+
+    /// Reads the counts at the end of the window, `end` (ns).
+    #[must_use]
+    pub fn end(&self, topology: &Topology, end: u64) -> Counts {
+        counts(&self.root, topology, end)
+    }
+
+    /// Compares what was read with our own.
+    #[must_use]
+    pub fn compare(&self, readings: &[CpuReading], known: &Known, end: u64, counts: &Counts) -> Verify {
+        let cpus = readings.iter().map(|reading| (reading.cpu, self.ours(reading, known, end)));
+        let mut ours = Ours {
+            cpus: cpus.collect(),
+            frequency: self.policies.until(end),
+            window_ns: end.saturating_sub(self.begin_ns),
+        };
+        let mut notes = Vec::new();
+        if counts.idle.is_empty() {
+            notes.push("idle states are not compared: no cpuidle driver counts them here".into());
+        }
+        if counts.frequency.is_empty() {
+            notes.push("frequencies are not compared: no policy counts them here (cpufreq/stats)".into());
+        }
+        let mut counts = counts.clone();
+        if self.lost {
+            // What CPUs do is counted by the programs; how long a policy was at a frequency, by records.
+            notes.push("frequencies are not compared: records were lost".into());
+            ours.frequency.clear();
+            counts.frequency.clear();
+        }
+        let rows = verify::compare(&ours, &self.begin, &counts);
+        Verify {
+            passes: rows.iter().all(verify::Row::passes),
+            rows: rows
+                .into_iter()
+                .map(|row| VerifyRow {
+                    what: row.what.name().into(),
+                    cpu: row.cpu,
+                    state: row.state,
+                    ours: row.ours,
+                    kernel: row.kernel,
+                    tolerance: row.tolerance,
+                    passes: row.passes(),
+                    why: row.why,
+                })
+                .collect(),
+            notes,
+        }
+    }
+
+    fn ours(&self, reading: &CpuReading, known: &Known, end: u64) -> OurCpu {
+        let at_begin = known.of(reading.cpu);
+        let residency = reading.since(&at_begin, end);
+        let open = residency.idle_at_end;
+        OurCpu {
+            open_at_end: open.map(|state| (state, end.saturating_sub(reading.idle.since()))),
+            // After an event of its own, a CPU can have been asleep no longer than since that.
+            asleep_at_begin_ns: match at_begin.idle {
+                IdleSource::Event | IdleSource::Sysfs => Some(self.attached_ns),
+                _ if residency.idle_unknown_ns == 0 && !at_begin.was_asleep() => Some(0),
+                _ => None,
+            },
+            idle: residency.idle,
+        }
+    }
+}
+
+/// What the kernel counts under `root` now; the window begins or ends at `at` (ns).
+fn counts(root: &Path, topology: &Topology, at: u64) -> Counts {
+    let mut counts = Counts::default();
+    for &cpu in topology.cpus.keys() {
+        for (state, folder) in sysfs::numbered(&root.join(format!("cpu{cpu}/cpuidle")), "state") {
+            let number = |name: &str| sysfs::number(&folder.join(name));
+            if let (Some(us), Some(usage)) = (number("time"), number("usage")) {
+                // Kernels before 5.11 do not count what was refused.
+                let rejected = number("rejected").unwrap_or(0);
+                counts.idle.insert((cpu, state), IdleCount { ns: us.saturating_mul(1_000), usage, rejected });
+            }
+        }
+    }
+    for cpus in &topology.policies {
+        let Some(&first) = cpus.first() else { continue };
+        // One that is offline has no such folder.
+        let text = cpus.iter().find_map(|cpu| {
+            fs::read_to_string(root.join(format!("cpu{cpu}/cpufreq/stats/time_in_state"))).ok()
+        });
+        for line in text.unwrap_or_default().lines() {
+            let mut words = line.split_whitespace().map(str::parse::<u64>);
+            if let (Some(Ok(khz)), Some(Ok(ticks))) = (words.next(), words.next())
+                && let Ok(khz) = u32::try_from(khz)
+            {
+                counts.frequency.insert((first, khz), ticks);
+            }
+        }
+    }
+    counts.apart_ns = clock::now().abs_diff(at);
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use nntrace_common::power::{CpuFrequency, CpuIdle, IDLE_EXIT};
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        /// A machine whose CPU 0 has slept for so long (us) and so often, at so many units of time at 600 MHz.
+        fn new() -> Self {
+            let tree = Self(tempfile::tempdir().unwrap());
+            tree.set("present", "0\n");
+            tree.set("cpufreq/policy0/related_cpus", "0\n");
+            tree.set("cpu0/cpuidle/state0/name", "WFI\n");
+            tree.counts(1_000, 100, 10);
+            tree
+        }
+
+        fn set(&self, name: &str, text: &str) {
+            let path = self.0.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn counts(&self, us: u64, usage: u64, ticks: u64) {
+            self.set("cpu0/cpuidle/state0/time", &format!("{us}\n"));
+            self.set("cpu0/cpuidle/state0/usage", &format!("{usage}\n"));
+            self.set("cpu0/cpufreq/stats/time_in_state", &format!("600000 {ticks}\n900000 0\n"));
+        }
+
+        /// A window of a second, of which CPU 0 sleeps 400 ms in 4 stays, while the kernel counts this.
+        fn verify(&self, us: u64, usage: u64, ticks: u64) -> Verify {
+            let begin = clock::now();
+            let end = begin + 1_000 * MS;
+            let (topology, _) = sysfs::topology(self.0.path());
+            let mut verifier =
+                Verifier::begin(self.0.path(), &topology, begin, begin - 20 * MS, &Known::default());
+            verifier.begin.apart_ns = 0;
+            verifier.policies = PolicyClock::new(&topology.policies, begin, &[(0, 600_000)].into());
+            let mut idle = CpuIdle::starting_at(begin);
+            for stay in 0..4 {
+                idle.event(begin + (100 + 200 * stay) * MS, 0);
+                idle.event(begin + (200 + 200 * stay) * MS, IDLE_EXIT);
+            }
+            let frequency = CpuFrequency::requested(600_000);
+            let reading = CpuReading { cpu: 0, idle, frequency, slices: Vec::new() };
+            self.counts(us, usage, ticks);
+            let mut counts = verifier.end(&topology, end);
+            counts.apart_ns = 0;
+            verifier.compare(&[reading], &Known::default(), end, &counts)
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_counts_the_same_passes() {
+        let verify = Tree::new().verify(401_000, 104, 110);
+        assert!(verify.passes, "{verify:#?}");
+        let what: Vec<_> = verify.rows.iter().map(|row| (row.what.as_str(), row.state)).collect();
+        assert_eq!(
+            what,
+            [("idle_ns", 0), ("idle_usage", 0), ("frequency_ns", 600_000), ("frequency_ns", 900_000)]
+        );
+        assert_eq!(verify.notes, [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_kernel_that_counts_otherwise_does_not() {
+        let failed = |verify: &Verify| {
+            assert!(!verify.passes);
+            let rows = verify.rows.iter().filter(|row| !row.passes);
+            rows.map(|row| row.what.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(failed(&Tree::new().verify(381_000, 104, 110)), ["idle_ns"]);
+        assert_eq!(failed(&Tree::new().verify(401_000, 108, 110)), ["idle_usage"]);
+        assert_eq!(failed(&Tree::new().verify(401_000, 104, 60)), ["frequency_ns"]);
+    }
+
+    #[test]
+    fn without_counts_there_is_a_note_and_nothing_fails() {
+        let tree = Tree(tempfile::tempdir().unwrap());
+        tree.set("present", "0\n");
+        let (topology, _) = sysfs::topology(tree.0.path());
+        let verifier = Verifier::begin(tree.0.path(), &topology, 100, 90, &Known::default());
+        let verify = verifier.compare(&[], &Known::default(), 200, &verifier.end(&topology, 200));
+        assert!(verify.passes && verify.rows.is_empty());
+        assert_eq!(verify.notes.len(), 2);
+    }
+}

@@ -1,0 +1,23 @@
+//! `--verify` against the kernel that runs.
+
+use anyhow::{Context as _, Result};
+use nntrace_tests::{live, profiler::Profiler};
+
+#[test]
+fn the_kernel_counts_what_we_count() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let run = Profiler::new()?.args(["--marks", "none", "--verify", "--duration", "3s"]).run()?;
+    let verify = run.snapshot.verify.context("no comparison in the snapshot")?;
+    for row in &verify.rows {
+        println!("{row:?}");
+    }
+    println!("{:?}", verify.notes);
+    assert!(verify.passes, "{:#?}", verify.rows.iter().filter(|row| !row.passes).collect::<Vec<_>>());
+    run.ended.expect_code(0)?;
+    // Every state that a driver has is compared.
+    let states = std::fs::read_dir("/sys/devices/system/cpu/cpu0/cpuidle").map_or(0, Iterator::count);
+    let compared = verify.rows.iter().filter(|row| row.cpu == 0 && row.what == "idle_ns").count();
+    assert_eq!(compared, states);
+    assert_eq!(verify.notes.iter().any(|note| note.contains("cpuidle")), states == 0);
+    Ok(())
+}
