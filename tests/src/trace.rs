@@ -17,20 +17,26 @@ pub fn line(ns: u64, tid: u32, pid: u32, payload: &str) -> String {
     format!("     worker-{tid} ({pid:>5}) [000] ...1. {seconds}.{fraction:09}: tracing_mark_write: {payload}")
 }
 
-/// A line of ftrace text about a CPU's power state, at `ns`.
+/// A line of ftrace text about a CPU's power state, at `ns`; two when another CPU, 0 or else 1, takes it down.
 #[must_use]
 pub fn power_line(ns: u64, cpu: u32, event: Event) -> String {
-    let what = match event {
-        Event::Idle(state) => format!("cpu_idle: state={state} cpu_id={cpu}"),
-        Event::Frequency(khz) => format!("cpu_frequency: state={khz} cpu_id={cpu}"),
-        // The kernel's words: it is gone when the step that takes it down is done, and back when it takes a step itself.
-        Event::Online(false) => format!("cpuhp_exit:  cpu: {cpu:04}  state:  86 step:  87 ret: 0"),
-        Event::Online(true) => {
-            format!("cpuhp_enter: cpu: {cpu:04} target: 238 step: 147 (sched_cpu_activate)")
-        }
+    let other = u32::from(cpu == 0);
+    let at = |on: u32, what: &str| {
+        let (seconds, fraction) = (ns / 1_000_000_000, ns % 1_000_000_000);
+        format!("          <idle>-0     [{on:03}] d..1. {seconds}.{fraction:09}: {what}")
     };
-    let (seconds, fraction) = (ns / 1_000_000_000, ns % 1_000_000_000);
-    format!("          <idle>-0     [{cpu:03}] d..1. {seconds}.{fraction:09}: {what}")
+    match event {
+        Event::Idle(state) => at(cpu, &format!("cpu_idle: state={state} cpu_id={cpu}")),
+        Event::Frequency(khz) => at(cpu, &format!("cpu_frequency: state={khz} cpu_id={cpu}")),
+        Event::Online(false) => {
+            let enter = format!("cpuhp_enter: cpu: {cpu:04} target:   0 step:  87 (takedown_cpu)");
+            let exit = format!("cpuhp_exit:  cpu: {cpu:04}  state:  86 step:  87 ret: 0");
+            at(other, &enter) + "\n" + &at(other, &exit)
+        }
+        Event::Online(true) => {
+            at(cpu, &format!("cpuhp_enter: cpu: {cpu:04} target: 238 step: 147 (sched_cpu_starting)"))
+        }
+    }
 }
 
 /// Replays a trace.

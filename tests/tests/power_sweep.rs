@@ -20,7 +20,7 @@ const TRACES: u64 = 400;
 fn machine(random: &mut Random) -> Result<Topology> {
     let mut cpus: Vec<u32> = (0..2 + random.below(15) as u32).collect();
     if random.below(3) == 0 {
-        cpus.iter_mut().for_each(|cpu| *cpu *= 3);
+        cpus.iter_mut().skip(2).for_each(|cpu| *cpu *= 3);
     }
     let mut topology = Topology::default();
     for &cpu in &cpus {
@@ -53,7 +53,8 @@ fn events(random: &mut Random, topology: &Topology) -> Vec<(u64, u32, Event)> {
         let Some(&cpu) = loud.get(random.below(loud.len().max(1) as u64) as usize) else { break };
         let event = match random.below(10) {
             0..4 => Event::Idle(random.below(4) as u32),
-            4..8 => Event::Idle(EXIT),
+            4..7 => Event::Idle(EXIT),
+            7 if random.below(4) == 0 => Event::Online(random.below(2) == 0),
             _ => Event::Frequency(100_000 * (1 + random.below(4) as u32)),
         };
         events.push((now, cpu, event));
@@ -80,7 +81,7 @@ fn shuffled(lines: &[(u32, String)], random: &mut Random) -> Vec<String> {
 fn for_policies(events: &[(u64, u32, Event)], topology: &Topology) -> Vec<(u64, u32, Event)> {
     let each = events.iter().flat_map(|&(at, cpu, event)| match event {
         Event::Frequency(_) => topology.policy_of(cpu).into_iter().map(|cpu| (at, cpu, event)).collect(),
-        Event::Idle(_) => vec![(at, cpu, event)],
+        Event::Idle(_) | Event::Online(_) => vec![(at, cpu, event)],
     });
     each.collect()
 }
@@ -93,6 +94,10 @@ fn streaming_is_the_sweep_and_every_row_tiles_the_window() -> Result<()> {
         let topology = machine(&mut random)?;
         let events = events(&mut random, &topology);
         let (Some(&(begin, ..)), Some(&(end, ..))) = (events.first(), events.last()) else { continue };
+        if events.iter().all(|(.., event)| *event == Event::Online(true)) {
+            // Nobody went down before: that says nothing of power.
+            continue;
+        }
         let lines: Vec<(u32, String)> =
             events.iter().map(|&(at, cpu, event)| (cpu, power_line(at, cpu, event))).collect();
         // Events of one instant and of different CPUs have no order.

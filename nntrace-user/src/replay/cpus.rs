@@ -128,7 +128,9 @@ impl Cpus {
     /// When the clusters that were asked for are none.
     pub fn record(&mut self, record: &Record, oddities: &mut Oddities) -> Result<(), TopologyError> {
         match *record {
-            Record::Idle(event) | Record::Frequency(event) if event.cpu > MAX_CPU => {
+            Record::Idle(event) | Record::Frequency(event) | Record::Hotplug(event)
+                if event.cpu > MAX_CPU =>
+            {
                 oddities.add(DiagnosticKind::CpuOutOfRange, event.time, event.cpu, b"");
                 return Ok(());
             }
@@ -148,6 +150,11 @@ impl Cpus {
             }
             Record::Frequency(PowerRecord { cpu, time, state, .. }) => {
                 self.frequency(cpu, time, state);
+            }
+            Record::Hotplug(PowerRecord { cpu, time, state, .. }) => {
+                if self.cpu(cpu).idle.hotplug(time, state != 0).is_none() {
+                    return Ok(());
+                }
             }
             Record::Lost { cpu, time } if cpu <= MAX_CPU => {
                 self.cpu(cpu).idle.set(time, Activity::Unknown);
@@ -264,6 +271,7 @@ fn feed(clusters: &mut Clusters, steps: Option<&mut Steps>, record: &Record) {
     match *record {
         Record::Idle(event) => clusters.idle_event(event.time, event.cpu, event.state),
         Record::Frequency(event) => clusters.frequency_event(event.time, event.cpu, event.state),
+        Record::Hotplug(event) => clusters.hotplug(event.time, event.cpu, event.state != 0),
         Record::Lost { cpu, time } => clusters.lost(time, cpu),
         _ => {}
     }

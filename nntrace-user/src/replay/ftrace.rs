@@ -223,7 +223,7 @@ fn digits(text: &[u8], most: usize) -> (u64, usize) {
 
 /// Reads a decimal number of 32 bits.
 #[inline]
-fn number(text: &[u8]) -> Option<(u32, &[u8])> {
+pub(super) fn number(text: &[u8]) -> Option<(u32, &[u8])> {
     let (value, count) = digits(text, 11);
     if count == 0 {
         return None;

@@ -11,6 +11,7 @@ pub mod cpus;
 pub mod events;
 pub mod ftrace;
 pub mod header;
+pub mod hotplug;
 pub mod html;
 pub mod input;
 pub mod lines;

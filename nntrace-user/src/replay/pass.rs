@@ -15,6 +15,7 @@ use super::{
     events::Visitor,
     ftrace::{Event, EventKind},
     header::HeaderReader,
+    hotplug::Hotplug,
     markers::{self, Marker},
     oddities::Oddities,
     order::Order,
@@ -37,6 +38,7 @@ pub struct Pass {
     pub accounts: Accounts,
     order: Order,
     header: HeaderReader,
+    hotplug: Hotplug,
     /// What the records make.
     pub results: Results,
     /// How much there was.
@@ -101,6 +103,7 @@ impl Pass {
             accounts: Accounts::default(),
             order: Order::new(keeps_all),
             header: HeaderReader::default(),
+            hotplug: Hotplug::default(),
             results: Results {
                 marks: Marks { named_drivers: options.drivers.clone(), ..Marks::default() },
                 cpus: Cpus::new(options.topology.clone().unwrap_or_default(), options.clusters.clone())
@@ -142,10 +145,10 @@ impl Pass {
     fn power(&mut self, kind: RecordKind, cpu: u32, time: u64, state: u32) {
         self.counts.power_events += 1;
         let event = PowerRecord { kind: kind as u32, cpu, time, state, lost: 0 };
-        self.order.push(if kind == RecordKind::Idle {
-            Record::Idle(event)
-        } else {
-            Record::Frequency(event)
+        self.order.push(match kind {
+            RecordKind::Idle => Record::Idle(event),
+            RecordKind::Hotplug => Record::Hotplug(event),
+            _ => Record::Frequency(event),
         });
     }
 
@@ -219,7 +222,10 @@ impl Visitor for Pass {
             EventKind::Mark(payload) => self.mark(event, payload, now, counts),
             EventKind::CpuIdle { state, cpu } => self.power(RecordKind::Idle, cpu, now, state),
             EventKind::CpuFrequency { khz, cpu } => self.power(RecordKind::Frequency, cpu, now, khz),
-            EventKind::Other { name, fields } => self.word(markers::of_event(name, fields), time, now),
+            EventKind::Other { name, fields } => match self.hotplug.event(event.cpu, name, fields) {
+                Some((cpu, online)) => self.power(RecordKind::Hotplug, cpu, now, u32::from(online)),
+                None => self.word(markers::of_event(name, fields), time, now),
+            },
         }
         true
     }

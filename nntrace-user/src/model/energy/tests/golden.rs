@@ -169,6 +169,7 @@ impl Trace {
             )]),
             idle_unknown_ns: 0,
             offline_ns: 0,
+            initial: Default::default(),
             unknown_ns: self
                 .unknown
                 .filter(|unknown| unknown.0 == cluster)

@@ -37,6 +37,7 @@ fn cpu(cpu: u32) -> CpuResidency {
         idle: BTreeMap::new(),
         idle_at_end: None,
         running: BTreeMap::new(),
+        initial: Default::default(),
         idle_unknown_ns: 0,
         offline_ns: 0,
         unknown_ns: 0,
