@@ -130,7 +130,10 @@ impl Bench {
     /// The same events as the text of a trace give the same in replay: the tables by CPU, and the clusters that the model
     /// makes of the records.
     fn check_replay(&self, records: &[(u64, u32, Event)], end: u64, khz: &BTreeMap<u32, u32>) -> Result<()> {
-        let topology = two_clusters(self.kernel.cpus())?;
+        let mut topology = two_clusters(self.kernel.cpus())?;
+        if !self.policy.is_empty() {
+            topology.set_policies(vec![self.policy.clone()])?;
+        }
         let word = |at: u64, text: &str| trace::line(at, 1, 1, text) + "\n";
         let mut text = String::new();
         for (cpu, khz) in khz {

@@ -27,7 +27,8 @@ pub fn topology(root: &Path) -> (Topology, Option<String>) {
         numbers.iter().map(|&cpu| (cpu, CpuDescription { idle_states: idle_states(root, cpu) })).collect();
     let policies = policies(root).into_iter().map(|policy| policy.cpus).collect::<Vec<_>>();
     let (clusters, note) = clusters(root, &numbers, &policies);
-    (Topology { cpus, clusters, policies }, note)
+    let has_no_idle_driver = cpus.values().all(|cpu| cpu.idle_states.is_empty());
+    (Topology { cpus, clusters, policies, has_no_idle_driver }, note)
 }
 
 /// Requested frequencies by CPU, kHz, of policies that tell one.

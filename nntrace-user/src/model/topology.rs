@@ -22,6 +22,8 @@ pub struct Topology {
     pub clusters: Vec<ClusterDescription>,
     /// CPUs whose frequency is changed together; a CPU in none stands alone.
     pub policies: Vec<Vec<u32>>,
+    /// The machine is known to have no cpuidle driver, and the kernel does what it does without.
+    pub has_no_idle_driver: bool,
 }
 
 /// One CPU.
@@ -226,7 +228,7 @@ impl Topology {
     #[must_use]
     pub fn idle_name(&self, cpu: u32, state: u32) -> String {
         let states = self.cpus.get(&cpu).map_or(&[][..], |cpu| &cpu.idle_states);
-        match (states.get(state as usize), states.is_empty(), state) {
+        match (states.get(state as usize), self.has_no_idle_driver, state) {
             (Some(described), ..) => described.name.clone(),
             (None, true, 0) => "poll".into(),
             (None, true, 1) => "default-idle".into(),
@@ -291,7 +293,10 @@ mod tests {
     #[test]
     fn states_without_a_driver_have_the_names_that_the_kernel_means() {
         let mut topology = four();
+        assert_eq!(topology.idle_name(0, 1), "state1");
+        topology.has_no_idle_driver = true;
         assert_eq!(topology.idle_name(0, 1), "default-idle");
+        topology.has_no_idle_driver = false;
         topology.cpus.get_mut(&0).unwrap().idle_states =
             vec![IdleStateDescription { name: "WFI".into(), ..IdleStateDescription::default() }];
         assert_eq!(topology.idle_name(0, 0), "WFI");

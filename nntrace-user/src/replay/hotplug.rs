@@ -2,7 +2,7 @@
 //!
 //! Source: `cpuhp_enter` and `cpuhp_exit` (include/trace/events/cpuhp.h). A CPU that goes down takes its own steps first;
 //! the first one that another CPU takes for it is the one that takes it down (`takedown_cpu` in kernel/cpu.c), and when
-//! that is done, it is dead. The first step that it takes itself after that shows that it is back.
+//! that is done, it is dead; others follow. A step that it takes itself shows that it is alive.
 
 use rustc_hash::FxHashMap;
 
@@ -13,8 +13,6 @@ use super::ftrace::number;
 pub struct Hotplug {
     /// The step that is taking a CPU down.
     takedown: FxHashMap<u32, u32>,
-    /// CPUs that are down.
-    down: Vec<u32>,
 }
 
 /// One step of a CPU.
@@ -26,7 +24,7 @@ struct Step {
 }
 
 impl Hotplug {
-    /// Takes an event that happened on CPU `on`. Which CPU went offline by it, or came back.
+    /// Takes an event that happened on CPU `on`. Which CPU is offline now, or is not (any more), as far as it tells.
     pub fn event(&mut self, on: u32, name: &[u8], fields: &[u8]) -> Option<(u32, bool)> {
         let begins = match name {
             b"cpuhp_enter" => true,
@@ -35,26 +33,19 @@ impl Hotplug {
         };
         let Step { cpu, target, number } = step(fields)?;
         if cpu == on {
-            let place = self.down.iter().position(|&down| down == cpu)?;
-            self.down.swap_remove(place);
             return Some((cpu, true));
         }
         if begins {
-            if target.is_some_and(|target| target < number) && !self.down.contains(&cpu) {
-                self.takedown.entry(cpu).or_insert(number);
+            if target.is_some_and(|target| target < number) {
+                self.takedown.insert(cpu, number);
             }
             return None;
         }
-        if self.takedown.get(&cpu) != Some(&number) {
-            return None;
-        }
+        let is_down = self.takedown.get(&cpu) == Some(&number);
         self.takedown.remove(&cpu);
         // A step that failed has undone itself.
-        if value(fields, b"ret").is_some_and(|ret| ret != b"0") {
-            return None;
-        }
-        self.down.push(cpu);
-        Some((cpu, false))
+        let failed = value(fields, b"ret").is_some_and(|ret| ret != b"0");
+        (is_down && !failed).then_some((cpu, false))
     }
 }
 
@@ -98,7 +89,8 @@ mod tests {
             (1, "cpuhp_enter cpu: 0001 target: 238 step: 147 (sched_cpu_starting)"),
             (1, "cpuhp_exit cpu: 0001  state: 147 step: 147 ret: 0"),
         ];
-        assert_eq!(events(&lines), [(1, false), (1, true)]);
+        let (alive, down) = ((1, true), (1, false));
+        assert_eq!(events(&lines), [alive, alive, down, down, alive, alive]);
     }
 
     #[test]

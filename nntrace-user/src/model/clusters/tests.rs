@@ -17,6 +17,7 @@ fn machine(clusters: &[&[u32]], policies: &[&[u32]]) -> Topology {
             })
             .collect(),
         policies: policies.iter().map(|cpus| cpus.to_vec()).collect(),
+        ..Topology::default()
     }
 }
 

@@ -126,7 +126,7 @@ fn stays(text: &mut String, groups: &[Group]) {
 }
 
 fn frequencies(text: &mut String, groups: &[Group], window: &str) {
-    line!(text, "frequencies in {window}; requested: for this CPU; effective: what its cluster had,");
+    line!(text, "frequencies in {window}; requested: for the CPU; effective: of its cluster,");
     line!(text, "the highest that one of its running CPUs requested");
     line!(text, "{:NAME$}{:>25}   {:>25}", "", "---------- requested", "---------- effective");
     line!(text, "{:NAME$}{:>9}{:>8}{:>8}   {:>9}{:>8}{:>8}", "", "time", "%", "hits", "time", "%", "hits");

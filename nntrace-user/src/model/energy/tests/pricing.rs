@@ -28,7 +28,7 @@ fn machine(clusters: Vec<ClusterDescription>, states: &[&str]) -> Topology {
     let idle_states: Vec<_> = (0..).zip(states).map(state).collect();
     let cpus = clusters.iter().flat_map(|cluster| &cluster.cpus);
     let cpus = cpus.map(|&cpu| (cpu, CpuDescription { idle_states: idle_states.clone() })).collect();
-    Topology { cpus, clusters, policies: Vec::new() }
+    Topology { cpus, clusters, ..Topology::default() }
 }
 
 fn cpu(cpu: u32) -> CpuResidency {
