@@ -23,6 +23,14 @@ const TOLD: [&[u8]; 8] = [
     b"cpu_idle_miss",
 ];
 
+/// Events that tell names of threads: field of the thread, and of its name. trace-cmd learns from the same.
+const TELLING: [(&[u8], &[u8], &[u8]); 4] = [
+    (b"sched_switch", b"prev_pid", b"prev_comm"),
+    (b"sched_switch", b"next_pid", b"next_comm"),
+    (b"sched_wakeup", b"pid", b"comm"),
+    (b"sched_wakeup_new", b"pid", b"comm"),
+];
+
 /// What records of unknown formats are called.
 const UNKNOWN: &[u8] = b"unknown";
 
@@ -35,6 +43,8 @@ pub struct Decoders {
     /// The thread.
     tid: Word,
     all: FxHashMap<u16, Decoder>,
+    /// Events that tell names: which, the thread, its name.
+    telling: Vec<(u16, Word, Word)>,
 }
 
 #[derive(Clone, Debug)]
@@ -51,9 +61,28 @@ impl Decoders {
     pub fn new(endian: Endian, own: Vec<Format>, events: Vec<Format>) -> Option<Self> {
         let common = |name: &[u8]| own.iter().chain(&events).find_map(|format| format.number(name));
         let (id, tid) = (common(b"common_type")?, common(b"common_pid")?);
+        let telling = events.iter().flat_map(|format| {
+            TELLING.iter().filter_map(|(name, tid, comm)| {
+                let comm = format.field(comm).filter(|comm| comm.kind == Kind::Text)?;
+                (*format.name == **name).then_some((format.id, format.number(tid)?, comm.word))
+            })
+        });
+        let telling = telling.collect();
         let own = own.into_iter().map(|format| (format.id, Decoder::of_ftrace(format)));
         let events = events.into_iter().map(|format| (format.id, Decoder::new(format)));
-        Some(Self { endian, id, tid, all: events.chain(own).collect() })
+        Some(Self { endian, id, tid, all: events.chain(own).collect(), telling })
+    }
+
+    /// Hands the threads that a record names to `learn`.
+    #[inline]
+    pub fn threads(&self, record: &[u8], mut learn: impl FnMut(u32, &[u8])) {
+        let Some(id) = self.id.read(record, self.endian) else { return };
+        for (_, tid, comm) in self.telling.iter().filter(|telling| u64::from(telling.0) == id) {
+            let text = record.get(comm.offset..).and_then(|text| text.get(..comm.size));
+            if let (Some(tid), Some(text)) = (tid.read(record, self.endian), text) {
+                learn(tid as u32, until_nul(text));
+            }
+        }
     }
 
     /// The thread of a record, and what happened, with `text` as room for the fields. A record that is too short is of an

@@ -163,6 +163,7 @@ impl TraceDat {
         Events {
             dat: self,
             merge: Merge::new(self.places.iter().map(stream).collect()),
+            comms: self.comms.clone(),
             notes: self.notes.iter().cloned().collect(),
             text: Vec::new(),
             waits: false,
@@ -209,6 +210,8 @@ pub enum Step {
 pub struct Events<'a> {
     dat: &'a TraceDat,
     merge: Merge<'a>,
+    /// With what events told so far.
+    comms: Comms,
     notes: VecDeque<String>,
     /// Room for the fields of an event.
     text: Vec<u8>,
@@ -226,6 +229,10 @@ impl Events<'_> {
             return Step::Cut(note);
         }
         if !self.waits {
+            // Of the event before, which was shown with the name that was known then.
+            if let Some(stream) = self.merge.stream() {
+                self.dat.decoders.threads(stream.event(), |tid, comm| self.comms.learn(tid, comm));
+            }
             self.waits = self.merge.advance();
         }
         if let Some(damage) = self.merge.take_damage() {
@@ -251,10 +258,10 @@ impl Events<'_> {
     /// The present event.
     #[inline]
     pub fn event(&mut self) -> Option<Event<'_>> {
-        let Self { dat, merge, text, time, .. } = self;
+        let Self { dat, merge, comms, text, time, .. } = self;
         let stream = merge.stream()?;
         let (tid, kind) = dat.decoders.decode(stream.event(), &dat.symbols, &dat.texts, text);
-        Some(Event { comm: dat.comms.get(tid), tid, tgid: None, cpu: stream.cpu, time: *time, kind })
+        Some(Event { comm: comms.get(tid), tid, tgid: None, cpu: stream.cpu, time: *time, kind })
     }
 }
 

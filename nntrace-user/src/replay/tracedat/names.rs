@@ -17,6 +17,15 @@ impl Comms {
         Self(lines.filter_map(line).collect())
     }
 
+    /// A name that an event told, for a thread without one.
+    #[inline]
+    pub fn learn(&mut self, tid: u32, comm: &[u8]) {
+        let comm = comm.trim_ascii_start();
+        if !comm.is_empty() && !self.0.contains_key(&tid) {
+            self.0.insert(tid, comm.into());
+        }
+    }
+
     /// A thread's name; `<...>` where it was not saved, `<idle>` for the kernel's idle threads.
     #[inline]
     pub fn get(&self, tid: u32) -> &[u8] {

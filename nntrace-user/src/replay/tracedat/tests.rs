@@ -73,7 +73,9 @@ fn expected(cpu: u32, time: u64, tid: u32, what: &What) -> String {
         What::Print(_, text) => format!("mark {}", text.strip_suffix('\n').unwrap_or(text)),
         What::Idle(state, cpu) => format!("idle {state} {cpu}"),
         What::Frequency(khz, cpu) => format!("frequency {khz} {cpu}"),
-        What::Switch => "sched_switch: prev_comm=worker prev_pid=7 prev_state=-1 next=666f where=four".into(),
+        What::Switch => {
+            "sched_switch: prev_comm=worker prev_pid=77 prev_state=-1 next=666f where=four".into()
+        }
         What::Suspend(0x1234) => "suspend_resume: action=CPU_OFF val=3".into(),
         What::Suspend(address) => format!("suspend_resume: action={address} val=3"),
         What::Nothing => "something: ".into(),
@@ -174,6 +176,19 @@ fn addresses_without_a_name_write_marks() {
     let symbols = Symbols::parse(b"10 T a\n30 t tracing_mark_write\n20 T b\n");
     let marks: Vec<u64> = (0..0x40).filter(|&address| symbols.writes_marks(address)).collect();
     assert_eq!(marks, (0..0x10).chain(0x30..0x40).collect::<Vec<_>>());
+}
+
+#[test]
+fn context_switches_tell_names() {
+    let cpus = [events(&SHAPE, &[(1, 77, What::Nothing), (2, 7, What::Switch), (3, 77, What::Nothing)])];
+    let dat = open(&SHAPE.file(&[], &[("", &cpus)])).unwrap();
+    for _ in 0..2 {
+        let lines = steps(&dat);
+        assert_eq!(
+            (lines[0].as_str(), lines[2].as_str()),
+            ("0 1 <...>-77 something: ", "0 3 worker-77 something: ")
+        );
+    }
 }
 
 #[test]

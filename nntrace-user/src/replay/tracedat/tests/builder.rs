@@ -69,7 +69,7 @@ impl Shape {
             What::Switch => {
                 let comm = b"worker\0\0\0\0\0\0\0\0\0\0";
                 let place = 4 << 16 | 32;
-                [&head(22), &comm[..], &self.u32(7), &self.u32(u32::MAX), b"four", &self.u32(place)].concat()
+                [&head(22), &comm[..], &self.u32(77), &self.u32(u32::MAX), b"four", &self.u32(place)].concat()
             }
             What::Suspend(address) => [head(23), self.word(*address), self.u32(3).to_vec()].concat(),
             What::Nothing => head(24),

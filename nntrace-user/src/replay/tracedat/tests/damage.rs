@@ -99,12 +99,12 @@ fn heads_that_allow_nothing() {
         (10, b"8", "at byte 10: version `8`, where 6 or 7 was expected"),
         (12, b"\x07", "at byte 12: byte order 7, where 0 or 1 was expected"),
         (14, &[0xff; 4], "buffer ``: sub-buffers of 4294967295 bytes for CPU 0, where 512 to 16777216"),
-        (18, b"haeder", "at byte 18: `haeder_page\\x00`, where `header_page\\x00` was expected"),
+        (18, b"footer", "at byte 18: `footer_page\\x00`, where `header_page\\x00` was expected"),
         (30, &[0xff; 8], "at byte 38: 18446744073709551615 bytes of header_page, where 134217728 at most"),
         (find(&file, b"timestamp"), b"timest0mp", "at byte 38: `\\tfield: u64 timest0mp"),
         (systems, &[0xff; 4], "bytes of a format, where 134217728 at most was expected"),
         (find(&file, b"flyrecord"), b"latency  ", "the text of a latency tracer, where events"),
-        (find(&file, b"flyrecord"), b"fliegend ", "where `options`, `flyrecord` or `latency` was expected"),
+        (find(&file, b"flyrecord"), b"nothing  ", "where `options`, `flyrecord` or `latency` was expected"),
     ];
     for (at, bytes, message) in cases {
         let error = changed(at, bytes);
