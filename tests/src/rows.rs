@@ -6,7 +6,10 @@ use nntrace_user::report::snapshot::{ClusterRow, CpuRow, FrequencyRow, IdleRow};
 
 use crate::power::{Residency, Stays, cluster::ClusterResidency};
 
-/// Panics unless a CPU's row says what the sweep says, to the nanosecond.
+/// Checks that a CPU's row says what the sweep says, to the nanosecond.
+///
+/// # Panics
+/// When it does not.
 pub fn assert_cpu(row: &CpuRow, swept: &Residency) {
     assert_eq!(idle(&row.idle), swept.idle, "idle of CPU {}", row.cpu);
     assert_eq!(frequencies(&row.running), sums(&swept.running), "running of CPU {}", row.cpu);
@@ -19,7 +22,10 @@ pub fn assert_cpu(row: &CpuRow, swept: &Residency) {
     );
 }
 
-/// Panics unless a cluster's row, and what its CPUs' rows say of its frequency, is what the sweep says.
+/// Checks that a cluster's row, and what its CPUs' rows say of its frequency, is what the sweep says.
+///
+/// # Panics
+/// When it is not.
 pub fn assert_cluster(row: &ClusterRow, cpus: &[CpuRow], swept: &ClusterResidency) {
     assert_eq!(idle(&row.idle), swept.idle, "idle of cluster {}", row.cluster);
     assert_eq!(frequencies(&row.active), sums(&swept.active), "active of cluster {}", row.cluster);
@@ -38,7 +44,10 @@ pub fn assert_cluster(row: &ClusterRow, cpus: &[CpuRow], swept: &ClusterResidenc
     assert_eq!(effective.collect::<BTreeMap<_, _>>(), swept.effective, "in cluster {}", row.cluster);
 }
 
-/// Panics unless the parts of each CPU and each cluster add up to the window.
+/// Checks that the parts of each CPU and each cluster add up to the window.
+///
+/// # Panics
+/// When they do not.
 pub fn assert_tiled(cpus: &[CpuRow], clusters: &[ClusterRow], window_ns: u64) {
     let idle = |rows: &[IdleRow]| rows.iter().map(|row| row.ns).sum::<u64>();
     let running = |rows: &[FrequencyRow]| rows.iter().map(|row| row.ns).sum::<u64>();

@@ -109,13 +109,13 @@ fn the_scenarios_come_to_what_was_laid_out() -> Result<()> {
         ));
         assert_eq!(hits, expected.cluster_hits, "{name}");
         assert_eq!(snapshot.diagnostics, []);
-        assert_energy(&name, snapshot.energy.context("no energy")?, &expected.energy);
+        assert_energy(&name, snapshot.energy.as_ref().context("no energy")?, &expected.energy);
     }
     Ok(())
 }
 
 /// The parts that the scenario was laid out with, and nothing else but what unknown time may have cost.
-fn assert_energy(name: &str, energy: EnergyRow, expected: &BTreeMap<String, ExpectedEnergy>) {
+fn assert_energy(name: &str, energy: &EnergyRow, expected: &BTreeMap<String, ExpectedEnergy>) {
     let same = |ours: f64, expected: f64| (ours * 1e6 - expected).abs() < 1e-6;
     let mut total = 0.0;
     for row in &energy.clusters {

@@ -213,7 +213,7 @@ impl Buckets {
     /// Makes one of every two.
     fn widen(&mut self) {
         self.width *= 2;
-        self.all = self.all.chunks(2).map(|pair| sum(pair)).collect();
+        self.all = self.all.chunks(2).map(sum).collect();
     }
 
     /// So many buckets as one piece each.

@@ -176,6 +176,7 @@ mod tests {
             cpus: (0..2).map(|cpu| (cpu, CpuDescription::default())).collect(),
             clusters: vec![ClusterDescription { name: "all".into(), cpus: vec![0, 1], domain: Domain::Both }],
             policies: vec![vec![0, 1]],
+            ..Topology::default()
         }
     }
 

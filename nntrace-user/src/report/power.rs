@@ -135,7 +135,9 @@ impl PowerTable {
                 (Self::Cluster, Some(cluster)) => {
                     let mut active = requested(&row);
                     if !cluster.has_clock() {
-                        active.iter_mut().for_each(|row| row.what = What::Running);
+                        for row in &mut active {
+                            row.what = What::Running;
+                        }
                     }
                     add(Measure::State, [active, idle(&row), rest(&row)].concat());
                     let at_once =

@@ -235,6 +235,7 @@ fn clocks_that_count_cycles_need_to_tell_how_long_these_are() {
 #[test]
 fn fields_of_all_kinds() {
     use formats::{Field, Format, Kind};
+    const ELSEWHERE: Kind = Kind::TextElsewhere { is_relative: false };
     let field = |line: &str| {
         let field = Field::parse(line.as_bytes()).unwrap();
         let word = field.word;
@@ -254,7 +255,6 @@ fn fields_of_all_kinds() {
         ("field:unsigned long args[6];\toffset:8;\tsize:48;\tsigned:0;", "args", Kind::Array, (8, 48, false)),
         ("field special:char buf;\toffset:12;\tsize:0;", "buf", Kind::Number, (12, 0, false)),
     ];
-    const ELSEWHERE: Kind = Kind::TextElsewhere { is_relative: false };
     for (line, name, kind, word) in cases {
         assert_eq!(field(line), (name.into(), kind, word), "{line}");
     }
@@ -269,7 +269,10 @@ fn fields_of_all_kinds() {
 }
 
 /// A CPU's sub-buffers: begin, what was lost before it, events after one another.
-type Recorded = Vec<(u64, Option<Option<u64>>, Vec<(u64, u32, What, bool)>)>;
+type Recorded = Vec<(u64, Option<pages::Lost>, Vec<(u64, u32, What, bool)>)>;
+
+/// Time, CPU, and what is read.
+type Told = (u64, u32, String);
 
 fn what() -> impl Strategy<Value = What> {
     prop_oneof![
@@ -297,7 +300,7 @@ fn shape() -> impl Strategy<Value = Shape> {
 }
 
 /// The sub-buffers, and what is to come of them, with the time of each event.
-fn write(shape: &Shape, cpu: u32, recorded: &Recorded) -> (Vec<Vec<u8>>, Vec<(u64, u32, String)>) {
+fn write(shape: &Shape, cpu: u32, recorded: &Recorded) -> (Vec<Vec<u8>>, Vec<Told>) {
     let mut pages = Pages::new(shape);
     let (mut lines, mut now) = (Vec::new(), 1);
     for (delta, lost, events) in recorded {

@@ -68,7 +68,8 @@ pub fn render(snapshot: &Snapshot, lanes: &Lanes, columns: usize) -> String {
 }
 
 fn notes(entries: &[Entry<'_>]) -> String {
-    entries.iter().filter_map(Entry::is_coarse).map(|note| format!("note: {note}\n")).collect()
+    let notes = entries.iter().filter_map(Entry::is_coarse);
+    notes.fold(String::new(), |text, note| text + "note: " + &note + "\n")
 }
 
 /// Labels and marks.

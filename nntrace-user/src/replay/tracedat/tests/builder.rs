@@ -1,11 +1,11 @@
 //! Writes files of both versions, of any machine.
 
-use std::io::Write as _;
+use std::{fmt::Write as _, io::Write as _};
 
 use flate2::{Compression as Level, write::ZlibEncoder};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
-use super::super::bytes::Endian;
+use super::super::{bytes::Endian, pages::Lost};
 
 /// What begins in the kernel at these addresses.
 pub const MARK: u64 = 0x8020;
@@ -97,10 +97,9 @@ impl Shape {
         let mut text = format!("name: {name}\nID: {id}\nformat:\n");
         for (number, (declaration, offset, size, signed)) in common.iter().chain(fields).enumerate() {
             let end = if number == 3 { "\n\n" } else { "\n" };
-            text += &format!(
-                "\tfield:{declaration};\toffset:{offset};\tsize:{size};\tsigned:{};{end}",
-                u8::from(*signed)
-            );
+            let signed = u8::from(*signed);
+            let _ =
+                write!(text, "\tfield:{declaration};\toffset:{offset};\tsize:{size};\tsigned:{signed};{end}");
         }
         text + "\nprint fmt: \"field:nothing;\", REC->nothing\n"
     }
@@ -147,7 +146,9 @@ impl Shape {
         );
         let mut all = self.u32(2).to_vec();
         all.extend([b"power\0", &self.u32(power.len() as u32)[..]].concat());
-        power.iter().for_each(|format| all.extend(self.sized(format)));
+        for format in &power {
+            all.extend(self.sized(format));
+        }
         all.extend([b"sched\0", &self.u32(1)[..], &self.sized(&sched)].concat());
         all
     }
@@ -234,7 +235,9 @@ impl Shape {
         ] {
             file.extend(part);
         }
-        options.iter().for_each(|(id, data)| file.extend(self.option(*id, data)));
+        for (id, data) in options {
+            file.extend(self.option(*id, data));
+        }
         // All that is to be known of a buffer has the same size wherever it is.
         let tables: usize = buffers[1..].iter().map(|(name, _)| 6 + 8 + name.len() + 1).sum();
         let mut table = file.len() + tables + 2;
@@ -282,7 +285,9 @@ impl Shape {
             list.extend(self.option(id, &self.u64(file.len() as u64)));
             file.extend(self.section(id, &data));
         }
-        options.iter().for_each(|(id, data)| list.extend(self.option(*id, data)));
+        for (id, data) in options {
+            list.extend(self.option(*id, data));
+        }
         // As trace-cmd does it: lists of options one after the other, one for each buffer.
         let mut pointer = pointer;
         for (name, cpus) in buffers {
@@ -325,7 +330,7 @@ impl Shape {
 /// Writes the sub-buffers of a CPU.
 pub struct Pages<'a> {
     shape: &'a Shape,
-    pages: Vec<Vec<u8>>,
+    done: Vec<Vec<u8>>,
     page: Vec<u8>,
     time: u64,
     flags: u64,
@@ -334,7 +339,7 @@ pub struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     pub fn new(shape: &'a Shape) -> Self {
-        Self { shape, pages: Vec::new(), page: Vec::new(), time: 0, flags: 0, lost: None }
+        Self { shape, done: Vec::new(), page: Vec::new(), time: 0, flags: 0, lost: None }
     }
 
     fn head(&self) -> usize {
@@ -342,7 +347,7 @@ impl<'a> Pages<'a> {
     }
 
     /// Begins a sub-buffer, before which something may have been lost.
-    pub fn begin(&mut self, time: u64, lost: Option<Option<u64>>) {
+    pub fn begin(&mut self, time: u64, lost: Option<Lost>) {
         self.end();
         self.page = vec![0; self.head()];
         self.page[..8].copy_from_slice(&self.shape.u64(time));
@@ -367,7 +372,7 @@ impl<'a> Pages<'a> {
         assert!(page.len() <= self.shape.page_size);
         // What was there before stays behind.
         page.resize(self.shape.page_size, 0xaa);
-        self.pages.push(page);
+        self.done.push(page);
     }
 
     /// Whether so much more fits.
@@ -437,6 +442,6 @@ impl<'a> Pages<'a> {
 
     pub fn finish(mut self) -> Vec<Vec<u8>> {
         self.end();
-        self.pages
+        self.done
     }
 }
