@@ -50,7 +50,7 @@ pub enum Action {
     /// `trace.dat` as `trace-cmd record` writes it, plain or packed by gzip or zstd. Exits with 0 when it could
     /// show something, and what could not be read is counted; with 1 when a file cannot be opened or holds no event; with 2
     /// when the command line is wrong.
-    Replay(Replay),
+    Replay(Box<Replay>),
     /// Describes this machine in TOML, for --topology: clusters, frequency policies, idle states
     Topology(ShowTopology),
     /// Makes and checks energy models, the files that --energy-model takes
