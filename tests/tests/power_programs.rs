@@ -161,8 +161,13 @@ impl Bench {
         assert_eq!((snapshot.window.begin_ns, snapshot.window.end_ns), (self.begin, end));
         rows::assert_tiled(&snapshot.cpus, &snapshot.clusters, end - self.begin);
         let live = clusters.until(end);
+        let of_policy = |&(at, cpu, event): &(u64, u32, Event)| match event {
+            Event::Frequency(_) => topology.policy_of(cpu).into_iter().map(|cpu| (at, cpu, event)).collect(),
+            Event::Idle(_) | Event::Online(_) => vec![(at, cpu, event)],
+        };
+        let records: Vec<_> = records.iter().flat_map(of_policy).collect();
         for (row, live) in snapshot.clusters.iter().zip(&live) {
-            let swept = ClusterResidency::sweep(&row.cpus, records, self.begin, end, khz);
+            let swept = ClusterResidency::sweep(&row.cpus, &records, self.begin, end, khz);
             rows::assert_cluster(row, &snapshot.cpus, &swept);
             assert_eq!(live.concurrency, swept.concurrency);
             assert_eq!(live.effective, swept.effective);
