@@ -9,6 +9,7 @@ use std::{collections::BTreeMap, rc::Rc};
 use nntrace_common::power::{Activity, Residency};
 
 use super::{
+    few::Few,
     lane::{Doing, Lane},
     topology::Topology,
 };
@@ -22,7 +23,7 @@ const MAX_WAITING: usize = 65_536;
 pub struct Clusters {
     all: Vec<Cluster>,
     /// Clusters and places in them, by CPU.
-    places: BTreeMap<u32, Vec<(usize, usize)>>,
+    places: Vec<Vec<(usize, usize)>>,
     policies: BTreeMap<u32, Vec<u32>>,
     /// Levels of the idle states of a CPU, where its table says more than their order.
     levels: BTreeMap<u32, Vec<u32>>,
@@ -86,13 +87,15 @@ enum Event {
     Frequency(Option<u32>),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Member {
     cpu: u32,
     activity: Activity,
     khz: Option<u32>,
     /// Since when it runs at the cluster's present frequency, ns.
     running_since: u64,
+    /// Running time (ns) by the cluster's frequency.
+    effective: Few<Option<u32>, u64>,
     /// What it did before its first event; `None` while that has not come.
     before: Option<Activity>,
 }
@@ -116,11 +119,17 @@ struct Sweep {
     /// Until when `concurrency` is counted.
     counted_until: u64,
     running: u32,
-    running_khz: BTreeMap<Option<u32>, u32>,
-    idle: BTreeMap<u32, u32>,
+    running_khz: Few<Option<u32>, u32>,
+    idle: Few<u32, u32>,
     idle_unknown: u32,
     offline: u32,
     unknown: u32,
+    /// Stretches by state: time (ns) and how many.
+    active_for: Few<Option<u32>, (u64, u64)>,
+    idle_for: Few<u32, Residency>,
+    /// Time (ns) by number of CPUs running.
+    concurrency: Vec<u64>,
+    /// The rest of what it did.
     result: ClusterResidency,
     /// Every stretch, where somebody wants to know. Shared, so that looking at the rest meanwhile copies none of it.
     steps: Option<Rc<Lane>>,
@@ -130,16 +139,18 @@ impl Clusters {
     /// The clusters of a machine of whose CPUs this is known at `begin` (ns).
     #[must_use]
     pub fn new(topology: &Topology, begin: u64, initial: &Initial) -> Self {
-        let mut places: BTreeMap<u32, Vec<_>> = BTreeMap::new();
+        let cpus = topology.clusters.iter().flat_map(|cluster| cluster.cpus.iter());
+        let mut places = vec![Vec::new(); cpus.max().map_or(0, |&last| last as usize + 1)];
         let clusters = topology.clusters.iter().enumerate().map(|(number, description)| {
             let shares_clock = description.domain.shares_clock();
             let members = description.cpus.iter().enumerate().map(|(slot, &cpu)| {
-                places.entry(cpu).or_default().push((number, slot));
+                places[cpu as usize].push((number, slot));
                 Member {
                     cpu,
                     activity: Activity::Unknown,
                     khz: initial.khz.get(&cpu).copied().filter(|_| shares_clock),
                     running_since: begin,
+                    effective: Few::default(),
                     before: initial.activity.get(&cpu).copied(),
                 }
             });
@@ -190,7 +201,7 @@ impl Clusters {
     }
 
     fn event(&mut self, now: u64, cpu: u32, event: Event) {
-        for &(cluster, slot) in self.places.get(&cpu).into_iter().flatten() {
+        for &(cluster, slot) in self.places.get(cpu as usize).into_iter().flatten() {
             self.all[cluster].event(now, slot, event);
         }
     }
@@ -276,8 +287,11 @@ impl Cluster {
         {
             self.sweep.result.idle_at_end = Some(level);
         }
-        if !self.shares_clock {
-            self.sweep.result.effective.clear();
+        self.sweep.fill_result();
+        if self.shares_clock {
+            let effective = self.members.into_iter().map(|m| (m.cpu, m.effective.into_iter().collect()));
+            self.sweep.result.effective =
+                effective.filter(|(_, times): &(u32, BTreeMap<_, _>)| !times.is_empty()).collect();
         }
         self.sweep
     }
@@ -291,11 +305,14 @@ impl Sweep {
             now: begin,
             counted_until: begin,
             running: 0,
-            running_khz: BTreeMap::new(),
-            idle: BTreeMap::new(),
+            running_khz: Few::default(),
+            idle: Few::default(),
             idle_unknown: 0,
             offline: 0,
             unknown: 0,
+            active_for: Few::default(),
+            idle_for: Few::default(),
+            concurrency: Vec::new(),
             result: ClusterResidency::default(),
             steps: None,
         }
@@ -317,8 +334,7 @@ impl Sweep {
         if runs && !was_running {
             member.running_since = self.now;
         } else if was_running && !runs {
-            let (cpu, since) = (member.cpu, member.running_since);
-            self.add_effective(cpu, since);
+            member.add_effective(self.state, self.now);
         }
         self.count(&members[slot], true);
     }
@@ -342,7 +358,11 @@ impl Sweep {
     fn count_concurrency(&mut self) {
         let ns = self.now - self.counted_until;
         if ns > 0 {
-            *self.result.concurrency.entry(self.running).or_default() += ns;
+            let running = self.running as usize;
+            if self.concurrency.len() <= running {
+                self.concurrency.resize(running + 1, 0);
+            }
+            self.concurrency[running] += ns;
             self.counted_until = self.now;
         }
     }
@@ -351,18 +371,18 @@ impl Sweep {
     fn current(&self) -> State {
         if self.running > 0 {
             // `None` sorts first: one unknown frequency makes the highest unknown.
-            return match self.running_khz.first_key_value() {
-                Some((None, _)) | None => State::Active(None),
-                Some(_) => State::Active(self.running_khz.last_key_value().and_then(|(khz, _)| *khz)),
+            return match self.running_khz.first() {
+                Some(None) | None => State::Active(None),
+                Some(_) => State::Active(self.running_khz.last().flatten()),
             };
         }
         if self.unknown > 0 {
             return State::Unknown;
         }
-        match (self.idle.first_key_value(), self.idle_unknown) {
-            (Some((&0, _)), 1..) => State::Idle(0),
+        match (self.idle.first(), self.idle_unknown) {
+            (Some(0), 1..) => State::Idle(0),
             (_, 1..) => State::IdleUnknown,
-            (Some((&shallowest, _)), 0) => State::Idle(shallowest),
+            (Some(shallowest), 0) => State::Idle(shallowest),
             (None, 0) => State::Offline,
         }
     }
@@ -380,8 +400,7 @@ impl Sweep {
     fn close(&mut self, members: &mut [Member]) {
         self.count_concurrency();
         for member in members.iter_mut().filter(|member| member.activity == Activity::Running) {
-            let (cpu, since) = (member.cpu, member.running_since);
-            self.add_effective(cpu, since);
+            member.add_effective(self.state, self.now);
             member.running_since = self.now;
         }
         let ns = self.now - self.since;
@@ -394,40 +413,45 @@ impl Sweep {
         }
         match self.state {
             State::Active(khz) => {
-                let sum = self.result.active.entry(khz).or_default();
+                let sum = self.active_for.entry(khz, (0, 0));
                 *sum = (sum.0 + ns, sum.1 + 1);
             }
-            State::Idle(state) => self.result.idle.entry(state).or_insert(Residency::NONE).add(ns),
+            State::Idle(state) => self.idle_for.entry(state, Residency::NONE).add(ns),
             State::IdleUnknown => self.result.idle_unknown_ns += ns,
             State::Offline => self.result.offline_ns += ns,
             State::Unknown => self.result.unknown_ns += ns,
         }
     }
 
-    /// A CPU ran from `since` until now while the cluster was in its present state.
-    fn add_effective(&mut self, cpu: u32, since: u64) {
-        let State::Active(khz) = self.state else { return };
-        if self.now > since {
-            *self.result.effective.entry(cpu).or_default().entry(khz).or_default() += self.now - since;
+    /// Puts all that was counted into the result.
+    fn fill_result(&mut self) {
+        let concurrency = (0..).zip(std::mem::take(&mut self.concurrency));
+        self.result.concurrency = concurrency.filter(|(_, ns)| *ns > 0).collect();
+        self.result.active = std::mem::take(&mut self.active_for).into_iter().collect();
+        self.result.idle = std::mem::take(&mut self.idle_for).into_iter().collect();
+    }
+}
+
+impl Member {
+    /// It ran until `now` (ns) while the cluster was in this state.
+    fn add_effective(&mut self, state: State, now: u64) {
+        let State::Active(khz) = state else { return };
+        if now > self.running_since {
+            *self.effective.entry(khz, 0) += now - self.running_since;
         }
     }
 }
 
-fn change_in<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K, into: bool) {
-    match counts.entry(key) {
-        std::collections::btree_map::Entry::Vacant(entry) => {
-            debug_assert!(into, "a member is counted out of the set that it was counted into");
-            entry.insert(1);
-        }
-        std::collections::btree_map::Entry::Occupied(mut entry) => {
-            if into {
-                *entry.get_mut() += 1;
-            } else if *entry.get() > 1 {
-                *entry.get_mut() -= 1;
-            } else {
-                entry.remove();
-            }
-        }
+fn change_in<K: Ord + Copy>(counts: &mut Few<K, u32>, key: K, into: bool) {
+    let count = counts.entry(key, 0);
+    if into {
+        *count += 1;
+        return;
+    }
+    debug_assert!(*count > 0, "a member is counted out of the set that it was counted into");
+    *count -= 1;
+    if *count == 0 {
+        counts.remove(key);
     }
 }
 

@@ -4,6 +4,7 @@ pub mod clusters;
 pub mod cpu_list;
 pub mod energy;
 pub mod executions;
+pub mod few;
 pub mod histogram;
 pub mod lane;
 pub mod marks;

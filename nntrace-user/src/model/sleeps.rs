@@ -9,6 +9,7 @@ use hdrhistogram::Histogram;
 use nntrace_common::power::{Activity, CpuIdle, Interval};
 
 use super::{
+    few::Few,
     histogram::{self, FEW_DIGITS},
     topology::{CpuDescription, Topology},
 };
@@ -17,7 +18,8 @@ use super::{
 #[derive(Clone, Debug, Default)]
 pub struct Sleeps {
     begin: u64,
-    states: BTreeMap<(u32, u32), Stays>,
+    /// By CPU and state.
+    states: Vec<Few<u32, Stays>>,
     limits: BTreeMap<u32, Vec<Limits>>,
     /// What CPUs do, where only their events are told.
     machines: BTreeMap<u32, CpuIdle>,
@@ -32,6 +34,7 @@ pub struct Stays {
     pub early: Option<u64>,
     /// How many were long enough for the next deeper state; `None` where that is not known.
     pub late: Option<u64>,
+    limits: Limits,
 }
 
 /// What stays in one state are compared with, ns.
@@ -48,7 +51,7 @@ impl Sleeps {
     #[must_use]
     pub fn new(topology: &Topology, begin: u64) -> Self {
         let limits = topology.cpus.iter().map(|(&cpu, description)| (cpu, limits(description)));
-        Self { begin, states: BTreeMap::new(), limits: limits.collect(), machines: BTreeMap::new() }
+        Self { begin, states: Vec::new(), limits: limits.collect(), machines: BTreeMap::new() }
     }
 
     /// A `cpu_idle` event at `now` (ns), in order of time.
@@ -80,23 +83,41 @@ impl Sleeps {
         if ns == 0 || stretch.begin <= self.begin {
             return;
         }
-        let limits = self.limits.get(&cpu).and_then(|states| states.get(state as usize));
-        let Limits { pays, next_pays } = limits.copied().unwrap_or_default();
-        let stays = self.states.entry((cpu, state)).or_insert_with(|| Stays {
-            lengths: histogram::empty(FEW_DIGITS),
-            early: pays.map(|_| 0),
-            late: next_pays.map(|_| 0),
+        let place = cpu as usize;
+        if self.states.len() <= place {
+            self.states.resize_with(place + 1, Few::default);
+        }
+        let limits = &self.limits;
+        let stays = self.states[place].entry_or(state, || {
+            let limits = limits.get(&cpu).and_then(|states| states.get(state as usize));
+            Stays::new(limits.copied().unwrap_or_default())
         });
-        histogram::record(&mut stays.lengths, ns);
-        let count = |counter: &mut Option<u64>, is: bool| *counter = counter.map(|n| n + u64::from(is));
-        count(&mut stays.early, pays.is_some_and(|pays| ns < pays));
-        count(&mut stays.late, next_pays.is_some_and(|pays| ns >= pays));
+        stays.add(ns);
     }
 
     /// The stays of a CPU in a state; `None` when there was no whole one.
     #[must_use]
     pub fn of(&self, cpu: u32, state: u32) -> Option<&Stays> {
-        self.states.get(&(cpu, state))
+        self.states.get(cpu as usize)?.get(state)
+    }
+}
+
+impl Stays {
+    fn new(limits: Limits) -> Self {
+        Self {
+            lengths: histogram::empty(FEW_DIGITS),
+            early: limits.pays.map(|_| 0),
+            late: limits.next_pays.map(|_| 0),
+            limits,
+        }
+    }
+
+    /// One of so many ns.
+    fn add(&mut self, ns: u64) {
+        histogram::record(&mut self.lengths, ns);
+        let count = |counter: &mut Option<u64>, is: bool| *counter = counter.map(|n| n + u64::from(is));
+        count(&mut self.early, self.limits.pays.is_some_and(|pays| ns < pays));
+        count(&mut self.late, self.limits.next_pays.is_some_and(|pays| ns >= pays));
     }
 }
 

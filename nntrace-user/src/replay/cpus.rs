@@ -34,7 +34,8 @@ pub struct Cpus {
     begin: Option<u64>,
     /// Which CPUs any line is about, by number.
     seen: Vec<bool>,
-    machines: BTreeMap<u32, Cpu>,
+    /// By CPU.
+    machines: Vec<Option<Box<Cpu>>>,
     /// Power events, until it is settled which CPUs there are.
     survey: Vec<Record>,
     clusters: Option<Clusters>,
@@ -81,7 +82,7 @@ impl Cpus {
         Self {
             begin: None,
             seen: vec![false; MAX_CPU as usize + 1],
-            machines: BTreeMap::new(),
+            machines: Vec::new(),
             survey: Vec::new(),
             clusters: None,
             sleeps: None,
@@ -185,8 +186,11 @@ impl Cpus {
 
     fn cpu(&mut self, cpu: u32) -> &mut Cpu {
         self.see(cpu);
-        let begin = self.begin.unwrap_or_default();
-        self.machines.entry(cpu).or_insert_with(|| Cpu::starting_at(begin))
+        let (place, begin) = (cpu as usize, self.begin.unwrap_or_default());
+        if self.machines.len() <= place {
+            self.machines.resize_with(place + 1, || None);
+        }
+        self.machines[place].get_or_insert_with(|| Box::new(Cpu::starting_at(begin)))
     }
 
     fn sleeps(&mut self) -> &mut Sleeps {
@@ -238,7 +242,8 @@ impl Cpus {
         let lanes = lanes.map(|(steps, clusters)| steps.until(end, &self.topology, clusters));
         let begin = self.begin.unwrap_or(end);
         let readings = self.shown().into_iter().map(|number| {
-            let cpu = self.machines.remove(&number).unwrap_or_else(|| Cpu::starting_at(begin));
+            let machine = self.machines.get_mut(number as usize).and_then(Option::take);
+            let cpu = machine.map_or_else(|| Cpu::starting_at(begin), |machine| *machine);
             cpu.reading(number).until(end)
         });
         let cpus = readings.collect();

@@ -1,0 +1,93 @@
+//! A sorted map of a few keys that is looked at with each event: frequencies, idle states.
+
+/// Values by key, in the order of the keys.
+#[derive(Clone, Debug)]
+pub struct Few<K, V>(Vec<(K, V)>);
+
+impl<K, V> Default for Few<K, V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: Ord + Copy, V> Few<K, V> {
+    /// The value of a key; `new` where there is none yet.
+    #[inline]
+    pub fn entry(&mut self, key: K, new: V) -> &mut V {
+        self.entry_or(key, || new)
+    }
+
+    /// The value of a key; made by `new` where there is none yet.
+    #[inline]
+    pub fn entry_or(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
+        // From the start: a search by halves costs more than the few that are passed by.
+        let place = self.0.iter().position(|(known, _)| *known >= key).unwrap_or(self.0.len());
+        if self.0.get(place).is_none_or(|(known, _)| *known != key) {
+            self.0.insert(place, (key, new()));
+        }
+        &mut self.0[place].1
+    }
+
+    /// The value of a key.
+    #[must_use]
+    pub fn get(&self, key: K) -> Option<&V> {
+        self.0.iter().find(|(known, _)| *known == key).map(|(_, value)| value)
+    }
+
+    /// The lowest key.
+    #[must_use]
+    #[inline]
+    pub fn first(&self) -> Option<K> {
+        self.0.first().map(|(key, _)| *key)
+    }
+
+    /// The highest key.
+    #[must_use]
+    #[inline]
+    pub fn last(&self) -> Option<K> {
+        self.0.last().map(|(key, _)| *key)
+    }
+
+    /// Takes a key out.
+    #[inline]
+    pub fn remove(&mut self, key: K) {
+        self.0.retain(|(known, _)| *known != key);
+    }
+}
+
+impl<K, V> IntoIterator for Few<K, V> {
+    type Item = (K, V);
+    type IntoIter = std::vec::IntoIter<(K, V)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_sorted_map(steps in proptest::collection::vec((0_u8..9, any::<bool>()), 0..60)) {
+            let (mut few, mut map) = (Few::default(), BTreeMap::new());
+            for (key, adds) in steps {
+                if adds {
+                    *few.entry(key, 0) += 1;
+                    *map.entry(key).or_insert(0) += 1;
+                } else {
+                    few.remove(key);
+                    map.remove(&key);
+                }
+                prop_assert_eq!(few.first(), map.keys().next().copied());
+                prop_assert_eq!(few.last(), map.keys().next_back().copied());
+            }
+            prop_assert_eq!(few.into_iter().collect::<Vec<_>>(), map.into_iter().collect::<Vec<_>>());
+        }
+    }
+}
