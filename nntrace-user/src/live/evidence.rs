@@ -43,7 +43,7 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// With these tracepoints attached, of those in [`PROGRAMS`] and [`LIMITS`].
+    /// With these tracepoints attached, of those in `PROGRAMS` and `LIMITS`.
     #[must_use]
     pub fn read(attached: Vec<&'static str>) -> Self {
         Self { domains: power_domains(Path::new(POWER_DOMAINS)), attached }
@@ -155,7 +155,7 @@ impl Kernel {
         Ok((by_cpu.map_err(KernelError::reading)?, psci, suspends.get(&0, 0).map_err(KernelError::reading)?))
     }
 
-    /// Runs a program of [`PROGRAMS`] on CPU `on` as if its event had come with these arguments.
+    /// Runs a program of `PROGRAMS` on CPU `on` as if its event had come with these arguments.
     ///
     /// # Errors
     /// When the kernel refuses, or lacks the tracepoint; it can since 5.10.

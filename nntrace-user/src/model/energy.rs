@@ -1,6 +1,6 @@
 //! What the time in idle states and at frequencies costs, by a model that the user gives.
 //!
-//! Source: the power contract, section 3. [`EnergyModel`] is read from a file in one of two forms, and [`price`] applies
+//! Source: the power contract, section 3. [`EnergyModel`] is read from a file in one of two forms, and [`price()`] applies
 //! it to what CPUs and clusters did.
 
 mod idlestat_grammar;
