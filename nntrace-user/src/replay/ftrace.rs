@@ -364,7 +364,7 @@ fn after_address(text: &[u8]) -> Option<&[u8]> {
     let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0"))?;
     let count = digits.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     // Without `0x` it is only ever 0 itself.
-    if (count > 0) != (text[1] == b'x') {
+    if (count > 0) != (text.get(1) == Some(&b'x')) {
         return None;
     }
     let rest = &digits[count..];
