@@ -9,13 +9,13 @@ const CPUS: usize = 4;
 /// Sections of a thread that runs a network, by how many are open around them.
 const SECTIONS: [&[&str]; 3] = [
     &["[NN_LR_PE]ANeuralNetworksExecution_compute"],
-    &["[NN_LC_PE]CpuExecutor::run", "[SW][NN_LR_PTR]StepExecutor::mapInputs"],
+    &["[NN_LC_PE]CpuExecutor::run"],
     &[
         "[NN_LC_PCO]conv2d",
         "[NN_LC_PCO]depthwise_conv2d",
         "[NN_LC_PCO]fully_connected",
-        "[NN_LC_PTR]reshape",
         "[NN_LC_PCO]softmax",
+        "[SW][NN_LC_PTR]reshape",
     ],
 ];
 
