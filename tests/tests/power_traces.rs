@@ -3,13 +3,16 @@
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
-use nntrace_tests::{rows, trace};
+use nntrace_tests::{
+    power::{EXIT, Event},
+    rows, trace,
+};
 use nntrace_user::{
     model::{
         Topology, energy,
         topology::{ClusterDescription, Domain},
     },
-    replay::Options,
+    replay::{Options, TimeRange},
     report::snapshot::{ClusterRow, CpuRow, EnergyRow, FrequencyRow, IdleRow, Snapshot},
 };
 use serde::Deserialize;
@@ -280,5 +283,17 @@ fn idle_states_of_idlestats_own_files_have_their_names() -> Result<()> {
     // Its frequency of 0 at the end says that nothing more is known.
     let running: Vec<_> = snapshot.cpus[0].running.iter().map(|row| (row.khz, row.ns)).collect();
     assert_eq!(running, [(Some(500_000), 4_500_000)]);
+    Ok(())
+}
+
+#[test]
+fn a_time_range_of_a_trace_in_no_order_has_all_of_it() -> Result<()> {
+    let line = |ms: u64, state: u32| trace::power_line(ms * 1_000_000, 0, Event::Idle(state)) + "\n";
+    let text = line(1_000, 1) + &line(9_000, EXIT) + &line(2_000, EXIT) + &line(3_000, 2);
+    let range = Some(TimeRange { begin: 1_500_000_000, end: 4_000_000_000 });
+    let snapshot = trace::replay_with(text, &Options { range, ..Options::default() })?;
+    let idle: Vec<_> = snapshot.cpus[0].idle.iter().map(|row| (row.state, row.ns / 1_000_000)).collect();
+    assert_eq!(idle, [(1, 500), (2, 1_000)]);
+    assert_eq!(snapshot.cpus[0].running[0].ns, 1_000_000_000);
     Ok(())
 }

@@ -28,7 +28,7 @@ pub struct Pass {
     keeps_all: bool,
     /// Whether an event was older than the one before it, which this pass was not made for.
     pub is_out_of_order: bool,
-    /// First and last event, ns; in order of time, none is looked at after the first behind the range.
+    /// First and last event, ns.
     pub seen: Option<(u64, u64)>,
     /// The first word that the window begins, and the last that it ends, ns.
     pub markers: (Option<u64>, Option<u64>),
@@ -208,8 +208,8 @@ impl Visitor for Pass {
         self.seen = Some((first.min(time), last.max(time)));
         let range = self.range.unwrap_or(TimeRange::ALL);
         if time > range.end {
-            // Sorted, nothing more can follow.
-            return self.keeps_all;
+            // What follows is looked at all the same: it shows whether the trace is in order.
+            return true;
         }
         let counts = time >= range.begin;
         let now = time.max(range.begin);

@@ -161,6 +161,7 @@ fn the_text_of_trace_cmd() {
         ("tracing_mark_write:  C|1|a|2", mark(" C|1|a|2")),
         ("0xffffffff8119b2c4: B|1|x", mark("B|1|x")),
         ("0xffff00000819ff24s: TRACE_MARKER_START", mark("TRACE_MARKER_START")),
+        ("0", other("print", "0")),
         ("0s: E", mark("E")),
         ("other_function: E", other("print", "other_function: E")),
         (" ip=tracing_mark_write buf=E|12178", other("print", "ip=tracing_mark_write buf=E|12178")),
