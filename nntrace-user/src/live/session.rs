@@ -1,5 +1,7 @@
 //! One run: the kernel programs, the targets, and the model that their records feed.
 
+mod results;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
@@ -31,16 +33,12 @@ use super::{
 };
 use crate::{
     model::{
-        Clusters, Marks, Topology,
-        energy::EnergyModel,
-        marks::OpenSection,
-        power::{CpuReading, CpuResidency},
-        sleeps::Sleeps,
-        steps::{Lanes, Steps},
+        Clusters, Marks, Topology, energy::EnergyModel, marks::OpenSection, power::CpuReading,
+        sleeps::Sleeps, steps::Steps,
     },
     report::{
-        build::{Parts, ProcessLabel},
-        snapshot::{Evidence, Host, Loss, Overhead, Snapshot, Source, Verify, Window},
+        build::ProcessLabel,
+        snapshot::{Evidence, Verify},
     },
 };
 
@@ -418,114 +416,10 @@ impl Session {
     pub fn note(&mut self, note: String) {
         self.notes.push(note);
     }
-
-    /// What was found so far; in the end after [`Session::finish`].
-    ///
-    /// # Errors
-    /// When the kernel's maps cannot be read.
-    pub fn snapshot(&mut self) -> Result<Snapshot, KernelError> {
-        self.kernel.read_paths(&mut self.records.paths)?;
-        self.kernel.read_names(&mut self.records.names)?;
-        let mut totals = self.kernel.read_totals()?;
-        totals.retain(|key, _| self.records.sites.counts_total(key));
-        let (readings, end) = match &self.last {
-            Some((readings, end)) => (readings.clone(), *end),
-            None => (self.kernel.read_cpus()?, clock::now()),
-        };
-        let online = sysfs::online(Path::new(sysfs::CPUS));
-        let cpus: Vec<CpuResidency> = readings
-            .iter()
-            .filter(|reading| self.topology.cpus.contains_key(&reading.cpu))
-            .map(|reading| reading.since(&self.known.of(reading.cpu), end))
-            .collect();
-        let mut diagnostics = self.kernel.read_diagnostics()?;
-        if self.last.is_some() {
-            self.records.add_unfinished(&mut diagnostics);
-        }
-        let parts = Parts {
-            host: host(&online),
-            window: Window { clock: "monotonic".into(), begin_ns: self.begin, end_ns: end },
-            source: Source {
-                kind: "live".into(),
-                marks: if self.marks { "uprobe" } else { "none" }.into(),
-                files: self.probes.files(),
-            },
-            processes: &self.labels,
-            marks: &self.records,
-            totals: &totals,
-            topology: &self.topology,
-            cpus: &cpus,
-            clusters: &self.clusters.until(end),
-            sleeps: &self.sleeps,
-            energy_model: self.energy_model.as_ref(),
-            overhead: self.overhead(),
-            loss: self.loss()?,
-            diagnostics: &diagnostics,
-            notes: self.notes.clone(),
-            with_details: self.with_details,
-        };
-        let mut snapshot = parts.snapshot();
-        snapshot.evidence = Some(match &self.told {
-            Some(told) => told.clone(),
-            None => self.read_evidence(end)?,
-        });
-        snapshot.verify.clone_from(&self.verified);
-        Ok(snapshot)
-    }
-
-    fn read_evidence(&self, end: u64) -> Result<Evidence, KernelError> {
-        let cpus = self.topology.cpus.keys().copied();
-        self.evidence.until(&self.kernel, cpus, end, self.last.is_some())
-    }
-
-    /// What CPUs and clusters did in which order so far; `None` when it was not asked for. In the end after
-    /// [`Session::finish`].
-    #[must_use]
-    pub fn lanes(&self) -> Option<Lanes> {
-        let end = self.last.as_ref().map_or_else(clock::now, |(_, end)| *end);
-        self.steps.as_ref().map(|steps| steps.until(end, &self.topology, &self.clusters))
-    }
-
-    fn overhead(&self) -> Overhead {
-        let (marks, power) = self.kernel.read_costs();
-        Overhead {
-            marks: marks.runs,
-            ns_per_mark: marks.per_run(),
-            power_events: power.runs,
-            ns_per_power_event: power.per_run(),
-            collector_cpu_ns: clock::own_cpu_time(),
-        }
-    }
-
-    fn loss(&self) -> Result<Loss, KernelError> {
-        let counts = self.kernel.read_ring_counts()?;
-        let drained = self.rings.counts();
-        Ok(Loss {
-            records_produced: counts.iter().map(|count| count.produced).sum(),
-            records_drained: drained.drained,
-            records_dropped: counts.iter().map(|count| count.dropped).sum(),
-            records_late: drained.late,
-            dropped_by_cpu: (0..)
-                .zip(counts)
-                .filter(|(_, count)| count.dropped > 0)
-                .map(|(cpu, count)| (cpu, count.dropped))
-                .collect(),
-        })
-    }
 }
 
 fn keep(steps: &mut Option<Steps>, record: &Record) {
     if let Some(steps) = steps {
         steps.record(record);
-    }
-}
-
-fn host(online: &[u32]) -> Host {
-    let system = nix::sys::utsname::uname().ok();
-    let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
-    Host {
-        kernel: text(system.as_ref().map(nix::sys::utsname::UtsName::release)),
-        machine: text(system.as_ref().map(nix::sys::utsname::UtsName::machine)),
-        cpus: online.len() as u32,
     }
 }
