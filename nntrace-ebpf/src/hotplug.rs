@@ -1,7 +1,7 @@
 //! CPUs that go offline and come back: the raw tracepoint `cpuhp_exit`, which carries `(cpu, state, step, result)`.
 
 use aya_ebpf::{
-    helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
+    helpers::bpf_get_smp_processor_id,
     macros::raw_tracepoint,
     programs::RawTracePointContext,
 };
@@ -25,8 +25,7 @@ pub fn cpuhp_exit(ctx: RawTracePointContext) -> i32 {
     if !is_down && cpu != here {
         return 0;
     }
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
+    let Some(now) = power::now() else { return 0 };
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else { return 0 };
     // SAFETY: the pointer comes from the map and is not null; this is that CPU, or that CPU is dead.
     let idle = unsafe { &mut *idle };

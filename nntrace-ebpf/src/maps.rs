@@ -79,6 +79,10 @@ pub static MEANINGS: HashMap<u64, Meaning, 4096> = HashMap::new();
 #[btf_map]
 pub static DIAGNOSTICS: PerCpuArray<DiagnosticCount, { DiagnosticKind::ALL.len() }> = PerCpuArray::new();
 
+/// When the window ends, ns; 0 while nobody has said. What power events come later has no part in it.
+#[btf_map]
+pub static WINDOW_END: Array<u64, 1> = Array::new();
+
 /// Idle or running, and the exact residency, by CPU.
 #[btf_map]
 pub static CPU_IDLE: Array<CpuIdle, MAX_CPUS> = Array::new();

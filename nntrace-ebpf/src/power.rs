@@ -11,16 +11,25 @@ use nntrace_common::{
 };
 
 use crate::{
-    maps::{CPU_FREQUENCY, CPU_IDLE, FREQUENCY_TOTALS, NEXT_IN_POLICY},
+    maps::{CPU_FREQUENCY, CPU_IDLE, FREQUENCY_TOTALS, NEXT_IN_POLICY, WINDOW_END},
     marks::count_one,
     ring::{self, Wake, add},
 };
 
+/// The time (ns); `None` when the window is over. Tables and records then hold the same events, and user space has no
+/// need to hurry between reading the ones and the others.
+#[inline(always)]
+pub fn now() -> Option<u64> {
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
+    let end = WINDOW_END.get(0).copied().unwrap_or(0);
+    if end != 0 && now > end { None } else { Some(now) }
+}
+
 /// A CPU enters or leaves an idle state.
 #[raw_tracepoint(tracepoint = "cpu_idle")]
 pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
+    let Some(now) = now() else { return 0 };
     let (state, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
         count_one(DiagnosticKind::CpuOutOfRange, now, cpu, None);
@@ -45,8 +54,7 @@ pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
 /// A CPU's policy changes frequency.
 #[raw_tracepoint(tracepoint = "cpu_frequency")]
 pub fn cpu_frequency(ctx: RawTracePointContext) -> i32 {
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
+    let Some(now) = now() else { return 0 };
     let (khz, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
         count_one(DiagnosticKind::CpuOutOfRange, now, cpu, None);

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
+    thread,
     time::Duration,
 };
 
@@ -20,6 +21,10 @@ use crate::model::Topology;
 
 /// From starting the tables to the begin of the window: time to attach the programs in.
 const LEAD: Duration = Duration::from_millis(20);
+
+/// From naming the end of the window to that end: time to hand it to the programs in, and for those that have looked at
+/// the clock before to finish.
+const TAIL: Duration = Duration::from_millis(2);
 
 /// The programs are attached; the window begins soon.
 pub struct Beginning {
@@ -126,6 +131,27 @@ impl Kernel {
             }
         }
         Ok(too_large)
+    }
+
+    /// Ends the window of the power programs a moment from now, waits for that moment, and returns it (ns): from then
+    /// on their tables stay as they are.
+    ///
+    /// # Errors
+    /// When the kernel refuses to write a map.
+    pub fn end_window(&mut self) -> Result<u64, KernelError> {
+        let mut tail = TAIL;
+        loop {
+            let end = clock::now() + u64::try_from(tail.as_nanos()).unwrap_or(0);
+            let mut window: Array<_, u64> = self.array("WINDOW_END")?;
+            window.set(0, end, 0).map_err(KernelError::writing)?;
+            let told = clock::now();
+            // Told too late, what came between the two is in the tables already: a later end, then.
+            if told < end {
+                thread::sleep(Duration::from_nanos(end - told));
+                return Ok(end);
+            }
+            tail *= 2;
+        }
     }
 
     /// Attaches to `cpu_idle` and `cpu_frequency`, and to hotplug where the kernel tells of it. Call

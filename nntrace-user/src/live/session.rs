@@ -277,7 +277,6 @@ impl Session {
     fn take(&mut self, everything: bool) {
         // Before the records, so that a loss that shows here is told after the ones it came after.
         let lost = self.kernel.read_lost().unwrap_or_default();
-        let end = self.last.as_ref().map_or(u64::MAX, |(_, end)| *end);
         let Self { rings, records, clusters, sleeps, steps, kernel, verifier, .. } = self;
         let mut tracks = std::mem::take(&mut records.tracks);
         let on_track = |track: &Track<'_>| {
@@ -293,8 +292,6 @@ impl Session {
                     _ => {}
                 }
             }
-            // The window is over.
-            Record::Idle(event) | Record::Frequency(event) | Record::Hotplug(event) if event.time > end => {}
             Record::Idle(event) => {
                 keep(steps, record);
                 clusters.idle_event(event.time, event.cpu, event.state);
@@ -378,11 +375,10 @@ impl Session {
     pub fn finish(&mut self) -> Result<(), KernelError> {
         if self.last.is_none() {
             self.kernel.detach_marks();
-            let readings = self.kernel.read_cpus()?;
-            // After the readings, so that nothing in them is younger; before detaching, which takes a while.
-            let end = clock::now();
+            // Before detaching, which takes a while.
+            let end = self.kernel.end_window()?;
             let counts = self.verifier.as_ref().map(|verifier| verifier.end(&self.topology, end));
-            self.last = Some((readings, end));
+            self.last = Some((self.kernel.read_cpus()?, end));
             self.told = Some(self.read_evidence(end)?);
             self.kernel.detach_power();
             self.take(true);
