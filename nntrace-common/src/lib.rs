@@ -2,6 +2,7 @@
 #![cfg_attr(not(any(test, feature = "oracle")), no_std)]
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
+pub mod attributes;
 mod bounds;
 pub mod diagnostic;
 #[cfg(feature = "emit")]

@@ -294,28 +294,48 @@ fn label<T: Text + ?Sized>(text: &T, at: usize) -> (Label, usize) {
     }
 }
 
-/// A 64-bit hash of the name that starts at `name_at` and goes on to the first `#`, newline or the end; at most
-/// [`MARK_BYTES`] bytes of it. Eight bytes at a time: a name is hashed for every begin.
+/// A name, as far as the kernel programs look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HashedName {
+    /// A 64-bit hash of it.
+    pub hash: u64,
+    /// Whether attributes follow it ([`crate::attributes`]).
+    pub has_attributes: bool,
+}
+
+/// Reads the name that starts at `name_at` and goes on to the first `#`, newline or the end; at most [`MARK_BYTES`]
+/// bytes of it. Eight bytes at a time: a name is hashed for every begin.
 #[must_use]
 #[inline(always)]
-pub fn name_hash<T: Text + ?Sized>(text: &T, name_at: u16) -> u64 {
+pub fn hashed_name<T: Text + ?Sized>(text: &T, name_at: u16) -> HashedName {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut name = HashedName { hash: 0xcbf2_9ce4_8422_2325, has_attributes: false };
     let mut at = 0;
     while at < MARK_BYTES {
         let word = text.word(name_at as usize + at);
-        let ends = zero_bytes(word) | zero_bytes(word ^ every(b'\n')) | zero_bytes(word ^ every(b'#'));
+        let attributes = zero_bytes(word ^ every(b'#'));
+        let ends = zero_bytes(word) | zero_bytes(word ^ every(b'\n')) | attributes;
+        let first = ends & ends.wrapping_neg();
         // The bytes below the first that ends the name; all of them when none does.
-        let keep = (ends & ends.wrapping_neg()).wrapping_sub(1) >> 7;
+        let keep = first.wrapping_sub(1) >> 7;
         let kept = if ends == 0 { word } else { word & keep };
-        hash = (hash ^ kept).wrapping_mul(MIX);
-        hash ^= hash >> 32;
+        name.hash = (name.hash ^ kept).wrapping_mul(MIX);
+        name.hash ^= name.hash >> 32;
         if ends != 0 {
+            // The lowest bit of all is no false one: those stand above a true one of their own kind.
+            name.has_attributes = attributes & first != 0;
             break;
         }
         at += 8;
     }
-    hash
+    name
+}
+
+/// The hash of a name alone; see [`hashed_name`].
+#[must_use]
+#[inline(always)]
+pub fn name_hash<T: Text + ?Sized>(text: &T, name_at: u16) -> u64 {
+    hashed_name(text, name_at).hash
 }
 
 /// This byte eight times.
@@ -449,7 +469,9 @@ mod tests {
             assert_eq!(kind(&captured), kind(slice));
             assert_eq!(begin(&captured), begin(slice));
             let at = begin(slice).name_at;
-            assert_eq!(name_hash(&captured, at), name_hash(slice, at));
+            assert_eq!(hashed_name(&captured, at), hashed_name(slice, at));
+            let after = slice.get(usize::from(at) + name(slice, at).len());
+            assert_eq!(hashed_name(slice, at).has_attributes, after == Some(&b'#'));
             assert_eq!(name_hash(&captured, at), name_hash(name(slice, at), 0));
         }
     }

@@ -139,7 +139,8 @@ impl BeginRecord {
     }
 }
 
-/// A counter, an instant, or an end of an asynchronous slice: the payload as it was written.
+/// A counter, an instant, an end of an asynchronous slice, or a begin that says more than layer, phase and name: the
+/// payload as it was written.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct TrackRecord {
@@ -183,8 +184,8 @@ pub struct ProcessRecord {
     pub tgid: u32,
     /// Its thread id; of a fork, of the new task, which is a process or a thread.
     pub tid: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// The thread that did it: of a fork, the one that forks; else the same as `tid`.
+    pub by: u32,
     /// When, ns.
     pub time: u64,
 }

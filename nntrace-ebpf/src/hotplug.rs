@@ -1,10 +1,6 @@
 //! CPUs that go offline and come back: the raw tracepoint `cpuhp_exit`, which carries `(cpu, state, step, result)`.
 
-use aya_ebpf::{
-    helpers::bpf_get_smp_processor_id,
-    macros::raw_tracepoint,
-    programs::RawTracePointContext,
-};
+use aya_ebpf::{helpers::bpf_get_smp_processor_id, macros::raw_tracepoint, programs::RawTracePointContext};
 use nntrace_common::record::RecordKind;
 
 use crate::{

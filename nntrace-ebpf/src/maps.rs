@@ -30,6 +30,10 @@ pub static FORK_CHILD_OFFSET: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
 pub static LIMITS_OFFSETS: Global<[u32; 3]> = Global::new([0; 3]);
 
+/// Whether begins are handed on that say no more than layer, phase and name. User space sets it.
+#[unsafe(no_mangle)]
+pub static TELL_BEGINS: Global<u32> = Global::new(0);
+
 /// The number of the step that takes a CPU down. User space sets it where it knows.
 #[unsafe(no_mangle)]
 pub static TAKEDOWN_STEP: Global<u32> = Global::new(u32::MAX);

@@ -20,7 +20,7 @@ use nntrace_common::{
 };
 
 use crate::{
-    maps::{DIAGNOSTICS, MEANINGS, NAMES, NEW_THREAD, PATHS, TARGETS, THREADS, TOTALS},
+    maps::{DIAGNOSTICS, MEANINGS, NAMES, NEW_THREAD, PATHS, TARGETS, TELL_BEGINS, THREADS, TOTALS},
     ring::{self, Wake, add},
 };
 
@@ -115,7 +115,11 @@ fn begin(now: u64, ids: Ids, stack: &mut Stack, mark: &mut NameText, begin: Begi
     let text = Captured::new(&mark.payload, mark.len as usize);
     if label.is_tagged() {
         *takes_part = 1;
-        name = mark::name_hash(&text, begin.name_at);
+        let read = mark::hashed_name(&text, begin.name_at);
+        name = read.hash;
+        if read.has_attributes || TELL_BEGINS.load() != 0 {
+            tell_track(now, ids, mark);
+        }
         know(name, begin, now, ids.tid, mark);
         if label.is_application_phase() {
             ring::emit(BeginRecord::new(ids.tgid, ids.tid, label, name, now), Wake::WhenHalfFull);
@@ -155,7 +159,7 @@ fn know(name: u64, begin: Begin, now: u64, tid: u32, mark: &mut NameText) {
     }
 }
 
-/// Hands on a counter, an instant or an end of an asynchronous slice.
+/// Hands on a counter, an instant, an end of an asynchronous slice, or a begin that says more than layer, phase and name.
 #[inline(never)]
 fn tell_track(now: u64, ids: Ids, mark: &NameText) {
     ring::emit(

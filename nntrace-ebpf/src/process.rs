@@ -35,7 +35,7 @@ pub fn process_fork(ctx: TracePointContext) -> u32 {
         // SAFETY: the helper has no precondition.
         count_one(DiagnosticKind::TableFull, unsafe { bpf_ktime_get_ns() }, child, None);
     }
-    emit(RecordKind::Fork, parent, child);
+    emit(RecordKind::Fork, parent, child, ctx.pid());
     0
 }
 
@@ -49,7 +49,7 @@ pub fn process_exec(ctx: RawTracePointContext) -> i32 {
         let _ = THREADS.remove(ctx.pid());
         // The thread that runs it may have had another id so far.
         let _ = THREADS.remove(ctx.arg::<u32>(1));
-        emit(RecordKind::Exec, tgid, ctx.pid());
+        emit(RecordKind::Exec, tgid, ctx.pid(), ctx.pid());
     }
     0
 }
@@ -75,13 +75,13 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
     if tid != tgid {
         let _ = TARGETS.remove(tid);
     }
-    emit(RecordKind::Exit, tgid, tid);
+    emit(RecordKind::Exit, tgid, tid, tid);
     0
 }
 
 #[inline(always)]
-fn emit(kind: RecordKind, tgid: u32, tid: u32) {
+fn emit(kind: RecordKind, tgid: u32, tid: u32, by: u32) {
     // SAFETY: the helper has no precondition.
     let time = unsafe { bpf_ktime_get_ns() };
-    ring::emit(ProcessRecord { kind: kind as u32, tgid, tid, reserved: 0, time }, Wake::Now);
+    ring::emit(ProcessRecord { kind: kind as u32, tgid, tid, by, time }, Wake::Now);
 }

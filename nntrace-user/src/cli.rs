@@ -15,7 +15,9 @@ use clap::{
 use nntrace_user::{
     live::{kernel::DEFAULT_RING_BYTES, target::SymbolSpec},
     model::{
-        Topology, cpu_list,
+        Topology,
+        causality::Questions,
+        cpu_list,
         energy::EnergyModel,
         topology::{ClusterDescription, Domain},
     },
@@ -150,6 +152,49 @@ pub struct Results {
     /// Tell also, for each thread, what functions the time of a layer and phase is made of
     #[arg(long)]
     pub detail: bool,
+
+    /// What is asked about the causes of work
+    #[command(flatten)]
+    pub causes: Causes,
+}
+
+/// What is asked about the causes of work: iterations, attributes, what is missing.
+#[derive(Debug, Default, clap::Args)]
+pub struct Causes {
+    /// Number the occurrences of this function: each is an iteration. Without it, those that carry `#iter=` are
+    #[arg(long, value_name = "FUNCTION")]
+    pub iteration_root: Option<String>,
+
+    /// Tell the time by the values of this attribute, such as img for marks with `#img=...`
+    #[arg(long, value_name = "KEY")]
+    pub by: Option<String>,
+
+    /// Tell whether this function takes now more, now less time because of how often it calls others, or because of how
+    /// long each call takes
+    #[arg(long, value_name = "FUNCTION")]
+    pub explain: Option<String>,
+
+    /// Tell what no marked section covers: of iterations or, where there are none, of outermost sections
+    #[arg(long)]
+    pub missing: bool,
+
+    /// Exit with 3 when a larger share of the time of any iterations (or else outermost sections) is missing, such as 5%
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub max_missing: Option<f64>,
+}
+
+impl Causes {
+    /// For the model.
+    #[must_use]
+    pub fn questions(&self) -> Questions {
+        Questions {
+            iteration_root: self.iteration_root.clone(),
+            by: self.by.clone(),
+            explain: self.explain.clone(),
+            missing: self.missing || self.max_missing.is_some(),
+            graph: false,
+        }
+    }
 }
 
 /// A table.
@@ -165,6 +210,8 @@ pub enum Table {
     Freq,
     /// What the CPUs of each cluster did together, and how many ran at once
     Cluster,
+    /// Every iteration, with what was done in it
+    Iterations,
 }
 
 impl Table {
@@ -172,7 +219,7 @@ impl Table {
     #[must_use]
     pub const fn of_power(self) -> Option<PowerTable> {
         match self {
-            Self::Summary | Self::Nnapi => None,
+            Self::Summary | Self::Nnapi | Self::Iterations => None,
             Self::Idle => Some(PowerTable::Idle),
             Self::Freq => Some(PowerTable::Frequency),
             Self::Cluster => Some(PowerTable::Cluster),
@@ -393,6 +440,18 @@ fn duration(text: &str) -> Result<Duration, String> {
     match duration {
         Some(duration) if !duration.is_zero() => Ok(duration),
         _ => Err("expected a time such as 500ms, 10s or 5m, longer than nothing".into()),
+    }
+}
+
+/// `5%` or `0.05`, as a share of 1.
+fn share(text: &str) -> Result<f64, String> {
+    let parsed = match text.strip_suffix('%') {
+        Some(percent) => f64::from_str(percent.trim()).map(|percent| percent / 100.0),
+        None => f64::from_str(text),
+    };
+    match parsed {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("expected a share such as 5% or 0.05".into()),
     }
 }
 

@@ -4,6 +4,7 @@ mod baseline;
 mod cli;
 mod energy_command;
 mod files;
+mod gates;
 mod machine;
 mod output;
 mod replay_command;

@@ -146,6 +146,9 @@ impl Last {
             (Some(Table::Nnapi), _) => {
                 nnapi::render(&snapshot.reports, self.nnapi) + &tables::details(snapshot)
             }
+            (Some(Table::Iterations), _) => {
+                tables::iterations(snapshot) + &tables::losses_and_notes(snapshot)
+            }
             (Some(_), _) => tables::render(snapshot),
             (None, _) => String::new(),
         };

@@ -11,7 +11,7 @@ use nntrace_user::{
 use ratatui::crossterm::event::Event;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{cli::Replay, files::Files, output::Output};
+use crate::{cli::Replay, files::Files, gates, output::Output};
 
 /// Replays the files; returns the exit status.
 pub fn run(cli: &Replay) -> Result<ExitCode> {
@@ -24,6 +24,7 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         clusters: cli.machine.clusters.clone(),
         energy_model: cli.machine.energy_model.clone(),
         drivers: cli.drivers.iter().copied().collect(),
+        questions: cli.results.causes.questions(),
         with_details: cli.results.detail,
         with_steps: cli.results.wants_steps(),
     })?;
@@ -39,7 +40,8 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         output => output.finish(&snapshot, replayed.lanes())?,
     }
     files.write(&snapshot, replayed.lanes())?;
-    Ok(ExitCode::SUCCESS)
+    let tripped = gates::tripped(&snapshot, &cli.results.causes);
+    Ok(if tripped { ExitCode::from(gates::TRIPPED) } else { ExitCode::SUCCESS })
 }
 
 /// Shows the results on the terminal until the user has seen enough.

@@ -28,10 +28,8 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use crate::{cli::Live, files::Files, machine, output::Output};
+use crate::{cli::Live, files::Files, gates, machine, output::Output};
 
-/// Exit status when `--verify` finds a difference.
-const DIFFERS: u8 = 3;
 /// How long a command may take to end when it is asked to.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How often the rings are drained when none of them asks for it.
@@ -61,7 +59,8 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
         verify: cli.verify,
         topology,
         energy_model: cli.machine.energy_model.clone(),
-        kernel: KernelOptions { ring_bytes: cli.ring_size.saturating_mul(1024) },
+        questions: cli.results.causes.questions(),
+        kernel: KernelOptions { ring_bytes: cli.ring_size.saturating_mul(1024), ..KernelOptions::default() },
     })?;
     for process in &processes {
         session.trace(process)?;
@@ -100,9 +99,10 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
         show(file)?;
     }
     looped?;
-    // A figure that is wrong matters more than how the command ended.
-    let differs = snapshot.verify.is_some_and(|verify| !verify.passes);
-    Ok(if differs { ExitCode::from(DIFFERS) } else { code })
+    // A figure that is wrong, or over its limit, matters more than how the command ended.
+    let differs = snapshot.verify.as_ref().is_some_and(|verify| !verify.passes);
+    let tripped = gates::tripped(&snapshot, &cli.results.causes);
+    Ok(if differs || tripped { ExitCode::from(gates::TRIPPED) } else { code })
 }
 
 /// The processes that `--pid` and `--comm` mean.

@@ -44,7 +44,7 @@ type Step = (u32, u32, Event);
 impl Bench {
     fn new(ring_bytes: u32, khz: &BTreeMap<u32, u32>) -> Result<Self> {
         let (mut kernel, rings): (Kernel, Vec<RingBuf<MapData>>) =
-            Kernel::load(KernelOptions { ring_bytes })?;
+            Kernel::load(KernelOptions { ring_bytes, ..KernelOptions::default() })?;
         let begin = clock::now();
         kernel.start_cpus(begin, khz)?;
         let online = sysfs::online(Path::new(sysfs::CPUS));

@@ -53,7 +53,7 @@ fn begin(mut bytes: &[u8]) -> Option<BeginRecord> {
     Some(BeginRecord::new(tgid, tid, label, bytes.get_u64_ne(), time))
 }
 
-/// A counter, an instant or an end of an asynchronous slice.
+/// A counter, an instant, an end of an asynchronous slice, or a begin that says more than layer, phase and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Track<'a> {
     /// Process.
@@ -93,7 +93,7 @@ fn process(kind: u32, mut bytes: &[u8]) -> ProcessRecord {
         kind,
         tgid: bytes.get_u32_ne(),
         tid: bytes.get_u32_ne(),
-        reserved: bytes.get_u32_ne(),
+        by: bytes.get_u32_ne(),
         time: bytes.get_u64_ne(),
     }
 }
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(record(&bytes(&span)), Some(Record::Span(span)));
         let idle = PowerRecord { kind: RecordKind::Idle as u32, cpu: 1, time: 2, state: 3, lost: 4 };
         assert_eq!(record(&bytes(&idle)), Some(Record::Idle(idle)));
-        let exit = ProcessRecord { kind: RecordKind::Exit as u32, tgid: 1, tid: 2, reserved: 0, time: 4 };
+        let exit = ProcessRecord { kind: RecordKind::Exit as u32, tgid: 1, tid: 2, by: 3, time: 4 };
         assert_eq!(record(&bytes(&exit)), Some(Record::Exit(exit)));
     }
 

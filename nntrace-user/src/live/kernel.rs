@@ -90,11 +90,13 @@ impl KernelError {
 pub struct KernelOptions {
     /// Bytes of each CPU's ring; rounded up to a power of two of whole pages.
     pub ring_bytes: u32,
+    /// Whether begins are handed on that say no more than layer, phase and name.
+    pub tell_begins: bool,
 }
 
 impl Default for KernelOptions {
     fn default() -> Self {
-        Self { ring_bytes: DEFAULT_RING_BYTES }
+        Self { ring_bytes: DEFAULT_RING_BYTES, tell_begins: false }
     }
 }
 
@@ -136,7 +138,9 @@ impl Kernel {
             fork_offset.as_ref().unwrap_or(&0),
             true,
         );
+        let tell_begins = u32::from(options.tell_begins);
         loader.override_global("TAKEDOWN_STEP", &takedown_step, true);
+        loader.override_global("TELL_BEGINS", &tell_begins, true);
         if let Some(offsets) = &limits {
             loader.override_global("LIMITS_OFFSETS", offsets, true);
         }

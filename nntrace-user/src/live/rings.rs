@@ -23,6 +23,15 @@ use super::{
 /// interrupted; a mark's program can be preempted, but its span's place in the order matters less.
 const SLACK: Duration = Duration::from_millis(5);
 
+/// A record that is handed out as it comes: it has its own place in time.
+#[derive(Clone, Copy, Debug)]
+pub enum Aside<'a> {
+    /// A counter, an instant, a slice, or what a begin says.
+    Track(Track<'a>),
+    /// What a process did.
+    Process(&'a Record),
+}
+
 /// The rings of all CPUs.
 pub struct Rings {
     by_cpu: Vec<RingBuf<MapData>>,
@@ -56,17 +65,17 @@ impl Rings {
 
     /// Takes what is in the rings, and hands out, in order of time, what cannot be preceded any more. `lost` are the
     /// power records that were lost so far, by CPU, read before.
-    /// Counters, instants and slices are handed to `tracks` as they come: each has its own place in time.
-    pub fn drain(&mut self, lost: &[u32], tracks: impl FnMut(&Track<'_>), sink: impl FnMut(&Record)) {
+    /// The rest is handed to `aside` before, as it comes.
+    pub fn drain(&mut self, lost: &[u32], aside: impl FnMut(Aside<'_>), sink: impl FnMut(&Record)) {
         let slack = u64::try_from(SLACK.as_nanos()).unwrap_or(u64::MAX);
         let until = clock::now().saturating_sub(slack);
-        self.take(lost, tracks);
+        self.take(lost, aside);
         self.merge.hand_out(until, sink);
     }
 
     /// Like [`Rings::drain`], and hands out everything: for when the programs are detached.
-    pub fn drain_all(&mut self, lost: &[u32], tracks: impl FnMut(&Track<'_>), sink: impl FnMut(&Record)) {
-        self.take(lost, tracks);
+    pub fn drain_all(&mut self, lost: &[u32], aside: impl FnMut(Aside<'_>), sink: impl FnMut(&Record)) {
+        self.take(lost, aside);
         self.merge.hand_out(u64::MAX, sink);
     }
 
@@ -82,17 +91,18 @@ impl Rings {
         DrainCounts { late: self.merge.late(), ..self.counts }
     }
 
-    fn take(&mut self, lost: &[u32], mut tracks: impl FnMut(&Track<'_>)) {
+    fn take(&mut self, lost: &[u32], mut aside: impl FnMut(Aside<'_>)) {
         let Self { by_cpu, merge, process_events, counts } = self;
         for ring in by_cpu {
             while let Some(item) = ring.next() {
                 counts.drained += 1;
                 if let Some(track) = decode::track(&item) {
-                    tracks(&track);
+                    aside(Aside::Track(track));
                     continue;
                 }
                 match decode::record(&item) {
                     Some(record @ (Record::Fork(_) | Record::Exec(_) | Record::Exit(_))) => {
+                        aside(Aside::Process(&record));
                         process_events.push(record);
                     }
                     Some(record) => merge.push(record),

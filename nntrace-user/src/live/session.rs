@@ -3,6 +3,7 @@
 mod results;
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     io,
     os::fd::OwnedFd,
@@ -18,14 +19,13 @@ use nntrace_common::{
 
 use super::{
     clock,
-    decode::Track,
     evidence::Baseline,
     initial::Known,
     interfaces,
     kernel::{Kernel, KernelError, KernelOptions},
     power::{self, Beginning},
     probes::{Placement, Probes},
-    rings::Rings,
+    rings::{Aside, Rings},
     sysfs,
     target::{Held, HeldEvent, Object, Process, ProcessError, Processes, SymbolSpec, entry_offset},
     tracefs,
@@ -33,8 +33,13 @@ use super::{
 };
 use crate::{
     model::{
-        Clusters, Marks, Topology, energy::EnergyModel, marks::OpenSection, power::CpuReading,
-        sleeps::Sleeps, steps::Steps,
+        Clusters, Marks, Topology,
+        causality::{Causality, Questions},
+        energy::EnergyModel,
+        marks::OpenSection,
+        power::CpuReading,
+        sleeps::Sleeps,
+        steps::Steps,
     },
     report::{
         build::ProcessLabel,
@@ -66,6 +71,8 @@ pub struct SessionOptions {
     pub topology: Option<Topology>,
     /// What CPUs and clusters cost, if that is asked for.
     pub energy_model: Option<EnergyModel>,
+    /// What is asked about the causes of work.
+    pub questions: Questions,
     /// For the kernel side.
     pub kernel: KernelOptions,
 }
@@ -111,7 +118,8 @@ impl Session {
     /// # Errors
     /// When the kernel side does not work; see [`KernelError`].
     pub fn start(options: SessionOptions) -> Result<Self, KernelError> {
-        let (mut kernel, rings) = Kernel::load(options.kernel)?;
+        let tell_begins = options.questions.need_all_begins();
+        let (mut kernel, rings) = Kernel::load(KernelOptions { tell_begins, ..options.kernel })?;
         let root = Path::new(sysfs::CPUS);
         let (found, note) = sysfs::topology(root);
         let mut notes: Vec<String> = Vec::new();
@@ -127,7 +135,8 @@ impl Session {
                 tracefs::MOUNT_COMMAND
             ));
         }
-        let mut records = Marks { named_drivers: options.drivers, ..Marks::default() };
+        let causality = Causality::new(options.questions);
+        let mut records = Marks { named_drivers: options.drivers, causality, ..Marks::default() };
         for name in interfaces::well_known() {
             let hash = mark::name_hash(name.as_bytes(), 0);
             records.names.insert(hash, name.as_bytes());
@@ -278,13 +287,23 @@ impl Session {
         // Before the records, so that a loss that shows here is told after the ones it came after.
         let lost = self.kernel.read_lost().unwrap_or_default();
         let Self { rings, records, clusters, sleeps, steps, kernel, verifier, .. } = self;
-        let mut tracks = std::mem::take(&mut records.tracks);
-        let on_track = |track: &Track<'_>| {
-            tracks.add(track.tgid, track.tid, track.time, track.payload);
+        // What is told aside and what comes in order feed the same model, in turn.
+        let records = RefCell::new(records);
+        let aside = |aside: Aside<'_>| {
+            let mut records = records.borrow_mut();
+            match aside {
+                Aside::Track(track) => {
+                    records.tell(track.tgid, track.tid, track.time, track.payload);
+                }
+                Aside::Process(Record::Fork(fork)) => records.causality.create(fork.time, fork.by, fork.tid),
+                Aside::Process(Record::Exit(exit)) => records.causality.exit(exit.time, exit.tid),
+                Aside::Process(_) => {}
+            }
         };
         let sink = |record: &Record| match *record {
             Record::Span(SpanRecord { name, .. }) | Record::Begin(BeginRecord { name, .. }) => {
                 // Without its text a name only lacks its words; what it is to executions would be missed.
+                let mut records = records.borrow_mut();
                 let _ = kernel.read_name(name, &mut records.names);
                 match record {
                     Record::Span(span) => records.span(span),
@@ -321,11 +340,13 @@ impl Session {
             Record::Fork(_) | Record::Exec(_) | Record::Exit(_) => {}
         };
         if everything {
-            rings.drain_all(&lost, on_track, sink);
+            rings.drain_all(&lost, aside, sink);
         } else {
-            rings.drain(&lost, on_track, sink);
+            rings.drain(&lost, aside, sink);
         }
-        self.records.tracks = tracks;
+        if everything {
+            self.records.finish();
+        }
         self.answer_names();
         for event in self.rings.take_process_events() {
             self.on_process_event(&event);

@@ -6,11 +6,13 @@ use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind},
     interface::{self, Role},
     layer::{Layer, Phase, Tag},
+    mark::{self, Kind},
     record::{BeginRecord, SpanRecord},
     stack::Frame,
 };
 
 use super::{
+    causality::Causality,
     executions::Executions,
     names::Names,
     sites::Sites,
@@ -34,6 +36,8 @@ pub struct Marks {
     pub executions: Executions,
     /// Counters, instants and asynchronous slices.
     pub tracks: Tracks,
+    /// Which iteration work belongs to, whose account, and what handed it over.
+    pub causality: Causality,
     /// Processes that are drivers because the user says so.
     pub named_drivers: BTreeSet<u32>,
     /// Sections that are open at the end.
@@ -92,6 +96,7 @@ impl Marks {
     pub fn span(&mut self, span: &SpanRecord) {
         let stretch = self.timeline.stretch(span.begin);
         let names = &self.names;
+        self.causality.span(span, |name| names.text(name));
         let Some(added) = self.sites.add(span, stretch, |name| names.role(name)) else { return };
         let (pid, tid) = (span.tgid, span.tid);
         match added.role {
@@ -109,6 +114,18 @@ impl Marks {
         {
             self.timeline.phase_ends(tid, span.begin, span.end);
         }
+    }
+
+    /// Takes a mark that says more than its thread's stack holds; returns whether it could be read.
+    pub fn tell(&mut self, pid: u32, tid: u32, time: u64, payload: &[u8]) -> bool {
+        self.causality.tell(pid, tid, time, payload);
+        mark::kind(payload) == Some(Kind::Begin) || self.tracks.add(pid, tid, time, payload)
+    }
+
+    /// There is nothing more to tell.
+    pub fn finish(&mut self) {
+        let names = &self.names;
+        self.causality.finish(|name| names.text(name));
     }
 
     /// The processes that are drivers: those that the user names, and those that show the server of a device.

@@ -10,7 +10,7 @@ use nntrace_common::{
 use rustc_hash::FxHashMap;
 
 use super::{begins::Begins, ftrace::Event, oddities::Oddities};
-use crate::model::{Marks, marks::OpenSection, names::Names, stacks::Paths};
+use crate::model::{Marks, causality::Causality, marks::OpenSection, names::Names, stacks::Paths};
 
 /// Thread ids that are looked up in a table; Linux has none that are larger.
 const TABLE: usize = 1 << 22;
@@ -60,6 +60,10 @@ pub struct Context<'a> {
     pub paths: &'a mut Paths,
     /// Where oddities are counted.
     pub oddities: &'a mut Oddities,
+    /// What is told what begins say.
+    pub causality: &'a mut Causality,
+    /// Whether it is told every begin.
+    pub tells_begins: bool,
 }
 
 impl Accounts {
@@ -79,6 +83,9 @@ impl Accounts {
         let diagnostics = if kind == Kind::Begin {
             let said = self.begins.read(payload, context.names);
             thread.takes_part |= said.takes_part;
+            if said.has_attributes || context.tells_begins {
+                context.causality.tell(tgid, tid, now, payload);
+            }
             if said.told {
                 sink(Record::Begin(BeginRecord::new(tgid, tid, said.label, said.name, now)));
             }

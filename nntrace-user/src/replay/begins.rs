@@ -2,7 +2,7 @@
 
 use nntrace_common::{
     interface::{self, Meaning},
-    mark::{self, Begin, Label, Prefix},
+    mark::{self, Begin, HashedName, Label, Prefix},
 };
 use rustc_hash::FxHashMap;
 
@@ -33,11 +33,20 @@ pub struct Said {
     pub takes_part: bool,
     /// Whether it matters beyond its thread.
     pub told: bool,
+    /// Whether it has attributes that count.
+    pub has_attributes: bool,
 }
 
 impl Default for Said {
     fn default() -> Self {
-        Self { prefix: Prefix::None, label: Label::FOREIGN, name: 0, takes_part: false, told: false }
+        Self {
+            prefix: Prefix::None,
+            label: Label::FOREIGN,
+            name: 0,
+            takes_part: false,
+            told: false,
+            has_attributes: false,
+        }
     }
 }
 
@@ -54,9 +63,10 @@ fn read(payload: &[u8], meanings: &mut FxHashMap<u64, Meaning>, names: &mut Name
     let Begin { name_at, prefix, label } = mark::begin(payload);
     let foreign = Said { prefix, label, ..Said::default() };
     if label.is_tagged() {
-        let name = mark::name_hash(payload, name_at);
+        let HashedName { hash: name, has_attributes } = mark::hashed_name(payload, name_at);
         names.insert(name, mark::name(payload, name_at));
-        return Said { name, takes_part: true, told: label.is_application_phase(), ..foreign };
+        let told = label.is_application_phase();
+        return Said { name, takes_part: true, told, has_attributes, ..foreign };
     }
     if label != Label::FOREIGN || !mark::may_be_interface_call(payload, name_at) {
         return foreign;

@@ -22,6 +22,7 @@ mod pass;
 mod positioned;
 mod recall;
 mod run;
+mod tasks;
 pub mod tracedat;
 
 pub use run::{Options, ReplayError, Replayed, TimeRange, replay};

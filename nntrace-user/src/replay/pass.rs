@@ -19,8 +19,9 @@ use super::{
     markers::{self, Marker},
     oddities::Oddities,
     order::Order,
+    tasks::{self, TaskEvent},
 };
-use crate::model::{Marks, Topology, topology::TopologyError};
+use crate::model::{Marks, Topology, causality::Causality, topology::TopologyError};
 
 /// One pass through the inputs.
 pub struct Pass {
@@ -105,7 +106,11 @@ impl Pass {
             header: HeaderReader::default(),
             hotplug: Hotplug::default(),
             results: Results {
-                marks: Marks { named_drivers: options.drivers.clone(), ..Marks::default() },
+                marks: Marks {
+                    named_drivers: options.drivers.clone(),
+                    causality: Causality::new(options.questions.clone()),
+                    ..Marks::default()
+                },
                 cpus: Cpus::new(options.topology.clone().unwrap_or_default(), options.clusters.clone())
                     .keeping_steps(options.with_steps),
                 oddities: Oddities::default(),
@@ -140,6 +145,7 @@ impl Pass {
         }
         let results = &mut self.results;
         self.order.release(|record| results.take(record));
+        results.marks.finish();
     }
 
     fn power(&mut self, kind: RecordKind, cpu: u32, time: u64, state: u32) {
@@ -157,23 +163,43 @@ impl Pass {
         match mark::kind(payload) {
             Some(Kind::Begin | Kind::End) => {
                 self.counts.marks += u64::from(counts);
-                let Results { marks: Marks { names, paths, .. }, oddities, .. } = results;
-                accounts.mark(event, payload, now, &mut Context { names, paths, oddities }, |record| {
+                let Results { marks: Marks { names, paths, causality, .. }, oddities, .. } = results;
+                let tells_begins = causality.questions().need_all_begins();
+                let mut context = Context { names, paths, oddities, causality, tells_begins };
+                accounts.mark(event, payload, now, &mut context, |record| {
                     // What ended before the range is not in it; what began before it counts from its begin on.
                     if counts || matches!(record, Record::Begin(_)) {
                         order.push(record);
                     }
                 });
             }
-            Some(_) if counts => {
-                self.counts.marks += 1;
+            Some(_) => {
                 let pid = accounts.process(event, payload);
-                if !results.marks.tracks.add(pid, event.tid, now, payload) {
+                // What is handed over before the range may be taken in it.
+                if !counts {
+                    results.marks.causality.tell(pid, event.tid, now, payload);
+                    return;
+                }
+                self.counts.marks += 1;
+                if !results.marks.tell(pid, event.tid, now, payload) {
                     results.oddities.add(DiagnosticKind::UnreadableMark, now, event.tid, payload);
                 }
             }
             None => self.word(markers::read(payload), event.time, now),
-            Some(_) => {}
+        }
+    }
+
+    /// Takes an event that is no mark, and of no power state by itself.
+    fn other(&mut self, event: &Event<'_>, name: &[u8], fields: &[u8], now: u64) {
+        if let Some((cpu, online)) = self.hotplug.event(event.cpu, name, fields) {
+            self.power(RecordKind::Hotplug, cpu, now, u32::from(online));
+            return;
+        }
+        let causality = &mut self.results.marks.causality;
+        match tasks::read(name, fields) {
+            Some(TaskEvent::Fork { child }) => causality.create(now, event.tid, child),
+            Some(TaskEvent::Exit) => causality.exit(now, event.tid),
+            None => self.word(markers::of_event(name, fields), event.time, now),
         }
     }
 
@@ -222,10 +248,7 @@ impl Visitor for Pass {
             EventKind::Mark(payload) => self.mark(event, payload, now, counts),
             EventKind::CpuIdle { state, cpu } => self.power(RecordKind::Idle, cpu, now, state),
             EventKind::CpuFrequency { khz, cpu } => self.power(RecordKind::Frequency, cpu, now, khz),
-            EventKind::Other { name, fields } => match self.hotplug.event(event.cpu, name, fields) {
-                Some((cpu, online)) => self.power(RecordKind::Hotplug, cpu, now, u32::from(online)),
-                None => self.word(markers::of_event(name, fields), time, now),
-            },
+            EventKind::Other { name, fields } => self.other(event, name, fields, now),
         }
         true
     }

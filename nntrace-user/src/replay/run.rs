@@ -20,6 +20,7 @@ use super::{
 use crate::{
     model::{
         Marks, Topology,
+        causality::Questions,
         energy::EnergyModel,
         steps::Lanes,
         topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
@@ -45,6 +46,8 @@ pub struct Options {
     pub energy_model: Option<EnergyModel>,
     /// Processes that are drivers, whatever they show.
     pub drivers: BTreeSet<u32>,
+    /// What is asked about the causes of work.
+    pub questions: Questions,
     /// Whether to tell every function of every thread by itself.
     pub with_details: bool,
     /// Whether to keep what CPUs and clusters did in which order, for timelines.

@@ -1,5 +1,6 @@
 //! Makes a [`Snapshot`] out of what the model found.
 
+mod causality;
 mod energy;
 mod marks;
 mod power;
@@ -73,6 +74,12 @@ impl Parts<'_> {
             stacks: self.stacks(),
             functions: self.functions(),
             details: if self.with_details { self.details() } else { Vec::new() },
+            iterations: self.iterations(),
+            accounts: self.accounts(),
+            groups: self.groups(),
+            missing: self.missing(),
+            explanation: self.explanation(),
+            hand_overs: self.hand_overs(),
             counters: self.counters(),
             tracks: self.tracks(),
             cpus: self.cpus(),
@@ -83,7 +90,7 @@ impl Parts<'_> {
             overhead: self.overhead.clone(),
             loss: self.loss.clone(),
             diagnostics: self.diagnostics(),
-            notes: self.notes.clone(),
+            notes: [self.notes.clone(), self.causality_notes()].concat(),
         }
     }
 

@@ -3,6 +3,7 @@
 //! Units are in the names (`_ns`, `_khz`). Keys are only ever added within a version; the order of the
 //! fields here is the order in the file.
 
+mod causality;
 mod energy;
 mod evidence;
 mod marks;
@@ -13,6 +14,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use causality::{
+    AccountFunctionRow, AccountRow, CalleeRow, ExplanationRow, GroupRow, HandOverCounts,
+    IterationFunctionRow, IterationKey, IterationRow, MissingRow, SiteRow,
+};
 pub use energy::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, UnpricedRow};
 pub use evidence::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};
 pub use marks::{
@@ -53,6 +58,24 @@ pub struct Snapshot {
     /// Time per thread, layer, phase and marked function; only when it is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<DetailRow>,
+    /// Iterations, where marks carry them or they were asked for.
+    #[serde(default)]
+    pub iterations: Vec<IterationRow>,
+    /// What is charged to whom, where marks say so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accounts: Vec<AccountRow>,
+    /// Sections by an attribute; only when it is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupRow>,
+    /// What no section covers, of iterations; of outermost sections only when it is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingRow>,
+    /// Why a function takes now more, now less time; only when it is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<ExplanationRow>,
+    /// How much work was handed over, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hand_overs: Option<HandOverCounts>,
     /// Counters that marks set.
     pub counters: Vec<CounterRow>,
     /// Asynchronous slices and instants that marks told.

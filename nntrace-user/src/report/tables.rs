@@ -14,7 +14,10 @@ macro_rules! line {
     }};
 }
 
+mod causality;
 mod energy;
+
+pub use causality::iterations;
 
 /// The whole snapshot as text, for people.
 #[must_use]
@@ -22,6 +25,7 @@ pub fn render(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     phases(&mut text, snapshot);
     text.push_str(&details(snapshot));
+    causality::summary(&mut text, snapshot);
     cpus(&mut text, snapshot);
     energy::table(&mut text, snapshot.energy.as_ref());
     evidence(&mut text, snapshot);

@@ -1,0 +1,28 @@
+//! Limits that a regression job sets: one that is exceeded shows in the exit status.
+
+use nntrace_user::report::{human, snapshot::Snapshot};
+
+use crate::cli::Causes;
+
+/// Exit status when a gate trips.
+pub const TRIPPED: u8 = 3;
+
+/// Whether more is missing than may be; says where.
+pub fn tripped(snapshot: &Snapshot, causes: &Causes) -> bool {
+    let Some(most) = causes.max_missing else { return false };
+    let mut tripped = false;
+    for row in &snapshot.missing {
+        if row.missing_ns as f64 > most * row.total_ns as f64 {
+            eprintln!(
+                "nntrace-bpf: {} of the time of {} ({} of {}) is covered by no section; --max-missing allows {}%",
+                human::percent(row.missing_ns, row.total_ns),
+                row.site.name,
+                human::duration_ns(row.missing_ns),
+                human::duration_ns(row.total_ns),
+                most * 100.0,
+            );
+            tripped = true;
+        }
+    }
+    tripped
+}

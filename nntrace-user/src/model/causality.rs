@@ -1,0 +1,373 @@
+//! Why work was done: which iteration it belongs to, on whose account, and what handed it over.
+//!
+//! Attributes of marks say so ([`nntrace_common::attributes`]); what says nothing inherits from the section around it,
+//! from the section that created its thread, or from the one that handed the work over. Source: the mark contract,
+//! section 1.
+//!
+//! Begins, hand-overs and the lives of threads may be told in any order: they wait, and are taken in order of time
+//! together with the spans, which come in that order.
+
+pub mod accounts;
+mod context;
+pub mod explain;
+pub mod graph;
+pub mod groups;
+pub mod iterations;
+pub mod roots;
+mod texts;
+mod threads;
+
+use std::collections::BTreeMap;
+
+use nntrace_common::{
+    attributes::{Attributes, Handle, RECEIVE, Reserved, SEND},
+    mark::{self, Kind},
+    record::SpanRecord,
+};
+use rustc_hash::FxHashMap;
+
+use accounts::Accounts;
+pub use context::Edge;
+use context::{Charge, Context};
+use explain::Explanation;
+use graph::Graph;
+use groups::Groups;
+use iterations::Iterations;
+use roots::Roots;
+use threads::{Threads, Told};
+
+/// Hand-overs that nobody has taken yet: beyond that many the oldest are forgotten.
+const MOST_HANDLES: usize = 1 << 16;
+
+/// What is asked for beyond what marks say by themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Questions {
+    /// Number the occurrences of this function: each is an iteration.
+    pub iteration_root: Option<String>,
+    /// Group by the values of this attribute.
+    pub by: Option<String>,
+    /// Explain why this function takes now more, now less time.
+    pub explain: Option<String>,
+    /// Tell what no section covers, of every outermost section.
+    pub missing: bool,
+    /// Keep every section, with what caused it.
+    pub graph: bool,
+}
+
+impl Questions {
+    /// Whether begins matter that say no more than layer, phase and name.
+    #[must_use]
+    pub fn need_all_begins(&self) -> bool {
+        self.iteration_root.is_some() || self.graph
+    }
+
+    fn need_all_spans(&self) -> bool {
+        self.need_all_begins() || self.explain.is_some() || self.missing
+    }
+}
+
+/// How much was handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandOvers {
+    /// Hand-overs.
+    pub sent: u64,
+    /// Hand-overs that were taken.
+    pub received: u64,
+    /// Takes of what nobody had handed over, or so long ago that it was forgotten.
+    pub unmatched: u64,
+}
+
+/// The causes of work, and what it adds up to by them.
+pub struct Causality {
+    questions: Questions,
+    /// Whether anything was told or asked; nothing is kept before.
+    is_needed: bool,
+    /// Told and not taken yet, by time and order of telling.
+    pending: BTreeMap<(u64, u64), Event>,
+    told: u64,
+    threads: Threads,
+    sent: FxHashMap<(u32, Handle), (u64, Context)>,
+    /// What is charged to whom.
+    pub accounts: Accounts,
+    /// Iterations.
+    pub iterations: Iterations,
+    /// By the attribute that is asked for.
+    pub groups: Groups,
+    /// What no section covers.
+    pub roots: Roots,
+    /// Why a function takes now more, now less time.
+    pub explanation: Option<Explanation>,
+    /// Every section; empty unless it was asked for.
+    pub graph: Graph,
+    /// How much was handed over.
+    pub hand_overs: HandOvers,
+}
+
+/// Something that was told.
+#[derive(Clone, Debug)]
+enum Event {
+    Begin { pid: u32, tid: u32, name: u64, said: Said },
+    Send { pid: u32, tid: u32, handle: Handle },
+    Receive { pid: u32, tid: u32, handle: Handle },
+    Create { by: u32, child: u32 },
+    Exit { tid: u32 },
+}
+
+/// What the attributes of a begin say.
+#[derive(Clone, Copy, Debug, Default)]
+struct Said {
+    iteration: Option<u64>,
+    account: Option<u32>,
+    handle: Option<Handle>,
+    group: Option<u32>,
+}
+
+impl Default for Causality {
+    fn default() -> Self {
+        Self::new(Questions::default())
+    }
+}
+
+impl Causality {
+    /// Nothing told yet.
+    #[must_use]
+    pub fn new(questions: Questions) -> Self {
+        Self {
+            is_needed: questions.need_all_spans(),
+            explanation: questions.explain.as_deref().map(Explanation::of),
+            questions,
+            pending: BTreeMap::new(),
+            told: 0,
+            threads: Threads::default(),
+            sent: FxHashMap::default(),
+            accounts: Accounts::default(),
+            iterations: Iterations::default(),
+            groups: Groups::default(),
+            roots: Roots::default(),
+            graph: Graph::default(),
+            hand_overs: HandOvers::default(),
+        }
+    }
+
+    /// What was asked.
+    #[must_use]
+    pub fn questions(&self) -> &Questions {
+        &self.questions
+    }
+
+    /// Takes a mark: a begin of an NN section that has attributes (or any, see [`Questions::need_all_begins`]), or a
+    /// hand-over. Others say nothing.
+    pub fn tell(&mut self, pid: u32, tid: u32, time: u64, payload: &[u8]) {
+        let event = match mark::kind(payload) {
+            Some(Kind::Begin) => {
+                let begin = mark::begin(payload);
+                if !begin.label.is_tagged() {
+                    return;
+                }
+                let said = self.read(Attributes::of(payload, begin.name_at));
+                Event::Begin { pid, tid, name: mark::name_hash(payload, begin.name_at), said }
+            }
+            Some(Kind::Instant) => {
+                let at = payload.iter().skip(2).position(|&byte| byte == b'|').map_or(0, |at| at + 3) as u16;
+                let is_send = match mark::name(payload, at) {
+                    SEND => true,
+                    RECEIVE => false,
+                    _ => return,
+                };
+                let Some(handle) = Reserved::read(Attributes::of(payload, at)).handle else { return };
+                if is_send { Event::Send { pid, tid, handle } } else { Event::Receive { pid, tid, handle } }
+            }
+            _ => return,
+        };
+        self.is_needed = true;
+        self.wait(time, event);
+    }
+
+    /// A thread creates another one, or a process.
+    pub fn create(&mut self, time: u64, by: u32, child: u32) {
+        // Every fork is told; without a mark that says something there is nothing to inherit.
+        if self.is_needed {
+            self.wait(time, Event::Create { by, child });
+        }
+    }
+
+    /// A thread ends: another one may get its id.
+    pub fn exit(&mut self, time: u64, tid: u32) {
+        if self.is_needed {
+            self.wait(time, Event::Exit { tid });
+        }
+    }
+
+    fn wait(&mut self, time: u64, event: Event) {
+        self.told += 1;
+        self.pending.insert((time, self.told), event);
+    }
+
+    fn read(&mut self, attributes: Attributes<'_>) -> Said {
+        let reserved = Reserved::read(attributes);
+        let by = self.questions.by.as_ref().map(String::as_bytes);
+        let value = by.and_then(|by| attributes.filter(|(key, _)| *key == by).last());
+        Said {
+            iteration: reserved.iteration,
+            account: reserved.account.map(|account| self.accounts.names.number(account)),
+            handle: reserved.handle,
+            group: value.map(|(_, value)| self.groups.values.number(value)),
+        }
+    }
+
+    /// A section ended. Spans come in order of their ends. `name` gives the text of a name.
+    pub fn span(&mut self, span: &SpanRecord, name: impl Fn(u64) -> String) {
+        if !self.is_needed || span.is_provisional() {
+            return;
+        }
+        self.advance(span.end, &name);
+        let Some(tag) = span.tag() else { return };
+        let site = Site { pid: span.tgid, tag: span.tag, name: span.name };
+        let closed = self.threads.close(span);
+        let own = (closed.context, closed.charged);
+        let pieces = std::iter::once(own).chain(closed.taken_over.iter().map(|p| (p.context, p.exclusive)));
+        for (context, exclusive) in pieces {
+            self.accounts.charge(site, context.charge, exclusive);
+            if let Some(group) = context.group {
+                self.groups.charge(group, site, exclusive);
+            }
+            if let Some(iteration) = context.iteration {
+                self.iterations.charge(iteration, site, exclusive);
+            }
+        }
+        let (context, duration) = (closed.context, span.end - span.begin);
+        self.accounts.count(site, context.charge);
+        if let Some(group) = context.group {
+            self.groups.count(group, site, duration);
+        }
+        if let Some(iteration) = context.iteration {
+            let is_root = closed.told.is_some_and(|told| told.is_root);
+            self.iterations.count(iteration, site, span, is_root);
+            if is_root {
+                let missing = closed.missing(self.iterations.helpers(iteration));
+                self.roots.add(site, duration, missing);
+                self.iterations.miss(iteration, missing);
+            } else if closed.comes_from_elsewhere {
+                self.iterations.help(iteration, (span.begin, span.end));
+            }
+        }
+        if self.questions.missing && span.depth == 0 {
+            self.roots.add_outermost(site, duration, closed.missing(&[]));
+        }
+        if let Some(explanation) = &mut self.explanation {
+            explanation.span(span, &name);
+        }
+        if let Some(node) = closed.told.and_then(|told| told.node) {
+            self.graph.close(node, tag, span.end);
+        }
+    }
+
+    /// Everything was told: takes what waits.
+    pub fn finish(&mut self, name: impl Fn(u64) -> String) {
+        self.advance(u64::MAX, &name);
+    }
+
+    /// Takes what was told up to this moment (ns).
+    fn advance(&mut self, until: u64, name: &impl Fn(u64) -> String) {
+        while let Some(entry) = self.pending.first_entry() {
+            let (time, _) = *entry.key();
+            if time > until {
+                break;
+            }
+            match entry.remove() {
+                Event::Begin { pid, tid, name: hash, said } => self.begin(time, (pid, tid), hash, said, name),
+                Event::Send { pid, tid, handle } => {
+                    self.hand_overs.sent += 1;
+                    let context = self.threads.context(tid);
+                    self.sent.insert(Self::key(pid, handle), (time, context));
+                    self.forget_oldest();
+                }
+                Event::Receive { pid, tid, handle } => {
+                    if let Some(context) = self.receive(pid, handle) {
+                        self.threads.receive(tid, time, context);
+                    }
+                }
+                Event::Create { by, child } => {
+                    let context = self.threads.context(by).across(Edge::Created);
+                    self.threads.create(child, context);
+                }
+                Event::Exit { tid } => self.threads.exit(tid),
+            }
+        }
+    }
+
+    fn begin(
+        &mut self,
+        time: u64,
+        (pid, tid): (u32, u32),
+        hash: u64,
+        said: Said,
+        name: &impl Fn(u64) -> String,
+    ) {
+        let around = self.threads.context(tid);
+        let received = said.handle.and_then(|handle| self.receive(pid, handle));
+        let mut context = received.unwrap_or_else(|| around.inside());
+        if let Some(account) = said.account {
+            context.charge = Some(Charge { account, edge: Edge::Explicit });
+        }
+        context.group = said.group.or(context.group);
+        let is_root = match &self.questions.iteration_root {
+            Some(root) => name(hash) == *root,
+            None => said.iteration.is_some(),
+        };
+        let parent = context.iteration;
+        let iteration = said.iteration.or_else(|| is_root.then(|| self.iterations.next_number(pid, hash)));
+        if let Some(number) = iteration {
+            context.iteration = self.iterations.begin((pid, hash, number), parent);
+        }
+        let node = self.questions.graph.then(|| {
+            let calls = around.node.filter(|_| around.is_own_thread);
+            let causes =
+                [(calls, Edge::Nested), (context.node.filter(|_| calls != context.node), context.arrived_by)];
+            self.graph.begin((pid, tid), hash, time, &causes, context)
+        });
+        let node = node.flatten();
+        context.node = node.or(context.node);
+        context.is_own_thread = true;
+        self.threads
+            .begin(tid, Told { time, name: hash, context, is_root, comes_by_hand: received.is_some(), node });
+    }
+
+    fn receive(&mut self, pid: u32, handle: Handle) -> Option<Context> {
+        let sent = self.sent.get(&Self::key(pid, handle));
+        let count =
+            if sent.is_some() { &mut self.hand_overs.received } else { &mut self.hand_overs.unmatched };
+        *count += 1;
+        sent.map(|(_, context)| context.across(Edge::HandedOver))
+    }
+
+    fn key(pid: u32, handle: Handle) -> (u32, Handle) {
+        match handle {
+            Handle::OfProcess(_) => (pid, handle),
+            Handle::OfSystem(_) => (0, handle),
+        }
+    }
+
+    /// A job may be taken by many, so what was taken stays; but not for ever.
+    fn forget_oldest(&mut self) {
+        if self.sent.len() > MOST_HANDLES {
+            let mut times: Vec<u64> = self.sent.values().map(|(time, _)| *time).collect();
+            let (_, &mut middle, _) = times.select_nth_unstable(MOST_HANDLES / 2);
+            self.sent.retain(|_, (time, _)| *time >= middle);
+        }
+    }
+}
+
+/// A marked function: process, layer and phase, and name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Site {
+    /// Process.
+    pub pid: u32,
+    /// [`nntrace_common::layer::Tag::index`] of its layer and phase.
+    pub tag: u8,
+    /// Hash of its name.
+    pub name: u64,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! What work inherits.
+
+/// How it is known what a piece of work belongs to. From the surest to the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Edge {
+    /// Its own mark says so.
+    Explicit,
+    /// It is nested in a section that says so.
+    Nested,
+    /// It was handed over from there.
+    HandedOver,
+    /// Its thread was created there.
+    Created,
+}
+
+impl Edge {
+    /// All, in their order.
+    pub const ALL: [Self; 4] = [Self::Explicit, Self::Nested, Self::HandedOver, Self::Created];
+
+    /// As results name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Explicit => "explicit",
+            Self::Nested => "nested",
+            Self::HandedOver => "handed_over",
+            Self::Created => "created",
+        }
+    }
+}
+
+/// Whom work is charged to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Charge {
+    /// Number of the account.
+    pub account: u32,
+    /// How that is known.
+    pub edge: Edge,
+}
+
+/// What work belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Context {
+    /// Its account; `None` when nobody said.
+    pub charge: Option<Charge>,
+    /// Number of its iteration.
+    pub iteration: Option<u32>,
+    /// Number of the value of the attribute that is asked for.
+    pub group: Option<u32>,
+    /// Number of the section in the graph.
+    pub node: Option<u32>,
+    /// Whether the section of `node` is of this thread.
+    pub is_own_thread: bool,
+    /// How it came to this thread; nested when it did not come from elsewhere.
+    pub arrived_by: Edge,
+}
+
+impl Default for Edge {
+    fn default() -> Self {
+        Self::Nested
+    }
+}
+
+impl Context {
+    /// For what begins inside, on the same thread.
+    pub fn inside(self) -> Self {
+        let charge = self.charge.map(|charge| match charge.edge {
+            Edge::Explicit => Charge { edge: Edge::Nested, ..charge },
+            _ => charge,
+        });
+        Self { charge, ..self }
+    }
+
+    /// For what it causes on another thread.
+    pub fn across(self, edge: Edge) -> Self {
+        let charge = self.charge.map(|charge| Charge { edge, ..charge });
+        Self { charge, is_own_thread: false, arrived_by: edge, ..self }
+    }
+}

@@ -1,0 +1,171 @@
+//! Why a function takes now more, now less time: because what it calls runs now more, now less often, or because each
+//! call takes now more, now less time.
+//!
+//! For a function that calls another n times, each call taking t, with n and the t independent of each other:
+//! Var(sum of t) = E\[n\] Var t + Var n E\[t\]^2 (the law of total variance). What is left of the function's variance is
+//! its own time, what depends on each other, and the other callees.
+
+use std::collections::BTreeMap;
+
+use nntrace_common::record::SpanRecord;
+use rustc_hash::FxHashMap;
+
+/// Sections of one thread that wait for the function around them to end.
+const MOST_WAITING: usize = 1 << 16;
+
+/// What is known of the function that is to be explained.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    function: String,
+    waiting: FxHashMap<u32, Vec<Ended>>,
+    /// Times of the function, ns.
+    times: Moments,
+    callees: FxHashMap<u64, Callee>,
+    /// Sections that were forgotten, as too many waited.
+    pub forgotten: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    begin: u64,
+    name: u64,
+    duration: u64,
+}
+
+/// Sums of values and of their squares.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moments {
+    count: u64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Moments {
+    fn add(&mut self, value: f64) {
+        self.count += 1;
+        self.sum += value;
+        self.squares += value * value;
+    }
+
+    fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
+    }
+
+    /// Of all values, not of a sample.
+    fn variance(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { (self.squares / self.count as f64 - self.mean().powi(2)).max(0.0) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Callee {
+    times: Moments,
+    /// Calls in each function that had any.
+    calls: Moments,
+}
+
+/// What one callee has to do with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Share {
+    /// Hash of the callee's name.
+    pub name: u64,
+    /// Calls.
+    pub calls: u64,
+    /// Calls in one function, on average.
+    pub mean_calls: f64,
+    /// Time of one call, ns, on average.
+    pub mean_time: f64,
+    /// Share of the function's variance because it is called now more, now less often: Var n E\[t\]^2.
+    pub how_often: f64,
+    /// Share of the function's variance because each call takes now more, now less time: E\[n\] Var t.
+    pub how_long: f64,
+}
+
+impl Explanation {
+    /// Of the function of this name.
+    #[must_use]
+    pub fn of(function: &str) -> Self {
+        Self {
+            function: function.into(),
+            waiting: FxHashMap::default(),
+            times: Moments::default(),
+            callees: FxHashMap::default(),
+            forgotten: 0,
+        }
+    }
+
+    /// The name of the function.
+    #[must_use]
+    pub fn function(&self) -> &str {
+        &self.function
+    }
+
+    /// How often it ran.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.times.count
+    }
+
+    /// Its time, ns, on average.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        self.times.mean()
+    }
+
+    /// The variance of its time, ns^2.
+    #[must_use]
+    pub fn variance(&self) -> f64 {
+        self.times.variance()
+    }
+
+    pub(super) fn span(&mut self, span: &SpanRecord, name: impl Fn(u64) -> String) {
+        let waiting = self.waiting.entry(span.tid).or_default();
+        if name(span.name) == self.function {
+            let first = waiting.iter().rposition(|ended| ended.begin < span.begin).map_or(0, |at| at + 1);
+            let mut calls: BTreeMap<u64, u64> = BTreeMap::new();
+            for ended in &waiting[first..] {
+                *calls.entry(ended.name).or_default() += 1;
+                self.callees.entry(ended.name).or_default().times.add(ended.duration as f64);
+            }
+            for (name, calls) in calls {
+                self.callees.entry(name).or_default().calls.add(calls as f64);
+            }
+            self.times.add((span.end - span.begin) as f64);
+        }
+        if span.depth == 0 {
+            waiting.clear();
+        } else {
+            if waiting.len() == MOST_WAITING {
+                waiting.drain(..MOST_WAITING / 2);
+                self.forgotten += MOST_WAITING as u64 / 2;
+            }
+            waiting.push(Ended { begin: span.begin, name: span.name, duration: span.end - span.begin });
+        }
+    }
+
+    /// What each callee has to do with it; the largest shares first. Shares are of 1.
+    #[must_use]
+    pub fn shares(&self) -> Vec<Share> {
+        let variance = self.variance();
+        let share = |part: f64| if variance > 0.0 { part / variance } else { 0.0 };
+        let mut shares: Vec<Share> = self
+            .callees
+            .iter()
+            .map(|(&name, callee)| {
+                // Functions that did not call it called it 0 times.
+                let calls = Moments { count: self.times.count, ..callee.calls };
+                Share {
+                    name,
+                    calls: callee.times.count,
+                    mean_calls: calls.mean(),
+                    mean_time: callee.times.mean(),
+                    how_often: share(calls.variance() * callee.times.mean().powi(2)),
+                    how_long: share(calls.mean() * callee.times.variance()),
+                }
+            })
+            .collect();
+        let size = |share: &Share| share.how_often + share.how_long;
+        shares.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.name.cmp(&b.name)));
+        shares
+    }
+}

@@ -1,0 +1,105 @@
+//! Every section with what caused it. Time makes it acyclic: a cause has begun before what it causes.
+
+use std::collections::BTreeMap;
+
+use nntrace_common::layer::Tag;
+
+use super::context::{Context, Edge};
+
+/// Sections that are kept; those beyond are only counted.
+const MOST: usize = 1 << 20;
+
+/// Sections and edges.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    nodes: Vec<Node>,
+    edges: Vec<(u32, u32, Edge)>,
+    /// Sections beyond those that are kept.
+    pub left_out: u64,
+}
+
+/// A section.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Layer and phase; `None` while it has not ended.
+    pub tag: Option<Tag>,
+    /// Hash of its name.
+    pub name: u64,
+    /// When it began, ns.
+    pub begin: u64,
+    /// When it ended, ns.
+    pub end: Option<u64>,
+    /// Number of its iteration.
+    pub iteration: Option<u32>,
+    /// Number of its account.
+    pub account: Option<u32>,
+    /// What handed it over or created it, or else what it is nested in.
+    pub parent: Option<(u32, Edge)>,
+}
+
+impl Graph {
+    /// The sections, in the order they began.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// From a cause to what it caused, and how.
+    #[must_use]
+    pub fn edges(&self) -> &[(u32, u32, Edge)] {
+        &self.edges
+    }
+
+    /// What each section caused, by its number; those without a cause under `None`.
+    #[must_use]
+    pub fn children(&self) -> BTreeMap<Option<u32>, Vec<u32>> {
+        let mut children: BTreeMap<Option<u32>, Vec<u32>> = BTreeMap::new();
+        for (node, number) in self.nodes.iter().zip(0..) {
+            children.entry(node.parent.map(|(parent, _)| parent)).or_default().push(number);
+        }
+        children
+    }
+
+    pub(super) fn begin(
+        &mut self,
+        (pid, tid): (u32, u32),
+        name: u64,
+        begin: u64,
+        causes: &[(Option<u32>, Edge)],
+        context: Context,
+    ) -> Option<u32> {
+        if self.nodes.len() >= MOST {
+            self.left_out += 1;
+            return None;
+        }
+        let number = self.nodes.len() as u32;
+        let mut parent = None;
+        for (cause, edge) in causes.iter().filter_map(|(cause, edge)| Some(((*cause)?, *edge))) {
+            self.edges.push((cause, number, edge));
+            // Whose work it is tells more than which loop of a worker runs it.
+            parent = Some((cause, edge));
+        }
+        self.nodes.push(Node {
+            pid,
+            tid,
+            tag: None,
+            name,
+            begin,
+            end: None,
+            iteration: context.iteration,
+            account: context.charge.map(|charge| charge.account),
+            parent,
+        });
+        Some(number)
+    }
+
+    pub(super) fn close(&mut self, number: u32, tag: Tag, end: u64) {
+        if let Some(node) = self.nodes.get_mut(number as usize) {
+            (node.tag, node.end) = (Some(tag), Some(end));
+        }
+    }
+}

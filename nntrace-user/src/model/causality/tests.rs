@@ -1,0 +1,460 @@
+//! Streams of marks of several threads through the stacks into the model, by hand and at random against an oracle.
+
+use std::collections::{BTreeMap, HashMap};
+
+use nntrace_common::{
+    mark::{self, Begin, Kind},
+    record::SpanRecord,
+    stack::Stack,
+};
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::names::Names;
+
+/// What a thread does.
+#[derive(Clone, Debug)]
+enum Act {
+    Mark(String),
+    Fork(u32),
+    Exit,
+}
+
+/// Replays acts of threads of process 1, in order of time.
+fn replay(questions: Questions, acts: &[(u64, u32, Act)]) -> (Causality, Names) {
+    let (mut causality, mut names) = (Causality::new(questions), Names::default());
+    let mut stacks: HashMap<u32, Box<Stack>> = HashMap::new();
+    for (time, tid, act) in acts {
+        let (time, tid) = (*time, *tid);
+        let payload = match act {
+            Act::Mark(payload) => payload.as_bytes(),
+            Act::Fork(child) => {
+                causality.create(time, tid, *child);
+                continue;
+            }
+            Act::Exit => {
+                causality.exit(time, tid);
+                stacks.remove(&tid);
+                continue;
+            }
+        };
+        let stack = stacks.entry(tid).or_insert_with(|| Box::new(Stack::EMPTY));
+        let mut spans = Vec::new();
+        match mark::kind(payload) {
+            Some(Kind::Begin) => {
+                let Begin { name_at, prefix, label } = mark::begin(payload);
+                let name = mark::hashed_name(payload, name_at);
+                names.insert(name.hash, mark::name(payload, name_at));
+                if name.has_attributes || causality.questions().need_all_begins() {
+                    causality.tell(1, tid, time, payload);
+                }
+                stack.begin(time, prefix, label, name.hash, |_, closed| {
+                    spans.push(SpanRecord::new(1, tid, true, closed));
+                });
+            }
+            Some(Kind::End) => {
+                stack.end(time, |_, closed| spans.push(SpanRecord::new(1, tid, true, closed)));
+            }
+            _ => causality.tell(1, tid, time, payload),
+        }
+        for span in &spans {
+            causality.span(span, |name| names.text(name));
+        }
+    }
+    causality.finish(|name| names.text(name));
+    (causality, names)
+}
+
+/// Lines `TIME THREAD PAYLOAD`, where `fork N` and `exit` are acts too. `<f` begins f, `>` ends.
+fn acts(text: &str) -> Vec<(u64, u32, Act)> {
+    let line = |line: &str| {
+        let mut words = line.trim().splitn(3, ' ');
+        let mut word = || words.next().unwrap().trim();
+        let (time, tid, rest) = (word().parse().unwrap(), word().parse().unwrap(), word());
+        let act = if rest == "exit" {
+            Act::Exit
+        } else if let Some(child) = rest.strip_prefix("fork ") {
+            Act::Fork(child.parse().unwrap())
+        } else if let Some(name) = rest.strip_prefix('<') {
+            Act::Mark(format!("B|1|[NN_LR_PE]{name}"))
+        } else if rest == ">" {
+            Act::Mark("E|1".into())
+        } else {
+            Act::Mark(format!("I|1|{rest}"))
+        };
+        (time, tid, act)
+    };
+    text.lines().filter(|text| !text.trim().is_empty()).map(line).collect()
+}
+
+/// Exclusive ns by account and by how it is known.
+fn charges(causality: &Causality) -> BTreeMap<(String, &'static str), u64> {
+    let mut charges = BTreeMap::new();
+    for ((is_nobodys, name), sites) in causality.accounts.by_name() {
+        for sum in sites.values() {
+            for (edge, ns) in Edge::ALL.iter().zip(sum.exclusive) {
+                let key = if is_nobodys { ("-".into(), "-") } else { (name.to_owned(), edge.name()) };
+                if ns > 0 {
+                    *charges.entry(key).or_default() += ns;
+                }
+            }
+        }
+    }
+    charges
+}
+
+fn expected(rows: &[(&str, &'static str, u64)]) -> BTreeMap<(String, &'static str), u64> {
+    rows.iter().map(|&(account, edge, ns)| ((account.to_owned(), edge), ns)).collect()
+}
+
+#[test]
+fn a_queue_charges_those_who_handed_work_over() {
+    let (causality, _) = replay(
+        Questions { by: Some("img".into()), ..Questions::default() },
+        &acts(
+            "0 1 <submit#acct=foo
+             5 1 nn.send#h=1
+             10 1 >
+             11 1 <submit#acct=bar
+             12 1 nn.send#h=2
+             20 1 >
+             21 9 <loop
+             22 9 <convert#h=1#img=a.jpg
+             30 9 <resize
+             40 9 >
+             52 9 >
+             53 9 <convert#h=2#img=b.jpg
+             63 9 >
+             64 9 >",
+        ),
+    );
+    let charged = [
+        ("-", "-", 3),
+        ("foo", "explicit", 10),
+        ("foo", "handed_over", 30),
+        ("bar", "explicit", 9),
+        ("bar", "handed_over", 10),
+    ];
+    assert_eq!(charges(&causality), expected(&charged));
+    assert_eq!(causality.hand_overs, HandOvers { sent: 2, received: 2, unmatched: 0 });
+    let groups = causality.groups.by_value();
+    let of = |value: &str| -> u64 {
+        groups.iter().filter(|((v, _), _)| *v == value).map(|(_, sum)| sum.total.exclusive).sum()
+    };
+    assert_eq!((of("a.jpg"), of("b.jpg")), (30, 10));
+}
+
+#[test]
+fn work_taken_over_within_a_section_is_charged_from_then_on() {
+    let (causality, _) = replay(
+        Questions::default(),
+        &acts(
+            "0 1 <submit#acct=foo
+             1 1 nn.send#h=1
+             2 1 nn.send#h=g.1
+             3 1 >
+             10 9 <loop
+             15 9 nn.recv#h=1
+             20 9 <step
+             26 9 >
+             30 9 nn.recv#h=7
+             31 9 >
+             40 9 <loop
+             45 9 >",
+        ),
+    );
+    // 10..15 is nobody's, 15..31 is foo's with the step in it, and the next loop is nobody's again.
+    assert_eq!(
+        charges(&causality),
+        expected(&[("-", "-", 10), ("foo", "explicit", 3), ("foo", "handed_over", 16)])
+    );
+    assert_eq!(causality.hand_overs.unmatched, 1);
+}
+
+#[test]
+fn a_thread_inherits_where_it_was_created_and_its_id_may_come_again() {
+    let (causality, _) = replay(
+        Questions::default(),
+        &acts(
+            "0 1 <load#acct=foo
+             1 1 <inner
+             2 1 fork 5
+             4 1 >
+             10 1 >
+             11 5 <work
+             14 5 <more#acct=bar
+             15 5 >
+             20 5 >
+             21 5 exit
+             22 1 fork 5
+             23 5 <work
+             29 5 >",
+        ),
+    );
+    let charged = [
+        ("-", "-", 6),
+        ("foo", "explicit", 7),
+        ("foo", "nested", 3),
+        ("foo", "created", 8),
+        ("bar", "explicit", 1),
+    ];
+    assert_eq!(charges(&causality), expected(&charged));
+}
+
+#[test]
+fn iterations_keep_their_parent_and_what_is_missing() {
+    let (causality, names) = replay(
+        Questions::default(),
+        &acts(
+            "0 1 <batch#iter=7
+             10 1 <frame#iter=1
+             20 1 <f
+             30 1 nn.send#h=3
+             40 1 >
+             45 9 <g#h=3
+             55 9 >
+             60 1 <f
+             65 1 >
+             70 1 >
+             80 1 <frame#iter=2
+             90 1 >
+             100 1 >",
+        ),
+    );
+    let text = |hash: u64| names.text(hash);
+    let rows: Vec<_> = causality
+        .iterations
+        .all()
+        .iter()
+        .map(|row| {
+            let parent = row.parent.map(|parent| causality.iterations.all()[parent as usize].key.2);
+            (text(row.key.1), row.key.2, parent, row.total.own, row.total.exclusive, row.missing)
+        })
+        .collect();
+    // In frame 1, two times f cover 25 of 60, and g, on another thread, 10 more.
+    assert_eq!(
+        rows,
+        [
+            ("batch".into(), 7, None, 100, 30, 30),
+            ("frame".into(), 1, Some(7), 60, 35, 25),
+            ("frame".into(), 2, Some(7), 10, 10, 10)
+        ]
+    );
+    let first = &causality.iterations.all()[1];
+    let f = first.functions.iter().find(|(site, _)| text(site.name) == "f").unwrap().1;
+    assert_eq!((f.total.count, f.total.own, f.wall), (2, 25, (20, 65)));
+    let roots: BTreeMap<_, _> =
+        causality.roots.all().iter().map(|(site, sum)| (text(site.name), (sum.total, sum.missing))).collect();
+    assert_eq!(roots, BTreeMap::from([("batch".into(), (100, 30)), ("frame".into(), (70, 35))]));
+}
+
+#[test]
+fn a_root_that_is_asked_for_is_numbered() {
+    let questions = Questions { iteration_root: Some("frame".into()), ..Questions::default() };
+    let (causality, _) =
+        replay(questions, &acts("0 1 <frame\n5 1 >\n6 1 <other\n7 1 >\n8 1 <frame\n9 1 <f\n10 1 >\n11 1 >"));
+    let rows: Vec<_> =
+        causality.iterations.all().iter().map(|row| (row.key.2, row.total.own, row.missing)).collect();
+    assert_eq!(rows, [(0, 5, 5), (1, 3, 2)]);
+}
+
+#[test]
+fn a_switch_ends_what_was_said_before() {
+    let mut stream = acts("0 1 <a#acct=foo\n10 1 x\n20 1 >\n25 1 >\n26 1 <c\n30 1 >");
+    stream[1].2 = Act::Mark("B|1|[SW][NN_LC_PE]b#acct=bar".into());
+    let (causality, _) = replay(Questions::default(), &stream);
+    assert_eq!(
+        charges(&causality),
+        expected(&[("-", "-", 4), ("foo", "explicit", 10), ("bar", "explicit", 10)])
+    );
+}
+
+#[test]
+fn variance_goes_to_how_often_or_to_how_long() {
+    let run = |often: bool| {
+        let (mut stream, mut now) = (Vec::new(), 0);
+        for round in 0..200_u64 {
+            let mut mark = |step: u64, text: String| {
+                now += step;
+                stream.push((now, 1, Act::Mark(text)));
+            };
+            mark(1, "B|1|[NN_LR_PE]f".into());
+            let calls = if often { 1 + round * 7 % 10 } else { 5 };
+            for call in 0..calls {
+                mark(1, "B|1|[NN_LC_PE]g".into());
+                mark(if often { 100 } else { 50 + (round * 31 + call * 17) % 100 }, "E|1".into());
+            }
+            mark(1, "E|1".into());
+        }
+        let questions = Questions { explain: Some("f".into()), ..Questions::default() };
+        let explanation = replay(questions, &stream).0.explanation.unwrap();
+        assert_eq!(explanation.count(), 200);
+        let shares = explanation.shares();
+        assert_eq!(shares.len(), 1);
+        (shares[0].how_often, shares[0].how_long)
+    };
+    let (often, long) = run(true);
+    assert!(often > 0.95 && long < 0.01, "{often} {long}");
+    let (often, long) = run(false);
+    assert!(often < 0.01 && long > 0.5, "{often} {long}");
+}
+
+#[test]
+fn a_graph_is_acyclic_and_knows_every_cause() {
+    let questions = Questions { graph: true, ..Questions::default() };
+    let (causality, names) = replay(
+        questions,
+        &acts(
+            "0 1 <main
+             1 1 <job
+             2 1 nn.send#h=1
+             3 1 fork 5
+             4 1 >
+             5 9 <loop
+             6 9 <run#h=1
+             7 9 >
+             8 9 >
+             9 5 <child
+             10 5 >
+             11 1 >",
+        ),
+    );
+    let graph = &causality.graph;
+    let text = |number: u32| names.text(graph.nodes()[number as usize].name);
+    let edges: Vec<_> =
+        graph.edges().iter().map(|&(from, to, edge)| (text(from), text(to), edge.name())).collect();
+    let edge = |from: &str, to: &str, edge| (from.to_owned(), to.to_owned(), edge);
+    assert_eq!(
+        edges,
+        [
+            edge("main", "job", "nested"),
+            edge("loop", "run", "nested"),
+            edge("job", "run", "handed_over"),
+            edge("job", "child", "created")
+        ]
+    );
+    assert!(graph.edges().iter().all(|(from, to, _)| from < to));
+    assert!(graph.nodes().iter().all(|node| node.end.is_some_and(|end| end >= node.begin)));
+}
+
+/// What a random thread may do next.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Begin { account: Option<u8>, handle: Option<u8> },
+    End,
+    Send(u8),
+    Receive(u8),
+    Fork,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let begin = (proptest::option::weighted(0.4, 0..3_u8), proptest::option::weighted(0.3, 0..4_u8));
+    prop_oneof![
+        4 => begin.prop_map(|(account, handle)| Step::Begin { account, handle }),
+        4 => Just(Step::End),
+        1 => (0..4_u8).prop_map(Step::Send),
+        1 => (0..4_u8).prop_map(Step::Receive),
+        1 => Just(Step::Fork),
+    ]
+}
+
+/// A layer of what a thread of the oracle works for: a section, or what was taken over.
+#[derive(Clone, Debug)]
+enum Layer {
+    Section(Option<(String, &'static str)>),
+    Received(Option<(String, &'static str)>),
+}
+
+impl Layer {
+    fn charge(&self) -> &Option<(String, &'static str)> {
+        match self {
+            Self::Section(charge) | Self::Received(charge) => charge,
+        }
+    }
+}
+
+type OracleCharge = Option<(String, &'static str)>;
+
+proptest! {
+    /// The oracle walks all acts in order of time with the whole stack of each thread, and charges every stretch
+    /// between two of them to what is innermost then.
+    #[test]
+    fn charges_equal_those_of_an_oracle(steps in prop::collection::vec((0..4_usize, step(), 1..9_u64), 1..120)) {
+        let (mut now, mut stream) = (0, Vec::new());
+        let mut threads: Vec<(u32, Vec<Layer>, OracleCharge)> =
+            (1..=4).map(|tid| (tid, Vec::new(), None)).collect();
+        let mut sent: HashMap<u8, OracleCharge> = HashMap::new();
+        let mut charged: BTreeMap<(String, &'static str), u64> = BTreeMap::new();
+        let mut last: HashMap<u32, u64> = HashMap::new();
+        let across = |charge: &OracleCharge, edge| charge.as_ref().map(|(account, _)| (account.clone(), edge));
+        for (who, step, wait) in steps {
+            now += wait;
+            let (tid, layers, base) = &mut threads[who];
+            let begun = last.insert(*tid, now).unwrap_or(now);
+            let is_open = layers.iter().any(|layer| matches!(layer, Layer::Section(_)));
+            let current = layers.last().map_or(&*base, Layer::charge).clone();
+            if is_open && now > begun {
+                let key = current.clone().unwrap_or(("-".into(), "-"));
+                *charged.entry(key).or_default() += now - begun;
+            }
+            let tid = *tid;
+            let act = match step {
+                Step::Begin { account, handle } => {
+                    let taken = handle.and_then(|handle| sent.get(&handle)).map(|sent| across(sent, "handed_over"));
+                    let nested = current.map(|(account, edge)| {
+                        (account, if edge == "explicit" { "nested" } else { edge })
+                    });
+                    let inherited = taken.unwrap_or(nested);
+                    let own = account.map(|account| (format!("a{account}"), "explicit"));
+                    layers.push(Layer::Section(own.or(inherited)));
+                    let account = account.map_or_else(String::new, |account| format!("#acct=a{account}"));
+                    let handle = handle.map_or_else(String::new, |handle| format!("#h={handle}"));
+                    Act::Mark(format!("B|1|[NN_LR_PE]f{account}{handle}"))
+                }
+                Step::End => {
+                    if !is_open {
+                        continue;
+                    }
+                    while matches!(layers.pop(), Some(Layer::Received(_))) {}
+                    Act::Mark("E|1".into())
+                }
+                Step::Send(handle) => {
+                    sent.insert(handle, current);
+                    Act::Mark(format!("I|1|nn.send#h={handle}"))
+                }
+                Step::Receive(handle) => {
+                    if let Some(sent) = sent.get(&handle) {
+                        layers.push(Layer::Received(across(sent, "handed_over")));
+                    }
+                    Act::Mark(format!("I|1|nn.recv#h={handle}"))
+                }
+                Step::Fork => {
+                    let child = 100 + now as u32;
+                    let created = across(&current, "created");
+                    threads.push((child, Vec::new(), created));
+                    // Only so many are chosen from: the new one takes the place of the one that made it.
+                    let place = threads.len() - 1;
+                    threads.swap(who, place);
+                    Act::Fork(child)
+                }
+            };
+            stream.push((now, tid, act));
+        }
+        // Every section ends.
+        for (tid, mut layers, base) in threads {
+            while layers.iter().any(|layer| matches!(layer, Layer::Section(_))) {
+                now += 1;
+                let begun = last.insert(tid, now).unwrap_or(now);
+                let current = layers.last().map_or(&base, Layer::charge).clone();
+                *charged.entry(current.unwrap_or(("-".into(), "-"))).or_default() += now - begun;
+                while matches!(layers.pop(), Some(Layer::Received(_))) {}
+                stream.push((now, tid, Act::Mark("E|1".into())));
+            }
+        }
+        // Before the first word, nothing is kept: this makes sure that there is one.
+        stream.insert(0, (0, 1, Act::Mark("I|1|nn.send#h=99".into())));
+        let (causality, _) = replay(Questions::default(), &stream);
+        charged.retain(|_, ns| *ns > 0);
+        prop_assert_eq!(charges(&causality), charged);
+    }
+}

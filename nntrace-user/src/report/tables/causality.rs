@@ -1,0 +1,223 @@
+//! Iterations, accounts and what is missing, as tables.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use crate::report::{
+    human,
+    snapshot::{AccountRow, ExplanationRow, IterationRow, Snapshot},
+};
+
+/// What one look at them tells; nothing where marks say nothing of them.
+pub(super) fn summary(text: &mut String, snapshot: &Snapshot) {
+    accounts(text, &snapshot.accounts);
+    groups(text, snapshot);
+    by_name(text, &snapshot.iterations);
+    missing(text, snapshot);
+    if let Some(explanation) = &snapshot.explanation {
+        explain(text, explanation);
+    }
+    if let Some(counts) = &snapshot.hand_overs {
+        let unmatched = match counts.unmatched {
+            0 => String::new(),
+            unmatched => format!(", {} taken that nobody had handed over", human::count(unmatched)),
+        };
+        line!(
+            text,
+            "{} hand-overs, {} taken{unmatched}",
+            human::count(counts.sent),
+            human::count(counts.received)
+        );
+    }
+}
+
+fn accounts(text: &mut String, accounts: &[AccountRow]) {
+    if accounts.is_empty() {
+        return;
+    }
+    line!(
+        text,
+        "{:<22}{:>8}{:>10}{:>10}{:>10}{:>12}{:>10}",
+        "account",
+        "count",
+        "time",
+        "explicit",
+        "nested",
+        "handed over",
+        "created"
+    );
+    for row in accounts {
+        let edge = |ns: u64| if ns == 0 { "-".into() } else { human::duration_ns(ns) };
+        line!(
+            text,
+            "  {:<20}{:>8}{:>10}{:>10}{:>10}{:>12}{:>10}",
+            row.account.as_deref().unwrap_or("(nobody's)"),
+            human::count(row.count),
+            human::duration_ns(row.exclusive_ns),
+            edge(row.explicit_ns),
+            edge(row.nested_ns),
+            edge(row.handed_over_ns),
+            edge(row.created_ns),
+        );
+    }
+}
+
+fn groups(text: &mut String, snapshot: &Snapshot) {
+    let Some(first) = snapshot.groups.first() else { return };
+    line!(text, "{:<30}{:>8}{:>10}{:>10}{:>10}  function", first.key, "count", "total", "exclusive", "max");
+    for row in &snapshot.groups {
+        line!(
+            text,
+            "  {:<28}{:>8}{:>10}{:>10}{:>10}  {}",
+            row.value,
+            human::count(row.count),
+            human::duration_ns(row.total_ns),
+            human::duration_ns(row.exclusive_ns),
+            human::duration_ns(row.max_ns),
+            row.site.name,
+        );
+    }
+}
+
+/// Iterations of each function together.
+fn by_name(text: &mut String, iterations: &[IterationRow]) {
+    let mut functions: BTreeMap<(u32, &str), Vec<&IterationRow>> = BTreeMap::new();
+    for row in iterations {
+        functions.entry((row.pid, &row.name)).or_default().push(row);
+    }
+    if functions.is_empty() {
+        return;
+    }
+    line!(
+        text,
+        "{:<22}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}",
+        "iterations of",
+        "count",
+        "mean",
+        "least",
+        "most",
+        "wall",
+        "missing"
+    );
+    for ((_, name), rows) in functions {
+        let count = rows.len() as u64;
+        let mean = |sum: u64| human::duration_ns(sum / count);
+        line!(
+            text,
+            "  {name:<20}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}",
+            human::count(count),
+            mean(rows.iter().map(|row| row.total_ns).sum()),
+            human::duration_ns(rows.iter().map(|row| row.total_ns).min().unwrap_or(0)),
+            human::duration_ns(rows.iter().map(|row| row.total_ns).max().unwrap_or(0)),
+            mean(rows.iter().map(|row| row.wall_ns).sum()),
+            mean(rows.iter().map(|row| row.missing_ns).sum()),
+        );
+    }
+}
+
+fn missing(text: &mut String, snapshot: &Snapshot) {
+    if snapshot.missing.is_empty() {
+        return;
+    }
+    line!(
+        text,
+        "{:<22}{:>8}{:>10}{:>10}{:>8}{:>10}",
+        "missing time in",
+        "count",
+        "total",
+        "missing",
+        "share",
+        "most"
+    );
+    for row in &snapshot.missing {
+        line!(
+            text,
+            "  {:<20}{:>8}{:>10}{:>10}{:>8}{:>10}",
+            row.site.name,
+            human::count(row.count),
+            human::duration_ns(row.total_ns),
+            human::duration_ns(row.missing_ns),
+            human::percent(row.missing_ns, row.total_ns),
+            human::duration_ns(row.max_missing_ns),
+        );
+    }
+}
+
+fn explain(text: &mut String, row: &ExplanationRow) {
+    if row.count == 0 {
+        line!(text, "{} did not run: nothing to explain", row.function);
+        return;
+    }
+    let time = |ns: f64| human::duration_ns(ns.round() as u64);
+    let (mean, deviation) = (time(row.mean_ns), time(row.variance.sqrt()));
+    line!(
+        text,
+        "{} ran {} times, {mean} on average, standard deviation {deviation}; of its variance is due to",
+        row.function,
+        human::count(row.count),
+    );
+    line!(
+        text,
+        "  {:<20}{:>8}{:>12}{:>10}{:>14}{:>14}",
+        "callee",
+        "calls",
+        "each time",
+        "mean",
+        "how often",
+        "how long"
+    );
+    let share = |share: f64| format!("{:.1}%", share * 100.0);
+    for callee in &row.callees {
+        line!(
+            text,
+            "  {:<20}{:>8}{:>12}{:>10}{:>14}{:>14}",
+            callee.name,
+            human::count(callee.calls),
+            format!("{:.2}", callee.mean_calls),
+            time(callee.mean_ns),
+            share(callee.how_often),
+            share(callee.how_long),
+        );
+    }
+}
+
+/// Every iteration, with what was done in it.
+#[must_use]
+pub fn iterations(snapshot: &Snapshot) -> String {
+    let mut text = String::new();
+    if snapshot.iterations.is_empty() {
+        line!(
+            text,
+            "no section carries an iteration (#iter=); --iteration-root NAME numbers a function's own"
+        );
+    }
+    for row in &snapshot.iterations {
+        let parent = row
+            .parent
+            .as_ref()
+            .map_or_else(String::new, |parent| format!(" in {} {}", parent.name, parent.iter));
+        line!(
+            text,
+            "{} {}{parent}: {}, wall {}, missing {} ({})",
+            row.name,
+            row.iter,
+            human::duration_ns(row.total_ns),
+            human::duration_ns(row.wall_ns),
+            human::duration_ns(row.missing_ns),
+            human::percent(row.missing_ns, row.total_ns),
+        );
+        for function in &row.functions {
+            line!(
+                text,
+                "  {:<12}{:<15}{:>8}{:>9}{:>10}{:>9}  {}",
+                human::layer_name(&function.site.layer),
+                human::phase_name(&function.site.phase),
+                human::count(function.count),
+                human::duration_ns(function.total_ns),
+                human::duration_ns(function.exclusive_ns),
+                human::duration_ns(function.wall_ns),
+                function.site.name,
+            );
+        }
+    }
+    text
+}
