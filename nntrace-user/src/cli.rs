@@ -53,6 +53,11 @@ pub enum Action {
     /// show something, and what could not be read is counted; with 1 when a file cannot be opened or holds no event; with 2
     /// when the command line is wrong.
     Replay(Box<Replay>),
+    /// Shows every marked section of trace files, one a line
+    ///
+    /// When it began (s), its thread, how long it took, layer and phase, name, and the iteration and account that it
+    /// belongs to.
+    Print(Print),
     /// Describes this machine in TOML, for --topology: clusters, frequency policies, idle states
     Topology(ShowTopology),
     /// Makes and checks energy models, the files that --energy-model takes
@@ -91,6 +96,26 @@ pub struct ShowTopology {
     pub force: bool,
 }
 
+/// Shows sections.
+#[derive(Debug, clap::Args)]
+pub struct Print {
+    /// Trace files; `-` is standard input. Several are merged by time
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// As a tree: below each section what it contains, hands over, and what threads that it creates do
+    #[arg(long)]
+    pub tree: bool,
+
+    /// Look at this time only, in seconds of the trace, such as 2084.02..2084.45; either end may be left out
+    #[arg(long, value_name = "FROM..TO", value_parser = time_range)]
+    pub time_range: Option<TimeRange>,
+
+    /// Number the occurrences of this function: each is an iteration
+    #[arg(long, value_name = "FUNCTION")]
+    pub iteration_root: Option<String>,
+}
+
 /// What the user says of the machine.
 #[derive(Debug, Default, clap::Args)]
 pub struct Machine {
@@ -117,7 +142,8 @@ pub struct Results {
     pub json: Option<PathBuf>,
 
     /// Write results to FILE at the end, of the kind that its name ends in: .json (the snapshot), .csv (the tables of
-    /// power states, or the one of --table), .svg (a picture of power states over time). May be given several times
+    /// power states, or the one of --table), .svg (a picture of power states over time), .dot (marked sections and what caused
+    /// them, for Graphviz). May be given several times
     #[arg(short, long = "output", value_name = "FILE", value_parser = output_file)]
     pub outputs: Vec<OutputFile>,
 
@@ -183,19 +209,7 @@ pub struct Causes {
     pub max_missing: Option<f64>,
 }
 
-impl Causes {
-    /// For the model.
-    #[must_use]
-    pub fn questions(&self) -> Questions {
-        Questions {
-            iteration_root: self.iteration_root.clone(),
-            by: self.by.clone(),
-            explain: self.explain.clone(),
-            missing: self.missing || self.max_missing.is_some(),
-            graph: false,
-        }
-    }
-}
+
 
 /// A table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -255,6 +269,8 @@ pub enum OutputKind {
     Csv,
     /// Power states over time.
     Svg,
+    /// Sections and their causes.
+    Dot,
 }
 
 impl Results {
@@ -270,6 +286,19 @@ impl Results {
         let option = if self.baseline.is_some() { "--baseline" } else { "--format csv" };
         let message = format!("{option} is for --table idle, freq and cluster");
         Err(Cli::command().error(clap::error::ErrorKind::ArgumentConflict, message))
+    }
+
+    /// What is asked about the causes of work, for the model.
+    #[must_use]
+    pub fn questions(&self) -> Questions {
+        let Causes { iteration_root, by, explain, missing, max_missing } = &self.causes;
+        Questions {
+            iteration_root: iteration_root.clone(),
+            by: by.clone(),
+            explain: explain.clone(),
+            missing: *missing || max_missing.is_some(),
+            graph: self.outputs.iter().any(|output| output.kind == OutputKind::Dot),
+        }
     }
 
     /// Whether what CPUs and clusters do has to be kept in its order.
@@ -461,7 +490,8 @@ fn output_file(text: &str) -> Result<OutputFile, String> {
         Some("json") => OutputKind::Json,
         Some("csv") => OutputKind::Csv,
         Some("svg") => OutputKind::Svg,
-        _ => return Err("expected a file name that ends in .json, .csv or .svg".into()),
+        Some("dot") => OutputKind::Dot,
+        _ => return Err("expected a file name that ends in .json, .csv, .svg or .dot".into()),
     };
     Ok(OutputFile { kind, path })
 }

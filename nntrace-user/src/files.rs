@@ -4,7 +4,8 @@ use std::{fs::File, io::Write as _, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 use nntrace_user::{
-    model::steps::Lanes,
+    export::dot,
+    model::{Marks, steps::Lanes},
     report::{
         power::{self, PowerTable},
         snapshot::Snapshot,
@@ -37,12 +38,13 @@ impl Files {
     }
 
     /// Writes the last results.
-    pub fn write(self, snapshot: &Snapshot, lanes: Option<&Lanes>) -> Result<()> {
+    pub fn write(self, snapshot: &Snapshot, lanes: Option<&Lanes>, marks: &Marks) -> Result<()> {
         for (kind, path, mut file) in self.files {
             let bytes = match (kind, lanes) {
                 (OutputKind::Json, _) => output::json(snapshot)?,
                 (OutputKind::Csv, _) => power::csv(snapshot, &self.tables)?.into_bytes(),
                 (OutputKind::Svg, Some(lanes)) => timeline::svg(snapshot, lanes).into_bytes(),
+                (OutputKind::Dot, _) => dot::render(marks).into_bytes(),
                 // A picture without a lane, as it is with power events that never came.
                 (OutputKind::Svg, None) => timeline::svg(snapshot, &Lanes::default()).into_bytes(),
             };

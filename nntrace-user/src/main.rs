@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     }
     let done = match &cli.action {
         Some(cli::Action::Replay(replay)) => replay_command::run(replay),
+        Some(cli::Action::Print(print)) => replay_command::print(print),
         Some(cli::Action::Topology(topology)) => machine::show(topology),
         Some(cli::Action::EnergyModel(action)) => energy_command::run(action),
         None => run::run(&cli.live),

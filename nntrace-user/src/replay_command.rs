@@ -4,14 +4,20 @@ use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
 
 use anyhow::Result;
 use nntrace_user::{
+    model::causality::Questions,
     replay,
-    report::snapshot::Snapshot,
+    report::{sections, snapshot::Snapshot},
     tui::{App, Flow, Health, Terminal, read_events},
 };
 use ratatui::crossterm::event::Event;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{cli::Replay, files::Files, gates, output::Output};
+use crate::{
+    cli::{Print, Replay},
+    files::Files,
+    gates,
+    output::{self, Output},
+};
 
 /// Replays the files; returns the exit status.
 pub fn run(cli: &Replay) -> Result<ExitCode> {
@@ -24,7 +30,7 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         clusters: cli.machine.clusters.clone(),
         energy_model: cli.machine.energy_model.clone(),
         drivers: cli.drivers.iter().copied().collect(),
-        questions: cli.results.causes.questions(),
+        questions: cli.results.questions(),
         with_details: cli.results.detail,
         with_steps: cli.results.wants_steps(),
     })?;
@@ -39,9 +45,30 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         Output::Tables => {}
         output => output.finish(&snapshot, replayed.lanes())?,
     }
-    files.write(&snapshot, replayed.lanes())?;
+    files.write(&snapshot, replayed.lanes(), replayed.marks())?;
     let tripped = gates::tripped(&snapshot, &cli.results.causes);
     Ok(if tripped { ExitCode::from(gates::TRIPPED) } else { ExitCode::SUCCESS })
+}
+
+/// Prints every section of the files.
+pub fn print(cli: &Print) -> Result<ExitCode> {
+    let replayed = replay::replay(&replay::Options {
+        files: cli.files.clone(),
+        range: cli.time_range,
+        questions: Questions {
+            graph: true,
+            iteration_root: cli.iteration_root.clone(),
+            ..Questions::default()
+        },
+        ..replay::Options::default()
+    })?;
+    let marks = replayed.marks();
+    let text = if cli.tree { sections::tree(marks) } else { sections::list(marks) };
+    output::write_stdout(text.as_bytes())?;
+    for note in replayed.snapshot().notes {
+        eprintln!("nntrace-bpf: {note}");
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Shows the results on the terminal until the user has seen enough.

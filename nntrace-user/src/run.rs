@@ -59,7 +59,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
         verify: cli.verify,
         topology,
         energy_model: cli.machine.energy_model.clone(),
-        questions: cli.results.causes.questions(),
+        questions: cli.results.questions(),
         kernel: KernelOptions { ring_bytes: cli.ring_size.saturating_mul(1024), ..KernelOptions::default() },
     })?;
     for process in &processes {
@@ -94,7 +94,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     run.session.finish()?;
     let (snapshot, lanes) = (run.session.snapshot()?, run.session.lanes());
     run.output.finish(&snapshot, lanes.as_ref())?;
-    files.write(&snapshot, lanes.as_ref())?;
+    files.write(&snapshot, lanes.as_ref(), run.session.marks())?;
     if let Some(file) = kept {
         show(file)?;
     }

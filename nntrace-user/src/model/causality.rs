@@ -262,6 +262,14 @@ impl Causality {
         }
     }
 
+    /// What a section of the graph belongs to, in words: its iteration and its account.
+    pub fn said<'a>(&'a self, node: &graph::Node) -> impl Iterator<Item = (&'static str, String)> + use<'a> {
+        let iteration = node.iteration.and_then(|number| self.iterations.all().get(number as usize));
+        let account = node.account.map(|account| self.accounts.names.text(account));
+        let iteration = iteration.map(|iteration| ("iteration", iteration.key.2.to_string()));
+        iteration.into_iter().chain(account.map(|account| ("account", account.to_owned())))
+    }
+
     /// Everything was told: takes what waits.
     pub fn finish(&mut self, name: impl Fn(u64) -> String) {
         self.advance(u64::MAX, &name);

@@ -5,6 +5,7 @@ pub mod energy_model;
 pub mod human;
 pub mod nnapi;
 pub mod power;
+pub mod sections;
 pub mod snapshot;
 pub mod tables;
 pub mod timeline;

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Session;
 use crate::{
     live::{clock, kernel::KernelError, sysfs},
-    model::{power::CpuResidency, steps::Lanes},
+    model::{Marks, power::CpuResidency, steps::Lanes},
     report::{
         build::Parts,
         snapshot::{Evidence, Host, Loss, Overhead, Snapshot, Source, Window},
@@ -65,6 +65,12 @@ impl Session {
         });
         snapshot.verify.clone_from(&self.verified);
         Ok(snapshot)
+    }
+
+    /// Everything that the marks told, one by one where it is kept so.
+    #[must_use]
+    pub fn marks(&self) -> &Marks {
+        &self.records
     }
 
     pub(super) fn read_evidence(&self, end: u64) -> Result<Evidence, KernelError> {

@@ -1,0 +1,3 @@
+//! Results in the forms of other programs.
+
+pub mod dot;
