@@ -125,7 +125,7 @@ void tracing_mark_write(const char *payload) { __asm__ volatile("" : : "r"(paylo
 NNTRACE_SHARED_ int nntrace_sink_ = 0;
 /* This process's id once it was needed; it is for readers of payloads. */
 NNTRACE_SHARED_ int nntrace_pid_ = 0;
-/* Handles given out. */
+/* Handles given out, twice their number. */
 NNTRACE_SHARED_ uint64_t nntrace_handles_ = 0;
 
 /* Whether a probe is on the function. A probe changes its code, on the nop or right behind it: both are in the first
@@ -300,14 +300,15 @@ NNTRACE_INLINE_ nntrace_pair nntrace_acct(const char *account) { return nntrace_
 NNTRACE_INLINE_ nntrace_pair nntrace_takes(uint64_t handle) { return nntrace_number("h", handle); }
 
 /* A new handle for work that is handed over: no other is the same in this process, whichever library makes it. Its
- * upper part is the page of this library's counter, its lower 28 bits count. */
+ * upper part is the page of this library's counter. Its lower 28 bits count by even numbers: those of Rust's guards,
+ * whose counter may be in the same page, are odd. */
 NNTRACE_INLINE_ uint64_t nntrace_handle(void) {
 #ifdef __cplusplus
     const uint64_t page = reinterpret_cast<uintptr_t>(&nntrace_handles_) >> 12;
 #else
     const uint64_t page = (uint64_t)(uintptr_t)&nntrace_handles_ >> 12;
 #endif
-    const uint64_t count = __atomic_add_fetch(&nntrace_handles_, 1, __ATOMIC_RELAXED);
+    const uint64_t count = __atomic_add_fetch(&nntrace_handles_, 2, __ATOMIC_RELAXED);
     return page << 28 | (count & ((1ULL << 28) - 1));
 }
 

@@ -1,5 +1,5 @@
 //! What the kernel programs, the replay and the tests of nntrace-bpf agree on.
-#![cfg_attr(not(any(test, feature = "oracle")), no_std)]
+#![cfg_attr(not(any(test, feature = "oracle", feature = "std")), no_std)]
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
 pub mod attributes;

@@ -2,6 +2,8 @@
 //!
 //! The files belong to others and may be damaged, or made to mislead: every number in them is checked.
 
+mod notes;
+
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;

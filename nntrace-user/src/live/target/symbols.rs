@@ -8,7 +8,7 @@ use object::read::elf::Sym as _;
 use object::{NativeEndian, ReadRef, elf};
 
 use super::elf::{Elf, ElfError, ElfErrorReason, Symbol, SymbolTable, open};
-use super::layout::{Layout, SymbolSpec};
+use super::layout::{Layout, MARK_FUNCTION, SymbolSpec};
 use super::names;
 use super::signature::{Name, last_part};
 
@@ -117,6 +117,9 @@ pub(super) fn search<'data, R: ReadRef<'data>>(
             }
         }
     }
+    for found in noted(&elf, specs)? {
+        add(&mut search.functions, &mut by_offset, found);
+    }
     if search.functions.is_empty() {
         choose(&mut search.near);
     } else {
@@ -185,6 +188,30 @@ fn judge<'data, R: ReadRef<'data>>(
         layout_guessed: spec.layout.is_none() && read.guessed,
         nop_length,
     }))
+}
+
+/// The mark functions that the file tells of in notes, if such are looked for: those of stripped files, too.
+fn noted<'data, R: ReadRef<'data>>(
+    elf: &Elf<'data, R>,
+    specs: &[SymbolSpec],
+) -> Result<Vec<Found>, ElfErrorReason> {
+    let Some(spec) = specs.iter().find(|spec| spec.name == MARK_FUNCTION) else {
+        return Ok(Vec::new());
+    };
+    let offsets = elf.mark_notes()?.into_iter().filter_map(|address| elf.code_offset(address));
+    let found = offsets.map(|code| {
+        let (offset, nop_length) = elf.probe_point(code);
+        Found {
+            wanted: spec.name.clone(),
+            symbol: MARK_FUNCTION.to_owned(),
+            demangled: MARK_FUNCTION.to_owned(),
+            offset,
+            layout: spec.layout.unwrap_or(Layout::Buf),
+            layout_guessed: false,
+            nop_length,
+        }
+    });
+    Ok(found.collect())
 }
 
 /// Of two names of one function the one is kept whose layout is sure.

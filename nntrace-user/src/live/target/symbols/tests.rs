@@ -183,6 +183,88 @@ fn leading_nops() {
     assert_eq!(find("only_pad").offset % 16, 0);
 }
 
+/// What writes marks by `nntrace.h`.
+const NOTED: &str = r#"
+    #include "nntrace.h"
+    void work(void) { NNTRACE_RT(NNTRACE_PHASE_EXECUTION, "work"); }
+"#;
+
+#[test]
+fn a_function_by_its_note() {
+    let dir = tempfile::tempdir().unwrap();
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../nntrace-common/include");
+    let whole = build(dir.path(), "cc", "noted.c", NOTED, &[include]);
+    let search = search_file(&whole, &specs(&["tracing_mark_write"])).unwrap();
+    assert_eq!(search.functions.len(), 1, "its symbol and its note, one probe: {search:?}");
+    let named = &search.functions[0];
+    assert!(named.nop_length > 0 && named.offset.is_multiple_of(16), "{named:?}");
+
+    let stripped = build(dir.path(), "cc", "bare.c", NOTED, &[include, "-s"]);
+    let search = search_file(&stripped, &specs(&["tracing_mark_write", "work"])).unwrap();
+    assert!(search.stripped);
+    let found: Vec<_> = search.functions.iter().map(|found| found.symbol.as_str()).collect();
+    assert_eq!(found, ["work", "tracing_mark_write"], "the second by its note only");
+    assert_eq!(search.functions[1].layout, Layout::Buf);
+    assert!(search.functions[1].nop_length > 0);
+    assert!(search_file(&stripped, &specs(&["mark"])).unwrap().functions.is_empty(), "not asked for");
+
+    let bytes = std::fs::read(&stripped).unwrap();
+    let code = &bytes[usize::try_from(search.functions[1].offset).unwrap()..];
+    assert_eq!(code[..8], std::fs::read(&whole).unwrap()[usize::try_from(named.offset).unwrap()..][..8]);
+}
+
+#[test]
+fn several_functions_of_one_file_by_their_notes() {
+    let dir = tempfile::tempdir().unwrap();
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../nntrace-common/include");
+    // Made local, so that the linker does not merge them: as a program has them that was linked in steps.
+    for name in ["one", "two"] {
+        let (source, part) = (dir.path().join(format!("{name}.c")), dir.path().join(format!("{name}.o")));
+        std::fs::write(&source, NOTED.replace("work", name)).unwrap();
+        let compiled =
+            Command::new("cc").args(["-c", "-fPIC", include, "-o"]).arg(&part).arg(&source).status();
+        assert!(compiled.unwrap().success());
+        let hidden = Command::new("objcopy")
+            .args(["--localize-symbol=tracing_mark_write", "--remove-section=.group"])
+            .arg(&part)
+            .status();
+        assert!(hidden.unwrap().success());
+    }
+    let out = dir.path().join("both.so");
+    let linked = Command::new("cc")
+        .args(["-shared", "-s", "-o"])
+        .arg(&out)
+        .args([dir.path().join("one.o"), dir.path().join("two.o")])
+        .status();
+    assert!(linked.unwrap().success());
+    let search = search_file(&out, &specs(&["tracing_mark_write"])).unwrap();
+    assert_eq!(search.functions.len(), 2, "{search:?}");
+    assert_ne!(search.functions[0].offset, search.functions[1].offset);
+}
+
+/// What prelink does: it moves the code, and leaves the notes as they were.
+#[test]
+fn a_note_of_a_file_that_was_moved() {
+    let dir = tempfile::tempdir().unwrap();
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../nntrace-common/include");
+    let library = build(dir.path(), "cc", "moved.c", NOTED, &[include, "-s"]);
+    let expected = search_file(&library, &specs(&["tracing_mark_write"])).unwrap().functions;
+    let mut bytes = std::fs::read(&library).unwrap();
+    let words = b"nntrace\0mark\0";
+    let at = bytes.windows(words.len()).position(|window| window == words).unwrap() - 24;
+    for address in [at, at + 8] {
+        let field: &mut [u8; 8] = bytes[address..].first_chunk_mut().unwrap();
+        *field = (u64::from_ne_bytes(*field) - 0x1000).to_ne_bytes();
+    }
+    std::fs::write(&library, &bytes).unwrap();
+    assert_eq!(search_file(&library, &specs(&["tracing_mark_write"])).unwrap().functions, expected);
+    // Without the base there is nothing to tell that it was moved.
+    let removed = Command::new("objcopy").arg("--remove-section=.stapsdt.base").arg(&library).status();
+    assert!(removed.unwrap().success());
+    let found = search_file(&library, &specs(&["tracing_mark_write"])).unwrap().functions;
+    assert_ne!(found, expected);
+}
+
 /// A small generator of numbers that are always the same.
 struct Numbers(u64);
 

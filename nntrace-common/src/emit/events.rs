@@ -1,0 +1,53 @@
+//! What happens at a point in time: hand-overs, instants, values of counters.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Payload, write_if_heard};
+
+/// A new handle for work that is handed over: no other is the same in this process, whichever library makes it.
+///
+/// The upper part is the page of this library's counter. The lower 28 bits count by odd numbers: those of `nntrace.h`,
+/// whose counter may be in the same page, are even.
+#[must_use]
+pub fn handle() -> u64 {
+    static HANDLES: AtomicU64 = AtomicU64::new(0);
+    let page = core::ptr::from_ref(&HANDLES).addr() as u64 >> 12;
+    let count = HANDLES.fetch_add(1, Ordering::Relaxed) << 1 | 1;
+    page << 28 | count & ((1 << 28) - 1)
+}
+
+/// This thread hands work over, under a handle from [`handle`].
+#[inline]
+pub fn send(handle: u64) {
+    write_if_heard(|| Payload::instant("nn.send").with("h", handle));
+}
+
+/// This thread goes on with that work. A section that is all about it says so itself: `mark!(LC, PE, "work", h = handle)`.
+#[inline]
+pub fn recv(handle: u64) {
+    write_if_heard(|| Payload::instant("nn.recv").with("h", handle));
+}
+
+/// Something happened on this thread.
+#[inline]
+pub fn instant(name: &str) {
+    write_if_heard(|| Payload::instant(name));
+}
+
+/// A quantity has this value from now on.
+#[inline]
+pub fn counter(name: &str, value: i64) {
+    write_if_heard(|| Payload::counter(name, value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_handles_are_the_same() {
+        let (first, second) = (handle(), handle());
+        assert_ne!(first, second);
+        assert_eq!((first >> 28, first & 1), (second >> 28, second & 1));
+    }
+}

@@ -1,0 +1,274 @@
+//! The text of a mark.
+
+use core::ffi::CStr;
+use core::fmt::{self, Write as _};
+
+use super::{current_pid, tracing_mark_write};
+use crate::layer::{Layer, Phase};
+use crate::mark::Prefix;
+
+/// Bytes of the longest payload, its closing NUL included.
+pub const CAPACITY: usize = 256;
+
+/// One mark, formatted but not yet written; what does not fit in [`CAPACITY`] is cut off.
+///
+/// [`mark!`](crate::mark!) is what a program normally uses. A payload of its own is for whoever needs a clock reading
+/// directly before the mark.
+#[derive(Clone, Copy)]
+pub struct Payload {
+    /// The text; the byte at `len`, at the latest the last one, stays NUL.
+    bytes: [u8; CAPACITY],
+    len: usize,
+    /// Whether it was cut.
+    is_full: bool,
+}
+
+impl Payload {
+    /// `B|<pid>|[NN_<layer>_<phase>]<name>`.
+    #[must_use]
+    pub fn begin(layer: Layer, phase: Phase, name: &str) -> Self {
+        Self::section(Prefix::None, layer, phase, name)
+    }
+
+    /// As [`Payload::begin`], with a name to be formatted, `format_args!("conv2d#img={image}")`.
+    #[must_use]
+    pub fn begin_args(layer: Layer, phase: Phase, name: fmt::Arguments<'_>) -> Self {
+        let mut payload = Self::section(Prefix::None, layer, phase, "");
+        payload.push_args(name);
+        payload
+    }
+
+    /// `B|<pid>|[SW][NN_<layer>_<phase>]<name>`: ends the section that is open and begins another in its
+    /// place.
+    #[must_use]
+    pub fn switch(layer: Layer, phase: Phase, name: &str) -> Self {
+        Self::section(Prefix::Switch, layer, phase, name)
+    }
+
+    /// `B|<pid>|<prefix>[NN_<layer>_<phase>]<name>`.
+    #[must_use]
+    pub fn section(prefix: Prefix, layer: Layer, phase: Phase, name: &str) -> Self {
+        let prefix = match prefix {
+            Prefix::None => "",
+            Prefix::Switch => "[SW]",
+            Prefix::Subtract => "[SUB]",
+        };
+        Self::tagged(prefix, layer.code(), phase.code(), name)
+    }
+
+    /// `I|<pid>|<name>`: an instant.
+    #[must_use]
+    pub fn instant(name: &str) -> Self {
+        let mut payload = Self::of_kind("I|");
+        payload.push("|");
+        payload.push(name);
+        payload
+    }
+
+    /// `C|<pid>|<name>|<value>`: a counter's value.
+    #[must_use]
+    pub fn counter(name: &str, value: i64) -> Self {
+        let mut payload = Self::of_kind("C|");
+        payload.push("|");
+        payload.push(name);
+        payload.push(if value < 0 { "|-" } else { "|" });
+        payload.push_number(value.unsigned_abs());
+        payload
+    }
+
+    /// Appends `#<key>=<value>`. A `#` or a control character in the value is written as `_`: it would end the value.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl fmt::Display) -> Self {
+        self.push("#");
+        self.push(key);
+        self.push("=");
+        let from = self.len;
+        self.push_args(format_args!("{value}"));
+        for byte in &mut self.bytes[from..self.len] {
+            if *byte == b'#' || byte.is_ascii_control() {
+                *byte = b'_';
+            }
+        }
+        self
+    }
+
+    /// `E|<pid>`.
+    #[must_use]
+    pub fn end() -> Self {
+        Self::of_kind("E|")
+    }
+
+    /// The text as C sees it: a NUL in a name ends it there.
+    #[must_use]
+    pub fn as_c_str(&self) -> &CStr {
+        // The last byte is never written, so there is always a NUL to find.
+        CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
+    }
+
+    /// Hands the text to the probe, and to ftrace if that was asked for.
+    #[inline]
+    pub fn write(&self) {
+        tracing_mark_write(self.bytes.as_ptr());
+        #[cfg(feature = "std")]
+        if super::sink::may_be_open() {
+            super::sink::write(&self.bytes[..self.len]);
+        }
+    }
+
+    /// The kind and the process.
+    fn of_kind(kind: &str) -> Self {
+        let mut payload = Self { bytes: [0; CAPACITY], len: 0, is_full: false };
+        payload.push(kind);
+        payload.push_number(u64::from(current_pid()));
+        payload
+    }
+
+    /// A begin whose tag has these letters.
+    pub(super) fn tagged(prefix: &str, layer: &str, phase: &str, name: &str) -> Self {
+        let mut payload = Self::of_kind("B|");
+        for piece in ["|", prefix, "[NN_", layer, "_", phase, "]", name] {
+            payload.push(piece);
+        }
+        payload
+    }
+
+    /// Appends as many whole characters as fit; nothing behind a text that was cut. Whether that was all of them.
+    pub(super) fn push(&mut self, text: &str) -> bool {
+        let room = if self.is_full { 0 } else { CAPACITY - 1 - self.len };
+        let fitting = &text[..text.floor_char_boundary(room)];
+        self.bytes[self.len..self.len + fitting.len()].copy_from_slice(fitting.as_bytes());
+        self.len += fitting.len();
+        self.is_full |= fitting.len() < text.len();
+        !self.is_full
+    }
+
+    /// Appends a number in decimal, much faster than the formatting machinery does.
+    fn push_number(&mut self, mut number: u64) {
+        let mut digits = [0; 20];
+        let mut first = digits.len();
+        loop {
+            first -= 1;
+            digits[first] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        // Digits are text, so there is always some.
+        self.push(str::from_utf8(&digits[first..]).unwrap_or_default());
+    }
+
+    /// Appends formatted text until it no longer fits.
+    fn push_args(&mut self, text: fmt::Arguments<'_>) {
+        /// Stops at the first piece that does not fit.
+        struct Tail<'a>(&'a mut Payload);
+        impl fmt::Write for Tail<'_> {
+            fn write_str(&mut self, piece: &str) -> fmt::Result {
+                if self.0.push(piece) { Ok(()) } else { Err(fmt::Error) }
+            }
+        }
+        // An error says that the name was cut, which is what is promised.
+        let _ = Tail(self).write_fmt(text);
+    }
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Payload").field(&self.as_c_str()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A payload as text, with the process id that the test set.
+    fn text(payload: &Payload) -> String {
+        payload.as_c_str().to_str().unwrap().to_owned()
+    }
+
+    /// No test sets the process id, so without `std` it is 0.
+    fn pid() -> u32 {
+        if cfg!(feature = "std") { std::process::id() } else { 0 }
+    }
+
+    fn begin(rest: &str) -> String {
+        format!("B|{}|{rest}", pid())
+    }
+
+    #[test]
+    fn formats_sections_and_ends() {
+        let sections = [
+            (Payload::begin(Layer::Runtime, Phase::Execution, "compute|now"), "[NN_LR_PE]compute|now"),
+            (Payload::begin(Layer::Application, Phase::Overall, ""), "[NN_LA_PO]"),
+            (Payload::switch(Layer::CpuFallback, Phase::Computation, "conv2d"), "[SW][NN_LC_PCO]conv2d"),
+            (Payload::section(Prefix::Subtract, Layer::Driver, Phase::Results, "r"), "[SUB][NN_LD_PR]r"),
+        ];
+        for (payload, expected) in sections {
+            assert_eq!(text(&payload), begin(expected));
+        }
+        assert_eq!(text(&Payload::end()), format!("E|{}", pid()));
+    }
+
+    #[test]
+    fn formats_instants_and_counters() {
+        let pid = pid();
+        let send = Payload::instant("nn.send").with("h", u64::MAX);
+        assert_eq!(text(&send), format!("I|{pid}|nn.send#h={}", u64::MAX));
+        for (value, shown) in [(0, "0"), (-5, "-5"), (i64::MIN, "-9223372036854775808")] {
+            assert_eq!(text(&Payload::counter("queue", value)), format!("C|{pid}|queue|{shown}"));
+        }
+    }
+
+    #[test]
+    fn the_macro_tells_all() {
+        let payload = crate::mark!(@payload None LA PE "image", iter 7, acct "foo", img "a#b\n.jpg");
+        assert_eq!(text(&payload), begin("[NN_LA_PE]image#iter=7#acct=foo#img=a_b_.jpg"));
+        let payload = crate::mark!(@payload Subtract LR PC "late");
+        assert_eq!(text(&payload), begin("[SUB][NN_LR_PC]late"));
+    }
+
+    #[test]
+    fn formats_attributes() {
+        let payload =
+            Payload::begin_args(Layer::Application, Phase::Execution, format_args!("image#iter={}", 7));
+        assert_eq!(text(&payload), begin("[NN_LA_PE]image#iter=7"));
+    }
+
+    #[test]
+    fn cuts_long_names_at_a_character() {
+        for padding in 0..4 {
+            let name = format!("{}{}", "x".repeat(padding), "ü€".repeat(200));
+            for payload in [
+                Payload::begin(Layer::Driver, Phase::Execution, &name),
+                Payload::begin_args(Layer::Driver, Phase::Execution, format_args!("{name}")),
+            ] {
+                let text = text(&payload);
+                assert!((CAPACITY - 3..CAPACITY).contains(&text.len()), "{}", text.len());
+                assert!(name.starts_with(text.strip_prefix(&begin("[NN_LD_PE]")).unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn keeps_a_name_that_just_fits() {
+        let room = CAPACITY - 1 - begin("[NN_LD_PE]").len();
+        let name = "n".repeat(room);
+        let payload = Payload::begin(Layer::Driver, Phase::Execution, &name);
+        assert!(text(&payload).ends_with(&name));
+        assert_eq!(payload.bytes[CAPACITY - 1], 0);
+    }
+
+    #[test]
+    fn nothing_follows_a_piece_that_was_cut() {
+        let payload =
+            Payload::begin_args(Layer::Driver, Phase::Execution, format_args!("{}{}", "€".repeat(200), "x"));
+        assert!(text(&payload).ends_with('€'));
+        assert!(text(&payload.with("n", 1)).ends_with('€'));
+    }
+
+    #[test]
+    fn a_nul_ends_the_name() {
+        assert_eq!(text(&Payload::begin(Layer::Driver, Phase::Execution, "a\0b")), begin("[NN_LD_PE]a"));
+    }
+}

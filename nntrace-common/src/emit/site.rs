@@ -1,0 +1,115 @@
+//! The function that is probed, and whether it is.
+
+use core::arch::global_asm;
+
+/// The first instruction is a nop, because that is what the kernel can probe cheaply: on x86-64 it replaces
+/// the five bytes of this very nop by a call instead of a breakpoint, and on arm64 it simulates a `nop`
+/// instead of single-stepping it. It stands at the function's entry because a probe may push on the stack,
+/// and only here is no red zone in use. The kernel does not optimise a nop that crosses a page: it is aligned.
+///
+/// The same text as in `nntrace.h`, so that a program of several languages has one function: the linker keeps one
+/// of its group. Hidden, so that each library has its own and calls it directly. The note, in the form of SystemTap's
+/// probes, is what `strip` leaves to find it by.
+macro_rules! function {
+    ($body:literal, $argument:literal) => {
+        global_asm!(
+            ".ifndef tracing_mark_write",
+            ".pushsection .text.tracing_mark_write,\"axG\",%progbits,tracing_mark_write,comdat",
+            ".balign 16",
+            ".weak tracing_mark_write",
+            ".hidden tracing_mark_write",
+            ".type tracing_mark_write,%function",
+            "tracing_mark_write:",
+            $body,
+            ".size tracing_mark_write, . - tracing_mark_write",
+            ".popsection",
+            ".ifndef _.stapsdt.base",
+            ".pushsection .stapsdt.base,\"aG\",%progbits,.stapsdt.base,comdat",
+            ".weak _.stapsdt.base",
+            ".hidden _.stapsdt.base",
+            "_.stapsdt.base: .space 1",
+            ".size _.stapsdt.base, 1",
+            ".popsection",
+            ".endif",
+            // Owner, type 3; address, base, semaphore (none); provider, name, argument.
+            ".pushsection .note.stapsdt,\"G\",%note,tracing_mark_write,comdat",
+            ".balign 4",
+            ".4byte 8, 992f - 991f, 3",
+            ".asciz \"stapsdt\"",
+            "991: .8byte tracing_mark_write, _.stapsdt.base, 0",
+            concat!(".asciz \"nntrace\", \"mark\", \"", $argument, "\""),
+            "992: .balign 4",
+            ".popsection",
+            ".endif",
+        );
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+function!(".byte 0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3\n.balign 16, 0xcc", "8@%rdi");
+#[cfg(target_arch = "aarch64")]
+function!("nop\nret\n.balign 16", "8@x0");
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+// SAFETY: the function above, which takes one pointer and touches nothing.
+unsafe extern "C" {
+    /// Where the profiler listens: does nothing, and its address and its argument are what a probe sees.
+    pub safe fn tracing_mark_write(buf: *const u8);
+}
+
+/// Where the profiler listens: does nothing, and its address and its argument are what a probe sees.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[inline(never)]
+// SAFETY: the name is the contract's; no other Rust item of a program exports it, since there is one
+// nntrace-common in it.
+#[unsafe(no_mangle)]
+pub extern "C" fn tracing_mark_write(buf: *const u8) {
+    core::hint::black_box(buf);
+}
+
+/// The function's first eight bytes while nothing probes it.
+#[cfg(target_arch = "x86_64")]
+const UNPROBED: u64 = 0xcccc_c300_0044_1f0f;
+/// The function's first eight bytes while nothing probes it.
+#[cfg(target_arch = "aarch64")]
+const UNPROBED: u64 = 0xd65f_03c0_d503_201f;
+
+/// Whether a probe is on the function: it changes its code, on the nop or right behind it. Where that is not known to
+/// be so, always.
+#[inline(always)]
+pub(super) fn is_probed() -> bool {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    {
+        let start = (tracing_mark_write as *const ()).cast::<u64>();
+        // SAFETY: the function is 16 bytes long and aligned to 16, and code is readable. Volatile, as the kernel
+        // changes it: one load, so that it is seen as it is at one moment.
+        let bytes = unsafe { start.read_volatile() };
+        bytes != UNPROBED
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    true
+}
+
+#[cfg(test)]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod tests {
+    use super::*;
+
+    /// The kernel optimises the probe only when it finds exactly this instruction, within one page.
+    #[test]
+    fn the_function_starts_with_a_nop() {
+        const NOP: &[u8] =
+            if cfg!(target_arch = "x86_64") { &[0x0f, 0x1f, 0x44, 0, 0] } else { &[0x1f, 0x20, 0x03, 0xd5] };
+        let start = (tracing_mark_write as *const ()).cast::<u8>();
+        // SAFETY: the function is at least as long as the nop, and code is readable for as long as the
+        // program runs.
+        let code = unsafe { core::slice::from_raw_parts(start, NOP.len()) };
+        assert_eq!(code, NOP);
+        assert_eq!(start as usize % 16, 0);
+    }
+
+    #[test]
+    fn nobody_probes_a_test() {
+        assert!(!is_probed());
+    }
+}
