@@ -5,7 +5,7 @@ mod toolchain;
 
 use std::{env, fs, path::PathBuf, process::ExitCode};
 
-use toolchain::Toolchain;
+use toolchain::{ARCHITECTURES, Toolchain};
 
 fn main() -> ExitCode {
     for source in [
@@ -37,6 +37,13 @@ fn build() -> Result<(), String> {
     // `target`, from target/<profile>/build/<package>/out: debug, release and lint builds share one object.
     let target_dir = out_dir.ancestors().nth(4).unwrap_or(&out_dir);
     let arch = variable("CARGO_CFG_TARGET_ARCH")?;
+    if !ARCHITECTURES.contains(&arch.as_str()) {
+        return Err(format!(
+            "nntrace-bpf is not for {arch}: its kernel programs read the argument registers of 64-bit code; \
+             build for one of {}",
+            ARCHITECTURES.join(", ")
+        ));
+    }
     let endian = variable("CARGO_CFG_TARGET_ENDIAN")?;
     let (mut cargo, object) = toolchain.cargo("build", &arch, &endian, target_dir);
     if env::var_os("CARGO_FEATURE_DEBUG_LOG").is_some() {

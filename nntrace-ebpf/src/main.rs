@@ -30,3 +30,16 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 #[unsafe(link_section = "license")]
 #[unsafe(no_mangle)]
 static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
+
+/// The architecture whose registers the programs on user functions read: user space checks it before it loads them.
+///
+/// Chosen by what aya itself is compiled for, so that the two cannot differ.
+#[unsafe(link_section = "nntrace.arch")]
+#[unsafe(no_mangle)]
+static ARCHITECTURE: [u8; 8] = {
+    #[cfg(bpf_target_arch = "aarch64")]
+    let name = *b"aarch64\0";
+    #[cfg(bpf_target_arch = "x86_64")]
+    let name = *b"x86_64\0\0";
+    name
+};

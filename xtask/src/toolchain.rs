@@ -12,6 +12,9 @@ use std::{
 /// The oldest release of bpf-linker that is accepted, and the one that setup installs.
 pub const LINKER_VERSION: &str = "0.13.0";
 
+/// What the profiler runs on, as Rust names it.
+pub const ARCHITECTURES: [&str; 2] = ["aarch64", "x86_64"];
+
 /// Debian's compiler: its packages carry `core` for BPF, compiled.
 const SYSTEM_RUSTC: &str = "/usr/bin/rustc";
 
@@ -111,6 +114,7 @@ impl Toolchain {
         let flags = [
             // aya reads a probed function's arguments from the registers of this architecture.
             &format!("--cfg=bpf_target_arch=\"{arch}\""),
+            "--check-cfg=cfg(bpf_target_arch,values(any()))",
             "-Cdebuginfo=2",
             "-Clink-arg=--btf",
             &format!("-Clinker={}", self.linker.display()),

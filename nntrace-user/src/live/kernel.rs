@@ -17,6 +17,7 @@ use nntrace_common::interface::Meaning;
 use thiserror::Error;
 
 use super::{
+    architecture::{self, WrongArchitecture},
     btf::{self, Btf},
     evidence, hotplug, initial, privilege, sysfs,
     target::{Layout, MarkFunction},
@@ -25,7 +26,7 @@ use super::{
 use crate::model::cpu_list;
 
 /// The object that the build script compiled.
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/nntrace-ebpf"));
+pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/nntrace-ebpf"));
 
 /// Every ring starts with this many bytes, unless the user says otherwise.
 pub const DEFAULT_RING_BYTES: u32 = 512 * 1024;
@@ -46,6 +47,9 @@ pub enum KernelError {
         /// What the kernel answered.
         reason: String,
     },
+    /// The object is for other machines.
+    #[error(transparent)]
+    Architecture(#[from] WrongArchitecture),
     /// The object does not hold what it should.
     #[error("the kernel object that was built in holds no {0}; it is from another version: build again")]
     Missing(&'static str),
@@ -126,6 +130,7 @@ impl Kernel {
     /// # Errors
     /// When this user may not, when the kernel cannot, or when a map cannot be made; each text says what to do.
     pub fn load(options: KernelOptions) -> Result<(Self, Vec<RingBuf<MapData>>), KernelError> {
+        architecture::check(OBJECT)?;
         let cpus = possible_cpus()?;
         let page = rounded_ring(options.ring_bytes);
         let fork_offset = tracefs::field_offset("sched/sched_process_fork", "child_pid").ok();

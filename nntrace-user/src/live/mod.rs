@@ -8,6 +8,7 @@
 //!
 //! The only place that knows BPF is `kernel` with `readings` and `rings`.
 
+mod architecture;
 mod btf;
 pub mod clock;
 mod decode;

@@ -1,0 +1,75 @@
+//! Which machines the kernel programs are for.
+//!
+//! Where a function's arguments stand in the registers is compiled into them. An object for another architecture loads,
+//! attaches and fires, and what it then reads is garbage: therefore the object names its own, and it is asked first.
+
+use std::env::consts::ARCH;
+
+use object::{Object as _, ObjectSection as _};
+use thiserror::Error;
+
+/// Where the object names its architecture; `nntrace-ebpf` puts it there.
+const SECTION: &str = "nntrace.arch";
+
+/// The object that was built in is for other machines.
+#[derive(Debug, Error)]
+#[error(
+    "the kernel programs that were built in are for {found}, and this program is for {ARCH}: what they would read of marks is \
+     garbage; build again with cargo build --target {ARCH}-unknown-linux-gnu"
+)]
+pub struct WrongArchitecture {
+    /// What the object is for.
+    found: String,
+}
+
+/// Checks that the programs are for the machine that this program is for.
+///
+/// # Errors
+/// When they are for another one, or do not say which.
+pub(super) fn check(object: &[u8]) -> Result<(), WrongArchitecture> {
+    let found = named(object).unwrap_or_else(|| "machines that they do not name".into());
+    if found == ARCH { Ok(()) } else { Err(WrongArchitecture { found }) }
+}
+
+/// What the object says, as Rust names it.
+fn named(object: &[u8]) -> Option<String> {
+    let file = object::File::parse(object).ok()?;
+    let data = file.section_by_name(SECTION)?.data().ok()?;
+    Some(str::from_utf8(data).ok()?.trim_end_matches('\0').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::kernel::OBJECT;
+
+    /// The object with another architecture in the place of ours.
+    fn for_other(name: &[u8; 8]) -> Vec<u8> {
+        let mut ours = [0; 8];
+        ours[..ARCH.len()].copy_from_slice(ARCH.as_bytes());
+        let file = object::File::parse(OBJECT).unwrap();
+        let (at, len) = file.section_by_name(SECTION).unwrap().file_range().unwrap();
+        let mut object = OBJECT.to_vec();
+        let place = &mut object[at as usize..(at + len) as usize];
+        assert_eq!(place, ours);
+        place.copy_from_slice(name);
+        object
+    }
+
+    #[test]
+    fn the_object_that_was_built_in_is_for_this_machine() {
+        assert!(check(OBJECT).is_ok());
+    }
+
+    #[test]
+    fn an_object_for_another_machine_is_refused_by_name() {
+        let text = check(&for_other(b"riscv64\0")).unwrap_err().to_string();
+        assert!(text.contains("are for riscv64, and this program is for"), "{text}");
+    }
+
+    #[test]
+    fn an_object_that_names_none_is_refused() {
+        let text = check(b"\x7fELF").unwrap_err().to_string();
+        assert!(text.contains("machines that they do not name"), "{text}");
+    }
+}
