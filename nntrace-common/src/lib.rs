@@ -14,5 +14,6 @@ pub mod look;
 pub mod mark;
 pub mod power;
 pub mod record;
+pub mod sched;
 pub mod stack;
 pub mod track;

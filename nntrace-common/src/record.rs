@@ -32,6 +32,8 @@ pub enum RecordKind {
     Track = 9,
     /// A [`PowerRecord`]: a CPU went offline, or came back.
     Hotplug = 10,
+    /// A [`SchedRecord`].
+    Sched = 11,
 }
 
 /// A marked section that ended.
@@ -190,6 +192,26 @@ pub struct ProcessRecord {
     pub time: u64,
 }
 
+/// What the scheduler did with a thread of a traced process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct SchedRecord {
+    /// [`RecordKind::Sched`].
+    pub kind: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Process; 0 where the event does not tell: only the one that leaves the CPU is known by it.
+    pub tgid: u32,
+    /// The CPU that the event is of: where the thread ran or runs, or where it was woken from.
+    pub cpu: u32,
+    /// When, ns.
+    pub time: u64,
+    /// Number of a [`Change`](crate::sched::Change).
+    pub change: u32,
+    /// Records that this CPU's ring had no room for so far, of all kinds; wraps.
+    pub lost: u32,
+}
+
 /// Key of the totals: a process, and a path of tags in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
@@ -310,6 +332,8 @@ pub enum Record {
     Exec(ProcessRecord),
     /// A thread of a traced process ended.
     Exit(ProcessRecord),
+    /// A thread got the CPU, left it, or woke.
+    Sched(SchedRecord),
 }
 
 impl Record {
@@ -322,6 +346,7 @@ impl Record {
             Self::Lost { time, .. } => *time,
             Self::Idle(power) | Self::Frequency(power) | Self::Hotplug(power) => power.time,
             Self::Fork(process) | Self::Exec(process) | Self::Exit(process) => process.time,
+            Self::Sched(sched) => sched.time,
         }
     }
 }
@@ -337,6 +362,7 @@ mod user {
     use crate::interface::Meaning;
     use crate::look::{CpuLook, LookOffsets};
     use crate::power::{CpuFrequency, CpuIdle};
+    use crate::sched::SchedOffsets;
     use crate::stack::PathStep;
 
     macro_rules! pod {
@@ -362,6 +388,7 @@ mod user {
         LookOffsets,
         PathStep,
         PsciKey,
+        SchedOffsets,
         Stay,
         Suspends
     );

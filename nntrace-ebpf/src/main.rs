@@ -19,6 +19,7 @@ mod marks;
 mod power;
 mod process;
 mod ring;
+mod sched;
 
 /// The verifier refuses programs in which this could be reached.
 #[panic_handler]

@@ -12,6 +12,7 @@ use nntrace_common::{
     look::{CpuLook, LookOffsets},
     power::{CpuFrequency, CpuIdle},
     record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey},
+    sched::SchedOffsets,
     stack::PathStep,
 };
 
@@ -25,6 +26,11 @@ pub static RING_BYTES: Global<u32> = Global::new(4096);
 /// Where the child's id stands in the kernel's description of `sched_process_fork`, bytes. User space sets it.
 #[unsafe(no_mangle)]
 pub static FORK_CHILD_OFFSET: Global<u32> = Global::new(0);
+
+/// Where the fields stand that [`crate::sched`] reads. User space sets it where it knows.
+#[unsafe(no_mangle)]
+pub static SCHED_OFFSETS: Global<SchedOffsets> =
+    Global::new(SchedOffsets { prev_state: 0, next_pid: 0, woken_pid: 0 });
 
 /// Where the limits and the CPU stand in the kernel's description of `cpu_frequency_limits`, bytes. User space sets it.
 #[unsafe(no_mangle)]

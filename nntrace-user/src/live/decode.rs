@@ -3,7 +3,9 @@
 use bytes::Buf;
 use nntrace_common::{
     mark::Label,
-    record::{BeginRecord, PowerRecord, ProcessRecord, Record, RecordKind, SpanRecord, TrackRecord},
+    record::{
+        BeginRecord, PowerRecord, ProcessRecord, Record, RecordKind, SchedRecord, SpanRecord, TrackRecord,
+    },
     stack::Adds,
 };
 
@@ -23,6 +25,7 @@ pub fn record(mut bytes: &[u8]) -> Option<Record> {
         () if is(RecordKind::Fork, size_of::<ProcessRecord>()) => Record::Fork(process(kind, bytes)),
         () if is(RecordKind::Exec, size_of::<ProcessRecord>()) => Record::Exec(process(kind, bytes)),
         () if is(RecordKind::Exit, size_of::<ProcessRecord>()) => Record::Exit(process(kind, bytes)),
+        () if is(RecordKind::Sched, size_of::<SchedRecord>()) => Record::Sched(sched(kind, bytes)),
         () => return None,
     })
 }
@@ -98,6 +101,18 @@ fn process(kind: u32, mut bytes: &[u8]) -> ProcessRecord {
     }
 }
 
+fn sched(kind: u32, mut bytes: &[u8]) -> SchedRecord {
+    SchedRecord {
+        kind,
+        tid: bytes.get_u32_ne(),
+        tgid: bytes.get_u32_ne(),
+        cpu: bytes.get_u32_ne(),
+        time: bytes.get_u64_ne(),
+        change: bytes.get_u32_ne(),
+        lost: bytes.get_u32_ne(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +146,16 @@ mod tests {
         assert_eq!(record(&bytes(&idle)), Some(Record::Idle(idle)));
         let exit = ProcessRecord { kind: RecordKind::Exit as u32, tgid: 1, tid: 2, by: 3, time: 4 };
         assert_eq!(record(&bytes(&exit)), Some(Record::Exit(exit)));
+        let sched = SchedRecord {
+            kind: RecordKind::Sched as u32,
+            tid: 1,
+            tgid: 2,
+            cpu: 3,
+            time: 4,
+            change: 5,
+            lost: 6,
+        };
+        assert_eq!(record(&bytes(&sched)), Some(Record::Sched(sched)));
     }
 
     #[test]

@@ -338,6 +338,7 @@ impl Session {
             }
             // These are not put in order.
             Record::Fork(_) | Record::Exec(_) | Record::Exit(_) => {}
+            Record::Sched(_) => {}
         };
         if everything {
             rings.drain_all(&lost, aside, sink);

@@ -12,6 +12,7 @@ pub mod marks;
 pub mod names;
 pub mod power;
 pub mod reports;
+pub mod scheduling;
 pub mod sites;
 pub mod sleeps;
 pub mod stacks;
@@ -24,4 +25,5 @@ pub mod verify;
 
 pub use clusters::Clusters;
 pub use marks::Marks;
+pub use scheduling::Scheduling;
 pub use topology::Topology;

@@ -58,5 +58,7 @@ fn rank(record: &Record) -> (u8, u32, u32) {
         Record::Fork(process) | Record::Exec(process) | Record::Exit(process) => {
             (4, process.tgid, process.tid)
         }
+        // In the order of the trace: of one thread that goes from CPU to CPU, or of one CPU.
+        Record::Sched(_) => (5, 0, 0),
     }
 }

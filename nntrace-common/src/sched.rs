@@ -1,0 +1,99 @@
+//! What the scheduler does with a thread.
+//!
+//! Source: include/trace/events/sched.h (`sched_switch`, `sched_wakeup`, `sched_wakeup_new`), and the states of a task
+//! in include/linux/sched.h.
+
+/// Where the kernel's descriptions of the events place their fields, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct SchedOffsets {
+    /// `prev_state` of `sched_switch`.
+    pub prev_state: u32,
+    /// `next_pid` of `sched_switch`.
+    pub next_pid: u32,
+    /// `pid` of `sched_wakeup` and `sched_wakeup_new`.
+    pub woken_pid: u32,
+}
+
+/// What happens to a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Change {
+    /// It gets the CPU.
+    In = 0,
+    /// It is taken off the CPU, and would run on.
+    Preempted = 1,
+    /// It leaves the CPU until something wakes it: it waits, or is stopped.
+    Sleeps = 2,
+    /// It leaves the CPU until what it waits for has happened; signals do not wake it (`D`).
+    SleepsDeep = 3,
+    /// It leaves the CPU for the last time.
+    Ends = 4,
+    /// It waits for a CPU from now on, unless it was awake already.
+    Woken = 5,
+    /// It is new, and waits for a CPU.
+    New = 6,
+}
+
+impl Change {
+    /// All, by number.
+    pub const ALL: [Self; 7] =
+        [Self::In, Self::Preempted, Self::Sleeps, Self::SleepsDeep, Self::Ends, Self::Woken, Self::New];
+
+    /// The one with this number.
+    #[must_use]
+    pub fn from_code(code: u32) -> Option<Self> {
+        Self::ALL.get(code as usize).copied()
+    }
+
+    /// What `prev_state` of `sched_switch` says of the thread that is taken off. 0, or a bit above those of the states
+    /// (`TASK_REPORT_MAX`), is a thread that would run on.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_state(state: u32) -> Self {
+        /// `EXIT_DEAD`, `EXIT_ZOMBIE`.
+        const ENDED: u32 = 0x10 | 0x20;
+        /// `TASK_UNINTERRUPTIBLE`.
+        const DEEP: u32 = 0x02;
+        /// All states that the event reports.
+        const ALL: u32 = 0xff;
+        if state & ENDED != 0 {
+            Self::Ends
+        } else if state & DEEP != 0 {
+            Self::SleepsDeep
+        } else if state & ALL != 0 {
+            Self::Sleeps
+        } else {
+            Self::Preempted
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_those_of_the_event() {
+        let cases = [
+            (0, Change::Preempted),
+            (0x100, Change::Preempted),
+            (0x400, Change::Preempted),
+            (1, Change::Sleeps),
+            (2, Change::SleepsDeep),
+            (4, Change::Sleeps),
+            (8, Change::Sleeps),
+            (0x10, Change::Ends),
+            (0x20, Change::Ends),
+            (0x80, Change::Sleeps),
+            (0x82, Change::SleepsDeep),
+        ];
+        for (state, change) in cases {
+            assert_eq!(Change::of_state(state), change, "{state:#x}");
+        }
+        for change in Change::ALL {
+            assert_eq!(Change::from_code(change as u32), Some(change));
+        }
+        assert_eq!(Change::from_code(7), None);
+    }
+}

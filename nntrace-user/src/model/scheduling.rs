@@ -1,0 +1,364 @@
+//! Whether threads ran, waited for a CPU, or slept: from context switches and wake-ups in order of time.
+//!
+//! Nothing is claimed that the events do not show. Before its first event a thread is unknown; after events of a CPU were
+//! lost, every thread is but those that run on other CPUs. Events that contradict each other (a CPU takes a thread while
+//! it has one already) are evidence of a loss. A thread that is woken while nothing is known of it may run or wait for a
+//! CPU; what it does next tells which.
+//!
+//! Where wake-ups are not in a trace at all, a thread counts as sleeping until it gets a CPU.
+
+mod history;
+
+use std::ops::AddAssign;
+
+use nntrace_common::{record::SchedRecord, sched::Change};
+use rustc_hash::FxHashMap;
+
+use history::{History, State};
+
+/// Stretches that are kept of each thread, some hundred events a second for minutes: 1.5 MB of one that has so many. Of
+/// what is older only the sum over everything is known.
+pub const KEPT: usize = 32_768;
+
+/// How long a thread was in each state. They add up to the time that was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StateTimes {
+    /// It ran, ns.
+    pub on_cpu: u64,
+    /// It waited for a CPU, ns.
+    pub runnable: u64,
+    /// It waited for something that signals interrupt, or was stopped, ns.
+    pub sleeping: u64,
+    /// It waited for something that signals do not interrupt, ns.
+    pub uninterruptible: u64,
+    /// Not known, or it did not live, ns.
+    pub unknown: u64,
+}
+
+impl StateTimes {
+    /// All of it, ns.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.known().saturating_add(self.unknown)
+    }
+
+    /// What is left without a part of it.
+    #[must_use]
+    pub const fn without(&self, part: &Self) -> Self {
+        Self {
+            on_cpu: self.on_cpu.saturating_sub(part.on_cpu),
+            runnable: self.runnable.saturating_sub(part.runnable),
+            sleeping: self.sleeping.saturating_sub(part.sleeping),
+            uninterruptible: self.uninterruptible.saturating_sub(part.uninterruptible),
+            unknown: self.unknown.saturating_sub(part.unknown),
+        }
+    }
+
+    const fn known(&self) -> u64 {
+        let awake = self.on_cpu.saturating_add(self.runnable);
+        awake.saturating_add(self.sleeping).saturating_add(self.uninterruptible)
+    }
+
+    /// The same, with all of so much time (ns) that is not known as unknown.
+    const fn of(self, ns: u64) -> Self {
+        Self { unknown: ns.saturating_sub(self.known()), ..self }
+    }
+}
+
+impl AddAssign for StateTimes {
+    fn add_assign(&mut self, other: Self) {
+        self.on_cpu = self.on_cpu.saturating_add(other.on_cpu);
+        self.runnable = self.runnable.saturating_add(other.runnable);
+        self.sleeping = self.sleeping.saturating_add(other.sleeping);
+        self.uninterruptible = self.uninterruptible.saturating_add(other.uninterruptible);
+        self.unknown = self.unknown.saturating_add(other.unknown);
+    }
+}
+
+/// What a thread was found to do when it was first looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It runs, or waits for a CPU.
+    Awake,
+    /// It sleeps, or is stopped.
+    Sleeping,
+    /// It sleeps uninterruptibly.
+    Uninterruptible,
+}
+
+/// One thread. An id that is used again is another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// Its process; `None` when no event told it.
+    pub pid: Option<u32>,
+    /// The thread.
+    pub tid: u32,
+    /// When it was first there, ns.
+    pub begin: u64,
+    /// When it ended, or until when it was looked at, ns.
+    pub end: u64,
+    /// What it did from the one to the other.
+    pub times: StateTimes,
+}
+
+/// All threads that there are events of.
+#[derive(Clone, Debug)]
+pub struct Scheduling {
+    /// Events before it only set the state, ns.
+    begin: u64,
+    cap: usize,
+    /// By id; those that had the same one after each other.
+    threads: FxHashMap<u32, Vec<History>>,
+    cpus: FxHashMap<u32, Cpu>,
+    /// Whether there are wake-ups among the events.
+    has_wakeups: bool,
+    has_switches: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    /// Its last event, ns.
+    heard: u64,
+    /// Records that it had lost by then.
+    lost: u32,
+    /// The thread that it runs, if that is one of ours.
+    runs: Option<u32>,
+}
+
+impl Default for Scheduling {
+    fn default() -> Self {
+        Self::starting_at(0)
+    }
+}
+
+impl Scheduling {
+    /// In a window that begins at `begin` (ns).
+    #[must_use]
+    pub fn starting_at(begin: u64) -> Self {
+        Self::keeping(begin, KEPT)
+    }
+
+    fn keeping(begin: u64, cap: usize) -> Self {
+        Self {
+            begin,
+            cap,
+            threads: FxHashMap::default(),
+            cpus: FxHashMap::default(),
+            has_wakeups: false,
+            has_switches: false,
+        }
+    }
+
+    /// Whether nothing has told anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// Whether there are context switches, but no wake-up among them: then waiting for a CPU after a sleep counts as a
+    /// part of it.
+    #[must_use]
+    pub fn lacks_wakeups(&self) -> bool {
+        self.has_switches && !self.has_wakeups
+    }
+
+    /// Every event of this thread from `since` (ns) on will come; right after that it was found to do this.
+    pub fn watch(&mut self, pid: u32, tid: u32, since: u64, found: Found) {
+        let since = since.max(self.begin);
+        self.has_wakeups = true;
+        let thread = self.current(tid, since);
+        thread.tgid = Some(pid);
+        if thread.is_empty() {
+            thread.push(
+                since,
+                match found {
+                    Found::Awake => State::Watched,
+                    Found::Sleeping => State::Asleep { deep: false, certain: false },
+                    Found::Uninterruptible => State::Asleep { deep: true, certain: false },
+                },
+            );
+        }
+    }
+
+    /// Something happened to a thread. Records come in order of time.
+    pub fn record(&mut self, record: &SchedRecord) {
+        let SchedRecord { tid, tgid, cpu, time, lost, .. } = *record;
+        let Some(change) = Change::from_code(record.change).filter(|_| tid != 0) else { return };
+        let now = time.max(self.begin);
+        if self.cpu(cpu).lost != lost {
+            self.lost(cpu, now);
+            self.cpu(cpu).lost = lost;
+        }
+        match change {
+            Change::New => self.is_born(tid, now),
+            Change::Woken => self.wakes(tid, now),
+            Change::In => self.gets_cpu(tid, cpu, now),
+            _ => self.leaves_cpu(tid, tgid, cpu, now, change),
+        }
+        self.cpu(cpu).heard = now;
+    }
+
+    /// Events of a CPU were lost since its last one, until `now` (ns).
+    pub fn lost(&mut self, cpu: u32, now: u64) {
+        let seen = self.cpu(cpu);
+        let since = std::mem::replace(&mut seen.heard, now);
+        seen.runs = None;
+        for thread in self.threads.values_mut().flatten() {
+            thread.forget(cpu, since, now);
+        }
+    }
+
+    /// By the end of the run, at `now` (ns), a CPU has lost so many records.
+    pub fn lost_by(&mut self, cpu: u32, lost: u32, now: u64) {
+        if self.cpu(cpu).lost != lost {
+            self.lost(cpu, now);
+            self.cpu(cpu).lost = lost;
+        }
+    }
+
+    fn is_born(&mut self, tid: u32, now: u64) {
+        self.has_wakeups = true;
+        self.is_gone(tid, now);
+        let mut thread = History::new(Some(now), self.cap);
+        thread.push(now, State::Runnable);
+        self.threads.entry(tid).or_default().push(thread);
+    }
+
+    /// Another thread has the id by now: the one before, if it lived, has ended unseen.
+    fn is_gone(&mut self, tid: u32, now: u64) {
+        let living = |thread: &&mut History| thread.end.is_none();
+        let Some(thread) = self.threads.get_mut(&tid).and_then(|lives| lives.last_mut()).filter(living)
+        else {
+            return;
+        };
+        let state = thread.state();
+        if !matches!(state, State::OnCpu(_)) {
+            thread.settle(State::Unknown);
+        }
+        if let State::OnCpu(cpu) = state {
+            self.lost(cpu, now);
+        }
+        self.current(tid, now).finish(now);
+    }
+
+    fn wakes(&mut self, tid: u32, now: u64) {
+        self.has_wakeups = true;
+        let thread = self.current(tid, now);
+        match thread.state() {
+            // It was about to sleep, or would have been when it ran again.
+            State::OnCpu(_) | State::Runnable | State::Awake => {}
+            State::Asleep { certain: true, .. } => thread.push(now, State::Runnable),
+            State::Asleep { certain: false, .. } => thread.push(now, State::Awake),
+            // The two conclusions are of what is over, and never the last.
+            State::Watched | State::Unknown | State::HasRun(_) | State::HasWaited => {
+                thread.settle(State::Unknown);
+                // Also where it was unknown before: an instant to go back to.
+                thread.push(now, State::Awake);
+            }
+        }
+    }
+
+    fn gets_cpu(&mut self, tid: u32, cpu: u32, now: u64) {
+        self.has_switches = true;
+        if let State::OnCpu(other) = self.current(tid, now).state() {
+            self.lost(other, now);
+        }
+        if self.cpu(cpu).runs.is_some() {
+            self.lost(cpu, now);
+        }
+        let has_wakeups = self.has_wakeups;
+        let thread = self.current(tid, now);
+        match thread.state() {
+            State::Asleep { certain: true, .. } if has_wakeups => thread.settle(State::Unknown),
+            State::Asleep { certain: false, .. } | State::Awake | State::Watched if has_wakeups => {
+                thread.settle(State::HasWaited);
+            }
+            _ => {}
+        }
+        thread.push(now, State::OnCpu(cpu));
+        self.cpu(cpu).runs = Some(tid);
+    }
+
+    fn leaves_cpu(&mut self, tid: u32, tgid: u32, cpu: u32, now: u64, change: Change) {
+        self.has_switches = true;
+        let thread = self.current(tid, now);
+        if tgid != 0 && thread.tgid.is_some_and(|known| known != tgid) {
+            self.is_gone(tid, now);
+        }
+        let state = self.current(tid, now).state();
+        if let State::OnCpu(other) = state
+            && other != cpu
+        {
+            self.lost(other, now);
+        }
+        let never_got_it = matches!(state, State::Runnable | State::Asleep { certain: true, .. });
+        if never_got_it {
+            self.current(tid, now).settle(State::Unknown);
+        }
+        if never_got_it || self.cpu(cpu).runs.is_some_and(|other| other != tid) {
+            self.lost(cpu, now);
+        }
+        let thread = self.current(tid, now);
+        if tgid != 0 {
+            thread.tgid = Some(tgid);
+        }
+        if matches!(thread.state(), State::Awake | State::Watched | State::Asleep { certain: false, .. }) {
+            thread.settle(State::HasRun(cpu));
+        }
+        match change {
+            Change::Preempted => thread.push(now, State::Runnable),
+            Change::Sleeps => thread.push(now, State::Asleep { deep: false, certain: true }),
+            Change::SleepsDeep => thread.push(now, State::Asleep { deep: true, certain: true }),
+            _ => thread.finish(now),
+        }
+        self.cpu(cpu).runs = None;
+    }
+
+    fn cpu(&mut self, cpu: u32) -> &mut Cpu {
+        self.cpus.entry(cpu).or_default()
+    }
+
+    /// The thread that has this id now.
+    fn current(&mut self, tid: u32, now: u64) -> &mut History {
+        let cap = self.cap;
+        let lives = self.threads.entry(tid).or_default();
+        if lives.last().is_none_or(|thread| thread.end.is_some()) {
+            let begin = lives.last().map(|_| now);
+            lives.push(History::new(begin, cap));
+        }
+        let last = lives.len() - 1;
+        &mut lives[last]
+    }
+
+    /// What the threads of this id did between two instants (ns): the five times add up to what is between them. Of more
+    /// than [`KEPT`] stretches the oldest are unknown; so ask while they are young.
+    #[must_use]
+    pub fn times(&self, tid: u32, begin: u64, end: u64) -> StateTimes {
+        let mut sum = StateTimes::default();
+        for thread in self.threads.get(&tid).into_iter().flatten().rev() {
+            sum += thread.between(begin, end);
+            if thread.begin.is_some_and(|first| first <= begin) {
+                break;
+            }
+        }
+        sum.of(end.saturating_sub(begin))
+    }
+
+    /// What every thread did until `end` (ns), by id and begin.
+    #[must_use]
+    pub fn threads(&self, end: u64) -> Vec<ThreadTimes> {
+        let lives = self.threads.iter().flat_map(|(&tid, lives)| lives.iter().map(move |life| (tid, life)));
+        let rows = lives.map(|(tid, thread)| {
+            let begin = thread.begin.unwrap_or(self.begin).min(end);
+            let end = thread.end.map_or(end, |last| last.min(end));
+            let times = thread.all_until(end).of(end.saturating_sub(begin));
+            ThreadTimes { pid: thread.tgid, tid, begin, end, times }
+        });
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by_key(|row| (row.tid, row.begin, row.end));
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests;

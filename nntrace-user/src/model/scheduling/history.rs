@@ -1,0 +1,197 @@
+//! What one thread did, stretch after stretch, with sums that any interval is read from.
+
+use std::collections::VecDeque;
+
+use super::StateTimes;
+
+/// What a thread does, as far as its events tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It runs on this CPU.
+    OnCpu(u32),
+    /// It waits for a CPU.
+    Runnable,
+    /// As the event after it shows, if none is missing, it ran on this CPU.
+    HasRun(u32),
+    /// As the event after it shows, if none is missing, it waited for a CPU.
+    HasWaited,
+    /// It waits for something else.
+    Asleep {
+        /// Signals do not wake it.
+        deep: bool,
+        /// By an event; else it was found so, and the next event decides.
+        certain: bool,
+    },
+    /// It runs, or waits for a CPU: the next event tells which.
+    Awake,
+    /// Nothing is known, but from here on no event is missing: what the next one is tells what it did before it.
+    Watched,
+    /// Nothing is known.
+    Unknown,
+}
+
+impl State {
+    /// Its place among the sums; `None` for what is not known.
+    const fn place(self) -> Option<usize> {
+        match self {
+            Self::OnCpu(_) | Self::HasRun(_) => Some(0),
+            Self::Runnable | Self::HasWaited => Some(1),
+            Self::Asleep { deep: false, .. } => Some(2),
+            Self::Asleep { deep: true, .. } => Some(3),
+            Self::Awake | Self::Watched | Self::Unknown => None,
+        }
+    }
+}
+
+/// Time on CPU, runnable, sleeping and sleeping uninterruptibly, ns.
+type Sums = [u64; 4];
+
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// When it began, ns.
+    begin: u64,
+    /// What the stretches before it add up to, those that are not kept any more included.
+    before: Sums,
+    state: State,
+}
+
+impl Stretch {
+    /// What everything adds up to at `now` (ns), if nothing else begins until then.
+    fn until(&self, now: u64) -> Sums {
+        let mut sums = self.before;
+        if let Some(place) = self.state.place() {
+            sums[place] += now.saturating_sub(self.begin);
+        }
+        sums
+    }
+}
+
+/// What one thread did, from its begin to its end.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// Its process.
+    pub tgid: Option<u32>,
+    /// When it began, ns; `None` if it was there before.
+    pub begin: Option<u64>,
+    /// When it ended, ns.
+    pub end: Option<u64>,
+    /// Oldest first.
+    stretches: VecDeque<Stretch>,
+    /// How many of them are kept.
+    cap: usize,
+}
+
+impl History {
+    /// Nothing is known of it so far but, perhaps, when (ns) it began.
+    pub fn new(begin: Option<u64>, cap: usize) -> Self {
+        Self { tgid: None, begin, end: None, stretches: VecDeque::new(), cap }
+    }
+
+    /// What it does at last.
+    pub fn state(&self) -> State {
+        self.stretches.back().map_or(State::Unknown, |last| last.state)
+    }
+
+    /// Whether no event has told anything of it yet.
+    pub fn is_empty(&self) -> bool {
+        self.stretches.is_empty()
+    }
+
+    /// It does this from `now` (ns) on. What comes too late to be put in order counts as of the last change.
+    pub fn push(&mut self, now: u64, state: State) {
+        let mut new = Stretch { begin: now, before: Sums::default(), state };
+        if let Some(last) = self.stretches.back_mut() {
+            new.begin = now.max(last.begin);
+            if last.begin == new.begin {
+                // What had no length was nothing.
+                last.state = state;
+                return;
+            }
+            if last.state == state {
+                return;
+            }
+            new.before = last.until(new.begin);
+        }
+        if self.stretches.len() >= self.cap {
+            self.stretches.pop_front();
+        }
+        self.stretches.push_back(new);
+    }
+
+    /// It turns out what the last stretch was.
+    pub fn settle(&mut self, state: State) {
+        if let Some(last) = self.stretches.back_mut() {
+            last.state = state;
+        }
+    }
+
+    /// It ended at `now` (ns).
+    pub fn finish(&mut self, now: u64) {
+        self.push(now, State::Unknown);
+        self.end = self.stretches.back().map(|last| last.begin);
+    }
+
+    /// Events of a CPU are missing between `since` and `now` (ns): all that this thread may have done meanwhile but run on
+    /// another CPU, from which it would have been seen to go, is not known.
+    pub fn forget(&mut self, cpu: u32, since: u64, now: u64) {
+        if self.end.is_some_and(|end| end <= since) || self.stretches.is_empty() {
+            return;
+        }
+        let first = self.stretches.partition_point(|stretch| stretch.begin < since).saturating_sub(1);
+        let tail = self.stretches.split_off(first);
+        for stretch in &tail {
+            let Stretch { begin, state, .. } = *stretch;
+            let unknown_from = match state {
+                State::OnCpu(other) | State::HasRun(other) if other != cpu => None,
+                // What was concluded is no better than what it was concluded from.
+                State::HasRun(_) | State::HasWaited => Some(begin),
+                _ => Some(since.max(begin)),
+            };
+            if self.stretches.is_empty() {
+                self.stretches.push_back(*stretch);
+            }
+            if unknown_from != Some(begin) {
+                self.push(begin, state);
+            }
+            if let Some(from) = unknown_from {
+                self.push(from, State::Unknown);
+            }
+        }
+        if self.end.is_none() && !matches!(self.state(), State::OnCpu(_)) {
+            self.push(now, State::Watched);
+        }
+    }
+
+    /// What it did between two instants (ns); what it is not known to have done there is not in it.
+    pub fn between(&self, begin: u64, end: u64) -> StateTimes {
+        let Some(first) = self.stretches.front() else { return StateTimes::default() };
+        let end = self.end.map_or(end, |last| last.min(end));
+        let begin = begin.max(first.begin);
+        if begin >= end {
+            return StateTimes::default();
+        }
+        let (from, to) = (self.sums(begin), self.sums(end));
+        StateTimes {
+            on_cpu: to[0] - from[0],
+            runnable: to[1] - from[1],
+            sleeping: to[2] - from[2],
+            uninterruptible: to[3] - from[3],
+            unknown: 0,
+        }
+    }
+
+    /// What it did up to `end` (ns), what is not kept one by one any more included.
+    pub fn all_until(&self, end: u64) -> StateTimes {
+        let end = self.end.map_or(end, |last| last.min(end));
+        let [on_cpu, runnable, sleeping, uninterruptible] = self.sums(end);
+        StateTimes { on_cpu, runnable, sleeping, uninterruptible, unknown: 0 }
+    }
+
+    fn sums(&self, now: u64) -> Sums {
+        let next = self.stretches.partition_point(|stretch| stretch.begin <= now);
+        match next.checked_sub(1) {
+            Some(at) => self.stretches[at].until(now),
+            None => Sums::default(),
+        }
+    }
+}
