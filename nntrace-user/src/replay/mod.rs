@@ -22,6 +22,7 @@ mod pass;
 mod positioned;
 mod recall;
 mod run;
+mod sched;
 mod tasks;
 pub mod tracedat;
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use nntrace_common::{
     diagnostic::DiagnosticKind,
     mark::{self, Kind},
-    record::{PowerRecord, Record, RecordKind},
+    record::{PowerRecord, Record, RecordKind, SchedRecord},
+    sched::Change,
 };
 
 use super::{
@@ -19,9 +20,10 @@ use super::{
     markers::{self, Marker},
     oddities::Oddities,
     order::Order,
+    sched::{self, Told},
     tasks::{self, TaskEvent},
 };
-use crate::model::{Marks, Topology, causality::Causality, topology::TopologyError};
+use crate::model::{Marks, Scheduling, Topology, causality::Causality, topology::TopologyError};
 
 /// One pass through the inputs.
 pub struct Pass {
@@ -69,6 +71,8 @@ pub struct Results {
     pub marks: Marks,
     /// Of power events.
     pub cpus: Cpus,
+    /// Of context switches and wake-ups.
+    pub scheduling: Scheduling,
     /// What was odd.
     pub oddities: Oddities,
     /// What was wrong with the clusters that were asked for.
@@ -81,7 +85,11 @@ impl Results {
         match record {
             Record::Span(span) => self.marks.span(span),
             Record::Begin(begin) => self.marks.begin(begin),
+            Record::Sched(sched) => self.scheduling.record(sched),
             power => {
+                if let (Record::Lost { cpu, time }, false) = (power, self.scheduling.is_empty()) {
+                    self.scheduling.lost(*cpu, *time);
+                }
                 if let Err(error) = self.cpus.record(power, &mut self.oddities) {
                     self.wrong.get_or_insert(error);
                 }
@@ -113,6 +121,7 @@ impl Pass {
                 },
                 cpus: Cpus::new(options.topology.clone().unwrap_or_default(), options.clusters.clone())
                     .keeping_steps(options.with_steps),
+                scheduling: Scheduling::default(),
                 oddities: Oddities::default(),
                 wrong: None,
             },
@@ -158,6 +167,32 @@ impl Pass {
         });
     }
 
+    fn scheduling(&mut self, event: &Event<'_>, name: &[u8], fields: &[u8], now: u64) {
+        let (order, cpu) = (&mut self.order, event.cpu);
+        let mut push = |tid, tgid, change: Change| {
+            let kind = RecordKind::Sched as u32;
+            order.push(Record::Sched(SchedRecord {
+                kind,
+                tid,
+                tgid,
+                cpu,
+                time: now,
+                change: change as u32,
+                lost: 0,
+            }));
+        };
+        match sched::read(name, fields) {
+            Some(Told::Switch { prev, why, next }) => {
+                // The event is that of the thread that leaves.
+                let tgid = event.tgid.filter(|_| event.tid == prev.tid).unwrap_or(0);
+                push(prev.tid, tgid, why);
+                push(next.tid, 0, Change::In);
+            }
+            Some(Told::Woken(task, change)) => push(task.tid, 0, change),
+            None => {}
+        }
+    }
+
     fn mark(&mut self, event: &Event<'_>, payload: &[u8], now: u64, counts: bool) {
         let Self { accounts, order, results, .. } = self;
         match mark::kind(payload) {
@@ -199,6 +234,7 @@ impl Pass {
         match tasks::read(name, fields) {
             Some(TaskEvent::Fork { child }) => causality.create(now, event.tid, child),
             Some(TaskEvent::Exit) => causality.exit(now, event.tid),
+            None if name.starts_with(b"sched_") => self.scheduling(event, name, fields, now),
             None => self.word(markers::of_event(name, fields), event.time, now),
         }
     }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     model::{
-        Marks, Topology,
+        Marks, Scheduling, Topology,
         causality::Questions,
         energy::EnergyModel,
         steps::Lanes,
@@ -129,6 +129,7 @@ pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
 pub struct Replayed {
     marks: Marks,
     cpus: CpuResults,
+    scheduling: Scheduling,
     energy_model: Option<EnergyModel>,
     window: Window,
     files: Vec<String>,
@@ -171,6 +172,12 @@ impl Replayed {
         self.cpus.lanes.as_ref()
     }
 
+    /// Whether threads ran, waited or slept; empty where the trace has no context switches.
+    #[must_use]
+    pub fn scheduling(&self) -> &Scheduling {
+        &self.scheduling
+    }
+
     /// Everything that the marks told, one by one where it is kept so.
     #[must_use]
     pub fn marks(&self) -> &Marks {
@@ -207,7 +214,7 @@ fn finish(
     if let Some(error) = results.wrong {
         return Err(error.into());
     }
-    let Results { mut marks, cpus, mut oddities, .. } = results;
+    let Results { mut marks, cpus, scheduling, mut oddities, .. } = results;
     let processes = accounts.names().map(|(pid, comm)| (pid, ProcessLabel { comm })).collect();
     accounts.finish(&mut marks, &mut oddities);
     let mut diagnostics = oddities.counts();
@@ -227,6 +234,7 @@ fn finish(
     Ok(Replayed {
         marks,
         cpus,
+        scheduling,
         energy_model: options.energy_model.clone(),
         window: Window { clock: "trace".into(), begin_ns: begin, end_ns: end },
         files,

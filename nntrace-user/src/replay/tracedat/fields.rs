@@ -12,8 +12,10 @@ use super::{
 use crate::replay::ftrace::EventKind;
 
 /// Events whose fields somebody may want to read. Writing them costs more than all the rest.
-const TOLD: [&[u8]; 8] = [
+const TOLD: [&[u8]; 10] = [
     b"sched_switch",
+    b"sched_wakeup",
+    b"sched_wakeup_new",
     b"cpuhp_enter",
     b"cpuhp_exit",
     b"cpu_frequency_limits",

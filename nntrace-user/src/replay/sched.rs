@@ -1,0 +1,204 @@
+//! Context switches and wake-ups: the fields of `sched_switch`, `sched_wakeup` and `sched_wakeup_new`, as the kernel, as
+//! trace-cmd's plugins and as the bare fields of a record show them.
+//!
+//! ```text
+//! prev_comm=NAME prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=NAME next_pid=8 next_prio=120
+//! NAME:7 [120] S ==> NAME:8 [120]
+//! comm=NAME pid=7 prio=120 target_cpu=001
+//! NAME:7 [120] CPU:001
+//! ```
+//!
+//! A name may hold anything, also what stands around it; it has 15 bytes at most.
+
+use memchr::memmem;
+use nntrace_common::sched::Change;
+
+use super::ftrace::number;
+
+/// What an event tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told<'a> {
+    /// A CPU goes from one thread to another; 0 is the kernel's idle thread.
+    Switch {
+        /// The one that leaves the CPU.
+        prev: Task<'a>,
+        /// Why.
+        why: Change,
+        /// The one that gets it.
+        next: Task<'a>,
+    },
+    /// A thread is woken, or is new.
+    Woken(Task<'a>, Change),
+}
+
+/// A thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task<'a> {
+    /// Its name.
+    pub comm: &'a [u8],
+    /// Its id.
+    pub tid: u32,
+}
+
+/// The longest name.
+const COMM: usize = 15;
+
+/// Reads an event; `None` when it is another one, or cannot be read.
+#[must_use]
+pub fn read<'a>(name: &[u8], fields: &'a [u8]) -> Option<Told<'a>> {
+    match name {
+        b"sched_switch" => switch(fields),
+        b"sched_wakeup" => Some(Told::Woken(woken(fields)?, Change::Woken)),
+        b"sched_wakeup_new" => Some(Told::Woken(woken(fields)?, Change::New)),
+        _ => None,
+    }
+}
+
+fn switch(fields: &[u8]) -> Option<Told<'_>> {
+    let Some(text) = fields.strip_prefix(b"prev_comm=") else { return plugin_switch(fields) };
+    let (prev, rest) = named(text, b" prev_pid=")?;
+    let (state, rest) = word(after(rest, b" prev_state=")?);
+    // Bare fields have no arrow.
+    let rest = rest.strip_prefix(b" ==>").unwrap_or(rest);
+    let (next, _) = named(rest.strip_prefix(b" next_comm=")?, b" next_pid=")?;
+    Some(Told::Switch { prev, why: why(state), next })
+}
+
+fn woken(fields: &[u8]) -> Option<Task<'_>> {
+    match fields.strip_prefix(b"comm=") {
+        Some(text) => Some(named(text, b" pid=")?.0),
+        None => Some(bracketed(fields)?.0),
+    }
+}
+
+/// Reads `NAME KEY=TID ..`, up to the number. Of several places that the key stands at, the last one that a name can
+/// reach to counts.
+fn named<'a>(text: &'a [u8], key: &[u8]) -> Option<(Task<'a>, &'a [u8])> {
+    let reach = text.get(..COMM + key.len()).unwrap_or(text);
+    let at = memmem::rfind(reach, key)?;
+    let (tid, rest) = number(&text[at + key.len()..])?;
+    Some((Task { comm: &text[..at], tid }, rest))
+}
+
+/// Reads `NAME:7 [120] S ==> NAME:8 [120]`.
+fn plugin_switch(fields: &[u8]) -> Option<Told<'_>> {
+    let (prev, rest) = bracketed(fields)?;
+    let (state, rest) = word(rest.strip_prefix(b" ")?);
+    let (next, _) = bracketed(rest.strip_prefix(b" ==> ")?)?;
+    Some(Told::Switch { prev, why: why(state), next })
+}
+
+/// Reads `NAME:TID [PRIORITY]`.
+fn bracketed(text: &[u8]) -> Option<(Task<'_>, &[u8])> {
+    let reach = text.get(..=COMM).unwrap_or(text);
+    memchr::memrchr_iter(b':', reach).find_map(|colon| {
+        let (tid, rest) = number(&text[colon + 1..])?;
+        let rest = rest.strip_prefix(b" [")?;
+        let (_, rest) = number(rest.strip_prefix(b"-").unwrap_or(rest))?;
+        Some((Task { comm: &text[..colon], tid }, rest.strip_prefix(b"]")?))
+    })
+}
+
+/// What follows `key`.
+fn after<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    memmem::find(text, key).map(|at| &text[at + key.len()..])
+}
+
+/// Splits behind the first word.
+fn word(text: &[u8]) -> (&[u8], &[u8]) {
+    text.split_at(memchr::memchr(b' ', text).unwrap_or(text.len()))
+}
+
+/// Why a thread leaves its CPU: by the number of its state, or its letters (`R+`, `S`, `D|K`). A plus is a thread that
+/// would run on.
+fn why(state: &[u8]) -> Change {
+    if let Some((bits, [])) = number(state) {
+        return Change::of_state(bits);
+    }
+    let has = |letters: &[u8]| state.iter().any(|letter| letters.contains(letter));
+    if has(b"+R") {
+        Change::Preempted
+    } else if has(b"XZx") {
+        Change::Ends
+    } else if has(b"D") {
+        Change::SleepsDeep
+    } else {
+        Change::Sleeps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn switch(prev: (&'static str, u32), why: Change, next: (&'static str, u32)) -> Option<Told<'static>> {
+        Some(Told::Switch { prev: task(prev), why, next: task(next) })
+    }
+
+    fn task((comm, tid): (&'static str, u32)) -> Task<'static> {
+        Task { comm: comm.as_bytes(), tid }
+    }
+
+    fn of_switch(fields: &str) -> Option<Told<'_>> {
+        read(b"sched_switch", fields.as_bytes())
+    }
+
+    #[test]
+    fn switches_as_the_kernel_writes_them() {
+        let text = "prev_comm=my task prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120";
+        assert_eq!(of_switch(text), switch(("my task", 7), Change::Sleeps, ("swapper/0", 0)));
+        let text = "prev_comm=a prev_pid=7 prev_prio=-1 prev_state=D|K ==> next_comm=b ==> c next_pid=8 next_prio=98";
+        assert_eq!(of_switch(text), switch(("a", 7), Change::SleepsDeep, ("b ==> c", 8)));
+        // As the fields of a trace.dat are told.
+        let text = "prev_comm= prev_pid=7 prev_prio=120 prev_state=256 next_comm=b next_pid=8 next_prio=120";
+        assert_eq!(of_switch(text), switch(("", 7), Change::Preempted, ("b", 8)));
+    }
+
+    #[test]
+    fn switches_as_trace_cmd_writes_them() {
+        let text = "rcu_sched:7 [120] R ==> kworker/0:1:8 [120]";
+        assert_eq!(of_switch(text), switch(("rcu_sched", 7), Change::Preempted, ("kworker/0:1", 8)));
+        let text = "a:1 [2] S ==>:7 [-1] Z ==> swapper/0:0 [120]";
+        assert_eq!(of_switch(text), switch(("a:1 [2] S ==>", 7), Change::Ends, ("swapper/0", 0)));
+        let text = ":12345 [120] + ==> b:8 [120]";
+        assert_eq!(of_switch(text), switch(("", 12_345), Change::Preempted, ("b", 8)));
+    }
+
+    #[test]
+    fn a_name_may_be_what_stands_around_names() {
+        let text = "prev_comm= prev_pid=9 pre prev_pid=7 prev_prio=120 prev_state=S ==> next_comm= next_pid=1 x next_pid=8 next_prio=1";
+        assert_eq!(of_switch(text), switch((" prev_pid=9 pre", 7), Change::Sleeps, (" next_pid=1 x", 8)));
+        let text = "prev_comm= ==> next_comm= prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=b next_pid=8 next_prio=1";
+        assert_eq!(of_switch(text), switch((" ==> next_comm=", 7), Change::Sleeps, ("b", 8)));
+    }
+
+    #[test]
+    fn wake_ups_in_all_forms() {
+        let woken = |name, fields: &'static str| read(name, fields.as_bytes());
+        let expected = Some(Told::Woken(task(("a pid=3", 7)), Change::Woken));
+        assert_eq!(woken(b"sched_wakeup", "comm=a pid=3 pid=7 prio=120 target_cpu=001"), expected);
+        assert_eq!(woken(b"sched_wakeup", "a pid=3:7 [120] success=1 CPU:001"), expected);
+        let expected = Some(Told::Woken(task(("kworker/0:1", 7)), Change::New));
+        assert_eq!(
+            woken(b"sched_wakeup_new", "comm=kworker/0:1 pid=7 prio=120 success=1 target_cpu=0"),
+            expected
+        );
+        assert_eq!(woken(b"sched_wakeup_new", "kworker/0:1:7 [120] CPU:001"), expected);
+        // It comes before, and tells no more.
+        assert_eq!(woken(b"sched_waking", "comm=a pid=7 prio=120 target_cpu=001"), None);
+    }
+
+    #[test]
+    fn what_is_cut_is_not_read() {
+        let whole =
+            "prev_comm=a prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=b next_pid=8 next_prio=120";
+        for end in 0..whole.find("next_pid=8").unwrap() + "next_pid=".len() {
+            assert_eq!(of_switch(&whole[..end]), None, "{}", &whole[..end]);
+        }
+        for text in
+            ["", "comm=", "comm=a", "comm=a pid=", "comm=a pid=99999999999 prio=1", "a:", "a:7", "a:7 [x]"]
+        {
+            assert_eq!(read(b"sched_wakeup", text.as_bytes()), None, "{text}");
+        }
+    }
+}
