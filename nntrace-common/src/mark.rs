@@ -252,6 +252,14 @@ pub fn begin<T: Text + ?Sized>(text: &T) -> Begin {
             break;
         }
     }
+    section(text, at)
+}
+
+/// Reads what a begin says from `at` on: prefix, tag and name. Of functions that are handed nothing but the name of a
+/// section, as `ATrace_beginSection`, that is the whole text.
+#[must_use]
+#[inline(always)]
+pub fn section<T: Text + ?Sized>(text: &T, mut at: usize) -> Begin {
     let mut prefix = Prefix::None;
     if text.byte(at) == b'[' && text.byte(at + 1) == b'S' {
         if text.byte(at + 2) == b'W' && text.byte(at + 3) == b']' {
@@ -393,6 +401,18 @@ mod tests {
         assert_eq!(tagged("B|12|[SW][NN_LC_PCO]conv"), (Prefix::Switch, "LC_PCO".into(), "conv".into()));
         assert_eq!(tagged("B|12|[SUB][NN_LR_PC]x"), (Prefix::Subtract, "LR_PC".into(), "x".into()));
         assert_eq!(tagged("B|4194304|[NN_LA_PBM]b\n"), (Prefix::None, "LA_PBM".into(), "b".into()));
+    }
+
+    #[test]
+    fn a_section_without_kind_and_process_says_the_same() {
+        for section in
+            ["[NN_LR_PE]run", "[SW][NN_LC_PCO]conv#img=1", "[SUB][NN_LR_PC]", "vec[3]x", "", "[NN_LX_PE]x"]
+        {
+            let (bare, full) = (section.as_bytes(), format!("B|7|{section}"));
+            let (of_bare, of_full) = (super::section(bare, 0), begin(full.as_bytes()));
+            assert_eq!((of_bare.prefix, of_bare.label), (of_full.prefix, of_full.label), "{section}");
+            assert_eq!(name(bare, of_bare.name_at), name(full.as_bytes(), of_full.name_at), "{section}");
+        }
     }
 
     #[test]

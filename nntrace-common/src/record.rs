@@ -34,6 +34,10 @@ pub enum RecordKind {
     Hotplug = 10,
     /// A [`SchedRecord`].
     Sched = 11,
+    /// A [`ProcessRecord`]: the loader of a traced process begins or ends to map or unmap libraries.
+    Loader = 12,
+    /// A [`TrackRecord`] of the begin of a section.
+    Said = 13,
 }
 
 /// A marked section that ended.
@@ -141,12 +145,12 @@ impl BeginRecord {
     }
 }
 
-/// A counter, an instant, an end of an asynchronous slice, or a begin that says more than layer, phase and name: the
-/// payload as it was written.
+/// A mark as it was written: a counter, an instant, an end of an asynchronous slice, or the begin of a tagged section
+/// that says more than layer, phase and name.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct TrackRecord {
-    /// [`RecordKind::Track`].
+    /// [`RecordKind::Track`] or [`RecordKind::Said`].
     pub kind: u32,
     /// Thread.
     pub tid: u32,
@@ -156,6 +160,10 @@ pub struct TrackRecord {
     pub len: u32,
     /// When, ns.
     pub time: u64,
+    /// Of a begin, where in the payload its name starts.
+    pub name_at: u32,
+    /// Always 0.
+    pub reserved: u32,
     /// The payload.
     pub payload: [u8; MARK_BYTES],
 }
@@ -180,14 +188,14 @@ pub struct PowerRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct ProcessRecord {
-    /// [`RecordKind::Fork`], [`RecordKind::Exec`] or [`RecordKind::Exit`].
+    /// [`RecordKind::Fork`], [`RecordKind::Exec`], [`RecordKind::Exit`] or [`RecordKind::Loader`].
     pub kind: u32,
     /// Its process id; of a fork, of the process that forks.
     pub tgid: u32,
     /// Its thread id; of a fork, of the new task, which is a process or a thread.
     pub tid: u32,
-    /// The thread that did it: of a fork, the one that forks; else the same as `tid`.
-    pub by: u32,
+    /// Of a fork, the thread that forks; of a loader, 1 when its process is stopped until somebody continues it; else 0.
+    pub detail: u32,
     /// When, ns.
     pub time: u64,
 }
@@ -211,6 +219,11 @@ pub struct SchedRecord {
     /// Records that this CPU's ring had no room for so far, of all kinds; wraps.
     pub lost: u32,
 }
+
+/// A value of the table of targets: the process is traced.
+pub const TARGET: u8 = 1;
+/// A value of the table of targets: the process is traced, and ours to stop while its libraries are probed.
+pub const TARGET_TO_HOLD: u8 = 2;
 
 /// Key of the totals: a process, and a path of tags in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -266,6 +279,9 @@ pub struct Thread {
     /// The mark at hand. Not on the program's stack, which is too small, nor per CPU: a thread may be preempted
     /// there by another one.
     pub mark: NameText,
+    /// Where its stack stood when it entered the mark function that it is in; 0 when it is in none, or when that does
+    /// not matter.
+    pub inside: u64,
     /// What the mark at hand says, if it is a begin.
     pub begin: Begin,
     /// Whether it takes part in the accounting: not before a mark of its own, or the server of a device.
@@ -334,6 +350,8 @@ pub enum Record {
     Exit(ProcessRecord),
     /// A thread got the CPU, left it, or woke.
     Sched(SchedRecord),
+    /// The loader of a traced process is at work.
+    Loader(ProcessRecord),
 }
 
 impl Record {
@@ -345,7 +363,9 @@ impl Record {
             Self::Begin(begin) => begin.time,
             Self::Lost { time, .. } => *time,
             Self::Idle(power) | Self::Frequency(power) | Self::Hotplug(power) => power.time,
-            Self::Fork(process) | Self::Exec(process) | Self::Exit(process) => process.time,
+            Self::Fork(process) | Self::Exec(process) | Self::Exit(process) | Self::Loader(process) => {
+                process.time
+            }
             Self::Sched(sched) => sched.time,
         }
     }

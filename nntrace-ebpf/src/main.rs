@@ -14,12 +14,15 @@
 mod evidence;
 mod hotplug;
 mod initial;
+mod loader;
 mod maps;
 mod marks;
 mod power;
 mod process;
 mod ring;
 mod sched;
+mod sections;
+mod writes;
 
 /// The verifier refuses programs in which this could be reached.
 #[panic_handler]

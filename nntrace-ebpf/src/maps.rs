@@ -57,7 +57,13 @@ pub static LOOK_OFFSETS: Global<LookOffsets> = Global::new(LookOffsets {
     name: 0,
 });
 
-/// The traced processes, by process id.
+/// Where the kernel keeps, in this order: the files of a task, the table of these, its length and its slots, and the
+/// operations of a file. User space sets it where it knows.
+#[unsafe(no_mangle)]
+pub static FILE_OFFSETS: Global<[u32; 5]> = Global::new([0; 5]);
+
+/// The traced processes, by process id: [`TARGET`](nntrace_common::record::TARGET) or
+/// [`TARGET_TO_HOLD`](nntrace_common::record::TARGET_TO_HOLD).
 #[btf_map]
 pub static TARGETS: HashMap<u32, u8, 16384> = HashMap::new();
 
@@ -68,6 +74,14 @@ pub static THREADS: HashMap<u32, Thread, 2048> = HashMap::new();
 /// Where the state of a thread starts from: too large for the program's stack.
 #[btf_map]
 pub static NEW_THREAD: Array<Thread, 1> = Array::new();
+
+/// 1 when one mark function may call another.
+#[btf_map]
+pub static NESTING: Array<u32, 1> = Array::new();
+
+/// Which operations a file of trace_marker has.
+#[btf_map]
+pub static MARKER: Array<u64, 1> = Array::new();
 
 /// Exact totals per process and path.
 #[btf_map]

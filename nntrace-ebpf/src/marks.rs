@@ -3,7 +3,6 @@
 use core::ptr;
 
 use aya_ebpf::{
-    EbpfContext as _,
     bindings::{BPF_ANY, BPF_NOEXIST},
     helpers::{
         bpf_get_current_pid_tgid, bpf_ktime_get_ns, bpf_probe_read_user_buf,
@@ -22,89 +21,124 @@ use nntrace_common::{
 use crate::{
     maps::{DIAGNOSTICS, MEANINGS, NAMES, NEW_THREAD, PATHS, TARGETS, TELL_BEGINS, THREADS, TOTALS},
     ring::{self, Wake, add},
+    sections,
 };
 
 /// `f(const char *payload)`.
 #[uprobe]
 pub fn mark_buf(ctx: ProbeContext) -> u32 {
-    on_mark(ctx.arg(0), None)
+    on_mark(&ctx, ctx.arg(0), None)
 }
 
 /// `f(const char *payload, size_t length)`.
 #[uprobe]
 pub fn mark_buf_len(ctx: ProbeContext) -> u32 {
-    on_mark(ctx.arg(0), ctx.arg(1))
+    on_mark(&ctx, ctx.arg(0), ctx.arg(1))
 }
 
 /// A method: `f(this, const char *payload)`.
 #[uprobe]
 pub fn mark_this_buf(ctx: ProbeContext) -> u32 {
-    on_mark(ctx.arg(1), None)
+    on_mark(&ctx, ctx.arg(1), None)
 }
 
 /// A method: `f(this, const char *payload, size_t length)`.
 #[uprobe]
 pub fn mark_this_buf_len(ctx: ProbeContext) -> u32 {
-    on_mark(ctx.arg(1), ctx.arg(2))
+    on_mark(&ctx, ctx.arg(1), ctx.arg(2))
 }
 
-/// Stops a launched program at its entry point, so that the libraries that its loader mapped can be probed before
-/// it runs.
-#[uprobe]
-pub fn hold_at_entry(ctx: ProbeContext) -> u32 {
-    const SIGSTOP: u32 = 19;
-    // SAFETY: lookup only; the value is not used.
-    if unsafe { TARGETS.get(ctx.tgid()) }.is_some() {
-        // SAFETY: the helper takes any signal number.
-        unsafe { aya_ebpf::helpers::bpf_send_signal(SIGSTOP) };
+#[inline(always)]
+fn on_mark(ctx: &ProbeContext, payload: Option<*const u8>, length: Option<u64>) -> u32 {
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
+    if let Some(payload) = payload
+        && let Some((ids, thread)) = writer(now)
+        && sections::enter(ctx, thread)
+    {
+        take(now, ids, thread, payload, length);
     }
     0
 }
 
+/// The thread that runs, if its process is traced.
 #[inline(always)]
-fn on_mark(payload: Option<*const u8>, length: Option<u64>) -> u32 {
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
+pub fn target() -> Option<Ids> {
     let ids = bpf_get_current_pid_tgid();
-    let (tgid, tid) = ((ids >> 32) as u32, ids as u32);
+    let ids = Ids { tgid: (ids >> 32) as u32, tid: ids as u32 };
     // SAFETY: lookup only; the value is not used.
-    if unsafe { TARGETS.get(tgid) }.is_none() {
-        return 0;
-    }
-    let Some(payload) = payload else { return 0 };
-    let Some(thread) = thread(tid) else {
-        count_one(DiagnosticKind::TableFull, now, tid, None);
-        return 0;
+    unsafe { TARGETS.get(ids.tgid) }.map(|_| ids)
+}
+
+/// The thread that runs and its state, if its process is traced; a full table is counted.
+#[inline(always)]
+pub fn writer<'a>(now: u64) -> Option<(Ids, &'a mut Thread)> {
+    let ids = target()?;
+    Some((ids, thread_of(now, ids)?))
+}
+
+/// The state of a thread, which is the one that runs; a full table is counted.
+#[inline(always)]
+pub fn thread_of<'a>(now: u64, ids: Ids) -> Option<&'a mut Thread> {
+    let Some(thread) = thread(ids.tid) else {
+        count_one(DiagnosticKind::TableFull, now, ids.tid, None);
+        return None;
     };
     // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
-    let Thread { stack, mark, begin: parsed, takes_part } = unsafe { &mut *thread };
-    let Some(len) = read(payload, length, mark, now, tid) else { return 0 };
+    Some(unsafe { &mut *thread })
+}
+
+/// Takes a mark of `tracing_mark_write`'s form.
+#[inline(always)]
+pub fn take(now: u64, ids: Ids, thread: &mut Thread, payload: *const u8, length: Option<u64>) {
+    let Thread { stack, mark, begin: parsed, takes_part, .. } = thread;
+    let Some(len) = read(payload, length, mark, now, ids.tid) else { return };
     let len = through_memory(&mut mark.len, len as u32) as usize;
     if len == 0 {
-        count_one(DiagnosticKind::EmptyMark, now, tid, None);
-        return 0;
+        count_one(DiagnosticKind::EmptyMark, now, ids.tid, None);
+        return;
     }
     let text = Captured::new(&mark.payload, len);
     match mark::kind(&text) {
         Some(Kind::Begin) => {
             let parsed = through_memory(parsed, mark::begin(&text));
-            begin(now, Ids { tgid, tid }, stack, mark, parsed, takes_part);
+            begin(now, ids, stack, mark, parsed, takes_part);
         }
-        Some(Kind::End) => {
-            let ids = Ids { tgid, tid };
-            let diagnostics = stack.end(now, |stack, closed| store(ids, *takes_part != 0, stack, closed));
-            count(diagnostics, now, tid, mark);
-        }
+        Some(Kind::End) => end(now, ids, stack, mark, *takes_part),
         // Counters and tracks have no part in the accounting of time.
-        Some(_) => tell_track(now, Ids { tgid, tid }, mark),
+        Some(_) => tell(RecordKind::Track, now, ids, mark),
         None => {}
     }
-    0
+}
+
+/// Takes the begin of a section of which no more is said than its name.
+#[inline(always)]
+pub fn take_section(now: u64, ids: Ids, thread: &mut Thread, name: *const u8) {
+    let Thread { stack, mark, begin: parsed, takes_part, .. } = thread;
+    // One without a name, or with one that cannot be read, is a section still: its end will come.
+    let len = read(name, None, mark, now, ids.tid).unwrap_or(0);
+    let len = through_memory(&mut mark.len, len as u32) as usize;
+    let parsed = through_memory(parsed, mark::section(&Captured::new(&mark.payload, len), 0));
+    begin(now, ids, stack, mark, parsed, takes_part);
+}
+
+/// Takes the end of the innermost section, of which nothing is said.
+#[inline(always)]
+pub fn take_end(now: u64, ids: Ids, thread: &mut Thread) {
+    let Thread { stack, mark, takes_part, .. } = thread;
+    mark.len = 0;
+    end(now, ids, stack, mark, *takes_part);
+}
+
+#[inline(always)]
+fn end(now: u64, ids: Ids, stack: &mut Stack, mark: &NameText, takes_part: u32) {
+    let diagnostics = stack.end(now, |stack, closed| store(ids, takes_part != 0, stack, closed));
+    count(diagnostics, now, ids.tid, mark);
 }
 
 /// Whose mark it is.
 #[derive(Clone, Copy)]
-struct Ids {
+pub struct Ids {
     tgid: u32,
     tid: u32,
 }
@@ -118,7 +152,8 @@ fn begin(now: u64, ids: Ids, stack: &mut Stack, mark: &mut NameText, begin: Begi
         let read = mark::hashed_name(&text, begin.name_at);
         name = read.hash;
         if read.has_attributes || TELL_BEGINS.load() != 0 {
-            tell_track(now, ids, mark);
+            mark.name_at = u32::from(begin.name_at);
+            tell(RecordKind::Said, now, ids, mark);
         }
         know(name, begin, now, ids.tid, mark);
         if label.is_application_phase() {
@@ -161,14 +196,16 @@ fn know(name: u64, begin: Begin, now: u64, tid: u32, mark: &mut NameText) {
 
 /// Hands on a counter, an instant, an end of an asynchronous slice, or a begin that says more than layer, phase and name.
 #[inline(never)]
-fn tell_track(now: u64, ids: Ids, mark: &NameText) {
+fn tell(kind: RecordKind, now: u64, ids: Ids, mark: &NameText) {
     ring::emit(
         TrackRecord {
-            kind: RecordKind::Track as u32,
+            kind: kind as u32,
             tid: ids.tid,
             tgid: ids.tgid,
             len: mark.len,
             time: now,
+            name_at: mark.name_at,
+            reserved: 0,
             payload: mark.payload,
         },
         Wake::WhenHalfFull,

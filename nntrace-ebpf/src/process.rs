@@ -8,7 +8,7 @@ use aya_ebpf::{
 };
 use nntrace_common::{
     diagnostic::DiagnosticKind,
-    record::{ProcessRecord, RecordKind},
+    record::{ProcessRecord, RecordKind, TARGET},
 };
 
 use crate::{
@@ -31,7 +31,7 @@ pub fn process_fork(ctx: TracePointContext) -> u32 {
     let Ok(child) = (unsafe { ctx.read_at::<u32>((FORK_CHILD_OFFSET.load() & 0xff) as usize) }) else {
         return 0;
     };
-    if TARGETS.insert(child, &1, 0).is_err() {
+    if TARGETS.insert(child, &TARGET, 0).is_err() {
         // SAFETY: the helper has no precondition.
         count_one(DiagnosticKind::TableFull, unsafe { bpf_ktime_get_ns() }, child, None);
     }
@@ -49,7 +49,7 @@ pub fn process_exec(ctx: RawTracePointContext) -> i32 {
         let _ = THREADS.remove(ctx.pid());
         // The thread that runs it may have had another id so far.
         let _ = THREADS.remove(ctx.arg::<u32>(1));
-        emit(RecordKind::Exec, tgid, ctx.pid(), ctx.pid());
+        emit(RecordKind::Exec, tgid, ctx.pid(), 0);
     }
     0
 }
@@ -75,13 +75,14 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
     if tid != tgid {
         let _ = TARGETS.remove(tid);
     }
-    emit(RecordKind::Exit, tgid, tid, tid);
+    emit(RecordKind::Exit, tgid, tid, 0);
     0
 }
 
+/// Tells user space at once; returns whether there was room to.
 #[inline(always)]
-fn emit(kind: RecordKind, tgid: u32, tid: u32, by: u32) {
+pub fn emit(kind: RecordKind, tgid: u32, tid: u32, detail: u32) -> bool {
     // SAFETY: the helper has no precondition.
     let time = unsafe { bpf_ktime_get_ns() };
-    ring::emit(ProcessRecord { kind: kind as u32, tgid, tid, by, time }, Wake::Now);
+    ring::emit(ProcessRecord { kind: kind as u32, tgid, tid, detail, time }, Wake::Now)
 }

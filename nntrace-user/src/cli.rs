@@ -13,7 +13,7 @@ use clap::{
 };
 
 use nntrace_user::{
-    live::{kernel::DEFAULT_RING_BYTES, target::SymbolSpec},
+    live::{kernel::DEFAULT_RING_BYTES, session::MarkSource, target::SymbolSpec},
     model::{
         Topology,
         causality::Questions,
@@ -208,8 +208,6 @@ pub struct Causes {
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub max_missing: Option<f64>,
 }
-
-
 
 /// A table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -406,18 +404,26 @@ pub enum Marks {
     Auto,
     /// Probes on functions
     Uprobe,
+    /// What targets write to trace_marker, at the system call
+    Syscall,
     /// No marks: power states only
     None,
 }
 
 impl Live {
-    /// The functions to probe; none with `--marks none`.
+    /// The functions to probe.
     #[must_use]
     pub fn symbols(&self) -> Vec<SymbolSpec> {
-        match (self.marks, self.symbols.is_empty()) {
-            (Marks::None, _) => Vec::new(),
-            (_, true) => vec![SymbolSpec::default()],
-            (_, false) => self.symbols.clone(),
+        if self.symbols.is_empty() { SymbolSpec::known() } else { self.symbols.clone() }
+    }
+
+    /// Where marks come from.
+    #[must_use]
+    pub fn mark_source(&self) -> MarkSource {
+        match self.marks {
+            Marks::Auto | Marks::Uprobe => MarkSource::Functions,
+            Marks::Syscall => MarkSource::Writes,
+            Marks::None => MarkSource::None,
         }
     }
 

@@ -50,6 +50,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     let mut held = launch(cli, kept.as_ref())?;
 
     let mut session = Session::start(SessionOptions {
+        marks: cli.mark_source(),
         symbols: cli.symbols(),
         placement: if cli.plain_probes { Placement::PastNop } else { Placement::OnNop },
         libraries: cli.libraries.clone(),
@@ -70,7 +71,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     }
     let has_target = held.is_some() || !processes.is_empty();
     if has_target && let Some(text) = session.no_marks(&cli.target()) {
-        session.note("no function that writes marks was found in the target: power states only".into());
+        session.note("no function that writes marks was found in the target when this began: until one is, there are power states only".into());
         eprintln!("nntrace-bpf: {text}");
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -89,6 +90,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
         ended: None,
     };
     let looped = runtime.block_on(run.go(cli, &processes));
+    run.session.hold_no_more();
     // The target was not ours to end, unless we started it.
     let code = run.end_command();
     run.session.finish()?;
@@ -253,6 +255,8 @@ impl Run {
         if !matches!(command.try_wait(), Ok(Some(_))) {
             // It has ended meanwhile, or it gets the signal.
             let _ = command.signal(Signal::SIGTERM);
+            // What is stopped gets no signal but this one: we may have stopped it just now.
+            let _ = command.signal(Signal::SIGCONT);
             let asked = Instant::now();
             while matches!(command.try_wait(), Ok(None)) {
                 if asked.elapsed() > PATIENCE {

@@ -26,6 +26,7 @@ pub fn record(mut bytes: &[u8]) -> Option<Record> {
         () if is(RecordKind::Exec, size_of::<ProcessRecord>()) => Record::Exec(process(kind, bytes)),
         () if is(RecordKind::Exit, size_of::<ProcessRecord>()) => Record::Exit(process(kind, bytes)),
         () if is(RecordKind::Sched, size_of::<SchedRecord>()) => Record::Sched(sched(kind, bytes)),
+        () if is(RecordKind::Loader, size_of::<ProcessRecord>()) => Record::Loader(process(kind, bytes)),
         () => return None,
     })
 }
@@ -56,7 +57,7 @@ fn begin(mut bytes: &[u8]) -> Option<BeginRecord> {
     Some(BeginRecord::new(tgid, tid, label, bytes.get_u64_ne(), time))
 }
 
-/// A counter, an instant, an end of an asynchronous slice, or a begin that says more than layer, phase and name.
+/// A mark as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Track<'a> {
     /// Process.
@@ -65,6 +66,9 @@ pub struct Track<'a> {
     pub tid: u32,
     /// When, ns.
     pub time: u64,
+    /// Of the begin of a tagged section, where in the payload its name starts; `None` of a counter, an instant or an end
+    /// of an asynchronous slice.
+    pub name_at: Option<u16>,
     /// What it wrote.
     pub payload: &'a [u8],
 }
@@ -73,12 +77,15 @@ pub struct Track<'a> {
 #[must_use]
 pub fn track(mut bytes: &[u8]) -> Option<Track<'_>> {
     let size = bytes.len();
-    if bytes.try_get_u32_ne().ok()? != RecordKind::Track as u32 || size != size_of::<TrackRecord>() {
+    let kind = bytes.try_get_u32_ne().ok()?;
+    let is_begin = kind == RecordKind::Said as u32;
+    if (!is_begin && kind != RecordKind::Track as u32) || size != size_of::<TrackRecord>() {
         return None;
     }
     let (tid, tgid, len) = (bytes.get_u32_ne(), bytes.get_u32_ne(), bytes.get_u32_ne());
-    let time = bytes.get_u64_ne();
-    Some(Track { tgid, tid, time, payload: bytes.get(..len as usize)? })
+    let (time, name_at, _) = (bytes.get_u64_ne(), bytes.get_u32_ne(), bytes.get_u32_ne());
+    let name_at = if is_begin { Some(u16::try_from(name_at).ok()?) } else { None };
+    Some(Track { tgid, tid, time, name_at, payload: bytes.get(..len as usize)? })
 }
 
 fn power(kind: u32, mut bytes: &[u8]) -> PowerRecord {
@@ -96,7 +103,7 @@ fn process(kind: u32, mut bytes: &[u8]) -> ProcessRecord {
         kind,
         tgid: bytes.get_u32_ne(),
         tid: bytes.get_u32_ne(),
-        by: bytes.get_u32_ne(),
+        detail: bytes.get_u32_ne(),
         time: bytes.get_u64_ne(),
     }
 }
@@ -144,7 +151,7 @@ mod tests {
         assert_eq!(record(&bytes(&span)), Some(Record::Span(span)));
         let idle = PowerRecord { kind: RecordKind::Idle as u32, cpu: 1, time: 2, state: 3, lost: 4 };
         assert_eq!(record(&bytes(&idle)), Some(Record::Idle(idle)));
-        let exit = ProcessRecord { kind: RecordKind::Exit as u32, tgid: 1, tid: 2, by: 3, time: 4 };
+        let exit = ProcessRecord { kind: RecordKind::Exit as u32, tgid: 1, tid: 2, detail: 3, time: 4 };
         assert_eq!(record(&bytes(&exit)), Some(Record::Exit(exit)));
         let sched = SchedRecord {
             kind: RecordKind::Sched as u32,

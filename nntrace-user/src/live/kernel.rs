@@ -7,21 +7,18 @@ use aya::{
     Ebpf, EbpfLoader,
     maps::{Array, ArrayOfMaps, HashMap, MapData, MapError, RingBuf},
     programs::{
-        ProgramError, RawTracePoint, TracePoint, UProbe,
-        raw_trace_point::RawTracePointLinkId,
-        uprobe::{UProbeAttachLocation, UProbeLinkId, UProbeScope},
+        ProgramError, RawTracePoint, TracePoint, UProbe, raw_trace_point::RawTracePointLinkId,
+        trace_point::TracePointLinkId, uprobe::UProbeLinkId,
     },
     sys::{Stats, enable_stats},
 };
-use nntrace_common::interface::Meaning;
+use nntrace_common::{interface::Meaning, record::TARGET};
 use thiserror::Error;
 
 use super::{
     architecture::{self, WrongArchitecture},
     btf::{self, Btf},
-    evidence, hotplug, initial, privilege, sysfs,
-    target::{Layout, MarkFunction},
-    tracefs,
+    evidence, functions, hotplug, initial, privilege, sysfs, tracefs, writes,
 };
 use crate::model::cpu_list;
 
@@ -116,13 +113,13 @@ pub struct Kernel {
     takedown_step: u32,
     /// Whether it is known where the fields of `cpu_frequency_limits` stand.
     reads_limits: bool,
-    mark_links: Vec<(&'static str, UProbeLinkId)>,
+    /// Whether it is known where the kernel keeps open files.
+    sees_files: bool,
+    /// Probes that go with those on marks, by program.
+    pub(super) mark_links: Vec<(&'static str, UProbeLinkId)>,
+    write_links: Vec<TracePointLinkId>,
     power_links: Vec<(&'static str, RawTracePointLinkId)>,
 }
-
-/// A probe at the entry point of a program; see [`Kernel::hold_at_entry`].
-#[must_use = "the probe stays until it is handed back to `Kernel::release_entry`"]
-pub struct EntryProbe(UProbeLinkId);
 
 impl Kernel {
     /// Loads the programs. Nothing is attached yet.
@@ -134,7 +131,9 @@ impl Kernel {
         let cpus = possible_cpus()?;
         let page = rounded_ring(options.ring_bytes);
         let fork_offset = tracefs::field_offset("sched/sched_process_fork", "child_pid").ok();
-        let look = Btf::read(Path::new(btf::KERNEL)).as_ref().and_then(initial::offsets);
+        let btf = Btf::read(Path::new(btf::KERNEL));
+        let look = btf.as_ref().and_then(initial::offsets);
+        let files = btf.as_ref().and_then(writes::offsets);
         let limits = evidence::limits_offsets();
         let takedown_step = hotplug::takedown_step(Path::new(sysfs::CPUS));
         let mut loader = EbpfLoader::new();
@@ -152,6 +151,9 @@ impl Kernel {
         if let Some(offsets) = &look {
             loader.override_global("LOOK_OFFSETS", offsets, true);
         }
+        if let Some(offsets) = &files {
+            loader.override_global("FILE_OFFSETS", offsets, true);
+        }
         for map in ["CPU_IDLE", "CPU_FREQUENCY", "NEXT_IN_POLICY", "EVIDENCE", "RINGS"] {
             loader.map_max_entries(map, cpus);
         }
@@ -166,7 +168,9 @@ impl Kernel {
             can_look: look.is_some(),
             takedown_step,
             reads_limits: limits.is_some(),
+            sees_files: files.is_some(),
             mark_links: Vec::new(),
+            write_links: Vec::new(),
             power_links: Vec::new(),
         };
         kernel.load_programs()?;
@@ -224,15 +228,37 @@ impl Kernel {
         self.reads_limits
     }
 
+    /// Whether it is known where the kernel keeps open files.
+    pub(super) fn sees_files(&self) -> bool {
+        self.sees_files
+    }
+
     /// The step that takes a CPU down, as [`hotplug::takedown_step`] found it.
     pub(super) fn takedown_step(&self) -> u32 {
         self.takedown_step
     }
 
+    /// Attaches the program that looks at writes to one more system call; it goes with [`Kernel::detach_marks`].
+    pub(super) fn attach_write(&mut self, call: &str) -> Result<(), KernelError> {
+        let program = self.tracepoint(writes::PROGRAM)?;
+        if program.fd().is_err() {
+            program.load().map_err(|error| refused(&error))?;
+        }
+        let link = program.attach("syscalls", call).map_err(attach_error(call))?;
+        self.write_links.push(link);
+        Ok(())
+    }
+
     /// Takes the probes on marks away: what the maps and rings hold of marks then stays as it is.
     pub fn detach_marks(&mut self) {
-        for (program, link) in std::mem::take(&mut self.mark_links) {
+        for link in std::mem::take(&mut self.write_links) {
             // A link that is gone already is what is wanted.
+            let _ = self.tracepoint(writes::PROGRAM).map(|program| program.detach(link));
+        }
+        let mut links = std::mem::take(&mut self.mark_links);
+        // No function may be entered whose return would not be seen any more.
+        links.sort_by_key(|&(program, _)| program == functions::RETURN_PROGRAM);
+        for (program, link) in links {
             let _ = self.uprobe(program).map(|program| program.detach(link));
         }
     }
@@ -263,60 +289,6 @@ impl Kernel {
         Ok(self.follows_forks)
     }
 
-    /// Probes a mark function, `past` so many bytes of its first instructions: in every process that maps the object, of which only the targets are counted.
-    ///
-    /// A probe for one process would not be in its children, and what they mark before it could be put there would
-    /// be lost.
-    ///
-    /// # Errors
-    /// When the kernel refuses, with the object and the symbol.
-    pub fn attach_mark(&mut self, function: &MarkFunction, past: u8) -> Result<(), KernelError> {
-        let program = match function.layout {
-            Layout::Buf => "mark_buf",
-            Layout::BufLen => "mark_buf_len",
-            Layout::ThisBuf => "mark_this_buf",
-            Layout::ThisBufLen => "mark_this_buf_len",
-        };
-        let point = format!("{} in {}", function.demangled, function.display_path.display());
-        let link = self
-            .probe(program, &function.path, function.offset + u64::from(past))
-            .map_err(attach_error(&point))?;
-        self.mark_links.push((program, link));
-        Ok(())
-    }
-
-    /// Lets targets stop by SIGSTOP when they get to `offset` of the file, the entry point of a program.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn hold_at_entry(&mut self, path: &Path, offset: u64) -> Result<EntryProbe, KernelError> {
-        self.probe("hold_at_entry", path, offset)
-            .map(EntryProbe)
-            .map_err(attach_error(&format!("the entry point of {}", path.display())))
-    }
-
-    /// Takes the probe at the entry point away.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn release_entry(&mut self, probe: EntryProbe) -> Result<(), KernelError> {
-        self.uprobe("hold_at_entry")?.detach(probe.0).map_err(attach_error("the entry point"))
-    }
-
-    fn probe(
-        &mut self,
-        program: &'static str,
-        path: &Path,
-        offset: u64,
-    ) -> Result<UProbeLinkId, ProgramError> {
-        let program = self.uprobe(program).map_err(|_| ProgramError::NotLoaded)?;
-        // Loaded when it is first needed: checking a mark program takes the kernel a tenth of a second.
-        if program.fd().is_err() {
-            program.load()?;
-        }
-        program.attach(UProbeAttachLocation::AbsoluteOffset(offset), path, UProbeScope::AllProcesses)
-    }
-
     /// Tells the programs what the name of an interface call means.
     ///
     /// # Errors
@@ -333,10 +305,18 @@ impl Kernel {
     /// # Errors
     /// When the table of targets is full.
     pub fn add_target(&mut self, pid: u32) -> Result<(), KernelError> {
+        self.set_target(pid, TARGET)
+    }
+
+    /// How a process is traced: [`TARGET`], or [`TARGET_TO_HOLD`](nntrace_common::record::TARGET_TO_HOLD).
+    ///
+    /// # Errors
+    /// When the table of targets is full.
+    pub fn set_target(&mut self, pid: u32, how: u8) -> Result<(), KernelError> {
         let map = self.ebpf.map_mut("TARGETS").ok_or(KernelError::Missing("map TARGETS"))?;
         let mut targets: HashMap<_, u32, u8> =
             map.try_into().map_err(map_error("use the table of targets"))?;
-        targets.insert(pid, 1, 0).map_err(map_error("add to the table of targets"))
+        targets.insert(pid, how, 0).map_err(map_error("add to the table of targets"))
     }
 
     /// Counts the marks of a process no more.
@@ -380,7 +360,7 @@ impl Kernel {
         map.try_into().map_err(map_error("use a table"))
     }
 
-    fn uprobe(&mut self, name: &'static str) -> Result<&mut UProbe, KernelError> {
+    pub(super) fn uprobe(&mut self, name: &'static str) -> Result<&mut UProbe, KernelError> {
         let program = self.ebpf.program_mut(name).ok_or(KernelError::Missing(name))?;
         program.try_into().map_err(|_| KernelError::Missing(name))
     }
@@ -396,9 +376,6 @@ impl Kernel {
     }
 }
 
-/// The programs on mark functions, one per argument layout.
-pub(super) const MARK_PROGRAMS: [&str; 4] =
-    ["mark_buf", "mark_buf_len", "mark_this_buf", "mark_this_buf_len"];
 /// The programs on power events.
 pub(super) const POWER_PROGRAMS: [&str; 7] =
     ["cpu_idle", "cpu_frequency", "cpuhp_exit", "psci_enter", "psci_exit", "idle_miss", "suspend_resume"];
@@ -440,7 +417,7 @@ fn map_error(what: &'static str) -> impl Fn(MapError) -> KernelError {
     move |source| KernelError::Map { what, source }
 }
 
-fn attach_error(point: &str) -> impl Fn(ProgramError) -> KernelError {
+pub(super) fn attach_error(point: &str) -> impl Fn(ProgramError) -> KernelError {
     let point = point.to_owned();
     move |error| match privilege::missing(&error) {
         Some(text) => KernelError::Privilege(text),

@@ -6,7 +6,7 @@
 //!                                  session: all of it, for one run
 //! ```
 //!
-//! The only place that knows BPF is `kernel` with `readings` and `rings`.
+//! The only place that knows BPF is `kernel` with `functions`, `writes`, `readings` and `rings`.
 
 mod architecture;
 mod btf;
@@ -14,6 +14,7 @@ pub mod clock;
 mod decode;
 pub mod energy_model;
 pub mod evidence;
+pub mod functions;
 mod hotplug;
 mod initial;
 pub mod interfaces;
@@ -29,3 +30,4 @@ pub mod sysfs;
 pub mod target;
 pub mod tracefs;
 mod verify;
+mod writes;

@@ -1,10 +1,13 @@
 //! Which mark functions are probed: each once, however many processes map its file.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{
-    kernel::Kernel,
-    target::{Object, ObjectId, Objects, ProcessError, Processes, SearchReport, SymbolSpec},
+    clock,
+    kernel::{Kernel, KernelError},
+    target::{
+        self, MarkFunction, Object, ObjectId, Objects, ProcessError, Processes, SearchReport, SymbolSpec,
+    },
 };
 
 /// Where a function is probed that begins with a nop which the kernel can replace by a call.
@@ -18,12 +21,29 @@ pub enum Placement {
     PastNop,
 }
 
+/// What a process may have marked before the files that it maps are searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// Nothing that matters: it is stopped, or it is traced only from now on.
+    Nothing,
+    /// What its new files marked since this moment, ns.
+    Since(u64),
+    /// What its new files marked since it was last looked at.
+    SinceLastLook,
+}
+
 /// The probes that are in place, and what was searched for them.
 pub struct Probes {
     specs: Vec<SymbolSpec>,
     placement: Placement,
     searched: HashSet<ObjectId>,
     attached: HashSet<(ObjectId, u64)>,
+    /// The loaders that were met, and whether they tell what they map.
+    loaders: HashMap<ObjectId, bool>,
+    /// When each process was last looked at, ns.
+    looked: HashMap<u32, u64>,
+    /// Whether the returns of mark functions are seen, as one may call another.
+    nesting: bool,
     report: SearchReport,
     failures: Vec<String>,
     /// Whether the user was told what probes on nops mean for forks.
@@ -48,14 +68,17 @@ impl Probes {
             placement,
             searched: HashSet::new(),
             attached: HashSet::new(),
+            loaders: HashMap::new(),
+            looked: HashMap::new(),
+            nesting: false,
             report: SearchReport::default(),
             failures: Vec::new(),
             warned: false,
         }
     }
 
-    /// Searches the files that a process executes and that were not searched yet, and probes what is found there.
-    /// Returns how many new probes that made.
+    /// Searches the files that a process executes and that were not searched yet, and probes what is found there, and
+    /// its loader. If it may have marked something before, that is told with the failures.
     ///
     /// # Errors
     /// When the process is gone or may not be looked at; a probe that cannot be attached is
@@ -65,46 +88,102 @@ impl Probes {
         kernel: &mut Kernel,
         processes: &Processes,
         pid: u32,
-    ) -> Result<usize, ProcessError> {
+        missed: Missed,
+    ) -> Result<(), ProcessError> {
+        let now = clock::now();
+        let last_look = self.looked.insert(pid, now);
         let objects = Objects::mapped_by(processes, pid)?;
+        if objects.objects.is_empty() && objects.failed.is_empty() {
+            // All that runs a program maps a file; one that has ended does not until its parent has heard of it.
+            return Err(ProcessError::NoSuchProcess { pid });
+        }
+        // Before the search, which takes a while in which the process may load more.
+        self.follow_loader(kernel, processes, pid, &objects);
         let mut new = Objects { objects: Vec::new(), failed: objects.failed };
         for object in objects.objects {
             if self.searched.insert(object.id) {
                 new.objects.push(object);
             }
         }
-        Ok(self.search(kernel, &new))
+        let files = self.search(kernel, &new);
+        if self.attached.is_empty() && self.loaders.values().any(|&tells| tells) {
+            // What writes marks is yet to be loaded.
+            kernel.expect_functions(&self.specs);
+        }
+        let since = match missed {
+            Missed::Nothing => None,
+            Missed::Since(time) => Some(time),
+            Missed::SinceLastLook => last_look,
+        };
+        if let Some(since) = since {
+            let us = clock::now().saturating_sub(since).div_ceil(1_000);
+            self.failures.extend(files.into_iter().map(|file| {
+                format!("marks of {file} in its first {us} us may be missing: process {pid} ran on meanwhile")
+            }));
+        }
+        Ok(())
+    }
+
+    /// Has the loader of a process tell what it maps, if it is not known yet.
+    fn follow_loader(&mut self, kernel: &mut Kernel, processes: &Processes, pid: u32, objects: &Objects) {
+        let Some(loader) = target::loader_of(processes, pid, objects) else { return };
+        if self.loaders.contains_key(&loader.id) {
+            return;
+        }
+        let attached = match target::notification(loader) {
+            Some(offset) => kernel.attach_loader(&loader.path, offset).map_err(|error| error.to_string()),
+            None if objects.objects.len() == 1 => Ok(()), // a static program, which loads nothing
+            None => {
+                Err(format!("{} has no function that tells of new libraries", loader.display_path.display()))
+            }
+        };
+        self.loaders.insert(loader.id, attached.is_ok());
+        if let Err(reason) = attached {
+            self.failures
+                .push(format!("libraries that are loaded later are found at the next update only: {reason}"));
+        }
+    }
+
+    /// Whether the loader of a process tells what it maps.
+    #[must_use]
+    pub fn hears_loader(&self, processes: &Processes, pid: u32) -> bool {
+        let Ok(objects) = Objects::mapped_by(processes, pid) else { return false };
+        let loader = target::loader_of(processes, pid, &objects);
+        loader.is_some_and(|loader| self.loaders.get(&loader.id) == Some(&true))
     }
 
     /// Searches one file, whoever maps it.
-    pub fn search_file(&mut self, kernel: &mut Kernel, object: Object) -> usize {
+    pub fn search_file(&mut self, kernel: &mut Kernel, object: Object) {
         self.searched.insert(object.id);
-        self.search(kernel, &Objects { objects: vec![object], failed: Vec::new() })
+        self.search(kernel, &Objects { objects: vec![object], failed: Vec::new() });
     }
 
-    fn search(&mut self, kernel: &mut Kernel, objects: &Objects) -> usize {
-        let found = SearchReport::of(objects, &self.specs);
-        let mut new = 0;
+    /// Probes what is found in files; returns those in which that was something.
+    fn search(&mut self, kernel: &mut Kernel, objects: &Objects) -> Vec<String> {
+        let mut found = SearchReport::of(objects, &self.specs);
+        for lonely in target::take_lonely(&mut found.functions) {
+            self.failures.push(format!(
+                "{} in {} is not probed: the function that belongs to it is not there",
+                lonely.demangled,
+                lonely.display_path.display()
+            ));
+        }
+        if let Err(error) = self.see_nesting(kernel, &found.functions) {
+            self.failures.push(format!(
+                "marks that pass two functions, such as ATrace_beginSection and atrace_begin_body, are counted \
+                 twice: {error}"
+            ));
+        }
+        let mut files = Vec::new();
         for function in &found.functions {
             if !self.attached.insert((function.object, function.offset)) {
                 continue;
             }
-            let past = match self.placement {
-                Placement::OnNop => 0,
-                Placement::PastNop => function.nop_length,
-            };
-            match kernel.attach_mark(function, past) {
+            match self.attach(kernel, function) {
                 Ok(()) => {
-                    new += 1;
-                    self.warned |= past == 0 && function.nop_length > 0 && self.warn_of_forks();
-                    if function.layout_guessed {
-                        self.failures.push(format!(
-                            "took the arguments of {} in {} for ({}); --symbol {}=LAYOUT says otherwise",
-                            function.demangled,
-                            function.display_path.display(),
-                            function.layout,
-                            function.wanted,
-                        ));
+                    let file = function.display_path.display().to_string();
+                    if files.last() != Some(&file) {
+                        files.push(file);
                     }
                 }
                 Err(error) => {
@@ -114,7 +193,54 @@ impl Probes {
             }
         }
         self.report.merge(found);
-        new
+        files
+    }
+
+    fn attach(&mut self, kernel: &mut Kernel, function: &MarkFunction) -> Result<(), KernelError> {
+        let past = self.past(function);
+        if self.nesting {
+            // First, so that whoever is seen to enter is seen to return.
+            kernel.attach_return(function, past)?;
+        }
+        kernel.attach_mark(function, past)?;
+        self.warned |= past == 0 && function.nop_length > 0 && self.warn_of_forks();
+        if function.layout_guessed {
+            self.failures.push(format!(
+                "took the arguments of {} in {} for ({}); --symbol {}=LAYOUT says otherwise",
+                function.demangled,
+                function.display_path.display(),
+                function.layout,
+                function.wanted,
+            ));
+        }
+        Ok(())
+    }
+
+    fn past(&self, function: &MarkFunction) -> u8 {
+        match self.placement {
+            Placement::OnNop => 0,
+            Placement::PastNop => function.nop_length,
+        }
+    }
+
+    /// Has the returns of all probed functions seen once these and they are of more than one kind: then one may call
+    /// another.
+    fn see_nesting(&mut self, kernel: &mut Kernel, new: &[MarkFunction]) -> Result<(), KernelError> {
+        let known = || self.report.functions.iter().filter(|function| self.is_attached(function));
+        let kinds: HashSet<usize> = known().chain(new).map(target::kind).collect();
+        if self.nesting || new.is_empty() || kinds.len() < 2 {
+            return Ok(());
+        }
+        for function in known() {
+            kernel.attach_return(function, self.past(function))?;
+        }
+        kernel.set_nesting()?;
+        self.nesting = true;
+        Ok(())
+    }
+
+    fn is_attached(&self, function: &MarkFunction) -> bool {
+        self.attached.contains(&(function.object, function.offset))
     }
 
     /// Tells once what a probe on a nop means on a kernel that replaces it; returns whether it is told now.

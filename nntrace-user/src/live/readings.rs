@@ -15,7 +15,10 @@ use nntrace_common::{
     stack::PathStep,
 };
 
-use super::kernel::{Kernel, KernelError, MARK_PROGRAMS, POWER_PROGRAMS};
+use super::{
+    functions::MARK_PROGRAMS,
+    kernel::{Kernel, KernelError, POWER_PROGRAMS},
+};
 use crate::model::{
     names::Names,
     power::CpuReading,
@@ -239,6 +242,7 @@ fn cost(ebpf: &Ebpf, names: &[&str]) -> ProgramCost {
     let infos = names.iter().filter_map(|name| match ebpf.program(name)? {
         Program::UProbe(program) => program.info().ok(),
         Program::RawTracePoint(program) => program.info().ok(),
+        Program::TracePoint(program) => program.info().ok(),
         _ => None,
     });
     infos.fold(ProgramCost::default(), |sum, info| ProgramCost {

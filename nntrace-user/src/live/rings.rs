@@ -101,7 +101,9 @@ impl Rings {
                     continue;
                 }
                 match decode::record(&item) {
-                    Some(record @ (Record::Fork(_) | Record::Exec(_) | Record::Exit(_))) => {
+                    Some(
+                        record @ (Record::Fork(_) | Record::Exec(_) | Record::Exit(_) | Record::Loader(_)),
+                    ) => {
                         aside(Aside::Process(&record));
                         process_events.push(record);
                     }

@@ -1,5 +1,6 @@
 //! One run: the kernel programs, the targets, and the model that their records feed.
 
+mod following;
 mod results;
 
 use std::{
@@ -14,20 +15,21 @@ use std::{
 use nix::sys::signal::Signal;
 use nntrace_common::{
     interface, mark,
-    record::{BeginRecord, ProcessRecord, Record, SpanRecord},
+    record::{BeginRecord, Record, SpanRecord},
 };
 
 use super::{
     clock,
+    decode::Track,
     evidence::Baseline,
     initial::Known,
     interfaces,
     kernel::{Kernel, KernelError, KernelOptions},
     power::{self, Beginning},
-    probes::{Placement, Probes},
+    probes::{Missed, Placement, Probes},
     rings::{Aside, Rings},
     sysfs,
-    target::{Held, HeldEvent, Object, Process, ProcessError, Processes, SymbolSpec, entry_offset},
+    target::{Held, HeldEvent, Object, Process, Processes, SymbolSpec, entry_offset},
     tracefs,
     verify::Verifier,
 };
@@ -50,10 +52,24 @@ use crate::{
 /// How long a launched program may take to get to its entry point.
 const ENTRY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Where marks come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MarkSource {
+    /// Nowhere: none are taken.
+    #[default]
+    None,
+    /// Probes on functions.
+    Functions,
+    /// What targets write to trace_marker. Functions are not probed then: a mark that passes one is written, too.
+    Writes,
+}
+
 /// What is to be measured.
 #[derive(Debug, Default)]
 pub struct SessionOptions {
-    /// Functions that write marks; empty: no marks.
+    /// Where marks come from.
+    pub marks: MarkSource,
+    /// Functions that write marks.
     pub symbols: Vec<SymbolSpec>,
     /// Where functions that begin with a nop are probed.
     pub placement: Placement,
@@ -82,8 +98,13 @@ pub struct Session {
     kernel: Kernel,
     rings: Rings,
     probes: Probes,
-    /// Whether marks are wanted at all.
-    marks: bool,
+    marks: MarkSource,
+    /// The command, while it may be stopped.
+    held: Option<u32>,
+    /// Processes that were gone when what they had loaded was to be searched.
+    unsearched: BTreeSet<u32>,
+    /// Processes that have trace_marker open, as the user was told.
+    writers: BTreeSet<u32>,
     processes: Processes,
     /// Traced processes that live, as far as is known.
     alive: BTreeMap<u32, ProcessLabel>,
@@ -142,12 +163,14 @@ impl Session {
             records.names.insert(hash, name.as_bytes());
             kernel.add_meaning(hash, interface::meaning(name.as_bytes()))?;
         }
-        let mut probes = Probes::new(options.symbols.clone(), options.placement);
+        if options.marks == MarkSource::Writes {
+            kernel.attach_writes()?;
+        }
+        let symbols = if options.marks == MarkSource::Functions { options.symbols } else { Vec::new() };
+        let mut probes = Probes::new(symbols, options.placement);
         for library in &options.libraries {
             match Object::at(library) {
-                Ok(object) => {
-                    probes.search_file(&mut kernel, object);
-                }
+                Ok(object) => probes.search_file(&mut kernel, object),
                 Err(error) => notes.push(format!("--lib {}: {error}", library.display())),
             }
         }
@@ -160,7 +183,10 @@ impl Session {
         Ok(Self {
             rings: Rings::new(rings),
             probes,
-            marks: !options.symbols.is_empty(),
+            marks: options.marks,
+            held: None,
+            unsearched: BTreeSet::new(),
+            writers: BTreeSet::new(),
             processes: Processes::default(),
             alive: BTreeMap::new(),
             labels: BTreeMap::new(),
@@ -202,7 +228,7 @@ impl Session {
     fn adopt(&mut self, pid: u32, comm: &str) -> Result<(), KernelError> {
         self.kernel.add_target(pid)?;
         self.label(pid, comm);
-        self.probe(pid);
+        self.probe(pid, Missed::Nothing);
         Ok(())
     }
 
@@ -221,8 +247,9 @@ impl Session {
                  until they were found"
             ));
         }
-        self.probe(pid);
-        Ok(())
+        self.probe(pid, Missed::Nothing);
+        // Not before: its own start would be stopped at the wrong place.
+        self.hold_while_loading(pid)
     }
 
     fn run_to_entry(&mut self, held: &mut Held) -> Result<(), String> {
@@ -244,22 +271,11 @@ impl Session {
         self.labels.insert(pid, label);
     }
 
-    /// Probes what a process maps now.
-    fn probe(&mut self, pid: u32) {
-        if !self.marks {
-            return;
-        }
-        match self.probes.follow(&mut self.kernel, &self.processes, pid) {
-            // If it is gone, there is nothing left to probe.
-            Ok(_) | Err(ProcessError::NoSuchProcess { .. } | ProcessError::Ended { .. }) => {}
-            Err(error) => self.notes.push(error.to_string()),
-        }
-        self.notes.append(&mut self.probes.take_failures());
-    }
-
     /// Looks again at every traced process: libraries may have been mapped, names changed; and at which CPUs are
     /// online.
     pub fn refresh(&mut self) {
+        // What a loader told is looked at first: it tells since when.
+        self.drain();
         if self.last.is_none() {
             // A kernel that cannot be told (before 5.10) has the events alone.
             let _ = self.kernel.compare_online(Path::new(sysfs::CPUS));
@@ -268,7 +284,7 @@ impl Session {
         for pid in pids {
             if let Ok(process) = self.processes.by_pid(pid) {
                 self.label(pid, &process.comm);
-                self.probe(pid);
+                self.probe(pid, Missed::SinceLastLook);
             } else {
                 self.alive.remove(&pid);
                 if let Err(error) = self.kernel.remove_target(pid) {
@@ -292,10 +308,15 @@ impl Session {
         let aside = |aside: Aside<'_>| {
             let mut records = records.borrow_mut();
             match aside {
-                Aside::Track(track) => {
-                    records.tell(track.tgid, track.tid, track.time, track.payload);
+                Aside::Track(Track { tgid, tid, time, name_at: Some(name_at), payload }) => {
+                    records.causality.begins((tgid, tid), time, payload, name_at);
                 }
-                Aside::Process(Record::Fork(fork)) => records.causality.create(fork.time, fork.by, fork.tid),
+                Aside::Track(Track { tgid, tid, time, name_at: None, payload }) => {
+                    records.tell(tgid, tid, time, payload);
+                }
+                Aside::Process(Record::Fork(fork)) => {
+                    records.causality.create(fork.time, fork.detail, fork.tid)
+                }
                 Aside::Process(Record::Exit(exit)) => records.causality.exit(exit.time, exit.tid),
                 Aside::Process(_) => {}
             }
@@ -337,7 +358,7 @@ impl Session {
                 sleeps.hotplug(event.time, event.cpu, event.state != 0);
             }
             // These are not put in order.
-            Record::Fork(_) | Record::Exec(_) | Record::Exit(_) => {}
+            Record::Fork(_) | Record::Exec(_) | Record::Exit(_) | Record::Loader(_) => {}
             Record::Sched(_) => {}
         };
         if everything {
@@ -349,9 +370,8 @@ impl Session {
             self.records.finish();
         }
         self.answer_names();
-        for event in self.rings.take_process_events() {
-            self.on_process_event(&event);
-        }
+        let events = self.rings.take_process_events();
+        self.on_process_events(events);
     }
 
     /// Tells the programs what the names mean that they have asked for.
@@ -368,16 +388,6 @@ impl Session {
             {
                 self.notes.push(error.to_string());
             }
-        }
-    }
-
-    fn on_process_event(&mut self, event: &Record) {
-        // The new task of a fork is a thread unless it leads a process. An end shows at the next refresh.
-        if let Record::Fork(ProcessRecord { tid, .. }) | Record::Exec(ProcessRecord { tgid: tid, .. }) = event
-            && let Ok(process) = self.processes.by_pid(*tid)
-        {
-            self.label(process.pid, &process.comm);
-            self.probe(process.pid);
         }
     }
 
@@ -427,7 +437,7 @@ impl Session {
     /// What was searched when no mark function was found; `None` when one was, or none is wanted.
     #[must_use]
     pub fn no_marks(&self, target: &str) -> Option<String> {
-        if self.marks { self.probes.nothing_found(target) } else { None }
+        if self.marks == MarkSource::Functions { self.probes.nothing_found(target) } else { None }
     }
 
     /// Adds a word on what could not be measured.

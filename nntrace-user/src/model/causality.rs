@@ -155,32 +155,31 @@ impl Causality {
         &self.questions
     }
 
-    /// Takes a mark: a begin of an NN section that has attributes (or any, see [`Questions::need_all_begins`]), or a
-    /// hand-over. Others say nothing.
+    /// A tagged section begins whose mark has attributes (or any, see [`Questions::need_all_begins`]). Its name starts at
+    /// `name_at` of the payload.
+    pub fn begins(&mut self, (pid, tid): (u32, u32), time: u64, payload: &[u8], name_at: u16) {
+        let said = self.read(Attributes::of(payload, name_at));
+        self.is_needed = true;
+        self.wait(time, Event::Begin { pid, tid, name: mark::name_hash(payload, name_at), said });
+    }
+
+    /// Takes an instant, if it is a hand-over. Other marks say nothing.
     pub fn tell(&mut self, pid: u32, tid: u32, time: u64, payload: &[u8]) {
-        let event = match mark::kind(payload) {
-            Some(Kind::Begin) => {
-                let begin = mark::begin(payload);
-                if !begin.label.is_tagged() {
-                    return;
-                }
-                let said = self.read(Attributes::of(payload, begin.name_at));
-                Event::Begin { pid, tid, name: mark::name_hash(payload, begin.name_at), said }
-            }
-            Some(Kind::Instant) => {
-                let at = payload.iter().skip(2).position(|&byte| byte == b'|').map_or(0, |at| at + 3) as u16;
-                let is_send = match mark::name(payload, at) {
-                    SEND => true,
-                    RECEIVE => false,
-                    _ => return,
-                };
-                let Some(handle) = Reserved::read(Attributes::of(payload, at)).handle else { return };
-                if is_send { Event::Send { pid, tid, handle } } else { Event::Receive { pid, tid, handle } }
-            }
+        if mark::kind(payload) != Some(Kind::Instant) {
+            return;
+        }
+        let at = payload.iter().skip(2).position(|&byte| byte == b'|').map_or(0, |at| at + 3) as u16;
+        let is_send = match mark::name(payload, at) {
+            SEND => true,
+            RECEIVE => false,
             _ => return,
         };
-        self.is_needed = true;
-        self.wait(time, event);
+        if let Some(handle) = Reserved::read(Attributes::of(payload, at)).handle {
+            self.is_needed = true;
+            let event =
+                if is_send { Event::Send { pid, tid, handle } } else { Event::Receive { pid, tid, handle } };
+            self.wait(time, event);
+        }
     }
 
     /// A thread creates another one, or a process.

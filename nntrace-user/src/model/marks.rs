@@ -6,7 +6,6 @@ use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind},
     interface::{self, Role},
     layer::{Layer, Phase, Tag},
-    mark::{self, Kind},
     record::{BeginRecord, SpanRecord},
     stack::Frame,
 };
@@ -116,10 +115,10 @@ impl Marks {
         }
     }
 
-    /// Takes a mark that says more than its thread's stack holds; returns whether it could be read.
+    /// Takes a counter, an instant or an end of an asynchronous slice; returns whether it could be read.
     pub fn tell(&mut self, pid: u32, tid: u32, time: u64, payload: &[u8]) -> bool {
         self.causality.tell(pid, tid, time, payload);
-        mark::kind(payload) == Some(Kind::Begin) || self.tracks.add(pid, tid, time, payload)
+        self.tracks.add(pid, tid, time, payload)
     }
 
     /// There is nothing more to tell.

@@ -83,8 +83,8 @@ impl Accounts {
         let diagnostics = if kind == Kind::Begin {
             let said = self.begins.read(payload, context.names);
             thread.takes_part |= said.takes_part;
-            if said.has_attributes || context.tells_begins {
-                context.causality.tell(tgid, tid, now, payload);
+            if said.label.is_tagged() && (said.has_attributes || context.tells_begins) {
+                context.causality.begins((tgid, tid), now, payload, said.name_at);
             }
             if said.told {
                 sink(Record::Begin(BeginRecord::new(tgid, tid, said.label, said.name, now)));

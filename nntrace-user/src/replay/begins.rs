@@ -33,7 +33,9 @@ pub struct Said {
     pub takes_part: bool,
     /// Whether it matters beyond its thread.
     pub told: bool,
-    /// Whether it has attributes that count.
+    /// Where its name starts.
+    pub name_at: u16,
+    /// Whether attributes follow the name of a tagged section.
     pub has_attributes: bool,
 }
 
@@ -45,6 +47,7 @@ impl Default for Said {
             name: 0,
             takes_part: false,
             told: false,
+            name_at: 0,
             has_attributes: false,
         }
     }
@@ -61,7 +64,7 @@ impl Begins {
 
 fn read(payload: &[u8], meanings: &mut FxHashMap<u64, Meaning>, names: &mut Names) -> Said {
     let Begin { name_at, prefix, label } = mark::begin(payload);
-    let foreign = Said { prefix, label, ..Said::default() };
+    let foreign = Said { prefix, label, name_at, ..Said::default() };
     if label.is_tagged() {
         let HashedName { hash: name, has_attributes } = mark::hashed_name(payload, name_at);
         names.insert(name, mark::name(payload, name_at));

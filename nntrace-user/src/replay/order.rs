@@ -55,7 +55,7 @@ fn rank(record: &Record) -> (u8, u32, u32) {
         Record::Span(span) => (1, span.tgid, span.tid),
         Record::Lost { cpu, .. } => (2, *cpu, 0),
         Record::Idle(event) | Record::Frequency(event) | Record::Hotplug(event) => (3, event.cpu, 0),
-        Record::Fork(process) | Record::Exec(process) | Record::Exit(process) => {
+        Record::Fork(process) | Record::Exec(process) | Record::Exit(process) | Record::Loader(process) => {
             (4, process.tgid, process.tid)
         }
         // In the order of the trace: of one thread that goes from CPU to CPU, or of one CPU.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Session;
+use super::{MarkSource, Session};
 use crate::{
     live::{clock, kernel::KernelError, sysfs},
     model::{Marks, power::CpuResidency, steps::Lanes},
@@ -41,7 +41,12 @@ impl Session {
             window: Window { clock: "monotonic".into(), begin_ns: self.begin, end_ns: end },
             source: Source {
                 kind: "live".into(),
-                marks: if self.marks { "uprobe" } else { "none" }.into(),
+                marks: match self.marks {
+                    MarkSource::None => "none",
+                    MarkSource::Functions => "uprobe",
+                    MarkSource::Writes => "syscall",
+                }
+                .into(),
                 files: self.probes.files(),
             },
             processes: &self.labels,
@@ -55,7 +60,7 @@ impl Session {
             overhead: self.overhead(),
             loss: self.loss()?,
             diagnostics: &diagnostics,
-            notes: self.notes.clone(),
+            notes: self.notes.iter().cloned().chain(self.note_on_unsearched()).collect(),
             with_details: self.with_details,
         };
         let mut snapshot = parts.snapshot();

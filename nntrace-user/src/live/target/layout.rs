@@ -8,6 +8,22 @@ use thiserror::Error;
 /// The name that libraries write marks under.
 pub const MARK_FUNCTION: &str = "tracing_mark_write";
 
+/// Functions that begin and end a section, and are handed nothing but its name: libcutils' and the NDK's.
+pub const SECTION_FUNCTIONS: [(&str, &str); 2] =
+    [("atrace_begin_body", "atrace_end_body"), ("ATrace_beginSection", "ATrace_endSection")];
+
+/// What a mark function does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Writes a mark, whose text says what it is.
+    #[default]
+    Mark,
+    /// Begins the section that its text names.
+    Begin,
+    /// Ends the innermost section, without any argument.
+    End,
+}
+
 /// Where a mark function's text is among its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layout {
@@ -87,13 +103,31 @@ pub struct SymbolSpec {
     pub name: String,
     /// The layout, when the user says so; else it is read from the signature.
     pub layout: Option<Layout>,
+    /// What it does.
+    pub role: Role,
 }
 
 impl SymbolSpec {
     /// A function whose layout follows from its signature.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Self {
-        Self { name: name.into(), layout: None }
+        Self { name: name.into(), layout: None, role: Role::Mark }
+    }
+
+    /// The name that people look for, as which pairs of others are only welcome.
+    pub(super) fn wanted(&self) -> Option<String> {
+        (self.role == Role::Mark).then(|| self.name.clone())
+    }
+
+    /// All that is looked for when nobody says what: [`MARK_FUNCTION`] and [`SECTION_FUNCTIONS`].
+    #[must_use]
+    pub fn known() -> Vec<Self> {
+        let pairs = SECTION_FUNCTIONS.into_iter().flat_map(|(begin, end)| {
+            // An end takes nothing, so that no layout can be wrong.
+            let end = Self { layout: Some(Layout::Buf), role: Role::End, ..Self::named(end) };
+            [Self { role: Role::Begin, ..Self::named(begin) }, end]
+        });
+        std::iter::once(Self::default()).chain(pairs).collect()
     }
 }
 
@@ -133,7 +167,7 @@ impl FromStr for SymbolSpec {
                 })
             })
             .transpose()?;
-        Ok(Self { name: name.to_owned(), layout })
+        Ok(Self { name: name.to_owned(), layout, role: Role::Mark })
     }
 }
 

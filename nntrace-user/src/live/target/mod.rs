@@ -8,7 +8,8 @@
 //! - `process`: by number or name; threads, descendants. `pidfd`: learning their end.
 //! - `maps`, `objects`: which files a process executes, and by which path we can open each.
 //! - `elf`, `signature`, `layout`, `symbols`, `search`: which functions are to be probed, where, and what their
-//!   arguments are; and what to say if there are none.
+//!   arguments are; and what to say if there are none. `pairs`: functions that are of use only together.
+//! - `loader`: where the dynamic loader tells that it maps libraries.
 //! - `run_as`, `command`, `launch`, `held`: starting a command that waits until the probes are in place.
 
 mod command;
@@ -16,9 +17,11 @@ mod elf;
 mod held;
 mod launch;
 mod layout;
+mod loader;
 mod maps;
 mod names;
 mod objects;
+mod pairs;
 mod pidfd;
 mod process;
 mod run_as;
@@ -29,9 +32,11 @@ mod symbols;
 pub use elf::{ElfError, ElfErrorReason, entry_offset};
 pub use held::{Held, HeldEvent, Running};
 pub use launch::{ChildOutput, Launch, LaunchError, shell_code};
-pub use layout::{Layout, MARK_FUNCTION, SpecError, SymbolSpec};
+pub use layout::{Layout, MARK_FUNCTION, Role, SECTION_FUNCTIONS, SpecError, SymbolSpec};
+pub use loader::{loader_of, notification};
 pub use maps::{Mapping, executable};
 pub use objects::{Object, ObjectId, Objects, OpenError, Unopened};
+pub use pairs::{kind, take_lonely};
 pub use pidfd::PidFd;
 pub use process::{Process, ProcessError, Processes};
 pub use run_as::{RunAs, RunAsError};

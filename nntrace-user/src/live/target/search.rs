@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
-use super::layout::{Layout, SymbolSpec};
+use super::layout::{Layout, Role, SymbolSpec};
 use super::objects::{Object, ObjectId, Objects};
 use super::symbols::{Found, Near, NearReason, choose, search_file, similar_in_file};
 
@@ -25,6 +25,8 @@ pub struct MarkFunction {
     pub symbol: String,
     /// Its name as people write it.
     pub demangled: String,
+    /// What it does.
+    pub role: Role,
     /// Where to probe, as an offset in the file.
     pub offset: u64,
     /// Where it takes its text.
@@ -84,7 +86,7 @@ impl SearchReport {
     #[must_use]
     pub fn of(objects: &Objects, specs: &[SymbolSpec]) -> Self {
         let mut report =
-            Self { wanted: specs.iter().map(|spec| spec.name.clone()).collect(), ..Self::default() };
+            Self { wanted: specs.iter().filter_map(SymbolSpec::wanted).collect(), ..Self::default() };
         for unopened in &objects.failed {
             let path = unopened.display_path.clone();
             report.failed.push(Failed { path, reason: unopened.reason.to_string() });
@@ -182,7 +184,11 @@ impl SearchReport {
             out,
             "  the function has another name: --symbol {example}=buf (or =buf,len  =this,buf  =this,buf,len)"
         )?;
-        writeln!(out, "  it is in a library that is loaded later: --lib PATH")?;
+        writeln!(
+            out,
+            "  it is in a library that is loaded later: it is found then; --lib PATH finds it now"
+        )?;
+        writeln!(out, "  it writes to trace_marker itself: --marks syscall")?;
         if self.searched.iter().any(|file| file.stripped) {
             writeln!(
                 out,
@@ -229,6 +235,7 @@ fn in_object(object: &Object, found: Found) -> MarkFunction {
         wanted: found.wanted,
         symbol: found.symbol,
         demangled: found.demangled,
+        role: found.role,
         offset: found.offset,
         layout: found.layout,
         layout_guessed: found.layout_guessed,

@@ -8,7 +8,7 @@ use object::read::elf::Sym as _;
 use object::{NativeEndian, ReadRef, elf};
 
 use super::elf::{Elf, ElfError, ElfErrorReason, Symbol, SymbolTable, open};
-use super::layout::{Layout, MARK_FUNCTION, SymbolSpec};
+use super::layout::{Layout, MARK_FUNCTION, Role, SymbolSpec};
 use super::names;
 use super::signature::{Name, last_part};
 
@@ -35,6 +35,8 @@ pub struct Found {
     pub symbol: String,
     /// Its name as people write it.
     pub demangled: String,
+    /// What it does.
+    pub role: Role,
     /// Where to probe, as an offset in the file: the function's first instruction, or the one behind its landing pad.
     pub offset: u64,
     /// Where it takes its text.
@@ -183,6 +185,7 @@ fn judge<'data, R: ReadRef<'data>>(
         wanted: spec.name.clone(),
         symbol: name.to_owned(),
         demangled: read.shown,
+        role: spec.role,
         offset,
         layout,
         layout_guessed: spec.layout.is_none() && read.guessed,
@@ -209,6 +212,7 @@ fn noted<'data, R: ReadRef<'data>>(
             layout: spec.layout.unwrap_or(Layout::Buf),
             layout_guessed: false,
             nop_length,
+            role: spec.role,
         }
     });
     Ok(found.collect())

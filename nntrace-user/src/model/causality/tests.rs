@@ -46,7 +46,7 @@ fn replay(questions: Questions, acts: &[(u64, u32, Act)]) -> (Causality, Names) 
                 let name = mark::hashed_name(payload, name_at);
                 names.insert(name.hash, mark::name(payload, name_at));
                 if name.has_attributes || causality.questions().need_all_begins() {
-                    causality.tell(1, tid, time, payload);
+                    causality.begins((1, tid), time, payload, name_at);
                 }
                 stack.begin(time, prefix, label, name.hash, |_, closed| {
                     spans.push(SpanRecord::new(1, tid, true, closed));

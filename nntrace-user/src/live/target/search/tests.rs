@@ -37,7 +37,8 @@ functions like it:
 
 what to do:
   the function has another name: --symbol nn::my_trace_mark=buf (or =buf,len  =this,buf  =this,buf,len)
-  it is in a library that is loaded later: --lib PATH
+  it is in a library that is loaded later: it is found then; --lib PATH finds it now
+  it writes to trace_marker itself: --marks syscall
   it is in a stripped file: build that one without strip or -s, or export the function
     (-rdynamic for an executable; default visibility in a library)
 "

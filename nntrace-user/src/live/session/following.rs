@@ -1,0 +1,115 @@
+//! Following the targets: what they fork, execute and load while they run.
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use nntrace_common::record::{ProcessRecord, Record, TARGET, TARGET_TO_HOLD};
+
+use super::{MarkSource, Session};
+use crate::live::{kernel::KernelError, probes::Missed, target::ProcessError, writes};
+
+impl Session {
+    /// Probes what a process maps now; returns whether it is still there.
+    pub(super) fn probe(&mut self, pid: u32, missed: Missed) -> bool {
+        if self.marks != MarkSource::Functions {
+            return true;
+        }
+        let is_there = match self.probes.follow(&mut self.kernel, &self.processes, pid, missed) {
+            Ok(()) => true,
+            // There is nothing left to probe.
+            Err(ProcessError::NoSuchProcess { .. } | ProcessError::Ended { .. }) => false,
+            Err(error) => {
+                self.notes.push(error.to_string());
+                true
+            }
+        };
+        self.notes.append(&mut self.probes.take_failures());
+        if !self.writers.contains(&pid) && writes::has_marker_open(&self.processes, pid) {
+            self.writers.insert(pid);
+            self.notes.push(format!(
+                "process {pid} has trace_marker open: what it writes there is not counted, --marks syscall counts \
+                 that (instead of functions)"
+            ));
+        }
+        is_there
+    }
+
+    /// Lets a launched command be stopped whenever its loader maps something, until that is probed. It is our child, so
+    /// that nobody else is told of its stops.
+    ///
+    /// # Errors
+    /// When the table of targets cannot be written.
+    pub(super) fn hold_while_loading(&mut self, pid: u32) -> Result<(), KernelError> {
+        if self.marks == MarkSource::Functions {
+            // What its loader told of its start is done with.
+            self.drain();
+            self.kernel.set_target(pid, TARGET_TO_HOLD)?;
+            self.held = Some(pid);
+        }
+        Ok(())
+    }
+
+    /// Stops the command no more, and lets it go on: to be called before it is asked to end.
+    pub fn hold_no_more(&mut self) {
+        if let Some(pid) = self.held.take()
+            && let Err(error) = self.kernel.set_target(pid, TARGET)
+        {
+            self.notes.push(error.to_string());
+        }
+        self.drain();
+    }
+
+    /// Does what processes ask for by what they did. The oldest comes first: what a library may have marked counts from
+    /// there.
+    pub(super) fn on_process_events(&mut self, mut events: Vec<Record>) {
+        events.sort_by_key(Record::time);
+        for event in &events {
+            match *event {
+                // The new task of a fork is a thread unless it leads a process.
+                Record::Fork(ProcessRecord { tid, time, .. }) => self.on_new_program(tid, time),
+                Record::Exec(ProcessRecord { tgid, time, .. }) => self.on_new_program(tgid, time),
+                Record::Loader(event) => self.on_loader(&event),
+                // An end shows at the next refresh.
+                _ => {}
+            }
+        }
+    }
+
+    /// What cannot be known of processes that were gone too soon, in words.
+    pub(super) fn note_on_unsearched(&self) -> Option<String> {
+        let count = self.unsearched.len();
+        (count > 0).then(|| {
+            format!(
+                "{count} of the targets' processes ended before the libraries that they loaded could be searched: \
+                 what they marked is counted only where another process had the same file probed, or --lib named it"
+            )
+        })
+    }
+
+    fn on_new_program(&mut self, pid: u32, time: u64) {
+        if self.last.is_some() {
+            return;
+        }
+        if let Ok(process) = self.processes.by_pid(pid) {
+            self.label(pid, &process.comm);
+            // One that is stopped by its loader has run nothing of its own.
+            let is_held = self.held == Some(pid) && self.probes.hears_loader(&self.processes, pid);
+            self.probe(pid, if is_held { Missed::Nothing } else { Missed::Since(time) });
+        }
+    }
+
+    fn on_loader(&mut self, event: &ProcessRecord) {
+        let is_held = event.detail != 0;
+        if self.last.is_none() {
+            let missed = if is_held { Missed::Nothing } else { Missed::Since(event.time) };
+            if !self.probe(event.tgid, missed) {
+                self.unsearched.insert(event.tgid);
+            }
+        }
+        if is_held {
+            // One that has been killed meanwhile needs it no more.
+            let _ = kill(Pid::from_raw(event.tgid.cast_signed()), Signal::SIGCONT);
+        }
+    }
+}

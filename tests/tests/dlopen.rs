@@ -1,0 +1,124 @@
+//! Libraries that are loaded while the program runs, and programs that see other files and numbers than we do.
+
+use std::{path::Path, process::Command};
+
+use anyhow::{Context as _, Result};
+use nntrace_tests::{
+    c,
+    child::Child,
+    live,
+    profiler::{Profiler, Run},
+    results::Results as _,
+};
+use nntrace_user::report::snapshot::Snapshot;
+use tempfile::TempDir;
+
+/// What `marked.c` does in so many rounds, its constructor included.
+fn expect_all(snapshot: &Snapshot, pid: u32, rounds: u64) {
+    let counts = [("LR_PE", rounds), ("LR_PI", 1)].map(|(tag, count)| (tag.to_owned(), count));
+    assert_eq!(snapshot.counts(pid), counts.into(), "{:?}", snapshot.notes);
+    assert_eq!(snapshot.odd_marks(), [].into());
+    assert_eq!(missing(snapshot), None);
+}
+
+/// What a note says about marks that may be missing.
+fn missing(snapshot: &Snapshot) -> Option<&String> {
+    snapshot.notes.iter().find(|note| note.contains("may be missing"))
+}
+
+/// The program, and the library that it loads, in a folder.
+fn build() -> Result<(TempDir, String, String)> {
+    let folder = tempfile::tempdir()?;
+    let text = |path: &Path| path.to_str().map(str::to_owned).context("the path is no text");
+    let program = text(&c::program(folder.path(), "opener.c")?)?;
+    let library = text(&c::library(folder.path(), "marked.c")?)?;
+    Ok((folder, program, library))
+}
+
+/// Launches a command that ends up as `opener`; returns the snapshot and the number that `opener` told.
+fn launch(words: &[&str]) -> Result<(Snapshot, u32)> {
+    let Run { snapshot, ended } = Profiler::new()?.launch(words)?;
+    let text = ended.expect_code(0)?.text();
+    let pid = text.lines().find_map(|line| line.strip_prefix("pid ")?.parse().ok());
+    Ok((snapshot, pid.with_context(|| format!("no number in {text}"))?))
+}
+
+#[test]
+fn a_launched_program_is_held_until_what_it_loads_is_probed() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let (_folder, program, library) = build()?;
+    for _ in 0..5 {
+        let (snapshot, pid) = launch(&[&program, &library, "3"])?;
+        expect_all(&snapshot, pid, 3);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_program_that_is_executed_in_its_place_is_held_too() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let (_folder, program, library) = build()?;
+    let script = format!("exec {program} {library} 4");
+    let (snapshot, pid) = launch(&["/bin/sh", "-c", &script])?;
+    expect_all(&snapshot, pid, 4);
+    Ok(())
+}
+
+#[test]
+fn of_a_program_that_runs_on_it_is_told_what_may_be_missing() -> Result<()> {
+    const ROUNDS: u64 = 1_000;
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let (_folder, program, library) = build()?;
+    let mut command = Command::new(&program);
+    command.args([&library, &ROUNDS.to_string(), "wait"]);
+    let mut child = Child::start(&mut command)?;
+    child.lines(1)?;
+    let pid = child.pid();
+    let profiler = Profiler::new()?.args(["--pid", &pid.to_string()]).attach()?;
+    child.send_line("load it")?;
+    child.lines(2)?;
+    // Nothing tells from outside when the probe is in place; the note bounds it, and this is far beyond.
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    child.send_line("go on")?;
+    child.wait()?.expect_code(0)?;
+    let Run { snapshot, ended } = profiler.finish()?;
+    ended.expect_code(0)?;
+    let note = missing(&snapshot).with_context(|| format!("no note: {:?}", snapshot.notes))?;
+    assert!(note.contains("libmarked.so"), "{note}");
+    let us: u64 = note.split(' ').find_map(|word| word.parse().ok()).context("no number")?;
+    assert!((1..5_000_000).contains(&us), "{note}");
+    let counted = snapshot.count(pid, "LR_PE");
+    assert!((ROUNDS..=2 * ROUNDS).contains(&counted), "{counted}: the second half is exact");
+    // The update came an hour later: the loader told.
+    Ok(())
+}
+
+#[test]
+fn a_library_in_another_mount_namespace_is_found() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let (folder, program, library) = build()?;
+    let inside = folder.path().join("inside");
+    std::fs::create_dir(&inside)?;
+    let (from, to) = (folder.path().display(), inside.display());
+    // Out there nothing is at that path.
+    let script = format!("mount --bind {from} {to} && exec {program} {to}/libmarked.so 5");
+    let (snapshot, pid) = launch(&["unshare", "--mount", "/bin/sh", "-c", &script])?;
+    assert!(!inside.join("libmarked.so").exists() && Path::new(&library).exists());
+    expect_all(&snapshot, pid, 5);
+    Ok(())
+}
+
+#[test]
+fn processes_in_another_pid_namespace_have_the_numbers_that_we_see() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let (_folder, program, library) = build()?;
+    // Probed beforehand: a child of the command is not ours to hold.
+    let Run { snapshot, ended } = Profiler::new()?
+        .args(["--lib", &library])
+        .launch(["unshare", "--pid", "--fork", &program, &library, "6"])?;
+    let text = ended.expect_code(0)?.text();
+    let pid: u32 = text.trim().trim_start_matches("pid ").parse().with_context(|| text.clone())?;
+    assert_ne!(pid, 1, "as /proc out here has it");
+    expect_all(&snapshot, pid, 6);
+    Ok(())
+}

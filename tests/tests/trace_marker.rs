@@ -1,0 +1,111 @@
+//! Programs that write their marks to trace_marker: the same comes out as of the same stream through a function.
+
+use std::{collections::BTreeMap, path::Path, process::Command};
+
+use anyhow::{Context as _, Result};
+use nntrace_tests::{
+    c,
+    child::Child,
+    live,
+    profiler::{Profiler, Run},
+    results::Results as _,
+};
+use nntrace_user::report::snapshot::Snapshot;
+
+const MARKER: &str = "/sys/kernel/tracing/trace_marker";
+
+/// What one process did.
+#[derive(Debug, PartialEq)]
+struct Did {
+    /// Frames by stack.
+    stacks: BTreeMap<String, u64>,
+    /// Sections by layer, phase and name.
+    functions: BTreeMap<(String, String, String), u64>,
+}
+
+/// What was counted, by process in order of number: the first, its child, and what that executed.
+fn did(snapshot: &Snapshot) -> Vec<Did> {
+    let of = |pid| Did {
+        stacks: snapshot.stack_counts(pid),
+        functions: snapshot
+            .functions
+            .iter()
+            .filter(|row| row.pid == pid)
+            .map(|row| ((row.layer.clone(), row.phase.clone(), row.name.clone()), row.count))
+            .collect(),
+    };
+    snapshot.pids().into_iter().map(of).collect()
+}
+
+fn written(program: &Path, how: &str, marks: &str) -> Result<Snapshot> {
+    // Behind the nop, as the program forks; its function has none, but that is the compiler's choice.
+    let profiler = Profiler::new()?.args(["--marks", marks, "--plain-probes"]);
+    let words = [program.as_os_str(), how.as_ref(), MARKER.as_ref()];
+    let Run { snapshot, ended } = profiler.launch(words)?;
+    ended.expect_code(0)?;
+    Ok(snapshot)
+}
+
+#[test]
+fn the_same_stream_gives_the_same_results_either_way_and_is_counted_once() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let program = c::program(folder.path(), "writer.c")?;
+    let by_function = written(&program, "function", "uprobe")?;
+    assert_eq!(by_function.source.marks, "uprobe");
+    let expected = did(&by_function);
+    let names = |did: &Did| did.functions.get(&("LR".into(), "PE".into(), "run".into())).copied();
+    assert_eq!(expected.iter().map(names).collect::<Vec<_>>(), [Some(20), None], "{expected:?}");
+    assert_eq!(expected[1].stacks.get("LR_PE LC_PCO"), Some(&15), "forked and executed: {expected:?}");
+    for (how, marks) in [("marker", "syscall"), ("both", "syscall"), ("both", "auto")] {
+        let snapshot = written(&program, how, marks)?;
+        assert_eq!(did(&snapshot), expected, "{how} by {marks}");
+        assert_eq!(snapshot.odd_marks(), by_function.odd_marks(), "{how} by {marks}");
+        let source = if marks == "syscall" { "syscall" } else { "uprobe" };
+        assert_eq!(snapshot.source.marks, source);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_was_open_before_counts_and_other_processes_do_not() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let program = c::program(folder.path(), "writer.c")?;
+    let start = || {
+        let child = Child::start(Command::new(&program).args(["marker", MARKER, "wait"]))?;
+        child.lines(1).map(|_| child)
+    };
+    let (mut asked, mut other) = (start()?, start()?);
+    let pid = asked.pid();
+    let profiler = Profiler::new()?.args(["--marks", "syscall", "--pid", &pid.to_string()]).attach()?;
+    for child in [&mut other, &mut asked] {
+        child.send_line("go on")?;
+    }
+    other.wait()?.expect_code(0)?;
+    asked.wait()?.expect_code(0)?;
+    let Run { snapshot, ended } = profiler.finish()?;
+    ended.expect_code(0)?;
+    assert_eq!(snapshot.pids().first(), Some(&pid));
+    assert_eq!(snapshot.pids().len(), 2, "it and its child");
+    assert_eq!(snapshot.count(pid, "LR_PE"), 20);
+    Ok(())
+}
+
+#[test]
+fn who_has_trace_marker_open_is_told_while_functions_are_probed() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let program = c::program(folder.path(), "writer.c")?;
+    let mut child = Child::start(Command::new(&program).args(["marker", MARKER, "wait"]))?;
+    child.lines(1)?;
+    let pid = child.pid().to_string();
+    let profiler = Profiler::new()?.args(["--pid", &pid]).attach()?;
+    child.send_line("go on")?;
+    child.wait()?.expect_code(0)?;
+    let Run { snapshot, .. } = profiler.finish()?;
+    assert_eq!(snapshot.pids(), [0; 0]);
+    let note = snapshot.notes.iter().find(|note| note.contains("--marks syscall"));
+    assert!(note.context("no note")?.contains(&pid), "{note:?}");
+    Ok(())
+}
