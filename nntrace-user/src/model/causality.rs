@@ -33,8 +33,10 @@ use explain::Explanation;
 use graph::Graph;
 use groups::Groups;
 use iterations::Iterations;
-use roots::Roots;
+use roots::{Missing, Roots};
 use threads::{Threads, Told};
+
+use super::scheduling::Scheduling;
 
 /// Hand-overs that nobody has taken yet: beyond that many the oldest are forgotten.
 const MOST_HANDLES: usize = 1 << 16;
@@ -214,8 +216,14 @@ impl Causality {
         }
     }
 
-    /// A section ended. Spans come in order of their ends. `name` gives the text of a name.
-    pub fn span(&mut self, span: &SpanRecord, name: impl Fn(u64) -> String) {
+    /// A section ended. Spans come in order of their ends. `name` gives the text of a name; `scheduling` tells what threads
+    /// did, where that is known.
+    pub fn span(
+        &mut self,
+        span: &SpanRecord,
+        scheduling: Option<&Scheduling>,
+        name: impl Fn(u64) -> String,
+    ) {
         if !self.is_needed || span.is_provisional() {
             return;
         }
@@ -243,15 +251,17 @@ impl Causality {
             let is_root = closed.told.is_some_and(|told| told.is_root);
             self.iterations.count(iteration, site, span, is_root);
             if is_root {
-                let missing = closed.missing(self.iterations.helpers(iteration));
-                self.roots.add(site, duration, missing);
-                self.iterations.miss(iteration, missing);
+                let gaps = closed.gaps(self.iterations.helpers(iteration));
+                let missing = Missing::of(span.tid, &gaps, scheduling);
+                self.roots.add(site, duration, &missing);
+                self.iterations.miss(iteration, missing.time);
             } else if closed.comes_from_elsewhere {
                 self.iterations.help(iteration, (span.begin, span.end));
             }
         }
         if self.questions.missing && span.depth == 0 {
-            self.roots.add_outermost(site, duration, closed.missing(&[]));
+            let missing = Missing::of(span.tid, &closed.gaps(&[]), scheduling);
+            self.roots.add_outermost(site, duration, &missing);
         }
         if let Some(explanation) = &mut self.explanation {
             explanation.span(span, &name);

@@ -14,6 +14,7 @@ use super::{
     causality::Causality,
     executions::Executions,
     names::Names,
+    scheduling::Scheduling,
     sites::Sites,
     stacks::Paths,
     timeline::{AppPhase, Timeline},
@@ -91,11 +92,11 @@ impl Marks {
         }
     }
 
-    /// A section ended. Records come in order of time.
-    pub fn span(&mut self, span: &SpanRecord) {
+    /// A section ended. Records come in order of time; `scheduling` has had its own of before.
+    pub fn span(&mut self, span: &SpanRecord, scheduling: Option<&Scheduling>) {
         let stretch = self.timeline.stretch(span.begin);
         let names = &self.names;
-        self.causality.span(span, |name| names.text(name));
+        self.causality.span(span, scheduling, |name| names.text(name));
         let Some(added) = self.sites.add(span, stretch, |name| names.role(name)) else { return };
         let (pid, tid) = (span.tgid, span.tid);
         match added.role {

@@ -83,7 +83,10 @@ impl Results {
     #[inline]
     fn take(&mut self, record: &Record) {
         match record {
-            Record::Span(span) => self.marks.span(span),
+            Record::Span(span) => {
+                let scheduling = Some(&self.scheduling).filter(|scheduling| !scheduling.is_empty());
+                self.marks.span(span, scheduling);
+            }
             Record::Begin(begin) => self.marks.begin(begin),
             Record::Sched(sched) => self.scheduling.record(sched),
             power => {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use causality::{
     AccountFunctionRow, AccountRow, CalleeRow, ExplanationRow, GroupRow, HandOverCounts,
-    IterationFunctionRow, IterationKey, IterationRow, MissingRow, SiteRow,
+    IterationFunctionRow, IterationKey, IterationRow, MissingRow, SiteRow, StatesRow,
 };
 pub use energy::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, UnpricedRow};
 pub use evidence::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};

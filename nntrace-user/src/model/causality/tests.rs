@@ -58,7 +58,7 @@ fn replay(questions: Questions, acts: &[(u64, u32, Act)]) -> (Causality, Names) 
             _ => causality.tell(1, tid, time, payload),
         }
         for span in &spans {
-            causality.span(span, |name| names.text(name));
+            causality.span(span, None, |name| names.text(name));
         }
     }
     causality.finish(|name| names.text(name));
@@ -244,7 +244,7 @@ fn iterations_keep_their_parent_and_what_is_missing() {
     let f = first.functions.iter().find(|(site, _)| text(site.name) == "f").unwrap().1;
     assert_eq!((f.total.count, f.total.own, f.wall), (2, 25, (20, 65)));
     let roots: BTreeMap<_, _> =
-        causality.roots.all().iter().map(|(site, sum)| (text(site.name), (sum.total, sum.missing))).collect();
+        causality.roots.all().iter().map(|(site, sum)| (text(site.name), (sum.total, sum.missing.time))).collect();
     assert_eq!(roots, BTreeMap::from([("batch".into(), (100, 30)), ("frame".into(), (70, 35))]));
 }
 

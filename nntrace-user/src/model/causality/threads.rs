@@ -98,7 +98,6 @@ pub(super) struct Closed<'a> {
     /// Whether what it belongs to came from another thread, and nothing of this one is around it.
     pub comes_from_elsewhere: bool,
     span: Inner,
-    exclusive: u64,
 }
 
 /// Exclusive time that belongs to one context.
@@ -179,7 +178,6 @@ impl Thread {
             inside,
             comes_from_elsewhere,
             span: closed,
-            exclusive: span.exclusive,
         }
     }
 
@@ -224,23 +222,20 @@ fn overlap(inner: Inner, begin: u64, end: u64) -> u64 {
 }
 
 impl Closed<'_> {
-    /// Time in it, ns, that neither a section in it covers nor one of these on other threads.
-    pub fn missing(&self, elsewhere: &[(u64, u64)]) -> u64 {
-        if elsewhere.is_empty() {
-            return self.exclusive;
-        }
-        let mut helped: Vec<(u64, u64)> = elsewhere.to_vec();
-        helped.sort_unstable();
-        let (mut covered, mut until) = (0, self.span.begin);
-        for (begin, end) in helped {
-            let (begin, end) = (begin.max(until), end.min(self.span.end));
-            if begin < end {
-                // What a section of this thread covers as well is covered already.
-                let twice: u64 = self.inside.iter().map(|inner| overlap(*inner, begin, end)).sum();
-                covered += (end - begin).saturating_sub(twice);
-                until = end;
+    /// Stretches of it that neither a section in it covers nor one of these on other threads, in order of time.
+    pub fn gaps(&self, elsewhere: &[(u64, u64)]) -> Vec<Inner> {
+        let elsewhere = elsewhere.iter().map(|&(begin, end)| Inner { begin, end });
+        let mut covered: Vec<Inner> = self.inside.iter().copied().chain(elsewhere).collect();
+        covered.sort_unstable_by_key(|inner| inner.begin);
+        covered.push(Inner { begin: self.span.end, end: self.span.end });
+        let (mut gaps, mut until) = (Vec::new(), self.span.begin);
+        for Inner { begin, end } in covered {
+            let begin = begin.min(self.span.end);
+            if begin > until {
+                gaps.push(Inner { begin: until, end: begin });
             }
+            until = until.max(end);
         }
-        self.exclusive.saturating_sub(covered)
+        gaps
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     model::causality::{Causality, Edge, Site, iterations::Iteration},
     report::snapshot::{
         AccountFunctionRow, AccountRow, CalleeRow, ExplanationRow, GroupRow, HandOverCounts,
-        IterationFunctionRow, IterationKey, IterationRow, MissingRow, SiteRow,
+        IterationFunctionRow, IterationKey, IterationRow, MissingRow, SiteRow, StatesRow,
     },
 };
 
@@ -115,8 +115,15 @@ impl Parts<'_> {
             site: self.site(site),
             count: sum.count,
             total_ns: sum.total,
-            missing_ns: sum.missing,
+            missing_ns: sum.missing.time,
             max_missing_ns: sum.most,
+            states: sum.missing.states.map(|states| StatesRow {
+                on_cpu_ns: states.on_cpu,
+                runnable_ns: states.runnable,
+                sleeping_ns: states.sleeping,
+                uninterruptible_ns: states.uninterruptible,
+                unknown_ns: states.unknown,
+            }),
         });
         let mut rows: Vec<_> = rows.collect();
         rows.sort_by(|a, b| (a.site.pid, &a.site.name).cmp(&(b.site.pid, &b.site.name)));

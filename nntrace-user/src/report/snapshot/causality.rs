@@ -132,6 +132,24 @@ pub struct MissingRow {
     pub missing_ns: u64,
     /// The most of it in one root, ns.
     pub max_missing_ns: u64,
+    /// What the roots' threads did meanwhile; null where nobody looked (`--level sched`).
+    #[serde(default)]
+    pub states: Option<StatesRow>,
+}
+
+/// What threads did in a time; the five add up to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatesRow {
+    /// They ran, ns.
+    pub on_cpu_ns: u64,
+    /// They waited for a CPU, ns.
+    pub runnable_ns: u64,
+    /// They slept, ns.
+    pub sleeping_ns: u64,
+    /// They slept, and no signal would have woken them, ns.
+    pub uninterruptible_ns: u64,
+    /// Not known, ns.
+    pub unknown_ns: u64,
 }
 
 /// Why a function takes now more, now less time.

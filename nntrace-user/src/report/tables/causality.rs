@@ -118,7 +118,7 @@ fn missing(text: &mut String, snapshot: &Snapshot) {
     if snapshot.missing.is_empty() {
         return;
     }
-    line!(
+    let _ = write!(
         text,
         "{:<22}{:>8}{:>10}{:>10}{:>8}{:>10}",
         "missing time in",
@@ -128,8 +128,12 @@ fn missing(text: &mut String, snapshot: &Snapshot) {
         "share",
         "most"
     );
+    if snapshot.missing.iter().any(|row| row.states.is_some()) {
+        let _ = write!(text, "{:>10}{:>10}{:>10}{:>10}", "on CPU", "runnable", "sleeping", "unknown");
+    }
+    line!(text, "");
     for row in &snapshot.missing {
-        line!(
+        let _ = write!(
             text,
             "  {:<20}{:>8}{:>10}{:>10}{:>8}{:>10}",
             row.site.name,
@@ -139,6 +143,13 @@ fn missing(text: &mut String, snapshot: &Snapshot) {
             human::percent(row.missing_ns, row.total_ns),
             human::duration_ns(row.max_missing_ns),
         );
+        if let Some(states) = &row.states {
+            let slept = states.sleeping_ns + states.uninterruptible_ns;
+            for ns in [states.on_cpu_ns, states.runnable_ns, slept, states.unknown_ns] {
+                let _ = write!(text, "{:>10}", human::duration_ns(ns));
+            }
+        }
+        line!(text, "");
     }
 }
 
