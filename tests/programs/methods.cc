@@ -1,4 +1,6 @@
 // Methods of those names: the object comes first.
+#include <cstdio>
+
 struct Tracer {
     void ATrace_beginSection(const char *name);
     void ATrace_endSection();
@@ -11,7 +13,9 @@ __attribute__((noinline)) void Tracer::ATrace_endSection() { sections += 2; }
 int main() {
     Tracer tracer;
     for (int round = 0; round < 7; round++) {
-        tracer.ATrace_beginSection("[NN_LR_PE]run");
+        char name[64];
+        std::snprintf(name, sizeof name, "[NN_LR_PE]run %s", "all");
+        tracer.ATrace_beginSection(name);
         tracer.ATrace_endSection();
     }
     return tracer.sections == 21 ? 0 : 1;

@@ -11,7 +11,8 @@ static void pause_for(const char *what) {
     if (!waits) return;
     puts(what);
     fflush(stdout);
-    if (getchar() == EOF) exit(4);
+    char line[64];
+    if (!fgets(line, sizeof line, stdin)) exit(4);
 }
 
 int main(int count, char **words) {

@@ -144,6 +144,12 @@ impl Probes {
         }
     }
 
+    /// Whether a process was looked at after this moment, ns.
+    #[must_use]
+    pub fn looked_after(&self, pid: u32, time: u64) -> bool {
+        self.looked.get(&pid).is_some_and(|&looked| looked > time)
+    }
+
     /// Whether the loader of a process tells what it maps.
     #[must_use]
     pub fn hears_loader(&self, processes: &Processes, pid: u32) -> bool {

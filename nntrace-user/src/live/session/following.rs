@@ -101,7 +101,8 @@ impl Session {
 
     fn on_loader(&mut self, event: &ProcessRecord) {
         let is_held = event.detail != 0;
-        if self.last.is_none() {
+        // One look is enough for all that a loader told before it.
+        if self.last.is_none() && !self.probes.looked_after(event.tgid, event.time) {
             let missed = if is_held { Missed::Nothing } else { Missed::Since(event.time) };
             if !self.probe(event.tgid, missed) {
                 self.unsearched.insert(event.tgid);
