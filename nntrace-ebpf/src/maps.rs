@@ -79,7 +79,7 @@ pub static NEW_THREAD: Array<Thread, 1> = Array::new();
 #[btf_map]
 pub static NESTING: Array<u32, 1> = Array::new();
 
-/// Which operations a file of trace_marker has.
+/// Which operations a file of `trace_marker` has.
 #[btf_map]
 pub static MARKER: Array<u64, 1> = Array::new();
 

@@ -1,8 +1,8 @@
-//! Marks that a program writes to trace_marker itself, seen at the system call.
+//! Marks that a program writes to `trace_marker` itself, seen at the system call.
 //!
-//! Whether a descriptor is one of trace_marker is asked of the open file behind it, at every write: however the process
+//! Whether a descriptor is one of `trace_marker` is asked of the open file behind it, at every write: however the process
 //! came to it (opened, duplicated, inherited, sent by another one), the answer is right, and nothing has to be followed.
-//! A file of trace_marker is told by its operations, which the kernel has once: any mount and any instance has the same.
+//! A file of `trace_marker` is told by its operations, which the kernel has once: any mount and any instance has the same.
 
 use aya_ebpf::{
     helpers::{bpf_get_current_task, bpf_ktime_get_ns, bpf_probe_read_kernel},
@@ -35,7 +35,7 @@ pub fn marker_write(ctx: TracePointContext) -> u32 {
     0
 }
 
-/// Learns what trace_marker is from the descriptor that its argument names. Never attached: user space runs it, and has
+/// Learns what `trace_marker` is from the descriptor that its argument names. Never attached: user space runs it, and has
 /// the file open.
 #[raw_tracepoint(tracepoint = "sys_enter")]
 pub fn learn_marker(ctx: RawTracePointContext) -> i32 {

@@ -404,7 +404,7 @@ pub enum Marks {
     Auto,
     /// Probes on functions
     Uprobe,
-    /// What targets write to trace_marker, at the system call
+    /// What targets write to `trace_marker`, at the system call
     Syscall,
     /// No marks: power states only
     None,

@@ -1,4 +1,5 @@
-/* Loads the library that it is told, and has it work at once; `wait`: each time when it is told to. */
+/* Loads the library that it is told, and has it work at once; `wait`: each time when it is told to; `for-ever`: unloads
+ * it, and begins anew. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,11 @@ int main(int count, char **words) {
         /* Our number as whoever mounted /proc sees it. */
         char number[16] = {0};
         if (readlink("/proc/self", number, sizeof number - 1) > 0) printf("pid %s\n", number);
+    }
+    fflush(stdout);
+    while (count > 3 && strcmp(words[3], "for-ever") == 0) {
+        void *library = dlopen(words[1], RTLD_NOW);
+        if (!library || dlclose(library)) return 5;
     }
     pause_for("ready");
     void *library = dlopen(words[1], RTLD_NOW);

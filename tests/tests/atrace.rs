@@ -54,3 +54,19 @@ fn methods_of_these_names_take_their_object_first() -> Result<()> {
     assert_eq!(snapshot.odd_marks(), [].into());
     Ok(())
 }
+
+#[test]
+fn returns_are_seen_of_functions_that_begin_with_a_nop_too() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    // It is not used, but makes two kinds of functions.
+    let library = c::library(folder.path(), "android.c")?;
+    let profiler = Profiler::new()?.args([Path::new("--lib"), &library]);
+    let Run { snapshot, ended } =
+        profiler.launch([env!("CARGO_BIN_EXE_mark-flood"), "--threads", "4", "--marks", "40000"])?;
+    ended.expect_code(0)?;
+    let pid = *snapshot.pids().first().unwrap_or(&0);
+    assert_eq!(snapshot.count(pid, "LR_PE") + snapshot.count(pid, "LC_PCO"), 20_000, "{:?}", snapshot.stacks);
+    assert_eq!(snapshot.odd_marks(), [].into());
+    Ok(())
+}

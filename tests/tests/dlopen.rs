@@ -3,12 +3,14 @@
 use std::{path::Path, process::Command};
 
 use anyhow::{Context as _, Result};
+use nix::sys::signal::Signal;
 use nntrace_tests::{
     c,
     child::Child,
     live,
     profiler::{Profiler, Run},
     results::Results as _,
+    wait,
 };
 use nntrace_user::report::snapshot::Snapshot;
 use tempfile::TempDir;
@@ -90,6 +92,51 @@ fn of_a_program_that_runs_on_it_is_told_what_may_be_missing() -> Result<()> {
     let counted = snapshot.count(pid, "LR_PE");
     assert!((ROUNDS..=2 * ROUNDS).contains(&counted), "{counted}: the second half is exact");
     // The update came an hour later: the loader told.
+    Ok(())
+}
+
+/// What a program is doing, as its file in /proc has it: `R`, `S`, `T` (stopped).
+fn state(pid: &str) -> Result<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').next());
+    state.map(str::to_owned).with_context(|| format!("no state in {stat}"))
+}
+
+#[test]
+fn a_program_that_loads_all_the_time_ends_when_it_is_asked_to() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let (_folder, program, library) = build()?;
+    let run = Profiler::new()?.args(["--duration", "1s"]).launch([&program, &library, "0", "for-ever"])?;
+    let ended = run.ended.expect_code(0)?;
+    assert!(!ended.stderr.contains("ignores SIGTERM"), "{}", ended.stderr);
+    let counted = run.snapshot.phases.iter().map(|row| row.count).sum::<u64>();
+    assert!(counted > 10, "its constructor ran {counted} times");
+    Ok(())
+}
+
+#[test]
+fn a_held_program_goes_on_when_we_are_killed() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let (_folder, program, library) = build()?;
+    for _ in 0..5 {
+        let words = ["--json-lines", "--interval", "1h", "--", &program, &library, "0", "for-ever"];
+        let mut profiler = Profiler::new()?.args(words);
+        let profiler = Child::start(profiler.command())?;
+        // Its number, and our snapshot.
+        let lines = profiler.lines(2)?;
+        let pid = lines.iter().find_map(|line| line.strip_prefix("pid ")).context("no number")?;
+        profiler.signal(Signal::SIGKILL)?;
+        wait::until("it to go on", || {
+            // For several looks: it must not be stopped once more.
+            for _ in 0..20 {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                if state(pid)? == "T" {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(()))
+        })?;
+    }
     Ok(())
 }
 

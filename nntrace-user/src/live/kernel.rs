@@ -113,8 +113,8 @@ pub struct Kernel {
     takedown_step: u32,
     /// Whether it is known where the fields of `cpu_frequency_limits` stand.
     reads_limits: bool,
-    /// Whether it is known where the kernel keeps open files.
-    sees_files: bool,
+    /// Where the kernel keeps open files, if it is known.
+    files: Option<[u32; 5]>,
     /// Probes that go with those on marks, by program.
     pub(super) mark_links: Vec<(&'static str, UProbeLinkId)>,
     write_links: Vec<TracePointLinkId>,
@@ -168,7 +168,7 @@ impl Kernel {
             can_look: look.is_some(),
             takedown_step,
             reads_limits: limits.is_some(),
-            sees_files: files.is_some(),
+            files,
             mark_links: Vec::new(),
             write_links: Vec::new(),
             power_links: Vec::new(),
@@ -230,7 +230,7 @@ impl Kernel {
 
     /// Whether it is known where the kernel keeps open files.
     pub(super) fn sees_files(&self) -> bool {
-        self.sees_files
+        self.files.is_some()
     }
 
     /// The step that takes a CPU down, as [`hotplug::takedown_step`] found it.

@@ -60,7 +60,7 @@ pub enum MarkSource {
     None,
     /// Probes on functions.
     Functions,
-    /// What targets write to trace_marker. Functions are not probed then: a mark that passes one is written, too.
+    /// What targets write to `trace_marker`. Functions are not probed then: a mark that passes one is written, too.
     Writes,
 }
 
@@ -103,7 +103,7 @@ pub struct Session {
     held: Option<u32>,
     /// Processes that were gone when what they had loaded was to be searched.
     unsearched: BTreeSet<u32>,
-    /// Processes that have trace_marker open, as the user was told.
+    /// Processes that have `trace_marker` open, as the user was told.
     writers: BTreeSet<u32>,
     processes: Processes,
     /// Traced processes that live, as far as is known.

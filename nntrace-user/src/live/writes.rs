@@ -1,4 +1,4 @@
-//! Programs that write their marks to trace_marker themselves: seen at the system call.
+//! Programs that write their marks to `trace_marker` themselves: seen at the system call.
 
 use std::{fs, fs::File, os::fd::AsRawFd as _, os::unix::fs::MetadataExt as _, path::Path};
 
@@ -16,7 +16,7 @@ const MARKER: &str = "trace_marker";
 /// The program that looks at writes.
 pub(super) const PROGRAM: &str = "marker_write";
 /// The call that it understands. `writev` hands over its text in pieces, each of which would be a mark of its own, and
-/// `pwrite` is refused by trace_marker.
+/// `pwrite` is refused by `trace_marker`.
 const CALL: &str = "sys_enter_write";
 
 /// Where this kernel keeps the open files of a task: what the programs need, in their order. `None` when it does not
@@ -33,10 +33,10 @@ pub fn offsets(btf: &Btf) -> Option<[u32; 5]> {
 }
 
 impl Kernel {
-    /// Takes marks from what targets write to trace_marker, from now on.
+    /// Takes marks from what targets write to `trace_marker`, from now on.
     ///
     /// # Errors
-    /// When trace_marker cannot be told from other files, or the kernel refuses.
+    /// When `trace_marker` cannot be told from other files, or the kernel refuses.
     pub fn attach_writes(&mut self) -> Result<(), KernelError> {
         let failed = |reason: String| KernelError::Attach { point: MARKER.into(), reason };
         if !self.sees_files() {
@@ -60,7 +60,7 @@ impl Kernel {
     }
 }
 
-/// Whether a process has trace_marker open now, that of any instance.
+/// Whether a process has `trace_marker` open now, that of any instance.
 #[must_use]
 pub fn has_marker_open(processes: &Processes, pid: u32) -> bool {
     let Some(device) = tracefs::mount_point().and_then(|mount| fs::metadata(mount).ok()).map(|at| at.dev())

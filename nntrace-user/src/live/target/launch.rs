@@ -224,6 +224,8 @@ fn hold_at_exec(command: &mut Command, user: Option<&RunAs>) {
             // SAFETY: as above.
             checked(unsafe { libc::setuid(*uid) })?;
         }
+        // A loader's word may have it stopped when we die: this lets it go on, and does nothing to one that runs.
+        nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGCONT)?;
         nix::sys::ptrace::traceme().map_err(io::Error::from)
     };
     // SAFETY: between fork and exec the closure only makes async-signal-safe system calls: it takes no lock and
