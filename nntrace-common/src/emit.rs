@@ -43,6 +43,11 @@ pub use site::tracing_mark_write;
 #[cfg(feature = "tracing")]
 pub use spans::MarkLayer;
 
+/// The examples of the documentation are tests.
+#[cfg(all(doctest, feature = "tracing"))]
+#[doc = include_str!("../docs/marking.md")]
+mod marking {}
+
 /// What payloads say as `<pid>`. Informative only, so nothing depends on the order of its store and its
 /// loads.
 static PID: AtomicU32 = AtomicU32::new(0);

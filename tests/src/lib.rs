@@ -11,6 +11,7 @@ pub mod c;
 pub mod child;
 pub mod live;
 pub mod marks;
+pub mod native;
 pub mod power;
 pub mod profiler;
 pub mod results;

@@ -3,9 +3,11 @@
 mod child;
 mod collector;
 mod emit_marks;
+mod emit_pairs;
 mod idle;
 mod machine;
 mod marks;
+mod pairs;
 mod ping_pong;
 mod profiler;
 mod replay;
@@ -61,6 +63,8 @@ pub enum Part {
     Replay(Bench),
     /// Write marks on request
     EmitMarks(emit_marks::EmitMarks),
+    /// Write sections on request
+    EmitPairs(emit_pairs::EmitPairs),
     /// Pass a byte between two CPUs on request
     PingPong(ping_pong::PingPong),
 }
@@ -90,6 +94,7 @@ impl Bench {
         let marks = marks::measure(self.rounds, self.marks)?;
         println!("{}\n", machine::describe(Some(marks.site)));
         self.print(&marks.table());
+        self.print(&pairs::measure(self.rounds, self.marks / 2)?);
         self.print(&idle::measure(self.rounds)?);
         self.print(&collector::measure()?);
         Ok(())
@@ -116,6 +121,7 @@ impl Part {
             Self::Measure(bench) => bench.measure(),
             Self::Replay(bench) => bench.replay(),
             Self::EmitMarks(load) => load.run(),
+            Self::EmitPairs(_) => emit_pairs::EmitPairs::run(),
             Self::PingPong(load) => load.run(),
         }
     }

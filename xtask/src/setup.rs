@@ -16,9 +16,10 @@ pub fn all() -> Result<()> {
     live()
 }
 
-/// What the tests need beyond that: a C++ compiler for their example libraries, a terminal to drive.
+/// What the tests need beyond that: compilers for their example programs, clang with the linker that knows its
+/// intermediate files; a terminal to drive.
 pub fn tests() -> Result<()> {
-    for (program, package) in [("c++", "g++"), ("tmux", "tmux")] {
+    for (program, package) in [("c++", "g++"), ("clang", "clang"), ("ld.lld", "lld"), ("tmux", "tmux")] {
         if !on_path(program) {
             apt::install(&[package])?;
         }

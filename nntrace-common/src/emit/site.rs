@@ -8,8 +8,8 @@ use core::arch::global_asm;
 /// and only here is no red zone in use. The kernel does not optimise a nop that crosses a page: it is aligned.
 ///
 /// The same text as in `nntrace.h`, so that a program of several languages has one function: the linker keeps one
-/// of its group. Hidden, so that each library has its own and calls it directly. The note, in the form of SystemTap's
-/// probes, is what `strip` leaves to find it by.
+/// of its group. Hidden, so that each library has its own and calls it directly. The note, in the form of
+/// `SystemTap`'s probes, is what `strip` leaves to find it by.
 macro_rules! function {
     ($body:literal, $argument:literal) => {
         global_asm!(

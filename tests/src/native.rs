@@ -1,0 +1,66 @@
+//! Programs in C and C++ that mark by `nntrace.h`: the sources in `tests/native`.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
+
+/// A built program, in a folder that goes with it.
+pub struct Program {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl Program {
+    /// Builds an example by the file in `tests/native` that it consists of: `job-queue.cc`.
+    ///
+    /// # Errors
+    /// When there is no compiler, or it refuses.
+    pub fn build(file: &str) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join(Path::new(file).with_extension(""));
+        let flags: &[&str] = if is_cxx(file) {
+            &["c++", "-std=c++11", "-O2"]
+        } else {
+            &["cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O2"]
+        };
+        compile(flags, &[&source(file)], &path)?;
+        Ok(Self { path, _folder: folder })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// A file of `tests/native`.
+#[must_use]
+pub fn source(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("native").join(file)
+}
+
+/// Compiles and links, with all warnings; the first word is the compiler.
+///
+/// # Errors
+/// When it is not installed, or refuses.
+pub fn compile(words: &[&str], sources: &[&Path], out: &Path) -> Result<()> {
+    const INCLUDE: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../nntrace-common/include");
+    const HERE: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/native");
+    let (compiler, flags) = words.split_first().context("the compiler is the first word")?;
+    let mut command = Command::new(compiler);
+    command.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-pthread", INCLUDE, HERE]);
+    command.arg("-o").arg(out).args(sources).args(flags);
+    let ended =
+        command.output().with_context(|| format!("{compiler}: run `cargo xtask test`, which installs it"))?;
+    ensure!(ended.status.success(), "{command:?}:\n{}", String::from_utf8_lossy(&ended.stderr));
+    Ok(())
+}
+
+fn is_cxx(file: &str) -> bool {
+    Path::new(file).extension().is_some_and(|extension| extension == "cc")
+}

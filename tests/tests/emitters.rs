@@ -1,0 +1,324 @@
+//! What `nntrace.h` and the Rust guards write: heard from the moment somebody listens, and only then; with both ends, or
+//! with none.
+
+use std::{collections::BTreeMap, fs, path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+use nix::sys::signal::Signal;
+use nntrace_tests::{
+    child::Child,
+    live,
+    native::Program,
+    profiler::{Profiler, Run},
+    results::Results as _,
+    wait,
+};
+use nntrace_user::report::snapshot::Snapshot;
+
+/// A program that marks on request.
+struct Commands {
+    child: Child,
+    answers: usize,
+}
+
+impl Commands {
+    fn start(program: &Program) -> Result<Self> {
+        Ok(Self { child: Child::start(&mut Command::new(program.path()))?, answers: 0 })
+    }
+
+    fn ask(&mut self, request: &str) -> Result<String> {
+        self.child.send_line(request)?;
+        self.answers += 1;
+        self.child.lines(self.answers)?.pop().context("there is one answer at least")
+    }
+
+    /// Waits until the function's first bytes are, or are no more, as they were assembled; returns them.
+    fn wait_until_probed(&mut self, is_probed: bool) -> Result<String> {
+        wait::until("the mark function to change", || {
+            let code = self.ask("code")?;
+            Ok(((code != UNPROBED) == is_probed).then_some(code))
+        })
+    }
+}
+
+/// The function's first eight bytes while nobody probes it.
+const UNPROBED: &str = if cfg!(target_arch = "aarch64") { "1f2003d5c0035fd6" } else { "0f1f440000c3cccc" };
+
+/// Listens to 100 sections of a program that has run unheard before, and leaves it running unheard again.
+fn hears_from_attach_to_detach(commands: &mut Commands, options: &[&str]) -> Result<String> {
+    commands.wait_until_probed(false)?;
+    assert_eq!(commands.ask("run 1000")?, "0", "nobody listens");
+    assert_eq!(commands.ask("open")?, "0");
+    let pid = commands.child.pid().to_string();
+    let profiler = Profiler::new()?.args(["--pid", &pid]).args(options).attach()?;
+    // What runs on these bytes below is the breakpoint; what a second call finds may be the optimised call.
+    let code = commands.wait_until_probed(true)?;
+    assert_eq!(commands.ask("close")?, "0", "an end without its begin");
+    assert_eq!(commands.ask("run 100")?, "100");
+    let optimised = commands.ask("code")?;
+    profiler.signal(Signal::SIGINT)?;
+    let Run { snapshot, ended } = profiler.finish()?;
+    ended.expect_code(0)?;
+    let pid = commands.child.pid();
+    assert_eq!(snapshot.counts(pid), [("LR_PE".to_owned(), 100)].into(), "{:?}", snapshot.diagnostics);
+    assert_eq!(snapshot.odd_marks(), [].into());
+    commands.wait_until_probed(false)?;
+    assert_eq!(commands.ask("run 1000")?, "0", "nobody listens any more");
+    println!("{options:?}: {code}, then {optimised}");
+    Ok(optimised)
+}
+
+#[test]
+fn a_running_program_is_heard_from_attach_to_detach() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let program = Program::build("commands.c")?;
+    let mut commands = Commands::start(&program)?;
+    for _ in 0..2 {
+        hears_from_attach_to_detach(&mut commands, &[])?;
+        let behind = hears_from_attach_to_detach(&mut commands, &["--plain-probes"])?;
+        if cfg!(target_arch = "x86_64") {
+            assert_eq!(behind, "0f1f440000cccccc", "the breakpoint is on the return");
+        }
+    }
+    Ok(())
+}
+
+/// Launches a command under the profiler; no mark of it may be odd.
+fn launched(words: &[&str]) -> Result<(Snapshot, u32, String)> {
+    let Run { snapshot, ended } = Profiler::new()?.launch(words)?;
+    let text = ended.expect_code(0)?.text();
+    let pids = snapshot.pids();
+    ensure!(pids.len() == 1, "processes with results: {pids:?}");
+    assert_eq!(snapshot.odd_marks(), [].into(), "{:?}", snapshot.diagnostics);
+    Ok((snapshot, pids[0], text))
+}
+
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().context("the program's name is text")
+}
+
+/// Sections by name, the name without what is told beside it.
+fn by_name(snapshot: &Snapshot) -> BTreeMap<&str, u64> {
+    let mut counts = BTreeMap::new();
+    for row in &snapshot.functions {
+        let name = row.name.split('#').next().unwrap_or_default();
+        *counts.entry(name).or_default() += row.count;
+    }
+    counts
+}
+
+#[test]
+fn an_exception_and_an_early_return_leave_no_section_open() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let program = Program::build("throws.cc")?;
+    let (snapshot, pid, _) = launched(&[text(program.path())?])?;
+    let counts = snapshot.counts(pid);
+    let count = |tag: &str| counts.get(tag).copied().unwrap_or(0);
+    assert_eq!([count("LA_PO"), count("LC_PTR"), count("LC_PCO")], [1, 4, 4], "{counts:?}");
+    assert_eq!([count("LR_PP"), count("LR_PC")], [1, 6], "{counts:?}");
+    Ok(())
+}
+
+#[test]
+fn a_panic_a_question_mark_and_a_return_leave_no_section_open() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let (snapshot, pid, _) = launched(&[env!("CARGO_BIN_EXE_mark-forms")])?;
+    let counts = snapshot.counts(pid);
+    let expected = [
+        ("LA_PO", 1),
+        // Those of `part`, and those of the spans.
+        ("LC_PCO", 15),
+        ("LC_PE", 20),
+        ("LC_PTR", 5),
+        // The subtracted ones, and those that `?` left.
+        ("LR_PC", 10),
+        // `part`, and the spans, which are entered twice.
+        ("LR_PE", 15),
+        ("LR_PP", 5),
+        ("LR_PT", 5),
+    ];
+    let counts: Vec<(&str, u64)> = counts.iter().map(|(tag, &count)| (tag.as_str(), count)).collect();
+    assert_eq!(counts, expected);
+    Ok(())
+}
+
+/// What a program writes to ftrace, in order, without the header and the process.
+fn written_to_ftrace(program: &Path) -> Result<Vec<String>> {
+    let mut command = Command::new(program);
+    command.env("NNTRACE_TO_FTRACE", "1");
+    let child = Child::start(&mut command)?;
+    let pid = child.pid();
+    let ended = child.wait()?.expect_code(0)?;
+    ensure!(ended.stderr.is_empty(), "{}", ended.stderr);
+    let trace = fs::read_to_string("/sys/kernel/tracing/trace").context("cannot read ftrace's buffer")?;
+    let payload = |line: &str| {
+        let (_, payload) = line.split_once("tracing_mark_write: ")?;
+        let (kind, rest) = payload.split_once('|')?;
+        let rest = rest.strip_prefix(&pid.to_string())?;
+        (rest.is_empty() || rest.starts_with('|')).then(|| format!("{kind}{rest}"))
+    };
+    Ok(trace.lines().filter_map(payload).collect())
+}
+
+/// Marks whose handles, which are new each time, are shown as `H`.
+fn with_handles_hidden(marks: &[String]) -> Vec<String> {
+    let hidden = |mark: &String| match mark.split_once("#h=") {
+        Some((begin, handle)) if mark.starts_with('I') && handle.parse::<u64>().is_ok() => {
+            format!("{begin}#h=H")
+        }
+        _ => mark.clone(),
+    };
+    marks.iter().map(hidden).collect()
+}
+
+#[test]
+fn the_environment_sends_marks_to_ftrace_too() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let part = |begin: &str| -> Vec<String> {
+        [
+            begin,
+            "B|[NN_LC_PTR]layout",
+            "B|[SW][NN_LC_PCO]conv2d",
+            "B|[SW][NN_LC_PCO]relu#h=9",
+            "E",
+            "E",
+            "E",
+            "B|[SUB][NN_LR_PC]late",
+            "E",
+            "E",
+        ]
+        .map(Into::into)
+        .into()
+    };
+    let events = ["I|nn.send#h=H", "I|nn.recv#h=H"];
+    for compiler in [&["cc", "-std=c99", "-xc"][..], &["c++", "-std=c++11", "-xc++"]] {
+        let folder = tempfile::tempdir()?;
+        let program = folder.path().join("marks");
+        let sources = ["marks.c", "marks-part.c"].map(nntrace_tests::native::source);
+        let mut words = compiler.to_vec();
+        words.extend(sources.iter().filter_map(|source| source.to_str()));
+        nntrace_tests::native::compile(&words, &[], &program)?;
+        let marks = with_handles_hidden(&written_to_ftrace(&program)?);
+        let mut expected = vec!["B|[NN_LA_PO]all".to_owned()];
+        for _ in 0..5 {
+            expected.extend(part("B|[NN_LR_PE]part#iter=7#acct=foo"));
+        }
+        for _ in 0..5 {
+            let by_hand = [
+                "B|[NN_LR_PT]by_hand",
+                "B|[NN_LR_PT]with#img=a_b.jpg#size=12",
+                "I|now",
+                "C|level|-3",
+                "E",
+                "E",
+            ];
+            expected.extend(by_hand.map(Into::into));
+        }
+        expected.extend(events.map(Into::into));
+        expected.push("E".into());
+        assert_eq!(marks, expected, "{compiler:?}");
+    }
+    let marks = with_handles_hidden(&written_to_ftrace(Path::new(env!("CARGO_BIN_EXE_mark-forms")))?);
+    assert_eq!(
+        marks[..11],
+        [&["B|[NN_LA_PO]all".to_owned()][..], &part("B|[NN_LR_PE]part#iter=0#acct=foo")].concat()
+    );
+    assert_eq!(marks[11..15], ["B|[NN_LR_PP]fails", "B|[NN_LR_PP]inside#img=a_b.jpg", "E", "E"]);
+    for event in [events[0], events[1], "I|now", "C|level|-3", "B|[NN_LR_PE]span#iter=4"] {
+        assert!(marks.iter().any(|mark| mark == event), "{event} is not among {marks:?}");
+    }
+    let ends = marks.iter().filter(|mark| *mark == "E").count();
+    assert_eq!(ends, marks.iter().filter(|mark| mark.starts_with("B|")).count());
+    Ok(())
+}
+
+#[test]
+fn ftrace_that_cannot_be_written_to_is_told_once() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("marks");
+    let sources = ["marks.c", "marks-part.c"].map(nntrace_tests::native::source);
+    nntrace_tests::native::compile(&["cc", "-std=c99"], &[&sources[0], &sources[1]], &program)?;
+    for program in [text(&program)?, env!("CARGO_BIN_EXE_mark-forms")] {
+        // A mount namespace of its own, without ftrace.
+        let mut command = Command::new("unshare");
+        let script = "umount -l /sys/kernel/tracing && exec \"$0\"";
+        command.args(["--mount", "sh", "-c", script, program]).env("NNTRACE_TO_FTRACE", "1");
+        let ended = Child::run(&mut command)?.expect_code(0)?;
+        let told: Vec<&str> = ended.stderr.lines().collect();
+        assert_eq!(told.len(), 1, "{program}: {told:?}");
+        assert!(
+            told[0]
+                .starts_with("nntrace: NNTRACE_TO_FTRACE=1, but no marks go to ftrace: /sys/kernel/tracing")
+        );
+    }
+    Ok(())
+}
+
+/// Time of the sections of a name, ns.
+fn time_of(snapshot: &Snapshot, name: &str) -> u64 {
+    let rows = snapshot.functions.iter().filter(|row| row.name.split('#').next() == Some(name));
+    rows.map(|row| row.total_ns).sum()
+}
+
+/// The clock and the profiler look at the same work, from a little further away and from a little nearer.
+fn is_about(measured: u64, truth: u64) -> bool {
+    measured <= truth + truth / 50 && measured >= truth - truth / 10
+}
+
+#[test]
+fn the_job_queues_tell_the_truth() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let program = Program::build("job-queue.cc")?;
+    for program in [text(program.path())?, env!("CARGO_BIN_EXE_job-queue")] {
+        let (snapshot, _, truth) = launched(&[program])?;
+        let truth: serde_json::Value = serde_json::from_str(&truth)?;
+        assert_eq!(truth["sections"], serde_json::json!({"foo": 10, "bar": 15}));
+        assert_eq!(by_name(&snapshot), [("convert_image", 25), ("submit", 25)].into());
+        let of = |account: &str| truth["account_ns"][account].as_u64().context("a number of ns");
+        let (foo, bar) = (of("foo")?, of("bar")?);
+        assert!(foo > bar, "one image takes longer: {truth}");
+        let measured = time_of(&snapshot, "convert_image");
+        assert!(is_about(measured, foo + bar), "{measured} ns, not {truth}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_other_examples_tell_the_truth() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let varying = Program::build("f-calls-g.c")?;
+    for what in ["count", "length"] {
+        let (snapshot, _, truth) = launched(&[text(varying.path())?, what])?;
+        let truth: serde_json::Value = serde_json::from_str(&truth)?;
+        let number = |key: &str| truth[key].as_f64().context("a number");
+        assert_eq!(by_name(&snapshot)["f"], 400);
+        assert_eq!(Some(by_name(&snapshot)["g"]), truth["g_calls"].as_u64());
+        // Var f = E[n] Var g + Var n E[g]^2 + rest, whichever varies.
+        let by_length = number("count_mean")? * number("g_variance")?;
+        let by_count = number("count_variance")? * number("g_mean")? * number("g_mean")?;
+        println!(
+            "{what}: by count {by_count:.3e}, by length {by_length:.3e}, of f {:.3e}",
+            number("f_variance")?
+        );
+        assert_eq!(by_count > by_length, what == "count", "{truth}");
+    }
+    let frames = Program::build("frames.c")?;
+    let (snapshot, _, truth) = launched(&[text(frames.path())?])?;
+    let truth: serde_json::Value = serde_json::from_str(&truth)?;
+    assert_eq!(by_name(&snapshot), [("frame", 12), ("render", 12), ("track", 12)].into());
+    let between = truth["between_ns"].as_u64().context("a number of ns")?;
+    assert!(between >= 12 * 10_000_000, "{truth}");
+    let covered = time_of(&snapshot, "track") + time_of(&snapshot, "render");
+    let missing = time_of(&snapshot, "frame") - covered;
+    assert!(is_about(missing, between + between / 50), "{missing} ns, not {truth}");
+
+    let threads = Program::build("threads.cc")?;
+    let (snapshot, _, truth) = launched(&[text(threads.path())?])?;
+    let truth: serde_json::Value = serde_json::from_str(&truth)?;
+    let expected = [("created", 1), ("short_lived", 200), ("start_many", 1), ("start_one", 1)];
+    assert_eq!(by_name(&snapshot), expected.into());
+    let batch = truth["batch_ns"].as_u64().context("a number of ns")?;
+    assert!(is_about(time_of(&snapshot, "created"), batch), "{truth}");
+    Ok(())
+}

@@ -1,0 +1,69 @@
+/* The program whose sections are measured. Answers each line on stdin with a line of numbers:
+ *   pairs N    ns per section, and how many there were
+ *   calls N    the same of calls of an ordinary function, for tools that trace those
+ *   listens    whether marks are heard, 0 or 1 */
+
+#include <nntrace.h>
+#include <stdio.h>
+#include <time.h>
+
+/* Parts of a round. A round counts with its median part: in another one something else may have run. */
+enum { PARTS = 20 };
+
+static double now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static void section(void) {
+    NNTRACE_RT(NNTRACE_PHASE_EXECUTION, "execute");
+    __asm__ volatile("");
+}
+
+__attribute__((noinline)) void called(void);
+void called(void) { __asm__ volatile(""); }
+
+static void write_sections(unsigned count) {
+    for (unsigned number = 0; number < count; ++number) {
+        section();
+    }
+}
+
+static void call(unsigned count) {
+    for (unsigned number = 0; number < count; ++number) {
+        called();
+    }
+}
+
+static int by_size(const void *a, const void *b) {
+    const double first = *(const double *)a, second = *(const double *)b;
+    return (first > second) - (first < second);
+}
+
+static void measure(void (*run)(unsigned), unsigned count) {
+    double parts[PARTS];
+    for (int part = 0; part < PARTS; ++part) {
+        const double begin = now_ns();
+        run(count / PARTS);
+        parts[part] = (now_ns() - begin) / (count / PARTS);
+    }
+    qsort(parts, PARTS, sizeof *parts, by_size);
+    printf("%.3f %u\n", (parts[PARTS / 2 - 1] + parts[PARTS / 2]) / 2, count / PARTS * PARTS);
+}
+
+int main(void) {
+    char line[64];
+    while (fgets(line, sizeof line, stdin)) {
+        unsigned count = 0;
+        if (sscanf(line, "pairs %u", &count) == 1 && count >= PARTS) {
+            measure(write_sections, count);
+        } else if (sscanf(line, "calls %u", &count) == 1 && count >= PARTS) {
+            measure(call, count);
+        } else {
+            printf("%d\n", nntrace_listens());
+        }
+        fflush(stdout);
+    }
+    return 0;
+}

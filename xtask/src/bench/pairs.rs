@@ -1,0 +1,152 @@
+//! What a section costs the program that writes it: begin and end, by `nntrace.h` and by the Rust guard.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use nix::sys::signal::Signal;
+
+use crate::{
+    bench::{child::Running, profiler::Profiler, release, spread::paired, table::Table},
+    run::{command, on_path, quietly, target_dir},
+};
+
+/// How long a probe may take to come and to go.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Pairs of a round in which nobody listens, so that the clock is good enough.
+const UNHEARD: u32 = 20_000_000;
+/// The header, from the workspace's root.
+const INCLUDE: &str = "nntrace-common/include";
+/// The C program, from the workspace's root.
+const SOURCE: &str = "xtask/src/bench/pairs.c";
+
+/// Measures all states in turn.
+pub fn measure(rounds: u32, pairs: u32) -> Result<Table> {
+    let program = build("pairs", &[])?;
+    let (has_bpftrace, has_uftrace) = (on_path("bpftrace"), on_path("uftrace"));
+    let traced = if has_uftrace { Some(build("pairs-mcount", &["-pg"])?) } else { None };
+    let mut header = Running::start(&mut command(&program))?;
+    let mut guard = Running::load(&["emit-pairs"])?;
+    let mut to_ftrace = Running::start(command(&program).env("NNTRACE_TO_FTRACE", "1"))?;
+    let mut uftrace = traced.as_deref().map(under_uftrace).transpose()?;
+
+    let mut figures: [Vec<f64>; 8] = Default::default();
+    for _ in 0..rounds {
+        let [header_off, guard_off, header_on, guard_on, plain, counting, ftrace, called] = &mut figures;
+        header_off.push(round(&mut header, "pairs", UNHEARD)?);
+        guard_off.push(round(&mut guard, "pairs", UNHEARD)?);
+        header_on.push(profiled(&mut header, pairs, &[])?);
+        guard_on.push(profiled(&mut guard, pairs, &[])?);
+        plain.push(profiled(&mut header, pairs, &["--plain-probes"])?);
+        if has_bpftrace {
+            counting.push(counted(&mut header, &program, pairs)?);
+        }
+        ftrace.push(round(&mut to_ftrace, "pairs", pairs)?);
+        if let Some(uftrace) = &mut uftrace {
+            called.push(round(uftrace, "calls", pairs)?);
+        }
+    }
+    if let Some(uftrace) = uftrace {
+        uftrace.end(Signal::SIGTERM).unwrap_or_default();
+    }
+
+    let [header_off, guard_off, header_on, guard_on, plain, counting, ftrace, called] = &figures;
+    let mut table = Table::new("ns per begin and end");
+    table.row("nntrace.h, nobody listens", header_off);
+    table.row("Rust mark!, nobody listens", guard_off);
+    table.row("nntrace.h, nntrace-bpf", header_on);
+    table.row("Rust mark!, nntrace-bpf", guard_on);
+    table.row("nntrace.h, nntrace-bpf --plain-probes", plain);
+    if has_bpftrace {
+        table.row("nntrace.h, bpftrace counting", counting);
+        table.row(
+            "  nntrace-bpf is so many times that",
+            &paired(header_on, counting, |ours, others| ours / others),
+        );
+    } else {
+        table.missing("nntrace.h, bpftrace counting", "not installed");
+    }
+    table.row("nntrace.h, NNTRACE_TO_FTRACE=1", ftrace);
+    if has_uftrace {
+        table.row("uftrace, call and return of a function", called);
+    } else {
+        table.missing("uftrace, call and return of a function", "not installed");
+    }
+    table.note("one thread that does nothing else; each round counts with its median part");
+    Ok(table)
+}
+
+/// Compiles the C program.
+fn build(name: &str, flags: &[&str]) -> Result<PathBuf> {
+    let folder = target_dir()?.join("bench");
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let program = folder.join(name);
+    let mut cc = command("cc");
+    cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O2", "-I", INCLUDE, SOURCE, "-o"]).arg(&program);
+    quietly(cc.args(flags))?;
+    Ok(program)
+}
+
+/// Starts the program with its calls recorded.
+fn under_uftrace(program: &Path) -> Result<Running> {
+    let folder = target_dir()?.join("bench/uftrace.data");
+    let mut uftrace = command("uftrace");
+    uftrace.args(["record", "--no-event", "--function-filter", "called", "--data"]).arg(folder).arg(program);
+    Running::start(&mut uftrace)
+}
+
+/// A round: ns per pair.
+fn round(load: &mut Running, what: &str, count: u32) -> Result<f64> {
+    load.ask(&format!("{what} {count}")).map(|[ns, _]: [f64; 2]| ns)
+}
+
+/// A round that brings the kernel to optimise the probe, then the one that counts.
+fn heard(load: &mut Running, count: u32) -> Result<f64> {
+    wait_for(load, true)?;
+    round(load, "pairs", count)?;
+    round(load, "pairs", count)
+}
+
+/// A round while the profiler listens.
+fn profiled(load: &mut Running, count: u32, options: &[&str]) -> Result<f64> {
+    wait_for(load, false)?;
+    let pid = load.pid().to_string();
+    let (profiler, _) = Profiler::attach(&[&["--pid", &pid], options].concat())?;
+    let ns = heard(load, count)?;
+    profiler.end()?;
+    Ok(ns)
+}
+
+/// A round while bpftrace counts marks.
+fn counted(load: &mut Running, program: &Path, count: u32) -> Result<f64> {
+    wait_for(load, false)?;
+    let action = format!("uprobe:{}:tracing_mark_write {{ @ = count(); }}", program.display());
+    let mut bpftrace = command("bpftrace");
+    bpftrace.args(["-p", &load.pid().to_string(), "-e", &action]);
+    // It complains about limits that do not matter here.
+    let bpftrace = Running::start(bpftrace.stderr(Stdio::null()))?;
+    let ns = heard(load, count).with_context(|| format!("bpftrace does not probe: {action}"))?;
+    bpftrace.end(Signal::SIGINT)?;
+    Ok(ns)
+}
+
+/// Waits until marks are heard, or no more.
+fn wait_for(load: &mut Running, wanted: bool) -> Result<()> {
+    let begin = Instant::now();
+    // The first mark finds out where marks go.
+    round(load, "pairs", 1000)?;
+    loop {
+        let [listens]: [u32; 1] = load.ask("listens")?;
+        if (listens == 1) == wanted {
+            return Ok(());
+        }
+        let what =
+            if wanted { "nobody probes the mark function" } else { "somebody probes the mark function" };
+        ensure!(begin.elapsed() < PATIENCE, "after {} s {what}", PATIENCE.as_secs());
+        thread::sleep(Duration::from_millis(10));
+    }
+}
