@@ -14,6 +14,7 @@ use nntrace_common::{
 use crate::{
     maps::{FORK_CHILD_OFFSET, TARGETS, THREADS},
     marks::{count_many, count_one},
+    power,
     ring::{self, Wake},
 };
 
@@ -79,10 +80,9 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// Tells user space at once; returns whether there was room to.
+/// Tells user space at once; returns whether there was room to, and somebody to listen.
 #[inline(always)]
 pub fn emit(kind: RecordKind, tgid: u32, tid: u32, detail: u32) -> bool {
-    // SAFETY: the helper has no precondition.
-    let time = unsafe { bpf_ktime_get_ns() };
+    let Some(time) = power::now() else { return false };
     ring::emit(ProcessRecord { kind: kind as u32, tgid, tid, detail, time }, Wake::Now)
 }

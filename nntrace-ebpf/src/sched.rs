@@ -8,7 +8,7 @@
 
 use aya_ebpf::{
     EbpfContext,
-    helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns, bpf_probe_read_kernel},
+    helpers::{bpf_get_smp_processor_id, bpf_probe_read_kernel},
     macros::tracepoint,
     programs::TracePointContext,
 };
@@ -21,6 +21,7 @@ use nntrace_common::{
 use crate::{
     maps::{RING_COUNTS, SCHED_OFFSETS, TARGETS},
     marks::count_one,
+    power,
     ring::{self, Wake},
 };
 
@@ -28,8 +29,7 @@ use crate::{
 #[tracepoint(category = "sched", name = "sched_switch")]
 pub fn sched_switch(ctx: TracePointContext) -> u32 {
     let offsets = SCHED_OFFSETS.load();
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
+    let Some(now) = power::now() else { return 0 };
     let (tgid, tid) = (ctx.tgid(), ctx.pid());
     if is_traced(tgid)
         && let Some(state) = field(&ctx, offsets.prev_state)
@@ -68,9 +68,9 @@ pub fn sched_wakeup_new(ctx: TracePointContext) -> u32 {
 fn woken(ctx: &TracePointContext, change: Change) -> u32 {
     if let Some(tid) = field(ctx, SCHED_OFFSETS.load().woken_pid)
         && is_traced(tid)
+        && let Some(now) = power::now()
     {
-        // SAFETY: the helper has no precondition.
-        emit(tid, 0, unsafe { bpf_ktime_get_ns() }, change);
+        emit(tid, 0, now, change);
     }
     0
 }

@@ -361,6 +361,10 @@ pub struct Live {
     #[arg(long, value_enum, default_value_t = Marks::Auto)]
     pub marks: Marks,
 
+    /// What is recorded of threads
+    #[arg(long, value_enum, default_value_t = Level::Marks)]
+    pub level: Level,
+
     /// Function that writes marks; its arguments after `=`: buf | buf,len | this,buf | this,buf,len
     #[arg(long = "symbol", value_name = "NAME[=LAYOUT]")]
     pub symbols: Vec<SymbolSpec>,
@@ -408,6 +412,15 @@ pub enum Marks {
     Syscall,
     /// No marks: power states only
     None,
+}
+
+/// What is recorded of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Level {
+    /// Their marks
+    Marks,
+    /// When they ran, waited for a CPU and slept, too: each context switch of the machine costs some 100 ns more
+    Sched,
 }
 
 impl Live {

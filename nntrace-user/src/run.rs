@@ -28,7 +28,12 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use crate::{cli::Live, files::Files, gates, machine, output::Output};
+use crate::{
+    cli::{Level, Live},
+    files::Files,
+    gates, machine,
+    output::Output,
+};
 
 /// How long a command may take to end when it is asked to.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -57,6 +62,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
         drivers: cli.drivers.iter().copied().collect(),
         with_details: cli.results.detail,
         with_steps: cli.results.wants_steps(),
+        scheduling: cli.level == Level::Sched,
         verify: cli.verify,
         topology,
         energy_model: cli.machine.energy_model.clone(),

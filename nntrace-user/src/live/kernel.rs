@@ -18,7 +18,7 @@ use thiserror::Error;
 use super::{
     architecture::{self, WrongArchitecture},
     btf::{self, Btf},
-    evidence, functions, hotplug, initial, privilege, sysfs, tracefs, writes,
+    evidence, functions, hotplug, initial, privilege, sched, sysfs, tracefs, writes,
 };
 use crate::model::cpu_list;
 
@@ -147,6 +147,10 @@ impl Kernel {
         loader.override_global("TELL_BEGINS", &tell_begins, true);
         if let Some(offsets) = &limits {
             loader.override_global("LIMITS_OFFSETS", offsets, true);
+        }
+        let sched = sched::offsets();
+        if let Some(offsets) = &sched {
+            loader.override_global("SCHED_OFFSETS", offsets, true);
         }
         if let Some(offsets) = &look {
             loader.override_global("LOOK_OFFSETS", offsets, true);

@@ -25,6 +25,7 @@ mod privilege;
 pub mod probes;
 mod readings;
 pub mod rings;
+pub mod sched;
 pub mod session;
 pub mod sysfs;
 pub mod target;

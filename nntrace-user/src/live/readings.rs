@@ -210,6 +210,11 @@ impl Kernel {
         Ok(map.get(&0, 0).map_err(KernelError::reading)?.iter().copied().collect())
     }
 
+    /// Runs and time of these programs, by the kernel's statistics.
+    pub(super) fn read_cost(&self, programs: &[&str]) -> ProgramCost {
+        cost(self.ebpf(), programs)
+    }
+
     /// Runs and time of the mark programs and of the power programs, by the kernel's statistics.
     #[must_use]
     pub fn read_costs(&self) -> (ProgramCost, ProgramCost) {

@@ -28,14 +28,14 @@ use super::{
     power::{self, Beginning},
     probes::{Missed, Placement, Probes},
     rings::{Aside, Rings},
-    sysfs,
+    sched, sysfs,
     target::{Held, HeldEvent, Object, Process, Processes, SymbolSpec, entry_offset},
     tracefs,
     verify::Verifier,
 };
 use crate::{
     model::{
-        Clusters, Marks, Topology,
+        Clusters, Marks, Scheduling, Topology,
         causality::{Causality, Questions},
         energy::EnergyModel,
         marks::OpenSection,
@@ -81,6 +81,8 @@ pub struct SessionOptions {
     pub with_details: bool,
     /// Whether to keep what CPUs and clusters do in which order, for timelines.
     pub with_steps: bool,
+    /// Whether to tell when threads ran, waited for a CPU, or slept.
+    pub scheduling: bool,
     /// Whether to compare our totals with the kernel's.
     pub verify: bool,
     /// The clusters; `None`: as sysfs has them.
@@ -118,6 +120,10 @@ pub struct Session {
     known: Known,
     evidence: Baseline,
     records: Marks,
+    /// Where it is asked for.
+    scheduling: Option<Scheduling>,
+    /// The last names of threads that were seen with one, where scheduling is asked for.
+    thread_names: BTreeMap<u32, String>,
     with_details: bool,
     /// Interface calls that were met before their names had been answered.
     unanswered: u64,
@@ -155,6 +161,9 @@ impl Session {
                 "children of the targets are not followed: tracefs is not mounted; `sudo {}`, then start again",
                 tracefs::MOUNT_COMMAND
             ));
+        }
+        if options.scheduling {
+            kernel.attach_scheduling()?;
         }
         let causality = Causality::new(options.questions);
         let mut records = Marks { named_drivers: options.drivers, causality, ..Marks::default() };
@@ -198,6 +207,8 @@ impl Session {
             topology,
             energy_model: options.energy_model,
             records,
+            scheduling: options.scheduling.then(|| Scheduling::starting_at(begin)),
+            thread_names: BTreeMap::new(),
             with_details: options.with_details,
             unanswered: 0,
             begin,
@@ -227,6 +238,9 @@ impl Session {
 
     fn adopt(&mut self, pid: u32, comm: &str) -> Result<(), KernelError> {
         self.kernel.add_target(pid)?;
+        if let Some(scheduling) = &mut self.scheduling {
+            sched::watch(&mut self.kernel, scheduling, pid)?;
+        }
         self.label(pid, comm);
         self.probe(pid, Missed::Nothing);
         Ok(())
@@ -266,6 +280,9 @@ impl Session {
     }
 
     fn label(&mut self, pid: u32, comm: &str) {
+        if self.scheduling.is_some() {
+            self.thread_names.extend(sched::threads(pid).into_iter().map(|thread| (thread.tid, thread.comm)));
+        }
         let label = ProcessLabel { comm: comm.to_owned() };
         self.alive.insert(pid, label.clone());
         self.labels.insert(pid, label);
@@ -302,7 +319,7 @@ impl Session {
     fn take(&mut self, everything: bool) {
         // Before the records, so that a loss that shows here is told after the ones it came after.
         let lost = self.kernel.read_lost().unwrap_or_default();
-        let Self { rings, records, clusters, sleeps, steps, kernel, verifier, .. } = self;
+        let Self { rings, records, clusters, sleeps, steps, kernel, verifier, scheduling, .. } = self;
         // What is told aside and what comes in order feed the same model, in turn.
         let records = RefCell::new(records);
         let aside = |aside: Aside<'_>| {
@@ -327,7 +344,7 @@ impl Session {
                 let mut records = records.borrow_mut();
                 let _ = kernel.read_name(name, &mut records.names);
                 match record {
-                    Record::Span(span) => records.span(span),
+                    Record::Span(span) => records.span(span, scheduling.as_ref()),
                     Record::Begin(begin) => records.begin(begin),
                     _ => {}
                 }
@@ -359,7 +376,11 @@ impl Session {
             }
             // These are not put in order.
             Record::Fork(_) | Record::Exec(_) | Record::Exit(_) | Record::Loader(_) => {}
-            Record::Sched(_) => {}
+            Record::Sched(event) => {
+                if let Some(scheduling) = scheduling {
+                    scheduling.record(&event);
+                }
+            }
         };
         if everything {
             rings.drain_all(&lost, aside, sink);
@@ -414,6 +435,11 @@ impl Session {
             self.told = Some(self.read_evidence(end)?);
             self.kernel.detach_power();
             self.take(true);
+            if let Some(scheduling) = &mut self.scheduling {
+                for (cpu, count) in (0..).zip(self.kernel.read_ring_counts()?) {
+                    scheduling.lost_by(cpu, count.dropped as u32, end);
+                }
+            }
             if let (Some(verifier), Some(counts), Some((readings, _))) = (&self.verifier, counts, &self.last)
             {
                 self.verified = Some(verifier.compare(readings, &self.known, end, &counts));
@@ -426,6 +452,13 @@ impl Session {
             })?;
         }
         Ok(())
+    }
+
+    /// Whether threads ran, waited for a CPU or slept; `None` when it was not asked for. Of the last tenth of a second not
+    /// all events are in it, before [`Session::finish`].
+    #[must_use]
+    pub fn scheduling(&self) -> Option<&Scheduling> {
+        self.scheduling.as_ref()
     }
 
     /// How many functions are probed.

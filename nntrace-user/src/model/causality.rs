@@ -218,12 +218,7 @@ impl Causality {
 
     /// A section ended. Spans come in order of their ends. `name` gives the text of a name; `scheduling` tells what threads
     /// did, where that is known.
-    pub fn span(
-        &mut self,
-        span: &SpanRecord,
-        scheduling: Option<&Scheduling>,
-        name: impl Fn(u64) -> String,
-    ) {
+    pub fn span(&mut self, span: &SpanRecord, scheduling: Option<&Scheduling>, name: impl Fn(u64) -> String) {
         if !self.is_needed || span.is_provisional() {
             return;
         }

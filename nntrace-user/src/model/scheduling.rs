@@ -221,12 +221,15 @@ impl Scheduling {
         self.is_gone(tid, now);
         let mut thread = History::new(Some(now), self.cap);
         thread.push(now, State::Runnable);
-        self.threads.entry(tid).or_default().push(thread);
+        let lives = self.threads.entry(tid).or_default();
+        // Found before its begin was told: the same one.
+        thread.tgid = lives.pop_if(|found| found.begins_with(now)).and_then(|found| found.tgid);
+        lives.push(thread);
     }
 
     /// Another thread has the id by now: the one before, if it lived, has ended unseen.
     fn is_gone(&mut self, tid: u32, now: u64) {
-        let living = |thread: &&mut History| thread.end.is_none();
+        let living = |thread: &&mut History| thread.end.is_none() && !thread.begins_with(now);
         let Some(thread) = self.threads.get_mut(&tid).and_then(|lives| lives.last_mut()).filter(living)
         else {
             return;
@@ -344,12 +347,12 @@ impl Scheduling {
         sum.of(end.saturating_sub(begin))
     }
 
-    /// What every thread did until `end` (ns), by id and begin.
+    /// What every thread did in the window, which this was made for, from `begin` to `end` (ns), by id and begin.
     #[must_use]
-    pub fn threads(&self, end: u64) -> Vec<ThreadTimes> {
+    pub fn threads(&self, begin: u64, end: u64) -> Vec<ThreadTimes> {
         let lives = self.threads.iter().flat_map(|(&tid, lives)| lives.iter().map(move |life| (tid, life)));
         let rows = lives.map(|(tid, thread)| {
-            let begin = thread.begin.unwrap_or(self.begin).min(end);
+            let begin = thread.begin.map_or(begin, |first| first.max(begin)).min(end);
             let end = thread.end.map_or(end, |last| last.min(end));
             let times = thread.all_until(end).of(end.saturating_sub(begin));
             ThreadTimes { pid: thread.tgid, tid, begin, end, times }

@@ -179,6 +179,11 @@ impl Accounts {
         }
     }
 
+    /// The processes of the threads that have marks, by thread.
+    pub fn processes(&self) -> BTreeMap<u32, u32> {
+        self.replaced.iter().chain(&self.threads).map(|thread| (thread.tid, thread.process())).collect()
+    }
+
     /// The names of the processes.
     pub fn names(&self) -> impl Iterator<Item = (u32, String)> {
         self.comms.iter().map(|(&pid, (_, comm))| (pid, String::from_utf8_lossy(comm).into_owned()))

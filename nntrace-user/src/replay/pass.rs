@@ -9,6 +9,8 @@ use nntrace_common::{
     sched::Change,
 };
 
+use rustc_hash::FxHashMap;
+
 use super::{
     Options, TimeRange,
     accounts::{Accounts, Context},
@@ -73,6 +75,8 @@ pub struct Results {
     pub cpus: Cpus,
     /// Of context switches and wake-ups.
     pub scheduling: Scheduling,
+    /// The last names of threads that left a CPU.
+    pub thread_names: FxHashMap<u32, Box<[u8]>>,
     /// What was odd.
     pub oddities: Oddities,
     /// What was wrong with the clusters that were asked for.
@@ -125,6 +129,7 @@ impl Pass {
                 cpus: Cpus::new(options.topology.clone().unwrap_or_default(), options.clusters.clone())
                     .keeping_steps(options.with_steps),
                 scheduling: Scheduling::default(),
+                thread_names: FxHashMap::default(),
                 oddities: Oddities::default(),
                 wrong: None,
             },
@@ -190,6 +195,10 @@ impl Pass {
                 let tgid = event.tgid.filter(|_| event.tid == prev.tid).unwrap_or(0);
                 push(prev.tid, tgid, why);
                 push(next.tid, 0, Change::In);
+                let names = &mut self.results.thread_names;
+                if names.get(&prev.tid).is_none_or(|known| **known != *prev.comm) {
+                    names.insert(prev.tid, prev.comm.into());
+                }
             }
             Some(Told::Woken(task, change)) => push(task.tid, 0, change),
             None => {}

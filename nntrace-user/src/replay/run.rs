@@ -26,8 +26,8 @@ use crate::{
         topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
     },
     report::{
-        build::{Parts, ProcessLabel},
-        snapshot::{Host, Loss, Overhead, Snapshot, Source, Window},
+        build::{self, Parts, ProcessLabel},
+        snapshot::{Host, Loss, Overhead, Snapshot, Source, ThreadRow, Window},
     },
 };
 
@@ -130,6 +130,7 @@ pub struct Replayed {
     marks: Marks,
     cpus: CpuResults,
     scheduling: Scheduling,
+    threads: Vec<ThreadRow>,
     energy_model: Option<EnergyModel>,
     window: Window,
     files: Vec<String>,
@@ -163,7 +164,7 @@ impl Replayed {
             notes: self.notes.clone(),
             with_details: self.with_details,
         };
-        parts.snapshot()
+        Snapshot { threads: self.threads.clone(), ..parts.snapshot() }
     }
 
     /// What CPUs and clusters did in which order; `None` when it was not asked for, or there is no power event.
@@ -214,8 +215,23 @@ fn finish(
     if let Some(error) = results.wrong {
         return Err(error.into());
     }
-    let Results { mut marks, cpus, scheduling, mut oddities, .. } = results;
+    let Results { mut marks, cpus, scheduling, thread_names, mut oddities, .. } = results;
     let processes = accounts.names().map(|(pid, comm)| (pid, ProcessLabel { comm })).collect();
+    let window = Window { clock: "trace".into(), begin_ns: begin, end_ns: end };
+    let of_marks = accounts.processes();
+    let threads = build::threads(&scheduling, &window, |tid, pid| {
+        let pid = pid.or_else(|| of_marks.get(&tid).copied()).unwrap_or(tid);
+        // All threads of the machine are in a trace: where there are marks, those of the processes that write them matter.
+        let is_shown = of_marks.is_empty() || of_marks.values().any(|marking| *marking == pid);
+        let comm = thread_names.get(&tid).map(|comm| String::from_utf8_lossy(comm).into_owned());
+        is_shown.then(|| (pid, comm.unwrap_or_default()))
+    });
+    if scheduling.lacks_wakeups() {
+        notes.push(
+            "context switches, but no sched_wakeup in the trace: waiting for a CPU after a sleep counts as sleeping"
+                .into(),
+        );
+    }
     accounts.finish(&mut marks, &mut oddities);
     let mut diagnostics = oddities.counts();
     marks.add_unfinished(&mut diagnostics);
@@ -236,7 +252,8 @@ fn finish(
         cpus,
         scheduling,
         energy_model: options.energy_model.clone(),
-        window: Window { clock: "trace".into(), begin_ns: begin, end_ns: end },
+        window,
+        threads,
         files,
         processes,
         diagnostics,

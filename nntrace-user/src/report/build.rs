@@ -4,8 +4,11 @@ mod causality;
 mod energy;
 mod marks;
 mod power;
+mod threads;
 
 use std::collections::BTreeMap;
+
+pub use threads::threads;
 
 use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind};
 
@@ -80,6 +83,7 @@ impl Parts<'_> {
             missing: self.missing(),
             explanation: self.explanation(),
             hand_overs: self.hand_overs(),
+            threads: Vec::new(),
             counters: self.counters(),
             tracks: self.tracks(),
             cpus: self.cpus(),

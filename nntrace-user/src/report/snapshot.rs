@@ -8,6 +8,7 @@ mod energy;
 mod evidence;
 mod marks;
 mod power;
+mod threads;
 mod verify;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub use marks::{
     TimesByLayer, TrackRow,
 };
 pub use power::{ClusterRow, ConcurrencyRow, CpuRow, EffectiveRow, FrequencyRow, IdleRow, InitialRow};
+pub use threads::ThreadRow;
 pub use verify::{Verify, VerifyRow};
 
 /// The value of [`Snapshot::schema`].
@@ -76,6 +78,9 @@ pub struct Snapshot {
     /// How much work was handed over, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hand_overs: Option<HandOverCounts>,
+    /// Whether threads ran, waited or slept; live only when it is asked for, else where the trace has context switches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadRow>,
     /// Counters that marks set.
     pub counters: Vec<CounterRow>,
     /// Asynchronous slices and instants that marks told.
@@ -164,6 +169,12 @@ pub struct Overhead {
     pub power_events: u64,
     /// Time of one, ns; null before the first.
     pub ns_per_power_event: Option<u64>,
+    /// Runs of the programs on context switches and wake-ups, of all threads of the machine; only when these are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sched_events: Option<u64>,
+    /// Time of one, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns_per_sched_event: Option<u64>,
     /// CPU time of this process, ns.
     pub collector_cpu_ns: u64,
 }

@@ -16,6 +16,7 @@ macro_rules! line {
 
 mod causality;
 mod energy;
+mod threads;
 
 pub use causality::iterations;
 
@@ -26,6 +27,7 @@ pub fn render(snapshot: &Snapshot) -> String {
     phases(&mut text, snapshot);
     text.push_str(&details(snapshot));
     causality::summary(&mut text, snapshot);
+    threads::table(&mut text, &snapshot.threads);
     cpus(&mut text, snapshot);
     energy::table(&mut text, snapshot.energy.as_ref());
     evidence(&mut text, snapshot);

@@ -7,7 +7,7 @@ use crate::{
     live::{clock, kernel::KernelError, sysfs},
     model::{Marks, power::CpuResidency, steps::Lanes},
     report::{
-        build::Parts,
+        build::{Parts, threads},
         snapshot::{Evidence, Host, Loss, Overhead, Snapshot, Source, Window},
     },
 };
@@ -69,6 +69,13 @@ impl Session {
             None => self.read_evidence(end)?,
         });
         snapshot.verify.clone_from(&self.verified);
+        if let Some(scheduling) = &self.scheduling {
+            snapshot.threads = threads(scheduling, &snapshot.window, |tid, pid| {
+                let pid = pid.unwrap_or(tid);
+                let of_process = || self.labels.get(&pid).map(|label| label.comm.clone());
+                Some((pid, self.thread_names.get(&tid).cloned().or_else(of_process).unwrap_or_default()))
+            });
+        }
         Ok(snapshot)
     }
 
@@ -93,11 +100,14 @@ impl Session {
 
     fn overhead(&self) -> Overhead {
         let (marks, power) = self.kernel.read_costs();
+        let sched = self.scheduling.as_ref().map(|_| self.kernel.read_scheduling_cost());
         Overhead {
             marks: marks.runs,
             ns_per_mark: marks.per_run(),
             power_events: power.runs,
             ns_per_power_event: power.per_run(),
+            sched_events: sched.map(|cost| cost.runs),
+            ns_per_sched_event: sched.and_then(|cost| cost.per_run()),
             collector_cpu_ns: clock::own_cpu_time(),
         }
     }

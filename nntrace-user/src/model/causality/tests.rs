@@ -243,8 +243,12 @@ fn iterations_keep_their_parent_and_what_is_missing() {
     let first = &causality.iterations.all()[1];
     let f = first.functions.iter().find(|(site, _)| text(site.name) == "f").unwrap().1;
     assert_eq!((f.total.count, f.total.own, f.wall), (2, 25, (20, 65)));
-    let roots: BTreeMap<_, _> =
-        causality.roots.all().iter().map(|(site, sum)| (text(site.name), (sum.total, sum.missing.time))).collect();
+    let roots: BTreeMap<_, _> = causality
+        .roots
+        .all()
+        .iter()
+        .map(|(site, sum)| (text(site.name), (sum.total, sum.missing.time)))
+        .collect();
     assert_eq!(roots, BTreeMap::from([("batch".into(), (100, 30)), ("frame".into(), (70, 35))]));
 }
 

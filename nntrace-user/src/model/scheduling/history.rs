@@ -97,6 +97,11 @@ impl History {
         self.stretches.is_empty()
     }
 
+    /// Whether nothing is known of it before `now` (ns), and it lives.
+    pub fn begins_with(&self, now: u64) -> bool {
+        self.end.is_none() && self.stretches.front().is_none_or(|first| first.begin >= now)
+    }
+
     /// It does this from `now` (ns) on. What comes too late to be put in order counts as of the last change.
     pub fn push(&mut self, now: u64, state: State) {
         let mut new = Stretch { begin: now, before: Sums::default(), state };

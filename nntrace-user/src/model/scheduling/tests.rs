@@ -246,7 +246,7 @@ proptest! {
         }
         for tid in 1..=TIDS {
             let mut rows = StateTimes::default();
-            model.threads(world.now).iter().filter(|row| row.tid == tid).for_each(|row| rows += row.times);
+            model.threads(1, world.now).iter().filter(|row| row.tid == tid).for_each(|row| rows += row.times);
             let all = model.times(tid, 1, world.now);
             prop_assert_eq!(StateTimes { unknown: 0, ..rows }, StateTimes { unknown: 0, ..all });
             prop_assert!(rows.unknown <= all.unknown);
@@ -268,7 +268,7 @@ proptest! {
                 is_kept |= !forgotten && world.truth[&tid].iter().all(|(_, doing)| *doing != Doing::Gone);
             }
         }
-        prop_assert_eq!(all.threads(world.now), few.threads(world.now));
+        prop_assert_eq!(all.threads(1, world.now), few.threads(1, world.now));
     }
 }
 
@@ -365,7 +365,7 @@ fn an_id_that_is_used_again_is_another_thread() {
     ] {
         model.record(&record(7, 0, time, change, 0, tgid));
     }
-    let rows = model.threads(100);
+    let rows = model.threads(0, 100);
     let seen: Vec<_> = rows.iter().map(|row| (row.pid, row.begin, row.end, row.times.unknown)).collect();
     assert_eq!(seen, [(Some(100), 10, 20, 0), (Some(200), 50, 100, 0)]);
     assert_eq!((rows[0].times.on_cpu, rows[1].times.sleeping), (5, 40));
@@ -373,4 +373,16 @@ fn an_id_that_is_used_again_is_another_thread() {
         model.times(7, 0, 100),
         StateTimes { on_cpu: 10, runnable: 10, sleeping: 40, uninterruptible: 0, unknown: 40 }
     );
+}
+
+#[test]
+fn who_was_found_before_its_begin_was_told_is_the_same() {
+    let mut model = Scheduling::default();
+    model.watch(100, 7, 50, Found::Awake);
+    model.record(&record(7, 0, 40, Change::New, 0, 0));
+    model.record(&record(7, 0, 60, Change::In, 0, 0));
+    let rows = model.threads(0, 100);
+    assert_eq!(rows.len(), 1);
+    assert_eq!((rows[0].pid, rows[0].begin, rows[0].end), (Some(100), 40, 100));
+    assert_eq!((rows[0].times.runnable, rows[0].times.on_cpu), (20, 40));
 }

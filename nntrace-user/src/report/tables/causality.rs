@@ -121,12 +121,7 @@ fn missing(text: &mut String, snapshot: &Snapshot) {
     let _ = write!(
         text,
         "{:<22}{:>8}{:>10}{:>10}{:>8}{:>10}",
-        "missing time in",
-        "count",
-        "total",
-        "missing",
-        "share",
-        "most"
+        "missing time in", "count", "total", "missing", "share", "most"
     );
     if snapshot.missing.iter().any(|row| row.states.is_some()) {
         let _ = write!(text, "{:>10}{:>10}{:>10}{:>10}", "on CPU", "runnable", "sleeping", "unknown");

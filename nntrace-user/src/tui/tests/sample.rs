@@ -149,6 +149,7 @@ fn cluster(name: &str, cpus: &[u32], used: &[(Option<u32>, u64)]) -> ClusterRow 
 pub fn empty() -> Snapshot {
     Snapshot {
         evidence: None,
+        threads: Vec::new(),
         verify: None,
         schema: SCHEMA.to_owned(),
         version: VERSION,

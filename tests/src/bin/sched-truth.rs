@@ -1,0 +1,128 @@
+//! Threads that sleep, run and wait for a CPU, and tell what the kernel counted of each: a line `NAME TID LIFE RUN WAIT` for
+//! each, the last three in ns: from its first to its last instant, on a CPU (its CPU clock), waiting for one (schedstat).
+
+use std::{
+    error::Error,
+    fs,
+    io::{self, Read as _, Write as _},
+    thread,
+    time::{Duration, Instant},
+};
+
+use clap::{Parser, Subcommand};
+use nix::{
+    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
+    time::{ClockId, clock_gettime},
+    unistd::{Pid, gettid},
+};
+
+/// Threads that sleep, run and wait for a CPU.
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// One sleeps and runs in turn
+    Naps {
+        /// How often.
+        times: u32,
+        /// How long each of both takes, ms.
+        milliseconds: u64,
+    },
+    /// Some run at once on one CPU
+    Rivals {
+        /// How many.
+        threads: u32,
+        /// How long, ms.
+        milliseconds: u64,
+    },
+    /// Two on one CPU pass a byte to and fro
+    PingPong {
+        /// How often.
+        times: u32,
+    },
+}
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+fn main() -> Result<()> {
+    match Cli::parse().what {
+        What::Naps { times, milliseconds } => {
+            let each = Duration::from_millis(milliseconds);
+            let naps = thread::spawn(move || told("naps", || (0..times).for_each(|_| nap_and_run(each))));
+            join(naps)
+        }
+        What::Rivals { threads, milliseconds } => {
+            let time = Duration::from_millis(milliseconds);
+            stay_on_one_cpu()?;
+            let rivals: Vec<_> =
+                (0..threads).map(|_| thread::spawn(move || told("rival", || run_for(time)))).collect();
+            rivals.into_iter().try_for_each(join)
+        }
+        What::PingPong { times } => {
+            stay_on_one_cpu()?;
+            let (mut from_here, mut to_there) = io::pipe()?;
+            let (mut from_there, mut to_here) = io::pipe()?;
+            let echo = thread::spawn(move || {
+                told("echo", || {
+                    let mut byte = [0];
+                    while from_here.read_exact(&mut byte).is_ok() && to_here.write_all(&byte).is_ok() {}
+                })
+            });
+            let mut byte = [0];
+            for _ in 0..times {
+                to_there.write_all(&byte)?;
+                from_there.read_exact(&mut byte)?;
+            }
+            drop(to_there);
+            join(echo)
+        }
+    }
+}
+
+fn join(thread: thread::JoinHandle<Result<()>>) -> Result<()> {
+    thread.join().map_err(|_| "a thread panicked")?
+}
+
+/// Does it, and prints what the kernel counted meanwhile.
+fn told(name: &str, work: impl FnOnce()) -> Result<()> {
+    let (begin, run, waited) = (Instant::now(), cpu_time()?, waited()?);
+    work();
+    let (life, run, waited) = (begin.elapsed(), cpu_time()? - run, self::waited()? - waited);
+    println!("{name} {} {} {} {waited}", gettid(), life.as_nanos(), run.as_nanos());
+    Ok(())
+}
+
+fn nap_and_run(each: Duration) {
+    thread::sleep(each);
+    run_for(each);
+}
+
+fn run_for(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+fn cpu_time() -> Result<Duration> {
+    Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?.into())
+}
+
+/// How long this thread has waited for a CPU so far, ns.
+fn waited() -> Result<u64> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat")?;
+    Ok(text.split_whitespace().nth(1).ok_or("the kernel keeps no schedstat")?.parse()?)
+}
+
+/// Keeps all threads that start from now on to the first CPU that there is.
+fn stay_on_one_cpu() -> Result<()> {
+    let allowed = sched_getaffinity(Pid::from_raw(0))?;
+    let first = (0..CpuSet::count()).find(|&cpu| allowed.is_set(cpu).unwrap_or(false)).ok_or("no CPU")?;
+    let mut one = CpuSet::new();
+    one.set(first)?;
+    Ok(sched_setaffinity(Pid::from_raw(0), &one)?)
+}

@@ -1,0 +1,150 @@
+//! `--level sched`: whether threads ran, waited for a CPU or slept, against what the kernel counts itself.
+
+use anyhow::{Context as _, Result, ensure};
+use nntrace_tests::{
+    child::Child,
+    live,
+    profiler::{Profiler, Run},
+};
+use nntrace_user::report::snapshot::{Snapshot, ThreadRow};
+
+const TRUTH: &str = env!("CARGO_BIN_EXE_sched-truth");
+
+/// What a thread says of itself.
+#[derive(Debug)]
+struct Told {
+    tid: u32,
+    life: u64,
+    run: u64,
+    wait: u64,
+}
+
+fn told(text: &str) -> Result<Vec<Told>> {
+    let line = |line: &str| {
+        let mut numbers = line.split_whitespace().skip(1).map(str::parse::<u64>);
+        let mut next = || numbers.next().context("a word is missing")?.context("not a number");
+        Ok(Told { tid: u32::try_from(next()?)?, life: next()?, run: next()?, wait: next()? })
+    };
+    text.lines().map(line).collect()
+}
+
+/// Launches the program that knows itself, and pairs what its threads say with what was seen of them.
+fn launch(arguments: &[&str]) -> Result<(Run, Vec<(Told, ThreadRow)>)> {
+    let command = [&[TRUTH], arguments].concat();
+    let run = Profiler::new()?.args(["--marks", "none", "--level", "sched"]).launch(command)?;
+    let told = told(&run.ended.text())?;
+    let pairs = told.into_iter().map(|told| {
+        let row = run.snapshot.threads.iter().find(|row| row.tid == told.tid);
+        Ok((told, row.context("no row of the thread")?.clone()))
+    });
+    let pairs: Vec<_> = pairs.collect::<Result<_>>()?;
+    ensure!(run.snapshot.loss.records_dropped == 0, "{:?}", run.snapshot.loss);
+    Ok((run, pairs))
+}
+
+/// Whether both are the same, but for what beginning and ending a thread takes, and interrupts, which the kernel counts
+/// for nobody.
+fn close(seen: u64, told: u64, life: u64) -> bool {
+    seen.abs_diff(told) <= 2_000_000 + life / 50
+}
+
+fn asleep(row: &ThreadRow) -> u64 {
+    row.sleeping_ns + row.uninterruptible_ns
+}
+
+#[test]
+fn a_thread_that_naps_is_seen_to_run_to_wait_and_to_sleep_as_the_kernel_counts() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let (run, pairs) = launch(&["naps", "20", "10"])?;
+    let [(told, row)] = &pairs[..] else { anyhow::bail!("one thread was expected: {pairs:?}") };
+    println!("{told:?}\n{row:?}");
+    assert!(close(row.on_cpu_ns, told.run, told.life), "on CPU");
+    assert!(close(row.runnable_ns, told.wait, told.life), "runnable");
+    assert!(close(asleep(row), told.life - told.run - told.wait, told.life), "sleeping");
+    assert!(asleep(row) >= 20 * 10_000_000, "each nap took 10 ms at least");
+    assert_eq!(row.unknown_ns, 0, "it was seen from its begin on");
+    // The main thread waits for it all the time.
+    let main = run.snapshot.threads.iter().find(|row| row.pid == row.tid).context("no main thread")?;
+    println!("{main:?}");
+    assert!(asleep(main) >= told.life - 5_000_000);
+    Ok(())
+}
+
+#[test]
+fn rivals_for_one_cpu_wait_for_each_other() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let (_, pairs) = launch(&["rivals", "3", "300"])?;
+    assert_eq!(pairs.len(), 3);
+    for (told, row) in &pairs {
+        println!("{told:?}\n{row:?}");
+        assert!(close(row.on_cpu_ns, told.run, told.life), "on CPU");
+        // From its first instant on CPU; it waited for that one, too.
+        assert!(row.runnable_ns + 5_000_000 >= told.wait, "runnable");
+        assert!(close(asleep(row), 0, told.life), "it never slept");
+        assert_eq!(row.unknown_ns, 0);
+    }
+    let on_cpu: u64 = pairs.iter().map(|(_, row)| row.on_cpu_ns).sum();
+    let longest = pairs.iter().map(|(_, row)| row.on_cpu_ns + row.runnable_ns).max().unwrap_or(0);
+    assert!(on_cpu <= longest + 2_000_000, "one CPU runs one at a time: {on_cpu} of {longest}");
+    Ok(())
+}
+
+#[test]
+fn threads_that_were_there_before_are_known_from_their_state_on() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let sleeper = Child::start(std::process::Command::new("sleep").arg("60"))?;
+    let pid = sleeper.pid().to_string();
+    let run = Profiler::new()?
+        .args(["--marks", "none", "--level", "sched", "--duration", "500ms", "--pid", &pid])
+        .run()?;
+    let rows = &run.snapshot.threads;
+    println!("{rows:?}");
+    let [row] = &rows[..] else { anyhow::bail!("one thread was expected: {rows:?}") };
+    // Not one event came: it was found asleep, and nothing woke it.
+    assert_eq!((row.pid, row.comm.as_str()), (sleeper.pid(), "sleep"));
+    assert!(row.sleeping_ns >= 400_000_000);
+    assert!(row.unknown_ns <= 100_000_000, "before it was looked at");
+    assert_eq!(row.on_cpu_ns + row.runnable_ns + row.uninterruptible_ns, 0);
+    Ok(())
+}
+
+#[test]
+fn a_ring_that_overflows_leaves_unknown_and_not_wrong() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let run = Profiler::new()?.args(["--marks", "none", "--level", "sched", "--ring-size", "4"]).launch([
+        TRUTH,
+        "ping-pong",
+        "200000",
+    ])?;
+    let Snapshot { loss, overhead, threads, .. } = &run.snapshot;
+    println!("{loss:?}\n{overhead:?}\n{threads:?}");
+    ensure!(loss.records_dropped > 0, "the ring was to overflow");
+    let told = told(&run.ended.text())?;
+    let echo = threads.iter().find(|row| row.tid == told[0].tid).context("no row of the thread")?;
+    assert!(echo.unknown_ns > 0);
+    assert!(echo.on_cpu_ns <= told[0].run + told[0].life / 50 + 2_000_000);
+    Ok(())
+}
+
+#[test]
+fn two_that_pass_a_byte_are_seen_at_each_switch() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let (run, pairs) = launch(&["ping-pong", "20000"])?;
+    let overhead = &run.snapshot.overhead;
+    println!("{:?} events of {:?} ns\n{pairs:?}", overhead.sched_events, overhead.ns_per_sched_event);
+    let (told, row) = &pairs[0];
+    assert!(close(row.on_cpu_ns, told.run, told.life + 20 * 2_000_000), "on CPU");
+    assert_eq!(row.unknown_ns, 0);
+    // Two switches and two wakes each.
+    ensure!(overhead.sched_events.is_some_and(|events| events >= 4 * 20_000));
+    Ok(())
+}
+
+#[test]
+fn without_the_level_nothing_is_attached_and_nothing_shown() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let run = Profiler::new()?.args(["--marks", "none"]).launch(["true"])?;
+    assert_eq!(run.snapshot.threads, []);
+    assert_eq!(run.snapshot.overhead.sched_events, None);
+    Ok(())
+}
