@@ -1,0 +1,183 @@
+//! Why work was done, live: accounts across hand-overs and created threads, what explains variance, missing time. The
+//! programs tell the truth themselves.
+
+use std::{collections::BTreeMap, path::Path};
+
+use anyhow::{Context as _, Result, ensure};
+use nntrace_tests::{
+    live,
+    native::Program,
+    profiler::{Profiler, Run},
+    results::Results as _,
+};
+use nntrace_user::report::snapshot::{AccountRow, Snapshot};
+use serde::{Deserialize, de::DeserializeOwned};
+
+/// What the program printed.
+fn truth<T: DeserializeOwned>(run: &Run) -> Result<T> {
+    let text = run.ended.text();
+    let line =
+        text.lines().find(|line| line.starts_with('{')).with_context(|| format!("no truth in {text}"))?;
+    serde_json::from_str(line).with_context(|| line.to_owned())
+}
+
+/// Whether a time is what the program's clock said around it: less by what lies between the clock and the mark, and by
+/// what else the machine did there.
+fn ensure_is(what: &str, measured: u64, truth: u64) -> Result<()> {
+    println!("{what}: {measured} ns, by the program's clock {truth} ns");
+    ensure!(
+        measured <= truth && measured + truth / 20 + 2_000_000 >= truth,
+        "{what}: {measured}, not {truth}"
+    );
+    Ok(())
+}
+
+fn account<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a AccountRow> {
+    let found = snapshot.accounts.iter().find(|row| row.account.as_deref() == Some(name));
+    found.with_context(|| format!("no account {name} in {:?}", snapshot.accounts))
+}
+
+fn count(row: &AccountRow, function: &str) -> u64 {
+    row.functions.iter().filter(|row| row.site.name == function).map(|row| row.count).sum()
+}
+
+#[derive(Deserialize)]
+struct Queue {
+    account_ns: BTreeMap<String, u64>,
+    image_ns: BTreeMap<String, u64>,
+    sections: BTreeMap<String, u64>,
+}
+
+fn a_queue_is_charged_to_who_fills_it(program: &Path) -> Result<()> {
+    let run = Profiler::new()?.args(["--by", "img"]).launch([program])?;
+    let (truth, snapshot): (Queue, _) = (truth(&run)?, &run.snapshot);
+    assert_eq!(run.ended.status.code(), Some(0));
+    assert_eq!(snapshot.odd_marks(), [].into());
+    for name in ["foo", "bar"] {
+        let row = account(snapshot, name)?;
+        ensure_is(name, row.handed_over_ns, truth.account_ns[name])?;
+        assert_eq!(count(row, "convert_image"), truth.sections[name], "{row:?}");
+        assert_eq!(row.created_ns, 0);
+    }
+    // The workers' own time: nobody's.
+    let nobodys = snapshot.accounts.iter().filter(|row| row.account.is_none());
+    let (nobodys, all): (u64, u64) =
+        (nobodys.map(|row| row.exclusive_ns).sum(), truth.account_ns.values().sum());
+    assert!(nobodys * 100 < all, "{nobodys} ns of {all} are nobody's");
+    let jobs: u64 = truth.sections.values().sum();
+    let counts = snapshot.hand_overs.context("nothing was handed over")?;
+    assert_eq!((counts.sent, counts.received, counts.unmatched), (jobs, jobs, 0));
+    let mut means = BTreeMap::new();
+    for (image, &ns) in &truth.image_ns {
+        let row = snapshot.groups.iter().find(|row| row.value == *image && row.site.name == "convert_image");
+        let row = row.with_context(|| format!("no {image} in {:?}", snapshot.groups))?;
+        ensure_is(image, row.total_ns, ns)?;
+        means.insert(image.as_str(), row.total_ns / row.count);
+    }
+    assert!(means["foo_image.jpg"] > 2 * means["bar_image.png"], "{means:?}");
+    Ok(())
+}
+
+#[test]
+fn a_queue_in_cxx_is_charged_to_who_fills_it() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    a_queue_is_charged_to_who_fills_it(Program::build("job-queue.cc")?.path())
+}
+
+#[test]
+fn a_queue_in_rust_is_charged_to_who_fills_it() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    a_queue_is_charged_to_who_fills_it(Path::new(env!("CARGO_BIN_EXE_job-queue")))
+}
+
+#[derive(Deserialize)]
+struct Calls {
+    f_calls: u64,
+    f_variance: f64,
+    g_calls: u64,
+    g_mean: f64,
+    g_variance: f64,
+    count_mean: f64,
+    count_variance: f64,
+}
+
+#[test]
+fn variance_is_put_down_to_how_often_or_to_how_long() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let program = Program::build("f-calls-g.c")?;
+    for mode in ["count", "length"] {
+        let run =
+            Profiler::new()?.args(["--explain", "f"]).launch([program.path().as_os_str(), mode.as_ref()])?;
+        let truth: Calls = truth(&run)?;
+        let explanation = run.snapshot.explanation.context("nothing is explained")?;
+        let [callee] = &explanation.callees[..] else { panic!("{explanation:?}") };
+        assert_eq!((explanation.count, callee.calls), (truth.f_calls, truth.g_calls));
+        let often = truth.count_variance * truth.g_mean.powi(2) / truth.f_variance;
+        let long = truth.count_mean * truth.g_variance / truth.f_variance;
+        println!("{mode}: how often {:.3} ({often:.3})", callee.how_often);
+        println!("{mode}: how long {:.3} ({long:.3})", callee.how_long);
+        assert!((callee.how_often - often).abs() < 0.03 && (callee.how_long - long).abs() < 0.03);
+        let (right, wrong) = match mode {
+            "count" => (callee.how_often, callee.how_long),
+            _ => (callee.how_long, callee.how_often),
+        };
+        assert!(right > 0.9 && wrong < 0.05, "{mode}: {right} {wrong}");
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct Created {
+    batch_ns: u64,
+    crowd_threads: u64,
+    crowd_ns: u64,
+}
+
+#[test]
+fn threads_belong_to_where_they_were_created() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let program = Program::build("threads.cc")?;
+    let run = Profiler::new()?.launch([program.path()])?;
+    let truth: Created = truth(&run)?;
+    let (batch, crowd) = (account(&run.snapshot, "batch")?, account(&run.snapshot, "crowd")?);
+    ensure_is("batch", batch.created_ns, truth.batch_ns)?;
+    ensure_is("crowd", crowd.created_ns, truth.crowd_ns)?;
+    assert_eq!((count(batch, "created"), count(crowd, "short_lived")), (1, truth.crowd_threads));
+    assert_eq!(run.snapshot.odd_marks(), [].into());
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct Frames {
+    frames: u64,
+    frame_ns: u64,
+    between_ns: u64,
+}
+
+#[test]
+fn a_sleep_between_sections_is_missing_and_trips_the_gate() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let program = Program::build("frames.c")?;
+    for (most, code) in [("5%", 3), ("95%", 0)] {
+        let args = ["--level", "sched", "--max-missing", most];
+        let run = Profiler::new()?.args(args).launch([program.path()])?;
+        let truth: Frames = truth(&run)?;
+        assert_eq!(run.ended.status.code(), Some(code), "{}", run.ended.stderr);
+        let [row] = &run.snapshot.missing[..] else { panic!("{:?}", run.snapshot.missing) };
+        assert_eq!((row.site.name.as_str(), row.count), ("frame", truth.frames));
+        ensure_is("frames", row.total_ns, truth.frame_ns)?;
+        let slept = 10_000_000 * truth.frames;
+        // What is between the sections is more than the sleep by what the marks take.
+        assert!(row.missing_ns >= slept, "{row:?}");
+        assert!(row.missing_ns <= truth.between_ns + 2_000_000, "{row:?}, not {}", truth.between_ns);
+        let states = row.states.context("nobody looked at the threads")?;
+        assert!(states.sleeping_ns + states.uninterruptible_ns >= slept * 98 / 100);
+        assert!(states.unknown_ns * 100 < row.missing_ns, "{states:?}");
+        assert_eq!(run.snapshot.iterations.len() as u64, truth.frames);
+        for iteration in &run.snapshot.iterations {
+            assert!(iteration.missing_ns >= 10_000_000 && iteration.total_ns >= 18_000_000, "{iteration:?}");
+            assert_eq!(iteration.functions.iter().map(|row| row.count).sum::<u64>(), 3);
+        }
+    }
+    Ok(())
+}
