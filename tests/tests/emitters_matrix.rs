@@ -65,12 +65,21 @@ impl Way {
         ways
     }
 
+    /// The compiler as it is called for the language, which decides what it links.
+    fn driver(&self) -> &'static str {
+        match (self.compiler, self.is_cxx) {
+            ("gcc", true) => "g++",
+            ("clang", true) => "clang++",
+            (plain, _) => plain,
+        }
+    }
+
     /// Builds `marks` in a folder; the program, and what else holds a mark function.
     fn build(&self, folder: &Path) -> Result<Vec<PathBuf>> {
         let language = if self.is_cxx { ["-xc++", "-std=c++11"] } else { ["-xc", "-std=c99"] };
         let compile = |flags: &[&str], sources: &[&Path], out: &Path| {
             // The language is for the sources behind it.
-            let words = [&[self.compiler, self.optimisation], flags].concat();
+            let words = [&[self.driver(), self.optimisation], flags].concat();
             compile_as(&words, &language, sources, out)
         };
         let program = folder.join("marks");

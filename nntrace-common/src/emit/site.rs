@@ -9,7 +9,7 @@ use core::arch::global_asm;
 ///
 /// The same text as in `nntrace.h`, so that a program of several languages has one function: the linker keeps one
 /// of its group. Hidden, so that each library has its own and calls it directly. The note, in the form of
-/// `SystemTap`'s probes, is what `strip` leaves to find it by.
+/// SystemTap's probes, is what `strip` leaves to find it by.
 macro_rules! function {
     ($body:literal, $argument:literal) => {
         global_asm!(

@@ -53,10 +53,12 @@ fn run() -> Result<()> {
         for _ in 0..2 {
             scope.spawn(|| serve(&receiver, &truth));
         }
-        let foo = sender.clone();
-        let foo = scope.spawn(move || submit(&foo, "foo", "foo_image.jpg", Duration::from_millis(12), 10));
-        let bar = scope.spawn(move || submit(&sender, "bar", "bar_image.png", Duration::from_millis(4), 15));
-        foo.join().is_ok_and(|all| all) && bar.join().is_ok_and(|all| all)
+        let other = sender.clone();
+        let submitters = [
+            scope.spawn(move || submit(&other, "foo", "foo_image.jpg", Duration::from_millis(12), 10)),
+            scope.spawn(move || submit(&sender, "bar", "bar_image.png", Duration::from_millis(4), 15)),
+        ];
+        submitters.map(|thread| thread.join().is_ok_and(|all| all)) == [true, true]
     });
     ensure!(submitted, "not all jobs were submitted");
     let truth = truth.into_inner().unwrap_or_else(PoisonError::into_inner);

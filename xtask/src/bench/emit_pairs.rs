@@ -19,14 +19,14 @@ impl EmitPairs {
     /// Answers `pairs N` with ns per section and the number of sections, `listens` with 0 or 1.
     pub fn run() -> Result<()> {
         child::answer(|request| match request.split_once(' ') {
-            Some(("pairs", count)) => round(count.parse().context("no number of pairs")?),
+            Some(("pairs", count)) => Ok(round(count.parse().context("no number of pairs")?)),
             None if request == "listens" => Ok(u8::from(emit::listens()).to_string()),
             _ => bail!("unknown request `{request}`: expected `pairs N` or `listens`"),
         })
     }
 }
 
-fn round(count: u32) -> Result<String> {
+fn round(count: u32) -> String {
     let count = count / PARTS;
     let mut parts = Vec::new();
     for _ in 0..PARTS {
@@ -36,5 +36,5 @@ fn round(count: u32) -> Result<String> {
         }
         parts.push(begin.elapsed().as_secs_f64() * 1e9 / f64::from(count));
     }
-    Ok(format!("{} {}", Spread::of(&parts).median, count * PARTS))
+    format!("{} {}", Spread::of(&parts).median, count * PARTS)
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 
 use crate::{
-    bench::{child::Running, profiler::Profiler, release, spread::paired, table::Table},
+    bench::{child::Running, profiler::Profiler, spread::paired, table::Table},
     run::{command, on_path, quietly, target_dir},
 };
 
