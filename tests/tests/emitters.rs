@@ -13,7 +13,10 @@ use nntrace_tests::{
     results::Results as _,
     wait,
 };
-use nntrace_user::report::snapshot::Snapshot;
+use nntrace_user::{
+    live::target::{SymbolSpec, search_file},
+    report::snapshot::Snapshot,
+};
 
 /// A program that marks on request.
 struct Commands {
@@ -142,22 +145,23 @@ fn a_panic_a_question_mark_and_a_return_leave_no_section_open() -> Result<()> {
     Ok(())
 }
 
-/// What a program writes to ftrace, in order, without the header and the process.
-fn written_to_ftrace(program: &Path) -> Result<Vec<String>> {
+/// Runs a program; its process, and what it writes to ftrace, in order, without the header and the process.
+fn written_to_ftrace(program: &Path) -> Result<(u32, Vec<String>)> {
     let mut command = Command::new(program);
     command.env("NNTRACE_TO_FTRACE", "1");
     let child = Child::start(&mut command)?;
     let pid = child.pid();
     let ended = child.wait()?.expect_code(0)?;
     ensure!(ended.stderr.is_empty(), "{}", ended.stderr);
-    let trace = fs::read_to_string("/sys/kernel/tracing/trace").context("cannot read ftrace's buffer")?;
+    let trace = fs::read("/sys/kernel/tracing/trace").context("cannot read ftrace's buffer")?;
+    let trace = String::from_utf8_lossy(&trace);
     let payload = |line: &str| {
         let (_, payload) = line.split_once("tracing_mark_write: ")?;
         let (kind, rest) = payload.split_once('|')?;
         let rest = rest.strip_prefix(&pid.to_string())?;
         (rest.is_empty() || rest.starts_with('|')).then(|| format!("{kind}{rest}"))
     };
-    Ok(trace.lines().filter_map(payload).collect())
+    Ok((pid, trace.lines().filter_map(payload).collect()))
 }
 
 /// Marks whose handles, which are new each time, are shown as `H`.
@@ -198,7 +202,7 @@ fn the_environment_sends_marks_to_ftrace_too() -> Result<()> {
         let mut words = compiler.to_vec();
         words.extend(sources.iter().filter_map(|source| source.to_str()));
         nntrace_tests::native::compile(&words, &[], &program)?;
-        let marks = with_handles_hidden(&written_to_ftrace(&program)?);
+        let marks = with_handles_hidden(&written_to_ftrace(&program)?.1);
         let mut expected = vec!["B|[NN_LA_PO]all".to_owned()];
         for _ in 0..5 {
             expected.extend(part("B|[NN_LR_PE]part#iter=7#acct=foo"));
@@ -218,7 +222,7 @@ fn the_environment_sends_marks_to_ftrace_too() -> Result<()> {
         expected.push("E".into());
         assert_eq!(marks, expected, "{compiler:?}");
     }
-    let marks = with_handles_hidden(&written_to_ftrace(Path::new(env!("CARGO_BIN_EXE_mark-forms")))?);
+    let marks = with_handles_hidden(&written_to_ftrace(Path::new(env!("CARGO_BIN_EXE_mark-forms")))?.1);
     assert_eq!(
         marks[..11],
         [&["B|[NN_LA_PO]all".to_owned()][..], &part("B|[NN_LR_PE]part#iter=0#acct=foo")].concat()
@@ -229,6 +233,43 @@ fn the_environment_sends_marks_to_ftrace_too() -> Result<()> {
     }
     let ends = marks.iter().filter(|mark| *mark == "E").count();
     assert_eq!(ends, marks.iter().filter(|mark| mark.starts_with("B|")).count());
+    Ok(())
+}
+
+#[test]
+fn a_mark_that_is_too_long_is_cut_behind_a_character() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let program = Program::build("long-names.c")?;
+    let (pid, marks) = written_to_ftrace(program.path())?;
+    let digits = pid.to_string().len();
+    let begins: Vec<&String> = marks.iter().filter(|mark| mark.starts_with('B')).collect();
+    assert_eq!(begins.len(), 10);
+    for begin in begins {
+        let length = begin.len() + "|".len() + digits;
+        assert!((253..=255).contains(&length), "{length} bytes: {begin}");
+        let name = begin.rsplit([']', '=']).next().unwrap_or_default().trim_start_matches('x');
+        let all = "ü€".repeat(200);
+        assert!(all.starts_with(name) && !name.is_empty(), "{begin}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_stripped_rust_program_is_found_by_its_note() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let stripped = folder.path().join("mark-forms");
+    let strip =
+        Command::new("strip").arg("-o").arg(&stripped).arg(env!("CARGO_BIN_EXE_mark-forms")).status()?;
+    ensure!(strip.success(), "strip: {strip}");
+    for file in [stripped.as_path(), Path::new(env!("CARGO_BIN_EXE_mark-forms"))] {
+        let search = search_file(file, &[SymbolSpec::default()])?;
+        assert_eq!(search.stripped, file == stripped);
+        assert_eq!(search.functions.len(), 1, "{search:?}");
+        assert!(search.functions[0].nop_length > 0, "{search:?}");
+    }
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let (snapshot, pid, _) = launched(&[text(&stripped)?])?;
+    assert_eq!((snapshot.count(pid, "LR_PE"), snapshot.count(pid, "LC_PTR")), (15, 5));
     Ok(())
 }
 
