@@ -237,6 +237,17 @@ fn the_environment_sends_marks_to_ftrace_too() -> Result<()> {
 }
 
 #[test]
+fn ftrace_is_opened_once_and_not_for_others() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let program = Program::build("ftrace-once.cc")?;
+    for _ in 0..20 {
+        let ended = Child::run(Command::new(program.path()).env("NNTRACE_TO_FTRACE", "1"))?.expect_code(0)?;
+        assert_eq!(ended.text(), "0\n", "one descriptor, that is closed on exec");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_mark_that_is_too_long_is_cut_behind_a_character() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let program = Program::build("long-names.c")?;

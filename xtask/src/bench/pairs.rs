@@ -95,7 +95,7 @@ fn build(name: &str, flags: &[&str]) -> Result<PathBuf> {
 fn under_uftrace(program: &Path) -> Result<Running> {
     let folder = target_dir()?.join("bench/uftrace.data");
     let mut uftrace = command("uftrace");
-    uftrace.args(["record", "--no-event", "--function-filter", "called", "--data"]).arg(folder).arg(program);
+    uftrace.args(["record", "--no-event", "--filter=called", "--data"]).arg(folder).arg(program);
     Running::start(&mut uftrace)
 }
 
