@@ -28,7 +28,8 @@ pub fn library(folder: &Path, source: &str) -> Result<PathBuf> {
 }
 
 fn compile(source: &str, to: &Path, flags: &[&str]) -> Result<PathBuf> {
-    let compiler = if source.ends_with(".cc") { "c++" } else { "cc" };
+    let is_cxx = Path::new(source).extension().is_some_and(|extension| extension == "cc");
+    let compiler = if is_cxx { "c++" } else { "cc" };
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(source);
     let mut command = Command::new(compiler);
     command.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(to).arg(&from).args(flags);

@@ -1,4 +1,4 @@
-//! Programs that write their marks to trace_marker: the same comes out as of the same stream through a function.
+//! Programs that write their marks to `trace_marker`: the same comes out as of the same stream through a function.
 
 use std::{collections::BTreeMap, path::Path, process::Command};
 

@@ -106,10 +106,6 @@ impl Probes {
             }
         }
         let files = self.search(kernel, &new);
-        if self.attached.is_empty() && self.loaders.values().any(|&tells| tells) {
-            // What writes marks is yet to be loaded.
-            kernel.expect_functions(&self.specs);
-        }
         let since = match missed {
             Missed::Nothing => None,
             Missed::Since(time) => Some(time),
@@ -141,6 +137,13 @@ impl Probes {
         if let Err(reason) = attached {
             self.failures
                 .push(format!("libraries that are loaded later are found at the next update only: {reason}"));
+        }
+    }
+
+    /// Makes ready for functions in libraries that are loaded later, if there is none yet and a loader tells of them.
+    pub fn expect_libraries(&self, kernel: &mut Kernel) {
+        if self.attached.is_empty() && self.loaders.values().any(|&tells| tells) {
+            kernel.expect_functions(&self.specs);
         }
     }
 

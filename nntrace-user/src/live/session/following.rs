@@ -35,6 +35,11 @@ impl Session {
         is_there
     }
 
+    /// Makes ready for mark functions that none of the targets has yet: they run on while these are probed.
+    pub fn expect_libraries(&mut self) {
+        self.probes.expect_libraries(&mut self.kernel);
+    }
+
     /// Lets a launched command be stopped whenever its loader maps something, until that is probed. It is our child, so
     /// that nobody else is told of its stops.
     ///
