@@ -6,7 +6,8 @@ use super::{
     clock,
     kernel::{Kernel, KernelError},
     target::{
-        self, MarkFunction, Object, ObjectId, Objects, ProcessError, Processes, SearchReport, SymbolSpec,
+        self, MarkFunction, Notification, Object, ObjectId, Objects, ProcessError, Processes, SearchReport,
+        SymbolSpec,
     },
 };
 
@@ -126,10 +127,14 @@ impl Probes {
         if self.loaders.contains_key(&loader.id) {
             return;
         }
-        let attached = match target::notification(loader) {
-            Some(offset) => kernel.attach_loader(&loader.path, offset).map_err(|error| error.to_string()),
-            None if objects.objects.len() == 1 => Ok(()), // a static program, which loads nothing
-            None => {
+        let attached = match target::notification(processes, pid, loader) {
+            Notification::At(offset) => {
+                kernel.attach_loader(&loader.path, offset).map_err(|error| error.to_string())
+            }
+            Notification::NotYet => return,
+            // A static program, which loads nothing.
+            Notification::Nowhere if objects.objects.len() == 1 => Ok(()),
+            Notification::Nowhere => {
                 Err(format!("{} has no function that tells of new libraries", loader.display_path.display()))
             }
         };

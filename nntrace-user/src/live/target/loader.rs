@@ -1,15 +1,30 @@
 //! The dynamic loader of a process, and the function that it calls for debuggers when libraries come and go.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+
+use object::elf;
 
 use super::command;
 use super::layout::{Layout, SymbolSpec};
+use super::maps;
 use super::objects::{Object, ObjectId, Objects};
 use super::process::Processes;
 use super::symbols::search_file;
 
 /// Its names in glibc and musl, and in Android's linker.
 const NOTIFICATIONS: [&str; 3] = ["_dl_debug_state", "rtld_db_dlactivity", "__dl_rtld_db_dlactivity"];
+
+/// In the auxiliary vector: where the program's headers are, and how many (getauxval(3)).
+const AT_PHDR: u64 = 3;
+const AT_PHNUM: u64 = 5;
+/// In a dynamic section: where the loader tells debuggers what it has loaded.
+const DT_DEBUG: u64 = 21;
+/// Bytes of a program header of 64 bits.
+const HEADER: u64 = 56;
+/// No table of headers or dynamic section is longer; memory that says so is damaged.
+const LONGEST_TABLE: u64 = 1 << 16;
 
 /// The loader among the files that a process maps: the interpreter that its executable asks for, or that executable
 /// itself, when the loader was started as a program. Of a static program it is the program, in which no such function
@@ -29,13 +44,70 @@ pub fn loader_of<'a>(processes: &Processes, pid: u32, objects: &'a Objects) -> O
     objects.objects.iter().find(|object| object.id == id)
 }
 
-/// Where in a loader that function is, as an offset in its file; `None` when it has none by a name that is known.
+/// Where a loader's function for debuggers is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notification {
+    /// At this offset of its file.
+    At(u64),
+    /// It has not said yet: it has only been started.
+    NotYet,
+    /// It has none.
+    Nowhere,
+}
+
+/// Where the loader of a process tells of libraries: by the name of its function, or else by what it has told debuggers.
 #[must_use]
-pub fn notification(loader: &Object) -> Option<u64> {
+pub fn notification(processes: &Processes, pid: u32, loader: &Object) -> Notification {
+    by_name(loader)
+        .map_or_else(|| by_address(&processes.dir(pid)).unwrap_or(Notification::Nowhere), Notification::At)
+}
+
+fn by_name(loader: &Object) -> Option<u64> {
     // It takes nothing, so that no layout can be wrong.
     let spec = |name| SymbolSpec { layout: Some(Layout::Buf), ..SymbolSpec::named(name) };
     let found = search_file(&loader.path, &NOTIFICATIONS.map(spec)).ok()?;
     found.functions.first().map(|function| function.offset)
+}
+
+/// By `r_brk` of `struct r_debug` (link.h), to which `DT_DEBUG` in the program's dynamic section leads once the loader
+/// has written it there. `None` when there is no such section, or when the memory cannot be read.
+fn by_address(dir: &Path) -> Option<Notification> {
+    let auxiliary = std::fs::read(dir.join("auxv")).ok()?;
+    let memory = File::open(dir.join("mem")).ok()?;
+    let read = |address: u64, length: u64| {
+        let mut bytes = vec![0; usize::try_from(length.min(LONGEST_TABLE)).ok()?];
+        memory.read_exact_at(&mut bytes, address).ok().map(|()| bytes)
+    };
+    let headers = value(&auxiliary, AT_PHDR)?;
+    let table = read(headers, value(&auxiliary, AT_PHNUM)?.saturating_mul(HEADER))?;
+    let segment = |wanted: u32| {
+        let is_it = |header: &&[u8]| header.starts_with(&wanted.to_ne_bytes());
+        table.chunks_exact(HEADER as usize).find(is_it)
+    };
+    // Where the headers are, and where they were meant to be, tells where the program is.
+    let moved = headers.wrapping_sub(word(segment(elf::PT_PHDR.0)?, 16)?);
+    let dynamic = segment(elf::PT_DYNAMIC.0)?;
+    let entries = read(moved.wrapping_add(word(dynamic, 16)?), word(dynamic, 40)?)?;
+    let debug = value(&entries, DT_DEBUG)?;
+    if debug == 0 {
+        return Some(Notification::NotYet);
+    }
+    let address = word(&read(debug, 24)?, 16)?;
+    if address == 0 {
+        return Some(Notification::NotYet);
+    }
+    let maps = std::fs::read(dir.join("maps")).ok()?;
+    let mapping = maps::executable(&maps).find(|mapping| (mapping.start..mapping.end).contains(&address))?;
+    Some(Notification::At(address - mapping.start + mapping.offset))
+}
+
+/// The value beside a number in a table of such pairs.
+fn value(pairs: &[u8], number: u64) -> Option<u64> {
+    pairs.chunks_exact(16).find(|pair| word(pair, 0) == Some(number)).and_then(|pair| word(pair, 8))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes))
 }
 
 #[cfg(test)]
@@ -44,21 +116,24 @@ mod tests {
 
     #[test]
     fn our_own_loader_is_found_and_tells_debuggers() {
-        let processes = Processes::default();
-        let objects = Objects::mapped_by(&processes, std::process::id()).unwrap();
-        let loader = loader_of(&processes, std::process::id(), &objects).unwrap();
+        let (processes, us) = (Processes::default(), std::process::id());
+        let objects = Objects::mapped_by(&processes, us).unwrap();
+        let loader = loader_of(&processes, us, &objects).unwrap();
         if cfg!(target_feature = "crt-static") {
-            assert_eq!(notification(loader), None);
-        } else {
-            let name = loader.display_path.file_name().unwrap().to_string_lossy().into_owned();
-            assert!(name.starts_with("ld"), "{name}");
-            assert!(notification(loader).is_some(), "{loader:?}");
+            assert_eq!(by_name(loader), None);
+            return;
         }
+        let name = loader.display_path.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(name.starts_with("ld"), "{name}");
+        let offset = by_name(loader).unwrap();
+        assert_eq!(notification(&processes, us, loader), Notification::At(offset));
+        assert_eq!(by_address(&processes.dir(us)), Some(Notification::At(offset)));
     }
 
     #[test]
     fn what_is_no_loader_has_no_such_function() {
         let exe = Object::at(&std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(notification(&exe), None);
+        assert_eq!(by_name(&exe), None);
+        assert_eq!(by_address(Path::new("/nowhere")), None);
     }
 }

@@ -33,7 +33,7 @@ pub use elf::{ElfError, ElfErrorReason, entry_offset};
 pub use held::{Held, HeldEvent, Running};
 pub use launch::{ChildOutput, Launch, LaunchError, shell_code};
 pub use layout::{Layout, MARK_FUNCTION, Role, SECTION_FUNCTIONS, SpecError, SymbolSpec};
-pub use loader::{loader_of, notification};
+pub use loader::{Notification, loader_of, notification};
 pub use maps::{Mapping, executable};
 pub use objects::{Object, ObjectId, Objects, OpenError, Unopened};
 pub use pairs::{kind, take_lonely};
