@@ -14,8 +14,16 @@ use crate::child::Child;
 /// # Errors
 /// When there is no compiler, or it refuses.
 pub fn program(folder: &Path, source: &str) -> Result<PathBuf> {
+    program_with(folder, source, &[])
+}
+
+/// As [`program`], with more flags for the compiler.
+///
+/// # Errors
+/// When there is no compiler, or it refuses.
+pub fn program_with(folder: &Path, source: &str, flags: &[&str]) -> Result<PathBuf> {
     let name = source.split('.').next().unwrap_or(source);
-    compile(source, &folder.join(name), &["-ldl"])
+    compile(source, &folder.join(name), &[&["-ldl"], flags].concat())
 }
 
 /// Compiles a source of `tests/programs` into a library in this folder, `libNAME.so`.

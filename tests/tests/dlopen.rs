@@ -1,6 +1,6 @@
 //! Libraries that are loaded while the program runs, and programs that see other files and numbers than we do.
 
-use std::{path::Path, process::Command};
+use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
 use anyhow::{Context as _, Result};
 use nix::sys::signal::Signal;
@@ -92,6 +92,28 @@ fn of_a_program_that_runs_on_it_is_told_what_may_be_missing() -> Result<()> {
     let counted = snapshot.count(pid, "LR_PE");
     assert!((ROUNDS..=2 * ROUNDS).contains(&counted), "{counted}: the second half is exact");
     // The update came an hour later: the loader told.
+    Ok(())
+}
+
+#[test]
+fn a_loader_whose_function_has_another_name_is_found_by_what_it_tells_debuggers() -> Result<()> {
+    const NAME: &[u8] = b"_dl_debug_state";
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let (folder, _, library) = build()?;
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    let is_loader = |path: &&str| path.rsplit('/').next().is_some_and(|name| name.starts_with("ld-"));
+    let mut paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    let mut bytes = std::fs::read(paths.find(is_loader).context("this test has no loader")?)?;
+    let at = bytes.windows(NAME.len()).position(|window| window == NAME).context("its name is not there")?;
+    bytes[at] = b'X';
+    let loader = folder.path().join("loader.so");
+    std::fs::write(&loader, bytes)?;
+    std::fs::set_permissions(&loader, Permissions::from_mode(0o755))?;
+    let flag = format!("-Wl,--dynamic-linker={}", loader.display());
+    let program = c::program_with(folder.path(), "opener.c", &[&flag])?;
+    let (snapshot, pid) = launch(&[program.to_str().context("the path is no text")?, &library, "3"])?;
+    expect_all(&snapshot, pid, 3);
+    assert!(!snapshot.notes.iter().any(|note| note.contains("loaded later")), "{:?}", snapshot.notes);
     Ok(())
 }
 
