@@ -51,8 +51,9 @@ impl Change {
     #[must_use]
     #[inline(always)]
     pub const fn of_state(state: u32) -> Self {
-        /// `EXIT_DEAD`, `EXIT_ZOMBIE`.
-        const ENDED: u32 = 0x10 | 0x20;
+        /// `EXIT_DEAD`, `EXIT_ZOMBIE`, and what was `TASK_DEAD` before Linux 4.14. Of later ones it is `TASK_PARKED`,
+        /// which kernel threads alone are.
+        const ENDED: u32 = 0x10 | 0x20 | 0x40;
         /// `TASK_UNINTERRUPTIBLE`.
         const DEEP: u32 = 0x02;
         /// All states that the event reports.
@@ -85,6 +86,7 @@ mod tests {
             (8, Change::Sleeps),
             (0x10, Change::Ends),
             (0x20, Change::Ends),
+            (0x40, Change::Ends),
             (0x80, Change::Sleeps),
             (0x82, Change::SleepsDeep),
         ];

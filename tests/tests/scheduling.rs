@@ -14,16 +14,16 @@ const TRUTH: &str = env!("CARGO_BIN_EXE_sched-truth");
 #[derive(Debug)]
 struct Told {
     tid: u32,
-    life: u64,
     run: u64,
     wait: u64,
+    sleep: u64,
 }
 
 fn told(text: &str) -> Result<Vec<Told>> {
     let line = |line: &str| {
         let mut numbers = line.split_whitespace().skip(1).map(str::parse::<u64>);
         let mut next = || numbers.next().context("a word is missing")?.context("not a number");
-        Ok(Told { tid: u32::try_from(next()?)?, life: next()?, run: next()?, wait: next()? })
+        Ok(Told { tid: u32::try_from(next()?)?, run: next()?, wait: next()?, sleep: next()? })
     };
     text.lines().map(line).collect()
 }
@@ -42,10 +42,20 @@ fn launch(arguments: &[&str]) -> Result<(Run, Vec<(Told, ThreadRow)>)> {
     Ok((run, pairs))
 }
 
-/// Whether both are the same, but for what beginning and ending a thread takes, and interrupts, which the kernel counts
-/// for nobody.
-fn close(seen: u64, told: u64, life: u64) -> bool {
-    seen.abs_diff(told) <= 2_000_000 + life / 50
+/// Beginning and ending a thread takes so long, ns; and interrupts are counted for nobody by the kernel.
+const ENDS: u64 = 3_000_000;
+
+/// Whether what was seen is what the thread counted. On a busy machine it may wait once more before its end.
+fn check((told, row): &(Told, ThreadRow), switches: u64) {
+    println!("{told:?}\n{row:?}");
+    let granted = ENDS + (told.run + told.wait + told.sleep) / 50 + switches * 2_000;
+    assert!(row.on_cpu_ns.abs_diff(told.run) <= granted, "on CPU, {granted} ns granted");
+    assert!(asleep(row).abs_diff(told.sleep) <= granted, "sleeping, {granted} ns granted");
+    assert!(
+        (told.wait.saturating_sub(granted)..told.wait + granted + 50_000_000).contains(&row.runnable_ns),
+        "runnable"
+    );
+    assert_eq!(row.unknown_ns, 0, "it was seen from its begin on");
 }
 
 fn asleep(row: &ThreadRow) -> u64 {
@@ -56,17 +66,13 @@ fn asleep(row: &ThreadRow) -> u64 {
 fn a_thread_that_naps_is_seen_to_run_to_wait_and_to_sleep_as_the_kernel_counts() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let (run, pairs) = launch(&["naps", "20", "10"])?;
-    let [(told, row)] = &pairs[..] else { anyhow::bail!("one thread was expected: {pairs:?}") };
-    println!("{told:?}\n{row:?}");
-    assert!(close(row.on_cpu_ns, told.run, told.life), "on CPU");
-    assert!(close(row.runnable_ns, told.wait, told.life), "runnable");
-    assert!(close(asleep(row), told.life - told.run - told.wait, told.life), "sleeping");
-    assert!(asleep(row) >= 20 * 10_000_000, "each nap took 10 ms at least");
-    assert_eq!(row.unknown_ns, 0, "it was seen from its begin on");
+    let [pair] = &pairs[..] else { anyhow::bail!("one thread was expected: {pairs:?}") };
+    check(pair, 40);
+    assert!(asleep(&pair.1) >= 20 * 10_000_000, "each nap took 10 ms at least");
     // The main thread waits for it all the time.
     let main = run.snapshot.threads.iter().find(|row| row.pid == row.tid).context("no main thread")?;
     println!("{main:?}");
-    assert!(asleep(main) >= told.life - 5_000_000);
+    assert!(asleep(main) + ENDS >= pair.0.run + pair.0.sleep);
     Ok(())
 }
 
@@ -75,17 +81,10 @@ fn rivals_for_one_cpu_wait_for_each_other() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let (_, pairs) = launch(&["rivals", "3", "300"])?;
     assert_eq!(pairs.len(), 3);
-    for (told, row) in &pairs {
-        println!("{told:?}\n{row:?}");
-        assert!(close(row.on_cpu_ns, told.run, told.life), "on CPU");
-        // From its first instant on CPU; it waited for that one, too.
-        assert!(row.runnable_ns + 5_000_000 >= told.wait, "runnable");
-        assert!(close(asleep(row), 0, told.life), "it never slept");
-        assert_eq!(row.unknown_ns, 0);
+    for pair in &pairs {
+        check(pair, 200);
+        assert!(pair.0.wait > 50_000_000, "they were to be rivals");
     }
-    let on_cpu: u64 = pairs.iter().map(|(_, row)| row.on_cpu_ns).sum();
-    let longest = pairs.iter().map(|(_, row)| row.on_cpu_ns + row.runnable_ns).max().unwrap_or(0);
-    assert!(on_cpu <= longest + 2_000_000, "one CPU runs one at a time: {on_cpu} of {longest}");
     Ok(())
 }
 
@@ -103,7 +102,7 @@ fn threads_that_were_there_before_are_known_from_their_state_on() -> Result<()> 
     // Not one event came: it was found asleep, and nothing woke it.
     assert_eq!((row.pid, row.comm.as_str()), (sleeper.pid(), "sleep"));
     assert!(row.sleeping_ns >= 400_000_000);
-    assert!(row.unknown_ns <= 100_000_000, "before it was looked at");
+    assert!(row.unknown_ns <= 200_000_000, "before it was looked at");
     assert_eq!(row.on_cpu_ns + row.runnable_ns + row.uninterruptible_ns, 0);
     Ok(())
 }
@@ -122,7 +121,7 @@ fn a_ring_that_overflows_leaves_unknown_and_not_wrong() -> Result<()> {
     let told = told(&run.ended.text())?;
     let echo = threads.iter().find(|row| row.tid == told[0].tid).context("no row of the thread")?;
     assert!(echo.unknown_ns > 0);
-    assert!(echo.on_cpu_ns <= told[0].run + told[0].life / 50 + 2_000_000);
+    assert!(echo.on_cpu_ns <= told[0].run + told[0].run / 10 + ENDS);
     Ok(())
 }
 
@@ -132,9 +131,7 @@ fn two_that_pass_a_byte_are_seen_at_each_switch() -> Result<()> {
     let (run, pairs) = launch(&["ping-pong", "20000"])?;
     let overhead = &run.snapshot.overhead;
     println!("{:?} events of {:?} ns\n{pairs:?}", overhead.sched_events, overhead.ns_per_sched_event);
-    let (told, row) = &pairs[0];
-    assert!(close(row.on_cpu_ns, told.run, told.life + 20 * 2_000_000), "on CPU");
-    assert_eq!(row.unknown_ns, 0);
+    check(&pairs[0], 2 * 20_000);
     // Two switches and two wakes each.
     ensure!(overhead.sched_events.is_some_and(|events| events >= 4 * 20_000));
     Ok(())

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use super::{Options, TimeRange, replay};
-use crate::report::snapshot::Snapshot;
+use crate::report::snapshot::{Snapshot, ThreadRow};
 
 fn run(text: &str, range: Option<(u64, u64)>) -> Snapshot {
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -70,4 +70,39 @@ fn more_can_be_lost_than_can_be_counted() {
     let lost = "CPU:0 [LOST 9999999999999999999 EVENTS]\n";
     let snapshot = run(&["a-1 [000] 1.0: x\n", lost, lost, lost, "CPU:1 [LOST 9 EVENTS]\n"].concat(), None);
     assert_eq!((snapshot.loss.records_dropped, snapshot.loss.records_produced), (u64::MAX, u64::MAX));
+}
+
+#[test]
+fn context_switches_show_when_threads_ran_waited_and_slept() {
+    let text = "\
+     <idle>-0     (-----) [000] 1.000000: sched_wakeup: comm=a b pid=7 prio=120 target_cpu=000
+     <idle>-0     (-----) [000] 1.000010: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a b next_pid=7 next_prio=120
+        a b-7     (    5) [000] 1.000030: sched_switch: a b:7 [120] R+ ==> other:9 [120]
+      other-9     (    9) [000] 1.000060: sched_switch: prev_comm=other prev_pid=9 prev_prio=120 prev_state=Z ==> next_comm=a b next_pid=7 next_prio=120
+        a b-7     (    5) [000] 1.000100: sched_switch: prev_comm=a c prev_pid=7 prev_prio=120 prev_state=D ==> next_comm=swapper/0 next_pid=0 next_prio=120
+     <idle>-0     (-----) [001] 1.000150: sched_waking: comm=a c pid=7 prio=120 target_cpu=000
+     <idle>-0     (-----) [001] 1.000160: sched_wakeup: a c:7 [120] CPU:000
+     <idle>-0     (-----) [000] 1.000170: sched_switch: swapper/0:0 [120] R ==> a c:7 [120]
+        a c-7     (    5) [000] 1.000200: x
+";
+    let rows = run(text, None).threads;
+    let row = |pid, tid, comm: &str, [on_cpu_us, runnable_us, deep_us, unknown_us]: [u64; 4]| ThreadRow {
+        pid,
+        tid,
+        comm: comm.into(),
+        on_cpu_ns: on_cpu_us * 1_000,
+        runnable_ns: runnable_us * 1_000,
+        sleeping_ns: 0,
+        uninterruptible_ns: deep_us * 1_000,
+        unknown_ns: unknown_us * 1_000,
+    };
+    // The last time that it was seen to leave a CPU it had another name than before.
+    let expected =
+        [row(5, 7, "a c", [20 + 40 + 30, 10 + 30 + 10, 60, 0]), row(9, 9, "other", [30, 0, 0, 30])];
+    assert_eq!(rows, expected);
+    // With marks in the trace, only who writes them is shown.
+    let mark = "other-9 (9) [001] 1.000040: tracing_mark_write: B|9|[NN_LR_PE]f\n";
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let rows = run(&[&lines[..3].concat(), mark, &lines[3..].concat()].concat(), None).threads;
+    assert_eq!(rows, [row(9, 9, "other", [30, 0, 0, 30])]);
 }

@@ -1,5 +1,5 @@
-//! Threads that sleep, run and wait for a CPU, and tell what the kernel counted of each: a line `NAME TID LIFE RUN WAIT` for
-//! each, the last three in ns: from its first to its last instant, on a CPU (its CPU clock), waiting for one (schedstat).
+//! Threads that sleep, run and wait for a CPU, and tell what the kernel counted of each: a line `NAME TID RUN WAIT SLEEP` for
+//! each, the last three in ns: on a CPU (its CPU clock), waiting for one (schedstat), and the rest of its time.
 
 use std::{
     error::Error,
@@ -89,10 +89,12 @@ fn join(thread: thread::JoinHandle<Result<()>>) -> Result<()> {
 
 /// Does it, and prints what the kernel counted meanwhile.
 fn told(name: &str, work: impl FnOnce()) -> Result<()> {
-    let (begin, run, waited) = (Instant::now(), cpu_time()?, waited()?);
+    let (begin, run_before, waited_before) = (Instant::now(), cpu_time()?, waited()?);
     work();
-    let (life, run, waited) = (begin.elapsed(), cpu_time()? - run, self::waited()? - waited);
-    println!("{name} {} {} {} {waited}", gettid(), life.as_nanos(), run.as_nanos());
+    let (life, run, waited) = (begin.elapsed(), cpu_time()?, waited()?);
+    let awake = run - run_before + (waited - waited_before);
+    let slept = life.saturating_sub(awake);
+    println!("{name} {} {} {} {}", gettid(), run.as_nanos(), waited.as_nanos(), slept.as_nanos());
     Ok(())
 }
 
@@ -112,10 +114,11 @@ fn cpu_time() -> Result<Duration> {
     Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?.into())
 }
 
-/// How long this thread has waited for a CPU so far, ns.
-fn waited() -> Result<u64> {
+/// How long this thread has waited for a CPU so far.
+fn waited() -> Result<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat")?;
-    Ok(text.split_whitespace().nth(1).ok_or("the kernel keeps no schedstat")?.parse()?)
+    let ns = text.split_whitespace().nth(1).ok_or("the kernel keeps no schedstat")?.parse()?;
+    Ok(Duration::from_nanos(ns))
 }
 
 /// Keeps all threads that start from now on to the first CPU that there is.
