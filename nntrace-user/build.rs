@@ -5,7 +5,10 @@ mod toolchain;
 
 use std::{env, fs, path::PathBuf, process::ExitCode};
 
-use toolchain::{ARCHITECTURES, Toolchain};
+use toolchain::Toolchain;
+
+/// What the profiler runs on.
+const ARCHITECTURES: [&str; 2] = ["aarch64", "x86_64"];
 
 fn main() -> ExitCode {
     for source in [

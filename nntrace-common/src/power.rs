@@ -377,6 +377,9 @@ pub struct CpuFrequency {
     presumed: u32,
     /// What the running clock showed at the last change; its open stretch not counted in `hits`.
     at_change: RunningClock,
+    /// Odd while a change is on its way into the totals: whoever reads both reads again then, or when it is another one
+    /// after reading than before.
+    pub sequence: u64,
 }
 
 impl CpuFrequency {
@@ -386,7 +389,7 @@ impl CpuFrequency {
     /// This frequency (kHz, 0 for unknown) from the begin on.
     #[must_use]
     pub const fn requested(khz: u32) -> Self {
-        Self { khz, presumed: 0, at_change: RunningClock { ns: 0, hits: 0 } }
+        Self { khz, presumed: 0, at_change: RunningClock { ns: 0, hits: 0 }, sequence: 0 }
     }
 
     /// The requested frequency, kHz; 0 when not known.

@@ -86,9 +86,20 @@ fn request(cpu: u32, now: u64, khz: u32) -> bool {
     // SAFETY: the pointers come from the maps and are not null. A policy changes one frequency at a time; what is
     // read of `idle` may be a moment old, which the running clock makes good at the next change.
     let (frequency, idle) = unsafe { (&mut *frequency, &mut *idle) };
-    let Some(slice) = frequency.event(idle, now, khz) else { return false };
-    add_slice(cpu, &slice);
-    true
+    step(&mut frequency.sequence);
+    let slice = frequency.event(idle, now, khz);
+    if let Some(slice) = &slice {
+        add_slice(cpu, slice);
+    }
+    step(&mut frequency.sequence);
+    slice.is_some()
+}
+
+/// Marks the begin or the end of a change of frequency, for whoever reads it.
+#[inline(always)]
+fn step(sequence: &mut u64) {
+    // SAFETY: a valid reference; volatile, so that the compiler keeps the store where it stands.
+    unsafe { core::ptr::write_volatile(sequence, sequence.wrapping_add(1)) };
 }
 
 /// Hands a transition out; one that finds no room is counted for its CPU.

@@ -12,9 +12,6 @@ use std::{
 /// The oldest release of bpf-linker that is accepted, and the one that setup installs.
 pub const LINKER_VERSION: &str = "0.13.0";
 
-/// What the profiler runs on, as Rust names it.
-pub const ARCHITECTURES: [&str; 2] = ["aarch64", "x86_64"];
-
 /// Debian's compiler: its packages carry `core` for BPF, compiled.
 const SYSTEM_RUSTC: &str = "/usr/bin/rustc";
 

@@ -130,9 +130,35 @@ impl Kernel {
 
     /// What each CPU's tables show now.
     ///
+    /// A change of frequency moves time from one table to another: when one came while they were read, that time may be in
+    /// neither, and they are read again.
+    ///
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn read_cpus(&self) -> Result<Vec<CpuReading>, KernelError> {
+        const TRIES: usize = 64;
+        let mut before = self.frequency_changes()?;
+        let mut readings = self.read_cpus_once()?;
+        for _ in 0..TRIES {
+            let after = self.frequency_changes()?;
+            if before == after && before.iter().all(|changes| changes.is_multiple_of(2)) {
+                break;
+            }
+            before = after;
+            readings = self.read_cpus_once()?;
+        }
+        Ok(readings)
+    }
+
+    /// What tells, by CPU, whether a change of frequency came or is being told.
+    fn frequency_changes(&self) -> Result<Vec<u64>, KernelError> {
+        let frequencies: Array<_, CpuFrequency> = table(self.ebpf(), "CPU_FREQUENCY")?;
+        let changes =
+            (0..self.cpus()).map(|cpu| Ok(frequencies.get(&cpu, 0).map_err(KernelError::reading)?.sequence));
+        changes.collect()
+    }
+
+    fn read_cpus_once(&self) -> Result<Vec<CpuReading>, KernelError> {
         let frequency_totals: aya::maps::HashMap<_, FrequencyKey, FrequencyTotal> =
             table(self.ebpf(), "FREQUENCY_TOTALS")?;
         let mut by_cpu: HashMap<u32, Vec<(FrequencyKey, FrequencyTotal)>> = HashMap::new();
