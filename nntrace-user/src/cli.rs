@@ -63,6 +63,13 @@ pub enum Action {
     /// Makes and checks energy models, the files that --energy-model takes
     #[command(subcommand)]
     EnergyModel(EnergyModelAction),
+    /// Prints what a shell needs to complete this command's options
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Prints the manual page, for `man`
+    Man,
 }
 
 /// What to do about energy models.

@@ -6,6 +6,7 @@ mod energy_command;
 mod files;
 mod gates;
 mod machine;
+mod manual;
 mod output;
 mod replay_command;
 mod run;
@@ -28,6 +29,8 @@ fn main() -> ExitCode {
         Some(cli::Action::Print(print)) => replay_command::print(print),
         Some(cli::Action::Topology(topology)) => machine::show(topology),
         Some(cli::Action::EnergyModel(action)) => energy_command::run(action),
+        Some(cli::Action::Completions { shell }) => manual::completions(*shell),
+        Some(cli::Action::Man) => manual::page(),
         None => run::run(&cli.live),
     };
     match done {

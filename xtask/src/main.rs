@@ -1,16 +1,22 @@
-//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `test`, `bench`, `lint`, `fuzz`.
+//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `test`, `bench`, `lint`, `fuzz`,
+//! `vm`, `dist`.
 //!
 //! They run as an ordinary user; what needs root goes through sudo.
 
 mod apt;
+mod arch;
 mod bench;
+mod cross;
+mod debian;
 mod demo;
+mod dist;
 mod fuzz;
 mod lint;
 mod run;
 mod setup;
 mod test;
 mod toolchain;
+mod vm;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -31,6 +37,9 @@ enum Task {
         /// Also what `lint` needs
         #[arg(long)]
         lint: bool,
+        /// Also what `vm` needs
+        #[arg(long)]
+        vm: bool,
     },
     /// Set up, then build everything in release mode
     Build,
@@ -51,12 +60,15 @@ enum Task {
     Lint,
     /// Feed inputs that nobody thought of to what reads and counts them
     Fuzz(fuzz::Fuzz),
+    /// Run the profiler and its live tests on other kernels, in emulated machines
+    Vm(vm::Vm),
+    /// Build static programs for both architectures, and pack them
+    Dist(dist::Dist),
 }
 
 fn main() -> Result<()> {
     match Cli::parse().task {
-        Task::Setup { lint: false } => setup::all(),
-        Task::Setup { lint: true } => setup::lint().and_then(|_| setup::live()),
+        Task::Setup { lint, vm } => setup::asked(lint, vm),
         Task::Build => demo::build(),
         Task::Demo(demo) => demo.run(),
         Task::Test { args } => test::run_all(&args),
@@ -64,5 +76,7 @@ fn main() -> Result<()> {
         Task::BenchPart(part) => part.run(),
         Task::Lint => lint::run_all(),
         Task::Fuzz(fuzz) => fuzz.run(),
+        Task::Vm(vm) => vm.run(),
+        Task::Dist(dist) => dist.run(),
     }
 }

@@ -1,0 +1,61 @@
+//! The architectures that the profiler runs on.
+
+use std::fmt;
+
+use clap::ValueEnum;
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Arch {
+    /// 64-bit ARM
+    #[value(name = "aarch64", alias = "arm64")]
+    Aarch64,
+    /// 64-bit x86
+    #[value(name = "x86_64", alias = "amd64")]
+    X86_64,
+}
+
+impl Arch {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Aarch64, Self::X86_64];
+
+    /// As Rust and `uname -m` name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aarch64 => "aarch64",
+            Self::X86_64 => "x86_64",
+        }
+    }
+
+    /// As Debian names it.
+    pub const fn debian(self) -> &'static str {
+        match self {
+            Self::Aarch64 => "arm64",
+            Self::X86_64 => "amd64",
+        }
+    }
+
+    /// The target that is compiled for: glibc, which is linked statically.
+    pub const fn triple(self) -> &'static str {
+        match self {
+            Self::Aarch64 => "aarch64-unknown-linux-gnu",
+            Self::X86_64 => "x86_64-unknown-linux-gnu",
+        }
+    }
+
+    /// A program of the binutils or of GCC for it.
+    pub fn gnu(self, program: &str) -> String {
+        if self.is_host() { program.into() } else { format!("{}-linux-gnu-{program}", self.name()) }
+    }
+
+    /// Whether it is this machine's.
+    pub fn is_host(self) -> bool {
+        self.name() == std::env::consts::ARCH
+    }
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,121 @@
+//! Static programs for either architecture, by the compiler that has a standard library for it.
+
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    arch::Arch,
+    debian::{self, Debian},
+    run::{cargo, command, on_path, quietly, target_dir},
+    setup,
+};
+
+/// Debian's compiler, whose standard library for another architecture is a package.
+const SYSTEM_RUSTC: &str = "/usr/bin/rustc";
+
+/// How programs for one architecture are made.
+pub struct Cross {
+    arch: Arch,
+    /// The compiler and its library, when they are Debian's; else the compiler that is there has all.
+    debian: Option<PathBuf>,
+}
+
+impl Cross {
+    /// Finds a compiler; unpacks the library of Debian's when no other has one.
+    pub fn find(arch: Arch) -> Result<Self> {
+        setup::build()?;
+        let linker = arch.gnu("gcc");
+        ensure!(
+            on_path(&linker),
+            "{linker} is missing, which links for {arch}; run: cargo xtask setup --vm, or install the packages \
+             gcc-{0}-linux-gnu and libc6-dev-{1}-cross",
+            arch.name().replace('_', "-"),
+            arch.debian()
+        );
+        let own = quietly(command("rustc").args(["--print=target-libdir", "--target", arch.triple()]));
+        if own.is_ok_and(|folder| has_std(Path::new(folder.trim()))) {
+            return Ok(Self { arch, debian: None });
+        }
+        Ok(Self { arch, debian: Some(debian_std(arch)?) })
+    }
+
+    /// Cargo's `subcommand` for static programs, of which nothing tells where they were built.
+    pub fn cargo(&self, subcommand: &str) -> Result<Command> {
+        let workspace = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))?;
+        let home = cargo_home()?;
+        let mut flags: Vec<OsString> = vec!["-Ctarget-feature=+crt-static".into()];
+        for (from, to) in [(&workspace, "=nntrace-bpf"), (&home, "=cargo")] {
+            let mut flag = OsString::from("--remap-path-prefix=");
+            flag.push(from);
+            flag.push(to);
+            flags.push(flag);
+        }
+        let mut cargo = cargo(subcommand);
+        if let Some(library) = &self.debian {
+            let mut flag = OsString::from("-L");
+            flag.push(library);
+            flags.push(flag);
+            cargo.env("RUSTC", SYSTEM_RUSTC);
+        }
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}".as_ref()));
+        let linker = format!("CARGO_TARGET_{}_LINKER", self.arch.triple().to_uppercase().replace('-', "_"));
+        cargo.env(linker, self.arch.gnu("gcc")).args(["--target", self.arch.triple()]);
+        Ok(cargo)
+    }
+
+    /// Where the programs of a profile lie.
+    pub fn programs(&self, profile: &str) -> Result<PathBuf> {
+        Ok(target_dir()?.join(self.arch.triple()).join(profile))
+    }
+}
+
+/// Debian's standard library for an architecture, of the release of the compiler.
+fn debian_std(arch: Arch) -> Result<PathBuf> {
+    let version = quietly(command("dpkg-query").args(["--show", "--showformat=${Version}", "rustc-web"]))
+        .with_context(|| {
+            format!(
+                "no compiler has a standard library for {arch}: run rustup target add {}, or install Debian's rustc-web",
+                arch.triple()
+            )
+        })?;
+    let root = debian::cache()?.join(format!("std-{}-{}", arch.debian(), version.replace(':', "_")));
+    let library = root.join("usr/lib/rustlib").join(arch.triple()).join("lib");
+    if has_std(&library) {
+        return Ok(library);
+    }
+    let package = Debian::open()?.download(&format!("libstd-rust-web-dev:{}={version}", arch.debian()))?;
+    fs::create_dir_all(&library)?;
+    package.files(|path, content| {
+        if path.parent().is_some_and(|folder| root.join(folder) == library) {
+            let mut bytes = Vec::new();
+            content.read_to_end(&mut bytes)?;
+            fs::write(root.join(path), bytes)?;
+        }
+        Ok(())
+    })?;
+    ensure!(has_std(&library), "{} has no standard library for {arch}", package.name());
+    println!("unpacked   {}", package.name());
+    Ok(library)
+}
+
+/// Whether there is a standard library.
+fn has_std(folder: &Path) -> bool {
+    let is_std = |name: &str| {
+        name.starts_with("libstd-") && Path::new(name).extension().is_some_and(|it| it == "rlib")
+    };
+    fs::read_dir(folder).is_ok_and(|mut entries| {
+        entries.any(|entry| entry.is_ok_and(|it| is_std(&it.file_name().to_string_lossy())))
+    })
+}
+
+/// Where cargo keeps what it downloaded.
+fn cargo_home() -> Result<PathBuf> {
+    let set = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    set.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).context("there is no home directory")
+}

@@ -1,0 +1,175 @@
+//! What is handed out: static programs for both architectures, as archives and as packages.
+//!
+//! Everything in them is fixed by the sources and the compiler: two builds give the same bytes.
+
+mod deb;
+mod tree;
+
+use std::{fmt::Write as _, fs, path::Path};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use sha2::{Digest, Sha256};
+
+use crate::{
+    arch::Arch,
+    cross::Cross,
+    dist::tree::Tree,
+    run::{cargo, command, quietly, run, target_dir},
+};
+
+/// The program.
+const NAME: &str = "nntrace-bpf";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Everything's checksum.
+const SUMS: &str = "SHA256SUMS";
+/// Texts that go with the program.
+const TEXTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
+/// Where headers for programs under test are, once there are any.
+const HEADERS: &str = "nntrace-common/include";
+/// Shells, and what the completions for each are called.
+const SHELLS: [(&str, &str, &str); 3] = [
+    ("bash", "nntrace-bpf.bash", "usr/share/bash-completion/completions/nntrace-bpf"),
+    ("zsh", "_nntrace-bpf", "usr/share/zsh/vendor-completions/_nntrace-bpf"),
+    ("fish", "nntrace-bpf.fish", "usr/share/fish/vendor_completions.d/nntrace-bpf.fish"),
+];
+
+/// For which architectures.
+#[derive(Args)]
+pub struct Dist {
+    /// Only for this architecture [default: both]
+    #[arg(long, value_enum)]
+    arch: Option<Arch>,
+}
+
+/// What is the same for all architectures.
+struct Shared {
+    manual: Vec<u8>,
+    /// In the order of [`SHELLS`].
+    completions: Vec<Vec<u8>>,
+    texts: Vec<(&'static str, Vec<u8>)>,
+    headers: Vec<(String, Vec<u8>)>,
+    /// When the last change was made, seconds: what every file is dated.
+    time: u64,
+}
+
+impl Dist {
+    /// Builds and packs.
+    pub fn run(&self) -> Result<()> {
+        let folder = target_dir()?.join("dist");
+        fs::create_dir_all(&folder)?;
+        let archs = self.arch.map_or(Arch::ALL.to_vec(), |arch| vec![arch]);
+        let programs = archs.iter().map(|&arch| Ok((arch, program(arch)?))).collect::<Result<Vec<_>>>()?;
+        let shared = Shared::gather()?;
+        let mut sums = String::new();
+        for (arch, program) in &programs {
+            let stem = format!("{NAME}-{VERSION}-{arch}-linux");
+            let archive = shared.archive(&stem, program).packed()?;
+            let package = deb::package(*arch, shared.time, &shared.package(program)?)?;
+            for (name, bytes) in [
+                (format!("{stem}.tar.gz"), archive),
+                (format!("{NAME}_{VERSION}_{}.deb", arch.debian()), package),
+            ] {
+                let path = folder.join(&name);
+                fs::write(&path, &bytes).with_context(|| path.display().to_string())?;
+                println!("packed     {} ({} kB)", path.display(), bytes.len() / 1000);
+                writeln!(sums, "{:x}  {name}", Sha256::digest(&bytes))?;
+            }
+        }
+        fs::write(folder.join(SUMS), sums)?;
+        println!("wrote      {}", folder.join(SUMS).display());
+        Ok(())
+    }
+}
+
+/// The program for an architecture, without symbols.
+fn program(arch: Arch) -> Result<Vec<u8>> {
+    let cross = Cross::find(arch)?;
+    println!("building   {NAME} for {arch}");
+    run(cross.cargo("build")?.args(["--quiet", "--release", "--locked", "--package", "nntrace-user"]))?;
+    let built = cross.programs("release")?.join(NAME);
+    let stripped = built.with_extension("stripped");
+    quietly(command(arch.gnu("strip")).arg("--strip-all").arg("-o").arg(&stripped).arg(&built))?;
+    fs::read(&stripped).with_context(|| stripped.display().to_string())
+}
+
+impl Shared {
+    fn gather() -> Result<Self> {
+        // The program knows its own command line; this machine's build of it is asked.
+        let ask = |words: &[&str]| -> Result<Vec<u8>> {
+            let mut cargo = cargo("run");
+            cargo.args(["--quiet", "--package", "nntrace-user", "--bin", NAME, "--"]).args(words);
+            Ok(quietly(&mut cargo)?.into_bytes())
+        };
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let read = |path: &Path| fs::read(path).with_context(|| path.display().to_string());
+        let mut headers = Vec::new();
+        if let Ok(entries) = fs::read_dir(root.join(HEADERS)) {
+            for entry in entries {
+                let path = entry?.path();
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                headers.push((name, read(&path)?));
+            }
+        }
+        Ok(Self {
+            manual: ask(&["man"])?,
+            completions: SHELLS
+                .iter()
+                .map(|(shell, ..)| ask(&["completions", shell]))
+                .collect::<Result<_>>()?,
+            texts: TEXTS.iter().map(|name| Ok((*name, read(&root.join(name))?))).collect::<Result<_>>()?,
+            headers,
+            time: source_time()?,
+        })
+    }
+
+    /// To be unpacked anywhere: everything in one folder.
+    fn archive(&self, stem: &str, program: &[u8]) -> Tree {
+        let mut tree = Tree::new(self.time);
+        tree.add(format!("{stem}/{NAME}"), program, true);
+        tree.add(format!("{stem}/{NAME}.1"), &self.manual, false);
+        for ((_, name, _), text) in SHELLS.iter().zip(&self.completions) {
+            tree.add(format!("{stem}/completions/{name}"), text, false);
+        }
+        for (name, text) in &self.texts {
+            tree.add(format!("{stem}/{name}"), text, false);
+        }
+        for (name, text) in &self.headers {
+            tree.add(format!("{stem}/include/{name}"), text, false);
+        }
+        tree
+    }
+
+    /// To be installed: everything where Debian has it.
+    fn package(&self, program: &[u8]) -> Result<Tree> {
+        let mut tree = Tree::new(self.time);
+        tree.add(format!("usr/bin/{NAME}"), program, true);
+        tree.add(format!("usr/share/man/man1/{NAME}.1.gz"), &tree::gzip(&self.manual)?, false);
+        for ((.., path), text) in SHELLS.iter().zip(&self.completions) {
+            tree.add((*path).to_owned(), text, false);
+        }
+        let mut licences = Vec::new();
+        for (name, text) in &self.texts {
+            if name.starts_with("LICENSE") {
+                licences.extend_from_slice(text);
+                licences.push(b'\n');
+            } else {
+                tree.add(format!("usr/share/doc/{NAME}/{name}"), text, false);
+            }
+        }
+        tree.add(format!("usr/share/doc/{NAME}/copyright"), &licences, false);
+        for (name, text) in &self.headers {
+            tree.add(format!("usr/include/{name}"), text, false);
+        }
+        Ok(tree)
+    }
+}
+
+/// `SOURCE_DATE_EPOCH` (reproducible-builds.org), else the time of the commit.
+fn source_time() -> Result<u64> {
+    let text = match std::env::var("SOURCE_DATE_EPOCH") {
+        Ok(text) => text,
+        Err(_) => quietly(command("git").args(["log", "-1", "--format=%ct"]))?,
+    };
+    text.trim().parse().with_context(|| format!("SOURCE_DATE_EPOCH is no number of seconds: {text}"))
+}
