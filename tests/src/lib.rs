@@ -14,6 +14,7 @@ pub mod marks;
 pub mod native;
 pub mod power;
 pub mod profiler;
+pub mod recorded;
 pub mod results;
 pub mod rows;
 pub mod tmux;

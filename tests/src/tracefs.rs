@@ -23,17 +23,23 @@ impl Instance {
     /// # Errors
     /// When tracefs is not mounted, or refuses.
     pub fn recording_idle() -> Result<Self> {
+        Self::recording(&["power/cpu_idle"])
+    }
+
+    /// Makes an instance that records these events by the monotonic clock.
+    ///
+    /// # Errors
+    /// When tracefs is not mounted, or refuses.
+    pub fn recording(events: &[&str]) -> Result<Self> {
         let path = Path::new("/sys/kernel/tracing/instances").join(format!("nntrace-{}", std::process::id()));
         fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
         let instance = Self { path };
-        for (file, value) in [
-            ("trace_clock", "mono"),
-            ("buffer_size_kb", "16384"),
-            ("events/power/cpu_idle/enable", "1"),
-            ("tracing_on", "1"),
-        ] {
-            instance.set(file, value)?;
+        instance.set("trace_clock", "mono")?;
+        instance.set("buffer_size_kb", "16384")?;
+        for event in events {
+            instance.set(&format!("events/{event}/enable"), "1")?;
         }
+        instance.set("tracing_on", "1")?;
         Ok(instance)
     }
 
@@ -42,6 +48,14 @@ impl Instance {
     /// # Errors
     /// When there is a line of another form, or when something was lost.
     pub fn finish(&self, cpus: usize) -> Result<Vec<Events>> {
+        parse(&self.text(cpus)?, cpus)
+    }
+
+    /// Ends the recording; returns its text.
+    ///
+    /// # Errors
+    /// When something of the first `cpus` CPUs was lost.
+    pub fn text(&self, cpus: usize) -> Result<String> {
         self.set("tracing_on", "0")?;
         for cpu in 0..cpus {
             let stats = fs::read_to_string(self.path.join(format!("per_cpu/cpu{cpu}/stats")))?;
@@ -52,7 +66,7 @@ impl Instance {
                 }
             }
         }
-        parse(&fs::read_to_string(self.path.join("trace"))?, cpus)
+        Ok(fs::read_to_string(self.path.join("trace"))?)
     }
 
     fn set(&self, file: &str, value: &str) -> Result<()> {
@@ -74,12 +88,12 @@ impl Drop for Instance {
     }
 }
 
-/// Reads lines such as `<idle>-0  [001] d..1.  5021.564829: cpu_idle: state=1 cpu_id=1`.
+/// Reads lines such as `<idle>-0  [001] d..1.  5021.564829: cpu_idle: state=1 cpu_id=1`: the events of each CPU, in
+/// order, no two of them at once.
 fn parse(text: &str, cpus: usize) -> Result<Vec<Events>> {
     let mut events = vec![Vec::new(); cpus];
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let (cpu, event) = parse_line(line).with_context(|| format!("not understood: {line}"))?;
-        events.get_mut(cpu).with_context(|| format!("no such CPU: {line}"))?.push(event);
+    for (at, cpu, event) in lines(text)? {
+        events.get_mut(cpu as usize).with_context(|| format!("no CPU {cpu}"))?.push((at, event));
     }
     for of_cpu in &mut events {
         of_cpu.sort_by_key(|&(at, _)| at);
@@ -93,8 +107,18 @@ fn parse(text: &str, cpus: usize) -> Result<Vec<Events>> {
     Ok(events)
 }
 
-fn parse_line(line: &str) -> Option<(usize, (u64, Event))> {
-    let (head, fields) = line.split_once(": cpu_idle: ")?;
+/// The events of a text as they stand in it: time in ns, CPU, what.
+///
+/// # Errors
+/// When there is a line of another form.
+pub fn lines(text: &str) -> Result<Vec<(u64, u32, Event)>> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| parse_line(line).with_context(|| format!("not understood: {line}"))).collect()
+}
+
+fn parse_line(line: &str) -> Option<(u64, u32, Event)> {
+    let idle = line.split_once(": cpu_idle: ");
+    let (head, fields) = idle.or_else(|| line.split_once(": cpu_frequency: "))?;
     let (seconds, microseconds) = head.rsplit(' ').next()?.split_once('.')?;
     if microseconds.len() != 6 {
         return None;
@@ -102,7 +126,9 @@ fn parse_line(line: &str) -> Option<(usize, (u64, Event))> {
     let at = (seconds.parse::<u64>().ok()? * 1_000_000 + microseconds.parse::<u64>().ok()?) * 1_000;
     let field =
         |name: &str| fields.split(' ').find_map(|field| field.strip_prefix(name)?.parse::<u32>().ok());
-    Some((field("cpu_id=")? as usize, (at, Event::Idle(field("state=")?))))
+    let state = field("state=")?;
+    let event = if idle.is_some() { Event::Idle(state) } else { Event::Frequency(state) };
+    Some((at, field("cpu_id=")?, event))
 }
 
 #[cfg(test)]
@@ -123,5 +149,7 @@ mod tests {
         let of_one = [(5_021_564_829_000, Event::Idle(1)), (5_021_564_829_001, Event::Idle(EXIT))];
         assert_eq!(events[1], of_one);
         assert!(parse("CPU:0 [LOST 3 EVENTS]", 2).is_err());
+        let line = "  sugov:4-77  [005] d..2.  7.039163: cpu_frequency: state=1800000 cpu_id=4";
+        assert_eq!(lines(line).unwrap(), [(7_039_163_000, 4, Event::Frequency(1_800_000))]);
     }
 }

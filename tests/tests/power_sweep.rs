@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use anyhow::Result;
 use nntrace_tests::{
     power::{EXIT, Event, Residency, cluster::ClusterResidency},
+    recorded::for_policies,
     rows,
     trace::{self, Random, power_line},
 };
@@ -75,15 +76,6 @@ fn shuffled(lines: &[(u32, String)], random: &mut Random) -> Vec<String> {
     }
     keyed.sort_unstable();
     keyed.into_iter().map(|(_, number)| lines[number].1.clone()).collect()
-}
-
-/// An event for one CPU of a policy holds for all of it.
-fn for_policies(events: &[(u64, u32, Event)], topology: &Topology) -> Vec<(u64, u32, Event)> {
-    let each = events.iter().flat_map(|&(at, cpu, event)| match event {
-        Event::Frequency(_) => topology.policy_of(cpu).into_iter().map(|cpu| (at, cpu, event)).collect(),
-        Event::Idle(_) | Event::Online(_) => vec![(at, cpu, event)],
-    });
-    each.collect()
 }
 
 #[test]

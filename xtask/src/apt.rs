@@ -8,17 +8,29 @@ use crate::run::{as_root, on_path, quietly};
 
 /// Installs what is not installed; fetches the lists of packages only when it does not work without.
 pub fn install(packages: &[&str]) -> Result<()> {
+    install_from(None, packages)
+}
+
+/// As [`install`], from a release that is not the system's own.
+pub fn install_from(release: Option<&str>, packages: &[&str]) -> Result<()> {
     if !on_path("apt-get") {
         bail!("there is no apt-get to install {}", packages.join(" "));
     }
-    let mut install = apt_get(&["install", "--yes", "--no-install-recommends"], packages)?;
+    let mut words = vec!["install", "--yes", "--no-install-recommends"];
+    words.extend(release.into_iter().flat_map(|release| ["--target-release", release]));
+    let mut install = apt_get(&words, packages)?;
     println!("installing {} (apt)", packages.join(", "));
     if quietly(&mut install).is_err() {
-        quietly(&mut apt_get(&["update"], &[])?)?;
+        quietly(&mut update()?)?;
         quietly(&mut install)?;
     }
     println!("installed  {}", packages.join(", "));
     Ok(())
+}
+
+/// The command that fetches the lists of packages.
+pub fn update() -> Result<Command> {
+    apt_get(&["update"], &[])
 }
 
 /// `apt-get` as root, asking nothing and waiting for other runs of it.

@@ -8,12 +8,24 @@ use crate::{
     apt,
     run::{NeedsRoot, as_root, cargo, command, on_path, quietly, run},
     toolchain::{self, Compiler, LINKER_VERSION, Toolchain},
+    vm,
 };
 
 /// Everything: what building needs and what live profiling needs.
 pub fn all() -> Result<()> {
     build()?;
     live()
+}
+
+/// Everything, and what linting or emulating needs beyond it, if that is asked for.
+pub fn asked(for_lint: bool, for_vm: bool) -> Result<()> {
+    if for_lint {
+        lint()?;
+        live()?;
+    } else {
+        all()?;
+    }
+    if for_vm { vm::install() } else { Ok(()) }
 }
 
 /// What the tests need beyond that: compilers for their example programs, clang with the linker that knows its

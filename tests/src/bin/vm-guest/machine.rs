@@ -1,0 +1,147 @@
+//! The machine as this program finds it, and what it does to it.
+
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use nix::{
+    kmod::{ModuleInitFlags, finit_module},
+    mount::{MsFlags, mount},
+    sched::{CpuSet, sched_setaffinity},
+    unistd::Pid,
+};
+use nntrace_user::{live::sysfs, model::cpu_list};
+
+/// Modules of the kernel, loaded in the order of their names.
+const MODULES: &str = "/modules";
+
+/// Mounts what every system has mounted, and loads the kernel's modules.
+pub fn set_up() -> Result<()> {
+    for (kind, at) in [
+        ("proc", "/proc"),
+        ("sysfs", "/sys"),
+        ("devtmpfs", "/dev"),
+        ("tmpfs", "/tmp"),
+        ("tracefs", "/sys/kernel/tracing"),
+        ("debugfs", "/sys/kernel/debug"),
+    ] {
+        mount(Some(kind), at, Some(kind), MsFlags::empty(), None::<&str>)
+            .with_context(|| format!("{at} cannot be mounted"))?;
+    }
+    let mut modules = match fs::read_dir(MODULES) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?,
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error).context(MODULES),
+    };
+    modules.sort();
+    for path in modules {
+        let file = fs::File::open(&path)?;
+        if let Err(error) = finit_module(file, c"", ModuleInitFlags::empty()) {
+            println!("{} is not loaded: {error}", path.display());
+        }
+    }
+    Ok(())
+}
+
+/// CPUs that share a clock.
+pub struct Policy {
+    folder: PathBuf,
+    /// Its CPUs.
+    pub cpus: Vec<u32>,
+    /// The frequencies it can have, kHz, the lowest first.
+    pub khz: Vec<u32>,
+}
+
+/// All of them, by their first CPU.
+pub fn policies() -> Result<Vec<Policy>> {
+    let root = Path::new(sysfs::CPUS).join("cpufreq");
+    let mut policies = Vec::new();
+    for (cpus, mut khz) in sysfs::opps(Path::new(sysfs::CPUS)) {
+        let first = cpus.first().context("a policy without CPUs")?;
+        khz.sort_unstable();
+        policies.push(Policy { folder: root.join(format!("policy{first}")), cpus, khz });
+    }
+    Ok(policies)
+}
+
+impl Policy {
+    /// Chooses a governor.
+    pub fn govern(&self, governor: &str) -> Result<()> {
+        self.write("scaling_governor", governor)
+    }
+
+    /// Has the governor `userspace` switch to this frequency.
+    pub fn switch(&self, khz: u32) -> Result<()> {
+        self.write("scaling_setspeed", &khz.to_string())
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<()> {
+        let path = self.folder.join(file);
+        fs::write(&path, text).with_context(|| format!("{} does not take {text}", path.display()))
+    }
+}
+
+/// CPUs that are online.
+pub fn online() -> Result<Vec<u32>> {
+    Ok(cpu_list::parse(&fs::read_to_string("/sys/devices/system/cpu/online")?)?)
+}
+
+/// Something that runs on one CPU until this is dropped.
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Load {
+    /// Runs without a pause.
+    pub fn busy(cpu: u32) -> Result<Self> {
+        Self::start(cpu, std::hint::spin_loop)
+    }
+
+    /// Sleeps again and again, for so long each time.
+    pub fn naps(cpu: u32, lengths: &'static [Duration]) -> Result<Self> {
+        let mut turn = lengths.iter().cycle();
+        Self::start(cpu, move || thread::sleep(turn.next().copied().unwrap_or_default()))
+    }
+
+    fn start(cpu: u32, mut work: impl FnMut() + Send + 'static) -> Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (told, (pinned, is_pinned)) = (Arc::clone(&stop), std::sync::mpsc::channel());
+        let thread = thread::spawn(move || {
+            // Nobody waits for it any more when the first check has failed.
+            let _ = pinned.send(pin(cpu));
+            while !told.load(Ordering::Relaxed) {
+                work();
+            }
+        });
+        let load = Self { stop, thread: Some(thread) };
+        is_pinned.recv().context("the load died")??;
+        Ok(load)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            println!("a load died");
+        }
+    }
+}
+
+/// Keeps the calling thread on one CPU.
+fn pin(cpu: u32) -> Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu as usize)?;
+    sched_setaffinity(Pid::from_raw(0), &set).with_context(|| format!("nothing runs on CPU {cpu}"))?;
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! What a virtual machine of `cargo xtask vm` runs as its first and only own process: it makes the machine usable, runs
+//! the checks, tells the host what came out, and ends the machine.
+//!
+//! Its arguments are the names of the checks to run: those of [`CHECKS`], or of the test programs beside it. Without
+//! any, all of them.
+
+mod facts;
+mod host;
+mod machine;
+mod marks;
+mod power;
+mod suites;
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Instant,
+};
+
+use anyhow::{Result, anyhow};
+
+/// How a check ended that did not fail.
+pub enum Outcome {
+    /// As it should.
+    Passed,
+    /// It could not be done on this machine, and why.
+    Skipped(String),
+}
+
+/// A check by name.
+type Check = (&'static str, fn() -> Result<Outcome>);
+
+/// All checks but the test programs, in the order in which they run.
+const CHECKS: [Check; 6] = [
+    ("facts", facts::tell),
+    ("marks", marks::of_all_kinds_of_programs),
+    ("one-switch", power::one_switch_is_one_transition),
+    ("fastest", power::the_fastest_running_cpu_decides),
+    ("schedutil", power::every_switch_of_a_governor_is_seen),
+    ("golden", power::recording_for_the_golden_files),
+];
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|it| it == name);
+    let failed = match machine::set_up() {
+        Ok(()) => {
+            let own = CHECKS.iter().filter(|(name, _)| is_wanted(name)).map(|(name, check)| run(name, check));
+            own.sum::<usize>() + suites::run_all(is_wanted)
+        }
+        Err(error) => {
+            println!("the machine cannot be set up: {error:#}");
+            1
+        }
+    };
+    println!("vm-guest: {failed} failed");
+    host::end(failed == 0);
+}
+
+/// Runs a check and tells how it ended; returns how many failed.
+fn run(name: &str, check: impl FnOnce() -> Result<Outcome>) -> usize {
+    let started = Instant::now();
+    let outcome = catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Err(anyhow!("it panicked")));
+    let took = started.elapsed().as_millis();
+    match outcome {
+        Ok(Outcome::Passed) => println!("vm-guest: {name} passed ({took} ms)"),
+        Ok(Outcome::Skipped(why)) => println!("vm-guest: {name} skipped: {why}"),
+        Err(error) => {
+            println!("vm-guest: {name} FAILED ({took} ms): {error:#}");
+            return 1;
+        }
+    }
+    0
+}

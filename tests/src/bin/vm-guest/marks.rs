@@ -1,0 +1,44 @@
+//! Marks of programs that are linked in every way there is.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use nntrace_tests::{
+    profiler::{Profiler, Run},
+    results::Results as _,
+};
+
+use crate::Outcome;
+
+/// Programs that write the marks that are expected here.
+const TARGETS: &str = "/targets";
+
+/// Profiles each of them, and compares what was read with what they wrote.
+pub fn of_all_kinds_of_programs() -> Result<Outcome> {
+    let mut programs =
+        fs::read_dir(TARGETS)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
+    programs.sort();
+    ensure!(!programs.is_empty(), "{TARGETS} is empty");
+    for program in programs {
+        check(&program).with_context(|| program.display().to_string())?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn check(program: &PathBuf) -> Result<()> {
+    let Run { snapshot, ended } = Profiler::new()?.launch([program])?;
+    ended.expect_code(0)?;
+    ensure!(snapshot.odd_marks().is_empty(), "odd marks: {:?}", snapshot.odd_marks());
+    ensure!(snapshot.loss.records_dropped == 0, "{:?}", snapshot.loss);
+    let functions: BTreeMap<&str, u64> =
+        snapshot.functions.iter().map(|row| (row.name.as_str(), row.count)).collect();
+    let expected = [("first", 1), ("run", 2), ("second", 1), ("third", 2)];
+    ensure!(functions == expected.into(), "what was read of the arguments: {functions:?}");
+    let [pid] = snapshot.pids()[..] else { anyhow::bail!("processes: {:?}", snapshot.pids()) };
+    let counts = snapshot.counts(pid);
+    // Computing is executing too, by the contract.
+    let expected = [("LC_PCO", 4), ("LC_PE", 4), ("LR_PE", 2)].map(|(tag, count)| (tag.to_owned(), count));
+    ensure!(counts == expected.into(), "layers and phases: {counts:?}");
+    println!("marks of {}: read as written", program.display());
+    Ok(())
+}

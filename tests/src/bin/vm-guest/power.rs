@@ -1,0 +1,308 @@
+//! Power states of a machine of which everything is known: its idle states, its clusters, and who switches frequencies.
+
+use std::{collections::BTreeMap, path::Path, thread, time::Duration};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use nix::sys::signal::Signal;
+use nntrace_tests::{
+    power::{Event, cluster::ClusterResidency},
+    profiler::Profiler,
+    recorded::{self, Recorded},
+    tracefs::Instance,
+};
+use nntrace_user::{
+    live::sysfs,
+    model::{
+        Topology,
+        topology::{ClusterDescription, Domain},
+    },
+    report::snapshot::Snapshot,
+};
+
+use crate::{
+    Outcome, host,
+    machine::{self, Load, Policy},
+};
+
+/// Events that residency is made of.
+const EVENTS: [&str; 2] = ["power/cpu_idle", "power/cpu_frequency"];
+/// What the two readings of the clock for one event may be apart: of ours and of the recording, which rounds to 1 us.
+const READING_NS: u64 = 1_500;
+/// The same on average, in a sum over many events: what rounding adds at one end it takes at the other.
+const EVENT_NS: u64 = 50;
+/// The window begins and ends between two events that we know of.
+const EDGE_NS: u64 = 100_000;
+/// How long the parts of a run are.
+const PART: Duration = Duration::from_millis(120);
+/// Sleeps for each of the idle states there are.
+const NAPS: [Duration; 4] = [
+    Duration::from_micros(200),
+    Duration::from_micros(900),
+    Duration::from_millis(4),
+    Duration::from_millis(17),
+];
+
+/// What a run and the kernel's own recording of the same time brought.
+struct Measured {
+    snapshot: Snapshot,
+    text: String,
+    topology: Topology,
+    /// What each CPU was asked to run at when the recording began, kHz.
+    khz: BTreeMap<u32, u32>,
+}
+
+/// Profiles and records while `work` is done.
+fn measure(arguments: &[&str], work: impl FnOnce() -> Result<()>) -> Result<Measured> {
+    let cpus = sysfs::present(Path::new(sysfs::CPUS));
+    let last = *cpus.last().context("no CPU is present")?;
+    let (mut topology, _) = sysfs::topology(Path::new(sysfs::CPUS));
+    if arguments.contains(&TOGETHER) {
+        topology.set_clusters(vec![ClusterDescription { name: "all".into(), cpus, domain: Domain::Both }])?;
+    }
+    let recording = Instance::recording(&EVENTS)?;
+    let khz = sysfs::frequencies(Path::new(sysfs::CPUS));
+    let attached = Profiler::new()?.args(["--marks", "none"]).args(arguments).attach()?;
+    work()?;
+    attached.signal(Signal::SIGINT)?;
+    let snapshot = attached.finish()?.snapshot;
+    let text = recording.text(last as usize + 1)?;
+    ensure!(snapshot.loss.records_dropped == 0, "{:?}", snapshot.loss);
+    Ok(Measured { snapshot, text, topology, khz })
+}
+
+/// The option that makes one cluster of all CPUs; [`measure`] adds them.
+const TOGETHER: &str = "--cluster";
+
+/// The policies, with the governor that switches when it is told to, each at its lowest frequency.
+fn governed() -> Result<Vec<Policy>> {
+    let policies = machine::policies()?;
+    for policy in &policies {
+        policy.govern("userspace")?;
+        policy.switch(*policy.khz.first().context("a policy without frequencies")?)?;
+    }
+    Ok(policies)
+}
+
+fn no_policies() -> Result<Outcome> {
+    Ok(Outcome::Skipped("this machine has no frequency policies".into()))
+}
+
+/// Switches one policy once, and looks for exactly that.
+pub fn one_switch_is_one_transition() -> Result<Outcome> {
+    let policies = governed()?;
+    let Some(policy) = policies.first() else { return no_policies() };
+    let [low, high, ..] = policy.khz[..] else { bail!("one frequency: {:?}", policy.khz) };
+    // Its cluster is active all the time, so that nothing else splits it.
+    let load = Load::busy(policy.cpus[0])?;
+    let Measured { snapshot, text, .. } = measure(&[], || {
+        thread::sleep(PART);
+        policy.switch(high)?;
+        thread::sleep(PART);
+        Ok(())
+    })?;
+    drop(load);
+    let window = &snapshot.window;
+    let switches: Vec<(u64, u32, Event)> = nntrace_tests::tracefs::lines(&text)?
+        .into_iter()
+        .filter(|(at, _, event)| *at > window.begin_ns && matches!(event, Event::Frequency(_)))
+        .collect();
+    let told: Vec<u32> = switches.iter().map(|(_, cpu, _)| *cpu).collect();
+    ensure!(told == policy.cpus, "the kernel tells the switch of the CPUs {told:?}");
+    let at = switches[0].0;
+    for row in &snapshot.clusters {
+        let active: Vec<(Option<u32>, u64, u64)> =
+            row.active.iter().map(|row| (row.khz, row.ns, row.hits)).collect();
+        if row.cpus == policy.cpus {
+            let [(first, before, 1), (second, after, 1)] = active[..] else {
+                bail!("not one transition in {}: {active:?}", row.cluster)
+            };
+            ensure!((first, second) == (Some(low), Some(high)), "{active:?}");
+            ensure!(before + after == window.length_ns(), "it was not active all the time: {active:?}");
+            let apart = before.abs_diff(at - window.begin_ns);
+            println!("switched at {at} ns by the recording, {apart} ns apart from ours");
+            ensure!(apart <= READING_NS, "{apart} ns apart");
+        } else {
+            let own = policies.iter().find(|policy| policy.cpus == row.cpus);
+            let own = own.and_then(|policy| policy.khz.first()).copied();
+            ensure!(
+                active.iter().all(|(khz, ..)| *khz == own),
+                "{} did not switch, and its active times are {active:?}",
+                row.cluster
+            );
+        }
+    }
+    for row in snapshot.cpus.iter().filter(|row| policy.cpus.contains(&row.cpu)) {
+        ensure!(row.initial.frequency == "sysfs", "CPU {}: {:?}", row.cpu, row.initial);
+        ensure!(
+            row.running.iter().all(|row| row.khz == Some(low) || row.khz == Some(high)),
+            "CPU {}: {:?}",
+            row.cpu,
+            row.running
+        );
+    }
+    Ok(Outcome::Passed)
+}
+
+/// CPUs of several policies as one cluster: it has the highest frequency of the CPUs that run.
+pub fn the_fastest_running_cpu_decides() -> Result<Outcome> {
+    let policies = governed()?;
+    if policies.len() < 2 {
+        return no_policies();
+    }
+    for (number, policy) in policies.iter().enumerate() {
+        policy.switch(*policy.khz.get(number + 1).context("too few frequencies")?)?;
+    }
+    let last = sysfs::present(Path::new(sysfs::CPUS)).len() - 1;
+    let measured = measure(&[TOGETHER, &format!("all=0-{last}")], || {
+        let loads = naps()?;
+        thread::sleep(PART * 4);
+        drop(loads);
+        thread::sleep(PART);
+        Ok(())
+    })?;
+    let [cluster] = &measured.snapshot.clusters[..] else { bail!("{:?}", measured.snapshot.clusters) };
+    ensure!(cluster.active.len() == policies.len(), "each policy decides at times: {:?}", cluster.active);
+    compare(&measured)?;
+    Ok(Outcome::Passed)
+}
+
+/// Naps on every CPU.
+fn naps() -> Result<Vec<Load>> {
+    machine::online()?.into_iter().map(|cpu| Load::naps(cpu, &NAPS)).collect()
+}
+
+/// The kernel's own governor under changing load.
+pub fn every_switch_of_a_governor_is_seen() -> Result<Outcome> {
+    let policies = governed()?;
+    if policies.is_empty() {
+        return no_policies();
+    }
+    for policy in &policies {
+        policy.govern("schedutil")?;
+    }
+    let measured = measure(&[], || changing_load(&policies))?;
+    let switches = nntrace_tests::tracefs::lines(&measured.text)?;
+    let switches = switches.iter().filter(|(.., event)| matches!(event, Event::Frequency(_))).count();
+    println!("{switches} events of cpu_frequency");
+    ensure!(switches > 4, "the governor hardly switched: {switches} events");
+    compare(&measured)?;
+    Ok(Outcome::Passed)
+}
+
+fn changing_load(policies: &[Policy]) -> Result<()> {
+    for policy in policies {
+        let loads = naps()?;
+        let busy = Load::busy(policy.cpus[0])?;
+        thread::sleep(PART);
+        drop(busy);
+        thread::sleep(PART);
+        drop(loads);
+        thread::sleep(PART);
+    }
+    Ok(())
+}
+
+/// A run of everything. The host keeps the recording as an example of real events, the snapshot to compare it with that
+/// of another run.
+pub fn recording_for_the_golden_files() -> Result<Outcome> {
+    let policies = governed()?;
+    let measured = measure(&[], || {
+        for policy in &policies {
+            policy.switch(policy.khz[policy.khz.len() / 2])?;
+            thread::sleep(PART);
+        }
+        for policy in &policies {
+            policy.govern("schedutil")?;
+        }
+        changing_load(&policies)?;
+        let loads = naps()?;
+        thread::sleep(PART);
+        drop(loads);
+        // Sleeps without an end that is known in advance: the deepest states.
+        thread::sleep(PART);
+        Ok(())
+    })?;
+    let json = |snapshot: &Snapshot| Ok::<_, anyhow::Error>(serde_json::to_string_pretty(snapshot)? + "\n");
+    host::send("snapshot.json", json(&measured.snapshot)?.as_bytes())?;
+    host::send("trace.txt", measured.text.as_bytes())?;
+    host::send("topology.toml", measured.topology.to_toml().as_bytes())?;
+    let states = sysfs_states();
+    for row in measured.snapshot.clusters.iter().filter(|_| states > 0) {
+        let deepest = row.idle.iter().map(|row| row.state).max();
+        ensure!(
+            deepest == Some(states - 1),
+            "{} was never in its deepest state all together: {:?}",
+            row.cluster,
+            row.idle
+        );
+    }
+    compare(&measured)?;
+    let recorded = Recorded { text: measured.text, topology: measured.topology };
+    host::send("replayed.json", json(&recorded::assert_replayed(&recorded)?)?.as_bytes())?;
+    Ok(Outcome::Passed)
+}
+
+/// How many idle states the first CPU has by its driver.
+fn sysfs_states() -> u32 {
+    let folder = Path::new(sysfs::CPUS).join("cpu0/cpuidle");
+    let states = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    states.filter(|entry| entry.file_name().to_string_lossy().starts_with("state")).count() as u32
+}
+
+/// Compares all times of the snapshot with a sweep of what the kernel recorded meanwhile.
+fn compare(measured: &Measured) -> Result<()> {
+    let Measured { snapshot, text, topology, .. } = measured;
+    let (begin, end) = (snapshot.window.begin_ns, snapshot.window.end_ns);
+    let events = recorded::for_policies(&nntrace_tests::tracefs::lines(text)?, topology);
+    let mut worst = (0, String::new());
+    for row in &snapshot.clusters {
+        let (inside, later) = recorded::inside(&events, &row.cpus, begin, end);
+        let mut khz = measured.khz.clone();
+        khz.extend(later);
+        let swept = ClusterResidency::sweep(&row.cpus, &inside, begin, end, &khz);
+        let allowed = inside.len() as u64 * EVENT_NS + EDGE_NS;
+        let ours = row.active.iter().map(|row| (format!("active {:?}", row.khz), row.ns));
+        let ours = ours.chain(row.idle.iter().map(|row| (format!("idle {}", row.state), row.ns)));
+        let theirs = swept.active.iter().map(|(khz, stays)| (format!("active {khz:?}"), stays.ns));
+        let theirs =
+            theirs.chain(swept.idle.iter().map(|(state, stays)| (format!("idle {state}"), stays.ns)));
+        let what = format!("{} {:?}", row.cluster, row.cpus);
+        difference(&what, ours.collect(), theirs.collect(), allowed, &mut worst)?;
+        for cpu in snapshot.cpus.iter().filter(|cpu| row.cpus.contains(&cpu.cpu)) {
+            let ours = cpu.effective.iter().map(|row| (format!("effective {:?}", row.khz), row.ns));
+            let theirs = swept.effective.get(&cpu.cpu).into_iter().flatten();
+            let theirs = theirs.map(|(khz, ns)| (format!("effective {khz:?}"), *ns));
+            let what = format!("CPU {}", cpu.cpu);
+            difference(&what, ours.collect(), theirs.collect(), allowed, &mut worst)?;
+        }
+    }
+    println!(
+        "compared with the recording of {} events: at most {} ns apart, {}",
+        events.len(),
+        worst.0,
+        worst.1
+    );
+    Ok(())
+}
+
+fn difference(
+    what: &str,
+    ours: BTreeMap<String, u64>,
+    theirs: BTreeMap<String, u64>,
+    allowed: u64,
+    worst: &mut (u64, String),
+) -> Result<()> {
+    let keys: std::collections::BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+    for key in keys {
+        let (ours, theirs) = (ours.get(key).copied().unwrap_or(0), theirs.get(key).copied().unwrap_or(0));
+        let apart = ours.abs_diff(theirs);
+        if apart > worst.0 {
+            *worst = (apart, format!("{what}, {key}: {ours} and {theirs} ns"));
+        }
+        ensure!(
+            apart <= allowed,
+            "{what}, {key}: {ours} ns, by the recording {theirs} ns; {allowed} ns allowed"
+        );
+    }
+    Ok(())
+}

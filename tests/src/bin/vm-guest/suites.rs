@@ -1,0 +1,48 @@
+//! The live tests, as they are.
+
+use std::{fmt::Write as _, fs, path::Path, process::Command, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use nntrace_tests::child::Child;
+
+use crate::{Outcome, host, run};
+
+/// Test programs, each named as its source; this program is beside them.
+const SUITES: &str = "/nntrace/deps";
+/// What the host finds of what they printed.
+const LOG: &str = "tests.log";
+
+/// Runs those that are wanted; returns how many failed.
+pub fn run_all(is_wanted: impl Fn(&str) -> bool) -> usize {
+    let entries = fs::read_dir(SUITES).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    let own = std::env::current_exe().ok();
+    let is_own = |name: &str| own.as_deref().and_then(Path::file_name).is_some_and(|own| own == name);
+    let mut log = String::new();
+    let wanted = names.iter().filter(|name| !is_own(name) && is_wanted(name));
+    let failed = wanted.map(|name| run(name, || suite(name, &mut log))).sum();
+    if !log.is_empty()
+        && let Err(error) = host::send(LOG, log.as_bytes())
+    {
+        println!("what the tests printed is lost: {error:#}");
+    }
+    failed
+}
+
+fn suite(name: &str, log: &mut String) -> Result<Outcome> {
+    let mut command = Command::new(Path::new(SUITES).join(name));
+    command.args(["--test-threads=1", "--show-output"]).env("NNTRACE_LIVE", "required");
+    let ended = Child::start(&mut command)?.wait_for(Duration::from_mins(10))?;
+    let text = ended.text();
+    writeln!(log, "=== {name}\n{text}{}", ended.stderr)?;
+    let results: Vec<&str> = text.lines().filter(|line| line.starts_with("test ")).collect();
+    for line in &results {
+        println!("{name}: {line}");
+    }
+    let code = ended.code().context("a signal ended it")?;
+    ensure!(code == 0, "exit code {code}; {LOG} has what it printed");
+    ensure!(!results.is_empty(), "it ran no test");
+    Ok(Outcome::Passed)
+}

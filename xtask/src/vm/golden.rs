@@ -1,0 +1,53 @@
+//! What is kept of runs, and compared with other runs.
+
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+use flate2::{Compression, GzBuilder};
+
+use crate::vm::{features, machine::SERIAL};
+
+/// What the guest sends that two runs have to agree on.
+const COMPARED: [&str; 5] = ["snapshot.json", "trace.txt", "replayed.json", "facts.json", SERIAL];
+
+/// Checks that two runs brought the same bytes.
+pub fn assert_same(folder: &Path, again: &Path) -> Result<()> {
+    for name in COMPARED {
+        // A filter may leave some of them out.
+        let (one, other) = (fs::read(folder.join(name)).ok(), fs::read(again.join(name)).ok());
+        ensure!(
+            one == other,
+            "two runs differ in {name}; compare {} and {}",
+            folder.display(),
+            again.display()
+        );
+        if one.is_some() {
+            println!("same       {name}");
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the recording of a run among the fixtures, with what replaying it gave there, and writes the table of kernels.
+pub fn keep(folder: &Path, name: &str) -> Result<()> {
+    let fixture = fixtures().join(name);
+    fs::create_dir_all(&fixture)?;
+    let trace =
+        fs::read(folder.join("trace.txt")).context("this run recorded nothing: the check is `golden`")?;
+    let file = File::create(fixture.join("trace.txt.gz"))?;
+    let mut packed = GzBuilder::new().write(file, Compression::best());
+    packed.write_all(&trace)?;
+    packed.finish()?;
+    for file in ["topology.toml", "replayed.json", "facts.json"] {
+        fs::copy(folder.join(file), fixture.join(file)).context(file)?;
+    }
+    features::write(&fixtures())
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/vm")
+}

@@ -1,0 +1,188 @@
+//! What runs in the machine: the profiler, the network, the checks, and programs that write marks.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+
+use crate::{
+    arch::Arch,
+    cross::Cross,
+    debian,
+    run::{command, quietly},
+    vm::cpio::{Archive, Node},
+};
+
+/// Tests that use the kernel. Those of the terminal need tmux, which is not there.
+const SUITES: [&str; 14] = [
+    "bad_targets",
+    "clean_exit",
+    "evidence",
+    "flood",
+    "hotplug",
+    "idle_against_ftrace",
+    "initial_state",
+    "launched_command",
+    "odd_marks",
+    "power_programs",
+    "replay_and_kernel",
+    "targets",
+    "verify",
+    "workload_truth",
+];
+/// The one that starts the example network, whose engine takes longest to build.
+const WITH_NETWORK: &str = "workload_truth";
+/// Programs that these start.
+const HELPERS: [&str; 5] = ["mark-family", "mark-flood", "mark-raw", "mark-streams", "mark-threads"];
+/// The first process.
+pub const GUEST: &str = "/nntrace/deps/vm-guest";
+const PROFILE: &str = "guest";
+
+/// Programs for one architecture, built.
+pub struct Programs {
+    arch: Arch,
+    built: PathBuf,
+    names: Vec<&'static str>,
+    suites: Vec<(&'static str, PathBuf)>,
+    targets: Vec<PathBuf>,
+}
+
+impl Programs {
+    /// Builds what is wanted: with an empty filter all.
+    pub fn build(arch: Arch, cross: &Cross, filter: &[String]) -> Result<Self> {
+        let wanted: Vec<&str> = SUITES
+            .into_iter()
+            .filter(|name| filter.is_empty() || filter.iter().any(|it| it == name))
+            .collect();
+        println!("building   the programs for {arch}");
+        // In one go: apart, each would compile the libraries anew with the features that it needs.
+        let mut cargo = cross.cargo("build")?;
+        cargo.args([
+            "--quiet",
+            "--profile",
+            PROFILE,
+            "--package",
+            "nntrace-user",
+            "--package",
+            "nntrace-tests",
+        ]);
+        let mut names = vec!["nntrace-bpf"];
+        names.extend(HELPERS);
+        if wanted.contains(&WITH_NETWORK) {
+            cargo.args(["--package", "nntrace-workload"]);
+            names.push("nntrace-workload");
+        }
+        // What is built, told as JSON: the names of test programs have hashes in them.
+        cargo.args(["--bins", "--message-format=json-render-diagnostics"]);
+        cargo.args(wanted.iter().flat_map(|name| ["--test", name]));
+        let messages = quietly(&mut cargo)?;
+        let suites = wanted
+            .into_iter()
+            .map(|name| Ok((name, executable(&messages, name).with_context(|| format!("test {name}"))?)))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Self { arch, built: cross.programs(PROFILE)?, names, suites, targets: targets(arch)? })
+    }
+
+    /// Puts them where the first process expects them.
+    pub fn pack(&self, archive: &mut Archive) -> Result<()> {
+        let program = |path: &Path| -> Result<Node> {
+            let content = fs::read(path).with_context(|| path.display().to_string())?;
+            Ok(Node::File { content, executable: true })
+        };
+        for folder in ["proc", "sys", "dev", "tmp"] {
+            archive.add(folder, Node::Folder);
+        }
+        archive.add(GUEST, program(&self.built.join("vm-guest"))?);
+        for name in &self.names {
+            archive.add(&format!("nntrace/{name}"), program(&self.built.join(name))?);
+        }
+        for (name, path) in &self.suites {
+            archive.add(&format!("nntrace/deps/{name}"), program(path)?);
+        }
+        if !self.suites.is_empty() {
+            // Where these programs were when the tests were compiled.
+            for name in HELPERS {
+                let path = self.built.join(name);
+                archive.add(&path.to_string_lossy(), Node::Link(format!("/nntrace/{name}")));
+            }
+        }
+        for path in &self.targets {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            archive.add(&format!("targets/{name}"), program(path)?);
+        }
+        for (name, path) in libraries(self.arch) {
+            archive.add(name, program(Path::new(path))?);
+        }
+        Ok(())
+    }
+}
+
+/// The path of a test program, as cargo tells it.
+fn executable(messages: &str, name: &str) -> Result<PathBuf> {
+    for line in messages.lines() {
+        let message: serde_json::Value = serde_json::from_str(line)?;
+        if message["target"]["name"] == name
+            && let Some(path) = message["executable"].as_str()
+        {
+            return Ok(path.into());
+        }
+    }
+    anyhow::bail!("cargo tells of no program")
+}
+
+/// The target that is written in C++.
+const CPP: &str = "marks.cpp";
+
+/// Compiles programs that write marks, linked in every way there is.
+fn targets(arch: Arch) -> Result<Vec<PathBuf>> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("vm/targets");
+    let folder = debian::cache()?.join(format!("targets-{arch}"));
+    fs::create_dir_all(&folder)?;
+    let kinds: [(&str, &str, &[&str]); 5] = [
+        ("c-static", "marks.c", &["-static", "-no-pie"]),
+        ("c-static-pie", "marks.c", &["-static-pie", "-fPIE"]),
+        ("c-pie", "marks.c", &["-pie", "-fPIE"]),
+        // Without `.symtab`: what is left is what the dynamic linker needs.
+        ("c-stripped", "marks.c", &["-pie", "-fPIE", "-rdynamic", "-s"]),
+        ("cpp-method", CPP, &["-pie", "-fPIE", "-fno-exceptions", "-fno-rtti"]),
+    ];
+    let mut programs = Vec::new();
+    for (name, source, flags) in kinds {
+        let program = folder.join(name);
+        let compiler = arch.gnu(if source == CPP { "g++" } else { "gcc" });
+        let mut compile = command(compiler);
+        compile.args(["-O2", "-Wall", "-Werror", "-Wl,--build-id=none"]).args(flags);
+        // Only the C library: C++'s own is not in the machine.
+        compile.arg("-o").arg(&program).arg(sources.join(source)).args(["-nodefaultlibs", "-lc"]);
+        if name.contains("static") {
+            compile.args(["-lgcc", "-lgcc_eh", "-lc"]);
+        }
+        quietly(&mut compile)?;
+        programs.push(program);
+    }
+    Ok(programs)
+}
+
+/// The dynamic linker and the C library: where a program looks for them, and where they are here.
+fn libraries(arch: Arch) -> [(&'static str, &'static str); 2] {
+    match (arch, arch.is_host()) {
+        (Arch::Aarch64, false) => [
+            ("lib/ld-linux-aarch64.so.1", "/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1"),
+            ("lib/libc.so.6", "/usr/aarch64-linux-gnu/lib/libc.so.6"),
+        ],
+        (Arch::Aarch64, true) => [
+            ("lib/ld-linux-aarch64.so.1", "/lib/ld-linux-aarch64.so.1"),
+            ("lib/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6"),
+        ],
+        (Arch::X86_64, false) => [
+            ("lib64/ld-linux-x86-64.so.2", "/usr/x86_64-linux-gnu/lib/ld-linux-x86-64.so.2"),
+            ("lib/libc.so.6", "/usr/x86_64-linux-gnu/lib/libc.so.6"),
+        ],
+        (Arch::X86_64, true) => [
+            ("lib64/ld-linux-x86-64.so.2", "/lib64/ld-linux-x86-64.so.2"),
+            ("lib/libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6"),
+        ],
+    }
+}
