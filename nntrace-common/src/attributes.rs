@@ -10,7 +10,7 @@ pub const SEND: &[u8] = b"nn.send";
 pub const RECEIVE: &[u8] = b"nn.recv";
 
 /// The pairs of a text, in their order. A key without `=` has an empty value.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Attributes<'a> {
     rest: &'a [u8],
 }

@@ -42,7 +42,7 @@ fn count(row: &AccountRow, function: &str) -> u64 {
 }
 
 #[derive(Deserialize)]
-struct Queue {
+struct QueueTruth {
     account_ns: BTreeMap<String, u64>,
     image_ns: BTreeMap<String, u64>,
     sections: BTreeMap<String, u64>,
@@ -50,7 +50,7 @@ struct Queue {
 
 fn a_queue_is_charged_to_who_fills_it(program: &Path) -> Result<()> {
     let run = Profiler::new()?.args(["--by", "img"]).launch([program])?;
-    let (truth, snapshot): (Queue, _) = (truth(&run)?, &run.snapshot);
+    let (truth, snapshot): (QueueTruth, _) = (truth(&run)?, &run.snapshot);
     assert_eq!(run.ended.status.code(), Some(0));
     assert_eq!(snapshot.odd_marks(), [].into());
     for name in ["foo", "bar"] {
@@ -91,7 +91,7 @@ fn a_queue_in_rust_is_charged_to_who_fills_it() -> Result<()> {
 }
 
 #[derive(Deserialize)]
-struct Calls {
+struct CallTruth {
     f_calls: u64,
     f_variance: f64,
     g_calls: u64,
@@ -108,7 +108,7 @@ fn variance_is_put_down_to_how_often_or_to_how_long() -> Result<()> {
     for mode in ["count", "length"] {
         let run =
             Profiler::new()?.args(["--explain", "f"]).launch([program.path().as_os_str(), mode.as_ref()])?;
-        let truth: Calls = truth(&run)?;
+        let truth: CallTruth = truth(&run)?;
         let explanation = run.snapshot.explanation.context("nothing is explained")?;
         let [callee] = &explanation.callees[..] else { panic!("{explanation:?}") };
         assert_eq!((explanation.count, callee.calls), (truth.f_calls, truth.g_calls));
@@ -127,7 +127,7 @@ fn variance_is_put_down_to_how_often_or_to_how_long() -> Result<()> {
 }
 
 #[derive(Deserialize)]
-struct Created {
+struct ThreadTruth {
     batch_ns: u64,
     crowd_threads: u64,
     crowd_ns: u64,
@@ -138,7 +138,7 @@ fn threads_belong_to_where_they_were_created() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let program = Program::build("threads.cc")?;
     let run = Profiler::new()?.launch([program.path()])?;
-    let truth: Created = truth(&run)?;
+    let truth: ThreadTruth = truth(&run)?;
     let (batch, crowd) = (account(&run.snapshot, "batch")?, account(&run.snapshot, "crowd")?);
     ensure_is("batch", batch.created_ns, truth.batch_ns)?;
     ensure_is("crowd", crowd.created_ns, truth.crowd_ns)?;
@@ -148,7 +148,7 @@ fn threads_belong_to_where_they_were_created() -> Result<()> {
 }
 
 #[derive(Deserialize)]
-struct Frames {
+struct FrameTruth {
     frames: u64,
     frame_ns: u64,
     between_ns: u64,
@@ -161,7 +161,7 @@ fn a_sleep_between_sections_is_missing_and_trips_the_gate() -> Result<()> {
     for (most, code) in [("5%", 3), ("95%", 0)] {
         let args = ["--level", "sched", "--max-missing", most];
         let run = Profiler::new()?.args(args).launch([program.path()])?;
-        let truth: Frames = truth(&run)?;
+        let truth: FrameTruth = truth(&run)?;
         assert_eq!(run.ended.status.code(), Some(code), "{}", run.ended.stderr);
         let [row] = &run.snapshot.missing[..] else { panic!("{:?}", run.snapshot.missing) };
         assert_eq!((row.site.name.as_str(), row.count), ("frame", truth.frames));

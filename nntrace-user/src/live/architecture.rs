@@ -44,7 +44,7 @@ mod tests {
     use crate::live::kernel::OBJECT;
 
     /// The object with another architecture in the place of ours.
-    fn for_other(name: &[u8; 8]) -> Vec<u8> {
+    fn for_other(name: [u8; 8]) -> Vec<u8> {
         let mut ours = [0; 8];
         ours[..ARCH.len()].copy_from_slice(ARCH.as_bytes());
         let file = object::File::parse(OBJECT).unwrap();
@@ -52,7 +52,7 @@ mod tests {
         let mut object = OBJECT.to_vec();
         let place = &mut object[at as usize..(at + len) as usize];
         assert_eq!(place, ours);
-        place.copy_from_slice(name);
+        place.copy_from_slice(&name);
         object
     }
 
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn an_object_for_another_machine_is_refused_by_name() {
-        let text = check(&for_other(b"riscv64\0")).unwrap_err().to_string();
+        let text = check(&for_other(*b"riscv64\0")).unwrap_err().to_string();
         assert!(text.contains("are for riscv64, and this program is for"), "{text}");
     }
 

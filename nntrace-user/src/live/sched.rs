@@ -20,6 +20,7 @@ const PROGRAMS: [(&str, &str); 3] = [
 ];
 
 /// Where the fields stand that the programs read; `None` where tracefs does not tell.
+#[must_use]
 pub fn offsets() -> Option<SchedOffsets> {
     let offset = |event, field| tracefs::field_offset(event, field).ok();
     let woken_pid = offset("sched/sched_wakeup", "pid")?;
@@ -67,6 +68,7 @@ pub struct FoundThread {
 }
 
 /// The threads of a process now; none of one that has ended.
+#[must_use]
 pub fn threads(pid: u32) -> Vec<FoundThread> {
     let folder = format!("/proc/{pid}/task");
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();

@@ -66,6 +66,7 @@ pub enum MarkSource {
 
 /// What is to be measured.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is asked for by itself")]
 pub struct SessionOptions {
     /// Where marks come from.
     pub marks: MarkSource,
@@ -332,7 +333,7 @@ impl Session {
                     records.tell(tgid, tid, time, payload);
                 }
                 Aside::Process(Record::Fork(fork)) => {
-                    records.causality.create(fork.time, fork.detail, fork.tid)
+                    records.causality.create(fork.time, fork.detail, fork.tid);
                 }
                 Aside::Process(Record::Exit(exit)) => records.causality.exit(exit.time, exit.tid),
                 Aside::Process(_) => {}

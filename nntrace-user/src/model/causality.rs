@@ -205,7 +205,7 @@ impl Causality {
     }
 
     fn read(&mut self, attributes: Attributes<'_>) -> Said {
-        let reserved = Reserved::read(attributes);
+        let reserved = Reserved::read(attributes.clone());
         let by = self.questions.by.as_ref().map(String::as_bytes);
         let value = by.and_then(|by| attributes.filter(|(key, _)| *key == by).last());
         Said {

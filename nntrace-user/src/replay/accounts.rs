@@ -180,6 +180,7 @@ impl Accounts {
     }
 
     /// The processes of the threads that have marks, by thread.
+    #[must_use]
     pub fn processes(&self) -> BTreeMap<u32, u32> {
         self.replaced.iter().chain(&self.threads).map(|thread| (thread.tid, thread.process())).collect()
     }

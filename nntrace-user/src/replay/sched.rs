@@ -131,6 +131,7 @@ fn why(state: &[u8]) -> Change {
 mod tests {
     use super::*;
 
+    #[expect(clippy::unnecessary_wraps, reason = "to be compared with what is read")]
     fn switch(prev: (&'static str, u32), why: Change, next: (&'static str, u32)) -> Option<Told<'static>> {
         Some(Told::Switch { prev: task(prev), why, next: task(next) })
     }

@@ -1,11 +1,12 @@
 //! What work inherits.
 
 /// How it is known what a piece of work belongs to. From the surest to the least.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Edge {
     /// Its own mark says so.
     Explicit,
     /// It is nested in a section that says so.
+    #[default]
     Nested,
     /// It was handed over from there.
     HandedOver,
@@ -53,12 +54,6 @@ pub(super) struct Context {
     pub is_own_thread: bool,
     /// How it came to this thread; nested when it did not come from elsewhere.
     pub arrived_by: Edge,
-}
-
-impl Default for Edge {
-    fn default() -> Self {
-        Self::Nested
-    }
 }
 
 impl Context {

@@ -370,9 +370,9 @@ enum Layer {
 }
 
 impl Layer {
-    fn charge(&self) -> &Option<(String, &'static str)> {
+    fn charge(&self) -> Option<&(String, &'static str)> {
         match self {
-            Self::Section(charge) | Self::Received(charge) => charge,
+            Self::Section(charge) | Self::Received(charge) => charge.as_ref(),
         }
     }
 }
@@ -396,7 +396,7 @@ proptest! {
             let (tid, layers, base) = &mut threads[who];
             let begun = last.insert(*tid, now).unwrap_or(now);
             let is_open = layers.iter().any(|layer| matches!(layer, Layer::Section(_)));
-            let current = layers.last().map_or(&*base, Layer::charge).clone();
+            let current = layers.last().map_or(base.as_ref(), Layer::charge).cloned();
             if is_open && now > begun {
                 let key = current.clone().unwrap_or(("-".into(), "-"));
                 *charged.entry(key).or_default() += now - begun;
@@ -449,7 +449,7 @@ proptest! {
             while layers.iter().any(|layer| matches!(layer, Layer::Section(_))) {
                 now += 1;
                 let begun = last.insert(tid, now).unwrap_or(now);
-                let current = layers.last().map_or(&base, Layer::charge).clone();
+                let current = layers.last().map_or(base.as_ref(), Layer::charge).cloned();
                 *charged.entry(current.unwrap_or(("-".into(), "-"))).or_default() += now - begun;
                 while matches!(layers.pop(), Some(Layer::Received(_))) {}
                 stream.push((now, tid, Act::Mark("E|1".into())));

@@ -84,7 +84,7 @@ impl World {
             return;
         }
         let ends = !matches!(change, Change::In | Change::Woken | Change::New);
-        self.told.push(record(tid, cpu as u32, self.now, change, self.lost[cpu], if ends { 1 } else { 0 }));
+        self.told.push(record(tid, cpu as u32, self.now, change, self.lost[cpu], u32::from(ends)));
         if ends || change == Change::In {
             self.first_switch.entry(tid).or_insert(self.now);
         }

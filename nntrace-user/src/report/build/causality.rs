@@ -4,7 +4,7 @@ use nntrace_common::layer::Tag;
 
 use super::Parts;
 use crate::{
-    model::causality::{Causality, Edge, Site, iterations::Iteration},
+    model::causality::{Causality, Edge, Site, accounts::AccountSum, iterations::Iteration},
     report::snapshot::{
         AccountFunctionRow, AccountRow, CalleeRow, ExplanationRow, GroupRow, HandOverCounts,
         IterationFunctionRow, IterationKey, IterationRow, MissingRow, SiteRow, StatesRow,
@@ -82,7 +82,7 @@ impl Parts<'_> {
             AccountRow {
                 account: (!is_nobodys).then(|| name.to_owned()),
                 count: sites.values().map(|sum| sum.count).sum(),
-                exclusive_ns: sites.values().map(|sum| sum.exclusive()).sum(),
+                exclusive_ns: sites.values().map(AccountSum::exclusive).sum(),
                 explicit_ns: by_edge(Edge::Explicit),
                 nested_ns: by_edge(Edge::Nested),
                 handed_over_ns: by_edge(Edge::HandedOver),

@@ -153,6 +153,7 @@ fn explain(text: &mut String, row: &ExplanationRow) {
         line!(text, "{} did not run: nothing to explain", row.function);
         return;
     }
+    #[expect(clippy::cast_sign_loss, reason = "means and deviations of times")]
     let time = |ns: f64| human::duration_ns(ns.round() as u64);
     let (mean, deviation) = (time(row.mean_ns), time(row.variance.sqrt()));
     line!(
