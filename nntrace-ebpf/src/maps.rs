@@ -79,6 +79,10 @@ pub static NEW_THREAD: Array<Thread, 1> = Array::new();
 #[btf_map]
 pub static NESTING: Array<u32, 1> = Array::new();
 
+/// What taking marks from system calls cost: of the runs of their program most are for other calls.
+#[btf_map]
+pub static WRITE_COST: PerCpuArray<Stay, 1> = PerCpuArray::new();
+
 /// Which operations a file of `trace_marker` has.
 #[btf_map]
 pub static MARKER: Array<u64, 1> = Array::new();

@@ -4,33 +4,64 @@
 //! came to it (opened, duplicated, inherited, sent by another one), the answer is right, and nothing has to be followed.
 //! A file of `trace_marker` is told by its operations, which the kernel has once: any mount and any instance has the same.
 
+//!
+//! The raw tracepoint of all system calls is the cheapest there is, and needs nothing of the kernel's configuration.
+
+use core::mem::offset_of;
+
 use aya_ebpf::{
+    bindings::pt_regs,
     helpers::{bpf_get_current_task, bpf_ktime_get_ns, bpf_probe_read_kernel},
-    macros::{raw_tracepoint, tracepoint},
-    programs::{RawTracePointContext, TracePointContext},
+    macros::raw_tracepoint,
+    programs::RawTracePointContext,
 };
 
 use crate::{
-    maps::{FILE_OFFSETS, MARKER},
+    maps::{FILE_OFFSETS, MARKER, WRITE_COST},
     marks,
+    ring::add,
 };
 
-/// `write(descriptor, text, length)`.
-#[tracepoint(category = "syscalls", name = "sys_enter_write")]
-pub fn marker_write(ctx: TracePointContext) -> u32 {
-    // What the kernel hands over: the number of the call behind eight bytes, then the arguments.
-    const ARGUMENTS: usize = 16;
+/// The number of the system call `write`.
+#[expect(
+    unexpected_cfgs,
+    reason = "set for the machine that the programs are compiled for, as aya-ebpf wants it"
+)]
+const WRITE: u64 = if cfg!(bpf_target_arch = "aarch64") { 64 } else { 1 };
+
+/// Where its arguments (descriptor, text, length) stand in the registers, bytes.
+#[expect(unexpected_cfgs, reason = "as above")]
+const ARGUMENTS: [u32; 3] = {
+    #[cfg(bpf_target_arch = "x86_64")]
+    let at = [offset_of!(pt_regs, rdi), offset_of!(pt_regs, rsi), offset_of!(pt_regs, rdx)];
+    #[cfg(bpf_target_arch = "aarch64")]
+    let at = [offset_of!(pt_regs, regs), offset_of!(pt_regs, regs) + 8, offset_of!(pt_regs, regs) + 16];
+    [at[0] as u32, at[1] as u32, at[2] as u32]
+};
+
+/// A system call begins: `(registers, number)`.
+#[raw_tracepoint(tracepoint = "sys_enter")]
+pub fn marker_write(ctx: RawTracePointContext) -> i32 {
+    if ctx.arg::<u64>(1) != WRITE {
+        return 0;
+    }
+    let Some(ids) = marks::target() else { return 0 };
     // SAFETY: the helper has no precondition.
     let now = unsafe { bpf_ktime_get_ns() };
-    let Some(ids) = marks::target() else { return 0 };
-    // SAFETY: within what the kernel hands over for any call.
-    let argument = |number: usize| unsafe { ctx.read_at::<u64>(ARGUMENTS + 8 * number) };
+    let argument = |number: usize| read::<u64>(ctx.arg(0), ARGUMENTS[number]);
     if let (Ok(descriptor), Ok(text), Ok(length)) = (argument(0), argument(1), argument(2))
         && let Some(&marker) = MARKER.get(0)
         && operations(descriptor) == Ok(marker)
         && let Some(thread) = marks::thread_of(now, ids)
     {
         marks::take(now, ids, thread, text as *const u8, Some(length));
+        if let Some(cost) = WRITE_COST.get_ptr_mut(0) {
+            // SAFETY: the helper has no precondition, the pointer comes from the map and is not null.
+            unsafe {
+                add(&raw mut (*cost).count, 1);
+                add(&raw mut (*cost).ns, bpf_ktime_get_ns().wrapping_sub(now));
+            }
+        }
     }
     0
 }

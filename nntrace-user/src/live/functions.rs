@@ -10,11 +10,10 @@ use aya::programs::{
 use super::{
     kernel::{Kernel, KernelError, attach_error},
     target::{Layout, MarkFunction, Role, SymbolSpec},
-    writes,
 };
 
-/// The programs that take marks: on functions, one per argument layout, and on system calls.
-pub(super) const MARK_PROGRAMS: [&str; 8] = [
+/// The programs that take marks from functions, one per argument layout.
+pub(super) const MARK_PROGRAMS: [&str; 7] = [
     "mark_buf",
     "mark_buf_len",
     "mark_this_buf",
@@ -22,7 +21,6 @@ pub(super) const MARK_PROGRAMS: [&str; 8] = [
     "section_begin",
     "section_begin_this",
     "section_end",
-    writes::PROGRAM,
 ];
 /// The program on returns of mark functions.
 pub(super) const RETURN_PROGRAM: &str = "mark_return";

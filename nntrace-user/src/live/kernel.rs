@@ -8,7 +8,7 @@ use aya::{
     maps::{Array, ArrayOfMaps, HashMap, MapData, MapError, RingBuf},
     programs::{
         ProgramError, RawTracePoint, TracePoint, UProbe, raw_trace_point::RawTracePointLinkId,
-        trace_point::TracePointLinkId, uprobe::UProbeLinkId,
+        uprobe::UProbeLinkId,
     },
     sys::{Stats, enable_stats},
 };
@@ -117,7 +117,7 @@ pub struct Kernel {
     files: Option<[u32; 5]>,
     /// Probes that go with those on marks, by program.
     pub(super) mark_links: Vec<(&'static str, UProbeLinkId)>,
-    write_links: Vec<TracePointLinkId>,
+    write_links: Vec<RawTracePointLinkId>,
     power_links: Vec<(&'static str, RawTracePointLinkId)>,
 }
 
@@ -242,13 +242,11 @@ impl Kernel {
         self.takedown_step
     }
 
-    /// Attaches the program that looks at writes to one more system call; it goes with [`Kernel::detach_marks`].
-    pub(super) fn attach_write(&mut self, call: &str) -> Result<(), KernelError> {
-        let program = self.tracepoint(writes::PROGRAM)?;
-        if program.fd().is_err() {
-            program.load().map_err(|error| refused(&error))?;
-        }
-        let link = program.attach("syscalls", call).map_err(attach_error(call))?;
+    /// Attaches the program that looks at writes to the system calls; it goes with [`Kernel::detach_marks`].
+    pub(super) fn attach_system_calls(&mut self) -> Result<(), KernelError> {
+        const POINT: &str = "sys_enter";
+        self.load_raw(writes::PROGRAM)?;
+        let link = self.raw_tracepoint(writes::PROGRAM)?.attach(POINT).map_err(attach_error(POINT))?;
         self.write_links.push(link);
         Ok(())
     }
@@ -257,7 +255,7 @@ impl Kernel {
     pub fn detach_marks(&mut self) {
         for link in std::mem::take(&mut self.write_links) {
             // A link that is gone already is what is wanted.
-            let _ = self.tracepoint(writes::PROGRAM).map(|program| program.detach(link));
+            let _ = self.raw_tracepoint(writes::PROGRAM).map(|program| program.detach(link));
         }
         let mut links = std::mem::take(&mut self.mark_links);
         // No function may be entered whose return would not be seen any more.

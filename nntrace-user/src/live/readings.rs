@@ -9,6 +9,7 @@ use aya::{
 };
 use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind},
+    evidence::Stay,
     mark,
     power::{Activity, CpuFrequency, CpuIdle},
     record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey},
@@ -241,10 +242,25 @@ impl Kernel {
         cost(self.ebpf(), programs)
     }
 
-    /// Runs and time of the mark programs and of the power programs, by the kernel's statistics.
+    /// Runs and time of the mark programs and of the power programs, by the kernel's statistics; of system calls only
+    /// those that were marks.
     #[must_use]
     pub fn read_costs(&self) -> (ProgramCost, ProgramCost) {
-        (cost(self.ebpf(), &MARK_PROGRAMS), cost(self.ebpf(), &POWER_PROGRAMS))
+        let mut marks = cost(self.ebpf(), &MARK_PROGRAMS);
+        if let Ok(writes) = self.read_write_cost() {
+            marks.runs += writes.runs;
+            marks.ns += writes.ns;
+        }
+        (marks, cost(self.ebpf(), &POWER_PROGRAMS))
+    }
+
+    fn read_write_cost(&self) -> Result<ProgramCost, KernelError> {
+        let map: PerCpuArray<_, Stay> = table(self.ebpf(), "WRITE_COST")?;
+        let stays = map.get(&0, 0).map_err(KernelError::reading)?;
+        Ok(stays.iter().fold(ProgramCost::default(), |sum, stay| ProgramCost {
+            runs: sum.runs + stay.count,
+            ns: sum.ns + stay.ns,
+        }))
     }
 }
 
@@ -273,7 +289,6 @@ fn cost(ebpf: &Ebpf, names: &[&str]) -> ProgramCost {
     let infos = names.iter().filter_map(|name| match ebpf.program(name)? {
         Program::UProbe(program) => program.info().ok(),
         Program::RawTracePoint(program) => program.info().ok(),
-        Program::TracePoint(program) => program.info().ok(),
         _ => None,
     });
     infos.fold(ProgramCost::default(), |sum, info| ProgramCost {

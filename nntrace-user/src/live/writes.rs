@@ -13,12 +13,9 @@ use super::{
 
 /// The file, in tracefs and in each of its instances.
 const MARKER: &str = "trace_marker";
-/// The program that looks at writes.
-pub(super) const PROGRAM: &str = "marker_write";
-/// The call that it understands. `writev` hands over its text in pieces, each of which would be a mark of its own, and
+/// The program that looks at writes. `writev` hands over its text in pieces, each of which would be a mark of its own, and
 /// `pwrite` is refused by `trace_marker`.
-const CALL: &str = "sys_enter_write";
-
+pub(super) const PROGRAM: &str = "marker_write";
 /// Where this kernel keeps the open files of a task: what the programs need, in their order. `None` when it does not
 /// tell.
 #[must_use]
@@ -56,7 +53,7 @@ impl Kernel {
         if learnt.get(&0, 0).map_err(KernelError::reading)? == 0 {
             return Err(failed("its operations could not be read".into()));
         }
-        self.attach_write(CALL)
+        self.attach_system_calls()
     }
 }
 
