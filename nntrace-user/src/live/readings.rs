@@ -137,7 +137,7 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn read_cpus(&self) -> Result<Vec<CpuReading>, KernelError> {
-        const TRIES: usize = 64;
+        const TRIES: usize = 16;
         let mut before = self.frequency_changes()?;
         let mut readings = self.read_cpus_once()?;
         for _ in 0..TRIES {

@@ -5,7 +5,7 @@
 
 namespace nn {
 struct Tracer {
-	__attribute__((noinline)) void tracing_mark_write(const char *text, unsigned long length);
+	__attribute__((noipa)) void tracing_mark_write(const char *text, unsigned long length);
 	char mark[64];
 };
 
