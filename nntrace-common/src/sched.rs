@@ -3,7 +3,7 @@
 //! Source: include/trace/events/sched.h (`sched_switch`, `sched_wakeup`, `sched_wakeup_new`), and the states of a task
 //! in include/linux/sched.h.
 
-/// Where the kernel's descriptions of the events place their fields, bytes.
+/// Where the kernel's descriptions of the events place their fields, bytes; 0 where that is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct SchedOffsets {
@@ -13,6 +13,8 @@ pub struct SchedOffsets {
     pub next_pid: u32,
     /// `pid` of `sched_wakeup` and `sched_wakeup_new`.
     pub woken_pid: u32,
+    /// The id of a task.
+    pub task_pid: u32,
 }
 
 /// What happens to a thread.
@@ -44,6 +46,25 @@ impl Change {
     #[must_use]
     pub fn from_code(code: u32) -> Option<Self> {
         Self::ALL.get(code as usize).copied()
+    }
+
+    /// What the state of a task says that gives up its CPU of itself.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_task(state: u32) -> Self {
+        /// `TASK_DEAD`.
+        const DEAD: u32 = 0x80;
+        /// `TASK_UNINTERRUPTIBLE`, `TASK_RTLOCK_WAIT`.
+        const DEEP: u32 = 0x02 | 0x1000;
+        if state & DEAD != 0 {
+            Self::Ends
+        } else if state & DEEP != 0 {
+            Self::SleepsDeep
+        } else if state != 0 {
+            Self::Sleeps
+        } else {
+            Self::Preempted
+        }
     }
 
     /// What `prev_state` of `sched_switch` says of the thread that is taken off. 0, or a bit above those of the states

@@ -30,7 +30,7 @@ pub static FORK_CHILD_OFFSET: Global<u32> = Global::new(0);
 /// Where the fields stand that [`crate::sched`] reads. User space sets it where it knows.
 #[unsafe(no_mangle)]
 pub static SCHED_OFFSETS: Global<SchedOffsets> =
-    Global::new(SchedOffsets { prev_state: 0, next_pid: 0, woken_pid: 0 });
+    Global::new(SchedOffsets { prev_state: 0, next_pid: 0, woken_pid: 0, task_pid: 0 });
 
 /// Where the limits and the CPU stand in the kernel's description of `cpu_frequency_limits`, bytes. User space sets it.
 #[unsafe(no_mangle)]

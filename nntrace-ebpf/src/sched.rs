@@ -1,7 +1,8 @@
 //! What the scheduler does with the threads of traced processes.
 //!
-//! Loaded only when that is asked for: these events are the most frequent there are. They are read as the kernel's own
-//! descriptions have them; their raw forms hand over a task, whose layout differs from build to build.
+//! Loaded only when that is asked for: these events are the most frequent there are. Their raw forms hand over tasks, of
+//! which the place of the id has to be known, and since Linux 5.18 the state; else they are read as the kernel's own
+//! descriptions have them. Programs of that kind the kernel skips while it handles maps on the same CPU.
 //!
 //! [`TARGETS`] holds threads beside processes: those that user space found, those that were forked since, and all that
 //! have left a CPU meanwhile.
@@ -9,8 +10,8 @@
 use aya_ebpf::{
     EbpfContext,
     helpers::{bpf_get_smp_processor_id, bpf_probe_read_kernel},
-    macros::tracepoint,
-    programs::TracePointContext,
+    macros::{raw_tracepoint, tracepoint},
+    programs::{RawTracePointContext, TracePointContext},
 };
 use nntrace_common::{
     diagnostic::DiagnosticKind,
@@ -25,16 +26,59 @@ use crate::{
     ring::{self, Wake},
 };
 
-/// A CPU goes from one thread, which is still the current one, to another.
+/// A CPU goes from one thread, which is still the current one, to another: `(preempt, prev, next, prev_state)`.
+#[raw_tracepoint(tracepoint = "sched_switch")]
+pub fn raw_sched_switch(ctx: RawTracePointContext) -> i32 {
+    // A `bool` leaves the upper part of its register undefined.
+    let preempted = ctx.arg::<u8>(0) & 1 != 0;
+    let change = if preempted { Change::Preempted } else { Change::of_task(ctx.arg(3)) };
+    switched(ctx.tgid(), ctx.pid(), Some(change), task_id(ctx.arg(2)));
+    0
+}
+
+/// A thread is woken: `(task)`.
+#[raw_tracepoint(tracepoint = "sched_wakeup")]
+pub fn raw_sched_wakeup(ctx: RawTracePointContext) -> i32 {
+    woken(task_id(ctx.arg(0)), Change::Woken);
+    0
+}
+
+/// A new thread is woken for the first time: `(task)`.
+#[raw_tracepoint(tracepoint = "sched_wakeup_new")]
+pub fn raw_sched_wakeup_new(ctx: RawTracePointContext) -> i32 {
+    woken(task_id(ctx.arg(0)), Change::New);
+    0
+}
+
+/// As [`raw_sched_switch`].
 #[tracepoint(category = "sched", name = "sched_switch")]
 pub fn sched_switch(ctx: TracePointContext) -> u32 {
     let offsets = SCHED_OFFSETS.load();
-    let Some(now) = power::now() else { return 0 };
-    let (tgid, tid) = (ctx.tgid(), ctx.pid());
+    let change = field(&ctx, offsets.prev_state).map(Change::of_state);
+    switched(ctx.tgid(), ctx.pid(), change, field(&ctx, offsets.next_pid));
+    0
+}
+
+/// As [`raw_sched_wakeup`].
+#[tracepoint(category = "sched", name = "sched_wakeup")]
+pub fn sched_wakeup(ctx: TracePointContext) -> u32 {
+    woken(field(&ctx, SCHED_OFFSETS.load().woken_pid), Change::Woken);
+    0
+}
+
+/// As [`raw_sched_wakeup_new`].
+#[tracepoint(category = "sched", name = "sched_wakeup_new")]
+pub fn sched_wakeup_new(ctx: TracePointContext) -> u32 {
+    woken(field(&ctx, SCHED_OFFSETS.load().woken_pid), Change::New);
+    0
+}
+
+#[inline(always)]
+fn switched(tgid: u32, tid: u32, change: Option<Change>, next: Option<u32>) {
+    let Some(now) = power::now() else { return };
     if is_traced(tgid)
-        && let Some(state) = field(&ctx, offsets.prev_state)
+        && let Some(change) = change
     {
-        let change = Change::of_state(state);
         if change == Change::Ends {
             if tid != tgid {
                 let _ = TARGETS.remove(tid);
@@ -44,35 +88,29 @@ pub fn sched_switch(ctx: TracePointContext) -> u32 {
         }
         emit(tid, tgid, now, change);
     }
-    if let Some(next) = field(&ctx, offsets.next_pid)
+    if let Some(next) = next
         && is_traced(next)
     {
         emit(next, 0, now, Change::In);
     }
-    0
-}
-
-/// A thread is woken.
-#[tracepoint(category = "sched", name = "sched_wakeup")]
-pub fn sched_wakeup(ctx: TracePointContext) -> u32 {
-    woken(&ctx, Change::Woken)
-}
-
-/// A new thread is woken for the first time.
-#[tracepoint(category = "sched", name = "sched_wakeup_new")]
-pub fn sched_wakeup_new(ctx: TracePointContext) -> u32 {
-    woken(&ctx, Change::New)
 }
 
 #[inline(always)]
-fn woken(ctx: &TracePointContext, change: Change) -> u32 {
-    if let Some(tid) = field(ctx, SCHED_OFFSETS.load().woken_pid)
+fn woken(tid: Option<u32>, change: Change) {
+    if let Some(tid) = tid
         && is_traced(tid)
         && let Some(now) = power::now()
     {
         emit(tid, 0, now, change);
     }
-    0
+}
+
+/// The id of a task.
+#[inline(always)]
+fn task_id(task: *const u8) -> Option<u32> {
+    let place = task.wrapping_byte_add(SCHED_OFFSETS.load().task_pid as usize);
+    // SAFETY: the helper checks the address.
+    unsafe { bpf_probe_read_kernel(place.cast()) }.ok()
 }
 
 /// Whether a process or a thread is traced.

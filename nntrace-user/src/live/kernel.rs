@@ -12,7 +12,7 @@ use aya::{
     },
     sys::{Stats, enable_stats},
 };
-use nntrace_common::{interface::Meaning, record::TARGET};
+use nntrace_common::{interface::Meaning, record::TARGET, sched::SchedOffsets};
 use thiserror::Error;
 
 use super::{
@@ -118,6 +118,7 @@ pub struct Kernel {
     /// Probes that go with those on marks, by program.
     pub(super) mark_links: Vec<(&'static str, UProbeLinkId)>,
     write_links: Vec<RawTracePointLinkId>,
+    sched: SchedOffsets,
     power_links: Vec<(&'static str, RawTracePointLinkId)>,
 }
 
@@ -148,10 +149,8 @@ impl Kernel {
         if let Some(offsets) = &limits {
             loader.override_global("LIMITS_OFFSETS", offsets, true);
         }
-        let sched = sched::offsets();
-        if let Some(offsets) = &sched {
-            loader.override_global("SCHED_OFFSETS", offsets, true);
-        }
+        let sched = sched::offsets(btf.as_ref());
+        loader.override_global("SCHED_OFFSETS", &sched, true);
         if let Some(offsets) = &look {
             loader.override_global("LOOK_OFFSETS", offsets, true);
         }
@@ -173,6 +172,7 @@ impl Kernel {
             takedown_step,
             reads_limits: limits.is_some(),
             files,
+            sched,
             mark_links: Vec::new(),
             write_links: Vec::new(),
             power_links: Vec::new(),
@@ -235,6 +235,11 @@ impl Kernel {
     /// Whether it is known where the kernel keeps open files.
     pub(super) fn sees_files(&self) -> bool {
         self.files.is_some()
+    }
+
+    /// Where the programs on context switches find what they read.
+    pub(super) fn sched_offsets(&self) -> SchedOffsets {
+        self.sched
     }
 
     /// The step that takes a CPU down, as [`hotplug::takedown_step`] found it.
