@@ -79,9 +79,8 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     if has_target && let Some(text) = session.no_marks(&cli.target()) {
         session.note("no function that writes marks was found in the target when this began: until one is, there are power states only".into());
         eprintln!("nntrace-bpf: {text}");
-        if !processes.is_empty() {
-            session.expect_libraries();
-        }
+        // What a script starts does not wait for its probes either.
+        session.expect_libraries();
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     if wants_screen {
