@@ -11,8 +11,8 @@ const HEAD: &str = "\
 # Kernels
 
 What the profiler finds on Debian's kernels, as `cargo xtask vm --bless` wrote it down: each of them was run in an emulated
-machine, with the live tests in it. The arm64 machine has four small and two large CPUs, idle states and frequency policies by
-its device tree (`lab`); the x86-64 machine has CPUs and nothing else.
+machine. The arm64 one has four small and two large CPUs, idle states and frequency policies by
+its device tree (`lab`).
 
 ";
 

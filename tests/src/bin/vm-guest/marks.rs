@@ -33,7 +33,12 @@ fn check(program: &PathBuf) -> Result<()> {
     let functions: BTreeMap<&str, u64> =
         snapshot.functions.iter().map(|row| (row.name.as_str(), row.count)).collect();
     let expected = [("first", 1), ("run", 2), ("second", 1), ("third", 2)];
-    ensure!(functions == expected.into(), "what was read of the arguments: {functions:?}");
+    ensure!(
+        functions == expected.into(),
+        "what was read of the arguments: {functions:?}; {:?} {:?}",
+        snapshot.notes,
+        snapshot.overhead
+    );
     let [pid] = snapshot.pids()[..] else { anyhow::bail!("processes: {:?}", snapshot.pids()) };
     let counts = snapshot.counts(pid);
     // Computing is executing too, by the contract.
