@@ -426,7 +426,7 @@ pub enum Marks {
 pub enum Level {
     /// Their marks
     Marks,
-    /// When they ran, waited for a CPU and slept, too: each context switch of the machine costs some 100 ns more
+    /// When they ran, waited for a CPU and slept, too: each context switch of the machine costs half a microsecond more
     Sched,
 }
 

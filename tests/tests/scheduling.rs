@@ -45,17 +45,20 @@ fn launch(arguments: &[&str]) -> Result<(Run, Vec<(Told, ThreadRow)>)> {
 /// Beginning and ending a thread takes so long, ns; and interrupts are counted for nobody by the kernel.
 const ENDS: u64 = 3_000_000;
 
-/// Whether what was seen is what the thread counted. On a busy machine it may wait once more before its end.
+/// Whether what was seen is what the thread counted. What a hypervisor took counts as sleep there, and as time on CPU here.
+/// On a busy machine the thread may wait once more before its end.
 fn check((told, row): &(Told, ThreadRow), switches: u64) {
     println!("{told:?}\n{row:?}");
-    let granted = ENDS + (told.run + told.wait + told.sleep) / 50 + switches * 2_000;
-    assert!(row.on_cpu_ns.abs_diff(told.run) <= granted, "on CPU, {granted} ns granted");
-    assert!(asleep(row).abs_diff(told.sleep) <= granted, "sleeping, {granted} ns granted");
-    assert!(
-        (told.wait.saturating_sub(granted)..told.wait + granted + 50_000_000).contains(&row.runnable_ns),
-        "runnable"
-    );
-    assert_eq!(row.unknown_ns, 0, "it was seen from its begin on");
+    let life = told.run + told.wait + told.sleep;
+    // A kernel may skip an event; that is little, and known.
+    assert!(row.unknown_ns <= life / 8, "unknown");
+    let granted = ENDS + life / 50 + switches * 2_000 + row.unknown_ns;
+    assert!(row.on_cpu_ns + granted >= told.run, "on CPU, {granted} ns granted");
+    assert!(asleep(row) <= told.sleep + granted, "sleeping, {granted} ns granted");
+    let both = (row.on_cpu_ns + asleep(row), told.run + told.sleep);
+    assert!(both.0.abs_diff(both.1) <= granted, "{both:?}, {granted} ns granted");
+    let waits = told.wait.saturating_sub(granted)..=told.wait + granted + 50_000_000;
+    assert!(waits.contains(&row.runnable_ns), "runnable, not in {waits:?}");
 }
 
 fn asleep(row: &ThreadRow) -> u64 {
@@ -68,7 +71,7 @@ fn a_thread_that_naps_is_seen_to_run_to_wait_and_to_sleep_as_the_kernel_counts()
     let (run, pairs) = launch(&["naps", "20", "10"])?;
     let [pair] = &pairs[..] else { anyhow::bail!("one thread was expected: {pairs:?}") };
     check(pair, 40);
-    assert!(asleep(&pair.1) >= 20 * 10_000_000, "each nap took 10 ms at least");
+    assert!(asleep(&pair.1) + pair.1.unknown_ns >= 20 * 10_000_000, "each nap took 10 ms at least");
     // The main thread waits for it all the time.
     let main = run.snapshot.threads.iter().find(|row| row.pid == row.tid).context("no main thread")?;
     println!("{main:?}");
@@ -132,8 +135,8 @@ fn two_that_pass_a_byte_are_seen_at_each_switch() -> Result<()> {
     let overhead = &run.snapshot.overhead;
     println!("{:?} events of {:?} ns\n{pairs:?}", overhead.sched_events, overhead.ns_per_sched_event);
     check(&pairs[0], 2 * 20_000);
-    // Two switches and two wakes each.
-    ensure!(overhead.sched_events.is_some_and(|events| events >= 4 * 20_000));
+    // Two switches and a wake-up each, or two.
+    ensure!(overhead.sched_events.is_some_and(|events| events >= 3 * 20_000));
     Ok(())
 }
 
