@@ -66,7 +66,7 @@ pub enum MarkSource {
 
 /// What is to be measured.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is asked for by itself")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct SessionOptions {
     /// Where marks come from.
     pub marks: MarkSource,

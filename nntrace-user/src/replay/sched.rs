@@ -131,9 +131,8 @@ fn why(state: &[u8]) -> Change {
 mod tests {
     use super::*;
 
-    #[expect(clippy::unnecessary_wraps, reason = "to be compared with what is read")]
-    fn switch(prev: (&'static str, u32), why: Change, next: (&'static str, u32)) -> Option<Told<'static>> {
-        Some(Told::Switch { prev: task(prev), why, next: task(next) })
+    fn switch(prev: (&'static str, u32), why: Change, next: (&'static str, u32)) -> Told<'static> {
+        Told::Switch { prev: task(prev), why, next: task(next) }
     }
 
     fn task((comm, tid): (&'static str, u32)) -> Task<'static> {
@@ -147,30 +146,33 @@ mod tests {
     #[test]
     fn switches_as_the_kernel_writes_them() {
         let text = "prev_comm=my task prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120";
-        assert_eq!(of_switch(text), switch(("my task", 7), Change::Sleeps, ("swapper/0", 0)));
+        assert_eq!(of_switch(text), Some(switch(("my task", 7), Change::Sleeps, ("swapper/0", 0))));
         let text = "prev_comm=a prev_pid=7 prev_prio=-1 prev_state=D|K ==> next_comm=b ==> c next_pid=8 next_prio=98";
-        assert_eq!(of_switch(text), switch(("a", 7), Change::SleepsDeep, ("b ==> c", 8)));
+        assert_eq!(of_switch(text), Some(switch(("a", 7), Change::SleepsDeep, ("b ==> c", 8))));
         // As the fields of a trace.dat are told.
         let text = "prev_comm= prev_pid=7 prev_prio=120 prev_state=256 next_comm=b next_pid=8 next_prio=120";
-        assert_eq!(of_switch(text), switch(("", 7), Change::Preempted, ("b", 8)));
+        assert_eq!(of_switch(text), Some(switch(("", 7), Change::Preempted, ("b", 8))));
     }
 
     #[test]
     fn switches_as_trace_cmd_writes_them() {
         let text = "rcu_sched:7 [120] R ==> kworker/0:1:8 [120]";
-        assert_eq!(of_switch(text), switch(("rcu_sched", 7), Change::Preempted, ("kworker/0:1", 8)));
+        assert_eq!(of_switch(text), Some(switch(("rcu_sched", 7), Change::Preempted, ("kworker/0:1", 8))));
         let text = "a:1 [2] S ==>:7 [-1] Z ==> swapper/0:0 [120]";
-        assert_eq!(of_switch(text), switch(("a:1 [2] S ==>", 7), Change::Ends, ("swapper/0", 0)));
+        assert_eq!(of_switch(text), Some(switch(("a:1 [2] S ==>", 7), Change::Ends, ("swapper/0", 0))));
         let text = ":12345 [120] + ==> b:8 [120]";
-        assert_eq!(of_switch(text), switch(("", 12_345), Change::Preempted, ("b", 8)));
+        assert_eq!(of_switch(text), Some(switch(("", 12_345), Change::Preempted, ("b", 8))));
     }
 
     #[test]
     fn a_name_may_be_what_stands_around_names() {
         let text = "prev_comm= prev_pid=9 pre prev_pid=7 prev_prio=120 prev_state=S ==> next_comm= next_pid=1 x next_pid=8 next_prio=1";
-        assert_eq!(of_switch(text), switch((" prev_pid=9 pre", 7), Change::Sleeps, (" next_pid=1 x", 8)));
+        assert_eq!(
+            of_switch(text),
+            Some(switch((" prev_pid=9 pre", 7), Change::Sleeps, (" next_pid=1 x", 8)))
+        );
         let text = "prev_comm= ==> next_comm= prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=b next_pid=8 next_prio=1";
-        assert_eq!(of_switch(text), switch((" ==> next_comm=", 7), Change::Sleeps, ("b", 8)));
+        assert_eq!(of_switch(text), Some(switch((" ==> next_comm=", 7), Change::Sleeps, ("b", 8))));
     }
 
     #[test]

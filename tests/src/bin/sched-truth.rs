@@ -92,7 +92,7 @@ fn told(name: &str, work: impl FnOnce()) -> Result<()> {
     let (begin, run_before, waited_before) = (Instant::now(), cpu_time()?, waited()?);
     work();
     let (life, run, waited) = (begin.elapsed(), cpu_time()?, waited()?);
-    let awake = run - run_before + (waited - waited_before);
+    let awake = run.saturating_sub(run_before) + waited.saturating_sub(waited_before);
     let slept = life.saturating_sub(awake);
     println!("{name} {} {} {} {}", gettid(), run.as_nanos(), waited.as_nanos(), slept.as_nanos());
     Ok(())
