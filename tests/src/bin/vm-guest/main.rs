@@ -30,9 +30,10 @@ pub enum Outcome {
 type Check = (&'static str, fn() -> Result<Outcome>);
 
 /// All checks but the test programs, in the order in which they run.
-const CHECKS: [Check; 6] = [
+const CHECKS: [Check; 7] = [
     ("facts", facts::tell),
-    ("marks", marks::of_all_kinds_of_programs),
+    ("marks", marks::of_functions),
+    ("cpp-method", marks::of_a_method),
     ("one-switch", power::one_switch_is_one_transition),
     ("fastest", power::the_fastest_running_cpu_decides),
     ("schedutil", power::every_switch_of_a_governor_is_seen),

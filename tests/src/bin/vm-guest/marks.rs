@@ -13,12 +13,25 @@ use crate::Outcome;
 /// Programs that write the marks that are expected here.
 const TARGETS: &str = "/targets";
 
-/// Profiles each of them, and compares what was read with what they wrote.
-pub fn of_all_kinds_of_programs() -> Result<Outcome> {
+/// What the names of programs of C++ begin with.
+const CPP: &str = "cpp-";
+
+/// Profiles programs of C, and compares what was read with what they wrote.
+pub fn of_functions() -> Result<Outcome> {
+    check_all(|name| !name.starts_with(CPP))
+}
+
+/// The same for a method of C++, which is handed a length.
+pub fn of_a_method() -> Result<Outcome> {
+    check_all(|name| name.starts_with(CPP))
+}
+
+fn check_all(is_wanted: impl Fn(&str) -> bool) -> Result<Outcome> {
     let mut programs =
         fs::read_dir(TARGETS)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
+    programs.retain(|path| path.file_name().is_some_and(|name| is_wanted(&name.to_string_lossy())));
     programs.sort();
-    ensure!(!programs.is_empty(), "{TARGETS} is empty");
+    ensure!(!programs.is_empty(), "{TARGETS} has none of them");
     for program in programs {
         check(&program).with_context(|| program.display().to_string())?;
     }
