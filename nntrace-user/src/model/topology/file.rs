@@ -2,6 +2,7 @@
 //!
 //! ```toml
 //! policies = ["0,3-5", "1,2"]         # CPUs whose frequency is changed together
+//! no_idle_driver = false              # true where the kernel has none: there is one idle state then, without a name
 //!
 //! [[cluster]]
 //! name = "little"
@@ -50,6 +51,8 @@ pub enum DescriptionError {
 struct File {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     policies: Vec<CpuList>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    no_idle_driver: bool,
     #[serde(default)]
     cluster: Vec<Cluster>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -115,7 +118,7 @@ impl Topology {
             DescriptionError::Syntax { file: file.into(), line, what: error.message().replace('\n', ", ") }
         })?;
         let wrong = |what| DescriptionError::Meaning { file: file.into(), what };
-        let mut topology = Self::default();
+        let mut topology = Self { has_no_idle_driver: read.no_idle_driver, ..Self::default() };
         let named = read.cluster.iter().map(|cluster| &cluster.cpus);
         let named = named.chain(read.idle_states.iter().map(|states| &states.cpus)).chain(&read.policies);
         for &cpu in named.flat_map(|list| &list.0) {
@@ -158,6 +161,7 @@ impl Topology {
         });
         let file = File {
             policies: self.policies.iter().cloned().map(CpuList).collect(),
+            no_idle_driver: self.has_no_idle_driver,
             cluster: cluster.collect(),
             idle_states: idle_states.collect(),
         };
@@ -228,6 +232,13 @@ state = [{ name = "WFI" }, { name = "big-off", level = 1, exit_latency_us = 900,
         assert_eq!(topology.cpus[&0].idle_states[1].target_residency_ns, Some(2_500_000));
         assert!(topology.cpus[&7].idle_states[1].disabled);
         assert_eq!(Topology::from_toml("y.toml", &topology.to_toml()).unwrap(), topology);
+    }
+
+    #[test]
+    fn a_machine_without_idle_driver_stays_one() {
+        let machine = Topology { has_no_idle_driver: true, ..Topology::default() };
+        assert_eq!(machine.to_toml(), "no_idle_driver = true\ncluster = []\n");
+        assert_eq!(Topology::from_toml("m.toml", &machine.to_toml()).unwrap(), machine);
     }
 
     #[test]
