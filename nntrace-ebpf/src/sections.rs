@@ -87,10 +87,6 @@ pub fn enter(ctx: &ProbeContext, thread: &mut Thread) -> bool {
     true
 }
 
-#[expect(
-    unexpected_cfgs,
-    reason = "set for the machine that the programs are compiled for, as aya-ebpf wants it"
-)]
 #[inline(always)]
 fn stack_pointer(registers: &pt_regs) -> u64 {
     #[cfg(bpf_target_arch = "x86_64")]

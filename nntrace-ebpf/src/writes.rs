@@ -23,14 +23,9 @@ use crate::{
 };
 
 /// The number of the system call `write`.
-#[expect(
-    unexpected_cfgs,
-    reason = "set for the machine that the programs are compiled for, as aya-ebpf wants it"
-)]
 const WRITE: u64 = if cfg!(bpf_target_arch = "aarch64") { 64 } else { 1 };
 
 /// Where its arguments (descriptor, text, length) stand in the registers, bytes.
-#[expect(unexpected_cfgs, reason = "as above")]
 const ARGUMENTS: [u32; 3] = {
     #[cfg(bpf_target_arch = "x86_64")]
     let at = [offset_of!(pt_regs, rdi), offset_of!(pt_regs, rsi), offset_of!(pt_regs, rdx)];

@@ -25,7 +25,7 @@ pub mod codes {
         PR Results,);
 }
 
-/// Begins a section, and gives the guard that ends it: [`Section`](crate::emit::Section).
+/// Begins a section, and gives the guard that ends it: [`Section`].
 ///
 /// - `mark!(LR, PE, "compute")`: layer, phase, name.
 /// - `mark!(LR, PE, "compute", iter = n, acct = who, img = file)`: with the iteration, the account and any attributes;

@@ -1,6 +1,6 @@
 //! The way out of an emulated machine: files for the host, and how it all ended. No driver is needed for it.
 //!
-//! Both ways are QEMU's: semihosting on arm64 (Arm, "Semihosting for AArch32 and AArch64", which it answers for programs
+//! Both ways are QEMU's: semihosting on arm64 (Arm, "Semihosting for `AArch32` and `AArch64`", which it answers for programs
 //! of the user too), and two I/O ports on x86-64.
 
 use anyhow::{Result, ensure};

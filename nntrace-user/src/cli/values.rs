@@ -1,0 +1,94 @@
+//! Values of options: from the words of the command line to what they mean.
+
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
+
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use nntrace_user::{
+    model::{
+        cpu_list,
+        topology::{ClusterDescription, Domain},
+    },
+    replay::TimeRange,
+};
+
+use super::{OutputFile, OutputKind};
+
+/// Reads what a file describes.
+pub(super) fn file<T: Clone + Send + Sync + 'static>(
+    read: fn(&Path) -> Result<T, String>,
+) -> impl TypedValueParser<Value = T> {
+    PathBufValueParser::new().try_map(move |path| read(&path))
+}
+
+/// `2084.02..2084.45`, in seconds; either end may be left out.
+pub(super) fn time_range(text: &str) -> Result<TimeRange, String> {
+    let parsed = text.split_once("..").and_then(|(from, to)| {
+        let end = |text: &str, open| if text.is_empty() { Some(open) } else { nanoseconds(text) };
+        Some(TimeRange { begin: end(from, 0)?, end: end(to, u64::MAX)? })
+    });
+    match parsed {
+        Some(range) if range.begin <= range.end => Ok(range),
+        _ => Err("expected two times in seconds, the earlier first, such as 2084.02..2084.45".into()),
+    }
+}
+
+/// Seconds with up to nine digits after the point, as ns.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let (seconds, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(seconds) || !digits(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    let nanoseconds: u64 = format!("{fraction:0<9}").parse().ok()?;
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
+}
+
+/// `500ms`, `10s`, or a bare number of seconds.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = || f64::from_str(text).ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let duration = humantime::parse_duration(text).ok().or_else(seconds);
+    match duration {
+        Some(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("expected a time such as 500ms, 10s or 5m, longer than nothing".into()),
+    }
+}
+
+/// `5%` or `0.05`, as a share of 1.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let parsed = match text.strip_suffix('%') {
+        Some(percent) => f64::from_str(percent.trim()).map(|percent| percent / 100.0),
+        None => f64::from_str(text),
+    };
+    match parsed {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("expected a share such as 5% or 0.05".into()),
+    }
+}
+
+/// A file of results, of the kind that its name ends in.
+pub(super) fn output_file(text: &str) -> Result<OutputFile, String> {
+    let path = PathBuf::from(text);
+    let kind = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => OutputKind::Json,
+        Some("csv") => OutputKind::Csv,
+        Some("svg") => OutputKind::Svg,
+        Some("dot") => OutputKind::Dot,
+        _ => return Err("expected a file name that ends in .json, .csv, .svg or .dot".into()),
+    };
+    Ok(OutputFile { kind, path })
+}
+
+/// `big=4-7`.
+pub(super) fn cluster(text: &str) -> Result<ClusterDescription, String> {
+    let parsed = text.split_once('=').map(|(name, cpus)| (name.trim(), cpu_list::parse(cpus)));
+    match parsed {
+        Some((name, Ok(cpus))) if !name.is_empty() && !cpus.is_empty() => {
+            Ok(ClusterDescription { name: name.into(), cpus, domain: Domain::Both })
+        }
+        _ => Err("expected a name and its CPUs, such as big=4-7 or little=0,1,3".into()),
+    }
+}
