@@ -20,6 +20,9 @@ use history::{History, State};
 /// what is older only the sum over everything is known.
 pub const KEPT: usize = 32_768;
 
+/// Stretches that are kept of each thread where only sums over everything will be asked for: 3 kB.
+const KEPT_FOR_SUMS: usize = 64;
+
 /// How long a thread was in each state. They add up to the time that was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateTimes {
@@ -136,6 +139,12 @@ impl Scheduling {
     #[must_use]
     pub fn starting_at(begin: u64) -> Self {
         Self::keeping(begin, KEPT)
+    }
+
+    /// For sums over everything: of what a thread did at one time only the last is kept.
+    #[must_use]
+    pub fn for_sums() -> Self {
+        Self::keeping(0, KEPT_FOR_SUMS)
     }
 
     fn keeping(begin: u64, cap: usize) -> Self {

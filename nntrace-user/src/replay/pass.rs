@@ -88,8 +88,8 @@ impl Results {
     fn take(&mut self, record: &Record) {
         match record {
             Record::Span(span) => {
-                let scheduling = Some(&self.scheduling).filter(|scheduling| !scheduling.is_empty());
-                self.marks.span(span, scheduling);
+                let is_asked = self.marks.causality.questions().missing && !self.scheduling.is_empty();
+                self.marks.span(span, is_asked.then_some(&self.scheduling));
             }
             Record::Begin(begin) => self.marks.begin(begin),
             Record::Sched(sched) => self.scheduling.record(sched),
@@ -128,7 +128,11 @@ impl Pass {
                 },
                 cpus: Cpus::new(options.topology.clone().unwrap_or_default(), options.clusters.clone())
                     .keeping_steps(options.with_steps),
-                scheduling: Scheduling::default(),
+                scheduling: if options.questions.missing {
+                    Scheduling::default()
+                } else {
+                    Scheduling::for_sums()
+                },
                 thread_names: FxHashMap::default(),
                 oddities: Oddities::default(),
                 wrong: None,
