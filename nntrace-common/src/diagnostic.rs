@@ -91,11 +91,26 @@ impl DiagnosticKind {
 
 /// A set of oddities: what one event showed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
 pub struct Diagnostics(u32);
 
 impl Diagnostics {
     /// None.
     pub const NONE: Self = Self(0);
+
+    /// As a number, a bit for each kind.
+    #[must_use]
+    #[inline(always)]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// From [`Diagnostics::bits`].
+    #[must_use]
+    #[inline(always)]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
 
     /// Adds a kind.
     #[inline(always)]

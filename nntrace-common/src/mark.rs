@@ -3,7 +3,7 @@
 //! Source: the mark contract, section 1. The functions read bytes one by one, with every index masked or
 //! checked, so that the kernel's verifier accepts the same code that replay and tests run.
 
-use crate::bounds::masked;
+use crate::bounds::{masked, word};
 use crate::layer::{Layer, Phase, Tag};
 
 /// Bytes of a mark that the kernel programs read, the terminating NUL included. A power of two.
@@ -13,27 +13,14 @@ pub const MARK_BYTES: usize = 256;
 
 /// A payload: bytes with an end.
 pub trait Text {
-    /// How many bytes there are.
-    fn len(&self) -> usize;
-
     /// The byte at `at`, 0 beyond the end.
     fn byte(&self, at: usize) -> u8;
 
     /// The eight bytes from `at` on, the first one lowest; 0 beyond the end.
     fn word(&self, at: usize) -> u64;
-
-    /// Whether there are none.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 impl Text for [u8] {
-    #[inline(always)]
-    fn len(&self) -> usize {
-        <[u8]>::len(self)
-    }
-
     #[inline(always)]
     fn byte(&self, at: usize) -> u8 {
         self.get(at).copied().unwrap_or(0)
@@ -51,43 +38,36 @@ impl Text for [u8] {
     }
 }
 
-/// A payload in the fixed buffer that the kernel programs read into.
+/// A payload in the fixed buffer that the kernel programs read into, with zeros behind its end.
+///
+/// Zeros and no length: compared with a length again and again, a place in the text would give the verifier of older
+/// kernels bounds that contradict each other, where newer ones see that nothing goes that way.
 #[derive(Clone, Copy)]
-pub struct Captured<'a> {
-    bytes: &'a [u8; MARK_BYTES],
-    len: usize,
-}
+#[repr(transparent)]
+pub struct Captured([u8; MARK_BYTES]);
 
-impl<'a> Captured<'a> {
-    /// The first `len` bytes of the buffer; at most all of them.
+impl Captured {
+    /// Of a buffer with zeros behind the end of the text.
     #[must_use]
     #[inline(always)]
-    pub const fn new(bytes: &'a [u8; MARK_BYTES], len: usize) -> Self {
-        Self { bytes, len }
+    pub const fn of(bytes: &[u8; MARK_BYTES]) -> &Self {
+        // SAFETY: the same type, transparently.
+        unsafe { &*core::ptr::from_ref(bytes).cast() }
     }
 }
 
-impl Text for Captured<'_> {
-    #[inline(always)]
-    fn len(&self) -> usize {
-        self.len
-    }
-
+impl Text for Captured {
     #[inline(always)]
     fn byte(&self, at: usize) -> u8 {
-        // The mask costs nothing and is what proves the access to the verifier.
-        if at < self.len { self.bytes[masked(at, MARK_BYTES)] } else { 0 }
+        if at < MARK_BYTES { self.0[masked(at, MARK_BYTES)] } else { 0 }
     }
 
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
-        let mut word = 0;
-        let mut place = 8;
-        while place > 0 {
-            place -= 1;
-            word = word << 8 | u64::from(self.byte(at + place));
-        }
-        word
+        // The last whole word is where those begin that reach beyond the end.
+        let start = if at < MARK_BYTES - 8 { at } else { MARK_BYTES - 8 };
+        let beyond = at - start;
+        if beyond < 8 { word(&self.0, start) >> (8 * beyond) } else { 0 }
     }
 }
 
@@ -482,17 +462,20 @@ mod tests {
                 payload.splice(0..0, *b"B|7|[SW][NN_LC_PTR]");
                 payload.truncate(MARK_BYTES);
             }
-            let mut buffer = [0xff; MARK_BYTES];
+            let mut buffer = [0; MARK_BYTES];
             buffer[..payload.len()].copy_from_slice(&payload);
-            let captured = Captured::new(&buffer, payload.len());
+            let captured = Captured::of(&buffer);
             let slice = payload.as_slice();
-            assert_eq!(kind(&captured), kind(slice));
-            assert_eq!(begin(&captured), begin(slice));
+            assert_eq!(kind(captured), kind(slice));
+            assert_eq!(begin(captured), begin(slice));
+            for at in 0..MARK_BYTES + 9 {
+                assert_eq!((captured.byte(at), captured.word(at)), (slice.byte(at), slice.word(at)), "{at}");
+            }
             let at = begin(slice).name_at;
-            assert_eq!(hashed_name(&captured, at), hashed_name(slice, at));
+            assert_eq!(hashed_name(captured, at), hashed_name(slice, at));
             let after = slice.get(usize::from(at) + name(slice, at).len());
             assert_eq!(hashed_name(slice, at).has_attributes, after == Some(&b'#'));
-            assert_eq!(name_hash(&captured, at), name_hash(name(slice, at), 0));
+            assert_eq!(name_hash(captured, at), name_hash(name(slice, at), 0));
         }
     }
 }

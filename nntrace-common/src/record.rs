@@ -3,6 +3,7 @@
 //! Both halves are built together and run on one machine, so the layouts are those of `repr(C)` in native byte
 //! order; every padding byte is spelled out.
 
+use crate::diagnostic::Diagnostics;
 use crate::layer::Tag;
 use crate::mark::{Begin, Label, MARK_BYTES};
 use crate::stack::{Adds, Class, Closed, Stack};
@@ -260,7 +261,7 @@ impl Total {
 
 /// The mark in which a name was first seen: user space reads the name from it with the same grammar.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
+#[repr(C, align(8))]
 pub struct NameText {
     /// Bytes used.
     pub len: u32,
@@ -286,6 +287,10 @@ pub struct Thread {
     pub begin: Begin,
     /// Whether it takes part in the accounting: not before a mark of its own, or the server of a device.
     pub takes_part: u32,
+    /// What was odd about the mark at hand.
+    pub odd: Diagnostics,
+    /// Always 0.
+    pub reserved: u32,
 }
 
 /// Key of the running time: a CPU at a requested frequency.

@@ -458,11 +458,11 @@ impl Stack {
         sink(self, &closed);
     }
 
-    /// Names the path of a frame that was just closed: calls `store` for it and for every frame around it, from the
-    /// inside out, with the path and its step.
+    /// Names the path of a frame that was just closed, by its [`Closed::depth`]: calls `store` for it and for every frame
+    /// around it, from the inside out, with the path and its step.
     #[inline(always)]
-    pub fn steps(&self, closed: &Closed, mut store: impl FnMut(u64, PathStep)) {
-        let mut link = closed.depth + 1;
+    pub fn steps(&self, depth: u8, mut store: impl FnMut(u64, PathStep)) {
+        let mut link = depth.wrapping_add(1);
         let mut rounds = 0;
         while rounds < MAX_DEPTH && link != 0 {
             let frame = self.frame(link as usize - 1);

@@ -17,6 +17,7 @@ mod initial;
 mod loader;
 mod maps;
 mod marks;
+mod oddities;
 mod power;
 mod process;
 mod ring;

@@ -12,14 +12,15 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 use nntrace_common::{
-    diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics, EXAMPLE_BYTES},
+    diagnostic::{DiagnosticKind, Diagnostics},
     mark::{self, Begin, Captured, Kind, Label, MARK_BYTES},
     record::{BeginRecord, NameText, RecordKind, SpanRecord, Thread, Total, TotalKey, TrackRecord},
     stack::{Closed, Stack},
 };
 
 use crate::{
-    maps::{DIAGNOSTICS, MEANINGS, NAMES, NEW_THREAD, PATHS, TARGETS, TELL_BEGINS, THREADS, TOTALS},
+    maps::{MEANINGS, NAMES, NEW_THREAD, PATHS, TARGETS, TELL_BEGINS, THREADS, TOTALS},
+    oddities,
     ring::{self, Wake, add},
     sections,
 };
@@ -81,7 +82,7 @@ pub fn writer<'a>(now: u64) -> Option<(Ids, &'a mut Thread)> {
 #[inline(always)]
 pub fn thread_of<'a>(now: u64, ids: Ids) -> Option<&'a mut Thread> {
     let Some(thread) = thread(ids.tid) else {
-        count_one(DiagnosticKind::TableFull, now, ids.tid, None);
+        oddities::count(DiagnosticKind::TableFull, now, ids.tid);
         return None;
     };
     // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
@@ -91,20 +92,23 @@ pub fn thread_of<'a>(now: u64, ids: Ids) -> Option<&'a mut Thread> {
 /// Takes a mark of `tracing_mark_write`'s form.
 #[inline(always)]
 pub fn take(now: u64, ids: Ids, thread: &mut Thread, payload: *const u8, length: Option<u64>) {
-    let Thread { stack, mark, begin: parsed, takes_part, .. } = thread;
+    let Thread { stack, mark, begin: parsed, takes_part, odd, .. } = thread;
     let Some(len) = read(payload, length, mark, now, ids.tid) else { return };
-    let len = through_memory(&mut mark.len, len as u32) as usize;
-    if len == 0 {
-        count_one(DiagnosticKind::EmptyMark, now, ids.tid, None);
+    if through_memory(&mut mark.len, len as u32) == 0 {
+        oddities::count(DiagnosticKind::EmptyMark, now, ids.tid);
         return;
     }
-    let text = Captured::new(&mark.payload, len);
-    match mark::kind(&text) {
+    let text = Captured::of(&mark.payload);
+    match mark::kind(text) {
         Some(Kind::Begin) => {
-            let parsed = through_memory(parsed, mark::begin(&text));
-            begin(now, ids, stack, mark, parsed, takes_part);
+            let parsed = through_memory(parsed, mark::begin(text));
+            let found = begin(now, ids, stack, mark, parsed, takes_part);
+            oddities::count_all(through_memory(odd, found), now, ids.tid);
         }
-        Some(Kind::End) => end(now, ids, stack, mark, *takes_part),
+        Some(Kind::End) => {
+            let found = end(now, ids, stack, *takes_part);
+            oddities::count_all(through_memory(odd, found), now, ids.tid);
+        }
         // Counters and tracks have no part in the accounting of time.
         Some(_) => tell(RecordKind::Track, now, ids, mark),
         None => {}
@@ -114,26 +118,27 @@ pub fn take(now: u64, ids: Ids, thread: &mut Thread, payload: *const u8, length:
 /// Takes the begin of a section of which no more is said than its name.
 #[inline(always)]
 pub fn take_section(now: u64, ids: Ids, thread: &mut Thread, name: *const u8) {
-    let Thread { stack, mark, begin: parsed, takes_part, .. } = thread;
+    let Thread { stack, mark, begin: parsed, takes_part, odd, .. } = thread;
     // One without a name, or with one that cannot be read, is a section still: its end will come.
     let len = read(name, None, mark, now, ids.tid).unwrap_or(0);
-    let len = through_memory(&mut mark.len, len as u32) as usize;
-    let parsed = through_memory(parsed, mark::section(&Captured::new(&mark.payload, len), 0));
-    begin(now, ids, stack, mark, parsed, takes_part);
+    mark.len = len as u32;
+    let parsed = through_memory(parsed, mark::section(Captured::of(&mark.payload), 0));
+    let found = begin(now, ids, stack, mark, parsed, takes_part);
+    oddities::count_all(through_memory(odd, found), now, ids.tid);
 }
 
 /// Takes the end of the innermost section, of which nothing is said.
 #[inline(always)]
 pub fn take_end(now: u64, ids: Ids, thread: &mut Thread) {
-    let Thread { stack, mark, takes_part, .. } = thread;
+    let Thread { stack, mark, takes_part, odd, .. } = thread;
     mark.len = 0;
-    end(now, ids, stack, mark, *takes_part);
+    let found = end(now, ids, stack, *takes_part);
+    oddities::count_all(through_memory(odd, found), now, ids.tid);
 }
 
 #[inline(always)]
-fn end(now: u64, ids: Ids, stack: &mut Stack, mark: &NameText, takes_part: u32) {
-    let diagnostics = stack.end(now, |stack, closed| store(ids, takes_part != 0, stack, closed));
-    count(diagnostics, now, ids.tid, mark);
+fn end(now: u64, ids: Ids, stack: &mut Stack, takes_part: u32) -> Diagnostics {
+    stack.end(now, |_, closed| store(ids, takes_part != 0, closed))
 }
 
 /// Whose mark it is.
@@ -144,12 +149,19 @@ pub struct Ids {
 }
 
 #[inline(always)]
-fn begin(now: u64, ids: Ids, stack: &mut Stack, mark: &mut NameText, begin: Begin, takes_part: &mut u32) {
+fn begin(
+    now: u64,
+    ids: Ids,
+    stack: &mut Stack,
+    mark: &mut NameText,
+    begin: Begin,
+    takes_part: &mut u32,
+) -> Diagnostics {
     let (mut label, mut name) = (begin.label, 0);
-    let text = Captured::new(&mark.payload, mark.len as usize);
+    let text = Captured::of(&mark.payload);
     if label.is_tagged() {
         *takes_part = 1;
-        let read = mark::hashed_name(&text, begin.name_at);
+        let read = mark::hashed_name(text, begin.name_at);
         name = read.hash;
         if read.has_attributes || TELL_BEGINS.load() != 0 {
             mark.name_at = u32::from(begin.name_at);
@@ -159,8 +171,8 @@ fn begin(now: u64, ids: Ids, stack: &mut Stack, mark: &mut NameText, begin: Begi
         if label.is_application_phase() {
             ring::emit(BeginRecord::new(ids.tgid, ids.tid, label, name, now), Wake::WhenHalfFull);
         }
-    } else if label == Label::FOREIGN && mark::may_be_interface_call(&text, begin.name_at) {
-        name = mark::name_hash(&text, begin.name_at);
+    } else if label == Label::FOREIGN && mark::may_be_interface_call(text, begin.name_at) {
+        name = mark::name_hash(text, begin.name_at);
         // SAFETY: user space writes an entry once, before it can be found.
         if let Some(meaning) = unsafe { MEANINGS.get(name) } {
             label = meaning.label;
@@ -170,13 +182,11 @@ fn begin(now: u64, ids: Ids, stack: &mut Stack, mark: &mut NameText, begin: Begi
             }
         } else {
             know(name, begin, now, ids.tid, mark);
-            count_one(DiagnosticKind::NameNotYetKnown, now, ids.tid, Some(mark));
+            oddities::count_mark(DiagnosticKind::NameNotYetKnown, now, ids.tid);
         }
     }
     let takes_part = *takes_part != 0;
-    let diagnostics =
-        stack.begin(now, begin.prefix, label, name, |stack, closed| store(ids, takes_part, stack, closed));
-    count(diagnostics, now, ids.tid, mark);
+    stack.begin(now, begin.prefix, label, name, |_, closed| store(ids, takes_part, closed))
 }
 
 /// Keeps the text of a name when it is first seen.
@@ -190,7 +200,7 @@ fn know(name: u64, begin: Begin, now: u64, tid: u32, mark: &mut NameText) {
         // SAFETY: lookup only; the value is not used.
         && unsafe { NAMES.get(name) }.is_none()
     {
-        count_one(DiagnosticKind::TableFull, now, tid, Some(mark));
+        oddities::count_mark(DiagnosticKind::TableFull, now, tid);
     }
 }
 
@@ -234,11 +244,12 @@ fn thread(tid: u32) -> Option<*mut Thread> {
     THREADS.get_ptr_mut(tid)
 }
 
-/// Reads the payload into `mark`; returns its length without the NUL, `None` when it could not be read.
+/// Reads the payload into `mark`, with zeros behind it; returns its length without the NUL, `None` when it could not be read.
 #[inline(always)]
 fn read(payload: *const u8, length: Option<u64>, mark: &mut NameText, now: u64, tid: u32) -> Option<usize> {
     // One byte is left for the NUL, with and without a length.
     const ROOM: usize = MARK_BYTES - 1;
+    mark.payload = [0; MARK_BYTES];
     if let Some(length) = length {
         // An `int` leaves the upper half of its register undefined.
         let wanted = length as u32 as usize;
@@ -250,11 +261,11 @@ fn read(payload: *const u8, length: Option<u64>, mark: &mut NameText, now: u64, 
         let room = &mut mark.payload[..len];
         // SAFETY: the helper checks the address.
         if unsafe { bpf_probe_read_user_buf(payload, room) }.is_err() {
-            count_one(DiagnosticKind::UnreadableMark, now, tid, None);
+            oddities::count(DiagnosticKind::UnreadableMark, now, tid);
             return None;
         }
         if wanted > ROOM {
-            count_one(DiagnosticKind::TruncatedMark, now, tid, Some(mark));
+            oddities::count_mark(DiagnosticKind::TruncatedMark, now, tid);
         }
         return Some(len);
     }
@@ -264,7 +275,7 @@ fn read(payload: *const u8, length: Option<u64>, mark: &mut NameText, now: u64, 
         bpf_probe_read_user_str(mark.payload.as_mut_ptr().cast(), MARK_BYTES as u32, payload.cast())
     };
     if read < 0 {
-        count_one(DiagnosticKind::UnreadableMark, now, tid, None);
+        oddities::count(DiagnosticKind::UnreadableMark, now, tid);
         return None;
     }
     // What was read counts the NUL.
@@ -276,28 +287,42 @@ fn read(payload: *const u8, length: Option<u64>, mark: &mut NameText, now: u64, 
         let more =
             unsafe { bpf_probe_read_user_buf(payload.wrapping_add(ROOM), core::slice::from_mut(&mut next)) };
         if more.is_ok() && next != 0 {
-            count_one(DiagnosticKind::TruncatedMark, now, tid, Some(mark));
+            oddities::count_mark(DiagnosticKind::TruncatedMark, now, tid);
         }
     }
     Some(len)
+}
+
+/// Names the path of the frame of this thread that was at `depth`, and was just closed.
+///
+/// By its linkage a function that the verifier looks at once, for any arguments.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn name_path(tid: u32, depth: u32) -> u32 {
+    if let Some(thread) = THREADS.get_ptr_mut(tid) {
+        // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
+        let stack = unsafe { &(*thread).stack };
+        stack.steps(depth as u8, |path, step| {
+            // A path that is there already is the same path.
+            let _ = PATHS.insert(path, &step, u64::from(BPF_NOEXIST));
+        });
+    }
+    0
 }
 
 /// Adds a closed frame to the totals, and hands it on.
 ///
 /// Its own program in the kernel's eyes: it is called from two places, and is long.
 #[inline(never)]
-fn store(ids: Ids, takes_part: bool, stack: &Stack, closed: &Closed) {
+fn store(ids: Ids, takes_part: bool, closed: &Closed) {
     let Ids { tgid, tid } = ids;
     let key = TotalKey { path: closed.path, tgid, tid: if takes_part { 0 } else { tid } };
     let total = TOTALS.get_ptr_mut(key).or_else(|| {
         let known = TOTALS.insert(key, &Total::default(), u64::from(BPF_NOEXIST)).is_ok();
-        stack.steps(closed, |path, step| {
-            // A path that is there already is the same path.
-            let _ = PATHS.insert(path, &step, u64::from(BPF_NOEXIST));
-        });
+        name_path(tid, u32::from(closed.depth));
         let total = TOTALS.get_ptr_mut(key);
         if total.is_none() && !known {
-            count_one(DiagnosticKind::TableFull, closed.end, tid, None);
+            oddities::count(DiagnosticKind::TableFull, closed.end, tid);
         }
         total
     });
@@ -313,51 +338,4 @@ fn store(ids: Ids, takes_part: bool, stack: &Stack, closed: &Closed) {
         }
     }
     ring::emit(SpanRecord::new(tgid, tid, takes_part, closed), Wake::WhenHalfFull);
-}
-
-#[inline(always)]
-fn count(diagnostics: Diagnostics, now: u64, tid: u32, mark: &NameText) {
-    if diagnostics.is_empty() {
-        return;
-    }
-    for kind in [
-        DiagnosticKind::UnmatchedEnd,
-        DiagnosticKind::BadNesting,
-        DiagnosticKind::UnknownTag,
-        DiagnosticKind::DepthOverflow,
-        DiagnosticKind::TimeBackwards,
-    ] {
-        if diagnostics.has(kind) {
-            count_one(kind, now, tid, Some(mark));
-        }
-    }
-}
-
-/// Counts an oddity, and keeps the first example.
-#[inline(always)]
-pub fn count_one(kind: DiagnosticKind, now: u64, tid: u32, mark: Option<&NameText>) {
-    count_many(kind, 1, now, tid, mark);
-}
-
-/// Counts so many oddities of a kind at once.
-#[inline(always)]
-pub fn count_many(kind: DiagnosticKind, times: u64, now: u64, tid: u32, mark: Option<&NameText>) {
-    let Some(entry) = DIAGNOSTICS.get_ptr_mut(kind as u32) else { return };
-    // SAFETY: the pointer comes from the map and is not null.
-    let entry: &mut DiagnosticCount = unsafe { &mut *entry };
-    if entry.count == 0 {
-        entry.first_ns = now;
-        entry.tid = tid;
-        if let Some(mark) = mark {
-            let len = mark.len as usize;
-            entry.len = if len < EXAMPLE_BYTES { len as u32 } else { EXAMPLE_BYTES as u32 };
-            let mut at = 0;
-            while at < EXAMPLE_BYTES {
-                entry.example[at] = mark.payload[at];
-                at += 1;
-            }
-        }
-    }
-    // SAFETY: as above; a program that preempts this one may count too, hence atomic.
-    unsafe { add(&raw mut entry.count, times) };
 }

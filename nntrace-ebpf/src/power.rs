@@ -12,7 +12,7 @@ use nntrace_common::{
 
 use crate::{
     maps::{CPU_FREQUENCY, CPU_IDLE, FREQUENCY_TOTALS, NEXT_IN_POLICY, WINDOW_END},
-    marks::count_one,
+    oddities,
     ring::{self, Wake, add},
 };
 
@@ -32,7 +32,7 @@ pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
     let Some(now) = now() else { return 0 };
     let (state, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
-        count_one(DiagnosticKind::CpuOutOfRange, now, cpu, None);
+        oddities::count(DiagnosticKind::CpuOutOfRange, now, cpu);
         return 0;
     };
     // SAFETY: the pointer comes from the map and is not null; these events come on their own CPU, one at a time.
@@ -41,8 +41,8 @@ pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
     let step = idle.event(now, state);
     end_write(idle);
     match step.anomaly {
-        Some(IdleAnomaly::EnterWhileIdle) => count_one(DiagnosticKind::EnterWhileIdle, now, cpu, None),
-        Some(IdleAnomaly::ExitWhileRunning) => count_one(DiagnosticKind::ExitWhileRunning, now, cpu, None),
+        Some(IdleAnomaly::EnterWhileIdle) => oddities::count(DiagnosticKind::EnterWhileIdle, now, cpu),
+        Some(IdleAnomaly::ExitWhileRunning) => oddities::count(DiagnosticKind::ExitWhileRunning, now, cpu),
         None => {}
     }
     if step.closed.is_some() {
@@ -57,12 +57,12 @@ pub fn cpu_frequency(ctx: RawTracePointContext) -> i32 {
     let Some(now) = now() else { return 0 };
     let (khz, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
-        count_one(DiagnosticKind::CpuOutOfRange, now, cpu, None);
+        oddities::count(DiagnosticKind::CpuOutOfRange, now, cpu);
         return 0;
     };
     let (mut member, mut changes) = (cpu, false);
     for _ in 0..MAX_POLICY_CPUS {
-        changes |= request(member, now, khz);
+        changes |= request_frequency(member, now, khz) != 0;
         let Some(&distance) = NEXT_IN_POLICY.get(member) else { break };
         member = member.wrapping_add(distance);
         if member == cpu {
@@ -76,12 +76,14 @@ pub fn cpu_frequency(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// Notes the frequency that is requested for a CPU; returns whether it is another one. A function to the verifier as
-/// well, which would otherwise follow every way through all CPUs of a policy.
+/// Notes the frequency that is requested for a CPU; returns whether it is another one, else 0.
+///
+/// By its linkage a function that the verifier looks at once, for any arguments, and not again for each CPU of a policy.
+#[unsafe(no_mangle)]
 #[inline(never)]
-fn request(cpu: u32, now: u64, khz: u32) -> bool {
+extern "C" fn request_frequency(cpu: u32, now: u64, khz: u32) -> u32 {
     let (Some(frequency), Some(idle)) = (CPU_FREQUENCY.get_ptr_mut(cpu), CPU_IDLE.get_ptr_mut(cpu)) else {
-        return false;
+        return 0;
     };
     // SAFETY: the pointers come from the maps and are not null. A policy changes one frequency at a time; what is
     // read of `idle` may be a moment old, which the running clock makes good at the next change.
@@ -92,7 +94,7 @@ fn request(cpu: u32, now: u64, khz: u32) -> bool {
         add_slice(cpu, slice);
     }
     step(&mut frequency.sequence);
-    slice.is_some()
+    u32::from(slice.is_some())
 }
 
 /// Marks the begin or the end of a change of frequency, for whoever reads it.

@@ -13,8 +13,7 @@ use nntrace_common::{
 
 use crate::{
     maps::{FORK_CHILD_OFFSET, TARGETS, THREADS},
-    marks::{count_many, count_one},
-    power,
+    oddities, power,
     ring::{self, Wake},
 };
 
@@ -34,7 +33,7 @@ pub fn process_fork(ctx: TracePointContext) -> u32 {
     };
     if TARGETS.insert(child, &TARGET, 0).is_err() {
         // SAFETY: the helper has no precondition.
-        count_one(DiagnosticKind::TableFull, unsafe { bpf_ktime_get_ns() }, child, None);
+        oddities::count(DiagnosticKind::TableFull, unsafe { bpf_ktime_get_ns() }, child);
     }
     emit(RecordKind::Fork, parent, child, ctx.pid());
     0
@@ -68,7 +67,7 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
         let open = thread.stack.open_sections();
         if open > 0 && thread.takes_part != 0 {
             let begin = thread.stack.first_begin();
-            count_many(DiagnosticKind::OpenAtEnd, u64::from(open), begin, tid, None);
+            oddities::count_many(DiagnosticKind::OpenAtEnd, u64::from(open), begin, tid);
         }
     }
     // Neither is there in every case: a thread may have made no mark.

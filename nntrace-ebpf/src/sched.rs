@@ -21,8 +21,7 @@ use nntrace_common::{
 
 use crate::{
     maps::{RING_COUNTS, SCHED_OFFSETS, TARGETS},
-    marks::count_one,
-    power,
+    oddities, power,
     ring::{self, Wake},
 };
 
@@ -84,7 +83,7 @@ fn switched(tgid: u32, tid: u32, change: Option<Change>, next: Option<u32>) {
                 let _ = TARGETS.remove(tid);
             }
         } else if !is_traced(tid) && TARGETS.insert(tid, &1, 0).is_err() {
-            count_one(DiagnosticKind::TableFull, now, tid, None);
+            oddities::count(DiagnosticKind::TableFull, now, tid);
         }
         emit(tid, tgid, now, change);
     }

@@ -13,23 +13,15 @@ use crate::{
 /// An event of a CPU at a time, ns.
 pub type At = (u64, u32, Event);
 
-/// A recording, and the machine that it is of.
-pub struct Recorded {
-    /// As `trace` in tracefs shows it.
-    pub text: String,
-    /// The machine.
-    pub topology: Topology,
-}
-
-/// Replays a recording, and checks every time and every count of it against the sweeps, to the nanosecond.
+/// Replays a recording of this machine, as `trace` in tracefs shows it, and checks every time and every count of it against
+/// the sweeps, to the nanosecond.
 ///
 /// # Errors
 /// When there is a line of another form.
 ///
 /// # Panics
 /// When a figure differs.
-pub fn assert_replayed(recorded: &Recorded) -> Result<Snapshot> {
-    let Recorded { text, topology } = recorded;
+pub fn assert_replayed(text: &str, topology: &Topology) -> Result<Snapshot> {
     let options = Options { topology: Some(topology.clone()), ..Options::default() };
     let snapshot = trace::replay_with(text, &options)?;
     let mut events = tracefs::lines(text)?;

@@ -11,8 +11,8 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use flate2::read::GzDecoder;
-use nntrace_tests::recorded::{self, Recorded};
-use nntrace_user::model::Topology;
+use nntrace_tests::{recorded, trace};
+use nntrace_user::{model::Topology, replay::Options, report::snapshot::Snapshot};
 
 fn machines() -> Result<Vec<PathBuf>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/vm");
@@ -23,21 +23,67 @@ fn machines() -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
+/// A recording, the machine that it is of, and what was reviewed.
+struct Golden {
+    text: String,
+    topology: Topology,
+    reviewed: String,
+}
+
+impl Golden {
+    fn read(folder: &Path) -> Result<Self> {
+        let mut text = String::new();
+        GzDecoder::new(fs::File::open(folder.join("trace.txt.gz"))?).read_to_string(&mut text)?;
+        let described = fs::read_to_string(folder.join("topology.toml"))?;
+        let topology = Topology::from_toml("topology.toml", &described)?;
+        let reviewed = fs::read_to_string(folder.join("replayed.json")).context("replayed.json")?;
+        Ok(Self { text, topology, reviewed })
+    }
+}
+
+fn json(snapshot: &Snapshot) -> Result<String> {
+    Ok(serde_json::to_string_pretty(snapshot)? + "\n")
+}
+
 #[test]
 fn recordings_of_real_kernels_replay_to_what_was_reviewed() -> Result<()> {
     let machines = machines()?;
     assert!(!machines.is_empty(), "no recording is there");
     for folder in machines {
-        let mut text = String::new();
-        GzDecoder::new(fs::File::open(folder.join("trace.txt.gz"))?).read_to_string(&mut text)?;
-        let described = fs::read_to_string(folder.join("topology.toml"))?;
-        let topology = Topology::from_toml("topology.toml", &described)?;
-        let snapshot = recorded::assert_replayed(&Recorded { text, topology })
-            .with_context(|| folder.display().to_string())?;
-        let json = serde_json::to_string_pretty(&snapshot)? + "\n";
-        let file = folder.join("replayed.json");
-        let reviewed = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        assert!(json == reviewed, "{} is not what replaying gives now, which is:\n{json}", file.display());
+        let Golden { text, topology, reviewed } =
+            Golden::read(&folder).with_context(|| folder.display().to_string())?;
+        let now = json(&recorded::assert_replayed(&text, &topology)?)?;
+        assert!(
+            now == reviewed,
+            "{}: replayed.json is not what replaying gives now:\n{now}",
+            folder.display()
+        );
     }
     Ok(())
+}
+
+#[test]
+fn one_event_one_microsecond_later_is_another_result() -> Result<()> {
+    for folder in machines()? {
+        let Golden { text, topology, reviewed } =
+            Golden::read(&folder).with_context(|| folder.display().to_string())?;
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let events = (0..lines.len()).filter(|&at| lines[at].contains(" cpu_idle: "));
+        let middle = *events.clone().collect::<Vec<_>>().get(events.count() / 2).context("no event")?;
+        lines[middle] = later(&lines[middle]).context("an event without a time")?;
+        let options = Options { topology: Some(topology), ..Options::default() };
+        let now = json(&trace::replay_with(&(lines.join("\n") + "\n"), &options)?)?;
+        assert!(now != reviewed, "{}: line {} may be later", folder.display(), middle + 1);
+    }
+    Ok(())
+}
+
+/// The line of an event (`TASK [CPU] FLAGS SECONDS.MICROSECONDS: NAME: ...`), one microsecond later.
+fn later(line: &str) -> Option<String> {
+    let end = line.find(": ")?;
+    let start = line[..end].rfind(' ')? + 1;
+    let (seconds, fraction) = line[start..end].split_once('.')?;
+    let micros = seconds.parse::<u64>().ok()? * 1_000_000 + fraction.parse::<u64>().ok()? + 1;
+    let (before, after) = (&line[..start], &line[end..]);
+    Some(format!("{before}{}.{:06}{after}", micros / 1_000_000, micros % 1_000_000))
 }

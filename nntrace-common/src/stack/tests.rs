@@ -126,7 +126,7 @@ fn a_path_is_told_from_the_inside_out() {
     stack.begin(1, Prefix::None, Label::FOREIGN, 2, ignore);
     stack.begin(2, Prefix::None, tag(Layer::CpuFallback, Phase::Computation), 3, ignore);
     let mut steps = Vec::new();
-    stack.end(3, |stack, closed| stack.steps(closed, |path, step| steps.push((path, step))));
+    stack.end(3, |stack, closed| stack.steps(closed.depth, |path, step| steps.push((path, step))));
     let [(inner, first), (outer, second)] = steps[..] else { panic!("{steps:?}") };
     assert_eq!((first.parent, second.parent), (outer, ROOT_PATH));
     assert_ne!(inner, outer);

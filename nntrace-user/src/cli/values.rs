@@ -15,7 +15,7 @@ use nntrace_user::{
     replay::TimeRange,
 };
 
-use super::{OutputFile, OutputKind};
+use super::results::{OutputFile, OutputKind};
 
 /// Reads what a file describes.
 pub(super) fn file<T: Clone + Send + Sync + 'static>(
@@ -90,5 +90,32 @@ pub(super) fn cluster(text: &str) -> Result<ClusterDescription, String> {
             Ok(ClusterDescription { name: name.into(), cpus, domain: Domain::Both })
         }
         _ => Err("expected a name and its CPUs, such as big=4-7 or little=0,1,3".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_seconds_to_the_nanosecond() {
+        let range = |begin, end| Ok(TimeRange { begin, end });
+        assert_eq!(time_range("2.5..3"), range(2_500_000_000, 3_000_000_000));
+        assert_eq!(time_range("1.000000001.."), range(1_000_000_001, u64::MAX));
+        assert_eq!(time_range("..2"), range(0, 2_000_000_000));
+        for wrong in ["", "1", "3..2", "a..b", "1.0000000001..2", "-1..2", "99999999999999..", "1...2"] {
+            assert!(time_range(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn clusters_are_named_lists() {
+        assert_eq!(
+            cluster("big=4-6").unwrap(),
+            ClusterDescription { name: "big".into(), cpus: vec![4, 5, 6], domain: Domain::Both }
+        );
+        assert!(cluster("big").is_err());
+        assert!(cluster("=1").is_err());
+        assert!(cluster("big=").is_err());
     }
 }

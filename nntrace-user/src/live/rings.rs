@@ -65,18 +65,25 @@ impl Rings {
 
     /// Takes what is in the rings, and hands out, in order of time, what cannot be preceded any more. `lost` are the
     /// power records that were lost so far, by CPU, read before.
-    /// The rest is handed to `aside` before, as it comes.
-    pub fn drain(&mut self, lost: &[u32], aside: impl FnMut(Aside<'_>), sink: impl FnMut(&Record)) {
+    /// The rest is handed to `aside` before, as it comes. Returns the moment (ns) up to which everything was handed out.
+    pub fn drain(&mut self, lost: &[u32], aside: impl FnMut(Aside<'_>), sink: impl FnMut(&Record)) -> u64 {
         let slack = u64::try_from(SLACK.as_nanos()).unwrap_or(u64::MAX);
         let until = clock::now().saturating_sub(slack);
         self.take(lost, aside);
         self.merge.hand_out(until, sink);
+        until
     }
 
     /// Like [`Rings::drain`], and hands out everything: for when the programs are detached.
-    pub fn drain_all(&mut self, lost: &[u32], aside: impl FnMut(Aside<'_>), sink: impl FnMut(&Record)) {
+    pub fn drain_all(
+        &mut self,
+        lost: &[u32],
+        aside: impl FnMut(Aside<'_>),
+        sink: impl FnMut(&Record),
+    ) -> u64 {
         self.take(lost, aside);
         self.merge.hand_out(u64::MAX, sink);
+        u64::MAX
     }
 
     /// What processes did, since the last call. It is not put in order with the rest: a program that was just

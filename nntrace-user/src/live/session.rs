@@ -383,14 +383,9 @@ impl Session {
                 }
             }
         };
-        if everything {
-            rings.drain_all(&lost, aside, sink);
-        } else {
-            rings.drain(&lost, aside, sink);
-        }
-        if everything {
-            self.records.finish();
-        }
+        let until =
+            if everything { rings.drain_all(&lost, aside, sink) } else { rings.drain(&lost, aside, sink) };
+        self.records.advance(until);
         self.answer_names();
         let events = self.rings.take_process_events();
         self.on_process_events(events);

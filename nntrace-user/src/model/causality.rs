@@ -122,6 +122,8 @@ struct Said {
     account: Option<u32>,
     handle: Option<Handle>,
     group: Option<u32>,
+    /// Whether it begins an iteration.
+    is_root: bool,
 }
 
 impl Default for Causality {
@@ -160,7 +162,7 @@ impl Causality {
     /// A tagged section begins whose mark has attributes (or any, see [`Questions::need_all_begins`]). Its name starts at
     /// `name_at` of the payload.
     pub fn begins(&mut self, (pid, tid): (u32, u32), time: u64, payload: &[u8], name_at: u16) {
-        let said = self.read(Attributes::of(payload, name_at));
+        let said = self.read(payload, name_at);
         self.is_needed = true;
         self.wait(time, Event::Begin { pid, tid, name: mark::name_hash(payload, name_at), said });
     }
@@ -204,7 +206,8 @@ impl Causality {
         self.pending.insert((time, self.told), event);
     }
 
-    fn read(&mut self, attributes: Attributes<'_>) -> Said {
+    fn read(&mut self, payload: &[u8], name_at: u16) -> Said {
+        let attributes = Attributes::of(payload, name_at);
         let reserved = Reserved::read(attributes.clone());
         let by = self.questions.by.as_ref().map(String::as_bytes);
         let value = by.and_then(|by| attributes.filter(|(key, _)| *key == by).last());
@@ -213,6 +216,10 @@ impl Causality {
             account: reserved.account.map(|account| self.accounts.names.number(account)),
             handle: reserved.handle,
             group: value.map(|(_, value)| self.groups.values.number(value)),
+            is_root: match &self.questions.iteration_root {
+                Some(root) => mark::name(payload, name_at) == root.as_bytes(),
+                None => reserved.iteration.is_some(),
+            },
         }
     }
 
@@ -222,7 +229,7 @@ impl Causality {
         if !self.is_needed || span.is_provisional() {
             return;
         }
-        self.advance(span.end, &name);
+        self.advance(span.end);
         let Some(tag) = span.tag() else { return };
         let site = Site { pid: span.tgid, tag: span.tag, name: span.name };
         let closed = self.threads.close(span);
@@ -274,20 +281,16 @@ impl Causality {
         iteration.into_iter().chain(account.map(|account| ("account", account.to_owned())))
     }
 
-    /// Everything was told: takes what waits.
-    pub fn finish(&mut self, name: impl Fn(u64) -> String) {
-        self.advance(u64::MAX, &name);
-    }
-
-    /// Takes what was told up to this moment (ns).
-    fn advance(&mut self, until: u64, name: &impl Fn(u64) -> String) {
+    /// Everything up to this moment (ns) was told: takes what waits of it. A section that ends does the same, so this is for
+    /// when none does.
+    pub fn advance(&mut self, until: u64) {
         while let Some(entry) = self.pending.first_entry() {
             let (time, _) = *entry.key();
             if time > until {
                 break;
             }
             match entry.remove() {
-                Event::Begin { pid, tid, name: hash, said } => self.begin(time, (pid, tid), hash, said, name),
+                Event::Begin { pid, tid, name: hash, said } => self.begin(time, (pid, tid), hash, said),
                 Event::Send { pid, tid, handle } => {
                     self.hand_overs.sent += 1;
                     let context = self.threads.context(tid);
@@ -308,14 +311,7 @@ impl Causality {
         }
     }
 
-    fn begin(
-        &mut self,
-        time: u64,
-        (pid, tid): (u32, u32),
-        hash: u64,
-        said: Said,
-        name: &impl Fn(u64) -> String,
-    ) {
+    fn begin(&mut self, time: u64, (pid, tid): (u32, u32), hash: u64, said: Said) {
         let around = self.threads.context(tid);
         let received = said.handle.and_then(|handle| self.receive(pid, handle));
         let mut context = received.unwrap_or_else(|| around.inside());
@@ -323,10 +319,7 @@ impl Causality {
             context.charge = Some(Charge { account, edge: Edge::Explicit });
         }
         context.group = said.group.or(context.group);
-        let is_root = match &self.questions.iteration_root {
-            Some(root) => name(hash) == *root,
-            None => said.iteration.is_some(),
-        };
+        let is_root = said.is_root;
         let parent = context.iteration;
         let iteration = said.iteration.or_else(|| is_root.then(|| self.iterations.next_number(pid, hash)));
         if let Some(number) = iteration {

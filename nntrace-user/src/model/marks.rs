@@ -122,10 +122,10 @@ impl Marks {
         self.tracks.add(pid, tid, time, payload)
     }
 
-    /// There is nothing more to tell.
-    pub fn finish(&mut self) {
-        let names = &self.names;
-        self.causality.finish(|name| names.text(name));
+    /// Everything up to this moment (ns) was told and handed over.
+    #[inline]
+    pub fn advance(&mut self, until: u64) {
+        self.causality.advance(until);
     }
 
     /// The processes that are drivers: those that the user names, and those that show the server of a device.

@@ -213,7 +213,7 @@ fn close(
     sink: &mut impl FnMut(Record),
 ) {
     if !paths.contains(closed.path) {
-        stack.steps(closed, |path, step| paths.insert(path, step));
+        stack.steps(closed.depth, |path, step| paths.insert(path, step));
     }
     sink(Record::Span(SpanRecord::new(tgid, tid, takes_part, closed)));
 }

@@ -166,7 +166,7 @@ impl Pass {
         }
         let results = &mut self.results;
         self.order.release(|record| results.take(record));
-        results.marks.finish();
+        results.marks.advance(u64::MAX);
     }
 
     fn power(&mut self, kind: RecordKind, cpu: u32, time: u64, state: u32) {
@@ -296,6 +296,9 @@ impl Visitor for Pass {
         self.results.cpus.starts(if self.keeps_all { first.min(time).max(range.begin) } else { now });
         let results = &mut self.results;
         self.order.advance(now, |record| results.take(record));
+        if !self.keeps_all {
+            results.marks.advance(now.saturating_sub(1));
+        }
         match event.kind {
             EventKind::Mark(payload) => self.mark(event, payload, now, counts),
             EventKind::CpuIdle { state, cpu } => self.power(RecordKind::Idle, cpu, now, state),

@@ -72,7 +72,7 @@ fn marks(input: &mut Unstructured<'_>) -> Result<()> {
 /// A frame's path leads to the root, and every path has one meaning.
 fn name(stack: &Stack, closed: &Closed, paths: &mut BTreeMap<u64, PathStep>) {
     let mut expected = closed.path;
-    stack.steps(closed, |path, step| {
+    stack.steps(closed.depth, |path, step| {
         assert_eq!(path, expected, "a step is missing");
         expected = step.parent;
         let known = *paths.entry(path).or_insert(step);

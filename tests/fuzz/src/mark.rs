@@ -13,13 +13,13 @@ use nntrace_common::{
 pub fn check(data: &[u8]) {
     track(data);
     let captured = &data[..data.len().min(MARK_BYTES)];
-    let mut buffer = [0xff; MARK_BYTES];
+    let mut buffer = [0; MARK_BYTES];
     buffer[..captured.len()].copy_from_slice(captured);
-    let buffer = Captured::new(&buffer, captured.len());
-    assert_eq!(mark::kind(&buffer), mark::kind(captured));
+    let buffer = Captured::of(&buffer);
+    assert_eq!(mark::kind(buffer), mark::kind(captured));
     let begin = mark::begin(captured);
-    assert_eq!(mark::begin(&buffer), begin);
-    assert_eq!(mark::name_hash(&buffer, begin.name_at), mark::name_hash(captured, begin.name_at));
+    assert_eq!(mark::begin(buffer), begin);
+    assert_eq!(mark::name_hash(buffer, begin.name_at), mark::name_hash(captured, begin.name_at));
 
     let kind = mark::kind(data);
     if let Some(pid) = mark::pid(data) {

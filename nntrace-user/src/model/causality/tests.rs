@@ -61,7 +61,7 @@ fn replay(questions: Questions, acts: &[(u64, u32, Act)]) -> (Causality, Names) 
             causality.span(span, None, |name| names.text(name));
         }
     }
-    causality.finish(|name| names.text(name));
+    causality.advance(u64::MAX);
     (causality, names)
 }
 
@@ -260,6 +260,17 @@ fn a_root_that_is_asked_for_is_numbered() {
     let rows: Vec<_> =
         causality.iterations.all().iter().map(|row| (row.key.2, row.total.own, row.missing)).collect();
     assert_eq!(rows, [(0, 5, 5), (1, 3, 2)]);
+}
+
+#[test]
+fn nothing_waits_for_a_section_that_never_ends() {
+    let mut causality = Causality::new(Questions::default());
+    for time in 0..100_u64 {
+        causality.tell(1, 1, time, format!("I|1|nn.send#h={time}").as_bytes());
+        causality.create(time, 1, 2);
+    }
+    causality.advance(97);
+    assert_eq!((causality.hand_overs.sent, causality.pending.len()), (98, 4));
 }
 
 #[test]

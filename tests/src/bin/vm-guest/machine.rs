@@ -26,17 +26,10 @@ const MODULES: &str = "/modules";
 
 /// Mounts what every system has mounted, and loads the kernel's modules.
 pub fn set_up() -> Result<()> {
-    for (kind, at) in [
-        ("proc", "/proc"),
-        ("sysfs", "/sys"),
-        ("devtmpfs", "/dev"),
-        ("tmpfs", "/tmp"),
-        ("tracefs", "/sys/kernel/tracing"),
-        ("debugfs", "/sys/kernel/debug"),
-    ] {
-        mount(Some(kind), at, Some(kind), MsFlags::empty(), None::<&str>)
-            .with_context(|| format!("{at} cannot be mounted"))?;
+    for (kind, at) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp")] {
+        mount_at(kind, at)?;
     }
+    mount_debugging()?;
     let mut modules = match fs::read_dir(MODULES) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?,
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
@@ -50,6 +43,17 @@ pub fn set_up() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Mounts where the kernel tells of itself.
+pub fn mount_debugging() -> Result<()> {
+    mount_at("tracefs", "/sys/kernel/tracing")?;
+    mount_at("debugfs", "/sys/kernel/debug")
+}
+
+fn mount_at(kind: &str, at: &str) -> Result<()> {
+    mount(Some(kind), at, Some(kind), MsFlags::empty(), None::<&str>)
+        .with_context(|| format!("{at} cannot be mounted"))
 }
 
 /// CPUs that share a clock.

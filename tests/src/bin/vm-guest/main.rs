@@ -8,6 +8,7 @@ mod facts;
 mod host;
 mod machine;
 mod marks;
+mod odd_systems;
 mod power;
 mod suites;
 
@@ -30,7 +31,7 @@ pub enum Outcome {
 type Check = (&'static str, fn() -> Result<Outcome>);
 
 /// All checks but the test programs, in the order in which they run.
-const CHECKS: [Check; 7] = [
+const CHECKS: [Check; 11] = [
     ("facts", facts::tell),
     ("marks", marks::of_functions),
     ("cpp-method", marks::of_a_method),
@@ -38,6 +39,10 @@ const CHECKS: [Check; 7] = [
     ("fastest", power::the_fastest_running_cpu_decides),
     ("schedutil", power::every_switch_of_a_governor_is_seen),
     ("golden", power::recording_for_the_golden_files),
+    ("hole", odd_systems::a_hole_in_the_numbers),
+    ("without-btf", odd_systems::without_btf),
+    ("without-tracefs", odd_systems::without_tracefs),
+    ("paranoid", odd_systems::paranoid),
 ];
 
 fn main() {

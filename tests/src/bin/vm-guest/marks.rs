@@ -7,6 +7,7 @@ use nntrace_tests::{
     profiler::{Profiler, Run},
     results::Results as _,
 };
+use nntrace_user::report::snapshot::Snapshot;
 
 use crate::Outcome;
 
@@ -26,19 +27,29 @@ pub fn of_a_method() -> Result<Outcome> {
     check_all(|name| name.starts_with(CPP))
 }
 
-fn check_all(is_wanted: impl Fn(&str) -> bool) -> Result<Outcome> {
+/// The programs whose names are wanted, in order.
+pub fn programs(is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let mut programs =
         fs::read_dir(TARGETS)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
     programs.retain(|path| path.file_name().is_some_and(|name| is_wanted(&name.to_string_lossy())));
     programs.sort();
     ensure!(!programs.is_empty(), "{TARGETS} has none of them");
-    for program in programs {
-        check(&program).with_context(|| program.display().to_string())?;
+    Ok(programs)
+}
+
+fn check_all(is_wanted: impl Fn(&str) -> bool) -> Result<Outcome> {
+    for program in programs(is_wanted)? {
+        profile(&program)?;
     }
     Ok(Outcome::Passed)
 }
 
-fn check(program: &PathBuf) -> Result<()> {
+/// Profiles a program, and compares what was read with what it wrote.
+pub fn profile(program: &PathBuf) -> Result<Snapshot> {
+    check(program).with_context(|| program.display().to_string())
+}
+
+fn check(program: &PathBuf) -> Result<Snapshot> {
     let Run { snapshot, ended } = Profiler::new()?.launch([program])?;
     ended.expect_code(0)?;
     ensure!(snapshot.odd_marks().is_empty(), "odd marks: {:?}", snapshot.odd_marks());
@@ -58,5 +69,5 @@ fn check(program: &PathBuf) -> Result<()> {
     let expected = [("LC_PCO", 4), ("LC_PE", 4), ("LR_PE", 2)].map(|(tag, count)| (tag.to_owned(), count));
     ensure!(counts == expected.into(), "layers and phases: {counts:?}");
     println!("marks of {}: read as written", program.display());
-    Ok(())
+    Ok(snapshot)
 }

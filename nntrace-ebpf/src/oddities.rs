@@ -1,0 +1,91 @@
+//! Counting what is odd.
+//!
+//! By their linkage these are functions that the verifier looks at once, for any arguments, and not again for every way on
+//! which a program gets to them. They are handed plain numbers, so the mark at hand is looked up.
+
+use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics, EXAMPLE_BYTES};
+
+use crate::{
+    maps::{DIAGNOSTICS, THREADS},
+    ring::add,
+};
+
+/// Counts an oddity of a thread.
+#[inline(always)]
+pub fn count(kind: DiagnosticKind, now: u64, tid: u32) {
+    count_many(kind, 1, now, tid);
+}
+
+/// Counts so many oddities of a kind at once.
+#[inline(always)]
+pub fn count_many(kind: DiagnosticKind, times: u64, now: u64, tid: u32) {
+    count_oddities(kind as u32, times, now, tid);
+}
+
+/// Counts an oddity of the mark at hand, and keeps the first such mark as an example.
+#[inline(always)]
+pub fn count_mark(kind: DiagnosticKind, now: u64, tid: u32) {
+    count_odd_mark(kind as u32, now, tid);
+}
+
+/// Counts what was odd about the mark at hand.
+#[inline(always)]
+pub fn count_all(odd: Diagnostics, now: u64, tid: u32) {
+    if !odd.is_empty() {
+        count_odd_marks(odd.bits(), now, tid);
+    }
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn count_oddities(kind: u32, times: u64, now: u64, tid: u32) -> u32 {
+    if let Some(entry) = entry(kind) {
+        if entry.count == 0 {
+            entry.first_ns = now;
+            entry.tid = tid;
+        }
+        // SAFETY: a valid reference; a program that preempts this one may count too, hence atomic.
+        unsafe { add(&raw mut entry.count, times) };
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn count_odd_mark(kind: u32, now: u64, tid: u32) -> u32 {
+    if let Some(entry) = entry(kind)
+        && entry.count == 0
+        && let Some(thread) = THREADS.get_ptr_mut(tid)
+    {
+        // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
+        let mark = unsafe { &(*thread).mark };
+        let len = mark.len as usize;
+        entry.len = if len < EXAMPLE_BYTES { len as u32 } else { EXAMPLE_BYTES as u32 };
+        entry.example = *mark.payload.first_chunk().unwrap_or(&[0; EXAMPLE_BYTES]);
+    }
+    count_oddities(kind, 1, now, tid)
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn count_odd_marks(odd: u32, now: u64, tid: u32) -> u32 {
+    let odd = Diagnostics::from_bits(odd);
+    for kind in [
+        DiagnosticKind::UnmatchedEnd,
+        DiagnosticKind::BadNesting,
+        DiagnosticKind::UnknownTag,
+        DiagnosticKind::DepthOverflow,
+        DiagnosticKind::TimeBackwards,
+    ] {
+        if odd.has(kind) {
+            count_odd_mark(kind as u32, now, tid);
+        }
+    }
+    0
+}
+
+#[inline(always)]
+fn entry<'a>(kind: u32) -> Option<&'a mut DiagnosticCount> {
+    // SAFETY: the pointer comes from the map and is not null.
+    DIAGNOSTICS.get_ptr_mut(kind).map(|entry| unsafe { &mut *entry })
+}
