@@ -103,25 +103,35 @@ struct CallTruth {
 
 #[test]
 fn variance_is_put_down_to_how_often_or_to_how_long() -> Result<()> {
+    /// On a busy machine calls that should take the same time do not: then it is tried again.
+    const TRIES: u32 = 8;
     let Some(_live) = live::enter()? else { return Ok(()) };
     let program = Program::build("f-calls-g.c")?;
     for mode in ["count", "length"] {
-        let run =
-            Profiler::new()?.args(["--explain", "f"]).launch([program.path().as_os_str(), mode.as_ref()])?;
-        let truth: CallTruth = truth(&run)?;
-        let explanation = run.snapshot.explanation.context("nothing is explained")?;
-        let [callee] = &explanation.callees[..] else { panic!("{explanation:?}") };
-        assert_eq!((explanation.count, callee.calls), (truth.f_calls, truth.g_calls));
-        let often = truth.count_variance * truth.g_mean.powi(2) / truth.f_variance;
-        let long = truth.count_mean * truth.g_variance / truth.f_variance;
-        println!("{mode}: how often {:.3} ({often:.3})", callee.how_often);
-        println!("{mode}: how long {:.3} ({long:.3})", callee.how_long);
-        assert!((callee.how_often - often).abs() < 0.03 && (callee.how_long - long).abs() < 0.03);
-        let (right, wrong) = match mode {
-            "count" => (callee.how_often, callee.how_long),
-            _ => (callee.how_long, callee.how_often),
-        };
-        assert!(right > 0.9 && wrong < 0.05, "{mode}: {right} {wrong}");
+        let mut is_clear = false;
+        for _ in 0..TRIES {
+            let run = Profiler::new()?
+                .args(["--explain", "f"])
+                .launch([program.path().as_os_str(), mode.as_ref()])?;
+            let truth: CallTruth = truth(&run)?;
+            let explanation = run.snapshot.explanation.context("nothing is explained")?;
+            let [callee] = &explanation.callees[..] else { panic!("{explanation:?}") };
+            assert_eq!((explanation.count, callee.calls), (truth.f_calls, truth.g_calls));
+            let often = truth.count_variance * truth.g_mean.powi(2) / truth.f_variance;
+            let long = truth.count_mean * truth.g_variance / truth.f_variance;
+            println!("{mode}: how often {:.3} ({often:.3})", callee.how_often);
+            println!("{mode}: how long {:.3} ({long:.3})", callee.how_long);
+            assert!((callee.how_often - often).abs() < 0.03 && (callee.how_long - long).abs() < 0.03);
+            let (right, wrong) = match mode {
+                "count" => (callee.how_often, callee.how_long),
+                _ => (callee.how_long, callee.how_often),
+            };
+            is_clear = right > 0.9 && wrong < 0.05;
+            if is_clear {
+                break;
+            }
+        }
+        assert!(is_clear, "{mode}: no run in {TRIES} in which one of both was the cause");
     }
     Ok(())
 }
