@@ -3,9 +3,13 @@
 //! Everything in them is fixed by the sources and the compiler: two builds give the same bytes.
 
 mod deb;
-mod tree;
+pub mod tree;
 
-use std::{fmt::Write as _, fs, path::Path};
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -15,7 +19,8 @@ use crate::{
     arch::Arch,
     cross::Cross,
     dist::tree::Tree,
-    run::{cargo, command, quietly, run, target_dir},
+    run::{command, quietly, run, target_dir},
+    vm,
 };
 
 /// The program.
@@ -40,6 +45,9 @@ pub struct Dist {
     /// Only for this architecture [default: both]
     #[arg(long, value_enum)]
     arch: Option<Arch>,
+    /// Run what was packed in emulated machines whose root has busybox and nothing else
+    #[arg(long = "try")]
+    tried: bool,
 }
 
 /// What is the same for all architectures.
@@ -59,50 +67,63 @@ impl Dist {
         let folder = target_dir()?.join("dist");
         fs::create_dir_all(&folder)?;
         let archs = self.arch.map_or(Arch::ALL.to_vec(), |arch| vec![arch]);
+        if self.tried {
+            archs.iter().try_for_each(|&arch| vm::check(arch))?;
+        }
         let programs = archs.iter().map(|&arch| Ok((arch, program(arch)?))).collect::<Result<Vec<_>>>()?;
-        let shared = Shared::gather()?;
-        let mut sums = String::new();
+        // The program knows its own command line: the one that this machine runs is asked.
+        let own = match programs.iter().find(|(arch, _)| arch.is_host()) {
+            Some((_, own)) => own.clone(),
+            None => program(Arch::host()?)?,
+        };
+        let shared = Shared::gather(&own)?;
+        let (mut sums, mut archives) = (String::new(), Vec::new());
         for (arch, program) in &programs {
+            let program = read(program)?;
             let stem = format!("{NAME}-{VERSION}-{arch}-linux");
-            let archive = shared.archive(&stem, program).packed()?;
-            let package = deb::package(*arch, shared.time, &shared.package(program)?)?;
+            let archive = shared.archive(&stem, &program).packed()?;
+            let package = deb::package(*arch, shared.time, &shared.package(&program)?)?;
             for (name, bytes) in [
-                (format!("{stem}.tar.gz"), archive),
-                (format!("{NAME}_{VERSION}_{}.deb", arch.debian()), package),
+                (format!("{stem}.tar.gz"), &archive),
+                (format!("{NAME}_{VERSION}_{}.deb", arch.debian()), &package),
             ] {
                 let path = folder.join(&name);
-                fs::write(&path, &bytes).with_context(|| path.display().to_string())?;
+                fs::write(&path, bytes).with_context(|| path.display().to_string())?;
                 println!("packed     {} ({} kB)", path.display(), bytes.len() / 1000);
-                writeln!(sums, "{:x}  {name}", Sha256::digest(&bytes))?;
+                writeln!(sums, "{:x}  {name}", Sha256::digest(bytes))?;
             }
+            archives.push((*arch, archive));
         }
         fs::write(folder.join(SUMS), sums)?;
         println!("wrote      {}", folder.join(SUMS).display());
+        if self.tried {
+            archives.iter().try_for_each(|(arch, archive)| vm::bare::run(*arch, archive))?;
+        }
         Ok(())
     }
 }
 
 /// The program for an architecture, without symbols.
-fn program(arch: Arch) -> Result<Vec<u8>> {
+fn program(arch: Arch) -> Result<PathBuf> {
     let cross = Cross::find(arch)?;
     println!("building   {NAME} for {arch}");
-    run(cross.cargo("build")?.args(["--quiet", "--release", "--locked", "--package", "nntrace-user"]))?;
+    run(cross.cargo("build").args(["--quiet", "--release", "--locked", "--package", "nntrace-user"]))?;
     let built = cross.programs("release")?.join(NAME);
     let stripped = built.with_extension("stripped");
     quietly(command(arch.gnu("strip")).arg("--strip-all").arg("-o").arg(&stripped).arg(&built))?;
-    fs::read(&stripped).with_context(|| stripped.display().to_string())
+    Ok(stripped)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| path.display().to_string())
 }
 
 impl Shared {
-    fn gather() -> Result<Self> {
-        // The program knows its own command line; this machine's build of it is asked.
-        let ask = |words: &[&str]| -> Result<Vec<u8>> {
-            let mut cargo = cargo("run");
-            cargo.args(["--quiet", "--package", "nntrace-user", "--bin", NAME, "--"]).args(words);
-            Ok(quietly(&mut cargo)?.into_bytes())
-        };
+    /// `program` is one that this machine runs.
+    fn gather(program: &Path) -> Result<Self> {
+        let ask =
+            |words: &[&str]| -> Result<Vec<u8>> { Ok(quietly(command(program).args(words))?.into_bytes()) };
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let read = |path: &Path| fs::read(path).with_context(|| path.display().to_string());
         let mut headers = Vec::new();
         if let Ok(entries) = fs::read_dir(root.join(HEADERS)) {
             for entry in entries {
