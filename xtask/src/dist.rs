@@ -6,12 +6,13 @@ mod deb;
 pub mod tree;
 
 use std::{
+    borrow::Cow,
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use sha2::{Digest, Sha256};
 
@@ -111,7 +112,17 @@ fn program(arch: Arch) -> Result<PathBuf> {
     let built = cross.programs("release")?.join(NAME);
     let stripped = built.with_extension("stripped");
     quietly(command(arch.gnu("strip")).arg("--strip-all").arg("-o").arg(&stripped).arg(&built))?;
+    let workspace = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))?;
+    if let Some(place) = place(&read(&stripped)?, &workspace) {
+        bail!("{} tells where it was built: {place} is in it", stripped.display());
+    }
     Ok(stripped)
+}
+
+/// What of a program tells where it was built: the folder of the sources, of the libraries, or of the compiler.
+fn place<'a>(program: &[u8], workspace: &'a Path) -> Option<Cow<'a, str>> {
+    let places = [workspace.to_string_lossy(), "/.cargo/".into(), "/.rustup/".into()];
+    places.into_iter().find(|place| program.windows(place.len()).any(|bytes| bytes == place.as_bytes()))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
@@ -193,4 +204,17 @@ fn source_time() -> Result<u64> {
         Err(_) => quietly(command("git").args(["log", "-1", "--format=%ct"]))?,
     };
     text.trim().parse().with_context(|| format!("SOURCE_DATE_EPOCH is no number of seconds: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_tells_where_it_was_built_is_found() {
+        let told = |program: &[u8]| place(program, Path::new("/src/ours")).map(Cow::into_owned);
+        assert_eq!(told(b"\x7fELF panicked at nntrace-bpf/src/main.rs cargo/registry/src"), None);
+        assert_eq!(told(b"\x7fELF panicked at /src/ours/main.rs").as_deref(), Some("/src/ours"));
+        assert_eq!(told(b"/home/a/.cargo/registry/src\0").as_deref(), Some("/.cargo/"));
+    }
 }
