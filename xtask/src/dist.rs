@@ -40,6 +40,13 @@ const SHELLS: [(&str, &str, &str); 3] = [
     ("fish", "nntrace-bpf.fish", "usr/share/fish/vendor_completions.d/nntrace-bpf.fish"),
 ];
 
+/// What a package says of licences, before the text of the second.
+const COPYRIGHT: &str = "\
+nntrace-bpf may be used under the Apache License, Version 2.0, or under the MIT license, at your choice.
+The former is in /usr/share/common-licenses/Apache-2.0. The latter:
+
+";
+
 /// For which architectures.
 #[derive(Args)]
 pub struct Dist {
@@ -180,16 +187,17 @@ impl Shared {
         for ((.., path), text) in SHELLS.iter().zip(&self.completions) {
             tree.add((*path).to_owned(), text, false);
         }
-        let mut licences = Vec::new();
         for (name, text) in &self.texts {
-            if name.starts_with("LICENSE") {
-                licences.extend_from_slice(text);
-                licences.push(b'\n');
-            } else {
-                tree.add(format!("usr/share/doc/{NAME}/{name}"), text, false);
+            match *name {
+                // Debian has this one itself.
+                "LICENSE-APACHE" => {}
+                "LICENSE-MIT" => {
+                    let licences = [COPYRIGHT.as_bytes(), text].concat();
+                    tree.add(format!("usr/share/doc/{NAME}/copyright"), &licences, false);
+                }
+                _ => tree.add(format!("usr/share/doc/{NAME}/{name}"), text, false),
             }
         }
-        tree.add(format!("usr/share/doc/{NAME}/copyright"), &licences, false);
         for (name, text) in &self.headers {
             tree.add(format!("usr/include/{name}"), text, false);
         }
