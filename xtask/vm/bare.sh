@@ -122,6 +122,8 @@ replayed() {
 }
 topology() { ours 0 topology && says /tmp/out '^\[\[cluster\]\]'; }
 
+# The firmware's last line may have no end.
+echo
 # Before anything is mounted.
 check version version
 check help help
