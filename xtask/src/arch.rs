@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 
 /// One of them.
@@ -18,6 +19,16 @@ pub enum Arch {
 impl Arch {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Aarch64, Self::X86_64];
+
+    /// This machine's.
+    ///
+    /// # Errors
+    /// When it is none of them.
+    pub fn host() -> Result<Self> {
+        Self::ALL.into_iter().find(|arch| arch.is_host()).with_context(|| {
+            format!("the profiler is not for machines like this one: {}", std::env::consts::ARCH)
+        })
+    }
 
     /// As Rust and `uname -m` name it.
     pub const fn name(self) -> &'static str {

@@ -14,6 +14,7 @@ use crate::{
     debian::{self, Debian},
     run::{cargo, command, on_path, quietly, target_dir},
     setup,
+    toolchain::remapped,
 };
 
 /// Debian's compiler, whose standard library for another architecture is a package.
@@ -46,16 +47,9 @@ impl Cross {
     }
 
     /// Cargo's `subcommand` for static programs, of which nothing tells where they were built.
-    pub fn cargo(&self, subcommand: &str) -> Result<Command> {
-        let workspace = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))?;
-        let home = cargo_home()?;
+    pub fn cargo(&self, subcommand: &str) -> Command {
         let mut flags: Vec<OsString> = vec!["-Ctarget-feature=+crt-static".into()];
-        for (from, to) in [(&workspace, "=nntrace-bpf"), (&home, "=cargo")] {
-            let mut flag = OsString::from("--remap-path-prefix=");
-            flag.push(from);
-            flag.push(to);
-            flags.push(flag);
-        }
+        flags.extend(remapped());
         let mut cargo = cargo(subcommand);
         if let Some(library) = &self.debian {
             let mut flag = OsString::from("-L");
@@ -66,7 +60,7 @@ impl Cross {
         cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}".as_ref()));
         let linker = format!("CARGO_TARGET_{}_LINKER", self.arch.triple().to_uppercase().replace('-', "_"));
         cargo.env(linker, self.arch.gnu("gcc")).args(["--target", self.arch.triple()]);
-        Ok(cargo)
+        cargo
     }
 
     /// Where the programs of a profile lie.
@@ -112,10 +106,4 @@ fn has_std(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| {
         entries.any(|entry| entry.is_ok_and(|it| is_std(&it.file_name().to_string_lossy())))
     })
-}
-
-/// Where cargo keeps what it downloaded.
-fn cargo_home() -> Result<PathBuf> {
-    let set = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    set.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).context("there is no home directory")
 }

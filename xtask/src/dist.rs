@@ -3,11 +3,16 @@
 //! Everything in them is fixed by the sources and the compiler: two builds give the same bytes.
 
 mod deb;
-mod tree;
+pub mod tree;
 
-use std::{fmt::Write as _, fs, path::Path};
+use std::{
+    borrow::Cow,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use sha2::{Digest, Sha256};
 
@@ -15,7 +20,8 @@ use crate::{
     arch::Arch,
     cross::Cross,
     dist::tree::Tree,
-    run::{cargo, command, quietly, run, target_dir},
+    run::{command, quietly, run, target_dir},
+    vm,
 };
 
 /// The program.
@@ -34,12 +40,22 @@ const SHELLS: [(&str, &str, &str); 3] = [
     ("fish", "nntrace-bpf.fish", "usr/share/fish/vendor_completions.d/nntrace-bpf.fish"),
 ];
 
+/// What a package says of licences, before the text of the second.
+const COPYRIGHT: &str = "\
+nntrace-bpf may be used under the Apache License, Version 2.0, or under the MIT license, at your choice.
+The former is in /usr/share/common-licenses/Apache-2.0. The latter:
+
+";
+
 /// For which architectures.
 #[derive(Args)]
 pub struct Dist {
     /// Only for this architecture [default: both]
     #[arg(long, value_enum)]
     arch: Option<Arch>,
+    /// Run what was packed in emulated machines whose root has busybox and nothing else
+    #[arg(long = "try")]
+    tried: bool,
 }
 
 /// What is the same for all architectures.
@@ -59,50 +75,73 @@ impl Dist {
         let folder = target_dir()?.join("dist");
         fs::create_dir_all(&folder)?;
         let archs = self.arch.map_or(Arch::ALL.to_vec(), |arch| vec![arch]);
+        if self.tried {
+            archs.iter().try_for_each(|&arch| vm::check(arch))?;
+        }
         let programs = archs.iter().map(|&arch| Ok((arch, program(arch)?))).collect::<Result<Vec<_>>>()?;
-        let shared = Shared::gather()?;
-        let mut sums = String::new();
+        // The program knows its own command line: the one that this machine runs is asked.
+        let own = match programs.iter().find(|(arch, _)| arch.is_host()) {
+            Some((_, own)) => own.clone(),
+            None => program(Arch::host()?)?,
+        };
+        let shared = Shared::gather(&own)?;
+        let (mut sums, mut archives) = (String::new(), Vec::new());
         for (arch, program) in &programs {
+            let program = read(program)?;
             let stem = format!("{NAME}-{VERSION}-{arch}-linux");
-            let archive = shared.archive(&stem, program).packed()?;
-            let package = deb::package(*arch, shared.time, &shared.package(program)?)?;
+            let archive = shared.archive(&stem, &program).packed()?;
+            let package = deb::package(*arch, shared.time, &shared.package(&program)?)?;
             for (name, bytes) in [
-                (format!("{stem}.tar.gz"), archive),
-                (format!("{NAME}_{VERSION}_{}.deb", arch.debian()), package),
+                (format!("{stem}.tar.gz"), &archive),
+                (format!("{NAME}_{VERSION}_{}.deb", arch.debian()), &package),
             ] {
                 let path = folder.join(&name);
-                fs::write(&path, &bytes).with_context(|| path.display().to_string())?;
+                fs::write(&path, bytes).with_context(|| path.display().to_string())?;
                 println!("packed     {} ({} kB)", path.display(), bytes.len() / 1000);
-                writeln!(sums, "{:x}  {name}", Sha256::digest(&bytes))?;
+                writeln!(sums, "{:x}  {name}", Sha256::digest(bytes))?;
             }
+            archives.push((*arch, archive));
         }
         fs::write(folder.join(SUMS), sums)?;
         println!("wrote      {}", folder.join(SUMS).display());
+        if self.tried {
+            archives.iter().try_for_each(|(arch, archive)| vm::bare::run(*arch, archive))?;
+        }
         Ok(())
     }
 }
 
 /// The program for an architecture, without symbols.
-fn program(arch: Arch) -> Result<Vec<u8>> {
+fn program(arch: Arch) -> Result<PathBuf> {
     let cross = Cross::find(arch)?;
     println!("building   {NAME} for {arch}");
-    run(cross.cargo("build")?.args(["--quiet", "--release", "--locked", "--package", "nntrace-user"]))?;
+    run(cross.cargo("build").args(["--quiet", "--release", "--locked", "--package", "nntrace-user"]))?;
     let built = cross.programs("release")?.join(NAME);
     let stripped = built.with_extension("stripped");
     quietly(command(arch.gnu("strip")).arg("--strip-all").arg("-o").arg(&stripped).arg(&built))?;
-    fs::read(&stripped).with_context(|| stripped.display().to_string())
+    let workspace = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))?;
+    if let Some(place) = place(&read(&stripped)?, &workspace) {
+        bail!("{} tells where it was built: {place} is in it", stripped.display());
+    }
+    Ok(stripped)
+}
+
+/// What of a program tells where it was built: the folder of the sources, of the libraries, or of the compiler.
+fn place<'a>(program: &[u8], workspace: &'a Path) -> Option<Cow<'a, str>> {
+    let places = [workspace.to_string_lossy(), "/.cargo/".into(), "/.rustup/".into()];
+    places.into_iter().find(|place| program.windows(place.len()).any(|bytes| bytes == place.as_bytes()))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| path.display().to_string())
 }
 
 impl Shared {
-    fn gather() -> Result<Self> {
-        // The program knows its own command line; this machine's build of it is asked.
-        let ask = |words: &[&str]| -> Result<Vec<u8>> {
-            let mut cargo = cargo("run");
-            cargo.args(["--quiet", "--package", "nntrace-user", "--bin", NAME, "--"]).args(words);
-            Ok(quietly(&mut cargo)?.into_bytes())
-        };
+    /// `program` is one that this machine runs.
+    fn gather(program: &Path) -> Result<Self> {
+        let ask =
+            |words: &[&str]| -> Result<Vec<u8>> { Ok(quietly(command(program).args(words))?.into_bytes()) };
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let read = |path: &Path| fs::read(path).with_context(|| path.display().to_string());
         let mut headers = Vec::new();
         if let Ok(entries) = fs::read_dir(root.join(HEADERS)) {
             for entry in entries {
@@ -148,16 +187,17 @@ impl Shared {
         for ((.., path), text) in SHELLS.iter().zip(&self.completions) {
             tree.add((*path).to_owned(), text, false);
         }
-        let mut licences = Vec::new();
         for (name, text) in &self.texts {
-            if name.starts_with("LICENSE") {
-                licences.extend_from_slice(text);
-                licences.push(b'\n');
-            } else {
-                tree.add(format!("usr/share/doc/{NAME}/{name}"), text, false);
+            match *name {
+                // Debian has this one itself.
+                "LICENSE-APACHE" => {}
+                "LICENSE-MIT" => {
+                    let licences = [COPYRIGHT.as_bytes(), text].concat();
+                    tree.add(format!("usr/share/doc/{NAME}/copyright"), &licences, false);
+                }
+                _ => tree.add(format!("usr/share/doc/{NAME}/{name}"), text, false),
             }
         }
-        tree.add(format!("usr/share/doc/{NAME}/copyright"), &licences, false);
         for (name, text) in &self.headers {
             tree.add(format!("usr/include/{name}"), text, false);
         }
@@ -172,4 +212,17 @@ fn source_time() -> Result<u64> {
         Err(_) => quietly(command("git").args(["log", "-1", "--format=%ct"]))?,
     };
     text.trim().parse().with_context(|| format!("SOURCE_DATE_EPOCH is no number of seconds: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_tells_where_it_was_built_is_found() {
+        let told = |program: &[u8]| place(program, Path::new("/src/ours")).map(Cow::into_owned);
+        assert_eq!(told(b"\x7fELF panicked at nntrace-bpf/src/main.rs cargo/registry/src"), None);
+        assert_eq!(told(b"\x7fELF panicked at /src/ours/main.rs").as_deref(), Some("/src/ours"));
+        assert_eq!(told(b"/home/a/.cargo/registry/src\0").as_deref(), Some("/.cargo/"));
+    }
 }

@@ -5,6 +5,7 @@
 
 use std::{
     env,
+    ffi::OsString,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -108,19 +109,43 @@ impl Toolchain {
             Some(rustc) => cargo.env("RUSTC", rustc).env("RUSTC_BOOTSTRAP", "1").arg(subcommand),
             None => cargo.args(["run", "nightly", "cargo", subcommand, "-Zbuild-std=core"]),
         };
-        let flags = [
+        let mut flags = vec![
             // aya reads a probed function's arguments from the registers of this architecture.
-            &format!("--cfg=bpf_target_arch=\"{arch}\""),
-            "--check-cfg=cfg(bpf_target_arch,values(any()))",
-            "-Cdebuginfo=2",
-            "-Clink-arg=--btf",
-            &format!("-Clinker={}", self.linker.display()),
+            format!("--cfg=bpf_target_arch=\"{arch}\"").into(),
+            "--check-cfg=cfg(bpf_target_arch,values(any()))".into(),
+            "-Cdebuginfo=2".into(),
+            "-Clink-arg=--btf".into(),
+            format!("-Clinker={}", self.linker.display()).into(),
         ];
-        cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+        // The description of types and lines that the kernel gets is in every binary.
+        flags.extend(remapped());
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f".as_ref()));
         cargo.args(["--release", "--package", "nntrace-ebpf", "--target", target]);
         cargo.arg("--target-dir").arg(&target_dir);
         (cargo, target_dir.join(target).join("release/nntrace-ebpf"))
     }
+}
+
+/// The flags by which what is compiled tells nothing of where that was: of the sources, of the libraries, of the
+/// compiler's own.
+pub fn remapped() -> Vec<OsString> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned);
+    let home = |variable: &str, folder: &str| {
+        let set = env::var_os(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        set.or_else(|| Some(env::home_dir()?.join(folder)))
+    };
+    let folders = [
+        (workspace, "=nntrace-bpf"),
+        (home("CARGO_HOME", ".cargo"), "=cargo"),
+        (home("RUSTUP_HOME", ".rustup"), "=rustup"),
+    ];
+    let flag = |(from, to): (Option<PathBuf>, &str)| {
+        let mut flag = OsString::from("--remap-path-prefix=");
+        flag.push(from?);
+        flag.push(to);
+        Some(flag)
+    };
+    folders.into_iter().filter_map(flag).collect()
 }
 
 /// Where setup keeps the tools it compiled: outside of `target`, so that `cargo clean` and the next clone find them.

@@ -4,6 +4,7 @@
 //! instructions, so that two runs bring the same bytes, timestamps included. What is emulated shows what programs do and in
 //! what order, and nothing about speed, power or caches.
 
+pub mod bare;
 mod board;
 mod cpio;
 mod features;
@@ -27,12 +28,12 @@ use crate::{
         board::Board,
         cpio::Archive,
         kernel::{Kernel, Version},
-        machine::Machine,
-        programs::Programs,
+        machine::{End, First, Machine},
+        programs::{GUEST, Programs},
     },
 };
 
-pub use needs::install;
+pub use needs::{check, install};
 
 /// Which machines, and what is checked in them.
 #[derive(Args)]
@@ -94,7 +95,7 @@ impl Vm {
 
     /// What has to be there, or to be had.
     fn prepare(&self) -> Result<(Cross, Vec<(Version, Kernel)>)> {
-        needs::check(self.arch)?;
+        check(self.arch)?;
         let cross = Cross::find(self.arch)?;
         let versions = if self.all { Version::of(self.arch) } else { self.kernels.clone() };
         let kernels = versions.into_iter().map(|version| Ok((version, Kernel::get(self.arch, version)?)));
@@ -121,7 +122,13 @@ impl Vm {
             threads: self.threads,
             kernel,
             archive: &archive,
-            filter: &self.filter,
+            first: First {
+                path: GUEST,
+                words: &self.filter,
+                name: "vm-guest",
+                passed: "0 failed",
+                end: End::Status,
+            },
         };
         machine.run(&folder)?;
         if self.twice {

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     arch::Arch,
     run::{command, quietly},
-    vm::{board::Board, emptied, files, kernel::Kernel, programs::GUEST},
+    vm::{board::Board, emptied, files, kernel::Kernel},
 };
 
 /// What the guest prints.
@@ -22,8 +22,6 @@ pub const SERIAL: &str = "serial.log";
 const EMULATOR_LOG: &str = "qemu.log";
 /// The stream of files of a guest that has no better way.
 const FILES: &str = "files.bin";
-/// The last line of a guest that has passed.
-const PASSED: &str = "vm-guest: 0 failed";
 /// A machine that takes longer hangs.
 const LIMIT: Duration = Duration::from_mins(10);
 /// The guest's memory holds its programs twice: packed, and as files.
@@ -41,8 +39,55 @@ pub struct Machine<'a> {
     pub kernel: &'a Kernel,
     /// Its first file system.
     pub archive: &'a [u8],
-    /// What the first process is to check.
-    pub filter: &'a [String],
+    /// Its first process.
+    pub first: First<'a>,
+}
+
+/// The first process of a machine, and how it tells that all passed.
+pub struct First<'a> {
+    /// Its path in the first file system.
+    pub path: &'a str,
+    /// Its arguments.
+    pub words: &'a [String],
+    /// What the lines that are meant for us begin with.
+    pub name: &'a str,
+    /// What it says there in the end when all passed, and never otherwise.
+    pub passed: &'a str,
+    /// How it ends.
+    pub end: End,
+}
+
+/// How a first process ends its machine.
+#[derive(Clone, Copy)]
+pub enum End {
+    /// Through the emulator, whose exit status says that all passed.
+    Status,
+    /// By switching the machine off. The status is that of a kernel that panicked, too: only the last line tells.
+    PowerOff,
+}
+
+impl First<'_> {
+    /// What it told us on the console.
+    fn lines<'s>(&self, serial: &'s str) -> impl Iterator<Item = &'s str> {
+        serial.lines().filter_map(|line| line.trim_end().strip_prefix(self.name)?.strip_prefix(": "))
+    }
+
+    /// Whether all passed, by what it told and by the status that the emulator ended with.
+    fn has_passed(&self, arch: Arch, serial: &str, status: Option<i32>) -> bool {
+        status == Some(self.end.status(arch)) && self.lines(serial).last() == Some(self.passed)
+    }
+}
+
+impl End {
+    /// The status that the emulator ends with when all passed.
+    const fn status(self, arch: Arch) -> i32 {
+        match (self, arch) {
+            // Twice what the guest says, plus one.
+            (Self::Status, Arch::X86_64) => 41,
+            (Self::Status, Arch::Aarch64) => 42,
+            (Self::PowerOff, _) => 0,
+        }
+    }
 }
 
 impl Machine<'_> {
@@ -69,37 +114,27 @@ impl Machine<'_> {
         qemu.current_dir(folder).args(["-serial", &format!("file:{SERIAL}")]);
         qemu.arg("-kernel").arg(self.kernel.image()).arg("-initrd").arg(&archive);
         let console = if self.arch == Arch::Aarch64 { "ttyAMA0" } else { "ttyS0" };
-        let words = self.filter.join(" ");
-        qemu.arg("-append").arg(format!("console={console} quiet panic=-1 rdinit={GUEST} -- {words}"));
+        let (path, words) = (self.first.path, self.first.words.join(" "));
+        qemu.arg("-append").arg(format!("console={console} quiet panic=-1 rdinit={path} -- {words}"));
         let started = Instant::now();
         let status = wait(qemu, folder)?;
         fs::remove_file(&archive)?;
         let serial = fs::read(folder.join(SERIAL)).unwrap_or_default();
         let serial = String::from_utf8_lossy(&serial);
         println!("ran        {:.1} s", started.elapsed().as_secs_f64());
-        for line in serial.lines().filter_map(|line| line.trim_end().strip_prefix("vm-guest: ")) {
+        for line in self.first.lines(&serial) {
             println!("           {line}");
         }
         if self.arch == Arch::X86_64 {
             files::unpack(&folder.join(FILES), folder)?;
         }
-        // 0 is also how it ends when the guest's kernel panics.
-        if status != Some(self.passed()) || !serial.lines().any(|line| line.trim_end() == PASSED) {
+        if !self.first.has_passed(self.arch, &serial, status) {
             let lines: Vec<&str> = serial.lines().collect();
             let last = lines[lines.len().saturating_sub(60)..].join("\n");
             let said = fs::read_to_string(folder.join(EMULATOR_LOG)).unwrap_or_default();
             bail!("the machine ended with {status:?}; all of it is in {}\n{last}\n{said}", folder.display());
         }
         Ok(())
-    }
-
-    /// The status that QEMU ends with when the guest says that all passed.
-    const fn passed(&self) -> i32 {
-        match self.arch {
-            Arch::Aarch64 => 42,
-            // Twice what the guest says, plus one.
-            Arch::X86_64 => 41,
-        }
     }
 
     /// The machine without anything to run. Never KVM: that it can be opened does not mean that it works, and nothing would
@@ -140,5 +175,33 @@ fn wait(mut qemu: Command, folder: &Path) -> Result<Option<i32>> {
             return Ok(None);
         }
         thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn first(end: End) -> First<'static> {
+        First { path: "/init", words: &[], name: "guest", passed: "0 failed", end }
+    }
+
+    #[test]
+    fn only_the_last_line_of_the_first_process_tells_that_all_passed() {
+        let first = first(End::PowerOff);
+        let passed = |serial| first.has_passed(Arch::X86_64, serial, Some(0));
+        assert!(passed("boot\r\nguest: ok a\r\nguest: 0 failed\r\n[    3.1] reboot: Power down\r\n"));
+        assert!(!passed("guest: 0 failed\nguest: 1 failed\n"));
+        assert!(!passed("guest: ok a\n[    3.1] Kernel panic\n"));
+        assert!(!passed("# echo guest: 0 failed\n"));
+        assert!(!first.has_passed(Arch::X86_64, "guest: 0 failed\n", None), "it hung and was ended");
+    }
+
+    #[test]
+    fn a_status_has_to_agree_with_the_last_line() {
+        let first = first(End::Status);
+        let passed = |arch, status| first.has_passed(arch, "guest: 0 failed\n", Some(status));
+        assert!(passed(Arch::Aarch64, 42) && passed(Arch::X86_64, 41));
+        assert!(!passed(Arch::Aarch64, 0) && !passed(Arch::X86_64, 42));
     }
 }

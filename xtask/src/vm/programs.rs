@@ -58,7 +58,7 @@ impl Programs {
             .collect();
         println!("building   the programs for {arch}");
         // In one go: apart, each would compile the libraries anew with the features that it needs.
-        let mut cargo = cross.cargo("build")?;
+        let mut cargo = cross.cargo("build");
         cargo.args([
             "--quiet",
             "--profile",
