@@ -23,7 +23,7 @@ const EMULATOR_LOG: &str = "qemu.log";
 /// The stream of files of a guest that has no better way.
 const FILES: &str = "files.bin";
 /// A machine that takes longer hangs.
-const LIMIT: Duration = Duration::from_mins(10);
+const LIMIT: Duration = Duration::from_mins(40);
 /// The guest's memory holds its programs twice: packed, and as files.
 const MEMORY: &str = "2G";
 

@@ -9,6 +9,8 @@ use crate::{Outcome, host, run};
 
 /// Test programs, each named as its source; this program is beside them.
 const SUITES: &str = "/nntrace/deps";
+/// Marks of a flood: each takes a tenth of a millisecond here.
+const FLOOD: &str = "40000";
 /// What the host finds of what they printed.
 const LOG: &str = "tests.log";
 
@@ -33,7 +35,8 @@ pub fn run_all(is_wanted: impl Fn(&str) -> bool) -> usize {
 
 fn suite(name: &str, log: &mut String) -> Result<Outcome> {
     let mut command = Command::new(Path::new(SUITES).join(name));
-    command.args(["--test-threads=1", "--show-output"]).env("NNTRACE_LIVE", "required");
+    command.args(["--test-threads=1", "--show-output"]);
+    command.envs([("NNTRACE_LIVE", "required"), ("NNTRACE_FLOOD_MARKS", FLOOD)]);
     let ended = Child::start(&mut command)?.wait_for(Duration::from_mins(10))?;
     let text = ended.text();
     writeln!(log, "=== {name}\n{text}{}", ended.stderr)?;
