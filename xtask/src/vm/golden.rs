@@ -45,6 +45,8 @@ pub fn keep(folder: &Path, name: &str) -> Result<()> {
     for file in ["topology.toml", "replayed.json", "facts.json"] {
         fs::copy(folder.join(file), fixture.join(file)).context(file)?;
     }
+    let serial = fs::read(folder.join(SERIAL))?;
+    fs::write(fixture.join(features::CHECKS), features::checks(&String::from_utf8_lossy(&serial)))?;
     features::write(&fixtures())
 }
 
