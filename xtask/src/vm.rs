@@ -6,6 +6,7 @@
 
 pub mod bare;
 mod board;
+mod busybox;
 mod cpio;
 mod features;
 mod files;

@@ -1,16 +1,17 @@
 //! The program as it was packed, in a machine whose root has busybox and nothing else: no library, no compiler, no tool that
 //! it might have relied on.
 
-use std::{fs, io::Read as _};
+use std::io::Read as _;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context as _, Result};
 use flate2::read::GzDecoder;
 
 use crate::{
     arch::Arch,
-    debian::{self, Debian},
+    debian,
     vm::{
         board::Board,
+        busybox,
         cpio::{Archive, Node},
         kernel::{Kernel, Version},
         machine::{End, First, Machine},
@@ -21,8 +22,6 @@ use crate::{
 const SCRIPT: &[u8] = include_bytes!("../../vm/bare.sh");
 /// Where it lies.
 const INIT: &str = "/init";
-/// Where the shell lies that runs it, in Debian's package too.
-const BUSYBOX: &str = "bin/busybox";
 
 /// Checks what is in an archive (`.tar.gz`) for machines of this architecture.
 ///
@@ -31,7 +30,7 @@ const BUSYBOX: &str = "bin/busybox";
 pub fn run(arch: Arch, packed: &[u8]) -> Result<()> {
     let kernel = Kernel::get(arch, Version::V6_1)?;
     let mut archive = Archive::default();
-    archive.add(BUSYBOX, Node::File { content: busybox(arch)?, executable: true });
+    busybox::add(arch, &[], &mut archive)?;
     archive.add(INIT, Node::File { content: SCRIPT.to_vec(), executable: true });
     unpack(packed, &mut archive)?;
     let archive = archive.bytes();
@@ -41,28 +40,6 @@ pub fn run(arch: Arch, packed: &[u8]) -> Result<()> {
     let first = First { path: INIT, words: &[], name: "bare", passed: "all passed", end: End::PowerOff };
     let machine = Machine { arch, board, threads: false, kernel: &kernel, archive: &archive, first };
     machine.run(&debian::cache()?.join("runs").join(name))
-}
-
-/// Debian's busybox, which needs no library.
-fn busybox(arch: Arch) -> Result<Vec<u8>> {
-    let path = debian::cache()?.join(format!("busybox-{arch}"));
-    if let Ok(program) = fs::read(&path) {
-        return Ok(program);
-    }
-    let package = Debian::open()?.download(&format!("busybox-static:{}", arch.debian()))?;
-    let mut program = Vec::new();
-    package.files(|path, content| {
-        // Newer releases of Debian have it under /usr.
-        if path.ends_with(BUSYBOX) {
-            content.read_to_end(&mut program)?;
-        }
-        Ok(())
-    })?;
-    ensure!(!program.is_empty(), "{} has no {BUSYBOX}", package.name());
-    // Only a whole one gets the name by which it is found.
-    let draft = path.with_extension("new");
-    fs::write(&draft, &program).and_then(|()| fs::rename(&draft, &path)).context(BUSYBOX)?;
-    Ok(program)
 }
 
 /// Adds the files of a packed archive.

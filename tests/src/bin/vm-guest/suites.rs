@@ -36,7 +36,7 @@ pub fn run_all(is_wanted: impl Fn(&str) -> bool) -> usize {
 fn suite(name: &str, log: &mut String) -> Result<Outcome> {
     let mut command = Command::new(Path::new(SUITES).join(name));
     command.args(["--test-threads=1", "--show-output"]);
-    command.envs([("NNTRACE_LIVE", "required"), ("NNTRACE_FLOOD_MARKS", FLOOD)]);
+    command.envs([("PATH", "/bin"), ("NNTRACE_LIVE", "required"), ("NNTRACE_FLOOD_MARKS", FLOOD)]);
     let ended = Child::start(&mut command)?.wait_for(Duration::from_mins(10))?;
     let text = ended.text();
     writeln!(log, "=== {name}\n{text}{}", ended.stderr)?;
