@@ -18,21 +18,15 @@ use crate::{
     },
 };
 
-/// Tests that use the kernel. Those of the terminal need tmux, which is not there; those of C programs, a compiler.
-const SUITES: [&str; 9] = [
-    "bad_targets",
-    "evidence",
-    "hotplug",
-    "idle_against_ftrace",
-    "initial_state",
-    "odd_marks",
-    "power_programs",
-    "replay_and_kernel",
-    "verify",
-];
+/// Tests that use the kernel. Those of the terminal need tmux, which is not there; those of C programs, a compiler; and
+/// `idle_against_ftrace` has its counterpart in the machine's own checks, as here another CPU may get its turn between two
+/// readings of the clock that elsewhere are one microsecond apart.
+const SUITES: [&str; 6] =
+    ["evidence", "hotplug", "initial_state", "power_programs", "replay_and_kernel", "verify"];
 /// Tests that write marks as fast as they can, or start dozens of programs: emulated, each is a matter of many minutes.
 /// They are run when they are named.
-const SLOW_SUITES: [&str; 5] = ["clean_exit", "flood", "launched_command", "targets", "workload_truth"];
+const SLOW_SUITES: [&str; 7] =
+    ["bad_targets", "clean_exit", "flood", "launched_command", "odd_marks", "targets", "workload_truth"];
 /// The one that starts the example network, whose engine takes longest to build.
 const WITH_NETWORK: &str = "workload_truth";
 /// Programs that these start.
