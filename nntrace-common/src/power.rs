@@ -325,15 +325,21 @@ impl CpuIdle {
     #[must_use]
     #[inline(always)]
     pub fn running_clock(&self, now: u64) -> RunningClock {
+        let (clock, open) = self.running_clock_and_open(now);
+        RunningClock { hits: clock.hits.wrapping_add(open), ..clock }
+    }
+
+    /// The running time up to `now` (ns) with the stretches that are over, and how many are open: none, or one.
+    #[inline(always)]
+    fn running_clock_and_open(&self, now: u64) -> (RunningClock, u64) {
         let mut clock = RunningClock { ns: self.running_ns, hits: self.running_hits };
+        let mut open = 0;
         let presumed = matches!(self.start, Start::Open);
         if (presumed || matches!(self.activity(), Activity::Running)) && now > self.since {
             clock.ns = clock.ns.wrapping_add(now - self.since);
-            if now > self.frequency_since {
-                clock.hits = clock.hits.wrapping_add(1);
-            }
+            open = u64::from(now > self.frequency_since);
         }
-        clock
+        (clock, open)
     }
 }
 
@@ -405,8 +411,10 @@ impl CpuFrequency {
         if khz == self.khz {
             return None;
         }
-        let slice = self.slice(idle, now);
-        self.at_change = RunningClock { ns: idle.running_clock(now).ns, hits: idle.running_hits };
+        // Read once: the CPU may go on meanwhile, and what counts for the old frequency must not count for the new one.
+        let (clock, open) = idle.running_clock_and_open(now);
+        let slice = self.slice_until(idle, RunningClock { hits: clock.hits.wrapping_add(open), ..clock });
+        self.at_change = clock;
         self.presumed = u32::from(slice.presumed);
         idle.frequency_since = now;
         self.khz = khz;
@@ -417,7 +425,12 @@ impl CpuFrequency {
     #[must_use]
     #[inline(always)]
     pub fn slice(&self, idle: &CpuIdle, now: u64) -> FrequencySlice {
-        let clock = idle.running_clock(now);
+        self.slice_until(idle, idle.running_clock(now))
+    }
+
+    /// The slice at the current frequency until the running clock shows this.
+    #[inline(always)]
+    fn slice_until(&self, idle: &CpuIdle, clock: RunningClock) -> FrequencySlice {
         let refuted = self.presumed != 0 && matches!(idle.start, Start::Settled);
         let from = if refuted { RunningClock { ns: 0, hits: 0 } } else { self.at_change };
         FrequencySlice {

@@ -48,9 +48,6 @@ impl Board {
     pub fn lay_over(self, base: &Path) -> Result<PathBuf> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("vm/boards");
         let source = folder.join(self.name()).with_extension("dts");
-        if self == Self::Plain {
-            return Ok(base.to_owned());
-        }
         let (overlay, result) = (base.with_file_name("overlay.dtbo"), base.with_file_name("board.dtb"));
         // Ours is without sockets, as on boards.
         quietly(command("fdtput").arg("-r").arg(base).arg("/cpus/cpu-map/socket0"))?;

@@ -97,7 +97,8 @@ impl Machine<'_> {
         let archive = folder.join("initramfs.cpio");
         fs::write(&archive, self.archive)?;
         let mut qemu = self.qemu();
-        if self.arch == Arch::Aarch64 {
+        // Without a device tree of ours the emulator makes its own.
+        if self.arch == Arch::Aarch64 && self.board != Board::Plain {
             let base = folder.join("base.dtb");
             let mut dump = self.qemu();
             dump.args(["-machine", &format!("dumpdtb={}", base.display())]);

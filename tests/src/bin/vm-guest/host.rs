@@ -16,6 +16,8 @@ pub fn send(name: &str, content: &[u8]) -> Result<()> {
 
 /// Ends the machine.
 pub fn end(passed: bool) -> ! {
+    // What was printed last is on its way still.
+    std::thread::sleep(std::time::Duration::from_millis(200));
     machine::end(passed);
     panic!("the machine goes on: it was started without what ends it");
 }
