@@ -46,7 +46,22 @@ fn with_naps<T>(work: impl FnOnce() -> T) -> T {
 
 #[test]
 fn residency_and_hits_are_those_of_the_kernels_own_recording() -> Result<()> {
+    /// A host that takes the CPU away for milliseconds between two readings of the clock does not do so in every run; an
+    /// error of ours is in all of them.
+    const TRIES: u32 = 8;
     let Some(_live) = live::enter()? else { return Ok(()) };
+    let mut apart = measure_and_compare()?;
+    for _ in 1..TRIES {
+        let Some(text) = &apart else { break };
+        println!("again: {text}");
+        apart = measure_and_compare()?;
+    }
+    assert_eq!(apart, None, "in each of {TRIES} runs");
+    Ok(())
+}
+
+/// One run; what is farther apart than the readings of the clock may be.
+fn measure_and_compare() -> Result<Option<String>> {
     let recording = Instance::recording_idle()?;
     let run = with_naps(|| Profiler::new()?.args(["--duration", "3s"]).run())?;
     let snapshot = run.snapshot;
@@ -54,7 +69,7 @@ fn residency_and_hits_are_those_of_the_kernels_own_recording() -> Result<()> {
     let cpus = snapshot.cpus.iter().map(|row| row.cpu as usize + 1).max().unwrap_or(0);
     let events = recording.finish(cpus)?;
     assert_eq!(snapshot.odd_marks(), [].into());
-    let mut compared = 0;
+    let (mut compared, mut apart) = (0, None);
     for row in &snapshot.cpus {
         let events = &events[row.cpu as usize];
         if events.is_empty() && row.idle.iter().any(|row| row.hits > 0) {
@@ -71,16 +86,16 @@ fn residency_and_hits_are_those_of_the_kernels_own_recording() -> Result<()> {
             compared += 1;
             continue;
         }
-        compare(&snapshot, row, events);
+        apart = apart.or(compare(&snapshot, row, events));
         compared += 1;
     }
     assert!(compared > 0, "the kernel has recorded no CPU");
-    Ok(())
+    Ok(apart)
 }
 
 /// One CPU. Which events right at the edges of the window the profiler has seen is not known to us; but what it has
-/// seen is all between a first and a last one.
-fn compare(snapshot: &Snapshot, row: &CpuRow, events: &[(u64, Event)]) {
+/// seen is all between a first and a last one. Tells when the times are too far apart.
+fn compare(snapshot: &Snapshot, row: &CpuRow, events: &[(u64, Event)]) -> Option<String> {
     let (begin, end) = (snapshot.window.begin_ns, snapshot.window.end_ns);
     // What came last before the window sets the state at its begin.
     let before = events.partition_point(|(at, _)| *at < begin).saturating_sub(1);
@@ -121,10 +136,9 @@ fn compare(snapshot: &Snapshot, row: &CpuRow, events: &[(u64, Event)]) {
         from / 1_000,
         self::difference(row, &all),
     );
-    assert!(difference <= (end - begin) / SHARE, "{difference} ns apart:\n{row:#?}\n{swept:#?}");
     // Each event has its own reading of the clock on either side: that is all that may differ.
-    let readings = inside.len() as u64 * READING_NS + APART_NS;
-    assert!(difference <= readings, "{difference} ns apart, {readings} ns at most:\n{row:#?}\n{swept:#?}");
+    let most = (inside.len() as u64 * READING_NS + APART_NS).min((end - begin) / SHARE);
+    (difference > most).then(|| format!("{difference} ns apart, {most} ns at most:\n{row:#?}\n{swept:#?}"))
 }
 
 fn same_hits(row: &CpuRow, swept: &Residency) -> bool {
