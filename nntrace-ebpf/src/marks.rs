@@ -265,6 +265,7 @@ fn read(payload: *const u8, length: Option<u64>, mark: &mut NameText, now: u64, 
             return None;
         }
         if wanted > ROOM {
+            mark.len = ROOM as u32;
             oddities::count_mark(DiagnosticKind::TruncatedMark, now, tid);
         }
         return Some(len);
@@ -287,6 +288,7 @@ fn read(payload: *const u8, length: Option<u64>, mark: &mut NameText, now: u64, 
         let more =
             unsafe { bpf_probe_read_user_buf(payload.wrapping_add(ROOM), core::slice::from_mut(&mut next)) };
         if more.is_ok() && next != 0 {
+            mark.len = ROOM as u32;
             oddities::count_mark(DiagnosticKind::TruncatedMark, now, tid);
         }
     }

@@ -1,11 +1,12 @@
 // Two accounts, foo and bar, both submit images to be converted to one pool of two workers. The workers' time is the
 // accounts', which the marks tell by the hand-over of each job; one image takes visibly longer than the other.
 //
-// Prints the truth as JSON: what the clock says around the work, by account and by image.
+// Prints the truth as JSON: bounds of the time of the work, by account and by image.
 
 #include <nntrace.h>
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <deque>
@@ -62,8 +63,8 @@ private:
 
 struct Truth {
     std::mutex mutex;
-    std::map<std::string, int64_t> by_account;
-    std::map<std::string, int64_t> by_image;
+    std::map<std::string, bounds> by_account;
+    std::map<std::string, bounds> by_image;
     std::map<std::string, int64_t> sections;
 };
 
@@ -80,28 +81,29 @@ void submit(Queue &queue, const char *account, const char *image, int millisecon
 void serve(Queue &queue, Truth &truth) {
     Job job;
     while (queue.pop(&job)) {
-        const int64_t begin = now_ns();
+        const int64_t before = now_ns();
+        int64_t begin, end;
         {
             NNTRACE_APP_WITH(NNTRACE_PHASE_EXECUTION, "convert_image", nntrace_takes(job.handle),
                              nntrace_attr("img", job.image.c_str()));
+            begin = now_ns();
             busy_ms(job.milliseconds);
+            end = now_ns();
         }
-        const int64_t spent = now_ns() - begin;
+        const int64_t behind = now_ns();
         std::lock_guard<std::mutex> lock(truth.mutex);
-        truth.by_account[job.account] += spent;
-        truth.by_image[job.image] += spent;
+        add_section(&truth.by_account[job.account], before, begin, end, behind);
+        add_section(&truth.by_image[job.image], before, begin, end, behind);
         truth.sections[job.account] += 1;
     }
 }
 
-void print(const char *name, const std::map<std::string, int64_t> &values, const char *behind) {
+void print(const char *name, const std::map<std::string, bounds> &values) {
     std::printf("\"%s\":{", name);
-    const char *separator = "";
+    size_t left = values.size();
     for (const auto &entry : values) {
-        std::printf("%s\"%s\":%lld", separator, entry.first.c_str(), static_cast<long long>(entry.second));
-        separator = ",";
+        print_bounds(entry.first.c_str(), entry.second, --left == 0 ? "}," : ",");
     }
-    std::printf("}%s", behind);
 }
 
 }  // namespace
@@ -123,8 +125,9 @@ int main() {
         worker.join();
     }
     std::printf("{");
-    print("account_ns", truth.by_account, ",");
-    print("image_ns", truth.by_image, ",");
-    print("sections", truth.sections, "}\n");
+    print("accounts", truth.by_account);
+    print("images", truth.by_image);
+    std::printf("\"sections\":{\"foo\":%lld,\"bar\":%lld}}\n", static_cast<long long>(truth.sections["foo"]),
+                static_cast<long long>(truth.sections["bar"]));
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <time.h>
 
 /* Lets this process and its threads run before all ordinary ones, if it may: what else the machine does is then not in
@@ -38,5 +39,22 @@ static inline void sleep_us(int64_t length) {
 }
 
 static inline void sleep_ms(int64_t length) { sleep_us(length * 1000); }
+
+/* Between these is the time of marked sections, ns: no clock is read at the very moment of a mark, only before and behind
+ * it. What the machine does meanwhile makes the bounds wider and never wrong. */
+struct bounds {
+    int64_t least, most;
+};
+
+/* Adds a section: the clock before and behind its begin, and before and behind its end. */
+static inline void add_section(struct bounds *sum, int64_t before, int64_t begin, int64_t end, int64_t behind) {
+    sum->least += end - begin;
+    sum->most += behind - before;
+}
+
+/* The bounds as a member of a JSON object. */
+static inline void print_bounds(const char *name, struct bounds bounds, const char *behind) {
+    printf("\"%s\":{\"least_ns\":%lld,\"most_ns\":%lld}%s", name, (long long)bounds.least, (long long)bounds.most, behind);
+}
 
 #endif

@@ -1,9 +1,9 @@
-//! What the workload counted and timed itself: the file of its `--truth`.
+//! What programs counted and timed themselves: the file of the workload's `--truth`, and bounds of sections.
 
-use std::{fs, path::Path};
+use std::{fs, ops::RangeInclusive, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The whole file.
 #[derive(Debug, Deserialize)]
@@ -38,10 +38,34 @@ pub struct PhaseTotal {
     pub count: u64,
     /// Their time, ns: the best estimate.
     pub total_ns: u64,
-    /// Nobody who reads the marks can have seen less than this,
+    /// What the readers of the marks can have seen.
+    #[serde(flatten)]
+    pub bounds: Bounds,
+}
+
+/// Between these is the time of marked sections: no clock is read at the very moment of a mark, only before and behind
+/// it. What the machine does meanwhile makes the bounds wider and never wrong.
+#[derive(Debug, Default, Deserialize, Serialize)]
+pub struct Bounds {
+    /// Nobody who reads the marks can have seen less than this, ns,
     pub least_ns: u64,
-    /// nor more than this.
+    /// nor more than this, ns.
     pub most_ns: u64,
+}
+
+impl Bounds {
+    /// Adds a section: the time between its marks, and the time around them.
+    pub fn add(&mut self, inside: Duration, around: Duration) {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.least_ns += ns(inside);
+        self.most_ns += ns(around);
+    }
+
+    /// From the least to the most, ns.
+    #[must_use]
+    pub fn range(&self) -> RangeInclusive<u64> {
+        self.least_ns..=self.most_ns
+    }
 }
 
 impl Truth {

@@ -122,8 +122,9 @@ fn compare(snapshot: &Snapshot, row: &CpuRow, events: &[(u64, Event)]) -> Option
         })
         .min_by_key(|(difference, ..)| *difference);
     let all = Residency::sweep(&inside, begin, end, None);
-    let (difference, first, last, swept) = best
-        .unwrap_or_else(|| panic!("no run of the events has these hits:\n{row:#?}\nall of them: {all:#?}"));
+    let Some((difference, first, last, swept)) = best else {
+        return Some(format!("no run of the events has these hits:\n{row:#?}\nall of them: {all:#?}"));
+    };
     let until = first.checked_sub(1).map_or(0, |at| inside[at].0 - begin);
     let from = inside.len().checked_sub(last).and_then(|at| inside.get(at)).map_or(0, |(at, _)| end - at);
     println!(

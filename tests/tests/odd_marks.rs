@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ffi::OsString, os::unix::ffi::OsStringExt as _};
 
 use anyhow::{Context as _, Result};
-use nntrace_common::stack::MAX_DEPTH;
+use nntrace_common::{diagnostic::EXAMPLE_BYTES, stack::MAX_DEPTH};
 use nntrace_tests::{
     live,
     marks::{UNMAPPED, UNTERMINATED, around, begin, begin_of_length, end},
@@ -117,6 +117,9 @@ fn only_marks_longer_than_the_buffer_are_cut() -> Result<()> {
     expect(marks, &[], &[("LR_PE", 2)])?;
     let marks = [256, 257, 4_000].into_iter().flat_map(|length| [begin_of_length("LR_PE", length), end()]);
     let (snapshot, pid) = expect(marks, &[("truncated_mark", 3)], &[("LR_PE", 3)])?;
+    let row = snapshot.diagnostics.iter().find(|row| row.kind == "truncated_mark");
+    let example = &row.context("it was counted")?.example;
+    assert!(example.len() == EXAMPLE_BYTES && example.contains("|[NN_LR_PE]"), "{example}");
     // All three begin alike, and no more is known of them.
     let names: Vec<(&str, u64)> = snapshot
         .functions

@@ -1,7 +1,7 @@
 //! Two accounts, foo and bar, both submit images to be converted to one pool of two workers. The workers' time is the
 //! accounts', which the marks tell by the hand-over of each job; one image takes visibly longer than the other.
 //!
-//! Prints the truth as JSON: what the clock says around the work, by account and by image.
+//! Prints the truth as JSON: bounds of the time of the work, by account and by image.
 
 use std::{
     collections::BTreeMap,
@@ -17,6 +17,7 @@ use std::{
 use anyhow::{Result, ensure};
 use nix::libc;
 use nntrace_common::{emit, mark};
+use nntrace_tests::truth::Bounds;
 use serde::Serialize;
 
 /// An image that somebody wants converted.
@@ -27,11 +28,11 @@ struct Job {
     handle: u64,
 }
 
-/// What the clock says around the work.
+/// Bounds of the time of the work.
 #[derive(Default, Serialize)]
 struct Truth {
-    account_ns: BTreeMap<&'static str, u64>,
-    image_ns: BTreeMap<&'static str, u64>,
+    accounts: BTreeMap<&'static str, Bounds>,
+    images: BTreeMap<&'static str, Bounds>,
     sections: BTreeMap<&'static str, u64>,
 }
 
@@ -85,16 +86,17 @@ fn submit(
 fn serve(queue: &Mutex<Receiver<Job>>, truth: &Mutex<Truth>) {
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
     while let Some(job) = next() {
-        let begin = Instant::now();
-        {
+        let before = Instant::now();
+        let inside = {
             let _section = mark!(LA, PE, "convert_image", h = job.handle, img = job.image);
             let begin = Instant::now();
             while begin.elapsed() < job.length {}
-        }
-        let spent = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            begin.elapsed()
+        };
+        let outside = before.elapsed();
         let mut truth = truth.lock().unwrap_or_else(PoisonError::into_inner);
-        *truth.account_ns.entry(job.account).or_default() += spent;
-        *truth.image_ns.entry(job.image).or_default() += spent;
+        truth.accounts.entry(job.account).or_default().add(inside, outside);
+        truth.images.entry(job.image).or_default().add(inside, outside);
         *truth.sections.entry(job.account).or_default() += 1;
     }
 }

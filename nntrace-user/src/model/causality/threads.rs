@@ -109,7 +109,7 @@ pub(super) struct Piece {
 }
 
 impl Threads {
-    /// What a thread works for now.
+    /// What a thread works for at present.
     pub(super) fn context(&self, tid: u32) -> Context {
         self.by_tid.get(&tid).map_or_else(Context::default, Thread::context)
     }
