@@ -18,6 +18,9 @@ pub trait Text {
 
     /// The eight bytes from `at` on, the first one lowest; 0 beyond the end.
     fn word(&self, at: usize) -> u64;
+
+    /// From here on all bytes are 0.
+    fn zeros_at(&self) -> usize;
 }
 
 impl Text for [u8] {
@@ -35,6 +38,11 @@ impl Text for [u8] {
             (None, Some(last)) => u64::from_le_bytes(*last) >> (8 * (7 - rest.len())) >> 8,
             (None, None) => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
         }
+    }
+
+    #[inline(always)]
+    fn zeros_at(&self) -> usize {
+        self.len()
     }
 }
 
@@ -68,6 +76,12 @@ impl Text for Captured {
         let start = if at < MARK_BYTES - 8 { at } else { MARK_BYTES - 8 };
         let beyond = at - start;
         if beyond < 8 { word(&self.0, start) >> (8 * beyond) } else { 0 }
+    }
+
+    #[inline(always)]
+    fn zeros_at(&self) -> usize {
+        // The last byte is the NUL.
+        MARK_BYTES - 1
     }
 }
 
@@ -296,27 +310,30 @@ pub struct HashedName {
 #[must_use]
 #[inline(always)]
 pub fn hashed_name<T: Text + ?Sized>(text: &T, name_at: u16) -> HashedName {
-    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut name = HashedName { hash: 0xcbf2_9ce4_8422_2325, has_attributes: false };
-    let mut at = 0;
-    while at < MARK_BYTES {
-        let word = text.word(name_at as usize + at);
+    let mut hash = 0xcbf2_9ce4_8422_2325;
+    let mut at = name_at as usize;
+    // A place in the text and not in the name is counted up: the verifier knows soon where there can be no more.
+    while at <= text.zeros_at() && at < name_at as usize + MARK_BYTES {
+        let word = text.word(at);
         let attributes = zero_bytes(word ^ every(b'#'));
         let ends = zero_bytes(word) | zero_bytes(word ^ every(b'\n')) | attributes;
-        let first = ends & ends.wrapping_neg();
-        // The bytes below the first that ends the name; all of them when none does.
-        let keep = first.wrapping_sub(1) >> 7;
-        let kept = if ends == 0 { word } else { word & keep };
-        name.hash = (name.hash ^ kept).wrapping_mul(MIX);
-        name.hash ^= name.hash >> 32;
         if ends != 0 {
             // The lowest bit of all is no false one: those stand above a true one of their own kind.
-            name.has_attributes = attributes & first != 0;
-            break;
+            let first = ends & ends.wrapping_neg();
+            let name = word & first.wrapping_sub(1) >> 7;
+            return HashedName { hash: mixed(hash, name), has_attributes: attributes & first != 0 };
         }
+        hash = mixed(hash, word);
         at += 8;
     }
-    name
+    HashedName { hash, has_attributes: false }
+}
+
+/// Takes eight more bytes into a hash.
+#[inline(always)]
+const fn mixed(hash: u64, word: u64) -> u64 {
+    let hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash ^ hash >> 32
 }
 
 /// The hash of a name alone; see [`hashed_name`].
@@ -460,7 +477,7 @@ mod tests {
             let mut payload = payload;
             if tagged {
                 payload.splice(0..0, *b"B|7|[SW][NN_LC_PTR]");
-                payload.truncate(MARK_BYTES);
+                payload.truncate(MARK_BYTES - 1);
             }
             let mut buffer = [0; MARK_BYTES];
             buffer[..payload.len()].copy_from_slice(&payload);
