@@ -18,15 +18,15 @@ pub fn masked(index: usize, size: usize) -> usize {
     index & (size - 1)
 }
 
-/// The eight bytes at `at`, at most `SIZE - 8`, the first one lowest.
+/// The eight bytes at `at`, at most `SIZE - 8` as the verifier knows ([`masked`]), the first one lowest.
 #[inline(always)]
 pub fn word<const SIZE: usize>(bytes: &[u8; SIZE], at: usize) -> u64 {
     debug_assert!(at + 8 <= SIZE);
     #[cfg(target_arch = "bpf")]
     {
-        let from: *const u8 = &raw const bytes[masked(at, SIZE)];
+        let from = bytes.as_ptr().wrapping_add(at);
         let word: u64;
-        // SAFETY: reads eight bytes inside of the array. As one instruction, which the compiler would not use: it takes
+        // SAFETY: reads eight bytes inside of the array, or the program is refused. As one instruction, which the compiler would not use: it takes
         // this machine to have no loads off their boundary, but the kernel's verifier knows better (64-bit Arm, x86-64).
         unsafe {
             core::arch::asm!("{0} = *(u64 *)({1} + 0)", out(reg) word, in(reg) from, options(pure, readonly, nostack));

@@ -5,7 +5,7 @@
 
 use crate::diagnostic::Diagnostics;
 use crate::layer::Tag;
-use crate::mark::{Begin, Label, MARK_BYTES};
+use crate::mark::{BUFFER_BYTES, Begin, Label};
 use crate::stack::{Adds, Class, Closed, Stack};
 
 /// First word of every record: tells what it is.
@@ -166,7 +166,7 @@ pub struct TrackRecord {
     /// Always 0.
     pub reserved: u32,
     /// The payload.
-    pub payload: [u8; MARK_BYTES],
+    pub payload: [u8; BUFFER_BYTES],
 }
 
 /// A `cpu_idle` or `cpu_frequency` event, or one of hotplug.
@@ -267,8 +267,8 @@ pub struct NameText {
     pub len: u32,
     /// Where in them the name starts.
     pub name_at: u32,
-    /// The payload.
-    pub payload: [u8; MARK_BYTES],
+    /// The payload, with zeros behind it.
+    pub payload: [u8; BUFFER_BYTES],
 }
 
 /// What a traced thread has open, and the buffer that its marks are read into. Only the thread itself writes it.

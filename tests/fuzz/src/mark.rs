@@ -2,7 +2,7 @@
 
 use nntrace_common::{
     interface::{self, Role},
-    mark::{self, Captured, Kind, MARK_BYTES},
+    mark::{self, BUFFER_BYTES, Captured, Kind, MARK_BYTES},
     track::TrackMark,
 };
 
@@ -13,7 +13,7 @@ use nntrace_common::{
 pub fn check(data: &[u8]) {
     track(data);
     let captured = &data[..data.len().min(MARK_BYTES - 1)];
-    let mut buffer = [0; MARK_BYTES];
+    let mut buffer = [0; BUFFER_BYTES];
     buffer[..captured.len()].copy_from_slice(captured);
     let buffer = Captured::of(&buffer);
     assert_eq!(mark::kind(buffer), mark::kind(captured));
