@@ -16,9 +16,16 @@ mod machine;
 mod needs;
 mod programs;
 
-use std::{fs, path::Path};
+use std::{
+    fs, iter,
+    num::NonZero,
+    panic::resume_unwind,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use crate::{
@@ -81,17 +88,51 @@ impl Vm {
             prepared => prepared?,
         };
         let programs = Programs::build(self.arch, &cross, &self.filter)?;
-        let mut failed = Vec::new();
-        for (version, kernel) in &kernels {
-            if let Err(error) = self.run_kernel(*version, kernel, &programs) {
-                println!("vm: {} {version} FAILED: {error:#}", self.arch);
-                failed.push(version.to_string());
+        let shares = self.shares();
+        let jobs = kernels.iter().flat_map(|kernel| shares.iter().map(move |share| (kernel, share)));
+        let jobs: Vec<_> = jobs.collect();
+        // One whose CPUs run at once takes all of ours.
+        let at_once = if self.threads { 1 } else { thread::available_parallelism().map_or(1, NonZero::get) };
+        let ended = all(&jobs, at_once, |((version, kernel), share)| {
+            let ran = self.run_share(*version, kernel, &programs, share);
+            ran.with_context(|| format!("{} {version}, {}", self.arch, share.name))
+        });
+        let failed: Vec<_> = ended.into_iter().filter_map(Result::err).collect();
+        for error in &failed {
+            println!("vm: FAILED: {error:#}");
+        }
+        ensure!(failed.is_empty(), "machines that did not pass: {} of {}", failed.len(), jobs.len());
+        if self.bless {
+            for (version, _) in &kernels {
+                let folders: Vec<_> =
+                    shares.iter().map(|share| self.folder(*version, share)).collect::<Result<_>>()?;
+                golden::keep(&folders, &self.name(*version))?;
             }
         }
-        if !failed.is_empty() {
-            bail!("kernels that did not pass: {}", failed.join(", "));
-        }
+        println!("vm: {} machines passed", jobs.len());
         Ok(())
+    }
+
+    /// What is wanted, shared out among machines that can run at once.
+    fn shares(&self) -> Vec<Share> {
+        if self.filter.is_empty() {
+            let share = |name| Share { name, words: vec![name.to_owned()] };
+            ["checks", "tests"].map(share).into()
+        } else {
+            vec![Share { name: "some", words: self.filter.clone() }]
+        }
+    }
+
+    fn board(&self) -> Board {
+        if self.arch == Arch::X86_64 { Board::Plain } else { self.board }
+    }
+
+    fn name(&self, version: Version) -> String {
+        format!("{}-{version}-{}", self.arch, self.board())
+    }
+
+    fn folder(&self, version: Version, share: &Share) -> Result<PathBuf> {
+        Ok(debian::cache()?.join("runs").join(format!("{}-{}", self.name(version), share.name)))
     }
 
     /// What has to be there, or to be had.
@@ -103,10 +144,8 @@ impl Vm {
         Ok((cross, kernels.collect::<Result<_>>()?))
     }
 
-    fn run_kernel(&self, version: Version, kernel: &Kernel, programs: &Programs) -> Result<()> {
-        let board = if self.arch == Arch::X86_64 { Board::Plain } else { self.board };
-        let name = format!("{}-{version}-{board}", self.arch);
-        let folder = debian::cache()?.join("runs").join(&name);
+    fn run_share(&self, version: Version, kernel: &Kernel, programs: &Programs, share: &Share) -> Result<()> {
+        let folder = self.folder(version, share)?;
         let mut archive = Archive::default();
         programs.pack(&mut archive)?;
         for (number, module) in kernel.modules().iter().enumerate() {
@@ -115,17 +154,15 @@ impl Vm {
             archive
                 .add(&format!("modules/{number}-{file}.ko"), cpio::Node::File { content, executable: false });
         }
-        let archive = archive.bytes();
-        println!("booting    {name}: {}, {} MB of programs", kernel.package, archive.len() >> 20);
         let machine = Machine {
             arch: self.arch,
-            board,
+            board: self.board(),
             threads: self.threads,
             kernel,
-            archive: &archive,
+            archive: &archive.bytes(),
             first: First {
                 path: GUEST,
-                words: &self.filter,
+                words: &share.words,
                 name: "vm-guest",
                 passed: "0 failed",
                 end: End::Status,
@@ -133,16 +170,34 @@ impl Vm {
         };
         machine.run(&folder)?;
         if self.twice {
-            let again = folder.with_file_name(format!("{name}-again"));
+            let mut again = folder.clone().into_os_string();
+            again.push("-again");
+            let again = PathBuf::from(again);
             machine.run(&again)?;
             golden::assert_same(&folder, &again)?;
         }
-        if self.bless {
-            golden::keep(&folder, &name)?;
-        }
-        println!("vm: {name} passed");
         Ok(())
     }
+}
+
+/// What one machine runs.
+struct Share {
+    name: &'static str,
+    /// The words that its first process is started with.
+    words: Vec<String>,
+}
+
+/// Does all of them, some at once; returns how each ended.
+fn all<J: Sync, T: Send>(jobs: &[J], at_once: usize, run: impl Fn(&J) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work =
+        || iter::from_fn(|| jobs.get(next.fetch_add(1, Ordering::Relaxed)).map(&run)).collect::<Vec<T>>();
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..at_once.min(jobs.len())).map(|_| scope.spawn(work)).collect();
+        let joined =
+            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        joined.flatten().collect()
+    })
 }
 
 /// A folder with nothing in it.
@@ -151,4 +206,24 @@ fn emptied(folder: &Path) -> Result<()> {
         fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_jobs_are_done_once_and_some_at_the_same_time() {
+        let jobs: Vec<u32> = (0..40).collect();
+        // Each waits for another one: one after the other they would wait for ever.
+        let pair = std::sync::Barrier::new(2);
+        let mut done: Vec<u32> = all(&jobs, 2, |&job| {
+            pair.wait();
+            job
+        });
+        done.sort_unstable();
+        assert_eq!(done, jobs);
+        assert!(all(&jobs[..0], 2, |&job| job).is_empty());
+        assert_eq!(all(&jobs[..3], 1, |&job| job), [0, 1, 2]);
+    }
 }

@@ -26,27 +26,33 @@ pub fn assert_same(folder: &Path, again: &Path) -> Result<()> {
             again.display()
         );
         if one.is_some() {
-            println!("same       {name}");
+            println!("same       {}: {name}", folder.file_name().unwrap_or_default().display());
         }
     }
     Ok(())
 }
 
-/// Keeps the recording of a run among the fixtures, with what replaying it gave there, and writes the table of kernels.
-pub fn keep(folder: &Path, name: &str) -> Result<()> {
+/// Keeps the recording of a kernel's runs among the fixtures, with what replaying it gave there, and writes the table of
+/// kernels.
+pub fn keep(folders: &[PathBuf], name: &str) -> Result<()> {
+    const TRACE: &str = "trace.txt";
     let fixture = fixtures().join(name);
     fs::create_dir_all(&fixture)?;
-    let trace =
-        fs::read(folder.join("trace.txt")).context("this run recorded nothing: the check is `golden`")?;
+    let folder = folders.iter().find(|folder| folder.join(TRACE).exists());
+    let folder = folder.context("nothing was recorded: the check is `golden`")?;
     let file = File::create(fixture.join("trace.txt.gz"))?;
     let mut packed = GzBuilder::new().write(file, Compression::best());
-    packed.write_all(&trace)?;
+    packed.write_all(&fs::read(folder.join(TRACE))?)?;
     packed.finish()?;
     for file in ["topology.toml", "replayed.json", "facts.json"] {
         fs::copy(folder.join(file), fixture.join(file)).context(file)?;
     }
-    let serial = fs::read(folder.join(SERIAL))?;
-    fs::write(fixture.join(features::CHECKS), features::checks(&String::from_utf8_lossy(&serial)))?;
+    let mut checks = String::new();
+    for folder in folders {
+        let serial = fs::read(folder.join(SERIAL))?;
+        checks += &features::checks(&String::from_utf8_lossy(&serial));
+    }
+    fs::write(fixture.join(features::CHECKS), checks)?;
     features::write(&fixtures())
 }
 

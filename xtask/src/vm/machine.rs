@@ -1,6 +1,7 @@
 //! One run of an emulated machine.
 
 use std::{
+    fmt::Write as _,
     fs::{self, File},
     path::Path,
     process::{Command, Stdio},
@@ -122,10 +123,14 @@ impl Machine<'_> {
         fs::remove_file(&archive)?;
         let serial = fs::read(folder.join(SERIAL)).unwrap_or_default();
         let serial = String::from_utf8_lossy(&serial);
-        println!("ran        {:.1} s", started.elapsed().as_secs_f64());
+        let name = folder.file_name().unwrap_or_default().display();
+        let mut told =
+            format!("ran        {name}: {}, {:.1} s\n", self.kernel.package, started.elapsed().as_secs_f64());
         for line in self.first.lines(&serial) {
-            println!("           {line}");
+            let _ = writeln!(told, "           {line}");
         }
+        // In one go: others may run at the same time.
+        print!("{told}");
         if self.arch == Arch::X86_64 {
             files::unpack(&folder.join(FILES), folder)?;
         }

@@ -1,8 +1,8 @@
 //! What a virtual machine of `cargo xtask vm` runs as its first and only own process: it makes the machine usable, runs
 //! the checks, tells the host what came out, and ends the machine.
 //!
-//! Its arguments are the names of the checks to run: those of [`CHECKS`], or of the test programs beside it. Without
-//! any, all of them.
+//! Its arguments are the names of the checks to run: those of [`CHECKS`], or of the test programs beside it; `checks` and
+//! `tests` are all of either.
 
 mod facts;
 mod host;
@@ -47,11 +47,14 @@ const CHECKS: [Check; 11] = [
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|it| it == name);
+    let is_wanted = |group: &str, name: &str| wanted.iter().any(|it| it == group || it == name);
     let failed = match machine::set_up() {
         Ok(()) => {
-            let own = CHECKS.iter().filter(|(name, _)| is_wanted(name)).map(|(name, check)| run(name, check));
-            own.sum::<usize>() + suites::run_all(is_wanted)
+            let own = CHECKS
+                .iter()
+                .filter(|(name, _)| is_wanted("checks", name))
+                .map(|(name, check)| run(name, check));
+            own.sum::<usize>() + suites::run_all(|name| is_wanted("tests", name))
         }
         Err(error) => {
             println!("the machine cannot be set up: {error:#}");
