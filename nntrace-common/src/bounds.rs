@@ -1,21 +1,27 @@
 //! Indices that the kernel's verifier accepts.
 
-/// `index` reduced to below `size`, a power of two.
+/// The same value, of which the compiler knows nothing in the kernel.
 ///
-/// Where the compiler has seen a comparison it drops a mask as needless, and what is left proves nothing to the
-/// verifier, which looks at registers one by one. Here it cannot: in the kernel the value comes out of thin air.
+/// What it knows it uses: it drops what it takes for needless and puts sums into another order, and what is left proves
+/// nothing to the verifier, which looks at registers one by one.
+#[inline(always)]
+pub fn opaque(value: usize) -> usize {
+    #[cfg(target_arch = "bpf")]
+    let value = {
+        let mut value = value;
+        // SAFETY: moves a register to itself. (No instruction at all would leave two lines of debug information at
+        // one address, which the kernel refuses.)
+        unsafe { core::arch::asm!("{0} = {0}", inout(reg) value, options(pure, nomem, nostack)) };
+        value
+    };
+    value
+}
+
+/// `index` reduced to below `size`, a power of two, by a mask that stays where the compiler has seen a comparison.
 #[inline(always)]
 pub fn masked(index: usize, size: usize) -> usize {
     debug_assert!(size.is_power_of_two());
-    #[cfg(target_arch = "bpf")]
-    let index = {
-        let mut index = index;
-        // SAFETY: moves a register to itself. (No instruction at all would leave two lines of debug information at
-        // one address, which the kernel refuses.)
-        unsafe { core::arch::asm!("{0} = {0}", inout(reg) index, options(pure, nomem, nostack)) };
-        index
-    };
-    index & (size - 1)
+    opaque(index) & (size - 1)
 }
 
 /// The eight bytes at `at`, at most `SIZE - 8` as the verifier knows ([`masked`]), the first one lowest.

@@ -3,7 +3,7 @@
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
 pub mod attributes;
-mod bounds;
+pub mod bounds;
 pub mod diagnostic;
 #[cfg(feature = "emit")]
 pub mod emit;

@@ -2,8 +2,9 @@
 
 /// Where the kernel keeps what a look needs, bytes from the begin of each structure. They differ from build to build.
 ///
-/// Source: kernel/sched/sched.h, include/linux/cpuidle.h. From the task that looks to any CPU's run queue:
-/// `task_struct.sched_task_group`, `task_group.cfs_rq[cpu]`, `cfs_rq.rq`.
+/// Source: kernel/sched/sched.h, include/linux/cpuidle.h. From the task that looks to any CPU's run queue there are two
+/// ways. Up to Linux 7.1 a group has an array: `task_struct.sched_task_group`, `task_group.cfs_rq[cpu]`, `cfs_rq.rq`.
+/// Where that array has become per-CPU memory: `task_struct.se.cfs_rq`, the same of the other CPU, `cfs_rq.rq`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct LookOffsets {
@@ -11,6 +12,8 @@ pub struct LookOffsets {
     pub task_group: u32,
     /// `task_group.cfs_rq`, an array by CPU of pointers.
     pub group_queues: u32,
+    /// `task_struct.se.cfs_rq`.
+    pub own_queue: u32,
     /// `cfs_rq.rq`.
     pub queue: u32,
     /// `rq.cpu`.

@@ -1,33 +1,69 @@
 //! What a CPU is doing, seen from another one: memory is read, and nobody is woken.
 
 use aya_ebpf::{
-    helpers::{bpf_get_current_task, bpf_probe_read_kernel},
+    helpers::{bpf_get_current_task, bpf_probe_read_kernel, generated::bpf_map_lookup_percpu_elem},
     macros::raw_tracepoint,
     programs::RawTracePointContext,
 };
-use nntrace_common::look::{CpuLook, IDLE_NAME_BYTES, LookOffsets};
+use nntrace_common::{
+    bounds,
+    look::{CpuLook, IDLE_NAME_BYTES, LookOffsets},
+};
 
-use crate::maps::{LOOK, LOOK_OFFSETS};
+use crate::maps::{LOOK, LOOK_OFFSETS, RING_COUNTS};
 
 /// Looks at the CPU that its argument names. Never attached: user space runs it, on the CPU where it is itself.
 #[raw_tracepoint(tracepoint = "cpu_idle")]
 pub fn look_at_cpu(ctx: RawTracePointContext) -> i32 {
+    take(ctx.arg(0), queue_in_array)
+}
+
+/// The same where a group's queues are per-CPU memory. On its own, as older kernels do not know its helper.
+#[raw_tracepoint(tracepoint = "cpu_idle")]
+pub fn look_at_cpu_from_own(ctx: RawTracePointContext) -> i32 {
+    take(ctx.arg(0), queue_from_own)
+}
+
+#[inline(always)]
+fn take(cpu: u32, queue: impl FnOnce(&LookOffsets, u64, u32) -> Result<u64, i32>) -> i32 {
     let offsets = LOOK_OFFSETS.load();
     if let Some(entry) = LOOK.get_ptr_mut(0) {
-        let look = look(&offsets, ctx.arg(0)).unwrap_or_default();
+        // SAFETY: the helper has no precondition.
+        let task = unsafe { bpf_get_current_task() };
+        let look =
+            queue(&offsets, task, cpu).and_then(|queue| look(&offsets, queue, cpu)).unwrap_or_default();
         // SAFETY: the pointer comes from the map and is not null; user space runs this once at a time.
         unsafe { *entry = look };
     }
     0
 }
 
+/// The queue that the task's group has on a CPU: there is an array of them.
 #[inline(always)]
-fn look(offsets: &LookOffsets, cpu: u32) -> Result<CpuLook, i32> {
-    // SAFETY: the helper has no precondition.
-    let task = unsafe { bpf_get_current_task() };
+fn queue_in_array(offsets: &LookOffsets, task: u64, cpu: u32) -> Result<u64, i32> {
     let group = pointer(task, offsets.task_group)?;
     let queues = pointer(group, offsets.group_queues)?;
-    let queue = pointer(queues, cpu.wrapping_mul(size_of::<u64>() as u32))?;
+    pointer(queues, cpu.wrapping_mul(size_of::<u64>() as u32))
+}
+
+/// The same: as far from the one on this CPU as anything per CPU is.
+#[inline(always)]
+fn queue_from_own(offsets: &LookOffsets, task: u64, cpu: u32) -> Result<u64, i32> {
+    let own = pointer(task, offsets.own_queue)?;
+    let (map, key) = ((&raw const RING_COUNTS).cast_mut().cast(), 0_u32);
+    let here = RING_COUNTS.get_ptr(0).ok_or(-1)?;
+    // SAFETY: the map is one by CPU, and the key is of its kind.
+    let there = unsafe { bpf_map_lookup_percpu_elem(map, (&raw const key).cast(), cpu) };
+    if there.is_null() {
+        return Err(-1);
+    }
+    // The difference first: nothing else may be done with addresses of maps.
+    let distance = bounds::opaque((there as usize).wrapping_sub(here as usize));
+    Ok(own.wrapping_add(distance as u64))
+}
+
+#[inline(always)]
+fn look(offsets: &LookOffsets, queue: u64, cpu: u32) -> Result<CpuLook, i32> {
     let run_queue = pointer(queue, offsets.queue)?;
     let nothing = CpuLook { seen: CpuLook::NOTHING, name: [0; IDLE_NAME_BYTES] };
     // The way there was the right one if it ends at the run queue that was asked for.

@@ -49,6 +49,7 @@ pub static TAKEDOWN_STEP: Global<u32> = Global::new(u32::MAX);
 pub static LOOK_OFFSETS: Global<LookOffsets> = Global::new(LookOffsets {
     task_group: 0,
     group_queues: 0,
+    own_queue: 0,
     queue: 0,
     cpu: 0,
     current: 0,

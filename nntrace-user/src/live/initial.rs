@@ -29,27 +29,36 @@ use crate::model::{
 /// How often frequencies are read again when they differ from the last event: a policy may change meanwhile.
 const READS: usize = 3;
 
-/// Where this kernel keeps what a look at a CPU needs; `None` when it does not tell, or is built in another way: the
-/// way from a task to the run queues is there with `CONFIG_FAIR_GROUP_SCHED`.
+/// How this kernel can be looked at: the program that does, and where it finds what it needs; `None` when the kernel does
+/// not tell, or is built in another way: the ways from a task to the run queues are there with `CONFIG_FAIR_GROUP_SCHED`.
 #[must_use]
-pub fn offsets(btf: &Btf) -> Option<LookOffsets> {
-    Some(LookOffsets {
-        task_group: btf.pointer_offset("task_struct", "sched_task_group", 1, "task_group")?,
-        group_queues: btf.pointer_offset("task_group", "cfs_rq", 2, "cfs_rq")?,
+pub fn way(btf: &Btf) -> Option<(&'static str, LookOffsets)> {
+    let queues = |levels| btf.pointer_offset("task_group", "cfs_rq", levels, "cfs_rq");
+    let offsets = LookOffsets {
         queue: btf.pointer_offset("cfs_rq", "rq", 1, "rq")?,
         cpu: btf.offset("rq", "cpu")?,
         current: btf.pointer_offset("rq", "curr", 1, "task_struct")?,
         idle: btf.pointer_offset("rq", "idle", 1, "task_struct")?,
         idle_state: btf.pointer_offset("rq", "idle_state", 1, "cpuidle_state").unwrap_or(0),
         name: btf.offset("cpuidle_state", "name").unwrap_or(0),
-    })
+        ..LookOffsets::default()
+    };
+    if let Some(group_queues) = queues(2) {
+        let task_group = btf.pointer_offset("task_struct", "sched_task_group", 1, "task_group")?;
+        return Some(("look_at_cpu", LookOffsets { task_group, group_queues, ..offsets }));
+    }
+    queues(1)?;
+    let entity = btf.offset("task_struct", "se")?;
+    let own_queue = entity + btf.pointer_offset("sched_entity", "cfs_rq", 1, "cfs_rq")?;
+    Some(("look_at_cpu_from_own", LookOffsets { own_queue, ..offsets }))
 }
 
 impl Kernel {
     /// What a CPU is doing; [`CpuLook::NOTHING`] where that cannot be seen.
     #[must_use]
     pub fn look_at(&mut self, cpu: u32) -> CpuLook {
-        let seen = self.run_program("look_at_cpu", None, &[u64::from(cpu)]).and_then(|()| {
+        let Some(program) = self.looks_with() else { return CpuLook::default() };
+        let seen = self.run_program(program, None, &[u64::from(cpu)]).and_then(|()| {
             let looks: Array<_, CpuLook> = self.array("LOOK")?;
             looks.get(&0, 0).map_err(KernelError::reading)
         });

@@ -108,8 +108,8 @@ pub struct Kernel {
     /// Keeps the kernel's run-time statistics of BPF programs on.
     _statistics: Option<OwnedFd>,
     follows_forks: bool,
-    /// Whether it is known where to look at CPUs.
-    can_look: bool,
+    /// The program that looks at CPUs, where one can.
+    looks_with: Option<&'static str>,
     takedown_step: u32,
     /// Whether it is known where the fields of `cpu_frequency_limits` stand.
     reads_limits: bool,
@@ -133,7 +133,7 @@ impl Kernel {
         let page = rounded_ring(options.ring_bytes);
         let fork_offset = tracefs::field_offset("sched/sched_process_fork", "child_pid").ok();
         let btf = Btf::read(Path::new(btf::KERNEL));
-        let look = btf.as_ref().and_then(initial::offsets);
+        let look = btf.as_ref().and_then(initial::way);
         let files = btf.as_ref().and_then(writes::offsets);
         let limits = evidence::limits_offsets();
         let takedown_step = hotplug::takedown_step(Path::new(sysfs::CPUS));
@@ -151,7 +151,7 @@ impl Kernel {
         }
         let sched = sched::offsets(btf.as_ref());
         loader.override_global("SCHED_OFFSETS", &sched, true);
-        if let Some(offsets) = &look {
+        if let Some((_, offsets)) = &look {
             loader.override_global("LOOK_OFFSETS", offsets, true);
         }
         if let Some(offsets) = &files {
@@ -168,7 +168,7 @@ impl Kernel {
             cpus,
             _statistics: statistics,
             follows_forks: fork_offset.is_some(),
-            can_look: look.is_some(),
+            looks_with: look.map(|(program, _)| program),
             takedown_step,
             reads_limits: limits.is_some(),
             files,
@@ -185,9 +185,11 @@ impl Kernel {
         for name in ["cpu_idle", "cpu_frequency", "cpuhp_exit", "process_exec", "process_exit"] {
             self.raw_tracepoint(name)?.load().map_err(|error| refused(&error))?;
         }
-        if self.can_look {
+        if let Some(program) = self.looks_with
+            && self.raw_tracepoint(program)?.load().is_err()
+        {
             // Without it the first event of a CPU tells what it did before.
-            self.can_look = self.raw_tracepoint("look_at_cpu")?.load().is_ok();
+            self.looks_with = None;
         }
         self.tracepoint("process_fork")?.load().map_err(|error| refused(&error))
     }
@@ -230,6 +232,11 @@ impl Kernel {
     /// Whether it is known where the fields of `cpu_frequency_limits` stand.
     pub(super) fn reads_limits(&self) -> bool {
         self.reads_limits
+    }
+
+    /// The program that looks at CPUs, where one can.
+    pub(super) fn looks_with(&self) -> Option<&'static str> {
+        self.looks_with
     }
 
     /// Whether it is known where the kernel keeps open files.
