@@ -1,7 +1,7 @@
 //! The grammar of a mark: what a payload of `tracing_mark_write` says.
 //!
-//! Source: the mark contract, section 1. The functions read bytes one by one, with every index masked or
-//! checked, so that the kernel's verifier accepts the same code that replay and tests run.
+//! Source: the mark contract, section 1. Every index is masked or checked, so that the kernel's verifier accepts the same
+//! code that replay and tests run.
 
 use crate::bounds::{masked, word};
 use crate::layer::{Layer, Phase, Tag};
@@ -11,7 +11,8 @@ use crate::layer::{Layer, Phase, Tag};
 /// Longer marks are cut there and counted as `truncated_mark`.
 pub const MARK_BYTES: usize = 256;
 
-/// Bytes of the buffer that they read it into: a word of zeros more, so that eight can be read wherever one can.
+/// Bytes of the buffer that the kernel programs read a mark into: eight zeros follow it, so that a word can be read at any
+/// byte of it.
 pub const BUFFER_BYTES: usize = MARK_BYTES + 8;
 
 /// A payload: bytes with an end.
@@ -312,7 +313,8 @@ pub struct HashedName {
 pub fn hashed_name<T: Text + ?Sized>(text: &T, name_at: u16) -> HashedName {
     let mut hash = 0xcbf2_9ce4_8422_2325;
     let mut at = name_at as usize;
-    // Two ends: older kernels see only that of the number, newer ones soon that of the text.
+    // Two bounds: the verifier of older kernels understands the count alone; that of newer ones also sees `at` pass the
+    // end of the text, and stops there sooner.
     for _ in 0..MARK_BYTES / 8 {
         if at > text.zeros_at() {
             break;

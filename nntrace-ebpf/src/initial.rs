@@ -46,7 +46,9 @@ fn queue_in_array(offsets: &LookOffsets, task: u64, cpu: u32) -> Result<u64, i32
     pointer(queues, cpu.wrapping_mul(size_of::<u64>() as u32))
 }
 
-/// The same: as far from the one on this CPU as anything per CPU is.
+/// The same where the queues are per-CPU memory: the values of two CPUs are the same distance apart whatever they are of,
+/// so that the distance in a map of ours leads from this CPU's queue to the other one's. A program that user space runs
+/// stays on its CPU.
 #[inline(always)]
 fn queue_from_own(offsets: &LookOffsets, task: u64, cpu: u32) -> Result<u64, i32> {
     let own = pointer(task, offsets.own_queue)?;

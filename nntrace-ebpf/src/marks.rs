@@ -244,7 +244,8 @@ fn thread(tid: u32) -> Option<*mut Thread> {
     THREADS.get_ptr_mut(tid)
 }
 
-/// Zeros the payload, eight bytes at a time. As one assignment it would be a call that goes byte by byte.
+/// Zeros the payload, eight bytes at a time. As one assignment it would be a call that goes byte by byte. The word behind
+/// [`MARK_BYTES`] is zero from [`NEW_THREAD`] on: nobody writes it.
 #[inline(always)]
 fn clear(mark: &mut NameText) {
     const { assert!(align_of::<NameText>() == 8 && offset_of!(NameText, payload).is_multiple_of(8)) };

@@ -1,6 +1,6 @@
 //! Whether, and when, a test may use the kernel.
 
-use std::fs::File;
+use std::{fs::File, path::Path};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -37,6 +37,12 @@ pub fn enter() -> Result<Option<Live>> {
 #[must_use]
 pub fn is_required() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|value| value == "required")
+}
+
+/// Whether the kernel describes its types. Where it does, what depends on that has to work.
+#[must_use]
+pub fn has_btf() -> bool {
+    Path::new("/sys/kernel/btf/vmlinux").exists()
 }
 
 /// Why no live test can run here; `None` when they can.

@@ -38,6 +38,15 @@ fn count(row: &AccountRow, function: &str) -> u64 {
     row.functions.iter().filter(|row| row.site.name == function).map(|row| row.count).sum()
 }
 
+/// Sections of the whole run by name.
+fn by_name(snapshot: &Snapshot) -> BTreeMap<&str, u64> {
+    let mut counts = BTreeMap::new();
+    for row in &snapshot.functions {
+        *counts.entry(row.name.as_str()).or_default() += row.count;
+    }
+    counts
+}
+
 #[derive(Deserialize)]
 struct QueueTruth {
     accounts: BTreeMap<String, Bounds>,
@@ -50,6 +59,8 @@ fn a_queue_is_charged_to_who_fills_it(program: &Path) -> Result<()> {
     let (truth, snapshot): (QueueTruth, _) = (truth(&run)?, &run.snapshot);
     assert_eq!(run.ended.status.code(), Some(0));
     assert_eq!(snapshot.odd_marks(), [].into());
+    assert_eq!(truth.sections, [("foo".to_owned(), 10), ("bar".to_owned(), 15)].into());
+    assert_eq!(by_name(snapshot), [("convert_image", 25), ("submit", 25)].into());
     for name in ["foo", "bar"] {
         let row = account(snapshot, name)?;
         ensure_within(name, row.handed_over_ns, &truth.accounts[name])?;
@@ -156,6 +167,8 @@ fn threads_belong_to_where_they_were_created() -> Result<()> {
     let (batch, crowd) = (account(&run.snapshot, "batch")?, account(&run.snapshot, "crowd")?);
     ensure_within("batch", batch.created_ns, &truth.batch)?;
     ensure_within("crowd", crowd.created_ns, &truth.crowd)?;
+    let expected = [("created", 1), ("short_lived", 200), ("start_many", 1), ("start_one", 1)];
+    assert_eq!(by_name(&run.snapshot), expected.into());
     assert_eq!((count(batch, "created"), count(crowd, "short_lived")), (1, truth.crowd_threads));
     assert_eq!(run.snapshot.odd_marks(), [].into());
     Ok(())
@@ -181,6 +194,7 @@ fn a_sleep_between_sections_is_missing_and_trips_the_gate() -> Result<()> {
         assert_eq!((row.site.name.as_str(), row.count), ("frame", truth.frames));
         ensure_within("frames", row.total_ns, &truth.time)?;
         ensure_within("missing", row.missing_ns, &truth.missing)?;
+        assert_eq!(by_name(&run.snapshot), [("frame", 12), ("render", 12), ("track", 12)].into());
         let slept = 10_000_000 * truth.frames;
         let states = row.states.context("nobody looked at the threads")?;
         assert!(states.sleeping_ns + states.uninterruptible_ns >= slept * 98 / 100);

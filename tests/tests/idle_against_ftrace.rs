@@ -44,24 +44,39 @@ fn with_naps<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
+/// How a run differs from the kernel's recording of it.
+enum Apart {
+    /// By more time than the readings of the clock may be apart.
+    Time(String),
+    /// By a stay: no part of the recording that ends where the window may has the same ones.
+    Stays(String),
+}
+
 #[test]
 fn residency_and_hits_are_those_of_the_kernels_own_recording() -> Result<()> {
     /// A host that takes the CPU away for milliseconds between two readings of the clock does not do so in every run; an
     /// error of ours is in all of them.
     const TRIES: u32 = 8;
+    /// Where it takes it away around the window's end, the recording may have a stay more; that is rare.
+    const STAYS_APART: u32 = 1;
     let Some(_live) = live::enter()? else { return Ok(()) };
-    let mut apart = measure_and_compare()?;
-    for _ in 1..TRIES {
-        let Some(text) = &apart else { break };
-        println!("again: {text}");
-        apart = measure_and_compare()?;
+    let mut stays_apart = 0;
+    for _ in 0..TRIES {
+        match measure_and_compare()? {
+            None => return Ok(()),
+            Some(Apart::Time(text)) => println!("again: {text}"),
+            Some(Apart::Stays(text)) => {
+                stays_apart += 1;
+                assert!(stays_apart <= STAYS_APART, "{text}");
+                println!("again: {text}");
+            }
+        }
     }
-    assert_eq!(apart, None, "in each of {TRIES} runs");
-    Ok(())
+    panic!("times were apart in each of {TRIES} runs");
 }
 
-/// One run; what is farther apart than the readings of the clock may be.
-fn measure_and_compare() -> Result<Option<String>> {
+/// One run; how it differs from the recording.
+fn measure_and_compare() -> Result<Option<Apart>> {
     let recording = Instance::recording_idle()?;
     let run = with_naps(|| Profiler::new()?.args(["--duration", "3s"]).run())?;
     let snapshot = run.snapshot;
@@ -94,8 +109,8 @@ fn measure_and_compare() -> Result<Option<String>> {
 }
 
 /// One CPU. Which events right at the edges of the window the profiler has seen is not known to us; but what it has
-/// seen is all between a first and a last one. Tells when the times are too far apart.
-fn compare(snapshot: &Snapshot, row: &CpuRow, events: &[(u64, Event)]) -> Option<String> {
+/// seen is all between a first and a last one.
+fn compare(snapshot: &Snapshot, row: &CpuRow, events: &[(u64, Event)]) -> Option<Apart> {
     let (begin, end) = (snapshot.window.begin_ns, snapshot.window.end_ns);
     // What came last before the window sets the state at its begin.
     let before = events.partition_point(|(at, _)| *at < begin).saturating_sub(1);
@@ -123,7 +138,8 @@ fn compare(snapshot: &Snapshot, row: &CpuRow, events: &[(u64, Event)]) -> Option
         .min_by_key(|(difference, ..)| *difference);
     let all = Residency::sweep(&inside, begin, end, None);
     let Some((difference, first, last, swept)) = best else {
-        return Some(format!("no run of the events has these hits:\n{row:#?}\nall of them: {all:#?}"));
+        let text = format!("no run of the events has these hits:\n{row:#?}\nall of them: {all:#?}");
+        return Some(Apart::Stays(text));
     };
     let until = first.checked_sub(1).map_or(0, |at| inside[at].0 - begin);
     let from = inside.len().checked_sub(last).and_then(|at| inside.get(at)).map_or(0, |(at, _)| end - at);
@@ -139,7 +155,8 @@ fn compare(snapshot: &Snapshot, row: &CpuRow, events: &[(u64, Event)]) -> Option
     );
     // Each event has its own reading of the clock on either side: that is all that may differ.
     let most = (inside.len() as u64 * READING_NS + APART_NS).min((end - begin) / SHARE);
-    (difference > most).then(|| format!("{difference} ns apart, {most} ns at most:\n{row:#?}\n{swept:#?}"))
+    let text = || format!("{difference} ns apart, {most} ns at most:\n{row:#?}\n{swept:#?}");
+    (difference > most).then(|| Apart::Time(text()))
 }
 
 fn same_hits(row: &CpuRow, swept: &Residency) -> bool {

@@ -35,7 +35,6 @@ pub fn run(arch: Arch, packed: &[u8]) -> Result<()> {
     unpack(packed, &mut archive)?;
     let archive = archive.bytes();
     let name = format!("bare-{arch}");
-    println!("booting    {name}: {} kB of files", archive.len() / 1000);
     let board = if arch == Arch::X86_64 { Board::Plain } else { Board::Lab };
     let first = First { path: INIT, words: &[], name: "bare", passed: "all passed", end: End::PowerOff };
     let machine = Machine { arch, board, threads: false, kernel: &kernel, archive: &archive, first };

@@ -118,14 +118,14 @@ impl Machine<'_> {
         let console = if self.arch == Arch::Aarch64 { "ttyAMA0" } else { "ttyS0" };
         let (path, words) = (self.first.path, self.first.words.join(" "));
         qemu.arg("-append").arg(format!("console={console} quiet panic=-1 rdinit={path} -- {words}"));
+        let name = folder.file_name().unwrap_or_default().display();
+        println!("booting    {name}: {}, {} MB of files", self.kernel.package, self.archive.len() >> 20);
         let started = Instant::now();
         let status = wait(qemu, folder)?;
         fs::remove_file(&archive)?;
         let serial = fs::read(folder.join(SERIAL)).unwrap_or_default();
         let serial = String::from_utf8_lossy(&serial);
-        let name = folder.file_name().unwrap_or_default().display();
-        let mut told =
-            format!("ran        {name}: {}, {:.1} s\n", self.kernel.package, started.elapsed().as_secs_f64());
+        let mut told = format!("ran        {name}: {:.1} s\n", started.elapsed().as_secs_f64());
         for line in self.first.lines(&serial) {
             let _ = writeln!(told, "           {line}");
         }

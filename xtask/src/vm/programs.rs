@@ -50,7 +50,7 @@ impl Programs {
     /// Builds what is wanted: with an empty filter all.
     pub fn build(arch: Arch, cross: &Cross, filter: &[String]) -> Result<Self> {
         let named = |name: &&str| filter.iter().any(|it| it == name);
-        let wanted: Vec<&str> = if filter.is_empty() {
+        let wanted: Vec<&str> = if filter.is_empty() || filter.iter().any(|it| it == "tests") {
             println!(
                 "left out   {}: too slow where all is emulated; name them to run them",
                 SLOW_SUITES.join(", ")

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::Result;
 use nix::sys::utsname::uname;
-use nntrace_tests::profiler::Profiler;
+use nntrace_tests::{live, profiler::Profiler};
 use nntrace_user::{
     live::{sysfs, tracefs},
     report::snapshot::Snapshot,
@@ -57,7 +57,7 @@ pub fn tell() -> Result<Outcome> {
     let facts = Facts {
         release: uname.release().to_string_lossy().into_owned(),
         machine: uname.machine().to_string_lossy().into_owned(),
-        btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
+        btf: live::has_btf(),
         idle_driver: driver,
         idle_states: topology
             .cpus

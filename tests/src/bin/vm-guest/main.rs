@@ -54,7 +54,7 @@ fn main() {
                 .iter()
                 .filter(|(name, _)| is_wanted("checks", name))
                 .map(|(name, check)| run(name, check));
-            own.sum::<usize>() + suites::run_all(|name| is_wanted("tests", name))
+            own.sum::<usize>() + suites::run_all(|name| is_wanted("tests", name)) + unknown(&wanted)
         }
         Err(error) => {
             println!("the machine cannot be set up: {error:#}");
@@ -63,6 +63,24 @@ fn main() {
     };
     println!("vm-guest: {failed} failed");
     host::end(failed == 0);
+}
+
+/// Tells of words that mean nothing here; returns how many there are.
+fn unknown(wanted: &[String]) -> usize {
+    let suites = suites::names();
+    let is_known = |word: &str| match word {
+        "checks" => true,
+        "tests" => !suites.is_empty(),
+        _ => CHECKS.iter().any(|(name, _)| *name == word) || suites.iter().any(|name| name == word),
+    };
+    let unknown: Vec<&String> = wanted.iter().filter(|word| !is_known(word)).collect();
+    for word in &unknown {
+        println!("vm-guest: {word} FAILED: there is no such check or test here");
+    }
+    if wanted.is_empty() {
+        println!("vm-guest: FAILED: nothing was asked for");
+    }
+    unknown.len() + usize::from(wanted.is_empty())
 }
 
 /// Runs a check and tells how it ended; returns how many failed.

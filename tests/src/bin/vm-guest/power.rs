@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path, thread, time::Duration};
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::signal::Signal;
 use nntrace_tests::{
+    live,
     power::{Event, cluster::ClusterResidency},
     profiler::Profiler,
     recorded,
@@ -103,6 +104,10 @@ pub fn one_switch_is_one_transition() -> Result<Outcome> {
     let busy =
         snapshot.cpus.iter().find(|row| row.cpu == policy.cpus[0]).context("no row of the busy CPU")?;
     if !matches!(&*busy.initial.idle, "kernel" | "event") {
+        ensure!(
+            !live::has_btf(),
+            "the kernel's BTF tells the way to a CPU's run queue, but it was not found"
+        );
         return Ok(Outcome::Skipped("this kernel does not tell what a CPU does that never sleeps".into()));
     }
     let window = &snapshot.window;

@@ -16,14 +16,9 @@ const LOG: &str = "tests.log";
 
 /// Runs those that are wanted; returns how many failed.
 pub fn run_all(is_wanted: impl Fn(&str) -> bool) -> usize {
-    let entries = fs::read_dir(SUITES).into_iter().flatten().flatten();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    let own = std::env::current_exe().ok();
-    let is_own = |name: &str| own.as_deref().and_then(Path::file_name).is_some_and(|own| own == name);
     let mut log = String::new();
-    let wanted = names.iter().filter(|name| !is_own(name) && is_wanted(name));
+    let names = names();
+    let wanted = names.iter().filter(|name| is_wanted(name));
     let failed = wanted.map(|name| run(name, || suite(name, &mut log))).sum();
     if !log.is_empty()
         && let Err(error) = host::send(LOG, log.as_bytes())
@@ -31,6 +26,17 @@ pub fn run_all(is_wanted: impl Fn(&str) -> bool) -> usize {
         println!("what the tests printed is lost: {error:#}");
     }
     failed
+}
+
+/// The test programs that are here, in the order in which they run.
+pub fn names() -> Vec<String> {
+    let entries = fs::read_dir(SUITES).into_iter().flatten().flatten();
+    let own = std::env::current_exe().ok();
+    let is_own = |name: &str| own.as_deref().and_then(Path::file_name).is_some_and(|own| own == name);
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| !is_own(name)).collect();
+    names.sort();
+    names
 }
 
 fn suite(name: &str, log: &mut String) -> Result<Outcome> {
