@@ -72,10 +72,10 @@ fn a_thread_that_naps_is_seen_to_run_to_wait_and_to_sleep_as_the_kernel_counts()
     let [pair] = &pairs[..] else { anyhow::bail!("one thread was expected: {pairs:?}") };
     check(pair, 40);
     assert!(asleep(&pair.1) + pair.1.unknown_ns >= 20 * 10_000_000, "each nap took 10 ms at least");
-    // The main thread waits for it all the time.
+    // The main thread waits for it all the time. A kernel that skips an event leaves unknown what it did.
     let main = run.snapshot.threads.iter().find(|row| row.pid == row.tid).context("no main thread")?;
     println!("{main:?}");
-    assert!(asleep(main) + ENDS >= pair.0.run + pair.0.sleep);
+    assert!(asleep(main) + main.unknown_ns + ENDS >= pair.0.run + pair.0.sleep);
     Ok(())
 }
 
