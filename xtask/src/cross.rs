@@ -83,7 +83,8 @@ fn debian_std(arch: Arch) -> Result<PathBuf> {
     if has_std(&library) {
         return Ok(library);
     }
-    let package = Debian::open()?.download(&format!("libstd-rust-web-dev:{}={version}", arch.debian()))?;
+    let debian = Debian::open()?;
+    let package = debian.download(&format!("libstd-rust-web-dev:{}={version}", arch.debian()))?;
     fs::create_dir_all(&library)?;
     package.files(|path, content| {
         if path.parent().is_some_and(|folder| root.join(folder) == library) {

@@ -4,7 +4,7 @@
 //! the system's and needs no rights.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -26,9 +26,11 @@ const SUITES: [(&str, &str); 4] = [
     ("debian-security", "bookworm-security"),
 ];
 
-/// The private root.
+/// The private root, held by one at a time: apt does not wait for its own locks.
 pub struct Debian {
     root: PathBuf,
+    /// Locked until it is closed.
+    _lock: File,
 }
 
 /// Where everything lies that a virtual machine is made of.
@@ -37,7 +39,7 @@ pub fn cache() -> Result<PathBuf> {
 }
 
 impl Debian {
-    /// Makes the root, with fresh lists of packages.
+    /// Makes the root, with fresh lists of packages; waits until nobody else uses it.
     pub fn open() -> Result<Self> {
         for program in ["apt-get", "dpkg-deb"] {
             ensure!(
@@ -61,6 +63,8 @@ impl Debian {
         ] {
             fs::create_dir_all(root.join(folder))?;
         }
+        let lock = File::create(root.join("lock"))?;
+        lock.lock()?;
         fs::write(root.join("var/lib/dpkg/status"), "")?;
         let mirror = mirror();
         let sources = SUITES.map(|(archive, suite)| {
@@ -75,7 +79,7 @@ impl Debian {
                  APT::Architectures {{ \"arm64\"; \"amd64\"; }};\nAPT::Sandbox::User \"root\";\nAcquire::Languages \"none\";\n"
             ),
         )?;
-        let debian = Self { root };
+        let debian = Self { root, _lock: lock };
         println!("fetching   Debian's lists of packages");
         quietly(debian.apt("apt-get").args(["-qq", "update"]))
             .context("Debian's lists of packages cannot be had")?;

@@ -34,6 +34,7 @@ use crate::{
     debian,
     vm::{
         board::Board,
+        busybox::Busybox,
         cpio::Archive,
         kernel::{Kernel, Version},
         machine::{End, First, Machine},
@@ -80,29 +81,30 @@ pub struct Vm {
 impl Vm {
     /// Runs them.
     pub fn run(&self) -> Result<()> {
-        let (cross, kernels) = match self.prepare() {
+        let (cross, busybox, kernels) = match self.prepare() {
             Err(error) if self.if_possible => {
                 println!("vm: skipped, no virtual machine can run here: {error:#}");
                 return Ok(());
             }
             prepared => prepared?,
         };
-        let programs = Programs::build(self.arch, &cross, &self.filter)?;
+        let programs = Programs::build(self.arch, &cross, busybox, &self.filter)?;
         let shares = self.shares();
         let jobs = kernels.iter().flat_map(|kernel| shares.iter().map(move |share| (kernel, share)));
         let jobs: Vec<_> = jobs.collect();
         // One whose CPUs run at once takes all of ours.
         let at_once = if self.threads { 1 } else { thread::available_parallelism().map_or(1, NonZero::get) };
-        let failed = all(&jobs, at_once, |((version, kernel), share)| {
-            let error = self.run_share(*version, kernel, &programs, share).err()?;
-            println!("vm: {} {version}, {}: FAILED: {error:#}", self.arch, share.name);
-            Some(*version)
+        let failed = all(&jobs, at_once, |(kernel, share)| {
+            let error = self.run_share(kernel, &programs, share).err()?;
+            println!("vm: {} {}, {}: FAILED: {error:#}", self.arch, kernel.version, share.name);
+            Some(kernel.version)
         });
         let failed: Vec<Version> = failed.into_iter().flatten().collect();
-        for (version, _) in kernels.iter().filter(|(version, _)| self.bless && !failed.contains(version)) {
+        let passed = kernels.iter().map(|kernel| kernel.version).filter(|version| !failed.contains(version));
+        for version in passed.filter(|_| self.bless) {
             let folders: Vec<_> =
-                shares.iter().map(|share| self.folder(*version, share)).collect::<Result<_>>()?;
-            golden::keep(&folders, &self.name(*version))?;
+                shares.iter().map(|share| self.folder(version, share)).collect::<Result<_>>()?;
+            golden::keep(&folders, &self.name(version))?;
         }
         ensure!(failed.is_empty(), "machines that did not pass: {} of {}", failed.len(), jobs.len());
         println!("vm: {} machines passed", jobs.len());
@@ -131,17 +133,17 @@ impl Vm {
         Ok(debian::cache()?.join("runs").join(format!("{}-{}", self.name(version), share.name)))
     }
 
-    /// What has to be there, or to be had.
-    fn prepare(&self) -> Result<(Cross, Vec<(Version, Kernel)>)> {
+    /// What has to be there, or to be had: all of it before the first machine starts.
+    fn prepare(&self) -> Result<(Cross, Busybox, Vec<Kernel>)> {
         check(self.arch)?;
         let cross = Cross::find(self.arch)?;
         let versions = if self.all { Version::of(self.arch) } else { self.kernels.clone() };
-        let kernels = versions.into_iter().map(|version| Ok((version, Kernel::get(self.arch, version)?)));
-        Ok((cross, kernels.collect::<Result<_>>()?))
+        let kernels = versions.into_iter().map(|version| Kernel::get(self.arch, version));
+        Ok((cross, Busybox::get(self.arch)?, kernels.collect::<Result<_>>()?))
     }
 
-    fn run_share(&self, version: Version, kernel: &Kernel, programs: &Programs, share: &Share) -> Result<()> {
-        let folder = self.folder(version, share)?;
+    fn run_share(&self, kernel: &Kernel, programs: &Programs, share: &Share) -> Result<()> {
+        let folder = self.folder(kernel.version, share)?;
         let mut archive = Archive::default();
         programs.pack(&mut archive)?;
         for (number, module) in kernel.modules().iter().enumerate() {

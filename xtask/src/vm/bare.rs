@@ -11,7 +11,7 @@ use crate::{
     debian,
     vm::{
         board::Board,
-        busybox,
+        busybox::Busybox,
         cpio::{Archive, Node},
         kernel::{Kernel, Version},
         machine::{End, First, Machine},
@@ -30,7 +30,7 @@ const INIT: &str = "/init";
 pub fn run(arch: Arch, packed: &[u8]) -> Result<()> {
     let kernel = Kernel::get(arch, Version::V6_1)?;
     let mut archive = Archive::default();
-    busybox::add(arch, &[], &mut archive)?;
+    Busybox::get(arch)?.add(&[], &mut archive);
     archive.add(INIT, Node::File { content: SCRIPT.to_vec(), executable: true });
     unpack(packed, &mut archive)?;
     let archive = archive.bytes();

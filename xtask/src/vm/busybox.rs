@@ -1,6 +1,6 @@
 //! Debian's busybox: the tools of a machine that has no others.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 
@@ -13,25 +13,31 @@ use crate::{
 /// Where it lies, in its package too.
 const BUSYBOX: &str = "bin/busybox";
 
-/// Adds it, and these tools by their names.
-///
-/// # Errors
-/// When it cannot be had.
-pub fn add(arch: Arch, tools: &[&str], archive: &mut Archive) -> Result<()> {
-    archive.add(BUSYBOX, Node::File { content: program(arch)?, executable: true });
-    for tool in tools {
-        archive.add(&format!("bin/{tool}"), Node::Link("busybox".into()));
+/// The program, which needs no library.
+pub struct Busybox(Vec<u8>);
+
+impl Busybox {
+    /// The one that is there, else Debian's.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn get(arch: Arch) -> Result<Self> {
+        let path = debian::cache()?.join(format!("busybox-{arch}"));
+        fs::read(&path).or_else(|_| fetch(arch, &path)).map(Self)
     }
-    Ok(())
+
+    /// Adds it, and these tools by their names.
+    pub fn add(&self, tools: &[&str], archive: &mut Archive) {
+        archive.add(BUSYBOX, Node::File { content: self.0.clone(), executable: true });
+        for tool in tools {
+            archive.add(&format!("bin/{tool}"), Node::Link("busybox".into()));
+        }
+    }
 }
 
-/// Debian's busybox, which needs no library.
-fn program(arch: Arch) -> Result<Vec<u8>> {
-    let path = debian::cache()?.join(format!("busybox-{arch}"));
-    if let Ok(program) = fs::read(&path) {
-        return Ok(program);
-    }
-    let package = Debian::open()?.download(&format!("busybox-static:{}", arch.debian()))?;
+fn fetch(arch: Arch, path: &Path) -> Result<Vec<u8>> {
+    let debian = Debian::open()?;
+    let package = debian.download(&format!("busybox-static:{}", arch.debian()))?;
     let mut program = Vec::new();
     package.files(|path, content| {
         // Newer releases of Debian have it under /usr.
@@ -43,6 +49,6 @@ fn program(arch: Arch) -> Result<Vec<u8>> {
     ensure!(!program.is_empty(), "{} has no {BUSYBOX}", package.name());
     // Only a whole one gets the name by which it is found.
     let draft = path.with_extension("new");
-    fs::write(&draft, &program).and_then(|()| fs::rename(&draft, &path)).context(BUSYBOX)?;
+    fs::write(&draft, &program).and_then(|()| fs::rename(&draft, path)).context(BUSYBOX)?;
     Ok(program)
 }

@@ -88,6 +88,8 @@ const IMAGE: &str = "vmlinuz";
 /// A kernel that was unpacked.
 pub struct Kernel {
     folder: PathBuf,
+    /// Its line.
+    pub version: Version,
     /// The package that it is from, with its version.
     pub package: String,
 }
@@ -98,7 +100,7 @@ impl Kernel {
         let folder = debian::cache()?.join("kernels").join(format!("{arch}-{version}"));
         // Written last.
         if let Ok(package) = fs::read_to_string(folder.join(NAME)) {
-            return Ok(Self { folder, package: package.trim().into() });
+            return Ok(Self { folder, version, package: package.trim().into() });
         }
         Self::fetch(arch, version, folder)
             .with_context(|| format!("kernel {version} for {arch} cannot be had"))
@@ -120,7 +122,7 @@ impl Kernel {
         let package = names.join(", ");
         fs::write(folder.join(NAME), format!("{package}\n"))?;
         println!("unpacked   {package}");
-        Ok(Self { folder, package })
+        Ok(Self { folder, version, package })
     }
 
     /// The kernel.

@@ -13,7 +13,7 @@ use crate::{
     debian,
     run::{command, quietly},
     vm::{
-        busybox,
+        busybox::Busybox,
         cpio::{Archive, Node},
     },
 };
@@ -44,11 +44,12 @@ pub struct Programs {
     names: Vec<&'static str>,
     suites: Vec<(&'static str, PathBuf)>,
     targets: Vec<PathBuf>,
+    busybox: Busybox,
 }
 
 impl Programs {
     /// Builds what is wanted: with an empty filter all.
-    pub fn build(arch: Arch, cross: &Cross, filter: &[String]) -> Result<Self> {
+    pub fn build(arch: Arch, cross: &Cross, busybox: Busybox, filter: &[String]) -> Result<Self> {
         let named = |name: &&str| filter.iter().any(|it| it == name);
         let wanted: Vec<&str> = if filter.is_empty() || filter.iter().any(|it| it == "tests") {
             println!(
@@ -85,7 +86,7 @@ impl Programs {
             .into_iter()
             .map(|name| Ok((name, executable(&messages, name).with_context(|| format!("test {name}"))?)))
             .collect::<Result<Vec<_>>>()?;
-        Ok(Self { arch, built: cross.programs(PROFILE)?, names, suites, targets: targets(arch)? })
+        Ok(Self { arch, built: cross.programs(PROFILE)?, names, suites, targets: targets(arch)?, busybox })
     }
 
     /// Puts them where the first process expects them.
@@ -105,7 +106,7 @@ impl Programs {
             archive.add(&format!("nntrace/deps/{name}"), program(path)?);
         }
         if !self.suites.is_empty() {
-            busybox::add(self.arch, &TOOLS, archive)?;
+            self.busybox.add(&TOOLS, archive);
             // Where these programs were when the tests were compiled.
             for name in HELPERS {
                 let path = self.built.join(name);
