@@ -37,7 +37,7 @@ use crate::{
         busybox::Busybox,
         cpio::Archive,
         kernel::{Kernel, Version},
-        machine::{End, First, Machine},
+        machine::{End, First, Machine, SEED},
         programs::{GUEST, Programs},
     },
 };
@@ -63,12 +63,15 @@ pub struct Vm {
     /// A thread of the host for each CPU: real concurrency, and another order in each run
     #[arg(long)]
     threads: bool,
+    /// What the machine's random numbers begin from: another one places programs elsewhere, and events come at other times
+    #[arg(long, default_value_t = SEED)]
+    seed: u32,
     /// Run twice and compare every byte that came out
     #[arg(long, conflicts_with = "threads")]
     twice: bool,
     /// Keep the recording of each kernel that passes under tests/fixtures/vm, with what replaying it gives, and write the
     /// table of kernels
-    #[arg(long, conflicts_with = "threads")]
+    #[arg(long, conflicts_with_all = ["threads", "seed"])]
     bless: bool,
     /// Where a tool is missing or cannot be had, say so and succeed
     #[arg(long)]
@@ -156,6 +159,7 @@ impl Vm {
             arch: self.arch,
             board: self.board(),
             threads: self.threads,
+            seed: self.seed,
             kernel,
             archive: &archive.bytes(),
             first: First {

@@ -189,7 +189,11 @@ impl Session {
         let initial = known.for_clusters();
         let mut clusters = Clusters::new(&topology, begin, &initial);
         let steps = options.with_steps.then(|| Steps::new(&topology, begin, &initial, &mut clusters));
-        let verifier = options.verify.then(|| Verifier::begin(root, &topology, begin, attached_at, &known));
+        let mut verifier =
+            options.verify.then(|| Verifier::begin(root, &topology, begin, attached_at, &known));
+        if let Some(verifier) = &mut verifier {
+            verifier.begun(&kernel.read_cpus()?);
+        }
         Ok(Self {
             rings: Rings::new(rings),
             probes,
@@ -424,6 +428,9 @@ impl Session {
     pub fn finish(&mut self) -> Result<(), KernelError> {
         if self.last.is_none() {
             self.kernel.detach_marks();
+            if let Some(verifier) = &mut self.verifier {
+                verifier.before_end(&self.topology);
+            }
             // Before detaching, which takes a while.
             let end = self.kernel.end_window()?;
             let counts = self.verifier.as_ref().map(|verifier| verifier.end(&self.topology, end));

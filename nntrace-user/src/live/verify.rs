@@ -19,6 +19,8 @@ use crate::{
 pub struct Verifier {
     root: PathBuf,
     begin: Counts,
+    /// Read shortly before the end.
+    before_end: Counts,
     begin_ns: u64,
     /// Between attaching and the begin, ns: no event of that time was missed.
     attached_ns: u64,
@@ -34,11 +36,26 @@ impl Verifier {
         Self {
             root: root.to_owned(),
             begin: counts(root, topology, begin),
+            before_end: Counts::default(),
             begin_ns: begin,
             attached_ns: begin.saturating_sub(attached),
             policies: PolicyClock::new(&topology.policies, begin, &known.for_clusters().khz),
             lost: false,
         }
+    }
+
+    /// What the CPUs have done since the begin, read after [`Verifier::begin`]: what the files were late for is in it.
+    pub fn begun(&mut self, readings: &[CpuReading]) {
+        let stays = |reading: &CpuReading| {
+            let cpu = reading.cpu;
+            (0..).zip(reading.idle.idle).map(move |(state, stay)| ((cpu, state), stay.hits))
+        };
+        self.begin.meanwhile = readings.iter().flat_map(stays).filter(|(_, hits)| *hits > 0).collect();
+    }
+
+    /// Reads the counts before the window ends.
+    pub fn before_end(&mut self, topology: &Topology) {
+        self.before_end = counts(&self.root, topology, clock::now());
     }
 
     /// A frequency event at `now` (ns).
@@ -51,10 +68,12 @@ impl Verifier {
         self.lost = true;
     }
 
-    /// Reads the counts at the end of the window, `end` (ns).
+    /// Reads the counts at the end of the window, `end` (ns), after [`Verifier::before_end`].
     #[must_use]
     pub fn end(&self, topology: &Topology, end: u64) -> Counts {
-        counts(&self.root, topology, end)
+        let mut counts = counts(&self.root, topology, end);
+        counts.came_after(&self.before_end);
+        counts
     }
 
     /// Compares what was read with our own.

@@ -38,6 +38,19 @@ pub struct Counts {
     pub frequency: BTreeMap<(u32, u32), u64>,
     /// Between the begin or end of the window and when the last of it was read, ns.
     pub apart_ns: u64,
+    /// How often a state was entered then, by CPU and state; at most.
+    pub meanwhile: BTreeMap<(u32, u32), u64>,
+}
+
+impl Counts {
+    /// These were read before the window ended, and `self` after: what came between the end and the reading came
+    /// between the two readings.
+    pub fn came_after(&mut self, before: &Self) {
+        let entered = |at, count: &IdleCount| {
+            before.idle.get(at).map(|before| (*at, count.usage.saturating_sub(before.usage)))
+        };
+        self.meanwhile = self.idle.iter().filter_map(|(at, count)| entered(at, count)).collect();
+    }
 }
 
 /// What we have of the same.
@@ -126,7 +139,9 @@ pub fn compare(ours: &Ours, begin: &Counts, end: &Counts) -> Vec<Row> {
             usage: after.usage.saturating_sub(before.usage),
             rejected: after.rejected.saturating_sub(before.rejected),
         };
-        rows.extend(idle(ours_of_cpu, cpu, state, &kernel, apart, ours.window_ns));
+        let meanwhile = [begin, end].map(|counts| counts.meanwhile.get(&(cpu, state)).copied().unwrap_or(0));
+        let read = Reading { apart_ns: apart, entered: meanwhile.iter().sum() };
+        rows.extend(idle(ours_of_cpu, cpu, state, &kernel, read, ours.window_ns));
     }
     for (&(policy, khz), after) in &end.frequency {
         let Some(before) = begin.frequency.get(&(policy, khz)) else { continue };
@@ -147,7 +162,15 @@ pub fn compare(ours: &Ours, begin: &Counts, end: &Counts) -> Vec<Row> {
     rows
 }
 
-fn idle(ours: &OurCpu, cpu: u32, state: u32, kernel: &IdleCount, apart: u64, window: u64) -> [Row; 2] {
+/// What reading the files at both ends took.
+#[derive(Clone, Copy)]
+struct Reading {
+    apart_ns: u64,
+    /// How often the state was entered meanwhile.
+    entered: u64,
+}
+
+fn idle(ours: &OurCpu, cpu: u32, state: u32, kernel: &IdleCount, read: Reading, window: u64) -> [Row; 2] {
     let of_state = ours.idle.get(&state).copied().unwrap_or(Residency::NONE);
     let open = ours.open_at_end.filter(|(open, _)| *open == state).map_or(0, |(_, ns)| ns);
     let most = of_state.hits.max(kernel.usage);
@@ -157,14 +180,12 @@ fn idle(ours: &OurCpu, cpu: u32, state: u32, kernel: &IdleCount, apart: u64, win
         FLOOR_NS
             + before
             + open
-            + apart
+            + read.apart_ns
             + refused
             + PER_SLEEP_NS.saturating_mul(most)
             + of_state.ns.max(kernel.ns) / SHARE
     };
-    // What came and went while the files were read.
-    let meanwhile = u64::try_from(u128::from(most) * u128::from(apart) * 2 / u128::from(window.max(1)));
-    let usage = 2 + kernel.rejected + most / SHARE + meanwhile.unwrap_or(u64::MAX);
+    let usage = 2 + kernel.rejected + most / SHARE + read.entered;
     let asleep = ours.asleep_at_begin_ns;
     let why = match asleep {
         Some(before) => format!(
@@ -173,7 +194,7 @@ fn idle(ours: &OurCpu, cpu: u32, state: u32, kernel: &IdleCount, apart: u64, win
             open / 1_000,
             kernel.rejected,
             most,
-            apart / 1_000,
+            read.apart_ns / 1_000,
         ),
         None => "not compared: it slept since before the programs were attached, and the kernel counts all of that".into(),
     };
@@ -185,7 +206,10 @@ fn idle(ours: &OurCpu, cpu: u32, state: u32, kernel: &IdleCount, apart: u64, win
             of_state.hits,
             kernel.usage,
             Some(usage),
-            format!("one open at each end, {} refused; read {} us apart", kernel.rejected, apart / 1_000),
+            format!(
+                "one open at each end, {} refused, {} while the files were read",
+                kernel.rejected, read.entered
+            ),
         ),
     ]
 }
@@ -291,6 +315,11 @@ mod tests {
         assert_eq!(judged(cpu(), &counts(7 + 5 * SECOND - 49_000_000, 1_005 - 12, 1)), [true, true]);
         assert_eq!(judged(cpu(), &counts(7 + 5 * SECOND - 70_000_000, 1_005, 1)), [false, true]);
         assert_eq!(judged(cpu(), &counts(7 + 5 * SECOND, 1_005 + 20, 1)), [true, false]);
+        let mut late = counts(7 + 5 * SECOND, 1_005 + 20, 1);
+        late.meanwhile.insert((3, 1), 8);
+        assert_eq!(judged(cpu(), &late), [true, true], "they came while the files were read");
+        late.meanwhile.insert((3, 1), 7);
+        assert_eq!(judged(cpu(), &late), [true, false]);
         // A state that we have nothing of.
         assert_eq!(
             judged(OurCpu { asleep_at_begin_ns: Some(0), ..OurCpu::default() }, &counts(7 + SECOND, 50, 1)),
@@ -312,6 +341,14 @@ mod tests {
         assert_eq!(judged(asleep(0, Some(SECOND)), &long), [true, true]);
         assert_eq!(judged(asleep(0, Some(0)), &long), [false, true]);
         assert_eq!(judged(asleep(0, None), &long), [true, true], "it is not compared");
+    }
+
+    #[test]
+    fn what_came_between_two_readings_is_known_of_the_states_that_both_have() {
+        let (before, mut after) = (counts(0, 5, 0), counts(0, 9, 0));
+        after.idle.insert((4, 0), IdleCount { usage: 3, ..IdleCount::default() });
+        after.came_after(&before);
+        assert_eq!(after.meanwhile, BTreeMap::from([((3, 1), 4)]));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::{
         busybox::Busybox,
         cpio::{Archive, Node},
         kernel::{Kernel, Version},
-        machine::{End, First, Machine},
+        machine::{End, First, Machine, SEED},
     },
 };
 
@@ -37,7 +37,8 @@ pub fn run(arch: Arch, packed: &[u8]) -> Result<()> {
     let name = format!("bare-{arch}");
     let board = if arch == Arch::X86_64 { Board::Plain } else { Board::Lab };
     let first = First { path: INIT, words: &[], name: "bare", passed: "all passed", end: End::PowerOff };
-    let machine = Machine { arch, board, threads: false, kernel: &kernel, archive: &archive, first };
+    let machine =
+        Machine { arch, board, threads: false, seed: SEED, kernel: &kernel, archive: &archive, first };
     machine.run(&debian::cache()?.join("runs").join(name))
 }
 

@@ -25,6 +25,8 @@ const EMULATOR_LOG: &str = "qemu.log";
 const FILES: &str = "files.bin";
 /// A machine that takes longer hangs.
 const LIMIT: Duration = Duration::from_mins(40);
+/// What random numbers begin from if nothing else is said.
+pub const SEED: u32 = 42;
 /// The guest's memory holds its programs twice: packed, and as files.
 const MEMORY: &str = "2G";
 
@@ -36,6 +38,8 @@ pub struct Machine<'a> {
     pub board: Board,
     /// Whether CPUs run at once.
     pub threads: bool,
+    /// What its random numbers begin from.
+    pub seed: u32,
     /// Its kernel.
     pub kernel: &'a Kernel,
     /// Its first file system.
@@ -159,7 +163,8 @@ impl Machine<'_> {
                 qemu.args(["-device", "isa-debugcon,iobase=0xe9,chardev=files"]);
             }
         }
-        qemu.args(["-smp", &self.board.cpus().to_string(), "-m", MEMORY, "-seed", "42"]);
+        qemu.args(["-smp", &self.board.cpus().to_string(), "-m", MEMORY]);
+        qemu.args(["-seed", &self.seed.to_string()]);
         qemu.args(["-nographic", "-nodefaults", "-no-reboot", "-monitor", "none"]);
         qemu
     }

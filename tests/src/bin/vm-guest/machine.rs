@@ -1,8 +1,9 @@
 //! The machine as this program finds it, and what it does to it.
 
 use std::{
-    fs,
+    fs::{self, Permissions},
     io::ErrorKind,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -26,9 +27,11 @@ const MODULES: &str = "/modules";
 
 /// Mounts what every system has mounted, and loads the kernel's modules.
 pub fn set_up() -> Result<()> {
-    for (kind, at) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp")] {
+    for (kind, at) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         mount_at(kind, at)?;
     }
+    // Nothing is mounted over it: programs can lie in it, at the paths that they were built at.
+    fs::set_permissions("/tmp", Permissions::from_mode(0o1777)).context("/tmp")?;
     mount_debugging()?;
     let mut modules = match fs::read_dir(MODULES) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?,
