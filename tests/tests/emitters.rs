@@ -14,7 +14,10 @@ use nntrace_tests::{
     wait,
 };
 use nntrace_user::{
-    live::target::{SymbolSpec, search_file},
+    live::{
+        clock,
+        target::{SymbolSpec, search_file},
+    },
     report::snapshot::Snapshot,
 };
 
@@ -137,14 +140,19 @@ fn a_panic_a_question_mark_and_a_return_leave_no_section_open() -> Result<()> {
 
 /// Runs a program; its process, and what it writes to ftrace, in order, without the header and the process.
 fn written_to_ftrace(program: &Path) -> Result<(u32, Vec<String>)> {
+    let tracefs = Path::new("/sys/kernel/tracing");
     let mut command = Command::new(program);
     command.env("NNTRACE_TO_FTRACE", "1");
+    // Marks of a process that had this one's number before may still be in the buffer.
+    let begin = format!("nntrace-tests: {} begins at {}", std::process::id(), clock::now());
+    fs::write(tracefs.join("trace_marker"), &begin).context("cannot write to ftrace's buffer")?;
     let child = Child::start(&mut command)?;
     let pid = child.pid();
     let ended = child.wait()?.expect_code(0)?;
     ensure!(ended.stderr.is_empty(), "{}", ended.stderr);
-    let trace = fs::read("/sys/kernel/tracing/trace").context("cannot read ftrace's buffer")?;
+    let trace = fs::read(tracefs.join("trace")).context("cannot read ftrace's buffer")?;
     let trace = String::from_utf8_lossy(&trace);
+    let (_, trace) = trace.split_once(&begin).context("ftrace's buffer has lost what it was told before")?;
     let payload = |line: &str| {
         let (_, payload) = line.split_once("tracing_mark_write: ")?;
         let (kind, rest) = payload.split_once('|')?;
