@@ -17,3 +17,4 @@ pub mod record;
 pub mod sched;
 pub mod stack;
 pub mod track;
+pub mod window;

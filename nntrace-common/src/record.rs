@@ -389,6 +389,7 @@ mod user {
     use crate::power::{CpuFrequency, CpuIdle};
     use crate::sched::SchedOffsets;
     use crate::stack::PathStep;
+    use crate::window::Window;
 
     macro_rules! pod {
         ($($name:ty),+) => {$(
@@ -415,6 +416,7 @@ mod user {
         PsciKey,
         SchedOffsets,
         Stay,
-        Suspends
+        Suspends,
+        Window
     );
 }

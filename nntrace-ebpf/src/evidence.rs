@@ -2,7 +2,7 @@
 
 use aya_ebpf::{
     EbpfContext as _,
-    helpers::{bpf_ktime_get_boot_ns, bpf_ktime_get_ns, bpf_probe_read_kernel},
+    helpers::{bpf_ktime_get_boot_ns, bpf_probe_read_kernel},
     macros::{raw_tracepoint, tracepoint},
     programs::{RawTracePointContext, TracePointContext},
 };
@@ -11,13 +11,13 @@ use nntrace_common::evidence::{CpuEvidence, PsciKey, Stay};
 use crate::{
     maps::{EVIDENCE, LIMITS_OFFSETS, PSCI, SUSPENDS},
     ring::add,
+    window,
 };
 
 /// Firmware is asked for a state: `(cpu, parameter, s2idle)`.
 #[raw_tracepoint(tracepoint = "psci_domain_idle_enter")]
 pub fn psci_enter(ctx: RawTracePointContext) -> i32 {
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
+    let Some(now) = window::now() else { return 0 };
     if let Some(evidence) = of(ctx.arg(0)) {
         evidence.psci.begin(now);
         evidence.psci_parameter = ctx.arg(1);
@@ -28,8 +28,7 @@ pub fn psci_enter(ctx: RawTracePointContext) -> i32 {
 /// Firmware is back from it.
 #[raw_tracepoint(tracepoint = "psci_domain_idle_exit")]
 pub fn psci_exit(ctx: RawTracePointContext) -> i32 {
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
+    let Some(now) = window::now() else { return 0 };
     let cpu = ctx.arg(0);
     let Some(ns) = of(cpu).and_then(|evidence| evidence.psci.end(now)) else { return 0 };
     let key = PsciKey { cpu, parameter: ctx.arg(1) };
@@ -50,8 +49,7 @@ pub fn psci_exit(ctx: RawTracePointContext) -> i32 {
 /// The kernel's verdict on a sleep: `(cpu, state, below)`.
 #[raw_tracepoint(tracepoint = "cpu_idle_miss")]
 pub fn idle_miss(ctx: RawTracePointContext) -> i32 {
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
+    let Some(now) = window::now() else { return 0 };
     if let Some(evidence) = of(ctx.arg(0))
         && evidence.psci.counts(now)
     {

@@ -5,7 +5,7 @@ use nntrace_common::record::RecordKind;
 
 use crate::{
     maps::{CPU_IDLE, TAKEDOWN_STEP},
-    power,
+    power, window,
 };
 
 /// A step of taking a CPU down or of bringing it up is done.
@@ -21,7 +21,7 @@ pub fn cpuhp_exit(ctx: RawTracePointContext) -> i32 {
     if !is_down && cpu != here {
         return 0;
     }
-    let Some(now) = power::now() else { return 0 };
+    let Some(now) = window::now() else { return 0 };
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else { return 0 };
     // SAFETY: the pointer comes from the map and is not null; this is that CPU, or that CPU is dead.
     let idle = unsafe { &mut *idle };

@@ -23,6 +23,7 @@ mod process;
 mod ring;
 mod sched;
 mod sections;
+mod window;
 mod writes;
 
 /// The verifier refuses programs in which this could be reached.

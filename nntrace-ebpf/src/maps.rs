@@ -14,6 +14,7 @@ use nntrace_common::{
     record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey},
     sched::SchedOffsets,
     stack::PathStep,
+    window::Window,
 };
 
 /// Rings and CPUs that the tables can hold; user space sets the number of possible CPUs.
@@ -108,9 +109,9 @@ pub static MEANINGS: HashMap<u64, Meaning, 4096> = HashMap::new();
 #[btf_map]
 pub static DIAGNOSTICS: PerCpuArray<DiagnosticCount, { DiagnosticKind::ALL.len() }> = PerCpuArray::new();
 
-/// When the window ends, ns; 0 while nobody has said. What power events come later has no part in it.
+/// The time that counts; user space sets it. All of time while it has not.
 #[btf_map]
-pub static WINDOW_END: Array<u64, 1> = Array::new();
+pub static WINDOW: Array<Window, 1> = Array::new();
 
 /// Idle or running, and the exact residency, by CPU.
 #[btf_map]

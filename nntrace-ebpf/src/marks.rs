@@ -5,7 +5,7 @@ use core::{mem::offset_of, ptr};
 use aya_ebpf::{
     bindings::{BPF_ANY, BPF_NOEXIST},
     helpers::{
-        bpf_get_current_pid_tgid, bpf_ktime_get_ns, bpf_probe_read_user_buf,
+        bpf_get_current_pid_tgid, bpf_probe_read_user_buf,
         generated::bpf_probe_read_user_str,
     },
     macros::uprobe,
@@ -22,7 +22,7 @@ use crate::{
     maps::{MEANINGS, NAMES, NEW_THREAD, PATHS, TARGETS, TELL_BEGINS, THREADS, TOTALS},
     oddities,
     ring::{self, Wake, add},
-    sections,
+    sections, window,
 };
 
 /// `f(const char *payload)`.
@@ -51,9 +51,8 @@ pub fn mark_this_buf_len(ctx: ProbeContext) -> u32 {
 
 #[inline(always)]
 fn on_mark(ctx: &ProbeContext, payload: Option<*const u8>, length: Option<u64>) -> u32 {
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
-    if let Some(payload) = payload
+    if let Some(now) = window::now_inside()
+        && let Some(payload) = payload
         && let Some((ids, thread)) = writer(now)
         && sections::enter(ctx, thread)
     {

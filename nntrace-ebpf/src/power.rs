@@ -3,7 +3,7 @@
 //! Both carry `(state, cpu_id)`; the tables go by the event's CPU, not by the one that runs. A frequency is that of the
 //! whole policy.
 
-use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::raw_tracepoint, programs::RawTracePointContext};
+use aya_ebpf::{macros::raw_tracepoint, programs::RawTracePointContext};
 use nntrace_common::{
     diagnostic::DiagnosticKind,
     power::{CpuIdle, FrequencySlice, IdleAnomaly, MAX_POLICY_CPUS},
@@ -11,25 +11,16 @@ use nntrace_common::{
 };
 
 use crate::{
-    maps::{CPU_FREQUENCY, CPU_IDLE, FREQUENCY_TOTALS, NEXT_IN_POLICY, WINDOW_END},
+    maps::{CPU_FREQUENCY, CPU_IDLE, FREQUENCY_TOTALS, NEXT_IN_POLICY},
     oddities,
     ring::{self, Wake, add},
+    window,
 };
-
-/// The time (ns); `None` when the window is over. Tables and records then hold the same events, and user space has no
-/// need to hurry between reading the ones and the others.
-#[inline(always)]
-pub fn now() -> Option<u64> {
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
-    let end = WINDOW_END.get(0).copied().unwrap_or(0);
-    if end != 0 && now > end { None } else { Some(now) }
-}
 
 /// A CPU enters or leaves an idle state.
 #[raw_tracepoint(tracepoint = "cpu_idle")]
 pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
-    let Some(now) = now() else { return 0 };
+    let Some(now) = window::now() else { return 0 };
     let (state, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
         oddities::count(DiagnosticKind::CpuOutOfRange, now, cpu);
@@ -54,7 +45,7 @@ pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
 /// A CPU's policy changes frequency.
 #[raw_tracepoint(tracepoint = "cpu_frequency")]
 pub fn cpu_frequency(ctx: RawTracePointContext) -> i32 {
-    let Some(now) = now() else { return 0 };
+    let Some(now) = window::now() else { return 0 };
     let (khz, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
         oddities::count(DiagnosticKind::CpuOutOfRange, now, cpu);

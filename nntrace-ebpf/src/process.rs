@@ -13,8 +13,9 @@ use nntrace_common::{
 
 use crate::{
     maps::{FORK_CHILD_OFFSET, TARGETS, THREADS},
-    oddities, power,
+    oddities,
     ring::{self, Wake},
+    window,
 };
 
 /// A task forks: a child of a traced process is traced from its first instruction on.
@@ -62,6 +63,14 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
     if unsafe { TARGETS.get(tgid) }.is_none() {
         return 0;
     }
+    // Neither is there in every case: a thread may have made no mark.
+    if tid != tgid {
+        let _ = TARGETS.remove(tid);
+    }
+    // What a thread had open at the end of the window stays for user space to read.
+    if window::now().is_none() {
+        return 0;
+    }
     // SAFETY: the entry is this thread's own, and it is ending.
     if let Some(thread) = unsafe { THREADS.get(tid) } {
         let open = thread.stack.open_sections();
@@ -70,11 +79,7 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
             oddities::count_many(DiagnosticKind::OpenAtEnd, u64::from(open), begin, tid);
         }
     }
-    // Neither is there in every case: a thread may have made no mark.
     let _ = THREADS.remove(tid);
-    if tid != tgid {
-        let _ = TARGETS.remove(tid);
-    }
     emit(RecordKind::Exit, tgid, tid, 0);
     0
 }
@@ -82,6 +87,6 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
 /// Tells user space at once; returns whether there was room to, and somebody to listen.
 #[inline(always)]
 pub fn emit(kind: RecordKind, tgid: u32, tid: u32, detail: u32) -> bool {
-    let Some(time) = power::now() else { return false };
+    let Some(time) = window::now() else { return false };
     ring::emit(ProcessRecord { kind: kind as u32, tgid, tid, detail, time }, Wake::Now)
 }

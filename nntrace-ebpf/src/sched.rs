@@ -21,8 +21,9 @@ use nntrace_common::{
 
 use crate::{
     maps::{RING_COUNTS, SCHED_OFFSETS, TARGETS},
-    oddities, power,
+    oddities,
     ring::{self, Wake},
+    window,
 };
 
 /// A CPU goes from one thread, which is still the current one, to another: `(preempt, prev, next, prev_state)`.
@@ -74,7 +75,7 @@ pub fn sched_wakeup_new(ctx: TracePointContext) -> u32 {
 
 #[inline(always)]
 fn switched(tgid: u32, tid: u32, change: Option<Change>, next: Option<u32>) {
-    let Some(now) = power::now() else { return };
+    let Some(now) = window::now() else { return };
     if is_traced(tgid)
         && let Some(change) = change
     {
@@ -98,7 +99,7 @@ fn switched(tgid: u32, tid: u32, change: Option<Change>, next: Option<u32>) {
 fn woken(tid: Option<u32>, change: Change) {
     if let Some(tid) = tid
         && is_traced(tid)
-        && let Some(now) = power::now()
+        && let Some(now) = window::now()
     {
         emit(tid, 0, now, change);
     }

@@ -9,7 +9,6 @@
 use aya_ebpf::{
     EbpfContext as _,
     bindings::pt_regs,
-    helpers::bpf_ktime_get_ns,
     macros::{uprobe, uretprobe},
     programs::{ProbeContext, RetProbeContext},
 };
@@ -17,7 +16,7 @@ use nntrace_common::record::Thread;
 
 use crate::{
     maps::{NESTING, THREADS},
-    marks,
+    marks, window,
 };
 
 /// `begin(const char *name)`.
@@ -35,9 +34,8 @@ pub fn section_begin_this(ctx: ProbeContext) -> u32 {
 /// `end()`.
 #[uprobe]
 pub fn section_end(ctx: ProbeContext) -> u32 {
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
-    if let Some((ids, thread)) = marks::writer(now)
+    if let Some(now) = window::now_inside()
+        && let Some((ids, thread)) = marks::writer(now)
         && enter(&ctx, thread)
     {
         marks::take_end(now, ids, thread);
@@ -61,9 +59,8 @@ pub fn mark_return(ctx: RetProbeContext) -> u32 {
 
 #[inline(always)]
 fn on_begin(ctx: &ProbeContext, name: Option<*const u8>) -> u32 {
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
-    if let Some(name) = name
+    if let Some(now) = window::now_inside()
+        && let Some(name) = name
         && let Some((ids, thread)) = marks::writer(now)
         && enter(ctx, thread)
     {

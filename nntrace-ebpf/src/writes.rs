@@ -20,6 +20,7 @@ use crate::{
     maps::{FILE_OFFSETS, MARKER, WRITE_COST},
     marks,
     ring::add,
+    window,
 };
 
 /// The number of the system call `write`.
@@ -41,8 +42,7 @@ pub fn marker_write(ctx: RawTracePointContext) -> i32 {
         return 0;
     }
     let Some(ids) = marks::target() else { return 0 };
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
+    let Some(now) = window::now_inside() else { return 0 };
     let argument = |number: usize| read::<u64>(ctx.arg(0), ARGUMENTS[number]);
     if let (Ok(descriptor), Ok(text), Ok(length)) = (argument(0), argument(1), argument(2))
         && let Some(&marker) = MARKER.get(0)

@@ -86,6 +86,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     if wants_screen {
         output = Output::Screen(Box::new((App::new(), Terminal::enter()?)));
     }
+    session.begin(cli.duration)?;
     // The command runs from here on.
     let command = held.map(Held::release).transpose()?;
     let mut run = Run {
@@ -99,9 +100,9 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     };
     let looped = runtime.block_on(run.go(cli, &processes));
     run.session.hold_no_more();
+    run.session.finish()?;
     // The target was not ours to end, unless we started it.
     let code = run.end_command();
-    run.session.finish()?;
     let (snapshot, lanes) = (run.session.snapshot()?, run.session.lanes());
     run.output.finish(&snapshot, lanes.as_ref())?;
     files.write(&snapshot, lanes.as_ref(), run.session.marks())?;
@@ -158,9 +159,10 @@ impl Run {
         let ended = targets.ended();
         tokio::pin!(ended);
         let mut events = matches!(self.output, Output::Screen(_)).then(read_events);
+        let remaining = self.session.remaining();
         let time_is_over = async {
-            match cli.duration {
-                Some(duration) => tokio::time::sleep(duration).await,
+            match remaining {
+                Some(remaining) => tokio::time::sleep(remaining).await,
                 None => std::future::pending().await,
             }
         };

@@ -6,7 +6,7 @@
 //!                                  session: all of it, for one run
 //! ```
 //!
-//! The only place that knows BPF is `kernel` with `functions`, `writes`, `readings` and `rings`.
+//! The only place that knows BPF is `kernel` with `functions`, `writes`, `window`, `readings` and `rings`.
 
 mod architecture;
 mod btf;
@@ -31,4 +31,5 @@ pub mod sysfs;
 pub mod target;
 pub mod tracefs;
 mod verify;
+mod window;
 mod writes;

@@ -3,12 +3,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
-    thread,
     time::Duration,
 };
 
 use aya::maps::Array;
-use nntrace_common::power::{Activity, CpuFrequency, CpuIdle, MAX_POLICY_CPUS};
+use nntrace_common::{
+    power::{Activity, CpuFrequency, CpuIdle, MAX_POLICY_CPUS},
+    window::Window,
+};
 
 use super::{
     clock,
@@ -16,20 +18,17 @@ use super::{
     initial::Attached,
     kernel::{Kernel, KernelError},
     sysfs,
+    window::nanoseconds,
 };
 use crate::model::Topology;
 
 /// From starting the tables to the begin of the window: time to attach the programs in.
 const LEAD: Duration = Duration::from_millis(20);
 
-/// From naming the end of the window to that end: time to hand it to the programs in, and for those that have looked at
-/// the clock before to finish.
-const TAIL: Duration = Duration::from_millis(2);
-
 /// The programs are attached; the window begins soon.
 pub struct Beginning {
-    /// When it begins, ns.
-    pub begin: u64,
+    /// When it begins, and when it ends, where that is known.
+    pub window: Window,
     /// When everything that residency is made of had been attached, ns.
     pub attached_at: u64,
     /// What was read then.
@@ -38,8 +37,8 @@ pub struct Beginning {
     pub evidence: Baseline,
 }
 
-/// Attaches what measures power states of the machine that sysfs, under `root`, describes. What could not be done goes
-/// to the notes.
+/// Attaches what measures power states of the machine that sysfs, under `root`, describes, and sets a window that begins
+/// when that is done, of this length where it is known. What could not be done goes to the notes.
 ///
 /// # Errors
 /// When the kernel refuses; see [`Kernel::attach_power`].
@@ -47,6 +46,7 @@ pub fn attach(
     kernel: &mut Kernel,
     root: &Path,
     topology: &Topology,
+    duration: Option<Duration>,
     notes: &mut Vec<String>,
 ) -> Result<Beginning, KernelError> {
     let online: BTreeSet<u32> = sysfs::online(root).into_iter().collect();
@@ -62,7 +62,10 @@ pub fn attach(
     }
     let offline = topology.cpus.keys().copied().filter(|cpu| !online.contains(cpu)).collect();
     // Attaching takes its time. What comes before the begin only sets the state, so that nothing is missed after.
-    let begin = clock::now() + u64::try_from(LEAD.as_nanos()).unwrap_or(0);
+    let begin = clock::now() + nanoseconds(LEAD);
+    let end = duration.map_or(0, |duration| begin.saturating_add(nanoseconds(duration)));
+    let window = Window { begin, end };
+    kernel.set_window(window)?;
     kernel.start_cpus_without(begin, &khz, &offline)?;
     kernel.attach_power()?;
     let attached_at = clock::now();
@@ -75,7 +78,7 @@ pub fn attach(
     }
     let evidence = Baseline::read(kernel.attach_evidence(begin)?);
     let attached = Attached::read(kernel, root, online, khz)?;
-    Ok(Beginning { begin, attached_at, attached, evidence })
+    Ok(Beginning { window, attached_at, attached, evidence })
 }
 
 impl Kernel {
@@ -131,27 +134,6 @@ impl Kernel {
             }
         }
         Ok(too_large)
-    }
-
-    /// Ends the window of the power programs a moment from now, waits for that moment, and returns it (ns): from then
-    /// on their tables stay as they are.
-    ///
-    /// # Errors
-    /// When the kernel refuses to write a map.
-    pub fn end_window(&mut self) -> Result<u64, KernelError> {
-        let mut tail = TAIL;
-        loop {
-            let end = clock::now() + u64::try_from(tail.as_nanos()).unwrap_or(0);
-            let mut window: Array<_, u64> = self.array("WINDOW_END")?;
-            window.set(0, end, 0).map_err(KernelError::writing)?;
-            let told = clock::now();
-            // Told too late, what came between the two is in the tables already: a later end, then.
-            if told < end {
-                thread::sleep(Duration::from_nanos(end - told));
-                return Ok(end);
-            }
-            tail *= 2;
-        }
     }
 
     /// Attaches to `cpu_idle` and `cpu_frequency`, and to hotplug where the kernel tells of it. Call

@@ -16,6 +16,7 @@ use nix::sys::signal::Signal;
 use nntrace_common::{
     interface, mark,
     record::{BeginRecord, Record, SpanRecord},
+    window::Window,
 };
 
 use super::{
@@ -32,6 +33,7 @@ use super::{
     target::{Held, HeldEvent, Object, Process, Processes, SymbolSpec, entry_offset},
     tracefs,
     verify::Verifier,
+    window::{nanoseconds, wait_until},
 };
 use crate::{
     model::{
@@ -40,6 +42,7 @@ use crate::{
         energy::EnergyModel,
         marks::OpenSection,
         power::CpuReading,
+        clusters::Initial,
         sleeps::Sleeps,
         steps::Steps,
     },
@@ -51,6 +54,9 @@ use crate::{
 
 /// How long a launched program may take to get to its entry point.
 const ENTRY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// From reading what the kernel counts to the end of the window, where both are compared.
+const VERIFY_AHEAD: Duration = Duration::from_millis(20);
 
 /// Where marks come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,9 +132,11 @@ pub struct Session {
     /// The last names of threads that were seen with one, where scheduling is asked for.
     thread_names: BTreeMap<u32, String>,
     with_details: bool,
+    with_steps: bool,
+    verifies: bool,
     /// Interface calls that were met before their names had been answered.
     unanswered: u64,
-    begin: u64,
+    window: Window,
     /// The tables of the CPUs at the end of the window, and that end (ns), once it is over.
     last: Option<(Vec<CpuReading>, u64)>,
     /// Where our totals are to be compared with the kernel's.
@@ -141,7 +149,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Loads the programs and attaches those for power states and processes. No process is traced yet.
+    /// Loads the programs and attaches those on processes. No process is traced yet, and nothing counts before
+    /// [`Session::begin`].
     ///
     /// # Errors
     /// When the kernel side does not work; see [`KernelError`].
@@ -155,16 +164,12 @@ impl Session {
             notes.extend(note);
             found
         });
-        let Beginning { begin, attached_at, attached, evidence } =
-            power::attach(&mut kernel, root, &topology, &mut notes)?;
+        kernel.set_window(Window::AHEAD)?;
         if !kernel.attach_process_events()? {
             notes.push(format!(
                 "children of the targets are not followed: tracefs is not mounted; `sudo {}`, then start again",
                 tracefs::MOUNT_COMMAND
             ));
-        }
-        if options.scheduling {
-            kernel.attach_scheduling()?;
         }
         let causality = Causality::new(options.questions);
         let mut records = Marks { named_drivers: options.drivers, causality, ..Marks::default() };
@@ -184,16 +189,6 @@ impl Session {
                 Err(error) => notes.push(format!("--lib {}: {error}", library.display())),
             }
         }
-        std::thread::sleep(Duration::from_nanos(begin.saturating_sub(clock::now())));
-        let known = attached.begin(&mut kernel, &topology)?;
-        let initial = known.for_clusters();
-        let mut clusters = Clusters::new(&topology, begin, &initial);
-        let steps = options.with_steps.then(|| Steps::new(&topology, begin, &initial, &mut clusters));
-        let mut verifier =
-            options.verify.then(|| Verifier::begin(root, &topology, begin, attached_at, &known));
-        if let Some(verifier) = &mut verifier {
-            verifier.begun(&kernel.read_cpus()?);
-        }
         Ok(Self {
             rings: Rings::new(rings),
             probes,
@@ -204,26 +199,70 @@ impl Session {
             processes: Processes::default(),
             alive: BTreeMap::new(),
             labels: BTreeMap::new(),
-            clusters,
-            sleeps: Sleeps::new(&topology, begin),
-            steps,
-            known,
-            evidence,
+            clusters: Clusters::new(&topology, 0, &Initial::default()),
+            sleeps: Sleeps::new(&topology, 0),
+            steps: None,
+            known: Known::default(),
+            evidence: Baseline::default(),
             topology,
             energy_model: options.energy_model,
             records,
-            scheduling: options.scheduling.then(|| Scheduling::starting_at(begin)),
+            scheduling: options.scheduling.then(|| Scheduling::starting_at(0)),
             thread_names: BTreeMap::new(),
             with_details: options.with_details,
+            with_steps: options.with_steps,
+            verifies: options.verify,
             unanswered: 0,
-            begin,
+            window: Window::AHEAD,
             last: None,
             told: None,
-            verifier,
+            verifier: None,
             verified: None,
             notes,
             kernel,
         })
+    }
+
+    /// Begins the window, of this length where it is known, when everything is attached; returns in its first moment. From
+    /// here on all counts, to the end of the window.
+    ///
+    /// # Errors
+    /// When the kernel refuses an attachment, or its maps cannot be used.
+    pub fn begin(&mut self, duration: Option<Duration>) -> Result<(), KernelError> {
+        let Self { kernel, topology, notes, .. } = self;
+        let root = Path::new(sysfs::CPUS);
+        if self.scheduling.is_some() {
+            kernel.attach_scheduling()?;
+        }
+        let Beginning { window, attached_at, attached, evidence } =
+            power::attach(kernel, root, topology, duration, notes)?;
+        let begin = window.begin;
+        if let Some(scheduling) = &mut self.scheduling {
+            *scheduling = Scheduling::starting_at(begin);
+            self.alive.keys().try_for_each(|&pid| sched::watch(kernel, scheduling, pid))?;
+        }
+        wait_until(begin);
+        let known = attached.begin(kernel, topology)?;
+        let initial = known.for_clusters();
+        self.clusters = Clusters::new(topology, begin, &initial);
+        self.sleeps = Sleeps::new(topology, begin);
+        self.steps = self.with_steps.then(|| Steps::new(topology, begin, &initial, &mut self.clusters));
+        if self.verifies {
+            let mut verifier = Verifier::begin(root, topology, begin, attached_at, &known);
+            verifier.begun(&kernel.read_cpus()?);
+            self.verifier = Some(verifier);
+        }
+        (self.window, self.known, self.evidence) = (window, known, evidence);
+        Ok(())
+    }
+
+    /// How long the window goes on, if its end is set: until it is time for [`Session::finish`].
+    #[must_use]
+    pub fn remaining(&self) -> Option<Duration> {
+        // What the kernel counts is read shortly before the end, too.
+        let ahead = if self.verifies { VERIFY_AHEAD } else { Duration::ZERO };
+        let end = self.window.end.checked_sub(nanoseconds(ahead)).filter(|end| *end > 0)?;
+        Some(Duration::from_nanos(end.saturating_sub(clock::now())))
     }
 
     /// Traces a process that runs, with its descendants.
@@ -243,9 +282,6 @@ impl Session {
 
     fn adopt(&mut self, pid: u32, comm: &str) -> Result<(), KernelError> {
         self.kernel.add_target(pid)?;
-        if let Some(scheduling) = &mut self.scheduling {
-            sched::watch(&mut self.kernel, scheduling, pid)?;
-        }
         self.label(pid, comm);
         self.probe(pid, Missed::Nothing);
         Ok(())
@@ -420,22 +456,21 @@ impl Session {
         self.rings.alarms()
     }
 
-    /// Ends the window: no more marks, then the last look at the CPUs, then no more power events; and takes the last
-    /// records.
+    /// Ends the window, reads the tables of that moment, detaches, and takes the last records.
     ///
     /// # Errors
     /// When the kernel's maps cannot be read.
     pub fn finish(&mut self) -> Result<(), KernelError> {
         if self.last.is_none() {
-            self.kernel.detach_marks();
             if let Some(verifier) = &mut self.verifier {
                 verifier.before_end(&self.topology);
             }
-            // Before detaching, which takes a while.
-            let end = self.kernel.end_window()?;
+            // Detaching takes a while: what comes meanwhile counts for nothing.
+            let end = self.kernel.end_window(self.window)?;
             let counts = self.verifier.as_ref().map(|verifier| verifier.end(&self.topology, end));
             self.last = Some((self.kernel.read_cpus()?, end));
             self.told = Some(self.read_evidence(end)?);
+            self.kernel.detach_marks();
             self.kernel.detach_power();
             self.take(true);
             if let Some(scheduling) = &mut self.scheduling {

@@ -24,7 +24,7 @@ impl Session {
         totals.retain(|key, _| self.records.sites.counts_total(key));
         let (readings, end) = match &self.last {
             Some((readings, end)) => (readings.clone(), *end),
-            None => (self.kernel.read_cpus()?, clock::now()),
+            None => (self.kernel.read_cpus()?, self.end_so_far()),
         };
         let online = sysfs::online(Path::new(sysfs::CPUS));
         let cpus: Vec<CpuResidency> = readings
@@ -38,7 +38,7 @@ impl Session {
         }
         let parts = Parts {
             host: host(&online),
-            window: Window { clock: "monotonic".into(), begin_ns: self.begin, end_ns: end },
+            window: Window { clock: "monotonic".into(), begin_ns: self.window.begin, end_ns: end },
             source: Source {
                 kind: "live".into(),
                 marks: match self.marks {
@@ -94,8 +94,14 @@ impl Session {
     /// [`Session::finish`].
     #[must_use]
     pub fn lanes(&self) -> Option<Lanes> {
-        let end = self.last.as_ref().map_or_else(clock::now, |(_, end)| *end);
+        let end = self.last.as_ref().map_or_else(|| self.end_so_far(), |(_, end)| *end);
         self.steps.as_ref().map(|steps| steps.until(end, &self.topology, &self.clusters))
+    }
+
+    /// The moment up to which there are results while the window goes on, ns.
+    fn end_so_far(&self) -> u64 {
+        let now = clock::now();
+        if self.window.is_over(now) { self.window.end } else { now }
     }
 
     fn overhead(&self) -> Overhead {

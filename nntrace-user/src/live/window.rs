@@ -1,0 +1,64 @@
+//! The window of the kernel programs: its ends are set ahead, so that marks, power states and scheduling begin and end
+//! at one moment.
+
+use std::{thread, time::Duration};
+
+use aya::maps::Array;
+use nntrace_common::window::Window;
+
+use super::{
+    clock,
+    kernel::{Kernel, KernelError},
+};
+
+/// From setting the end of the window to that end: time to hand it to the programs in, and for those that have looked at
+/// the clock before to finish.
+const TAIL: Duration = Duration::from_millis(2);
+
+/// An end that comes so soon is waited for.
+const NEAR: Duration = Duration::from_millis(30);
+
+impl Kernel {
+    /// Sets the window of all programs.
+    ///
+    /// # Errors
+    /// When the kernel refuses to write a map.
+    pub fn set_window(&mut self, window: Window) -> Result<(), KernelError> {
+        let mut windows: Array<_, Window> = self.array("WINDOW")?;
+        windows.set(0, window, 0).map_err(KernelError::writing)
+    }
+
+    /// Ends the window that is `window` so far, waits for that end, and returns it (ns): from then on all tables stay as
+    /// they are. An end that was set stands when it is near; otherwise the window ends at once.
+    ///
+    /// # Errors
+    /// When the kernel refuses to write a map.
+    pub fn end_window(&mut self, window: Window) -> Result<u64, KernelError> {
+        let mut tail = TAIL;
+        loop {
+            let now = clock::now();
+            let end = now + nanoseconds(tail);
+            if window.is_over(now + nanoseconds(NEAR)) {
+                wait_until(window.end);
+                return Ok(window.end);
+            }
+            self.set_window(Window { end, ..window })?;
+            // Set too late, what came between the two is in the tables already: a later end, then.
+            if clock::now() < end {
+                wait_until(end);
+                return Ok(end);
+            }
+            tail *= 2;
+        }
+    }
+}
+
+/// A duration in ns; the longest there is, when it is longer.
+pub(super) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Sleeps until this moment (ns).
+pub(super) fn wait_until(moment: u64) {
+    thread::sleep(Duration::from_nanos(moment.saturating_sub(clock::now())));
+}
