@@ -25,6 +25,9 @@ impl Meaning {
     pub const NONE: Self = Self { label: Label::FOREIGN, driver: 0, told: 0 };
 }
 
+/// The function by whose calls executions are counted.
+pub const EXECUTION_CREATE: &[u8] = b"ANeuralNetworksExecution_create";
+
 /// What a marked function is to executions that run on while nobody waits for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -47,7 +50,7 @@ impl Role {
     #[must_use]
     pub fn of(name: &[u8]) -> Self {
         match name {
-            b"ANeuralNetworksExecution_create" => Self::Create,
+            EXECUTION_CREATE => Self::Create,
             b"ANeuralNetworksExecution_startCompute"
             | b"ANeuralNetworksExecution_startComputeWithDependencies" => Self::Start,
             b"ANeuralNetworksEvent_wait" => Self::Wait,

@@ -2,6 +2,7 @@
 #![cfg_attr(not(any(test, feature = "oracle", feature = "std")), no_std)]
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
+pub mod app_events;
 pub mod attributes;
 pub mod bounds;
 pub mod diagnostic;

@@ -200,6 +200,13 @@ impl Label {
         self.0 <= Tag::new(Layer::Application, Phase::Benchmark).index()
     }
 
+    /// The code of the [`AppChange`](crate::app_events::AppChange) that such a begin is; `None` when it is none.
+    #[must_use]
+    #[inline(always)]
+    pub const fn app_change(self) -> Option<u32> {
+        if self.is_application_phase() { Some(self.0 as u32) } else { None }
+    }
+
     /// [`Tag::index`] of its tag; meaningless when there is none.
     #[inline(always)]
     pub(crate) const fn tag_index(self) -> u8 {

@@ -226,7 +226,7 @@ pub const TARGET: u8 = 1;
 /// A value of the table of targets: the process is traced, and ours to stop while its libraries are probed.
 pub const TARGET_TO_HOLD: u8 = 2;
 
-/// Key of the totals: a process, and a path of tags in it.
+/// Key of the totals: a process, a path of tags in it, and where in the application's phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct TotalKey {
@@ -236,6 +236,21 @@ pub struct TotalKey {
     pub tgid: u32,
     /// 0; for frames of a thread that has shown interface calls only, that thread: they count once it takes part.
     pub tid: u32,
+    /// Number of the last change of the application's phases before the frames began; [`ANY_SLOT`] for those of any.
+    pub slot: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+/// Slot of the totals for which the table has no room by changes of the application's phases.
+pub const ANY_SLOT: u32 = u32::MAX;
+
+impl TotalKey {
+    /// The frames of one path of a process whose threads take part.
+    #[must_use]
+    pub const fn new(tgid: u32, path: u64) -> Self {
+        Self { path, tgid, tid: 0, slot: 0, reserved: 0 }
+    }
 }
 
 /// What the frames of one path add up to.
@@ -382,6 +397,7 @@ mod user {
     use aya::Pod;
 
     use super::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey};
+    use crate::app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey};
     use crate::diagnostic::DiagnosticCount;
     use crate::evidence::{CpuEvidence, PsciKey, Stay, Suspends};
     use crate::interface::Meaning;
@@ -417,6 +433,10 @@ mod user {
         SchedOffsets,
         Stay,
         Suspends,
-        Window
+        Window,
+        AppEvent,
+        AppEventCounts,
+        ExecutionCount,
+        ExecutionKey
     );
 }

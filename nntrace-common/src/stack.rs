@@ -72,7 +72,8 @@ pub struct Frame {
     executing: u8,
     /// What closing it adds to: [`Adds`].
     adds: Adds,
-    reserved: [u8; 2],
+    /// [`Stack::slot`] at its begin.
+    pub slot: u16,
 }
 
 /// What the own time of a frame adds to. Settled at its begin: nothing that is open above it changes while it is
@@ -126,7 +127,9 @@ pub struct Stack {
     beyond: u32,
     /// How many of the frames in use are marked.
     marked: u32,
-    reserved: u32,
+    /// Number of the last change of the application's phases ([`crate::app_events`]).
+    slot: u16,
+    reserved: u16,
     frames: [Frame; MAX_DEPTH],
 }
 
@@ -153,6 +156,8 @@ pub struct Closed {
     pub adds: Adds,
     /// How many marked or foreign frames were open around it.
     pub depth: u8,
+    /// Number of the last change of the application's phases before it began.
+    pub slot: u16,
 }
 
 /// A step of a path: enough to name it once the steps above are known.
@@ -186,7 +191,7 @@ impl Frame {
         reach: 0,
         executing: 0,
         adds: Adds(0),
-        reserved: [0; 2],
+        slot: 0,
     };
 
     #[inline(always)]
@@ -213,13 +218,19 @@ const fn path_hash(parent: u64, step: u8) -> u64 {
 impl Stack {
     /// No section open.
     pub const EMPTY: Self =
-        Self { depth: 0, beyond: 0, marked: 0, reserved: 0, frames: [Frame::EMPTY; MAX_DEPTH] };
+        Self { depth: 0, beyond: 0, marked: 0, slot: 0, reserved: 0, frames: [Frame::EMPTY; MAX_DEPTH] };
 
     /// How many marked sections are open, as far as the table goes.
     #[must_use]
     #[inline(always)]
     pub const fn open_sections(&self) -> u32 {
         self.marked
+    }
+
+    /// What begins from now on comes after this change of the application's phases.
+    #[inline(always)]
+    pub fn set_slot(&mut self, slot: u16) {
+        self.slot = slot;
     }
 
     /// Whether no section is open, marked or not.
@@ -295,7 +306,8 @@ impl Stack {
         } else {
             self.transparent(Class::Foreign, link)
         };
-        *self.frame_mut(number) = Frame { begin: now, name, ..frame };
+        let slot = self.slot;
+        *self.frame_mut(number) = Frame { begin: now, name, slot, ..frame };
         self.depth = number as u32 + 1;
         diagnostics
     }
@@ -440,6 +452,7 @@ impl Stack {
             class,
             adds: frame.adds,
             depth: number as u8,
+            slot: frame.slot,
         };
         if link != 0 {
             let passed_on = match class {

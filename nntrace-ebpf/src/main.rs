@@ -11,6 +11,7 @@
     reason = "by value, what goes into a map would be copied onto the program's small stack"
 )]
 
+mod app_events;
 mod evidence;
 mod hotplug;
 mod initial;

@@ -6,6 +6,7 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use nntrace_common::{
+    app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey, MAX_APP_EVENTS},
     diagnostic::{DiagnosticCount, DiagnosticKind},
     evidence::{CpuEvidence, PsciKey, Stay, Suspends},
     interface::Meaning,
@@ -89,9 +90,37 @@ pub static WRITE_COST: PerCpuArray<Stay, 1> = PerCpuArray::new();
 #[btf_map]
 pub static MARKER: Array<u64, 1> = Array::new();
 
-/// Exact totals per process and path.
+/// Exact totals per process and path, by the application's phases.
 #[btf_map]
 pub static TOTALS: PerCpuHashMap<TotalKey, Total, 8192> = PerCpuHashMap::new();
+
+/// Entries of [`TOTALS`] that may go by the application's phases: the rest is for totals of any. User space sets it.
+#[unsafe(no_mangle)]
+pub static SLOT_TOTALS: Global<u32> = Global::new(6144);
+
+/// Entries of [`TOTALS`] that were made.
+#[btf_map]
+pub static TOTAL_COUNT: Array<u64, 1> = Array::new();
+
+/// Changes of the application's phases, by number from 1.
+#[btf_map]
+pub static APP_EVENTS: HashMap<u32, AppEvent, { MAX_APP_EVENTS as usize }> = HashMap::new();
+
+/// How many of them there were.
+#[btf_map]
+pub static APP_EVENT_COUNTS: Array<AppEventCounts, 1> = Array::new();
+
+/// Processes that have shown that they are drivers.
+#[btf_map]
+pub static DRIVERS: HashMap<u32, u8, 1024> = HashMap::new();
+
+/// Executions by thread and the application's phases.
+#[btf_map]
+pub static EXECUTIONS: HashMap<ExecutionKey, ExecutionCount, 4096> = HashMap::new();
+
+/// The hash of the name of the function by which executions are counted. User space sets it.
+#[unsafe(no_mangle)]
+pub static CREATE_NAME: Global<u64> = Global::new(0);
 
 /// What each path consists of, a step each.
 #[btf_map]

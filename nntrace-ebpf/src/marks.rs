@@ -4,26 +4,33 @@ use core::{mem::offset_of, ptr};
 
 use aya_ebpf::{
     bindings::{BPF_ANY, BPF_NOEXIST},
-    helpers::{
-        bpf_get_current_pid_tgid, bpf_probe_read_user_buf,
-        generated::bpf_probe_read_user_str,
-    },
+    helpers::{bpf_get_current_pid_tgid, bpf_probe_read_user_buf, generated::bpf_probe_read_user_str},
     macros::uprobe,
     programs::ProbeContext,
 };
 use nntrace_common::{
+    app_events::{AppChange, AppEvent, ExecutionKey},
     diagnostic::{DiagnosticKind, Diagnostics},
+    layer::{Layer, Phase, Tag},
     mark::{self, Begin, Captured, Kind, Label, MARK_BYTES},
-    record::{BeginRecord, NameText, RecordKind, SpanRecord, Thread, Total, TotalKey, TrackRecord},
+    record::{ANY_SLOT, BeginRecord, NameText, RecordKind, SpanRecord, Thread, Total, TotalKey, TrackRecord},
     stack::{Closed, Stack},
 };
 
 use crate::{
-    maps::{MEANINGS, NAMES, NEW_THREAD, PATHS, TARGETS, TELL_BEGINS, THREADS, TOTALS},
+    app_events,
+    maps::{
+        CREATE_NAME, MEANINGS, NAMES, NEW_THREAD, PATHS, SLOT_TOTALS, TARGETS, TELL_BEGINS, THREADS,
+        TOTAL_COUNT, TOTALS,
+    },
     oddities,
     ring::{self, Wake, add},
     sections, window,
 };
+
+const WARM_UP: u8 = Tag::new(Layer::Application, Phase::WarmUp).index();
+const BENCHMARK: u8 = Tag::new(Layer::Application, Phase::Benchmark).index();
+const EXECUTION: u8 = Tag::new(Layer::Application, Phase::Execution).index();
 
 /// `f(const char *payload)`.
 #[uprobe]
@@ -167,16 +174,21 @@ fn begin(
             tell(RecordKind::Said, now, ids, mark);
         }
         know(name, begin, now, ids.tid, mark);
-        if label.is_application_phase() {
-            ring::emit(BeginRecord::new(ids.tgid, ids.tid, label, name, now), Wake::WhenHalfFull);
+        if let Some(change) = label.app_change() {
+            let Ids { tgid, tid } = ids;
+            app_events::push(&AppEvent { change, begun_by: 0, tgid, tid, time: now, begin: now, name });
         }
     } else if label == Label::FOREIGN && mark::may_be_interface_call(text, begin.name_at) {
         name = mark::name_hash(text, begin.name_at);
         // SAFETY: user space writes an entry once, before it can be found.
         if let Some(meaning) = unsafe { MEANINGS.get(name) } {
             label = meaning.label;
-            *takes_part |= u32::from(meaning.driver);
+            if meaning.driver != 0 {
+                *takes_part = 1;
+                app_events::note_driver(ids.tgid);
+            }
             if meaning.told != 0 {
+                app_events::count_driver_event();
                 ring::emit(BeginRecord::new(ids.tgid, ids.tid, label, name, now), Wake::WhenHalfFull);
             }
         } else {
@@ -185,6 +197,7 @@ fn begin(
         }
     }
     let takes_part = *takes_part != 0;
+    stack.set_slot(app_events::last());
     stack.begin(now, begin.prefix, label, name, |_, closed| store(ids, takes_part, closed))
 }
 
@@ -330,16 +343,9 @@ extern "C" fn name_path(tid: u32, depth: u32) -> u32 {
 #[inline(never)]
 fn store(ids: Ids, takes_part: bool, closed: &Closed) {
     let Ids { tgid, tid } = ids;
-    let key = TotalKey { path: closed.path, tgid, tid: if takes_part { 0 } else { tid } };
-    let total = TOTALS.get_ptr_mut(key).or_else(|| {
-        let known = TOTALS.insert(key, &Total::default(), u64::from(BPF_NOEXIST)).is_ok();
-        name_path(tid, u32::from(closed.depth));
-        let total = TOTALS.get_ptr_mut(key);
-        if total.is_none() && !known {
-            oddities::count(DiagnosticKind::TableFull, closed.end, tid);
-        }
-        total
-    });
+    let counted = if takes_part { 0 } else { tid };
+    let key = TotalKey { path: closed.path, tgid, tid: counted, slot: u32::from(closed.slot), reserved: 0 };
+    let total = TOTALS.get_ptr_mut(key).or_else(|| other_total(key, tid, closed));
     if let Some(total) = total {
         // SAFETY: the pointer comes from the map and is not null. A thread that preempts this one on the same CPU
         // may add to the same entry, hence atomic.
@@ -351,5 +357,56 @@ fn store(ids: Ids, takes_part: bool, closed: &Closed) {
             add(&raw mut (*total).exclusive, closed.exclusive);
         }
     }
+    count_application(ids, closed);
     ring::emit(SpanRecord::new(tgid, tid, takes_part, closed), Wake::WhenHalfFull);
+}
+
+/// The entry for totals that have none of their own yet: a new one by the application's phases while there is room for
+/// such, else that of any phase.
+#[inline(always)]
+fn other_total(key: TotalKey, tid: u32, closed: &Closed) -> Option<*mut Total> {
+    let made = TOTAL_COUNT.get_ptr_mut(0)?;
+    // SAFETY: the pointer comes from the map and is not null; a count that is a moment old moves the bound a little.
+    let key = if unsafe { *made } < u64::from(SLOT_TOTALS.load()) {
+        key
+    } else {
+        TotalKey { slot: ANY_SLOT, ..key }
+    };
+    TOTALS.get_ptr_mut(key).or_else(|| {
+        name_path(tid, u32::from(closed.depth));
+        if TOTALS.insert(key, &Total::default(), u64::from(BPF_NOEXIST)).is_ok() {
+            // SAFETY: the pointer comes from the map and is not null.
+            unsafe { add(made, 1) };
+        }
+        // Another thread may have been faster: what is there now tells a full table.
+        let total = TOTALS.get_ptr_mut(key);
+        if total.is_none() {
+            oddities::count(DiagnosticKind::TableFull, closed.end, tid);
+        }
+        total
+    })
+}
+
+/// Keeps what a closed frame is to reports beside its time: the end of a phase of the application, an execution.
+#[inline(always)]
+fn count_application(Ids { tgid, tid }: Ids, closed: &Closed) {
+    let slot = u32::from(closed.slot);
+    let tag = closed.tag.index();
+    let creates = closed.name == CREATE_NAME.load();
+    let executes = tag == EXECUTION;
+    if creates || executes {
+        let key = ExecutionKey { tgid, tid, slot };
+        app_events::count_execution(key, u64::from(creates), u64::from(executes));
+    }
+    if tag == WARM_UP || tag == BENCHMARK {
+        app_events::push(&AppEvent {
+            change: AppChange::PhaseEnds as u32,
+            begun_by: slot,
+            tgid,
+            tid,
+            time: closed.end,
+            begin: closed.begin,
+            name: closed.name,
+        });
+    }
 }

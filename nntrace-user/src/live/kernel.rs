@@ -12,7 +12,12 @@ use aya::{
     },
     sys::{Stats, enable_stats},
 };
-use nntrace_common::{interface::Meaning, record::TARGET, sched::SchedOffsets};
+use nntrace_common::{
+    interface::{EXECUTION_CREATE, Meaning},
+    mark,
+    record::TARGET,
+    sched::SchedOffsets,
+};
 use thiserror::Error;
 
 use super::{
@@ -144,6 +149,8 @@ impl Kernel {
             true,
         );
         let tell_begins = u32::from(options.tell_begins);
+        let create_name = mark::name_hash(EXECUTION_CREATE, 0);
+        loader.override_global("CREATE_NAME", &create_name, true);
         loader.override_global("TAKEDOWN_STEP", &takedown_step, true);
         loader.override_global("TELL_BEGINS", &tell_begins, true);
         if let Some(offsets) = &limits {

@@ -8,6 +8,7 @@ use aya::{
     programs::Program,
 };
 use nntrace_common::{
+    app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey},
     diagnostic::{DiagnosticCount, DiagnosticKind},
     evidence::Stay,
     mark,
@@ -69,6 +70,49 @@ impl Kernel {
             totals.insert(key, sum);
         }
         Ok(totals)
+    }
+
+    /// The changes of the application's phases behind the one with this number, in their order.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_app_events(&self, known: u32) -> Result<Vec<AppEvent>, KernelError> {
+        let last = self.read_app_event_counts()?.last;
+        let mut events = Vec::new();
+        if last > u64::from(known) {
+            let map: aya::maps::HashMap<_, u32, AppEvent> = table(self.ebpf(), "APP_EVENTS")?;
+            for number in known + 1..=last as u32 {
+                events.push(map.get(&number, 0).map_err(KernelError::reading)?);
+            }
+        }
+        Ok(events)
+    }
+
+    /// How many changes of the application's phases there were.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_app_event_counts(&self) -> Result<AppEventCounts, KernelError> {
+        let counts: Array<_, AppEventCounts> = table(self.ebpf(), "APP_EVENT_COUNTS")?;
+        counts.get(&0, 0).map_err(KernelError::reading)
+    }
+
+    /// Processes that have shown that they are drivers.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_drivers(&self) -> Result<Vec<u32>, KernelError> {
+        let map: aya::maps::HashMap<_, u32, u8> = table(self.ebpf(), "DRIVERS")?;
+        Ok(map.keys().flatten().collect())
+    }
+
+    /// Executions by thread and the application's phases.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_executions(&self) -> Result<Vec<(ExecutionKey, ExecutionCount)>, KernelError> {
+        let map: aya::maps::HashMap<_, ExecutionKey, ExecutionCount> = table(self.ebpf(), "EXECUTIONS")?;
+        Ok(map.iter().flatten().collect())
     }
 
     /// Adds what the stacks consist of that are not known yet.

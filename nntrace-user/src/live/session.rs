@@ -39,10 +39,10 @@ use crate::{
     model::{
         Clusters, Marks, Scheduling, Topology,
         causality::{Causality, Questions},
+        clusters::Initial,
         energy::EnergyModel,
         marks::OpenSection,
         power::CpuReading,
-        clusters::Initial,
         sleeps::Sleeps,
         steps::Steps,
     },
@@ -379,10 +379,14 @@ impl Session {
                 Aside::Process(_) => {}
             }
         };
+        let mut knows_phases = false;
         let sink = |record: &Record| match *record {
             Record::Span(SpanRecord { name, .. }) | Record::Begin(BeginRecord { name, .. }) => {
                 // Without its text a name only lacks its words; what it is to executions would be missed.
                 let mut records = records.borrow_mut();
+                if !std::mem::replace(&mut knows_phases, true) {
+                    follow_phases(kernel, &mut records);
+                }
                 let _ = kernel.read_name(name, &mut records.names);
                 match record {
                     Record::Span(span) => records.span(span, scheduling.as_ref()),
@@ -425,6 +429,7 @@ impl Session {
         };
         let until =
             if everything { rings.drain_all(&lost, aside, sink) } else { rings.drain(&lost, aside, sink) };
+        follow_phases(&self.kernel, &mut self.records);
         self.records.advance(until);
         self.answer_names();
         let events = self.rings.take_process_events();
@@ -514,6 +519,16 @@ impl Session {
     /// Adds a word on what could not be measured.
     pub fn note(&mut self, note: String) {
         self.notes.push(note);
+    }
+}
+
+/// Takes the changes of the application's phases that were numbered meanwhile. They do not come by records: none is lost,
+/// and a section that comes by a record began after those that are read once it is here.
+fn follow_phases(kernel: &Kernel, marks: &mut Marks) {
+    // What cannot be read now is read the next time.
+    for event in kernel.read_app_events(marks.slots.last()).unwrap_or_default() {
+        let _ = kernel.read_name(event.name, &mut marks.names);
+        marks.app_event(&event);
     }
 }
 

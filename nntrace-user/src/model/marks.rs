@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use nntrace_common::{
+    app_events::{AppChange, AppEvent},
     diagnostic::{DiagnosticCount, DiagnosticKind},
     interface::{self, Role},
     layer::{Layer, Phase, Tag},
@@ -11,6 +12,7 @@ use nntrace_common::{
 };
 
 use super::{
+    app_slots::AppSlots,
     causality::Causality,
     executions::Executions,
     names::Names,
@@ -30,8 +32,10 @@ pub struct Marks {
     pub paths: Paths,
     /// Sections by where they stand.
     pub sites: Sites,
-    /// Reports and phases of the application.
+    /// Reports and phases of the application, by time.
     pub timeline: Timeline,
+    /// The same by number, where the kernel programs number them.
+    pub slots: AppSlots,
     /// Executions that nobody waits for meanwhile.
     pub executions: Executions,
     /// Counters, instants and asynchronous slices.
@@ -40,6 +44,8 @@ pub struct Marks {
     pub causality: Causality,
     /// Processes that are drivers because the user says so.
     pub named_drivers: BTreeSet<u32>,
+    /// Processes that the kernel programs saw to be drivers.
+    pub seen_drivers: BTreeSet<u32>,
     /// Sections that are open at the end.
     pub open: Vec<OpenSection>,
 }
@@ -53,13 +59,15 @@ pub struct OpenSection {
     pub begin: u64,
     /// Hash of its name.
     pub name: u64,
+    /// Number of the last change of the application's phases before it.
+    pub slot: u16,
 }
 
 impl OpenSection {
     /// An open frame of a thread.
     #[must_use]
     pub fn new(tid: u32, frame: &Frame) -> Self {
-        Self { tid, begin: frame.begin, name: frame.name }
+        Self { tid, begin: frame.begin, name: frame.name, slot: frame.slot }
     }
 }
 
@@ -72,8 +80,7 @@ impl Marks {
                 Phase::WarmUp => self.timeline.phase_begins(tid, AppPhase::WarmUp, time),
                 Phase::Benchmark => self.timeline.phase_begins(tid, AppPhase::Benchmark, time),
                 _ => {
-                    let mark = format!("B|{tgid}|[NN_LA_PO]{}", self.names.text(name));
-                    self.timeline.report_begins(time, mark);
+                    self.timeline.report_begins(time, report_mark(tgid, &self.names, name));
                 }
             }
             return;
@@ -89,6 +96,30 @@ impl Marks {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The application's phases change; the kernel programs have numbered this after all before.
+    pub fn app_event(&mut self, event: &AppEvent) {
+        let AppEvent { change, tgid, tid, time, begin, name, .. } = *event;
+        let mark = || report_mark(tgid, &self.names, name);
+        self.slots.push(event, mark);
+        match AppChange::from_code(change) {
+            Some(AppChange::Report) => self.timeline.report_begins(time, mark()),
+            Some(AppChange::WarmUp) => self.timeline.phase_begins(tid, AppPhase::WarmUp, time),
+            Some(AppChange::Benchmark) => self.timeline.phase_begins(tid, AppPhase::Benchmark, time),
+            Some(AppChange::PhaseEnds) => self.timeline.phase_ends(tid, begin, time),
+            None => {}
+        }
+    }
+
+    /// Number of the report that an open section belongs to.
+    #[must_use]
+    pub fn report_of(&self, open: &OpenSection) -> u32 {
+        if self.slots.last() > 0 {
+            self.slots.report(u32::from(open.slot))
+        } else {
+            self.timeline.stretch(open.begin).report
         }
     }
 
@@ -131,7 +162,7 @@ impl Marks {
     /// The processes that are drivers: those that the user names, and those that show the server of a device.
     #[must_use]
     pub fn drivers(&self) -> BTreeSet<u32> {
-        let mut drivers = self.named_drivers.clone();
+        let mut drivers = &self.named_drivers | &self.seen_drivers;
         for site in self.sites.counted() {
             let name = self.names.get(site.key.name);
             if name.is_some_and(|name| interface::meaning(name.text.as_bytes()).driver != 0) {
@@ -167,4 +198,9 @@ impl Marks {
         }
         diagnostics.sort_by_key(|(kind, _)| *kind as u8);
     }
+}
+
+/// The payload of the mark that begins a report.
+fn report_mark(pid: u32, names: &Names, name: u64) -> String {
+    format!("B|{pid}|[NN_LA_PO]{}", names.text(name))
 }

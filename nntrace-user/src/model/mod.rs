@@ -1,5 +1,6 @@
 //! What the records mean. Pure: no input or output, no clock, no terminal; knows `nntrace-common` only.
 
+pub mod app_slots;
 pub mod causality;
 pub mod clusters;
 pub mod cpu_list;

@@ -45,6 +45,12 @@ impl Names {
         self.get(hash).map_or_else(|| format!("?{hash:016x}"), |name| name.text.clone())
     }
 
+    /// Whether the runtime starts executions, or waits for them, as far as names show.
+    #[must_use]
+    pub fn has_asynchronous_calls(&self) -> bool {
+        self.by_hash.values().any(|name| matches!(name.role, Role::Start | Role::Wait))
+    }
+
     /// What the function of that name is to executions.
     #[must_use]
     pub fn role(&self, hash: u64) -> Role {

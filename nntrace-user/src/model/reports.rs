@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use nntrace_common::{
+    app_events::ExecutionCount,
     interface::Role,
     layer::{Layer, Phase, Tag},
 };
@@ -12,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     marks::Marks,
-    sites::SiteSum,
+    sites::{SiteKey, SiteSum},
     stacks::execution_of,
     timeline::{AppPhase, Stretch},
     times::Times,
@@ -63,32 +64,79 @@ const fn execution(layer: Layer) -> Tag {
     Tag::new(layer, Phase::Execution)
 }
 
-/// The reports of what was recorded; none when no section counts.
+/// What reports are sums of.
+#[derive(Clone, Debug, Default)]
+pub struct ReportSums {
+    /// The payloads of the marks that began the reports, in their order.
+    pub starting_marks: Vec<String>,
+    /// Time of sections.
+    pub sections: Vec<SectionSum>,
+    /// Executions by stretch, process and thread.
+    pub executions: BTreeMap<(Stretch, u32, u32), ExecutionCount>,
+}
+
+/// Own time of the sections of a process and path that began in a stretch of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SectionSum {
+    /// The report, and the phase of the application.
+    pub stretch: Stretch,
+    /// Process.
+    pub pid: u32,
+    /// Path.
+    pub path: u64,
+    /// Time, ns.
+    pub own: u64,
+}
+
+/// The sums of the records.
 #[must_use]
-pub fn reports(marks: &Marks) -> Vec<Report> {
-    let mut all = Reports { all: marks.timeline.marks().map(Report::begun_by).collect() };
+pub fn recorded_sums(marks: &Marks) -> ReportSums {
+    let mut sums = ReportSums {
+        starting_marks: marks.timeline.marks().map(ToOwned::to_owned).collect(),
+        ..ReportSums::default()
+    };
+    for site in marks.sites.counted() {
+        let SiteKey { pid, tid, path, .. } = site.key;
+        for &(stretch, SiteSum { total, .. }) in &site.sums {
+            sums.sections.push(SectionSum { stretch, pid, path, own: total.own });
+            let count = sums.executions.entry((stretch, pid, tid)).or_default();
+            count.creates += if site.role == Role::Create { total.count } else { 0 };
+            count.executions += if site.tag == execution(Layer::Application) { total.count } else { 0 };
+        }
+    }
+    sums
+}
+
+/// The reports; none when no section counts. Asynchronous executions are those of the records.
+#[must_use]
+pub fn reports(marks: &Marks, sums: &ReportSums) -> Vec<Report> {
+    let mut all = Reports { all: sums.starting_marks.iter().map(|mark| Report::begun_by(mark)).collect() };
     let drivers = marks.drivers();
     let mut shown: FxHashMap<(u64, bool), Option<_>> = FxHashMap::default();
-    let mut counts: BTreeMap<(Stretch, (u32, u32)), Counts> = BTreeMap::new();
-    for site in marks.sites.counted() {
-        let (pid, path) = (site.key.pid, site.key.path);
+    let mut add = |all: &mut Reports, stretch, pid, path, own: i64, wanted: Option<Tag>| {
         let in_driver = drivers.contains(&pid);
-        for (stretch, sum) in &site.sums {
-            let count = counts.entry((*stretch, (pid, site.key.tid))).or_default();
-            count.creates += if site.role == Role::Create { sum.total.count } else { 0 };
-            count.executions += if site.tag == execution(Layer::Application) { sum.total.count } else { 0 };
-        }
         let shown =
             shown.entry((path, in_driver)).or_insert_with(|| marks.paths.as_reported(path, in_driver));
-        let Some((tag, adds)) = *shown else { continue };
-        for (stretch, sum) in &site.sums {
-            let times = all.times(*stretch);
-            if adds.to_total() {
-                times.add(tag, own(sum, tag));
+        let Some((tag, adds)) = *shown else { return };
+        let to_total = adds.to_total().then_some(tag);
+        let to_execution = adds.to_execution().then(|| execution_of(tag));
+        for tag in [to_total, to_execution].into_iter().flatten() {
+            if wanted.is_none_or(|wanted| wanted == tag) {
+                all.times(stretch).add(tag, own);
             }
-            if adds.to_execution() {
-                times.add(execution_of(tag), own(sum, execution_of(tag)));
-            }
+        }
+    };
+    for sum in &sums.sections {
+        // A phase of the application in which nothing but details ran is one, too.
+        all.times(sum.stretch);
+        let own = i64::try_from(sum.own).unwrap_or(i64::MAX);
+        add(&mut all, sum.stretch, sum.pid, sum.path, own, None);
+    }
+    // Of the driver's execution only what no execution covers.
+    for site in marks.sites.counted() {
+        for (stretch, sum) in site.sums.iter().filter(|(_, sum)| sum.covered > 0) {
+            let covered = i64::try_from(sum.covered).unwrap_or(i64::MAX);
+            add(&mut all, *stretch, site.key.pid, site.key.path, -covered, Some(execution(Layer::Driver)));
         }
     }
     for (_, stretch, ns) in marks.executions.in_flight() {
@@ -97,25 +145,11 @@ pub fn reports(marks: &Marks) -> Vec<Report> {
     for (_, stretch, ns) in marks.executions.in_driver().filter(|(pid, ..)| drivers.contains(pid)) {
         all.times(stretch).add(execution(Layer::Driver), ns);
     }
-    all.count(&counts);
+    all.count(&sums.executions);
     for open in &marks.open {
-        let report = marks.timeline.stretch(open.begin).report;
-        all.report(report).open_sections += 1;
+        all.report(marks.report_of(open)).open_sections += 1;
     }
     all.all
-}
-
-/// What a sum adds to the time of `tag`. Of the driver's execution that is only what no execution covers.
-fn own(sum: &SiteSum, tag: Tag) -> i64 {
-    let covered = if tag == execution(Layer::Driver) { sum.covered } else { 0 };
-    i64::try_from(sum.total.own - covered).unwrap_or(i64::MAX)
-}
-
-/// What a thread counts executions by.
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    creates: u64,
-    executions: u64,
 }
 
 struct Reports {
@@ -142,9 +176,9 @@ impl Reports {
     }
 
     /// The largest count of any one thread: of created executions, or else of the application's own.
-    fn count(&mut self, counts: &BTreeMap<(Stretch, (u32, u32)), Counts>) {
-        let mut most: BTreeMap<Stretch, Counts> = BTreeMap::new();
-        for ((stretch, _), count) in counts {
+    fn count(&mut self, counts: &BTreeMap<(Stretch, u32, u32), ExecutionCount>) {
+        let mut most: BTreeMap<Stretch, ExecutionCount> = BTreeMap::new();
+        for ((stretch, ..), count) in counts {
             let most = most.entry(*stretch).or_default();
             most.creates = most.creates.max(count.creates);
             most.executions = most.executions.max(count.executions);

@@ -229,7 +229,7 @@ impl Sites {
     pub fn totals(&self) -> FxHashMap<TotalKey, Total> {
         let mut totals: FxHashMap<TotalKey, Total> = FxHashMap::default();
         for site in self.counted() {
-            let sum = totals.entry(TotalKey { path: site.key.path, tgid: site.key.pid, tid: 0 }).or_default();
+            let sum = totals.entry(TotalKey::new(site.key.pid, site.key.path)).or_default();
             for (_, part) in &site.sums {
                 sum.add(&part.total);
             }

@@ -49,16 +49,19 @@ struct Interval {
 }
 
 impl Timeline {
-    /// A report begins at `time` (ns). Calls come in order of time; of several at one instant the last counts.
+    /// A report begins at `time` (ns). Calls come in order of time, or as CPUs that race make them: one that is late counts
+    /// from the one before. Of several at one instant the last counts.
     pub fn report_begins(&mut self, time: u64, mark: String) {
+        let time = self.reports.last().map_or(time, |(before, _)| time.max(*before));
         self.reports.pop_if(|(before, _)| *before == time);
         self.reports.push((time, mark));
         self.last = self.last.max(time);
     }
 
-    /// A warm-up or benchmark begins on a thread at `time` (ns). Calls come in order of time.
+    /// A warm-up or benchmark begins on a thread at `time` (ns). Calls come in order, as those of reports.
     pub fn phase_begins(&mut self, tid: u32, app: AppPhase, time: u64) {
         self.open.insert((tid, time), self.phases.len());
+        let time = self.phases.last().map_or(time, |before| time.max(before.begin));
         self.phases.push(Interval { app, begin: time, end: u64::MAX });
         self.last = self.last.max(time);
     }

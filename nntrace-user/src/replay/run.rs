@@ -22,12 +22,13 @@ use crate::{
         Marks, Scheduling, Topology,
         causality::Questions,
         energy::EnergyModel,
+        reports,
         steps::Lanes,
         topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
     },
     report::{
         build::{self, Parts, ProcessLabel},
-        snapshot::{Host, Loss, Overhead, Snapshot, Source, ThreadRow, Window},
+        snapshot::{Host, KeptSums, Loss, Overhead, Snapshot, Source, ThreadRow, Window},
     },
 };
 
@@ -152,6 +153,7 @@ impl Replayed {
             source: Source { kind: "replay".into(), marks: "trace".into(), files: self.files.clone() },
             processes: &self.processes,
             marks: &self.marks,
+            report_sums: &reports::recorded_sums(&self.marks),
             totals: &self.marks.sites.totals(),
             topology: &self.cpus.topology,
             cpus: &self.cpus.cpus,
@@ -263,7 +265,10 @@ fn finish(
             records_dropped: lost,
             records_late: 0,
             dropped_by_cpu: counts.lost,
-        },
+            ..Loss::default()
+        }
+        // All is made of records here. What was lost of a CPU's is time of which nothing is known.
+        .with_incomplete(KeptSums { cpus: true, totals: lost == 0, reports: false }),
         overhead: Overhead { marks: counts.marks, power_events: counts.power_events, ..Overhead::default() },
         notes,
         with_details: options.with_details,

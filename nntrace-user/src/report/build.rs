@@ -14,8 +14,8 @@ use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind};
 
 use super::snapshot::{Diagnostic, Host, Loss, Overhead, SCHEMA, Snapshot, Source, Tool, VERSION, Window};
 use crate::model::{
-    Marks, Topology, clusters::ClusterResidency, energy::EnergyModel, power::CpuResidency, sleeps::Sleeps,
-    stacks::Totals,
+    Marks, Topology, clusters::ClusterResidency, energy::EnergyModel, power::CpuResidency,
+    reports::ReportSums, sleeps::Sleeps, stacks::Totals,
 };
 
 /// A process that appears in the results.
@@ -37,6 +37,8 @@ pub struct Parts<'a> {
     pub processes: &'a BTreeMap<u32, ProcessLabel>,
     /// What the records of marks tell.
     pub marks: &'a Marks,
+    /// What the reports are sums of.
+    pub report_sums: &'a ReportSums,
     /// Exact totals of marks; only those that count.
     pub totals: &'a Totals,
     /// How CPUs belong together.

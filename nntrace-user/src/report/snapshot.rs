@@ -6,12 +6,11 @@
 mod causality;
 mod energy;
 mod evidence;
+mod loss;
 mod marks;
 mod power;
 mod threads;
 mod verify;
-
-use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +20,7 @@ pub use causality::{
 };
 pub use energy::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, UnpricedRow};
 pub use evidence::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};
+pub use loss::{KeptSums, Loss};
 pub use marks::{
     AppPhaseTimes, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ReportRow, StackRow,
     TimesByLayer, TrackRow,
@@ -177,21 +177,6 @@ pub struct Overhead {
     pub ns_per_sched_event: Option<u64>,
     /// CPU time of this process, ns.
     pub collector_cpu_ns: u64,
-}
-
-/// What was lost between kernel and report.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Loss {
-    /// Records that the kernel programs made.
-    pub records_produced: u64,
-    /// Records that reached user space.
-    pub records_drained: u64,
-    /// Records that found their ring full.
-    pub records_dropped: u64,
-    /// Records that came too late to be put in order.
-    pub records_late: u64,
-    /// Dropped records by CPU; CPUs without loss are left out.
-    pub dropped_by_cpu: BTreeMap<u32, u64>,
 }
 
 /// One kind of oddity in the input.

@@ -2,13 +2,21 @@
 
 use std::path::Path;
 
+use nntrace_common::diagnostic::DiagnosticKind;
+
 use super::{MarkSource, Session};
 use crate::{
     live::{clock, kernel::KernelError, sysfs},
-    model::{Marks, power::CpuResidency, steps::Lanes},
+    model::{
+        Marks,
+        power::CpuResidency,
+        reports::{self, ReportSums},
+        stacks::Totals,
+        steps::Lanes,
+    },
     report::{
         build::{Parts, threads},
-        snapshot::{Evidence, Host, Loss, Overhead, Snapshot, Source, Window},
+        snapshot::{Evidence, Host, KeptSums, Loss, Overhead, Snapshot, Source, Window},
     },
 };
 
@@ -20,8 +28,11 @@ impl Session {
     pub fn snapshot(&mut self) -> Result<Snapshot, KernelError> {
         self.kernel.read_paths(&mut self.records.paths)?;
         self.kernel.read_names(&mut self.records.names)?;
+        self.records.seen_drivers.extend(self.kernel.read_drivers()?);
         let mut totals = self.kernel.read_totals()?;
+        let entries = totals.len();
         totals.retain(|key, _| self.records.sites.counts_total(key));
+        let leaves_out = totals.len() < entries;
         let (readings, end) = match &self.last {
             Some((readings, end)) => (readings.clone(), *end),
             None => (self.kernel.read_cpus()?, self.end_so_far()),
@@ -36,6 +47,19 @@ impl Session {
         if self.last.is_some() {
             self.records.add_unfinished(&mut diagnostics);
         }
+        let loss = self.loss()?;
+        let is_full = |(kind, _): &(DiagnosticKind, _)| *kind == DiagnosticKind::TableFull;
+        // A thread whose part in the accounting shows by records alone counts only where these came.
+        let totals_are_exact = !diagnostics.iter().any(is_full) && !(leaves_out && loss.records_dropped > 0);
+        let exact_sums = self.exact_report_sums(&totals)?;
+        let kept = KeptSums {
+            cpus: true,
+            totals: totals_are_exact,
+            reports: exact_sums.is_some()
+                && !self.records.names.has_asynchronous_calls()
+                && self.kernel.read_app_event_counts()?.driver_events == 0,
+        };
+        let report_sums = exact_sums.unwrap_or_else(|| reports::recorded_sums(&self.records));
         let parts = Parts {
             host: host(&online),
             window: Window { clock: "monotonic".into(), begin_ns: self.window.begin, end_ns: end },
@@ -51,6 +75,7 @@ impl Session {
             },
             processes: &self.labels,
             marks: &self.records,
+            report_sums: &report_sums,
             totals: &totals,
             topology: &self.topology,
             cpus: &cpus,
@@ -58,7 +83,7 @@ impl Session {
             sleeps: &self.sleeps,
             energy_model: self.energy_model.as_ref(),
             overhead: self.overhead(),
-            loss: self.loss()?,
+            loss: loss.with_incomplete(kept),
             diagnostics: &diagnostics,
             notes: self.notes.iter().cloned().chain(self.note_on_unsearched()).collect(),
             with_details: self.with_details,
@@ -104,6 +129,14 @@ impl Session {
         if self.window.is_over(now) { self.window.end } else { now }
     }
 
+    /// The sums of the reports by the kernel's totals; `None` where these are not all kept by the application's phases.
+    fn exact_report_sums(&self, totals: &Totals) -> Result<Option<ReportSums>, KernelError> {
+        if self.kernel.read_app_event_counts()?.lost > 0 {
+            return Ok(None);
+        }
+        Ok(self.records.slots.sums(totals, &self.kernel.read_executions()?))
+    }
+
     fn overhead(&self) -> Overhead {
         let (marks, power) = self.kernel.read_costs();
         let sched = self.scheduling.as_ref().map(|_| self.kernel.read_scheduling_cost());
@@ -131,6 +164,7 @@ impl Session {
                 .filter(|(_, count)| count.dropped > 0)
                 .map(|(cpu, count)| (cpu, count.dropped))
                 .collect(),
+            ..Loss::default()
         })
     }
 }

@@ -52,7 +52,7 @@ impl Parts<'_> {
                 app_phases: app_phases.collect(),
             }
         };
-        reports::reports(self.marks).iter().map(row).collect()
+        reports::reports(self.marks, self.report_sums).iter().map(row).collect()
     }
 
     pub(super) fn phases(&self) -> Vec<PhaseRow> {
