@@ -10,7 +10,7 @@ use hdrhistogram::serialization::{Serializer as _, V2Serializer};
 
 use crate::report::snapshot::{
     ClusterRow, ConcurrencyRow, CpuRow, Diagnostic, EffectiveRow, FrequencyRow, Host, IdleRow, InitialRow,
-    Loss, Overhead, PhaseRow, SCHEMA, Snapshot, Source, StackRow, Tool, VERSION, Window,
+    KeptSums, Loss, Overhead, PhaseRow, SCHEMA, Snapshot, Source, StackRow, Tool, VERSION, Window,
 };
 use crate::tui::Health;
 
@@ -286,6 +286,8 @@ pub fn lossy() -> (Snapshot, Health) {
         records_dropped: 1_234,
         records_late: 0,
         dropped_by_cpu,
-    };
+        ..Loss::default()
+    }
+    .with_incomplete(KeptSums { cpus: true, totals: true, reports: true });
     (Snapshot { loss, ..snapshot(1) }, Health { records_lost: 1_234, ..health() })
 }
