@@ -1,0 +1,147 @@
+//! Under loss every figure is exact, or the snapshot says that it is not.
+
+use std::{collections::BTreeMap, path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+use nix::sys::signal::Signal;
+use nntrace_tests::{
+    c,
+    child::Child,
+    live,
+    profiler::{Profiler, Run},
+    results::Results as _,
+};
+use nntrace_user::report::snapshot::Snapshot;
+use serde_json::Value;
+
+/// Executions of one benchmark phase: more records than rings of the default size hold.
+const RUNS: &str = "9000";
+
+/// What is the machine's, or another in every run: no figure of the program.
+const OTHER: [&str; 9] =
+    ["host", "window", "source", "overhead", "loss", "cpus", "clusters", "evidence", "notes"];
+
+/// Traces the program with such a ring, or with a collector that is stopped while it runs.
+fn run(program: &Path, ring: &str, is_starved: bool) -> Result<Snapshot> {
+    let mut command = Command::new(program);
+    command.arg(RUNS);
+    let mut child = Child::start(&mut command)?;
+    child.lines(1)?;
+    let pid = child.pid().to_string();
+    let attached = Profiler::new()?.args(["--ring-size", ring, "--pid", &pid, "--detail"]).attach()?;
+    if is_starved {
+        attached.signal(Signal::SIGSTOP)?;
+    }
+    child.send_line("go on")?;
+    child.lines(2)?;
+    if is_starved {
+        attached.signal(Signal::SIGCONT)?;
+    }
+    attached.signal(Signal::SIGTERM)?;
+    let Run { snapshot, ended } = attached.finish()?;
+    ended.expect_code(0)?;
+    child.send_line("end")?;
+    child.wait()?.expect_code(0)?;
+    Ok(snapshot)
+}
+
+/// Every number and text of a snapshot by its place, in which rows go by their words. Of times only whether there is any.
+fn figures(snapshot: &Snapshot) -> Result<BTreeMap<String, (String, Value)>> {
+    let mut all = BTreeMap::new();
+    let Value::Object(top) = serde_json::to_value(snapshot)? else { return Ok(all) };
+    for (key, value) in top.iter().filter(|(key, _)| !OTHER.contains(&key.as_str())) {
+        collect(key, key, value, &mut all);
+    }
+    Ok(all)
+}
+
+/// `key` has no rows in it: it is what `loss.incomplete` names.
+fn collect(key: &str, place: &str, value: &Value, all: &mut BTreeMap<String, (String, Value)>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                collect(&format!("{key}.{name}"), &format!("{place}.{name}"), value, all);
+            }
+        }
+        Value::Array(rows) => {
+            for (number, row) in rows.iter().enumerate() {
+                let words = ["layer", "phase", "name", "kind", "path"]
+                    .map(|word| row.get(word).map(ToString::to_string).unwrap_or_default())
+                    .join(" ");
+                let row_place = if words.trim().is_empty() { number.to_string() } else { words };
+                collect(key, &format!("{place}[{row_place}]"), row, all);
+            }
+        }
+        // The process is another one.
+        Value::String(mark) if key.ends_with("starting_mark") => {
+            let text = mark.rsplit('|').next().unwrap_or_default();
+            all.insert(place.to_owned(), (key.to_owned(), text.into()));
+        }
+        _ => {
+            let is_of_the_run =
+                ["pid", "tid", "first_ns", "histogram"].iter().any(|name| key.ends_with(name));
+            let is_time = key.contains("_ns");
+            let value =
+                if is_time { Value::from(value.as_u64().is_some_and(|ns| ns > 0)) } else { value.clone() };
+            if !is_of_the_run {
+                all.insert(place.to_owned(), (key.to_owned(), value));
+            }
+        }
+    }
+}
+
+/// Compares a lossy run with one that lost nothing: what differs has to be named as incomplete.
+fn check(lossy: &Snapshot, lossless: &Snapshot) -> Result<()> {
+    ensure!(lossless.loss.records_dropped == 0, "{:?}", lossless.loss);
+    ensure!(lossless.loss.incomplete.is_empty(), "{:?}", lossless.loss);
+    ensure!(lossy.loss.records_dropped > 0, "{:?}", lossy.loss);
+    let (found, expected) = (figures(lossy)?, figures(lossless)?);
+    let mut differing = 0;
+    let places: std::collections::BTreeSet<&String> = found.keys().chain(expected.keys()).collect();
+    for place in places {
+        let (left, right) = (found.get(place), expected.get(place));
+        if left.map(|(_, value)| value) == right.map(|(_, value)| value) {
+            continue;
+        }
+        differing += 1;
+        let (key, _) = left.or(right).context("it is in one of them")?;
+        ensure!(lossy.loss.makes_incomplete(key), "{place} is exact, but {left:?} is not {right:?}");
+    }
+    ensure!(differing > 0, "what was lost is missing nowhere");
+    Ok(())
+}
+
+/// The contract's table adds up to what the phases show, in every unit.
+fn reports_are_the_phases(snapshot: &Snapshot) -> Result<()> {
+    ensure!(!snapshot.loss.makes_incomplete("reports"), "{:?}", snapshot.loss.incomplete);
+    ensure!(snapshot.reports.len() == 2, "{:?}", snapshot.reports);
+    let pid = *snapshot.pids().first().context("no process has results")?;
+    for tag in ["LA_PO", "LA_PC", "LA_PE", "LR_PC", "LR_PE", "LR_PTR", "LC_PE", "LC_PCO"] {
+        let (layer, phase) = tag.split_once('_').context("a tag")?;
+        let times = snapshot.reports.iter().map(|report| &report.total_ns);
+        let in_reports: i64 = match (layer, phase) {
+            // The table's column of all phases has other rules.
+            ("LA", "PO") => continue,
+            _ => times.filter_map(|times| times.get(layer)?.get(phase)).sum(),
+        };
+        let in_phases = snapshot.phase(pid, tag).map_or(0, |row| row.total_ns);
+        ensure!(in_reports == i64::try_from(in_phases)?, "{tag}: {in_reports} and {in_phases}");
+    }
+    Ok(())
+}
+
+#[test]
+fn under_loss_every_figure_is_exact_or_named_as_incomplete() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let program = c::program(folder.path(), "benchmark.c")?;
+    let lossless = run(&program, "65536", false)?;
+    reports_are_the_phases(&lossless)?;
+    for (ring, is_starved) in [("4", false), ("512", true)] {
+        let lossy = run(&program, ring, is_starved)?;
+        let about = || format!("ring of {ring} KiB, starved: {is_starved}");
+        reports_are_the_phases(&lossy).with_context(about)?;
+        check(&lossy, &lossless).with_context(about)?;
+    }
+    Ok(())
+}
