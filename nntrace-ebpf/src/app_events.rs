@@ -14,13 +14,12 @@ pub fn last() -> u16 {
     APP_EVENT_COUNTS.get(0).map_or(0, |counts| counts.last as u16)
 }
 
-/// Keeps a change under the next number. One for which there is no room is counted: what comes after it belongs to the
-/// last one that is kept.
+/// Keeps a change under the next number, and returns whether there was room. One for which there was none is counted.
 #[inline(never)]
-pub fn push(event: &AppEvent) {
+pub fn push(event: &AppEvent) -> bool {
     /// Numbers that programs on other CPUs may take meanwhile.
     const TRIES: u32 = 8;
-    let Some(counts) = APP_EVENT_COUNTS.get_ptr_mut(0) else { return };
+    let Some(counts) = APP_EVENT_COUNTS.get_ptr_mut(0) else { return false };
     // SAFETY: the pointer comes from the map and is not null. Who takes a number is settled by the table of events, into
     // which each goes once.
     let mut number = unsafe { (*counts).last } + 1;
@@ -31,12 +30,13 @@ pub fn push(event: &AppEvent) {
         if APP_EVENTS.insert(number as u32, event, u64::from(BPF_NOEXIST)).is_ok() {
             // SAFETY: as above.
             unsafe { (*counts).last = number };
-            return;
+            return true;
         }
         number += 1;
     }
     // SAFETY: the pointer comes from the map and is not null.
     unsafe { add(&raw mut (*counts).lost, 1) };
+    false
 }
 
 /// Counts an execution of a thread, by one of the two ways, or both.

@@ -176,7 +176,10 @@ fn begin(
         know(name, begin, now, ids.tid, mark);
         if let Some(change) = label.app_change() {
             let Ids { tgid, tid } = ids;
-            app_events::push(&AppEvent { change, begun_by: 0, tgid, tid, time: now, begin: now, name });
+            let event = AppEvent { change, begun_by: 0, tgid, tid, time: now, begin: now, name };
+            if !app_events::push(&event) {
+                ring::emit(BeginRecord::new(tgid, tid, label, name, now), Wake::WhenHalfFull);
+            }
         }
     } else if label == Label::FOREIGN && mark::may_be_interface_call(text, begin.name_at) {
         name = mark::name_hash(text, begin.name_at);
@@ -399,6 +402,7 @@ fn count_application(Ids { tgid, tid }: Ids, closed: &Closed) {
         app_events::count_execution(key, u64::from(creates), u64::from(executes));
     }
     if tag == WARM_UP || tag == BENCHMARK {
+        // One that is not kept shows by its section's record.
         app_events::push(&AppEvent {
             change: AppChange::PhaseEnds as u32,
             begun_by: slot,

@@ -1,4 +1,4 @@
-/* Two benchmark cases with warm-up and benchmark phases, the same marks in every run. Begins at a line on stdin. */
+/* Benchmark cases, two or as many as the second argument says, with warm-up and benchmark phases, the same marks in every run. Begins at a line on stdin. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,11 +23,12 @@ static void execution(int number) {
 
 int main(int argc, char **argv) {
     int runs = argc > 1 ? atoi(argv[1]) : 100;
+    int cases = argc > 2 ? atoi(argv[2]) : 2;
     puts("ready");
     fflush(stdout);
     char line[16];
     if (!fgets(line, sizeof line, stdin)) return 1;
-    for (int number = 0; number < 2; number++) {
+    for (int number = 0; number < cases; number++) {
         begin(number ? "B|1|[NN_LA_PO]second" : "B|1|[NN_LA_PO]first");
         begin("B|1|[NN_LA_PC]compile");
         begin("B|1|[NN_LR_PC]finish");
