@@ -24,6 +24,7 @@ mod process;
 mod ring;
 mod sched;
 mod sections;
+mod totals;
 mod window;
 mod writes;
 

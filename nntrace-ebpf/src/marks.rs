@@ -9,28 +9,21 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 use nntrace_common::{
-    app_events::{AppChange, AppEvent, ExecutionKey},
+    app_events::AppEvent,
     diagnostic::{DiagnosticKind, Diagnostics},
-    layer::{Layer, Phase, Tag},
     mark::{self, Begin, Captured, Kind, Label, MARK_BYTES},
-    record::{ANY_SLOT, BeginRecord, NameText, RecordKind, SpanRecord, Thread, Total, TotalKey, TrackRecord},
-    stack::{Closed, Stack},
+    record::{BeginRecord, NameText, RecordKind, Thread, TrackRecord},
+    stack::Stack,
 };
 
 use crate::{
     app_events,
-    maps::{
-        CREATE_NAME, MEANINGS, NAMES, NEW_THREAD, PATHS, SLOT_TOTALS, TARGETS, TELL_BEGINS, THREADS,
-        TOTAL_COUNT, TOTALS,
-    },
+    maps::{MEANINGS, NAMES, NEW_THREAD, TELL_BEGINS, THREADS},
     oddities,
-    ring::{self, Wake, add},
-    sections, window,
+    process::{self, Ids},
+    ring::{self, Wake},
+    sections, totals, window,
 };
-
-const WARM_UP: u8 = Tag::new(Layer::Application, Phase::WarmUp).index();
-const BENCHMARK: u8 = Tag::new(Layer::Application, Phase::Benchmark).index();
-const EXECUTION: u8 = Tag::new(Layer::Application, Phase::Execution).index();
 
 /// `f(const char *payload)`.
 #[uprobe]
@@ -68,19 +61,10 @@ fn on_mark(ctx: &ProbeContext, payload: Option<*const u8>, length: Option<u64>) 
     0
 }
 
-/// The thread that runs, if its process is traced.
-#[inline(always)]
-pub fn target() -> Option<Ids> {
-    let ids = bpf_get_current_pid_tgid();
-    let ids = Ids { tgid: (ids >> 32) as u32, tid: ids as u32 };
-    // SAFETY: lookup only; the value is not used.
-    unsafe { TARGETS.get(ids.tgid) }.map(|_| ids)
-}
-
 /// The thread that runs and its state, if its process is traced; a full table is counted.
 #[inline(always)]
 pub fn writer<'a>(now: u64) -> Option<(Ids, &'a mut Thread)> {
-    let ids = target()?;
+    let ids = process::target()?;
     Some((ids, thread_of(now, ids)?))
 }
 
@@ -144,14 +128,7 @@ pub fn take_end(now: u64, ids: Ids, thread: &mut Thread) {
 
 #[inline(always)]
 fn end(now: u64, ids: Ids, stack: &mut Stack, takes_part: u32) -> Diagnostics {
-    stack.end(now, |_, closed| store(ids, takes_part != 0, closed))
-}
-
-/// Whose mark it is.
-#[derive(Clone, Copy)]
-pub struct Ids {
-    tgid: u32,
-    tid: u32,
+    stack.end(now, |_, closed| totals::store(ids, takes_part != 0, closed))
 }
 
 #[inline(always)]
@@ -201,7 +178,7 @@ fn begin(
     }
     let takes_part = *takes_part != 0;
     stack.set_slot(app_events::last());
-    stack.begin(now, begin.prefix, label, name, |_, closed| store(ids, takes_part, closed))
+    stack.begin(now, begin.prefix, label, name, |_, closed| totals::store(ids, takes_part, closed))
 }
 
 /// Keeps the text of a name when it is first seen.
@@ -321,96 +298,4 @@ fn read(payload: *const u8, length: Option<u64>, mark: &mut NameText, now: u64, 
         }
     }
     Some(len)
-}
-
-/// Names the path of the frame of this thread that was at `depth`, and was just closed.
-///
-/// By its linkage a function that the verifier looks at once, for any arguments.
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn name_path(tid: u32, depth: u32) -> u32 {
-    if let Some(thread) = THREADS.get_ptr_mut(tid) {
-        // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
-        let stack = unsafe { &(*thread).stack };
-        stack.steps(depth as u8, |path, step| {
-            // A path that is there already is the same path.
-            let _ = PATHS.insert(path, &step, u64::from(BPF_NOEXIST));
-        });
-    }
-    0
-}
-
-/// Adds a closed frame to the totals, and hands it on.
-///
-/// Its own program in the kernel's eyes: it is called from two places, and is long.
-#[inline(never)]
-fn store(ids: Ids, takes_part: bool, closed: &Closed) {
-    let Ids { tgid, tid } = ids;
-    let counted = if takes_part { 0 } else { tid };
-    let key = TotalKey { path: closed.path, tgid, tid: counted, slot: u32::from(closed.slot), reserved: 0 };
-    let total = TOTALS.get_ptr_mut(key).or_else(|| other_total(key, tid, closed));
-    if let Some(total) = total {
-        // SAFETY: the pointer comes from the map and is not null. A thread that preempts this one on the same CPU
-        // may add to the same entry, hence atomic.
-        unsafe {
-            add(&raw mut (*total).count, 1);
-            if closed.adds.to_total() {
-                add(&raw mut (*total).own, closed.own);
-            }
-            add(&raw mut (*total).exclusive, closed.exclusive);
-        }
-    }
-    count_application(ids, closed);
-    ring::emit(SpanRecord::new(tgid, tid, takes_part, closed), Wake::WhenHalfFull);
-}
-
-/// The entry for totals that have none of their own yet: a new one by the application's phases while there is room for
-/// such, else that of any phase.
-#[inline(always)]
-fn other_total(key: TotalKey, tid: u32, closed: &Closed) -> Option<*mut Total> {
-    let made = TOTAL_COUNT.get_ptr_mut(0)?;
-    // SAFETY: the pointer comes from the map and is not null; a count that is a moment old moves the bound a little.
-    let key = if unsafe { *made } < u64::from(SLOT_TOTALS.load()) {
-        key
-    } else {
-        TotalKey { slot: ANY_SLOT, ..key }
-    };
-    TOTALS.get_ptr_mut(key).or_else(|| {
-        name_path(tid, u32::from(closed.depth));
-        if TOTALS.insert(key, &Total::default(), u64::from(BPF_NOEXIST)).is_ok() {
-            // SAFETY: the pointer comes from the map and is not null.
-            unsafe { add(made, 1) };
-        }
-        // Another thread may have been faster: what is there now tells a full table.
-        let total = TOTALS.get_ptr_mut(key);
-        if total.is_none() {
-            oddities::count(DiagnosticKind::TableFull, closed.end, tid);
-        }
-        total
-    })
-}
-
-/// Keeps what a closed frame is to reports beside its time: the end of a phase of the application, an execution.
-#[inline(always)]
-fn count_application(Ids { tgid, tid }: Ids, closed: &Closed) {
-    let slot = u32::from(closed.slot);
-    let tag = closed.tag.index();
-    let creates = closed.name == CREATE_NAME.load();
-    let executes = tag == EXECUTION;
-    if creates || executes {
-        let key = ExecutionKey { tgid, tid, slot };
-        app_events::count_execution(key, u64::from(creates), u64::from(executes));
-    }
-    if tag == WARM_UP || tag == BENCHMARK {
-        // One that is not kept shows by its section's record.
-        app_events::push(&AppEvent {
-            change: AppChange::PhaseEnds as u32,
-            begun_by: slot,
-            tgid,
-            tid,
-            time: closed.end,
-            begin: closed.begin,
-            name: closed.name,
-        });
-    }
 }

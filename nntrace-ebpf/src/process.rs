@@ -2,7 +2,7 @@
 
 use aya_ebpf::{
     EbpfContext,
-    helpers::bpf_ktime_get_ns,
+    helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns},
     macros::{raw_tracepoint, tracepoint},
     programs::{RawTracePointContext, TracePointContext},
 };
@@ -17,6 +17,24 @@ use crate::{
     ring::{self, Wake},
     window,
 };
+
+/// A thread of a process.
+#[derive(Clone, Copy)]
+pub struct Ids {
+    /// Process.
+    pub tgid: u32,
+    /// Thread.
+    pub tid: u32,
+}
+
+/// The thread that runs, if its process is traced.
+#[inline(always)]
+pub fn target() -> Option<Ids> {
+    let ids = bpf_get_current_pid_tgid();
+    let ids = Ids { tgid: (ids >> 32) as u32, tid: ids as u32 };
+    // SAFETY: lookup only; the value is not used.
+    unsafe { TARGETS.get(ids.tgid) }.map(|_| ids)
+}
 
 /// A task forks: a child of a traced process is traced from its first instruction on.
 ///

@@ -18,7 +18,7 @@ use aya_ebpf::{
 
 use crate::{
     maps::{FILE_OFFSETS, MARKER, WRITE_COST},
-    marks,
+    marks, process,
     ring::add,
     window,
 };
@@ -41,7 +41,7 @@ pub fn marker_write(ctx: RawTracePointContext) -> i32 {
     if ctx.arg::<u64>(1) != WRITE {
         return 0;
     }
-    let Some(ids) = marks::target() else { return 0 };
+    let Some(ids) = process::target() else { return 0 };
     let Some(now) = window::now_inside() else { return 0 };
     let argument = |number: usize| read::<u64>(ctx.arg(0), ARGUMENTS[number]);
     if let (Ok(descriptor), Ok(text), Ok(length)) = (argument(0), argument(1), argument(2))

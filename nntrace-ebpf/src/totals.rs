@@ -1,0 +1,114 @@
+//! Exact totals: what closed sections add up to, by process, path and the application's phases.
+
+use aya_ebpf::bindings::BPF_NOEXIST;
+use nntrace_common::{
+    app_events::{AppChange, AppEvent, ExecutionKey},
+    diagnostic::DiagnosticKind,
+    layer::{Layer, Phase, Tag},
+    record::{ANY_SLOT, SpanRecord, Total, TotalKey},
+    stack::Closed,
+};
+
+use crate::{
+    app_events,
+    maps::{CREATE_NAME, PATHS, SLOT_TOTALS, THREADS, TOTAL_COUNT, TOTALS},
+    oddities,
+    process::Ids,
+    ring::{self, Wake, add},
+};
+
+const WARM_UP: u8 = Tag::new(Layer::Application, Phase::WarmUp).index();
+const BENCHMARK: u8 = Tag::new(Layer::Application, Phase::Benchmark).index();
+const EXECUTION: u8 = Tag::new(Layer::Application, Phase::Execution).index();
+
+/// Names the path of the frame of this thread that was at `depth`, and was just closed.
+///
+/// By its linkage a function that the verifier looks at once, for any arguments.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn name_path(tid: u32, depth: u32) -> u32 {
+    if let Some(thread) = THREADS.get_ptr_mut(tid) {
+        // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
+        let stack = unsafe { &(*thread).stack };
+        stack.steps(depth as u8, |path, step| {
+            // A path that is there already is the same path.
+            let _ = PATHS.insert(path, &step, u64::from(BPF_NOEXIST));
+        });
+    }
+    0
+}
+
+/// Adds a closed frame to the totals, and hands it on.
+///
+/// Its own program in the kernel's eyes: it is called from two places, and is long.
+#[inline(never)]
+pub fn store(ids: Ids, takes_part: bool, closed: &Closed) {
+    let Ids { tgid, tid } = ids;
+    let counted = if takes_part { 0 } else { tid };
+    let key = TotalKey { path: closed.path, tgid, tid: counted, slot: u32::from(closed.slot), reserved: 0 };
+    let total = TOTALS.get_ptr_mut(key).or_else(|| other_total(key, tid, closed));
+    if let Some(total) = total {
+        // SAFETY: the pointer comes from the map and is not null. A thread that preempts this one on the same CPU
+        // may add to the same entry, hence atomic.
+        unsafe {
+            add(&raw mut (*total).count, 1);
+            if closed.adds.to_total() {
+                add(&raw mut (*total).own, closed.own);
+            }
+            add(&raw mut (*total).exclusive, closed.exclusive);
+        }
+    }
+    count_application(ids, closed);
+    ring::emit(SpanRecord::new(tgid, tid, takes_part, closed), Wake::WhenHalfFull);
+}
+
+/// The entry for totals that have none of their own yet: a new one by the application's phases while there is room for
+/// such, else that of any phase.
+#[inline(always)]
+fn other_total(key: TotalKey, tid: u32, closed: &Closed) -> Option<*mut Total> {
+    let made = TOTAL_COUNT.get_ptr_mut(0)?;
+    // SAFETY: the pointer comes from the map and is not null; a count that is a moment old moves the bound a little.
+    let key = if unsafe { *made } < u64::from(SLOT_TOTALS.load()) {
+        key
+    } else {
+        TotalKey { slot: ANY_SLOT, ..key }
+    };
+    TOTALS.get_ptr_mut(key).or_else(|| {
+        name_path(tid, u32::from(closed.depth));
+        if TOTALS.insert(key, &Total::default(), u64::from(BPF_NOEXIST)).is_ok() {
+            // SAFETY: the pointer comes from the map and is not null.
+            unsafe { add(made, 1) };
+        }
+        // Another thread may have been faster: what is there now tells a full table.
+        let total = TOTALS.get_ptr_mut(key);
+        if total.is_none() {
+            oddities::count(DiagnosticKind::TableFull, closed.end, tid);
+        }
+        total
+    })
+}
+
+/// Keeps what a closed frame is to reports beside its time: the end of a phase of the application, an execution.
+#[inline(always)]
+fn count_application(Ids { tgid, tid }: Ids, closed: &Closed) {
+    let slot = u32::from(closed.slot);
+    let tag = closed.tag.index();
+    let creates = closed.name == CREATE_NAME.load();
+    let executes = tag == EXECUTION;
+    if creates || executes {
+        let key = ExecutionKey { tgid, tid, slot };
+        app_events::count_execution(key, u64::from(creates), u64::from(executes));
+    }
+    if tag == WARM_UP || tag == BENCHMARK {
+        // One that is not kept shows by its section's record.
+        app_events::push(&AppEvent {
+            change: AppChange::PhaseEnds as u32,
+            begun_by: slot,
+            tgid,
+            tid,
+            time: closed.end,
+            begin: closed.begin,
+            name: closed.name,
+        });
+    }
+}
