@@ -1,11 +1,6 @@
 //! `nntrace-bpf energy-model`, and reading models.
 
-use std::{
-    fs,
-    io::{self, Write as _},
-    path::Path,
-    process::ExitCode,
-};
+use std::{fs, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
 use nntrace_user::{
@@ -14,14 +9,14 @@ use nntrace_user::{
     report,
 };
 
-use crate::{cli::EnergyModelAction, output};
+use crate::{cli::EnergyModelAction, output, result_file};
 
 /// Does what is asked for.
 pub fn run(action: &EnergyModelAction) -> Result<ExitCode> {
     match action {
         EnergyModelAction::Init { file, force } => init(file.as_deref(), *force)?,
         EnergyModelAction::Check { model } => {
-            output::write_stdout(report::energy_model::describe(model).as_bytes())?;
+            output::print(&report::energy_model::describe(model))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -51,14 +46,12 @@ fn init(file: Option<&Path>, force: bool) -> Result<()> {
                 "{}: the name of a model in this form must end in .toml",
                 path.display()
             );
-            let mut file = output::create(path, force)?;
-            let written: io::Result<()> = file.write_all(text.as_bytes()).and_then(|()| file.flush());
-            written.with_context(|| format!("cannot write {}", path.display()))?;
+            result_file::write(path, force, &text)?;
         }
         None => output::write_stdout(text.as_bytes())?,
     }
     for note in notes {
-        eprintln!("nntrace-bpf: {note}");
+        output::message(note);
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Files of results, besides what is shown.
 
-use std::{fs::File, io::Write as _, path::PathBuf};
+use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Result, bail};
 use nntrace_user::{
     export::dot,
     model::{Marks, steps::Lanes},
@@ -16,30 +16,37 @@ use nntrace_user::{
 use crate::{
     cli::{OutputKind, Results, Table},
     output,
+    result_file::{ResultFile, Staged},
 };
 
-/// Files of results, open from the start: so that a mistake costs nothing.
+/// Files of results, known to be possible from the start: so that a mistake costs nothing.
 pub struct Files {
-    files: Vec<(OutputKind, PathBuf, File)>,
+    files: Vec<(OutputKind, ResultFile)>,
     tables: Vec<PowerTable>,
 }
 
 impl Files {
-    /// Creates what the command line asks for.
+    /// Looks at what the command line asks for; nothing is created or changed yet.
     pub fn open(results: &Results) -> Result<Self> {
-        let files = results.outputs.iter().map(|wanted| {
-            Ok((wanted.kind, wanted.path.clone(), output::create(&wanted.path, results.force)?))
-        });
+        let json = results.json.iter().filter(|path| *path != Path::new("-"));
+        let wanted = json.map(|path| (OutputKind::Json, path));
+        let wanted = wanted.chain(results.outputs.iter().map(|output| (output.kind, &output.path)));
+        let mut files: Vec<(OutputKind, ResultFile)> = Vec::new();
+        for (kind, path) in wanted {
+            let file = ResultFile::open(path, results.force)?;
+            if let Some((_, same)) = files.iter().find(|(_, other)| other.is_same(&file)) {
+                let (one, other) = (same.name().display(), path.display());
+                bail!("{one} and {other} are the same file: each result needs one of its own");
+            }
+            files.push((kind, file));
+        }
         let table = results.table.and_then(Table::of_power);
-        Ok(Self {
-            files: files.collect::<Result<_>>()?,
-            tables: table.map_or_else(|| PowerTable::ALL.to_vec(), |table| vec![table]),
-        })
+        Ok(Self { files, tables: table.map_or_else(|| PowerTable::ALL.to_vec(), |table| vec![table]) })
     }
 
-    /// Writes the last results.
+    /// Writes the last results: every file or, when one cannot be written, none.
     pub fn write(self, snapshot: &Snapshot, lanes: Option<&Lanes>, marks: &Marks) -> Result<()> {
-        for (kind, path, mut file) in self.files {
+        let stage = |(kind, file): (OutputKind, ResultFile)| {
             let bytes = match (kind, lanes) {
                 (OutputKind::Json, _) => output::json(snapshot)?,
                 (OutputKind::Csv, _) => power::csv(snapshot, &self.tables)?.into_bytes(),
@@ -48,10 +55,9 @@ impl Files {
                 // A picture without a lane, as it is with power events that never came.
                 (OutputKind::Svg, None) => timeline::svg(snapshot, &Lanes::default()).into_bytes(),
             };
-            file.write_all(&bytes)
-                .and_then(|()| file.flush())
-                .with_context(|| format!("cannot write {}", path.display()))?;
-        }
-        Ok(())
+            file.stage(bytes)
+        };
+        let staged = self.files.into_iter().map(stage).collect::<Result<Vec<_>>>()?;
+        staged.into_iter().try_for_each(Staged::commit)
     }
 }

@@ -2,7 +2,7 @@
 
 use nntrace_user::report::{human, snapshot::Snapshot};
 
-use crate::cli::Causes;
+use crate::{cli::Causes, output};
 
 /// Exit status when a gate trips.
 pub const TRIPPED: u8 = 3;
@@ -13,14 +13,14 @@ pub fn tripped(snapshot: &Snapshot, causes: &Causes) -> bool {
     let mut tripped = false;
     for row in &snapshot.missing {
         if row.missing_ns as f64 > most * row.total_ns as f64 {
-            eprintln!(
-                "nntrace-bpf: {} of the time of {} ({} of {}) is covered by no section; --max-missing allows {}%",
+            output::message(format_args!(
+                "{} of the time of {} ({} of {}) is covered by no section; --max-missing allows {}%",
                 human::percent(row.missing_ns, row.total_ns),
                 row.site.name,
                 human::duration_ns(row.missing_ns),
                 human::duration_ns(row.total_ns),
                 most * 100.0,
-            );
+            ));
             tripped = true;
         }
     }

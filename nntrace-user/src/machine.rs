@@ -1,13 +1,13 @@
 //! What the user says of the machine, and `nntrace-bpf topology`, which says what this one is.
 
-use std::{fs, io::Write as _, path::Path, process::ExitCode};
+use std::{fs, path::Path, process::ExitCode};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use nntrace_user::{live::sysfs, model::Topology};
 
 use crate::{
     cli::{Machine, ShowTopology},
-    output,
+    output, result_file,
 };
 
 /// The description of a machine in a file.
@@ -38,9 +38,7 @@ pub fn show(cli: &ShowTopology) -> Result<ExitCode> {
     let note = note.map(|note| format!("# {note}\n")).unwrap_or_default();
     let text = format!("{note}{}", topology.to_toml());
     match &cli.file {
-        Some(path) => output::create(path, cli.force)?
-            .write_all(text.as_bytes())
-            .with_context(|| format!("cannot write {}", path.display()))?,
+        Some(path) => result_file::write(path, cli.force, &text)?,
         None => output::write_stdout(text.as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)

@@ -1,12 +1,13 @@
 //! Where results go: a terminal interface, tables, or JSON.
 
 use std::{
-    fs::{File, OpenOptions},
-    io::{self, IsTerminal as _, Write},
+    fmt,
+    io::{self, IsTerminal as _, Write as _},
+    ops::ControlFlow,
     path::Path,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use nntrace_user::{
     analyze::diff,
     model::steps::Lanes,
@@ -14,9 +15,11 @@ use nntrace_user::{
         nnapi::{self, Shown},
         power::{self, PowerTable},
         snapshot::Snapshot,
-        tables, timeline,
+        tables,
+        text::{self, Text},
+        timeline,
     },
-    tui::{App, Health, Terminal},
+    tui::Health,
 };
 
 use ratatui::crossterm::terminal;
@@ -24,6 +27,7 @@ use ratatui::crossterm::terminal;
 use crate::{
     baseline,
     cli::{Format, Machine, Results, Table},
+    screen::Screen,
 };
 
 /// Columns of a timeline when it does not go to a terminal.
@@ -42,15 +46,13 @@ pub struct Last {
 /// Where results go.
 pub enum Output {
     /// The live view.
-    Screen(Box<(App, Terminal)>),
+    Screen(Box<Screen>),
     /// A table each interval and at the end.
     Tables,
     /// One table at the end, a timeline, or both.
     Last(Last),
     /// Nothing: results go to files.
     Nothing,
-    /// One snapshot at the end, to a file.
-    JsonFile(File),
     /// One snapshot at the end, to stdout.
     JsonStdout,
     /// One snapshot a line.
@@ -84,9 +86,8 @@ impl Output {
         }
         match &results.json {
             Some(path) if path == Path::new("-") => Ok(Self::JsonStdout),
-            Some(path) => create(path, results.force).map(Self::JsonFile),
             None if results.outputs.is_empty() => Ok(Self::Tables),
-            None => Ok(Self::Nothing),
+            Some(_) | None => Ok(Self::Nothing),
         }
     }
 
@@ -96,27 +97,27 @@ impl Output {
         Self::Last(Last { table: Some(Table::Summary), ..Last::default() })
     }
 
-    /// Shows what was found so far.
-    pub fn update(&mut self, snapshot: &Snapshot, health: Health) -> Result<()> {
+    /// Shows what was found so far. It breaks off when nobody reads it any more.
+    pub fn update(&mut self, snapshot: &Snapshot, health: Health) -> Result<ControlFlow<()>> {
         match self {
-            Self::Screen(screen) => {
-                screen.0.update(snapshot.clone(), health);
-                self.draw()
-            }
+            Self::Screen(screen) => screen.update(snapshot.clone(), health).map(ControlFlow::Continue),
             Self::Tables => {
-                let text = format!("--- {} s\n{}\n", health.elapsed.as_secs(), tables::render(snapshot));
-                write_stdout(text.as_bytes())
+                let mut text = Text::new();
+                text.line(format_args!("--- {} s", health.elapsed.as_secs()));
+                text += &tables::render(snapshot);
+                text.line(format_args!(""));
+                show(text.as_bytes())
             }
-            Self::JsonLines => write_stdout(&json(snapshot)?),
-            Self::Last(_) | Self::Nothing | Self::JsonFile(_) | Self::JsonStdout => Ok(()),
+            Self::JsonLines => show(&json(snapshot)?),
+            Self::Last(_) | Self::Nothing | Self::JsonStdout => Ok(ControlFlow::Continue(())),
         }
     }
 
-    /// Draws the terminal interface, if there is one.
-    pub fn draw(&mut self) -> Result<()> {
+    /// Waits until the user leaves the terminal interface; for ever, when there is none.
+    pub async fn until_left(&mut self) -> Result<()> {
         match self {
-            Self::Screen(screen) => screen.1.draw(&mut screen.0).context("cannot draw on the terminal"),
-            _ => Ok(()),
+            Self::Screen(screen) => screen.until_left().await,
+            _ => std::future::pending().await,
         }
     }
 
@@ -125,83 +126,81 @@ impl Output {
         match self {
             Self::Screen(screen) => {
                 drop(screen);
-                write_stdout(tables::render(snapshot).as_bytes())
+                print(&tables::render(snapshot))
             }
-            Self::Last(last) => write_stdout(last.text(snapshot, lanes)?.as_bytes()),
+            Self::Last(last) => last.print(snapshot, lanes),
             Self::Nothing => Ok(()),
-            Self::Tables => write_stdout(format!("--- end\n{}", tables::render(snapshot)).as_bytes()),
+            Self::Tables => {
+                let mut text = Text::new();
+                text.line(format_args!("--- end"));
+                print(&(text + &tables::render(snapshot)))
+            }
             Self::JsonStdout | Self::JsonLines => write_stdout(&json(snapshot)?),
-            Self::JsonFile(mut file) => file
-                .write_all(&json(snapshot)?)
-                .and_then(|()| file.flush())
-                .context("cannot write the snapshot"),
         }
     }
 }
 
 impl Last {
-    fn text(&self, snapshot: &Snapshot, lanes: Option<&Lanes>) -> Result<String> {
-        let mut text = match (self.table, self.table.and_then(Table::of_power)) {
-            (_, Some(table)) => self.power(snapshot, table)?,
+    fn print(&self, snapshot: &Snapshot, lanes: Option<&Lanes>) -> Result<()> {
+        match (self.table, self.table.and_then(Table::of_power)) {
+            (_, Some(table)) => self.print_power(snapshot, table)?,
             (Some(Table::Nnapi), _) => {
-                nnapi::render(&snapshot.reports, self.nnapi) + &tables::details(snapshot)
+                print(&(nnapi::render(&snapshot.reports, self.nnapi) + &tables::details(snapshot)))?;
             }
             (Some(Table::Iterations), _) => {
-                tables::iterations(snapshot) + &tables::losses_and_notes(snapshot)
+                print(&(tables::iterations(snapshot) + &tables::losses_and_notes(snapshot)))?;
             }
-            (Some(_), _) => tables::render(snapshot),
-            (None, _) => String::new(),
-        };
+            (Some(_), _) => print(&tables::render(snapshot))?,
+            (None, _) => {}
+        }
         if self.timeline {
             let columns = terminal::size().ok().filter(|_| io::stdout().is_terminal());
             let columns = columns.map_or(COLUMNS, |(columns, _)| usize::from(columns));
-            text += &match lanes {
-                Some(lanes) => timeline::render(snapshot, lanes, columns),
-                None => "no power events were seen\n".into(),
-            };
+            // Without power events there is no lane.
+            let none = Lanes::default();
+            print(&timeline::render(snapshot, lanes.unwrap_or(&none), columns))?;
         }
-        Ok(text)
+        Ok(())
     }
 
-    fn power(&self, snapshot: &Snapshot, table: PowerTable) -> Result<String> {
-        Ok(match (&self.baseline, self.format) {
-            (None, Format::Text) => power::render(snapshot, table),
-            (None, Format::Csv) => power::csv(snapshot, &[table])?,
-            (Some(before), Format::Text) => diff::render(before, snapshot, table),
-            (Some(before), Format::Csv) => diff::csv(before, snapshot, &[table])?,
-        })
-    }
-}
-
-/// Creates a file; one that exists is replaced only by `force`.
-pub fn create(path: &Path, force: bool) -> Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    if force {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
-    }
-    match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            bail!("{} exists already; --force replaces it", path.display())
+    fn print_power(&self, snapshot: &Snapshot, table: PowerTable) -> Result<()> {
+        match (&self.baseline, self.format) {
+            (None, Format::Text) => print(&power::render(snapshot, table)),
+            (None, Format::Csv) => write_stdout(power::csv(snapshot, &[table])?.as_bytes()),
+            (Some(before), Format::Text) => print(&diff::render(before, snapshot, table)),
+            (Some(before), Format::Csv) => write_stdout(diff::csv(before, snapshot, &[table])?.as_bytes()),
         }
-        result => result.with_context(|| format!("cannot create {}", path.display())),
     }
 }
 
 /// The snapshot as a line of JSON.
 pub fn json(snapshot: &Snapshot) -> Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec(snapshot).context("cannot write the snapshot as JSON")?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    text::to_json(snapshot).context("cannot write the snapshot as JSON")
 }
 
-/// Writes to stdout. A reader that went away (`| head`) is no error.
+/// Prints text for people.
+pub fn print(text: &Text) -> Result<()> {
+    write_stdout(text.as_bytes())
+}
+
+/// Prints an error or a note to stderr, in a line of its own, for people: see [`Text`].
+pub fn message(message: impl fmt::Display) {
+    let mut text = Text::new();
+    text.line(format_args!("nntrace-bpf: {message}"));
+    // Nobody is left to be told when this fails.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Writes data, such as JSON or CSV, to stdout. A reader that went away (`| head`) is no error.
 pub fn write_stdout(bytes: &[u8]) -> Result<()> {
+    show(bytes).map(drop)
+}
+
+/// Writes to stdout; breaks off when its reader went away.
+fn show(bytes: &[u8]) -> Result<ControlFlow<()>> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot write to stdout"),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+        result => result.map(ControlFlow::Continue).context("cannot write to stdout"),
     }
 }

@@ -7,16 +7,16 @@ use nntrace_user::{
     model::causality::Questions,
     replay,
     report::{sections, snapshot::Snapshot},
-    tui::{App, Flow, Health, Terminal, read_events},
+    tui::Health,
 };
-use ratatui::crossterm::event::Event;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     cli::{Print, Replay},
     files::Files,
     gates,
     output::{self, Output},
+    screen::Screen,
+    signals::EndSignals,
 };
 
 /// Replays the files; returns the exit status.
@@ -39,13 +39,14 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(look(&snapshot))?;
     }
+    // What is shown may fail (on a full disk, or a terminal that is gone): the files do not depend on it.
+    files.write(&snapshot, replayed.lanes(), replayed.marks())?;
     match output {
         // One look at the end, without a word about an interval.
         Output::Tables if !std::io::stdout().is_terminal() => Output::summary().finish(&snapshot, None)?,
         Output::Tables => {}
         output => output.finish(&snapshot, replayed.lanes())?,
     }
-    files.write(&snapshot, replayed.lanes(), replayed.marks())?;
     let tripped = gates::tripped(&snapshot, &cli.results.causes);
     Ok(if tripped { ExitCode::from(gates::TRIPPED) } else { ExitCode::SUCCESS })
 }
@@ -64,31 +65,21 @@ pub fn print(cli: &Print) -> Result<ExitCode> {
     })?;
     let marks = replayed.marks();
     let text = if cli.tree { sections::tree(marks) } else { sections::list(marks) };
-    output::write_stdout(text.as_bytes())?;
+    output::print(&text)?;
     for note in replayed.snapshot().notes {
-        eprintln!("nntrace-bpf: {note}");
+        output::message(note);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Shows the results on the terminal until the user has seen enough.
 async fn look(snapshot: &Snapshot) -> Result<()> {
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let mut terminal = Terminal::enter()?;
-    let mut app = App::new();
-    app.update(snapshot.clone(), health(snapshot));
-    let mut events = read_events();
-    loop {
-        terminal.draw(&mut app)?;
-        tokio::select! {
-            event = events.recv() => match event {
-                Some(Event::Key(key)) if app.on_key(key) == Flow::Quit => return Ok(()),
-                Some(_) => {}
-                None => return Ok(()),
-            },
-            _ = interrupt.recv() => return Ok(()),
-            _ = terminate.recv() => return Ok(()),
-        }
+    let mut end = EndSignals::catch()?;
+    let mut screen = Screen::enter()?;
+    screen.update(snapshot.clone(), health(snapshot))?;
+    tokio::select! {
+        left = screen.until_left() => left,
+        () = end.recv() => Ok(()),
     }
 }
 

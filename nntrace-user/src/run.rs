@@ -2,7 +2,8 @@
 
 use std::{
     fs::File,
-    io::{self, IsTerminal as _, Read as _, Seek as _, Write as _},
+    io::{self, IsTerminal as _, Read as _, Seek as _},
+    ops::ControlFlow,
     os::fd::OwnedFd,
     process::ExitCode,
     time::{Duration, Instant},
@@ -18,12 +19,10 @@ use nntrace_user::{
         target::{ChildOutput, Held, Launch, PidFd, Process, Processes, RunAs, Running},
     },
     report::snapshot::Snapshot,
-    tui::{App, Flow, Health, Terminal, read_events},
+    tui::Health,
 };
-use ratatui::crossterm::event::Event;
 use tokio::{
     io::{Interest, unix::AsyncFd},
-    signal::unix::{SignalKind, signal},
     sync::mpsc,
     time::{MissedTickBehavior, interval},
 };
@@ -32,7 +31,9 @@ use crate::{
     cli::{Level, Live},
     files::Files,
     gates, machine,
-    output::Output,
+    output::{self, Output},
+    screen::Screen,
+    signals::EndSignals,
 };
 
 /// How long a command may take to end when it is asked to.
@@ -78,14 +79,18 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     let has_target = held.is_some() || !processes.is_empty();
     if has_target && let Some(text) = session.no_marks(&cli.target()) {
         session.note("no function that writes marks was found in the target when this began: until one is, there are power states only".into());
-        eprintln!("nntrace-bpf: {text}");
+        output::message(text);
         // What a script starts does not wait for its probes either.
         session.expect_libraries();
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // From here on the terminal may be ours, and the command runs: nothing may kill us half-way.
+    let inside = runtime.enter();
+    let end = EndSignals::catch()?;
     if wants_screen {
-        output = Output::Screen(Box::new((App::new(), Terminal::enter()?)));
+        output = Output::Screen(Box::new(Screen::enter()?));
     }
+    drop(inside);
     session.begin(cli.duration)?;
     // The command runs from here on.
     let command = held.map(Held::release).transpose()?;
@@ -98,18 +103,17 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
         target: cli.target(),
         ended: None,
     };
-    let looped = runtime.block_on(run.go(cli, &processes));
+    let looped = runtime.block_on(run.go(cli, &processes, end));
     run.session.hold_no_more();
     run.session.finish()?;
     // The target was not ours to end, unless we started it.
     let code = run.end_command();
     let (snapshot, lanes) = (run.session.snapshot()?, run.session.lanes());
-    run.output.finish(&snapshot, lanes.as_ref())?;
-    files.write(&snapshot, lanes.as_ref(), run.session.marks())?;
-    if let Some(file) = kept {
-        show(file)?;
-    }
-    looped?;
+    // None of these keeps the others from being written.
+    let written = files.write(&snapshot, lanes.as_ref(), run.session.marks());
+    let finished = run.output.finish(&snapshot, lanes.as_ref());
+    let shown = kept.map_or(Ok(()), show);
+    looped.and(written).and(finished).and(shown)?;
     // A figure that is wrong, or over its limit, matters more than how the command ended.
     let differs = snapshot.verify.as_ref().is_some_and(|verify| !verify.passes);
     let tripped = gates::tripped(&snapshot, &cli.results.causes);
@@ -146,10 +150,7 @@ struct Run {
 
 impl Run {
     /// Drains, updates and waits until the target ends, the time is over, or somebody says so.
-    async fn go(&mut self, cli: &Live, processes: &[Process]) -> Result<()> {
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut hangup = signal(SignalKind::hangup())?;
+    async fn go(&mut self, cli: &Live, processes: &[Process], mut end: EndSignals) -> Result<()> {
         let mut ticks = interval(cli.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut drains = interval(DRAIN_INTERVAL);
@@ -158,7 +159,6 @@ impl Run {
         let targets = self.targets(processes);
         let ended = targets.ended();
         tokio::pin!(ended);
-        let mut events = matches!(self.output, Output::Screen(_)).then(read_events);
         let remaining = self.session.remaining();
         let time_is_over = async {
             match remaining {
@@ -169,13 +169,17 @@ impl Run {
         tokio::pin!(time_is_over);
         // The first tick comes at once.
         ticks.tick().await;
-        self.update()?;
+        if self.update()?.is_break() {
+            return Ok(());
+        }
         loop {
             tokio::select! {
                 _ = ticks.tick() => {
                     self.session.refresh();
                     self.session.drain();
-                    self.update()?;
+                    if self.update()?.is_break() {
+                        return Ok(());
+                    }
                 }
                 _ = drains.tick() => self.session.drain(),
                 Some(()) = alarms.recv() => self.session.drain(),
@@ -185,19 +189,8 @@ impl Run {
                         return Ok(());
                     }
                 }
-                event = next(&mut events) => match (event, &mut self.output) {
-                    (Some(Event::Key(key)), Output::Screen(screen)) => {
-                        if screen.0.on_key(key) == Flow::Quit {
-                            return Ok(());
-                        }
-                        self.output.draw()?;
-                    }
-                    (Some(_), _) => self.output.draw()?,
-                    (None, _) => return Ok(()),
-                },
-                _ = interrupt.recv() => return Ok(()),
-                _ = terminate.recv() => return Ok(()),
-                _ = hangup.recv() => return Ok(()),
+                left = self.output.until_left() => return left,
+                () = end.recv() => return Ok(()),
                 () = &mut time_is_over => return Ok(()),
             }
         }
@@ -229,10 +222,11 @@ impl Run {
         });
         self.session.finish()?;
         // Elsewhere the last results are written at once anyway.
-        if matches!(self.output, Output::Screen(_)) { self.update() } else { Ok(()) }
+        if matches!(self.output, Output::Screen(_)) { self.update().map(drop) } else { Ok(()) }
     }
 
-    fn update(&mut self) -> Result<()> {
+    /// Shows what there is; breaks off when nobody reads it any more.
+    fn update(&mut self) -> Result<ControlFlow<()>> {
         let snapshot = self.session.snapshot()?;
         let health = self.health(&snapshot);
         self.output.update(&snapshot, health)
@@ -270,10 +264,10 @@ impl Run {
             let asked = Instant::now();
             while matches!(command.try_wait(), Ok(None)) {
                 if asked.elapsed() > PATIENCE {
-                    eprintln!(
-                        "nntrace-bpf: the command (process {}) ignores SIGTERM; it runs on",
+                    output::message(format_args!(
+                        "the command (process {}) ignores SIGTERM; it runs on",
                         command.pid()
-                    );
+                    ));
                     break;
                 }
                 std::thread::sleep(Duration::from_millis(10));
@@ -351,14 +345,6 @@ fn watch(descriptors: Vec<OwnedFd>) -> mpsc::Receiver<()> {
     receiver
 }
 
-/// The next event of the terminal; never, when there is none.
-async fn next(events: &mut Option<mpsc::Receiver<Event>>) -> Option<Event> {
-    match events {
-        Some(events) => events.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
 /// A file without a name.
 fn scratch_file() -> Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -378,5 +364,5 @@ fn show(mut file: File) -> Result<()> {
     file.rewind()
         .and_then(|()| file.read_to_end(&mut printed))
         .context("cannot read the command's output")?;
-    io::stdout().write_all(&printed).context("cannot show the command's output")
+    output::write_stdout(&printed).context("cannot show the command's output")
 }

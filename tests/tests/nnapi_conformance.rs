@@ -263,7 +263,7 @@ fn every_difference_to_the_parser_is_documented_and_as_reviewed() -> Result<()> 
 fn the_sample_trace_prints_the_reference_to_the_last_digit() -> Result<()> {
     let snapshot = replay_file(&fixture("omr1.trace.txt.zst"), &[])?;
     let text = nnapi::render(&snapshot.reports, nnapi::Options::default());
-    assert_eq!(text, std::fs::read_to_string(fixture("golden_omr1.txt"))?);
+    assert_eq!(&*text, std::fs::read_to_string(fixture("golden_omr1.txt"))?);
     Ok(())
 }
 

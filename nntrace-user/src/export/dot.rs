@@ -7,7 +7,7 @@ use crate::{
         Marks,
         causality::{Edge, graph::Node},
     },
-    report::human,
+    report::{human, text::clean},
 };
 
 /// The graph of what was kept; see [`crate::model::causality::Questions::graph`].
@@ -17,7 +17,7 @@ pub fn render(marks: &Marks) -> String {
     let mut text = String::from("digraph sections {\n  rankdir=LR;\n  node [shape=box];\n");
     // Writing to a string cannot fail, here and below.
     for (node, number) in graph.nodes().iter().zip(0_u32..) {
-        let _ = writeln!(text, "  s{number} [label=\"{}\"];", escaped(&label(marks, node)));
+        let _ = writeln!(text, "  s{number} [label=\"{}\"];", label(marks, node));
     }
     for (from, to, edge) in graph.edges() {
         let style = match edge {
@@ -31,22 +31,33 @@ pub fn render(marks: &Marks) -> String {
     text
 }
 
+/// The lines of a label, as the language has them.
 fn label(marks: &Marks, node: &Node) -> String {
-    let mut label = marks.names.text(node.name);
-    if let Some(tag) = node.tag {
-        let _ = write!(label, "\n{tag}");
+    let mut lines = vec![marks.names.text(node.name)];
+    lines.extend(node.tag.map(|tag| tag.to_string()));
+    if let Some(last) = lines.last_mut() {
+        let _ = match node.end {
+            Some(end) => write!(last, " {}", human::duration_ns(end - node.begin)),
+            None => write!(last, " has not ended"),
+        };
     }
-    let _ = match node.end {
-        Some(end) => write!(label, " {}", human::duration_ns(end - node.begin)),
-        None => write!(label, " has not ended"),
-    };
-    let _ = write!(label, "\nthread {}", node.tid);
-    for (key, value) in marks.causality.said(node) {
-        let _ = write!(label, "\n{key} {value}");
-    }
-    label
+    lines.push(format!("thread {}", node.tid));
+    lines.extend(marks.causality.said(node).map(|(key, value)| format!("{key} {value}")));
+    lines.iter().map(|line| escaped(line)).collect::<Vec<_>>().join("\\n")
 }
 
+/// A line of a label: clean, and without the escape sequences and the entities of HTML that Graphviz knows.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    clean(text).replace('\\', "\\\\").replace('"', "\\\"").replace('&', "&amp;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_text_and_nothing_else() {
+        assert_eq!(escaped("conv2d"), "conv2d");
+        assert_eq!(escaped("\\N \"a\" &lt; \x1b[2J\n"), r#"\\N \"a\" &amp;lt; \\x1b[2J\\n"#);
+    }
 }

@@ -1,7 +1,6 @@
 //! What was understood of a model file, for people.
 
-use std::fmt::Write as _;
-
+use super::text::{Text, line};
 use crate::model::{
     cpu_list,
     energy::{Cost, EnergyModel, EnergyUnit, PowerUnit},
@@ -9,12 +8,9 @@ use crate::model::{
 
 /// The model as tables.
 #[must_use]
-pub fn describe(model: &EnergyModel) -> String {
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let mut line = |line: String| {
-        let _ = writeln!(text, "{line}");
-    };
+pub fn describe(model: &EnergyModel) -> Text {
+    let mut text = Text::new();
+    let mut line = |line: String| line!(text, "{line}");
     line(match model.unit {
         Some(unit) => format!("{}: powers in {}, results in J", model.file, unit.symbol()),
         None => format!("{}: powers without a unit, results are relative", model.file),
@@ -66,7 +62,7 @@ mod tests {
         let dynamiq = include_str!("../../../tests/fixtures/energy/dynamiq.toml");
         let tc2 = include_str!("../../../tests/fixtures/energy/tc2.txt");
         let texts = [("dynamiq.toml", dynamiq), ("tc2.txt", tc2)]
-            .map(|(file, text)| describe(&energy::parse(file, text).unwrap()));
+            .map(|(file, text)| describe(&energy::parse(file, text).unwrap()).to_string());
         insta::assert_snapshot!(texts.join("\n"));
     }
 }

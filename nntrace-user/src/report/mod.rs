@@ -8,5 +8,6 @@ pub mod power;
 pub mod sections;
 pub mod snapshot;
 pub mod tables;
+pub mod text;
 pub mod timeline;
 pub mod units;

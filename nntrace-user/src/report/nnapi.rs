@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, fmt::Write as _, ops::RangeInclusive};
 
 use nntrace_common::layer::{Layer, Phase};
 
-use super::snapshot::{ReportRow, TimesByLayer};
+use super::{
+    snapshot::{ReportRow, TimesByLayer},
+    text::{Text, line},
+};
 use crate::model::times::TOTAL_CODE;
 
 /// Which times a table shows.
@@ -61,8 +64,8 @@ struct Layout {
     execution: RangeInclusive<usize>,
     /// Places of a line across.
     width: usize,
-    /// Explains the asterisk.
-    footnote: &'static str,
+    /// Explains the asterisk, in lines.
+    footnote: &'static [&'static str],
 }
 
 /// All phases of one program.
@@ -80,8 +83,8 @@ static ALL_PHASES: Layout = Layout {
     ],
     execution: 3..=6,
     width: 139,
-    footnote: "* This total ignores missing (n/a) values and thus is not necessarily consistent \
-               with the rest of the numbers",
+    footnote: &["* This total ignores missing (n/a) values and thus is not necessarily consistent \
+                 with the rest of the numbers"],
 };
 
 /// One execution, on average.
@@ -95,54 +98,54 @@ static ONE_EXECUTION: Layout = Layout {
     ],
     execution: 0..=4,
     width: 80,
-    footnote: "* This total ignores missing (n/a) values and thus is not necessarily consistent\n  \
-               with the rest of the numbers",
+    footnote: &[
+        "* This total ignores missing (n/a) values and thus is not necessarily consistent",
+        "  with the rest of the numbers",
+    ],
 };
 
 /// The tables of all reports, one after the other.
 #[must_use]
-pub fn render(reports: &[ReportRow], options: Options) -> String {
+pub fn render(reports: &[ReportRow], options: Options) -> Text {
+    let mut text = Text::new();
     if reports.is_empty() {
-        return "there is no NN mark\n".to_owned();
+        line!(text, "there is no NN mark");
     }
-    reports.iter().map(|report| one(report, options)).collect()
+    for report in reports {
+        one(&mut text, report, options);
+    }
+    text
 }
 
-/// Writing to a string cannot fail.
-macro_rules! line {
-    ($text:expr, $($format:tt)*) => {{
-        let _ = writeln!($text, $($format)*);
-    }};
-}
-
-fn one(report: &ReportRow, options: Options) -> String {
+fn one(text: &mut Text, report: &ReportRow, options: Options) {
     let layout = if options.per_execution { &ONE_EXECUTION } else { &ALL_PHASES };
     let numbers = Numbers::new(report, options);
-    let mut text = String::new();
     match report.open_sections {
         0 => {}
         1 => line!(text, "1 section was still open at the end: it is in no total of this table"),
         more => line!(text, "{more} sections were still open at the end: they are in no total of this table"),
     }
-    line!(text, "{}\n", report.starting_mark);
+    line!(text, "{}", report.starting_mark);
+    line!(text, "");
     let across = "=".repeat(layout.width);
     line!(text, "{across}");
-    layout.heading(&mut text, options.times, numbers.is_benchmark);
+    layout.heading(text, options.times, numbers.is_benchmark);
     for layer in [Layer::Application, Layer::Runtime, Layer::Ipc, Layer::Driver, Layer::CpuFallback] {
         if layer != Layer::CpuFallback || numbers.has_any(layer) {
-            layout.row(&mut text, Row::Layer(layer), &numbers);
+            layout.row(text, Row::Layer(layer), &numbers);
         }
     }
     line!(text, "");
-    layout.row(&mut text, Row::Total, &numbers);
+    layout.row(text, Row::Total, &numbers);
     line!(text, "{across}");
-    line!(text, "{}", layout.footnote);
-    text
+    for part in layout.footnote {
+        line!(text, "{part}");
+    }
 }
 
 impl Layout {
     /// The title and the headings, four lines.
-    fn heading(&self, text: &mut String, times: Shown, is_benchmark: bool) {
+    fn heading(&self, text: &mut Text, times: Shown, is_benchmark: bool) {
         let end = |columns: &[Column]| columns.iter().map(|column| column.step).sum::<usize>();
         let (first, last) = (*self.execution.start(), *self.execution.end());
         let group_end = end(&self.columns[..=last]);
@@ -155,32 +158,30 @@ impl Layout {
         let word = if is_benchmark { "Benchmark" } else { "Execution" };
         line!(text, "{title}{word:>places$}", places = group_end - title.len());
         line!(text, "{:>group_end$}", "-".repeat(group));
-        for column in self.columns {
-            let _ = write!(text, "{:>places$}", column.heading, places = column.step);
-        }
-        line!(text, "");
-        for column in self.columns {
-            let _ = write!(text, "{:>places$}", "-".repeat(column.underline), places = column.step);
-        }
-        line!(text, "");
+        let cell = |column: &Column, text: &str| format!("{text:>places$}", places = column.step);
+        let headings = self.columns.iter().map(|column| cell(column, column.heading));
+        line!(text, "{}", headings.collect::<String>());
+        let lines = self.columns.iter().map(|column| cell(column, &"-".repeat(column.underline)));
+        line!(text, "{}", lines.collect::<String>());
     }
 
-    fn row(&self, text: &mut String, row: Row, numbers: &Numbers) {
+    fn row(&self, text: &mut Text, row: Row, numbers: &Numbers) {
         let label = row.label();
-        text.push_str(label);
+        let mut line = String::from(label);
         // An asterisk stands in the gap before the next cell.
         let mut taken = label.len();
         for column in self.columns {
             let cell = numbers.cell(row, column.cell);
             // What needs more places moves the rest of the row, but never touches the cell before.
-            let _ = write!(text, " {cell:>places$}", places = column.step - taken - 1);
+            // Writing to a string cannot fail.
+            let _ = write!(line, " {cell:>places$}", places = column.step - taken - 1);
             taken = 0;
             if row.ignores_missing(column.cell, numbers.per_execution) {
-                text.push('*');
+                line.push('*');
                 taken = 1;
             }
         }
-        line!(text, "");
+        line!(text, "{line}");
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use super::human;
+use super::{
+    human,
+    text::{Text, line},
+};
 use crate::model::{
     Marks,
     causality::{Edge, graph::Node},
@@ -10,25 +13,25 @@ use crate::model::{
 
 /// Sections in the order they began.
 #[must_use]
-pub fn list(marks: &Marks) -> String {
-    let mut text = String::new();
+pub fn list(marks: &Marks) -> Text {
+    let mut text = Text::new();
     for node in marks.causality.graph.nodes() {
-        line(&mut text, marks, node, 0);
+        section(&mut text, marks, node, 0);
     }
     text
 }
 
 /// Sections below what caused them: what a section contains, hands over, or whose thread it creates.
 #[must_use]
-pub fn tree(marks: &Marks) -> String {
+pub fn tree(marks: &Marks) -> Text {
     let graph = &marks.causality.graph;
     let children = graph.children();
-    let mut text = String::new();
+    let mut text = Text::new();
     // Not by recursion: causes may be as many as there are sections.
     let mut open: Vec<(u32, usize)> = below(&children, None).map(|number| (number, 0)).collect();
     while let Some((number, depth)) = open.pop() {
         if let Some(node) = graph.nodes().get(number as usize) {
-            line(&mut text, marks, node, depth);
+            section(&mut text, marks, node, depth);
         }
         open.extend(below(&children, Some(number)).map(|number| (number, depth + 1)));
     }
@@ -40,25 +43,26 @@ fn below(children: &BTreeMap<Option<u32>, Vec<u32>>, parent: Option<u32>) -> imp
     children.get(&parent).into_iter().flatten().rev().copied()
 }
 
-fn line(text: &mut String, marks: &Marks, node: &Node, depth: usize) {
+fn section(text: &mut Text, marks: &Marks, node: &Node, depth: usize) {
     let duration = node.end.map_or_else(|| "not ended".into(), |end| human::duration_ns(end - node.begin));
     let tag = node.tag.map_or_else(String::new, |tag| tag.to_string());
     let (seconds, rest) = (node.begin / 1_000_000_000, node.begin % 1_000_000_000);
-    // Writing to a string cannot fail, here and below.
-    let _ = write!(
+    let mut attributes = String::new();
+    for (key, value) in marks.causality.said(node) {
+        // Writing to a string cannot fail.
+        let _ = write!(attributes, "  {key} {value}");
+    }
+    let cause = match node.parent {
+        Some((_, Edge::HandedOver)) => "  (handed over)",
+        Some((_, Edge::Created)) => "  (thread created)",
+        _ => "",
+    };
+    line!(
         text,
-        "{seconds:>7}.{rest:09} {:>7} {duration:>9} {tag:<7}{:indent$}{}",
+        "{seconds:>7}.{rest:09} {:>7} {duration:>9} {tag:<7}{:indent$}{}{attributes}{cause}",
         node.tid,
         "",
         marks.names.text(node.name),
         indent = 2 * depth + 1,
     );
-    for (key, value) in marks.causality.said(node) {
-        let _ = write!(text, "  {key} {value}");
-    }
-    let _ = match node.parent {
-        Some((_, Edge::HandedOver)) => writeln!(text, "  (handed over)"),
-        Some((_, Edge::Created)) => writeln!(text, "  (thread created)"),
-        _ => writeln!(text),
-    };
 }

@@ -1,18 +1,10 @@
 //! Plain tables: what stdout shows when it is no terminal.
 
-use std::fmt::Write as _;
-
 use super::{
     human::{self, or_unknown},
     snapshot::{CpuRow, FrequencyRow, IdleRow, PhaseRow, Snapshot},
+    text::{Text, line},
 };
-
-/// Writing to a string cannot fail.
-macro_rules! line {
-    ($text:expr, $($format:tt)*) => {{
-        let _ = writeln!($text, $($format)*);
-    }};
-}
 
 mod causality;
 mod energy;
@@ -22,10 +14,10 @@ pub use causality::iterations;
 
 /// The whole snapshot as text, for people.
 #[must_use]
-pub fn render(snapshot: &Snapshot) -> String {
-    let mut text = String::new();
+pub fn render(snapshot: &Snapshot) -> Text {
+    let mut text = Text::new();
     phases(&mut text, snapshot);
-    text.push_str(&details(snapshot));
+    text += &details(snapshot);
     causality::summary(&mut text, snapshot);
     threads::table(&mut text, &snapshot.threads);
     cpus(&mut text, snapshot);
@@ -36,7 +28,7 @@ pub fn render(snapshot: &Snapshot) -> String {
     text
 }
 
-fn phases(text: &mut String, snapshot: &Snapshot) {
+fn phases(text: &mut Text, snapshot: &Snapshot) {
     if snapshot.phases.is_empty() {
         line!(text, "no marked section has ended yet");
         return;
@@ -65,8 +57,8 @@ fn phases(text: &mut String, snapshot: &Snapshot) {
 
 /// What the time of each layer and phase of a thread is made of; nothing unless the snapshot has it.
 #[must_use]
-pub fn details(snapshot: &Snapshot) -> String {
-    let mut text = String::new();
+pub fn details(snapshot: &Snapshot) -> Text {
+    let mut text = Text::new();
     let mut thread = None;
     for row in &snapshot.details {
         if thread != Some((row.pid, row.tid)) {
@@ -97,7 +89,7 @@ pub fn details(snapshot: &Snapshot) -> String {
     text
 }
 
-fn phase(text: &mut String, row: &PhaseRow) {
+fn phase(text: &mut Text, row: &PhaseRow) {
     let time = |ns: Option<u64>| or_unknown(ns, human::duration_ns);
     line!(
         text,
@@ -113,7 +105,7 @@ fn phase(text: &mut String, row: &PhaseRow) {
     );
 }
 
-fn cpus(text: &mut String, snapshot: &Snapshot) {
+fn cpus(text: &mut Text, snapshot: &Snapshot) {
     let window = snapshot.window.length_ns();
     line!(text, "CPUs, in percent of {}", human::duration_ns(window));
     for row in &snapshot.cpus {
@@ -161,7 +153,7 @@ fn rest(parts: &mut Vec<String>, ns: [u64; 3], window: u64) {
 }
 
 /// What the kernel told beside; only where there is anything.
-fn evidence(text: &mut String, snapshot: &Snapshot) {
+fn evidence(text: &mut Text, snapshot: &Snapshot) {
     let Some(evidence) = &snapshot.evidence else { return };
     let mut lines = Vec::new();
     for row in &evidence.cpus {
@@ -199,7 +191,7 @@ fn evidence(text: &mut String, snapshot: &Snapshot) {
 }
 
 /// What the comparison with the kernel's own totals brought: how many rows pass, and each that does not.
-fn verify(text: &mut String, snapshot: &Snapshot) {
+fn verify(text: &mut Text, snapshot: &Snapshot) {
     let Some(verify) = &snapshot.verify else { return };
     let passed = verify.rows.iter().filter(|row| row.passes).count();
     let verdict = if verify.passes { "passed" } else { "FAILED" };
@@ -227,7 +219,7 @@ fn verify(text: &mut String, snapshot: &Snapshot) {
     }
 }
 
-fn health(text: &mut String, snapshot: &Snapshot) {
+fn health(text: &mut Text, snapshot: &Snapshot) {
     let (overhead, loss) = (&snapshot.overhead, &snapshot.loss);
     let cost = |ns: Option<u64>| or_unknown(ns, human::duration_ns);
     line!(
@@ -256,8 +248,8 @@ fn health(text: &mut String, snapshot: &Snapshot) {
 
 /// What a table of power states does not show by itself: losses, and what could not be measured.
 #[must_use]
-pub fn losses_and_notes(snapshot: &Snapshot) -> String {
-    let (mut text, loss) = (String::new(), &snapshot.loss);
+pub fn losses_and_notes(snapshot: &Snapshot) -> Text {
+    let (mut text, loss) = (Text::new(), &snapshot.loss);
     if loss.records_dropped > 0 {
         let (dropped, produced) = (human::count(loss.records_dropped), human::count(loss.records_produced));
         line!(text, "{dropped} of {produced} records lost");
@@ -266,7 +258,7 @@ pub fn losses_and_notes(snapshot: &Snapshot) -> String {
     text
 }
 
-fn notes(text: &mut String, snapshot: &Snapshot) {
+fn notes(text: &mut Text, snapshot: &Snapshot) {
     for note in &snapshot.notes {
         line!(text, "note: {note}");
     }

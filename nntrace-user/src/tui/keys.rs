@@ -27,6 +27,8 @@ pub enum Action {
     ReverseSort,
     /// Keep the numbers still, or go on.
     Pause,
+    /// Stop the program until the shell continues it.
+    Suspend,
 }
 
 impl Action {
@@ -141,6 +143,13 @@ pub const BINDINGS: &[Binding] = &[
         "G End",
         Action::Move(Motion::Last),
         "last line",
+        None,
+    ),
+    bind(
+        &[(KeyCode::Char('z'), KeyModifiers::CONTROL)],
+        "Ctrl-Z",
+        Action::Suspend,
+        "stop; fg continues",
         None,
     ),
     bind(&[(KeyCode::Esc, PLAIN)], "Esc", Action::Back, "close this, or quit", None),

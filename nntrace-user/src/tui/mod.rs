@@ -4,7 +4,7 @@
 //! the user does. The loop over all of them is the caller's:
 //!
 //! ```no_run
-//! # use nntrace_user::tui::{App, Flow, Terminal, read_events};
+//! # use nntrace_user::tui::{App, Flow, Stop, Terminal, read_events};
 //! # use ratatui::crossterm::event::Event;
 //! # async fn run() -> std::io::Result<()> {
 //! let mut terminal = Terminal::enter()?;
@@ -14,11 +14,16 @@
 //!     terminal.draw(&mut app)?;
 //!     tokio::select! {
 //!         event = events.recv() => match event {
-//!             Some(Event::Key(key)) if app.on_key(key) == Flow::Quit => break,
+//!             Some(Event::Key(key)) => match app.on_key(key) {
+//!                 Flow::Quit => break,
+//!                 Flow::Suspend => terminal.suspend(Stop::Job)?,
+//!                 Flow::Continue => {}
+//!             },
 //!             Some(_) => {} // a new size: draw again
 //!             None => break,
 //!         },
-//!         // ... and the interval: app.update(snapshot, health); and SIGINT, SIGTERM: break
+//!         // ... and the interval: app.update(snapshot, health); SIGTSTP: terminal.suspend(Stop::Process)?; and
+//!         // SIGINT, SIGTERM: break
 //!     }
 //! }
 //! # Ok(())
@@ -40,7 +45,7 @@ use ratatui::crossterm::event::{self, Event, KeyEvent};
 use tokio::sync::mpsc::{self, Receiver};
 
 pub use self::state::{Overlay, View};
-pub use self::terminal::Terminal;
+pub use self::terminal::{Stop, Terminal};
 
 use self::state::{Sample, State};
 use self::view::Theme;
@@ -77,6 +82,8 @@ pub struct Health {
 pub enum Flow {
     /// Go on, and draw: something may look different.
     Continue,
+    /// The user wants the shell for a while: see [`Terminal::suspend`].
+    Suspend,
     /// The user wants to leave.
     Quit,
 }

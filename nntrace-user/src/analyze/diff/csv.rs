@@ -1,11 +1,14 @@
 //! Two runs beside each other as CSV.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::{Change, RowChange};
 use crate::report::{
     power::{CsvError, PowerTable, What, to_csv},
     snapshot::Snapshot,
+    text::clean,
     units::Unit,
 };
 
@@ -14,11 +17,11 @@ use crate::report::{
 struct Line<'a> {
     table: &'static str,
     scope: &'static str,
-    name: String,
-    cluster: &'a str,
+    name: Cow<'a, str>,
+    cluster: Cow<'a, str>,
     measure: &'static str,
     kind: &'static str,
-    state_name: Option<&'a str>,
+    state_name: Option<Cow<'a, str>>,
     khz: Option<u32>,
     running_cpus: Option<u32>,
     before_ns: Option<u64>,
@@ -44,18 +47,18 @@ pub fn csv(before: &Snapshot, after: &Snapshot, tables: &[PowerTable]) -> Result
 
 fn line<'a>(table: PowerTable, change: &'a Change, row: &'a RowChange) -> Line<'a> {
     let (scope, name) = match &change.unit {
-        Unit::Cluster(name) => ("cluster", name.clone()),
-        Unit::Cpu(cpu) => ("cpu", cpu.to_string()),
+        Unit::Cluster(name) => ("cluster", clean(name)),
+        Unit::Cpu(cpu) => ("cpu", cpu.to_string().into()),
     };
     Line {
         table: table.name(),
         scope,
         name,
-        cluster: &change.cluster,
+        cluster: clean(&change.cluster),
         measure: change.measure.name(),
         kind: row.what.kind(),
         state_name: match &row.what {
-            What::IdleState(_, name) => Some(name),
+            What::IdleState(_, name) => Some(clean(name)),
             _ => None,
         },
         khz: match row.what {

@@ -1,30 +1,22 @@
 //! Two runs beside each other as text for people, at most 80 columns wide.
 
-use std::fmt::Write as _;
-
 use super::{Amount, Change, RowChange};
 use crate::report::{
     human::{self, UNKNOWN},
     power::{Measure, PowerTable, fit},
     snapshot::Snapshot,
     tables,
+    text::{Text, line},
     units::Unit,
 };
 
 /// Columns of names.
 const NAME: usize = 24;
 
-/// Writing to a string cannot fail.
-macro_rules! line {
-    ($text:expr, $($format:tt)*) => {{
-        let _ = writeln!($text, $($format)*);
-    }};
-}
-
 /// What changed from `before` to `after`, as text.
 #[must_use]
-pub fn render(before: &Snapshot, after: &Snapshot, table: PowerTable) -> String {
-    let mut text = String::new();
+pub fn render(before: &Snapshot, after: &Snapshot, table: PowerTable) -> Text {
+    let mut text = Text::new();
     for (word, snapshot) in [("baseline", before), ("now", after)] {
         let window = human::duration_ns(snapshot.window.length_ns());
         let files = snapshot.source.files.join(", ");

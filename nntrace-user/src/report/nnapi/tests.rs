@@ -179,7 +179,7 @@ fn open_sections_and_no_marks_are_told() {
         (2, "2 sections were still open at the end: they are in no total of this table\n"),
     ] {
         report.open_sections = open;
-        assert_eq!(render(std::slice::from_ref(&report), SELF_TIMES), format!("{told}{whole}"));
+        assert_eq!(render(std::slice::from_ref(&report), SELF_TIMES), format!("{told}{whole}").as_str());
     }
     assert_eq!(render(&[], SELF_TIMES), "there is no NN mark\n");
 }

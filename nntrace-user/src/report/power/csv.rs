@@ -1,22 +1,25 @@
-//! Power states as CSV (RFC 4180): one header line, one row for each state of each unit, ns and kHz.
+//! Power states as CSV (RFC 4180): one header line, one row for each state of each unit, ns and kHz. Names are clean: a
+//! row is a line.
+
+use std::borrow::Cow;
 
 use serde::Serialize;
 use thiserror::Error;
 
 use super::{Group, PowerTable, Row, What};
-use crate::report::{snapshot::Snapshot, units::Unit};
+use crate::report::{snapshot::Snapshot, text::clean, units::Unit};
 
 /// A row of the file. What does not apply is empty.
 #[derive(Serialize)]
 struct Line<'a> {
     table: &'static str,
     scope: &'static str,
-    name: String,
-    cluster: &'a str,
+    name: Cow<'a, str>,
+    cluster: Cow<'a, str>,
     measure: &'static str,
     kind: &'static str,
     state: Option<u32>,
-    state_name: Option<&'a str>,
+    state_name: Option<Cow<'a, str>>,
     khz: Option<u32>,
     running_cpus: Option<u32>,
     ns: u64,
@@ -66,11 +69,11 @@ pub fn to_csv(rows: impl Iterator<Item = impl Serialize>) -> Result<String, CsvE
 impl<'a> Line<'a> {
     fn new(table: PowerTable, group: &'a Group, row: &'a Row) -> Self {
         let (scope, name) = match &group.unit {
-            Unit::Cluster(name) => ("cluster", name.clone()),
-            Unit::Cpu(cpu) => ("cpu", cpu.to_string()),
+            Unit::Cluster(name) => ("cluster", clean(name)),
+            Unit::Cpu(cpu) => ("cpu", cpu.to_string().into()),
         };
         let (state, state_name) = match &row.what {
-            What::IdleState(state, name) => (Some(*state), Some(name.as_str())),
+            What::IdleState(state, name) => (Some(*state), Some(clean(name))),
             _ => (None, None),
         };
         let idle = row.idle.as_ref();
@@ -78,7 +81,7 @@ impl<'a> Line<'a> {
             table: table.name(),
             scope,
             name,
-            cluster: &group.cluster,
+            cluster: clean(&group.cluster),
             measure: group.measure.name(),
             kind: row.what.kind(),
             state,

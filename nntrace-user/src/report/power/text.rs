@@ -1,29 +1,21 @@
 //! Power states as text for people, at most 80 columns wide.
 
-use std::fmt::Write as _;
-
 use super::{Group, Measure, PowerTable, Row, What};
 use crate::report::{
     human::{self, UNKNOWN, or_unknown},
     snapshot::Snapshot,
     tables,
+    text::{Text, clean, line},
 };
 
 /// Columns of names.
 const NAME: usize = 24;
 
-/// Writing to a string cannot fail.
-macro_rules! line {
-    ($text:expr, $($format:tt)*) => {{
-        let _ = writeln!($text, $($format)*);
-    }};
-}
-
 /// The table as text.
 #[must_use]
-pub fn render(snapshot: &Snapshot, table: PowerTable) -> String {
+pub fn render(snapshot: &Snapshot, table: PowerTable) -> Text {
     let groups = table.groups(snapshot);
-    let mut text = String::new();
+    let mut text = Text::new();
     if groups.is_empty() {
         line!(text, "no power events were seen");
     } else {
@@ -48,9 +40,10 @@ pub fn render(snapshot: &Snapshot, table: PowerTable) -> String {
     text + &tables::losses_and_notes(snapshot)
 }
 
-/// Text in so many columns; cut, if it is longer.
+/// Text in so many columns, [clean]; cut, if it is longer.
 #[must_use]
 pub fn fit(text: &str, columns: usize) -> String {
+    let text = clean(text);
     if text.chars().count() <= columns {
         return format!("{text:<columns$}");
     }
@@ -64,7 +57,7 @@ fn shown(group: &Group) -> impl Iterator<Item = (&Row, u64)> {
     rows.filter(|(row, _)| row.ns > 0 || matches!(row.what, What::IdleState(..) | What::AtOnce(_)))
 }
 
-fn times(text: &mut String, groups: &[Group]) {
+fn times(text: &mut Text, groups: &[Group]) {
     line!(text, "{:NAME$}{:>9}{:>8}{:>8}{:>9}{:>9}{:>9}", "", "total", "%", "hits", "min", "avg", "max");
     let mut last = None;
     for group in groups {
@@ -92,7 +85,7 @@ fn times(text: &mut String, groups: &[Group]) {
     }
 }
 
-fn stays(text: &mut String, groups: &[Group]) {
+fn stays(text: &mut Text, groups: &[Group]) {
     let of = |group: &Group| {
         let rows = group.rows.iter().filter_map(|row| row.idle.clone());
         rows.filter(|idle| idle.whole_stays > 0).collect::<Vec<_>>()
@@ -100,7 +93,8 @@ fn stays(text: &mut String, groups: &[Group]) {
     if groups.iter().all(|group| of(group).is_empty()) {
         return;
     }
-    line!(text, "\nsingle stays, of which begin and end were seen; early: shorter than what pays,");
+    line!(text, "");
+    line!(text, "single stays, of which begin and end were seen; early: shorter than what pays,");
     line!(text, "late: long enough for the next deeper state");
     line!(text, "{:NAME$}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}", "", "stays", "p50", "p90", "p99", "early", "late");
     for group in groups {
@@ -125,7 +119,7 @@ fn stays(text: &mut String, groups: &[Group]) {
     }
 }
 
-fn frequencies(text: &mut String, groups: &[Group], window: &str) {
+fn frequencies(text: &mut Text, groups: &[Group], window: &str) {
     line!(text, "frequencies in {window}; requested: for the CPU; effective: of its cluster,");
     line!(text, "the highest that one of its running CPUs requested");
     line!(text, "{:NAME$}{:>25}   {:>25}", "", "---------- requested", "---------- effective");

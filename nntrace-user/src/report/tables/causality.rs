@@ -5,10 +5,11 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use crate::report::{
     human,
     snapshot::{AccountRow, ExplanationRow, IterationRow, Snapshot},
+    text::{Text, line},
 };
 
 /// What one look at them tells; nothing where marks say nothing of them.
-pub(super) fn summary(text: &mut String, snapshot: &Snapshot) {
+pub(super) fn summary(text: &mut Text, snapshot: &Snapshot) {
     accounts(text, &snapshot.accounts);
     groups(text, snapshot);
     by_name(text, &snapshot.iterations);
@@ -30,7 +31,7 @@ pub(super) fn summary(text: &mut String, snapshot: &Snapshot) {
     }
 }
 
-fn accounts(text: &mut String, accounts: &[AccountRow]) {
+fn accounts(text: &mut Text, accounts: &[AccountRow]) {
     if accounts.is_empty() {
         return;
     }
@@ -61,7 +62,7 @@ fn accounts(text: &mut String, accounts: &[AccountRow]) {
     }
 }
 
-fn groups(text: &mut String, snapshot: &Snapshot) {
+fn groups(text: &mut Text, snapshot: &Snapshot) {
     let Some(first) = snapshot.groups.first() else { return };
     line!(text, "{:<30}{:>8}{:>10}{:>10}{:>10}  function", first.key, "count", "total", "exclusive", "max");
     for row in &snapshot.groups {
@@ -79,7 +80,7 @@ fn groups(text: &mut String, snapshot: &Snapshot) {
 }
 
 /// Iterations of each function together.
-fn by_name(text: &mut String, iterations: &[IterationRow]) {
+fn by_name(text: &mut Text, iterations: &[IterationRow]) {
     let mut functions: BTreeMap<(u32, &str), Vec<&IterationRow>> = BTreeMap::new();
     for row in iterations {
         functions.entry((row.pid, &row.name)).or_default().push(row);
@@ -114,23 +115,37 @@ fn by_name(text: &mut String, iterations: &[IterationRow]) {
     }
 }
 
-fn missing(text: &mut String, snapshot: &Snapshot) {
+fn missing(text: &mut Text, snapshot: &Snapshot) {
     if snapshot.missing.is_empty() {
         return;
     }
-    let _ = write!(
+    let states = if snapshot.missing.iter().any(|row| row.states.is_some()) {
+        format!("{:>10}{:>10}{:>10}{:>10}", "on CPU", "runnable", "sleeping", "unknown")
+    } else {
+        String::new()
+    };
+    line!(
         text,
-        "{:<22}{:>8}{:>10}{:>10}{:>8}{:>10}",
-        "missing time in", "count", "total", "missing", "share", "most"
+        "{:<22}{:>8}{:>10}{:>10}{:>8}{:>10}{states}",
+        "missing time in",
+        "count",
+        "total",
+        "missing",
+        "share",
+        "most"
     );
-    if snapshot.missing.iter().any(|row| row.states.is_some()) {
-        let _ = write!(text, "{:>10}{:>10}{:>10}{:>10}", "on CPU", "runnable", "sleeping", "unknown");
-    }
-    line!(text, "");
     for row in &snapshot.missing {
-        let _ = write!(
+        let mut states = String::new();
+        if let Some(row) = &row.states {
+            let slept = row.sleeping_ns + row.uninterruptible_ns;
+            for ns in [row.on_cpu_ns, row.runnable_ns, slept, row.unknown_ns] {
+                // Writing to a string cannot fail.
+                let _ = write!(states, "{:>10}", human::duration_ns(ns));
+            }
+        }
+        line!(
             text,
-            "  {:<20}{:>8}{:>10}{:>10}{:>8}{:>10}",
+            "  {:<20}{:>8}{:>10}{:>10}{:>8}{:>10}{states}",
             row.site.name,
             human::count(row.count),
             human::duration_ns(row.total_ns),
@@ -138,17 +153,10 @@ fn missing(text: &mut String, snapshot: &Snapshot) {
             human::percent(row.missing_ns, row.total_ns),
             human::duration_ns(row.max_missing_ns),
         );
-        if let Some(states) = &row.states {
-            let slept = states.sleeping_ns + states.uninterruptible_ns;
-            for ns in [states.on_cpu_ns, states.runnable_ns, slept, states.unknown_ns] {
-                let _ = write!(text, "{:>10}", human::duration_ns(ns));
-            }
-        }
-        line!(text, "");
     }
 }
 
-fn explain(text: &mut String, row: &ExplanationRow) {
+fn explain(text: &mut Text, row: &ExplanationRow) {
     if row.count == 0 {
         line!(text, "{} did not run: nothing to explain", row.function);
         return;
@@ -189,8 +197,8 @@ fn explain(text: &mut String, row: &ExplanationRow) {
 
 /// Every iteration, with what was done in it.
 #[must_use]
-pub fn iterations(snapshot: &Snapshot) -> String {
-    let mut text = String::new();
+pub fn iterations(snapshot: &Snapshot) -> Text {
+    let mut text = Text::new();
     if snapshot.iterations.is_empty() {
         line!(
             text,

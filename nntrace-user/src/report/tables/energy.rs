@@ -1,14 +1,13 @@
 //! What the CPUs and their clusters cost, as a table.
 
-use std::fmt::Write as _;
-
 use crate::report::{
     human,
     snapshot::{EnergyPartsRow, EnergyRow},
+    text::{Text, line},
 };
 
 /// The table; nothing without a model.
-pub(super) fn table(text: &mut String, energy: Option<&EnergyRow>) {
+pub(super) fn table(text: &mut Text, energy: Option<&EnergyRow>) {
     let Some(energy) = energy else { return };
     let amount = |value: f64| human::energy(value, &energy.unit);
     let unit = if energy.unit == "J" { "" } else { " (relative: the model states no unit)" };
@@ -108,7 +107,7 @@ mod tests {
             model: "tc2.toml".into(),
             notes: vec!["the model's cluster A is taken for cluster 0".into()],
         };
-        let mut text = String::new();
+        let mut text = Text::new();
         table(&mut text, Some(&energy));
         energy.unit = "relative".into();
         energy.clusters.truncate(1);

@@ -1,11 +1,13 @@
 //! Whether threads ran, waited or slept, as a table.
 
-use std::fmt::Write as _;
-
-use crate::report::{human, snapshot::ThreadRow};
+use crate::report::{
+    human,
+    snapshot::ThreadRow,
+    text::{Text, line},
+};
 
 /// A line for each thread; nothing where nothing is known of any.
-pub fn table(text: &mut String, rows: &[ThreadRow]) {
+pub fn table(text: &mut Text, rows: &[ThreadRow]) {
     if rows.is_empty() {
         return;
     }
@@ -34,7 +36,7 @@ mod tests {
 
     #[test]
     fn columns_stand_under_their_names() {
-        let mut text = String::new();
+        let mut text = Text::new();
         table(&mut text, &[]);
         assert_eq!(text, "");
         let row = ThreadRow {

@@ -12,6 +12,7 @@ use crate::{
     report::{
         human,
         snapshot::Snapshot,
+        text::clean,
         units::{Doing, Unit},
     },
 };
@@ -247,17 +248,16 @@ fn shortened(name: &str) -> String {
     crate::report::power::fit(name, 18).trim_end().into()
 }
 
-/// Text for XML. Characters that XML 1.0 has not are replaced.
+/// Text for XML, clean. Characters that XML 1.0 has not are replaced.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
-    for character in text.chars() {
+    for character in clean(text).chars() {
         match character {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            '\t' | '\n' => escaped.push(' '),
-            '\0'..' ' | '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
             other => escaped.push(other),
         }
     }

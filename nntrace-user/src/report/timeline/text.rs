@@ -1,11 +1,17 @@
 //! The timeline as text: a line for each cluster and CPU, a sign for each column of time.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::collections::BTreeSet;
 
 use super::{Entry, milliseconds, seconds, ticks};
 use crate::{
     model::steps::Lanes,
-    report::{human, power::fit, snapshot::Snapshot, units::Doing},
+    report::{
+        human,
+        power::fit,
+        snapshot::Snapshot,
+        text::{Text, line},
+        units::Doing,
+    },
 };
 
 /// Signs of frequencies, the slowest first.
@@ -28,20 +34,20 @@ struct Signs {
 
 /// The timeline in so many columns.
 #[must_use]
-pub fn render(snapshot: &Snapshot, lanes: &Lanes, columns: usize) -> String {
+pub fn render(snapshot: &Snapshot, lanes: &Lanes, columns: usize) -> Text {
+    let mut text = Text::new();
     let entries = Entry::all(snapshot, lanes);
     let window = &snapshot.window;
     let length = window.length_ns();
     if entries.is_empty() || length == 0 {
-        return "no power events were seen\n".into();
+        line!(text, "no power events were seen");
+        return text;
     }
     let signs = Signs::of(&entries);
     let widest = entries.iter().map(|entry| entry.name().chars().count()).max().unwrap_or(0);
     let name = (widest + 2).min(NAME);
     let cells = columns.saturating_sub(name + 1).max(2 * TICK);
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = writeln!(
+    line!(
         text,
         "{} from {} s on; a column is {} and shows what took most of it",
         human::duration_ns(length),
@@ -49,8 +55,8 @@ pub fn render(snapshot: &Snapshot, lanes: &Lanes, columns: usize) -> String {
         human::duration_ns(length / cells as u64),
     );
     let (labels, marks) = axis(length, cells);
-    let _ = writeln!(text, "{:name$} {labels}", "ms");
-    let _ = writeln!(text, "{:name$} {marks}", "");
+    line!(text, "{:name$} {labels}", "ms");
+    line!(text, "{:name$} {marks}", "");
     for entry in &entries {
         let indent = if entry.row.cpu.is_some() { "  " } else { "" };
         let slots = entry.lane.columns(window.begin_ns, window.end_ns, cells);
@@ -62,14 +68,13 @@ pub fn render(snapshot: &Snapshot, lanes: &Lanes, columns: usize) -> String {
                 most.map_or(' ', |&(doing, _)| signs.sign(doing, entry))
             })
             .collect();
-        let _ = writeln!(text, "{} {}", fit(&format!("{indent}{}", entry.name()), name), lane.trim_end());
+        line!(text, "{} {}", fit(&format!("{indent}{}", entry.name()), name), lane.trim_end());
     }
-    text + &signs.legend(columns) + &notes(&entries)
-}
-
-fn notes(entries: &[Entry<'_>]) -> String {
-    let notes = entries.iter().filter_map(Entry::is_coarse);
-    notes.fold(String::new(), |text, note| text + "note: " + &note + "\n")
+    signs.legend(&mut text, columns);
+    for note in entries.iter().filter_map(Entry::is_coarse) {
+        line!(text, "note: {note}");
+    }
+    text
 }
 
 /// Labels and marks.
@@ -137,7 +142,7 @@ impl Signs {
     }
 
     /// What each sign means, in lines of so many columns.
-    fn legend(&self, columns: usize) -> String {
+    fn legend(&self, text: &mut Text, columns: usize) {
         let count = self.frequencies.len();
         let mut meanings: Vec<(char, String)> = Vec::new();
         for (place, &khz) in self.frequencies.iter().enumerate() {
@@ -165,21 +170,22 @@ impl Signs {
             Doing::Unknown => "unknown",
         };
         meanings.extend(self.others.iter().map(|other| (Self::fixed(*other), word(other).to_owned())));
-        let mut text = String::new();
+        let mut line = String::new();
         let mut used = 0;
         for (sign, meaning) in meanings {
             let one = format!("{sign} {meaning}");
             let width = one.chars().count();
             if used > 0 && used + 3 + width > columns {
-                text.push('\n');
+                line!(text, "{line}");
+                line.clear();
                 used = 0;
             }
             let gap = if used > 0 { "   " } else { "" };
-            text.push_str(gap);
-            text.push_str(&one);
+            line.push_str(gap);
+            line.push_str(&one);
             used += gap.len() + width;
         }
-        text + "\n"
+        line!(text, "{line}");
     }
 }
 

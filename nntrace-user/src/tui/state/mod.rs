@@ -124,6 +124,7 @@ impl State {
     pub fn apply(&mut self, action: Action) -> Flow {
         match action {
             Action::Quit => return Flow::Quit,
+            Action::Suspend => return Flow::Suspend,
             Action::Back if self.overlay.is_none() => return Flow::Quit,
             Action::Back => self.overlay = None,
             Action::NextView => self.show(self.view.next()),

@@ -1,10 +1,11 @@
-//! Text in a given number of columns.
+//! Text in a given number of columns, [clean].
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::theme::Theme;
+use crate::report::text::clean;
 
 /// How many columns `text` takes.
 pub fn width(text: &str) -> usize {
@@ -12,10 +13,9 @@ pub fn width(text: &str) -> usize {
 }
 
 /// The longest beginning of `characters` that fits into `columns`, and its width.
-/// Control characters are left out: they take no column and would spoil the line.
 fn take(characters: impl Iterator<Item = char>, columns: usize) -> (String, usize) {
     let (mut taken, mut used) = (String::new(), 0);
-    for character in characters.filter(|character| !character.is_control()) {
+    for character in characters {
         let wide = width(character.encode_utf8(&mut [0; 4]));
         if used + wide > columns {
             break;
@@ -27,6 +27,7 @@ fn take(characters: impl Iterator<Item = char>, columns: usize) -> (String, usiz
 }
 
 fn cut(text: &str, columns: usize) -> (String, usize) {
+    let text = clean(text);
     let whole = take(text.chars(), usize::MAX);
     if whole.1 <= columns || columns == 0 {
         return if columns == 0 { (String::new(), 0) } else { whole };
@@ -51,6 +52,7 @@ pub fn right(text: &str, columns: usize) -> String {
 
 /// `text` in at most `columns`; what is too long begins with `…`, because its end tells more.
 pub fn tail(text: &str, columns: usize) -> String {
+    let text = clean(text);
     let whole = take(text.chars(), usize::MAX);
     if whole.1 <= columns {
         return whole.0;
@@ -68,22 +70,21 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     // Not at hard spaces: those are there to keep things together.
-    for word in text.split([' ', '\t', '\n']).filter(|word| !word.is_empty()) {
-        if !line.is_empty() && width(&line) + 1 + width(word) > columns {
+    for word in text.split([' ', '\t', '\n']).filter(|word| !word.is_empty()).map(clean) {
+        if !line.is_empty() && width(&line) + 1 + width(&word) > columns {
             lines.push(std::mem::take(&mut line));
         }
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&word);
         while width(&line) > columns {
             let (head, _) = take(line.chars(), columns);
             // A character that is wider than the line would never fit.
             if head.is_empty() {
                 break;
             }
-            line =
-                line.chars().filter(|character| !character.is_control()).skip(head.chars().count()).collect();
+            line.drain(..head.len());
             lines.push(head);
         }
     }
@@ -120,10 +121,12 @@ pub fn rule(title: &str, note: &str, columns: usize) -> Line<'static> {
     ])
 }
 
-/// Puts `line` into row `row` of `area`; nothing when there is no such row.
+/// Puts `line` into row `row` of `area`, clean; nothing when there is no such row. Whatever is drawn goes through here.
 pub fn put(buffer: &mut Buffer, area: Rect, row: usize, line: &Line<'_>) {
     if let Some(y) = u16::try_from(row).ok().filter(|&row| row < area.height) {
-        buffer.set_line(area.x, area.y + y, line, area.width);
+        let span = |span: &Span<'_>| Span::styled(clean(&span.content).into_owned(), span.style);
+        let line = Line { spans: line.iter().map(span).collect(), ..*line };
+        buffer.set_line(area.x, area.y + y, &line, area.width);
     }
 }
 
@@ -148,7 +151,8 @@ mod tests {
         assert_eq!(left("abcde", 4), "abc…");
         assert_eq!(right("ab", 4), "  ab");
         assert_eq!(left("推論推論", 4), "推… ");
-        assert_eq!(left("a\u{1b}[31m", 9), "a[31m    ");
+        assert_eq!(left("a\u{1b}[31m", 12), "a\\x1b[31m   ");
+        assert_eq!(tail("a\u{1b}[31m", 6), "…b[31m");
         assert_eq!(left("abc", 0), "");
         assert_eq!(tail("LA_PO > LR_PE", 7), "… LR_PE");
         assert_eq!(tail("abc", 3), "abc");
@@ -160,6 +164,15 @@ mod tests {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("abcdefghij k", 4), ["abcd", "efgh", "ij k"]);
         assert_eq!(wrap("", 4), Vec::<String>::new());
+        assert_eq!(wrap("a\u{1b}c d", 6), ["a\\x1bc", "d"]);
+    }
+
+    #[test]
+    fn nothing_that_is_put_acts() {
+        let area = Rect::new(0, 0, 20, 1);
+        let mut buffer = Buffer::empty(area);
+        put(&mut buffer, area, 0, &Line::from(vec![Span::raw("\u{202e}a"), Span::raw("\u{7}\u{9b}2J")]));
+        assert_eq!(buffer, Buffer::with_lines(["\\u{202e}a\\x07\\u{9b}2"]));
     }
 
     #[test]

@@ -1,0 +1,343 @@
+//! A file of results: known to be possible before anything runs, and in its place only when it is whole.
+//!
+//! What is there already stays as it is until the new content is written to the last byte, to a file without a name in
+//! the same folder; a rename then puts one in the place of the other. A run that fails, or that is killed, leaves the
+//! folder as it was.
+
+use std::{
+    fs::{self, File, OpenOptions, Permissions},
+    io::{self, ErrorKind, Write as _},
+    os::{
+        fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
+        unix::{
+            ffi::OsStrExt as _,
+            fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown},
+        },
+    },
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use nix::{
+    fcntl::{AT_FDCWD, AtFlags},
+    libc,
+    unistd::linkat,
+};
+use tempfile::{NamedTempFile, TempPath};
+
+/// Links that are followed before they are taken for a circle, as in the kernel.
+const MOST_LINKS: usize = 40;
+/// Mode of a new file, before the umask.
+const NEW_MODE: u32 = 0o666;
+/// What names of unfinished files begin with.
+const UNFINISHED: &str = ".nntrace-bpf-";
+
+/// A file of results that can be written.
+#[derive(Debug)]
+pub struct ResultFile {
+    /// As the user wrote it.
+    name: PathBuf,
+    place: Place,
+}
+
+/// Where bytes go.
+#[derive(Debug)]
+enum Place {
+    /// A file that is not there yet, by its path without links.
+    New(PathBuf),
+    /// A regular file to be replaced.
+    Old {
+        /// Its path without links.
+        path: PathBuf,
+        /// It, open for writing.
+        file: File,
+        /// Whether its folder takes another file.
+        beside: bool,
+    },
+    /// A device, a pipe, or a descriptor that we were started with: written as it is.
+    Stream(File),
+}
+
+/// A result that is written, but not yet in its place.
+#[derive(Debug)]
+pub struct Staged {
+    file: ResultFile,
+    bytes: Vec<u8>,
+    unfinished: Option<Unfinished>,
+}
+
+/// The content beside its place. Dropped, it is gone.
+#[derive(Debug)]
+enum Unfinished {
+    /// A file that no name leads to: the kernel removes it, however we end.
+    Nameless(File),
+    /// Where the file system has none such: a file that we remove.
+    Named(NamedTempFile),
+}
+
+impl ResultFile {
+    /// Finds out whether the file can be written, and changes nothing. One that exists is replaced only by `force`;
+    /// a named pipe is waited for until somebody reads it, as a shell does.
+    ///
+    /// # Errors
+    /// When it exists already, or cannot be created or written.
+    pub fn open(path: &Path, force: bool) -> Result<Self> {
+        let cannot = || format!("cannot write {}", path.display());
+        if let Some(descriptor) = own_descriptor(path) {
+            let stream = duplicate(descriptor).with_context(cannot)?;
+            return Ok(Self { name: path.to_owned(), place: Place::Stream(stream) });
+        }
+        let place = match fs::metadata(path) {
+            Ok(found) if found.is_dir() => {
+                return Err(anyhow!("it is a folder: name a file in it")).with_context(cannot);
+            }
+            Ok(found) if found.is_file() && !force => {
+                bail!("{} exists already; --force replaces it", path.display())
+            }
+            Ok(_) => Place::existing(path, force).with_context(cannot)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => Place::new(path).with_context(cannot)?,
+            Err(error) => return Err(error).with_context(cannot),
+        };
+        Ok(Self { name: path.to_owned(), place })
+    }
+
+    /// Whether both are one regular file, by whatever names.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (&self.place, &other.place) {
+            (Place::New(path), Place::New(other)) => path == other,
+            (Place::Old { file, .. }, Place::Old { file: other, .. }) => {
+                let number = |file: &File| file.metadata().ok().map(|found| (found.dev(), found.ino()));
+                number(file).is_some_and(|one| Some(one) == number(other))
+            }
+            _ => false,
+        }
+    }
+
+    /// As the user named it.
+    #[must_use]
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Writes the content, but not into its place yet: [`Staged::commit`] puts it there.
+    ///
+    /// # Errors
+    /// When there is no room, or the folder has changed. What was there is unchanged then.
+    pub fn stage(self, bytes: Vec<u8>) -> Result<Staged> {
+        let cannot = || format!("cannot write {}", self.name.display());
+        let unfinished = match &self.place {
+            Place::New(path) => Some(write_beside(path, None, &bytes).with_context(cannot)?),
+            Place::Old { path, file, beside: true } => {
+                Some(write_beside(path, Some(file), &bytes).with_context(cannot)?)
+            }
+            Place::Old { beside: false, .. } | Place::Stream(_) => None,
+        };
+        Ok(Staged { file: self, bytes, unfinished })
+    }
+}
+
+impl Place {
+    /// What is there: a file to be replaced, or what is written as it is.
+    fn existing(path: &Path, force: bool) -> Result<Self> {
+        // By the kernel's own rules on who may write what, and follow which link.
+        let file = OpenOptions::new().write(true).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Ok(Self::Stream(file));
+        }
+        ensure!(force, "it exists already; --force replaces it");
+        // Its own name, not that of a link to it: what a link leads to is replaced, and the link stays.
+        let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        let beside = match try_folder(folder_of(&path)) {
+            Ok(()) => true,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
+            {
+                false
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self::Old { path, file, beside })
+    }
+
+    /// A file that is not there.
+    fn new(path: &Path) -> Result<Self> {
+        if let Ok(target) = fs::read_link(path) {
+            bail!("it is a link to {}, which does not exist: name that file itself", target.display());
+        }
+        let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
+        let name = name.context("this is no name of a file")?;
+        let folder = folder_of(path);
+        let folder = fs::canonicalize(folder).with_context(|| format!("no folder {}", folder.display()))?;
+        try_folder(&folder).with_context(|| format!("the folder {} takes no new file", folder.display()))?;
+        Ok(Self::New(folder.join(name)))
+    }
+}
+
+impl Staged {
+    /// Puts the content into its place.
+    ///
+    /// # Errors
+    /// When another file came into the place meanwhile (the content is kept beside then, and the error has its name),
+    /// or when a device or pipe does not take it. A pipe whose reader went away is no error.
+    pub fn commit(self) -> Result<()> {
+        let Self { file: ResultFile { name, place }, bytes, unfinished } = self;
+        let cannot = || format!("cannot write {}", name.display());
+        match (place, unfinished) {
+            (Place::New(path), Some(unfinished)) => {
+                match unfinished.name_in(folder_of(&path)).with_context(cannot)?.persist_noclobber(&path) {
+                    Err(failed) if failed.error.kind() == ErrorKind::AlreadyExists => {
+                        let kept = failed.path.keep().with_context(cannot)?;
+                        bail!(
+                            "{} was created by another while this ran; the results are in {}",
+                            name.display(),
+                            kept.display()
+                        )
+                    }
+                    result => result.with_context(cannot),
+                }
+            }
+            (Place::Old { path, file, .. }, Some(unfinished)) => {
+                match unfinished.name_in(folder_of(&path)).with_context(cannot)?.persist(&path) {
+                    // Another's file in a folder like /tmp, or a mounted one: it can be written, but not replaced.
+                    Err(failed) if is_bound_to_its_place(&failed.error) => {
+                        overwrite(file, &bytes).with_context(cannot)
+                    }
+                    result => result.with_context(cannot),
+                }
+            }
+            (Place::Old { file, .. }, None) => overwrite(file, &bytes).with_context(cannot),
+            (Place::Stream(mut stream), _) => match stream.write_all(&bytes).and_then(|()| stream.flush()) {
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+                result => result.with_context(cannot),
+            },
+            // Staging a new file makes one beside.
+            (Place::New(_), None) => Ok(()),
+        }
+    }
+}
+
+impl Unfinished {
+    fn create_in(folder: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        match options.write(true).mode(NEW_MODE).custom_flags(libc::O_TMPFILE).open(folder) {
+            // What file systems and kernels answer that do not know such files.
+            Err(error)
+                if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL)) =>
+            {
+                Self::named_in(folder)
+            }
+            file => file.map(Self::Nameless),
+        }
+    }
+
+    fn named_in(folder: &Path) -> io::Result<Self> {
+        let mode = Permissions::from_mode(NEW_MODE);
+        tempfile::Builder::new().prefix(UNFINISHED).permissions(mode).tempfile_in(folder).map(Self::Named)
+    }
+
+    fn file(&self) -> &File {
+        match self {
+            Self::Nameless(file) => file,
+            Self::Named(file) => file.as_file(),
+        }
+    }
+
+    /// Gives it a name of its own in its folder, if it has none.
+    fn name_in(self, folder: &Path) -> io::Result<TempPath> {
+        match self {
+            Self::Named(file) => Ok(file.into_temp_path()),
+            Self::Nameless(file) => {
+                let file = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+                let link = |name: &Path| {
+                    linkat(AT_FDCWD, &file, AT_FDCWD, name, AtFlags::AT_SYMLINK_FOLLOW).map_err(Into::into)
+                };
+                let named = tempfile::Builder::new().prefix(UNFINISHED).make_in(folder, link)?;
+                Ok(named.into_temp_path())
+            }
+        }
+    }
+}
+
+/// Writes a file at once.
+///
+/// # Errors
+/// As of [`ResultFile::open`], [`ResultFile::stage`] and [`Staged::commit`].
+pub fn write(path: &Path, force: bool, text: &str) -> Result<()> {
+    ResultFile::open(path, force)?.stage(text.into())?.commit()
+}
+
+/// The folder that a path is in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether a file can be created in a folder: one without a name.
+fn try_folder(folder: &Path) -> io::Result<()> {
+    tempfile::tempfile_in(folder).map(drop)
+}
+
+/// Writes a new file in the folder of `path`, with the owner and mode of the `old` one.
+fn write_beside(path: &Path, old: Option<&File>, bytes: &[u8]) -> Result<Unfinished> {
+    let new = Unfinished::create_in(folder_of(path))?;
+    let mut file = new.file();
+    file.write_all(bytes)?;
+    if let Some(old) = old {
+        let old = old.metadata()?;
+        // Who may not give files away makes it his own.
+        let _ = fchown(file, Some(old.uid()), Some(old.gid()));
+        // Without set-user-ID and its like, which any writing takes away.
+        file.set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
+    }
+    // Some file systems say only now that there was no room.
+    file.sync_all()?;
+    Ok(new)
+}
+
+/// Whether a file cannot be replaced, though perhaps written.
+fn is_bound_to_its_place(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ResourceBusy)
+}
+
+/// Gives a file another content where it is.
+fn overwrite(mut file: File, bytes: &[u8]) -> io::Result<()> {
+    file.set_len(0)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// The descriptor of ours that a path means, as `/dev/stdout`, `/dev/fd/3` and links to them do.
+fn own_descriptor(path: &Path) -> Option<RawFd> {
+    let own = fs::canonicalize("/proc/self/fd").ok()?;
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let folder = fs::canonicalize(folder_of(&path)).ok()?;
+        if folder == own {
+            return path.file_name()?.to_str()?.parse().ok();
+        }
+        path = folder.join(fs::read_link(&path).ok()?);
+    }
+    None
+}
+
+/// A second descriptor of the same open file: it goes on where the first one is, and truncates nothing.
+fn duplicate(descriptor: RawFd) -> io::Result<File> {
+    // SAFETY: this takes numbers only; one that is no descriptor is refused.
+    let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
+    if flags < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if flags & libc::O_ACCMODE == libc::O_RDONLY {
+        return Err(io::Error::other("it is open for reading only"));
+    }
+    // SAFETY: as above.
+    let duplicate = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 3) };
+    if duplicate < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made it, and nobody else knows its number.
+    Ok(unsafe { OwnedFd::from_raw_fd(duplicate) }.into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! The terminal interface: what the user does to it, and what the terminal does to us.
+
+use anyhow::{Context as _, Result};
+use nix::libc;
+use nntrace_user::{
+    report::snapshot::Snapshot,
+    tui::{App, Flow, Health, Stop, Terminal, read_events},
+};
+use ratatui::crossterm::event::Event;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc::Receiver,
+};
+
+/// The interface on the terminal, which is given back when this is dropped.
+pub struct Screen {
+    app: App,
+    terminal: Terminal,
+    events: Receiver<Event>,
+    stops: Signal,
+}
+
+impl Screen {
+    /// Takes the terminal, inside of a runtime.
+    pub fn enter() -> Result<Self> {
+        let stops = signal(SignalKind::from_raw(libc::SIGTSTP)).context("cannot catch signals")?;
+        let terminal = Terminal::enter().context("cannot use the terminal")?;
+        Ok(Self { app: App::new(), terminal, events: read_events(), stops })
+    }
+
+    /// Shows the newest results.
+    pub fn update(&mut self, snapshot: Snapshot, health: Health) -> Result<()> {
+        self.app.update(snapshot, health);
+        self.draw()
+    }
+
+    /// Does what keys ask for until the user leaves, or the terminal goes away. It may be broken off at any time.
+    pub async fn until_left(&mut self) -> Result<()> {
+        loop {
+            let flow = tokio::select! {
+                event = self.events.recv() => match event {
+                    Some(Event::Key(key)) => self.app.on_key(key),
+                    // Another size, which drawing finds by itself.
+                    Some(_) => Flow::Continue,
+                    None => Flow::Quit,
+                },
+                _ = self.stops.recv() => {
+                    self.suspend(Stop::Process)?;
+                    Flow::Continue
+                }
+            };
+            match flow {
+                Flow::Quit => return Ok(()),
+                Flow::Suspend => self.suspend(Stop::Job)?,
+                Flow::Continue => {}
+            }
+            self.draw()?;
+        }
+    }
+
+    fn suspend(&mut self, what: Stop) -> Result<()> {
+        self.terminal.suspend(what).context("cannot use the terminal again")
+    }
+
+    fn draw(&mut self) -> Result<()> {
+        self.terminal.draw(&mut self.app).context("cannot draw on the terminal")
+    }
+}

@@ -1,0 +1,49 @@
+//! Signals that end a run, with its results.
+
+use std::{
+    future::poll_fn,
+    task::{Context, Poll},
+};
+
+use anyhow::{Context as _, Result};
+use nix::libc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Those by which people, shells and `timeout -s` ask a program to end: each of them would kill it otherwise.
+const ENDS: [libc::c_int; 7] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM];
+
+/// The signals that end a run, caught from the time this is made until the program ends.
+pub struct EndSignals(Vec<Signal>);
+
+impl EndSignals {
+    /// Catches them, inside of a runtime. Under `nohup`, which ignores it, SIGHUP stays ignored.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn catch() -> Result<Self> {
+        let wanted = ENDS.into_iter().filter(|&number| number != libc::SIGHUP || !is_ignored(number));
+        let caught = wanted.map(|number| signal(SignalKind::from_raw(number)));
+        Ok(Self(caught.collect::<Result<_, _>>().context("cannot catch signals")?))
+    }
+
+    /// Waits for any of them.
+    pub async fn recv(&mut self) {
+        poll_fn(|context| self.poll(context)).await;
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        // Each of them is polled, so that each wakes the task.
+        let come = self.0.iter_mut().fold(false, |come, signal| signal.poll_recv(context).is_ready() || come);
+        if come { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// Whether a signal does nothing to this process.
+fn is_ignored(number: libc::c_int) -> bool {
+    // SAFETY: zero bytes are a value of this plain structure.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: without a new action it only writes the current one, into a structure that lives until after the call.
+    let known = unsafe { libc::sigaction(number, std::ptr::null(), &raw mut action) };
+    known == 0 && action.sa_sigaction == libc::SIG_IGN
+}
