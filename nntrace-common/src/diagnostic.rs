@@ -64,6 +64,12 @@ impl DiagnosticKind {
         Self::EventsLost,
     ];
 
+    /// Whether it is about a CPU, and its first example names one where others name a thread.
+    #[must_use]
+    pub const fn is_of_cpu(self) -> bool {
+        matches!(self, Self::EnterWhileIdle | Self::ExitWhileRunning | Self::CpuOutOfRange | Self::EventsLost)
+    }
+
     /// Its name in a snapshot.
     #[must_use]
     pub const fn name(self) -> &'static str {

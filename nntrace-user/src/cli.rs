@@ -4,7 +4,10 @@ mod live;
 mod results;
 mod values;
 
-use std::path::PathBuf;
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use clap::Parser;
 pub use live::{Level, Live};
@@ -154,6 +157,22 @@ pub struct Replay {
     pub machine: Machine,
 }
 
+impl Replay {
+    /// `--json -` is `--json=-`, where `arguments` say that and there is another file to read; else `-` is the trace, and
+    /// the snapshot goes to stdout all the same.
+    pub fn settle_json(&mut self, arguments: impl IntoIterator<Item = OsString>) {
+        let arguments: Vec<OsString> =
+            arguments.into_iter().take_while(|argument| argument != "--").collect();
+        let is_json = arguments.windows(2).any(|pair| pair[0] == "--json" && pair[1] == "-");
+        if is_json
+            && self.files.len() > 1
+            && let Some(place) = self.files.iter().position(|file| file == Path::new("-"))
+        {
+            self.files.remove(place);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -186,6 +205,25 @@ mod tests {
         assert_eq!(cli.results.json, Some(PathBuf::from("-")));
         assert_eq!(cli.command, ["app", "--json=x"]);
         assert_eq!(parse(&["--json=out.json"]).results.json, Some(PathBuf::from("out.json")));
+    }
+
+    #[test]
+    fn json_and_a_dash_are_no_trace_unless_there_is_no_other() {
+        let files = |arguments: &[&str]| {
+            let arguments = [&["nntrace-bpf", "replay"], arguments].concat();
+            let Ok(Cli { action: Some(Action::Replay(mut replay)), .. }) = Cli::try_parse_from(&arguments)
+            else {
+                panic!("{arguments:?}");
+            };
+            replay.settle_json(arguments.iter().map(OsString::from));
+            assert_eq!(replay.results.json, Some(PathBuf::from("-")));
+            replay.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(files(&["a.txt", "--json", "-"]), ["a.txt"]);
+        assert_eq!(files(&["--json", "-", "a.txt"]), ["a.txt"]);
+        assert_eq!(files(&["--json", "-"]), ["-"]);
+        assert_eq!(files(&["-", "a.txt", "--json"]), ["-", "a.txt"]);
+        assert_eq!(files(&["a.txt", "--json=-", "-"]), ["a.txt", "-"]);
     }
 
     #[test]

@@ -29,10 +29,13 @@ use nntrace_user::report::text::Text;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
+    let mut cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refused(&error),
     };
+    if let Some(cli::Action::Replay(replay)) = &mut cli.action {
+        replay.settle_json(std::env::args_os());
+    }
     let results = match &cli.action {
         Some(cli::Action::Replay(replay)) => &replay.results,
         _ => &cli.live.results,

@@ -2,6 +2,7 @@
 //! own accounting. Here those of one CPU.
 
 pub mod cluster;
+pub mod recording;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,8 @@ pub enum Event {
     Frequency(u32),
     /// It went offline, or came back.
     Online(bool),
+    /// Events of it are missing from here on.
+    Lost,
 }
 
 /// How long and how often, ns.
@@ -89,6 +92,7 @@ impl Residency {
                 Event::Online(false) => state = State::Offline,
                 Event::Online(true) if state == State::Offline => state = State::Running,
                 Event::Online(true) => {}
+                Event::Lost => state = State::Unknown,
             }
             is_first &= !matches!(event, Event::Idle(_));
             let splits = if before.0 == State::Running { before.1 != khz } else { false };
@@ -120,6 +124,7 @@ fn before_all(events: &[(u64, Event)]) -> State {
         Event::Idle(EXIT) => Some(State::IdleUnknown),
         // It also ran what took it down.
         Event::Idle(_) | Event::Online(false) => Some(State::Running),
+        Event::Lost => Some(State::Unknown),
         Event::Frequency(_) | Event::Online(true) => None,
     });
     first.unwrap_or(State::Unknown)
@@ -137,6 +142,7 @@ fn states(events: &[(u64, Event)], begin: u64, khz: Option<u32>) -> Vec<(u64, (S
             Event::Online(false) => now.0 = State::Offline,
             Event::Online(true) if now.0 == State::Offline => now.0 = State::Running,
             Event::Online(true) => {}
+            Event::Lost => now.0 = State::Unknown,
         }
         all.push((at, now));
     }
@@ -190,5 +196,8 @@ mod tests {
         assert_eq!((left.idle_unknown_ns, left.running[&Some(1)].ns), (10, 20));
         let silent = Residency::sweep(&[(10, Event::Frequency(2))], 0, 30, Some(1));
         assert_eq!(silent, Residency { unknown_ns: 30, ..Residency::default() });
+        let lost = [(5, Event::Lost), (10, Event::Idle(1)), (20, Event::Lost), (30, Event::Idle(EXIT))];
+        let lost = Residency::sweep(&lost, 0, 35, Some(1));
+        assert_eq!((lost.unknown_ns, lost.idle[&1].ns, lost.running[&Some(1)].ns), (20, 10, 5));
     }
 }

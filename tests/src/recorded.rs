@@ -49,7 +49,7 @@ pub fn assert_replayed(text: &str, topology: &Topology) -> Result<Snapshot> {
 pub fn for_policies(events: &[At], topology: &Topology) -> Vec<At> {
     let each = events.iter().flat_map(|&(at, cpu, event)| match event {
         Event::Frequency(_) => topology.policy_of(cpu).into_iter().map(|cpu| (at, cpu, event)).collect(),
-        Event::Idle(_) | Event::Online(_) => vec![(at, cpu, event)],
+        Event::Idle(_) | Event::Online(_) | Event::Lost => vec![(at, cpu, event)],
     });
     each.collect()
 }
@@ -64,7 +64,7 @@ pub fn inside(events: &[At], cpus: &[u32], begin: u64, end: u64) -> (Vec<At>, BT
     for (_, cpu, event) in of_cpus().filter(|(at, ..)| *at <= begin) {
         match event {
             Event::Frequency(value) => drop(khz.insert(cpu, value)),
-            Event::Idle(_) | Event::Online(_) => drop(last_idle.insert(cpu, event)),
+            Event::Idle(_) | Event::Online(_) | Event::Lost => drop(last_idle.insert(cpu, event)),
         }
     }
     let before = last_idle.into_iter().map(|(cpu, event)| (begin, cpu, event));

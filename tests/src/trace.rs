@@ -36,6 +36,7 @@ pub fn power_line(ns: u64, cpu: u32, event: Event) -> String {
         Event::Online(true) => {
             at(cpu, &format!("cpuhp_enter: cpu: {cpu:04} target: 238 step: 147 (sched_cpu_starting)"))
         }
+        Event::Lost => format!("CPU:{cpu} [LOST EVENTS]"),
     }
 }
 

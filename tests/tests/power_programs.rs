@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use aya::maps::{MapData, RingBuf};
 use nntrace_common::{diagnostic::DiagnosticKind, record::Record};
 use nntrace_tests::{
@@ -63,6 +63,7 @@ impl Bench {
                 Event::Idle(state) => self.kernel.test_cpu_idle(on, state, cpu)?,
                 Event::Frequency(khz) => self.kernel.test_cpu_frequency(on, khz, cpu)?,
                 Event::Online(online) => self.kernel.tell_hotplug(cpu, online)?,
+                Event::Lost => bail!("no program loses an event"),
             }
         }
         Ok(())
@@ -148,6 +149,7 @@ impl Bench {
                 Event::Idle(state) => clusters.idle_event(at, cpu, state),
                 Event::Frequency(khz) => clusters.frequency_event(at, cpu, khz),
                 Event::Online(online) => clusters.hotplug(at, cpu, online),
+                Event::Lost => clusters.lost(at, cpu),
             }
         }
         text += &word(end, "nntrace_end");
@@ -163,7 +165,7 @@ impl Bench {
         let live = clusters.until(end);
         let of_policy = |&(at, cpu, event): &(u64, u32, Event)| match event {
             Event::Frequency(_) => topology.policy_of(cpu).into_iter().map(|cpu| (at, cpu, event)).collect(),
-            Event::Idle(_) | Event::Online(_) => vec![(at, cpu, event)],
+            Event::Idle(_) | Event::Online(_) | Event::Lost => vec![(at, cpu, event)],
         };
         let records: Vec<_> = records.iter().flat_map(of_policy).collect();
         for (row, live) in snapshot.clusters.iter().zip(&live) {

@@ -1,21 +1,34 @@
-//! Random traces of power events, in every disorder that the contract allows, against sweeps that look at every CPU at
+//! Random traces of power events, in every disorder, with windows and losses, against sweeps that look at every CPU at
 //! every instant.
+//!
+//! `NNTRACE_CASES` makes it more or fewer traces of each kind.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use anyhow::Result;
 use nntrace_tests::{
-    power::{EXIT, Event, Residency, cluster::ClusterResidency},
+    power::{
+        EXIT, Event, Residency,
+        cluster::ClusterResidency,
+        recording::{Line, window},
+    },
     recorded::for_policies,
     rows,
     trace::{self, Random, power_line},
 };
 use nntrace_user::{
     model::topology::{ClusterDescription, Domain, Topology},
-    replay::Options,
+    replay::{Options, TimeRange},
+    report::snapshot::{CpuRow, Snapshot},
 };
 
-const TRACES: u64 = 400;
+/// Number of traces of a kind.
+fn traces(unless_told: u64) -> u64 {
+    std::env::var("NNTRACE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(unless_told)
+}
 
 /// A machine of 2 to 16 CPUs, not all of them next to each other, in 1 to 3 clusters; some CPUs share a policy.
 fn machine(random: &mut Random) -> Result<Topology> {
@@ -80,8 +93,8 @@ fn shuffled(lines: &[(u32, String)], random: &mut Random) -> Vec<String> {
 
 #[test]
 fn streaming_is_the_sweep_and_every_row_tiles_the_window() -> Result<()> {
-    let mut compared = 0;
-    for seed in 0..TRACES {
+    let (mut compared, traces) = (0, traces(300));
+    for seed in 0..traces {
         let mut random = Random::new(seed);
         let topology = machine(&mut random)?;
         let events = events(&mut random, &topology);
@@ -116,6 +129,204 @@ fn streaming_is_the_sweep_and_every_row_tiles_the_window() -> Result<()> {
         }
         compared += 1;
     }
-    assert!(compared > TRACES / 2, "{compared} traces had any event");
+    assert!(compared > traces / 2, "{compared} traces had any event");
+    Ok(())
+}
+
+/// Notation of losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notation {
+    /// No loss.
+    None,
+    /// Gaps, with or without a number.
+    Gaps,
+    /// Overwritten rings: the numbers in the header alone.
+    Header,
+    /// Overwritten rings, with a mark at the begin of each, too.
+    Started,
+    /// Overwritten rings, and gaps behind their begin.
+    Both,
+}
+
+/// A recording of power events, with lines between them that say nothing of power.
+fn recording(random: &mut Random, topology: &Topology, notation: Notation) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for (at, cpu, event) in events(random, topology) {
+        lines.push(Line::of(at, cpu, event));
+        if random.below(10) == 0 {
+            lines.push(Line { at, on: cpu, event: None, after_loss: false });
+        }
+    }
+    // Of one instant, those of the lower CPU count first.
+    lines.sort_by_key(|line| (line.at, line.event.map_or(line.on, |(cpu, _)| cpu)));
+    let mut begun = BTreeSet::new();
+    for line in &mut lines {
+        let is_first = begun.insert(line.on);
+        line.after_loss = match notation {
+            Notation::None => false,
+            Notation::Gaps => random.below(12) == 0,
+            Notation::Header | Notation::Started => is_first,
+            Notation::Both => is_first || random.below(12) == 0,
+        };
+    }
+    lines
+}
+
+/// A recording as text, with all that is of one instant where chance puts it, and how many events are lost by it; whether
+/// that number is exact.
+fn written(lines: &[Line], notation: Notation, random: &mut Random) -> (String, u64, bool) {
+    let (mut of_gaps, mut is_exact) = (0, true);
+    let mut begun = BTreeSet::new();
+    let mut keys: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut texts = Vec::new();
+    for line in lines {
+        let key = *keys.entry(line.at).or_insert_with(|| random.below(1 << 30));
+        let is_first = begun.insert(line.on);
+        let marks_begin =
+            is_first && matches!(notation, Notation::Header | Notation::Started | Notation::Both);
+        let notice = match (line.after_loss, random.below(4)) {
+            (false, _) => String::new(),
+            _ if marks_begin && notation != Notation::Header => {
+                // Nothing marks the ring of the first line.
+                if begun.len() > 1 {
+                    format!("##### CPU {} buffer started ####\n", line.on)
+                } else {
+                    String::new()
+                }
+            }
+            _ if marks_begin => String::new(),
+            (true, form) => {
+                let events = 1 + random.below(50);
+                of_gaps += if form < 2 { events } else { 1 };
+                is_exact &= form < 2;
+                match form {
+                    0 => format!("CPU:{} [LOST {events} EVENTS]\n", line.on),
+                    1 => format!("CPU:{} [{events} EVENTS DROPPED]\n", line.on),
+                    2 => format!("CPU:{} [LOST EVENTS]\n", line.on),
+                    _ => format!("CPU:{} [EVENTS DROPPED]\n", line.on),
+                }
+            }
+        };
+        texts.push((key, notice + &line.text() + "\n"));
+    }
+    texts.sort_by_key(|(key, _)| *key);
+    let mut text = String::from("# tracer: nop\n#\n");
+    if matches!(notation, Notation::Header | Notation::Started | Notation::Both) {
+        let overwritten = 1 + random.below(1_000);
+        let left = lines.len() as u64;
+        let _ = writeln!(text, "# entries-in-buffer/entries-written: {left}/{}   #P:16", left + overwritten);
+        is_exact = overwritten >= of_gaps;
+        of_gaps = of_gaps.max(overwritten);
+    }
+    text.extend(texts.into_iter().map(|(_, text)| text));
+    (text, of_gaps, is_exact)
+}
+
+/// Checks every row of a snapshot of a window against the sweeps.
+fn assert_swept(snapshot: &Snapshot, lines: &[Line], topology: &Topology, begin: u64, end: u64) {
+    assert_eq!((snapshot.window.begin_ns, snapshot.window.end_ns), (begin, end));
+    rows::assert_tiled(&snapshot.cpus, &snapshot.clusters, end - begin);
+    let events = for_policies(&window(lines, begin, end), topology);
+    for row in &snapshot.cpus {
+        let of_cpu = events.iter().filter(|(_, cpu, _)| *cpu == row.cpu);
+        let of_cpu: Vec<(u64, Event)> = of_cpu.map(|&(at, _, event)| (at, event)).collect();
+        rows::assert_cpu(row, &Residency::sweep(&of_cpu, begin, end, None));
+    }
+    for row in &snapshot.clusters {
+        let swept = ClusterResidency::sweep(&row.cpus, &events, begin, end, &BTreeMap::new());
+        rows::assert_cluster(row, &snapshot.cpus, &swept);
+    }
+}
+
+/// Whether a recording shows anything of power.
+fn has_power(lines: &[Line], begin: u64, end: u64) -> bool {
+    let says = |&(_, _, event): &(u64, u32, Event)| !matches!(event, Event::Online(true) | Event::Lost);
+    window(lines, begin, end).iter().any(says)
+}
+
+#[test]
+fn windows_of_traces_in_no_order_are_the_sweep() -> Result<()> {
+    let traces = traces(150);
+    let [mut compared, mut disorder_before, mut known_from_behind] = [0_u64; 3];
+    for seed in 0..traces {
+        let mut random = Random::new(10_000 + seed);
+        let topology = machine(&mut random)?;
+        let notation = if seed % 3 == 0 { Notation::Gaps } else { Notation::None };
+        let mut lines = recording(&mut random, &topology, notation);
+        let (Some(first), Some(last)) = (lines.first(), lines.last()) else { continue };
+        let length = last.at - first.at + 1;
+        let (one, other) = (first.at + random.below(length), first.at + random.below(length));
+        let (begin, end) = (one.min(other), one.max(other));
+        if !has_power(&lines, begin, end) {
+            continue;
+        }
+        let mut options = Options { topology: Some(topology.clone()), ..Options::default() };
+        let (mut text, ..) = written(&lines, notation, &mut random);
+        if seed % 2 == 0 {
+            options.range = Some(TimeRange { begin, end });
+        } else {
+            // On a CPU of its own, which says nothing of the others.
+            for (at, word) in [(begin, "nntrace_start"), (end, "nntrace_end")] {
+                let (seconds, fraction) = (at / 1_000_000_000, at % 1_000_000_000);
+                let _ = writeln!(text, "a-1 [999] .... {seconds}.{fraction:09}: tracing_mark_write: {word}");
+            }
+        }
+        let snapshot = trace::replay_with(&text, &options)?;
+        let known: Vec<u32> = topology.cpus.keys().copied().collect();
+        let snapshot = Snapshot {
+            cpus: snapshot.cpus.into_iter().filter(|row| known.contains(&row.cpu)).collect(),
+            ..snapshot
+        };
+        assert_swept(&snapshot, &lines, &topology, begin, end);
+        compared += 1;
+
+        let order = |line: &Line| text.find(&line.text());
+        let early = lines.iter().filter(|line| line.at < begin);
+        disorder_before += u64::from(!early.clone().map(order).is_sorted() && early.count() > 1);
+        let is_known = |cpu: u32| snapshot.cpus.iter().any(|row| row.cpu == cpu && row.unknown_ns == 0);
+        lines.retain(|line| line.event.is_some_and(|(_, event)| !matches!(event, Event::Frequency(_))));
+        let is_silent = |cpu: u32| {
+            !lines.iter().any(|line| line.at <= end && line.event.is_some_and(|(of, _)| of == cpu))
+        };
+        known_from_behind += u64::from(known.iter().any(|&cpu| is_known(cpu) && is_silent(cpu)));
+    }
+    assert!(compared > traces / 2, "{compared} traces had any event");
+    // What these are about.
+    assert!(disorder_before > traces / 4, "{disorder_before} of {traces} are out of order before the window");
+    assert!(
+        known_from_behind > traces / 20,
+        "{known_from_behind} of {traces} have a CPU that is known from behind it"
+    );
+    Ok(())
+}
+
+#[test]
+fn losses_in_every_notation_are_the_sweep() -> Result<()> {
+    let traces = traces(150);
+    let (mut compared, mut unknown) = (0, 0);
+    for seed in 0..traces {
+        let mut random = Random::new(20_000 + seed);
+        let topology = machine(&mut random)?;
+        let notations = [Notation::Gaps, Notation::Header, Notation::Started, Notation::Both];
+        let notation = notations[seed as usize % notations.len()];
+        let lines = recording(&mut random, &topology, notation);
+        let (Some(first), Some(last)) = (lines.first(), lines.last()) else { continue };
+        let (begin, end) = (first.at, last.at);
+        if !has_power(&lines, begin, end) {
+            continue;
+        }
+        let options = Options { topology: Some(topology.clone()), ..Options::default() };
+        let (text, lost, is_exact) = written(&lines, notation, &mut random);
+        let snapshot = trace::replay_with(&text, &options)?;
+        assert_swept(&snapshot, &lines, &topology, begin, end);
+        let loss = &snapshot.loss;
+        assert_eq!((loss.records_dropped, loss.at_least), (lost, !is_exact), "{notation:?}, seed {seed}");
+        assert_eq!(loss.records_produced, loss.records_drained + lost);
+        compared += 1;
+        let is_part = |row: &&CpuRow| row.unknown_ns > 0 && row.unknown_ns < end - begin;
+        unknown += u64::from(snapshot.cpus.iter().find(is_part).is_some());
+    }
+    assert!(compared > traces / 2, "{compared} traces had any event");
+    assert!(unknown > traces / 2, "{unknown} of {traces} have a CPU that is unknown for a part");
     Ok(())
 }

@@ -14,6 +14,7 @@ use nntrace_user::{
         events::{self, Visitor},
         ftrace::{Event, EventKind},
         input::Input,
+        losses::Loss,
     },
     report::snapshot::Snapshot,
 };
@@ -47,8 +48,11 @@ impl Visitor for Lines {
         true
     }
 
-    fn lost(&mut self, cpu: u32, events: Option<u64>) {
-        self.0.push(format!("lost {cpu} {events:?}"));
+    fn lost(&mut self, loss: Loss) {
+        // Statistics are in the binary file only.
+        if let Loss::Gap { cpu, events } = loss {
+            self.0.push(format!("lost {cpu} {events:?}"));
+        }
     }
 
     fn header(&mut self, _: &[u8]) -> bool {
@@ -119,12 +123,7 @@ fn fields_of_context_switches_are_told() -> Result<()> {
             }
             true
         }
-        fn lost(&mut self, _: u32, _: Option<u64>) {}
-        fn header(&mut self, _: &[u8]) -> bool {
-            false
-        }
-        fn unreadable(&mut self, _: &str, _: u64, _: &[u8]) {}
-        fn cut(&mut self, _: &str, _: String) {}
+        fn lost(&mut self, _: Loss) {}
     }
     let mut switches = Switches(Vec::new());
     events::visit(&[Input::open(&fixture("power.v7.dat"))?], &mut switches);
@@ -166,6 +165,43 @@ fn a_cut_file_gives_what_it_has_and_tells_where_it_ends() -> Result<()> {
     assert!(!all.notes.iter().any(|told| told.contains("read only in part")), "{:?}", all.notes);
     let (some, all) = (snapshot.loss.records_drained, all.loss.records_drained);
     assert!(some > all / 2 && some < all, "{some} of {all}");
+    Ok(())
+}
+
+/// The file of version 6, as if this clock had been in use.
+fn by_clock(clock: &str) -> Result<tempfile::NamedTempFile> {
+    let mut bytes = unpacked("power.v6.dat.zst")?;
+    let clocks = "[local] global counter uptime perf mono mono_raw boot tai x86-tsc";
+    let place =
+        bytes.windows(clocks.len()).position(|part| part == clocks.as_bytes()).context("no clocks")?;
+    let other = clocks.replace("[local]", "local").replace(&format!(" {clock} "), &format!(" [{clock}] "));
+    bytes[place..place + clocks.len()].copy_from_slice(other.as_bytes());
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), bytes)?;
+    Ok(file)
+}
+
+#[test]
+fn files_of_two_clocks_are_not_one_trace() -> Result<()> {
+    let (local, mono) = (fixture("power.v6.dat.zst"), by_clock("mono")?);
+    let files = vec![local.clone(), mono.path().to_owned()];
+    let options = Options { files, ..Options::default() };
+    let why = replay::replay(&options).map(drop).unwrap_err().to_string();
+    let [local, mono] = [&local, mono.path()].map(|path| path.display().to_string());
+    let words = [&*local, &*mono, "recorded with clock local", "with clock mono", "-C mono"];
+    assert!(words.iter().all(|word| why.contains(word)), "{why}");
+    assert!(trace::replay_file(Path::new(&mono)).is_ok());
+    Ok(())
+}
+
+#[test]
+fn ticks_are_no_nanoseconds() -> Result<()> {
+    for clock in ["uptime", "counter"] {
+        let why = trace::replay_file(by_clock(clock)?.path()).map(drop).unwrap_err().to_string();
+        let word = format!("the main buffer: times of clock `{clock}`, where nanoseconds were expected");
+        assert!(why.contains(&word), "{why}");
+    }
+    assert!(trace::replay_file(by_clock("boot")?.path()).is_ok());
     Ok(())
 }
 

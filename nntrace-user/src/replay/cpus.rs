@@ -7,7 +7,7 @@ use std::{
 
 use nntrace_common::{
     diagnostic::DiagnosticKind,
-    power::{Activity, CpuFrequency, CpuIdle, FrequencySlice, IdleAnomaly},
+    power::{Activity, CpuFrequency, CpuIdle, FrequencySlice, IdleAnomaly, Start},
     record::{FrequencyKey, FrequencyTotal, PowerRecord, Record},
 };
 
@@ -26,7 +26,7 @@ use crate::model::{
 /// Power events after which it is settled which CPUs there are.
 const SURVEY: usize = 65_536;
 /// The largest number of a CPU that is believed.
-const MAX_CPU: u32 = 4_095;
+pub const MAX_CPU: u32 = 4_095;
 
 /// The CPUs of a trace.
 pub struct Cpus {
@@ -34,6 +34,8 @@ pub struct Cpus {
     begin: Option<u64>,
     /// Which CPUs any line is about, by number.
     seen: Vec<bool>,
+    /// Whether there was any power event.
+    has_events: bool,
     /// By CPU.
     machines: Vec<Option<Box<Cpu>>>,
     /// Power events, until it is settled which CPUs there are.
@@ -82,6 +84,7 @@ impl Cpus {
         Self {
             begin: None,
             seen: vec![false; MAX_CPU as usize + 1],
+            has_events: false,
             machines: Vec::new(),
             survey: Vec::new(),
             clusters: None,
@@ -114,6 +117,13 @@ impl Cpus {
         if let Some(seen) = self.seen.get_mut(cpu as usize) {
             *seen = true;
         }
+    }
+
+    /// Whether no event has told what a CPU does.
+    #[must_use]
+    pub fn is_silent(&self, cpu: u32) -> bool {
+        let machine = self.machines.get(cpu as usize).and_then(Option::as_ref);
+        machine.is_none_or(|machine| machine.idle.start() == Start::Open)
     }
 
     /// The CPUs that there are: those that are described or asked for, and those that the trace showed so far.
@@ -162,6 +172,7 @@ impl Cpus {
             }
             _ => return Ok(()),
         }
+        self.has_events |= !matches!(record, Record::Lost { .. });
         if let Some(clusters) = &mut self.clusters {
             feed(clusters, self.steps.as_mut(), record);
             return Ok(());
@@ -231,7 +242,7 @@ impl Cpus {
     /// # Errors
     /// When the clusters that were asked for are none.
     pub fn finish(mut self, end: u64) -> Result<CpuResults, TopologyError> {
-        if self.machines.is_empty() {
+        if !self.has_events {
             return Ok(CpuResults::default());
         }
         if self.clusters.is_none() {

@@ -5,21 +5,26 @@ use super::{
     html::{self, Html},
     input::{Input, InputReader},
     lines::LineReader,
+    losses::Loss,
     tracedat,
 };
 
 /// Who takes the events.
 pub trait Visitor {
+    /// What comes next is of this input, numbered from 0. At first it is the first one's turn.
+    fn turn(&mut self, _input: usize) {}
     /// An event. `false`: no more, please.
     fn event(&mut self, event: &Event<'_>) -> bool;
-    /// The tracer dropped events of a CPU: so many, or it does not say how many.
-    fn lost(&mut self, cpu: u32, events: Option<u64>);
+    /// The tracer dropped events.
+    fn lost(&mut self, loss: Loss);
     /// A line before the first event of an input, which may describe the machine; whether it does.
-    fn header(&mut self, line: &[u8]) -> bool;
+    fn header(&mut self, _line: &[u8]) -> bool {
+        false
+    }
     /// A line (numbered from 1) that is no event in any format that is known.
-    fn unreadable(&mut self, input: &str, number: u64, line: &[u8]);
+    fn unreadable(&mut self, _input: &str, _number: u64, _line: &[u8]) {}
     /// An input could not be read to its end; what came before was taken.
-    fn cut(&mut self, input: &str, why: String);
+    fn cut(&mut self, _input: &str, _why: String) {}
 }
 
 /// Hands the events of all inputs to a visitor: of each input in its own order, of several the oldest first.
@@ -29,12 +34,17 @@ pub fn visit(inputs: &[Input], visitor: &mut impl Visitor) {
         source.hand_all(visitor);
         return;
     }
-    for source in &mut sources {
+    for (input, source) in sources.iter_mut().enumerate() {
+        visitor.turn(input);
         source.peek(visitor);
     }
-    while let Some(source) =
-        sources.iter_mut().filter(|source| source.time().is_some()).min_by_key(|source| source.time())
-    {
+    let next = |sources: &mut [AnySource<'_>]| {
+        let times = sources.iter().enumerate().filter_map(|(input, source)| Some((source.time()?, input)));
+        times.min().map(|(_, input)| input)
+    };
+    while let Some(input) = next(&mut sources) {
+        let source = &mut sources[input];
+        visitor.turn(input);
         if !source.hand(visitor) {
             break;
         }
@@ -109,7 +119,7 @@ impl Dat<'_> {
         loop {
             match self.events.advance() {
                 tracedat::Step::Event => return true,
-                tracedat::Step::Lost(cpu, events) => visitor.lost(cpu, events),
+                tracedat::Step::Lost(loss) => visitor.lost(loss),
                 tracedat::Step::Cut(why) => visitor.cut(self.name, why),
                 tracedat::Step::End => return false,
             }
@@ -193,7 +203,7 @@ impl<'a> Source<'a> {
                     self.in_header = false;
                     return if take(event, text, visitor) { Step::Event } else { Step::End };
                 }
-                Parsed::Lost { cpu, events } => visitor.lost(*cpu, *events),
+                Parsed::Lost(loss) => visitor.lost(*loss),
                 Parsed::Header | Parsed::Unreadable if self.in_header && visitor.header(text) => {}
                 Parsed::Header => {}
                 Parsed::Unreadable => visitor.unreadable(self.name, self.number, line),

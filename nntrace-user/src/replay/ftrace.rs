@@ -12,20 +12,19 @@ use memchr::{memchr, memchr2, memmem};
 
 pub use columns::Columns;
 
+use super::losses::Loss;
+use notices::{is_chatter, lost, overwritten};
+
 mod columns;
+mod notices;
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
     /// Something happened.
     Event(Event<'a>),
-    /// Records of this CPU are missing here; how many, where that is told.
-    Lost {
-        /// The CPU that lost them.
-        cpu: u32,
-        /// How many.
-        events: Option<u64>,
-    },
+    /// Records are missing.
+    Lost(Loss),
     /// Comments, blank lines, call stacks, and what the tools say about themselves.
     Header,
     /// None of these: cut, damaged, or text that is no trace.
@@ -91,7 +90,7 @@ const LONGEST_COMM: usize = 15;
 #[must_use]
 pub fn parse(line: &[u8]) -> Parsed<'_> {
     if line.first() == Some(&b'#') {
-        return Parsed::Header;
+        return overwritten(line).map_or(Parsed::Header, Parsed::Lost);
     }
     // `[CPU]` is the anchor. Names hold brackets, too: the first one with all the right things around it
     // counts.
@@ -433,45 +432,23 @@ fn latency_format(text: &[u8]) -> Option<(Head<'_>, &[u8])> {
     })
 }
 
-/// Reads the kernel's `CPU:2 [LOST 123 EVENTS]`, trace-cmd's `CPU:2 [123 EVENTS DROPPED]`, and both without
-/// number.
-fn lost(text: &[u8]) -> Option<Parsed<'_>> {
-    let (cpu, rest) = number(text.strip_prefix(b"CPU:")?)?;
-    let inside = rest.strip_prefix(b" [")?.strip_suffix(b"]")?;
-    let inside = match inside.strip_prefix(b"LOST ") {
-        Some(inside) => inside.strip_suffix(b"EVENTS")?,
-        None => inside.strip_suffix(b"EVENTS DROPPED")?,
-    };
-    let (count, places) = digits(inside, 19);
-    match (places, &inside[places..]) {
-        (0, b"") => Some(Parsed::Lost { cpu, events: None }),
-        (1.., b" ") => Some(Parsed::Lost { cpu, events: Some(count) }),
-        _ => None,
-    }
-}
-
-/// What the tools say about themselves and the machine, and the frames of call stacks.
-fn is_chatter(text: &[u8]) -> bool {
-    let starts = |start: &str| text.starts_with(start.as_bytes());
-    let counted = |start: &str| {
-        let rest = text.strip_prefix(start.as_bytes());
-        rest.is_some_and(|rest| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit))
-    };
-    text.is_empty()
-        || starts("#")
-        || starts("version = ")
-        || starts("idlestat version = ")
-        || counted("cpus=")
-        || starts("CPU ") && text.ends_with(b" is empty")
-        || starts("CPU:") && memmem::find(text, b"[SUBBUFFER START]").is_some()
-        || starts("capturing trace...")
-        || text == b"done"
-        || text == b"TRACE:"
-        || starts("=> ")
-        // idlestat describes the machine so.
-        || starts("cluster") && text.ends_with(b":")
-        || counted("core")
-        || counted("cpu")
+/// The time of a line that is an event but for the unit that this time lacks, as the kernel and trace-cmd print what a
+/// clock of other units counts: `[000] d..1. 6792243290455: sched_switch`, or without the blank before it.
+#[cold]
+#[must_use]
+pub fn time_without_unit(line: &[u8]) -> Option<&str> {
+    memchr::memchr_iter(b'[', line).find_map(|at| {
+        let Task::Known { .. } = task(&line[..at]) else { return None };
+        let (_, rest) = number(&line[at + 1..])?;
+        let rest = skip_blanks(rest.strip_prefix(b"]")?);
+        let (stamp, rest) = rest.split_at(memchr(b':', rest)?);
+        let start = stamp.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |at| at + 1);
+        let (flags, time) = stamp.split_at(start);
+        let are_flags = trim_end(flags).len() <= MOST_FLAGS
+            && trim_end(flags).iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'.');
+        let is_event = kind(skip_blanks(&rest[1..])).is_some();
+        (are_flags && is_event && !time.is_empty()).then_some(str::from_utf8(time).ok()?)
+    })
 }
 
 #[cfg(test)]

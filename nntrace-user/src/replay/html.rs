@@ -159,7 +159,7 @@ fn opens_data(line: &[u8]) -> bool {
 }
 
 fn is_trace(line: &[u8]) -> bool {
-    matches!(ftrace::parse(line), Parsed::Event(_) | Parsed::Lost { .. })
+    matches!(ftrace::parse(line), Parsed::Event(_) | Parsed::Lost(_))
 }
 
 #[cfg(test)]

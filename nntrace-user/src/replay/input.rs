@@ -210,6 +210,21 @@ impl Input {
         &self.head
     }
 
+    /// How its text is written, where no line of it can be read so, and what to do about it.
+    #[must_use]
+    pub fn encoding(&self) -> Option<&'static str> {
+        let has = |byte: u8| self.head.contains(&byte);
+        match self.head.as_slice() {
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, b'#' | b' ', ..] | [b'#' | b' ', 0, ..] => {
+                Some("is UTF-16, where UTF-8 was expected: `iconv -f UTF-16 -t UTF-8` converts it")
+            }
+            _ if has(b'\r') && !has(b'\n') => {
+                Some("has lines that end in CR alone, where LF was expected: `tr '\\r' '\\n'` converts them")
+            }
+            _ => None,
+        }
+    }
+
     /// What it is, where it is no text but trace-cmd's binary file.
     #[must_use]
     pub fn trace_dat(&self) -> Option<&TraceDat> {

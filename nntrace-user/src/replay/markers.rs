@@ -4,6 +4,8 @@
 //! Source: the power contract, section 1. They stand in `trace_marker` text, or, in traces that are written by hand, where
 //! the name of an event does.
 
+use super::ftrace::EventKind;
+
 /// What such a word says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marker {
@@ -20,8 +22,20 @@ pub enum Marker {
     },
 }
 
+/// Reads an event of any kind.
+#[must_use]
+#[inline]
+pub fn of(kind: EventKind<'_>) -> Option<Marker> {
+    match kind {
+        EventKind::Mark(payload) => read(payload),
+        EventKind::Other { name, fields } => of_event(name, fields),
+        EventKind::CpuIdle { .. } | EventKind::CpuFrequency { .. } => None,
+    }
+}
+
 /// Reads a payload of `trace_marker`.
 #[must_use]
+#[inline]
 pub fn read(payload: &[u8]) -> Option<Marker> {
     // Most payloads are marks, which end here.
     if !matches!(payload, [b'n' | b'i' | b'c', _, ..]) {

@@ -2,8 +2,9 @@
 //!
 //! `input` opens and unpacks, `lines` splits, `html` finds the trace in a page, `ftrace` reads a line, `tracedat` reads
 //! trace-cmd's binary files, `header` and `markers` what a trace says of the machine and of itself, `events` puts several
-//! inputs into one stream; `accounts` keeps a stack for each thread, `cpus` a machine for each CPU, `order` puts
-//! what comes of them into one order of time; `pass` goes once through everything.
+//! inputs into one stream; `order` puts events and what comes of them into one order of time; `survey` and
+//! `losses` find where the window is and where events are missing; `accounts` keeps a stack for each thread, `cpus` a
+//! machine for each CPU; `pass` goes once through everything.
 
 pub mod accounts;
 mod begins;
@@ -15,6 +16,7 @@ pub mod hotplug;
 pub mod html;
 pub mod input;
 pub mod lines;
+pub mod losses;
 pub mod markers;
 pub mod oddities;
 pub mod order;
@@ -23,6 +25,7 @@ mod positioned;
 mod recall;
 mod run;
 mod sched;
+mod survey;
 mod tasks;
 pub mod tracedat;
 

@@ -37,6 +37,13 @@ impl Oddities {
         }
     }
 
+    /// A kind that was met before was so often met, as far as it is known.
+    pub fn set_count(&mut self, kind: DiagnosticKind, count: u64) {
+        if let Some(known) = &mut self.counts[kind as usize] {
+            known.count = count;
+        }
+    }
+
     /// Adds what another count has.
     pub fn merge(&mut self, other: &Self) {
         for (kind, count) in other.counts() {

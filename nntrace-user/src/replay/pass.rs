@@ -1,7 +1,5 @@
 //! One pass through the inputs: every event to where it is accounted, every record on in order of time.
 
-use std::collections::BTreeMap;
-
 use nntrace_common::{
     diagnostic::DiagnosticKind,
     mark::{self, Kind},
@@ -16,27 +14,30 @@ use super::{
     accounts::{Accounts, Context},
     cpus::Cpus,
     events::Visitor,
-    ftrace::{Event, EventKind},
+    ftrace::{self, Event, EventKind},
     header::HeaderReader,
     hotplug::Hotplug,
+    losses::{Gap, Loss, Lost, Tally},
     markers::{self, Marker},
     oddities::Oddities,
     order::Order,
     sched::{self, Told},
+    survey::{Plan, Survey},
     tasks::{self, TaskEvent},
 };
 use crate::model::{Marks, Scheduling, Topology, causality::Causality, topology::TopologyError};
 
-/// One pass through the inputs.
+/// One pass through events in order of time.
 pub struct Pass {
-    range: Option<TimeRange>,
-    keeps_all: bool,
-    /// Whether an event was older than the one before it, which this pass was not made for.
-    pub is_out_of_order: bool,
-    /// First and last event, ns.
-    pub seen: Option<(u64, u64)>,
-    /// The first word that the window begins, and the last that it ends, ns.
-    pub markers: (Option<u64>, Option<u64>),
+    /// Way to account them.
+    pub plan: Plan,
+    /// Facts about the whole of them, which may need another plan.
+    pub survey: Survey,
+    /// Number of the input that events come from.
+    turn: usize,
+    /// Number of gaps of the plan that were accounted.
+    gaps: usize,
+    tally: Tally,
     /// Whether the user describes the machine, and not the trace.
     is_described: bool,
     /// The threads.
@@ -53,7 +54,7 @@ pub struct Pass {
 }
 
 /// How much there was.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Counts {
     /// Events.
     pub events: u64,
@@ -63,8 +64,8 @@ pub struct Counts {
     pub power_events: u64,
     /// Lines in no format that is known.
     pub unreadable: u64,
-    /// Events that the tracer dropped, as far as it says how many, by CPU.
-    pub lost: BTreeMap<u32, u64>,
+    /// First of these whose time has no unit.
+    pub without_unit: Option<String>,
 }
 
 /// What takes the records in order.
@@ -94,9 +95,6 @@ impl Results {
             Record::Begin(begin) => self.marks.begin(begin),
             Record::Sched(sched) => self.scheduling.record(sched),
             power => {
-                if let (Record::Lost { cpu, time }, false) = (power, self.scheduling.is_empty()) {
-                    self.scheduling.lost(*cpu, *time);
-                }
                 if let Err(error) = self.cpus.record(power, &mut self.oddities) {
                     self.wrong.get_or_insert(error);
                 }
@@ -106,18 +104,18 @@ impl Results {
 }
 
 impl Pass {
-    /// A pass through this range of time, for inputs in order of time, or for any.
+    /// A pass that accounts events so.
     #[must_use]
-    pub fn new(options: &Options, range: Option<TimeRange>, keeps_all: bool) -> Self {
+    pub fn new(options: &Options, plan: Plan) -> Self {
         Self {
-            range,
-            keeps_all,
-            is_out_of_order: false,
-            seen: None,
-            markers: (None, None),
+            plan,
+            survey: Survey::default(),
+            turn: 0,
+            gaps: 0,
+            tally: Tally::default(),
             is_described: options.topology.is_some(),
             accounts: Accounts::default(),
-            order: Order::new(keeps_all),
+            order: Order::default(),
             header: HeaderReader::default(),
             hotplug: Hotplug::default(),
             results: Results {
@@ -142,41 +140,115 @@ impl Pass {
         }
     }
 
-    /// The window that the markers of the trace name; `None` without any.
-    #[must_use]
-    pub fn marked_range(&self) -> Option<TimeRange> {
-        let (start, end) = self.markers;
-        let range = TimeRange { begin: start.unwrap_or(0), end: end.unwrap_or(u64::MAX) };
-        ((start.is_some() || end.is_some()) && range.begin <= range.end).then_some(range)
+    /// The time that is looked at.
+    fn range(&self) -> TimeRange {
+        self.plan.range.unwrap_or(TimeRange::ALL)
     }
 
     /// Begin and end of the window, ns: what there is of the range. `None` when the trace has no part of it.
     #[must_use]
     pub fn window(&self) -> Option<(u64, u64)> {
-        let (first, last) = self.seen?;
-        let range = self.range.unwrap_or(TimeRange::ALL);
+        let (first, last) = self.survey.seen?;
+        let range = self.range();
         let (begin, end) = (first.max(range.begin), last.min(range.end));
         (begin <= end).then_some((begin, end))
     }
 
     /// No more events: the last records go on.
     pub fn end(&mut self) {
-        if let Some((begin, _)) = self.window() {
-            self.results.cpus.starts(begin);
+        self.open_gaps(u64::MAX);
+        self.release();
+        let end = self.window().map_or(0, |(_, end)| end);
+        for gap in self.survey.gaps.end() {
+            self.note_gap(gap, end);
         }
+        self.results.marks.advance(u64::MAX);
+        self.results.oddities.set_count(DiagnosticKind::EventsLost, self.losses().events);
+    }
+
+    /// Number of lost events, as far as they concern the time that is looked at.
+    #[must_use]
+    pub fn losses(&self) -> Lost {
+        self.tally.lost()
+    }
+
+    fn release(&mut self) {
         let results = &mut self.results;
         self.order.release(|record| results.take(record));
-        results.marks.advance(u64::MAX);
+    }
+
+    /// Opens the gaps that began before `time` (ns): nothing is known of their CPUs from there on.
+    #[inline]
+    fn open_gaps(&mut self, time: u64) {
+        let range = self.range();
+        while let Some(&Gap { since, cpu }) = self.plan.gaps.get(self.gaps)
+            && since.is_none_or(|since| since < time && since <= range.end)
+        {
+            self.gaps += 1;
+            self.order.push(Record::Lost { cpu, time: since.unwrap_or(0).max(range.begin) });
+        }
+    }
+
+    /// Whether a gap concerns the time that is looked at.
+    fn concerns(&self, gap: Gap) -> bool {
+        gap.since.is_none_or(|since| since <= self.range().end)
+    }
+
+    /// Notes a gap that ends at `now` (ns), or is open there.
+    #[cold]
+    fn note_gap(&mut self, gap: Gap, now: u64) {
+        let Gap { since, cpu } = gap;
+        if self.concerns(gap) {
+            let first = self.survey.seen.map_or(0, |(first, _)| first);
+            self.results.oddities.add(DiagnosticKind::EventsLost, since.unwrap_or(first), cpu, b"");
+            if !self.results.scheduling.is_empty() {
+                self.results.scheduling.lost(cpu, now);
+            }
+        }
     }
 
     fn power(&mut self, kind: RecordKind, cpu: u32, time: u64, state: u32) {
         self.counts.power_events += 1;
+        self.push_power(kind, cpu, time, state);
+    }
+
+    fn push_power(&mut self, kind: RecordKind, cpu: u32, time: u64, mut state: u32) {
+        if kind == RecordKind::Frequency && state == u32::MAX {
+            // No frequency, but -1: it is not known.
+            state = 0;
+        }
         let event = PowerRecord { kind: kind as u32, cpu, time, state, lost: 0 };
         self.order.push(match kind {
             RecordKind::Idle => Record::Idle(event),
             RecordKind::Hotplug => Record::Hotplug(event),
             _ => Record::Frequency(event),
         });
+    }
+
+    /// Takes an event behind the window: from the first of a CPU follows its state before.
+    #[cold]
+    fn behind(&mut self, event: &Event<'_>, gap: Option<Gap>) {
+        let end = self.range().end;
+        // What came in the window decides first.
+        self.release();
+        if let Some(gap) = gap {
+            self.note_gap(gap, end);
+            // Whatever follows says nothing of what came before the gap.
+            self.order.push(Record::Lost { cpu: gap.cpu, time: end });
+            self.release();
+        }
+        let (kind, cpu, state) = match event.kind {
+            EventKind::CpuIdle { state, cpu } => (RecordKind::Idle, cpu, state),
+            EventKind::Other { name, fields } => match self.hotplug.event(event.cpu, name, fields) {
+                Some((cpu, online)) => (RecordKind::Hotplug, cpu, u32::from(online)),
+                None => return,
+            },
+            EventKind::CpuFrequency { .. } | EventKind::Mark(_) => return,
+        };
+        if self.results.cpus.is_silent(cpu) {
+            self.push_power(kind, cpu, end, state);
+            self.release();
+        }
     }
 
     fn scheduling(&mut self, event: &Event<'_>, name: &[u8], fields: &[u8], now: u64) {
@@ -236,7 +308,7 @@ impl Pass {
                     results.oddities.add(DiagnosticKind::UnreadableMark, now, event.tid, payload);
                 }
             }
-            None => self.word(markers::read(payload), event.time, now),
+            None => self.word(markers::read(payload), now),
         }
     }
 
@@ -251,53 +323,49 @@ impl Pass {
             Some(TaskEvent::Fork { child }) => causality.create(now, event.tid, child),
             Some(TaskEvent::Exit) => causality.exit(now, event.tid),
             None if name.starts_with(b"sched_") => self.scheduling(event, name, fields, now),
-            None => self.word(markers::of_event(name, fields), event.time, now),
+            None => self.word(markers::of_event(name, fields), now),
         }
     }
 
-    /// Takes what a word in the trace says about it.
-    fn word(&mut self, marker: Option<Marker>, time: u64, now: u64) {
-        match marker {
-            Some(Marker::Start) => {
-                self.markers.0 = Some(self.markers.0.map_or(time, |known| known.min(time)));
-            }
-            Some(Marker::End) => {
-                self.markers.1 = Some(self.markers.1.map_or(time, |known| known.max(time)));
-            }
-            // What was read of a policy tells what it is from here on, as a change would.
-            Some(Marker::Frequency { khz, cpu }) => {
-                let event =
-                    PowerRecord { kind: RecordKind::Frequency as u32, cpu, time: now, state: khz, lost: 0 };
-                self.order.push(Record::Frequency(event));
-            }
-            None => {}
+    /// Takes what was read of a policy: it says what it is from here on, as a change would. The other words are the
+    /// survey's.
+    fn word(&mut self, marker: Option<Marker>, now: u64) {
+        if let Some(Marker::Frequency { khz, cpu }) = marker {
+            self.push_power(RecordKind::Frequency, cpu, now, khz);
         }
     }
 }
 
 impl Visitor for Pass {
+    fn turn(&mut self, input: usize) {
+        self.turn = input;
+        self.survey.turn(input);
+    }
+
     fn event(&mut self, event: &Event<'_>) -> bool {
-        let time = event.time;
-        let (first, last) = self.seen.unwrap_or((time, time));
-        if time < last && !self.keeps_all {
-            self.is_out_of_order = true;
+        let gap = self.survey.take(event);
+        if self.survey.is_out_of_order {
             return false;
         }
-        self.seen = Some((first.min(time), last.max(time)));
-        let range = self.range.unwrap_or(TimeRange::ALL);
+        let (time, range) = (event.time, self.range());
+        self.results.cpus.see(event.cpu);
+        self.open_gaps(time);
         if time > range.end {
-            // What follows is looked at all the same: it shows whether the trace is in order.
+            self.behind(event, gap);
             return true;
         }
         let counts = time >= range.begin;
         let now = time.max(range.begin);
         self.counts.events += u64::from(counts);
-        self.results.cpus.see(event.cpu);
-        self.results.cpus.starts(if self.keeps_all { first.min(time).max(range.begin) } else { now });
+        self.results.cpus.starts(now);
         let results = &mut self.results;
-        self.order.advance(now, |record| results.take(record));
-        if !self.keeps_all {
-            results.marks.advance(now.saturating_sub(1));
+        // By its own time: what came before the window is put in order, too.
+        self.order.advance(time, |record| results.take(record));
+        results.marks.advance(now.saturating_sub(1));
+        if let Some(gap) = gap {
+            self.note_gap(gap, now);
+            // Also where it has no length, between events of one instant.
+            self.order.push(Record::Lost { cpu: event.cpu, time: now });
         }
         match event.kind {
             EventKind::Mark(payload) => self.mark(event, payload, now, counts),
@@ -314,22 +382,21 @@ impl Visitor for Pass {
         self.header.feed(line, if self.is_described { &mut other } else { of_trace })
     }
 
-    fn lost(&mut self, cpu: u32, events: Option<u64>) {
-        let time = self.seen.map_or(0, |(_, last)| last);
-        if self.range.is_some_and(|range| time > range.end) {
-            return;
-        }
-        let lost = self.counts.lost.entry(cpu).or_default();
-        *lost = lost.saturating_add(events.unwrap_or(1));
-        self.results.oddities.add(DiagnosticKind::EventsLost, time, cpu, b"");
-        self.results.oddities.add_more(DiagnosticKind::EventsLost, events.unwrap_or(1).saturating_sub(1));
-        self.order.push(Record::Lost { cpu, time });
+    fn lost(&mut self, loss: Loss) {
+        let gap = self.survey.gaps.lost(loss);
+        let counts = gap.is_none_or(|gap| self.concerns(gap));
+        self.tally.add(self.turn, loss, counts);
     }
 
     fn unreadable(&mut self, input: &str, number: u64, line: &[u8]) {
         self.counts.unreadable += 1;
         let place = format!("{input}:{number}: {}", String::from_utf8_lossy(line));
         self.results.oddities.add(DiagnosticKind::UnreadableLine, 0, 0, place.as_bytes());
+        if self.counts.without_unit.is_none()
+            && let Some(time) = ftrace::time_without_unit(line)
+        {
+            self.counts.without_unit = Some(format!("`{time}` in {input}:{number}"));
+        }
     }
 
     fn cut(&mut self, input: &str, why: String) {

@@ -15,7 +15,9 @@ use super::{
     cpus::CpuResults,
     events,
     input::{Input, InputError},
+    order::Sorter,
     pass::{Pass, Results},
+    survey::{Plan, Survey},
 };
 use crate::{
     model::{
@@ -88,6 +90,20 @@ pub enum ReplayError {
         /// What there is instead.
         what: String,
     },
+    /// The files were recorded with different clocks.
+    #[error(
+        "{first} was recorded with clock {clock}, {other} with clock {other_clock}: times of different clocks cannot be merged; replay them one by one, or record both with one clock (`trace-cmd record -C mono`)"
+    )]
+    Clocks {
+        /// A file.
+        first: String,
+        /// Its clock.
+        clock: String,
+        /// Another file.
+        other: String,
+        /// Its clock.
+        other_clock: String,
+    },
     /// There are events, but none at that time.
     #[error("no event between {begin} and {end} s; the trace goes from {first} to {last} s")]
     NotInRange {
@@ -109,21 +125,28 @@ pub enum ReplayError {
 /// taken, and what cannot is counted.
 pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
     let inputs = options.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>, _>>()?;
-    let mut range = options.range;
-    let mut pass = Pass::new(options, range, false);
+    one_clock(&inputs)?;
+    let plan = Plan { range: options.range, ..Plan::default() };
+    let mut pass = Pass::new(options, plan);
     events::visit(&inputs, &mut pass);
-    // Reports, executions and clusters are told apart by time: what is out of order is read once more, and sorted.
-    let keeps_all = pass.is_out_of_order;
-    if keeps_all {
-        pass = Pass::new(options, range, true);
-        events::visit(&inputs, &mut pass);
+    if pass.survey.is_out_of_order {
+        // The order of time decides what the state is when the window begins, and what belongs together.
+        pass = Pass::new(options, Plan::default());
+        let mut sorter = Sorter::new(&mut pass);
+        events::visit(&inputs, &mut sorter);
+        let events = sorter.sorted();
+        let mut survey = Survey::default();
+        events.visit(&mut survey);
+        pass.plan = survey.plan(options.range);
+        events.visit(&mut pass);
+    } else {
+        let plan = pass.survey.plan(options.range);
+        if plan != pass.plan {
+            pass = Pass::new(options, plan);
+            events::visit(&inputs, &mut pass);
+        }
     }
-    if range.is_none() && pass.marked_range().is_some() {
-        range = pass.marked_range();
-        pass = Pass::new(options, range, keeps_all);
-        events::visit(&inputs, &mut pass);
-    }
-    finish(pass, range, options, &inputs)
+    finish(pass, options, &inputs)
 }
 
 /// What came of a replay.
@@ -188,23 +211,22 @@ impl Replayed {
     }
 }
 
-fn finish(
-    mut pass: Pass,
-    range: Option<TimeRange>,
-    options: &Options,
-    inputs: &[Input],
-) -> Result<Replayed, ReplayError> {
+fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replayed, ReplayError> {
     let files: Vec<String> = inputs.iter().map(|input| input.name().to_owned()).collect();
-    let Some((first, last)) = pass.seen else {
+    let Some((first, last)) = pass.survey.seen else {
         let what = match pass.counts.unreadable {
             0 => "it is empty, or holds comments only".into(),
             lines => format!("{lines} lines in no format that is known"),
         };
-        let what = [&[what][..], &pass.notes].concat().join("; ");
+        let of_inputs =
+            inputs.iter().filter_map(|input| Some(format!("{} {}", input.name(), input.encoding()?)));
+        let without_unit = pass.counts.without_unit.as_deref().map(without_unit);
+        let all = [what].into_iter().chain(of_inputs).chain(without_unit).chain(pass.notes);
+        let what = all.collect::<Vec<_>>().join("; ");
         return Err(ReplayError::NoEvents { files: files.join(", "), what });
     };
     let Some((begin, end)) = pass.window() else {
-        let TimeRange { begin, end } = range.unwrap_or(TimeRange::ALL);
+        let TimeRange { begin, end } = pass.plan.range.unwrap_or(TimeRange::ALL);
         return Err(ReplayError::NotInRange {
             begin: seconds(begin),
             end: seconds(end),
@@ -213,6 +235,7 @@ fn finish(
         });
     };
     pass.end();
+    let lost = pass.losses();
     let Pass { accounts, results, counts, mut notes, .. } = pass;
     if let Some(error) = results.wrong {
         return Err(error.into());
@@ -247,8 +270,7 @@ fn finish(
     if cpus.clusters_are_presumed {
         notes.push(NO_CLUSTERS.into());
     }
-    // A damaged line may claim any number.
-    let lost = counts.lost.values().fold(0, |sum: u64, &lost| sum.saturating_add(lost));
+    notes.extend(counts.without_unit.as_deref().map(without_unit));
     Ok(Replayed {
         marks,
         cpus,
@@ -260,19 +282,43 @@ fn finish(
         processes,
         diagnostics,
         loss: Loss {
-            records_produced: counts.events.saturating_add(lost),
+            records_produced: counts.events.saturating_add(lost.events),
             records_drained: counts.events,
-            records_dropped: lost,
+            records_dropped: lost.events,
+            at_least: lost.at_least,
             records_late: 0,
-            dropped_by_cpu: counts.lost,
+            dropped_by_cpu: lost.by_cpu,
             ..Loss::default()
         }
         // All is made of records here. What was lost of a CPU's is time of which nothing is known.
-        .with_incomplete(KeptSums { cpus: true, totals: lost == 0, reports: false }),
+        .with_incomplete(KeptSums { cpus: true, totals: lost.events == 0, reports: false }),
         overhead: Overhead { marks: counts.marks, power_events: counts.power_events, ..Overhead::default() },
         notes,
         with_details: options.with_details,
     })
+}
+
+/// Files of different clocks have no order among each other.
+fn one_clock(inputs: &[Input]) -> Result<(), ReplayError> {
+    let mut known = inputs.iter().filter_map(|input| Some((input.name(), input.trace_dat()?.clock_name()?)));
+    let Some((first, clock)) = known.next() else { return Ok(()) };
+    match known.find(|(_, other)| *other != clock) {
+        None => Ok(()),
+        Some((other, other_clock)) => Err(ReplayError::Clocks {
+            first: first.to_owned(),
+            clock: clock.to_owned(),
+            other: other.to_owned(),
+            other_clock: other_clock.to_owned(),
+        }),
+    }
+}
+
+/// Why a time is not read, and what to do about it.
+fn without_unit(time: &str) -> String {
+    format!(
+        "the time {time} is a number without a unit, as of the clocks counter, x86-tsc and uptime, or of boot in trace-cmd's report: \
+         give the trace.dat itself, or record with a clock of nanoseconds (`echo mono > trace_clock`, `trace-cmd record -C mono`)"
+    )
 }
 
 /// A time (ns) as seconds.

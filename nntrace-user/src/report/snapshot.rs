@@ -12,6 +12,7 @@ mod power;
 mod threads;
 mod verify;
 
+use nntrace_common::diagnostic::DiagnosticKind;
 use serde::{Deserialize, Serialize};
 
 pub use causality::{
@@ -188,8 +189,21 @@ pub struct Diagnostic {
     pub count: u64,
     /// When first, ns.
     pub first_ns: u64,
-    /// Thread of the first.
+    /// Thread of the first; of what is about CPUs, the CPU.
     pub tid: u32,
     /// Text of the first mark concerned.
     pub example: String,
+}
+
+impl Diagnostic {
+    /// Where it was met first: `in thread 7`, `on CPU 2`; nothing of a line of a file.
+    #[must_use]
+    pub fn place(&self) -> Option<String> {
+        let kind = DiagnosticKind::ALL.into_iter().find(|kind| kind.name() == self.kind);
+        match kind {
+            Some(DiagnosticKind::UnreadableLine) => None,
+            Some(kind) if kind.is_of_cpu() => Some(format!("on CPU {}", self.tid)),
+            _ => Some(format!("in thread {}", self.tid)),
+        }
+    }
 }

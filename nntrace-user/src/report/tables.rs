@@ -2,7 +2,7 @@
 
 use super::{
     human::{self, or_unknown},
-    snapshot::{CpuRow, FrequencyRow, IdleRow, PhaseRow, Snapshot},
+    snapshot::{CpuRow, FrequencyRow, IdleRow, Loss, PhaseRow, Snapshot},
     text::{Text, line},
 };
 
@@ -110,14 +110,14 @@ fn cpus(text: &mut Text, snapshot: &Snapshot) {
     line!(text, "CPUs, in percent of {}", human::duration_ns(window));
     for row in &snapshot.cpus {
         let parts = cpu_parts(row, window);
-        line!(text, "  cpu{:<4}{:<10}{}", row.cpu, row.cluster, parts.join("  "));
+        line!(text, "  {:<6} {:<9} {}", format!("cpu{}", row.cpu), row.cluster, parts.join("  "));
     }
     for row in &snapshot.clusters {
         let mut parts = Vec::new();
         running(&mut parts, "active", &row.active, window);
         idle(&mut parts, &row.idle, window);
         rest(&mut parts, [row.idle_unknown_ns, row.offline_ns, row.unknown_ns], window);
-        line!(text, "  cluster {:<9}{}", row.cluster, parts.join("  "));
+        line!(text, "  cluster {:<8} {}", row.cluster, parts.join("  "));
     }
 }
 
@@ -171,7 +171,7 @@ fn evidence(text: &mut Text, snapshot: &Snapshot) {
             parts.push(format!("limits {} to {}", human::khz(min), human::khz(max)));
         }
         if !parts.is_empty() {
-            lines.push(format!("  cpu{:<4}{}", row.cpu, parts.join("  ")));
+            lines.push(format!("  {:<6} {}", format!("cpu{}", row.cpu), parts.join("  ")));
         }
     }
     for row in &evidence.power_domains {
@@ -204,8 +204,8 @@ fn verify(text: &mut Text, snapshot: &Snapshot) {
             if row.what == "frequency_ns" { human::khz(row.state) } else { format!("state{}", row.state) };
         line!(
             text,
-            "  cpu{:<4}{state:<10}{:<13}ours {}  kernel {}  {} apart, {} granted ({})",
-            row.cpu,
+            "  {:<6} {state:<10}{:<13}ours {}  kernel {}  {} apart, {} granted ({})",
+            format!("cpu{}", row.cpu),
             row.what,
             value(row.ours),
             value(row.kernel),
@@ -229,17 +229,17 @@ fn health(text: &mut Text, snapshot: &Snapshot) {
         cost(overhead.ns_per_mark),
         human::count(overhead.power_events),
         cost(overhead.ns_per_power_event),
-        human::count(loss.records_dropped),
+        dropped(loss),
         human::count(loss.records_produced),
         human::duration_ns(overhead.collector_cpu_ns),
     );
     for diagnostic in &snapshot.diagnostics {
         line!(
             text,
-            "{} {}, first in thread {}: {}",
+            "{} {}, {}: {}",
             human::count(diagnostic.count),
             diagnostic.kind,
-            diagnostic.tid,
+            diagnostic.place().map_or_else(|| "first".into(), |place| format!("first {place}")),
             or_dash(diagnostic.example.trim_end()),
         );
     }
@@ -251,11 +251,16 @@ fn health(text: &mut Text, snapshot: &Snapshot) {
 pub fn losses_and_notes(snapshot: &Snapshot) -> Text {
     let (mut text, loss) = (Text::new(), &snapshot.loss);
     if loss.records_dropped > 0 {
-        let (dropped, produced) = (human::count(loss.records_dropped), human::count(loss.records_produced));
-        line!(text, "{dropped} of {produced} records lost");
+        line!(text, "{} of {} records lost", dropped(loss), human::count(loss.records_produced));
     }
     notes(&mut text, snapshot);
     text
+}
+
+/// How many records were dropped: `1,234`, or `at least 1,234`.
+fn dropped(loss: &Loss) -> String {
+    let least = if loss.at_least { "at least " } else { "" };
+    format!("{least}{}", human::count(loss.records_dropped))
 }
 
 fn notes(text: &mut Text, snapshot: &Snapshot) {

@@ -1,7 +1,7 @@
 //! A line of ftrace text is read without harm, says the same whatever came before it, and what is read can be written and
 //! read again.
 
-use nntrace_user::replay::ftrace::{Columns, Event, EventKind, Parsed, parse};
+use nntrace_user::replay::ftrace::{Columns, Event, EventKind, Parsed, parse, time_without_unit};
 
 /// Longer names may have the name of a buffer before them. Shorter ones may look like a line of their own, too, by a CPU
 /// and a time in them, but hardly without brackets and colons.
@@ -18,6 +18,10 @@ pub fn check(data: &[u8]) {
         assert_eq!(columns.parse(line), parsed, "{}", line.escape_ascii());
         if let Parsed::Event(event) = parsed {
             check_event(event, line);
+        }
+        if let Some(time) = time_without_unit(line) {
+            super::lies_in(time.as_bytes(), line);
+            assert!(time.bytes().all(|byte| byte.is_ascii_digit()));
         }
     }
 }

@@ -158,6 +158,7 @@ impl Session {
             records_produced: counts.iter().map(|count| count.produced).sum(),
             records_drained: drained.drained,
             records_dropped: counts.iter().map(|count| count.dropped).sum(),
+            at_least: false,
             records_late: drained.late,
             dropped_by_cpu: (0..)
                 .zip(counts)

@@ -339,6 +339,51 @@ fn fields_come_in_any_order() {
 }
 
 #[test]
+fn rings_that_were_overwritten() {
+    for (line, loss) in [
+        ("# entries-in-buffer/entries-written: 7/2000   #P:2", Loss::Overwritten { events: 1_993 }),
+        ("##### CPU 1 buffer started ####", Loss::Started { cpu: 1 }),
+    ] {
+        assert_eq!(parse(line.as_bytes()), Parsed::Lost(loss), "{line}");
+    }
+    for line in [
+        "# entries-in-buffer/entries-written: 7/7   #P:2",
+        "# entries-in-buffer/entries-written: 8/7   #P:2",
+        "# entries-in-buffer/entries-written: /7",
+        "# entries-in-buffer/entries-written: 7",
+        "# entries-in-buffer/entries-written: 7/",
+        "##### CPU x buffer started ####",
+        "##### CPU 1 buffer",
+    ] {
+        assert_eq!(parse(line.as_bytes()), Parsed::Header, "{line}");
+    }
+}
+
+#[test]
+fn times_without_a_unit_are_told_from_what_is_no_event() {
+    for (line, time) in [
+        ("          <idle>-0     [000]6792243290455: sched_switch:         swapper/0:0", "6792243290455"),
+        ("          <idle>-0     [000]   792243290455: sched_switch: x", "792243290455"),
+        ("          <idle>-0     [000] d..2.   125: cpu_idle: state=1 cpu_id=0", "125"),
+        ("          <idle>-0     [001] d..2.6792243290455: cpu_idle: state=1 cpu_id=1", "6792243290455"),
+    ] {
+        assert_eq!(parse(line.as_bytes()), Parsed::Unreadable, "{line}");
+        assert_eq!(time_without_unit(line.as_bytes()), Some(time), "{line}");
+    }
+    for line in [
+        "<idle>-0 [000] 12",
+        "<idle>-0 [000] 12:",
+        "<idle>-0 [000] x: y",
+        "[000] 12: y",
+        "<idle>-0 [000] d..1 5.7y: x",
+        "<idle>-0 [000] a sentence, 12: y",
+        "-5 [",
+    ] {
+        assert_eq!(time_without_unit(line.as_bytes()), None, "{line}");
+    }
+}
+
+#[test]
 fn lost_records() {
     for (line, cpu, events) in [
         ("CPU:1 [LOST 41269 EVENTS]", 1, Some(41_269)),
@@ -348,7 +393,7 @@ fn lost_records() {
         ("  CPU:0 [EVENTS DROPPED] ", 0, None),
         ("buffer: CPU:3 [5 EVENTS DROPPED]", 3, Some(5)),
     ] {
-        assert_eq!(parse(line.as_bytes()), Parsed::Lost { cpu, events }, "{line}");
+        assert_eq!(parse(line.as_bytes()), Parsed::Lost(Loss::Gap { cpu, events }), "{line}");
     }
     for line in [
         "CPU:1 [LOST 41269 EVENTS",
@@ -371,7 +416,6 @@ fn what_the_tools_say() {
         "\t",
         "# tracer: nop",
         "#  a-1 [000] 1.5: cpu_idle: state=1 cpu_id=0",
-        "##### CPU 2 buffer started ####",
         "  # x",
         "version = 6",
         "version = 0.4-rc1",

@@ -1,12 +1,17 @@
 //! From the time stamps of a trace to nanoseconds.
 
-/// Clocks of the kernel that count nanoseconds; the others count cycles or events (`kernel/trace/trace.c`).
-const NANOSECONDS: [&[u8]; 8] =
-    [b"local", b"global", b"uptime", b"perf", b"mono", b"mono_raw", b"boot", b"tai"];
+/// Clocks of the kernel that count nanoseconds; the others count cycles, events or, `uptime`, ticks of 10 ms
+/// (`trace_clocks` in `kernel/trace/trace.c`).
+const NANOSECONDS: [&[u8]; 7] = [b"local", b"global", b"perf", b"mono", b"mono_raw", b"boot", b"tai"];
 
 /// Whether a clock counts nanoseconds.
 pub fn counts_ns(name: &[u8]) -> bool {
     name.is_empty() || NANOSECONDS.contains(&name)
+}
+
+/// Whether a clock counts no cycles that a multiplier makes nanoseconds of.
+pub fn has_no_cycles(name: &[u8]) -> bool {
+    matches!(name, b"uptime" | b"counter")
 }
 
 /// The clock in use, of tracefs' `trace_clock`: `[local] global counter`.

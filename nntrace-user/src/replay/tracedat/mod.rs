@@ -34,7 +34,7 @@ use names::{Comms, Symbols, Texts};
 use pages::Layout;
 use parts::{Buffer, Options, Parts};
 
-use super::{ftrace::Event, positioned::Positioned};
+use super::{ftrace::Event, losses::Loss, positioned::Positioned};
 
 /// What a file begins with.
 const MAGIC: &[u8] = &[0x17, 0x08, 0x44];
@@ -58,6 +58,10 @@ pub struct TraceDat {
     symbols: Symbols,
     texts: Texts,
     clock: Clock,
+    /// Its name, where that is told.
+    clock_name: Option<String>,
+    /// What was lost in all, as the statistics at its end say.
+    totals: Vec<Loss>,
     /// The data of all CPUs of all buffers, and how it is packed.
     places: Vec<(Place, Option<Compression>)>,
     notes: Vec<String>,
@@ -122,9 +126,10 @@ impl TraceDat {
         })?;
         let mut places = Vec::new();
         let mut wrong = Vec::new();
+        let mut clock_name: Option<&[u8]> = None;
         for buffer in &buffers {
-            if let Err(what) = checked(buffer, &options, &layout) {
-                wrong.push(format!("buffer `{}`: {what}", buffer.name.escape_ascii()));
+            if let Err(what) = checked(buffer, &options, &layout, &mut clock_name) {
+                wrong.push(format!("{}: {what}", buffer.title()));
                 continue;
             }
             let compression = compression.filter(|_| buffer.is_packed);
@@ -151,7 +156,15 @@ impl TraceDat {
             );
         }
         let clock = Clock { cycles: options.cycles, offset: options.offset };
-        Ok(Self { file, layout, decoders, comms, symbols, texts, clock, places, notes })
+        let clock_name = clock_name.map(|name| String::from_utf8_lossy(name).into_owned());
+        let totals = options.lost.iter().map(|(&cpu, &events)| Loss::Total { cpu, events }).collect();
+        Ok(Self { file, layout, decoders, comms, symbols, texts, clock, clock_name, totals, places, notes })
+    }
+
+    /// The clock that it was recorded with, where that is told.
+    #[must_use]
+    pub fn clock_name(&self) -> Option<&str> {
+        self.clock_name.as_deref()
     }
 
     /// Reads the events from the start.
@@ -165,6 +178,7 @@ impl TraceDat {
             merge: Merge::new(self.places.iter().map(stream).collect()),
             comms: self.comms.clone(),
             notes: self.notes.iter().cloned().collect(),
+            totals: self.totals.iter(),
             text: Vec::new(),
             waits: false,
             time: 0,
@@ -172,14 +186,33 @@ impl TraceDat {
     }
 }
 
-/// Whether the data of a buffer can be read at all; else, why not.
-fn checked(buffer: &Buffer, options: &Options, layout: &Layout) -> Result<(), String> {
-    let clock = buffer.clock.as_ref().or(options.clock.as_ref());
-    if let Some(clock) = clock.filter(|clock| !clock::counts_ns(clock) && options.cycles.is_none()) {
-        return Err(format!(
-            "times of clock `{}`, where nanoseconds were expected; `trace-cmd record -C mono` records these",
-            clock.escape_ascii()
-        ));
+/// Whether the data of a buffer can be read at all; else, why not. `known` is the clock of the buffers before it that hold
+/// any.
+fn checked<'a>(
+    buffer: &'a Buffer,
+    options: &'a Options,
+    layout: &Layout,
+    known: &mut Option<&'a [u8]>,
+) -> Result<(), String> {
+    let clock = buffer.clock.as_deref().or(options.clock.as_deref()).filter(|clock| !clock.is_empty());
+    if let Some(clock) = clock {
+        let has_cycles = options.cycles.is_some() && !clock::has_no_cycles(clock);
+        if !clock::counts_ns(clock) && !has_cycles {
+            return Err(format!(
+                "times of clock `{}`, where nanoseconds were expected; `trace-cmd record -C mono` records these",
+                clock.escape_ascii()
+            ));
+        }
+        if buffer.places.iter().any(|place| !place.bytes.is_empty())
+            && let known = *known.get_or_insert(clock)
+            && known != clock
+        {
+            return Err(format!(
+                "times of clock `{}`, which cannot be merged with those of clock `{}` before it",
+                clock.escape_ascii(),
+                known.escape_ascii()
+            ));
+        }
     }
     for Place { cpu, page_size, .. } in &buffer.places {
         if !PAGE_SIZES.contains(page_size) || *page_size as usize <= layout.records {
@@ -198,8 +231,8 @@ fn checked(buffer: &Buffer, options: &Options, layout: &Layout) -> Result<(), St
 pub enum Step {
     /// An event, for [`Events::event`].
     Event,
-    /// Events of this CPU are missing here; how many, where that is told.
-    Lost(u32, Option<u64>),
+    /// Events are missing.
+    Lost(Loss),
     /// Some of the file could not be read.
     Cut(String),
     /// There is nothing more.
@@ -213,6 +246,8 @@ pub struct Events<'a> {
     /// With what events told so far.
     comms: Comms,
     notes: VecDeque<String>,
+    /// Of the statistics, told first.
+    totals: std::slice::Iter<'a, Loss>,
     /// Room for the fields of an event.
     text: Vec<u8>,
     /// An event is there, but what comes before it was not all told.
@@ -228,6 +263,9 @@ impl Events<'_> {
         if let Some(note) = self.notes.pop_front() {
             return Step::Cut(note);
         }
+        if let Some(total) = self.totals.next() {
+            return Step::Lost(*total);
+        }
         if !self.waits {
             // Of the event before, which was shown with the name that was known then.
             if let Some(stream) = self.merge.stream() {
@@ -239,7 +277,7 @@ impl Events<'_> {
             return Step::Cut(damage);
         }
         if let Some((cpu, events)) = self.merge.take_lost() {
-            return Step::Lost(cpu, events);
+            return Step::Lost(Loss::Gap { cpu, events });
         }
         if !self.waits {
             return Step::End;

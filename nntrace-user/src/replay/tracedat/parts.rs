@@ -1,6 +1,6 @@
 //! The parts of a file that versions 6 and 7 have in common, one after the other or each in a section of its own.
 
-use std::io::Read;
+use std::{collections::BTreeMap, io::Read};
 
 use super::{
     bytes::{Damage, Reader},
@@ -46,6 +46,16 @@ pub struct Buffer {
     pub is_packed: bool,
 }
 
+impl Buffer {
+    /// What messages call it.
+    pub fn title(&self) -> String {
+        match &*self.name {
+            b"" => "the main buffer".into(),
+            name => format!("buffer `{}`", name.escape_ascii()),
+        }
+    }
+}
+
 /// Options that matter here.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -57,6 +67,8 @@ pub struct Options {
     pub cycles: Option<(u32, u32)>,
     /// Number of CPUs.
     pub cpus: Option<u32>,
+    /// Events that the buffers of each CPU lost in all.
+    pub lost: BTreeMap<u32, u64>,
 }
 
 /// Numbers of options, and of the sections that some of them point to.
@@ -65,6 +77,8 @@ pub mod id {
     pub const DONE: u16 = 0;
     /// Microseconds between the trace's clock and the time of day.
     pub const DATE: u16 = 1;
+    /// Statistics of the buffer of a CPU.
+    pub const STATISTICS: u16 = 2;
     /// Data of an instance; in version 7, of any buffer.
     pub const BUFFER: u16 = 3;
     /// The file `trace_clock`.
@@ -108,6 +122,12 @@ impl Options {
                 let list = data.bytes(size as u64, "the clocks")?;
                 self.clock = Some(super::clock::selected(&list).to_vec());
             }
+            id::STATISTICS => {
+                if let Some((cpu, lost)) = lost(&data.bytes(size as u64, "statistics")?) {
+                    let sum = self.lost.entry(cpu).or_default();
+                    *sum = sum.saturating_add(lost);
+                }
+            }
             id::CPUS => self.cpus = Some(data.u32("the number of CPUs")?),
             id::CYCLES => {
                 let times = data.u32("a multiplier")?;
@@ -118,6 +138,24 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// How many events of which CPU were lost, if any were: `CPU: 1`, and the file `stats` of its buffer.
+fn lost(text: &[u8]) -> Option<(u32, u64)> {
+    let text = str::from_utf8(text).ok()?;
+    let mut cpu = None;
+    let mut lost = 0_u64;
+    for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
+        let value = value.trim_matches(['\0', ' ']);
+        match key.trim() {
+            "CPU" => cpu = value.parse().ok(),
+            "overrun" | "commit overrun" | "dropped events" => {
+                lost = lost.saturating_add(value.parse().unwrap_or(0));
+            }
+            _ => {}
+        }
+    }
+    cpu.filter(|_| lost > 0).map(|cpu| (cpu, lost))
 }
 
 impl Parts {

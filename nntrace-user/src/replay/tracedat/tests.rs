@@ -38,7 +38,8 @@ fn steps(dat: &TraceDat) -> Vec<String> {
         lines.push(match events.advance() {
             Step::End => return lines,
             Step::Cut(why) => format!("cut {why}"),
-            Step::Lost(cpu, count) => format!("lost {cpu} {count:?}"),
+            Step::Lost(Loss::Gap { cpu, events }) => format!("lost {cpu} {events:?}"),
+            Step::Lost(other) => format!("{other:?}"),
             Step::Event => {
                 let time = events.time();
                 line(&events.event().unwrap(), time)
@@ -227,9 +228,104 @@ fn clocks_that_count_cycles_need_to_tell_how_long_these_are() {
     }
     let error = open(&SHAPE.file(&[clock("x86-tsc")], &[("", &cpus)])).unwrap_err().to_string();
     assert!(error.contains("times of clock `x86-tsc`, where nanoseconds were expected"), "{error}");
+    assert!(error.starts_with("at byte ") && error.contains(": the main buffer: times"), "{error}");
     let cycles = (14, [1_u32, 2, 0, 0].map(u32::to_le_bytes).concat());
-    let dat = open(&SHAPE.file(&[clock("x86-tsc"), cycles], &[("", &cpus)])).unwrap();
+    let dat = open(&SHAPE.file(&[clock("x86-tsc"), cycles.clone()], &[("", &cpus)])).unwrap();
     assert_eq!(steps(&dat), [expected(0, 2, 0, &What::Nothing)]);
+    // Ticks and events are no cycles.
+    for name in ["uptime", "counter"] {
+        for options in [vec![clock(name)], vec![clock(name), cycles.clone()]] {
+            let error = open(&SHAPE.file(&options, &[("", &cpus)])).unwrap_err().to_string();
+            assert!(error.contains(&format!("times of clock `{name}`")), "{error}");
+        }
+    }
+}
+
+#[test]
+fn statistics_tell_what_was_lost_in_all() {
+    let cpus = [events(&SHAPE, &[(8, 0, What::Nothing)])];
+    let stats = |cpu: u32, overrun: u32, dropped: u32| {
+        let text = format!(
+            "CPU: {cpu}\nentries: 5\noverrun: {overrun}\ncommit overrun: 1\nbytes: 9\noldest event ts:  1.5\nnow ts:  2.5\n\
+             dropped events: {dropped}\nread events: 7\n\0"
+        );
+        (2, text.into_bytes())
+    };
+    let name = (2, b"\nBuffer: x\n\n\0".to_vec());
+    let dat = open(&SHAPE.file(&[stats(1, 20, 0), stats(3, 0, 4), name, stats(1, 300, 0)], &[("", &cpus)]));
+    let total = |cpu, events| format!("{:?}", Loss::Total { cpu, events });
+    let wanted = [total(1, 322), total(3, 5), expected(0, 8, 0, &What::Nothing)];
+    assert_eq!(steps(&dat.unwrap()), wanted);
+    for broken in [&b"CPU: x\noverrun: 5\n"[..], b"overrun: 5\n", b"\xff", b"", b"CPU: 1\noverrun: x\n"] {
+        let dat = open(&SHAPE.file(&[(2, broken.to_vec())], &[("", &cpus)])).unwrap();
+        assert_eq!(steps(&dat), [expected(0, 8, 0, &What::Nothing)], "{}", broken.escape_ascii());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    /// What is lost before sub-buffers is lost as the text says it, which is checked against a sweep.
+    #[test]
+    fn losses_are_those_of_the_text(
+        cpus in prop::collection::vec(
+            prop::collection::vec((1_u64..30, 0_u32..6, prop::option::weighted(0.3, 0_u64..4)), 0..12),
+            1..4,
+        ),
+        overruns in prop::collection::vec(0_u64..60, 4),
+    ) {
+        let mut lines = Vec::new();
+        let mut data = Vec::new();
+        for (cpu, all) in (0_u32..).zip(&cpus) {
+            let mut pages = Pages::new(&SHAPE);
+            let mut now = 1_000_000_000;
+            for &(gap, state, lost) in all {
+                now += gap * 1_000;
+                let state = if state > 2 { u32::MAX } else { state };
+                let lost = lost.map(|events| (events > 0).then_some(events));
+                pages.begin(now, lost);
+                pages.record(now, &SHAPE.data(0, &What::Idle(state, cpu)), false);
+                let notice = match lost {
+                    Some(Some(events)) => format!("CPU:{cpu} [{events} EVENTS DROPPED]\n"),
+                    Some(None) => format!("CPU:{cpu} [EVENTS DROPPED]\n"),
+                    None => String::new(),
+                };
+                let (seconds, rest) = (now / 1_000_000_000, now % 1_000_000_000);
+                let event = format!("<idle>-0 [{cpu:03}] {seconds}.{rest:09}: cpu_idle: state={state} cpu_id={cpu}\n");
+                lines.push((now, notice + &event));
+            }
+            data.push(pages.finish());
+        }
+        prop_assume!(!lines.is_empty());
+        lines.sort_by_key(|(at, _)| *at);
+        let text: String = lines.into_iter().map(|(_, line)| line).collect();
+        let stats = (0..).zip(&overruns).map(|(cpu, overrun): (u32, _)| {
+            (2, format!("CPU: {cpu}\noverrun: {overrun}\n\0").into_bytes())
+        });
+        let snapshot = |bytes: &[u8]| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), bytes).unwrap();
+            let options = crate::replay::Options { files: vec![file.path().to_owned()], ..crate::replay::Options::default() };
+            crate::replay::replay(&options).unwrap().snapshot()
+        };
+        let of_text = snapshot(text.as_bytes());
+        let plain = snapshot(&SHAPE.file(&[], &[("", &data)]));
+        let counted = snapshot(&SHAPE.file(&stats.collect::<Vec<_>>(), &[("", &data)]));
+        for other in [&plain, &counted] {
+            prop_assert_eq!(&other.cpus, &of_text.cpus);
+            prop_assert_eq!(&other.clusters, &of_text.clusters);
+        }
+        prop_assert_eq!(&plain.loss, &of_text.loss);
+        // By CPU, the larger one: of its gaps, and in all.
+        let mut dropped = 0;
+        let mut at_least = false;
+        for (cpu, overrun) in overruns.iter().enumerate() {
+            let gaps = cpus.get(cpu).into_iter().flatten().filter_map(|(.., lost)| *lost);
+            let of_gaps: u64 = gaps.clone().map(|events| events.max(1)).sum();
+            dropped += of_gaps.max(*overrun);
+            at_least |= *overrun < of_gaps && gaps.clone().any(|events| events == 0);
+        }
+        prop_assert_eq!((counted.loss.records_dropped, counted.loss.at_least), (dropped, at_least));
+    }
 }
 
 #[test]

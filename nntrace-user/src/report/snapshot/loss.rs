@@ -13,9 +13,12 @@ pub struct Loss {
     pub records_drained: u64,
     /// Records that found their ring full.
     pub records_dropped: u64,
+    /// More may have been dropped: not every loss has a number.
+    #[serde(default)]
+    pub at_least: bool,
     /// Records that came too late to be put in order.
     pub records_late: u64,
-    /// Dropped records by CPU; CPUs without loss are left out.
+    /// Dropped records by CPU, as far as it is known which; CPUs without loss are left out.
     pub dropped_by_cpu: BTreeMap<u32, u64>,
     /// Keys of the snapshot, with a dot before those of their rows, whose figures lack what was lost. All others are
     /// exact.

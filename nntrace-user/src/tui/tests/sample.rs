@@ -284,6 +284,7 @@ pub fn lossy() -> (Snapshot, Health) {
         records_produced: 104_700,
         records_drained: 103_466,
         records_dropped: 1_234,
+        at_least: false,
         records_late: 0,
         dropped_by_cpu,
         ..Loss::default()

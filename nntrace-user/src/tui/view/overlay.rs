@@ -107,9 +107,10 @@ fn diagnostics(snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Line<'s
     heading(&mut lines, "Records");
     let loss = &snapshot.loss;
     let text = format!(
-        "produced {}, drained {}, dropped {}, late {}",
+        "produced {}, drained {}, dropped {}{}, late {}",
         human::count(loss.records_produced),
         human::count(loss.records_drained),
+        if loss.at_least { "at least " } else { "" },
         human::count(loss.records_dropped),
         human::count(loss.records_late),
     );
@@ -124,10 +125,10 @@ fn diagnostics(snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Line<'s
     heading(&mut lines, "Diagnostics");
     for row in &snapshot.diagnostics {
         let text = format!(
-            "{} {} first in thread {}: {}",
+            "{} {} first{}: {}",
             right(&human::count(row.count), COUNT_WIDTH),
             left(&row.kind, 20),
-            row.tid,
+            row.place().map(|place| format!(" {place}")).unwrap_or_default(),
             row.example
         );
         lines.push(Line::from(left(&text, columns)));

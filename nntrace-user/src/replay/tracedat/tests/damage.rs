@@ -98,7 +98,7 @@ fn heads_that_allow_nothing() {
         (3, &b"tr4cing"[..], "at byte 3: `tr4cing`, where `tracing` was expected"),
         (10, b"8", "at byte 10: version `8`, where 6 or 7 was expected"),
         (12, b"\x07", "at byte 12: byte order 7, where 0 or 1 was expected"),
-        (14, &[0xff; 4], "buffer ``: sub-buffers of 4294967295 bytes for CPU 0, where 512 to 16777216"),
+        (14, &[0xff; 4], "the main buffer: sub-buffers of 4294967295 bytes for CPU 0, where 512 to 16777216"),
         (18, b"footer", "at byte 18: `footer_page\\x00`, where `header_page\\x00` was expected"),
         (30, &[0xff; 8], "at byte 38: 18446744073709551615 bytes of header_page, where 134217728 at most"),
         (find(&file, b"timestamp"), b"timest0mp", "at byte 38: `\\tfield: u64 timest0mp"),

@@ -1,0 +1,83 @@
+//! Facts about a whole trace that accounting its events needs: its window, its gaps, and whether it is in order of time.
+
+use super::{
+    TimeRange,
+    events::Visitor,
+    ftrace::Event,
+    losses::{Gap, Gaps, Loss},
+    markers::{self, Marker},
+};
+
+/// Way to account events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The time to look at; `None`: all of it.
+    pub range: Option<TimeRange>,
+    /// Gaps, in order of time.
+    pub gaps: Vec<Gap>,
+}
+
+/// Facts found so far.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// First and last event, ns.
+    pub seen: Option<(u64, u64)>,
+    /// Gaps.
+    pub gaps: Gaps,
+    /// Whether an event was older than the one before it.
+    pub is_out_of_order: bool,
+    /// First marker of a begin, and last one of an end, ns.
+    markers: (Option<u64>, Option<u64>),
+}
+
+impl Survey {
+    /// Takes an event, unless it is out of order. Returns the gap that it ends.
+    #[inline]
+    pub fn take(&mut self, event: &Event<'_>) -> Option<Gap> {
+        let time = event.time;
+        let (first, last) = self.seen.unwrap_or((time, time));
+        if time < last {
+            self.is_out_of_order = true;
+            return None;
+        }
+        self.seen = Some((first, time));
+        match markers::of(event.kind) {
+            Some(Marker::Start) => _ = self.markers.0.get_or_insert(time),
+            Some(Marker::End) => self.markers.1 = Some(time),
+            Some(Marker::Frequency { .. }) | None => {}
+        }
+        self.gaps.event(event.cpu, time)
+    }
+
+    /// Plan for the events, all of which were taken: in this range, or else in the one of the trace's own markers.
+    #[must_use]
+    pub fn plan(&mut self, range: Option<TimeRange>) -> Plan {
+        self.gaps.end();
+        let mut gaps = self.gaps.found.clone();
+        gaps.sort_unstable();
+        gaps.dedup();
+        Plan { range: range.or_else(|| self.marked_range()), gaps }
+    }
+
+    /// The window that the markers of the trace name; `None` without any.
+    fn marked_range(&self) -> Option<TimeRange> {
+        let (start, end) = self.markers;
+        let range = TimeRange { begin: start.unwrap_or(0), end: end.unwrap_or(u64::MAX) };
+        ((start.is_some() || end.is_some()) && range.begin <= range.end).then_some(range)
+    }
+}
+
+impl Visitor for Survey {
+    fn turn(&mut self, input: usize) {
+        self.gaps.turn(input);
+    }
+
+    fn event(&mut self, event: &Event<'_>) -> bool {
+        self.take(event);
+        !self.is_out_of_order
+    }
+
+    fn lost(&mut self, loss: Loss) {
+        self.gaps.lost(loss);
+    }
+}
