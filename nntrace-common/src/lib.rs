@@ -5,6 +5,7 @@
 pub mod app_events;
 pub mod attributes;
 pub mod bounds;
+pub mod counts;
 pub mod diagnostic;
 #[cfg(feature = "emit")]
 pub mod emit;

@@ -4,6 +4,7 @@ use aya_ebpf::{helpers::bpf_get_smp_processor_id, macros::raw_tracepoint, progra
 use nntrace_common::record::RecordKind;
 
 use crate::{
+    counts,
     maps::{CPU_IDLE, TAKEDOWN_STEP},
     power, window,
 };
@@ -28,7 +29,9 @@ pub fn cpuhp_exit(ctx: RawTracePointContext) -> i32 {
     power::begin_write(idle);
     let changed = idle.hotplug(now, !is_down).is_some();
     power::end_write(idle);
+    // User space runs this program, too, to see that nothing has changed.
     if changed {
+        counts::power();
         power::emit(RecordKind::Hotplug, idle, cpu, now, u32::from(!is_down));
     }
     0

@@ -12,6 +12,7 @@
 )]
 
 mod app_events;
+mod counts;
 mod evidence;
 mod hotplug;
 mod initial;
@@ -24,6 +25,8 @@ mod process;
 mod ring;
 mod sched;
 mod sections;
+mod sleepable;
+mod text;
 mod totals;
 mod window;
 mod writes;

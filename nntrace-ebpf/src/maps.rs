@@ -7,6 +7,7 @@ use aya_ebpf::{
 };
 use nntrace_common::{
     app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey, MAX_APP_EVENTS},
+    counts::{EventCounts, PageWait},
     diagnostic::{DiagnosticCount, DiagnosticKind},
     evidence::{CpuEvidence, PsciKey, Stay, Suspends},
     interface::Meaning,
@@ -81,6 +82,14 @@ pub static NEW_THREAD: Array<Thread, 1> = Array::new();
 /// 1 when one mark function may call another.
 #[btf_map]
 pub static NESTING: Array<u32, 1> = Array::new();
+
+/// Threads that wait for a page, by thread id. When it is full, nobody else waits.
+#[btf_map]
+pub static PAGE_WAITS: HashMap<u32, PageWait, 256> = HashMap::new();
+
+/// Events, and what full tables turned away.
+#[btf_map]
+pub static EVENT_COUNTS: PerCpuArray<EventCounts, 1> = PerCpuArray::new();
 
 /// What taking marks from system calls cost: of the runs of their program most are for other calls.
 #[btf_map]

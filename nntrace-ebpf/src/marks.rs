@@ -1,62 +1,65 @@
 //! Marks: uprobes on `tracing_mark_write`, one program per argument layout.
 
-use core::{mem::offset_of, ptr};
+use core::ptr;
 
 use aya_ebpf::{
     bindings::{BPF_ANY, BPF_NOEXIST},
-    helpers::{bpf_get_current_pid_tgid, bpf_probe_read_user_buf, generated::bpf_probe_read_user_str},
     macros::uprobe,
     programs::ProbeContext,
 };
 use nntrace_common::{
     app_events::AppEvent,
+    counts::Table,
     diagnostic::{DiagnosticKind, Diagnostics},
-    mark::{self, Begin, Captured, Kind, Label, MARK_BYTES},
+    mark::{self, Begin, Captured, Kind, Label},
     record::{BeginRecord, NameText, RecordKind, Thread, TrackRecord},
     stack::Stack,
 };
 
 use crate::{
-    app_events,
+    app_events, counts,
     maps::{MEANINGS, NAMES, NEW_THREAD, TELL_BEGINS, THREADS},
     oddities,
     process::{self, Ids},
     ring::{self, Wake},
-    sections, totals, window,
+    sections,
+    text::{self, Paging},
+    totals, window,
 };
 
 /// `f(const char *payload)`.
 #[uprobe]
 pub fn mark_buf(ctx: ProbeContext) -> u32 {
-    on_mark(&ctx, ctx.arg(0), None)
+    on_mark(&ctx, Paging::Never, ctx.arg(0), None)
 }
 
 /// `f(const char *payload, size_t length)`.
 #[uprobe]
 pub fn mark_buf_len(ctx: ProbeContext) -> u32 {
-    on_mark(&ctx, ctx.arg(0), ctx.arg(1))
+    on_mark(&ctx, Paging::Never, ctx.arg(0), ctx.arg(1))
 }
 
 /// A method: `f(this, const char *payload)`.
 #[uprobe]
 pub fn mark_this_buf(ctx: ProbeContext) -> u32 {
-    on_mark(&ctx, ctx.arg(1), None)
+    on_mark(&ctx, Paging::Never, ctx.arg(1), None)
 }
 
 /// A method: `f(this, const char *payload, size_t length)`.
 #[uprobe]
 pub fn mark_this_buf_len(ctx: ProbeContext) -> u32 {
-    on_mark(&ctx, ctx.arg(1), ctx.arg(2))
+    on_mark(&ctx, Paging::Never, ctx.arg(1), ctx.arg(2))
 }
 
+/// A mark function is called.
 #[inline(always)]
-fn on_mark(ctx: &ProbeContext, payload: Option<*const u8>, length: Option<u64>) -> u32 {
+pub fn on_mark(ctx: &ProbeContext, paging: Paging, payload: Option<*const u8>, length: Option<u64>) -> u32 {
     if let Some(now) = window::now_inside()
         && let Some(payload) = payload
         && let Some((ids, thread)) = writer(now)
         && sections::enter(ctx, thread)
     {
-        take(now, ids, thread, payload, length);
+        take(paging, now, ids, thread, payload, length);
     }
     0
 }
@@ -72,6 +75,7 @@ pub fn writer<'a>(now: u64) -> Option<(Ids, &'a mut Thread)> {
 #[inline(always)]
 pub fn thread_of<'a>(now: u64, ids: Ids) -> Option<&'a mut Thread> {
     let Some(thread) = thread(ids.tid) else {
+        counts::turned_away(Table::Threads);
         oddities::count(DiagnosticKind::TableFull, now, ids.tid);
         return None;
     };
@@ -81,9 +85,17 @@ pub fn thread_of<'a>(now: u64, ids: Ids) -> Option<&'a mut Thread> {
 
 /// Takes a mark of `tracing_mark_write`'s form.
 #[inline(always)]
-pub fn take(now: u64, ids: Ids, thread: &mut Thread, payload: *const u8, length: Option<u64>) {
+pub fn take(
+    paging: Paging,
+    now: u64,
+    ids: Ids,
+    thread: &mut Thread,
+    payload: *const u8,
+    length: Option<u64>,
+) {
+    counts::mark();
     let Thread { stack, mark, begin: parsed, takes_part, odd, .. } = thread;
-    let Some(len) = read(payload, length, mark, now, ids.tid) else { return };
+    let Some(len) = text::read(paging, payload, length, mark, now, ids) else { return };
     if through_memory(&mut mark.len, len as u32) == 0 {
         oddities::count(DiagnosticKind::EmptyMark, now, ids.tid);
         return;
@@ -107,10 +119,11 @@ pub fn take(now: u64, ids: Ids, thread: &mut Thread, payload: *const u8, length:
 
 /// Takes the begin of a section of which no more is said than its name.
 #[inline(always)]
-pub fn take_section(now: u64, ids: Ids, thread: &mut Thread, name: *const u8) {
+pub fn take_section(paging: Paging, now: u64, ids: Ids, thread: &mut Thread, name: *const u8) {
+    counts::mark();
     let Thread { stack, mark, begin: parsed, takes_part, odd, .. } = thread;
     // One without a name, or with one that cannot be read, is a section still: its end will come.
-    let len = read(name, None, mark, now, ids.tid).unwrap_or(0);
+    let len = text::read(paging, name, None, mark, now, ids).unwrap_or(0);
     mark.len = len as u32;
     let parsed = through_memory(parsed, mark::section(Captured::of(&mark.payload), 0));
     let found = begin(now, ids, stack, mark, parsed, takes_part);
@@ -120,6 +133,7 @@ pub fn take_section(now: u64, ids: Ids, thread: &mut Thread, name: *const u8) {
 /// Takes the end of the innermost section, of which nothing is said.
 #[inline(always)]
 pub fn take_end(now: u64, ids: Ids, thread: &mut Thread) {
+    counts::mark();
     let Thread { stack, mark, takes_part, odd, .. } = thread;
     mark.len = 0;
     let found = end(now, ids, stack, *takes_part);
@@ -192,6 +206,7 @@ fn know(name: u64, begin: Begin, now: u64, tid: u32, mark: &mut NameText) {
         // SAFETY: lookup only; the value is not used.
         && unsafe { NAMES.get(name) }.is_none()
     {
+        counts::turned_away(Table::Names);
         oddities::count_mark(DiagnosticKind::TableFull, now, tid);
     }
 }
@@ -234,68 +249,4 @@ fn thread(tid: u32) -> Option<*mut Thread> {
     let empty = NEW_THREAD.get(0)?;
     THREADS.insert(tid, empty, u64::from(BPF_ANY)).ok()?;
     THREADS.get_ptr_mut(tid)
-}
-
-/// Zeros the payload, eight bytes at a time. As one assignment it would be a call that goes byte by byte. The word behind
-/// [`MARK_BYTES`] is zero from [`NEW_THREAD`] on: nobody writes it.
-#[inline(always)]
-fn clear(mark: &mut NameText) {
-    const { assert!(align_of::<NameText>() == 8 && offset_of!(NameText, payload).is_multiple_of(8)) };
-    let words: *mut u64 = mark.payload.as_mut_ptr().cast();
-    for at in 0..MARK_BYTES / 8 {
-        // SAFETY: inside of the payload, whose begin is a multiple of eight; volatile, so that the compiler does not
-        // make one assignment of all.
-        unsafe { ptr::write_volatile(words.add(at), 0) };
-    }
-}
-
-/// Reads the payload into `mark`, with zeros behind it; returns its length without the NUL, `None` when it could not be read.
-#[inline(always)]
-fn read(payload: *const u8, length: Option<u64>, mark: &mut NameText, now: u64, tid: u32) -> Option<usize> {
-    // One byte is left for the NUL, with and without a length.
-    const ROOM: usize = MARK_BYTES - 1;
-    clear(mark);
-    if let Some(length) = length {
-        // An `int` leaves the upper half of its register undefined.
-        let wanted = length as u32 as usize;
-        // The mask proves the size to the verifier.
-        let len = if wanted > ROOM { ROOM } else { wanted & ROOM };
-        if len == 0 {
-            return Some(0);
-        }
-        let room = &mut mark.payload[..len];
-        // SAFETY: the helper checks the address.
-        if unsafe { bpf_probe_read_user_buf(payload, room) }.is_err() {
-            oddities::count(DiagnosticKind::UnreadableMark, now, tid);
-            return None;
-        }
-        if wanted > ROOM {
-            mark.len = ROOM as u32;
-            oddities::count_mark(DiagnosticKind::TruncatedMark, now, tid);
-        }
-        return Some(len);
-    }
-    // SAFETY: the helper checks the address, and writes no more than the size it is given. The checked wrapper
-    // would return a slice whose length the verifier cannot follow.
-    let read = unsafe {
-        bpf_probe_read_user_str(mark.payload.as_mut_ptr().cast(), MARK_BYTES as u32, payload.cast())
-    };
-    if read < 0 {
-        oddities::count(DiagnosticKind::UnreadableMark, now, tid);
-        return None;
-    }
-    // What was read counts the NUL.
-    let len = if read > 0 { (read - 1).cast_unsigned() as usize & ROOM } else { 0 };
-    if len == ROOM {
-        // Full to the brim: the last byte tells whether there was more.
-        let mut next = 0_u8;
-        // SAFETY: the helper checks the address.
-        let more =
-            unsafe { bpf_probe_read_user_buf(payload.wrapping_add(ROOM), core::slice::from_mut(&mut next)) };
-        if more.is_ok() && next != 0 {
-            mark.len = ROOM as u32;
-            oddities::count_mark(DiagnosticKind::TruncatedMark, now, tid);
-        }
-    }
-    Some(len)
 }

@@ -11,6 +11,7 @@ use nntrace_common::{
 };
 
 use crate::{
+    counts,
     maps::{CPU_FREQUENCY, CPU_IDLE, FREQUENCY_TOTALS, NEXT_IN_POLICY},
     oddities,
     ring::{self, Wake, add},
@@ -21,6 +22,7 @@ use crate::{
 #[raw_tracepoint(tracepoint = "cpu_idle")]
 pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
     let Some(now) = window::now() else { return 0 };
+    counts::power();
     let (state, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
         oddities::count(DiagnosticKind::CpuOutOfRange, now, cpu);
@@ -46,6 +48,7 @@ pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
 #[raw_tracepoint(tracepoint = "cpu_frequency")]
 pub fn cpu_frequency(ctx: RawTracePointContext) -> i32 {
     let Some(now) = window::now() else { return 0 };
+    counts::power();
     let (khz, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
         oddities::count(DiagnosticKind::CpuOutOfRange, now, cpu);

@@ -20,6 +20,7 @@ use nntrace_common::{
 };
 
 use crate::{
+    counts,
     maps::{RING_COUNTS, SCHED_OFFSETS, TARGETS},
     oddities,
     ring::{self, Wake},
@@ -76,6 +77,7 @@ pub fn sched_wakeup_new(ctx: TracePointContext) -> u32 {
 #[inline(always)]
 fn switched(tgid: u32, tid: u32, change: Option<Change>, next: Option<u32>) {
     let Some(now) = window::now() else { return };
+    counts::sched();
     if is_traced(tgid)
         && let Some(change) = change
     {
@@ -97,6 +99,7 @@ fn switched(tgid: u32, tid: u32, change: Option<Change>, next: Option<u32>) {
 
 #[inline(always)]
 fn woken(tid: Option<u32>, change: Change) {
+    counts::sched();
     if let Some(tid) = tid
         && is_traced(tid)
         && let Some(now) = window::now()

@@ -16,19 +16,21 @@ use nntrace_common::record::Thread;
 
 use crate::{
     maps::{NESTING, THREADS},
-    marks, window,
+    marks,
+    text::Paging,
+    window,
 };
 
 /// `begin(const char *name)`.
 #[uprobe]
 pub fn section_begin(ctx: ProbeContext) -> u32 {
-    on_begin(&ctx, ctx.arg(0))
+    on_begin(&ctx, Paging::Never, ctx.arg(0))
 }
 
 /// A method: `begin(this, const char *name)`.
 #[uprobe]
 pub fn section_begin_this(ctx: ProbeContext) -> u32 {
-    on_begin(&ctx, ctx.arg(1))
+    on_begin(&ctx, Paging::Never, ctx.arg(1))
 }
 
 /// `end()`.
@@ -57,14 +59,15 @@ pub fn mark_return(ctx: RetProbeContext) -> u32 {
     0
 }
 
+/// A function that begins a section is called.
 #[inline(always)]
-fn on_begin(ctx: &ProbeContext, name: Option<*const u8>) -> u32 {
+pub fn on_begin(ctx: &ProbeContext, paging: Paging, name: Option<*const u8>) -> u32 {
     if let Some(now) = window::now_inside()
         && let Some(name) = name
         && let Some((ids, thread)) = marks::writer(now)
         && enter(ctx, thread)
     {
-        marks::take_section(now, ids, thread, name);
+        marks::take_section(paging, now, ids, thread, name);
     }
     0
 }

@@ -3,6 +3,7 @@
 use aya_ebpf::bindings::BPF_NOEXIST;
 use nntrace_common::{
     app_events::{AppChange, AppEvent, ExecutionKey},
+    counts::Table,
     diagnostic::DiagnosticKind,
     layer::{Layer, Phase, Tag},
     record::{ANY_SLOT, SpanRecord, Total, TotalKey},
@@ -10,7 +11,7 @@ use nntrace_common::{
 };
 
 use crate::{
-    app_events,
+    app_events, counts,
     maps::{CREATE_NAME, PATHS, SLOT_TOTALS, THREADS, TOTAL_COUNT, TOTALS},
     oddities,
     process::Ids,
@@ -20,6 +21,9 @@ use crate::{
 const WARM_UP: u8 = Tag::new(Layer::Application, Phase::WarmUp).index();
 const BENCHMARK: u8 = Tag::new(Layer::Application, Phase::Benchmark).index();
 const EXECUTION: u8 = Tag::new(Layer::Application, Phase::Execution).index();
+
+/// The kernel's answer when a table has no room for another entry: `E2BIG`.
+const TABLE_FULL: i32 = -7;
 
 /// Names the path of the frame of this thread that was at `depth`, and was just closed.
 ///
@@ -32,7 +36,9 @@ extern "C" fn name_path(tid: u32, depth: u32) -> u32 {
         let stack = unsafe { &(*thread).stack };
         stack.steps(depth as u8, |path, step| {
             // A path that is there already is the same path.
-            let _ = PATHS.insert(path, &step, u64::from(BPF_NOEXIST));
+            if PATHS.insert(path, &step, u64::from(BPF_NOEXIST)) == Err(TABLE_FULL) {
+                counts::turned_away(Table::Paths);
+            }
         });
     }
     0
@@ -82,6 +88,7 @@ fn other_total(key: TotalKey, tid: u32, closed: &Closed) -> Option<*mut Total> {
         // Another thread may have been faster: what is there now tells a full table.
         let total = TOTALS.get_ptr_mut(key);
         if total.is_none() {
+            counts::turned_away(Table::Totals);
             oddities::count(DiagnosticKind::TableFull, closed.end, tid);
         }
         total

@@ -20,6 +20,7 @@ use crate::{
     maps::{FILE_OFFSETS, MARKER, WRITE_COST},
     marks, process,
     ring::add,
+    text::Paging,
     window,
 };
 
@@ -49,7 +50,7 @@ pub fn marker_write(ctx: RawTracePointContext) -> i32 {
         && operations(descriptor) == Ok(marker)
         && let Some(thread) = marks::thread_of(now, ids)
     {
-        marks::take(now, ids, thread, text as *const u8, Some(length));
+        marks::take(Paging::Never, now, ids, thread, text as *const u8, Some(length));
         if let Some(cost) = WRITE_COST.get_ptr_mut(0) {
             // SAFETY: the helper has no precondition, the pointer comes from the map and is not null.
             unsafe {

@@ -68,7 +68,11 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
         topology,
         energy_model: cli.machine.energy_model.clone(),
         questions: cli.results.questions(),
-        kernel: KernelOptions { ring_bytes: cli.ring_size.saturating_mul(1024), ..KernelOptions::default() },
+        kernel: KernelOptions {
+            ring_bytes: cli.ring_size.saturating_mul(1024),
+            map_memory: cli.map_memory,
+            ..KernelOptions::default()
+        },
     })?;
     for process in &processes {
         session.trace(process)?;
@@ -245,6 +249,7 @@ impl Run {
             marks_per_second: self.rates.marks,
             power_events_per_second: self.rates.power_events,
             records_lost: snapshot.loss.records_dropped,
+            tables: snapshot.overhead.tables.clone(),
             ns_per_mark: snapshot.overhead.ns_per_mark,
             ns_per_power_event: snapshot.overhead.ns_per_power_event,
             collector_cpu_percent: self.rates.collector_cpu * 100.0,

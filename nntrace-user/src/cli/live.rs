@@ -4,7 +4,10 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use nntrace_user::live::{kernel::DEFAULT_RING_BYTES, session::MarkSource, target::SymbolSpec};
 
-use super::{Machine, Results, values::duration};
+use super::{
+    Machine, Results,
+    values::{duration, memory},
+};
 
 /// What to trace, and how.
 #[derive(Debug, clap::Args)]
@@ -71,6 +74,11 @@ pub struct Live {
     #[arg(long, value_name = "KIB", default_value_t = DEFAULT_RING_BYTES / 1024,
           value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
     pub ring_size: u32,
+
+    /// Memory of the tables of threads, totals, names and paths, such as 16M; by itself 1/64 of the machine's, from 4M to
+    /// 64M
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    pub map_memory: Option<u64>,
 
     /// Command to start and trace, held until the probes are in place; under sudo it runs as the caller
     #[arg(last = true, value_name = "COMMAND")]

@@ -57,6 +57,23 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// `16M`, `512KiB`, or a bare number of bytes: from 64 KiB to 64 GiB.
+pub(super) fn memory(text: &str) -> Result<u64, String> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let shift = match unit.trim_start().trim_end_matches("iB").trim_end_matches('B') {
+        "" => Some(0),
+        "K" | "k" => Some(10),
+        "M" => Some(20),
+        "G" => Some(30),
+        _ => None,
+    };
+    let bytes = shift.and_then(|shift| number.parse::<u64>().ok()?.checked_mul(1 << shift));
+    match bytes {
+        Some(bytes) if (64 << 10..=64 << 30).contains(&bytes) => Ok(bytes),
+        _ => Err("expected a size such as 512K, 16M or 1G, from 64K to 64G".into()),
+    }
+}
+
 /// `5%` or `0.05`, as a share of 1.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     let parsed = match text.strip_suffix('%') {
@@ -105,6 +122,18 @@ mod tests {
         assert_eq!(time_range("..2"), range(0, 2_000_000_000));
         for wrong in ["", "1", "3..2", "a..b", "1.0000000001..2", "-1..2", "99999999999999..", "1...2"] {
             assert!(time_range(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn memory_is_bytes_with_a_unit() {
+        for (text, bytes) in
+            [("65536", 65_536), ("64K", 65_536), ("16M", 16 << 20), ("16MiB", 16 << 20), ("2 GB", 2 << 30)]
+        {
+            assert_eq!(memory(text), Ok(bytes), "{text}");
+        }
+        for wrong in ["", "M", "-1M", "1.5M", "1T", "63K", "65G", "99999999999999999999G"] {
+            assert!(memory(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -2,18 +2,17 @@
 
 use std::path::Path;
 
-use aya::programs::{
-    ProgramError,
-    uprobe::{UProbeAttachLocation, UProbeLinkId, UProbeScope},
-};
-
 use super::{
     kernel::{Kernel, KernelError, attach_error},
     target::{Layout, MarkFunction, Role, SymbolSpec},
 };
+use aya::programs::{
+    ProgramError, UProbe,
+    uprobe::{UProbeAttachLocation, UProbeLinkId, UProbeScope},
+};
 
-/// The programs that take marks from functions, one per argument layout.
-pub(super) const MARK_PROGRAMS: [&str; 7] = [
+/// The programs that take marks from functions, one per argument layout, and their forms that may wait for a page.
+pub(super) const MARK_PROGRAMS: [&str; 13] = [
     "mark_buf",
     "mark_buf_len",
     "mark_this_buf",
@@ -21,6 +20,12 @@ pub(super) const MARK_PROGRAMS: [&str; 7] = [
     "section_begin",
     "section_begin_this",
     "section_end",
+    "mark_buf_sleepable",
+    "mark_buf_len_sleepable",
+    "mark_this_buf_sleepable",
+    "mark_this_buf_len_sleepable",
+    "section_begin_sleepable",
+    "section_begin_this_sleepable",
 ];
 /// The program on returns of mark functions.
 pub(super) const RETURN_PROGRAM: &str = "mark_return";
@@ -41,20 +46,45 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses, with the object and the symbol.
     pub fn attach_mark(&mut self, function: &MarkFunction, past: u8) -> Result<(), KernelError> {
-        self.attach_function(program_for(function.role, function.layout), function, past)
+        let program = self.mark_program(function.role, function.layout);
+        self.attach_function(program, function, past)
     }
 
     /// Loads the programs for functions that may turn up: checking one takes the kernel a tenth of a second, in which
     /// a process that runs on would not wait for its probe. One that cannot be loaded tells so when it is attached.
     pub fn expect_functions(&mut self, specs: &[SymbolSpec]) {
-        let wanted = specs.iter().map(|spec| program_for(spec.role, spec.layout.unwrap_or(Layout::Buf)));
-        for name in wanted.chain([RETURN_PROGRAM]) {
-            if let Ok(program) = self.uprobe(name)
-                && program.fd().is_err()
-            {
-                let _ = program.load();
-            }
+        for spec in specs {
+            let program = self.mark_program(spec.role, spec.layout.unwrap_or(Layout::Buf));
+            let _ = self.load_function(program);
         }
+        let _ = self.load_function(RETURN_PROGRAM);
+    }
+
+    /// The program for a mark function: where the kernel takes it, the form that may wait for the page of a text. What the
+    /// kernel refuses once is not tried again.
+    fn mark_program(&mut self, role: Role, layout: Layout) -> &'static str {
+        let (plain, sleepable) = programs_for(role, layout);
+        match sleepable {
+            Some(sleepable) if self.waits_for_pages => {
+                self.waits_for_pages = self.load_function(sleepable).is_ok();
+                if self.waits_for_pages { sleepable } else { plain }
+            }
+            _ => plain,
+        }
+    }
+
+    /// Whether the programs wait for the page of a text that is not in memory, as far as is known.
+    pub(super) fn waits_for_pages(&self) -> bool {
+        self.waits_for_pages
+    }
+
+    /// Loads a program on functions, if it is not yet: checking a mark program takes the kernel a tenth of a second.
+    fn load_function(&mut self, program: &'static str) -> Result<&mut UProbe, ProgramError> {
+        let program = self.uprobe(program).map_err(|_| ProgramError::NotLoaded)?;
+        if program.fd().is_err() {
+            program.load()?;
+        }
+        Ok(program)
     }
 
     /// Has the programs learn when this mark function, probed or to be probed, returns; see
@@ -125,25 +155,24 @@ impl Kernel {
         path: &Path,
         offset: u64,
     ) -> Result<UProbeLinkId, ProgramError> {
-        let program = self.uprobe(program).map_err(|_| ProgramError::NotLoaded)?;
-        // Loaded when it is first needed: checking a mark program takes the kernel a tenth of a second.
-        if program.fd().is_err() {
-            program.load()?;
-        }
+        let program = self.load_function(program)?;
         program.attach(UProbeAttachLocation::AbsoluteOffset(offset), path, UProbeScope::AllProcesses)
     }
 }
 
-/// The program for a mark function.
-fn program_for(role: Role, layout: Layout) -> &'static str {
-    match (role, layout) {
-        (Role::Mark, Layout::Buf) => "mark_buf",
-        (Role::Mark, Layout::BufLen) => "mark_buf_len",
-        (Role::Mark, Layout::ThisBuf) => "mark_this_buf",
-        (Role::Mark, Layout::ThisBufLen) => "mark_this_buf_len",
+/// The program for a mark function, and its form that may wait for a page; an end has no text.
+fn programs_for(role: Role, layout: Layout) -> (&'static str, Option<&'static str>) {
+    let (plain, sleepable) = match (role, layout) {
+        (Role::Mark, Layout::Buf) => ("mark_buf", "mark_buf_sleepable"),
+        (Role::Mark, Layout::BufLen) => ("mark_buf_len", "mark_buf_len_sleepable"),
+        (Role::Mark, Layout::ThisBuf) => ("mark_this_buf", "mark_this_buf_sleepable"),
+        (Role::Mark, Layout::ThisBufLen) => ("mark_this_buf_len", "mark_this_buf_len_sleepable"),
         // A length is not asked for: names of sections end at a NUL.
-        (Role::Begin, Layout::Buf | Layout::BufLen) => "section_begin",
-        (Role::Begin, Layout::ThisBuf | Layout::ThisBufLen) => "section_begin_this",
-        (Role::End, _) => "section_end",
-    }
+        (Role::Begin, Layout::Buf | Layout::BufLen) => ("section_begin", "section_begin_sleepable"),
+        (Role::Begin, Layout::ThisBuf | Layout::ThisBufLen) => {
+            ("section_begin_this", "section_begin_this_sleepable")
+        }
+        (Role::End, _) => return ("section_end", None),
+    };
+    (plain, Some(sleepable))
 }

@@ -13,6 +13,7 @@ use aya::{
     sys::{Stats, enable_stats},
 };
 use nntrace_common::{
+    counts::Table,
     interface::{EXECUTION_CREATE, Meaning},
     mark,
     record::TARGET,
@@ -23,7 +24,9 @@ use thiserror::Error;
 use super::{
     architecture::{self, WrongArchitecture},
     btf::{self, Btf},
-    evidence, functions, hotplug, initial, privilege, sched, sysfs, tracefs, writes,
+    evidence, hotplug, initial, privilege, sched, sysfs,
+    table_sizes::TableSizes,
+    tracefs, writes,
 };
 use crate::model::cpu_list;
 
@@ -98,11 +101,20 @@ pub struct KernelOptions {
     pub ring_bytes: u32,
     /// Whether begins are handed on that say no more than layer, phase and name.
     pub tell_begins: bool,
+    /// Bytes that the tables of marks take together; `None`: a part of the machine's memory.
+    pub map_memory: Option<u64>,
+    /// Whether programs may wait for the page of a text, where the kernel has such programs.
+    pub may_wait_for_pages: bool,
 }
 
 impl Default for KernelOptions {
     fn default() -> Self {
-        Self { ring_bytes: DEFAULT_RING_BYTES, tell_begins: false }
+        Self {
+            ring_bytes: DEFAULT_RING_BYTES,
+            tell_begins: false,
+            map_memory: None,
+            may_wait_for_pages: true,
+        }
     }
 }
 
@@ -110,6 +122,7 @@ impl Default for KernelOptions {
 pub struct Kernel {
     ebpf: Ebpf,
     cpus: u32,
+    pub(super) table_sizes: TableSizes,
     /// Keeps the kernel's run-time statistics of BPF programs on.
     _statistics: Option<OwnedFd>,
     follows_forks: bool,
@@ -120,6 +133,8 @@ pub struct Kernel {
     reads_limits: bool,
     /// Where the kernel keeps open files, if it is known.
     files: Option<[u32; 5]>,
+    /// Whether programs on functions wait for the page of a text; what has not been tried is presumed.
+    pub(super) waits_for_pages: bool,
     /// Probes that go with those on marks, by program.
     pub(super) mark_links: Vec<(&'static str, UProbeLinkId)>,
     write_links: Vec<RawTracePointLinkId>,
@@ -167,12 +182,20 @@ impl Kernel {
         for map in ["CPU_IDLE", "CPU_FREQUENCY", "NEXT_IN_POLICY", "EVIDENCE", "RINGS"] {
             loader.map_max_entries(map, cpus);
         }
+        let table_sizes = TableSizes::new(options.map_memory, cpus);
+        for (map, entries) in table_sizes.maps() {
+            loader.map_max_entries(map, entries);
+        }
+        // The rest is for totals of any of the application's phases.
+        let slot_totals = table_sizes.entries(Table::Totals) / 4 * 3;
+        loader.override_global("SLOT_TOTALS", &slot_totals, true);
         let mut ebpf = loader.load(OBJECT).map_err(|error| refused(&error))?;
         let rings = make_rings(&mut ebpf, cpus, page)?;
         let statistics = enable_stats(Stats::RunTime).ok();
         let mut kernel = Self {
             ebpf,
             cpus,
+            table_sizes,
             _statistics: statistics,
             follows_forks: fork_offset.is_some(),
             looks_with: look.map(|(program, _)| program),
@@ -180,6 +203,7 @@ impl Kernel {
             reads_limits: limits.is_some(),
             files,
             sched,
+            waits_for_pages: options.may_wait_for_pages,
             mark_links: Vec::new(),
             write_links: Vec::new(),
             power_links: Vec::new(),
@@ -270,17 +294,11 @@ impl Kernel {
         Ok(())
     }
 
-    /// Takes the probes on marks away: what the maps and rings hold of marks then stays as it is.
-    pub fn detach_marks(&mut self) {
+    /// Takes the program that looks at writes away.
+    pub(super) fn detach_writes(&mut self) {
         for link in std::mem::take(&mut self.write_links) {
             // A link that is gone already is what is wanted.
             let _ = self.raw_tracepoint(writes::PROGRAM).map(|program| program.detach(link));
-        }
-        let mut links = std::mem::take(&mut self.mark_links);
-        // No function may be entered whose return would not be seen any more.
-        links.sort_by_key(|&(program, _)| program == functions::RETURN_PROGRAM);
-        for (program, link) in links {
-            let _ = self.uprobe(program).map(|program| program.detach(link));
         }
     }
 

@@ -21,14 +21,20 @@ pub fn missing(error: &(dyn Error + 'static)) -> Option<String> {
     }
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let lacking = lacking(&status)?;
-    let program =
-        std::env::current_exe().map_or_else(|_| "nntrace-bpf".into(), |path| path.display().to_string());
     Some(format!(
-        "not permitted: this process lacks {}. Run it with `sudo`, or once `sudo setcap \
-         cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep {program}`{}",
+        "not permitted: this process lacks {}. Run it with `sudo`, or {}{}",
         lacking.join(" and "),
+        setcap(),
         paranoid(),
     ))
+}
+
+/// What gives this program all that it can use, once, whoever runs it.
+#[must_use]
+pub fn setcap() -> String {
+    let program =
+        std::env::current_exe().map_or_else(|_| "nntrace-bpf".into(), |path| path.display().to_string());
+    format!("once `sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep {program}`")
 }
 
 /// Every error from the outermost to its first cause, in one line.

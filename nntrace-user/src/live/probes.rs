@@ -1,6 +1,9 @@
 //! Which mark functions are probed: each once, however many processes map its file.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+};
 
 use super::{
     clock,
@@ -101,12 +104,12 @@ impl Probes {
         // Before the search, which takes a while in which the process may load more.
         self.follow_loader(kernel, processes, pid, &objects);
         let mut new = Objects { objects: Vec::new(), failed: objects.failed };
-        for object in objects.objects {
-            if self.searched.insert(object.id) {
-                new.objects.push(object);
-            }
-        }
+        let mapped = objects.objects;
+        new.objects.extend(mapped.iter().filter(|object| self.searched.insert(object.id)).cloned());
         let files = self.search(kernel, &new);
+        if !kernel.waits_for_pages() && (last_look.is_none() || missed != Missed::SinceLastLook) {
+            self.touch_literals(processes, pid, &mapped);
+        }
         let since = match missed {
             Missed::Nothing => None,
             Missed::Since(time) => Some(time),
@@ -119,6 +122,27 @@ impl Probes {
             }));
         }
         Ok(())
+    }
+
+    /// Has the literals of a process in memory, those of probed files: on kernels before 6.0 a mark whose text is not there
+    /// is lost.
+    fn touch_literals(&mut self, processes: &Processes, pid: u32, mapped: &[Object]) {
+        let is_probed = |object: &&Object| self.attached.iter().any(|(id, _)| *id == object.id);
+        let files: Vec<&Path> =
+            mapped.iter().filter(is_probed).map(|object| object.display_path.as_path()).collect();
+        if files.is_empty() {
+            return;
+        }
+        match target::touch_literals(processes, pid, &files) {
+            // It has ended, or all is there.
+            Ok(0) | Err(ProcessError::NoSuchProcess { .. }) => {}
+            Ok(left_out) => self.failures.push(format!(
+                "marks of process {pid} may be unreadable: {} MiB of its read-only memory are more than is brought in \
+                 for it, and this kernel has no programs that wait for a page (Linux 6.0)",
+                left_out.div_ceil(1 << 20)
+            )),
+            Err(error) => self.failures.push(format!("marks of process {pid} may be unreadable: {error}")),
+        }
     }
 
     /// Has the loader of a process tell what it maps, if it is not known yet.

@@ -9,6 +9,7 @@ use aya::{
 };
 use nntrace_common::{
     app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey},
+    counts::{EventCounts, Table},
     diagnostic::{DiagnosticCount, DiagnosticKind},
     evidence::Stay,
     mark,
@@ -21,10 +22,13 @@ use super::{
     functions::MARK_PROGRAMS,
     kernel::{Kernel, KernelError, POWER_PROGRAMS},
 };
-use crate::model::{
-    names::Names,
-    power::CpuReading,
-    stacks::{Paths, Totals},
+use crate::{
+    model::{
+        names::Names,
+        power::CpuReading,
+        stacks::{Paths, Totals},
+    },
+    report::snapshot::TableUse,
 };
 
 /// How often programs ran, and how long in all.
@@ -287,7 +291,7 @@ impl Kernel {
     }
 
     /// Runs and time of the mark programs and of the power programs, by the kernel's statistics; of system calls only
-    /// those that were marks.
+    /// those that were marks. Nothing where this user may not switch the statistics on.
     #[must_use]
     pub fn read_costs(&self) -> (ProgramCost, ProgramCost) {
         let mut marks = cost(self.ebpf(), &MARK_PROGRAMS);
@@ -296,6 +300,45 @@ impl Kernel {
             marks.ns += writes.ns;
         }
         (marks, cost(self.ebpf(), &POWER_PROGRAMS))
+    }
+
+    /// Events, as the programs themselves count them.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_event_counts(&self) -> Result<EventCounts, KernelError> {
+        let map: PerCpuArray<_, EventCounts> = table(self.ebpf(), "EVENT_COUNTS")?;
+        let mut sum = EventCounts::default();
+        map.get(&0, 0).map_err(KernelError::reading)?.iter().for_each(|counts| sum.add(counts));
+        Ok(sum)
+    }
+
+    /// How full the tables of marks are now.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_table_uses(&self, counts: &EventCounts) -> Result<Vec<TableUse>, KernelError> {
+        use aya::maps::HashMap;
+        let ebpf = self.ebpf();
+        let entries = |of: Table| -> Result<usize, KernelError> {
+            Ok(match of {
+                Table::Threads => table::<HashMap<_, u32, Thread>>(ebpf, "THREADS")?.keys().flatten().count(),
+                Table::Totals => {
+                    table::<PerCpuHashMap<_, TotalKey, Total>>(ebpf, "TOTALS")?.keys().flatten().count()
+                }
+                Table::Names => table::<HashMap<_, u64, NameText>>(ebpf, "NAMES")?.keys().flatten().count(),
+                Table::Paths => table::<HashMap<_, u64, PathStep>>(ebpf, "PATHS")?.keys().flatten().count(),
+            })
+        };
+        let uses = Table::ALL.into_iter().map(|table| {
+            Ok(TableUse {
+                table: table.name().into(),
+                entries: entries(table)? as u64,
+                capacity: u64::from(self.table_sizes.entries(table)),
+                turned_away: counts.turned_away[table as usize],
+            })
+        });
+        uses.collect()
     }
 
     fn read_write_cost(&self) -> Result<ProgramCost, KernelError> {

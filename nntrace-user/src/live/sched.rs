@@ -49,10 +49,12 @@ impl Kernel {
         if [prev_state, next_pid, woken_pid].contains(&0) {
             return Err(KernelError::Attach {
                 point: "sched_switch, sched_wakeup and sched_wakeup_new".into(),
-                reason: format!(
-                    "tracefs does not describe them: `sudo {}`, or leave out --level sched",
-                    tracefs::MOUNT_COMMAND
-                ),
+                reason: match tracefs::mount_point() {
+                    Some(mount) => {
+                        format!("{} does not describe them: leave out --level sched", mount.display())
+                    }
+                    None => format!("{}; or leave out --level sched", tracefs::lacking()),
+                },
             });
         }
         PROGRAMS.iter().try_for_each(|(event, _, program)| self.attach_event(program, "sched", event))

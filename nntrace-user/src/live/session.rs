@@ -22,6 +22,7 @@ use nntrace_common::{
 use super::{
     clock,
     decode::Track,
+    detaching::StalledThread,
     evidence::Baseline,
     initial::Known,
     interfaces,
@@ -167,8 +168,8 @@ impl Session {
         kernel.set_window(Window::AHEAD)?;
         if !kernel.attach_process_events()? {
             notes.push(format!(
-                "children of the targets are not followed: tracefs is not mounted; `sudo {}`, then start again",
-                tracefs::MOUNT_COMMAND
+                "children of the targets are not followed: {}; then start again",
+                tracefs::lacking()
             ));
         }
         let causality = Causality::new(options.questions);
@@ -475,7 +476,8 @@ impl Session {
             let counts = self.verifier.as_ref().map(|verifier| verifier.end(&self.topology, end));
             self.last = Some((self.kernel.read_cpus()?, end));
             self.told = Some(self.read_evidence(end)?);
-            self.kernel.detach_marks();
+            let stalled = self.kernel.detach_marks()?;
+            self.notes.extend(stalled.iter().map(StalledThread::note));
             self.kernel.detach_power();
             self.take(true);
             if let Some(scheduling) = &mut self.scheduling {

@@ -5,25 +5,40 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use nix::sys::statfs::{TRACEFS_MAGIC, statfs};
+
+use super::privilege;
+
 /// Where tracefs is found, best first.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// What to type when it is in neither place.
-pub const MOUNT_COMMAND: &str = "mount -t tracefs tracefs /sys/kernel/tracing";
-
-/// Where tracefs is mounted; `None` when it is not.
+/// Where tracefs is mounted, and this user may read it; `None` when it is not.
 #[must_use]
 pub fn mount_point() -> Option<PathBuf> {
     MOUNTS.iter().map(PathBuf::from).find(|mount| mount.join("events").is_dir())
 }
 
+/// Why there is no [`mount_point`], and what mends that.
+#[must_use]
+pub fn lacking() -> String {
+    let closed = MOUNTS
+        .iter()
+        .find(|mount| statfs(**mount).is_ok_and(|found| found.filesystem_type() == TRACEFS_MAGIC));
+    match closed {
+        Some(mount) => format!(
+            "tracefs is mounted on {mount}, but this user may not read it; run with `sudo`, or {}",
+            privilege::setcap()
+        ),
+        None => "tracefs is not mounted; `sudo mount -t tracefs tracefs /sys/kernel/tracing`".into(),
+    }
+}
+
 /// Where a field of an event stands in its record, bytes. `event` is `group/name`.
 ///
 /// # Errors
-/// When tracefs is not mounted, or the kernel has no such event or field.
+/// When tracefs is not mounted or may not be read, or the kernel has no such event or field.
 pub fn field_offset(event: &str, field: &str) -> io::Result<u32> {
-    let mount =
-        mount_point().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "tracefs is not mounted"))?;
+    let mount = mount_point().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, lacking()))?;
     let path = mount.join("events").join(event).join("format");
     let text = fs::read_to_string(&path)?;
     parse_offset(&text, field).ok_or_else(|| missing(&path, field))

@@ -40,8 +40,7 @@ impl Kernel {
             let reason = "the kernel does not tell where it keeps open files (CONFIG_DEBUG_INFO_BTF); take marks from functions: --marks uprobe";
             return Err(failed(reason.into()));
         }
-        let mount = tracefs::mount_point()
-            .ok_or_else(|| failed(format!("tracefs is not mounted; `sudo {}`", tracefs::MOUNT_COMMAND)))?;
+        let mount = tracefs::mount_point().ok_or_else(|| failed(tracefs::lacking()))?;
         let path = mount.join(MARKER);
         let marker = File::options()
             .write(true)

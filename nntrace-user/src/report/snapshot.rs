@@ -159,18 +159,19 @@ pub struct Source {
     pub files: Vec<String>,
 }
 
-/// What measuring cost, by the kernel's own BPF statistics.
+/// What measuring cost. How long programs take is what the kernel's own BPF statistics tell, which not every user may switch
+/// on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overhead {
-    /// Runs of the mark programs.
+    /// Marks of the targets.
     pub marks: u64,
-    /// Time of one, ns, without the cost of the probe itself; null before the first.
+    /// Time that the program takes for one, ns, without the cost of the probe itself; null where it is not known.
     pub ns_per_mark: Option<u64>,
-    /// Runs of the power programs.
+    /// Events of idle states and frequencies, and changes by hotplug.
     pub power_events: u64,
-    /// Time of one, ns; null before the first.
+    /// Time of one, ns; null where it is not known.
     pub ns_per_power_event: Option<u64>,
-    /// Runs of the programs on context switches and wake-ups, of all threads of the machine; only when these are asked for.
+    /// Context switches and wake-ups, of all threads of the machine; only when these are asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sched_events: Option<u64>,
     /// Time of one, ns.
@@ -178,6 +179,33 @@ pub struct Overhead {
     pub ns_per_sched_event: Option<u64>,
     /// CPU time of this process, ns.
     pub collector_cpu_ns: u64,
+    /// Memory of the tables of marks, bytes; live only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map_memory_bytes: Option<u64>,
+    /// How full these tables are; live only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<TableUse>,
+}
+
+/// How full a table of the kernel programs is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableUse {
+    /// Which: `threads`, `totals`, `names` or `paths`.
+    pub table: String,
+    /// Entries that it holds: of threads, those that have not ended.
+    pub entries: u64,
+    /// Entries that it can hold.
+    pub capacity: u64,
+    /// Entries that it had no room for: of threads, the marks of threads without an entry.
+    pub turned_away: u64,
+}
+
+impl TableUse {
+    /// Its filling, percent.
+    #[must_use]
+    pub fn percent(&self) -> f64 {
+        if self.capacity == 0 { 0.0 } else { 100.0 * self.entries as f64 / self.capacity as f64 }
+    }
 }
 
 /// One kind of oddity in the input.

@@ -2,7 +2,7 @@
 
 use super::{
     human::{self, or_unknown},
-    snapshot::{CpuRow, FrequencyRow, IdleRow, Loss, PhaseRow, Snapshot},
+    snapshot::{CpuRow, FrequencyRow, IdleRow, Loss, PhaseRow, Snapshot, TableUse},
     text::{Text, line},
 };
 
@@ -233,6 +233,10 @@ fn health(text: &mut Text, snapshot: &Snapshot) {
         human::count(loss.records_produced),
         human::duration_ns(overhead.collector_cpu_ns),
     );
+    if !overhead.tables.is_empty() {
+        let tables: Vec<String> = overhead.tables.iter().map(table_use).collect();
+        line!(text, "tables hold {}", tables.join(", "));
+    }
     for diagnostic in &snapshot.diagnostics {
         line!(
             text,
@@ -246,12 +250,24 @@ fn health(text: &mut Text, snapshot: &Snapshot) {
     notes(text, snapshot);
 }
 
+/// `3,000 of 9,380 threads (952 turned away)`.
+fn table_use(used: &TableUse) -> String {
+    let text = format!("{} of {} {}", human::count(used.entries), human::count(used.capacity), used.table);
+    match used.turned_away {
+        0 => text,
+        count => format!("{text} ({} turned away: --map-memory gives them more room)", human::count(count)),
+    }
+}
+
 /// What a table of power states does not show by itself: losses, and what could not be measured.
 #[must_use]
 pub fn losses_and_notes(snapshot: &Snapshot) -> Text {
     let (mut text, loss) = (Text::new(), &snapshot.loss);
     if loss.records_dropped > 0 {
         line!(text, "{} of {} records lost", dropped(loss), human::count(loss.records_produced));
+    }
+    for table in snapshot.overhead.tables.iter().filter(|table| table.turned_away > 0) {
+        line!(text, "tables hold {}", table_use(table));
     }
     notes(&mut text, snapshot);
     text

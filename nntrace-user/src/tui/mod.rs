@@ -49,7 +49,7 @@ pub use self::terminal::{Stop, Terminal};
 
 use self::state::{Sample, State};
 use self::view::Theme;
-use crate::report::snapshot::Snapshot;
+use crate::report::snapshot::{Snapshot, TableUse};
 
 /// How the collector does: the second line of the screen.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,6 +64,8 @@ pub struct Health {
     pub power_events_per_second: f64,
     /// Records lost since the start.
     pub records_lost: u64,
+    /// How full the tables of the kernel programs are.
+    pub tables: Vec<TableUse>,
     /// Cost of a mark in the kernel, ns; `None` while not known.
     pub ns_per_mark: Option<u64>,
     /// Cost of a power event in the kernel, ns; `None` while not known.

@@ -82,7 +82,7 @@ impl Session {
             clusters: &self.clusters.until(end),
             sleeps: &self.sleeps,
             energy_model: self.energy_model.as_ref(),
-            overhead: self.overhead(),
+            overhead: self.overhead()?,
             loss: loss.with_incomplete(kept),
             diagnostics: &diagnostics,
             notes: self.notes.iter().cloned().chain(self.note_on_unsearched()).collect(),
@@ -137,18 +137,21 @@ impl Session {
         Ok(self.records.slots.sums(totals, &self.kernel.read_executions()?))
     }
 
-    fn overhead(&self) -> Overhead {
+    fn overhead(&self) -> Result<Overhead, KernelError> {
+        let counts = self.kernel.read_event_counts()?;
         let (marks, power) = self.kernel.read_costs();
-        let sched = self.scheduling.as_ref().map(|_| self.kernel.read_scheduling_cost());
-        Overhead {
-            marks: marks.runs,
+        let is_sched = self.scheduling.is_some();
+        Ok(Overhead {
+            marks: counts.marks,
             ns_per_mark: marks.per_run(),
-            power_events: power.runs,
+            power_events: counts.power,
             ns_per_power_event: power.per_run(),
-            sched_events: sched.map(|cost| cost.runs),
-            ns_per_sched_event: sched.and_then(|cost| cost.per_run()),
+            sched_events: is_sched.then_some(counts.sched),
+            ns_per_sched_event: is_sched.then(|| self.kernel.read_scheduling_cost().per_run()).flatten(),
             collector_cpu_ns: clock::own_cpu_time(),
-        }
+            map_memory_bytes: Some(self.kernel.table_sizes.bytes),
+            tables: self.kernel.read_table_uses(&counts)?,
+        })
     }
 
     fn loss(&self) -> Result<Loss, KernelError> {

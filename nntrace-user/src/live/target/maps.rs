@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 const DELETED: &[u8] = b" (deleted)";
 
-/// One executable mapping of a file.
+/// One mapping of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// First address.
@@ -36,9 +36,18 @@ impl Mapping {
 ///
 /// Paths are bytes, and are read to the end of the line: they may hold spaces, and need not be UTF-8.
 pub fn executable(maps: &[u8]) -> impl Iterator<Item = Mapping> {
-    maps.split(|&byte| byte == b'\n').filter_map(parse).filter_map(|(perms, mapping)| {
+    of_files(maps, |perms| perms.contains(&b'x'))
+}
+
+/// The mappings of files that can be read and not written, executable or not.
+pub fn read_only(maps: &[u8]) -> impl Iterator<Item = Mapping> {
+    of_files(maps, |perms| perms.contains(&b'r') && !perms.contains(&b'w'))
+}
+
+fn of_files(maps: &[u8], wanted: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = Mapping> {
+    maps.split(|&byte| byte == b'\n').filter_map(parse).filter_map(move |(perms, mapping)| {
         let is_file = mapping.inode != 0 && mapping.path.is_absolute();
-        (perms.contains(&b'x') && is_file).then_some(mapping)
+        (wanted(perms) && is_file).then_some(mapping)
     })
 }
 
@@ -142,6 +151,17 @@ mod tests {
                     -- r-xp zz fe:01 7 /x\n\
                     6000-7000 r-xp 00000000 fe:01 -7 /x\n\n";
         assert_eq!(executable(text.as_bytes()).count(), 0);
+    }
+
+    #[test]
+    fn literals_are_where_nothing_can_be_written() {
+        let text = "1000-2000 r--p 00000000 fe:01 7 /usr/bin/app\n\
+                    2000-3000 r-xp 00001000 fe:01 7 /usr/bin/app\n\
+                    3000-4000 rw-p 00002000 fe:01 7 /usr/bin/app\n\
+                    4000-5000 ---p 00003000 fe:01 7 /usr/bin/app\n\
+                    5000-6000 r--p 00000000 00:00 0 [vvar]\n";
+        let starts: Vec<u64> = read_only(text.as_bytes()).map(|mapping| mapping.start).collect();
+        assert_eq!(starts, [0x1000, 0x2000]);
     }
 
     #[test]

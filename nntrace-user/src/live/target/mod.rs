@@ -9,6 +9,7 @@
 //! - `maps`, `objects`: which files a process executes, and by which path we can open each.
 //! - `elf`, `signature`, `layout`, `symbols`, `search`: which functions are to be probed, where, and what their
 //!   arguments are; and what to say if there are none. `pairs`: functions that are of use only together.
+//! - `pages`: what a probe can read only once somebody has read it.
 //! - `loader`: where the dynamic loader tells that it maps libraries.
 //! - `run_as`, `command`, `launch`, `held`: starting a command that waits until the probes are in place.
 
@@ -21,6 +22,7 @@ mod loader;
 mod maps;
 mod names;
 mod objects;
+mod pages;
 mod pairs;
 mod pidfd;
 mod process;
@@ -36,6 +38,7 @@ pub use layout::{Layout, MARK_FUNCTION, Role, SECTION_FUNCTIONS, SpecError, Symb
 pub use loader::{Notification, loader_of, notification};
 pub use maps::{Mapping, executable};
 pub use objects::{Object, ObjectId, Objects, OpenError, Unopened};
+pub use pages::touch_literals;
 pub use pairs::{kind, take_lonely};
 pub use pidfd::PidFd;
 pub use process::{Process, ProcessError, Processes};

@@ -22,7 +22,7 @@ use nix::sys::stat::{major, minor};
 use thiserror::Error;
 
 use super::maps::{self, Mapping};
-use super::process::{ProcessError, Processes, gone};
+use super::process::{ProcessError, Processes};
 
 /// One file, whatever it is called: what `stat` tells of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -110,11 +110,7 @@ impl Objects {
     /// error, it is in `failed`.
     pub fn mapped_by(processes: &Processes, pid: u32) -> Result<Self, ProcessError> {
         let dir = processes.dir(pid);
-        let path = dir.join("maps");
-        let maps = std::fs::read(&path).map_err(|source| match source.kind() {
-            io::ErrorKind::PermissionDenied => ProcessError::Permission { path },
-            _ => gone(ProcessError::Read { path, source }, pid),
-        })?;
+        let maps = processes.maps(pid)?;
         let mut all = Self::default();
         let mut seen_mappings = HashSet::new();
         let mut seen_files = HashSet::new();

@@ -222,6 +222,15 @@ impl Processes {
         numbers(&self.dir(pid).join("task")).map_err(|error| gone(error, pid))
     }
 
+    /// What a process has mapped, as the kernel prints it.
+    ///
+    /// # Errors
+    /// When it has ended or may not be looked into.
+    pub(super) fn maps(&self, pid: u32) -> Result<Vec<u8>, ProcessError> {
+        let path = self.dir(pid).join("maps");
+        std::fs::read(&path).map_err(|source| gone(read_error(path, source), pid))
+    }
+
     /// Whether this very process still runs: not another one that was given its number since.
     #[must_use]
     pub fn is_alive(&self, process: &Process) -> bool {

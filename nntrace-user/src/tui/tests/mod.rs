@@ -124,6 +124,24 @@ fn shares_of_every_line_add_up() {
 }
 
 #[test]
+fn the_fullest_table_is_shown_and_one_that_is_full_stands_out() {
+    let line = |health: Health, width| {
+        let backend = screen(&mut app(sample::snapshot(1), health), width, 24);
+        let stands_out = backend.buffer()[(9, 1)].modifier.contains(Modifier::REVERSED);
+        (backend.to_string().lines().nth(1).unwrap_or_default().to_owned(), stands_out)
+    };
+    let mut half = sample::full_table();
+    half.tables[0].entries = 1_024;
+    half.tables[0].turned_away = 0;
+    for width in [80, 120] {
+        let (text, stands_out) = line(half.clone(), width);
+        assert!(text.contains("  tables 50%") && !stands_out, "{text}");
+        let (text, stands_out) = line(sample::full_table(), width);
+        assert!(text.contains("FULL tables, 952 turned away!") && stands_out, "{text}");
+    }
+}
+
+#[test]
 fn losses_stand_out_without_colours_too() {
     for colour in [true, false] {
         let mut app = App::with_theme(Theme::new(colour));

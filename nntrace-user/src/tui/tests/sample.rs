@@ -10,7 +10,7 @@ use hdrhistogram::serialization::{Serializer as _, V2Serializer};
 
 use crate::report::snapshot::{
     ClusterRow, ConcurrencyRow, CpuRow, Diagnostic, EffectiveRow, FrequencyRow, Host, IdleRow, InitialRow,
-    KeptSums, Loss, Overhead, PhaseRow, SCHEMA, Snapshot, Source, StackRow, Tool, VERSION, Window,
+    KeptSums, Loss, Overhead, PhaseRow, SCHEMA, Snapshot, Source, StackRow, TableUse, Tool, VERSION, Window,
 };
 use crate::tui::Health;
 
@@ -269,12 +269,24 @@ pub fn health() -> Health {
         marks_per_second: 8_412.4,
         power_events_per_second: 1_207.9,
         records_lost: 0,
+        tables: Vec::new(),
         ns_per_mark: Some(372),
         ns_per_power_event: Some(118),
         collector_cpu_percent: 0.43,
         probes: 4,
         ended: None,
     }
+}
+
+/// Tables of which one is full, for the health line.
+pub fn full_table() -> Health {
+    let table = |table: &str, entries, turned_away| TableUse {
+        table: table.into(),
+        entries,
+        capacity: 2_048,
+        turned_away,
+    };
+    Health { tables: vec![table("threads", 2_048, 952), table("names", 70, 0)], ..health() }
 }
 
 /// Losses, for the results and for the health line.

@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 use super::text::{left, put, right, width};
 use super::theme::Theme;
 use crate::report::human;
+use crate::report::snapshot::TableUse;
 use crate::tui::Health;
 use crate::tui::keys::BINDINGS;
 use crate::tui::state::{Sample, State, View};
@@ -32,7 +33,7 @@ pub fn header(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     put(buffer, area, 0, &line);
 }
 
-/// What measuring costs and loses. What does not fit is left out and never cut: first the probes, then the cost of an
+/// What measuring costs and loses, and how full the fullest table is. What does not fit is left out and never cut: first the probes, then the cost of an
 /// event, then parts from the end.
 pub fn health(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let Some(Sample { health, .. }) = &state.shown else {
@@ -43,7 +44,13 @@ pub fn health(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     } else {
         Span::raw(" lost 0")
     };
-    let mut room = usize::from(area.width).saturating_sub(lost.width());
+    let turned_away: u64 = health.tables.iter().map(|table| table.turned_away).sum();
+    let full = if turned_away > 0 {
+        Span::styled(format!(" FULL tables, {} turned away! ", human::count(turned_away)), theme.alert())
+    } else {
+        Span::raw("")
+    };
+    let mut room = usize::from(area.width).saturating_sub(lost.width() + full.width());
     let whole = |parts: &[String]| parts.iter().map(|part| width(part)).sum::<usize>();
     let mut parts = health_parts(health, true);
     if whole(&parts) > room {
@@ -52,7 +59,7 @@ pub fn health(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     if whole(&parts) > room {
         parts = health_parts(health, false);
     }
-    let mut line = Line::from(lost);
+    let mut line = Line::from(vec![lost, full]);
     for part in parts {
         let Some(left) = room.checked_sub(width(&part)) else {
             break;
@@ -73,10 +80,12 @@ fn health_parts(health: &Health, costs: bool) -> Vec<String> {
             if costs { format!(" ({})", human::or_unknown(cost, human::duration_ns)) } else { String::new() };
         format!("  {name} {per_second}/s{cost}")
     };
+    let fullest = health.tables.iter().map(TableUse::percent).reduce(f64::max);
     vec![
         format!("  cpu {:.1}%", health.collector_cpu_percent),
         rate("marks", health.marks_per_second, health.ns_per_mark),
         rate("power", health.power_events_per_second, health.ns_per_power_event),
+        fullest.map_or_else(String::new, |percent| format!("  tables {percent:.0}%")),
         format!("  probes {}", health.probes),
     ]
 }

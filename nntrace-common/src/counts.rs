@@ -1,0 +1,103 @@
+//! Counters of the kernel programs, and the tables that can be full.
+//!
+//! Kept by the programs themselves: the kernel's statistics of BPF programs are for administrators only.
+
+/// A table whose size depends on the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Table {
+    /// Threads with their open sections.
+    Threads,
+    /// Totals by process and path.
+    Totals,
+    /// Names of sections.
+    Names,
+    /// Paths of tags.
+    Paths,
+}
+
+impl Table {
+    /// Every table, in order of number.
+    pub const ALL: [Self; 4] = [Self::Threads, Self::Totals, Self::Names, Self::Paths];
+
+    /// Its name in a snapshot.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Threads => "threads",
+            Self::Totals => "totals",
+            Self::Names => "names",
+            Self::Paths => "paths",
+        }
+    }
+}
+
+/// Events of one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct EventCounts {
+    /// Marks of traced processes.
+    pub marks: u64,
+    /// Power events in the window.
+    pub power: u64,
+    /// Context switches and wake-ups, of any process.
+    pub sched: u64,
+    /// Entries that a full [`Table`] had no room for, by its number: of threads, the marks of threads without an entry.
+    pub turned_away: [u64; Table::ALL.len()],
+}
+
+impl EventCounts {
+    /// Adds those of another CPU.
+    pub fn add(&mut self, other: &Self) {
+        self.marks += other.marks;
+        self.power += other.power;
+        self.sched += other.sched;
+        for (sum, count) in self.turned_away.iter_mut().zip(other.turned_away) {
+            *sum += count;
+        }
+    }
+}
+
+/// A thread that waits for a page with the text of its mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct PageWait {
+    /// When it wrote the mark, ns.
+    pub since: u64,
+    /// Its process.
+    pub tgid: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+#[cfg(feature = "user")]
+mod user {
+    use aya::Pod;
+
+    use super::{EventCounts, PageWait};
+
+    // SAFETY: `repr(C)` without padding, and the map holds only what this crate's own code wrote as that type.
+    unsafe impl Pod for EventCounts {}
+    // SAFETY: as above.
+    unsafe impl Pod for PageWait {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_follow_the_list() {
+        for (number, table) in Table::ALL.into_iter().enumerate() {
+            assert_eq!(table as usize, number);
+        }
+    }
+
+    #[test]
+    fn counts_of_cpus_add_up() {
+        let one = EventCounts { marks: 1, power: 2, sched: 3, turned_away: [4, 5, 6, 7] };
+        let mut sum = one;
+        sum.add(&one);
+        assert_eq!(sum, EventCounts { marks: 2, power: 4, sched: 6, turned_away: [8, 10, 12, 14] });
+    }
+}

@@ -1,0 +1,41 @@
+//! Counting events, and what full tables turn away.
+
+use nntrace_common::counts::{EventCounts, Table};
+
+use crate::{maps::EVENT_COUNTS, ring::add};
+
+/// Counts a mark of a traced process.
+#[inline(always)]
+pub fn mark() {
+    // SAFETY: a field of a value of the map.
+    with(|counts| unsafe { add(&raw mut (*counts).marks, 1) });
+}
+
+/// Counts a power event.
+#[inline(always)]
+pub fn power() {
+    // SAFETY: a field of a value of the map.
+    with(|counts| unsafe { add(&raw mut (*counts).power, 1) });
+}
+
+/// Counts a context switch or a wake-up.
+#[inline(always)]
+pub fn sched() {
+    // SAFETY: a field of a value of the map.
+    with(|counts| unsafe { add(&raw mut (*counts).sched, 1) });
+}
+
+/// Counts an entry that a table had no room for.
+#[inline(always)]
+pub fn turned_away(table: Table) {
+    // SAFETY: an element, by a number that is known when this is compiled, of a field of a value of the map.
+    with(|counts| unsafe { add((&raw mut (*counts).turned_away).cast::<u64>().add(table as usize), 1) });
+}
+
+/// Hands over the counters of this CPU. Programs that preempt each other add to the same ones, hence atomic.
+#[inline(always)]
+fn with(count: impl FnOnce(*mut EventCounts)) {
+    if let Some(counts) = EVENT_COUNTS.get_ptr_mut(0) {
+        count(counts);
+    }
+}

@@ -1,0 +1,168 @@
+//! Reading the text of a mark from the memory of its process.
+//!
+//! First without a page fault, which is all that it takes where the process has just written the text. A literal in a page
+//! that nobody has touched yet, as in a forked child, is not there: programs that may wait have the page brought in, and
+//! read once more. Only what the last read brought is taken, as the text may change meanwhile.
+
+use core::{mem::offset_of, ptr, slice};
+
+use aya_ebpf::{
+    bindings::BPF_ANY,
+    helpers::{
+        bpf_probe_read_user_buf,
+        generated::{bpf_copy_from_user, bpf_probe_read_user_str},
+    },
+};
+use nntrace_common::{counts::PageWait, diagnostic::DiagnosticKind, mark::MARK_BYTES, record::NameText};
+
+use crate::{maps::PAGE_WAITS, oddities, process::Ids, window};
+
+/// Whether a program may wait until a page is brought in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Paging {
+    /// It may not: the kernel has no such programs before Linux 6.0, and none at system calls.
+    Never,
+    /// It may.
+    MayWait,
+}
+
+/// The smallest page there is, bytes: where pages are larger, it divides them.
+const PAGE_BYTES: usize = 4096;
+/// Bytes of a text: one of the buffer is left for the NUL, with and without a length.
+const ROOM: usize = MARK_BYTES - 1;
+
+/// Reads the payload into `mark`, with zeros behind it; returns its length without the NUL, `None` when it could not be read.
+#[inline(always)]
+pub fn read(
+    paging: Paging,
+    payload: *const u8,
+    length: Option<u64>,
+    mark: &mut NameText,
+    now: u64,
+    ids: Ids,
+) -> Option<usize> {
+    clear(mark);
+    let read = match length {
+        Some(length) => read_bytes(paging, payload, length, mark, now, ids),
+        None => read_string(paging, payload, mark, now, ids),
+    };
+    // One that comes when the window is over has no part in it.
+    if read.is_none() && window::now().is_some() {
+        oddities::count(DiagnosticKind::UnreadableMark, now, ids.tid);
+    }
+    read
+}
+
+#[inline(always)]
+fn read_bytes(
+    paging: Paging,
+    payload: *const u8,
+    length: u64,
+    mark: &mut NameText,
+    now: u64,
+    ids: Ids,
+) -> Option<usize> {
+    // An `int` leaves the upper half of its register undefined.
+    let wanted = length as u32 as usize;
+    // The mask proves the size to the verifier.
+    let len = if wanted > ROOM { ROOM } else { wanted & ROOM };
+    if len == 0 {
+        return Some(0);
+    }
+    let room = &mut mark.payload[..len];
+    // SAFETY: the helper checks the address.
+    let mut read = unsafe { bpf_probe_read_user_buf(payload, room) };
+    if paging == Paging::MayWait
+        && read.is_err()
+        && wait_for(payload, now, ids)
+        && wait_for(payload.wrapping_add(len - 1), now, ids)
+    {
+        // SAFETY: as above.
+        read = unsafe { bpf_probe_read_user_buf(payload, room) };
+    }
+    read.ok()?;
+    if wanted > ROOM {
+        mark.len = ROOM as u32;
+        oddities::count_mark(DiagnosticKind::TruncatedMark, now, ids.tid);
+    }
+    Some(len)
+}
+
+#[inline(always)]
+fn read_string(paging: Paging, payload: *const u8, mark: &mut NameText, now: u64, ids: Ids) -> Option<usize> {
+    let mut read = string(payload, mark);
+    if paging == Paging::MayWait && read < 0 && wait_for(payload, now, ids) {
+        read = string(payload, mark);
+        // It goes on in the next page, then. If it ends before, that page is none of ours.
+        let next = payload.wrapping_add(PAGE_BYTES - payload.addr() % PAGE_BYTES);
+        if read < 0 && wait_for(next, now, ids) {
+            read = string(payload, mark);
+        }
+    }
+    if read < 0 {
+        return None;
+    }
+    // What was read counts the NUL.
+    let len = if read > 0 { (read - 1).cast_unsigned() as usize & ROOM } else { 0 };
+    if len == ROOM {
+        // Full to the brim: the last byte tells whether there was more.
+        let (mut next, at) = (0_u8, payload.wrapping_add(ROOM));
+        // SAFETY: the helper checks the address.
+        let mut more = unsafe { bpf_probe_read_user_buf(at, slice::from_mut(&mut next)) };
+        if paging == Paging::MayWait && more.is_err() && wait_for(at, now, ids) {
+            // SAFETY: as above.
+            more = unsafe { bpf_probe_read_user_buf(at, slice::from_mut(&mut next)) };
+        }
+        if more.is_ok() && next != 0 {
+            mark.len = ROOM as u32;
+            oddities::count_mark(DiagnosticKind::TruncatedMark, now, ids.tid);
+        }
+    }
+    Some(len)
+}
+
+/// Reads up to the NUL; returns how many bytes with it, or what went wrong.
+#[inline(always)]
+fn string(payload: *const u8, mark: &mut NameText) -> i64 {
+    // SAFETY: the helper checks the address, and writes no more than the size it is given. The checked wrapper
+    // would return a slice whose length the verifier cannot follow.
+    unsafe { bpf_probe_read_user_str(mark.payload.as_mut_ptr().cast(), MARK_BYTES as u32, payload.cast()) }
+}
+
+/// Waits until the page of this address is in memory; `false` when there is none, or when the window is over by then.
+#[inline(always)]
+fn wait_for(address: *const u8, now: u64, ids: Ids) -> bool {
+    bring_in_page(address as u64, now, ids.tgid, ids.tid) != 0 && window::now().is_some()
+}
+
+/// A copy of one byte: it needs the page, and no other.
+///
+/// Whoever answers the fault may take for ever, such as a file system in user space: who waits is written down, so that
+/// user space can tell before it takes the probe away, which would wait as well. By its linkage a function that the verifier
+/// looks at once, for any arguments.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn bring_in_page(address: u64, since: u64, tgid: u32, tid: u32) -> u32 {
+    let wait = PageWait { since, tgid, reserved: 0 };
+    if PAGE_WAITS.insert(tid, &wait, u64::from(BPF_ANY)).is_err() {
+        return 0;
+    }
+    let mut byte = 0_u8;
+    // SAFETY: the helper checks the address, and writes one byte.
+    let copied = unsafe { bpf_copy_from_user((&raw mut byte).cast(), 1, address as *const _) };
+    let _ = PAGE_WAITS.remove(tid);
+    u32::from(copied == 0)
+}
+
+/// Zeros the payload, eight bytes at a time. As one assignment it would be a call that goes byte by byte. The word behind
+/// [`MARK_BYTES`] is zero from [`NEW_THREAD`](crate::maps::NEW_THREAD) on: nobody writes it.
+#[inline(always)]
+fn clear(mark: &mut NameText) {
+    const { assert!(align_of::<NameText>() == 8 && offset_of!(NameText, payload).is_multiple_of(8)) };
+    let words: *mut u64 = mark.payload.as_mut_ptr().cast();
+    for at in 0..MARK_BYTES / 8 {
+        // SAFETY: inside of the payload, whose begin is a multiple of eight; volatile, so that the compiler does not
+        // make one assignment of all.
+        unsafe { ptr::write_volatile(words.add(at), 0) };
+    }
+}

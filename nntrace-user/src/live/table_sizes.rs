@@ -1,0 +1,134 @@
+//! How many entries the tables of marks hold.
+//!
+//! The kernel sets their memory aside when they are made, as nothing could be had in the middle of a mark: so it is a share
+//! of the machine's, and not what would do for everybody.
+
+use std::fs;
+
+use nntrace_common::{
+    counts::Table,
+    record::{NameText, Thread, Total, TotalKey},
+    stack::PathStep,
+};
+
+/// Which part of the machine's memory the tables get by themselves.
+const PART: u64 = 64;
+/// The least and the most that they get by themselves, bytes.
+const BOUNDS: [u64; 2] = [4 << 20, 64 << 20];
+/// What the kernel adds to an entry of a hash table: its links, and its bucket, of which there may be two.
+const ENTRY_BYTES: u64 = 48 + 2 * 16;
+/// An address, with which an entry of a table by CPU refers to its values.
+const ADDRESS_BYTES: u64 = 8;
+
+/// One of the tables.
+struct Row {
+    table: Table,
+    /// Its name in the kernel object.
+    map: &'static str,
+    /// Its part of the memory, percent.
+    percent: u64,
+    /// Bytes of a key and its value.
+    bytes: fn(cpus: u64) -> u64,
+}
+
+const ROWS: [Row; Table::ALL.len()] = [
+    Row { table: Table::Threads, map: "THREADS", percent: 70, bytes: |_| size::<u32>() + size::<Thread>() },
+    Row {
+        table: Table::Totals,
+        map: "TOTALS",
+        percent: 12,
+        bytes: |cpus| size::<TotalKey>() + ADDRESS_BYTES + cpus * size::<Total>(),
+    },
+    Row { table: Table::Names, map: "NAMES", percent: 12, bytes: |_| size::<u64>() + size::<NameText>() },
+    Row { table: Table::Paths, map: "PATHS", percent: 6, bytes: |_| size::<u64>() + size::<PathStep>() },
+];
+
+/// Keys and values begin at multiples of eight bytes.
+const fn size<T>() -> u64 {
+    (size_of::<T>() as u64).next_multiple_of(8)
+}
+
+/// The entries that each table holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableSizes {
+    /// What all of them take, bytes.
+    pub bytes: u64,
+    entries: [u32; Table::ALL.len()],
+}
+
+impl TableSizes {
+    /// Tables that take about so many bytes on a machine of so many possible CPUs; by themselves, the part of the machine's
+    /// memory that is sensible.
+    #[must_use]
+    pub fn new(bytes: Option<u64>, cpus: u32) -> Self {
+        let budget =
+            bytes.unwrap_or_else(|| sensible(&fs::read_to_string("/proc/meminfo").unwrap_or_default()));
+        let mut sizes = Self { bytes: 0, entries: [0; Table::ALL.len()] };
+        for row in ROWS {
+            let entry = ENTRY_BYTES + (row.bytes)(u64::from(cpus));
+            let entries = (u128::from(budget) * u128::from(row.percent) / 100 / u128::from(entry)).max(1);
+            // More than a number of entries can say is more than any machine has.
+            let entries = u32::try_from(entries).unwrap_or(u32::MAX / 2);
+            sizes.entries[row.table as usize] = entries;
+            sizes.bytes += u64::from(entries) * entry;
+        }
+        sizes
+    }
+
+    /// How many entries a table holds.
+    #[must_use]
+    pub fn entries(&self, table: Table) -> u32 {
+        self.entries[table as usize]
+    }
+
+    /// Each table's name in the kernel object, with its number of entries.
+    pub(super) fn maps(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        ROWS.iter().map(|row| (row.map, self.entries(row.table)))
+    }
+}
+
+/// The sensible part of the memory that `/proc/meminfo` tells, bytes; the least, where it does not.
+fn sensible(meminfo: &str) -> u64 {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib: u64 = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0);
+    let [least, most] = BOUNDS;
+    (kib.saturating_mul(1024) / PART).clamp(least, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_are_the_whole_and_the_rows_are_the_tables() {
+        assert_eq!(ROWS.iter().map(|row| row.percent).sum::<u64>(), 100);
+        assert_eq!(ROWS.map(|row| row.table), Table::ALL);
+    }
+
+    #[test]
+    fn memory_is_a_part_of_the_machines_within_bounds() {
+        let of = |mib: u64| sensible(&format!("MemFree: 1 kB\nMemTotal:  {} kB\n", mib << 10)) >> 20;
+        assert_eq!([64, 256, 1_024, 2_048, 4_096, 65_536].map(of), [4, 4, 16, 32, 64, 64]);
+        assert_eq!(sensible(""), BOUNDS[0]);
+    }
+
+    #[test]
+    fn tables_take_what_they_are_given_whatever_the_cpus() {
+        for (bytes, cpus) in [(1 << 20, 1), (16 << 20, 4), (64 << 20, 8), (64 << 20, 256)] {
+            let sizes = TableSizes::new(Some(bytes), cpus);
+            assert!(sizes.bytes <= bytes && sizes.bytes > bytes * 99 / 100, "{sizes:?} of {bytes}");
+        }
+        // A machine of a gibibyte keeps what the tables held before they depended on it.
+        let small = TableSizes::new(Some(16 << 20), 4);
+        assert!(small.entries(Table::Threads) > 2_048 && small.entries(Table::Paths) > 4_096, "{small:?}");
+        assert!(TableSizes::new(Some(64 << 20), 8).entries(Table::Threads) > 3_000);
+    }
+
+    #[test]
+    fn the_smallest_and_the_largest_are_tables_still() {
+        let sizes = TableSizes::new(Some(0), 4);
+        assert!(Table::ALL.iter().all(|&table| sizes.entries(table) == 1));
+        let sizes = TableSizes::new(Some(u64::MAX), 1);
+        assert!(sizes.entries(Table::Paths) > 0);
+    }
+}
