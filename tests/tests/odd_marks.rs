@@ -197,19 +197,3 @@ fn layers_and_phases_out_of_order_are_counted_and_accounted() -> Result<()> {
     assert_eq!(snapshot.count(pid, "LA_PC"), 1);
     Ok(())
 }
-
-#[test]
-fn more_threads_than_the_table_holds_are_counted_and_the_others_are_right() -> Result<()> {
-    /// Entries of the kernel's table of threads.
-    const TABLE: u64 = 2_048;
-    const THREADS: u64 = 2_100;
-    let Some(_live) = live::enter()? else { return Ok(()) };
-    let command = [env!("CARGO_BIN_EXE_mark-threads"), "--threads", &THREADS.to_string()];
-    let Run { snapshot, ended } = Profiler::new()?.launch(command)?;
-    ended.expect_code(0)?;
-    let pid = *snapshot.pids().first().context("no process has results")?;
-    assert_eq!(snapshot.counts(pid), [("LR_PE".to_owned(), TABLE)].into());
-    // Of each thread without an entry both marks.
-    assert_eq!(snapshot.odd_marks(), [("table_full", 2 * (THREADS - TABLE))].into());
-    Ok(())
-}

@@ -105,8 +105,13 @@ impl Bench {
     /// Runs the steps, and holds the tables and the records against what was asked for. `kept` are the steps that change
     /// something. Returns the sweep over each CPU.
     fn check(&mut self, steps: &[Step], kept: &[(u32, Event)], khz: &BTreeMap<u32, u32>) -> Result<()> {
+        let counted = self.kernel.read_event_counts()?.power;
         self.run(steps)?;
         let end = clock::now();
+        // Of hotplug those that change something.
+        let counted = self.kernel.read_event_counts()?.power - counted;
+        let least = steps.iter().filter(|(.., event)| !matches!(event, Event::Online(_))).count() as u64;
+        assert!((least..=steps.len() as u64).contains(&counted), "{counted} events are counted of {steps:?}");
         let records = self.drain()?;
         let told: Vec<(u32, Event)> = records.iter().map(|&(_, cpu, event)| (cpu, event)).collect();
         assert_eq!(told, kept, "records of transitions");

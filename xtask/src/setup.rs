@@ -31,7 +31,9 @@ pub fn asked(for_lint: bool, for_vm: bool) -> Result<()> {
 /// What the tests need beyond that: compilers for their example programs, clang with the linker that knows its
 /// intermediate files; a terminal to drive.
 pub fn tests() -> Result<()> {
-    for (program, package) in [("c++", "g++"), ("clang", "clang"), ("ld.lld", "lld"), ("tmux", "tmux")] {
+    for (program, package) in
+        [("c++", "g++"), ("clang", "clang"), ("ld.lld", "lld"), ("setcap", "libcap2-bin"), ("tmux", "tmux")]
+    {
         if !on_path(program) {
             apt::install(&[package])?;
         }

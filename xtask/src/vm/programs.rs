@@ -25,8 +25,16 @@ const SUITES: [&str; 6] =
     ["evidence", "hotplug", "initial_state", "power_programs", "replay_and_kernel", "verify"];
 /// Tests that write marks as fast as they can, or start dozens of programs: emulated, each is a matter of many minutes.
 /// They are run when they are named.
-const SLOW_SUITES: [&str; 7] =
-    ["bad_targets", "clean_exit", "flood", "launched_command", "odd_marks", "targets", "workload_truth"];
+const SLOW_SUITES: [&str; 8] = [
+    "bad_targets",
+    "clean_exit",
+    "flood",
+    "launched_command",
+    "odd_marks",
+    "table_sizes",
+    "targets",
+    "workload_truth",
+];
 /// The one that starts the example network, whose engine takes longest to build.
 const WITH_NETWORK: &str = "workload_truth";
 /// Programs that these start.
