@@ -78,7 +78,11 @@ impl Output {
             let baseline = results.baseline.as_deref().map(|path| baseline::read(path, machine));
             return Ok(Self::Last(Last {
                 table: results.table,
-                nnapi: nnapi::Options { times, per_execution: results.per_execution },
+                nnapi: nnapi::Options {
+                    times,
+                    per_execution: results.per_execution,
+                    ..nnapi::Options::default()
+                },
                 format: results.format,
                 baseline: baseline.transpose()?.map(Box::new),
                 timeline: results.timeline,
@@ -145,7 +149,9 @@ impl Last {
         match (self.table, self.table.and_then(Table::of_power)) {
             (_, Some(table)) => self.print_power(snapshot, table)?,
             (Some(Table::Nnapi), _) => {
-                print(&(nnapi::render(&snapshot.reports, self.nnapi) + &tables::details(snapshot)))?;
+                let incomplete = snapshot.loss.makes_incomplete("reports");
+                let tables = nnapi::render(&snapshot.reports, nnapi::Options { incomplete, ..self.nnapi });
+                print(&(tables + &tables::details(snapshot)))?;
             }
             (Some(Table::Iterations), _) => {
                 print(&(tables::iterations(snapshot) + &tables::losses_and_notes(snapshot)))?;

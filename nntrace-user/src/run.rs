@@ -109,9 +109,10 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     };
     let looped = runtime.block_on(run.go(cli, &processes, end));
     run.session.hold_no_more();
-    run.session.finish()?;
+    let finished = run.session.finish();
     // The target was not ours to end, unless we started it.
     let code = run.end_command();
+    finished?;
     let (snapshot, lanes) = (run.session.snapshot()?, run.session.lanes());
     // None of these keeps the others from being written.
     let written = files.write(&snapshot, lanes.as_ref(), run.session.marks());

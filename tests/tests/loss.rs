@@ -161,3 +161,19 @@ fn reports_beyond_those_that_the_kernel_numbers_are_made_of_records() -> Result<
     ensure!(lossy.loss.makes_incomplete("reports"), "{:?}", lossy.loss);
     Ok(())
 }
+
+#[test]
+fn tables_mark_what_is_incomplete() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let flood = env!("CARGO_BIN_EXE_mark-flood");
+    let shown = |ring: &str, table: &str| -> Result<String> {
+        let mut profiler = Profiler::new()?.args(["--ring-size", ring, "--interval", "1h", "--table", table]);
+        let command = profiler.command().args(["--", flood, "--marks", "400000"]);
+        Ok(Child::start(command)?.wait()?.expect_code(0)?.text())
+    };
+    assert!(shown("4", "summary")?.contains('~'));
+    assert!(!shown("65536", "summary")?.contains('~'));
+    // One report, of synchronous executions only: the kernel keeps it.
+    assert!(!shown("4", "nnapi")?.contains('~'));
+    Ok(())
+}

@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod energy_model;
+pub mod figures;
 pub mod human;
 pub mod nnapi;
 pub mod power;

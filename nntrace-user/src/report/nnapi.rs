@@ -28,6 +28,8 @@ pub struct Options {
     pub times: Shown,
     /// Only execution, divided by how many there were; where there was a benchmark, only that.
     pub per_execution: bool,
+    /// Whether the numbers lack what was lost: `~` stands before each.
+    pub incomplete: bool,
 }
 
 /// One column; a cell ends where its heading ends.
@@ -171,7 +173,7 @@ impl Layout {
         // An asterisk stands in the gap before the next cell.
         let mut taken = label.len();
         for column in self.columns {
-            let cell = numbers.cell(row, column.cell);
+            let cell = numbers.shown_cell(row, column.cell);
             // What needs more places moves the rest of the row, but never touches the cell before.
             // Writing to a string cannot fail.
             let _ = write!(line, " {cell:>places$}", places = column.step - taken - 1);
@@ -246,6 +248,7 @@ struct Numbers<'a> {
     execution: Tables<'a>,
     is_benchmark: bool,
     per_execution: bool,
+    incomplete: bool,
     /// What times are divided by; 0 leaves them unknown.
     executions: u64,
 }
@@ -269,7 +272,14 @@ impl<'a> Numbers<'a> {
         } else {
             (whole, 1)
         };
-        Self { whole, execution, is_benchmark, per_execution: options.per_execution, executions }
+        Self {
+            whole,
+            execution,
+            is_benchmark,
+            per_execution: options.per_execution,
+            incomplete: options.incomplete,
+            executions,
+        }
     }
 
     /// Time of a row in a phase, ns; `None` where it is missing.
@@ -300,6 +310,12 @@ impl<'a> Numbers<'a> {
             Cell::Compute | Cell::Share => false,
         };
         ALL_PHASES.columns.iter().any(any)
+    }
+
+    /// A cell with `~` before a number that lacks what was lost.
+    fn shown_cell(&self, row: Row, cell: Cell) -> String {
+        let cell = self.cell(row, cell);
+        if self.incomplete && !cell.starts_with(MISSING) { format!("~{cell}") } else { cell }
     }
 
     fn cell(&self, row: Row, cell: Cell) -> String {

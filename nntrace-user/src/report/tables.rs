@@ -1,6 +1,7 @@
 //! Plain tables: what stdout shows when it is no terminal.
 
 use super::{
+    figures::Figures,
     human::{self, or_unknown},
     snapshot::{CpuRow, FrequencyRow, IdleRow, Loss, PhaseRow, Snapshot, TableUse},
     text::{Text, line},
@@ -19,9 +20,9 @@ pub fn render(snapshot: &Snapshot) -> Text {
     phases(&mut text, snapshot);
     text += &details(snapshot);
     causality::summary(&mut text, snapshot);
-    threads::table(&mut text, &snapshot.threads);
+    threads::table(&mut text, &snapshot.threads, Figures::under(snapshot, "threads"));
     cpus(&mut text, snapshot);
-    energy::table(&mut text, snapshot.energy.as_ref());
+    energy::table(&mut text, snapshot.energy.as_ref(), Figures::under(snapshot, "energy"));
     evidence(&mut text, snapshot);
     verify(&mut text, snapshot);
     health(&mut text, snapshot);
@@ -33,6 +34,8 @@ fn phases(text: &mut Text, snapshot: &Snapshot) {
         line!(text, "no marked section has ended yet");
         return;
     }
+    let (totals, times) =
+        (Figures::under(snapshot, "phases.total_ns"), Figures::under(snapshot, "phases.p50_ns"));
     let mut pid = None;
     for row in &snapshot.phases {
         if pid != Some(row.pid) {
@@ -51,14 +54,14 @@ fn phases(text: &mut Text, snapshot: &Snapshot) {
                 "max"
             );
         }
-        phase(text, row);
+        phase(text, row, totals, times);
     }
 }
 
 /// What the time of each layer and phase of a thread is made of; nothing unless the snapshot has it.
 #[must_use]
 pub fn details(snapshot: &Snapshot) -> Text {
-    let mut text = Text::new();
+    let (mut text, figures) = (Text::new(), Figures::under(snapshot, "details"));
     let mut thread = None;
     for row in &snapshot.details {
         if thread != Some((row.pid, row.tid)) {
@@ -79,9 +82,9 @@ pub fn details(snapshot: &Snapshot) -> Text {
             "  {:<12}{:<15}{:>8}{:>9}{:>10}  {}{}",
             human::layer_name(&row.layer),
             human::phase_name(&row.phase),
-            human::count(row.count),
-            human::duration_ns(row.total_ns),
-            human::duration_ns(row.exclusive_ns),
+            figures.count(row.count),
+            figures.time(row.total_ns),
+            figures.time(row.exclusive_ns),
             row.name,
             if row.adds { "" } else { " (detail: in no total)" },
         );
@@ -89,16 +92,16 @@ pub fn details(snapshot: &Snapshot) -> Text {
     text
 }
 
-fn phase(text: &mut Text, row: &PhaseRow) {
-    let time = |ns: Option<u64>| or_unknown(ns, human::duration_ns);
+fn phase(text: &mut Text, row: &PhaseRow, totals: Figures, times: Figures) {
+    let time = |ns: Option<u64>| times.known(ns, human::duration_ns);
     line!(
         text,
         "  {:<12}{:<15}{:>8}{:>9}{:>10}{:>9}{:>9}{:>9}",
         human::layer_name(&row.layer),
         human::phase_name(&row.phase),
-        human::count(row.count),
-        human::duration_ns(row.total_ns),
-        human::duration_ns(row.exclusive_ns),
+        totals.count(row.count),
+        totals.time(row.total_ns),
+        totals.time(row.exclusive_ns),
         time(row.p50_ns),
         time(row.p99_ns),
         time(row.max_ns),
@@ -107,47 +110,48 @@ fn phase(text: &mut Text, row: &PhaseRow) {
 
 fn cpus(text: &mut Text, snapshot: &Snapshot) {
     let window = snapshot.window.length_ns();
+    let (cpus, clusters) = (Figures::under(snapshot, "cpus"), Figures::under(snapshot, "clusters"));
     line!(text, "CPUs, in percent of {}", human::duration_ns(window));
     for row in &snapshot.cpus {
-        let parts = cpu_parts(row, window);
+        let parts = cpu_parts(row, window, cpus);
         line!(text, "  {:<6} {:<9} {}", format!("cpu{}", row.cpu), row.cluster, parts.join("  "));
     }
     for row in &snapshot.clusters {
         let mut parts = Vec::new();
-        running(&mut parts, "active", &row.active, window);
-        idle(&mut parts, &row.idle, window);
-        rest(&mut parts, [row.idle_unknown_ns, row.offline_ns, row.unknown_ns], window);
+        running(&mut parts, "active", &row.active, window, clusters);
+        idle(&mut parts, &row.idle, window, clusters);
+        rest(&mut parts, [row.idle_unknown_ns, row.offline_ns, row.unknown_ns], window, clusters);
         line!(text, "  cluster {:<8} {}", row.cluster, parts.join("  "));
     }
 }
 
-fn cpu_parts(row: &CpuRow, window: u64) -> Vec<String> {
+fn cpu_parts(row: &CpuRow, window: u64, figures: Figures) -> Vec<String> {
     let mut parts = Vec::new();
-    running(&mut parts, "running", &row.running, window);
-    idle(&mut parts, &row.idle, window);
-    rest(&mut parts, [row.idle_unknown_ns, row.offline_ns, row.unknown_ns], window);
+    running(&mut parts, "running", &row.running, window, figures);
+    idle(&mut parts, &row.idle, window, figures);
+    rest(&mut parts, [row.idle_unknown_ns, row.offline_ns, row.unknown_ns], window, figures);
     parts
 }
 
-fn running(parts: &mut Vec<String>, word: &str, rows: &[FrequencyRow], window: u64) {
+fn running(parts: &mut Vec<String>, word: &str, rows: &[FrequencyRow], window: u64, figures: Figures) {
     for row in rows {
         let at = row.khz.map_or_else(|| "unknown frequency".to_owned(), human::khz);
-        parts.push(format!("{word} at {at} {}", human::percent(row.ns, window)));
+        parts.push(format!("{word} at {at} {}", figures.percent(row.ns, window)));
     }
 }
 
-fn idle(parts: &mut Vec<String>, rows: &[IdleRow], window: u64) {
+fn idle(parts: &mut Vec<String>, rows: &[IdleRow], window: u64, figures: Figures) {
     for row in rows {
-        let (share, hits) = (human::percent(row.ns, window), human::count(row.hits));
+        let (share, hits) = (figures.percent(row.ns, window), figures.count(row.hits));
         parts.push(format!("{} {share} ({hits} times)", row.name));
     }
 }
 
 /// Idle in an unknown state, offline, unknown: shown only where there is any.
-fn rest(parts: &mut Vec<String>, ns: [u64; 3], window: u64) {
+fn rest(parts: &mut Vec<String>, ns: [u64; 3], window: u64, figures: Figures) {
     for (word, ns) in ["idle, depth unknown", "offline", "unknown"].into_iter().zip(ns) {
         if ns > 0 {
-            parts.push(format!("{word} {}", human::percent(ns, window)));
+            parts.push(format!("{word} {}", figures.percent(ns, window)));
         }
     }
 }
@@ -237,6 +241,7 @@ fn health(text: &mut Text, snapshot: &Snapshot) {
         let tables: Vec<String> = overhead.tables.iter().map(table_use).collect();
         line!(text, "tables hold {}", tables.join(", "));
     }
+    incomplete(text, loss);
     for diagnostic in &snapshot.diagnostics {
         line!(
             text,
@@ -269,6 +274,7 @@ pub fn losses_and_notes(snapshot: &Snapshot) -> Text {
     for table in snapshot.overhead.tables.iter().filter(|table| table.turned_away > 0) {
         line!(text, "tables hold {}", table_use(table));
     }
+    incomplete(&mut text, loss);
     notes(&mut text, snapshot);
     text
 }
@@ -277,6 +283,12 @@ pub fn losses_and_notes(snapshot: &Snapshot) -> Text {
 fn dropped(loss: &Loss) -> String {
     let least = if loss.at_least { "at least " } else { "" };
     format!("{least}{}", human::count(loss.records_dropped))
+}
+
+fn incomplete(text: &mut Text, loss: &Loss) {
+    if !loss.incomplete.is_empty() {
+        line!(text, "~ lacks what was lost; all other figures are exact");
+    }
 }
 
 fn notes(text: &mut Text, snapshot: &Snapshot) {

@@ -50,7 +50,8 @@ impl Session {
         let loss = self.loss()?;
         let is_full = |(kind, _): &(DiagnosticKind, _)| *kind == DiagnosticKind::TableFull;
         // A thread whose part in the accounting shows by records alone counts only where these came.
-        let totals_are_exact = !diagnostics.iter().any(is_full) && !(leaves_out && loss.records_dropped > 0);
+        let is_unsure = leaves_out && loss.records_dropped > 0;
+        let totals_are_exact = !is_unsure && !diagnostics.iter().any(is_full);
         let exact_sums = self.exact_report_sums(&totals)?;
         let kept = KeptSums {
             cpus: true,

@@ -9,9 +9,9 @@ use crate::{
     report::snapshot::{AppPhaseTimes, Executions},
 };
 
-const SELF_TIMES: Options = Options { times: Shown::SelfTimes, per_execution: false };
-const TOTAL_TIMES: Options = Options { times: Shown::TotalTimes, per_execution: false };
-const PER_EXECUTION: Options = Options { times: Shown::SelfTimes, per_execution: true };
+const SELF_TIMES: Options = Options { times: Shown::SelfTimes, per_execution: false, incomplete: false };
+const TOTAL_TIMES: Options = Options { times: Shown::TotalTimes, per_execution: false, incomplete: false };
+const PER_EXECUTION: Options = Options { times: Shown::SelfTimes, per_execution: true, incomplete: false };
 
 fn report(starting_mark: &str, times: &Times) -> ReportRow {
     ReportRow {

@@ -2,7 +2,8 @@
 
 use super::{Group, Measure, PowerTable, Row, What};
 use crate::report::{
-    human::{self, UNKNOWN, or_unknown},
+    figures::Figures,
+    human::{self, UNKNOWN},
     snapshot::Snapshot,
     tables,
     text::{Text, clean, line},
@@ -23,17 +24,17 @@ pub fn render(snapshot: &Snapshot, table: PowerTable) -> Text {
         match table {
             PowerTable::Idle => {
                 line!(text, "idle states that the kernel asked for, in {window}");
-                times(&mut text, &groups);
-                stays(&mut text, &groups);
+                times(&mut text, snapshot, &groups);
+                stays(&mut text, snapshot, &groups);
             }
-            PowerTable::Frequency => frequencies(&mut text, &groups, &window),
+            PowerTable::Frequency => frequencies(&mut text, snapshot, &groups, &window),
             PowerTable::Cluster => {
                 line!(
                     text,
                     "clusters in {window}: active at the highest frequency requested by a running CPU,"
                 );
                 line!(text, "idle in the deepest state that all CPUs share");
-                times(&mut text, &groups);
+                times(&mut text, snapshot, &groups);
             }
         }
     }
@@ -57,7 +58,17 @@ fn shown(group: &Group) -> impl Iterator<Item = (&Row, u64)> {
     rows.filter(|(row, _)| row.ns > 0 || matches!(row.what, What::IdleState(..) | What::AtOnce(_)))
 }
 
-fn times(text: &mut Text, groups: &[Group]) {
+/// The times of a group, of which those that clusters decide are made of records.
+fn figures(snapshot: &Snapshot, group: &Group) -> Figures {
+    let key = match (group.is_cluster(), group.measure) {
+        (true, _) => "clusters",
+        (false, Measure::Effective) => "cpus.effective",
+        (false, _) => "cpus",
+    };
+    Figures::under(snapshot, key)
+}
+
+fn times(text: &mut Text, snapshot: &Snapshot, groups: &[Group]) {
     line!(text, "{:NAME$}{:>9}{:>8}{:>8}{:>9}{:>9}{:>9}", "", "total", "%", "hits", "min", "avg", "max");
     let mut last = None;
     for group in groups {
@@ -65,16 +76,17 @@ fn times(text: &mut Text, groups: &[Group]) {
             line!(text, "{}", group.title());
             last = Some(&group.unit);
         }
+        let figures = figures(snapshot, group);
         for (row, share) in shown(group) {
-            let time = |ns: Option<u64>| or_unknown(ns, human::duration_ns);
+            let time = |ns: Option<u64>| figures.known(ns, human::duration_ns);
             let idle = row.idle.as_ref();
             let average = row.hits.and_then(|hits| row.ns.checked_div(hits));
             let one = format!(
                 "  {}{:>9}{:>8}{:>8}{:>9}{:>9}{:>9}",
                 fit(&row.what.label(group.is_cluster()), NAME - 2),
-                human::duration_ns(row.ns),
-                human::hundredths(share),
-                or_unknown(row.hits, human::count),
+                figures.time(row.ns),
+                figures.text(&human::hundredths(share)),
+                figures.known(row.hits, human::count),
                 time(idle.and_then(|idle| idle.min_ns)),
                 time(average),
                 time(idle.and_then(|idle| idle.max_ns)),
@@ -85,7 +97,8 @@ fn times(text: &mut Text, groups: &[Group]) {
     }
 }
 
-fn stays(text: &mut Text, groups: &[Group]) {
+fn stays(text: &mut Text, snapshot: &Snapshot, groups: &[Group]) {
+    let figures = Figures::under(snapshot, "cpus.idle.p50_ns");
     let of = |group: &Group| {
         let rows = group.rows.iter().filter_map(|row| row.idle.clone());
         rows.filter(|idle| idle.whole_stays > 0).collect::<Vec<_>>()
@@ -103,34 +116,37 @@ fn stays(text: &mut Text, groups: &[Group]) {
             line!(text, "{}", group.title());
         }
         for idle in states {
-            let time = |ns: Option<u64>| or_unknown(ns, human::duration_ns);
+            let time = |ns: Option<u64>| figures.known(ns, human::duration_ns);
             line!(
                 text,
                 "  {}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}",
                 fit(&What::IdleState(idle.state, idle.name.clone()).label(false), NAME - 2),
-                human::count(idle.whole_stays),
+                figures.count(idle.whole_stays),
                 time(idle.p50_ns),
                 time(idle.p90_ns),
                 time(idle.p99_ns),
-                or_unknown(idle.early, human::count),
-                or_unknown(idle.late, human::count),
+                figures.known(idle.early, human::count),
+                figures.known(idle.late, human::count),
             );
         }
     }
 }
 
-fn frequencies(text: &mut Text, groups: &[Group], window: &str) {
+fn frequencies(text: &mut Text, snapshot: &Snapshot, groups: &[Group], window: &str) {
     line!(text, "frequencies in {window}; requested: for the CPU; effective: of its cluster,");
     line!(text, "the highest that one of its running CPUs requested");
     line!(text, "{:NAME$}{:>25}   {:>25}", "", "---------- requested", "---------- effective");
     line!(text, "{:NAME$}{:>9}{:>8}{:>8}   {:>9}{:>8}{:>8}", "", "time", "%", "hits", "time", "%", "hits");
     for unit in groups.chunk_by(|a, b| a.unit == b.unit) {
         line!(text, "{}", unit[0].title());
-        let of = |measure: Measure| -> Vec<(&Row, u64)> {
-            unit.iter().filter(|group| group.measure == measure).flat_map(shown).collect()
+        let of = |measure: Measure| -> Vec<(&Row, u64, Figures)> {
+            let groups = unit.iter().filter(|group| group.measure == measure);
+            let rows = groups
+                .flat_map(|group| shown(group).map(|(row, share)| (row, share, figures(snapshot, group))));
+            rows.collect()
         };
         let (requested, effective) = (of(Measure::Requested), of(Measure::Effective));
-        let mut all: Vec<&What> = requested.iter().chain(&effective).map(|(row, _)| &row.what).collect();
+        let mut all: Vec<&What> = requested.iter().chain(&effective).map(|(row, ..)| &row.what).collect();
         // Frequencies first, from the fastest down, then the others as they come.
         all.sort_by_key(|what| match what {
             What::At(khz) => (0, std::cmp::Reverse(*khz)),
@@ -140,12 +156,13 @@ fn frequencies(text: &mut Text, groups: &[Group], window: &str) {
         });
         all.dedup();
         for what in all {
-            let columns = |rows: &[(&Row, u64)]| {
-                let Some((row, share)) = rows.iter().find(|(row, _)| row.what == *what) else {
+            let columns = |rows: &[(&Row, u64, Figures)]| {
+                let Some((row, share, figures)) = rows.iter().find(|(row, ..)| row.what == *what) else {
                     return if rows.is_empty() { " ".repeat(25) } else { format!("{UNKNOWN:>9}{:16}", "") };
                 };
-                let hits = row.hits.map(human::count).unwrap_or_default();
-                format!("{:>9}{:>8}{hits:>8}", human::duration_ns(row.ns), human::hundredths(*share))
+                let hits = row.hits.map(|hits| figures.count(hits)).unwrap_or_default();
+                let share = figures.text(&human::hundredths(*share));
+                format!("{:>9}{share:>8}{hits:>8}", figures.time(row.ns))
             };
             let one = format!(
                 "  {}{}   {}",

@@ -95,12 +95,6 @@ impl Loss {
             key.strip_prefix(incomplete.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         })
     }
-
-    /// A figure under a key as people read it: with `~` before it where it is incomplete.
-    #[must_use]
-    pub fn shown(&self, key: &str, figure: String) -> String {
-        if self.makes_incomplete(key) { format!("~{figure}") } else { figure }
-    }
 }
 
 #[cfg(test)]
@@ -126,8 +120,6 @@ mod tests {
         {
             assert!(live.makes_incomplete(incomplete), "{incomplete}");
         }
-        assert_eq!(live.shown("functions", "12 ms".into()), "~12 ms");
-        assert_eq!(live.shown("phases.total_ns", "12 ms".into()), "12 ms");
         let replay = lossy.with_incomplete(KeptSums::default());
         assert!(
             ["phases.total_ns", "stacks", "reports", "cpus.idle.ns"].map(|key| replay.makes_incomplete(key))

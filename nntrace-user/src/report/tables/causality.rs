@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use crate::report::{
+    figures::Figures,
     human,
     snapshot::{AccountRow, ExplanationRow, IterationRow, Snapshot},
     text::{Text, line},
@@ -10,28 +11,29 @@ use crate::report::{
 
 /// What one look at them tells; nothing where marks say nothing of them.
 pub(super) fn summary(text: &mut Text, snapshot: &Snapshot) {
-    accounts(text, &snapshot.accounts);
+    accounts(text, &snapshot.accounts, Figures::under(snapshot, "accounts"));
     groups(text, snapshot);
-    by_name(text, &snapshot.iterations);
+    by_name(text, &snapshot.iterations, Figures::under(snapshot, "iterations"));
     missing(text, snapshot);
     if let Some(explanation) = &snapshot.explanation {
-        explain(text, explanation);
+        explain(text, explanation, Figures::under(snapshot, "explanation"));
     }
     if let Some(counts) = &snapshot.hand_overs {
+        let figures = Figures::under(snapshot, "hand_overs");
         let unmatched = match counts.unmatched {
             0 => String::new(),
-            unmatched => format!(", {} taken that nobody had handed over", human::count(unmatched)),
+            unmatched => format!(", {} taken that nobody had handed over", figures.count(unmatched)),
         };
         line!(
             text,
             "{} hand-overs, {} taken{unmatched}",
-            human::count(counts.sent),
-            human::count(counts.received)
+            figures.count(counts.sent),
+            figures.count(counts.received)
         );
     }
 }
 
-fn accounts(text: &mut Text, accounts: &[AccountRow]) {
+fn accounts(text: &mut Text, accounts: &[AccountRow], figures: Figures) {
     if accounts.is_empty() {
         return;
     }
@@ -47,13 +49,13 @@ fn accounts(text: &mut Text, accounts: &[AccountRow]) {
         "created"
     );
     for row in accounts {
-        let edge = |ns: u64| if ns == 0 { "-".into() } else { human::duration_ns(ns) };
+        let edge = |ns: u64| if ns == 0 { "-".into() } else { figures.time(ns) };
         line!(
             text,
             "  {:<20}{:>8}{:>10}{:>10}{:>10}{:>12}{:>10}",
             row.account.as_deref().unwrap_or("(nobody's)"),
-            human::count(row.count),
-            human::duration_ns(row.exclusive_ns),
+            figures.count(row.count),
+            figures.time(row.exclusive_ns),
             edge(row.explicit_ns),
             edge(row.nested_ns),
             edge(row.handed_over_ns),
@@ -64,23 +66,24 @@ fn accounts(text: &mut Text, accounts: &[AccountRow]) {
 
 fn groups(text: &mut Text, snapshot: &Snapshot) {
     let Some(first) = snapshot.groups.first() else { return };
+    let figures = Figures::under(snapshot, "groups");
     line!(text, "{:<30}{:>8}{:>10}{:>10}{:>10}  function", first.key, "count", "total", "exclusive", "max");
     for row in &snapshot.groups {
         line!(
             text,
             "  {:<28}{:>8}{:>10}{:>10}{:>10}  {}",
             row.value,
-            human::count(row.count),
-            human::duration_ns(row.total_ns),
-            human::duration_ns(row.exclusive_ns),
-            human::duration_ns(row.max_ns),
+            figures.count(row.count),
+            figures.time(row.total_ns),
+            figures.time(row.exclusive_ns),
+            figures.time(row.max_ns),
             row.site.name,
         );
     }
 }
 
 /// Iterations of each function together.
-fn by_name(text: &mut Text, iterations: &[IterationRow]) {
+fn by_name(text: &mut Text, iterations: &[IterationRow], figures: Figures) {
     let mut functions: BTreeMap<(u32, &str), Vec<&IterationRow>> = BTreeMap::new();
     for row in iterations {
         functions.entry((row.pid, &row.name)).or_default().push(row);
@@ -101,14 +104,14 @@ fn by_name(text: &mut Text, iterations: &[IterationRow]) {
     );
     for ((_, name), rows) in functions {
         let count = rows.len() as u64;
-        let mean = |sum: u64| human::duration_ns(sum / count);
+        let mean = |sum: u64| figures.time(sum / count);
         line!(
             text,
             "  {name:<20}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}",
-            human::count(count),
+            figures.count(count),
             mean(rows.iter().map(|row| row.total_ns).sum()),
-            human::duration_ns(rows.iter().map(|row| row.total_ns).min().unwrap_or(0)),
-            human::duration_ns(rows.iter().map(|row| row.total_ns).max().unwrap_or(0)),
+            figures.time(rows.iter().map(|row| row.total_ns).min().unwrap_or(0)),
+            figures.time(rows.iter().map(|row| row.total_ns).max().unwrap_or(0)),
             mean(rows.iter().map(|row| row.wall_ns).sum()),
             mean(rows.iter().map(|row| row.missing_ns).sum()),
         );
@@ -119,6 +122,7 @@ fn missing(text: &mut Text, snapshot: &Snapshot) {
     if snapshot.missing.is_empty() {
         return;
     }
+    let figures = Figures::under(snapshot, "missing");
     let states = if snapshot.missing.iter().any(|row| row.states.is_some()) {
         format!("{:>10}{:>10}{:>10}{:>10}", "on CPU", "runnable", "sleeping", "unknown")
     } else {
@@ -140,35 +144,35 @@ fn missing(text: &mut Text, snapshot: &Snapshot) {
             let slept = row.sleeping_ns + row.uninterruptible_ns;
             for ns in [row.on_cpu_ns, row.runnable_ns, slept, row.unknown_ns] {
                 // Writing to a string cannot fail.
-                let _ = write!(states, "{:>10}", human::duration_ns(ns));
+                let _ = write!(states, "{:>10}", figures.time(ns));
             }
         }
         line!(
             text,
             "  {:<20}{:>8}{:>10}{:>10}{:>8}{:>10}{states}",
             row.site.name,
-            human::count(row.count),
-            human::duration_ns(row.total_ns),
-            human::duration_ns(row.missing_ns),
-            human::percent(row.missing_ns, row.total_ns),
-            human::duration_ns(row.max_missing_ns),
+            figures.count(row.count),
+            figures.time(row.total_ns),
+            figures.time(row.missing_ns),
+            figures.percent(row.missing_ns, row.total_ns),
+            figures.time(row.max_missing_ns),
         );
     }
 }
 
-fn explain(text: &mut Text, row: &ExplanationRow) {
+fn explain(text: &mut Text, row: &ExplanationRow, figures: Figures) {
     if row.count == 0 {
         line!(text, "{} did not run: nothing to explain", row.function);
         return;
     }
     #[expect(clippy::cast_sign_loss, reason = "means and deviations of times")]
-    let time = |ns: f64| human::duration_ns(ns.round() as u64);
+    let time = |ns: f64| figures.time(ns.round() as u64);
     let (mean, deviation) = (time(row.mean_ns), time(row.variance.sqrt()));
     line!(
         text,
         "{} ran {} times, {mean} on average, standard deviation {deviation}; of its variance is due to",
         row.function,
-        human::count(row.count),
+        figures.count(row.count),
     );
     line!(
         text,
@@ -180,14 +184,14 @@ fn explain(text: &mut Text, row: &ExplanationRow) {
         "how often",
         "how long"
     );
-    let share = |share: f64| format!("{:.1}%", share * 100.0);
+    let share = |share: f64| figures.text(&format!("{:.1}%", share * 100.0));
     for callee in &row.callees {
         line!(
             text,
             "  {:<20}{:>8}{:>12}{:>10}{:>14}{:>14}",
             callee.name,
-            human::count(callee.calls),
-            format!("{:.2}", callee.mean_calls),
+            figures.count(callee.calls),
+            figures.text(&format!("{:.2}", callee.mean_calls)),
             time(callee.mean_ns),
             share(callee.how_often),
             share(callee.how_long),
@@ -198,7 +202,7 @@ fn explain(text: &mut Text, row: &ExplanationRow) {
 /// Every iteration, with what was done in it.
 #[must_use]
 pub fn iterations(snapshot: &Snapshot) -> Text {
-    let mut text = Text::new();
+    let (mut text, figures) = (Text::new(), Figures::under(snapshot, "iterations"));
     if snapshot.iterations.is_empty() {
         line!(
             text,
@@ -215,10 +219,10 @@ pub fn iterations(snapshot: &Snapshot) -> Text {
             "{} {}{parent}: {}, wall {}, missing {} ({})",
             row.name,
             row.iter,
-            human::duration_ns(row.total_ns),
-            human::duration_ns(row.wall_ns),
-            human::duration_ns(row.missing_ns),
-            human::percent(row.missing_ns, row.total_ns),
+            figures.time(row.total_ns),
+            figures.time(row.wall_ns),
+            figures.time(row.missing_ns),
+            figures.percent(row.missing_ns, row.total_ns),
         );
         for function in &row.functions {
             line!(
@@ -226,10 +230,10 @@ pub fn iterations(snapshot: &Snapshot) -> Text {
                 "  {:<12}{:<15}{:>8}{:>9}{:>10}{:>9}  {}",
                 human::layer_name(&function.site.layer),
                 human::phase_name(&function.site.phase),
-                human::count(function.count),
-                human::duration_ns(function.total_ns),
-                human::duration_ns(function.exclusive_ns),
-                human::duration_ns(function.wall_ns),
+                figures.count(function.count),
+                figures.time(function.total_ns),
+                figures.time(function.exclusive_ns),
+                figures.time(function.wall_ns),
                 function.site.name,
             );
         }

@@ -1,15 +1,16 @@
 //! What the CPUs and their clusters cost, as a table.
 
 use crate::report::{
+    figures::Figures,
     human,
     snapshot::{EnergyPartsRow, EnergyRow},
     text::{Text, line},
 };
 
 /// The table; nothing without a model.
-pub(super) fn table(text: &mut Text, energy: Option<&EnergyRow>) {
+pub(super) fn table(text: &mut Text, energy: Option<&EnergyRow>, figures: Figures) {
     let Some(energy) = energy else { return };
-    let amount = |value: f64| human::energy(value, &energy.unit);
+    let amount = |value: f64| figures.text(&human::energy(value, &energy.unit));
     let unit = if energy.unit == "J" { "" } else { " (relative: the model states no unit)" };
     line!(
         text,
@@ -108,13 +109,13 @@ mod tests {
             notes: vec!["the model's cluster A is taken for cluster 0".into()],
         };
         let mut text = Text::new();
-        table(&mut text, Some(&energy));
+        table(&mut text, Some(&energy), Figures::default());
         energy.unit = "relative".into();
         energy.clusters.truncate(1);
         energy.unpriced.clear();
         energy.notes.clear();
-        table(&mut text, Some(&energy));
-        table(&mut text, None);
+        table(&mut text, Some(&energy), Figures::default());
+        table(&mut text, None, Figures::default());
         insta::assert_snapshot!(text);
     }
 }

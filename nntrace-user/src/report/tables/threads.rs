@@ -1,13 +1,13 @@
 //! Whether threads ran, waited or slept, as a table.
 
 use crate::report::{
-    human,
+    figures::Figures,
     snapshot::ThreadRow,
     text::{Text, line},
 };
 
 /// A line for each thread; nothing where nothing is known of any.
-pub fn table(text: &mut Text, rows: &[ThreadRow]) {
+pub fn table(text: &mut Text, rows: &[ThreadRow], figures: Figures) {
     if rows.is_empty() {
         return;
     }
@@ -25,7 +25,7 @@ pub fn table(text: &mut Text, rows: &[ThreadRow]) {
         let who = format!("{} {}/{}", row.comm, row.pid, row.tid);
         let [on_cpu, runnable, sleeping, deep, unknown] =
             [row.on_cpu_ns, row.runnable_ns, row.sleeping_ns, row.uninterruptible_ns, row.unknown_ns]
-                .map(human::duration_ns);
+                .map(|ns| figures.time(ns));
         line!(text, "  {who:<38}{on_cpu:>9}{runnable:>10}{sleeping:>10}{deep:>11}{unknown:>9}");
     }
 }
@@ -37,7 +37,8 @@ mod tests {
     #[test]
     fn columns_stand_under_their_names() {
         let mut text = Text::new();
-        table(&mut text, &[]);
+        let exact = Figures::default();
+        table(&mut text, &[], exact);
         assert_eq!(text, "");
         let row = ThreadRow {
             pid: 1_234_567,
@@ -49,7 +50,7 @@ mod tests {
             uninterruptible_ns: 0,
             unknown_ns: 45_000,
         };
-        table(&mut text, &[row]);
+        table(&mut text, &[row], exact);
         let expected = "\
 threads                                    on CPU  runnable  sleeping sleeping D  unknown
   fifteen letters 1234567/1234568          999 us   1.00 ms    12.3 s       0 ns  45.0 us

@@ -122,6 +122,11 @@ fn diagnostics(snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Line<'s
         let text = format!("dropped by {}", cpus.collect::<Vec<_>>().join(", "));
         lines.extend(wrap(&text, columns).into_iter().map(Line::from));
     }
+    if !loss.incomplete.is_empty() {
+        let text = "incomplete: what is made of single records, such as percentiles, functions and clusters; \
+                    the JSON names all (loss.incomplete)";
+        lines.extend(wrap(text, columns).into_iter().map(Line::from));
+    }
     heading(&mut lines, "Diagnostics");
     for row in &snapshot.diagnostics {
         let text = format!(

@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 use super::text::{bar, left, put, right, rule, say, width};
 use super::theme::Theme;
 use super::{chart, no_marks, process_name};
+use crate::report::figures::Figures;
 use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
 use crate::report::human::{layer_name, phase_name};
 use crate::report::snapshot::{PhaseRow, Snapshot};
@@ -68,7 +69,7 @@ fn table(state: &mut Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buff
         }
         rows.push(Row::Phase(row));
     }
-    put(buffer, area, 0, &Line::styled(header(state, columns), Theme::heading()));
+    put(buffer, area, 0, &Line::styled(header(state, snapshot, columns), Theme::heading()));
     let page = usize::from(area.height).saturating_sub(1);
     let mut first = state.list.scroll(rows.len(), selected, page);
     // The heading of the uppermost row is worth a line.
@@ -90,6 +91,8 @@ fn table(state: &mut Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buff
 /// A column of numbers.
 struct Figure {
     title: &'static str,
+    /// Its key in the snapshot.
+    key: &'static str,
     sort: Option<PhaseSort>,
     width: usize,
     text: fn(&PhaseRow) -> String,
@@ -99,23 +102,28 @@ struct Figure {
 
 const fn figure(
     title: &'static str,
+    key: &'static str,
     sort: Option<PhaseSort>,
     width: usize,
     text: fn(&PhaseRow) -> String,
 ) -> Figure {
-    Figure { title, sort, width, text, extra: sort.is_none() }
+    Figure { title, key, sort, width, text, extra: sort.is_none() }
 }
 
 /// What is shown between the names and the bar.
 const FIGURES: [Figure; 8] = [
-    figure("count", Some(PhaseSort::Count), COUNT_WIDTH, |row| human::count(row.count)),
-    figure("total", Some(PhaseSort::Total), DURATION_WIDTH, |row| human::duration_ns(row.total_ns)),
-    figure("excl", Some(PhaseSort::Exclusive), DURATION_WIDTH, |row| human::duration_ns(row.exclusive_ns)),
-    figure("min", None, DURATION_WIDTH, |row| time(row.min_ns)),
-    figure("p50", Some(PhaseSort::P50), DURATION_WIDTH, |row| time(row.p50_ns)),
-    figure("p90", None, DURATION_WIDTH, |row| time(row.p90_ns)),
-    figure("p99", Some(PhaseSort::P99), DURATION_WIDTH, |row| time(row.p99_ns)),
-    figure("max", Some(PhaseSort::Max), DURATION_WIDTH, |row| time(row.max_ns)),
+    figure("count", "phases.count", Some(PhaseSort::Count), COUNT_WIDTH, |row| human::count(row.count)),
+    figure("total", "phases.total_ns", Some(PhaseSort::Total), DURATION_WIDTH, |row| {
+        human::duration_ns(row.total_ns)
+    }),
+    figure("excl", "phases.exclusive_ns", Some(PhaseSort::Exclusive), DURATION_WIDTH, |row| {
+        human::duration_ns(row.exclusive_ns)
+    }),
+    figure("min", "phases.min_ns", None, DURATION_WIDTH, |row| time(row.min_ns)),
+    figure("p50", "phases.p50_ns", Some(PhaseSort::P50), DURATION_WIDTH, |row| time(row.p50_ns)),
+    figure("p90", "phases.p90_ns", None, DURATION_WIDTH, |row| time(row.p90_ns)),
+    figure("p99", "phases.p99_ns", Some(PhaseSort::P99), DURATION_WIDTH, |row| time(row.p99_ns)),
+    figure("max", "phases.max_ns", Some(PhaseSort::Max), DURATION_WIDTH, |row| time(row.max_ns)),
 ];
 
 fn time(ns: Option<u64>) -> String {
@@ -133,7 +141,8 @@ const fn names(columns: usize) -> (usize, usize) {
     if columns >= WORDS { (11, 14) } else { (3, 3) }
 }
 
-fn header(state: &Phases, columns: usize) -> String {
+/// The titles; `~` before those of columns that lack what was lost.
+fn header(state: &Phases, snapshot: &Snapshot, columns: usize) -> String {
     let arrow = |ascending| if ascending { "▲" } else { "▼" };
     let (layer, phase) = names(columns);
     let by_name = if state.sort == PhaseSort::Name { arrow(!state.reversed) } else { "" };
@@ -144,7 +153,8 @@ fn header(state: &Phases, columns: usize) -> String {
     for figure in figures(columns) {
         let sign = if figure.sort == Some(state.sort) { arrow(state.reversed) } else { "" };
         text.push(' ');
-        text.push_str(&right(&format!("{}{sign}", figure.title), figure.width));
+        let title = Figures::under(snapshot, figure.key).text(figure.title);
+        text.push_str(&right(&format!("{title}{sign}"), figure.width));
     }
     let titles = [" share of exclusive", " share", ""];
     let room = columns.saturating_sub(width(&text));
