@@ -34,8 +34,9 @@ impl EndSignals {
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         // Each of them is polled, so that each wakes the task.
-        let come = self.0.iter_mut().fold(false, |come, signal| signal.poll_recv(context).is_ready() || come);
-        if come { Poll::Ready(()) } else { Poll::Pending }
+        let come =
+            self.0.iter_mut().filter_map(|signal| signal.poll_recv(context).is_ready().then_some(())).count();
+        if come > 0 { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
