@@ -6,7 +6,7 @@
 use crate::diagnostic::Diagnostics;
 use crate::layer::Tag;
 use crate::mark::{BUFFER_BYTES, Begin, Label};
-use crate::stack::{Adds, Class, Closed, Stack};
+use crate::stack::{Adds, Class, Closed, Stack, outermost_path};
 
 /// First word of every record: tells what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +109,13 @@ impl SpanRecord {
         self.kind == RecordKind::ProvisionalSpan as u32
     }
 
+    /// Whether no other marked section was around it; foreign ones may have been.
+    #[must_use]
+    pub const fn is_outermost(&self) -> bool {
+        let class = if self.class == Class::Subtract as u8 { Class::Subtract } else { Class::Section };
+        self.path == outermost_path(self.tag, class)
+    }
+
     /// Whether it is a detail of the section around it.
     #[must_use]
     pub const fn is_detail(&self) -> bool {
@@ -146,8 +153,8 @@ impl BeginRecord {
     }
 }
 
-/// A mark as it was written: a counter, an instant, an end of an asynchronous slice, or the begin of a tagged section
-/// that says more than layer, phase and name.
+/// A mark as it was written: a counter, an instant, an end of an asynchronous slice, or the begin of a section with a
+/// layer and a phase.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct TrackRecord {
@@ -163,8 +170,8 @@ pub struct TrackRecord {
     pub time: u64,
     /// Of a begin, where in the payload its name starts.
     pub name_at: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// Sections that were open on the thread, of a begin around it.
+    pub depth: u32,
     /// The payload.
     pub payload: [u8; BUFFER_BYTES],
 }

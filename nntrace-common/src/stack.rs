@@ -215,6 +215,18 @@ const fn path_hash(parent: u64, step: u8) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
+/// The path of a marked frame that no other one is around.
+#[must_use]
+pub const fn outermost_path(tag: u8, class: Class) -> u64 {
+    path_hash(ROOT_PATH, step_of(tag, class))
+}
+
+/// A subtracted frame is another step of a path than a plain one of its tag.
+#[inline(always)]
+const fn step_of(tag: u8, class: Class) -> u8 {
+    tag | if matches!(class, Class::Subtract) { 0x80 } else { 0 }
+}
+
 impl Stack {
     /// No section open.
     pub const EMPTY: Self =
@@ -231,6 +243,24 @@ impl Stack {
     #[inline(always)]
     pub fn set_slot(&mut self, slot: u16) {
         self.slot = slot;
+    }
+
+    /// Frames that are open, as far as the table goes.
+    #[must_use]
+    #[inline(always)]
+    pub const fn depth(&self) -> u8 {
+        self.depth as u8
+    }
+
+    /// How many frames will be around a section that begins now; `None` when there is no room for it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn depth_of_next(&self, prefix: Prefix) -> Option<u8> {
+        if self.depth as usize >= MAX_DEPTH {
+            return None;
+        }
+        // A switch leaves a placeholder, also where nothing is open.
+        Some(if matches!(prefix, Prefix::Switch) && self.depth == 0 { 1 } else { self.depth as u8 })
     }
 
     /// Whether no section is open, marked or not.
@@ -394,10 +424,8 @@ impl Stack {
         }
         frame.class = class;
         frame.tag = layer << 4 | phase;
-        // A subtracted frame is another step than a plain one of its tag.
-        let step = frame.tag | if matches!(class, Class::Subtract) { 0x80 } else { 0 };
         frame.around = frame.path;
-        frame.path = path_hash(frame.path, step);
+        frame.path = path_hash(frame.path, step_of(frame.tag, class));
         let (low, high) = open_bits(frame.tag);
         let part_of_execution = u8::from(phase >= Phase::InputsOutputs as u8);
         let executing = frame.executing >> layer & 1;

@@ -112,7 +112,7 @@ pub fn take(
             oddities::count_all(through_memory(odd, found), now, ids.tid);
         }
         // Counters and tracks have no part in the accounting of time.
-        Some(_) => tell(RecordKind::Track, now, ids, mark),
+        Some(_) => tell(RecordKind::Track, now, &ids, mark, stack.depth()),
         None => {}
     }
 }
@@ -161,8 +161,7 @@ fn begin(
         let read = mark::hashed_name(text, begin.name_at);
         name = read.hash;
         if read.has_attributes || TELL_BEGINS.load() != 0 {
-            mark.name_at = u32::from(begin.name_at);
-            tell(RecordKind::Said, now, ids, mark);
+            tell_begin(now, ids, stack, mark, begin);
         }
         know(name, begin, now, ids.tid, mark);
         if let Some(change) = label.app_change() {
@@ -180,6 +179,9 @@ fn begin(
             if meaning.driver != 0 {
                 *takes_part = 1;
                 app_events::note_driver(ids.tgid);
+            }
+            if label.is_tagged() && TELL_BEGINS.load() != 0 {
+                tell_begin(now, ids, stack, mark, begin);
             }
             if meaning.told != 0 {
                 app_events::count_driver_event();
@@ -211,9 +213,18 @@ fn know(name: u64, begin: Begin, now: u64, tid: u32, mark: &mut NameText) {
     }
 }
 
+/// Hands on the begin of a section with a layer and a phase. Of one that there is no room for nobody will see the end.
+#[inline(always)]
+fn tell_begin(now: u64, ids: Ids, stack: &Stack, mark: &mut NameText, begin: Begin) {
+    if let Some(depth) = stack.depth_of_next(begin.prefix) {
+        mark.name_at = u32::from(begin.name_at);
+        tell(RecordKind::Said, now, &ids, mark, depth);
+    }
+}
+
 /// Hands on a counter, an instant, an end of an asynchronous slice, or a begin that says more than layer, phase and name.
 #[inline(never)]
-fn tell(kind: RecordKind, now: u64, ids: Ids, mark: &NameText) {
+fn tell(kind: RecordKind, now: u64, ids: &Ids, mark: &NameText, depth: u8) {
     ring::emit(
         TrackRecord {
             kind: kind as u32,
@@ -222,7 +233,7 @@ fn tell(kind: RecordKind, now: u64, ids: Ids, mark: &NameText) {
             len: mark.len,
             time: now,
             name_at: mark.name_at,
-            reserved: 0,
+            depth: u32::from(depth),
             payload: mark.payload,
         },
         Wake::WhenHalfFull,

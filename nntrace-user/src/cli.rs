@@ -15,7 +15,7 @@ use nntrace_user::{
     model::{Topology, energy::EnergyModel, topology::ClusterDescription},
     replay::TimeRange,
 };
-pub use results::{Causes, Format, OutputKind, Results, Table};
+pub use results::{Causes, Format, OutputKind, Results, Table, machine_memory};
 use values::{cluster, file, time_range};
 
 use crate::{energy_command, machine};

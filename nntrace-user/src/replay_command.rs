@@ -4,14 +4,14 @@ use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
 
 use anyhow::Result;
 use nntrace_user::{
-    model::causality::Questions,
+    model::{causality::Questions, limits::Limits},
     replay,
     report::{sections, snapshot::Snapshot},
     tui::Health,
 };
 
 use crate::{
-    cli::{Print, Replay},
+    cli::{Print, Replay, machine_memory},
     files::Files,
     gates,
     output::{self, Output},
@@ -31,6 +31,7 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         energy_model: cli.machine.energy_model.clone(),
         drivers: cli.drivers.iter().copied().collect(),
         questions: cli.results.questions(),
+        limits: cli.results.limits(),
         with_details: cli.results.detail,
         with_steps: cli.results.wants_steps(),
     })?;
@@ -56,6 +57,7 @@ pub fn print(cli: &Print) -> Result<ExitCode> {
     let replayed = replay::replay(&replay::Options {
         files: cli.files.clone(),
         range: cli.time_range,
+        limits: Limits::of_memory(machine_memory()),
         questions: Questions {
             graph: true,
             iteration_root: cli.iteration_root.clone(),

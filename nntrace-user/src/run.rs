@@ -68,6 +68,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
         topology,
         energy_model: cli.machine.energy_model.clone(),
         questions: cli.results.questions(),
+        limits: cli.results.limits(),
         kernel: KernelOptions {
             ring_bytes: cli.ring_size.saturating_mul(1024),
             map_memory: cli.map_memory,

@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use clap::CommandFactory as _;
-use nntrace_user::{model::causality::Questions, report::power::PowerTable};
+use nntrace_user::{
+    model::{causality::Questions, limits::Limits},
+    report::power::PowerTable,
+};
 
 use super::{
     Cli,
-    values::{output_file, share},
+    values::{output_file, share, table_memory},
 };
 
 /// Where results go.
@@ -55,6 +58,12 @@ pub struct Results {
     /// Tell also, for each thread, what functions the time of a layer and phase is made of
     #[arg(long)]
     pub detail: bool,
+
+    /// Memory for the tables of results: names, threads, processes, counters, hand-overs, iterations, such as 64M. Beyond,
+    /// the smallest rows are summed as (others), the oldest forgotten, and counted. Without it: a sixteenth of the machine's,
+    /// from 32M to 512M
+    #[arg(long, value_name = "SIZE", value_parser = table_memory)]
+    pub memory: Option<u64>,
 
     /// What is asked about the causes of work
     #[command(flatten)]
@@ -149,6 +158,12 @@ pub enum OutputKind {
 }
 
 impl Results {
+    /// How large tables may become.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits::of_memory(self.memory.unwrap_or_else(machine_memory))
+    }
+
     /// What the definition of the command line cannot say by itself.
     ///
     /// # Errors
@@ -181,4 +196,12 @@ impl Results {
     pub fn wants_steps(&self) -> bool {
         self.timeline || self.outputs.iter().any(|output| output.kind == OutputKind::Svg)
     }
+}
+
+/// The default for a machine like this one, bytes.
+pub fn machine_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
+    let total = total.and_then(|kib| kib.trim().parse::<u64>().ok());
+    total.map_or(Limits::DEFAULT, |kib| Limits::default_memory(kib * 1024))
 }

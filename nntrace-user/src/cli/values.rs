@@ -10,6 +10,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use nntrace_user::{
     model::{
         cpu_list,
+        limits::Limits,
         topology::{ClusterDescription, Domain},
     },
     replay::TimeRange,
@@ -72,6 +73,15 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
         Some(bytes) if (64 << 10..=64 << 30).contains(&bytes) => Ok(bytes),
         _ => Err("expected a size such as 512K, 16M or 1G, from 64K to 64G".into()),
     }
+}
+
+/// The same, for tables that are of use.
+pub(super) fn table_memory(text: &str) -> Result<u64, String> {
+    let bytes = memory(text)?;
+    if bytes < Limits::SMALLEST {
+        return Err(format!("expected {}M at least", Limits::SMALLEST >> 20));
+    }
+    Ok(bytes)
 }
 
 /// `5%` or `0.05`, as a share of 1.

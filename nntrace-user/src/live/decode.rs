@@ -9,6 +9,8 @@ use nntrace_common::{
     stack::Adds,
 };
 
+use crate::model::causality::Origin;
+
 /// Reads one record; `None` when its kind or size is not one that the programs write.
 #[must_use]
 pub fn record(mut bytes: &[u8]) -> Option<Record> {
@@ -60,13 +62,11 @@ fn begin(mut bytes: &[u8]) -> Option<BeginRecord> {
 /// A mark as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Track<'a> {
-    /// Process.
-    pub tgid: u32,
-    /// Thread.
-    pub tid: u32,
+    /// Where it was written.
+    pub origin: Origin,
     /// When, ns.
     pub time: u64,
-    /// Of the begin of a tagged section, where in the payload its name starts; `None` of a counter, an instant or an end
+    /// Of the begin of a section, where in the payload its name starts; `None` of a counter, an instant or an end
     /// of an asynchronous slice.
     pub name_at: Option<u16>,
     /// What it wrote.
@@ -83,9 +83,10 @@ pub fn track(mut bytes: &[u8]) -> Option<Track<'_>> {
         return None;
     }
     let (tid, tgid, len) = (bytes.get_u32_ne(), bytes.get_u32_ne(), bytes.get_u32_ne());
-    let (time, name_at, _) = (bytes.get_u64_ne(), bytes.get_u32_ne(), bytes.get_u32_ne());
+    let (time, name_at, depth) = (bytes.get_u64_ne(), bytes.get_u32_ne(), bytes.get_u32_ne());
     let name_at = if is_begin { Some(u16::try_from(name_at).ok()?) } else { None };
-    Some(Track { tgid, tid, time, name_at, payload: bytes.get(..len as usize)? })
+    let origin = Origin { pid: tgid, tid, depth: u8::try_from(depth).ok()? };
+    Some(Track { origin, time, name_at, payload: bytes.get(..len as usize)? })
 }
 
 fn power(kind: u32, mut bytes: &[u8]) -> PowerRecord {

@@ -35,13 +35,8 @@ use super::{
 };
 use crate::{
     model::{
-        Clusters, Marks, Scheduling, Topology,
-        causality::{Causality, Questions},
-        clusters::Initial,
-        energy::EnergyModel,
-        power::CpuReading,
-        sleeps::Sleeps,
-        steps::Steps,
+        Clusters, Marks, Scheduling, Topology, causality::Questions, clusters::Initial, energy::EnergyModel,
+        limits::Limits, power::CpuReading, sleeps::Sleeps, steps::Steps,
     },
     report::{
         build::ProcessLabel,
@@ -92,6 +87,8 @@ pub struct SessionOptions {
     pub energy_model: Option<EnergyModel>,
     /// What is asked about the causes of work.
     pub questions: Questions,
+    /// How large tables may become.
+    pub limits: Limits,
     /// For the kernel side.
     pub kernel: KernelOptions,
 }
@@ -113,6 +110,7 @@ pub struct Session {
     alive: BTreeMap<u32, ProcessLabel>,
     /// Every process that was traced.
     labels: BTreeMap<u32, ProcessLabel>,
+    most_labels: usize,
     topology: Topology,
     energy_model: Option<EnergyModel>,
     clusters: Clusters,
@@ -165,11 +163,11 @@ impl Session {
                 tracefs::lacking()
             ));
         }
-        let causality = Causality::new(options.questions);
-        let mut records = Marks { named_drivers: options.drivers, causality, ..Marks::default() };
+        let mut records =
+            Marks { named_drivers: options.drivers, ..Marks::new(&options.limits, options.questions) };
         for name in interfaces::well_known() {
             let hash = mark::name_hash(name.as_bytes(), 0);
-            records.names.insert(hash, name.as_bytes());
+            records.names.insert_for_good(hash, name.as_bytes());
             kernel.add_meaning(hash, interface::meaning(name.as_bytes()))?;
         }
         if options.marks == MarkSource::Writes {
@@ -193,6 +191,7 @@ impl Session {
             processes: Processes::default(),
             alive: BTreeMap::new(),
             labels: BTreeMap::new(),
+            most_labels: options.limits.processes,
             clusters: Clusters::new(&topology, 0, &Initial::default()),
             sleeps: Sleeps::new(&topology, 0),
             steps: None,
@@ -201,7 +200,9 @@ impl Session {
             topology,
             energy_model: options.energy_model,
             records,
-            scheduling: options.scheduling.then(|| Scheduling::starting_at(0)),
+            scheduling: options
+                .scheduling
+                .then(|| Scheduling::starting_at(0).with_room_for(options.limits.threads)),
             thread_names: BTreeMap::new(),
             with_details: options.with_details,
             with_steps: options.with_steps,
@@ -278,7 +279,10 @@ impl Session {
         }
         let label = ProcessLabel { comm: comm.to_owned() };
         self.alive.insert(pid, label.clone());
-        self.labels.insert(pid, label);
+        // Of processes that are gone names alone are lost.
+        if self.labels.len() < self.most_labels || self.labels.contains_key(&pid) {
+            self.labels.insert(pid, label);
+        }
     }
 
     /// Looks again at every traced process: libraries may have been mapped, names changed; and at which CPUs are
@@ -318,11 +322,11 @@ impl Session {
         let aside = |aside: Aside<'_>| {
             let mut records = records.borrow_mut();
             match aside {
-                Aside::Track(Track { tgid, tid, time, name_at: Some(name_at), payload }) => {
-                    records.causality.begins((tgid, tid), time, payload, name_at);
+                Aside::Track(Track { origin, time, name_at: Some(name_at), payload }) => {
+                    records.causality.begins(origin, time, payload, name_at);
                 }
-                Aside::Track(Track { tgid, tid, time, name_at: None, payload }) => {
-                    records.tell(tgid, tid, time, payload);
+                Aside::Track(Track { origin, time, name_at: None, payload }) => {
+                    records.tell(origin, time, payload);
                 }
                 Aside::Process(Record::Fork(fork)) => {
                     records.causality.create(fork.time, fork.detail, fork.tid);
@@ -383,6 +387,8 @@ impl Session {
             if everything { rings.drain_all(&lost, aside, sink) } else { rings.drain(&lost, aside, sink) };
         follow_phases(&self.kernel, &mut self.records);
         self.records.advance(until);
+        // What is open and was not told is known to the kernel still, if it ever was.
+        self.records.forget_names(Vec::new);
         self.answer_names();
         let events = self.rings.take_process_events();
         self.on_process_events(events);

@@ -19,6 +19,7 @@ mod threads;
 
 use std::collections::BTreeMap;
 
+use memchr::memmem;
 use nntrace_common::{
     attributes::{Attributes, Handle, RECEIVE, Reserved, SEND},
     mark::{self, Kind},
@@ -36,10 +37,11 @@ use iterations::Iterations;
 use roots::{Missing, Roots};
 use threads::{Threads, Told};
 
-use super::scheduling::Scheduling;
-
-/// Hand-overs that nobody has taken yet: beyond that many the oldest are forgotten.
-const MOST_HANDLES: usize = 1 << 16;
+use super::{
+    capped::{Key, OTHERS_NAME, OTHERS_PID},
+    limits::Limits,
+    scheduling::Scheduling,
+};
 
 /// What is asked for beyond what marks say by themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,6 +70,17 @@ impl Questions {
     }
 }
 
+/// Where a mark was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Sections, marked or foreign, that were open on the thread; of a begin or an end, around that section.
+    pub depth: u8,
+}
+
 /// How much was handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandOvers {
@@ -77,6 +90,8 @@ pub struct HandOvers {
     pub received: u64,
     /// Takes of what nobody had handed over, or so long ago that it was forgotten.
     pub unmatched: u64,
+    /// Hand-overs that were forgotten, taken or not, as too many were kept.
+    pub forgotten: u64,
 }
 
 /// The causes of work, and what it adds up to by them.
@@ -84,11 +99,15 @@ pub struct Causality {
     questions: Questions,
     /// Whether anything was told or asked; nothing is kept before.
     is_needed: bool,
+    /// What begins before counts from here on, ns.
+    window_begin: u64,
     /// Told and not taken yet, by time and order of telling.
     pending: BTreeMap<(u64, u64), Event>,
     told: u64,
     threads: Threads,
     sent: FxHashMap<(u32, Handle), (u64, Context)>,
+    /// Beyond that many the oldest are forgotten.
+    most_sent: usize,
     /// What is charged to whom.
     pub accounts: Accounts,
     /// Iterations.
@@ -108,11 +127,30 @@ pub struct Causality {
 /// Something that was told.
 #[derive(Clone, Debug)]
 enum Event {
-    Begin { pid: u32, tid: u32, name: u64, said: Said },
-    Send { pid: u32, tid: u32, handle: Handle },
-    Receive { pid: u32, tid: u32, handle: Handle },
-    Create { by: u32, child: u32 },
-    Exit { tid: u32 },
+    Begin {
+        origin: Origin,
+        name: u64,
+        said: Said,
+    },
+    /// Of a section that ended before the window.
+    End {
+        origin: Origin,
+    },
+    Send {
+        origin: Origin,
+        handle: Handle,
+    },
+    Receive {
+        origin: Origin,
+        handle: Handle,
+    },
+    Create {
+        by: u32,
+        child: u32,
+    },
+    Exit {
+        tid: u32,
+    },
 }
 
 /// What the attributes of a begin say.
@@ -124,31 +162,35 @@ struct Said {
     group: Option<u32>,
     /// Whether it begins an iteration.
     is_root: bool,
+    /// Whether it closes the section that is open, and takes its place.
+    is_switch: bool,
 }
 
 impl Default for Causality {
     fn default() -> Self {
-        Self::new(Questions::default())
+        Self::new(Questions::default(), &Limits::default())
     }
 }
 
 impl Causality {
     /// Nothing told yet.
     #[must_use]
-    pub fn new(questions: Questions) -> Self {
+    pub fn new(questions: Questions, limits: &Limits) -> Self {
         Self {
             is_needed: questions.need_all_spans(),
-            explanation: questions.explain.as_deref().map(Explanation::of),
+            explanation: questions.explain.as_deref().map(|function| Explanation::of(function, limits)),
             questions,
+            window_begin: 0,
             pending: BTreeMap::new(),
             told: 0,
-            threads: Threads::default(),
+            threads: Threads::new(limits),
             sent: FxHashMap::default(),
-            accounts: Accounts::default(),
-            iterations: Iterations::default(),
-            groups: Groups::default(),
-            roots: Roots::default(),
-            graph: Graph::default(),
+            most_sent: limits.hand_overs,
+            accounts: Accounts::new(limits),
+            iterations: Iterations::new(limits),
+            groups: Groups::new(limits),
+            roots: Roots::new(limits),
+            graph: Graph::new(limits),
             hand_overs: HandOvers::default(),
         }
     }
@@ -159,16 +201,29 @@ impl Causality {
         &self.questions
     }
 
-    /// A tagged section begins whose mark has attributes (or any, see [`Questions::need_all_begins`]). Its name starts at
-    /// `name_at` of the payload.
-    pub fn begins(&mut self, (pid, tid): (u32, u32), time: u64, payload: &[u8], name_at: u16) {
+    /// The window begins at `begin` (ns): what is open then counts from there on.
+    #[must_use]
+    pub fn since(self, begin: u64) -> Self {
+        Self { window_begin: begin, ..self }
+    }
+
+    /// A section with a layer and a phase begins at `time` (ns) whose mark has attributes (or any, see
+    /// [`Questions::need_all_begins`]). Its name starts at `name_at` of the payload.
+    pub fn begins(&mut self, origin: Origin, time: u64, payload: &[u8], name_at: u16) {
         let said = self.read(payload, name_at);
         self.is_needed = true;
-        self.wait(time, Event::Begin { pid, tid, name: mark::name_hash(payload, name_at), said });
+        self.wait(time, Event::Begin { origin, name: mark::name_hash(payload, name_at), said });
+    }
+
+    /// A section that began before the window ended at `time` (ns), before the window too.
+    pub fn ended_before(&mut self, origin: Origin, time: u64) {
+        if self.is_needed {
+            self.wait(time, Event::End { origin });
+        }
     }
 
     /// Takes an instant, if it is a hand-over. Other marks say nothing.
-    pub fn tell(&mut self, pid: u32, tid: u32, time: u64, payload: &[u8]) {
+    pub fn tell(&mut self, origin: Origin, time: u64, payload: &[u8]) {
         if mark::kind(payload) != Some(Kind::Instant) {
             return;
         }
@@ -180,9 +235,10 @@ impl Causality {
         };
         if let Some(handle) = Reserved::read(Attributes::of(payload, at)).handle {
             self.is_needed = true;
-            let event =
-                if is_send { Event::Send { pid, tid, handle } } else { Event::Receive { pid, tid, handle } };
-            self.wait(time, event);
+            self.wait(
+                time,
+                if is_send { Event::Send { origin, handle } } else { Event::Receive { origin, handle } },
+            );
         }
     }
 
@@ -215,6 +271,9 @@ impl Causality {
             iteration: reserved.iteration,
             account: reserved.account.map(|account| self.accounts.names.number(account)),
             handle: reserved.handle,
+            // Between the process and the tag there is nothing else.
+            is_switch: memmem::find(payload.get(..usize::from(name_at)).unwrap_or_default(), b"[SW]")
+                .is_some(),
             group: value.map(|(_, value)| self.groups.values.number(value)),
             is_root: match &self.questions.iteration_root {
                 Some(root) => mark::name(payload, name_at) == root.as_bytes(),
@@ -223,16 +282,22 @@ impl Causality {
         }
     }
 
-    /// A section ended. Spans come in order of their ends. `name` gives the text of a name; `scheduling` tells what threads
-    /// did, where that is known.
-    pub fn span(&mut self, span: &SpanRecord, scheduling: Option<&Scheduling>, name: impl Fn(u64) -> String) {
-        if !self.is_needed || span.is_provisional() {
+    /// A section ended. Spans come in order of their ends. `scheduling` tells what threads did, where that is known.
+    pub fn span(&mut self, span: &SpanRecord, scheduling: Option<&Scheduling>) {
+        if !self.is_needed {
             return;
         }
         self.advance(span.end);
         let Some(tag) = span.tag() else { return };
         let site = Site { pid: span.tgid, tag: span.tag, name: span.name };
         let closed = self.threads.close(span);
+        if let Some(node) = closed.told.and_then(|told| told.node) {
+            self.graph.close(node, tag, span.end);
+        }
+        // On a thread that takes no part it is a section like others, but nothing of it counts.
+        if span.is_provisional() {
+            return;
+        }
         let own = (closed.context, closed.charged);
         let pieces = std::iter::once(own).chain(closed.taken_over.iter().map(|p| (p.context, p.exclusive)));
         for (context, exclusive) in pieces {
@@ -261,16 +326,43 @@ impl Causality {
                 self.iterations.help(iteration, (span.begin, span.end));
             }
         }
-        if self.questions.missing && span.depth == 0 {
+        if self.questions.missing && span.is_outermost() {
             let missing = Missing::of(span.tid, &closed.gaps(&[]), scheduling);
             self.roots.add_outermost(site, duration, &missing);
         }
         if let Some(explanation) = &mut self.explanation {
-            explanation.span(span, &name);
+            explanation.span(span);
         }
-        if let Some(node) = closed.told.and_then(|told| told.node) {
-            self.graph.close(node, tag, span.end);
-        }
+    }
+
+    /// The names of what is kept.
+    pub fn names(&self) -> impl Iterator<Item = u64> {
+        let accounts = self.accounts.sites().chain(self.groups.sites()).map(|site| site.name);
+        let roots = self.roots.all().map(|(site, _)| site.name);
+        let iterations = self.iterations.all().iter();
+        let iterations =
+            iterations.flat_map(|row| row.functions.keys().map(|site| site.name).chain([row.key.1]));
+        let explained = self.explanation.iter().flat_map(Explanation::names);
+        let graph = self.graph.nodes().iter().map(|node| node.name);
+        let waiting = self.pending.values().filter_map(|event| match event {
+            Event::Begin { name, .. } => Some(*name),
+            _ => None,
+        });
+        let open = self.threads.names().chain(waiting);
+        accounts.chain(roots).chain(iterations).chain(explained).chain(graph).chain(open)
+    }
+
+    /// How many rows of causes were summed as others.
+    #[must_use]
+    pub fn summed(&self) -> u64 {
+        let explained = self.explanation.as_ref().map_or(0, Explanation::summed);
+        self.accounts.summed() + self.groups.summed() + self.roots.summed() + explained
+    }
+
+    /// Begins and takes that were forgotten before the section that they were in ended.
+    #[must_use]
+    pub fn forgotten(&self) -> u64 {
+        self.threads.forgotten
     }
 
     /// What a section of the graph belongs to, in words: its iteration and its account.
@@ -289,21 +381,23 @@ impl Causality {
             if time > until {
                 break;
             }
+            let counted = time.max(self.window_begin);
             match entry.remove() {
-                Event::Begin { pid, tid, name: hash, said } => self.begin(time, (pid, tid), hash, said),
-                Event::Send { pid, tid, handle } => {
+                Event::Begin { origin, name, said } => self.begin(origin, counted, name, said),
+                Event::End { origin } => self.threads.end(origin.tid, origin.depth),
+                Event::Send { origin, handle } => {
                     self.hand_overs.sent += 1;
-                    let context = self.threads.context(tid);
-                    self.sent.insert(Self::key(pid, handle), (time, context));
+                    let context = self.threads.context(origin.tid, origin.depth);
+                    self.sent.insert(Self::key(origin.pid, handle), (time, context));
                     self.forget_oldest();
                 }
-                Event::Receive { pid, tid, handle } => {
-                    if let Some(context) = self.receive(pid, handle) {
-                        self.threads.receive(tid, time, context);
+                Event::Receive { origin, handle } => {
+                    if let Some(context) = self.receive(origin.pid, handle) {
+                        self.threads.receive(origin.tid, counted, origin.depth, context);
                     }
                 }
                 Event::Create { by, child } => {
-                    let context = self.threads.context(by).across(Edge::Created);
+                    let context = self.threads.last_context(by).across(Edge::Created);
                     self.threads.create(child, context);
                 }
                 Event::Exit { tid } => self.threads.exit(tid),
@@ -311,8 +405,10 @@ impl Causality {
         }
     }
 
-    fn begin(&mut self, time: u64, (pid, tid): (u32, u32), hash: u64, said: Said) {
-        let around = self.threads.context(tid);
+    fn begin(&mut self, origin: Origin, time: u64, hash: u64, said: Said) {
+        let Origin { pid, tid, depth } = origin;
+        // What a switch closes may not be closed yet: its end is of the same instant.
+        let around = self.threads.context(tid, depth.saturating_sub(u8::from(said.is_switch)));
         let received = said.handle.and_then(|handle| self.receive(pid, handle));
         let mut context = received.unwrap_or_else(|| around.inside());
         if let Some(account) = said.account {
@@ -321,7 +417,9 @@ impl Causality {
         context.group = said.group.or(context.group);
         let is_root = said.is_root;
         let parent = context.iteration;
-        let iteration = said.iteration.or_else(|| is_root.then(|| self.iterations.next_number(pid, hash)));
+        // Where a root is asked for, its occurrences are numbered, whatever marks carry.
+        let carried = said.iteration.filter(|_| self.questions.iteration_root.is_none());
+        let iteration = carried.or_else(|| is_root.then(|| self.iterations.next_number(pid, hash)));
         if let Some(number) = iteration {
             context.iteration = self.iterations.begin((pid, hash, number), parent);
         }
@@ -334,8 +432,10 @@ impl Causality {
         let node = node.flatten();
         context.node = node.or(context.node);
         context.is_own_thread = true;
-        self.threads
-            .begin(tid, Told { time, name: hash, context, is_root, comes_by_hand: received.is_some(), node });
+        self.threads.begin(
+            tid,
+            Told { time, depth, name: hash, context, is_root, comes_by_hand: received.is_some(), node },
+        );
     }
 
     fn receive(&mut self, pid: u32, handle: Handle) -> Option<Context> {
@@ -355,10 +455,12 @@ impl Causality {
 
     /// A job may be taken by many, so what was taken stays; but not for ever.
     fn forget_oldest(&mut self) {
-        if self.sent.len() > MOST_HANDLES {
+        if self.sent.len() > self.most_sent {
             let mut times: Vec<u64> = self.sent.values().map(|(time, _)| *time).collect();
-            let (_, &mut middle, _) = times.select_nth_unstable(MOST_HANDLES / 2);
-            self.sent.retain(|_, (time, _)| *time >= middle);
+            let half = times.len() / 2;
+            let (_, &mut middle, _) = times.select_nth_unstable(half);
+            self.sent.retain(|_, (time, _)| *time > middle);
+            self.hand_overs.forgotten += (times.len() - self.sent.len()) as u64;
         }
     }
 }
@@ -372,6 +474,20 @@ pub struct Site {
     pub tag: u8,
     /// Hash of its name.
     pub name: u64,
+}
+
+impl Key for Site {
+    fn coarser(&self) -> Option<Self> {
+        match *self {
+            Self { pid: OTHERS_PID, name: OTHERS_NAME, .. } => None,
+            Self { name: OTHERS_NAME, .. } => Some(Self { pid: OTHERS_PID, ..*self }),
+            _ => Some(Self { name: OTHERS_NAME, ..*self }),
+        }
+    }
+
+    fn is_others(&self) -> bool {
+        self.name == OTHERS_NAME
+    }
 }
 
 #[cfg(test)]

@@ -5,12 +5,25 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::{sites::Place, timeline::Stretch};
+use super::{limits::Limits, sites::Place, timeline::Stretch};
 
 /// All of them.
-#[derive(Default)]
 pub struct Executions {
     processes: HashMap<u32, Process>,
+    /// Executions of which the other end has not come, and the most that are kept of them.
+    open: usize,
+    most_open: usize,
+    /// Executions that were forgotten before their other end came, as too many were open.
+    pub forgotten: u64,
+}
+
+/// Places of sections that one execution in a driver may cover.
+const MOST_PLACES: usize = 1 << 10;
+
+impl Default for Executions {
+    fn default() -> Self {
+        Self::new(&Limits::default())
+    }
 }
 
 /// Those of one process.
@@ -57,16 +70,43 @@ pub struct Unfinished {
 }
 
 impl Executions {
+    /// None yet.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self { processes: HashMap::new(), open: 0, most_open: limits.open_slices, forgotten: 0 }
+    }
+
     /// The runtime's call that starts an execution returned at `returned` (ns). Calls come in order of that time.
     pub fn started(&mut self, pid: u32, tid: u32, stretch: Stretch, returned: u64) {
         self.processes.entry(pid).or_default().started.push_back(Started { stretch, tid, returned });
+        self.opens();
+    }
+
+    fn opens(&mut self) {
+        self.open += 1;
+        if self.open > self.most_open {
+            self.forget_oldest();
+        }
+    }
+
+    /// Forgets the older half of each process's.
+    #[cold]
+    fn forget_oldest(&mut self) {
+        for process in self.processes.values_mut() {
+            let (started, begun) = (process.started.len().div_ceil(2), process.begun.len().div_ceil(2));
+            process.started.drain(..started);
+            process.begun.drain(..begun);
+            self.open -= started + begun;
+            self.forgotten += (started + begun) as u64;
+        }
     }
 
     /// A wait for an execution that began at `begin` (ns) is over.
     pub fn waited(&mut self, pid: u32, begin: u64) {
-        let process = self.processes.entry(pid).or_default();
+        let Some(process) = self.processes.get_mut(&pid) else { return };
         // A wait without an execution started by a call: a burst, or what was started before anybody listened.
         if let Some(started) = process.started.pop_front() {
+            self.open -= 1;
             let sum = process.in_flight.entry(started.stretch).or_default();
             *sum = sum.saturating_add(length(started.returned, begin));
         }
@@ -76,12 +116,14 @@ impl Executions {
     pub fn driver_begins(&mut self, pid: u32, tid: u32, stretch: Stretch, time: u64) {
         let begun = Begun { stretch, tid, time, sections: Vec::new() };
         self.processes.entry(pid).or_default().begun.push_back(begun);
+        self.opens();
     }
 
     /// A driver tells at `time` (ns) that an execution is done. Returns the sections that it covers.
     pub fn driver_done(&mut self, pid: u32, time: u64) -> Vec<(Place, u64)> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
         let Some(begun) = process.begun.pop_front() else { return Vec::new() };
+        self.open -= 1;
         let sum = process.in_driver.entry(begun.stretch).or_default();
         *sum = sum.saturating_add(length(begun.time, time));
         process.last_done = process.last_done.max(time);
@@ -97,7 +139,12 @@ impl Executions {
         }
         // All of them began before now. If any is ever done, the oldest is.
         if let Some(oldest) = process.begun.front_mut() {
-            oldest.sections.push((place, own));
+            let is_full = oldest.sections.len() >= MOST_PLACES;
+            match oldest.sections.iter_mut().rev().take(4).find(|(known, _)| *known == place) {
+                Some((_, sum)) => *sum = sum.saturating_add(own),
+                None if is_full => self.forgotten += 1,
+                None => oldest.sections.push((place, own)),
+            }
         }
         false
     }

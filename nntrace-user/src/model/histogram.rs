@@ -1,11 +1,87 @@
-//! Histograms of times.
+//! Distributions of times.
+
+use std::borrow::Cow;
 
 use hdrhistogram::Histogram;
 
-/// Digits kept of a time where there are few histograms.
+/// Digits kept of a time where there are few distributions.
 pub const MANY_DIGITS: u8 = 3;
 /// Digits kept where there can be many.
 pub const FEW_DIGITS: u8 = 2;
+
+/// Times that are kept one by one: a histogram takes kilobytes, and most of many functions run a few times only.
+const FEW: usize = 12;
+
+/// Times: one by one while they are few, then as a histogram.
+#[derive(Clone, Debug)]
+pub struct Times {
+    digits: u8,
+    few: Vec<u64>,
+    many: Option<Box<Histogram<u32>>>,
+}
+
+impl Times {
+    /// None yet, of which so many digits will be kept.
+    #[must_use]
+    pub const fn new(digits: u8) -> Self {
+        Self { digits, few: Vec::new(), many: None }
+    }
+
+    /// Adds a time, ns.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        match &mut self.many {
+            Some(histogram) => record(histogram, ns),
+            None => self.record_one(ns),
+        }
+    }
+
+    fn record_one(&mut self, ns: u64) {
+        if self.few.len() < FEW {
+            self.few.push(ns);
+        } else {
+            let mut histogram = Box::new(empty(self.digits));
+            std::mem::take(&mut self.few).into_iter().chain([ns]).for_each(|ns| record(&mut histogram, ns));
+            self.many = Some(histogram);
+        }
+    }
+
+    /// Adds other times, of which as many digits are kept.
+    pub fn merge(&mut self, other: &Self) {
+        match (&mut self.many, &other.many) {
+            (Some(own), Some(many)) => {
+                // It resizes itself to what is added; of equal digits, nothing is lost.
+                let added = own.add(&**many);
+                debug_assert!(added.is_ok());
+            }
+            (None, Some(many)) => {
+                let few = std::mem::take(&mut self.few);
+                self.many = Some(many.clone());
+                for ns in few {
+                    self.record(ns);
+                }
+            }
+            (_, None) => other.few.iter().for_each(|&ns| self.record(ns)),
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.many.as_ref().map_or(self.few.len() as u64, |histogram| histogram.len())
+    }
+
+    /// All of them as a histogram.
+    #[must_use]
+    pub fn histogram(&self) -> Cow<'_, Histogram<u32>> {
+        if let Some(histogram) = &self.many {
+            return Cow::Borrowed(histogram);
+        }
+        let mut histogram = empty(self.digits);
+        self.few.iter().for_each(|&ns| record(&mut histogram, ns));
+        Cow::Owned(histogram)
+    }
+}
 
 /// An empty histogram that grows with what it is given.
 #[must_use]
@@ -21,5 +97,30 @@ pub fn record(histogram: &mut Histogram<u32>, ns: u64) {
     // It grows by itself; were it ever not to, the time still counts, at the upper end.
     if histogram.record(ns).is_err() {
         histogram.saturating_record(ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn few_and_many_are_one_distribution(
+            times in prop::collection::vec(prop::collection::vec(0..10_000_000_u64, 0..30), 1..6),
+        ) {
+            let (mut together, mut one_by_one) = (Times::new(FEW_DIGITS), empty(FEW_DIGITS));
+            for part in &times {
+                let mut some = Times::new(FEW_DIGITS);
+                for &ns in part {
+                    some.record(ns);
+                    record(&mut one_by_one, ns);
+                }
+                together.merge(&some);
+            }
+            prop_assert_eq!(&*together.histogram(), &one_by_one);
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use nntrace_common::{
     app_events::{AppChange, AppEvent},
     diagnostic::{DiagnosticCount, DiagnosticKind},
-    interface::{self, Role},
+    interface::Role,
     layer::{Layer, Phase, Tag},
     record::{BeginRecord, SpanRecord},
     stack::Frame,
@@ -13,8 +13,9 @@ use nntrace_common::{
 
 use super::{
     app_slots::AppSlots,
-    causality::Causality,
+    causality::{Causality, Origin, Questions},
     executions::Executions,
+    limits::Limits,
     names::Names,
     scheduling::Scheduling,
     sites::Sites,
@@ -72,6 +73,36 @@ impl OpenSection {
 }
 
 impl Marks {
+    /// Nothing yet; no table grows beyond these limits.
+    #[must_use]
+    pub fn new(limits: &Limits, questions: Questions) -> Self {
+        Self {
+            names: Names::new(limits),
+            sites: Sites::new(limits),
+            executions: Executions::new(limits),
+            tracks: Tracks::new(limits),
+            causality: Causality::new(questions, limits),
+            ..Self::default()
+        }
+    }
+
+    /// The window begins at `begin` (ns): what is open then counts from there on.
+    #[must_use]
+    pub fn since(self, begin: u64) -> Self {
+        Self { causality: self.causality.since(begin), ..self }
+    }
+
+    /// Where there are too many names, forgets those that no result and none of `open` needs; returns whether it did.
+    #[inline]
+    pub fn forget_names(&mut self, open: impl FnOnce() -> Vec<u64>) -> bool {
+        let are_too_many = self.names.are_too_many();
+        if are_too_many {
+            let used = self.sites.names().chain(self.causality.names()).chain(open()).collect();
+            self.names.retain(&used);
+        }
+        are_too_many
+    }
+
     /// A section that matters beyond its thread begins. Records come in order of time; of one instant these come first.
     pub fn begin(&mut self, record: &BeginRecord) {
         let BeginRecord { tgid, tid, label, time, name, .. } = *record;
@@ -126,9 +157,11 @@ impl Marks {
     /// A section ended. Records come in order of time; `scheduling` has had its own of before.
     pub fn span(&mut self, span: &SpanRecord, scheduling: Option<&Scheduling>) {
         let stretch = self.timeline.stretch(span.begin);
+        self.causality.span(span, scheduling);
         let names = &self.names;
-        self.causality.span(span, scheduling, |name| names.text(name));
-        let Some(added) = self.sites.add(span, stretch, |name| names.role(name)) else { return };
+        let of_name =
+            |name| names.get(name).map_or((Role::Ordinary, false), |name| (name.role, name.shows_driver));
+        let Some(added) = self.sites.add(span, stretch, of_name) else { return };
         let (pid, tid) = (span.tgid, span.tid);
         match added.role {
             Role::Start => self.executions.started(pid, tid, stretch, span.end),
@@ -148,9 +181,9 @@ impl Marks {
     }
 
     /// Takes a counter, an instant or an end of an asynchronous slice; returns whether it could be read.
-    pub fn tell(&mut self, pid: u32, tid: u32, time: u64, payload: &[u8]) -> bool {
-        self.causality.tell(pid, tid, time, payload);
-        self.tracks.add(pid, tid, time, payload)
+    pub fn tell(&mut self, origin: Origin, time: u64, payload: &[u8]) -> bool {
+        self.causality.tell(origin, time, payload);
+        self.tracks.add(origin.pid, time, payload)
     }
 
     /// Everything up to this moment (ns) was told and handed over.
@@ -165,7 +198,7 @@ impl Marks {
         let mut drivers = &self.named_drivers | &self.seen_drivers;
         for site in self.sites.counted() {
             let name = self.names.get(site.key.name);
-            if name.is_some_and(|name| interface::meaning(name.text.as_bytes()).driver != 0) {
+            if name.is_some_and(|name| name.shows_driver) {
                 drivers.insert(site.key.pid);
             }
         }

@@ -1,6 +1,7 @@
 //! What the records mean. Pure: no input or output, no clock, no terminal; knows `nntrace-common` only.
 
 pub mod app_slots;
+pub mod capped;
 pub mod causality;
 pub mod clusters;
 pub mod cpu_list;
@@ -9,6 +10,7 @@ pub mod executions;
 pub mod few;
 pub mod histogram;
 pub mod lane;
+pub mod limits;
 pub mod marks;
 pub mod names;
 pub mod power;

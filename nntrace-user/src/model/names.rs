@@ -1,12 +1,19 @@
 //! The names of marked functions, by hash.
 
-use nntrace_common::interface::Role;
-use rustc_hash::FxHashMap;
+use nntrace_common::interface::{self, Role};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{
+    capped::{OTHERS, OTHERS_NAME},
+    limits::Limits,
+};
 
 /// Names that were met.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Names {
     by_hash: FxHashMap<u64, Name>,
+    /// With more, those are forgotten that nothing uses.
+    most: usize,
 }
 
 /// One of them.
@@ -16,9 +23,25 @@ pub struct Name {
     pub text: String,
     /// What the function is to executions.
     pub role: Role,
+    /// Whether it shows that its process is a driver.
+    pub shows_driver: bool,
+    /// Whether it stays, whoever uses it.
+    stays: bool,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self::new(&Limits::default())
+    }
 }
 
 impl Names {
+    /// None yet.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self { by_hash: FxHashMap::default(), most: limits.names }
+    }
+
     /// Whether the text of a name is known.
     #[must_use]
     pub fn contains(&self, hash: u64) -> bool {
@@ -30,7 +53,33 @@ impl Names {
         self.by_hash.entry(hash).or_insert_with(|| Name {
             text: String::from_utf8_lossy(name).into_owned(),
             role: Role::of(name),
+            shows_driver: interface::meaning(name).driver != 0,
+            stays: false,
         });
+    }
+
+    /// Keeps the text of a name for good.
+    pub fn insert_for_good(&mut self, hash: u64, name: &[u8]) {
+        self.insert(hash, name);
+        if let Some(name) = self.by_hash.get_mut(&hash) {
+            name.stays = true;
+        }
+    }
+
+    /// Whether there are so many that those should go that nothing uses.
+    #[must_use]
+    #[inline]
+    pub fn are_too_many(&self) -> bool {
+        self.by_hash.len() > self.most
+    }
+
+    /// Forgets all but these.
+    #[cold]
+    pub fn retain(&mut self, used: &FxHashSet<u64>) {
+        self.by_hash.retain(|hash, name| name.stays || used.contains(hash));
+        self.by_hash.shrink_to_fit();
+        // Of what is in use, other tables have their own bounds.
+        self.most = self.most.max(2 * self.by_hash.len());
     }
 
     /// A name; `None` when its text never came.
@@ -42,7 +91,11 @@ impl Names {
     /// Its text, or its hash where the text never came.
     #[must_use]
     pub fn text(&self, hash: u64) -> String {
-        self.get(hash).map_or_else(|| format!("?{hash:016x}"), |name| name.text.clone())
+        match self.get(hash) {
+            Some(name) => name.text.clone(),
+            None if hash == OTHERS_NAME => OTHERS.into(),
+            None => format!("?{hash:016x}"),
+        }
     }
 
     /// Whether the runtime starts executions, or waits for them, as far as names show.

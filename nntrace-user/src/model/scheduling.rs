@@ -14,6 +14,7 @@ use std::ops::AddAssign;
 use nntrace_common::{record::SchedRecord, sched::Change};
 use rustc_hash::FxHashMap;
 
+use super::limits::Limits;
 use history::{History, State};
 
 /// Stretches that are kept of each thread, some hundred events a second for minutes: 1.5 MB of one that has so many. Of
@@ -112,6 +113,11 @@ pub struct Scheduling {
     cap: usize,
     /// By id; those that had the same one after each other.
     threads: FxHashMap<u32, Vec<History>>,
+    /// How many lives these have had, and with how many room is made.
+    lives: usize,
+    most: usize,
+    /// Threads that had ended when there was no room for more.
+    pub forgotten: u64,
     cpus: FxHashMap<u32, Cpu>,
     /// Whether there are wake-ups among the events.
     has_wakeups: bool,
@@ -152,10 +158,39 @@ impl Scheduling {
             begin,
             cap,
             threads: FxHashMap::default(),
+            lives: 0,
+            most: Limits::default().threads,
+            forgotten: 0,
             cpus: FxHashMap::default(),
             has_wakeups: false,
             has_switches: false,
         }
+    }
+
+    /// With so many threads those that have ended are forgotten, and counted.
+    #[must_use]
+    pub fn with_room_for(self, most: usize) -> Self {
+        Self { most, ..self }
+    }
+
+    /// With how many threads that is.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.most
+    }
+
+    /// Forgets threads that have ended.
+    #[cold]
+    fn make_room(&mut self) {
+        for lives in self.threads.values_mut() {
+            lives.retain(|thread| thread.end.is_none());
+        }
+        self.threads.retain(|_, lives| !lives.is_empty());
+        let left: usize = self.threads.values().map(Vec::len).sum();
+        self.forgotten += (self.lives - left) as u64;
+        self.lives = left;
+        // As many as live at once there have to be.
+        self.most = self.most.max(2 * left);
     }
 
     /// Whether nothing has told anything.
@@ -230,10 +265,15 @@ impl Scheduling {
         self.is_gone(tid, now);
         let mut thread = History::new(Some(now), self.cap);
         thread.push(now, State::Runnable);
+        if self.lives >= self.most {
+            self.make_room();
+        }
         let lives = self.threads.entry(tid).or_default();
+        let before = lives.len();
         // Found before its begin was told: the same one.
         thread.tgid = lives.pop_if(|found| found.begins_with(now)).and_then(|found| found.tgid);
         lives.push(thread);
+        self.lives += lives.len() - before;
     }
 
     /// Another thread has the id by now: the one before, if it lived, has ended unseen.
@@ -333,10 +373,14 @@ impl Scheduling {
     /// The thread that has this id now.
     fn current(&mut self, tid: u32, now: u64) -> &mut History {
         let cap = self.cap;
+        if self.lives >= self.most && !self.threads.contains_key(&tid) {
+            self.make_room();
+        }
         let lives = self.threads.entry(tid).or_default();
         if lives.last().is_none_or(|thread| thread.end.is_some()) {
             let begin = lives.last().map(|_| now);
             lives.push(History::new(begin, cap));
+            self.lives += 1;
         }
         let last = lives.len() - 1;
         &mut lives[last]

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use hdrhistogram::Histogram;
 use nntrace_common::{
     interface::Role,
     layer::Tag,
@@ -12,7 +11,9 @@ use nntrace_common::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    histogram::{self, FEW_DIGITS, MANY_DIGITS},
+    capped::{Capped, Key, OTHERS_NAME, OTHERS_PID, Row},
+    histogram::{FEW_DIGITS, MANY_DIGITS, Times},
+    limits::Limits,
     stacks::execution_of,
     timeline::Stretch,
 };
@@ -22,26 +23,20 @@ const RECENT: usize = 256;
 
 /// All sites.
 pub struct Sites {
-    numbers: FxHashMap<SiteKey, u32>,
-    /// Numbers of sites that were used, by [`SiteKey::place`].
+    all: Capped<SiteKey, Site>,
+    /// Places of sites that were used, by [`SiteKey::place`].
     recent: Box<[u32; RECENT]>,
-    all: Vec<Site>,
-    phases: Distributions<PhaseKey>,
-    functions: Distributions<FunctionKey>,
+    phases: Capped<PhaseKey, Times>,
+    functions: Capped<FunctionKey, FunctionSum>,
     /// Threads that take part in the accounting, by process and thread.
     taking_part: FxHashSet<(u32, u32)>,
+    /// With more of these, those are forgotten of which nothing is left that could count by them.
+    most_taking_part: usize,
 }
 
 impl Default for Sites {
     fn default() -> Self {
-        Self {
-            numbers: FxHashMap::default(),
-            recent: Box::new([NONE; RECENT]),
-            all: Vec::new(),
-            phases: Distributions::default(),
-            functions: Distributions::default(),
-            taking_part: FxHashSet::default(),
-        }
+        Self::new(&Limits::default())
     }
 }
 
@@ -58,6 +53,29 @@ pub struct SiteKey {
     pub name: u64,
     /// Its thread had shown interface calls only: it counts if the thread takes part in the end.
     pub provisional: bool,
+    /// Whether its name matters beyond its words: to executions, or as that of a driver.
+    pub keeps_name: bool,
+}
+
+/// A thread that never takes part: what is summed of threads that might.
+const NOBODY: u32 = u32::MAX;
+
+impl Key for SiteKey {
+    fn coarser(&self) -> Option<Self> {
+        let tid = if self.provisional { NOBODY } else { 0 };
+        match *self {
+            Self { name, keeps_name: false, .. } if name != OTHERS_NAME => {
+                Some(Self { name: OTHERS_NAME, ..*self })
+            }
+            Self { pid: OTHERS_PID, .. } if self.tid == tid && self.name == OTHERS_NAME => None,
+            _ if self.tid != tid && !self.provisional => Some(Self { tid, ..*self }),
+            _ => Some(Self { pid: OTHERS_PID, tid, name: OTHERS_NAME, keeps_name: false, ..*self }),
+        }
+    }
+
+    fn is_others(&self) -> bool {
+        self.name == OTHERS_NAME
+    }
 }
 
 impl SiteKey {
@@ -81,9 +99,18 @@ pub struct Site {
     pub role: Role,
     /// What they add up to, by stretch of the run.
     pub sums: Vec<(Stretch, SiteSum)>,
+    /// Where its distributions are.
+    links: Links,
+}
+
+/// Places of the distributions that the times of a site are in.
+#[derive(Clone, Copy, Debug)]
+struct Links {
     function: u32,
-    phase: u32,
-    execution: u32,
+    phase: Option<u32>,
+    execution: Option<u32>,
+    /// Of the tables of functions and of phases, when the places were looked up.
+    generations: (u32, u32),
 }
 
 /// What the sections of one site add up to in one stretch.
@@ -98,8 +125,8 @@ pub struct SiteSum {
 /// Where a section was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    site: u32,
-    sum: u32,
+    site: SiteKey,
+    stretch: Stretch,
 }
 
 /// What was added.
@@ -132,85 +159,225 @@ struct FunctionKey {
     tid: u32,
 }
 
+impl Key for PhaseKey {
+    fn coarser(&self) -> Option<Self> {
+        let tid = if self.tid == 0 { 0 } else { NOBODY };
+        (self.pid != OTHERS_PID || self.tid != tid).then_some(Self { pid: OTHERS_PID, tid, ..*self })
+    }
+
+    fn is_others(&self) -> bool {
+        self.pid == OTHERS_PID
+    }
+}
+
+impl Row<PhaseKey> for Times {
+    fn weight(&self) -> u64 {
+        self.count()
+    }
+
+    fn add(&mut self, other: Self) {
+        self.merge(&other);
+    }
+}
+
+impl Key for FunctionKey {
+    fn coarser(&self) -> Option<Self> {
+        if self.name != OTHERS_NAME {
+            return Some(Self { name: OTHERS_NAME, ..*self });
+        }
+        let tid = if self.tid == 0 { 0 } else { NOBODY };
+        (self.pid != OTHERS_PID || self.tid != tid).then_some(Self { pid: OTHERS_PID, tid, ..*self })
+    }
+
+    fn is_others(&self) -> bool {
+        self.name == OTHERS_NAME
+    }
+}
+
 /// What the sections of one function add up to.
 #[derive(Clone, Debug)]
 pub struct FunctionSum {
     /// Sections, their own and their exclusive time.
     pub total: Total,
-    /// Their own times, one by one.
-    pub times: Histogram<u32>,
+    /// Their own times.
+    pub times: Times,
+    /// Whether earlier ones may be summed as others.
+    pub is_late: bool,
 }
 
-/// No distribution.
+impl FunctionSum {
+    const fn new() -> Self {
+        Self {
+            total: Total { count: 0, own: 0, exclusive: 0 },
+            times: Times::new(FEW_DIGITS),
+            is_late: false,
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.total.add(&other.total);
+        self.times.merge(&other.times);
+    }
+}
+
+impl Row<FunctionKey> for FunctionSum {
+    fn weight(&self) -> u64 {
+        self.total.own
+    }
+
+    fn add(&mut self, other: Self) {
+        self.merge(&other);
+    }
+}
+
+impl Row<SiteKey> for Site {
+    fn weight(&self) -> u64 {
+        self.sums.iter().fold(0, |sum, (_, part)| sum.saturating_add(part.total.own))
+    }
+
+    fn add(&mut self, other: Self) {
+        for (stretch, part) in other.sums {
+            let sum = self.sum_of(stretch);
+            sum.total.add(&part.total);
+            sum.covered = sum.covered.saturating_add(part.covered);
+        }
+    }
+
+    fn into_others(self, key: SiteKey) -> Self {
+        let role = if key.keeps_name { self.role } else { Role::Ordinary };
+        Self { key, role, ..self }
+    }
+}
+
+/// No place.
 const NONE: u32 = u32::MAX;
 
 impl Sites {
-    /// Adds a section that ended and began in `stretch`. One whose tag no contract knows is left out. `role` tells what
-    /// the function of a name is to executions.
-    pub fn add(&mut self, span: &SpanRecord, stretch: Stretch, role: impl Fn(u64) -> Role) -> Option<Added> {
+    /// None yet.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            all: Capped::new(limits.sites),
+            recent: Box::new([NONE; RECENT]),
+            phases: Capped::new(limits.phases),
+            functions: Capped::new(limits.functions),
+            taking_part: FxHashSet::default(),
+            most_taking_part: limits.threads,
+        }
+    }
+
+    /// Adds a section that ended and began in `stretch`. One whose tag no contract knows is left out. `name` tells what
+    /// the function of a name is to executions, and whether it shows a driver.
+    pub fn add(
+        &mut self,
+        span: &SpanRecord,
+        stretch: Stretch,
+        name: impl FnOnce(u64) -> (Role, bool),
+    ) -> Option<Added> {
         let provisional = span.is_provisional();
-        let key = SiteKey { pid: span.tgid, tid: span.tid, path: span.path, name: span.name, provisional };
-        let place = key.place();
-        let mut number = self.recent[place];
-        if self.all.get(number as usize).is_none_or(|site| site.key != key) {
-            number = match self.numbers.get(&key) {
-                Some(&number) => number,
-                None => self.make(key, span, role(span.name))?,
-            };
-            self.recent[place] = number;
+        let mut key = SiteKey {
+            pid: span.tgid,
+            tid: span.tid,
+            path: span.path,
+            name: span.name,
+            provisional,
+            keeps_name: false,
+        };
+        let slot = key.place();
+        let mut place = self.recent[slot];
+        if self.all.get(place).is_none_or(|site| !site.key.is_of(&key)) {
+            let (role, shows_driver) = name(span.name);
+            key.keeps_name = role != Role::Ordinary || shows_driver;
+            place = self.make(key, span, role)?;
+            self.recent[slot] = place;
         }
-        let site = &mut self.all[number as usize];
-        let own = span.own;
-        for distribution in [site.phase, site.execution] {
-            if distribution != NONE {
-                histogram::record(&mut self.phases.all[distribution as usize].1, own);
-            }
+        let generations = (self.functions.generation(), self.phases.generation());
+        if self.all.at(place).links.generations != generations {
+            self.link(place, span);
         }
-        histogram::record(&mut self.functions.all[site.function as usize].1, own);
-        let sum = site.sum_of(stretch);
-        site.sums[sum].1.total.add(&Total { count: 1, own, exclusive: span.exclusive });
-        Some(Added { place: Place { site: number, sum: sum as u32 }, tag: site.tag, role: site.role })
+        let site = self.all.at(place);
+        let (own, links) = (span.own, site.links);
+        let total = Total { count: 1, own, exclusive: span.exclusive };
+        site.sum_of(stretch).total.add(&total);
+        let added = Added { place: Place { site: site.key, stretch }, tag: site.tag, role: site.role };
+        for distribution in [links.phase, links.execution].into_iter().flatten() {
+            self.phases.at(distribution).record(own);
+        }
+        let function = self.functions.at(links.function);
+        function.total.add(&total);
+        function.times.record(own);
+        Some(added)
     }
 
     #[cold]
     fn make(&mut self, key: SiteKey, span: &SpanRecord, role: Role) -> Option<u32> {
         let tag = span.tag()?;
         if !key.provisional {
-            self.taking_part.insert((key.pid, key.tid));
+            self.takes_part(key.pid, key.tid);
         }
-        let tid = if key.provisional { key.tid } else { 0 };
-        let pid = key.pid;
-        let mut phase = |wanted: bool, tag: Tag| {
-            if wanted { self.phases.number(PhaseKey { pid, tag, tid }, MANY_DIGITS) } else { NONE }
-        };
-        let site = Site {
-            key,
-            tag,
-            role,
-            sums: Vec::new(),
-            phase: phase(span.adds.to_total(), tag),
-            execution: phase(span.adds.to_execution(), execution_of(tag)),
-            function: self.functions.number(FunctionKey { pid, tag, name: key.name, tid }, FEW_DIGITS),
-        };
-        let number = self.all.len() as u32;
-        self.all.push(site);
-        self.numbers.insert(key, number);
-        Some(number)
+        // No generation is the last of all: it is linked before it is used.
+        let links = Links { function: NONE, phase: None, execution: None, generations: (u32::MAX, u32::MAX) };
+        Some(self.all.place(key, || Site { key, tag, role, sums: Vec::new(), links }))
+    }
+
+    /// Looks up where the distributions of a site are: rows of them have been summed, or it is new.
+    #[cold]
+    fn link(&mut self, place: u32, span: &SpanRecord) {
+        let site = self.all.at(place);
+        let (pid, tag, name) = (site.key.pid, site.tag, site.key.name);
+        let tid = if site.key.provisional { site.key.tid } else { 0 };
+        let function = FunctionKey { pid, tag, name, tid };
+        let adds = [(span.adds.to_total(), tag), (span.adds.to_execution(), execution_of(tag))];
+        // The second of two places can move the first one.
+        loop {
+            let before = self.phases.generation();
+            let [phase, execution] = adds.map(|(is_wanted, tag)| {
+                is_wanted.then(|| self.phases.place(PhaseKey { pid, tag, tid }, || Times::new(MANY_DIGITS)))
+            });
+            if self.phases.generation() == before {
+                let function = self.functions.place(function, FunctionSum::new);
+                let generations = (self.functions.generation(), before);
+                self.all.at(place).links = Links { function, phase, execution, generations };
+                return;
+            }
+        }
     }
 
     /// Own time (ns) of a section that was added there turns out to be covered by an execution.
     pub fn cover(&mut self, place: Place, own: u64) {
-        let sum = &mut self.all[place.site as usize].sums[place.sum as usize].1;
-        sum.covered = sum.covered.saturating_add(own);
+        if let Some(site) = self.all.find(place.site) {
+            let sum = site.sum_of(place.stretch);
+            sum.covered = sum.covered.saturating_add(own);
+        }
     }
 
     /// A thread takes part: what it showed so far counts.
     pub fn takes_part(&mut self, pid: u32, tid: u32) {
-        self.taking_part.insert((pid, tid));
+        if self.taking_part.insert((pid, tid)) && self.taking_part.len() > self.most_taking_part {
+            let sites =
+                self.all.iter().filter(|(key, ..)| key.provisional).map(|(key, ..)| (key.pid, key.tid));
+            let phases = self.phases.iter().map(|(key, ..)| (key.pid, key.tid));
+            let functions = self.functions.iter().map(|(key, ..)| (key.pid, key.tid));
+            let used: FxHashSet<_> = sites.chain(phases).chain(functions).collect();
+            self.taking_part.retain(|thread| used.contains(thread));
+            self.most_taking_part = self.most_taking_part.max(2 * self.taking_part.len());
+        }
     }
 
     fn counts(&self, pid: u32, tid: u32) -> bool {
         tid == 0 || self.taking_part.contains(&(pid, tid))
+    }
+
+    /// How many rows were summed as others: functions, layers and phases of processes, and places.
+    #[must_use]
+    pub fn summed(&self) -> [u64; 3] {
+        [self.functions.summed(), self.phases.summed(), self.all.summed()]
+    }
+
+    /// The names of what is kept.
+    pub fn names(&self) -> impl Iterator<Item = u64> {
+        let of_sites = self.all.iter().map(|(key, ..)| key.name);
+        of_sites.chain(self.functions.iter().map(|(key, ..)| key.name))
     }
 
     /// Whether entries of totals under this key count.
@@ -221,7 +388,8 @@ impl Sites {
 
     /// The sites that count.
     pub fn counted(&self) -> impl Iterator<Item = &Site> {
-        self.all.iter().filter(|site| !site.key.provisional || self.counts(site.key.pid, site.key.tid))
+        let all = self.all.iter().map(|(_, site, _)| site);
+        all.filter(|site| !site.key.provisional || self.counts(site.key.pid, site.key.tid))
     }
 
     /// Exact totals by process and stack of what was added.
@@ -237,83 +405,49 @@ impl Sites {
         totals
     }
 
-    /// Own times of the frames that add to a layer and phase of a process, one by one.
+    /// Own times of the frames that add to a layer and phase of a process; of those of which all are known.
     #[must_use]
-    pub fn phases(&self) -> BTreeMap<(u32, Tag), Histogram<u32>> {
-        let mut merged = BTreeMap::new();
-        for (key, times) in &self.phases.all {
-            if self.counts(key.pid, key.tid) {
-                merge(merged.entry((key.pid, key.tag)), times);
+    pub fn phases(&self) -> BTreeMap<(u32, Tag), Times> {
+        let mut merged: BTreeMap<_, Option<Times>> = BTreeMap::new();
+        for (key, times, is_late) in self.phases.iter().filter(|(key, ..)| self.counts(key.pid, key.tid)) {
+            let known = merged.entry((key.pid, key.tag)).or_insert_with(|| Some(Times::new(MANY_DIGITS)));
+            match known {
+                Some(known) if !is_late => known.merge(times),
+                _ => *known = None,
             }
         }
-        merged
+        merged.into_iter().filter_map(|(key, times)| Some((key, times?))).collect()
     }
 
     /// Every function of every process, by process, layer and phase, and hash of its name.
     #[must_use]
     pub fn functions(&self) -> BTreeMap<(u32, Tag, u64), FunctionSum> {
-        let mut times = BTreeMap::new();
-        for (key, recorded) in &self.functions.all {
-            if self.counts(key.pid, key.tid) {
-                merge(times.entry((key.pid, key.tag, key.name)), recorded);
-            }
+        let mut merged: BTreeMap<_, FunctionSum> = BTreeMap::new();
+        for (key, sum, is_late) in self.functions.iter().filter(|(key, ..)| self.counts(key.pid, key.tid)) {
+            let known = merged.entry((key.pid, key.tag, key.name)).or_insert_with(FunctionSum::new);
+            known.merge(sum);
+            known.is_late |= is_late;
         }
-        let mut totals: FxHashMap<(u32, Tag, u64), Total> = FxHashMap::default();
-        for site in self.counted() {
-            let sum = totals.entry((site.key.pid, site.tag, site.key.name)).or_default();
-            for (_, part) in &site.sums {
-                sum.add(&part.total);
-            }
-        }
-        let sums = times.into_iter().map(|(key, times)| {
-            let total = totals.get(&key).copied().unwrap_or_default();
-            (key, FunctionSum { total, times })
-        });
-        sums.collect()
+        merged
+    }
+}
+
+impl SiteKey {
+    /// Whether it is the key of a span, whatever its name matters for.
+    #[inline]
+    fn is_of(&self, span: &Self) -> bool {
+        Self { keeps_name: false, ..*self } == *span
     }
 }
 
 impl Site {
-    /// Place of the sum of that stretch, which mostly is the last one.
-    fn sum_of(&mut self, stretch: Stretch) -> usize {
+    /// The sum of that stretch, which mostly is the last one.
+    fn sum_of(&mut self, stretch: Stretch) -> &mut SiteSum {
         let known = self.sums.iter().rposition(|(known, _)| *known == stretch);
-        known.unwrap_or_else(|| {
+        let at = known.unwrap_or_else(|| {
             self.sums.push((stretch, SiteSum::default()));
             self.sums.len() - 1
-        })
-    }
-}
-
-fn merge<K: Ord>(entry: std::collections::btree_map::Entry<'_, K, Histogram<u32>>, times: &Histogram<u32>) {
-    match entry {
-        std::collections::btree_map::Entry::Vacant(entry) => {
-            entry.insert(times.clone());
-        }
-        std::collections::btree_map::Entry::Occupied(mut entry) => {
-            // It resizes itself to what is added; of equal digits, nothing is lost.
-            let merged = entry.get_mut().add(times);
-            debug_assert!(merged.is_ok());
-        }
-    }
-}
-
-/// Histograms by key.
-struct Distributions<K> {
-    numbers: FxHashMap<K, u32>,
-    all: Vec<(K, Histogram<u32>)>,
-}
-
-impl<K> Default for Distributions<K> {
-    fn default() -> Self {
-        Self { numbers: FxHashMap::default(), all: Vec::new() }
-    }
-}
-
-impl<K: Copy + Eq + std::hash::Hash> Distributions<K> {
-    fn number(&mut self, key: K, digits: u8) -> u32 {
-        *self.numbers.entry(key).or_insert_with(|| {
-            self.all.push((key, histogram::empty(digits)));
-            self.all.len() as u32 - 1
-        })
+        });
+        &mut self.sums[at].1
     }
 }

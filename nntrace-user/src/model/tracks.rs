@@ -1,141 +1,319 @@
-//! Counters, instants and asynchronous slices: kept one by one, for timelines.
+//! Counters, instants and asynchronous slices: what those of one name add up to.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::VecDeque,
+    hash::{Hash as _, Hasher as _},
+};
 
 use nntrace_common::track::TrackMark;
+use rustc_hash::{FxHashMap, FxHasher};
 
-/// All of them, by process.
-#[derive(Clone, Debug, Default)]
+use super::{
+    capped::{Capped, Key, OTHERS, OTHERS_PID, Row},
+    limits::Limits,
+};
+
+/// All of them.
+#[derive(Debug)]
 pub struct Tracks {
-    /// Values with their time (ns), by process and counter.
-    pub counters: BTreeMap<(u32, String), Vec<(u64, i64)>>,
-    /// Instants, by process, track and name.
-    pub instants: BTreeMap<(u32, String, String), Vec<Instant>>,
-    /// Slices that ended, by process, track and name.
-    pub slices: BTreeMap<(u32, String, String), Vec<Slice>>,
-    /// Begins that have no end yet: track, cookie and, on no track of its own, name.
-    open: BTreeMap<(u32, String, String, String), Vec<Open>>,
+    counters: Capped<TrackKey, Counter>,
+    named: Capped<TrackKey, Track>,
+    /// Begins that have no end yet, by track, cookie and, on no track of its own, name.
+    open: FxHashMap<u64, VecDeque<Open>>,
+    open_count: usize,
+    most_open: usize,
     /// Ends that had no begin.
     pub unmatched_ends: u64,
+    /// Slices whose begin was forgotten, as too many were open.
+    pub forgotten: u64,
 }
 
-/// Something that happened.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Instant {
-    /// When, ns.
-    pub time: u64,
-    /// The thread that told.
-    pub tid: u32,
-    /// What followed the name from its first `#` on.
-    pub attributes: Box<str>,
+/// A process, and the hash of a track and a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct TrackKey {
+    pid: u32,
+    id: u64,
 }
 
-/// An asynchronous slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Slice {
-    /// When it began, ns.
-    pub begin: u64,
-    /// When it ended, ns; not before it began.
-    pub end: u64,
-    /// The thread that began it.
-    pub tid: u32,
+/// Stands for all names.
+const OTHERS_ID: u64 = u64::MAX;
+
+impl Key for TrackKey {
+    fn coarser(&self) -> Option<Self> {
+        match *self {
+            Self { pid: OTHERS_PID, id: OTHERS_ID } => None,
+            Self { id: OTHERS_ID, .. } => Some(Self { pid: OTHERS_PID, ..*self }),
+            _ => Some(Self { id: OTHERS_ID, ..*self }),
+        }
+    }
+
+    fn is_others(&self) -> bool {
+        self.id == OTHERS_ID
+    }
 }
 
+/// A counter of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// Its name.
+    pub name: Box<str>,
+    /// How often it was set.
+    pub count: u64,
+    /// Smallest and largest value; `None` for several counters together.
+    pub range: Option<(i64, i64)>,
+    /// The value that was set last, and when (ns); `None` for several counters together.
+    pub last: Option<(u64, i64)>,
+}
+
+impl Row<TrackKey> for Counter {
+    fn weight(&self) -> u64 {
+        self.count
+    }
+
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+    }
+
+    fn into_others(self, _: TrackKey) -> Self {
+        // Of values of different counters, nothing in common can be told.
+        Self { name: OTHERS.into(), range: None, last: None, ..self }
+    }
+}
+
+/// Instants and asynchronous slices of one name in one process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Track {
+    /// Their track; empty when they have none of their own.
+    pub track: Box<str>,
+    /// Their name.
+    pub name: Box<str>,
+    /// Instants.
+    pub instants: u64,
+    /// Slices that ended.
+    pub slices: u64,
+    /// Slices that have not ended.
+    pub open: u64,
+    /// Time of those that ended, ns.
+    pub slices_ns: u64,
+}
+
+impl Row<TrackKey> for Track {
+    fn weight(&self) -> u64 {
+        self.instants + self.slices + self.open
+    }
+
+    fn add(&mut self, other: Self) {
+        self.instants += other.instants;
+        self.slices += other.slices;
+        self.open += other.open;
+        self.slices_ns = self.slices_ns.saturating_add(other.slices_ns);
+    }
+
+    fn into_others(self, _: TrackKey) -> Self {
+        Self { track: "".into(), name: OTHERS.into(), ..self }
+    }
+}
+
+/// A slice that has not ended.
 #[derive(Clone, Debug)]
 struct Open {
-    name: String,
+    key: TrackKey,
     begin: u64,
-    tid: u32,
+}
+
+impl Default for Tracks {
+    fn default() -> Self {
+        Self::new(&Limits::default())
+    }
 }
 
 impl Tracks {
-    /// Takes a payload that a thread wrote at `time` (ns); returns whether it could be read.
-    pub fn add(&mut self, pid: u32, tid: u32, time: u64, payload: &[u8]) -> bool {
+    /// None yet.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            counters: Capped::new(limits.tracks),
+            named: Capped::new(limits.tracks),
+            open: FxHashMap::default(),
+            open_count: 0,
+            most_open: limits.open_slices,
+            unmatched_ends: 0,
+            forgotten: 0,
+        }
+    }
+
+    /// Takes a payload that a process wrote at `time` (ns); returns whether it could be read.
+    pub fn add(&mut self, pid: u32, time: u64, payload: &[u8]) -> bool {
         let Some(mark) = TrackMark::read(payload) else { return false };
         match mark {
             TrackMark::Counter { name, value } => {
-                self.counters.entry((pid, text(name))).or_default().push((time, value));
+                let key = TrackKey { pid, id: id(&[name]) };
+                let make = || Counter { name: text(name), count: 0, range: None, last: None };
+                let counter = self.counters.row(key, make);
+                counter.count += 1;
+                let (least, most) = counter.range.unwrap_or((value, value));
+                counter.range = Some((least.min(value), most.max(value)));
+                if counter.last.is_none_or(|(last, _)| last <= time) {
+                    counter.last = Some((time, value));
+                }
             }
             TrackMark::Instant { track, name } => {
-                let at = name.iter().position(|&byte| byte == b'#').unwrap_or(name.len());
-                let (name, attributes) = name.split_at(at);
-                let instants = self.instants.entry((pid, text(track), text(name))).or_default();
-                instants.push(Instant { time, tid, attributes: text(attributes).into() });
+                let end = name.iter().position(|&byte| byte == b'#').unwrap_or(name.len());
+                let (_, row) = self.track(pid, track, &name[..end]);
+                row.instants += 1;
             }
             TrackMark::SliceBegin { track, name, cookie } => {
-                let key = Self::key(pid, track, name, cookie);
-                self.open.entry(key).or_default().push(Open { name: text(name), begin: time, tid });
+                let (key, row) = self.track(pid, track, name);
+                row.open += 1;
+                self.open
+                    .entry(slice(pid, track, name, cookie))
+                    .or_default()
+                    .push_back(Open { key, begin: time });
+                self.open_count += 1;
+                if self.open_count > self.most_open {
+                    self.forget_oldest();
+                }
             }
             TrackMark::SliceEnd { track, name, cookie } => {
-                let key = Self::key(pid, track, name, cookie);
-                let Some(open) = self.open.get_mut(&key) else {
+                let slice = slice(pid, track, name, cookie);
+                let Some(Open { key, begin }) = self.open.get_mut(&slice).and_then(VecDeque::pop_front)
+                else {
                     self.unmatched_ends += 1;
                     return true;
                 };
-                let Open { name, begin, tid } = open.remove(0);
-                if open.is_empty() {
-                    self.open.remove(&key);
+                self.open_count -= 1;
+                if self.open.get(&slice).is_some_and(VecDeque::is_empty) {
+                    self.open.remove(&slice);
                 }
-                let slices = self.slices.entry((pid, text(track), name)).or_default();
-                slices.push(Slice { begin, end: time.max(begin), tid });
+                if let Some(row) = self.named.find(key) {
+                    row.open = row.open.saturating_sub(1);
+                    row.slices += 1;
+                    row.slices_ns = row.slices_ns.saturating_add(time.saturating_sub(begin));
+                }
             }
         }
         true
     }
 
-    /// On a track of its own a slice is known by its cookie, elsewhere by name and cookie.
-    fn key(pid: u32, track: &[u8], name: &[u8], cookie: &[u8]) -> (u32, String, String, String) {
-        let name = if track.is_empty() { text(name) } else { String::new() };
-        (pid, text(track), text(cookie), name)
+    fn track(&mut self, pid: u32, track: &[u8], name: &[u8]) -> (TrackKey, &mut Track) {
+        let key = TrackKey { pid, id: id(&[track, name]) };
+        let make = || Track { track: text(track), name: text(name), ..Track::default() };
+        (key, self.named.row(key, make))
+    }
+
+    /// Forgets the begins of the older half of what is open.
+    #[cold]
+    fn forget_oldest(&mut self) {
+        let mut begins: Vec<u64> = self.open.values().flatten().map(|open| open.begin).collect();
+        let half = begins.len() / 2;
+        let (_, &mut middle, _) = begins.select_nth_unstable(half);
+        self.open.retain(|_, open| {
+            open.retain(|open| open.begin > middle);
+            !open.is_empty()
+        });
+        let left = self.open.values().map(VecDeque::len).sum();
+        self.forgotten += (self.open_count - left) as u64;
+        self.open_count = left;
+    }
+
+    /// Counters with their process, in no order.
+    pub fn counters(&self) -> impl Iterator<Item = (u32, &Counter)> {
+        self.counters.iter().map(|(key, counter, _)| (key.pid, counter))
+    }
+
+    /// Instants and slices by name with their process, in no order.
+    pub fn tracks(&self) -> impl Iterator<Item = (u32, &Track)> {
+        self.named.iter().map(|(key, track, _)| (key.pid, track))
+    }
+
+    /// How many counters and names were summed as others.
+    #[must_use]
+    pub fn summed(&self) -> u64 {
+        self.counters.summed() + self.named.summed()
     }
 
     /// How many slices have not ended.
     #[must_use]
     pub fn open_slices(&self) -> u64 {
-        self.open.values().map(|open| open.len() as u64).sum()
+        self.tracks().map(|(_, track)| track.open).sum()
     }
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+/// On a track of its own a slice is known by its cookie, elsewhere by name and cookie.
+fn slice(pid: u32, track: &[u8], name: &[u8], cookie: &[u8]) -> u64 {
+    id(&[&pid.to_ne_bytes(), track, cookie, if track.is_empty() { name } else { &[] }])
+}
+
+fn id(texts: &[&[u8]]) -> u64 {
+    let mut hasher = FxHasher::default();
+    texts.hash(&mut hasher);
+    hasher.finish().min(OTHERS_ID - 1)
+}
+
+fn text(bytes: &[u8]) -> Box<str> {
+    String::from_utf8_lossy(bytes).into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn tracks(marks: &[(u64, &str)]) -> Tracks {
+        let mut tracks = Tracks::default();
+        for (time, payload) in marks {
+            assert!(tracks.add(9, *time, payload.as_bytes()));
+        }
+        tracks
+    }
+
+    fn named<'a>(tracks: &'a Tracks, name: &str) -> &'a Track {
+        tracks.tracks().find(|(_, track)| &*track.name == name).unwrap().1
+    }
+
     #[test]
     fn slices_are_paired_across_threads_by_name_and_cookie() {
-        let mut tracks = Tracks::default();
-        for (tid, time, payload) in [
-            (1, 10, "S|9|load|1"),
-            (1, 11, "S|9|load|2"),
-            (2, 20, "F|9|load|2"),
-            (2, 25, "G|9|dma|copy|2"),
-            (2, 30, "F|9|load|1"),
-            (2, 35, "H|9|dma|2"),
-            (2, 40, "F|9|load|3"),
-            (1, 50, "S|9|load|4"),
-        ] {
-            assert!(tracks.add(9, tid, time, payload.as_bytes()));
-        }
-        let loads = &tracks.slices[&(9, String::new(), "load".into())];
-        assert_eq!(*loads, [Slice { begin: 11, end: 20, tid: 1 }, Slice { begin: 10, end: 30, tid: 1 }]);
-        assert_eq!(tracks.slices[&(9, "dma".into(), "copy".into())].len(), 1);
+        let tracks = tracks(&[
+            (10, "S|9|load|1"),
+            (11, "S|9|load|2"),
+            (20, "F|9|load|2"),
+            (25, "G|9|dma|copy|2"),
+            (30, "F|9|load|1"),
+            (35, "H|9|dma|2"),
+            (40, "F|9|load|3"),
+            (50, "S|9|load|4"),
+        ]);
+        let loads = named(&tracks, "load");
+        assert_eq!((loads.slices, loads.slices_ns, loads.open), (2, 29, 1));
+        let copies = named(&tracks, "copy");
+        assert_eq!((&*copies.track, copies.slices, copies.slices_ns, copies.open), ("dma", 1, 10, 0));
         assert_eq!((tracks.unmatched_ends, tracks.open_slices()), (1, 1));
     }
 
     #[test]
-    fn values_and_instants_are_kept_in_their_order() {
-        let mut tracks = Tracks::default();
-        for (time, payload) in
-            [(1, "C|9|queue|3"), (2, "I|9|nn.send#h=4"), (3, "C|9|queue|-1"), (4, "I|9|nn.send#h=5")]
-        {
-            assert!(tracks.add(9, 1, time, payload.as_bytes()));
+    fn values_and_instants_add_up() {
+        let marks = [(1, "C|9|queue|3"), (2, "I|9|nn.send#h=4"), (3, "C|9|queue|-1"), (4, "I|9|nn.send#h=5")];
+        let mut tracks = tracks(&marks);
+        assert!(!tracks.add(9, 5, b"C|9|queue|x"));
+        let (_, queue) = tracks.counters().next().unwrap();
+        assert_eq!((queue.count, queue.range, queue.last), (2, Some((-1, 3)), Some((3, -1))));
+        assert_eq!(named(&tracks, "nn.send").instants, 2);
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_names_and_with_slices_that_never_end() {
+        let limits = Limits { tracks: 50, open_slices: 100, ..Limits::default() };
+        let mut tracks = Tracks::new(&limits);
+        for time in 0..20_000_u64 {
+            assert!(tracks.add(9, time, format!("C|9|counter{time}|3").as_bytes()));
+            assert!(tracks.add(9, time, format!("I|9|instant{time}").as_bytes()));
+            assert!(tracks.add(9, time, format!("S|9|load|{time}").as_bytes()));
+            assert!(tracks.add(9, time, b"C|9|queue|3"));
         }
-        assert!(!tracks.add(9, 1, 5, b"C|9|queue|x"));
-        assert_eq!(tracks.counters[&(9, "queue".into())], [(1, 3), (3, -1)]);
-        let sends = &tracks.instants[&(9, String::new(), "nn.send".into())];
-        assert_eq!(sends.iter().map(|send| &*send.attributes).collect::<Vec<_>>(), ["#h=4", "#h=5"]);
+        assert!(tracks.counters().count() <= 51 && tracks.tracks().count() <= 51 && tracks.open_count <= 100);
+        let queue = tracks.counters().find(|(_, counter)| &*counter.name == "queue").unwrap().1;
+        assert_eq!((queue.count, queue.last), (20_000, Some((19_999, 3))));
+        assert_eq!(tracks.counters().map(|(_, counter)| counter.count).sum::<u64>(), 40_000);
+        assert_eq!((named(&tracks, "load").open, tracks.forgotten > 19_000), (20_000, true));
+        assert!(tracks.summed() > 39_000);
     }
 }

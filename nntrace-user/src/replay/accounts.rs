@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nntrace_common::{
+    diagnostic::DiagnosticKind,
     mark::{self, Kind},
     record::{BeginRecord, Record, SpanRecord},
     stack::{Closed, Stack},
@@ -10,13 +11,19 @@ use nntrace_common::{
 use rustc_hash::FxHashMap;
 
 use super::{begins::Begins, ftrace::Event, oddities::Oddities};
-use crate::model::{Marks, causality::Causality, marks::OpenSection, names::Names, stacks::Paths};
+use crate::model::{
+    Marks,
+    causality::{Causality, Origin},
+    limits::Limits,
+    marks::OpenSection,
+    names::Names,
+    stacks::Paths,
+};
 
 /// Thread ids that are looked up in a table; Linux has none that are larger.
 const TABLE: usize = 1 << 22;
 
 /// All threads of a trace.
-#[derive(Default)]
 pub struct Accounts {
     threads: Vec<Thread>,
     /// Number of a thread plus one, by its id.
@@ -27,8 +34,23 @@ pub struct Accounts {
     begins: Begins,
     /// Names of the threads of processes: that of the main thread, else of the one with the smallest id.
     comms: BTreeMap<u32, (u32, Box<[u8]>)>,
-    /// Threads whose id went to another process.
-    replaced: Vec<Thread>,
+    /// Threads that are kept no more.
+    parted: Parted,
+    most_threads: usize,
+    most_processes: usize,
+    /// Threads that there was no room for since room was last made.
+    refused: usize,
+}
+
+/// Threads whose id went to another process, or that had nothing open when there was no room for another one.
+#[derive(Default)]
+struct Parted {
+    processes: BTreeMap<u32, u32>,
+    /// Oddities of those that took part.
+    oddities: Oddities,
+    /// Sections that they left open, and how many there was no room for.
+    open: Vec<OpenSection>,
+    left_out: u64,
 }
 
 struct Thread {
@@ -67,6 +89,22 @@ pub struct Context<'a> {
 }
 
 impl Accounts {
+    /// No thread yet.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            threads: Vec::new(),
+            table: Vec::new(),
+            others: FxHashMap::default(),
+            begins: Begins::default(),
+            comms: BTreeMap::new(),
+            parted: Parted::default(),
+            most_threads: limits.threads,
+            most_processes: limits.processes,
+            refused: 0,
+        }
+    }
+
     /// Takes a mark that `event` brought at `now` (ns), and hands what comes of it to `sink`.
     pub fn mark(
         &mut self,
@@ -74,29 +112,39 @@ impl Accounts {
         payload: &[u8],
         now: u64,
         context: &mut Context<'_>,
-        mut sink: impl FnMut(Record),
+        mut sink: impl FnMut(&mut Causality, Record),
     ) {
         let Some(kind @ (Kind::Begin | Kind::End)) = mark::kind(payload) else { return };
-        let number = self.number(event, payload, kind == Kind::Begin);
+        let Some(number) = self.number(event, payload, kind == Kind::Begin) else {
+            context.oddities.add(DiagnosticKind::TableFull, now, event.tid, payload);
+            return;
+        };
         let thread = &mut self.threads[number];
         let (tgid, tid) = (thread.process(), thread.tid);
         let diagnostics = if kind == Kind::Begin {
             let said = self.begins.read(payload, context.names);
             thread.takes_part |= said.takes_part;
-            if said.label.is_tagged() && (said.has_attributes || context.tells_begins) {
-                context.causality.begins((tgid, tid), now, payload, said.name_at);
+            if said.label.is_tagged()
+                && (said.has_attributes || context.tells_begins)
+                && let Some(depth) = thread.stack.depth_of_next(said.prefix)
+            {
+                let origin = Origin { pid: tgid, tid, depth };
+                context.causality.begins(origin, event.time, payload, said.name_at);
             }
             if said.told {
-                sink(Record::Begin(BeginRecord::new(tgid, tid, said.label, said.name, now)));
+                let begin = BeginRecord::new(tgid, tid, said.label, said.name, now);
+                sink(context.causality, Record::Begin(begin));
             }
             let takes_part = thread.takes_part;
             thread.stack.begin(now, said.prefix, said.label, said.name, |stack, closed| {
-                close((tgid, tid, takes_part), stack, closed, context.paths, &mut sink);
+                let record = close((tgid, tid, takes_part), stack, closed, context.paths);
+                sink(context.causality, record);
             })
         } else {
             let takes_part = thread.takes_part;
             thread.stack.end(now, |stack, closed| {
-                close((tgid, tid, takes_part), stack, closed, context.paths, &mut sink);
+                let record = close((tgid, tid, takes_part), stack, closed, context.paths);
+                sink(context.causality, record);
             })
         };
         if !diagnostics.is_empty() {
@@ -106,17 +154,33 @@ impl Accounts {
         }
     }
 
-    /// The process of the thread of an event, as far as it is known.
-    pub fn process(&mut self, event: &Event<'_>, payload: &[u8]) -> u32 {
-        let number = self.number(event, payload, false);
-        self.threads[number].process()
+    /// The thread of an event and its process, as far as that is known.
+    pub fn origin(&mut self, event: &Event<'_>, payload: &[u8]) -> Origin {
+        let Some(number) = self.number(event, payload, false) else {
+            let pid = event.tgid.or_else(|| mark::pid(payload)).unwrap_or(event.tid);
+            return Origin { pid, tid: event.tid, depth: 0 };
+        };
+        let thread = &self.threads[number];
+        Origin { pid: thread.process(), tid: thread.tid, depth: thread.stack.depth() }
     }
 
-    /// The thread of an event; made when it is new. An id that another process has now is another thread.
-    fn number(&mut self, event: &Event<'_>, payload: &[u8], begins: bool) -> usize {
+    /// Names of sections that are open.
+    pub fn open_names(&self) -> impl Iterator<Item = u64> {
+        let open = self.threads.iter().flat_map(|thread| thread.stack.open_frames().map(|frame| frame.name));
+        open.chain(self.parted.open.iter().map(|open| open.name))
+    }
+
+    /// Names have been forgotten: what was read of begins does not hold any more.
+    pub fn read_names_again(&mut self) {
+        self.begins = Begins::default();
+    }
+
+    /// The thread of an event; made when it is new, `None` when there is no room for it. An id that another process has now
+    /// is another thread.
+    fn number(&mut self, event: &Event<'_>, payload: &[u8], begins: bool) -> Option<usize> {
         let number = match self.slot(event.tid) {
             Some(number) => number,
-            None => self.make(event),
+            None => self.make(event)?,
         };
         let thread = &mut self.threads[number];
         let told = match event.tgid {
@@ -129,12 +193,12 @@ impl Accounts {
         if told != thread.pid && told.is_some() {
             if thread.pid.is_some() {
                 let old = std::mem::replace(thread, Thread::new(event.tid));
-                self.replaced.push(old);
+                self.parted.add(&old, self.most_threads);
             }
             self.threads[number].pid = told;
             self.name_process(number, event.comm);
         }
-        number
+        Some(number)
     }
 
     #[inline]
@@ -148,19 +212,51 @@ impl Accounts {
     }
 
     #[cold]
-    fn make(&mut self, event: &Event<'_>) -> usize {
-        let (tid, number) = (event.tid as usize, self.threads.len());
-        self.threads.push(Thread::new(event.tid));
-        let slot = number as u32 + 1;
-        if tid < TABLE {
-            if self.table.len() <= tid {
-                self.table.resize(tid + 1, 0);
+    fn make(&mut self, event: &Event<'_>) -> Option<usize> {
+        if self.threads.len() >= self.most_threads {
+            // Looking for room takes time: not for each that there is none for.
+            if self.refused.is_multiple_of(self.most_threads / 8 + 1) {
+                self.part();
             }
-            self.table[tid] = slot;
-        } else {
-            self.others.insert(event.tid, slot);
+            if self.threads.len() >= self.most_threads {
+                self.refused += 1;
+                return None;
+            }
         }
-        number
+        let number = self.threads.len();
+        self.threads.push(Thread::new(event.tid));
+        self.set_slot(event.tid, number as u32 + 1);
+        Some(number)
+    }
+
+    fn set_slot(&mut self, tid: u32, slot: u32) {
+        let at = tid as usize;
+        if at < TABLE {
+            if self.table.len() <= at {
+                self.table.resize(at + 1, 0);
+            }
+            self.table[at] = slot;
+        } else if slot == 0 {
+            self.others.remove(&tid);
+        } else {
+            self.others.insert(tid, slot);
+        }
+    }
+
+    /// Parts with all threads that have nothing open.
+    #[cold]
+    fn part(&mut self) {
+        self.refused = 0;
+        let (kept, idle): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.threads).into_iter().partition(|thread| !thread.stack.is_empty());
+        for thread in &idle {
+            self.set_slot(thread.tid, 0);
+            self.parted.add(thread, self.most_threads);
+        }
+        for (thread, slot) in kept.iter().zip(1..) {
+            self.set_slot(thread.tid, slot);
+        }
+        self.threads = kept;
     }
 
     #[cold]
@@ -173,6 +269,7 @@ impl Accounts {
         let rank = |tid: u32| (tid != pid, tid);
         match self.comms.get(&pid) {
             Some((known, _)) if rank(*known) <= rank(tid) => {}
+            None if self.comms.len() >= self.most_processes => {}
             _ => {
                 self.comms.insert(pid, (tid, comm.into()));
             }
@@ -182,7 +279,9 @@ impl Accounts {
     /// The processes of the threads that have marks, by thread.
     #[must_use]
     pub fn processes(&self) -> BTreeMap<u32, u32> {
-        self.replaced.iter().chain(&self.threads).map(|thread| (thread.tid, thread.process())).collect()
+        let mut processes = self.parted.processes.clone();
+        processes.extend(self.threads.iter().map(|thread| (thread.tid, thread.process())));
+        processes
     }
 
     /// The names of the processes.
@@ -190,18 +289,41 @@ impl Accounts {
         self.comms.iter().map(|(&pid, (_, comm))| (pid, String::from_utf8_lossy(comm).into_owned()))
     }
 
-    /// The end of the trace: what is still open.
-    pub fn finish(self, marks: &mut Marks, oddities: &mut Oddities) {
-        for thread in self.threads.iter().chain(&self.replaced).filter(|thread| thread.takes_part) {
-            if let Some(held) = &thread.held {
-                oddities.merge(held);
+    /// The end of the trace: what is still open. Returns how many open sections there was no room for.
+    pub fn finish(self, marks: &mut Marks, oddities: &mut Oddities) -> u64 {
+        let Self { threads, mut parted, .. } = self;
+        for thread in &threads {
+            parted.add(thread, usize::MAX);
+            if thread.takes_part {
+                marks.sites.takes_part(thread.process(), thread.tid);
             }
-            let open = thread.stack.open_frames().map(|frame| OpenSection::new(thread.tid, frame));
-            marks.open.extend(open);
-            marks.sites.takes_part(thread.process(), thread.tid);
         }
+        oddities.merge(&parted.oddities);
+        marks.open = parted.open;
         // As threads come in a file is no order to show.
         marks.open.sort_by_key(|open| (open.begin, open.tid));
+        parted.left_out
+    }
+}
+
+impl Parted {
+    fn add(&mut self, thread: &Thread, most: usize) {
+        if self.processes.len() < most {
+            self.processes.insert(thread.tid, thread.process());
+        }
+        if !thread.takes_part {
+            return;
+        }
+        if let Some(held) = &thread.held {
+            self.oddities.merge(held);
+        }
+        for frame in thread.stack.open_frames() {
+            if self.open.len() < most {
+                self.open.push(OpenSection::new(thread.tid, frame));
+            } else {
+                self.left_out += 1;
+            }
+        }
     }
 }
 
@@ -210,10 +332,9 @@ fn close(
     stack: &Stack,
     closed: &Closed,
     paths: &mut Paths,
-    sink: &mut impl FnMut(Record),
-) {
+) -> Record {
     if !paths.contains(closed.path) {
         stack.steps(closed.depth, |path, step| paths.insert(path, step));
     }
-    sink(Record::Span(SpanRecord::new(tgid, tid, takes_part, closed)));
+    Record::Span(SpanRecord::new(tgid, tid, takes_part, closed))
 }

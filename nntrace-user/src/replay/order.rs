@@ -39,6 +39,15 @@ impl Order {
         self.waiting.push(record);
     }
 
+    /// The names of sections that wait.
+    pub fn names(&self) -> impl Iterator<Item = u64> {
+        self.waiting.iter().filter_map(|record| match record {
+            Record::Span(span) => Some(span.name),
+            Record::Begin(begin) => Some(begin.name),
+            _ => None,
+        })
+    }
+
     /// Hands on all that is left, in order.
     pub fn release(&mut self, sink: impl FnMut(&Record)) {
         if self.waiting.len() > 1 {

@@ -25,7 +25,7 @@ use super::{
     survey::{Plan, Survey},
     tasks::{self, TaskEvent},
 };
-use crate::model::{Marks, Scheduling, Topology, causality::Causality, topology::TopologyError};
+use crate::model::{Marks, Scheduling, Topology, causality::Origin, topology::TopologyError};
 
 /// One pass through events in order of time.
 pub struct Pass {
@@ -43,6 +43,8 @@ pub struct Pass {
     /// The threads.
     pub accounts: Accounts,
     order: Order,
+    /// Names of threads that there is room for.
+    most_names: usize,
     header: HeaderReader,
     hotplug: Hotplug,
     /// What the records make.
@@ -107,6 +109,7 @@ impl Pass {
     /// A pass that accounts events so.
     #[must_use]
     pub fn new(options: &Options, plan: Plan) -> Self {
+        let begin = plan.range.map_or(0, |range| range.begin);
         Self {
             plan,
             survey: Survey::default(),
@@ -114,15 +117,15 @@ impl Pass {
             gaps: 0,
             tally: Tally::default(),
             is_described: options.topology.is_some(),
-            accounts: Accounts::default(),
+            accounts: Accounts::new(&options.limits),
             order: Order::default(),
+            most_names: options.limits.processes,
             header: HeaderReader::default(),
             hotplug: Hotplug::default(),
             results: Results {
                 marks: Marks {
                     named_drivers: options.drivers.clone(),
-                    causality: Causality::new(options.questions.clone()),
-                    ..Marks::default()
+                    ..Marks::new(&options.limits, options.questions.clone()).since(begin)
                 },
                 cpus: Cpus::new(options.topology.clone().unwrap_or_default(), options.clusters.clone())
                     .keeping_steps(options.with_steps),
@@ -130,7 +133,8 @@ impl Pass {
                     Scheduling::default()
                 } else {
                     Scheduling::for_sums()
-                },
+                }
+                .with_room_for(options.limits.threads),
                 thread_names: FxHashMap::default(),
                 oddities: Oddities::default(),
                 wrong: None,
@@ -272,7 +276,8 @@ impl Pass {
                 push(prev.tid, tgid, why);
                 push(next.tid, 0, Change::In);
                 let names = &mut self.results.thread_names;
-                if names.get(&prev.tid).is_none_or(|known| **known != *prev.comm) {
+                let is_new = names.get(&prev.tid).is_none_or(|known| **known != *prev.comm);
+                if is_new && (names.len() < self.most_names || names.contains_key(&prev.tid)) {
                     names.insert(prev.tid, prev.comm.into());
                 }
             }
@@ -286,25 +291,30 @@ impl Pass {
         match mark::kind(payload) {
             Some(Kind::Begin | Kind::End) => {
                 self.counts.marks += u64::from(counts);
+                if results.marks.forget_names(|| accounts.open_names().chain(order.names()).collect()) {
+                    accounts.read_names_again();
+                }
                 let Results { marks: Marks { names, paths, causality, .. }, oddities, .. } = results;
                 let tells_begins = causality.questions().need_all_begins();
                 let mut context = Context { names, paths, oddities, causality, tells_begins };
-                accounts.mark(event, payload, now, &mut context, |record| {
+                accounts.mark(event, payload, now, &mut context, |causality, record| match record {
                     // What ended before the range is not in it; what began before it counts from its begin on.
-                    if counts || matches!(record, Record::Begin(_)) {
-                        order.push(record);
+                    Record::Span(span) if !counts => {
+                        let origin = Origin { pid: span.tgid, tid: span.tid, depth: span.depth };
+                        causality.ended_before(origin, event.time);
                     }
+                    record => order.push(record),
                 });
             }
             Some(_) => {
-                let pid = accounts.process(event, payload);
+                let origin = accounts.origin(event, payload);
                 // What is handed over before the range may be taken in it.
                 if !counts {
-                    results.marks.causality.tell(pid, event.tid, now, payload);
+                    results.marks.causality.tell(origin, event.time, payload);
                     return;
                 }
                 self.counts.marks += 1;
-                if !results.marks.tell(pid, event.tid, now, payload) {
+                if !results.marks.tell(origin, now, payload) {
                     results.oddities.add(DiagnosticKind::UnreadableMark, now, event.tid, payload);
                 }
             }
@@ -320,8 +330,8 @@ impl Pass {
         }
         let causality = &mut self.results.marks.causality;
         match tasks::read(name, fields) {
-            Some(TaskEvent::Fork { child }) => causality.create(now, event.tid, child),
-            Some(TaskEvent::Exit) => causality.exit(now, event.tid),
+            Some(TaskEvent::Fork { child }) => causality.create(event.time, event.tid, child),
+            Some(TaskEvent::Exit) => causality.exit(event.time, event.tid),
             None if name.starts_with(b"sched_") => self.scheduling(event, name, fields, now),
             None => self.word(markers::of_event(name, fields), now),
         }
@@ -361,7 +371,7 @@ impl Visitor for Pass {
         let results = &mut self.results;
         // By its own time: what came before the window is put in order, too.
         self.order.advance(time, |record| results.take(record));
-        results.marks.advance(now.saturating_sub(1));
+        results.marks.advance(time.saturating_sub(1));
         if let Some(gap) = gap {
             self.note_gap(gap, now);
             // Also where it has no length, between events of one instant.

@@ -24,6 +24,7 @@ use crate::{
         Marks, Scheduling, Topology,
         causality::Questions,
         energy::EnergyModel,
+        limits::Limits,
         reports,
         steps::Lanes,
         topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
@@ -55,6 +56,8 @@ pub struct Options {
     pub with_details: bool,
     /// Whether to keep what CPUs and clusters did in which order, for timelines.
     pub with_steps: bool,
+    /// How large tables may become.
+    pub limits: Limits,
 }
 
 /// A stretch of a trace, in its own clock.
@@ -257,7 +260,18 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
                 .into(),
         );
     }
-    accounts.finish(&mut marks, &mut oddities);
+    if scheduling.forgotten > 0 {
+        notes.push(format!(
+            "{} threads that had ended are not told one by one: more are kept with a larger --memory",
+            scheduling.forgotten
+        ));
+    }
+    let left_out = accounts.finish(&mut marks, &mut oddities);
+    if left_out > 0 {
+        notes.push(format!(
+            "{left_out} sections that had not ended are not told one by one: raise --memory to see them"
+        ));
+    }
     let mut diagnostics = oddities.counts();
     marks.add_unfinished(&mut diagnostics);
     let cpus = cpus.finish(end)?;

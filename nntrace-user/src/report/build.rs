@@ -4,6 +4,7 @@ mod causality;
 mod energy;
 mod marks;
 mod power;
+mod room;
 mod threads;
 
 use std::collections::BTreeMap;
@@ -94,9 +95,9 @@ impl Parts<'_> {
             evidence: None,
             verify: None,
             overhead: self.overhead.clone(),
-            loss: self.loss.clone(),
+            loss: Loss { summed: self.summed(), ..self.loss.clone() },
             diagnostics: self.diagnostics(),
-            notes: [self.notes.clone(), self.causality_notes()].concat(),
+            notes: [self.notes.clone(), self.causality_notes(), self.notes_on_room()].concat(),
         }
     }
 

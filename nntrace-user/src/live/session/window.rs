@@ -35,7 +35,7 @@ impl Session {
             power::attach(kernel, root, topology, duration, notes)?;
         let begin = window.begin;
         if let Some(scheduling) = &mut self.scheduling {
-            *scheduling = Scheduling::starting_at(begin);
+            *scheduling = Scheduling::starting_at(begin).with_room_for(scheduling.room());
             self.alive.keys().try_for_each(|&pid| sched::watch(kernel, scheduling, pid))?;
         }
         wait_until(begin);

@@ -2,20 +2,52 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
-
 use super::{
     Site,
     context::{Charge, Edge},
     texts::Texts,
 };
+use crate::model::{
+    capped::{Capped, Key, Row},
+    limits::Limits,
+};
 
 /// All accounts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Accounts {
     /// Their names.
     pub names: Texts,
-    rows: FxHashMap<(Option<u32>, Site), AccountSum>,
+    rows: Capped<Charged, AccountSum>,
+}
+
+/// An account, and what is charged to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Charged {
+    account: Option<u32>,
+    site: Site,
+}
+
+impl Key for Charged {
+    fn coarser(&self) -> Option<Self> {
+        Some(Self { site: self.site.coarser()?, ..*self })
+    }
+
+    fn is_others(&self) -> bool {
+        self.site.is_others()
+    }
+}
+
+impl Row<Charged> for AccountSum {
+    fn weight(&self) -> u64 {
+        self.exclusive()
+    }
+
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+        for (sum, part) in self.exclusive.iter_mut().zip(other.exclusive) {
+            *sum += part;
+        }
+    }
 }
 
 /// What the sections of one function do on one account.
@@ -36,33 +68,43 @@ impl AccountSum {
 }
 
 impl Accounts {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self { names: Texts::new(limits.causes / 4), rows: Capped::new(limits.causes) }
+    }
+
+    pub(super) fn sites(&self) -> impl Iterator<Item = Site> {
+        self.rows.iter().map(|(charged, ..)| charged.site)
+    }
+
+    pub(super) fn summed(&self) -> u64 {
+        self.rows.summed()
+    }
+
     pub(super) fn charge(&mut self, site: Site, charge: Option<Charge>, exclusive: u64) {
         let edge = charge.map_or(Edge::Explicit, |charge| charge.edge);
-        self.rows.entry((charge.map(|charge| charge.account), site)).or_default().exclusive[edge as usize] +=
-            exclusive;
+        let charged = Charged { account: charge.map(|charge| charge.account), site };
+        self.rows.row(charged, AccountSum::default).exclusive[edge as usize] += exclusive;
     }
 
     pub(super) fn count(&mut self, site: Site, charge: Option<Charge>) {
-        self.rows.entry((charge.map(|charge| charge.account), site)).or_default().count += 1;
+        let charged = Charged { account: charge.map(|charge| charge.account), site };
+        self.rows.row(charged, AccountSum::default).count += 1;
     }
 
     /// Whether any section named one.
     #[must_use]
     pub fn is_used(&self) -> bool {
-        self.rows.keys().any(|(account, _)| account.is_some())
+        self.rows.iter().any(|(charged, ..)| charged.account.is_some())
     }
 
     /// What each account is charged with, by name; what nobody is charged with last.
     #[must_use]
     pub fn by_name(&self) -> BTreeMap<(bool, &str), BTreeMap<Site, AccountSum>> {
         let mut all: BTreeMap<(bool, &str), BTreeMap<Site, AccountSum>> = BTreeMap::new();
-        for (&(account, site), sum) in &self.rows {
+        for (&Charged { account, site }, sum, _) in self.rows.iter() {
             let name = account.map_or("", |account| self.names.text(account));
             let of_site = all.entry((account.is_none(), name)).or_default().entry(site).or_default();
-            of_site.count += sum.count;
-            for (total, part) in of_site.exclusive.iter_mut().zip(sum.exclusive) {
-                *total += part;
-            }
+            of_site.add(*sum);
         }
         all
     }

@@ -7,20 +7,29 @@
 
 use std::collections::BTreeMap;
 
-use nntrace_common::record::SpanRecord;
+use nntrace_common::{mark, record::SpanRecord};
 use rustc_hash::FxHashMap;
 
+use crate::model::{
+    capped::{Capped, Key, OTHERS_NAME, Row},
+    limits::Limits,
+};
+
 /// Sections of one thread that wait for the function around them to end.
-const MOST_WAITING: usize = 1 << 16;
+const MOST_WAITING: usize = 1 << 13;
 
 /// What is known of the function that is to be explained.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     function: String,
+    /// Hash of that name.
+    hash: u64,
     waiting: FxHashMap<u32, Vec<Ended>>,
+    /// Threads of which sections may wait.
+    most_threads: usize,
     /// Times of the function, ns.
     times: Moments,
-    callees: FxHashMap<u64, Callee>,
+    callees: Capped<Called, Callee>,
     /// Sections that were forgotten, as too many waited.
     pub forgotten: u64,
 }
@@ -28,6 +37,7 @@ pub struct Explanation {
 #[derive(Clone, Copy, Debug)]
 struct Ended {
     begin: u64,
+    depth: u8,
     name: u64,
     duration: u64,
 }
@@ -47,6 +57,12 @@ impl Moments {
         self.squares += value * value;
     }
 
+    fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares += other.squares;
+    }
+
     fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
     }
@@ -54,6 +70,31 @@ impl Moments {
     /// Of all values, not of a sample.
     fn variance(&self) -> f64 {
         if self.count == 0 { 0.0 } else { (self.squares / self.count as f64 - self.mean().powi(2)).max(0.0) }
+    }
+}
+
+/// Hash of the name of a callee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Called(u64);
+
+impl Key for Called {
+    fn coarser(&self) -> Option<Self> {
+        (self.0 != OTHERS_NAME).then_some(Self(OTHERS_NAME))
+    }
+
+    fn is_others(&self) -> bool {
+        self.0 == OTHERS_NAME
+    }
+}
+
+impl Row<Called> for Callee {
+    fn weight(&self) -> u64 {
+        self.times.count
+    }
+
+    fn add(&mut self, other: Self) {
+        self.times.merge(other.times);
+        self.calls.merge(other.calls);
     }
 }
 
@@ -84,12 +125,14 @@ pub struct Share {
 impl Explanation {
     /// Of the function of this name.
     #[must_use]
-    pub fn of(function: &str) -> Self {
+    pub fn of(function: &str, limits: &Limits) -> Self {
         Self {
+            hash: mark::name_hash(function.as_bytes(), 0),
             function: function.into(),
             waiting: FxHashMap::default(),
+            most_threads: limits.threads,
             times: Moments::default(),
-            callees: FxHashMap::default(),
+            callees: Capped::new(limits.causes),
             forgotten: 0,
         }
     }
@@ -118,29 +161,52 @@ impl Explanation {
         self.times.variance()
     }
 
-    pub(super) fn span(&mut self, span: &SpanRecord, name: impl Fn(u64) -> String) {
+    pub(super) fn span(&mut self, span: &SpanRecord) {
+        if self.waiting.len() >= self.most_threads && !self.waiting.contains_key(&span.tid) {
+            self.forget_threads();
+        }
         let waiting = self.waiting.entry(span.tid).or_default();
-        if name(span.name) == self.function {
-            let first = waiting.iter().rposition(|ended| ended.begin < span.begin).map_or(0, |at| at + 1);
+        if span.name == self.hash {
+            let is_before = |ended: &Ended| ended.begin < span.begin || ended.depth <= span.depth;
+            let first = waiting.iter().rposition(is_before).map_or(0, |at| at + 1);
             let mut calls: BTreeMap<u64, u64> = BTreeMap::new();
             for ended in &waiting[first..] {
                 *calls.entry(ended.name).or_default() += 1;
-                self.callees.entry(ended.name).or_default().times.add(ended.duration as f64);
+                self.callees.row(Called(ended.name), Callee::default).times.add(ended.duration as f64);
             }
             for (name, calls) in calls {
-                self.callees.entry(name).or_default().calls.add(calls as f64);
+                self.callees.row(Called(name), Callee::default).calls.add(calls as f64);
             }
             self.times.add((span.end - span.begin) as f64);
         }
-        if span.depth == 0 {
+        if span.is_outermost() {
             waiting.clear();
         } else {
             if waiting.len() == MOST_WAITING {
                 waiting.drain(..MOST_WAITING / 2);
                 self.forgotten += MOST_WAITING as u64 / 2;
             }
-            waiting.push(Ended { begin: span.begin, name: span.name, duration: span.end - span.begin });
+            let duration = span.end - span.begin;
+            waiting.push(Ended { begin: span.begin, depth: span.depth, name: span.name, duration });
         }
+    }
+
+    /// Forgets threads on which nothing waits, or else all.
+    #[cold]
+    fn forget_threads(&mut self) {
+        self.waiting.retain(|_, waiting| !waiting.is_empty());
+        if self.waiting.len() > self.most_threads / 2 {
+            self.forgotten += self.waiting.values().map(|waiting| waiting.len() as u64).sum::<u64>();
+            self.waiting.clear();
+        }
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = u64> {
+        self.callees.iter().map(|(called, ..)| called.0)
+    }
+
+    pub(super) fn summed(&self) -> u64 {
+        self.callees.summed()
     }
 
     /// What each callee has to do with it; the largest shares first. Shares are of 1.
@@ -151,7 +217,7 @@ impl Explanation {
         let mut shares: Vec<Share> = self
             .callees
             .iter()
-            .map(|(&name, callee)| {
+            .map(|(&Called(name), callee, _)| {
                 // Functions that did not call it called it 0 times.
                 let calls = Moments { count: self.times.count, ..callee.calls };
                 Share {

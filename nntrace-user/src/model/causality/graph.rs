@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use nntrace_common::layer::Tag;
 
 use super::context::{Context, Edge};
-
-/// Sections that are kept; those beyond are only counted.
-const MOST: usize = 1 << 20;
+use crate::model::limits::Limits;
 
 /// Sections and edges.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Graph {
     nodes: Vec<Node>,
+    /// Those beyond are only counted.
+    most: usize,
     edges: Vec<(u32, u32, Edge)>,
     /// Sections beyond those that are kept.
     pub left_out: u64,
@@ -42,6 +42,10 @@ pub struct Node {
 }
 
 impl Graph {
+    pub(super) const fn new(limits: &Limits) -> Self {
+        Self { nodes: Vec::new(), most: limits.sections, edges: Vec::new(), left_out: 0 }
+    }
+
     /// The sections, in the order they began.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
@@ -72,7 +76,7 @@ impl Graph {
         causes: &[(Option<u32>, Edge)],
         context: Context,
     ) -> Option<u32> {
-        if self.nodes.len() >= MOST {
+        if self.nodes.len() >= self.most {
             self.left_out += 1;
             return None;
         }

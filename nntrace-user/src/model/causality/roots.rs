@@ -1,15 +1,17 @@
 //! Missing time: what no section in a root covers. A root is a section that is an iteration, or else an outermost one.
 
-use std::collections::BTreeMap;
-
 use super::{Site, threads::Inner};
-use crate::model::scheduling::{Scheduling, StateTimes};
+use crate::model::{
+    capped::{Capped, Row},
+    limits::Limits,
+    scheduling::{Scheduling, StateTimes},
+};
 
 /// All roots, by function.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Roots {
-    of_iterations: BTreeMap<Site, RootSum>,
-    outermost: BTreeMap<Site, RootSum>,
+    of_iterations: Capped<Site, RootSum>,
+    outermost: Capped<Site, RootSum>,
 }
 
 /// What is missing in one root.
@@ -49,29 +51,47 @@ pub struct RootSum {
 }
 
 impl RootSum {
-    fn add(&mut self, duration: u64, missing: &Missing) {
-        self.count += 1;
-        self.total += duration;
-        self.missing.time += missing.time;
-        if let Some(states) = missing.states {
+    const fn of(duration: u64, missing: &Missing) -> Self {
+        Self { count: 1, total: duration, missing: *missing, most: missing.time }
+    }
+}
+
+impl Row<Site> for RootSum {
+    fn weight(&self) -> u64 {
+        self.total
+    }
+
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.total += other.total;
+        self.missing.time += other.missing.time;
+        if let Some(states) = other.missing.states {
             *self.missing.states.get_or_insert_default() += states;
         }
-        self.most = self.most.max(missing.time);
+        self.most = self.most.max(other.most);
     }
 }
 
 impl Roots {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self { of_iterations: Capped::new(limits.causes), outermost: Capped::new(limits.causes) }
+    }
+
+    pub(super) fn summed(&self) -> u64 {
+        self.of_iterations.summed() + self.outermost.summed()
+    }
+
     pub(super) fn add(&mut self, site: Site, duration: u64, missing: &Missing) {
-        self.of_iterations.entry(site).or_default().add(duration, missing);
+        self.of_iterations.row(site, RootSum::default).add(RootSum::of(duration, missing));
     }
 
     pub(super) fn add_outermost(&mut self, site: Site, duration: u64, missing: &Missing) {
-        self.outermost.entry(site).or_default().add(duration, missing);
+        self.outermost.row(site, RootSum::default).add(RootSum::of(duration, missing));
     }
 
-    /// The roots: iterations, or outermost sections where there are none.
-    #[must_use]
-    pub fn all(&self) -> &BTreeMap<Site, RootSum> {
-        if self.of_iterations.is_empty() { &self.outermost } else { &self.of_iterations }
+    /// The roots, in no order: iterations, or outermost sections where there are none.
+    pub fn all(&self) -> impl Iterator<Item = (Site, &RootSum)> {
+        let all = if self.of_iterations.is_empty() { &self.outermost } else { &self.of_iterations };
+        all.iter().map(|(&site, sum, _)| (site, sum))
     }
 }

@@ -12,6 +12,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::names::Names;
 
+mod plain_stack;
+
 /// What a thread does.
 #[derive(Clone, Debug)]
 enum Act {
@@ -22,7 +24,7 @@ enum Act {
 
 /// Replays acts of threads of process 1, in order of time.
 fn replay(questions: Questions, acts: &[(u64, u32, Act)]) -> (Causality, Names) {
-    let (mut causality, mut names) = (Causality::new(questions), Names::default());
+    let (mut causality, mut names) = (Causality::new(questions, &Limits::default()), Names::default());
     let mut stacks: HashMap<u32, Box<Stack>> = HashMap::new();
     for (time, tid, act) in acts {
         let (time, tid) = (*time, *tid);
@@ -45,8 +47,11 @@ fn replay(questions: Questions, acts: &[(u64, u32, Act)]) -> (Causality, Names) 
                 let Begin { name_at, prefix, label } = mark::begin(payload);
                 let name = mark::hashed_name(payload, name_at);
                 names.insert(name.hash, mark::name(payload, name_at));
-                if name.has_attributes || causality.questions().need_all_begins() {
-                    causality.begins((1, tid), time, payload, name_at);
+                if label.is_tagged()
+                    && (name.has_attributes || causality.questions().need_all_begins())
+                    && let Some(depth) = stack.depth_of_next(prefix)
+                {
+                    causality.begins(Origin { pid: 1, tid, depth }, time, payload, name_at);
                 }
                 stack.begin(time, prefix, label, name.hash, |_, closed| {
                     spans.push(SpanRecord::new(1, tid, true, closed));
@@ -55,10 +60,10 @@ fn replay(questions: Questions, acts: &[(u64, u32, Act)]) -> (Causality, Names) 
             Some(Kind::End) => {
                 stack.end(time, |_, closed| spans.push(SpanRecord::new(1, tid, true, closed)));
             }
-            _ => causality.tell(1, tid, time, payload),
+            _ => causality.tell(Origin { pid: 1, tid, depth: stack.depth() }, time, payload),
         }
         for span in &spans {
-            causality.span(span, None, |name| names.text(name));
+            causality.span(span, None);
         }
     }
     causality.advance(u64::MAX);
@@ -136,7 +141,7 @@ fn a_queue_charges_those_who_handed_work_over() {
         ("bar", "handed_over", 10),
     ];
     assert_eq!(charges(&causality), expected(&charged));
-    assert_eq!(causality.hand_overs, HandOvers { sent: 2, received: 2, unmatched: 0 });
+    assert_eq!(causality.hand_overs, HandOvers { sent: 2, received: 2, unmatched: 0, forgotten: 0 });
     let groups = causality.groups.by_value();
     let of = |value: &str| -> u64 {
         groups.iter().filter(|((v, _), _)| *v == value).map(|(_, sum)| sum.total.exclusive).sum()
@@ -243,12 +248,8 @@ fn iterations_keep_their_parent_and_what_is_missing() {
     let first = &causality.iterations.all()[1];
     let f = first.functions.iter().find(|(site, _)| text(site.name) == "f").unwrap().1;
     assert_eq!((f.total.count, f.total.own, f.wall), (2, 25, (20, 65)));
-    let roots: BTreeMap<_, _> = causality
-        .roots
-        .all()
-        .iter()
-        .map(|(site, sum)| (text(site.name), (sum.total, sum.missing.time)))
-        .collect();
+    let roots: BTreeMap<_, _> =
+        causality.roots.all().map(|(site, sum)| (text(site.name), (sum.total, sum.missing.time))).collect();
     assert_eq!(roots, BTreeMap::from([("batch".into(), (100, 30)), ("frame".into(), (70, 35))]));
 }
 
@@ -262,11 +263,14 @@ fn a_root_that_is_asked_for_is_numbered() {
     assert_eq!(rows, [(0, 5, 5), (1, 3, 2)]);
 }
 
+/// A thread with nothing open.
+const THREAD: Origin = Origin { pid: 1, tid: 1, depth: 0 };
+
 #[test]
 fn nothing_waits_for_a_section_that_never_ends() {
-    let mut causality = Causality::new(Questions::default());
+    let mut causality = Causality::default();
     for time in 0..100_u64 {
-        causality.tell(1, 1, time, format!("I|1|nn.send#h={time}").as_bytes());
+        causality.tell(THREAD, time, format!("I|1|nn.send#h={time}").as_bytes());
         causality.create(time, 1, 2);
     }
     causality.advance(97);

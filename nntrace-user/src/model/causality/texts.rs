@@ -2,33 +2,36 @@
 
 use rustc_hash::FxHashMap;
 
-/// More different texts than that are told as one.
-const MOST: usize = 1 << 16;
-/// What all texts beyond are called.
-const OTHERS: &str = "(others)";
+use crate::model::capped::OTHERS;
 
 /// Texts by number.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Texts {
     numbers: FxHashMap<Box<[u8]>, u32>,
     all: Vec<String>,
+    /// More different texts than that are told as one.
+    most: usize,
+    /// How often one of these came.
+    pub beyond: u64,
 }
 
 impl Texts {
+    pub(super) fn new(most: usize) -> Self {
+        Self { numbers: FxHashMap::default(), all: Vec::new(), most, beyond: 0 }
+    }
+
     /// The number of a text.
     pub fn number(&mut self, text: &[u8]) -> u32 {
         if let Some(&number) = self.numbers.get(text) {
             return number;
         }
-        let is_last = self.all.len() + 1 >= MOST;
-        if is_last && self.all.len() == MOST {
-            return MOST as u32 - 1;
+        if self.all.len() >= self.most {
+            self.beyond += 1;
+            return u32::MAX;
         }
-        self.all.push(if is_last { OTHERS.into() } else { String::from_utf8_lossy(text).into_owned() });
-        let number = self.all.len() as u32 - 1;
-        if !is_last {
-            self.numbers.insert(text.into(), number);
-        }
+        let number = self.all.len() as u32;
+        self.all.push(String::from_utf8_lossy(text).into_owned());
+        self.numbers.insert(text.into(), number);
         number
     }
 
@@ -45,15 +48,15 @@ mod tests {
 
     #[test]
     fn a_text_keeps_its_number_and_too_many_are_one() {
-        let mut texts = Texts::default();
+        let mut texts = Texts::new(100);
         assert_eq!((texts.number(b"foo"), texts.number(b"bar"), texts.number(b"foo")), (0, 1, 0));
         assert_eq!(texts.text(1), "bar");
-        for number in 0..MOST {
+        for number in 0..200_u32 {
             texts.number(&number.to_ne_bytes());
         }
         let others = texts.number(b"one more");
         assert_eq!(texts.text(others), OTHERS);
         assert_eq!(texts.number(b"one more"), texts.number(b"and another"));
-        assert_eq!(texts.number(b"bar"), 1);
+        assert_eq!((texts.number(b"bar"), texts.beyond > 100), (1, true));
     }
 }

@@ -1,19 +1,28 @@
 //! What each thread works for, and which sections of it have ended inside one that has not.
+//!
+//! Of every begin and every take it is known how many sections were open then. What is open still follows from that
+//! alone, so that a section whose end was lost is forgotten by the next one at its place.
 
 use nntrace_common::record::SpanRecord;
 use rustc_hash::FxHashMap;
 
 use super::context::Context;
+use crate::model::limits::Limits;
 
 /// Ended sections that one open section may hold one by one; beyond, those are kept as one.
 const MOST_CLOSED: usize = 1 << 12;
+/// Takes in sections that are open, of one thread; of more, the older half is forgotten.
+const MOST_ENTRIES: usize = 1 << 10;
 
 /// All threads, by id.
-#[derive(Default)]
 pub struct Threads {
     by_tid: FxHashMap<u32, Thread>,
+    /// With more, those are forgotten that have nothing to remember, or else all.
+    most: usize,
     /// The sections directly in the one that ended last.
     inside: Vec<Inner>,
+    /// Begins and takes that were forgotten before the section that they were in ended.
+    pub(super) forgotten: u64,
 }
 
 #[derive(Default)]
@@ -22,6 +31,8 @@ struct Thread {
     base: Context,
     /// What has been said since and holds, in order of time.
     said: Vec<Entry>,
+    /// How many of these are known to hold: of the others, some may have ended in the instant that they are of.
+    settled: usize,
     /// Sections that ended, in order of time, whose outer section has not.
     closed: Vec<Inner>,
 }
@@ -31,7 +42,7 @@ enum Entry {
     /// A section that is open.
     Told(Told),
     /// Work that was taken over.
-    Received { time: u64, context: Context },
+    Received { time: u64, depth: u8, context: Context },
 }
 
 impl Entry {
@@ -39,6 +50,14 @@ impl Entry {
         match self {
             Self::Told(told) => told.time,
             Self::Received { time, .. } => *time,
+        }
+    }
+
+    /// Sections that are open around it.
+    fn depth(&self) -> u8 {
+        match self {
+            Self::Told(told) => told.depth,
+            Self::Received { depth, .. } => *depth,
         }
     }
 
@@ -55,6 +74,16 @@ impl Entry {
             Self::Received { .. } => None,
         }
     }
+
+    /// Whether it still holds when this one comes, which comes later.
+    fn holds_at(&self, next: &Self) -> bool {
+        match self {
+            Self::Told(_) => self.depth() < next.depth(),
+            // Outside of any section nothing remembers what was taken over before.
+            Self::Received { depth: 0, .. } => next.depth() > 0 || next.told().is_some(),
+            Self::Received { depth, .. } => *depth <= next.depth(),
+        }
+    }
 }
 
 /// A section that says what it belongs to.
@@ -62,6 +91,8 @@ impl Entry {
 pub(super) struct Told {
     /// When it began, ns.
     pub time: u64,
+    /// Sections that were open around it.
+    pub depth: u8,
     /// Hash of its name.
     pub name: u64,
     /// What it belongs to.
@@ -109,14 +140,52 @@ pub(super) struct Piece {
 }
 
 impl Threads {
-    /// What a thread works for at present.
-    pub(super) fn context(&self, tid: u32) -> Context {
-        self.by_tid.get(&tid).map_or_else(Context::default, Thread::context)
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self { by_tid: FxHashMap::default(), most: limits.threads, inside: Vec::new(), forgotten: 0 }
+    }
+
+    fn thread(&mut self, tid: u32) -> &mut Thread {
+        if self.by_tid.len() >= self.most && !self.by_tid.contains_key(&tid) {
+            self.forget_threads();
+        }
+        self.by_tid.entry(tid).or_default()
+    }
+
+    /// Forgets threads that have nothing to remember; where most have, all: what they work for is unknown then.
+    #[cold]
+    fn forget_threads(&mut self) {
+        self.by_tid.retain(|_, thread| thread.has_something());
+        if self.by_tid.len() > self.most / 2 {
+            self.forgotten += self.by_tid.len() as u64;
+            self.by_tid.clear();
+        }
+    }
+
+    /// The names of sections that are open and say something.
+    pub(super) fn names(&self) -> impl Iterator<Item = u64> {
+        let entries = self.by_tid.values().flat_map(|thread| &thread.said);
+        entries.filter_map(|entry| entry.told().map(|told| told.name))
+    }
+
+    /// What a thread works for at present, where so many of its sections are open.
+    pub(super) fn context(&self, tid: u32, depth: u8) -> Context {
+        self.by_tid.get(&tid).map_or_else(Context::default, |thread| thread.context_at(depth))
+    }
+
+    /// What a thread works for at present, however many of its sections are open.
+    pub(super) fn last_context(&self, tid: u32) -> Context {
+        self.by_tid
+            .get(&tid)
+            .map_or_else(Context::default, |thread| thread.said.last().map_or(thread.base, Entry::context))
     }
 
     /// A thread begins, and inherits.
     pub(super) fn create(&mut self, tid: u32, base: Context) {
-        self.by_tid.insert(tid, Thread { base, ..Thread::default() });
+        if base == Context::default() {
+            self.by_tid.remove(&tid);
+        } else {
+            *self.thread(tid) = Thread { base, ..Thread::default() };
+        }
     }
 
     /// A thread ends.
@@ -126,32 +195,116 @@ impl Threads {
 
     /// A section begins that says something.
     pub(super) fn begin(&mut self, tid: u32, told: Told) {
-        self.by_tid.entry(tid).or_default().said.push(Entry::Told(told));
+        let forgotten = self.thread(tid).push(Entry::Told(told));
+        self.forgotten += forgotten;
     }
 
-    /// A thread takes over work, for as long as the section lasts that it is in.
-    pub(super) fn receive(&mut self, tid: u32, time: u64, context: Context) {
-        self.by_tid.entry(tid).or_default().said.push(Entry::Received { time, context });
+    /// A thread takes over work, for as long as the section lasts that it is in: the one with so many around it, less one.
+    pub(super) fn receive(&mut self, tid: u32, time: u64, depth: u8, context: Context) {
+        let forgotten = self.thread(tid).push(Entry::Received { time, depth, context });
+        self.forgotten += forgotten;
     }
 
     /// A section ends.
     pub(super) fn close(&mut self, span: &SpanRecord) -> Closed<'_> {
+        self.thread(span.tid);
         self.by_tid.entry(span.tid).or_default().close(span, &mut self.inside)
+    }
+
+    /// The section with so many around it has ended, before anything is counted.
+    pub(super) fn end(&mut self, tid: u32, depth: u8) {
+        if let Some(thread) = self.by_tid.get_mut(&tid) {
+            let is_around = |entry: &Entry| match entry {
+                Entry::Told(told) => told.depth < depth,
+                Entry::Received { depth: taken, .. } => *taken <= depth,
+            };
+            while thread.said.pop_if(|last| !is_around(last)).is_some() {}
+            thread.settled = thread.settled.min(thread.said.len());
+        }
+    }
+
+    /// How many entries are kept, of all threads.
+    #[cfg(test)]
+    pub fn kept(&self) -> usize {
+        self.by_tid.values().map(|thread| thread.said.len() + thread.closed.len()).sum()
     }
 }
 
 impl Thread {
-    fn context(&self) -> Context {
-        self.said.last().map_or(self.base, Entry::context)
+    fn has_something(&self) -> bool {
+        !self.said.is_empty() || !self.closed.is_empty() || self.base != Context::default()
+    }
+
+    /// What holds where so many sections are open.
+    fn context_at(&self, depth: u8) -> Context {
+        let holds = |entry: &&Entry| match entry {
+            Entry::Told(told) => told.depth < depth,
+            Entry::Received { depth: taken, .. } => *taken <= depth,
+        };
+        self.said.iter().rev().find(holds).map_or(self.base, Entry::context)
+    }
+
+    /// Returns how many entries were forgotten.
+    fn push(&mut self, entry: Entry) -> u64 {
+        // Of the sections that ended before this instant all ends came; of those that end in it, some may come yet.
+        if self.said.last().is_some_and(|last| last.time() < entry.time()) {
+            self.settle();
+            while self.said.last().is_some_and(|last| !last.holds_at(&entry)) {
+                self.said.pop();
+            }
+            self.settled = self.said.len();
+        }
+        let forgotten = if self.said.len() >= MOST_ENTRIES { self.forget_takes() } else { 0 };
+        self.said.push(entry);
+        forgotten
+    }
+
+    /// Forgets what does not hold any more, by what came after it.
+    fn settle(&mut self) {
+        let mut settled = self.settled;
+        for next in self.settled..self.said.len() {
+            while settled > 0 && !self.said[settled - 1].holds_at(&self.said[next]) {
+                settled -= 1;
+            }
+            self.said.swap(settled, next);
+            settled += 1;
+        }
+        self.said.truncate(settled);
+        self.settled = settled;
+    }
+
+    /// Work that was taken over long ago in sections that last belongs to these sections themselves from here on.
+    #[cold]
+    fn forget_takes(&mut self) -> u64 {
+        let (half, before) = (self.said.len() / 2, self.said.len());
+        let mut number = 0;
+        self.said.retain(|entry| {
+            number += 1;
+            number > half || entry.told().is_some()
+        });
+        // So many sections are never open: their ends were lost.
+        if self.said.len() > before * 3 / 4 {
+            self.said.drain(..half);
+        }
+        self.settled = 0;
+        (before - self.said.len()) as u64
+    }
+
+    /// Where the begin of a section stands that ends.
+    fn place(&self, span: &SpanRecord) -> Option<usize> {
+        let is_this = |entry: &Entry| matches!(entry, Entry::Told(told) if told.time == span.begin && told.depth == span.depth && told.name == span.name);
+        // Of several that began in one instant, the first ends first.
+        let first = self.said.iter().rposition(|entry| entry.time() < span.begin).map_or(0, |at| at + 1);
+        self.said[first..].iter().position(is_this).map(|at| first + at)
     }
 
     fn close<'a>(&mut self, span: &SpanRecord, inside: &'a mut Vec<Inner>) -> Closed<'a> {
-        let is_this = |entry: &Entry| matches!(entry, Entry::Told(told) if told.time == span.begin && told.name == span.name);
-        let place = self.said.iter().rposition(is_this);
+        let place = self.place(span);
         // What begins with the end of this one is no part of it.
         let after = self.said.iter().rposition(|entry| entry.time() < span.end).map_or(0, |at| at + 1);
         let own = place.unwrap_or_else(|| {
-            self.said.iter().rposition(|entry| entry.time() <= span.begin).map_or(0, |at| at + 1)
+            let is_around = |entry: &Entry| entry.time() < span.begin || entry.depth() <= span.depth;
+            self.said[..after].iter().rposition(is_around).map_or(0, |at| at + 1)
         });
         let told = place.and_then(|at| self.said[at].told());
         let before = if own == 0 { self.base } else { self.said[own - 1].context() };
@@ -161,12 +314,13 @@ impl Thread {
         let taken_over = pieces(span, received.map(|entry| (entry.time(), entry.context())), inside);
         // Sections that are still in it are those whose end was lost.
         self.said.drain(own..after.max(place.map_or(own, |at| at + 1)));
+        self.settled = self.settled.min(own);
         let comes_from_elsewhere = match told {
             Some(told) => told.comes_by_hand || own == 0,
-            None => own == 0 && span.depth == 0,
+            None => own == 0 && span.is_outermost(),
         };
         let closed = Inner { begin: span.begin, end: span.end };
-        if span.depth > 0 {
+        if !span.is_outermost() {
             self.closed.push(closed);
             self.limit();
         }
@@ -186,12 +340,12 @@ impl Thread {
         let first = self.closed.iter().rposition(|inner| inner.begin < span.begin).map_or(0, |at| at + 1);
         inside.clear();
         inside.extend(self.closed.drain(first..));
-        if span.depth == 0 {
+        if span.is_outermost() {
             self.closed.clear();
         }
     }
 
-    /// An outer section that is not ours may last for ever.
+    /// An outer section may last for ever.
     fn limit(&mut self) {
         if self.closed.len() > MOST_CLOSED {
             let half = MOST_CLOSED / 2;

@@ -50,6 +50,7 @@ impl Parts<'_> {
                 iter,
                 parent: iteration.parent.and_then(|parent| all.get(parent as usize)).map(key),
                 count: iteration.total.count,
+                open: iteration.open,
                 total_ns: iteration.total.own,
                 exclusive_ns: iteration.total.exclusive,
                 wall_ns: iteration.wall.map_or(0, |(begin, end)| end - begin),
@@ -111,7 +112,7 @@ impl Parts<'_> {
     }
 
     pub(super) fn missing(&self) -> Vec<MissingRow> {
-        let rows = self.causality().roots.all().iter().map(|(&site, sum)| MissingRow {
+        let rows = self.causality().roots.all().map(|(site, sum)| MissingRow {
             site: self.site(site),
             count: sum.count,
             total_ns: sum.total,
@@ -162,6 +163,11 @@ impl Parts<'_> {
         let left_out = [
             (causality.iterations.left_out, "iterations began after the most that are kept one by one"),
             (causality.graph.left_out, "sections began after the most that a graph holds"),
+            (
+                causality.forgotten(),
+                "begins and takes of handed-over work were forgotten in sections that last: what followed them there is the \
+                 sections' own",
+            ),
             (
                 causality.explanation.as_ref().map_or(0, |explanation| explanation.forgotten),
                 "sections were forgotten before the function around them ended: its explanation lacks them",

@@ -15,6 +15,8 @@ use nntrace_common::{
 use super::{Parts, ProcessLabel};
 use crate::{
     model::{
+        capped::{OTHERS, OTHERS_PID},
+        histogram::Times,
         reports::{self, Report},
         timeline::AppPhase,
     },
@@ -61,11 +63,17 @@ impl Parts<'_> {
         let distributions = self.marks.sites.phases();
         let rows = self.marks.paths.phases(self.totals).into_iter().map(|((pid, tag), total)| {
             let process = self.processes.get(&pid).unwrap_or(&unknown);
-            let times = distributions.get(&(pid, tag)).filter(|times| !times.is_empty());
+            let times = distributions.get(&(pid, tag)).filter(|times| times.count() > 0);
+            let times = times.map(Times::histogram);
+            let times = times.as_deref();
             let quantile = |q: f64| times.map(|times| times.value_at_quantile(q));
             PhaseRow {
                 pid,
-                comm: process.comm.clone(),
+                comm: if pid == OTHERS_PID && process.comm.is_empty() {
+                    OTHERS.into()
+                } else {
+                    process.comm.clone()
+                },
                 role: if drivers.contains(&pid) { "driver" } else { "application" }.into(),
                 layer: tag.layer().code().into(),
                 phase: tag.phase().code().into(),
@@ -102,6 +110,7 @@ impl Parts<'_> {
             .functions()
             .into_iter()
             .map(|((pid, tag, name), sum)| {
+                let times = sum.times.histogram();
                 let row = FunctionRow {
                     pid,
                     layer: tag.layer().code().into(),
@@ -110,9 +119,10 @@ impl Parts<'_> {
                     count: sum.total.count,
                     total_ns: sum.total.own,
                     exclusive_ns: sum.total.exclusive,
-                    p50_ns: sum.times.value_at_quantile(0.5),
-                    p99_ns: sum.times.value_at_quantile(0.99),
-                    max_ns: sum.times.max(),
+                    p50_ns: times.value_at_quantile(0.5),
+                    p99_ns: times.value_at_quantile(0.99),
+                    max_ns: times.max(),
+                    is_partial: sum.is_late,
                 };
                 (pid, tag, row)
             })
@@ -146,39 +156,33 @@ impl Parts<'_> {
 
     /// Counters, by process and name.
     pub(super) fn counters(&self) -> Vec<CounterRow> {
-        let rows = self.marks.tracks.counters.iter().map(|((pid, name), values)| CounterRow {
-            pid: *pid,
-            name: name.clone(),
-            count: values.len() as u64,
-            min: values.iter().map(|(_, value)| *value).min(),
-            max: values.iter().map(|(_, value)| *value).max(),
-            last: values.iter().max_by_key(|(time, _)| *time).map(|(_, value)| *value),
+        let rows = self.marks.tracks.counters().map(|(pid, counter)| CounterRow {
+            pid,
+            name: counter.name.to_string(),
+            count: counter.count,
+            min: counter.range.map(|(least, _)| least),
+            max: counter.range.map(|(_, most)| most),
+            last: counter.last.map(|(_, value)| value),
         });
-        rows.collect()
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by(|a, b| (a.pid, &a.name).cmp(&(b.pid, &b.name)));
+        rows
     }
 
     /// Asynchronous slices and instants, by process, track and name.
     pub(super) fn tracks(&self) -> Vec<TrackRow> {
-        let tracks = &self.marks.tracks;
-        let row = |(pid, track, name): &(u32, String, String)| TrackRow {
-            pid: *pid,
-            track: track.clone(),
-            name: name.clone(),
-            instants: 0,
-            slices: 0,
-            slices_ns: 0,
-        };
-        let mut rows: BTreeMap<&(u32, String, String), TrackRow> = BTreeMap::new();
-        for (key, instants) in &tracks.instants {
-            rows.entry(key).or_insert_with(|| row(key)).instants = instants.len() as u64;
-        }
-        for (key, slices) in &tracks.slices {
-            let row = rows.entry(key).or_insert_with(|| row(key));
-            row.slices = slices.len() as u64;
-            let lengths = slices.iter().map(|slice| slice.end - slice.begin);
-            row.slices_ns = lengths.fold(0, u64::saturating_add);
-        }
-        rows.into_values().collect()
+        let rows = self.marks.tracks.tracks().map(|(pid, track)| TrackRow {
+            pid,
+            track: track.track.to_string(),
+            name: track.name.to_string(),
+            instants: track.instants,
+            slices: track.slices,
+            open: track.open,
+            slices_ns: track.slices_ns,
+        });
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by(|a, b| (a.pid, &a.track, &a.name).cmp(&(b.pid, &b.track, &b.name)));
+        rows
     }
 }
 

@@ -26,9 +26,12 @@ pub struct IterationRow {
     pub iter: u64,
     /// The iteration that this one is part of.
     pub parent: Option<IterationKey>,
-    /// Sections that are this iteration.
+    /// Sections that are this iteration, of those that ended.
     pub count: u64,
-    /// Their durations, ns.
+    /// Sections that are this iteration and have not ended: while there are any, it is in no mean and no extreme.
+    #[serde(default)]
+    pub open: u64,
+    /// Durations of those that ended, ns.
     pub total_ns: u64,
     /// That without the marked sections in them, on the same thread, ns.
     pub exclusive_ns: u64,

@@ -20,6 +20,9 @@ pub struct Loss {
     pub records_late: u64,
     /// Dropped records by CPU, as far as it is known which; CPUs without loss are left out.
     pub dropped_by_cpu: BTreeMap<u32, u64>,
+    /// Rows that were summed as `(others)`, left out or forgotten for want of room (`--memory`), by table.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub summed: BTreeMap<String, u64>,
     /// Keys of the snapshot, with a dot before those of their rows, whose figures lack what was lost. All others are
     /// exact.
     #[serde(default)]

@@ -117,6 +117,9 @@ pub struct FunctionRow {
     pub p99_ns: u64,
     /// Longest, ns.
     pub max_ns: u64,
+    /// Whether earlier sections of it may be in `(others)`: it came after functions had been summed there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_partial: bool,
 }
 
 /// Time in one marked function on one thread.
@@ -172,6 +175,9 @@ pub struct TrackRow {
     pub instants: u64,
     /// Slices that ended.
     pub slices: u64,
-    /// Their time, ns.
+    /// Slices that have not ended.
+    #[serde(default)]
+    pub open: u64,
+    /// Time of those that ended, ns.
     pub slices_ns: u64,
 }

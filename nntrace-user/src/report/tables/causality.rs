@@ -103,17 +103,27 @@ fn by_name(text: &mut Text, iterations: &[IterationRow], figures: Figures) {
         "missing"
     );
     for ((_, name), rows) in functions {
-        let count = rows.len() as u64;
-        let mean = |sum: u64| figures.time(sum / count);
+        let (ended, open): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.open == 0);
+        let count = ended.len() as u64;
+        let time = |ns: Option<u64>| ns.map_or_else(|| "-".into(), |ns| figures.time(ns));
+        let mean = |of: fn(&IterationRow) -> u64| {
+            let sum: u64 = ended.iter().map(|row| of(row)).sum();
+            time(sum.checked_div(count))
+        };
+        let open = if open.is_empty() {
+            String::new()
+        } else {
+            format!("  (and {} not ended)", human::count(open.len() as u64))
+        };
         line!(
             text,
-            "  {name:<20}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}",
+            "  {name:<20}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}{open}",
             figures.count(count),
-            mean(rows.iter().map(|row| row.total_ns).sum()),
-            figures.time(rows.iter().map(|row| row.total_ns).min().unwrap_or(0)),
-            figures.time(rows.iter().map(|row| row.total_ns).max().unwrap_or(0)),
-            mean(rows.iter().map(|row| row.wall_ns).sum()),
-            mean(rows.iter().map(|row| row.missing_ns).sum()),
+            mean(|row| row.total_ns),
+            time(ended.iter().map(|row| row.total_ns).min()),
+            time(ended.iter().map(|row| row.total_ns).max()),
+            mean(|row| row.wall_ns),
+            mean(|row| row.missing_ns),
         );
     }
 }
@@ -214,16 +224,19 @@ pub fn iterations(snapshot: &Snapshot) -> Text {
             .parent
             .as_ref()
             .map_or_else(String::new, |parent| format!(" in {} {}", parent.name, parent.iter));
-        line!(
-            text,
-            "{} {}{parent}: {}, wall {}, missing {} ({})",
-            row.name,
-            row.iter,
-            figures.time(row.total_ns),
-            figures.time(row.wall_ns),
-            figures.time(row.missing_ns),
-            figures.percent(row.missing_ns, row.total_ns),
-        );
+        let of_what = format!("{} {}{parent}", row.name, row.iter);
+        if row.open > 0 {
+            line!(text, "{of_what}: not ended");
+        } else {
+            line!(
+                text,
+                "{of_what}: {}, wall {}, missing {} ({})",
+                figures.time(row.total_ns),
+                figures.time(row.wall_ns),
+                figures.time(row.missing_ns),
+                figures.percent(row.missing_ns, row.total_ns),
+            );
+        }
         for function in &row.functions {
             line!(
                 text,

@@ -1,0 +1,49 @@
+//! What there was no room for.
+
+use std::collections::BTreeMap;
+
+use super::Parts;
+
+impl Parts<'_> {
+    /// Rows that were summed as `(others)`, or forgotten, by table.
+    pub(super) fn summed(&self) -> BTreeMap<String, u64> {
+        let marks = self.marks;
+        let [functions, phases, sites] = marks.sites.summed();
+        let causality = &marks.causality;
+        let all = [
+            ("functions", functions),
+            ("phases", phases),
+            ("sites", sites),
+            ("tracks", marks.tracks.summed()),
+            ("open_slices", marks.tracks.forgotten),
+            ("open_executions", marks.executions.forgotten),
+            ("hand_overs", causality.hand_overs.forgotten),
+            ("causes", causality.summed()),
+            ("values", causality.accounts.names.beyond + causality.groups.values.beyond),
+            ("iterations", causality.iterations.left_out),
+            ("sections", causality.graph.left_out),
+        ];
+        let met = all.into_iter().filter(|(_, count)| *count > 0);
+        met.map(|(table, count)| (table.to_owned(), count)).chain(self.loss.summed.clone()).collect()
+    }
+
+    /// The same in words.
+    pub(super) fn notes_on_room(&self) -> Vec<String> {
+        let words = |table: &str| match table {
+            "functions" => "functions with the least time are summed as (others)",
+            "phases" => {
+                "processes' layers and phases have no percentiles of their own: they are summed as (others)"
+            }
+            "tracks" => "counters, instants and slices of the fewest marks are summed as (others)",
+            "open_slices" => "asynchronous slices were forgotten before they ended",
+            "open_executions" => "executions were forgotten before they were waited for",
+            "hand_overs" => "hand-overs were forgotten, the oldest first",
+            "causes" => "functions with the least time of an account, value or root are summed as (others)",
+            "values" => "times an account or value came for which there was no room: it is (others)",
+            _ => "",
+        };
+        let notes = self.summed().into_iter().map(|(table, count)| (words(&table), count));
+        let notes = notes.filter(|(words, _)| !words.is_empty());
+        notes.map(|(words, count)| format!("{count} {words}; more are kept with a larger --memory")).collect()
+    }
+}

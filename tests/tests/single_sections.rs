@@ -1,0 +1,240 @@
+//! Views of single sections against a plain stack for each thread: the list and the tree of `print`, and the graph. And
+//! what has not ended is in no statistic.
+
+use std::{collections::BTreeMap, io::Read as _, path::Path};
+
+use anyhow::{Context as _, Result};
+use nntrace_common::{interface, mark};
+use nntrace_tests::trace::{self, Random};
+use nntrace_user::{
+    export::dot,
+    model::causality::{Edge, Questions},
+    replay::{self, Options, Replayed, TimeRange, input::Input},
+    report::{sections, tables},
+};
+
+/// A section as a plain stack has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Section {
+    tid: u32,
+    name: String,
+    begin: u64,
+    end: Option<u64>,
+    parent: Option<usize>,
+}
+
+/// A section that is open: its number, if it has a layer and a phase, and whether a switch left it for its end alone.
+type Open = Option<usize>;
+
+/// Every section with a layer and a phase of a trace in ftrace's form, in the order they began.
+fn plain(text: &str) -> Result<Vec<Section>> {
+    let mut sections: Vec<Section> = Vec::new();
+    let mut stacks: BTreeMap<u32, Vec<Open>> = BTreeMap::new();
+    for line in text.lines() {
+        let Some((head, payload)) = line.split_once(": tracing_mark_write: ") else { continue };
+        let (task, _) = head.split_once(" [").or_else(|| head.split_once(" (")).context(head.to_owned())?;
+        let task = task.split(" (").next().unwrap_or(task).trim();
+        let tid: u32 = task.rsplit('-').next().context(task.to_owned())?.trim().parse()?;
+        let (seconds, fraction) =
+            head.rsplit(' ').next().and_then(|time| time.split_once('.')).context(head.to_owned())?;
+        let time = seconds.parse::<u64>()? * 1_000_000_000 + format!("{fraction:0<9}").parse::<u64>()?;
+        let stack = stacks.entry(tid).or_default();
+        if let Some(text) = payload.strip_prefix("B|") {
+            let text = text.split_once('|').map_or("", |(_, text)| text);
+            let begin = mark::begin(payload.as_bytes());
+            let is_switch = text.starts_with("[SW]");
+            let is_marked = begin.label.is_tagged()
+                || interface::is_interface_call(text.as_bytes())
+                    && interface::meaning(text.as_bytes()).label.is_tagged();
+            if is_switch {
+                if let Some(number) = stack.pop().flatten() {
+                    sections[number].end = Some(time);
+                }
+                stack.push(None);
+            }
+            let name = String::from_utf8_lossy(mark::name(payload.as_bytes(), begin.name_at)).into_owned();
+            let number = is_marked.then(|| {
+                let parent = stack.iter().rev().find_map(|open| *open);
+                sections.push(Section { tid, name, begin: time, end: None, parent });
+                sections.len() - 1
+            });
+            stack.push(number);
+        } else if payload.starts_with('E')
+            && let Some(Some(number)) = stack.pop()
+        {
+            sections[number].end = Some(time);
+        }
+    }
+    Ok(sections)
+}
+
+fn of_graph(replayed: &Replayed) -> Vec<Section> {
+    let marks = replayed.marks();
+    let nodes = marks.causality.graph.nodes().iter().map(|node| Section {
+        tid: node.tid,
+        name: marks.names.text(node.name),
+        begin: node.begin,
+        end: node.end,
+        parent: node.parent.filter(|(_, edge)| *edge == Edge::Nested).map(|(parent, _)| parent as usize),
+    });
+    nodes.collect()
+}
+
+fn replay_file(path: &Path, questions: Questions) -> Result<Replayed> {
+    Ok(replay::replay(&Options { files: vec![path.to_owned()], questions, ..Options::default() })?)
+}
+
+/// Compares all views of the single sections of a file with those of plain stacks; returns how many have not ended.
+fn assert_as_plain(path: &Path, text: &str) -> Result<usize> {
+    let replayed = replay_file(path, Questions { graph: true, ..Questions::default() })?;
+    let expected = plain(text)?;
+    let found = of_graph(&replayed);
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(&expected) {
+        assert_eq!(found, expected);
+    }
+    let open = expected.iter().filter(|section| section.end.is_none()).count();
+    let marks = replayed.marks();
+    let (list, tree, graph) = (sections::list(marks), sections::tree(marks), dot::render(marks));
+    for (view, what) in [(&*list, "not ended"), (&*tree, "not ended"), (graph.as_str(), "has not ended")] {
+        assert_eq!(view.matches(what).count(), open);
+    }
+    assert_eq!((list.lines().count(), tree.lines().count()), (expected.len(), expected.len()));
+    // The tree is as deep as the stacks are.
+    let depth =
+        |section: &Section| std::iter::successors(section.parent, |&parent| expected[parent].parent).count();
+    let deepest = expected.iter().map(depth).max().unwrap_or(0);
+    let indent = |line: &str| {
+        let name = line.get(43..).unwrap_or_default();
+        name.len() - name.trim_start().len()
+    };
+    assert!(tree.lines().all(|line| indent(line) <= 2 * deepest + 2), "deeper than {deepest}:\n{tree}");
+    Ok(open)
+}
+
+#[test]
+fn sections_of_the_reference_s_trace_end_in_every_view() -> Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/nnapi/omr1.trace.txt.zst");
+    let mut bytes = Vec::new();
+    Input::open(&path)?.reader().read_to_end(&mut bytes)?;
+    assert_eq!(assert_as_plain(&path, &String::from_utf8_lossy(&bytes))?, 2);
+    Ok(())
+}
+
+#[test]
+fn sections_of_random_traces_end_in_every_view() -> Result<()> {
+    for seed in 1..40 {
+        let mut random = Random::new(seed);
+        let (mut now, mut depths, mut text) = (0, [0_u32; 3], String::new());
+        for _ in 0..600 {
+            now += 1_000 + random.below(5_000);
+            let tid = random.below(3) as u32;
+            let mut payload = trace::payload(&mut random);
+            let depth = &mut depths[tid as usize];
+            // Beyond the depth of the stacks sections are not kept, and counted.
+            if *depth > 40 {
+                payload = "E|1".into();
+            }
+            *depth = if payload.starts_with('B') {
+                *depth + 1 + u32::from(payload.contains("[SW]"))
+            } else {
+                depth.saturating_sub(1)
+            };
+            text += &(trace::line(now, 10 + tid, 1, &payload) + "\n");
+        }
+        let file = tempfile::NamedTempFile::new()?;
+        std::fs::write(file.path(), &text)?;
+        assert_as_plain(file.path(), &text).with_context(|| format!("seed {seed}"))?;
+    }
+    Ok(())
+}
+
+/// Four iterations of 90 ms, and a fifth that has not ended.
+fn loop_without_its_end() -> String {
+    let mut text = String::new();
+    let mut mark = |ms: u64, payload: &str| text += &(trace::line(ms * 1_000_000, 1, 1, payload) + "\n");
+    for iteration in 0..5 {
+        let begin = 1_000 + iteration * 100;
+        mark(begin, &format!("B|1|[NN_LA_PE]frame#iter={iteration}#acct=foo#img=a"));
+        mark(begin + 10, "B|1|[NN_LR_PE]step");
+        mark(begin + 40, "E|1");
+        mark(begin + 41, "S|1|load|7");
+        if iteration < 4 {
+            mark(begin + 60, "F|1|load|7");
+            mark(begin + 90, "E|1");
+        }
+    }
+    text
+}
+
+fn replay_text(text: &str, range: Option<TimeRange>) -> Result<Replayed> {
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), text)?;
+    let questions =
+        Questions { by: Some("img".into()), explain: Some("frame".into()), ..Questions::default() };
+    Ok(replay::replay(&Options {
+        files: vec![file.path().to_owned()],
+        questions,
+        range,
+        ..Options::default()
+    })?)
+}
+
+/// What has not ended is in no count, mean or extreme of anything, whether the recording or `--time-range` ends there.
+#[test]
+fn what_has_not_ended_is_open_and_in_no_statistic() -> Result<()> {
+    let text = loop_without_its_end();
+    let cut = TimeRange { begin: 1_000_000_000, end: 1_350_000_000 };
+    for (range, whole) in [(None, 4), (Some(cut), 3)] {
+        let snapshot = replay_text(&text, range)?.snapshot();
+        let of_frames = |count: u64| count * 90_000_000;
+        let (open, ended): (Vec<_>, Vec<_>) = snapshot.iterations.iter().partition(|row| row.open > 0);
+        assert_eq!((ended.len() as u64, open.len()), (whole, 1), "{:?}", snapshot.iterations);
+        assert!(
+            ended.iter().all(|row| (row.count, row.total_ns, row.missing_ns) == (1, 90_000_000, 60_000_000))
+        );
+        assert_eq!((open[0].count, open[0].total_ns, open[0].missing_ns), (0, 0, 0));
+        let table = tables::render(&snapshot);
+        let line = table.lines().find(|line| line.contains("  frame ") && line.contains("not ended"));
+        let line = line.with_context(|| table.clone())?;
+        let words: Vec<&str> = line.split_whitespace().take(2).collect();
+        assert_eq!(words, ["frame", whole.to_string().as_str()]);
+        assert_eq!(line.matches("90.0 ms").count(), 4, "{line}");
+        assert!(tables::iterations(&snapshot).contains(&format!("frame {whole}: not ended")));
+        let function = |name: &str| snapshot.functions.iter().find(|row| row.name == name).unwrap().clone();
+        assert_eq!((function("frame").count, function("frame").total_ns), (whole, of_frames(whole)));
+        let missing = &snapshot.missing[0];
+        assert_eq!((missing.count, missing.total_ns), (whole, of_frames(whole)));
+        let explanation = snapshot.explanation.as_ref().unwrap();
+        assert_eq!(explanation.count, whole);
+        assert!((explanation.mean_ns - 90e6).abs() < 1.0, "{}", explanation.mean_ns);
+        let group = snapshot.groups.iter().find(|row| row.site.name == "frame").unwrap();
+        assert_eq!((group.count, group.total_ns), (whole, of_frames(whole)));
+        let account = snapshot.accounts.iter().find(|row| row.account.as_deref() == Some("foo")).unwrap();
+        let of_frame = account.functions.iter().find(|row| row.site.name == "frame").unwrap();
+        assert_eq!((of_frame.count, of_frame.exclusive_ns), (whole, whole * 60_000_000));
+        assert_eq!(snapshot.reports[0].executions.po, whole);
+        let slices = &snapshot.tracks[0];
+        assert_eq!((slices.slices, slices.open, slices.slices_ns), (whole, 1, whole * 19_000_000));
+    }
+    Ok(())
+}
+
+/// A window that begins in the middle: what ended before is around nothing in it.
+#[test]
+fn what_ended_before_the_window_is_around_nothing_in_it() -> Result<()> {
+    let mut text = String::new();
+    let mut mark = |ms: u64, payload: &str| text += &(trace::line(ms * 1_000_000, 1, 1, payload) + "\n");
+    mark(1_000, "B|1|[NN_LA_PE]outer#acct=kept");
+    mark(1_010, "B|1|[NN_LA_PE]over#acct=gone#img=b");
+    mark(1_020, "E|1");
+    mark(1_100, "B|1|[NN_LR_PE]inner");
+    mark(1_200, "E|1");
+    mark(1_300, "E|1");
+    let range = TimeRange { begin: 1_050_000_000, end: 2_000_000_000 };
+    let snapshot = replay_text(&text, Some(range))?.snapshot();
+    let named: Vec<_> =
+        snapshot.accounts.iter().map(|row| (row.account.as_deref(), row.exclusive_ns)).collect();
+    assert_eq!(named, [(Some("kept"), 250_000_000)]);
+    Ok(())
+}
