@@ -1,4 +1,4 @@
-//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `test`, `bench`, `lint`, `fuzz`,
+//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `test`, `bench`, `soak`, `lint`, `fuzz`,
 //! `vm`, `dist`.
 //!
 //! They run as an ordinary user; what needs root goes through sudo.
@@ -14,6 +14,7 @@ mod fuzz;
 mod lint;
 mod run;
 mod setup;
+mod soak;
 mod test;
 mod toolchain;
 mod vm;
@@ -53,6 +54,8 @@ enum Task {
     },
     /// Set up, build, and measure what profiling costs on this machine
     Bench(bench::Bench),
+    /// Flood the profiler, live and with files, for minutes each, and check that its memory stays within its bound
+    Soak(soak::Soak),
     /// What `bench` starts
     #[command(hide = true, subcommand)]
     BenchPart(bench::Part),
@@ -73,6 +76,7 @@ fn main() -> Result<()> {
         Task::Demo(demo) => demo.run(),
         Task::Test { args } => test::run_all(&args),
         Task::Bench(bench) => bench.run(),
+        Task::Soak(soak) => soak.run(),
         Task::BenchPart(part) => part.run(),
         Task::Lint => lint::run_all(),
         Task::Fuzz(fuzz) => fuzz.run(),

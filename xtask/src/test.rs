@@ -1,5 +1,7 @@
 //! All tests of the workspace.
 
+use std::process::Command;
+
 use anyhow::Result;
 
 use crate::{
@@ -13,12 +15,16 @@ pub fn run_all(args: &[String]) -> Result<()> {
     setup::tests()?;
     // The live tests call the binaries, which `cargo test` alone would not build.
     run(cargo("build").arg("--quiet"))?;
+    run(live()?.args(["--workspace", "--exclude", "nntrace-ebpf"]).args(args))
+}
+
+/// `cargo test` whose tests run as root. A live test that cannot run is a failed test.
+pub fn live() -> Result<Command> {
     let mut test = cargo("test");
-    // Here a live test that cannot run is a failed test.
     test.env("NNTRACE_LIVE", "required");
     if !is_root()? {
         as_root(command("true"))?;
         test.args(["--config", r#"target."cfg(all())".runner = ["sudo", "-E", "--"]"#]);
     }
-    run(test.args(["--workspace", "--exclude", "nntrace-ebpf"]).args(args))
+    Ok(test)
 }

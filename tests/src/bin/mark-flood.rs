@@ -1,7 +1,9 @@
-//! Writes begins and ends, nested two deep, as fast as it can: a runtime's execution around a computation of the CPU
-//! fallback. Prints `ready` at first, and `done <N>` at the end: so many of each were written.
+//! Writes marks as fast as it can: begins and ends, nested two deep, a runtime's execution around a computation of the CPU
+//! fallback; or marks of which no two have the same name, or that wait for what never comes. Prints `ready` at first, and
+//! `done <N>` at the end: so many rounds were written.
 
 use std::{
+    ffi::CString,
     io::{self, BufRead as _, Write as _},
     process::ExitCode,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -9,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use nntrace_common::{
     emit::{self, Payload},
     layer::{Layer, Phase},
@@ -33,9 +35,36 @@ struct Cli {
     /// Go on, past `--marks`, until there is a line on stdin.
     #[arg(long, conflicts_with_all = ["wait_stdin", "marks"])]
     until_stdin: bool,
+    /// Marks of one round.
+    #[arg(long, value_enum, default_value_t = What::Sections)]
+    what: What,
+    /// Go on, past `--marks`, for so many seconds.
+    #[arg(long, conflicts_with_all = ["until_stdin", "marks"])]
+    seconds: Option<u64>,
     /// Microseconds between two rounds.
     #[arg(long, default_value_t = 0)]
     pause_us: u64,
+}
+
+/// Marks of one round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// A section in a section.
+    Sections,
+    /// A section with a name of its own.
+    Names,
+    /// A section with an account, a value and a name of its own.
+    Accounts,
+    /// A hand-over that nobody takes.
+    Sends,
+    /// A counter with a name of its own.
+    Counters,
+    /// An asynchronous slice that never ends.
+    Slices,
+    /// A section that never ends.
+    Begins,
+    /// A thread with one section.
+    Threads,
 }
 
 fn main() -> ExitCode {
@@ -57,10 +86,22 @@ fn run(cli: &Cli) -> io::Result<()> {
     }
     let stop = AtomicBool::new(false);
     let done = AtomicU64::new(0);
-    let rounds = if cli.until_stdin { u64::MAX } else { cli.marks / ROUND / cli.threads };
+    let is_endless = cli.until_stdin || cli.seconds.is_some();
+    let rounds = if is_endless { u64::MAX } else { cli.marks / ROUND / cli.threads };
     thread::scope(|scope| {
-        for _ in 0..cli.threads {
-            scope.spawn(|| done.fetch_add(flood(rounds, cli.pause_us, &stop), Ordering::Relaxed));
+        for thread in 0..cli.threads {
+            let (stop, done) = (&stop, &done);
+            scope.spawn(move || {
+                let rounds = match cli.what {
+                    What::Sections => flood(rounds, cli.pause_us, stop),
+                    what => numbered(what, thread, rounds, cli.pause_us, stop),
+                };
+                done.fetch_add(rounds, Ordering::Relaxed)
+            });
+        }
+        if let Some(seconds) = cli.seconds {
+            thread::sleep(Duration::from_secs(seconds));
+            stop.store(true, Ordering::Relaxed);
         }
         if cli.until_stdin {
             let waited = wait_for_line();
@@ -89,6 +130,50 @@ fn flood(rounds: u64, pause_us: u64, stop: &AtomicBool) -> u64 {
         }
     }
     done
+}
+
+/// Writes rounds of marks that carry numbers, none of them twice; returns how many.
+fn numbered(what: What, thread: u64, rounds: u64, pause_us: u64, stop: &AtomicBool) -> u64 {
+    let end = Payload::end();
+    let section = |name: std::fmt::Arguments<'_>| Payload::begin_args(Layer::Runtime, Phase::Execution, name);
+    let mut done = 0;
+    while done < rounds && !stop.load(Ordering::Relaxed) {
+        match what {
+            What::Sections => {}
+            What::Names => {
+                section(format_args!("flood_{thread}_{done}")).write();
+                end.write();
+            }
+            What::Accounts => {
+                let begin = section(format_args!("flood_{thread}_{done}"));
+                begin.with("acct", format_args!("a{done}")).with("img", format_args!("i{done}")).write();
+                end.write();
+            }
+            What::Sends => Payload::instant("nn.send").with("h", thread << 40 | done).write(),
+            What::Counters => Payload::counter(&format!("flood_{thread}_{done}"), 1).write(),
+            What::Slices => emit::mark(&slice(thread, done)),
+            What::Begins => section(format_args!("begin")).with("acct", "foo").write(),
+            What::Threads => {
+                thread::scope(|scope| {
+                    scope.spawn(|| {
+                        section(format_args!("short")).write();
+                        end.write();
+                    });
+                });
+            }
+        }
+        done += 1;
+        if pause_us > 0 {
+            thread::sleep(Duration::from_micros(pause_us));
+        }
+    }
+    done
+}
+
+/// The begin of an asynchronous slice.
+fn slice(thread: u64, number: u64) -> CString {
+    let text = format!("S|{}|flood|{thread}{number:012}", std::process::id());
+    CString::new(text).unwrap_or_default()
 }
 
 fn say(text: &str) -> io::Result<()> {
