@@ -2,7 +2,7 @@
 
 mod file;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nntrace_common::look::IDLE_NAME_BYTES;
 use serde::{Deserialize, Serialize};
@@ -109,6 +109,9 @@ pub enum TopologyError {
         /// The other.
         second: String,
     },
+    /// Two clusters of one name.
+    #[error("two clusters are named {0}: their rows could not be told apart; give each a name of its own")]
+    SameName(String),
     /// A CPU in two policies.
     #[error("CPU {0} is in two policies; its frequency is changed with that of one")]
     TwoPolicies(u32),
@@ -146,11 +149,16 @@ pub fn domains(idle: &[Vec<u32>], frequency: &[Vec<u32>]) -> Vec<ClusterDescript
 }
 
 impl Topology {
-    /// Puts the CPUs into these clusters instead; CPUs in none of them make up a cluster `other`.
+    /// Puts the CPUs into these clusters instead; CPUs in none of them make up a cluster `other`, or `other2` and so on
+    /// where that is the name of one of these.
     ///
     /// # Errors
-    /// When a CPU is in two that share a clock or in two that go idle together, or is not there.
+    /// When two have one name, or when a CPU is in two that share a clock or in two that go idle together, or is not there.
     pub fn set_clusters(&mut self, clusters: Vec<ClusterDescription>) -> Result<(), TopologyError> {
+        let mut names = BTreeSet::new();
+        if let Some(second) = clusters.iter().find(|cluster| !names.insert(&cluster.name)) {
+            return Err(TopologyError::SameName(second.name.clone()));
+        }
         let kinds: [fn(Domain) -> bool; 2] = [Domain::shares_clock, Domain::idles_together];
         for is_of_kind in kinds {
             let mut owner: BTreeMap<u32, &str> = BTreeMap::new();
@@ -166,9 +174,16 @@ impl Topology {
         }
         let in_none = |cpu: &u32| !clusters.iter().any(|cluster| cluster.cpus.contains(cpu));
         let others: Vec<u32> = self.cpus.keys().copied().filter(in_none).collect();
+        let mut other = String::from("other");
+        for number in 2.. {
+            if !names.contains(&other) {
+                break;
+            }
+            other = format!("other{number}");
+        }
         self.clusters = clusters;
         if !others.is_empty() {
-            let name = "other".into();
+            let name = other;
             self.clusters.push(ClusterDescription { name, cpus: others, domain: Domain::Both });
         }
         Ok(())
@@ -288,6 +303,27 @@ mod tests {
         assert!(matches!(twice, Err(TopologyError::Twice { cpu: 1, .. })));
         let none = topology.set_clusters(vec![cluster("a", &[9])]).unwrap_err();
         assert_eq!(none.to_string(), "cluster a names CPU 9, which this machine has not; its CPUs are 0-3");
+    }
+
+    #[test]
+    fn no_two_clusters_have_one_name() {
+        let names = |clusters: &[(&str, &[u32])]| {
+            let mut topology = four();
+            let clusters = clusters.iter().map(|(name, cpus)| cluster(name, cpus));
+            topology.set_clusters(clusters.collect())?;
+            Ok::<_, TopologyError>(
+                topology.clusters.into_iter().map(|cluster| cluster.name).collect::<Vec<_>>(),
+            )
+        };
+        let twice = names(&[("big", &[0]), ("little", &[1]), ("big", &[2])]).unwrap_err();
+        assert_eq!(
+            twice.to_string(),
+            "two clusters are named big: their rows could not be told apart; give each a name of its own"
+        );
+        // The name is the user's; what is left over has another.
+        assert_eq!(names(&[("other", &[0, 1])]).unwrap(), ["other", "other2"]);
+        assert_eq!(names(&[("other", &[0]), ("other2", &[1])]).unwrap(), ["other", "other2", "other3"]);
+        assert_eq!(names(&[("other", &[0, 1, 2, 3])]).unwrap(), ["other"]);
     }
 
     #[test]

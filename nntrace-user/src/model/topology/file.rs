@@ -261,6 +261,10 @@ state = [{ name = "WFI" }, { name = "big-off", level = 1, exit_latency_us = 900,
             "m.toml: CPU 0 is in cluster A and in cluster B; a CPU belongs to one"
         );
         assert_eq!(
+            error("[[cluster]]\nname = \"A\"\ncpus = \"0\"\n[[cluster]]\nname = \"A\"\ncpus = \"1\"\n"),
+            "m.toml: two clusters are named A: their rows could not be told apart; give each a name of its own"
+        );
+        assert_eq!(
             error("policies = [\"0,1\", \"1\"]\n"),
             "m.toml: CPU 1 is in two policies; its frequency is changed with that of one"
         );
