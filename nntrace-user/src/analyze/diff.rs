@@ -116,7 +116,8 @@ fn rank(what: &What) -> (u32, std::cmp::Reverse<Option<u32>>, u32) {
         What::IdleUnknown => (4, None, 0),
         What::Offline => (5, None, 0),
         What::Unknown => (6, None, 0),
-        What::AtOnce(cpus) => (7, None, cpus),
+        What::AtOnce(Some(cpus)) => (7, None, cpus),
+        What::AtOnce(None) => (8, None, 0),
     };
     (kind, std::cmp::Reverse(khz), number)
 }

@@ -39,8 +39,8 @@ pub struct ClusterResidency {
     pub idle: BTreeMap<u32, Residency>,
     /// The level that it is idle in at the end: the last of its stays there is still open.
     pub idle_at_end: Option<u32>,
-    /// Time (ns) by number of CPUs known to be running.
-    pub concurrency: BTreeMap<u32, u64>,
+    /// Time (ns) by number of CPUs running; `None` while a CPU is unknown or offline, however many others run.
+    pub concurrency: BTreeMap<Option<u32>, u64>,
     /// All idle, depth not known, ns.
     pub idle_unknown_ns: u64,
     /// All offline, ns.
@@ -127,8 +127,10 @@ struct Sweep {
     /// Stretches by state: time (ns) and how many.
     active_for: Few<Option<u32>, (u64, u64)>,
     idle_for: Few<u32, Residency>,
-    /// Time (ns) by number of CPUs running.
+    /// Time (ns) by number of CPUs running, while all are known and online.
     concurrency: Vec<u64>,
+    /// The other time, ns.
+    no_concurrency: u64,
     /// The rest of what it did.
     result: ClusterResidency,
     /// Every stretch, where somebody wants to know. Shared, so that looking at the rest meanwhile copies none of it.
@@ -313,6 +315,7 @@ impl Sweep {
             active_for: Few::default(),
             idle_for: Few::default(),
             concurrency: Vec::new(),
+            no_concurrency: 0,
             result: ClusterResidency::default(),
             steps: None,
         }
@@ -342,9 +345,11 @@ impl Sweep {
     /// Counts a member into the sets of what it does, or out of them.
     fn count(&mut self, member: &Member, into: bool) {
         let change = |count: &mut u32| *count = if into { *count + 1 } else { *count - 1 };
+        if !matches!(member.activity, Activity::Idle(_) | Activity::IdleUnknown) {
+            self.count_concurrency();
+        }
         match member.activity {
             Activity::Running => {
-                self.count_concurrency();
                 change(&mut self.running);
                 change_in(&mut self.running_khz, member.khz, into);
             }
@@ -357,14 +362,19 @@ impl Sweep {
 
     fn count_concurrency(&mut self) {
         let ns = self.now - self.counted_until;
-        if ns > 0 {
-            let running = self.running as usize;
-            if self.concurrency.len() <= running {
-                self.concurrency.resize(running + 1, 0);
-            }
-            self.concurrency[running] += ns;
-            self.counted_until = self.now;
+        if ns == 0 {
+            return;
         }
+        self.counted_until = self.now;
+        if self.offline + self.unknown > 0 {
+            self.no_concurrency += ns;
+            return;
+        }
+        let running = self.running as usize;
+        if self.concurrency.len() <= running {
+            self.concurrency.resize(running + 1, 0);
+        }
+        self.concurrency[running] += ns;
     }
 
     /// The state that the counts make.
@@ -425,7 +435,8 @@ impl Sweep {
 
     /// Puts all that was counted into the result.
     fn fill_result(&mut self) {
-        let concurrency = (0..).zip(std::mem::take(&mut self.concurrency));
+        let concurrency = (0..).map(Some).zip(std::mem::take(&mut self.concurrency));
+        let concurrency = concurrency.chain([(None, self.no_concurrency)]);
         self.result.concurrency = concurrency.filter(|(_, ns)| *ns > 0).collect();
         self.result.active = std::mem::take(&mut self.active_for).into_iter().collect();
         self.result.idle = std::mem::take(&mut self.idle_for).into_iter().collect();

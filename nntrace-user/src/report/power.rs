@@ -59,8 +59,8 @@ pub enum What {
     Offline,
     /// Nothing known.
     Unknown,
-    /// So many CPUs ran at once.
-    AtOnce(u32),
+    /// So many CPUs ran at once; `None` while one was unknown or offline.
+    AtOnce(Option<u32>),
 }
 
 /// Time of a cluster or CPU in one state.
@@ -208,8 +208,9 @@ impl What {
             Self::IdleUnknown => "idle, depth unknown".into(),
             Self::Offline => "offline".into(),
             Self::Unknown => "unknown".into(),
-            Self::AtOnce(1) => "1 CPU runs".into(),
-            Self::AtOnce(cpus) => format!("{cpus} CPUs run"),
+            Self::AtOnce(None) => "CPU offline/unknown".into(),
+            Self::AtOnce(Some(1)) => "1 CPU runs".into(),
+            Self::AtOnce(Some(cpus)) => format!("{cpus} CPUs run"),
         }
     }
 }

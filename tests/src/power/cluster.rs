@@ -11,8 +11,8 @@ pub struct ClusterResidency {
     pub active: BTreeMap<Option<u32>, Stays>,
     /// All CPUs idle, by the deepest state in common.
     pub idle: BTreeMap<u32, Stays>,
-    /// Time (ns) by how many CPUs ran.
-    pub concurrency: BTreeMap<u32, u64>,
+    /// Time (ns) by how many CPUs ran; `None` while one was unknown or offline.
+    pub concurrency: BTreeMap<Option<u32>, u64>,
     /// All idle, depth not known, ns.
     pub idle_unknown_ns: u64,
     /// All offline, ns.
@@ -65,7 +65,9 @@ impl ClusterResidency {
                 .collect();
             let running: Vec<_> = now.iter().filter(|(_, (state, _))| *state == State::Running).collect();
             let joint = joint(&now);
-            *result.concurrency.entry(running.len() as u32).or_default() += to - from;
+            let is_out = |state: &State| matches!(state, State::Unknown | State::Offline);
+            let all_are_in = !now.iter().any(|(_, (state, _))| is_out(state));
+            *result.concurrency.entry(all_are_in.then_some(running.len() as u32)).or_default() += to - from;
             if let Joint::Active(khz) = joint {
                 for (cpu, _) in running {
                     *result.effective.entry(*cpu).or_default().entry(khz).or_default() += to - from;
@@ -143,6 +145,6 @@ mod tests {
         assert_eq!(swept.idle, BTreeMap::from([(0, once(10)), (1, once(10))]));
         assert_eq!(swept.active, BTreeMap::from([(Some(500), once(10)), (Some(800), once(10))]));
         assert_eq!(swept.effective[&1], BTreeMap::from([(Some(500), 10), (Some(800), 10)]));
-        assert_eq!(swept.concurrency, BTreeMap::from([(0, 20), (1, 10), (2, 10)]));
+        assert_eq!(swept.concurrency, BTreeMap::from([(Some(0), 20), (Some(1), 10), (Some(2), 10)]));
     }
 }

@@ -66,7 +66,7 @@ fn line<'a>(table: PowerTable, change: &'a Change, row: &'a RowChange) -> Line<'
             _ => None,
         },
         running_cpus: match row.what {
-            What::AtOnce(cpus) => Some(cpus),
+            What::AtOnce(cpus) => cpus,
             _ => None,
         },
         before_ns: row.before.map(|amount| amount.ns),

@@ -85,7 +85,7 @@ fn a_policy_changes_as_one_and_the_fastest_running_cpu_decides() {
     assert_eq!(result.active, active);
     assert_eq!(result.effective[&0], BTreeMap::from([(Some(500), 10), (Some(700), 20), (Some(900), 10)]));
     assert_eq!(result.effective[&2], BTreeMap::from([(Some(900), 10)]));
-    assert_eq!(result.concurrency, BTreeMap::from([(0, 10), (1, 30), (2, 10)]));
+    assert_eq!(result.concurrency, BTreeMap::from([(Some(0), 10), (Some(1), 30), (Some(2), 10)]));
 }
 
 #[test]
@@ -110,6 +110,27 @@ fn an_offline_cpu_leaves_the_vote() {
     let result = &clusters.until(50)[0];
     assert_eq!((result.idle[&0].ns, result.idle[&2].ns, result.offline_ns), (10, 20, 10));
     assert_eq!(result.active[&None], (10, 1));
+}
+
+#[test]
+fn while_a_cpu_is_unknown_or_offline_it_is_not_said_how_many_run() {
+    let activity = (0..3).map(|cpu| (cpu, Activity::Running)).collect();
+    let initial = Initial { activity, ..Initial::default() };
+    let mut clusters = Clusters::new(&machine(&[&[0, 1], &[2]], &[]), 0, &initial);
+    clusters.idle_event(10, 1, 0);
+    clusters.lost(14, 0);
+    clusters.idle_event(17, 1, IDLE_EXIT);
+    clusters.idle_event(20, 0, 1);
+    clusters.hotplug(25, 0, false);
+    clusters.idle_event(26, 1, 2);
+    clusters.hotplug(40, 0, true);
+    let results = clusters.until(50);
+    let expected = BTreeMap::from([(None, 6 + 15), (Some(1), 4 + 5 + 10), (Some(2), 10)]);
+    assert_eq!(results[0].concurrency, expected);
+    assert_eq!(results[1].concurrency, BTreeMap::from([(Some(1), 50)]));
+    // Never heard of.
+    let clusters = Clusters::new(&machine(&[&[0, 1]], &[]), 0, &Initial::default());
+    assert_eq!(clusters.until(50)[0].concurrency, BTreeMap::from([(None, 50)]));
 }
 
 #[test]
@@ -214,7 +235,8 @@ mod property {
                 for at in 0..end {
                     let all: Vec<_> = layout[number].iter().map(|&cpu| activity_at(&timed, cpu, at)).collect();
                     let running: Vec<_> = all.iter().filter(|cpu| cpu.0 == Activity::Running).collect();
-                    *expected.concurrency.entry(running.len() as u32).or_default() += 1;
+                    let is_known = !all.iter().any(|cpu| cpu.0 == Activity::Unknown);
+                    *expected.concurrency.entry(is_known.then_some(running.len() as u32)).or_default() += 1;
                     let idle = all.iter().filter_map(|cpu| match cpu.0 { Activity::Idle(k) => Some(k), _ => None });
                     if !running.is_empty() {
                         let khz = running.iter().map(|cpu| cpu.1).min().flatten()

@@ -49,17 +49,20 @@ impl Parts<'_> {
                 |level| self.topology.level_name(&cluster.cpus, level),
                 |_| None,
             ),
-            concurrency: residency
-                .concurrency
-                .iter()
-                .map(|(&running_cpus, &ns)| ConcurrencyRow { running_cpus, ns })
-                .collect(),
+            concurrency: concurrency(&residency.concurrency),
             idle_unknown_ns: residency.idle_unknown_ns,
             offline_ns: residency.offline_ns,
             unknown_ns: residency.unknown_ns,
         });
         rows.collect()
     }
+}
+
+fn concurrency(times: &BTreeMap<Option<u32>, u64>) -> Vec<ConcurrencyRow> {
+    let row = |(&running_cpus, &ns): (&Option<u32>, &u64)| ConcurrencyRow { running_cpus, ns };
+    let (unknown, known): (Vec<_>, Vec<_>) =
+        times.iter().map(row).partition(|row| row.running_cpus.is_none());
+    [known, unknown].concat()
 }
 
 fn idle_rows<'a>(

@@ -91,7 +91,7 @@ impl<'a> Line<'a> {
                 _ => None,
             },
             running_cpus: match row.what {
-                What::AtOnce(cpus) => Some(cpus),
+                What::AtOnce(cpus) => cpus,
                 _ => None,
             },
             ns: row.ns,

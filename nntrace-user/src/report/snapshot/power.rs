@@ -110,7 +110,7 @@ pub struct ClusterRow {
     pub active: Vec<FrequencyRow>,
     /// All CPUs idle, by the deepest state that they have in common; `state` is its level.
     pub idle: Vec<IdleRow>,
-    /// How many CPUs ran at once.
+    /// How many CPUs ran at once; the time in which a CPU was unknown or offline comes last.
     pub concurrency: Vec<ConcurrencyRow>,
     /// All idle, depth not known, ns.
     pub idle_unknown_ns: u64,
@@ -123,8 +123,8 @@ pub struct ClusterRow {
 /// Time during which so many CPUs ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConcurrencyRow {
-    /// CPUs known to be running.
-    pub running_cpus: u32,
+    /// CPUs running; `None` while a CPU of the cluster was unknown or offline, however many others ran.
+    pub running_cpus: Option<u32>,
     /// Time, ns.
     pub ns: u64,
 }
