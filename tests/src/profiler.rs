@@ -44,6 +44,25 @@ impl Profiler {
         Ok(Self { command, folder: tempfile::tempdir()?, limit: PATIENCE })
     }
 
+    /// With an empty folder in the place of this one, for it and the commands that it launches.
+    ///
+    /// # Errors
+    /// When the program was not built.
+    pub fn without(folder: &str) -> Result<Self> {
+        let mut profiler = Self::new()?;
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", "mount -t tmpfs tmpfs \"$0\" && exec \"$@\"", folder]);
+        command.arg(profiler.command.get_program());
+        for (name, value) in profiler.command.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        profiler.command = command;
+        Ok(profiler)
+    }
+
     /// Adds arguments.
     #[must_use]
     pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {

@@ -376,6 +376,7 @@ fn cost(ebpf: &Ebpf, names: &[&str]) -> ProgramCost {
     let infos = names.iter().filter_map(|name| match ebpf.program(name)? {
         Program::UProbe(program) => program.info().ok(),
         Program::RawTracePoint(program) => program.info().ok(),
+        Program::TracePoint(program) => program.info().ok(),
         _ => None,
     });
     infos.fold(ProgramCost::default(), |sum, info| ProgramCost {
