@@ -114,6 +114,9 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     // The target was not ours to end, unless we started it.
     let code = run.end_command();
     finished?;
+    if run.ended.is_none() {
+        run.note_survivors();
+    }
     let (snapshot, lanes) = (run.session.snapshot()?, run.session.lanes());
     // None of these keeps the others from being written.
     let written = files.write(&snapshot, lanes.as_ref(), run.session.marks());
@@ -226,9 +229,17 @@ impl Run {
             Some(status) => format!("command exited with status {status}; q quits"),
             None => "target ended; q quits".into(),
         });
+        self.note_survivors();
         self.session.finish()?;
         // Elsewhere the last results are written at once anyway.
         if matches!(self.output, Output::Screen(_)) { self.update().map(drop) } else { Ok(()) }
+    }
+
+    /// What the command has started may live on when it has ended.
+    fn note_survivors(&mut self) {
+        if self.command.is_some() {
+            self.session.note_survivors();
+        }
     }
 
     /// Shows what there is; breaks off when nobody reads it any more.

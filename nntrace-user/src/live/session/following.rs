@@ -81,6 +81,30 @@ impl Session {
         }
     }
 
+    /// Notes which processes of a command live on: the run ends with the command, and they are traced no more. To be called
+    /// when it has ended; what it started last is known before [`Session::finish`] only.
+    pub fn note_survivors(&mut self) {
+        /// Those that are named.
+        const NAMED: usize = 10;
+        if self.last.is_none() {
+            self.drain();
+        }
+        let living = self.alive.keys().filter_map(|&pid| self.processes.by_pid(pid).ok());
+        let living: Vec<String> =
+            living.map(|process| format!("{} ({})", process.pid, process.comm)).collect();
+        if living.is_empty() {
+            return;
+        }
+        let more = living.len().saturating_sub(NAMED);
+        let names = living.iter().take(NAMED).cloned().chain((more > 0).then(|| format!("{more} more")));
+        self.notes.push(format!(
+            "the run ended with its command, and {} of the processes that it started live on, traced no more: {}; \
+             --pid traces a process to its own end",
+            living.len(),
+            names.collect::<Vec<_>>().join(", ")
+        ));
+    }
+
     /// What cannot be known of processes that were gone too soon, in words.
     pub(super) fn note_on_unsearched(&self) -> Option<String> {
         let count = self.unsearched.len();
