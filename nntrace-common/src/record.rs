@@ -216,7 +216,7 @@ pub struct SchedRecord {
     pub kind: u32,
     /// Thread.
     pub tid: u32,
-    /// Process; 0 where the event does not tell: only the one that leaves the CPU is known by it.
+    /// Process; 0 where the event does not tell: only the one that leaves the CPU, or execs, is known by it.
     pub tgid: u32,
     /// The CPU that the event is of: where the thread ran or runs, or where it was woken from.
     pub cpu: u32,
@@ -224,7 +224,7 @@ pub struct SchedRecord {
     pub time: u64,
     /// Number of a [`Change`](crate::sched::Change).
     pub change: u32,
-    /// Records that this CPU's ring had no room for so far, of all kinds; wraps.
+    /// Records of this kind that this CPU's ring had no room for so far; wraps.
     pub lost: u32,
 }
 
@@ -347,6 +347,8 @@ pub struct RingCount {
     pub produced: u64,
     /// Records of these that found the ring full.
     pub dropped: u64,
+    /// [`SchedRecord`]s of those.
+    pub sched_dropped: u64,
 }
 
 /// A record, whichever it is.

@@ -35,12 +35,22 @@ pub enum Change {
     Woken = 5,
     /// It is new, and waits for a CPU.
     New = 6,
+    /// It execs without being the leader of its process, and takes over the leader's id.
+    Renamed = 7,
 }
 
 impl Change {
     /// All, by number.
-    pub const ALL: [Self; 7] =
-        [Self::In, Self::Preempted, Self::Sleeps, Self::SleepsDeep, Self::Ends, Self::Woken, Self::New];
+    pub const ALL: [Self; 8] = [
+        Self::In,
+        Self::Preempted,
+        Self::Sleeps,
+        Self::SleepsDeep,
+        Self::Ends,
+        Self::Woken,
+        Self::New,
+        Self::Renamed,
+    ];
 
     /// The one with this number.
     #[must_use]
@@ -117,6 +127,6 @@ mod tests {
         for change in Change::ALL {
             assert_eq!(Change::from_code(change as u32), Some(change));
         }
-        assert_eq!(Change::from_code(7), None);
+        assert_eq!(Change::from_code(8), None);
     }
 }

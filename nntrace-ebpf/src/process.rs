@@ -15,7 +15,7 @@ use crate::{
     maps::{FORK_CHILD_OFFSET, TARGETS, THREADS},
     oddities,
     ring::{self, Wake},
-    window,
+    sched, window,
 };
 
 /// A thread of a process.
@@ -67,7 +67,11 @@ pub fn process_exec(ctx: RawTracePointContext) -> i32 {
         // What was open belongs to the program that is gone.
         let _ = THREADS.remove(ctx.pid());
         // The thread that runs it may have had another id so far.
-        let _ = THREADS.remove(ctx.arg::<u32>(1));
+        let former = ctx.arg::<u32>(1);
+        let _ = THREADS.remove(former);
+        if former != tgid {
+            sched::renamed(former, tgid);
+        }
         emit(RecordKind::Exec, tgid, ctx.pid(), 0);
     }
     0

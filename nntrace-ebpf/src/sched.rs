@@ -130,15 +130,31 @@ fn field(ctx: &TracePointContext, offset: u32) -> Option<u32> {
     unsafe { bpf_probe_read_kernel(ctx.as_ptr().wrapping_byte_add(offset as usize).cast()) }.ok()
 }
 
+/// A thread that is not the leader of its process has execed: from here on it has the leader's id.
+#[inline(always)]
+pub fn renamed(tid: u32, tgid: u32) {
+    let _ = TARGETS.remove(tid);
+    if let Some(now) = window::now() {
+        emit(tid, tgid, now, Change::Renamed);
+    }
+}
+
 /// A function to the verifier as well: it is called from several places.
+///
+/// Switches and wake-ups come one at a time on a CPU: the count is that of the records lost before this one.
 #[inline(never)]
 fn emit(tid: u32, tgid: u32, time: u64, change: Change) {
     // SAFETY: the helper has no precondition.
     let cpu = unsafe { bpf_get_smp_processor_id() } as u32;
-    let counts = RING_COUNTS.get_ptr(0);
+    let counts = RING_COUNTS.get_ptr_mut(0);
     // SAFETY: the pointer comes from the map and is not null.
-    let lost = counts.map_or(0, |counts| unsafe { (*counts).dropped } as u32);
+    let lost = counts.map_or(0, |counts| unsafe { (*counts).sched_dropped } as u32);
     let record =
         SchedRecord { kind: RecordKind::Sched as u32, tid, tgid, cpu, time, change: change as u32, lost };
-    ring::emit(record, Wake::WhenHalfFull);
+    if !ring::emit(record, Wake::WhenHalfFull)
+        && let Some(counts) = counts
+    {
+        // SAFETY: the pointer comes from the map and is not null.
+        unsafe { ring::add(&raw mut (*counts).sched_dropped, 1) };
+    }
 }

@@ -1,10 +1,17 @@
 //! `--level sched`: whether threads ran, waited for a CPU or slept, against what the kernel counts itself.
 
+use std::{fs, path::Path};
+
 use anyhow::{Context as _, Result, ensure};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use nntrace_tests::{
     child::Child,
     live,
     profiler::{Profiler, Run},
+    tracefs::Instance,
 };
 use nntrace_user::report::snapshot::{Snapshot, ThreadRow};
 
@@ -30,8 +37,12 @@ fn told(text: &str) -> Result<Vec<Told>> {
 
 /// Launches the program that knows itself, and pairs what its threads say with what was seen of them.
 fn launch(arguments: &[&str]) -> Result<(Run, Vec<(Told, ThreadRow)>)> {
+    launch_by(Profiler::new()?, arguments)
+}
+
+fn launch_by(profiler: Profiler, arguments: &[&str]) -> Result<(Run, Vec<(Told, ThreadRow)>)> {
     let command = [&[TRUTH], arguments].concat();
-    let run = Profiler::new()?.args(["--marks", "none", "--level", "sched"]).launch(command)?;
+    let run = profiler.args(["--marks", "none", "--level", "sched"]).launch(command)?;
     let told = told(&run.ended.text())?;
     let pairs = told.into_iter().map(|told| {
         let row = run.snapshot.threads.iter().find(|row| row.tid == told.tid);
@@ -60,6 +71,9 @@ fn check((told, row): &(Told, ThreadRow), switches: u64) {
     let waits = told.wait.saturating_sub(granted)..=told.wait + granted + 50_000_000;
     assert!(waits.contains(&row.runnable_ns), "runnable, not in {waits:?}");
 }
+
+/// From the begin of the window on it may take so long until the main thread of a command is looked at, ns.
+const LOOKED_AT: u64 = 100_000_000;
 
 fn asleep(row: &ThreadRow) -> u64 {
     row.sleeping_ns + row.uninterruptible_ns
@@ -146,5 +160,111 @@ fn without_the_level_nothing_is_attached_and_nothing_shown() -> Result<()> {
     let run = Profiler::new()?.args(["--marks", "none"]).launch(["true"])?;
     assert_eq!(run.snapshot.threads, []);
     assert_eq!(run.snapshot.overhead.sched_events, None);
+    Ok(())
+}
+
+/// How long (ns) it is open by the kernel's own recording whether a thread waited or ran: it leaves a CPU that it was not
+/// seen to get. There are kernels that show no switch away from some of their tasks.
+fn not_shown(recording: &str, tid: u32) -> Result<u64> {
+    let (mut waits_since, mut open) = (None, 0);
+    for line in recording.lines().filter(|line| !line.starts_with('#')) {
+        let (head, fields) = line.split_once(": sched_").with_context(|| line.to_owned())?;
+        let (seconds, microseconds) =
+            head.rsplit(' ').next().and_then(|time| time.split_once('.')).context("time")?;
+        let now = seconds.parse::<u64>()? * 1_000_000_000 + microseconds.parse::<u64>()? * 1_000;
+        let is = |key: &str| fields.contains(&format!(" {key}={tid} "));
+        if is("prev_pid") {
+            open += waits_since.take().map_or(0, |since| now - since + 1_000);
+            if fields.contains("prev_state=R") {
+                waits_since = Some(now);
+            }
+        } else if is("next_pid") {
+            waits_since = None;
+        } else if is("pid") {
+            waits_since.get_or_insert(now);
+        }
+    }
+    Ok(open)
+}
+
+#[test]
+fn a_thread_that_sleeps_is_known_to_however_often_another_wakes() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let recording =
+        Instance::recording(&["sched/sched_switch", "sched/sched_wakeup", "sched/sched_wakeup_new"])?;
+    let (run, pairs) = launch(&["dozes", "1500"])?;
+    let cpus = fs::read_dir("/sys/devices/system/cpu")?.filter_map(Result::ok);
+    let cpus = cpus.filter(|entry| entry.path().join("topology").exists()).count();
+    let recording = recording.text(cpus)?;
+    let [dozes, main] = &pairs[..] else { anyhow::bail!("two threads were expected: {pairs:?}") };
+    for (told, row) in &pairs {
+        let open = not_shown(&recording, row.tid)?;
+        println!("{told:?}\n{row:?}\n{open} ns not shown");
+        // The recording rounds to a microsecond. The main thread was there before it was looked at.
+        let granted = open + open / 4 + if row.tid == row.pid { LOOKED_AT } else { 0 };
+        assert!(row.unknown_ns <= granted, "{} ns unknown, {open} ns not shown", row.unknown_ns);
+    }
+    println!("{:?}", run.snapshot.notes);
+    assert!(asleep(&main.1) + ENDS >= main.0.sleep);
+    check(dozes, 2 * 15_000);
+    Ok(())
+}
+
+#[test]
+fn a_thread_that_execs_ends_there_and_the_program_goes_on_as_the_leader() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let run =
+        Profiler::new()?.args(["--marks", "none", "--level", "sched"]).launch([TRUTH, "exec", "400"])?;
+    let told = told(&run.ended.text())?;
+    let [former, naps] = &told[..] else { anyhow::bail!("two lines were expected: {told:?}") };
+    let rows: Vec<&ThreadRow> = run.snapshot.threads.iter().collect();
+    println!("{rows:?}");
+    let life = |row: &ThreadRow| row.on_cpu_ns + row.runnable_ns + asleep(row) + row.unknown_ns;
+    let row = rows.iter().find(|row| row.tid == former.tid).context("no row of the thread that execs")?;
+    // It slept 20 ms, and execed.
+    assert!((20_000_000..200_000_000).contains(&life(row)), "{row:?}");
+    assert!(
+        rows.iter().any(|row| row.tid == naps.tid && life(row) >= 800_000_000),
+        "of the new program's thread"
+    );
+    // The leader ended, and the one that took its id waited for the thread of the new program.
+    let leaders: Vec<_> = rows.iter().filter(|leader| leader.tid == row.pid).collect();
+    assert_eq!(leaders.len(), 2, "{leaders:?}");
+    assert!(asleep(leaders[1]) + leaders[1].unknown_ns >= 700_000_000, "{leaders:?}");
+    Ok(())
+}
+
+/// Without BTF it is unknown where the kernel keeps the id of a task: programs read the events as tracefs describes them.
+#[test]
+fn without_btf_threads_are_followed_and_the_events_counted_as_overhead() -> Result<()> {
+    const BTF: &str = "/sys/kernel/btf";
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let profiler = if Path::new(BTF).exists() { Profiler::without(BTF)? } else { Profiler::new()? };
+    let (run, pairs) = launch_by(profiler, &["ping-pong", "20000"])?;
+    let overhead = &run.snapshot.overhead;
+    println!("{:?} events of {:?} ns\n{pairs:?}", overhead.sched_events, overhead.ns_per_sched_event);
+    // The kernel skips some, and counts only those that ran.
+    ensure!(overhead.sched_events.is_some_and(|events| events >= 2 * 20_000), "{overhead:?}");
+    ensure!(overhead.ns_per_sched_event.is_some_and(|ns| ns > 0), "{overhead:?}");
+    let (told, row) = &pairs[0];
+    assert!(row.on_cpu_ns <= told.run + told.run / 10 + ENDS, "{row:?}");
+    Ok(())
+}
+
+#[test]
+fn what_outlives_its_command_is_named() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let run = Profiler::new()?.args(["--marks", "none"]).launch([TRUTH, "daemon", "30"])?;
+    let daemon = told(&run.ended.text())?[0].tid;
+    kill(Pid::from_raw(daemon.cast_signed()), Signal::SIGKILL)?;
+    let notes = run.snapshot.notes.join("\n");
+    assert!(
+        notes.contains(&format!(
+            "1 of the processes that it started live on, traced no more: {daemon} (sleep)"
+        )),
+        "{notes}"
+    );
+    let run = Profiler::new()?.args(["--marks", "none"]).launch(["true"])?;
+    assert!(!run.snapshot.notes.iter().any(|note| note.contains("live on")), "{:?}", run.snapshot.notes);
     Ok(())
 }

@@ -75,8 +75,13 @@ impl Merge {
 #[cfg(test)]
 mod tests {
     use nntrace_common::record::RecordKind;
+    use proptest::prelude::*;
 
     use super::*;
+    use crate::model::scheduling::{
+        KEPT,
+        world::{self, CPUS, TIDS, World},
+    };
 
     fn idle(cpu: u32, time: u64, lost: u32) -> Record {
         Record::Idle(PowerRecord { kind: RecordKind::Idle as u32, cpu, time, state: 1, lost })
@@ -146,5 +151,53 @@ mod tests {
         assert_eq!(out.len(), 2 * CPUS as usize + 1);
         let gaps: Vec<_> = out.iter().filter(|record| matches!(record, Record::Lost { .. })).collect();
         assert_eq!(gaps, [&Record::Lost { cpu: 777, time: 10_000 + 247 }]);
+    }
+
+    /// What programs may take from looking at the clock to finishing a record, ns.
+    const SLACK: u64 = 5;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        /// Where nothing was lost, what threads did does not depend on when which ring was drained. Events of one thread are
+        /// apart in time wherever they come from: the kernel makes them under one lock.
+        #[test]
+        fn threads_of_several_cpus_are_put_together_as_they_were(
+            found in world::found(), steps in world::calm_steps(),
+            delays in prop::collection::vec(0..=SLACK, 1..40), drains in prop::collection::vec(1..30_u64, 1..20),
+        ) {
+            let world = World::new(&found).apart().run(&steps);
+            let mut rings = vec![Vec::new(); CPUS];
+            for (record, delay) in world.records.iter().zip(delays.iter().cycle()) {
+                let ring: &mut Vec<_> = &mut rings[record.cpu as usize];
+                // Finished, and behind an unfinished one not to be had.
+                let ready = ring.last().map_or(0, |&(ready, _)| ready).max(record.time + delay);
+                ring.push((ready, Record::Sched(*record)));
+            }
+            let (mut merge, mut model) = (Merge::default(), world.model(KEPT, &found));
+            let mut sink = |record: &Record| if let Record::Sched(record) = record { model.record(record) };
+            let mut now = 0;
+            for drain in drains {
+                now += drain;
+                for ring in &mut rings {
+                    let ready = ring.partition_point(|&(ready, _)| ready <= now);
+                    ring.drain(..ready).for_each(|(_, record)| merge.push(record));
+                }
+                merge.settle(&[0; CPUS]);
+                merge.hand_out(now.saturating_sub(SLACK), &mut sink);
+            }
+            rings.into_iter().flatten().for_each(|(_, record)| merge.push(record));
+            merge.settle(&[0; CPUS]);
+            merge.hand_out(u64::MAX, &mut sink);
+            prop_assert_eq!(merge.late(), 0);
+            let merged = world.fed(model, &[]);
+            let expected = world.fed(world.model(KEPT, &found), &world.records);
+            for tid in 1..=TIDS {
+                for pair in world.instants().windows(2) {
+                    let times = merged.times(tid, pair[0], pair[1]);
+                    prop_assert_eq!(times, expected.times(tid, pair[0], pair[1]), "thread {}", tid);
+                }
+            }
+        }
     }
 }

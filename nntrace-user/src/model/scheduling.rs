@@ -1,9 +1,13 @@
 //! Whether threads ran, waited for a CPU, or slept: from context switches and wake-ups in order of time.
 //!
 //! Nothing is claimed that the events do not show. Before its first event a thread is unknown; after events of a CPU were
-//! lost, every thread is but those that run on other CPUs. Events that contradict each other (a CPU takes a thread while
-//! it has one already) are evidence of a loss. A thread that is woken while nothing is known of it may run or wait for a
-//! CPU; what it does next tells which.
+//! lost, every thread is but those that run on other CPUs. A thread that is woken while nothing is known of it may run or
+//! wait for a CPU; what it does next tells which.
+//!
+//! A kernel may leave out an event without counting it: it shows no switch away from some of its own tasks, and skips
+//! programs on tracepoints while it handles maps. Then the events of a thread contradict each other (it leaves a CPU that it
+//! never got). Such an event concerns the two threads of a switch or the one that is woken: what these did since their
+//! last events is unknown, and nothing else, however long others sleep meanwhile.
 //!
 //! Where wake-ups are not in a trace at all, a thread counts as sleeping until it gets a CPU.
 
@@ -122,6 +126,8 @@ pub struct Scheduling {
     /// Whether there are wake-ups among the events.
     has_wakeups: bool,
     has_switches: bool,
+    /// Events that others prove missing.
+    missing: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -130,7 +136,7 @@ struct Cpu {
     heard: u64,
     /// Records that it had lost by then.
     lost: u32,
-    /// The thread that it runs, if that is one of ours.
+    /// The thread that it runs, if that is one of ours: it is [`State::OnCpu`] here.
     runs: Option<u32>,
 }
 
@@ -164,6 +170,7 @@ impl Scheduling {
             cpus: FxHashMap::default(),
             has_wakeups: false,
             has_switches: false,
+            missing: 0,
         }
     }
 
@@ -206,6 +213,12 @@ impl Scheduling {
         self.has_switches && !self.has_wakeups
     }
 
+    /// Events that must have come, as others show, and did not: those of CPUs that lost some included. At least so many.
+    #[must_use]
+    pub fn missing(&self) -> u64 {
+        self.missing
+    }
+
     /// Every event of this thread from `since` (ns) on will come; right after that it was found to do this.
     pub fn watch(&mut self, pid: u32, tid: u32, since: u64, found: Found) {
         let since = since.max(self.begin);
@@ -235,8 +248,11 @@ impl Scheduling {
         }
         match change {
             Change::New => self.is_born(tid, now),
+            // Who has ended may be woken under an id that it has got since: what it does next shows that.
+            Change::Woken if self.has_ended(tid) => {}
             Change::Woken => self.wakes(tid, now),
             Change::In => self.gets_cpu(tid, cpu, now),
+            Change::Renamed => self.takes_id(tid, tgid, cpu, now),
             _ => self.leaves_cpu(tid, tgid, cpu, now, change),
         }
         self.cpu(cpu).heard = now;
@@ -278,19 +294,57 @@ impl Scheduling {
 
     /// Another thread has the id by now: the one before, if it lived, has ended unseen.
     fn is_gone(&mut self, tid: u32, now: u64) {
-        let living = |thread: &&mut History| thread.end.is_none() && !thread.begins_with(now);
-        let Some(thread) = self.threads.get_mut(&tid).and_then(|lives| lives.last_mut()).filter(living)
-        else {
-            return;
-        };
+        let living = |thread: &History| thread.end.is_none() && !thread.begins_with(now);
+        if self.threads.get(&tid).and_then(|lives| lives.last()).is_some_and(living) {
+            self.misses(tid, now);
+            self.current(tid, now).finish(now);
+        }
+    }
+
+    /// Whether a thread had this id, and none has it now.
+    fn has_ended(&self, tid: u32) -> bool {
+        self.threads.get(&tid).and_then(|lives| lives.last()).is_some_and(|last| last.end.is_some())
+    }
+
+    /// An event of this thread is missing since its last one, though none is counted as lost.
+    fn misses(&mut self, tid: u32, now: u64) {
+        self.missing += 1;
+        let thread = self.current(tid, now);
         let state = thread.state();
-        if !matches!(state, State::OnCpu(_)) {
-            thread.settle(State::Unknown);
-        }
+        thread.settle(State::Unknown);
         if let State::OnCpu(cpu) = state {
-            self.lost(cpu, now);
+            self.cpu(cpu).runs = None;
         }
-        self.current(tid, now).finish(now);
+    }
+
+    /// A CPU has another thread by now than the one that it was seen to take.
+    fn misses_leave(&mut self, cpu: u32, now: u64) {
+        if let Some(other) = self.cpu(cpu).runs {
+            self.misses(other, now);
+            self.current(other, now).push(now, State::Watched);
+        }
+    }
+
+    /// A thread goes on under the id of its process, which the leader had until it ended.
+    ///
+    /// The kernel exchanges the ids a while before its event: the last of the leader may come under the thread's id, and the
+    /// thread may leave the CPU under its new one.
+    fn takes_id(&mut self, tid: u32, leader: u32, cpu: u32, now: u64) {
+        if self.cpu(cpu).runs == Some(leader) {
+            if !self.has_ended(tid) {
+                self.current(tid, now).finish(now);
+            }
+            return;
+        }
+        self.leaves_cpu(tid, leader, cpu, now, Change::Ends);
+        self.is_gone(leader, now);
+        let thread = self.current(leader, now);
+        if thread.is_empty() {
+            thread.begin = Some(now);
+        }
+        thread.tgid = Some(leader);
+        thread.push(now, State::OnCpu(cpu));
+        self.cpu(cpu).runs = Some(leader);
     }
 
     fn wakes(&mut self, tid: u32, now: u64) {
@@ -312,50 +366,50 @@ impl Scheduling {
 
     fn gets_cpu(&mut self, tid: u32, cpu: u32, now: u64) {
         self.has_switches = true;
-        if let State::OnCpu(other) = self.current(tid, now).state() {
-            self.lost(other, now);
-        }
-        if self.cpu(cpu).runs.is_some() {
-            self.lost(cpu, now);
-        }
+        self.misses_leave(cpu, now);
         let has_wakeups = self.has_wakeups;
         let thread = self.current(tid, now);
         match thread.state() {
-            State::Asleep { certain: true, .. } if has_wakeups => thread.settle(State::Unknown),
+            State::OnCpu(_) => self.misses(tid, now),
+            State::Asleep { certain: true, .. } if has_wakeups => self.misses(tid, now),
             State::Asleep { certain: false, .. } | State::Awake | State::Watched if has_wakeups => {
                 thread.settle(State::HasWaited);
             }
             _ => {}
         }
-        thread.push(now, State::OnCpu(cpu));
+        self.current(tid, now).push(now, State::OnCpu(cpu));
         self.cpu(cpu).runs = Some(tid);
     }
 
     fn leaves_cpu(&mut self, tid: u32, tgid: u32, cpu: u32, now: u64, change: Change) {
         self.has_switches = true;
-        let thread = self.current(tid, now);
-        if tgid != 0 && thread.tgid.is_some_and(|known| known != tgid) {
+        if let Some(other) = self.cpu(cpu).runs
+            && tid == tgid
+            && self.has_ended(tid)
+            && self.current(other, now).tgid == Some(tgid)
+        {
+            // The leader, which has ended, is the thread that runs: it execs.
+            self.takes_id(other, tgid, cpu, now);
+        }
+        let known = self.current(tid, now).tgid;
+        if tgid != 0 && known.is_some_and(|known| known != tgid) {
             self.is_gone(tid, now);
         }
-        let state = self.current(tid, now).state();
-        if let State::OnCpu(other) = state
-            && other != cpu
-        {
-            self.lost(other, now);
+        let thread = self.current(tid, now);
+        match thread.state() {
+            State::OnCpu(taken) if taken == cpu => {}
+            State::OnCpu(_) | State::Runnable | State::Asleep { certain: true, .. } => self.misses(tid, now),
+            State::Awake | State::Watched | State::Asleep { certain: false, .. } => {
+                thread.settle(State::HasRun(cpu));
+            }
+            State::HasRun(_) | State::HasWaited | State::Unknown => {}
         }
-        let never_got_it = matches!(state, State::Runnable | State::Asleep { certain: true, .. });
-        if never_got_it {
-            self.current(tid, now).settle(State::Unknown);
-        }
-        if never_got_it || self.cpu(cpu).runs.is_some_and(|other| other != tid) {
-            self.lost(cpu, now);
+        if self.cpu(cpu).runs != Some(tid) {
+            self.misses_leave(cpu, now);
         }
         let thread = self.current(tid, now);
         if tgid != 0 {
             thread.tgid = Some(tgid);
-        }
-        if matches!(thread.state(), State::Awake | State::Watched | State::Asleep { certain: false, .. }) {
-            thread.settle(State::HasRun(cpu));
         }
         match change {
             Change::Preempted => thread.push(now, State::Runnable),
@@ -418,3 +472,5 @@ impl Scheduling {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub mod world;

@@ -282,6 +282,8 @@ impl Pass {
                 }
             }
             Some(Told::Woken(task, change)) => push(task.tid, 0, change),
+            Some(Told::Exec { former, tid }) if former != tid => push(former, tid, Change::Renamed),
+            Some(Told::Exec { .. }) => {}
             None => {}
         }
     }

@@ -1,11 +1,12 @@
-//! Context switches and wake-ups: the fields of `sched_switch`, `sched_wakeup` and `sched_wakeup_new`, as the kernel, as
-//! trace-cmd's plugins and as the bare fields of a record show them.
+//! Context switches, wake-ups and execs: the fields of `sched_switch`, `sched_wakeup`, `sched_wakeup_new` and
+//! `sched_process_exec`, as the kernel, as trace-cmd's plugins and as the bare fields of a record show them.
 //!
 //! ```text
 //! prev_comm=NAME prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=NAME next_pid=8 next_prio=120
 //! NAME:7 [120] S ==> NAME:8 [120]
 //! comm=NAME pid=7 prio=120 target_cpu=001
 //! NAME:7 [120] CPU:001
+//! filename=PATH pid=7 old_pid=8
 //! ```
 //!
 //! A name may hold anything, also what stands around it; it has 15 bytes at most.
@@ -29,6 +30,13 @@ pub enum Told<'a> {
     },
     /// A thread is woken, or is new.
     Woken(Task<'a>, Change),
+    /// A thread executes another program, and has the id of its process from now on.
+    Exec {
+        /// The id that it had.
+        former: u32,
+        /// The id that it has.
+        tid: u32,
+    },
 }
 
 /// A thread.
@@ -49,6 +57,7 @@ pub fn read<'a>(name: &[u8], fields: &'a [u8]) -> Option<Told<'a>> {
     match name {
         b"sched_switch" => switch(fields),
         b"sched_wakeup" => Some(Told::Woken(woken(fields)?, Change::Woken)),
+        b"sched_process_exec" => exec(fields),
         b"sched_wakeup_new" => Some(Told::Woken(woken(fields)?, Change::New)),
         _ => None,
     }
@@ -69,6 +78,16 @@ fn woken(fields: &[u8]) -> Option<Task<'_>> {
         Some(text) => Some(named(text, b" pid=")?.0),
         None => Some(bracketed(fields)?.0),
     }
+}
+
+/// Reads `filename=PATH pid=7 old_pid=8`.
+fn exec(fields: &[u8]) -> Option<Told<'_>> {
+    const FORMER: &[u8] = b" old_pid=";
+    const TID: &[u8] = b" pid=";
+    let at = memmem::rfind(fields, FORMER)?;
+    let (former, _) = number(&fields[at + FORMER.len()..])?;
+    let (tid, _) = number(&fields[memmem::rfind(&fields[..at], TID)? + TID.len()..])?;
+    Some(Told::Exec { former, tid })
 }
 
 /// Reads `NAME KEY=TID ..`, up to the number. Of several places that the key stands at, the last one that a name can
@@ -189,6 +208,18 @@ mod tests {
         assert_eq!(woken(b"sched_wakeup_new", "kworker/0:1:7 [120] CPU:001"), expected);
         // It comes before, and tells no more.
         assert_eq!(woken(b"sched_waking", "comm=a pid=7 prio=120 target_cpu=001"), None);
+    }
+
+    #[test]
+    fn execs_show_both_ids() {
+        let exec = |fields: &'static str| read(b"sched_process_exec", fields.as_bytes());
+        let expected = Some(Told::Exec { former: 8, tid: 7 });
+        assert_eq!(exec("filename=/bin/true pid=7 old_pid=8"), expected);
+        assert_eq!(exec("filename=/x pid=1 old_pid=2/y pid=7 old_pid=8"), expected);
+        for cut in ["", "filename=/bin/true", "filename=/bin/true pid=7", "filename=/bin/true pid=7 old_pid="]
+        {
+            assert_eq!(exec(cut), None, "{cut}");
+        }
     }
 
     #[test]

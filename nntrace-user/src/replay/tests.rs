@@ -106,3 +106,27 @@ fn context_switches_show_when_threads_ran_waited_and_slept() {
     let rows = run(&[&lines[..3].concat(), mark, &lines[3..].concat()].concat(), None).threads;
     assert_eq!(rows, [row(9, 9, "other", [30, 0, 0, 30])]);
 }
+
+/// One that is not the leader: the program goes on under the leader's id, and nobody has its own any more.
+#[test]
+fn a_thread_that_execs_ends_when_the_new_program_begins() {
+    let text = "\
+        app-7    (    5) [000] 1.000000: sched_wakeup_new: comm=app pid=7 prio=120 target_cpu=001
+     <idle>-0    (-----) [001] 1.000010: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=app next_pid=7 next_prio=120
+        app-5    (    5) [000] 1.000015: sched_switch: prev_comm=app prev_pid=5 prev_prio=120 prev_state=X ==> next_comm=swapper/0 next_pid=0 next_prio=120
+       true-5    (    5) [001] 1.000030: sched_process_exec: filename=/bin/true pid=5 old_pid=7
+       true-5    (    5) [001] 1.000070: sched_switch: prev_comm=true prev_pid=5 prev_prio=120 prev_state=X ==> next_comm=swapper/1 next_pid=0 next_prio=120
+     <idle>-0    (-----) [001] 1.900000: x
+";
+    let snapshot = run(text, None);
+    let rows =
+        snapshot.threads.iter().map(|row| (row.pid, row.tid, row.runnable_ns, row.on_cpu_ns, row.unknown_ns));
+    // Of the leader nothing is known but its end.
+    let expected = [(5, 5, 0, 0, 15_000), (5, 5, 0, 40_000, 0), (5, 7, 10_000, 20_000, 0)];
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
+    assert!(
+        !snapshot.notes.iter().any(|note| note.contains("not shown by the kernel")),
+        "{:?}",
+        snapshot.notes
+    );
+}

@@ -5,6 +5,8 @@ use std::{
     error::Error,
     fs,
     io::{self, Read as _, Write as _},
+    os::unix::process::CommandExt as _,
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -44,6 +46,21 @@ enum What {
         /// How often.
         times: u32,
     },
+    /// One sleeps 100 us at a time, and the main thread waits for it
+    Dozes {
+        /// How long, ms.
+        milliseconds: u64,
+    },
+    /// A thread that is not the leader waits a little, then executes `naps` with one nap
+    Exec {
+        /// How long the nap is, ms.
+        milliseconds: u64,
+    },
+    /// Starts a process that sleeps, and ends before it
+    Daemon {
+        /// How long it sleeps, s.
+        seconds: u64,
+    },
 }
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -79,6 +96,38 @@ fn main() -> Result<()> {
             }
             drop(to_there);
             join(echo)
+        }
+        What::Dozes { milliseconds } => {
+            let end = Instant::now() + Duration::from_millis(milliseconds);
+            let doze = move || {
+                while Instant::now() < end {
+                    thread::sleep(Duration::from_micros(100));
+                }
+            };
+            let dozes = thread::spawn(move || told("dozes", doze));
+            let mut joined = Ok(());
+            told("main", || joined = join(dozes))?;
+            joined
+        }
+        What::Exec { milliseconds } => {
+            let executes = thread::spawn(move || -> Result<()> {
+                thread::sleep(Duration::from_millis(20));
+                println!("former {} 0 0 0", gettid());
+                Err(Command::new("/proc/self/exe")
+                    .args(["naps", "1", &milliseconds.to_string()])
+                    .exec()
+                    .into())
+            });
+            join(executes)
+        }
+        What::Daemon { seconds } => {
+            let daemon = Command::new("sleep")
+                .arg(seconds.to_string())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()?;
+            println!("daemon {} 0 0 0", daemon.id());
+            Ok(())
         }
     }
 }

@@ -82,7 +82,7 @@ impl Session {
             self.take(true);
             if let Some(scheduling) = &mut self.scheduling {
                 for (cpu, count) in (0..).zip(self.kernel.read_ring_counts()?) {
-                    scheduling.lost_by(cpu, count.dropped as u32, end);
+                    scheduling.lost_by(cpu, count.sched_dropped as u32, end);
                 }
             }
             if let (Some(verifier), Some(counts), Some((readings, _))) = (&self.verifier, counts, &self.last)

@@ -1,172 +1,11 @@
 //! The model against a made-up machine, of which everything is known.
 
-use std::collections::BTreeMap;
-
-use nntrace_common::record::RecordKind;
 use proptest::prelude::*;
 
-use super::*;
-
-const CPUS: usize = 3;
-/// Ids that threads may have; some are used again.
-const TIDS: u32 = 6;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
-    OnCpu,
-    Runnable,
-    Sleeping,
-    Deep,
-    Gone,
-}
-
-/// A machine, what is told of it, and what is true.
-struct World {
-    now: u64,
-    running: [Option<u32>; CPUS],
-    doing: BTreeMap<u32, Doing>,
-    told: Vec<SchedRecord>,
-    /// Records that were lost, by CPU, and how many of the next ones will be.
-    lost: [u32; CPUS],
-    losing: [u32; CPUS],
-    /// What each thread did since when.
-    truth: BTreeMap<u32, Vec<(u64, Doing)>>,
-    /// When it first was seen to get or leave a CPU.
-    first_switch: BTreeMap<u32, u64>,
-}
-
-/// Something that the machine does: what, where, with whom, how long after the last.
-type Step = (u8, usize, u8, u64);
-
-impl World {
-    fn new(found: &[u8]) -> Self {
-        let mut world = Self {
-            now: 1,
-            running: [None; CPUS],
-            doing: BTreeMap::new(),
-            told: Vec::new(),
-            lost: [0; CPUS],
-            losing: [0; CPUS],
-            truth: BTreeMap::new(),
-            first_switch: BTreeMap::new(),
-        };
-        for (tid, found) in (1..).zip(found) {
-            let doing = [Doing::Runnable, Doing::Sleeping, Doing::Deep, Doing::Gone][*found as usize % 4];
-            world.set(tid, doing);
-        }
-        world
-    }
-
-    fn run(mut self, steps: &[Step]) -> Self {
-        for &(what, cpu, whom, after) in steps {
-            self.now += after;
-            let cpu = cpu % CPUS;
-            match what {
-                0..4 => self.switch(cpu, whom),
-                4..6 => self.wake(cpu, 1 + u32::from(whom) % TIDS),
-                6 => self.create(cpu, 1 + u32::from(whom) % TIDS),
-                _ => self.losing[cpu] = u32::from(whom) % 5,
-            }
-        }
-        self.now += 3;
-        self
-    }
-
-    fn set(&mut self, tid: u32, doing: Doing) {
-        self.doing.insert(tid, doing);
-        self.truth.entry(tid).or_default().push((self.now, doing));
-    }
-
-    fn tell(&mut self, cpu: usize, tid: u32, change: Change) {
-        if self.losing[cpu] > 0 {
-            self.losing[cpu] -= 1;
-            self.lost[cpu] += 1;
-            return;
-        }
-        let ends = !matches!(change, Change::In | Change::Woken | Change::New);
-        self.told.push(record(tid, cpu as u32, self.now, change, self.lost[cpu], u32::from(ends)));
-        if ends || change == Change::In {
-            self.first_switch.entry(tid).or_insert(self.now);
-        }
-    }
-
-    fn switch(&mut self, cpu: usize, how: u8) {
-        if let Some(tid) = self.running[cpu].take() {
-            let (doing, change) = match how % 5 {
-                0 | 1 => (Doing::Sleeping, Change::Sleeps),
-                2 => (Doing::Deep, Change::SleepsDeep),
-                3 => (Doing::Runnable, Change::Preempted),
-                _ => (Doing::Gone, Change::Ends),
-            };
-            self.set(tid, doing);
-            self.tell(cpu, tid, change);
-        }
-        let waiting: Vec<u32> =
-            self.doing.iter().filter(|(_, doing)| **doing == Doing::Runnable).map(|(tid, _)| *tid).collect();
-        if let Some(&tid) = waiting.get(how as usize / 5 % 4) {
-            self.running[cpu] = Some(tid);
-            self.set(tid, Doing::OnCpu);
-            self.tell(cpu, tid, Change::In);
-        }
-    }
-
-    fn wake(&mut self, cpu: usize, tid: u32) {
-        match self.doing.get(&tid) {
-            None | Some(Doing::Gone) => return,
-            Some(Doing::Sleeping | Doing::Deep) => self.set(tid, Doing::Runnable),
-            Some(Doing::OnCpu | Doing::Runnable) => {}
-        }
-        self.tell(cpu, tid, Change::Woken);
-    }
-
-    fn create(&mut self, cpu: usize, tid: u32) {
-        if matches!(self.doing.get(&tid), None | Some(Doing::Gone)) {
-            self.set(tid, Doing::Runnable);
-            self.tell(cpu, tid, Change::New);
-        }
-    }
-
-    /// The model, fed with what was told.
-    fn model(&self, cap: usize, watched: &[u8]) -> Scheduling {
-        let mut model = Scheduling::keeping(1, cap);
-        for (tid, found) in (1..).zip(watched) {
-            let found = [Some(Found::Awake), Some(Found::Sleeping), Some(Found::Uninterruptible), None]
-                [*found as usize % 4];
-            if let Some(found) = found {
-                model.watch(1, tid, 1, found);
-            }
-        }
-        self.told.iter().for_each(|record| model.record(record));
-        for (cpu, &lost) in (0..).zip(&self.lost) {
-            model.lost_by(cpu, lost, self.now);
-        }
-        model
-    }
-
-    fn is_lossless(&self) -> bool {
-        self.lost == [0; CPUS]
-    }
-
-    /// What a thread did from `at` (ns) on.
-    fn true_at(&self, tid: u32, at: u64) -> Option<Doing> {
-        let all = self.truth.get(&tid)?;
-        all.iter().rev().find(|(since, _)| *since <= at).map(|(_, doing)| *doing)
-    }
-
-    /// All instants at which anything happened.
-    fn instants(&self) -> Vec<u64> {
-        let mut all: Vec<u64> = self.truth.values().flatten().map(|(at, _)| *at).collect();
-        all.extend(self.told.iter().map(|record| record.time));
-        all.extend([1, self.now]);
-        all.sort_unstable();
-        all.dedup();
-        all
-    }
-}
-
-fn record(tid: u32, cpu: u32, time: u64, change: Change, lost: u32, tgid: u32) -> SchedRecord {
-    SchedRecord { kind: RecordKind::Sched as u32, tid, tgid, cpu, time, change: change as u32, lost }
-}
+use super::{
+    world::{Doing, TIDS, World, calm_steps, found, lossy_steps, patchy_steps, record},
+    *,
+};
 
 /// What the model says where all of the time is of one kind; `None` for unknown.
 fn said(times: &StateTimes) -> Option<Doing> {
@@ -181,13 +20,9 @@ fn said(times: &StateTimes) -> Option<Doing> {
     kinds.into_iter().find(|(ns, _)| *ns == all).expect("nothing changes between two instants").1
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec((0..8_u8, 0..CPUS, any::<u8>(), 0..4_u64), 0..120)
-}
-
-/// Without any loss.
-fn calm_steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec((0..7_u8, 0..CPUS, any::<u8>(), 0..4_u64), 0..120)
+/// What was found where `watched`.
+fn known(found: &[u8], watched: bool) -> &[u8] {
+    if watched { found } else { &[] }
 }
 
 proptest! {
@@ -195,10 +30,10 @@ proptest! {
 
     #[test]
     fn nothing_is_said_that_is_not_true(
-        found in prop::collection::vec(0..4_u8, 0..5), watched in any::<bool>(), steps in steps(),
+        found in found(), watched in any::<bool>(), steps in lossy_steps(),
     ) {
         let world = World::new(&found).run(&steps);
-        let model = world.model(KEPT, if watched { &found } else { &[] });
+        let model = world.fed(world.model(KEPT, known(&found, watched)), &world.records);
         for tid in 1..=TIDS {
             for pair in world.instants().windows(2) {
                 let times = model.times(tid, pair[0], pair[1]);
@@ -212,11 +47,10 @@ proptest! {
 
     #[test]
     fn without_losses_all_is_known_from_the_first_switch_on(
-        found in prop::collection::vec(0..4_u8, 0..5), watched in any::<bool>(), steps in calm_steps(),
+        found in found(), watched in any::<bool>(), steps in calm_steps(),
     ) {
         let world = World::new(&found).run(&steps);
-        prop_assert!(world.is_lossless());
-        let model = world.model(KEPT, if watched { &found } else { &[] });
+        let model = world.fed(world.model(KEPT, known(&found, watched)), &world.records);
         for (&tid, &first) in &world.first_switch {
             for pair in world.instants().windows(2).filter(|pair| pair[0] >= first) {
                 let truth = world.true_at(tid, pair[0]).filter(|doing| *doing != Doing::Gone);
@@ -226,11 +60,30 @@ proptest! {
     }
 
     #[test]
-    fn any_interval_is_the_sum_of_its_parts(
-        found in prop::collection::vec(0..4_u8, 0..5), steps in steps(), ends in any::<[prop::sample::Index; 2]>(),
+    fn an_event_that_the_kernel_leaves_out_concerns_its_own_threads_only(
+        found in found(), watched in any::<bool>(), steps in patchy_steps(),
     ) {
         let world = World::new(&found).run(&steps);
-        let model = world.model(KEPT, &found);
+        let model = || world.model(KEPT, known(&found, watched));
+        let (seen, complete) = (world.fed(model(), &world.records), world.fed(model(), &world.complete));
+        for tid in 1..=TIDS {
+            for pair in world.instants().windows(2) {
+                let times = seen.times(tid, pair[0], pair[1]);
+                prop_assert_eq!(times.total(), pair[1] - pair[0]);
+                if !world.skipped.contains(&tid) {
+                    prop_assert_eq!(times, complete.times(tid, pair[0], pair[1]), "thread {}", tid);
+                }
+            }
+        }
+        prop_assert_eq!(complete.missing(), 0);
+    }
+
+    #[test]
+    fn any_interval_is_the_sum_of_its_parts(
+        found in found(), steps in lossy_steps(), ends in any::<[prop::sample::Index; 2]>(),
+    ) {
+        let world = World::new(&found).run(&steps);
+        let model = world.fed(world.model(KEPT, &found), &world.records);
         let instants = world.instants();
         let mut ends = ends.map(|end| end.index(instants.len()));
         ends.sort_unstable();
@@ -255,10 +108,10 @@ proptest! {
 
     #[test]
     fn what_is_not_kept_is_unknown_and_the_rest_as_it_was(
-        found in prop::collection::vec(0..4_u8, 0..5), steps in calm_steps(),
+        found in found(), steps in calm_steps(),
     ) {
         let world = World::new(&found).run(&steps);
-        let (all, few) = (world.model(KEPT, &found), world.model(4, &found));
+        let [all, few] = [KEPT, 4].map(|cap| world.fed(world.model(cap, &found), &world.records));
         for tid in 1..=TIDS {
             let mut is_kept = false;
             for pair in world.instants().windows(2) {
@@ -344,12 +197,85 @@ fn a_loss_spares_those_that_run_elsewhere() {
 }
 
 #[test]
-fn a_cpu_that_takes_two_threads_has_lost_something() {
+fn a_cpu_that_takes_two_threads_has_not_shown_how_the_first_left() {
     let mut model = Scheduling::default();
     model.record(&record(1, 0, 10, Change::In, 0, 0));
     model.record(&record(2, 0, 40, Change::In, 0, 0));
     assert_eq!(model.times(1, 10, 60).unknown, 50);
     assert_eq!(model.times(2, 40, 60).on_cpu, 20);
+    assert_eq!(model.missing(), 1);
+}
+
+/// A kernel that shows no switch away from some of its own tasks: who gets the CPU from one was never seen to get it.
+#[test]
+fn who_sleeps_meanwhile_is_known_to_sleep_when_a_switch_to_another_is_not_shown() {
+    let mut model = Scheduling::default();
+    for (tid, cpu, time, change) in [
+        (1, 0, 10, Change::New),
+        (1, 0, 11, Change::In),
+        (2, 0, 12, Change::New),
+        (1, 0, 13, Change::Sleeps),
+        (2, 1, 20, Change::In),
+        (2, 1, 30, Change::Sleeps),
+        (2, 1, 40, Change::Woken),
+        // Of its way from here to there nothing came.
+        (2, 1, 50, Change::Sleeps),
+        (2, 1, 60, Change::Woken),
+        (2, 1, 61, Change::In),
+        (2, 1, 70, Change::Ends),
+        (1, 1, 80, Change::Woken),
+        (1, 1, 81, Change::In),
+    ] {
+        model.record(&record(tid, cpu, time, change, 0, 0));
+    }
+    assert_eq!(model.times(1, 13, 80), StateTimes { sleeping: 67, ..StateTimes::default() });
+    let seen = StateTimes { on_cpu: 19, runnable: 9, sleeping: 20, uninterruptible: 0, unknown: 10 };
+    assert_eq!(model.times(2, 12, 70), seen);
+    assert_eq!(model.missing(), 1);
+}
+
+/// The ids are exchanged before the event shows it: what the thread does meanwhile shows under its new one.
+#[test]
+fn a_thread_that_execs_ends_and_its_leader_lives_again() {
+    const LEADER: u32 = 100;
+    let mut model = Scheduling::default();
+    for (tid, cpu, time, change, tgid) in [
+        (LEADER, 0, 10, Change::New, 0),
+        (LEADER, 0, 11, Change::In, 0),
+        (7, 0, 12, Change::New, 0),
+        (7, 1, 13, Change::In, 0),
+        (7, 1, 14, Change::Sleeps, LEADER),
+        (LEADER, 0, 15, Change::Ends, LEADER),
+        (7, 1, 16, Change::Woken, 0),
+        (7, 1, 17, Change::In, 0),
+        (LEADER, 1, 20, Change::SleepsDeep, LEADER),
+        (LEADER, 1, 24, Change::Woken, 0),
+        (LEADER, 1, 25, Change::In, 0),
+        (7, 1, 26, Change::Renamed, LEADER),
+        (LEADER, 1, 40, Change::Ends, LEADER),
+    ] {
+        model.record(&record(tid, cpu, time, change, 0, tgid));
+    }
+    let rows = model.threads(0, 1_000);
+    let seen: Vec<_> = rows.iter().map(|row| (row.pid, row.tid, row.begin, row.end)).collect();
+    let pid = Some(LEADER);
+    assert_eq!(seen, [(pid, 7, 12, 20), (pid, LEADER, 10, 15), (pid, LEADER, 20, 40)]);
+    assert!(rows.iter().all(|row| row.times.unknown == 0), "{rows:?}");
+    assert_eq!((rows[0].times.on_cpu, rows[2].times.uninterruptible, rows[2].times.on_cpu), (4, 4, 15));
+    assert_eq!(model.missing(), 0);
+}
+
+/// Without a process in the events, and without one of the leader's end.
+#[test]
+fn a_thread_that_execs_ends_even_if_little_shows_it() {
+    let mut model = Scheduling::default();
+    model.record(&record(7, 1, 10, Change::New, 0, 0));
+    model.record(&record(7, 1, 20, Change::In, 0, 0));
+    model.record(&record(7, 1, 30, Change::Renamed, 0, 100));
+    model.record(&record(100, 1, 50, Change::Ends, 0, 100));
+    let rows = model.threads(0, 1_000);
+    let seen: Vec<_> = rows.iter().map(|row| (row.tid, row.begin, row.end, row.times.on_cpu)).collect();
+    assert_eq!(seen, [(7, 10, 30, 10), (100, 30, 50, 20)]);
 }
 
 #[test]
