@@ -285,6 +285,15 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
         notes.push(NO_CLUSTERS.into());
     }
     notes.extend(counts.without_unit.as_deref().map(without_unit));
+    let loss = Loss {
+        records_produced: counts.events.saturating_add(lost.events),
+        records_drained: counts.events,
+        records_dropped: lost.events,
+        at_least: lost.at_least,
+        dropped_by_cpu: lost.by_cpu,
+        ..Loss::default()
+    };
+    notes.extend(build::note_on_missing(&scheduling, &loss));
     Ok(Replayed {
         marks,
         cpus,
@@ -295,17 +304,8 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
         files,
         processes,
         diagnostics,
-        loss: Loss {
-            records_produced: counts.events.saturating_add(lost.events),
-            records_drained: counts.events,
-            records_dropped: lost.events,
-            at_least: lost.at_least,
-            records_late: 0,
-            dropped_by_cpu: lost.by_cpu,
-            ..Loss::default()
-        }
         // All is made of records here. What was lost of a CPU's is time of which nothing is known.
-        .with_incomplete(KeptSums { cpus: true, totals: lost.events == 0, reports: false }),
+        loss: loss.with_incomplete(KeptSums { cpus: true, totals: lost.events == 0, reports: false }),
         overhead: Overhead { marks: counts.marks, power_events: counts.power_events, ..Overhead::default() },
         notes,
         with_details: options.with_details,

@@ -9,7 +9,7 @@ mod threads;
 
 use std::collections::BTreeMap;
 
-pub use threads::threads;
+pub use threads::{note_on_missing, threads};
 
 use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind};
 

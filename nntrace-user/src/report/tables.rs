@@ -228,13 +228,12 @@ fn health(text: &mut Text, snapshot: &Snapshot) {
     let cost = |ns: Option<u64>| or_unknown(ns, human::duration_ns);
     line!(
         text,
-        "{} marks ({} each)  {} power events ({} each)  {} of {} records lost  collector {} CPU",
+        "{} marks ({} each)  {} power events ({} each)  {}  collector {} CPU",
         human::count(overhead.marks),
         cost(overhead.ns_per_mark),
         human::count(overhead.power_events),
         cost(overhead.ns_per_power_event),
-        dropped(loss),
-        human::count(loss.records_produced),
+        lost(loss),
         human::duration_ns(overhead.collector_cpu_ns),
     );
     if !overhead.tables.is_empty() {
@@ -268,8 +267,8 @@ fn table_use(used: &TableUse) -> String {
 #[must_use]
 pub fn losses_and_notes(snapshot: &Snapshot) -> Text {
     let (mut text, loss) = (Text::new(), &snapshot.loss);
-    if loss.records_dropped > 0 {
-        line!(text, "{} of {} records lost", dropped(loss), human::count(loss.records_produced));
+    if loss.records_dropped > 0 || loss.records_unreadable > 0 {
+        line!(text, "{}", lost(loss));
     }
     for table in snapshot.overhead.tables.iter().filter(|table| table.turned_away > 0) {
         line!(text, "tables hold {}", table_use(table));
@@ -279,10 +278,15 @@ pub fn losses_and_notes(snapshot: &Snapshot) -> Text {
     text
 }
 
-/// How many records were dropped: `1,234`, or `at least 1,234`.
-fn dropped(loss: &Loss) -> String {
+/// `3 of 100 records lost`, or `at least 3`, and how many could not be read.
+fn lost(loss: &Loss) -> String {
     let least = if loss.at_least { "at least " } else { "" };
-    format!("{least}{}", human::count(loss.records_dropped))
+    let (dropped, produced) = (human::count(loss.records_dropped), human::count(loss.records_produced));
+    let unreadable = match loss.records_unreadable {
+        0 => String::new(),
+        count => format!(", {} unreadable", human::count(count)),
+    };
+    format!("{least}{dropped} of {produced} records lost{unreadable}")
 }
 
 fn incomplete(text: &mut Text, loss: &Loss) {
@@ -299,4 +303,17 @@ fn notes(text: &mut Text, snapshot: &Snapshot) {
 
 fn or_dash(text: &str) -> &str {
     if text.is_empty() { human::UNKNOWN } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_read_is_said_where_there_is_any() {
+        let mut loss = Loss { records_produced: 12_345, records_dropped: 3, ..Loss::default() };
+        assert_eq!(lost(&loss), "3 of 12,345 records lost");
+        loss.records_unreadable = 2;
+        assert_eq!(lost(&loss), "3 of 12,345 records lost, 2 unreadable");
+    }
 }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use nntrace_common::diagnostic::DiagnosticKind;
+use nntrace_common::{diagnostic::DiagnosticKind, record::RingCount};
 
 use super::{MarkSource, Session};
 use crate::{
-    live::{clock, kernel::KernelError, sysfs},
+    live::{clock, kernel::KernelError, rings::DrainCounts, sysfs},
     model::{
         Marks,
         power::CpuResidency,
@@ -15,7 +15,7 @@ use crate::{
         steps::Lanes,
     },
     report::{
-        build::{Parts, threads},
+        build::{Parts, note_on_missing, threads},
         snapshot::{Evidence, Host, KeptSums, Loss, Overhead, Snapshot, Source, Window},
     },
 };
@@ -61,6 +61,8 @@ impl Session {
                 && self.kernel.read_app_event_counts()?.driver_events == 0,
         };
         let report_sums = exact_sums.unwrap_or_else(|| reports::recorded_sums(&self.records));
+        let missing = self.scheduling.as_ref().and_then(|scheduling| note_on_missing(scheduling, &loss));
+        let notes = self.notes.iter().cloned().chain(self.note_on_unsearched()).chain(missing);
         let parts = Parts {
             host: host(&online),
             window: Window { clock: "monotonic".into(), begin_ns: self.window.begin, end_ns: end },
@@ -86,7 +88,7 @@ impl Session {
             overhead: self.overhead()?,
             loss: loss.with_incomplete(kept),
             diagnostics: &diagnostics,
-            notes: self.notes.iter().cloned().chain(self.note_on_unsearched()).collect(),
+            notes: notes.collect(),
             with_details: self.with_details,
         };
         let mut snapshot = parts.snapshot();
@@ -156,21 +158,21 @@ impl Session {
     }
 
     fn loss(&self) -> Result<Loss, KernelError> {
-        let counts = self.kernel.read_ring_counts()?;
-        let drained = self.rings.counts();
-        Ok(Loss {
-            records_produced: counts.iter().map(|count| count.produced).sum(),
-            records_drained: drained.drained,
-            records_dropped: counts.iter().map(|count| count.dropped).sum(),
-            at_least: false,
-            records_late: drained.late,
-            dropped_by_cpu: (0..)
-                .zip(counts)
-                .filter(|(_, count)| count.dropped > 0)
-                .map(|(cpu, count)| (cpu, count.dropped))
-                .collect(),
-            ..Loss::default()
-        })
+        Ok(loss(&self.kernel.read_ring_counts()?, self.rings.counts()))
+    }
+}
+
+/// What was lost, by the counts of each CPU's ring and of what came out of all.
+fn loss(rings: &[RingCount], drained: DrainCounts) -> Loss {
+    let lossy = (0..).zip(rings).filter(|(_, ring)| ring.dropped > 0);
+    Loss {
+        records_produced: rings.iter().map(|ring| ring.produced).sum(),
+        records_drained: drained.drained,
+        records_dropped: rings.iter().map(|ring| ring.dropped).sum(),
+        records_late: drained.late,
+        records_unreadable: drained.unreadable,
+        dropped_by_cpu: lossy.map(|(cpu, ring)| (cpu, ring.dropped)).collect(),
+        ..Loss::default()
     }
 }
 
@@ -181,5 +183,20 @@ fn host(online: &[u32]) -> Host {
         kernel: text(system.as_ref().map(nix::sys::utsname::UtsName::release)),
         machine: text(system.as_ref().map(nix::sys::utsname::UtsName::machine)),
         cpus: online.len() as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_read_is_a_loss_of_its_own() {
+        let ring = |produced, dropped| RingCount { produced, dropped, sched_dropped: 0 };
+        let loss = loss(&[ring(10, 0), ring(7, 3)], DrainCounts { drained: 14, late: 1, unreadable: 2 });
+        let seen = (loss.records_produced, loss.records_drained, loss.records_dropped, loss.records_late);
+        assert_eq!(seen, (17, 14, 3, 1));
+        assert_eq!(loss.records_unreadable, 2);
+        assert_eq!(loss.dropped_by_cpu, [(1, 3)].into());
     }
 }

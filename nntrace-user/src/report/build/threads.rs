@@ -2,8 +2,20 @@
 
 use crate::{
     model::scheduling::{Scheduling, StateTimes},
-    report::snapshot::{ThreadRow, Window},
+    report::snapshot::{Loss, ThreadRow, Window},
 };
+
+/// What the rows do not show by themselves: events that did not come though nothing was lost.
+#[must_use]
+pub fn note_on_missing(scheduling: &Scheduling, loss: &Loss) -> Option<String> {
+    let missing = scheduling.missing();
+    (missing > 0 && loss.records_dropped == 0).then(|| {
+        format!(
+            "{missing} context switches or wake-ups of threads were not shown by the kernel, as the next ones of the same \
+             threads prove: what these did since the ones before is unknown"
+        )
+    })
+}
 
 /// A row for each thread of which `name` tells, by its id and as far as it is known its process, the process and the name
 /// to show. Sorted by process, thread and begin.

@@ -18,6 +18,9 @@ pub struct Loss {
     pub at_least: bool,
     /// Records that came too late to be put in order.
     pub records_late: u64,
+    /// Records that reached user space and could not be read: only programs of another version write such.
+    #[serde(default)]
+    pub records_unreadable: u64,
     /// Dropped records by CPU, as far as it is known which; CPUs without loss are left out.
     pub dropped_by_cpu: BTreeMap<u32, u64>,
     /// Rows that were summed as `(others)`, left out or forgotten for want of room (`--memory`), by table.
@@ -76,7 +79,7 @@ impl Loss {
     #[must_use]
     pub fn with_incomplete(mut self, kept: KeptSums) -> Self {
         let mut incomplete: Vec<&str> = Vec::new();
-        if self.records_dropped > 0 {
+        if self.records_dropped > 0 || self.records_unreadable > 0 {
             incomplete.extend(ON_RECORDS);
             incomplete.extend((!kept.cpus).then_some("cpus"));
             incomplete.extend((!kept.reports).then_some("reports"));
@@ -110,6 +113,12 @@ mod tests {
     fn nothing_is_incomplete_without_a_loss() {
         let loss = Loss { records_produced: 7, records_drained: 7, ..Loss::default() };
         assert!(loss.with_incomplete(ALL_KEPT).incomplete.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_missing_as_well() {
+        let loss = Loss { records_unreadable: 1, ..Loss::default() }.with_incomplete(ALL_KEPT);
+        assert!(loss.makes_incomplete("tracks"));
     }
 
     #[test]

@@ -125,7 +125,7 @@ pub fn cpu(cpu: u32, cluster: &str, used: &[(Option<u32>, u64)]) -> CpuRow {
 fn cluster(name: &str, cpus: &[u32], used: &[(Option<u32>, u64)]) -> ClusterRow {
     let row = cpu(0, name, used);
     let active: u64 = row.running.iter().map(|row| row.ns).sum();
-    let at_once = |running_cpus: u32, ns| ConcurrencyRow { running_cpus, ns };
+    let at_once = |running_cpus: u32, ns| ConcurrencyRow { running_cpus: Some(running_cpus), ns };
     ClusterRow {
         domain: "both".into(),
         cluster: name.to_owned(),
@@ -296,8 +296,6 @@ pub fn lossy() -> (Snapshot, Health) {
         records_produced: 104_700,
         records_drained: 103_466,
         records_dropped: 1_234,
-        at_least: false,
-        records_late: 0,
         dropped_by_cpu,
         ..Loss::default()
     }

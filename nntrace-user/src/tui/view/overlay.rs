@@ -106,7 +106,7 @@ fn diagnostics(snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Line<'s
     }
     heading(&mut lines, "Records");
     let loss = &snapshot.loss;
-    let text = format!(
+    let mut text = format!(
         "produced {}, drained {}, dropped {}{}, late {}",
         human::count(loss.records_produced),
         human::count(loss.records_drained),
@@ -114,7 +114,10 @@ fn diagnostics(snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Line<'s
         human::count(loss.records_dropped),
         human::count(loss.records_late),
     );
-    let lossy = loss.records_dropped > 0 || loss.records_late > 0;
+    if loss.records_unreadable > 0 {
+        text += &format!(", unreadable {}", human::count(loss.records_unreadable));
+    }
+    let lossy = loss.records_dropped > 0 || loss.records_late > 0 || loss.records_unreadable > 0;
     lines.push(if lossy { Line::styled(text, theme.alert()) } else { Line::from(text) });
     if !loss.dropped_by_cpu.is_empty() {
         let cpus =
