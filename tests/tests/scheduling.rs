@@ -1,6 +1,6 @@
 //! `--level sched`: whether threads ran, waited for a CPU or slept, against what the kernel counts itself.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use nix::{
@@ -11,7 +11,6 @@ use nntrace_tests::{
     child::Child,
     live,
     profiler::{Profiler, Run},
-    tracefs::Instance,
 };
 use nntrace_user::report::snapshot::{Snapshot, ThreadRow};
 
@@ -42,7 +41,9 @@ fn launch(arguments: &[&str]) -> Result<(Run, Vec<(Told, ThreadRow)>)> {
 
 fn launch_by(profiler: Profiler, arguments: &[&str]) -> Result<(Run, Vec<(Told, ThreadRow)>)> {
     let command = [&[TRUTH], arguments].concat();
-    let run = profiler.args(["--marks", "none", "--level", "sched"]).launch(command)?;
+    // What is lost while other programs keep the profiler from its CPU is no subject here.
+    let run =
+        profiler.args(["--ring-size", "8192", "--marks", "none", "--level", "sched"]).launch(command)?;
     let told = told(&run.ended.text())?;
     let pairs = told.into_iter().map(|told| {
         let row = run.snapshot.threads.iter().find(|row| row.tid == told.tid);
@@ -71,9 +72,6 @@ fn check((told, row): &(Told, ThreadRow), switches: u64) {
     let waits = told.wait.saturating_sub(granted)..=told.wait + granted + 50_000_000;
     assert!(waits.contains(&row.runnable_ns), "runnable, not in {waits:?}");
 }
-
-/// From the begin of the window on it may take so long until the main thread of a command is looked at, ns.
-const LOOKED_AT: u64 = 100_000_000;
 
 fn asleep(row: &ThreadRow) -> u64 {
     row.sleeping_ns + row.uninterruptible_ns
@@ -163,49 +161,17 @@ fn without_the_level_nothing_is_attached_and_nothing_shown() -> Result<()> {
     Ok(())
 }
 
-/// How long (ns) it is open by the kernel's own recording whether a thread waited or ran: it leaves a CPU that it was not
-/// seen to get. There are kernels that show no switch away from some of their tasks.
-fn not_shown(recording: &str, tid: u32) -> Result<u64> {
-    let (mut waits_since, mut open) = (None, 0);
-    for line in recording.lines().filter(|line| !line.starts_with('#')) {
-        let (head, fields) = line.split_once(": sched_").with_context(|| line.to_owned())?;
-        let (seconds, microseconds) =
-            head.rsplit(' ').next().and_then(|time| time.split_once('.')).context("time")?;
-        let now = seconds.parse::<u64>()? * 1_000_000_000 + microseconds.parse::<u64>()? * 1_000;
-        let is = |key: &str| fields.contains(&format!(" {key}={tid} "));
-        if is("prev_pid") {
-            open += waits_since.take().map_or(0, |since| now - since + 1_000);
-            if fields.contains("prev_state=R") {
-                waits_since = Some(now);
-            }
-        } else if is("next_pid") {
-            waits_since = None;
-        } else if is("pid") {
-            waits_since.get_or_insert(now);
-        }
-    }
-    Ok(open)
-}
-
+/// A kernel may leave out a switch to the one that wakes; the one that sleeps all the while is known to.
 #[test]
 fn a_thread_that_sleeps_is_known_to_however_often_another_wakes() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
-    let recording =
-        Instance::recording(&["sched/sched_switch", "sched/sched_wakeup", "sched/sched_wakeup_new"])?;
     let (run, pairs) = launch(&["dozes", "1500"])?;
-    let cpus = fs::read_dir("/sys/devices/system/cpu")?.filter_map(Result::ok);
-    let cpus = cpus.filter(|entry| entry.path().join("topology").exists()).count();
-    let recording = recording.text(cpus)?;
-    let [dozes, main] = &pairs[..] else { anyhow::bail!("two threads were expected: {pairs:?}") };
-    for (told, row) in &pairs {
-        let open = not_shown(&recording, row.tid)?;
-        println!("{told:?}\n{row:?}\n{open} ns not shown");
-        // The recording rounds to a microsecond. The main thread was there before it was looked at.
-        let granted = open + open / 4 + if row.tid == row.pid { LOOKED_AT } else { 0 };
-        assert!(row.unknown_ns <= granted, "{} ns unknown, {open} ns not shown", row.unknown_ns);
-    }
     println!("{:?}", run.snapshot.notes);
-    assert!(asleep(&main.1) + ENDS >= main.0.sleep);
+    let [dozes, (told, main)] = &pairs[..] else { anyhow::bail!("two threads were expected: {pairs:?}") };
+    println!("{told:?}\n{main:?}");
+    // The one event that may not be shown is that it goes on in the end.
+    assert!(main.unknown_ns <= ENDS, "it slept");
+    assert!(asleep(main) + ENDS >= told.sleep, "it waited for the other");
     check(dozes, 2 * 15_000);
     Ok(())
 }

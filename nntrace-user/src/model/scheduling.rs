@@ -306,6 +306,14 @@ impl Scheduling {
         self.threads.get(&tid).and_then(|lives| lives.last()).is_some_and(|last| last.end.is_some())
     }
 
+    /// Whether it may be another thread by now that has this id, by all that is known of the last one.
+    fn may_have_ended(&self, tid: u32) -> bool {
+        let is_certain =
+            |state| matches!(state, State::OnCpu(_) | State::Runnable | State::Asleep { certain: true, .. });
+        let may = |last: &History| last.end.is_some() || !is_certain(last.state());
+        self.threads.get(&tid).and_then(|lives| lives.last()).is_none_or(may)
+    }
+
     /// An event of this thread is missing since its last one, though none is counted as lost.
     fn misses(&mut self, tid: u32, now: u64) {
         self.missing += 1;
@@ -385,10 +393,10 @@ impl Scheduling {
         self.has_switches = true;
         if let Some(other) = self.cpu(cpu).runs
             && tid == tgid
-            && self.has_ended(tid)
+            && self.may_have_ended(tid)
             && self.current(other, now).tgid == Some(tgid)
         {
-            // The leader, which has ended, is the thread that runs: it execs.
+            // The leader is the thread that runs, by its id of before: it execs.
             self.takes_id(other, tgid, cpu, now);
         }
         let known = self.current(tid, now).tgid;

@@ -283,8 +283,7 @@ impl Pass {
             }
             Some(Told::Woken(task, change)) => push(task.tid, 0, change),
             Some(Told::Exec { former, tid }) if former != tid => push(former, tid, Change::Renamed),
-            Some(Told::Exec { .. }) => {}
-            None => {}
+            Some(Told::Exec { .. }) | None => {}
         }
     }
 

@@ -74,9 +74,13 @@ pub fn calm_steps() -> impl Strategy<Value = Vec<Step>> {
     steps_of(8)
 }
 
-/// Records are lost, and counted.
+/// Records are lost, and counted. An exec shows at once: where ids are exchanged before, and the leader's end is lost on a CPU
+/// that is not heard of again, the two cannot be told apart.
 pub fn lossy_steps() -> impl Strategy<Value = Vec<Step>> {
-    steps_of(9)
+    steps_of(9).prop_map(|steps| {
+        let at_once = |(what, cpu, whom, after)| (what, cpu, if what == 7 { whom & !1 } else { whom }, after);
+        steps.into_iter().map(at_once).collect()
+    })
 }
 
 /// The kernel leaves out events, and counts none.
@@ -94,6 +98,7 @@ pub fn found() -> impl Strategy<Value = Vec<u8>> {
 
 impl World {
     /// With threads that are there from the begin on, and do this.
+    #[must_use]
     pub fn new(found: &[u8]) -> Self {
         let mut world = Self {
             now: 1,
@@ -120,12 +125,14 @@ impl World {
     }
 
     /// No two events of one thread are of one instant, unless they are of one CPU.
+    #[must_use]
     pub fn apart(mut self) -> Self {
         self.is_apart = true;
         self
     }
 
     /// Does these steps.
+    #[must_use]
     pub fn run(mut self, steps: &[Step]) -> Self {
         for &(what, cpu, whom, after) in steps {
             self.now += after;
@@ -271,11 +278,16 @@ impl World {
     }
 
     fn becomes_leader(&mut self, former: u32) {
+        if self.skipped.contains(&LEADER) {
+            // That the leader has ended was perhaps not shown.
+            self.skipped.insert(former);
+        }
         self.set(former, Doing::Gone);
         self.set(LEADER, Doing::OnCpu);
     }
 
     /// An empty model of it; it knows what threads did at the begin where that is given.
+    #[must_use]
     pub fn model(&self, cap: usize, watched: &[u8]) -> Scheduling {
         let mut model = Scheduling::keeping(1, cap);
         for (tid, found) in (1..).zip(watched) {
@@ -289,8 +301,11 @@ impl World {
     }
 
     /// The model, fed with these records.
+    #[must_use]
     pub fn fed(&self, mut model: Scheduling, records: &[SchedRecord]) -> Scheduling {
-        records.iter().for_each(|record| model.record(record));
+        for record in records {
+            model.record(record);
+        }
         for (cpu, &lost) in (0..).zip(&self.lost) {
             model.lost_by(cpu, lost, self.now);
         }
@@ -298,12 +313,14 @@ impl World {
     }
 
     /// What a thread did from `at` (ns) on.
+    #[must_use]
     pub fn true_at(&self, tid: u32, at: u64) -> Option<Doing> {
         let all = self.truth.get(&tid)?;
         all.iter().rev().find(|(since, _)| *since <= at).map(|(_, doing)| *doing)
     }
 
     /// All instants at which anything happened.
+    #[must_use]
     pub fn instants(&self) -> Vec<u64> {
         let mut all: Vec<u64> = self.truth.values().flatten().map(|(at, _)| *at).collect();
         all.extend(self.complete.iter().map(|record| record.time));
@@ -315,6 +332,7 @@ impl World {
 }
 
 /// One record.
+#[must_use]
 pub fn record(tid: u32, cpu: u32, time: u64, change: Change, lost: u32, tgid: u32) -> SchedRecord {
     SchedRecord { kind: RecordKind::Sched as u32, tid, tgid, cpu, time, change: change as u32, lost }
 }

@@ -115,7 +115,8 @@ fn diagnostics(snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Line<'s
         human::count(loss.records_late),
     );
     if loss.records_unreadable > 0 {
-        text += &format!(", unreadable {}", human::count(loss.records_unreadable));
+        text.push_str(", unreadable ");
+        text.push_str(&human::count(loss.records_unreadable));
     }
     let lossy = loss.records_dropped > 0 || loss.records_late > 0 || loss.records_unreadable > 0;
     lines.push(if lossy { Line::styled(text, theme.alert()) } else { Line::from(text) });
