@@ -48,9 +48,10 @@
 
 /* ---- The function that is probed ------------------------------------------------------------------------------ */
 
-/* Its first instruction is the nop that the kernel can probe cheaply: on x86-64 the very five bytes that it replaces
- * by a call, on arm64 the `nop` that it skips without a step. It never crosses a page, being aligned. No landing pad
- * (endbr64, bti c) is in front, as it is only ever called directly.
+/* It has two places that kernels probe without a single step. On x86-64 the first is the very five bytes that newer
+ * kernels replace by a call, the second a `nop` of one byte, which all kernels emulate: some kill forked children by the
+ * call. On arm64 the first is the `nop` that newer kernels skip, the second the `ret`, which all simulate. It never crosses
+ * a page, being aligned. No landing pad (endbr64, bti c) is in front, as it is only ever called directly.
  *
  * The assembler, not the compiler, writes it, so that no optimisation changes it. It is in a group of its own: of many
  * files that include this one, an executable or a library keeps one copy; and within one run of the assembler, which
@@ -58,8 +59,8 @@
  * copy and calls it without a detour. What `strip` leaves of it is the note, in the form of SystemTap's probes
  * (nntrace:mark), which nntrace-bpf, perf and bpftrace read. */
 #if defined(__x86_64__) && defined(__LP64__)
-#define NNTRACE_BYTES_ 0xccccc30000441f0fULL
-#define NNTRACE_BODY_ ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3\n.balign 16, 0xcc\n"
+#define NNTRACE_BYTES_ 0xccc3900000441f0fULL
+#define NNTRACE_BODY_ ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00, 0x90, 0xc3\n.balign 16, 0xcc\n"
 #define NNTRACE_ARGUMENT_ "8@%rdi"
 #elif defined(__aarch64__) && defined(__LP64__) && !defined(__AARCH64EB__)
 #define NNTRACE_BYTES_ 0xd65f03c0d503201fULL
@@ -128,8 +129,8 @@ NNTRACE_SHARED_ int nntrace_pid_ = 0;
 /* Handles given out, twice their number. */
 NNTRACE_SHARED_ uint64_t nntrace_handles_ = 0;
 
-/* Whether a probe is on the function. A probe changes its code, on the nop or right behind it: both are in the first
- * eight bytes, which are loaded in one go. Where that is not known to be so, always. */
+/* Whether a probe is on the function. A probe changes its code, at one of the two places: both are in the first eight
+ * bytes, which are loaded in one go. Where that is not known to be so, always. */
 NNTRACE_FAST_ int nntrace_is_probed_(void) {
 #ifdef NNTRACE_BYTES_
 #ifdef __cplusplus

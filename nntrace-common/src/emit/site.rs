@@ -2,10 +2,11 @@
 
 use core::arch::global_asm;
 
-/// The first instruction is a nop, because that is what the kernel can probe cheaply: on x86-64 it replaces
-/// the five bytes of this very nop by a call instead of a breakpoint, and on arm64 it simulates a `nop`
-/// instead of single-stepping it. It stands at the function's entry because a probe may push on the stack,
-/// and only here is no red zone in use. The kernel does not optimise a nop that crosses a page: it is aligned.
+/// It has two places that kernels probe without a single step. On x86-64 the first is a nop of the five bytes that newer
+/// kernels replace by a call instead of a breakpoint, the second a `nop` of one byte, which all kernels emulate: some kill
+/// forked children by the call. On arm64 the first is a `nop`, which newer kernels simulate, the second the `ret`, which all
+/// do. Both stand at the function's entry because a probe may push on the stack, and only here is no red zone in use.
+/// The kernel does not replace a nop that crosses a page: the function is aligned.
 ///
 /// The same text as in `nntrace.h`, so that a program of several languages has one function: the linker keeps one
 /// of its group. Hidden, so that each library has its own and calls it directly. The note, in the form of
@@ -46,7 +47,7 @@ macro_rules! function {
 }
 
 #[cfg(target_arch = "x86_64")]
-function!(".byte 0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3\n.balign 16, 0xcc", "8@%rdi");
+function!(".byte 0x0f, 0x1f, 0x44, 0x00, 0x00, 0x90, 0xc3\n.balign 16, 0xcc", "8@%rdi");
 #[cfg(target_arch = "aarch64")]
 function!("nop\nret\n.balign 16", "8@x0");
 
@@ -69,13 +70,13 @@ pub extern "C" fn tracing_mark_write(buf: *const u8) {
 
 /// The function's first eight bytes while nothing probes it.
 #[cfg(target_arch = "x86_64")]
-const UNPROBED: u64 = 0xcccc_c300_0044_1f0f;
+const UNPROBED: u64 = 0xccc3_9000_0044_1f0f;
 /// The function's first eight bytes while nothing probes it.
 #[cfg(target_arch = "aarch64")]
 const UNPROBED: u64 = 0xd65f_03c0_d503_201f;
 
-/// Whether a probe is on the function: it changes its code, on the nop or right behind it. Where that is not known to
-/// be so, always.
+/// Whether a probe is on the function: it changes its code, at one of the two places. Where that is not known to be so,
+/// always.
 #[inline(always)]
 pub(super) fn is_probed() -> bool {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -95,16 +96,18 @@ pub(super) fn is_probed() -> bool {
 mod tests {
     use super::*;
 
-    /// The kernel optimises the probe only when it finds exactly this instruction, within one page.
+    /// The kernel replaces the nop only when it finds exactly this instruction, within one page.
     #[test]
-    fn the_function_starts_with_a_nop() {
-        const NOP: &[u8] =
-            if cfg!(target_arch = "x86_64") { &[0x0f, 0x1f, 0x44, 0, 0] } else { &[0x1f, 0x20, 0x03, 0xd5] };
+    fn the_function_has_its_two_places() {
+        const PLACES: &[u8] = if cfg!(target_arch = "x86_64") {
+            &[0x0f, 0x1f, 0x44, 0, 0, 0x90]
+        } else {
+            &[0x1f, 0x20, 0x03, 0xd5, 0xc0, 0x03, 0x5f, 0xd6]
+        };
         let start = (tracing_mark_write as *const ()).cast::<u8>();
-        // SAFETY: the function is at least as long as the nop, and code is readable for as long as the
-        // program runs.
-        let code = unsafe { core::slice::from_raw_parts(start, NOP.len()) };
-        assert_eq!(code, NOP);
+        // SAFETY: the function is 16 bytes long, and code is readable for as long as the program runs.
+        let code = unsafe { core::slice::from_raw_parts(start, PLACES.len()) };
+        assert_eq!(code, PLACES);
         assert_eq!(start as usize % 16, 0);
     }
 
