@@ -14,6 +14,7 @@ pub mod interface;
 pub mod layer;
 pub mod look;
 pub mod mark;
+pub mod nesting;
 pub mod power;
 pub mod record;
 pub mod sched;

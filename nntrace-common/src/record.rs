@@ -6,6 +6,7 @@
 use crate::diagnostic::Diagnostics;
 use crate::layer::Tag;
 use crate::mark::{BUFFER_BYTES, Begin, Label};
+use crate::nesting::Nesting;
 use crate::stack::{Adds, Class, Closed, Stack, outermost_path};
 
 /// First word of every record: tells what it is.
@@ -302,9 +303,8 @@ pub struct Thread {
     /// The mark at hand. Not on the program's stack, which is too small, nor per CPU: a thread may be preempted
     /// there by another one.
     pub mark: NameText,
-    /// Where its stack stood when it entered the mark function that it is in; 0 when it is in none, or when that does
-    /// not matter.
-    pub inside: u64,
+    /// The mark functions that it has entered, where one may call another.
+    pub nesting: Nesting,
     /// What the mark at hand says, if it is a begin.
     pub begin: Begin,
     /// Whether it takes part in the accounting: not before a mark of its own, or the server of a device.
@@ -411,6 +411,7 @@ mod user {
     use crate::evidence::{CpuEvidence, PsciKey, Stay, Suspends};
     use crate::interface::Meaning;
     use crate::look::{CpuLook, LookOffsets};
+    use crate::nesting::MarkCode;
     use crate::power::{CpuFrequency, CpuIdle};
     use crate::sched::SchedOffsets;
     use crate::stack::PathStep;
@@ -437,6 +438,7 @@ mod user {
         CpuEvidence,
         CpuLook,
         LookOffsets,
+        MarkCode,
         PathStep,
         PsciKey,
         SchedOffsets,

@@ -12,6 +12,7 @@ use nntrace_common::{
     evidence::{CpuEvidence, PsciKey, Stay, Suspends},
     interface::Meaning,
     look::{CpuLook, LookOffsets},
+    nesting::MarkCode,
     power::{CpuFrequency, CpuIdle},
     record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey},
     sched::SchedOffsets,
@@ -90,6 +91,11 @@ pub static PAGE_WAITS: HashMap<u32, PageWait, 256> = HashMap::new();
 /// Events, and what full tables turned away.
 #[btf_map]
 pub static EVENT_COUNTS: PerCpuArray<EventCounts, 1> = PerCpuArray::new();
+
+/// What is known of mark functions' code, by the lower bits of the probed instruction's address, which are the same in every
+/// process. Two with the same bits share an entry: it has the greater numbers.
+#[btf_map]
+pub static MARK_CODE: Array<MarkCode, 4096> = Array::new();
 
 /// What taking marks from system calls cost: of the runs of their program most are for other calls.
 #[btf_map]

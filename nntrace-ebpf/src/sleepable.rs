@@ -4,6 +4,8 @@
 
 use aya_ebpf::{macros::uprobe, programs::ProbeContext};
 
+use nntrace_common::nesting::FunctionKind::{Body, Ndk};
+
 use crate::{marks, sections, text::Paging::MayWait};
 
 /// As [`marks::mark_buf`].
@@ -33,11 +35,23 @@ pub fn mark_this_buf_len_sleepable(ctx: ProbeContext) -> u32 {
 /// As [`sections::section_begin`].
 #[uprobe(sleepable)]
 pub fn section_begin_sleepable(ctx: ProbeContext) -> u32 {
-    sections::on_begin(&ctx, MayWait, ctx.arg(0))
+    sections::on_begin(&ctx, Body, MayWait, ctx.arg(0))
 }
 
 /// As [`sections::section_begin_this`].
 #[uprobe(sleepable)]
 pub fn section_begin_this_sleepable(ctx: ProbeContext) -> u32 {
-    sections::on_begin(&ctx, MayWait, ctx.arg(1))
+    sections::on_begin(&ctx, Body, MayWait, ctx.arg(1))
+}
+
+/// As [`sections::ndk_section_begin`].
+#[uprobe(sleepable)]
+pub fn ndk_section_begin_sleepable(ctx: ProbeContext) -> u32 {
+    sections::on_begin(&ctx, Ndk, MayWait, ctx.arg(0))
+}
+
+/// As [`sections::ndk_section_begin_this`].
+#[uprobe(sleepable)]
+pub fn ndk_section_begin_this_sleepable(ctx: ProbeContext) -> u32 {
+    sections::on_begin(&ctx, Ndk, MayWait, ctx.arg(1))
 }

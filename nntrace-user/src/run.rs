@@ -58,7 +58,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     let mut session = Session::start(SessionOptions {
         marks: cli.mark_source(),
         symbols: cli.symbols(),
-        placement: if cli.plain_probes { Placement::PastNop } else { Placement::OnNop },
+        placement: if cli.fast_probes { Placement::Fast } else { Placement::Safe },
         libraries: cli.libraries.clone(),
         drivers: cli.drivers.iter().copied().collect(),
         with_details: cli.results.detail,

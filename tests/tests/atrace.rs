@@ -56,7 +56,7 @@ fn methods_of_these_names_take_their_object_first() -> Result<()> {
 }
 
 #[test]
-fn returns_are_seen_of_functions_that_begin_with_a_nop_too() -> Result<()> {
+fn functions_that_begin_with_a_nop_count_beside_others() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     // It is not used, but makes two kinds of functions.

@@ -45,11 +45,11 @@ struct Way {
     form: Form,
 }
 
-/// The first bytes of the function: the nop, the return, and what pads.
+/// The first bytes of the function: the nops, the return, and what pads.
 const CODE: &[u8] = if cfg!(target_arch = "aarch64") {
     &[0x1f, 0x20, 0x03, 0xd5, 0xc0, 0x03, 0x5f, 0xd6]
 } else {
-    &[0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3, 0xcc, 0xcc]
+    &[0x0f, 0x1f, 0x44, 0x00, 0x00, 0x90, 0xc3, 0xcc]
 };
 
 impl Way {
@@ -127,7 +127,8 @@ impl Way {
             ensure!(found.len() == 1, "not one mark function in {}: {found:?}", file.display());
             let function = &found[0];
             ensure!(function.layout == Layout::Buf && !function.layout_guessed, "{function:?}");
-            ensure!(function.nop_length > 0 && function.offset % 16 == 0, "{function:?}");
+            let points = function.points;
+            ensure!(points.nop.is_some() && points.is_emulated && function.offset % 16 == 0, "{function:?}");
             let mut code = [0; CODE.len()];
             fs::File::open(file)?.read_exact_at(&mut code, function.offset)?;
             ensure!(code == CODE, "the function's code is {code:x?}");

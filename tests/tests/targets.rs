@@ -99,21 +99,16 @@ fn forked_children_are_traced_from_their_first_mark_on() -> Result<()> {
     Ok(())
 }
 
-/// Not so on Linux 6.18 with a probe on the leading nop: see `--plain-probes`.
+/// Not so on Linux 6.18 with a probe on the leading nop.
 #[test]
 fn a_process_that_has_marked_can_fork_and_both_live_on() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
-    let profiler = Profiler::new()?.args(["--plain-probes"]);
-    family_is_traced_by(profiler, "late-fork")
+    family_is_traced("late-fork")
 }
 
 fn family_is_traced(how: &str) -> Result<()> {
-    family_is_traced_by(Profiler::new()?, how)
-}
-
-fn family_is_traced_by(profiler: Profiler, how: &str) -> Result<()> {
     let command = [env!("CARGO_BIN_EXE_mark-family"), how, "--generations", "3", "--sections", "5"];
-    let Run { snapshot, ended } = profiler.launch(command)?;
+    let Run { snapshot, ended } = Profiler::new()?.launch(command)?;
     let told = told(&ended.expect_code(0)?.text());
     assert_eq!(told.values().sum::<u64>(), 5 + 6 + 7 + 8, "{how}: {told:?}");
     assert_eq!(counted(&snapshot), told, "{how}");

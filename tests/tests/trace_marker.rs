@@ -38,8 +38,7 @@ fn did(snapshot: &Snapshot) -> Vec<Did> {
 }
 
 fn written(program: &Path, how: &str, marks: &str) -> Result<Snapshot> {
-    // Behind the nop, as the program forks; its function has none, but that is the compiler's choice.
-    let profiler = Profiler::new()?.args(["--marks", marks, "--plain-probes"]);
+    let profiler = Profiler::new()?.args(["--marks", marks]);
     let words = [program.as_os_str(), how.as_ref(), MARKER.as_ref()];
     let Run { snapshot, ended } = profiler.launch(words)?;
     ended.expect_code(0)?;

@@ -29,11 +29,17 @@ pub fn asked(for_lint: bool, for_vm: bool) -> Result<()> {
 }
 
 /// What the tests need beyond that: compilers for their example programs, clang with the linker that knows its
-/// intermediate files; a terminal to drive.
+/// intermediate files; an interpreter that forks, and a terminal to drive.
 pub fn tests() -> Result<()> {
-    for (program, package) in
-        [("c++", "g++"), ("clang", "clang"), ("ld.lld", "lld"), ("setcap", "libcap2-bin"), ("tmux", "tmux")]
-    {
+    let needed = [
+        ("c++", "g++"),
+        ("clang", "clang"),
+        ("ld.lld", "lld"),
+        ("python3", "python3"),
+        ("setcap", "libcap2-bin"),
+        ("tmux", "tmux"),
+    ];
+    for (program, package) in needed {
         if !on_path(program) {
             apt::install(&[package])?;
         }

@@ -52,10 +52,10 @@ pub struct Live {
     #[arg(long = "lib", value_name = "PATH")]
     pub libraries: Vec<PathBuf>,
 
-    /// Probe behind a function's leading nop: slower, but on Linux 6.18 children of probed programs that fork and
-    /// go on without exec would die of their next mark otherwise
+    /// Probe the nop that a function begins with also on kernels, as Linux 6.18 on x86-64, where forked children that go
+    /// on without exec then die of their next mark
     #[arg(long)]
-    pub plain_probes: bool,
+    pub fast_probes: bool,
 
     /// This process is a driver
     #[arg(long = "driver", value_name = "PID")]

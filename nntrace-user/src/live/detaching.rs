@@ -22,7 +22,6 @@ use nix::{
 use nntrace_common::counts::PageWait;
 
 use super::{
-    functions,
     kernel::{Kernel, KernelError},
     target::{PidFd, ProcessError},
 };
@@ -75,10 +74,7 @@ impl Kernel {
                 return Ok(stalled);
             }
         }
-        let mut links = std::mem::take(&mut self.mark_links);
-        // No function may be entered whose return would not be seen any more.
-        links.sort_by_key(|&(program, _)| program == functions::RETURN_PROGRAM);
-        for (program, link) in links {
+        for (program, link) in std::mem::take(&mut self.mark_links) {
             // A link that is gone already is what is wanted.
             let _ = self.uprobe(program).map(|program| program.detach(link));
         }

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use nntrace_common::nesting::{FunctionKind, MarkCode};
+
 use super::{
     kernel::{Kernel, KernelError, attach_error},
-    target::{Layout, MarkFunction, Role, SymbolSpec},
+    target::{self, Layout, MarkFunction, Role, SymbolSpec},
 };
 use aya::programs::{
     ProgramError, UProbe,
@@ -12,7 +14,7 @@ use aya::programs::{
 };
 
 /// The programs that take marks from functions, one per argument layout, and their forms that may wait for a page.
-pub(super) const MARK_PROGRAMS: [&str; 13] = [
+pub(super) const MARK_PROGRAMS: [&str; 18] = [
     "mark_buf",
     "mark_buf_len",
     "mark_this_buf",
@@ -20,15 +22,18 @@ pub(super) const MARK_PROGRAMS: [&str; 13] = [
     "section_begin",
     "section_begin_this",
     "section_end",
+    "ndk_section_begin",
+    "ndk_section_begin_this",
+    "ndk_section_end",
     "mark_buf_sleepable",
     "mark_buf_len_sleepable",
     "mark_this_buf_sleepable",
     "mark_this_buf_len_sleepable",
     "section_begin_sleepable",
     "section_begin_this_sleepable",
+    "ndk_section_begin_sleepable",
+    "ndk_section_begin_this_sleepable",
 ];
-/// The program on returns of mark functions.
-pub(super) const RETURN_PROGRAM: &str = "mark_return";
 /// The program on the loader's notifications.
 const LOADER_PROGRAM: &str = "loader_event";
 
@@ -37,33 +42,36 @@ const LOADER_PROGRAM: &str = "loader_event";
 pub struct EntryProbe(UProbeLinkId);
 
 impl Kernel {
-    /// Probes a mark function, `past` so many bytes of its first instructions: in every process that maps the object,
-    /// of which only the targets are counted.
+    /// Probes a mark function, at an offset of its file: in every process that maps it, of which only the targets are
+    /// counted.
     ///
     /// A probe for one process would not be in its children, and what they mark before it could be put there would
     /// be lost.
     ///
     /// # Errors
     /// When the kernel refuses, with the object and the symbol.
-    pub fn attach_mark(&mut self, function: &MarkFunction, past: u8) -> Result<(), KernelError> {
-        let program = self.mark_program(function.role, function.layout);
-        self.attach_function(program, function, past)
+    pub fn attach_mark(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
+        let program = self.mark_program(target::kind(function), function.role, function.layout);
+        let point = format!("{} in {}", function.demangled, function.display_path.display());
+        let link = self.probe(program, &function.path, at).map_err(attach_error(&point))?;
+        self.mark_links.push((program, link));
+        Ok(())
     }
 
     /// Loads the programs for functions that may turn up: checking one takes the kernel a tenth of a second, in which
     /// a process that runs on would not wait for its probe. One that cannot be loaded tells so when it is attached.
     pub fn expect_functions(&mut self, specs: &[SymbolSpec]) {
         for spec in specs {
-            let program = self.mark_program(spec.role, spec.layout.unwrap_or(Layout::Buf));
+            let (kind, layout) = (target::kind_of(spec.role, &spec.name), spec.layout.unwrap_or(Layout::Buf));
+            let program = self.mark_program(kind, spec.role, layout);
             let _ = self.load_function(program);
         }
-        let _ = self.load_function(RETURN_PROGRAM);
     }
 
     /// The program for a mark function: where the kernel takes it, the form that may wait for the page of a text. What the
     /// kernel refuses once is not tried again.
-    fn mark_program(&mut self, role: Role, layout: Layout) -> &'static str {
-        let (plain, sleepable) = programs_for(role, layout);
+    fn mark_program(&mut self, kind: FunctionKind, role: Role, layout: Layout) -> &'static str {
+        let (plain, sleepable) = programs_for(kind, role, layout);
         match sleepable {
             Some(sleepable) if self.waits_for_pages => {
                 self.waits_for_pages = self.load_function(sleepable).is_ok();
@@ -87,36 +95,28 @@ impl Kernel {
         Ok(program)
     }
 
-    /// Has the programs learn when this mark function, probed or to be probed, returns; see
-    /// [`Kernel::set_nesting`].
-    ///
-    /// # Errors
-    /// When the kernel refuses, with the object and the symbol.
-    pub fn attach_return(&mut self, function: &MarkFunction, past: u8) -> Result<(), KernelError> {
-        self.attach_function(RETURN_PROGRAM, function, past)
-    }
-
-    fn attach_function(
-        &mut self,
-        program: &'static str,
-        function: &MarkFunction,
-        past: u8,
-    ) -> Result<(), KernelError> {
-        let point = format!("{} in {}", function.demangled, function.display_path.display());
-        let link = self
-            .probe(program, &function.path, function.offset + u64::from(past))
-            .map_err(attach_error(&point))?;
-        self.mark_links.push((program, link));
-        Ok(())
-    }
-
-    /// From now on a mark function that is entered before another one of the same thread has returned is taken for a
-    /// part of that. The returns of all functions that are probed have to be seen.
+    /// From now on a mark function that another one calls, or jumps to, is taken for a part of that one's mark.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn set_nesting(&mut self) -> Result<(), KernelError> {
         self.array::<u32>("NESTING")?.set(0, 1, 0).map_err(KernelError::writing)
+    }
+
+    /// Has the programs know the code of a function that is probed at an offset of its file: who calls from there.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn set_mark_code(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
+        let length = function.offset.saturating_add(function.length).saturating_sub(at);
+        let mut codes = self.array::<MarkCode>("MARK_CODE")?;
+        let index = (at & 0xfff) as u32;
+        let known = codes.get(&index, 0).map_err(KernelError::reading)?;
+        let code = MarkCode {
+            length: known.length.max(u32::try_from(length).unwrap_or(u32::MAX)),
+            jumps: known.jumps.max(u32::from(function.may_jump)),
+        };
+        codes.set(index, code, 0).map_err(KernelError::writing)
     }
 
     /// Has the loader's notifications told, at this offset of its file; it goes with [`Kernel::detach_marks`].
@@ -141,6 +141,25 @@ impl Kernel {
             .map_err(attach_error(&format!("the entry point of {}", path.display())))
     }
 
+    /// Does something while this offset of a file is probed, by a program to which processes that are no targets mean
+    /// nothing.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn while_probed<T>(
+        &mut self,
+        path: &Path,
+        offset: u64,
+        act: impl FnOnce() -> T,
+    ) -> Result<T, KernelError> {
+        let point = path.display().to_string();
+        let refused = attach_error(&point);
+        let link = self.probe(LOADER_PROGRAM, path, offset).map_err(&refused)?;
+        let done = act();
+        self.uprobe(LOADER_PROGRAM)?.detach(link).map_err(&refused)?;
+        Ok(done)
+    }
+
     /// Takes the probe at the entry point away.
     ///
     /// # Errors
@@ -161,17 +180,25 @@ impl Kernel {
 }
 
 /// The program for a mark function, and its form that may wait for a page; an end has no text.
-fn programs_for(role: Role, layout: Layout) -> (&'static str, Option<&'static str>) {
+fn programs_for(kind: FunctionKind, role: Role, layout: Layout) -> (&'static str, Option<&'static str>) {
+    let is_ndk = kind == FunctionKind::Ndk;
     let (plain, sleepable) = match (role, layout) {
         (Role::Mark, Layout::Buf) => ("mark_buf", "mark_buf_sleepable"),
         (Role::Mark, Layout::BufLen) => ("mark_buf_len", "mark_buf_len_sleepable"),
         (Role::Mark, Layout::ThisBuf) => ("mark_this_buf", "mark_this_buf_sleepable"),
         (Role::Mark, Layout::ThisBufLen) => ("mark_this_buf_len", "mark_this_buf_len_sleepable"),
         // A length is not asked for: names of sections end at a NUL.
+        (Role::Begin, Layout::Buf | Layout::BufLen) if is_ndk => {
+            ("ndk_section_begin", "ndk_section_begin_sleepable")
+        }
         (Role::Begin, Layout::Buf | Layout::BufLen) => ("section_begin", "section_begin_sleepable"),
+        (Role::Begin, Layout::ThisBuf | Layout::ThisBufLen) if is_ndk => {
+            ("ndk_section_begin_this", "ndk_section_begin_this_sleepable")
+        }
         (Role::Begin, Layout::ThisBuf | Layout::ThisBufLen) => {
             ("section_begin_this", "section_begin_this_sleepable")
         }
+        (Role::End, _) if is_ndk => return ("ndk_section_end", None),
         (Role::End, _) => return ("section_end", None),
     };
     (plain, Some(sleepable))

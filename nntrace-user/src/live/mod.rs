@@ -1,7 +1,7 @@
 //! Live measuring: from the kernel to records and exact totals.
 //!
 //! ```text
-//! target: processes, mark functions ─► probes ─► kernel (programs, maps) ─► rings ─► records
+//! target: processes, mark functions ─► probes (nops) ─► kernel (programs, maps) ─► rings ─► records
 //! sysfs: topology, frequencies                                         └─► readings: exact totals
 //!                                  session: all of it, for one run
 //! ```
@@ -21,6 +21,7 @@ mod initial;
 pub mod interfaces;
 pub mod kernel;
 mod merge;
+pub mod nops;
 mod power;
 mod privilege;
 pub mod probes;

@@ -5,24 +5,26 @@ use std::{
     path::Path,
 };
 
+use nntrace_common::nesting::FunctionKind;
+
 use super::{
     clock,
     kernel::{Kernel, KernelError},
+    nops::{NopProbe, NopProbes},
     target::{
         self, MarkFunction, Notification, Object, ObjectId, Objects, ProcessError, Processes, SearchReport,
         SymbolSpec,
     },
 };
 
-/// Where a function is probed that begins with a nop which the kernel can replace by a call.
+/// Where a function is probed that begins with a nop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// On the nop: the cheapest there is. Linux 6.18 on x86-64 (seen on 6.18.44) does not give a forked child the
-    /// page that is called then: a child that goes on without exec dies of its next mark.
+    /// At the cheapest place that does no harm on the running kernel; see [`super::nops`].
     #[default]
-    OnNop,
-    /// Behind the nop, by a breakpoint: tens of times slower, and safe for such programs.
-    PastNop,
+    Safe,
+    /// On the nop, also where that kills forked children.
+    Fast,
 }
 
 /// What a process may have marked before the files that it maps are searched.
@@ -46,21 +48,14 @@ pub struct Probes {
     loaders: HashMap<ObjectId, bool>,
     /// When each process was last looked at, ns.
     looked: HashMap<u32, u64>,
-    /// Whether the returns of mark functions are seen, as one may call another.
+    /// Whether it is looked at whether one mark function calls another.
     nesting: bool,
     report: SearchReport,
     failures: Vec<String>,
-    /// Whether the user was told what probes on nops mean for forks.
-    warned: bool,
-}
-
-/// Whether this kernel replaces a probed nop by a call: x86-64 from Linux 6.18 on.
-fn replaces_nops() -> bool {
-    let Ok(system) = nix::sys::utsname::uname() else { return false };
-    let release = system.release().to_string_lossy();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    version >= (6, 18) && system.machine() == "x86_64"
+    /// What probes on nops are here, from the first function on that begins with one.
+    nops: NopProbes,
+    /// Whether a note has told what that means.
+    has_told_of_nops: bool,
 }
 
 impl Probes {
@@ -77,7 +72,8 @@ impl Probes {
             nesting: false,
             report: SearchReport::default(),
             failures: Vec::new(),
-            warned: false,
+            nops: NopProbes::default(),
+            has_told_of_nops: false,
         }
     }
 
@@ -152,9 +148,11 @@ impl Probes {
             return;
         }
         let attached = match target::notification(processes, pid, loader) {
-            Notification::At(offset) => {
-                kernel.attach_loader(&loader.path, offset).map_err(|error| error.to_string())
-            }
+            Notification::At(offset) => target::probe_points(&loader.path, offset)
+                .map_err(|error| error.to_string())
+                .and_then(|points| {
+                    kernel.attach_loader(&loader.path, points.plain).map_err(|error| error.to_string())
+                }),
             Notification::NotYet => return,
             // A static program, which loads nothing.
             Notification::Nowhere if objects.objects.len() == 1 => Ok(()),
@@ -235,13 +233,10 @@ impl Probes {
     }
 
     fn attach(&mut self, kernel: &mut Kernel, function: &MarkFunction) -> Result<(), KernelError> {
-        let past = self.past(function);
-        if self.nesting {
-            // First, so that whoever is seen to enter is seen to return.
-            kernel.attach_return(function, past)?;
-        }
-        kernel.attach_mark(function, past)?;
-        self.warned |= past == 0 && function.nop_length > 0 && self.warn_of_forks();
+        let at = self.place(kernel, function);
+        // First, so that what it calls is known for that.
+        kernel.set_mark_code(function, at)?;
+        kernel.attach_mark(function, at)?;
         if function.layout_guessed {
             self.failures.push(format!(
                 "took the arguments of {} in {} for ({}); --symbol {}=LAYOUT says otherwise",
@@ -254,44 +249,70 @@ impl Probes {
         Ok(())
     }
 
-    fn past(&self, function: &MarkFunction) -> u8 {
-        match self.placement {
-            Placement::OnNop => 0,
-            Placement::PastNop => function.nop_length,
+    /// Where to probe a function, as an offset in its file.
+    fn place(&mut self, kernel: &mut Kernel, function: &MarkFunction) -> u64 {
+        let points = function.points;
+        let Some(nop) = points.nop else { return points.plain };
+        let probe = self.nops.get(kernel, nop.length).clone();
+        let at = match (self.placement, &probe) {
+            (Placement::Fast, NopProbe::Breakpoint | NopProbe::Harmful) | (_, NopProbe::Cheap) => nop.offset,
+            // It does no harm there either, and newer kernels emulate it.
+            (_, NopProbe::Breakpoint) if !points.is_emulated => nop.offset,
+            _ => points.plain,
+        };
+        self.tell_of_nops(&probe);
+        if at == points.plain && !points.is_emulated {
+            self.failures.push(format!(
+                "a mark of {} in {} costs some 15 us instead of 1: behind the nop that it begins with is an instruction \
+                 that the kernel runs by a single step; one built with the current nntrace.h or nntrace-common is \
+                 cheaper, or --fast-probes where no child is forked that goes on without exec",
+                function.demangled,
+                function.display_path.display()
+            ));
+        }
+        at
+    }
+
+    /// Says once what a probe on a nop means for forked children here.
+    fn tell_of_nops(&mut self, probe: &NopProbe) {
+        let text = match (probe, self.placement) {
+            (NopProbe::Harmful, Placement::Safe) => {
+                "a probe on the nop that mark functions begin with kills forked children on this kernel (tried with a \
+                 process of our own): they are probed behind it; --fast-probes probes the nop, for targets whose children \
+                 all exec"
+                    .to_owned()
+            }
+            (NopProbe::Harmful, Placement::Fast) => {
+                "on this kernel a child of the target that forks and goes on without exec dies of its next mark (tried with \
+                 a process of our own), which it does not without --fast-probes"
+                    .to_owned()
+            }
+            (NopProbe::Unknown(reason), _) => format!(
+                "mark functions are probed behind the nop that they begin with: whether a probe on it harms forked children \
+                 could not be tried: {reason}"
+            ),
+            _ => return,
+        };
+        if !std::mem::replace(&mut self.has_told_of_nops, true) {
+            self.failures.push(text);
         }
     }
 
-    /// Has the returns of all probed functions seen once these and they are of more than one kind: then one may call
-    /// another.
+    /// Has mark functions that others call taken for parts of those once these and the known ones are of more than one
+    /// kind: functions of one kind are each a mark.
     fn see_nesting(&mut self, kernel: &mut Kernel, new: &[MarkFunction]) -> Result<(), KernelError> {
-        let known = || self.report.functions.iter().filter(|function| self.is_attached(function));
-        let kinds: HashSet<usize> = known().chain(new).map(target::kind).collect();
-        if self.nesting || new.is_empty() || kinds.len() < 2 {
-            return Ok(());
+        let known = self.report.functions.iter().filter(|function| self.is_attached(function));
+        let mut kinds: Vec<FunctionKind> = known.chain(new).map(target::kind).collect();
+        kinds.dedup();
+        if !self.nesting && kinds.len() > 1 {
+            kernel.set_nesting()?;
+            self.nesting = true;
         }
-        for function in known() {
-            kernel.attach_return(function, self.past(function))?;
-        }
-        kernel.set_nesting()?;
-        self.nesting = true;
         Ok(())
     }
 
     fn is_attached(&self, function: &MarkFunction) -> bool {
         self.attached.contains(&(function.object, function.offset))
-    }
-
-    /// Tells once what a probe on a nop means on a kernel that replaces it; returns whether it is told now.
-    fn warn_of_forks(&mut self) -> bool {
-        let told = !self.warned && replaces_nops();
-        if told {
-            self.failures.push(
-                "on this kernel a child of the target that forks and goes on without exec may die of its next mark; \
-                 if the target has such children, use --plain-probes (slower)"
-                    .into(),
-            );
-        }
-        told
     }
 
     /// How many probes are in place.

@@ -13,6 +13,9 @@ use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _}
 use object::{NativeEndian, ReadCache, ReadRef, elf};
 use thiserror::Error;
 
+use super::jumps::Jumps;
+use super::points::{self, ProbePoints};
+
 pub(super) type Symbol = elf::Sym64<NativeEndian>;
 type Header = elf::FileHeader64<NativeEndian>;
 type Segment = elf::ProgramHeader64<NativeEndian>;
@@ -20,8 +23,9 @@ type Segment = elf::ProgramHeader64<NativeEndian>;
 const ENDIAN: NativeEndian = NativeEndian;
 /// No symbol or string table is larger; a file that says so is damaged.
 const LARGEST_TABLE: u64 = 1 << 30;
-/// A probe's instruction must not cross such a boundary to be made cheap.
-const PAGE: u64 = 4096;
+
+/// No mark function is longer; of one that says so, as much is looked at.
+const LONGEST: u64 = 1 << 16;
 
 /// The machine that this program is for, and can trace.
 const MACHINE: elf::Machine = if cfg!(target_arch = "x86_64") {
@@ -117,6 +121,15 @@ pub fn entry_offset(path: &Path) -> Result<u64, ElfError> {
     entry().map_err(|reason: ElfErrorReason| reason.in_file(path))
 }
 
+/// Where the function whose first instruction is at an offset of a file can be probed.
+///
+/// # Errors
+/// When the file cannot be read, is no ELF file for this machine, or is damaged.
+pub fn probe_points(path: &Path, offset: u64) -> Result<ProbePoints, ElfError> {
+    let points = || Ok(Elf::parse(&open(path)?)?.probe_points(offset));
+    points().map_err(|reason: ElfErrorReason| reason.in_file(path))
+}
+
 /// A table of symbols with their names.
 pub(super) struct SymbolTable<'data> {
     kind: elf::SectionType,
@@ -168,19 +181,23 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
         })
     }
 
-    /// Where to probe the function at an offset, and the length of the nop there that makes a probe cheap, or 0.
-    ///
-    /// That is the function's first instruction; or the second, when the first is only the landing pad for indirect
-    /// calls (`endbr64`, `bti c`) and the second is such a nop.
-    pub(super) fn probe_point(&self, offset: u64) -> (u64, u8) {
-        let cheap = |at: u64| cheap_nop(self.bytes(at, 10), at % PAGE);
-        let behind_pad = offset.saturating_add(4);
-        let pad: &[u8] =
-            if MACHINE == elf::EM_AARCH64 { &[0x5f, 0x24, 0x03, 0xd5] } else { &[0xf3, 0x0f, 0x1e, 0xfa] };
-        match (cheap(offset), cheap(behind_pad)) {
-            (0, behind @ 1..) if self.bytes(offset, 4) == pad => (behind_pad, behind),
-            (length, _) => (offset, length),
-        }
+    /// Where the function whose first instruction is at an offset can be probed.
+    pub(super) fn probe_points(&self, offset: u64) -> ProbePoints {
+        ProbePoints::of(self.bytes(offset, points::LOOKED_AT), offset)
+    }
+
+    /// Where the function at an offset jumps to outside of itself.
+    pub(super) fn jumps(&self, offset: u64, length: u64) -> Jumps {
+        let address = self.segments.iter().find_map(|segment| {
+            let within = offset.checked_sub(segment.p_offset(ENDIAN))?;
+            let is_code =
+                segment.p_type(ENDIAN) == elf::PT_LOAD && segment.p_flags(ENDIAN).contains(elf::PF_X);
+            (is_code && within < segment.p_filesz(ENDIAN))
+                .then(|| segment.p_vaddr(ENDIAN).wrapping_add(within))
+        });
+        address.map_or_else(Jumps::default, |address| {
+            Jumps::of(self.bytes(offset, length.min(LONGEST)), address)
+        })
     }
 
     /// `.symtab` and `.dynsym`, those of them that are there.
@@ -235,24 +252,6 @@ fn check_identity<'data, R: ReadRef<'data>>(data: R) -> Result<(), ElfErrorReaso
     } else {
         Ok(())
     }
-}
-
-/// Length of the nop that code begins with, if a kernel replaces it by something cheaper than a breakpoint or skips
-/// it in software; else 0.
-///
-/// x86-64 kernels from 6.18 replace a nop of five bytes, later ones one of ten bytes instead, if it lies in one page.
-/// arm64 kernels skip `nop`.
-fn cheap_nop(code: &[u8], offset_in_page: u64) -> u8 {
-    const X86_64: [&[u8]; 4] = [
-        &[0x0f, 0x1f, 0x44, 0x00, 0x00],
-        &[0x66, 0x0f, 0x1f, 0x40, 0x00],
-        &[0x66, 0x66, 0x66, 0x66, 0x90],
-        &[0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
-    ];
-    const AARCH64: [&[u8]; 1] = [&[0x1f, 0x20, 0x03, 0xd5]];
-    let forms: &[&[u8]] = if MACHINE == elf::EM_AARCH64 { &AARCH64 } else { &X86_64 };
-    let fits = |nop: &&&[u8]| code.starts_with(nop) && offset_in_page + nop.len() as u64 <= PAGE;
-    forms.iter().find(fits).map_or(0, |nop| nop.len() as u8)
 }
 
 #[cfg(test)]

@@ -3,14 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+use nntrace_common::nesting::FunctionKind;
 use thiserror::Error;
 
 /// The name that libraries write marks under.
 pub const MARK_FUNCTION: &str = "tracing_mark_write";
 
 /// Functions that begin and end a section, and are handed nothing but its name: libcutils' and the NDK's.
-pub const SECTION_FUNCTIONS: [(&str, &str); 2] =
-    [("atrace_begin_body", "atrace_end_body"), ("ATrace_beginSection", "ATrace_endSection")];
+pub const SECTION_FUNCTIONS: [(FunctionKind, &str, &str); 2] = [
+    (FunctionKind::Body, "atrace_begin_body", "atrace_end_body"),
+    (FunctionKind::Ndk, "ATrace_beginSection", "ATrace_endSection"),
+];
 
 /// What a mark function does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -122,7 +125,7 @@ impl SymbolSpec {
     /// All that is looked for when nobody says what: [`MARK_FUNCTION`] and [`SECTION_FUNCTIONS`].
     #[must_use]
     pub fn known() -> Vec<Self> {
-        let pairs = SECTION_FUNCTIONS.into_iter().flat_map(|(begin, end)| {
+        let pairs = SECTION_FUNCTIONS.into_iter().flat_map(|(_, begin, end)| {
             // An end takes nothing, so that no layout can be wrong.
             let end = Self { layout: Some(Layout::Buf), role: Role::End, ..Self::named(end) };
             [Self { role: Role::Begin, ..Self::named(begin) }, end]

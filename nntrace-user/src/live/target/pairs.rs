@@ -2,19 +2,27 @@
 
 use std::mem;
 
+use nntrace_common::nesting::FunctionKind;
+
 use super::layout::{Role, SECTION_FUNCTIONS};
 use super::search::MarkFunction;
 
 /// Which functions a mark function is one of: those that begin and end sections are one kind for each pair, and all
-/// that write whole marks are another. Only functions of different kinds call one another for one mark.
+/// that write whole marks are another.
 #[must_use]
-pub fn kind(function: &MarkFunction) -> usize {
-    let is = |(begin, end): &(&str, &str)| match function.role {
+pub fn kind(function: &MarkFunction) -> FunctionKind {
+    kind_of(function.role, &function.wanted)
+}
+
+/// The same of a function that is looked for by this name.
+#[must_use]
+pub fn kind_of(role: Role, wanted: &str) -> FunctionKind {
+    let is = |(_, begin, end): &(FunctionKind, &str, &str)| match role {
         Role::Mark => false,
-        Role::Begin => *begin == function.wanted,
-        Role::End => *end == function.wanted,
+        Role::Begin => *begin == wanted,
+        Role::End => *end == wanted,
     };
-    SECTION_FUNCTIONS.iter().position(is).unwrap_or(SECTION_FUNCTIONS.len())
+    SECTION_FUNCTIONS.into_iter().find(is).map_or(FunctionKind::Mark, |(kind, ..)| kind)
 }
 
 /// Takes out the begins that have no end beside them in the same file and class, and the other way round; returns them.
@@ -44,7 +52,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::live::target::{Layout, ObjectId};
+    use crate::live::target::{Layout, ObjectId, ProbePoints};
 
     fn function(inode: u64, role: Role, wanted: &str, scope: &str) -> MarkFunction {
         MarkFunction {
@@ -56,9 +64,11 @@ mod tests {
             demangled: format!("{scope}{wanted}()"),
             role,
             offset: 0,
+            points: ProbePoints { nop: None, plain: 0, is_emulated: false },
+            length: 0,
+            may_jump: false,
             layout: Layout::Buf,
             layout_guessed: false,
-            nop_length: 0,
         }
     }
 
@@ -77,7 +87,8 @@ mod tests {
         let lonely = take_lonely(&mut functions);
         assert_eq!(functions, whole);
         assert_eq!(lonely.len(), 4);
-        assert_eq!(lonely.iter().map(kind).collect::<Vec<_>>(), [0, 0, 1, 1]);
-        assert_ne!(kind(&whole[2]), kind(&whole[0]));
+        let kinds: Vec<FunctionKind> = lonely.iter().chain(&whole).map(kind).collect();
+        let (body, ndk) = (FunctionKind::Body, FunctionKind::Ndk);
+        assert_eq!(kinds, [body, body, ndk, ndk, ndk, ndk, FunctionKind::Mark]);
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::layout::{Layout, Role, SymbolSpec};
 use super::objects::{Object, ObjectId, Objects};
+use super::points::ProbePoints;
 use super::symbols::{Found, Near, NearReason, choose, search_file, similar_in_file};
 
 /// Files listed in the text for a search that found nothing.
@@ -27,14 +28,18 @@ pub struct MarkFunction {
     pub demangled: String,
     /// What it does.
     pub role: Role,
-    /// Where to probe, as an offset in the file.
+    /// Its first instruction, as an offset in the file.
     pub offset: u64,
+    /// Where it can be probed.
+    pub points: ProbePoints,
+    /// Its length in bytes; 0 where the file does not tell.
+    pub length: u64,
+    /// Whether it may end by a jump to another mark function.
+    pub may_jump: bool,
     /// Where it takes its text.
     pub layout: Layout,
     /// Whether the layout is only the likely one: `--symbol` may have to say it.
     pub layout_guessed: bool,
-    /// Length of the nop at the probed offset, which makes the probe cheap on kernels that know how; 0 for none.
-    pub nop_length: u8,
 }
 
 /// A file that was looked into.
@@ -237,9 +242,11 @@ fn in_object(object: &Object, found: Found) -> MarkFunction {
         demangled: found.demangled,
         role: found.role,
         offset: found.offset,
+        points: found.points,
+        length: found.length,
+        may_jump: found.may_jump,
         layout: found.layout,
         layout_guessed: found.layout_guessed,
-        nop_length: found.nop_length,
     }
 }
 

@@ -10,6 +10,7 @@ use object::{NativeEndian, ReadRef, elf};
 use super::elf::{Elf, ElfError, ElfErrorReason, Symbol, SymbolTable, open};
 use super::layout::{Layout, MARK_FUNCTION, Role, SymbolSpec};
 use super::names;
+use super::points::ProbePoints;
 use super::signature::{Name, last_part};
 
 /// Near matches shown for one file.
@@ -37,14 +38,18 @@ pub struct Found {
     pub demangled: String,
     /// What it does.
     pub role: Role,
-    /// Where to probe, as an offset in the file: the function's first instruction, or the one behind its landing pad.
+    /// Its first instruction, as an offset in the file.
     pub offset: u64,
+    /// Where it can be probed.
+    pub points: ProbePoints,
+    /// Its length in bytes; 0 where the file does not tell.
+    pub length: u64,
+    /// Whether it may end by a jump to another mark function.
+    pub may_jump: bool,
     /// Where it takes its text.
     pub layout: Layout,
     /// Whether the layout is only the likely one: the name allows another.
     pub layout_guessed: bool,
-    /// Length of the nop at the probed offset, which makes the probe cheap on kernels that know how; 0 for none.
-    pub nop_length: u8,
 }
 
 /// A function that is not taken, but may be the one meant.
@@ -127,6 +132,11 @@ pub(super) fn search<'data, R: ReadRef<'data>>(
     } else {
         search.near.clear();
     }
+    let jumping: Vec<bool> =
+        search.functions.iter().map(|found| may_jump(&elf, &tables, found, &search.functions)).collect();
+    for (found, may_jump) in search.functions.iter_mut().zip(jumping) {
+        found.may_jump = may_jump;
+    }
     Ok(search)
 }
 
@@ -174,22 +184,23 @@ fn judge<'data, R: ReadRef<'data>>(
     let Some(spec) = specs.iter().find(asked) else {
         return is_function(symbol).then(|| Err(near(read, NearReason::Name)));
     };
-    let Some(code) = elf.code_offset(symbol.st_value(NativeEndian)).filter(|_| is_function(symbol)) else {
+    let Some(offset) = elf.code_offset(symbol.st_value(NativeEndian)).filter(|_| is_function(symbol)) else {
         return Some(Err(near(read, NearReason::NoFunction)));
     };
     let Some(layout) = spec.layout.or(read.layout) else {
         return Some(Err(near(read, NearReason::Arguments)));
     };
-    let (offset, nop_length) = elf.probe_point(code);
     Some(Ok(Found {
         wanted: spec.name.clone(),
         symbol: name.to_owned(),
         demangled: read.shown,
         role: spec.role,
         offset,
+        points: elf.probe_points(offset),
+        length: symbol.st_size(NativeEndian),
+        may_jump: false,
         layout,
         layout_guessed: spec.layout.is_none() && read.guessed,
-        nop_length,
     }))
 }
 
@@ -202,20 +213,46 @@ fn noted<'data, R: ReadRef<'data>>(
         return Ok(Vec::new());
     };
     let offsets = elf.mark_notes()?.into_iter().filter_map(|address| elf.code_offset(address));
-    let found = offsets.map(|code| {
-        let (offset, nop_length) = elf.probe_point(code);
-        Found {
-            wanted: spec.name.clone(),
-            symbol: MARK_FUNCTION.to_owned(),
-            demangled: MARK_FUNCTION.to_owned(),
-            offset,
-            layout: spec.layout.unwrap_or(Layout::Buf),
-            layout_guessed: false,
-            nop_length,
-            role: spec.role,
-        }
+    let found = offsets.map(|offset| Found {
+        wanted: spec.name.clone(),
+        symbol: MARK_FUNCTION.to_owned(),
+        demangled: MARK_FUNCTION.to_owned(),
+        offset,
+        points: elf.probe_points(offset),
+        // Ours does not: it returns.
+        length: 0,
+        may_jump: false,
+        layout: spec.layout.unwrap_or(Layout::Buf),
+        layout_guessed: false,
+        role: spec.role,
     });
     Ok(found.collect())
+}
+
+/// Whether a mark function may end by a jump to another one: to one of this file, or to what no symbol of this file is, as
+/// where the linker leads to other files.
+fn may_jump<'data, R: ReadRef<'data>>(
+    elf: &Elf<'data, R>,
+    tables: &[SymbolTable<'data>],
+    function: &Found,
+    all: &[Found],
+) -> bool {
+    let jumps = elf.jumps(function.offset, function.length);
+    let is_mark = |target: &u64| {
+        elf.code_offset(*target).is_some_and(|offset| all.iter().any(|other| other.offset == offset))
+    };
+    let is_known = |target: &u64| {
+        let holds = |symbol: &&Symbol| {
+            let start = symbol.st_value(NativeEndian);
+            is_function(symbol)
+                && is_defined(symbol)
+                && target.wrapping_sub(start) < symbol.st_size(NativeEndian)
+        };
+        tables.iter().any(|table| table.symbols.iter().any(|symbol| holds(&symbol)))
+    };
+    jumps.is_indirect
+        || jumps.doubtful.iter().any(is_mark)
+        || jumps.targets.iter().any(|target| is_mark(target) || !is_known(target))
 }
 
 /// Of two names of one function the one is kept whose layout is sure.

@@ -50,17 +50,3 @@ fn no_entry_point() {
     assert!(matches!(error.reason, ElfErrorReason::NoEntry), "{error}");
     assert!(error.to_string().starts_with(&library.display().to_string()));
 }
-
-#[test]
-fn nops() {
-    if MACHINE != elf::EM_X86_64 {
-        assert!(cheap_nop(&[0x1f, 0x20, 0x03, 0xd5], 4092) > 0);
-        return;
-    }
-    let five = [0x0f, 0x1f, 0x44, 0x00, 0x00, 0xc3];
-    assert!(cheap_nop(&five, 0) > 0 && cheap_nop(&five, 4091) > 0);
-    assert!(cheap_nop(&five, 4092) == 0, "crosses into the next page");
-    assert!(cheap_nop(&five[..4], 0) == 0);
-    assert!(cheap_nop(&[0x90; 10], 0) == 0, "five nops of one byte");
-    assert!(cheap_nop(&[0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0], 0) > 0);
-}

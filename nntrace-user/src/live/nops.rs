@@ -1,0 +1,228 @@
+//! Whether a probe on a leading nop does no harm on the running kernel: tried out, in a process of our own.
+//!
+//! From Linux 6.18 on x86-64 kernels replace a probed nop (of five bytes, on later ones of ten) by a call of a page that
+//! they add to the process. Linux 6.18 does not give that page to a forked child, while the call is copied: a child that
+//! goes on without exec dies of its next mark. Versions do not tell, as fixes move between kernels; a probed process that
+//! forks does. It takes some milliseconds, and is done when the first function with such a nop is met.
+
+use super::kernel::Kernel;
+
+/// What a probe on a nop is on the running kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NopProbe {
+    /// A breakpoint. The nop is then a single step, or emulated.
+    Breakpoint,
+    /// The cheapest there is, and harmless: a call that forked children survive, or a breakpoint whose nop is simulated.
+    Cheap,
+    /// A call that kills forked children.
+    Harmful,
+    /// It could not be found out, for this reason.
+    Unknown(String),
+}
+
+/// What probes are on nops of each length that matters, once that was found out.
+#[derive(Debug, Default)]
+pub struct NopProbes {
+    /// Of ten bytes.
+    long: Option<NopProbe>,
+    /// Of any other length: five on x86-64, four on arm64.
+    short: Option<NopProbe>,
+}
+
+impl NopProbes {
+    /// What a probe is on a nop of so many bytes.
+    pub fn get(&mut self, kernel: &mut Kernel, length: u8) -> &NopProbe {
+        let is_long = length == 10;
+        let known = if is_long { &mut self.long } else { &mut self.short };
+        known.get_or_insert_with(|| trial::run(kernel, is_long))
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod trial {
+    use super::NopProbe;
+    use crate::live::kernel::Kernel;
+
+    /// The first kernel that simulates a probed `nop` (Linux commit ac4ad5c09b34).
+    const SIMULATES_NOPS: (u32, u32) = (6, 13);
+
+    /// Nothing is replaced on arm64, so there is nothing to be tried: a probe is a breakpoint, which newer kernels need no
+    /// step for. A kernel that is taken for another one costs time only.
+    pub fn run(_: &mut Kernel, _: bool) -> NopProbe {
+        let release = nix::sys::utsname::uname()
+            .map(|system| system.release().to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let mut numbers =
+            release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
+        let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        if version >= SIMULATES_NOPS { NopProbe::Cheap } else { NopProbe::Breakpoint }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod trial {
+    use std::{arch::global_asm, fs, io, mem::MaybeUninit, path::Path, ptr};
+
+    use nix::libc;
+
+    use super::NopProbe;
+    use crate::live::{kernel::Kernel, target};
+
+    /// This program's file, whatever has become of its path.
+    const OWN_FILE: &str = "/proc/self/exe";
+    /// How long a process of the trial may live, s. It needs a thousandth of that.
+    const LONGEST: u32 = 5;
+    /// Exit codes of the first process: what became of the function, and of the child that called it.
+    const UNPROBED: i32 = 0x40;
+    const BREAKPOINT: i32 = 0x41;
+    const LIVED: i32 = 0x42;
+    const DIED: i32 = 0x43;
+
+    // Two functions that begin with a nop, as mark functions do. Each lies in one page, as a nop has to, to be replaced.
+    global_asm!(
+        ".pushsection .text.nntrace_trial,\"ax\",%progbits",
+        ".balign 32",
+        "nntrace_trial_nop5: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00",
+        "ret",
+        ".balign 32",
+        "nntrace_trial_nop10: .byte 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00",
+        "ret",
+        ".popsection",
+    );
+
+    // SAFETY: the functions above, which take nothing and do nothing.
+    unsafe extern "C" {
+        safe fn nntrace_trial_nop5();
+        safe fn nntrace_trial_nop10();
+    }
+
+    /// Probes a function of our own, that with the nop of ten bytes or that of five, and has a process call it, fork, and
+    /// the child call it again.
+    pub fn run(kernel: &mut Kernel, is_long: bool) -> NopProbe {
+        let function = if is_long { nntrace_trial_nop10 } else { nntrace_trial_nop5 };
+        let outcome = offset(function).and_then(|offset| {
+            let outcome = kernel.while_probed(Path::new(OWN_FILE), offset, || outcome(function));
+            outcome.map_err(|error| error.to_string())?
+        });
+        match outcome {
+            Ok(BREAKPOINT) => NopProbe::Breakpoint,
+            Ok(LIVED) => NopProbe::Cheap,
+            Ok(DIED) => NopProbe::Harmful,
+            Ok(UNPROBED) => {
+                NopProbe::Unknown("a probe on a function of nntrace-bpf itself did not arrive".into())
+            }
+            Ok(code) => NopProbe::Unknown(format!("the process that tried it ended with code {code}")),
+            Err(reason) => NopProbe::Unknown(reason),
+        }
+    }
+
+    /// Where a function of ours is in our own file.
+    fn offset(function: extern "C" fn()) -> Result<u64, String> {
+        let maps = fs::read("/proc/self/maps").map_err(|error| format!("/proc/self/maps: {error}"))?;
+        let address = function as *const () as u64;
+        target::executable(&maps)
+            .find(|mapping| (mapping.start..mapping.end).contains(&address))
+            .map(|mapping| address - mapping.start + mapping.offset)
+            .ok_or_else(|| "/proc/self/maps does not show the program itself".to_owned())
+    }
+
+    /// What became of a probed function, and of a forked child that called it: the exit code of the first process.
+    fn outcome(function: extern "C" fn()) -> Result<i32, String> {
+        // SAFETY: no precondition.
+        let parent = unsafe { libc::getpid() };
+        // SAFETY: the child makes system calls and calls functions that do nothing, until it ends: no lock that another
+        // thread may hold is taken, and nothing is allocated.
+        match unsafe { libc::fork() } {
+            -1 => Err(format!("no process for it: {}", io::Error::last_os_error())),
+            0 => first(parent, function),
+            child => match wait(child) {
+                Some(status) if libc::WIFEXITED(status) => Ok(libc::WEXITSTATUS(status)),
+                Some(status) => {
+                    Err(format!("signal {} ended the process that tried it", libc::WTERMSIG(status)))
+                }
+                None => Err("how the process that tried it ended was not told".to_owned()),
+            },
+        }
+    }
+
+    /// The first process: gets its nop replaced, and has a child call the function.
+    fn first(parent: libc::pid_t, function: extern "C" fn()) -> ! {
+        end_with(parent);
+        // The kernel replaces the nop when it is first met.
+        function();
+        function();
+        // SAFETY: the function's own code, which is readable; volatile, as the kernel changes it.
+        exit(match unsafe { (function as *const u8).read_volatile() } {
+            // As they were assembled.
+            0x0f | 0x66 => UNPROBED,
+            0xcc => BREAKPOINT,
+            _ if child_lives(function) => LIVED,
+            _ => DIED,
+        })
+    }
+
+    /// Whether a forked child can call a function whose nop was replaced.
+    fn child_lives(function: extern "C" fn()) -> bool {
+        // SAFETY: no precondition.
+        let parent = unsafe { libc::getpid() };
+        // SAFETY: as above; this process has one thread.
+        match unsafe { libc::fork() } {
+            // Not known to live.
+            -1 => false,
+            0 => {
+                end_with(parent);
+                for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGTRAP] {
+                    // SAFETY: the handler ends the process and does nothing else. Without it the kernel's log, and
+                    // whoever collects dumps, would tell of a program that crashed.
+                    unsafe { libc::signal(signal, on_fault as *const () as libc::sighandler_t) };
+                }
+                function();
+                exit(0)
+            }
+            child => wait(child) == Some(0),
+        }
+    }
+
+    extern "C" fn on_fault(_: libc::c_int) {
+        exit(1)
+    }
+
+    /// Has this process, a child of `parent`, end with it, and after [`LONGEST`] in any case.
+    fn end_with(parent: libc::pid_t) {
+        let mut none = MaybeUninit::uninit();
+        // SAFETY: plain system calls; the set is initialised before it is read.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            // What this process is asked to end by must not be ignored or blocked, nor its children's end.
+            libc::signal(libc::SIGALRM, libc::SIG_DFL);
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+            libc::sigemptyset(none.as_mut_ptr());
+            libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
+            libc::alarm(LONGEST);
+            // It may have died before it was to be told.
+            if libc::getppid() != parent {
+                libc::_exit(1);
+            }
+        }
+    }
+
+    /// How a child ended; `None` when that is not told.
+    fn wait(child: libc::pid_t) -> Option<libc::c_int> {
+        let mut status = 0;
+        loop {
+            // SAFETY: the status is ours.
+            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            if waited == child {
+                return Some(status);
+            }
+            if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                return None;
+            }
+        }
+    }
+
+    fn exit(code: libc::c_int) -> ! {
+        // SAFETY: ends the process, and runs nothing of ours.
+        unsafe { libc::_exit(code) }
+    }
+}

@@ -1,0 +1,129 @@
+//! No probe of ours harms a target: what it forks lives, and it may leave mark functions as it likes.
+
+use std::{path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+use nntrace_tests::{
+    child::Child,
+    live,
+    native::{Program, compile, source},
+    profiler::{Profiler, Run},
+    results::Results as _,
+};
+use nntrace_user::report::snapshot::Snapshot;
+
+/// How often a section of this name was counted, in all processes.
+fn counted(snapshot: &Snapshot, name: &str) -> u64 {
+    snapshot.functions.iter().filter(|row| row.name == name).map(|row| row.count).sum()
+}
+
+#[test]
+fn forked_children_live_and_all_their_marks_count() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let program = Program::build("forks.c")?;
+    let Run { snapshot, ended } =
+        Profiler::new()?.launch([program.path(), Path::new("400"), Path::new("touched")])?;
+    ended.expect_code(0)?;
+    // In those that execute the program again nobody reads the texts, so that they may not be there for the probe.
+    assert_eq!(counted(&snapshot, "section"), 401 * 3, "{:?}", snapshot.diagnostics);
+    let literals = counted(&snapshot, "literal");
+    assert!((201..=401).contains(&literals), "{literals}: {:?}", snapshot.diagnostics);
+    Ok(())
+}
+
+#[test]
+fn processes_that_python_forks_live_and_all_their_marks_count() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let library = folder.path().join("libmarks.so");
+    compile(&["cc", "-std=c99", "-O2", "-shared", "-fPIC"], &[&source("library.c")], &library)?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/forks.py");
+    // The interpreter itself, not what may choose one of several.
+    let asked = Child::run(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))
+        .context("python3: run `cargo xtask test`, which installs it")?
+        .expect_code(0)?;
+    let words = [Path::new(asked.text().trim()), &script, &library, Path::new("20")].map(Path::to_owned);
+    let Run { snapshot, ended } = Profiler::new()?.launch(&words)?;
+    let text = ended.expect_code(0)?.text();
+    // The library is probed before the first mark, as the command is held when it loads it.
+    assert_eq!(
+        (counted(&snapshot, "work"), counted(&snapshot, "part")),
+        (21, 21),
+        "{text}: {:?}",
+        snapshot.notes
+    );
+    assert_eq!(snapshot.odd_marks(), [].into());
+    Ok(())
+}
+
+/// By exceptions, jumps over frames, the end of a thread, and by jumps from one mark function to another.
+#[test]
+fn mark_functions_can_be_left_in_every_way() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    // The compiler makes jumps of the last calls with optimisation only, and frame pointers without.
+    for flags in [&["-O2"][..], &["-O0"], &["-O2", "-fno-omit-frame-pointer", "-fcf-protection=none"]] {
+        if cfg!(not(target_arch = "x86_64")) && flags.len() > 1 {
+            continue;
+        }
+        let program = folder.path().join("leaves");
+        let words = [&["c++", "-std=c++11"], flags].concat();
+        compile(&words, &[&source("leaves.cc")], &program)?;
+        let Run { snapshot, ended } = Profiler::new()?.launch([&program])?;
+        ended.expect_code(0)?;
+        assert_eq!(snapshot.odd_marks(), [].into(), "{flags:?}: {:?}", snapshot.diagnostics);
+        // Fifty rounds of four ways each.
+        for name in ["plain", "with_length", "method", "method_with_length", "body", "ndk"] {
+            assert_eq!(counted(&snapshot, name), 200, "{flags:?}: {name}");
+        }
+        assert_eq!(snapshot.functions.len(), 6, "{flags:?}: {:?}", snapshot.functions);
+    }
+    Ok(())
+}
+
+/// A mark counts once, through whatever functions it goes, and each of several counts, wherever the stack stands.
+#[test]
+fn one_mark_through_several_functions_counts_once() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let with_frames: &[&str] = &["-O2", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"];
+    for flags in [&["-O2"][..], &["-O0"], with_frames] {
+        let program = folder.path().join("nested");
+        compile(&[&["cc", "-std=gnu11"], flags].concat(), &[&source("nested.c")], &program)?;
+        let Run { snapshot, ended } = Profiler::new()?.launch([&program])?;
+        ended.expect_code(0)?;
+        assert_eq!(snapshot.odd_marks(), [].into(), "{flags:?}: {:?}", snapshot.diagnostics);
+        let mut names =
+            vec!["called", "jumped", "sibling", "deeper", "same place", "recursive", "signal", "coroutine"];
+        // A function between them is seen by its frame only.
+        if flags != ["-O2"] || cfg!(target_arch = "aarch64") {
+            names.push("between");
+        }
+        for name in names {
+            assert_eq!(
+                counted(&snapshot, name),
+                100,
+                "{flags:?}: {name}: {:?}",
+                snapshot.stack_counts(snapshot.pids()[0])
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What older headers had in programs that are there already.
+#[test]
+fn programs_with_an_older_header_are_probed_at_their_return_and_told_of() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let include = nntrace_tests::native::older_header(folder.path())?;
+    let program = folder.path().join("forks");
+    compile(&["cc", "-std=gnu99", "-O2", &include], &[&source("forks.c")], &program)?;
+    let Run { snapshot, ended } =
+        Profiler::new()?.launch([&program, Path::new("20"), Path::new("touched")])?;
+    ended.expect_code(0)?;
+    assert_eq!(counted(&snapshot, "section"), 21 * 3, "{:?}", snapshot.diagnostics);
+    let told = |part: &str| snapshot.notes.iter().any(|note| note.contains(part));
+    ensure!(told("kills forked children") == told("15 us instead of 1"), "{:?}", snapshot.notes);
+    Ok(())
+}
