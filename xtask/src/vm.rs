@@ -54,7 +54,7 @@ pub struct Vm {
     /// The kernels it runs
     #[arg(long = "kernel", value_enum, default_values = ["6.1"])]
     kernels: Vec<Version>,
-    /// All kernels of this architecture
+    /// All kernels
     #[arg(long, conflicts_with = "kernels")]
     all: bool,
     /// What the device tree says of the CPUs; for x86-64 there is none
@@ -140,7 +140,7 @@ impl Vm {
     fn prepare(&self) -> Result<(Cross, Busybox, Vec<Kernel>)> {
         check(self.arch)?;
         let cross = Cross::find(self.arch)?;
-        let versions = if self.all { Version::of(self.arch) } else { self.kernels.clone() };
+        let versions = if self.all { Version::ALL.to_vec() } else { self.kernels.clone() };
         let kernels = versions.into_iter().map(|version| Kernel::get(self.arch, version));
         Ok((cross, Busybox::get(self.arch)?, kernels.collect::<Result<_>>()?))
     }

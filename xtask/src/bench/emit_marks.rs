@@ -69,7 +69,7 @@ impl EmitMarks {
     }
 }
 
-/// What the kernel made of the mark function's first instruction.
+/// What the kernel made of the mark function's first instructions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Site {
     /// What the compiler wrote: nobody probes.
@@ -84,14 +84,14 @@ impl Site {
     /// Looks at this program's own code.
     fn read() -> Result<Self> {
         const MEMORY: &str = "/proc/self/mem";
-        let mut code = [0];
+        let mut code = [0; 8];
         File::open(MEMORY)
             .and_then(|memory| memory.read_exact_at(&mut code, tracing_mark_write as *const () as u64))
             .with_context(|| format!("the code of this program cannot be read: {MEMORY}"))?;
         Ok(match code {
-            // The first byte of the nop of x86-64 and of that of arm64.
-            [0x0f | 0x1f] => Self::Nop,
-            [0xe8] => Self::Call,
+            // Both places as they were assembled, on x86-64 and on arm64.
+            [0x0f, _, _, _, _, 0x90, ..] | [0x1f, _, _, _, 0xc0, ..] => Self::Nop,
+            [0xe8, ..] => Self::Call,
             _ => Self::Trap,
         })
     }

@@ -1,6 +1,7 @@
 //! What a section costs the program that writes it: begin and end, by `nntrace.h` and by the Rust guard.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::Stdio,
     thread,
@@ -26,22 +27,26 @@ const SOURCE: &str = "xtask/src/bench/pairs.c";
 
 /// Measures all states in turn.
 pub fn measure(rounds: u32, pairs: u32) -> Result<Table> {
-    let program = build("pairs", &[])?;
+    let program = build("pairs", &["-I", INCLUDE])?;
+    let older = build("pairs-older", &["-I", &older_header()?])?;
     let (has_bpftrace, has_uftrace) = (on_path("bpftrace"), on_path("uftrace"));
-    let traced = if has_uftrace { Some(build("pairs-mcount", &["-pg"])?) } else { None };
+    let traced = if has_uftrace { Some(build("pairs-mcount", &["-I", INCLUDE, "-pg"])?) } else { None };
     let mut header = Running::start(&mut command(&program))?;
+    let mut older = Running::start(&mut command(&older))?;
     let mut guard = Running::load(&["emit-pairs"])?;
     let mut to_ftrace = Running::start(command(&program).env("NNTRACE_TO_FTRACE", "1"))?;
     let mut uftrace = traced.as_deref().map(under_uftrace).transpose()?;
 
-    let mut figures: [Vec<f64>; 8] = Default::default();
+    let mut figures: [Vec<f64>; 9] = Default::default();
     for _ in 0..rounds {
-        let [header_off, guard_off, header_on, guard_on, plain, counting, ftrace, called] = &mut figures;
+        let [header_off, guard_off, header_on, guard_on, fast, older_on, counting, ftrace, called] =
+            &mut figures;
         header_off.push(round(&mut header, "pairs", UNHEARD)?);
         guard_off.push(round(&mut guard, "pairs", UNHEARD)?);
         header_on.push(profiled(&mut header, pairs, &[])?);
         guard_on.push(profiled(&mut guard, pairs, &[])?);
-        plain.push(profiled(&mut header, pairs, &["--plain-probes"])?);
+        fast.push(profiled(&mut header, pairs, &["--fast-probes"])?);
+        older_on.push(profiled(&mut older, pairs / 10, &[])?);
         if has_bpftrace {
             counting.push(counted(&mut header, &program, pairs)?);
         }
@@ -53,13 +58,19 @@ pub fn measure(rounds: u32, pairs: u32) -> Result<Table> {
     // What uftrace runs ends with its input; asked to end, uftrace would wait for that.
     drop(uftrace);
 
-    let [header_off, guard_off, header_on, guard_on, plain, counting, ftrace, called] = &figures;
+    let [header_off, guard_off, header_on, guard_on, fast, older_on, counting, ftrace, called] = &figures;
     let mut table = Table::new("ns per begin and end");
     table.row("nntrace.h, nobody listens", header_off);
     table.row("Rust mark!, nobody listens", guard_off);
     table.row("nntrace.h, nntrace-bpf", header_on);
     table.row("Rust mark!, nntrace-bpf", guard_on);
-    table.row("nntrace.h, nntrace-bpf --plain-probes", plain);
+    table.row("nntrace.h, nntrace-bpf --fast-probes", fast);
+    table.row(
+        "  without that it is so many times as much",
+        &paired(header_on, fast, |safe, fast| safe / fast),
+    );
+    table.row("nntrace.h without its second cheap place, nntrace-bpf", older_on);
+    table.row("  that is so many times --fast-probes", &paired(older_on, fast, |older, fast| older / fast));
     if has_bpftrace {
         table.row("nntrace.h, bpftrace counting", counting);
         table.row(
@@ -82,12 +93,25 @@ pub fn measure(rounds: u32, pairs: u32) -> Result<Table> {
 /// Compiles the C program.
 fn build(name: &str, flags: &[&str]) -> Result<PathBuf> {
     let folder = target_dir()?.join("bench");
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let program = folder.join(name);
     let mut cc = command("cc");
-    cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O2", "-I", INCLUDE, SOURCE, "-o"]).arg(&program);
+    cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O2", SOURCE, "-o"]).arg(&program);
     quietly(cc.args(flags))?;
     Ok(program)
+}
+
+/// The header as it was when its mark function had one cheap place only; returns the folder that it is in.
+fn older_header() -> Result<String> {
+    let header = Path::new(INCLUDE).join("nntrace.h");
+    let text = fs::read_to_string(&header).with_context(|| format!("cannot read {}", header.display()))?;
+    let folder = target_dir()?.join("bench/older");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let text =
+        text.replace("0x00, 0x90, 0xc3", "0x00, 0xc3").replace("0xccc3900000441f0f", "0xccccc30000441f0f");
+    fs::write(folder.join("nntrace.h"), text)
+        .with_context(|| format!("cannot write to {}", folder.display()))?;
+    Ok(folder.display().to_string())
 }
 
 /// Starts the program with its calls recorded.

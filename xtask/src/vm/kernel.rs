@@ -37,15 +37,7 @@ pub enum Version {
 
 impl Version {
     /// All of them, the oldest first.
-    const ALL: [Self; 5] = [Self::V5_10, Self::V6_1, Self::V6_12, Self::V6_18, Self::V7_2];
-
-    /// Those that are run on an architecture. On x86-64 the development machine's own is one of the newer ones.
-    pub fn of(arch: Arch) -> Vec<Self> {
-        match arch {
-            Arch::Aarch64 => Self::ALL.to_vec(),
-            Arch::X86_64 => vec![Self::V5_10, Self::V6_1, Self::V6_12],
-        }
-    }
+    pub const ALL: [Self; 5] = [Self::V5_10, Self::V6_1, Self::V6_12, Self::V6_18, Self::V7_2];
 
     const fn name(self) -> &'static str {
         match self {

@@ -1,0 +1,38 @@
+//! Children that are forked without exec, of a program that has marked.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use nix::sys::utsname::uname;
+use nntrace_tests::{
+    profiler::{Profiler, Run},
+    results::Results as _,
+};
+
+use crate::Outcome;
+
+/// A family of four processes, of which each has marked before it forks the next.
+const FAMILY: [&str; 4] = ["/nntrace/mark-family", "late-fork", "--generations", "3"];
+/// The kernels, by the begins of their names, on which a probe on a leading nop kills forked children.
+const HARMFUL: [&str; 1] = ["6.18."];
+
+/// Whether the profiler finds out what probes do here, and places them accordingly.
+pub fn children_live() -> Result<Outcome> {
+    let release = uname()?.release().to_string_lossy().into_owned();
+    let is_harmful = cfg!(target_arch = "x86_64") && HARMFUL.iter().any(|start| release.starts_with(start));
+
+    let Run { snapshot, ended } = Profiler::new()?.launch(FAMILY)?;
+    ended.expect_code(0)?;
+    let counts: BTreeMap<u32, u64> =
+        snapshot.pids().into_iter().map(|pid| (pid, snapshot.count(pid, "LA_PE"))).collect();
+    ensure!(counts.values().sum::<u64>() == 5 + 6 + 7 + 8, "{counts:?}, {:?}", snapshot.diagnostics);
+    let found = |part: &str| snapshot.notes.iter().any(|note| note.contains(part));
+    ensure!(found("kills forked children") == is_harmful, "{release}: {:?}", snapshot.notes);
+    ensure!(!found("could not be tried"), "{:?}", snapshot.notes);
+
+    // Where it does no harm by what was found, it does none.
+    let Run { snapshot, ended } = Profiler::new()?.args(["--fast-probes"]).launch(FAMILY)?;
+    ensure!((ended.code() == Some(0)) != is_harmful, "{release}: {}, {:?}", ended.status, snapshot.notes);
+    println!("probes on leading nops: {}", if is_harmful { "harmful" } else { "harmless" });
+    Ok(Outcome::Passed)
+}
