@@ -180,7 +180,7 @@ fn a_reader_that_goes_away_ends_it() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let folder = Folder::new()?;
     // Lines of JSON, and tables: neither has an end of its own.
-    for option in ["--json-lines", "--plain-probes"] {
+    for option in ["--json-lines", "--fast-probes"] {
         let script = "{ \"$0\" --marks none --interval 50ms \"$1\" 2> errors; echo $? > code; } | head -n 1";
         let mut command = Command::new("sh");
         command.args(["-c", script]).arg(binaries::profiler()?).arg(option).current_dir(folder.0.path());

@@ -43,8 +43,7 @@ fn run(layout: &str, words: &[&str]) -> Result<Snapshot> {
     let program = c::program(folder.path(), "untouched.c")?;
     let mut command = vec![program];
     command.extend(words.iter().map(PathBuf::from));
-    let Run { snapshot, ended } =
-        Profiler::new()?.args(["--plain-probes", "--symbol", layout]).launch(&command)?;
+    let Run { snapshot, ended } = Profiler::new()?.args(["--symbol", layout]).launch(&command)?;
     ended.expect_code(0)?;
     Ok(snapshot)
 }
@@ -133,7 +132,7 @@ fn a_text_that_nobody_provides_does_not_hold_the_collector_and_who_waits_is_name
     }
     let folder = tempfile::tempdir()?;
     let (mut child, pid) = stalling(folder.path())?;
-    let profiler = Profiler::new()?.args(["--plain-probes", "--pid", &pid.to_string()]).attach()?;
+    let profiler = Profiler::new()?.args(["--pid", &pid.to_string()]).attach()?;
     let held = Objects::held_by(profiler.pid())?;
     child.send_line("mark")?;
     wait::until("the target to wait for its page", || {
@@ -164,7 +163,7 @@ fn a_text_that_comes_late_is_counted() -> Result<()> {
     }
     let folder = tempfile::tempdir()?;
     let (mut child, pid) = stalling(folder.path())?;
-    let profiler = Profiler::new()?.args(["--plain-probes", "--pid", &pid.to_string()]).attach()?;
+    let profiler = Profiler::new()?.args(["--pid", &pid.to_string()]).attach()?;
     child.send_line("mark")?;
     wait::until("the target to wait for its page", || {
         let stack = fs::read_to_string(format!("/proc/{pid}/stack"))?;
