@@ -191,8 +191,15 @@ pub fn print(text: &Text) -> Result<()> {
 
 /// Prints an error or a note to stderr, in a line of its own, for people: see [`Text`].
 pub fn message(message: impl fmt::Display) {
+    messages([message]);
+}
+
+/// The same for a message of several lines.
+pub fn messages(lines: impl IntoIterator<Item = impl fmt::Display>) {
     let mut text = Text::new();
-    text.line(format_args!("nntrace-bpf: {message}"));
+    for (number, line) in lines.into_iter().enumerate() {
+        text.line(format_args!("{}{line}", if number == 0 { "nntrace-bpf: " } else { "" }));
+    }
     // Nobody is left to be told when this fails.
     let _ = io::stderr().write_all(text.as_bytes());
 }

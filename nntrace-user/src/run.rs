@@ -84,7 +84,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     let has_target = held.is_some() || !processes.is_empty();
     if has_target && let Some(text) = session.no_marks(&cli.target()) {
         session.note("no function that writes marks was found in the target when this began: until one is, there are power states only".into());
-        output::message(text);
+        output::messages(text.lines());
         // What a script starts does not wait for its probes either.
         session.expect_libraries();
     }
