@@ -25,6 +25,20 @@ pub enum FunctionKind {
     Ndk = 3,
 }
 
+impl FunctionKind {
+    /// The one with this number.
+    #[must_use]
+    #[inline(always)]
+    pub const fn from_code(code: u32) -> Option<Self> {
+        match code {
+            1 => Some(Self::Mark),
+            2 => Some(Self::Body),
+            3 => Some(Self::Ndk),
+            _ => None,
+        }
+    }
+}
+
 /// What user space knows of the code of a mark function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]

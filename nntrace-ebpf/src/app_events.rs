@@ -1,10 +1,11 @@
 //! Changes of the application's phases, numbered in the order in which they come.
 
 use aya_ebpf::bindings::BPF_NOEXIST;
-use nntrace_common::app_events::{AppEvent, ExecutionCount, ExecutionKey, MAX_APP_EVENTS};
+use nntrace_common::app_events::{AppChange, AppEvent, ExecutionCount, ExecutionKey, MAX_APP_EVENTS};
 
 use crate::{
     maps::{APP_EVENT_COUNTS, APP_EVENTS, DRIVERS, EXECUTIONS},
+    process::Ids,
     ring::add,
 };
 
@@ -14,16 +15,46 @@ pub fn last() -> u16 {
     APP_EVENT_COUNTS.get(0).map_or(0, |counts| counts.last as u16)
 }
 
-/// Keeps a change under the next number, and returns whether there was room. One for which there was none is counted.
+/// Keeps the begin of a report or of a phase under the next number, and returns whether there was room.
+#[inline(always)]
+pub fn begins(ids: Ids, change: u32, now: u64, name: u64) -> bool {
+    push_app_event(packed(ids.tgid, ids.tid), packed(change, 0), now, now, name) != 0
+}
+
+/// Keeps the end of a phase, which the change with this number began.
+#[inline(always)]
+pub fn ends(ids: Ids, begun_by: u32, begin: u64, end: u64) {
+    push_app_event(packed(ids.tgid, ids.tid), packed(AppChange::PhaseEnds as u32, begun_by), end, begin, 0);
+}
+
+/// Two numbers in one: a function of this kind takes five.
+#[inline(always)]
+const fn packed(high: u32, low: u32) -> u64 {
+    (high as u64) << 32 | low as u64
+}
+
+/// Keeps a change under the next number, and returns 1 when there was room. One for which there was none is counted.
+///
+/// By its linkage a function that the verifier looks at once, for any arguments.
+#[unsafe(no_mangle)]
 #[inline(never)]
 #[expect(
     clippy::explicit_counter_loop,
     reason = "a count that begins at 0 shows the verifier where the loop ends"
 )]
-pub fn push(event: &AppEvent) -> bool {
+extern "C" fn push_app_event(ids: u64, change: u64, time: u64, begin: u64, name: u64) -> u32 {
     /// Numbers that programs on other CPUs may take meanwhile.
     const TRIES: u32 = 8;
-    let Some(counts) = APP_EVENT_COUNTS.get_ptr_mut(0) else { return false };
+    let event = AppEvent {
+        change: (change >> 32) as u32,
+        begun_by: change as u32,
+        tgid: (ids >> 32) as u32,
+        tid: ids as u32,
+        time,
+        begin,
+        name,
+    };
+    let Some(counts) = APP_EVENT_COUNTS.get_ptr_mut(0) else { return 0 };
     // SAFETY: the pointer comes from the map and is not null. Who takes a number is settled by the table of events, into
     // which each goes once.
     let mut number = unsafe { (*counts).last } + 1;
@@ -31,16 +62,16 @@ pub fn push(event: &AppEvent) -> bool {
         if number > u64::from(MAX_APP_EVENTS) {
             break;
         }
-        if APP_EVENTS.insert(number as u32, event, u64::from(BPF_NOEXIST)).is_ok() {
+        if APP_EVENTS.insert(number as u32, &event, u64::from(BPF_NOEXIST)).is_ok() {
             // SAFETY: as above.
             unsafe { (*counts).last = number };
-            return true;
+            return 1;
         }
         number += 1;
     }
     // SAFETY: the pointer comes from the map and is not null.
     unsafe { add(&raw mut (*counts).lost, 1) };
-    false
+    0
 }
 
 /// Counts an execution of a thread, by one of the two ways, or both.

@@ -8,7 +8,6 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 use nntrace_common::{
-    app_events::AppEvent,
     counts::Table,
     diagnostic::{DiagnosticKind, Diagnostics},
     mark::{self, Begin, Captured, Kind, Label},
@@ -57,7 +56,7 @@ pub fn on_mark(ctx: &ProbeContext, paging: Paging, payload: Option<*const u8>, l
     if let Some(now) = window::now_inside()
         && let Some(payload) = payload
         && let Some((ids, thread)) = writer(now)
-        && sections::enter(ctx, thread)
+        && sections::enter(ctx)
     {
         take(paging, now, ids, thread, payload, length);
     }
@@ -165,10 +164,8 @@ fn begin(
         }
         know(name, begin, now, ids.tid, mark);
         if let Some(change) = label.app_change() {
-            let Ids { tgid, tid } = ids;
-            let event = AppEvent { change, begun_by: 0, tgid, tid, time: now, begin: now, name };
-            if !app_events::push(&event) {
-                ring::emit(BeginRecord::new(tgid, tid, label, name, now), Wake::WhenHalfFull);
+            if !app_events::begins(ids, change, now, name) {
+                emit_begin(ids, label, name, now);
             }
         }
     } else if label == Label::FOREIGN && mark::may_be_interface_call(text, begin.name_at) {
@@ -185,7 +182,7 @@ fn begin(
             }
             if meaning.told != 0 {
                 app_events::count_driver_event();
-                ring::emit(BeginRecord::new(ids.tgid, ids.tid, label, name, now), Wake::WhenHalfFull);
+                emit_begin(ids, label, name, now);
             }
         } else {
             know(name, begin, now, ids.tid, mark);
@@ -195,6 +192,12 @@ fn begin(
     let takes_part = *takes_part != 0;
     stack.set_slot(app_events::last());
     stack.begin(now, begin.prefix, label, name, |_, closed| totals::store(ids, takes_part, closed))
+}
+
+/// Hands on a begin that matters beyond its thread.
+#[inline(never)]
+fn emit_begin(ids: Ids, label: Label, name: u64, now: u64) {
+    ring::emit(BeginRecord::new(ids.tgid, ids.tid, label, name, now), Wake::WhenHalfFull);
 }
 
 /// Keeps the text of a name when it is first seen.

@@ -2,7 +2,7 @@
 
 use aya_ebpf::bindings::BPF_NOEXIST;
 use nntrace_common::{
-    app_events::{AppChange, AppEvent, ExecutionKey},
+    app_events::ExecutionKey,
     counts::Table,
     diagnostic::DiagnosticKind,
     layer::{Layer, Phase, Tag},
@@ -97,25 +97,17 @@ fn other_total(key: TotalKey, tid: u32, closed: &Closed) -> Option<*mut Total> {
 
 /// Keeps what a closed frame is to reports beside its time: the end of a phase of the application, an execution.
 #[inline(always)]
-fn count_application(Ids { tgid, tid }: Ids, closed: &Closed) {
+fn count_application(ids: Ids, closed: &Closed) {
     let slot = u32::from(closed.slot);
     let tag = closed.tag.index();
     let creates = closed.name == CREATE_NAME.load();
     let executes = tag == EXECUTION;
     if creates || executes {
-        let key = ExecutionKey { tgid, tid, slot };
+        let key = ExecutionKey { tgid: ids.tgid, tid: ids.tid, slot };
         app_events::count_execution(key, u64::from(creates), u64::from(executes));
     }
     if tag == WARM_UP || tag == BENCHMARK {
         // One that is not kept shows by its section's record.
-        app_events::push(&AppEvent {
-            change: AppChange::PhaseEnds as u32,
-            begun_by: slot,
-            tgid,
-            tid,
-            time: closed.end,
-            begin: closed.begin,
-            name: closed.name,
-        });
+        app_events::ends(ids, slot, closed.begin, closed.end);
     }
 }
