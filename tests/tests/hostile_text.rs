@@ -164,8 +164,8 @@ fn a_file_cannot_write_into_the_terminal() -> Result<()> {
         [plain(["--cluster"]), vec![cluster.clone()], plain(["--table", "freq", "--format", "csv"])].concat(),
         plain(["--table", "cluster"]),
         plain(["--table", "nnapi", "--detail"]),
-        [plain(["--table", "iterations", "--by", "img", "--iteration-root"]), vec![text_name.clone()]]
-            .concat(),
+        plain(["--table", "iterations", "--by", "img"]),
+        [plain(["--table", "iterations", "--iteration-root"]), vec![text_name.clone()]].concat(),
         [plain(["--explain"]), vec![text_name.clone()], plain(["--missing", "--max-missing", "0"])].concat(),
         plain(["--json"]),
         [plain(["--cluster"]), vec![cluster.clone()], plain(OUTPUTS)].concat(),

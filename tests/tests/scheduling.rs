@@ -172,7 +172,15 @@ fn a_thread_that_sleeps_is_known_to_however_often_another_wakes() -> Result<()> 
     // The one event that may not be shown is that it goes on in the end.
     assert!(main.unknown_ns <= ENDS, "it slept");
     assert!(asleep(main) + ENDS >= told.sleep, "it waited for the other");
-    check(dozes, 2 * 15_000);
+    // Where running begins within the microseconds of a wake-up the kernel's count has its own idea of: with tens of
+    // thousands of naps only both together can be compared.
+    let (told, row) = dozes;
+    let awake = row.on_cpu_ns + row.runnable_ns;
+    let granted = ENDS + (told.run + told.wait + told.sleep) / 8 + row.unknown_ns;
+    assert!(
+        awake.abs_diff(told.run + told.wait) <= granted,
+        "{awake} ns awake, {granted} ns granted: {dozes:?}"
+    );
     Ok(())
 }
 
