@@ -75,8 +75,12 @@ extern "C" fn push_app_event(ids: u64, change: u64, time: u64, begin: u64, name:
 }
 
 /// Counts an execution of a thread, by one of the two ways, or both.
-#[inline(always)]
-pub fn count_execution(key: ExecutionKey, creates: u64, executions: u64) {
+///
+/// By its linkage a function that the verifier looks at once, for any arguments.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn count_execution(tgid: u32, tid: u32, slot: u32, creates: u64, executions: u64) -> u32 {
+    let key = ExecutionKey { tgid, tid, slot };
     if EXECUTIONS.get_ptr_mut(key).is_none()
         && EXECUTIONS.insert(key, &ExecutionCount::default(), u64::from(BPF_NOEXIST)).is_err()
         && let Some(counts) = APP_EVENT_COUNTS.get_ptr_mut(0)
@@ -91,6 +95,7 @@ pub fn count_execution(key: ExecutionKey, creates: u64, executions: u64) {
             add(&raw mut (*count).executions, executions);
         }
     }
+    0
 }
 
 /// A process has shown that it is a driver.

@@ -2,7 +2,6 @@
 
 use aya_ebpf::bindings::BPF_NOEXIST;
 use nntrace_common::{
-    app_events::ExecutionKey,
     counts::Table,
     diagnostic::DiagnosticKind,
     layer::{Layer, Phase, Tag},
@@ -103,8 +102,7 @@ fn count_application(ids: Ids, closed: &Closed) {
     let creates = closed.name == CREATE_NAME.load();
     let executes = tag == EXECUTION;
     if creates || executes {
-        let key = ExecutionKey { tgid: ids.tgid, tid: ids.tid, slot };
-        app_events::count_execution(key, u64::from(creates), u64::from(executes));
+        app_events::count_execution(ids.tgid, ids.tid, slot, u64::from(creates), u64::from(executes));
     }
     if tag == WARM_UP || tag == BENCHMARK {
         // One that is not kept shows by its section's record.

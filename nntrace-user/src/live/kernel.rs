@@ -203,7 +203,7 @@ impl Kernel {
             reads_limits: limits.is_some(),
             files,
             sched,
-            waits_for_pages: options.may_wait_for_pages,
+            waits_for_pages: options.may_wait_for_pages && !shares_stacks(),
             mark_links: Vec::new(),
             write_links: Vec::new(),
             power_links: Vec::new(),
@@ -472,4 +472,16 @@ fn refused(error: &(dyn std::error::Error + 'static)) -> KernelError {
             reason: privilege::causes(error),
         },
     }
+}
+
+/// Whether the kernel may give programs on user functions a stack by CPU: from Linux 6.13 on. One that waits for a page is
+/// then overwritten by another one on that CPU, and goes on with what is none of its own: seen on 6.18.44, where a target
+/// died of `kernel BUG at mm/usercopy.c`.
+///
+/// Source: `bpf_enable_priv_stack` in kernel/bpf/verifier.c.
+fn shares_stacks() -> bool {
+    let Ok(system) = nix::sys::utsname::uname() else { return true };
+    let release = system.release().to_string_lossy();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 13)
 }
