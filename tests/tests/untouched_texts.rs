@@ -37,7 +37,7 @@ fn waits_for_pages() -> Result<bool> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     // From 6.13 on the stack of one that waits is not its own: see `Kernel::load`.
-    Ok(version >= (6, 0) && version < (6, 13))
+    Ok(((6, 0)..(6, 13)).contains(&version))
 }
 
 /// Runs the program with these words, and the mark function of this layout.
