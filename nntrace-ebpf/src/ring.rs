@@ -21,6 +21,12 @@ pub enum Wake {
 /// Puts a record into this CPU's ring; `false`, and counted, when there is no room.
 #[inline(always)]
 pub fn emit<T: Copy + 'static>(record: T, wake: Wake) -> bool {
+    emit_with(|| record, wake)
+}
+
+/// The same with a record that is made in the ring: on the program's stack there may be no room for it.
+#[inline(always)]
+pub fn emit_with<T: Copy + 'static>(record: impl FnOnce() -> T, wake: Wake) -> bool {
     // SAFETY: the helper has no precondition.
     let cpu = unsafe { bpf_get_smp_processor_id() } as u32;
     let counts = RING_COUNTS.get_ptr_mut(0);
@@ -35,7 +41,7 @@ pub fn emit<T: Copy + 'static>(record: T, wake: Wake) -> bool {
         return drop_record(counts);
     };
     let room: &mut MaybeUninit<T> = &mut entry;
-    room.write(record);
+    room.write(record());
     let flags = if wake == Wake::Now || half_full(ptr::from_ref(ring)) {
         BPF_RB_FORCE_WAKEUP
     } else {

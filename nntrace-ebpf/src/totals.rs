@@ -64,7 +64,7 @@ pub fn store(ids: Ids, takes_part: bool, closed: &Closed) {
         }
     }
     count_application(ids, closed);
-    ring::emit(SpanRecord::new(tgid, tid, takes_part, closed), Wake::WhenHalfFull);
+    ring::emit_with(|| SpanRecord::new(tgid, tid, takes_part, closed), Wake::WhenHalfFull);
 }
 
 /// The entry for totals that have none of their own yet: a new one by the application's phases while there is room for
