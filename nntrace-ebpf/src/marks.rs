@@ -163,10 +163,10 @@ fn begin(
             tell_begin(now, ids, stack, mark, begin);
         }
         know(name, begin, now, ids.tid, mark);
-        if let Some(change) = label.app_change() {
-            if !app_events::begins(ids, change, now, name) {
-                emit_begin(ids, label, name, now);
-            }
+        if let Some(change) = label.app_change()
+            && !app_events::begins(ids, change, now, name)
+        {
+            emit_begin(ids, label, name, now);
         }
     } else if label == Label::FOREIGN && mark::may_be_interface_call(text, begin.name_at) {
         name = mark::name_hash(text, begin.name_at);
@@ -227,6 +227,10 @@ fn tell_begin(now: u64, ids: Ids, stack: &Stack, mark: &mut NameText, begin: Beg
 
 /// Hands on a counter, an instant, an end of an asynchronous slice, or a begin that says more than layer, phase and name.
 #[inline(never)]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "by value these are two arguments, and a function takes five"
+)]
 fn tell(kind: RecordKind, now: u64, ids: &Ids, mark: &NameText, depth: u8) {
     ring::emit(
         TrackRecord {
