@@ -72,7 +72,7 @@ pub struct Frame {
     executing: u8,
     /// What closing it adds to: [`Adds`].
     adds: Adds,
-    /// [`Stack::slot`] at its begin.
+    /// Number of the last change of the application's phases before it ([`crate::app_events`]).
     pub slot: u16,
 }
 
