@@ -480,8 +480,13 @@ fn refused(error: &(dyn std::error::Error + 'static)) -> KernelError {
 ///
 /// Source: `bpf_enable_priv_stack` in kernel/bpf/verifier.c.
 fn shares_stacks() -> bool {
-    let Ok(system) = nix::sys::utsname::uname() else { return true };
+    version().is_none_or(|version| version >= (6, 13))
+}
+
+/// The first two numbers of the kernel's version; `None` where it does not tell.
+pub(super) fn version() -> Option<(u32, u32)> {
+    let system = nix::sys::utsname::uname().ok()?;
     let release = system.release().to_string_lossy();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 13)
+    Some((numbers.next()?, numbers.next()?))
 }
