@@ -3,7 +3,7 @@
 use aya_ebpf::{EbpfContext as _, helpers::bpf_send_signal, macros::uprobe, programs::ProbeContext};
 use nntrace_common::record::{RecordKind, TARGET_TO_HOLD};
 
-use crate::{maps::TARGETS, process};
+use crate::{maps::TARGETS, process, task_stack};
 
 const SIGCONT: u32 = 18;
 const SIGSTOP: u32 = 19;
@@ -12,6 +12,7 @@ const SIGSTOP: u32 = 19;
 /// it runs.
 #[uprobe]
 pub fn hold_at_entry(ctx: ProbeContext) -> u32 {
+    task_stack::keep_frames();
     // SAFETY: lookup only; the value is not used.
     if unsafe { TARGETS.get(ctx.tgid()) }.is_some() {
         send(SIGSTOP);
@@ -26,6 +27,7 @@ pub fn hold_at_entry(ctx: ProbeContext) -> u32 {
 /// the other way round the signal could come last. If user space cannot be told, it is taken back.
 #[uprobe]
 pub fn loader_event(ctx: ProbeContext) -> u32 {
+    task_stack::keep_frames();
     let tgid = ctx.tgid();
     // SAFETY: user space writes an entry as a whole.
     let Some(&target) = (unsafe { TARGETS.get(tgid) }) else { return 0 };

@@ -26,6 +26,7 @@ mod ring;
 mod sched;
 mod sections;
 mod sleepable;
+mod task_stack;
 mod text;
 mod totals;
 mod window;

@@ -21,7 +21,7 @@ use crate::{
     oddities,
     process::{self, Ids},
     ring::{self, Wake},
-    sections,
+    sections, task_stack,
     text::{self, Paging},
     totals, window,
 };
@@ -53,6 +53,7 @@ pub fn mark_this_buf_len(ctx: ProbeContext) -> u32 {
 /// A mark function is called.
 #[inline(always)]
 pub fn on_mark(ctx: &ProbeContext, paging: Paging, payload: Option<*const u8>, length: Option<u64>) -> u32 {
+    task_stack::keep_frames();
     if let Some(now) = window::now_inside()
         && let Some(payload) = payload
         && let Some((ids, thread)) = writer(now)

@@ -9,7 +9,7 @@ use nntrace_common::nesting::{Entry, FunctionKind};
 
 use crate::{
     maps::{MARK_CODE, NESTING, THREADS},
-    marks,
+    marks, task_stack,
     text::Paging,
     window,
 };
@@ -53,6 +53,7 @@ pub fn ndk_section_end(ctx: ProbeContext) -> u32 {
 /// A function that begins a section is called.
 #[inline(always)]
 pub fn on_begin(ctx: &ProbeContext, kind: FunctionKind, paging: Paging, name: Option<*const u8>) -> u32 {
+    task_stack::keep_frames();
     if let Some(now) = window::now_inside()
         && let Some(name) = name
         && let Some((ids, thread)) = marks::writer(now)
@@ -65,6 +66,7 @@ pub fn on_begin(ctx: &ProbeContext, kind: FunctionKind, paging: Paging, name: Op
 
 #[inline(always)]
 fn on_end(ctx: &ProbeContext, kind: FunctionKind) -> u32 {
+    task_stack::keep_frames();
     if let Some(now) = window::now_inside()
         && let Some((ids, thread)) = marks::writer(now)
         && enter_kind(ctx, kind)

@@ -1,4 +1,5 @@
-// Mark functions of every kind, left in every way: by return, exception, longjmp, and the end of their thread.
+// Mark functions of every kind, left in every way: by return, exception, longjmp, and the end and the cancellation
+// of their thread.
 #include <nntrace.h>
 
 #include <csetjmp>
@@ -11,7 +12,7 @@
 /* What comes behind a call, so that it is none of the last thing that a function does. */
 #define AND_MORE __asm__ volatile("" : : : "memory")
 
-enum Way { BY_RETURN, BY_EXCEPTION, BY_JUMP, BY_END_OF_THREAD };
+enum Way { BY_RETURN, BY_EXCEPTION, BY_JUMP, BY_END_OF_THREAD, BY_CANCELLATION };
 
 struct Left {};
 
@@ -24,6 +25,9 @@ static FUNCTION void leave() {
         case BY_EXCEPTION: throw Left();
         case BY_JUMP: longjmp(back, 1);
         case BY_END_OF_THREAD: pthread_exit(nullptr);
+        case BY_CANCELLATION:
+            pthread_cancel(pthread_self());
+            pthread_testcancel();
     }
 }
 
@@ -127,13 +131,27 @@ static FUNCTION void write_and_leave(const Writer *writer, const char *text) {
     }
 }
 
+struct Last {
+    const Writer *writer;
+    Way way;
+};
+
 static void *end_within(void *argument) {
-    const Writer *writer = static_cast<const Writer *>(argument);
-    write_and_leave(writer, writer->begin);
-    way = BY_END_OF_THREAD;
+    const Last *last = static_cast<const Last *>(argument);
+    write_and_leave(last->writer, last->writer->begin);
+    way = last->way;
     char end[] = "E|1";
-    writer->write(end);
+    last->writer->write(end);
     return argument;
+}
+
+// Runs a thread whose last section ends in a function that it leaves with its life; returns whether it did.
+static bool ends_within(const Writer &writer, Way way, void *expected) {
+    Last last = {&writer, way};
+    pthread_t thread;
+    void *result = &last;
+    return pthread_create(&thread, nullptr, end_within, &last) == 0 && pthread_join(thread, &result) == 0 &&
+           result == expected;
 }
 
 int main() {
@@ -146,10 +164,8 @@ int main() {
                 write_and_leave(&writer, "E|1");
             }
             way = BY_RETURN;
-            pthread_t thread;
-            void *result = nullptr;
-            if (pthread_create(&thread, nullptr, end_within, const_cast<Writer *>(&writer)) != 0 ||
-                pthread_join(thread, &result) != 0 || result != nullptr) {
+            if (!ends_within(writer, BY_END_OF_THREAD, nullptr) ||
+                !ends_within(writer, BY_CANCELLATION, PTHREAD_CANCELED)) {
                 return 2;
             }
         }

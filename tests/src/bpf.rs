@@ -1,15 +1,17 @@
 //! What the kernel holds of BPF, and for whom.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     error::Error,
     fs,
     io::{self, ErrorKind},
     iter,
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd},
     path::PathBuf,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
+use aya::programs::ProgramType;
 
 /// Programs, maps and links by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,6 +84,62 @@ pub fn is_not_gone<T, E: Error>(listed: &Result<T, E>) -> bool {
         source.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::NotFound)
     };
     !iter::successors(error.source(), |&source| source.source()).any(is_gone)
+}
+
+/// The machine code of those of these programs that are for functions, by name.
+///
+/// # Errors
+/// When there is none of any, or the kernel does not hand it out.
+pub fn images_on_functions(held: &Objects) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut images = BTreeMap::new();
+    for program in aya::programs::loaded_programs().filter(is_not_gone) {
+        let program = program?;
+        if held.programs.contains(&program.id()) && program.program_type() == ProgramType::KProbe.into() {
+            let name = program.name_as_str().context("a name that is no text")?.to_owned();
+            images.insert(name, image(program.fd()?.as_fd())?);
+        }
+    }
+    ensure!(!images.is_empty(), "there are no programs on functions");
+    Ok(images)
+}
+
+/// The machine code of a program.
+fn image(program: BorrowedFd<'_>) -> Result<Vec<u8>> {
+    /// The number of the command `BPF_OBJ_GET_INFO_BY_FD`.
+    const GET_INFO: i32 = 15;
+    /// The fields of `struct bpf_prog_info` up to the code, and of the command's part of `union bpf_attr`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Info {
+        before: [u64; 2],
+        length: u32,
+        checked_length: u32,
+        code: u64,
+    }
+    #[repr(C)]
+    struct Request {
+        program: u32,
+        length: u32,
+        info: u64,
+    }
+    let ask = |info: &mut Info| {
+        let mut request = Request {
+            program: program.as_raw_fd().cast_unsigned(),
+            length: size_of::<Info>() as u32,
+            info: (&raw mut *info).addr() as u64,
+        };
+        // SAFETY: the command takes a request of this size and form, and writes what it names.
+        let result =
+            unsafe { nix::libc::syscall(nix::libc::SYS_bpf, GET_INFO, &raw mut request, size_of::<Request>()) };
+        nix::errno::Errno::result(result).map(drop).context("the kernel does not describe a program")
+    };
+    let mut info = Info::default();
+    ask(&mut info)?;
+    let mut code = vec![0_u8; info.length as usize];
+    let mut info = Info { length: info.length, code: code.as_mut_ptr().addr() as u64, ..Info::default() };
+    ask(&mut info)?;
+    ensure!(code.iter().any(|&byte| byte != 0), "the kernel does not hand out the code of a program");
+    Ok(code)
 }
 
 /// Everything in the file system of pinned objects; nothing where it is not mounted.

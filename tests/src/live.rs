@@ -1,6 +1,9 @@
 //! Whether, and when, a test may use the kernel.
 
-use std::{fs::File, path::Path};
+use std::{
+    fs::{self, File},
+    path::Path,
+};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -43,6 +46,16 @@ pub fn is_required() -> bool {
 #[must_use]
 pub fn has_btf() -> bool {
     Path::new("/sys/kernel/btf/vmlinux").exists()
+}
+
+/// Whether this kernel has programs that wait for the page of a text: Linux 6.0.
+///
+/// # Errors
+/// When the kernel does not say which one it is.
+pub fn waits_for_pages() -> Result<bool> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let major = release.split('.').next().and_then(|number| number.parse::<u32>().ok());
+    Ok(major.context("no version")? >= 6)
 }
 
 /// Why no live test can run here; `None` when they can.

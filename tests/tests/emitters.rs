@@ -143,6 +143,10 @@ fn a_panic_a_question_mark_and_a_return_leave_no_section_open() -> Result<()> {
 /// Runs a program; its process, and what it writes to ftrace, in order, without the header and the process.
 fn written_to_ftrace(program: &Path) -> Result<(u32, Vec<String>)> {
     let tracefs = Path::new("/sys/kernel/tracing");
+    // Other tools leave it off; and until something else is recorded the buffer has two pages a CPU.
+    for (file, value) in [("tracing_on", "1"), ("buffer_size_kb", "1408")] {
+        fs::write(tracefs.join(file), value).with_context(|| format!("cannot write to ftrace's {file}"))?;
+    }
     let mut command = Command::new(program);
     command.env("NNTRACE_TO_FTRACE", "1");
     // Marks of a process that had this one's number before may still be in the buffer.

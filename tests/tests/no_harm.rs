@@ -4,6 +4,8 @@ use std::{path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use nntrace_tests::{
+    bpf::{self, Objects},
+    c,
     child::Child,
     live,
     native::{Program, compile, source},
@@ -22,12 +24,13 @@ fn forked_children_live_and_all_their_marks_count() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let program = Program::build("forks.c")?;
     let Run { snapshot, ended } =
-        Profiler::new()?.launch([program.path(), Path::new("400"), Path::new("touched")])?;
+        Profiler::new()?.launch([program.path(), Path::new("400")])?;
     ended.expect_code(0)?;
-    // In those that execute the program again nobody reads the texts, so that they may not be there for the probe.
     assert_eq!(counted(&snapshot, "section"), 401 * 3, "{:?}", snapshot.diagnostics);
-    let literals = counted(&snapshot, "literal");
-    assert!((201..=401).contains(&literals), "{literals}: {:?}", snapshot.diagnostics);
+    // Nobody but the profiler reads their texts. Older kernels cannot wait for them.
+    if live::waits_for_pages()? {
+        assert_eq!(counted(&snapshot, "literal"), 401, "{:?}", snapshot.diagnostics);
+    }
     Ok(())
 }
 
@@ -56,7 +59,28 @@ fn processes_that_python_forks_live_and_all_their_marks_count() -> Result<()> {
     Ok(())
 }
 
-/// By exceptions, jumps over frames, the end of a thread, and by jumps from one mark function to another.
+/// From Linux 6.13 on the kernel gives programs a stack by CPU, which a program on a user function shares with those that
+/// preempt it, or run while it waits for a page.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn no_program_on_a_function_has_a_stack_that_it_shares() -> Result<()> {
+    /// `movabs r9, imm64`, `add r9, gs:disp32`: only a private stack is addressed by these.
+    fn has_private_stack(image: &[u8]) -> bool {
+        image.windows(15).any(|code| code[..2] == [0x49, 0xb9] && code[10..] == [0x65, 0x4c, 0x03, 0x0c, 0x25])
+    }
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let program = c::program(folder.path(), "untouched.c")?;
+    let target = Child::start(Command::new(program).args(["waiting", "1"]))?;
+    let profiler = Profiler::new()?.args(["--pid", &target.pid().to_string()]).attach()?;
+    let held = Objects::held_by(profiler.pid())?;
+    let mut images = bpf::images_on_functions(&held)?;
+    images.retain(|_, image| has_private_stack(image));
+    assert_eq!(images.into_keys().collect::<Vec<_>>(), [""; 0]);
+    Ok(())
+}
+
+/// By exceptions, jumps over frames, the end or the cancellation of a thread, and by jumps from one mark function to another.
 #[test]
 fn mark_functions_can_be_left_in_every_way() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
@@ -72,9 +96,9 @@ fn mark_functions_can_be_left_in_every_way() -> Result<()> {
         let Run { snapshot, ended } = Profiler::new()?.launch([&program])?;
         ended.expect_code(0)?;
         assert_eq!(snapshot.odd_marks(), [].into(), "{flags:?}: {:?}", snapshot.diagnostics);
-        // Fifty rounds of four ways each.
+        // Fifty rounds of five ways each.
         for name in ["plain", "with_length", "method", "method_with_length", "body", "ndk"] {
-            assert_eq!(counted(&snapshot, name), 200, "{flags:?}: {name}");
+            assert_eq!(counted(&snapshot, name), 250, "{flags:?}: {name}");
         }
         assert_eq!(snapshot.functions.len(), 6, "{flags:?}: {:?}", snapshot.functions);
     }

@@ -31,15 +31,6 @@ use nntrace_user::{
 /// The mark function with and without the length of the text, as the programs call it: both are right.
 const LAYOUTS: [&str; 2] = ["tracing_mark_write=buf", "tracing_mark_write=buf,len"];
 
-/// Whether this kernel has programs that wait for a page: Linux 6.0.
-fn waits_for_pages() -> Result<bool> {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    // From 6.13 on the stack of one that waits is not its own: see `Kernel::load`.
-    Ok(((6, 0)..(6, 13)).contains(&version))
-}
-
 /// Runs the program with these words, and the mark function of this layout.
 fn run(layout: &str, words: &[&str]) -> Result<Snapshot> {
     let folder = tempfile::tempdir()?;
@@ -54,7 +45,7 @@ fn run(layout: &str, words: &[&str]) -> Result<Snapshot> {
 #[test]
 fn literals_that_forked_children_never_read_are_counted() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
-    if !waits_for_pages()? {
+    if !live::waits_for_pages()? {
         return Ok(());
     }
     for layout in LAYOUTS {
@@ -72,7 +63,7 @@ fn literals_that_forked_children_never_read_are_counted() -> Result<()> {
 #[test]
 fn texts_at_the_edges_of_pages_are_read_to_their_ends_and_not_beyond() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
-    if !waits_for_pages()? {
+    if !live::waits_for_pages()? {
         return Ok(());
     }
     for layout in LAYOUTS {
@@ -130,7 +121,7 @@ fn stalling(folder: &Path) -> Result<(Child, u32)> {
 #[test]
 fn a_text_that_nobody_provides_does_not_hold_the_collector_and_who_waits_is_named() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
-    if !waits_for_pages()? || !Path::new("/dev/fuse").exists() {
+    if !live::waits_for_pages()? || !Path::new("/dev/fuse").exists() {
         return Ok(());
     }
     let folder = tempfile::tempdir()?;
@@ -161,7 +152,7 @@ fn a_text_that_nobody_provides_does_not_hold_the_collector_and_who_waits_is_name
 #[test]
 fn a_text_that_comes_late_is_counted() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
-    if !waits_for_pages()? || !Path::new("/dev/fuse").exists() {
+    if !live::waits_for_pages()? || !Path::new("/dev/fuse").exists() {
         return Ok(());
     }
     let folder = tempfile::tempdir()?;

@@ -203,7 +203,7 @@ impl Kernel {
             reads_limits: limits.is_some(),
             files,
             sched,
-            waits_for_pages: options.may_wait_for_pages && !shares_stacks(),
+            waits_for_pages: options.may_wait_for_pages,
             mark_links: Vec::new(),
             write_links: Vec::new(),
             power_links: Vec::new(),
@@ -472,21 +472,4 @@ fn refused(error: &(dyn std::error::Error + 'static)) -> KernelError {
             reason: privilege::causes(error),
         },
     }
-}
-
-/// Whether the kernel may give programs on user functions a stack by CPU: from Linux 6.13 on. One that waits for a page is
-/// then overwritten by another one on that CPU, and goes on with what is none of its own: seen on 6.18.44, where a target
-/// died of `kernel BUG at mm/usercopy.c`.
-///
-/// Source: `bpf_enable_priv_stack` in kernel/bpf/verifier.c.
-fn shares_stacks() -> bool {
-    version().is_none_or(|version| version >= (6, 13))
-}
-
-/// The first two numbers of the kernel's version; `None` where it does not tell.
-pub(super) fn version() -> Option<(u32, u32)> {
-    let system = nix::sys::utsname::uname().ok()?;
-    let release = system.release().to_string_lossy();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
-    Some((numbers.next()?, numbers.next()?))
 }

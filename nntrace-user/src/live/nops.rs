@@ -41,7 +41,7 @@ impl NopProbes {
 #[cfg(not(target_arch = "x86_64"))]
 mod trial {
     use super::NopProbe;
-    use crate::live::kernel::{self, Kernel};
+    use crate::live::kernel::Kernel;
 
     /// The first kernel that simulates a probed `nop` (Linux commit ac4ad5c09b34).
     const SIMULATES_NOPS: (u32, u32) = (6, 13);
@@ -49,11 +49,19 @@ mod trial {
     /// Nothing is replaced on arm64, so there is nothing to be tried: a probe is a breakpoint, which newer kernels need no
     /// step for. A kernel that is taken for another one costs time only.
     pub fn run(_: &mut Kernel, _: bool) -> NopProbe {
-        if kernel::version().is_some_and(|version| version >= SIMULATES_NOPS) {
+        if version().is_some_and(|version| version >= SIMULATES_NOPS) {
             NopProbe::Cheap
         } else {
             NopProbe::Breakpoint
         }
+    }
+
+    /// The first two numbers of the kernel's version; `None` where it does not tell.
+    fn version() -> Option<(u32, u32)> {
+        let system = nix::sys::utsname::uname().ok()?;
+        let release = system.release().to_string_lossy();
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
+        Some((numbers.next()?, numbers.next()?))
     }
 }
 
