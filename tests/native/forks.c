@@ -1,6 +1,5 @@
 /* Forks many children, of which every other one executes this program again. Each marks, and so has the parent before.
- * Arguments: how many children; `touched`, if it and those that it forks without exec read the texts that
- * they do not put together, so that these are in memory. Ends with the number of children that did not end well, at most 100. */
+ * Argument: how many children. Ends with the number of children that did not end well, at most 100. */
 
 #include <nntrace.h>
 #include <stdio.h>
@@ -23,11 +22,6 @@ static void mark(void) {
     tracing_mark_write(texts.end);
 }
 
-static void touch(void) {
-    const volatile char *text = texts.begin;
-    (void)*text;
-}
-
 int main(int count, char **words) {
     const char *const self[] = {words[0], "child", NULL};
     const int children = count > 1 ? atoi(words[1]) : 0;
@@ -35,9 +29,6 @@ int main(int count, char **words) {
     if (count > 1 && strcmp(words[1], "child") == 0) {
         mark();
         return 0;
-    }
-    if (count > 2) {
-        touch();
     }
     mark();
     for (int number = 0; number < children; ++number) {
@@ -47,9 +38,6 @@ int main(int count, char **words) {
             if (number % 2) {
                 execv("/proc/self/exe", (char *const *)(uintptr_t)self);
                 _exit(3);
-            }
-            if (count > 2) {
-                touch();
             }
             mark();
             _exit(0);

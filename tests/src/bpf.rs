@@ -129,8 +129,9 @@ fn image(program: BorrowedFd<'_>) -> Result<Vec<u8>> {
             info: (&raw mut *info).addr() as u64,
         };
         // SAFETY: the command takes a request of this size and form, and writes what it names.
-        let result =
-            unsafe { nix::libc::syscall(nix::libc::SYS_bpf, GET_INFO, &raw mut request, size_of::<Request>()) };
+        let result = unsafe {
+            nix::libc::syscall(nix::libc::SYS_bpf, GET_INFO, &raw mut request, size_of::<Request>())
+        };
         nix::errno::Errno::result(result).map(drop).context("the kernel does not describe a program")
     };
     let mut info = Info::default();

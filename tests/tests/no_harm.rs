@@ -23,8 +23,7 @@ fn counted(snapshot: &Snapshot, name: &str) -> u64 {
 fn forked_children_live_and_all_their_marks_count() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let program = Program::build("forks.c")?;
-    let Run { snapshot, ended } =
-        Profiler::new()?.launch([program.path(), Path::new("400")])?;
+    let Run { snapshot, ended } = Profiler::new()?.launch([program.path(), Path::new("400")])?;
     ended.expect_code(0)?;
     assert_eq!(counted(&snapshot, "section"), 401 * 3, "{:?}", snapshot.diagnostics);
     // Nobody but the profiler reads their texts. Older kernels cannot wait for them.
@@ -66,7 +65,9 @@ fn processes_that_python_forks_live_and_all_their_marks_count() -> Result<()> {
 fn no_program_on_a_function_has_a_stack_that_it_shares() -> Result<()> {
     /// `movabs r9, imm64`, `add r9, gs:disp32`: only a private stack is addressed by these.
     fn has_private_stack(image: &[u8]) -> bool {
-        image.windows(15).any(|code| code[..2] == [0x49, 0xb9] && code[10..] == [0x65, 0x4c, 0x03, 0x0c, 0x25])
+        image
+            .windows(15)
+            .any(|code| code[..2] == [0x49, 0xb9] && code[10..] == [0x65, 0x4c, 0x03, 0x0c, 0x25])
     }
     let Some(_live) = live::enter()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
@@ -143,8 +144,7 @@ fn programs_with_an_older_header_are_probed_at_their_return_and_told_of() -> Res
     let include = nntrace_tests::native::older_header(folder.path())?;
     let program = folder.path().join("forks");
     compile(&["cc", "-std=gnu99", "-O2", &include], &[&source("forks.c")], &program)?;
-    let Run { snapshot, ended } =
-        Profiler::new()?.launch([&program, Path::new("20"), Path::new("touched")])?;
+    let Run { snapshot, ended } = Profiler::new()?.launch([&program, Path::new("20")])?;
     ended.expect_code(0)?;
     assert_eq!(counted(&snapshot, "section"), 21 * 3, "{:?}", snapshot.diagnostics);
     let told = |part: &str| snapshot.notes.iter().any(|note| note.contains(part));

@@ -60,7 +60,8 @@ mod trial {
     fn version() -> Option<(u32, u32)> {
         let system = nix::sys::utsname::uname().ok()?;
         let release = system.release().to_string_lossy();
-        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
+        let mut numbers =
+            release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
         Some((numbers.next()?, numbers.next()?))
     }
 }

@@ -38,7 +38,8 @@ const SLOW_SUITES: [&str; 8] = [
 /// The one that starts the example network, whose engine takes longest to build.
 const WITH_NETWORK: &str = "workload_truth";
 /// Programs that these start.
-const HELPERS: [&str; 5] = ["mark-family", "mark-flood", "mark-raw", "mark-streams", "mark-threads"];
+const HELPERS: [&str; 6] =
+    ["mark-family", "mark-flood", "mark-forks", "mark-raw", "mark-streams", "mark-threads"];
 /// Tools of every system that they start.
 const TOOLS: [&str; 3] = ["id", "sh", "sleep"];
 /// The first process.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 use nix::sys::utsname::uname;
 use nntrace_tests::{
+    live,
     profiler::{Profiler, Run},
     results::Results as _,
 };
@@ -13,6 +14,8 @@ use crate::Outcome;
 
 /// A family of four processes, of which each has marked before it forks the next.
 const FAMILY: [&str; 4] = ["/nntrace/mark-family", "late-fork", "--generations", "3"];
+/// Forty children of one process, half of which execute the program again, with marks of texts that nobody reads.
+const FORKS: [&str; 2] = ["/nntrace/mark-forks", "40"];
 /// The kernels, by the begins of their names, on which a probe on a leading nop kills forked children.
 const HARMFUL: [&str; 1] = ["6.18."];
 
@@ -29,6 +32,16 @@ pub fn children_live() -> Result<Outcome> {
     let found = |part: &str| snapshot.notes.iter().any(|note| note.contains(part));
     ensure!(found("kills forked children") == is_harmful, "{release}: {:?}", snapshot.notes);
     ensure!(!found("could not be tried"), "{:?}", snapshot.notes);
+
+    let Run { snapshot, ended } = Profiler::new()?.launch(FORKS)?;
+    ended.expect_code(0)?;
+    let counted = |name: &str| {
+        snapshot.functions.iter().filter(|row| row.name == name).map(|row| row.count).sum::<u64>()
+    };
+    ensure!(counted("section") == 3 * 41, "{}, {:?}", counted("section"), snapshot.diagnostics);
+    if live::waits_for_pages()? {
+        ensure!(counted("literal") == 41, "{}, {:?}", counted("literal"), snapshot.diagnostics);
+    }
 
     // Where it does no harm by what was found, it does none.
     let Run { snapshot, ended } = Profiler::new()?.args(["--fast-probes"]).launch(FAMILY)?;
