@@ -16,13 +16,13 @@ pub struct Meaning {
     pub label: Label,
     /// 1 when it shows that its process is a driver.
     pub driver: u8,
-    /// 1 when its begins matter beyond their thread, and are told one by one.
-    pub told: u8,
+    /// 1 when its begins matter beyond their thread, and are reported one by one.
+    pub report_begin: u8,
 }
 
 impl Meaning {
     /// Nothing.
-    pub const NONE: Self = Self { label: Label::FOREIGN, driver: 0, told: 0 };
+    pub const NONE: Self = Self { label: Label::FOREIGN, driver: 0, report_begin: 0 };
 }
 
 /// The function by whose calls executions are counted.
@@ -41,7 +41,7 @@ pub enum Role {
     Wait,
     /// `IPreparedModel::execute::server` of any version: an execution begins in the driver.
     DriverStart,
-    /// `IExecutionCallback::notify::client` of any version: the driver tells that it is done.
+    /// `IExecutionCallback::notify::client` of any version: the driver is done.
     DriverDone,
 }
 
@@ -76,7 +76,7 @@ pub fn meaning(name: &[u8]) -> Meaning {
     Meaning {
         label,
         driver: u8::from(is_device(name) && contains(name, b"::server")),
-        told: u8::from(matches!(role, Role::DriverStart | Role::DriverDone)),
+        report_begin: u8::from(matches!(role, Role::DriverStart | Role::DriverDone)),
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod app_events;
 pub mod attributes;
+pub mod begin;
 pub mod bounds;
 pub mod counts;
 pub mod diagnostic;

@@ -2,22 +2,23 @@
 
 use aya_ebpf::{
     EbpfContext as _,
-    helpers::{bpf_ktime_get_boot_ns, bpf_probe_read_kernel},
     macros::{raw_tracepoint, tracepoint},
     programs::{RawTracePointContext, TracePointContext},
 };
 use nntrace_common::evidence::{CpuEvidence, PsciKey, Stay};
 
 use crate::{
+    clock,
+    helpers::boot_ns,
+    kernel_memory::read,
     maps::{EVIDENCE, LIMITS_OFFSETS, PSCI, SUSPENDS},
     ring::add,
-    window,
 };
 
 /// Firmware is asked for a state: `(cpu, parameter, s2idle)`.
 #[raw_tracepoint(tracepoint = "psci_domain_idle_enter")]
 pub fn psci_enter(ctx: RawTracePointContext) -> i32 {
-    let Some(now) = window::now() else { return 0 };
+    let Some(now) = clock::now() else { return 0 };
     if let Some(evidence) = of(ctx.arg(0)) {
         evidence.psci.begin(now);
         evidence.psci_parameter = ctx.arg(1);
@@ -28,7 +29,7 @@ pub fn psci_enter(ctx: RawTracePointContext) -> i32 {
 /// Firmware is back from it.
 #[raw_tracepoint(tracepoint = "psci_domain_idle_exit")]
 pub fn psci_exit(ctx: RawTracePointContext) -> i32 {
-    let Some(now) = window::now() else { return 0 };
+    let Some(now) = clock::now() else { return 0 };
     let cpu = ctx.arg(0);
     let Some(ns) = of(cpu).and_then(|evidence| evidence.psci.end(now)) else { return 0 };
     let key = PsciKey { cpu, parameter: ctx.arg(1) };
@@ -49,7 +50,7 @@ pub fn psci_exit(ctx: RawTracePointContext) -> i32 {
 /// The kernel's verdict on a sleep: `(cpu, state, below)`.
 #[raw_tracepoint(tracepoint = "cpu_idle_miss")]
 pub fn idle_miss(ctx: RawTracePointContext) -> i32 {
-    let Some(now) = window::now() else { return 0 };
+    let Some(now) = clock::now() else { return 0 };
     if let Some(evidence) = of(ctx.arg(0))
         && evidence.psci.counts(now)
     {
@@ -66,10 +67,7 @@ pub fn idle_miss(ctx: RawTracePointContext) -> i32 {
 #[tracepoint(category = "power", name = "cpu_frequency_limits")]
 pub fn frequency_limits(ctx: TracePointContext) -> u32 {
     let [min, max, cpu] = LIMITS_OFFSETS.load();
-    // SAFETY: the offsets are those that the kernel's own description of the event gives.
-    let field = |offset: u32| unsafe {
-        bpf_probe_read_kernel(ctx.as_ptr().wrapping_byte_add(offset as usize).cast())
-    };
+    let field = |offset| read(ctx.as_ptr() as u64, offset);
     if let (Ok(min_khz), Ok(max_khz), Ok(cpu)) = (field(min), field(max), field(cpu))
         && let Some(evidence) = of(cpu)
     {
@@ -83,11 +81,8 @@ pub fn frequency_limits(ctx: TracePointContext) -> u32 {
 pub fn suspend_resume(ctx: RawTracePointContext) -> i32 {
     /// The step that the machine sleeps in.
     const ACTION: [u8; 16] = *b"machine_suspend\0";
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_boot_ns() };
-    // SAFETY: the helper checks the address; any bytes are an array of bytes.
-    let action = unsafe { bpf_probe_read_kernel(ctx.arg::<*const [u8; 16]>(0)) };
-    if action != Ok(ACTION) {
+    let now = boot_ns();
+    if read(ctx.arg(0), 0) != Ok(ACTION) {
         return 0;
     }
     let Some(suspends) = SUSPENDS.get_ptr_mut(0) else { return 0 };

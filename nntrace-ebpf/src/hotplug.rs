@@ -1,12 +1,13 @@
 //! CPUs that go offline and come back: the raw tracepoint `cpuhp_exit`, which carries `(cpu, state, step, result)`.
 
-use aya_ebpf::{helpers::bpf_get_smp_processor_id, macros::raw_tracepoint, programs::RawTracePointContext};
+use aya_ebpf::{macros::raw_tracepoint, programs::RawTracePointContext};
 use nntrace_common::record::RecordKind;
 
 use crate::{
-    counts,
+    clock, counts,
+    helpers::current_cpu,
     maps::{CPU_IDLE, TAKEDOWN_STEP},
-    power, window,
+    power,
 };
 
 /// A step of taking a CPU down or of bringing it up is done.
@@ -16,13 +17,11 @@ use crate::{
 #[raw_tracepoint(tracepoint = "cpuhp_exit")]
 pub fn cpuhp_exit(ctx: RawTracePointContext) -> i32 {
     let (cpu, step, result): (u32, u32, i32) = (ctx.arg(0), ctx.arg(2), ctx.arg(3));
-    // SAFETY: the helper has no precondition.
-    let here = unsafe { bpf_get_smp_processor_id() } as u32;
     let is_down = step == TAKEDOWN_STEP.load() && result == 0;
-    if !is_down && cpu != here {
+    if !is_down && cpu != current_cpu() {
         return 0;
     }
-    let Some(now) = window::now() else { return 0 };
+    let Some(now) = clock::now() else { return 0 };
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else { return 0 };
     // SAFETY: the pointer comes from the map and is not null; this is that CPU, or that CPU is dead.
     let idle = unsafe { &mut *idle };

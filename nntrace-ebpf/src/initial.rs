@@ -1,16 +1,18 @@
 //! What a CPU is doing, seen from another one: memory is read, and nobody is woken.
 
 use aya_ebpf::{
-    helpers::{bpf_get_current_task, bpf_probe_read_kernel, generated::bpf_map_lookup_percpu_elem},
-    macros::raw_tracepoint,
-    programs::RawTracePointContext,
+    helpers::generated::bpf_map_lookup_percpu_elem, macros::raw_tracepoint, programs::RawTracePointContext,
 };
 use nntrace_common::{
     bounds,
     look::{CpuLook, IDLE_NAME_BYTES, LookOffsets},
 };
 
-use crate::maps::{LOOK, LOOK_OFFSETS, RING_COUNTS};
+use crate::{
+    helpers::current_task,
+    kernel_memory::read,
+    maps::{LOOK, LOOK_OFFSETS, RING_COUNTS},
+};
 
 /// Looks at the CPU that its argument names. Never attached: user space runs it, on the CPU where it is itself.
 #[raw_tracepoint(tracepoint = "cpu_idle")]
@@ -28,10 +30,9 @@ pub fn look_at_cpu_from_own(ctx: RawTracePointContext) -> i32 {
 fn take(cpu: u32, queue: impl FnOnce(&LookOffsets, u64, u32) -> Result<u64, i32>) -> i32 {
     let offsets = LOOK_OFFSETS.load();
     if let Some(entry) = LOOK.get_ptr_mut(0) {
-        // SAFETY: the helper has no precondition.
-        let task = unsafe { bpf_get_current_task() };
-        let look =
-            queue(&offsets, task, cpu).and_then(|queue| look(&offsets, queue, cpu)).unwrap_or_default();
+        let look = queue(&offsets, current_task(), cpu)
+            .and_then(|queue| look(&offsets, queue, cpu))
+            .unwrap_or_default();
         // SAFETY: the pointer comes from the map and is not null; user space runs this once at a time.
         unsafe { *entry = look };
     }
@@ -83,10 +84,4 @@ fn look(offsets: &LookOffsets, queue: u64, cpu: u32) -> Result<CpuLook, i32> {
 #[inline(always)]
 fn pointer(base: u64, offset: u32) -> Result<u64, i32> {
     read(base, offset)
-}
-
-#[inline(always)]
-fn read<T>(base: u64, offset: u32) -> Result<T, i32> {
-    // SAFETY: the helper checks the address; every type that is read here is valid whatever its bytes are.
-    unsafe { bpf_probe_read_kernel((base + u64::from(offset)) as *const T) }
 }

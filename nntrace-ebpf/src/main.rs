@@ -12,13 +12,17 @@
 )]
 
 mod app_events;
+mod clock;
 mod counts;
 mod evidence;
+mod helpers;
 mod hotplug;
 mod initial;
+mod kernel_memory;
 mod loader;
 mod maps;
 mod marks;
+mod nesting;
 mod oddities;
 mod power;
 mod process;
@@ -28,8 +32,8 @@ mod sections;
 mod sleepable;
 mod task_stack;
 mod text;
+mod thread;
 mod totals;
-mod window;
 mod writes;
 
 /// The verifier refuses programs in which this could be reached.

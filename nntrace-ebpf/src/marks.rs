@@ -2,28 +2,27 @@
 
 use core::ptr;
 
-use aya_ebpf::{
-    bindings::{BPF_ANY, BPF_NOEXIST},
-    macros::uprobe,
-    programs::ProbeContext,
-};
+use aya_ebpf::{bindings::BPF_NOEXIST, macros::uprobe, programs::ProbeContext};
 use nntrace_common::{
+    begin::{BeginName, ParsedBegin},
     counts::Table,
     diagnostic::{DiagnosticKind, Diagnostics},
     mark::{self, Begin, Captured, Kind, Label},
+    nesting::FunctionKind,
     record::{BeginRecord, NameText, RecordKind, Thread, TrackRecord},
     stack::Stack,
 };
 
 use crate::{
-    app_events, counts,
-    maps::{MEANINGS, NAMES, NEW_THREAD, TELL_BEGINS, THREADS},
-    oddities,
-    process::{self, Ids},
+    app_events, clock, counts,
+    maps::{MEANINGS, NAMES, TELL_BEGINS},
+    nesting, oddities,
+    process::Ids,
     ring::{self, Wake},
-    sections, task_stack,
+    task_stack,
     text::{self, Paging},
-    totals, window,
+    thread::writer,
+    totals,
 };
 
 /// `f(const char *payload)`.
@@ -54,33 +53,14 @@ pub fn mark_this_buf_len(ctx: ProbeContext) -> u32 {
 #[inline(always)]
 pub fn on_mark(ctx: &ProbeContext, paging: Paging, payload: Option<*const u8>, length: Option<u64>) -> u32 {
     task_stack::keep_frames();
-    if let Some(now) = window::now_inside()
+    if let Some(now) = clock::now_inside()
         && let Some(payload) = payload
         && let Some((ids, thread)) = writer(now)
-        && sections::enter(ctx)
+        && nesting::enter(ctx, FunctionKind::Mark)
     {
         take(paging, now, ids, thread, payload, length);
     }
     0
-}
-
-/// The thread that runs and its state, if its process is traced; a full table is counted.
-#[inline(always)]
-pub fn writer<'a>(now: u64) -> Option<(Ids, &'a mut Thread)> {
-    let ids = process::target()?;
-    Some((ids, thread_of(now, ids)?))
-}
-
-/// The state of a thread, which is the one that runs; a full table is counted.
-#[inline(always)]
-pub fn thread_of<'a>(now: u64, ids: Ids) -> Option<&'a mut Thread> {
-    let Some(thread) = thread(ids.tid) else {
-        counts::turned_away(Table::Threads);
-        oddities::count(DiagnosticKind::TableFull, now, ids.tid);
-        return None;
-    };
-    // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
-    Some(unsafe { &mut *thread })
 }
 
 /// Takes a mark of `tracing_mark_write`'s form.
@@ -154,45 +134,62 @@ fn begin(
     begin: Begin,
     takes_part: &mut u32,
 ) -> Diagnostics {
-    let (mut label, mut name) = (begin.label, 0);
     let text = Captured::of(&mark.payload);
-    if label.is_tagged() {
-        *takes_part = 1;
-        let read = mark::hashed_name(text, begin.name_at);
-        name = read.hash;
-        if read.has_attributes || TELL_BEGINS.load() != 0 {
-            tell_begin(now, ids, stack, mark, begin);
-        }
-        know(name, begin, now, ids.tid, mark);
-        if let Some(change) = label.app_change()
-            && !app_events::begins(ids, change, now, name)
-        {
-            emit_begin(ids, label, name, now);
-        }
-    } else if label == Label::FOREIGN && mark::may_be_interface_call(text, begin.name_at) {
-        name = mark::name_hash(text, begin.name_at);
-        // SAFETY: user space writes an entry once, before it can be found.
-        if let Some(meaning) = unsafe { MEANINGS.get(name) } {
-            label = meaning.label;
-            if meaning.driver != 0 {
-                *takes_part = 1;
-                app_events::note_driver(ids.tgid);
-            }
-            if label.is_tagged() && TELL_BEGINS.load() != 0 {
+    let begin = match BeginName::read(text, begin) {
+        BeginName::Tagged(name) => {
+            let begin = ParsedBegin::tagged(begin, name);
+            if begin.has_attributes || TELL_BEGINS.load() != 0 {
                 tell_begin(now, ids, stack, mark, begin);
             }
-            if meaning.told != 0 {
-                app_events::count_driver_event();
-                emit_begin(ids, label, name, now);
-            }
-        } else {
-            know(name, begin, now, ids.tid, mark);
-            oddities::count_mark(DiagnosticKind::NameNotYetKnown, now, ids.tid);
+            know(begin, now, ids.tid, mark);
+            begin
         }
+        BeginName::Call(name) => {
+            // SAFETY: user space writes an entry once, before it can be found.
+            if let Some(&meaning) = unsafe { MEANINGS.get(name) } {
+                let begin = ParsedBegin::call(begin, name, meaning);
+                if begin.is_marked {
+                    app_events::note_driver(ids.tgid);
+                }
+                if begin.label.is_tagged() && TELL_BEGINS.load() != 0 {
+                    tell_begin(now, ids, stack, mark, begin);
+                }
+                begin
+            } else {
+                let begin = ParsedBegin { name, ..ParsedBegin::foreign(begin) };
+                know(begin, now, ids.tid, mark);
+                oddities::count_mark(DiagnosticKind::NameNotYetKnown, now, ids.tid);
+                begin
+            }
+        }
+        BeginName::Foreign => ParsedBegin::foreign(begin),
+    };
+    if begin.is_marked {
+        *takes_part = 1;
+    }
+    if begin.is_reported {
+        report(ids, begin, now);
     }
     let takes_part = *takes_part != 0;
     stack.set_slot(app_events::last());
-    stack.begin(now, begin.prefix, label, name, |_, closed| totals::store(ids, takes_part, closed))
+    stack
+        .begin(now, begin.prefix, begin.label, begin.name, |_, closed| totals::store(ids, takes_part, closed))
+}
+
+/// Reports a begin that matters beyond its thread: in the table of changes, or where it is none of these, or there is no
+/// room, by a record.
+#[inline(always)]
+fn report(ids: Ids, begin: ParsedBegin, now: u64) {
+    let ParsedBegin { label, name, .. } = begin;
+    let is_kept = if let Some(change) = label.app_change() {
+        app_events::begins(ids, change, now, name)
+    } else {
+        app_events::count_driver_event();
+        false
+    };
+    if !is_kept {
+        emit_begin(ids, label, name, now);
+    }
 }
 
 /// Hands on a begin that matters beyond its thread.
@@ -203,8 +200,9 @@ fn emit_begin(ids: Ids, label: Label, name: u64, now: u64) {
 
 /// Keeps the text of a name when it is first seen.
 #[inline(always)]
-fn know(name: u64, begin: Begin, now: u64, tid: u32, mark: &mut NameText) {
-    mark.name_at = u32::from(begin.name_at);
+fn know(begin: ParsedBegin, now: u64, tid: u32, mark: &mut NameText) {
+    let ParsedBegin { name, name_at, .. } = begin;
+    mark.name_at = u32::from(name_at);
     // SAFETY: lookup only; the value is not used.
     if unsafe { NAMES.get(name) }.is_none()
         && NAMES.insert(name, &*mark, u64::from(BPF_NOEXIST)).is_err()
@@ -219,7 +217,7 @@ fn know(name: u64, begin: Begin, now: u64, tid: u32, mark: &mut NameText) {
 
 /// Hands on the begin of a section with a layer and a phase. Of one that there is no room for nobody will see the end.
 #[inline(always)]
-fn tell_begin(now: u64, ids: Ids, stack: &Stack, mark: &mut NameText, begin: Begin) {
+fn tell_begin(now: u64, ids: Ids, stack: &Stack, mark: &mut NameText, begin: ParsedBegin) {
     if let Some(depth) = stack.depth_of_next(begin.prefix) {
         mark.name_at = u32::from(begin.name_at);
         tell(RecordKind::Said, now, &ids, mark, depth);
@@ -257,15 +255,4 @@ fn through_memory<T: Copy>(slot: &mut T, value: T) -> T {
         ptr::write_volatile(slot, value);
         ptr::read_volatile(slot)
     }
-}
-
-/// The state of this thread, made at its first mark; `None` when the table is full.
-#[inline(always)]
-fn thread(tid: u32) -> Option<*mut Thread> {
-    if let Some(thread) = THREADS.get_ptr_mut(tid) {
-        return Some(thread);
-    }
-    let empty = NEW_THREAD.get(0)?;
-    THREADS.insert(tid, empty, u64::from(BPF_ANY)).ok()?;
-    THREADS.get_ptr_mut(tid)
 }

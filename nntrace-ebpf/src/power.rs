@@ -6,22 +6,21 @@
 use aya_ebpf::{macros::raw_tracepoint, programs::RawTracePointContext};
 use nntrace_common::{
     diagnostic::DiagnosticKind,
-    power::{CpuIdle, FrequencySlice, IdleAnomaly, MAX_POLICY_CPUS},
+    power::{CpuIdle, FrequencySlice, MAX_POLICY_CPUS},
     record::{FrequencyKey, FrequencyTotal, PowerRecord, RecordKind},
 };
 
 use crate::{
-    counts,
+    clock, counts,
     maps::{CPU_FREQUENCY, CPU_IDLE, FREQUENCY_TOTALS, NEXT_IN_POLICY},
     oddities,
     ring::{self, Wake, add},
-    window,
 };
 
 /// A CPU enters or leaves an idle state.
 #[raw_tracepoint(tracepoint = "cpu_idle")]
 pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
-    let Some(now) = window::now() else { return 0 };
+    let Some(now) = clock::now() else { return 0 };
     counts::power();
     let (state, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
@@ -33,10 +32,8 @@ pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
     begin_write(idle);
     let step = idle.event(now, state);
     end_write(idle);
-    match step.anomaly {
-        Some(IdleAnomaly::EnterWhileIdle) => oddities::count(DiagnosticKind::EnterWhileIdle, now, cpu),
-        Some(IdleAnomaly::ExitWhileRunning) => oddities::count(DiagnosticKind::ExitWhileRunning, now, cpu),
-        None => {}
+    if let Some(anomaly) = step.anomaly {
+        oddities::count(anomaly.into(), now, cpu);
     }
     if step.closed.is_some() {
         emit(RecordKind::Idle, idle, cpu, now, state);
@@ -47,7 +44,7 @@ pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
 /// A CPU's policy changes frequency.
 #[raw_tracepoint(tracepoint = "cpu_frequency")]
 pub fn cpu_frequency(ctx: RawTracePointContext) -> i32 {
-    let Some(now) = window::now() else { return 0 };
+    let Some(now) = clock::now() else { return 0 };
     counts::power();
     let (khz, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {

@@ -2,7 +2,7 @@
 
 use aya_ebpf::{
     EbpfContext,
-    helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns},
+    helpers::bpf_get_current_pid_tgid,
     macros::{raw_tracepoint, tracepoint},
     programs::{RawTracePointContext, TracePointContext},
 };
@@ -12,10 +12,12 @@ use nntrace_common::{
 };
 
 use crate::{
+    clock,
+    helpers::monotonic_ns,
     maps::{FORK_CHILD_OFFSET, TARGETS, THREADS},
     oddities,
     ring::{self, Wake},
-    sched, window,
+    sched,
 };
 
 /// A thread of a process.
@@ -51,8 +53,7 @@ pub fn process_fork(ctx: TracePointContext) -> u32 {
         return 0;
     };
     if TARGETS.insert(child, &TARGET, 0).is_err() {
-        // SAFETY: the helper has no precondition.
-        oddities::count(DiagnosticKind::TableFull, unsafe { bpf_ktime_get_ns() }, child);
+        oddities::count(DiagnosticKind::TableFull, monotonic_ns(), child);
     }
     emit(RecordKind::Fork, parent, child, ctx.pid());
     0
@@ -90,7 +91,7 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
         let _ = TARGETS.remove(tid);
     }
     // What a thread had open at the end of the window stays for user space to read.
-    if window::now().is_none() {
+    if clock::now().is_none() {
         return 0;
     }
     // SAFETY: the entry is this thread's own, and it is ending.
@@ -109,6 +110,6 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
 /// Tells user space at once; returns whether there was room to, and somebody to listen.
 #[inline(always)]
 pub fn emit(kind: RecordKind, tgid: u32, tid: u32, detail: u32) -> bool {
-    let Some(time) = window::now() else { return false };
+    let Some(time) = clock::now() else { return false };
     ring::emit(ProcessRecord { kind: kind as u32, tgid, tid, detail, time }, Wake::Now)
 }

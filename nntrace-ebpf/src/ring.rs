@@ -4,10 +4,13 @@ use core::{mem::MaybeUninit, ptr};
 
 use aya_ebpf::{
     bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP},
-    helpers::{bpf_get_smp_processor_id, bpf_ringbuf_query},
+    helpers::bpf_ringbuf_query,
 };
 
-use crate::maps::{RING_BYTES, RING_COUNTS, RINGS};
+use crate::{
+    helpers::current_cpu,
+    maps::{RING_BYTES, RING_COUNTS, RINGS},
+};
 
 /// When user space is woken.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,14 +30,12 @@ pub fn emit<T: Copy + 'static>(record: T, wake: Wake) -> bool {
 /// The same with a record that is made in the ring: on the program's stack there may be no room for it.
 #[inline(always)]
 pub fn emit_with<T: Copy + 'static>(record: impl FnOnce() -> T, wake: Wake) -> bool {
-    // SAFETY: the helper has no precondition.
-    let cpu = unsafe { bpf_get_smp_processor_id() } as u32;
     let counts = RING_COUNTS.get_ptr_mut(0);
     if let Some(counts) = counts {
         // SAFETY: the pointer comes from the map and is not null; marks can be preempted, hence atomic.
         unsafe { add(&raw mut (*counts).produced, 1) };
     }
-    let Some(ring) = RINGS.get(cpu) else {
+    let Some(ring) = RINGS.get(current_cpu()) else {
         return drop_record(counts);
     };
     let Some(mut entry) = ring.reserve_untyped::<T>(0) else {

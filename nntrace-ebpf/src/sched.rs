@@ -9,7 +9,6 @@
 
 use aya_ebpf::{
     EbpfContext,
-    helpers::{bpf_get_smp_processor_id, bpf_probe_read_kernel},
     macros::{raw_tracepoint, tracepoint},
     programs::{RawTracePointContext, TracePointContext},
 };
@@ -20,11 +19,12 @@ use nntrace_common::{
 };
 
 use crate::{
-    counts,
+    clock, counts,
+    helpers::current_cpu,
+    kernel_memory::read,
     maps::{RING_COUNTS, SCHED_OFFSETS, TARGETS},
     oddities,
     ring::{self, Wake},
-    window,
 };
 
 /// A CPU goes from one thread, which is still the current one, to another: `(preempt, prev, next, prev_state)`.
@@ -76,7 +76,7 @@ pub fn sched_wakeup_new(ctx: TracePointContext) -> u32 {
 
 #[inline(always)]
 fn switched(tgid: u32, tid: u32, change: Option<Change>, next: Option<u32>) {
-    let Some(now) = window::now() else { return };
+    let Some(now) = clock::now() else { return };
     counts::sched();
     if is_traced(tgid)
         && let Some(change) = change
@@ -102,7 +102,7 @@ fn woken(tid: Option<u32>, change: Change) {
     counts::sched();
     if let Some(tid) = tid
         && is_traced(tid)
-        && let Some(now) = window::now()
+        && let Some(now) = clock::now()
     {
         emit(tid, 0, now, change);
     }
@@ -110,10 +110,8 @@ fn woken(tid: Option<u32>, change: Change) {
 
 /// The id of a task.
 #[inline(always)]
-fn task_id(task: *const u8) -> Option<u32> {
-    let place = task.wrapping_byte_add(SCHED_OFFSETS.load().task_pid as usize);
-    // SAFETY: the helper checks the address.
-    unsafe { bpf_probe_read_kernel(place.cast()) }.ok()
+fn task_id(task: u64) -> Option<u32> {
+    read(task, SCHED_OFFSETS.load().task_pid).ok()
 }
 
 /// Whether a process or a thread is traced.
@@ -126,15 +124,14 @@ fn is_traced(id: u32) -> bool {
 /// A field of four bytes, or the lower four of a longer one.
 #[inline(always)]
 fn field(ctx: &TracePointContext, offset: u32) -> Option<u32> {
-    // SAFETY: the offset is the one that the kernel's own description of the event gives.
-    unsafe { bpf_probe_read_kernel(ctx.as_ptr().wrapping_byte_add(offset as usize).cast()) }.ok()
+    read(ctx.as_ptr() as u64, offset).ok()
 }
 
 /// A thread that is not the leader of its process has execed: from here on it has the leader's id.
 #[inline(always)]
 pub fn renamed(tid: u32, tgid: u32) {
     let _ = TARGETS.remove(tid);
-    if let Some(now) = window::now() {
+    if let Some(now) = clock::now() {
         emit(tid, tgid, now, Change::Renamed);
     }
 }
@@ -144,13 +141,18 @@ pub fn renamed(tid: u32, tgid: u32) {
 /// Switches and wake-ups come one at a time on a CPU: the count is that of the records lost before this one.
 #[inline(never)]
 fn emit(tid: u32, tgid: u32, time: u64, change: Change) {
-    // SAFETY: the helper has no precondition.
-    let cpu = unsafe { bpf_get_smp_processor_id() } as u32;
     let counts = RING_COUNTS.get_ptr_mut(0);
     // SAFETY: the pointer comes from the map and is not null.
     let lost = counts.map_or(0, |counts| unsafe { (*counts).sched_dropped } as u32);
-    let record =
-        SchedRecord { kind: RecordKind::Sched as u32, tid, tgid, cpu, time, change: change as u32, lost };
+    let record = SchedRecord {
+        kind: RecordKind::Sched as u32,
+        tid,
+        tgid,
+        cpu: current_cpu(),
+        time,
+        change: change as u32,
+        lost,
+    };
     if !ring::emit(record, Wake::WhenHalfFull)
         && let Some(counts) = counts
     {

@@ -15,7 +15,7 @@ use aya_ebpf::{
 };
 use nntrace_common::{counts::PageWait, diagnostic::DiagnosticKind, mark::MARK_BYTES, record::NameText};
 
-use crate::{maps::PAGE_WAITS, oddities, process::Ids, window};
+use crate::{clock, maps::PAGE_WAITS, oddities, process::Ids};
 
 /// Whether a program may wait until a page is brought in.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn read(
         None => read_string(paging, payload, mark, now, ids),
     };
     // One that comes when the window is over has no part in it.
-    if read.is_none() && window::now().is_some() {
+    if read.is_none() && clock::now().is_some() {
         oddities::count(DiagnosticKind::UnreadableMark, now, ids.tid);
     }
     read
@@ -132,7 +132,7 @@ fn string(payload: *const u8, mark: &mut NameText) -> i64 {
 /// Waits until the page of this address is in memory; `false` when there is none, or when the window is over by then.
 #[inline(always)]
 fn wait_for(address: *const u8, now: u64, ids: Ids) -> bool {
-    bring_in_page(address as u64, now, ids.tgid, ids.tid) != 0 && window::now().is_some()
+    bring_in_page(address as u64, now, ids.tgid, ids.tid) != 0 && clock::now().is_some()
 }
 
 /// A copy of one byte: it needs the page, and no other.

@@ -1,27 +1,24 @@
-//! Marks that a program writes to `trace_marker` itself, seen at the system call.
+//! Marks that a program writes to `trace_marker` itself, taken at the system call.
 //!
 //! Whether a descriptor is one of `trace_marker` is asked of the open file behind it, at every write: however the process
 //! came to it (opened, duplicated, inherited, sent by another one), the answer is right, and nothing has to be followed.
 //! A file of `trace_marker` is told by its operations, which the kernel has once: any mount and any instance has the same.
-
 //!
 //! The raw tracepoint of all system calls is the cheapest there is, and needs nothing of the kernel's configuration.
 
 use core::mem::offset_of;
 
-use aya_ebpf::{
-    bindings::pt_regs,
-    helpers::{bpf_get_current_task, bpf_ktime_get_ns, bpf_probe_read_kernel},
-    macros::raw_tracepoint,
-    programs::RawTracePointContext,
-};
+use aya_ebpf::{bindings::pt_regs, macros::raw_tracepoint, programs::RawTracePointContext};
 
 use crate::{
+    clock,
+    helpers::{current_task, monotonic_ns},
+    kernel_memory::read,
     maps::{FILE_OFFSETS, MARKER, WRITE_COST},
     marks, process,
     ring::add,
     text::Paging,
-    window,
+    thread,
 };
 
 /// The number of the system call `write`.
@@ -43,19 +40,19 @@ pub fn marker_write(ctx: RawTracePointContext) -> i32 {
         return 0;
     }
     let Some(ids) = process::target() else { return 0 };
-    let Some(now) = window::now_inside() else { return 0 };
+    let Some(now) = clock::now_inside() else { return 0 };
     let argument = |number: usize| read::<u64>(ctx.arg(0), ARGUMENTS[number]);
     if let (Ok(descriptor), Ok(text), Ok(length)) = (argument(0), argument(1), argument(2))
         && let Some(&marker) = MARKER.get(0)
         && operations(descriptor) == Ok(marker)
-        && let Some(thread) = marks::thread_of(now, ids)
+        && let Some(thread) = thread::state(now, ids)
     {
         marks::take(Paging::Never, now, ids, thread, text as *const u8, Some(length));
         if let Some(cost) = WRITE_COST.get_ptr_mut(0) {
-            // SAFETY: the helper has no precondition, the pointer comes from the map and is not null.
+            // SAFETY: the pointer comes from the map and is not null.
             unsafe {
                 add(&raw mut (*cost).count, 1);
-                add(&raw mut (*cost).ns, bpf_ktime_get_ns().wrapping_sub(now));
+                add(&raw mut (*cost).ns, monotonic_ns().wrapping_sub(now));
             }
         }
     }
@@ -79,9 +76,7 @@ pub fn learn_marker(ctx: RawTracePointContext) -> i32 {
 fn operations(descriptor: u64) -> Result<u64, i32> {
     const NO_FILE: i32 = -9;
     let [files, table, length, slots, operations] = FILE_OFFSETS.load();
-    // SAFETY: the helper has no precondition.
-    let task = unsafe { bpf_get_current_task() };
-    let table: u64 = read(read::<u64>(task, files)?, table)?;
+    let table: u64 = read(read::<u64>(current_task(), files)?, table)?;
     // A descriptor is an `int`, whatever stands above it in its register.
     let descriptor = descriptor & u64::from(u32::MAX);
     if descriptor >= u64::from(read::<u32>(table, length)?) {
@@ -90,10 +85,4 @@ fn operations(descriptor: u64) -> Result<u64, i32> {
     let slots: u64 = read(table, slots)?;
     let file: u64 = read(slots.wrapping_add(8 * descriptor), 0)?;
     if file == 0 { Err(NO_FILE) } else { read(file, operations) }
-}
-
-#[inline(always)]
-fn read<T>(base: u64, offset: u32) -> Result<T, i32> {
-    // SAFETY: the helper checks the address; every type that is read here is valid whatever its bytes are.
-    unsafe { bpf_probe_read_kernel(base.wrapping_add(u64::from(offset)) as *const T) }
 }

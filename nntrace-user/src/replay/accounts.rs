@@ -122,21 +122,21 @@ impl Accounts {
         let thread = &mut self.threads[number];
         let (tgid, tid) = (thread.process(), thread.tid);
         let diagnostics = if kind == Kind::Begin {
-            let said = self.begins.read(payload, context.names);
-            thread.takes_part |= said.takes_part;
-            if said.label.is_tagged()
-                && (said.has_attributes || context.tells_begins)
-                && let Some(depth) = thread.stack.depth_of_next(said.prefix)
+            let begin = self.begins.read(payload, context.names);
+            thread.takes_part |= begin.is_marked;
+            if begin.label.is_tagged()
+                && (begin.has_attributes || context.tells_begins)
+                && let Some(depth) = thread.stack.depth_of_next(begin.prefix)
             {
                 let origin = Origin { pid: tgid, tid, depth };
-                context.causality.begins(origin, event.time, payload, said.name_at);
+                context.causality.begins(origin, event.time, payload, begin.name_at);
             }
-            if said.told {
-                let begin = BeginRecord::new(tgid, tid, said.label, said.name, now);
-                sink(context.causality, Record::Begin(begin));
+            if begin.is_reported {
+                let record = BeginRecord::new(tgid, tid, begin.label, begin.name, now);
+                sink(context.causality, Record::Begin(record));
             }
             let takes_part = thread.takes_part;
-            thread.stack.begin(now, said.prefix, said.label, said.name, |stack, closed| {
+            thread.stack.begin(now, begin.prefix, begin.label, begin.name, |stack, closed| {
                 let record = close((tgid, tid, takes_part), stack, closed, context.paths);
                 sink(context.causality, record);
             })

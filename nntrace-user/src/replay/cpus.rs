@@ -7,7 +7,7 @@ use std::{
 
 use nntrace_common::{
     diagnostic::DiagnosticKind,
-    power::{Activity, CpuFrequency, CpuIdle, FrequencySlice, IdleAnomaly, Start},
+    power::{Activity, CpuFrequency, CpuIdle, FrequencySlice, Start},
     record::{FrequencyKey, FrequencyTotal, PowerRecord, Record},
 };
 
@@ -147,14 +147,8 @@ impl Cpus {
             }
             Record::Idle(PowerRecord { cpu, time, state, .. }) => {
                 let step = self.cpu(cpu).idle.event(time, state);
-                match step.anomaly {
-                    Some(IdleAnomaly::EnterWhileIdle) => {
-                        oddities.add(DiagnosticKind::EnterWhileIdle, time, cpu, b"");
-                    }
-                    Some(IdleAnomaly::ExitWhileRunning) => {
-                        oddities.add(DiagnosticKind::ExitWhileRunning, time, cpu, b"");
-                    }
-                    None => {}
+                if let Some(anomaly) = step.anomaly {
+                    oddities.add(anomaly.into(), time, cpu, b"");
                 }
                 let Some(stretch) = step.closed else { return Ok(()) };
                 self.sleeps().ended(cpu, &stretch);

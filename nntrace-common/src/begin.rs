@@ -1,0 +1,96 @@
+//! The begin rule: the part that a section has in the accounting, by its tag, or by its name where that is an interface call.
+//!
+//! Source: the mark contract, sections 1 and 2.
+
+use crate::{
+    interface::Meaning,
+    mark::{self, Begin, HashedName, Label, Prefix, Text},
+};
+
+/// The name of a section that begins, as far as the accounting goes by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeginName {
+    /// That of a section with a layer and a phase.
+    Tagged(HashedName),
+    /// Hash of one that may be an interface call ([`crate::interface`]).
+    Call(u64),
+    /// Of no matter.
+    Foreign,
+}
+
+impl BeginName {
+    /// The name of this begin, which was read from `text`.
+    #[must_use]
+    #[inline(always)]
+    pub fn read<T: Text + ?Sized>(text: &T, begin: Begin) -> Self {
+        if begin.label.is_tagged() {
+            Self::Tagged(mark::hashed_name(text, begin.name_at))
+        } else if begin.label == Label::FOREIGN && mark::may_be_interface_call(text, begin.name_at) {
+            Self::Call(mark::name_hash(text, begin.name_at))
+        } else {
+            Self::Foreign
+        }
+    }
+}
+
+/// The part that a section has in the accounting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParsedBegin {
+    /// Where its name starts in the payload.
+    pub name_at: u16,
+    /// What stands before the tag.
+    pub prefix: Prefix,
+    /// The tag, or the one that an interface call stands for.
+    pub label: Label,
+    /// Hash of the name; 0 where no name matters.
+    pub name: u64,
+    /// Whether its thread takes part in the accounting from now on.
+    pub is_marked: bool,
+    /// Whether the begin matters beyond its thread, and is reported by itself.
+    pub is_reported: bool,
+    /// Whether attributes follow the name of a tagged section.
+    pub has_attributes: bool,
+}
+
+impl Default for ParsedBegin {
+    /// A section without a name.
+    fn default() -> Self {
+        Self::foreign(Begin { name_at: 0, prefix: Prefix::None, label: Label::FOREIGN })
+    }
+}
+
+impl ParsedBegin {
+    /// A section that has no part.
+    #[must_use]
+    #[inline(always)]
+    pub const fn foreign(begin: Begin) -> Self {
+        let Begin { name_at, prefix, label } = begin;
+        Self { name_at, prefix, label, name: 0, is_marked: false, is_reported: false, has_attributes: false }
+    }
+
+    /// A section with a layer and a phase.
+    #[must_use]
+    #[inline(always)]
+    pub const fn tagged(begin: Begin, name: HashedName) -> Self {
+        Self {
+            name: name.hash,
+            is_marked: true,
+            is_reported: begin.label.is_application_phase(),
+            has_attributes: name.has_attributes,
+            ..Self::foreign(begin)
+        }
+    }
+
+    /// An interface call.
+    #[must_use]
+    #[inline(always)]
+    pub const fn call(begin: Begin, name: u64, meaning: Meaning) -> Self {
+        Self {
+            label: meaning.label,
+            name,
+            is_marked: meaning.driver != 0,
+            is_reported: meaning.report_begin != 0,
+            ..Self::foreign(begin)
+        }
+    }
+}

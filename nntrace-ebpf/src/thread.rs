@@ -1,0 +1,41 @@
+//! The state of the threads that mark.
+
+use aya_ebpf::bindings::BPF_ANY;
+use nntrace_common::{counts::Table, diagnostic::DiagnosticKind, record::Thread};
+
+use crate::{
+    counts,
+    maps::{NEW_THREAD, THREADS},
+    oddities,
+    process::{self, Ids},
+};
+
+/// The thread that runs and its state, if its process is traced; a full table is counted.
+#[inline(always)]
+pub fn writer<'a>(now: u64) -> Option<(Ids, &'a mut Thread)> {
+    let ids = process::target()?;
+    Some((ids, state(now, ids)?))
+}
+
+/// The state of a thread, which is the one that runs; a full table is counted.
+#[inline(always)]
+pub fn state<'a>(now: u64, ids: Ids) -> Option<&'a mut Thread> {
+    let Some(thread) = entry(ids.tid) else {
+        counts::turned_away(Table::Threads);
+        oddities::count(DiagnosticKind::TableFull, now, ids.tid);
+        return None;
+    };
+    // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
+    Some(unsafe { &mut *thread })
+}
+
+/// The state of this thread, made at its first mark; `None` when the table is full.
+#[inline(always)]
+fn entry(tid: u32) -> Option<*mut Thread> {
+    if let Some(thread) = THREADS.get_ptr_mut(tid) {
+        return Some(thread);
+    }
+    let empty = NEW_THREAD.get(0)?;
+    THREADS.insert(tid, empty, u64::from(BPF_ANY)).ok()?;
+    THREADS.get_ptr_mut(tid)
+}
