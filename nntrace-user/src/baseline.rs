@@ -37,5 +37,5 @@ pub fn read(path: &Path, described: &Machine) -> Result<Snapshot> {
         ..replay::Options::default()
     };
     let replayed = replay::replay(&options).with_context(|| format!("cannot use the baseline {name}"))?;
-    Ok(replayed.snapshot())
+    Ok(Snapshot::of(&replayed.findings()))
 }

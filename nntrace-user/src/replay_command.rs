@@ -35,7 +35,7 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         with_details: cli.results.detail,
         with_steps: cli.results.wants_steps(),
     })?;
-    let snapshot = replayed.snapshot();
+    let snapshot = Snapshot::of(&replayed.findings());
     if Output::wants_screen(&cli.results) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(look(&snapshot))?;
@@ -68,7 +68,7 @@ pub fn print(cli: &Print) -> Result<ExitCode> {
     let marks = replayed.marks();
     let text = if cli.tree { sections::tree(marks) } else { sections::list(marks) };
     output::print(&text)?;
-    for note in replayed.snapshot().notes {
+    for note in Snapshot::of(&replayed.findings()).notes {
         output::message(note);
     }
     Ok(ExitCode::SUCCESS)

@@ -117,7 +117,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     if run.ended.is_none() {
         run.note_survivors();
     }
-    let (snapshot, lanes) = (run.session.snapshot()?, run.session.lanes());
+    let (snapshot, lanes) = (Snapshot::of(&run.session.findings()?), run.session.lanes());
     // None of these keeps the others from being written.
     let written = files.write(&snapshot, lanes.as_ref(), run.session.marks());
     let finished = run.output.finish(&snapshot, lanes.as_ref());
@@ -244,7 +244,7 @@ impl Run {
 
     /// Shows what there is; breaks off when nobody reads it any more.
     fn update(&mut self) -> Result<ControlFlow<()>> {
-        let snapshot = self.session.snapshot()?;
+        let snapshot = Snapshot::of(&self.session.findings()?);
         let health = self.health(&snapshot);
         self.output.update(&snapshot, health)
     }

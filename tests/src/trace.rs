@@ -72,7 +72,7 @@ pub fn replay_file(path: &Path) -> Result<Snapshot> {
 /// When it cannot be opened, or there is no event in it.
 pub fn replay_file_with(path: &Path, options: &Options) -> Result<Snapshot> {
     let options = Options { files: vec![path.to_owned()], ..options.clone() };
-    let mut snapshot = replay::replay(&options)?.snapshot();
+    let mut snapshot = Snapshot::of(&replay::replay(&options)?.findings());
     // The same text gives the same snapshot, whatever the file is called.
     snapshot.source.files.clear();
     Ok(snapshot)

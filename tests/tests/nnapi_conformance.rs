@@ -105,7 +105,7 @@ fn replay_file(path: &Path, drivers: &[u32]) -> Result<Snapshot> {
         drivers: drivers.iter().copied().collect(),
         ..Options::default()
     };
-    Ok(replay::replay(&options)?.snapshot())
+    Ok(Snapshot::of(&replay::replay(&options)?.findings()))
 }
 
 fn replay_text(text: &str, drivers: &[u32]) -> Result<Snapshot> {

@@ -43,7 +43,7 @@ fn cluster(name: &str, cpus: &[u32]) -> ClusterDescription {
 /// Replays a file with its lanes; it has no name.
 fn replay(path: PathBuf, options: Options) -> Result<(Snapshot, Lanes)> {
     let replayed = replay::replay(&Options { files: vec![path], with_steps: true, ..options })?;
-    let mut snapshot = replayed.snapshot();
+    let mut snapshot = Snapshot::of(&replayed.findings());
     snapshot.source.files.clear();
     Ok((snapshot, replayed.lanes().cloned().context("no power event")?))
 }

@@ -13,6 +13,7 @@ use nntrace_tests::{
     binaries,
     trace::{self, Random, payload},
 };
+use nntrace_user::report::snapshot::Snapshot;
 
 /// A trace of several threads and processes, as lines.
 fn lines(seed: u64) -> Vec<(u32, String)> {
@@ -161,7 +162,7 @@ fn several_files_are_one_trace() -> Result<()> {
     }
     let whole = trace::replay(join(lines.into_iter().map(|(_, line)| line)))?;
     let options = nntrace_user::replay::Options { files: paths, ..Default::default() };
-    let mut parts = nntrace_user::replay::replay(&options)?.snapshot();
+    let mut parts = Snapshot::of(&nntrace_user::replay::replay(&options)?.findings());
     parts.source.files.clear();
     assert_eq!(parts, whole);
     Ok(())
@@ -183,7 +184,7 @@ fn a_time_range_clips_what_is_open_at_its_begin() -> Result<()> {
         range: Some(range),
         ..Default::default()
     };
-    let snapshot = nntrace_user::replay::replay(&options)?.snapshot();
+    let snapshot = Snapshot::of(&nntrace_user::replay::replay(&options)?.findings());
     let [row] = &snapshot.phases[..] else { panic!("{:?}", snapshot.phases) };
     assert_eq!((row.layer.as_str(), row.count, row.total_ns), ("LR", 1, 5_000));
     assert_eq!((snapshot.window.begin_ns, snapshot.window.end_ns), (4_000, 9_000));
@@ -199,7 +200,7 @@ fn details_tell_what_a_total_is_made_of() -> Result<()> {
         trace::line(9_000, 1, 1, "E|1"),
     ]);
     let output = run(&["-", "--json", "--detail"], Some(text.as_bytes()))?;
-    let snapshot: nntrace_user::report::snapshot::Snapshot = serde_json::from_slice(&output.stdout)?;
+    let snapshot: Snapshot = serde_json::from_slice(&output.stdout)?;
     let rows: Vec<_> = snapshot
         .details
         .iter()

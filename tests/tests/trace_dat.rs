@@ -102,7 +102,7 @@ fn snapshots_are_those_of_the_report() -> Result<()> {
 fn files_of_both_kinds_are_one_trace() -> Result<()> {
     let together = |files: [&str; 2]| -> Result<Snapshot> {
         let options = Options { files: files.map(fixture).to_vec(), ..Options::default() };
-        let mut snapshot = replay::replay(&options)?.snapshot();
+        let mut snapshot = Snapshot::of(&replay::replay(&options)?.findings());
         snapshot.source.files.clear();
         Ok(snapshot)
     };

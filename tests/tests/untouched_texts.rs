@@ -102,7 +102,7 @@ fn without_programs_that_wait_the_literals_of_a_process_are_brought_in_when_it_i
     child.send_line("go")?;
     child.wait()?.expect_code(0)?;
     session.finish()?;
-    let snapshot = session.snapshot()?;
+    let snapshot = Snapshot::of(&session.findings()?);
     assert_eq!(snapshot.odd_marks(), [].into());
     assert_eq!(snapshot.count(pid, "LR_PE"), ROUNDS);
     Ok(())

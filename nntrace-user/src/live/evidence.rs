@@ -10,7 +10,7 @@ use super::{
     kernel::{Kernel, KernelError},
     tracefs,
 };
-use crate::report::snapshot::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};
+use crate::model::facts::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};
 
 /// Where the kernel shows its power domains, if debugfs is mounted.
 pub const POWER_DOMAINS: &str = "/sys/kernel/debug/pm_genpd";

@@ -22,13 +22,11 @@ use super::{
     functions::MARK_PROGRAMS,
     kernel::{Kernel, KernelError, POWER_PROGRAMS},
 };
-use crate::{
-    model::{
-        names::Names,
-        power::CpuReading,
-        stacks::{Paths, Totals},
-    },
-    report::snapshot::TableUse,
+use crate::model::{
+    facts::TableUse,
+    names::Names,
+    power::CpuReading,
+    stacks::{Paths, Totals},
 };
 
 /// How often programs ran, and how long in all.

@@ -33,15 +33,16 @@ use super::{
     tracefs,
     verify::Verifier,
 };
-use crate::{
-    model::{
-        Clusters, Marks, Scheduling, Topology, causality::Questions, clusters::Initial, energy::EnergyModel,
-        limits::Limits, power::CpuReading, sleeps::Sleeps, steps::Steps,
-    },
-    report::{
-        build::ProcessLabel,
-        snapshot::{Evidence, Verify},
-    },
+use crate::model::{
+    Clusters, Marks, Scheduling, Topology,
+    causality::Questions,
+    clusters::Initial,
+    energy::EnergyModel,
+    facts::{Evidence, ProcessLabel, Verify},
+    limits::Limits,
+    power::CpuReading,
+    sleeps::Sleeps,
+    steps::Steps,
 };
 
 /// How long a launched program may take to get to its entry point.

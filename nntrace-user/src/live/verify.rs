@@ -6,13 +6,11 @@ use std::{
 };
 
 use super::{clock, initial::Known, sysfs};
-use crate::{
-    model::{
-        Topology,
-        power::{CpuReading, IdleSource},
-        verify::{self, Counts, IdleCount, OurCpu, Ours, PolicyClock},
-    },
-    report::snapshot::{Verify, VerifyRow},
+use crate::model::{
+    Topology,
+    facts::{Verify, VerifyRow},
+    power::{CpuReading, IdleSource},
+    verify::{self, Counts, IdleCount, OurCpu, Ours, PolicyClock},
 };
 
 /// Compares one window.

@@ -7,7 +7,9 @@ pub mod clusters;
 pub mod cpu_list;
 pub mod energy;
 pub mod executions;
+pub mod facts;
 pub mod few;
+pub mod findings;
 pub mod histogram;
 pub mod lane;
 pub mod limits;
@@ -27,6 +29,7 @@ pub mod tracks;
 pub mod verify;
 
 pub use clusters::Clusters;
+pub use findings::Findings;
 pub use marks::Marks;
 pub use scheduling::Scheduling;
 pub use topology::Topology;

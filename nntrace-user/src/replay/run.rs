@@ -1,6 +1,7 @@
 //! One replay: inputs through the accounting into the model.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
 };
@@ -19,20 +20,16 @@ use super::{
     pass::{Pass, Results},
     survey::{Plan, Survey},
 };
-use crate::{
-    model::{
-        Marks, Scheduling, Topology,
-        causality::Questions,
-        energy::EnergyModel,
-        limits::Limits,
-        reports,
-        steps::Lanes,
-        topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
-    },
-    report::{
-        build::{self, Parts, ProcessLabel},
-        snapshot::{Host, KeptSums, Loss, Overhead, Snapshot, Source, ThreadRow, Window},
-    },
+use crate::model::{
+    Findings, Marks, Scheduling, Topology,
+    causality::Questions,
+    energy::EnergyModel,
+    facts::{Host, KeptSums, Loss, Overhead, ProcessLabel, Source, Window},
+    limits::Limits,
+    reports,
+    scheduling::NamedThread,
+    steps::Lanes,
+    topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
 };
 
 /// What is to be replayed, and how.
@@ -157,7 +154,7 @@ pub struct Replayed {
     marks: Marks,
     cpus: CpuResults,
     scheduling: Scheduling,
-    threads: Vec<ThreadRow>,
+    threads: Vec<NamedThread>,
     energy_model: Option<EnergyModel>,
     window: Window,
     files: Vec<String>,
@@ -170,29 +167,31 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    /// The results, as every view shows them.
+    /// Everything that was found.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
-        let parts = Parts {
+    pub fn findings(&self) -> Findings<'_> {
+        Findings {
             host: Host { cpus: self.cpus.cpus.len() as u32, ..Host::default() },
             window: self.window.clone(),
             source: Source { kind: "replay".into(), marks: "trace".into(), files: self.files.clone() },
             processes: &self.processes,
             marks: &self.marks,
-            report_sums: &reports::recorded_sums(&self.marks),
-            totals: &self.marks.sites.totals(),
+            report_sums: reports::recorded_sums(&self.marks),
+            totals: self.marks.sites.totals(),
+            threads: Cow::Borrowed(&self.threads),
             topology: &self.cpus.topology,
-            cpus: &self.cpus.cpus,
-            clusters: &self.cpus.clusters,
+            cpus: Cow::Borrowed(&self.cpus.cpus),
+            clusters: Cow::Borrowed(&self.cpus.clusters),
             sleeps: &self.cpus.sleeps,
             energy_model: self.energy_model.as_ref(),
+            evidence: None,
+            verify: None,
             overhead: self.overhead.clone(),
             loss: self.loss.clone(),
-            diagnostics: &self.diagnostics,
+            diagnostics: Cow::Borrowed(&self.diagnostics),
             notes: self.notes.clone(),
             with_details: self.with_details,
-        };
-        Snapshot { threads: self.threads.clone(), ..parts.snapshot() }
+        }
     }
 
     /// What CPUs and clusters did in which order; `None` when it was not asked for, or there is no power event.
@@ -247,7 +246,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     let processes = accounts.names().map(|(pid, comm)| (pid, ProcessLabel { comm })).collect();
     let window = Window { clock: "trace".into(), begin_ns: begin, end_ns: end };
     let of_marks = accounts.processes();
-    let threads = build::threads(&scheduling, &window, |tid, pid| {
+    let threads = scheduling.named_threads(&window, |tid, pid| {
         let pid = pid.or_else(|| of_marks.get(&tid).copied()).unwrap_or(tid);
         // All threads of the machine are in a trace: where there are marks, those of the processes that write them matter.
         let is_shown = of_marks.is_empty() || of_marks.values().any(|marking| *marking == pid);
@@ -293,7 +292,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
         dropped_by_cpu: lost.by_cpu,
         ..Loss::default()
     };
-    notes.extend(build::note_on_missing(&scheduling, &loss));
+    notes.extend(scheduling.note_on_missing(&loss));
     Ok(Replayed {
         marks,
         cpus,

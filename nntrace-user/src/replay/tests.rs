@@ -10,7 +10,7 @@ fn run(text: &str, range: Option<(u64, u64)>) -> Snapshot {
     file.write_all(text.as_bytes()).unwrap();
     let range = range.map(|(begin, end)| TimeRange { begin, end });
     let options = Options { files: vec![file.path().to_owned()], range, ..Options::default() };
-    replay(&options).unwrap().snapshot()
+    Snapshot::of(&replay(&options).unwrap().findings())
 }
 
 /// Begin and end of the window, and how much of it is told of each CPU, ns.

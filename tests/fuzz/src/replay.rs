@@ -54,7 +54,7 @@ fn file(bytes: &[u8]) -> Result<(File, PathBuf)> {
 /// `None` when nothing can be shown: that is said, and fine.
 fn run(options: &Options) -> Option<Snapshot> {
     match replay::replay(options) {
-        Ok(replayed) => Some(replayed.snapshot()),
+        Ok(replayed) => Some(Snapshot::of(&replayed.findings())),
         Err(error) => {
             assert!(!error.to_string().is_empty());
             None

@@ -1,6 +1,6 @@
-//! What a run has found, as a snapshot and as timelines.
+//! What a run has found.
 
-use std::path::Path;
+use std::{borrow::Cow, path::Path};
 
 use nntrace_common::{diagnostic::DiagnosticKind, record::RingCount};
 
@@ -8,15 +8,13 @@ use super::{MarkSource, Session};
 use crate::{
     live::{clock, kernel::KernelError, rings::DrainCounts, sysfs},
     model::{
-        Marks,
+        Findings, Marks, Scheduling,
+        facts::{Evidence, Host, KeptSums, Loss, Overhead, Source, Window},
         power::CpuResidency,
         reports::{self, ReportSums},
+        scheduling::NamedThread,
         stacks::Totals,
         steps::Lanes,
-    },
-    report::{
-        build::{Parts, note_on_missing, threads},
-        snapshot::{Evidence, Host, KeptSums, Loss, Overhead, Snapshot, Source, Window},
     },
 };
 
@@ -25,7 +23,7 @@ impl Session {
     ///
     /// # Errors
     /// When the kernel's maps cannot be read.
-    pub fn snapshot(&mut self) -> Result<Snapshot, KernelError> {
+    pub fn findings(&mut self) -> Result<Findings<'_>, KernelError> {
         self.kernel.read_paths(&mut self.records.paths)?;
         self.kernel.read_names(&mut self.records.names)?;
         self.records.seen_drivers.extend(self.kernel.read_drivers()?);
@@ -61,11 +59,15 @@ impl Session {
                 && self.kernel.read_app_event_counts()?.driver_events == 0,
         };
         let report_sums = exact_sums.unwrap_or_else(|| reports::recorded_sums(&self.records));
-        let missing = self.scheduling.as_ref().and_then(|scheduling| note_on_missing(scheduling, &loss));
+        let missing = self.scheduling.as_ref().and_then(|scheduling| scheduling.note_on_missing(&loss));
         let notes = self.notes.iter().cloned().chain(self.note_on_unsearched()).chain(missing);
-        let parts = Parts {
+        let window = Window { clock: "monotonic".into(), begin_ns: self.window.begin, end_ns: end };
+        let evidence = match &self.told {
+            Some(told) => told.clone(),
+            None => self.read_evidence(end)?,
+        };
+        Ok(Findings {
             host: host(&online),
-            window: Window { clock: "monotonic".into(), begin_ns: self.window.begin, end_ns: end },
             source: Source {
                 kind: "live".into(),
                 marks: match self.marks {
@@ -78,33 +80,35 @@ impl Session {
             },
             processes: &self.labels,
             marks: &self.records,
-            report_sums: &report_sums,
-            totals: &totals,
+            report_sums,
+            totals,
+            threads: Cow::Owned(self.threads(&window)),
+            window,
             topology: &self.topology,
-            cpus: &cpus,
-            clusters: &self.clusters.until(end),
+            cpus: Cow::Owned(cpus),
+            clusters: Cow::Owned(self.clusters.until(end)),
             sleeps: &self.sleeps,
             energy_model: self.energy_model.as_ref(),
+            evidence: Some(evidence),
+            verify: self.verified.clone(),
             overhead: self.overhead()?,
             loss: loss.with_incomplete(kept),
-            diagnostics: &diagnostics,
+            diagnostics: Cow::Owned(diagnostics),
             notes: notes.collect(),
             with_details: self.with_details,
-        };
-        let mut snapshot = parts.snapshot();
-        snapshot.evidence = Some(match &self.told {
-            Some(told) => told.clone(),
-            None => self.read_evidence(end)?,
-        });
-        snapshot.verify.clone_from(&self.verified);
-        if let Some(scheduling) = &self.scheduling {
-            snapshot.threads = threads(scheduling, &snapshot.window, |tid, pid| {
+        })
+    }
+
+    /// What threads did in the window; none where context switches are not taken.
+    fn threads(&self, window: &Window) -> Vec<NamedThread> {
+        let named = |scheduling: &Scheduling| {
+            scheduling.named_threads(window, |tid, pid| {
                 let pid = pid.unwrap_or(tid);
                 let of_process = || self.labels.get(&pid).map(|label| label.comm.clone());
                 Some((pid, self.thread_names.get(&tid).cloned().or_else(of_process).unwrap_or_default()))
-            });
-        }
-        Ok(snapshot)
+            })
+        };
+        self.scheduling.as_ref().map(named).unwrap_or_default()
     }
 
     /// Everything that the marks told, one by one where it is kept so.

@@ -3,6 +3,7 @@ use std::fs::File as SystemFile;
 use proptest::prelude::*;
 
 use super::{super::ftrace::EventKind, *};
+use crate::report::snapshot::Snapshot;
 use builder::{MARK, OTHER, Pages, Shape, What};
 
 mod builder;
@@ -305,7 +306,7 @@ proptest! {
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), bytes).unwrap();
             let options = crate::replay::Options { files: vec![file.path().to_owned()], ..crate::replay::Options::default() };
-            crate::replay::replay(&options).unwrap().snapshot()
+            Snapshot::of(&crate::replay::replay(&options).unwrap().findings())
         };
         let of_text = snapshot(text.as_bytes());
         let plain = snapshot(&SHAPE.file(&[], &[("", &data)]));

@@ -2,16 +2,18 @@
 
 use nntrace_common::layer::Tag;
 
-use super::Parts;
 use crate::{
-    model::causality::{Causality, Edge, Site, accounts::AccountSum, iterations::Iteration},
+    model::{
+        causality::{Causality, Edge, Site, accounts::AccountSum, iterations::Iteration},
+        findings::Findings,
+    },
     report::snapshot::{
         AccountFunctionRow, AccountRow, CalleeRow, ExplanationRow, GroupRow, HandOverCounts,
         IterationFunctionRow, IterationKey, IterationRow, MissingRow, SiteRow, StatesRow,
     },
 };
 
-impl Parts<'_> {
+impl Findings<'_> {
     fn causality(&self) -> &Causality {
         &self.marks.causality
     }

@@ -1,16 +1,18 @@
 //! What the CPUs and their clusters cost, as rows.
 
-use super::Parts;
 use crate::{
-    model::energy::{self, EnergyParts},
+    model::{
+        energy::{self, EnergyParts},
+        findings::Findings,
+    },
     report::snapshot::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, UnpricedRow},
 };
 
-impl Parts<'_> {
+impl Findings<'_> {
     /// `None` without a model.
     pub(super) fn energy(&self) -> Option<EnergyRow> {
         let model = self.energy_model?;
-        let energy = energy::price(model, self.topology, self.cpus, self.clusters);
+        let energy = energy::price(model, self.topology, &self.cpus, &self.clusters);
         let clusters = energy.clusters.into_iter().map(|cluster| ClusterEnergyRow {
             cluster: cluster.cluster,
             total: cluster.total,

@@ -12,10 +12,11 @@ use nntrace_common::{
     record::Total,
 };
 
-use super::{Parts, ProcessLabel};
 use crate::{
     model::{
         capped::{OTHERS, OTHERS_PID},
+        facts::ProcessLabel,
+        findings::Findings,
         histogram::Times,
         reports::{self, Report},
         timeline::AppPhase,
@@ -26,7 +27,7 @@ use crate::{
     },
 };
 
-impl Parts<'_> {
+impl Findings<'_> {
     pub(super) fn reports(&self) -> Vec<ReportRow> {
         let app_phases = [(AppPhase::WarmUp, Phase::WarmUp), (AppPhase::Benchmark, Phase::Benchmark)];
         let row = |report: &Report| {
@@ -54,14 +55,14 @@ impl Parts<'_> {
                 app_phases: app_phases.collect(),
             }
         };
-        reports::reports(self.marks, self.report_sums).iter().map(row).collect()
+        reports::reports(self.marks, &self.report_sums).iter().map(row).collect()
     }
 
     pub(super) fn phases(&self) -> Vec<PhaseRow> {
         let unknown = ProcessLabel::default();
         let drivers = self.marks.drivers();
         let distributions = self.marks.sites.phases();
-        let rows = self.marks.paths.phases(self.totals).into_iter().map(|((pid, tag), total)| {
+        let rows = self.marks.paths.phases(&self.totals).into_iter().map(|((pid, tag), total)| {
             let process = self.processes.get(&pid).unwrap_or(&unknown);
             let times = distributions.get(&(pid, tag)).filter(|times| times.count() > 0);
             let times = times.map(Times::histogram);
@@ -93,7 +94,7 @@ impl Parts<'_> {
     }
 
     pub(super) fn stacks(&self) -> Vec<StackRow> {
-        let rows = self.marks.paths.stacks(self.totals).into_iter().map(|sum| StackRow {
+        let rows = self.marks.paths.stacks(&self.totals).into_iter().map(|sum| StackRow {
             pid: sum.pid,
             path: sum.path,
             count: sum.total.count,

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use nntrace_common::power::Residency;
 
-use super::Parts;
 use crate::{
-    model::sleeps::Stays,
+    model::{findings::Findings, sleeps::Stays},
     report::snapshot::{ClusterRow, ConcurrencyRow, CpuRow, EffectiveRow, FrequencyRow, IdleRow, InitialRow},
 };
 
-impl Parts<'_> {
+impl Findings<'_> {
     pub(super) fn cpus(&self) -> Vec<CpuRow> {
         let effective_of = |cpu: u32| self.clusters.iter().find_map(|cluster| cluster.effective.get(&cpu));
         let rows = self.cpus.iter().map(|residency| CpuRow {
@@ -39,21 +38,22 @@ impl Parts<'_> {
     }
 
     pub(super) fn clusters(&self) -> Vec<ClusterRow> {
-        let rows = self.topology.clusters.iter().zip(self.clusters).map(|(cluster, residency)| ClusterRow {
-            cluster: cluster.name.clone(),
-            cpus: cluster.cpus.clone(),
-            domain: cluster.domain.name().into(),
-            active: frequencies(&residency.active),
-            idle: idle_rows(
-                &residency.idle,
-                |level| self.topology.level_name(&cluster.cpus, level),
-                |_| None,
-            ),
-            concurrency: concurrency(&residency.concurrency),
-            idle_unknown_ns: residency.idle_unknown_ns,
-            offline_ns: residency.offline_ns,
-            unknown_ns: residency.unknown_ns,
-        });
+        let rows =
+            self.topology.clusters.iter().zip(self.clusters.iter()).map(|(cluster, residency)| ClusterRow {
+                cluster: cluster.name.clone(),
+                cpus: cluster.cpus.clone(),
+                domain: cluster.domain.name().into(),
+                active: frequencies(&residency.active),
+                idle: idle_rows(
+                    &residency.idle,
+                    |level| self.topology.level_name(&cluster.cpus, level),
+                    |_| None,
+                ),
+                concurrency: concurrency(&residency.concurrency),
+                idle_unknown_ns: residency.idle_unknown_ns,
+                offline_ns: residency.offline_ns,
+                unknown_ns: residency.unknown_ns,
+            });
         rows.collect()
     }
 }

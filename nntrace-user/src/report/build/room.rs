@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Parts;
+use crate::model::findings::Findings;
 
-impl Parts<'_> {
+impl Findings<'_> {
     /// Rows that were summed as `(others)`, or forgotten, by table.
     pub(super) fn summed(&self) -> BTreeMap<String, u64> {
         let marks = self.marks;

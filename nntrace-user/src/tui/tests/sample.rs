@@ -10,9 +10,9 @@ use hdrhistogram::serialization::{Serializer as _, V2Serializer};
 
 use crate::report::snapshot::{
     ClusterRow, ConcurrencyRow, CpuRow, Diagnostic, EffectiveRow, FrequencyRow, Host, IdleRow, InitialRow,
-    KeptSums, Loss, Overhead, PhaseRow, SCHEMA, Snapshot, Source, StackRow, TableUse, Tool, VERSION, Window,
+    Loss, Overhead, PhaseRow, SCHEMA, Snapshot, Source, StackRow, TableUse, Tool, VERSION, Window,
 };
-use crate::tui::Health;
+use crate::{model::facts::KeptSums, tui::Health};
 
 /// A histogram of these times in ns and numbers, as a snapshot carries it.
 pub fn histogram(values: &[(u64, u64)]) -> String {

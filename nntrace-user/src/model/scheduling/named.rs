@@ -1,0 +1,50 @@
+//! Threads by the names that they are shown with.
+
+use super::{Scheduling, StateTimes};
+use crate::model::facts::{Loss, Window};
+
+/// One thread of the window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedThread {
+    /// Process; the thread's own id where it is not known.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Its name where that is known, else the process's.
+    pub comm: String,
+    /// How long it was in each state.
+    pub times: StateTimes,
+}
+
+impl Scheduling {
+    /// Events that did not come though nothing was lost, in words.
+    #[must_use]
+    pub fn note_on_missing(&self, loss: &Loss) -> Option<String> {
+        let missing = self.missing();
+        (missing > 0 && loss.records_dropped == 0).then(|| {
+            format!(
+                "{missing} context switches or wake-ups of threads were not shown by the kernel, as the next ones of the same \
+                 threads prove: what these did since the ones before is unknown"
+            )
+        })
+    }
+
+    /// The threads for which `name`, by the thread's id and as far as it is known its process, has the process and the
+    /// name to show. Sorted by process, thread and begin.
+    #[must_use]
+    pub fn named_threads(
+        &self,
+        window: &Window,
+        name: impl Fn(u32, Option<u32>) -> Option<(u32, String)>,
+    ) -> Vec<NamedThread> {
+        let threads = self.threads(window.begin_ns, window.end_ns);
+        let named = threads.into_iter().filter(|thread| thread.times.total() > 0).filter_map(|thread| {
+            let (pid, comm) = name(thread.tid, thread.pid)?;
+            Some(NamedThread { pid, tid: thread.tid, comm, times: thread.times })
+        });
+        let mut named: Vec<NamedThread> = named.collect();
+        // Stable: those of one id stay in the order of their begins.
+        named.sort_by_key(|thread| (thread.pid, thread.tid));
+        named
+    }
+}

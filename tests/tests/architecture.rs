@@ -1,0 +1,227 @@
+//! The arrows of the design: which floor of the library knows which, and no circle among files.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+use syn::{
+    Attribute, Item, ItemMod, ItemUse, UseTree,
+    visit::{self, Visit},
+};
+
+/// The floors, each with those that it may know. The contract (`nntrace-common`) is known to all.
+const FLOORS: [(&str, &[&str]); 7] = [
+    ("model", &[]),
+    ("live", &["model"]),
+    ("replay", &["model"]),
+    ("report", &["model"]),
+    ("export", &["model", "report"]),
+    ("analyze", &["model", "report"]),
+    ("tui", &["model", "report"]),
+];
+
+/// A module by its path: `["live", "kernel"]`.
+type Module = Vec<String>;
+
+/// The modules that a file names.
+struct Imports<'a> {
+    /// The module that the code at hand is in.
+    here: Module,
+    found: BTreeSet<(Module, Module)>,
+    modules: &'a BTreeMap<Module, PathBuf>,
+}
+
+impl Imports<'_> {
+    /// Takes a path that begins at `crate`, `self` or `super`.
+    fn path(&mut self, segments: &[String]) {
+        let mut target = match segments.first().map(String::as_str) {
+            Some("crate") => Module::new(),
+            Some("self" | "super") => self.here.clone(),
+            _ => return,
+        };
+        for segment in segments {
+            match segment.as_str() {
+                "crate" | "self" => {}
+                "super" => _ = target.pop(),
+                name => target.push(name.to_owned()),
+            }
+        }
+        // The rest of the path is an item of the module.
+        while !self.modules.contains_key(&target) {
+            if target.pop().is_none() {
+                return;
+            }
+        }
+        let is_own = self.file_of(&target) == self.file_of(&self.here.clone());
+        if !target.is_empty() && !is_own {
+            self.found.insert((self.file_of(&self.here.clone()), self.file_of(&target)));
+        }
+    }
+
+    /// The module that has a file of its own and holds this one.
+    fn file_of(&self, module: &Module) -> Module {
+        let mut module = module.clone();
+        while !self.modules.contains_key(&module) && !module.is_empty() {
+            module.pop();
+        }
+        module
+    }
+
+    fn tree(&mut self, before: &mut Vec<String>, tree: &UseTree) {
+        match tree {
+            UseTree::Path(path) => {
+                before.push(path.ident.to_string());
+                self.tree(before, &path.tree);
+                before.pop();
+            }
+            UseTree::Name(name) => {
+                before.push(name.ident.to_string());
+                self.path(before);
+                before.pop();
+            }
+            UseTree::Rename(name) => {
+                before.push(name.ident.to_string());
+                self.path(before);
+                before.pop();
+            }
+            UseTree::Glob(_) => self.path(before),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.tree(before, tree)),
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Imports<'_> {
+    fn visit_item(&mut self, item: &'ast Item) {
+        // Tests may look at everything.
+        let attributes = match item {
+            Item::Mod(item) => &item.attrs,
+            Item::Use(item) => &item.attrs,
+            Item::Fn(item) => &item.attrs,
+            Item::Impl(item) => &item.attrs,
+            _ => return visit::visit_item(self, item),
+        };
+        if !is_for_tests(attributes) {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_item_mod(&mut self, item: &'ast ItemMod) {
+        self.here.push(item.ident.to_string());
+        visit::visit_item_mod(self, item);
+        self.here.pop();
+    }
+
+    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        // What a module hands on it does not use itself.
+        if matches!(item.vis, syn::Visibility::Inherited) {
+            self.tree(&mut Vec::new(), &item.tree);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        self.path(&segments);
+        visit::visit_path(self, path);
+    }
+}
+
+fn is_for_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let words = attribute.meta.require_list().map(|list| list.tokens.to_string());
+        attribute.path().is_ident("cfg") && words.is_ok_and(|words| words.contains("test"))
+    })
+}
+
+/// The modules of the library that have files of their own.
+fn modules(root: &Path) -> Result<BTreeMap<Module, PathBuf>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))? {
+            let path = entry?.path();
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+            if path.is_dir() {
+                // The command is a crate of its own.
+                folders.extend((stem != "bin" && stem != "tests").then_some(path));
+            } else if path.extension().is_some_and(|extension| extension == "rs") && stem != "tests" {
+                let parent = path.parent().unwrap_or(root).strip_prefix(root)?;
+                let mut module: Module =
+                    parent.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+                module.extend((stem != "mod" && stem != "lib").then_some(stem));
+                found.insert(module, path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Every file of the library with those that it imports from.
+fn arrows() -> Result<BTreeSet<(Module, Module)>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nntrace-user/src");
+    let modules = modules(&root)?;
+    let mut imports = Imports { here: Module::new(), found: BTreeSet::new(), modules: &modules };
+    for (module, path) in &modules {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let file = syn::parse_file(&text).with_context(|| format!("cannot parse {}", path.display()))?;
+        imports.here.clone_from(module);
+        imports.visit_file(&file);
+    }
+    Ok(imports.found)
+}
+
+#[test]
+fn floors_know_those_below_only() -> Result<()> {
+    let arrows = arrows()?;
+    let mut wrong = Vec::new();
+    for (from, to) in &arrows {
+        let (from_floor, to_floor) = (from.first().map_or("", String::as_str), to[0].as_str());
+        if from_floor == to_floor || from_floor.is_empty() {
+            continue;
+        }
+        let (_, known) = FLOORS
+            .into_iter()
+            .find(|(floor, _)| *floor == from_floor)
+            .with_context(|| format!("{from_floor} is no floor of the design"))?;
+        if !known.contains(&to_floor) {
+            wrong.push(format!("{} -> {}", from.join("::"), to.join("::")));
+        }
+    }
+    assert!(wrong.is_empty(), "arrows that the design does not have:\n{}", wrong.join("\n"));
+    // Each floor was read: they all know the model.
+    for (floor, _) in FLOORS.into_iter().filter(|(floor, known)| !known.is_empty() && *floor != "export") {
+        assert!(arrows.iter().any(|(from, to)| from[..1] == [floor] && to[0] != floor), "{floor}");
+    }
+    Ok(())
+}
+
+#[test]
+fn files_do_not_import_from_each_other_in_a_circle() -> Result<()> {
+    let arrows = arrows()?;
+    let mut below: BTreeMap<&Module, BTreeSet<&Module>> = BTreeMap::new();
+    for (from, to) in &arrows {
+        below.entry(from).or_default().insert(to);
+        below.entry(to).or_default();
+    }
+    // What knows nobody that is left is in no circle; take such away until there is none.
+    while let Some(free) = below.iter().find(|(_, known)| known.is_empty()).map(|(module, _)| *module) {
+        below.remove(free);
+        for known in below.values_mut() {
+            known.remove(free);
+        }
+    }
+    // The same from above: what is left then is in a circle, or between two.
+    loop {
+        let known: BTreeSet<&Module> = below.values().flatten().copied().collect();
+        let Some(top) = below.keys().find(|module| !known.contains(*module)).copied() else { break };
+        below.remove(top);
+    }
+    let left: Vec<String> = below
+        .iter()
+        .flat_map(|(from, to)| to.iter().map(move |to| format!("{} -> {}", from.join("::"), to.join("::"))))
+        .collect();
+    assert!(left.is_empty(), "circles of imports:\n{}", left.join("\n"));
+    Ok(())
+}
