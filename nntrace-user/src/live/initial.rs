@@ -16,8 +16,7 @@ use nntrace_common::{
 };
 
 use super::{
-    btf::Btf,
-    kernel::{Kernel, KernelError},
+    kernel::{Kernel, KernelError, btf::Btf},
     sysfs,
 };
 use crate::model::{

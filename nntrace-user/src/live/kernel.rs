@@ -1,14 +1,24 @@
 //! The kernel side: loads the programs, attaches them, and reads their maps. Nothing outside of [`crate::live`]
 //! knows the library that does it.
 
-use std::{fs, io, os::fd::OwnedFd, path::Path};
+mod architecture;
+pub(super) mod btf;
+pub(super) mod detaching;
+mod error;
+pub mod functions;
+mod hotplug;
+pub(super) mod marks;
+mod object;
+mod table_sizes;
+mod window;
+
+use std::{fs, os::fd::OwnedFd, path::Path};
 
 use aya::{
     Ebpf, EbpfLoader,
-    maps::{Array, ArrayOfMaps, HashMap, MapData, MapError, RingBuf},
+    maps::{Array, ArrayOfMaps, HashMap, MapData, RingBuf},
     programs::{
-        ProgramError, RawTracePoint, TracePoint, UProbe, raw_trace_point::RawTracePointLinkId,
-        uprobe::UProbeLinkId,
+        RawTracePoint, TracePoint, UProbe, raw_trace_point::RawTracePointLinkId, uprobe::UProbeLinkId,
     },
     sys::{Stats, enable_stats},
 };
@@ -19,80 +29,19 @@ use nntrace_common::{
     record::TARGET,
     sched::SchedOffsets,
 };
-use thiserror::Error;
 
-use super::{
-    architecture::{self, WrongArchitecture},
-    btf::{self, Btf},
-    evidence, hotplug, initial, privilege, sched, sysfs,
+pub use self::error::KernelError;
+use self::{
+    btf::Btf,
+    error::{attach_error, map_error, refused},
+    object::OBJECT,
     table_sizes::TableSizes,
-    tracefs, writes,
 };
+use super::{evidence, initial, sched, sysfs, tracefs, writes};
 use crate::model::cpu_list;
-
-/// The object that the build script compiled.
-pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/nntrace-ebpf"));
 
 /// Every ring starts with this many bytes, unless the user says otherwise.
 pub const DEFAULT_RING_BYTES: u32 = 512 * 1024;
-
-/// Why the kernel side does not work.
-#[derive(Debug, Error)]
-pub enum KernelError {
-    /// The kernel refuses BPF to this user.
-    #[error("{0}")]
-    Privilege(String),
-    /// The kernel lacks something.
-    #[error(
-        "this kernel ({release}) cannot load the programs: {reason}; nntrace-bpf needs Linux 5.8 or newer with CONFIG_BPF_SYSCALL, CONFIG_BPF_EVENTS and CONFIG_UPROBE_EVENTS"
-    )]
-    Unsupported {
-        /// What `uname -r` says.
-        release: String,
-        /// What the kernel answered.
-        reason: String,
-    },
-    /// The object is for other machines.
-    #[error(transparent)]
-    Architecture(#[from] WrongArchitecture),
-    /// The object does not hold what it should.
-    #[error("the kernel object that was built in holds no {0}; it is from another version: build again")]
-    Missing(&'static str),
-    /// A map could not be used.
-    #[error("cannot {what}: {source}")]
-    Map {
-        /// What was tried.
-        what: &'static str,
-        /// What the kernel answered.
-        source: MapError,
-    },
-    /// A program could not be attached.
-    #[error("cannot attach to {point}: {reason}")]
-    Attach {
-        /// Where to.
-        point: String,
-        /// What the kernel answered.
-        reason: String,
-    },
-    /// A file of the kernel's could not be read.
-    #[error("cannot read {path}: {source}")]
-    File {
-        /// The file.
-        path: String,
-        /// The reason.
-        source: io::Error,
-    },
-}
-
-impl KernelError {
-    pub(super) fn writing(source: MapError) -> Self {
-        Self::Map { what: "write a table of the kernel programs", source }
-    }
-
-    pub(super) fn reading(source: MapError) -> Self {
-        Self::Map { what: "read a table of the kernel programs", source }
-    }
-}
 
 /// What can be chosen when the programs are loaded.
 #[derive(Clone, Copy, Debug)]
@@ -450,26 +399,4 @@ fn possible_cpus() -> Result<u32, KernelError> {
     let text = fs::read_to_string(PATH).map_err(|source| KernelError::File { path: PATH.into(), source })?;
     let cpus = cpu_list::parse(&text).ok().and_then(|cpus| cpus.last().copied());
     Ok(cpus.map_or(1, |last| last + 1))
-}
-
-fn map_error(what: &'static str) -> impl Fn(MapError) -> KernelError {
-    move |source| KernelError::Map { what, source }
-}
-
-pub(super) fn attach_error(point: &str) -> impl Fn(ProgramError) -> KernelError {
-    let point = point.to_owned();
-    move |error| match privilege::missing(&error) {
-        Some(text) => KernelError::Privilege(text),
-        None => KernelError::Attach { point: point.clone(), reason: privilege::causes(&error) },
-    }
-}
-
-fn refused(error: &(dyn std::error::Error + 'static)) -> KernelError {
-    match privilege::missing(error) {
-        Some(text) => KernelError::Privilege(text),
-        None => KernelError::Unsupported {
-            release: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
-            reason: privilege::causes(error),
-        },
-    }
 }

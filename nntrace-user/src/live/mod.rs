@@ -2,21 +2,16 @@
 //!
 //! ```text
 //! target: processes, mark functions ─► probes (nops) ─► kernel (programs, maps) ─► rings ─► records
-//! sysfs: topology, frequencies                                         └─► readings: exact totals
+//! sysfs: topology, frequencies                                         └─► tables: exact totals
 //!                                  session: all of it, for one run
 //! ```
 //!
-//! The only place that knows BPF is `kernel` with `functions`, `writes`, `window`, `readings` and `rings`.
+//! The only place that knows BPF is `kernel`, with `power`, `initial`, `evidence`, `sched`, `writes` and `rings`.
 
-mod architecture;
-mod btf;
 pub mod clock;
 mod decode;
-mod detaching;
 pub mod energy_model;
 pub mod evidence;
-pub mod functions;
-mod hotplug;
 mod initial;
 pub mod interfaces;
 pub mod kernel;
@@ -25,14 +20,11 @@ pub mod nops;
 mod power;
 mod privilege;
 pub mod probes;
-mod readings;
 pub mod rings;
 pub mod sched;
 pub mod session;
 pub mod sysfs;
-mod table_sizes;
 pub mod target;
 pub mod tracefs;
 mod verify;
-mod window;
 mod writes;

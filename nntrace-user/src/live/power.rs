@@ -13,12 +13,11 @@ use nntrace_common::{
 };
 
 use super::{
-    clock,
+    clock::{self, nanoseconds},
     evidence::{self, Baseline},
     initial::Attached,
     kernel::{Kernel, KernelError},
     sysfs,
-    window::nanoseconds,
 };
 use crate::model::Topology;
 

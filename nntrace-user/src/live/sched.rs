@@ -5,10 +5,8 @@ use std::{fs, path::Path};
 use nntrace_common::sched::SchedOffsets;
 
 use super::{
-    btf::Btf,
     clock,
-    kernel::{Kernel, KernelError},
-    readings::ProgramCost,
+    kernel::{Kernel, KernelError, btf::Btf, marks::ProgramCost},
     tracefs,
 };
 use crate::model::scheduling::{Found, Scheduling};

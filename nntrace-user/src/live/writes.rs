@@ -5,8 +5,7 @@ use std::{fs, fs::File, os::fd::AsRawFd as _, os::unix::fs::MetadataExt as _, pa
 use aya::maps::Array;
 
 use super::{
-    btf::Btf,
-    kernel::{Kernel, KernelError},
+    kernel::{Kernel, KernelError, btf::Btf},
     target::Processes,
     tracefs,
 };

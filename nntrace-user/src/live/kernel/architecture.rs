@@ -41,7 +41,7 @@ fn named(object: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::kernel::OBJECT;
+    use crate::live::kernel::object::OBJECT;
 
     /// The object with another architecture in the place of ours.
     fn for_other(name: [u8; 8]) -> Vec<u8> {

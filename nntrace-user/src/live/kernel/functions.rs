@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
-use nntrace_common::nesting::{FunctionKind, MarkCode};
-
-use super::{
-    kernel::{Kernel, KernelError, attach_error},
-    target::{self, Layout, MarkFunction, Role, SymbolSpec},
-};
 use aya::programs::{
     ProgramError, UProbe,
     uprobe::{UProbeAttachLocation, UProbeLinkId, UProbeScope},
 };
+use nntrace_common::nesting::{FunctionKind, MarkCode};
+
+use super::{Kernel, KernelError, error::attach_error};
+use crate::live::target::{self, Layout, MarkFunction, Role, SymbolSpec};
 
 /// The programs that take marks from functions, one per argument layout, and their forms that may wait for a page.
 pub(super) const MARK_PROGRAMS: [&str; 18] = [
@@ -82,7 +80,7 @@ impl Kernel {
     }
 
     /// Whether the programs wait for the page of a text that is not in memory, as far as is known.
-    pub(super) fn waits_for_pages(&self) -> bool {
+    pub(in crate::live) fn waits_for_pages(&self) -> bool {
         self.waits_for_pages
     }
 
@@ -146,7 +144,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(super) fn while_probed<T>(
+    pub(in crate::live) fn while_probed<T>(
         &mut self,
         path: &Path,
         offset: u64,

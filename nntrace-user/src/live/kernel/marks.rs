@@ -18,10 +18,7 @@ use nntrace_common::{
     stack::PathStep,
 };
 
-use super::{
-    functions::MARK_PROGRAMS,
-    kernel::{Kernel, KernelError, POWER_PROGRAMS},
-};
+use super::{Kernel, KernelError, POWER_PROGRAMS, functions::MARK_PROGRAMS};
 use crate::{
     model::{
         names::Names,
@@ -50,7 +47,7 @@ impl ProgramCost {
 
 impl Kernel {
     /// A table of the loaded object.
-    pub(super) fn table<'a, M>(&'a self, name: &'static str) -> Result<M, KernelError>
+    pub(in crate::live) fn table<'a, M>(&'a self, name: &'static str) -> Result<M, KernelError>
     where
         M: TryFrom<&'a aya::maps::Map, Error = aya::maps::MapError>,
     {
@@ -286,7 +283,7 @@ impl Kernel {
     }
 
     /// Runs and time of these programs, by the kernel's statistics.
-    pub(super) fn read_cost(&self, programs: &[&str]) -> ProgramCost {
+    pub(in crate::live) fn read_cost(&self, programs: &[&str]) -> ProgramCost {
         cost(self.ebpf(), programs)
     }
 

@@ -21,10 +21,8 @@ use nix::{
 };
 use nntrace_common::counts::PageWait;
 
-use super::{
-    kernel::{Kernel, KernelError},
-    target::{PidFd, ProcessError},
-};
+use super::{Kernel, KernelError};
+use crate::live::target::{PidFd, ProcessError};
 
 /// How long a thread may wait for a page before we go without it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -44,7 +42,7 @@ pub struct StalledThread {
 
 impl StalledThread {
     /// What it means, for people.
-    pub(super) fn note(&self) -> String {
+    pub(in crate::live) fn note(&self) -> String {
         let Self { pid, tid, comm } = self;
         format!(
             "thread {tid} ({comm}) of process {pid} waits for the memory page that holds the text of its mark, which is not \

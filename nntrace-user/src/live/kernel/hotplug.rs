@@ -4,10 +4,8 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use nntrace_common::power::Activity;
 
-use super::{
-    kernel::{Kernel, KernelError},
-    sysfs,
-};
+use super::{Kernel, KernelError};
+use crate::live::sysfs;
 
 /// Stands for a step that is not known; the kernel counts up from 0.
 pub const NO_STEP: u32 = u32::MAX;
