@@ -4,7 +4,6 @@
 use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use aya::maps::{MapData, RingBuf};
 use nntrace_common::{diagnostic::DiagnosticKind, record::Record};
 use nntrace_tests::{
     live,
@@ -43,8 +42,7 @@ type Step = (u32, u32, Event);
 
 impl Bench {
     fn new(ring_bytes: u32, khz: &BTreeMap<u32, u32>) -> Result<Self> {
-        let (mut kernel, rings): (Kernel, Vec<RingBuf<MapData>>) =
-            Kernel::load(KernelOptions { ring_bytes, ..KernelOptions::default() })?;
+        let (mut kernel, rings) = Kernel::load(KernelOptions { ring_bytes, ..KernelOptions::default() })?;
         let begin = clock::now();
         kernel.start_cpus(begin, khz)?;
         let online = sysfs::online(Path::new(sysfs::CPUS));

@@ -1,12 +1,15 @@
 //! Live measuring: from the kernel to records and exact totals.
 //!
 //! ```text
-//! target: processes, mark functions ─► probes (nops) ─► kernel (programs, maps) ─► rings ─► records
-//! sysfs: topology, frequencies                                         └─► tables: exact totals
-//!                                  session: all of it, for one run
+//! target: processes, files, mark functions ─► probes (nops): where to probe ─┐
+//! sysfs, tracefs: CPUs, trace events ─► power, initial: begin of the window ─┤
+//!                                                                            ▼
+//!                                               kernel: programs ─► maps ─┬─► rings (decode, merge): records in order
+//!                                                                         └─► exact totals, by CPU and by path
+//! session: all of it for one run, and its results; verify: the kernel's own counts beside them
 //! ```
 //!
-//! The only place that knows BPF is `kernel`, with `power`, `initial`, `evidence`, `sched`, `writes` and `rings`.
+//! [`kernel`] knows nothing of probes, records and sessions. It is the only place that knows aya: programs, maps and links.
 
 pub mod clock;
 mod decode;
@@ -25,6 +28,6 @@ pub mod sched;
 pub mod session;
 pub mod sysfs;
 pub mod target;
+mod trace_marker;
 pub mod tracefs;
 mod verify;
-mod writes;

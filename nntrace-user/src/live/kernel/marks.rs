@@ -1,57 +1,55 @@
-//! Reading the kernel's maps and statistics.
-
-use std::collections::HashMap;
+//! The tables that the programs keep of marks: totals, names, threads, the application's phases.
 
 use aya::{
-    Ebpf,
-    maps::{Array, MapData, PerCpuArray, PerCpuHashMap},
-    programs::Program,
+    EbpfLoader,
+    maps::{Array, HashMap, PerCpuArray, PerCpuHashMap},
 };
 use nntrace_common::{
     app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey},
-    counts::{EventCounts, Table},
     diagnostic::{DiagnosticCount, DiagnosticKind},
-    evidence::Stay,
+    interface::{EXECUTION_CREATE, Meaning},
     mark,
-    power::{Activity, CpuFrequency, CpuIdle},
-    record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey},
+    record::{NameText, Thread, Total, TotalKey},
     stack::PathStep,
 };
 
-use super::{Kernel, KernelError, POWER_PROGRAMS, functions::MARK_PROGRAMS};
-use crate::{
-    model::{
-        names::Names,
-        power::CpuReading,
-        stacks::{Paths, Totals},
-    },
-    report::snapshot::TableUse,
+use super::{
+    Kernel,
+    error::{KernelError, map_error},
+};
+use crate::model::{
+    names::Names,
+    stacks::{Paths, Totals},
 };
 
-/// How often programs ran, and how long in all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProgramCost {
-    /// Runs.
-    pub runs: u64,
-    /// Time, ns.
-    pub ns: u64,
+/// How marks are taken: the globals of their programs.
+pub(super) struct MarkGlobals {
+    create_name: u64,
+    tell_begins: u32,
 }
 
-impl ProgramCost {
-    /// Time of one run, ns; `None` before the first.
-    #[must_use]
-    pub fn per_run(&self) -> Option<u64> {
-        self.ns.checked_div(self.runs)
+impl MarkGlobals {
+    /// With or without begins that say no more than layer, phase and name.
+    pub(super) fn new(tell_begins: bool) -> Self {
+        Self { create_name: mark::name_hash(EXECUTION_CREATE, 0), tell_begins: u32::from(tell_begins) }
+    }
+
+    pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
+        loader.override_global("CREATE_NAME", &self.create_name, true);
+        loader.override_global("TELL_BEGINS", &self.tell_begins, true);
     }
 }
 
 impl Kernel {
-    /// A table of the loaded object.
-    pub(in crate::live) fn table<'a, M>(&'a self, name: &'static str) -> Result<M, KernelError>
-    where
-        M: TryFrom<&'a aya::maps::Map, Error = aya::maps::MapError>,
-    {
-        table(self.ebpf(), name)
+    /// Tells the programs what the name of an interface call means.
+    ///
+    /// # Errors
+    /// When the table is full.
+    pub fn add_meaning(&mut self, name: u64, meaning: Meaning) -> Result<(), KernelError> {
+        let map = self.object.map_mut("MEANINGS").ok_or(KernelError::Missing("map MEANINGS"))?;
+        let mut meanings: HashMap<_, u64, Meaning> =
+            map.try_into().map_err(map_error("use the table of interface calls"))?;
+        meanings.insert(name, meaning, 0).map_err(map_error("add to the table of interface calls"))
     }
 
     /// The exact totals of marks as they are now.
@@ -59,7 +57,7 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn read_totals(&self) -> Result<Totals, KernelError> {
-        let map: PerCpuHashMap<_, TotalKey, Total> = table(self.ebpf(), "TOTALS")?;
+        let map: PerCpuHashMap<_, TotalKey, Total> = self.object.table("TOTALS")?;
         let mut totals = Totals::default();
         for entry in &map {
             // An entry that goes while it is read was of no use any more.
@@ -81,7 +79,7 @@ impl Kernel {
         let last = self.read_app_event_counts()?.last;
         let mut events = Vec::new();
         if last > u64::from(known) {
-            let map: aya::maps::HashMap<_, u32, AppEvent> = table(self.ebpf(), "APP_EVENTS")?;
+            let map: HashMap<_, u32, AppEvent> = self.object.table("APP_EVENTS")?;
             for number in known + 1..=last as u32 {
                 events.push(map.get(&number, 0).map_err(KernelError::reading)?);
             }
@@ -94,7 +92,7 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn read_app_event_counts(&self) -> Result<AppEventCounts, KernelError> {
-        let counts: Array<_, AppEventCounts> = table(self.ebpf(), "APP_EVENT_COUNTS")?;
+        let counts: Array<_, AppEventCounts> = self.object.table("APP_EVENT_COUNTS")?;
         counts.get(&0, 0).map_err(KernelError::reading)
     }
 
@@ -103,7 +101,7 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn read_drivers(&self) -> Result<Vec<u32>, KernelError> {
-        let map: aya::maps::HashMap<_, u32, u8> = table(self.ebpf(), "DRIVERS")?;
+        let map: HashMap<_, u32, u8> = self.object.table("DRIVERS")?;
         Ok(map.keys().flatten().collect())
     }
 
@@ -112,7 +110,7 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn read_executions(&self) -> Result<Vec<(ExecutionKey, ExecutionCount)>, KernelError> {
-        let map: aya::maps::HashMap<_, ExecutionKey, ExecutionCount> = table(self.ebpf(), "EXECUTIONS")?;
+        let map: HashMap<_, ExecutionKey, ExecutionCount> = self.object.table("EXECUTIONS")?;
         Ok(map.iter().flatten().collect())
     }
 
@@ -121,7 +119,7 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn read_paths(&self, known: &mut Paths) -> Result<(), KernelError> {
-        let map: aya::maps::HashMap<_, u64, PathStep> = table(self.ebpf(), "PATHS")?;
+        let map: HashMap<_, u64, PathStep> = self.object.table("PATHS")?;
         for path in map.keys().flatten() {
             if !known.contains(path)
                 && let Ok(step) = map.get(&path, 0)
@@ -138,7 +136,7 @@ impl Kernel {
     /// When a map is missing or of another shape.
     pub fn read_name(&self, hash: u64, known: &mut Names) -> Result<(), KernelError> {
         if !known.contains(hash) {
-            let map: aya::maps::HashMap<_, u64, NameText> = table(self.ebpf(), "NAMES")?;
+            let map: HashMap<_, u64, NameText> = self.object.table("NAMES")?;
             if let Ok(text) = map.get(&hash, 0) {
                 known.insert(hash, name_of(&text));
             }
@@ -151,7 +149,7 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn read_names(&self, known: &mut Names) -> Result<Vec<u64>, KernelError> {
-        let map: aya::maps::HashMap<_, u64, NameText> = table(self.ebpf(), "NAMES")?;
+        let map: HashMap<_, u64, NameText> = self.object.table("NAMES")?;
         let mut new = Vec::new();
         for hash in map.keys().flatten() {
             if !known.contains(hash)
@@ -169,69 +167,9 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn read_unknown_names(&self) -> Result<u64, KernelError> {
-        let map: PerCpuArray<_, DiagnosticCount> = table(self.ebpf(), "DIAGNOSTICS")?;
+        let map: PerCpuArray<_, DiagnosticCount> = self.object.table("DIAGNOSTICS")?;
         let values = map.get(&(DiagnosticKind::NameNotYetKnown as u32), 0).map_err(KernelError::reading)?;
         Ok(values.iter().map(|value| value.count).sum())
-    }
-
-    /// What each CPU's tables show now.
-    ///
-    /// A change of frequency moves time from one table to another: when one came while they were read, that time may be in
-    /// neither, and they are read again.
-    ///
-    /// # Errors
-    /// When a map is missing or of another shape.
-    pub fn read_cpus(&self) -> Result<Vec<CpuReading>, KernelError> {
-        const TRIES: usize = 16;
-        let mut before = self.frequency_changes()?;
-        let mut readings = self.read_cpus_once()?;
-        for _ in 0..TRIES {
-            let after = self.frequency_changes()?;
-            if before == after && before.iter().all(|changes| changes.is_multiple_of(2)) {
-                break;
-            }
-            before = after;
-            readings = self.read_cpus_once()?;
-        }
-        Ok(readings)
-    }
-
-    /// What tells, by CPU, whether a change of frequency came or is being told.
-    fn frequency_changes(&self) -> Result<Vec<u64>, KernelError> {
-        let frequencies: Array<_, CpuFrequency> = table(self.ebpf(), "CPU_FREQUENCY")?;
-        let changes =
-            (0..self.cpus()).map(|cpu| Ok(frequencies.get(&cpu, 0).map_err(KernelError::reading)?.sequence));
-        changes.collect()
-    }
-
-    fn read_cpus_once(&self) -> Result<Vec<CpuReading>, KernelError> {
-        let frequency_totals: aya::maps::HashMap<_, FrequencyKey, FrequencyTotal> =
-            table(self.ebpf(), "FREQUENCY_TOTALS")?;
-        let mut by_cpu: HashMap<u32, Vec<(FrequencyKey, FrequencyTotal)>> = HashMap::new();
-        for (key, total) in frequency_totals.iter().flatten() {
-            by_cpu.entry(key.cpu).or_default().push((key, total));
-        }
-        let idles: Array<_, CpuIdle> = table(self.ebpf(), "CPU_IDLE")?;
-        let frequencies: Array<_, CpuFrequency> = table(self.ebpf(), "CPU_FREQUENCY")?;
-        (0..self.cpus())
-            .map(|cpu| {
-                Ok(CpuReading {
-                    cpu,
-                    idle: consistent(&idles, cpu)?,
-                    frequency: frequencies.get(&cpu, 0).map_err(KernelError::reading)?,
-                    slices: by_cpu.remove(&cpu).unwrap_or_default(),
-                })
-            })
-            .collect()
-    }
-
-    /// What each CPU does.
-    ///
-    /// # Errors
-    /// When a map is missing or of another shape.
-    pub fn read_activities(&self) -> Result<Vec<(u32, Activity)>, KernelError> {
-        let idles: Array<_, CpuIdle> = table(self.ebpf(), "CPU_IDLE")?;
-        (0..self.cpus()).map(|cpu| Ok((cpu, consistent(&idles, cpu)?.activity()))).collect()
     }
 
     /// How often each kind of oddity was met, with the first example over all CPUs.
@@ -239,7 +177,7 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn read_diagnostics(&self) -> Result<Vec<(DiagnosticKind, DiagnosticCount)>, KernelError> {
-        let map: PerCpuArray<_, DiagnosticCount> = table(self.ebpf(), "DIAGNOSTICS")?;
+        let map: PerCpuArray<_, DiagnosticCount> = self.object.table("DIAGNOSTICS")?;
         let mut found = Vec::new();
         for kind in DiagnosticKind::ALL {
             let values = map.get(&(kind as u32), 0).map_err(KernelError::reading)?;
@@ -257,109 +195,12 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub fn visit_threads(&self, mut visit: impl FnMut(u32, &Thread)) -> Result<(), KernelError> {
-        let threads: aya::maps::HashMap<_, u32, Thread> = table(self.ebpf(), "THREADS")?;
+        let threads: HashMap<_, u32, Thread> = self.object.table("THREADS")?;
         for (tid, thread) in threads.iter().flatten() {
             visit(tid, &thread);
         }
         Ok(())
     }
-
-    /// Power records that were lost so far, by the CPU that they were about.
-    ///
-    /// # Errors
-    /// When a map is missing or of another shape.
-    pub fn read_lost(&self) -> Result<Vec<u32>, KernelError> {
-        let idles: Array<_, CpuIdle> = table(self.ebpf(), "CPU_IDLE")?;
-        (0..self.cpus()).map(|cpu| Ok(idles.get(&cpu, 0).map_err(KernelError::reading)?.lost)).collect()
-    }
-
-    /// What each CPU's programs did with their ring.
-    ///
-    /// # Errors
-    /// When a map is missing or of another shape.
-    pub fn read_ring_counts(&self) -> Result<Vec<RingCount>, KernelError> {
-        let map: PerCpuArray<_, RingCount> = table(self.ebpf(), "RING_COUNTS")?;
-        Ok(map.get(&0, 0).map_err(KernelError::reading)?.iter().copied().collect())
-    }
-
-    /// Runs and time of these programs, by the kernel's statistics.
-    pub(in crate::live) fn read_cost(&self, programs: &[&str]) -> ProgramCost {
-        cost(self.ebpf(), programs)
-    }
-
-    /// Runs and time of the mark programs and of the power programs, by the kernel's statistics; of system calls only
-    /// those that were marks. Nothing where this user may not switch the statistics on.
-    #[must_use]
-    pub fn read_costs(&self) -> (ProgramCost, ProgramCost) {
-        let mut marks = cost(self.ebpf(), &MARK_PROGRAMS);
-        if let Ok(writes) = self.read_write_cost() {
-            marks.runs += writes.runs;
-            marks.ns += writes.ns;
-        }
-        (marks, cost(self.ebpf(), &POWER_PROGRAMS))
-    }
-
-    /// Events, as the programs themselves count them.
-    ///
-    /// # Errors
-    /// When a map is missing or of another shape.
-    pub fn read_event_counts(&self) -> Result<EventCounts, KernelError> {
-        let map: PerCpuArray<_, EventCounts> = table(self.ebpf(), "EVENT_COUNTS")?;
-        let mut sum = EventCounts::default();
-        map.get(&0, 0).map_err(KernelError::reading)?.iter().for_each(|counts| sum.add(counts));
-        Ok(sum)
-    }
-
-    /// How full the tables of marks are now.
-    ///
-    /// # Errors
-    /// When a map is missing or of another shape.
-    pub fn read_table_uses(&self, counts: &EventCounts) -> Result<Vec<TableUse>, KernelError> {
-        use aya::maps::HashMap;
-        let ebpf = self.ebpf();
-        let entries = |of: Table| -> Result<usize, KernelError> {
-            Ok(match of {
-                Table::Threads => table::<HashMap<_, u32, Thread>>(ebpf, "THREADS")?.keys().flatten().count(),
-                Table::Totals => {
-                    table::<PerCpuHashMap<_, TotalKey, Total>>(ebpf, "TOTALS")?.keys().flatten().count()
-                }
-                Table::Names => table::<HashMap<_, u64, NameText>>(ebpf, "NAMES")?.keys().flatten().count(),
-                Table::Paths => table::<HashMap<_, u64, PathStep>>(ebpf, "PATHS")?.keys().flatten().count(),
-            })
-        };
-        let uses = Table::ALL.into_iter().map(|table| {
-            Ok(TableUse {
-                table: table.name().into(),
-                entries: entries(table)? as u64,
-                capacity: u64::from(self.table_sizes.entries(table)),
-                turned_away: counts.turned_away[table as usize],
-            })
-        });
-        uses.collect()
-    }
-
-    fn read_write_cost(&self) -> Result<ProgramCost, KernelError> {
-        let map: PerCpuArray<_, Stay> = table(self.ebpf(), "WRITE_COST")?;
-        let stays = map.get(&0, 0).map_err(KernelError::reading)?;
-        Ok(stays.iter().fold(ProgramCost::default(), |sum, stay| ProgramCost {
-            runs: sum.runs + stay.count,
-            ns: sum.ns + stay.ns,
-        }))
-    }
-}
-
-/// Reads an entry until no writer was at work meanwhile.
-fn consistent(idles: &Array<&MapData, CpuIdle>, cpu: u32) -> Result<CpuIdle, KernelError> {
-    const TRIES: usize = 16;
-    let mut reading = idles.get(&cpu, 0).map_err(KernelError::reading)?;
-    for _ in 0..TRIES {
-        let again = idles.get(&cpu, 0).map_err(KernelError::reading)?;
-        if reading.sequence.is_multiple_of(2) && again.sequence == reading.sequence {
-            break;
-        }
-        reading = again;
-    }
-    Ok(reading)
 }
 
 /// The name in a mark that was kept for it.
@@ -367,25 +208,4 @@ fn name_of(text: &NameText) -> &[u8] {
     let used = (text.len as usize).min(text.payload.len());
     let name_at = u16::try_from(text.name_at).unwrap_or(u16::MAX);
     mark::name(&text.payload[..used], name_at)
-}
-
-fn cost(ebpf: &Ebpf, names: &[&str]) -> ProgramCost {
-    let infos = names.iter().filter_map(|name| match ebpf.program(name)? {
-        Program::UProbe(program) => program.info().ok(),
-        Program::RawTracePoint(program) => program.info().ok(),
-        Program::TracePoint(program) => program.info().ok(),
-        _ => None,
-    });
-    infos.fold(ProgramCost::default(), |sum, info| ProgramCost {
-        runs: sum.runs + info.run_count(),
-        ns: sum.ns + u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX),
-    })
-}
-
-fn table<'a, M>(ebpf: &'a Ebpf, name: &'static str) -> Result<M, KernelError>
-where
-    M: TryFrom<&'a aya::maps::Map, Error = aya::maps::MapError>,
-{
-    let map = ebpf.map(name).ok_or(KernelError::Missing(name))?;
-    map.try_into().map_err(KernelError::reading)
 }

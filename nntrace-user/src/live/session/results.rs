@@ -152,7 +152,7 @@ impl Session {
             sched_events: is_sched.then_some(counts.sched),
             ns_per_sched_event: is_sched.then(|| self.kernel.read_scheduling_cost().per_run()).flatten(),
             collector_cpu_ns: clock::own_cpu_time(),
-            map_memory_bytes: Some(self.kernel.table_sizes.bytes),
+            map_memory_bytes: Some(self.kernel.map_memory()),
             tables: self.kernel.read_table_uses(&counts)?,
         })
     }
