@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use nntrace_common::evidence::Stay;
+use nntrace_common::time_count::TimeCount;
 
 use super::kernel::{Kernel, KernelError};
 use crate::report::snapshot::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};
@@ -45,15 +45,15 @@ impl Baseline {
             let open = evidence.psci.end(end).map(|ns| (evidence.psci_parameter, ns));
             let mut states = psci.remove(&cpu).unwrap_or_default();
             if let Some((parameter, ns)) = open {
-                let stay: &mut Stay = states.entry(parameter).or_default();
-                stay.ns += ns;
-                stay.count += 1;
+                let total: &mut TimeCount = states.entry(parameter).or_default();
+                total.ns += ns;
+                total.count += 1;
             }
             Some(CpuEvidenceRow {
                 cpu,
                 psci: states
                     .into_iter()
-                    .map(|(parameter, stay)| PsciRow { parameter, ns: stay.ns, count: stay.count })
+                    .map(|(parameter, TimeCount { ns, count })| PsciRow { parameter, ns, count })
                     .collect(),
                 above: has("cpu_idle_miss").then_some(evidence.above),
                 below: has("cpu_idle_miss").then_some(evidence.below),
@@ -70,7 +70,7 @@ impl Baseline {
                 Vec::new()
             },
             suspends: has("suspend_resume")
-                .then_some(SuspendRow { ns: suspends.stay.ns, count: suspends.stay.count }),
+                .then_some(SuspendRow { ns: suspends.total.ns, count: suspends.total.count }),
         })
     }
 }

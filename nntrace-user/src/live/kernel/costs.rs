@@ -7,45 +7,30 @@ use aya::{
     programs::Program,
     sys::{Stats, enable_stats},
 };
-use nntrace_common::{counts::EventCounts, evidence::Stay};
+use nntrace_common::{counts::EventCounts, time_count::TimeCount};
 
 use super::{Kernel, KernelError, evidence, functions, object::Object, power};
+use crate::live::clock::nanoseconds;
 
 /// Switches the kernel's run-time statistics of BPF programs on, where this user may: they are on while this is open.
 pub(super) fn statistics() -> Option<OwnedFd> {
     enable_stats(Stats::RunTime).ok()
 }
 
-/// How often programs ran, and how long in all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProgramCost {
-    /// Runs.
-    pub runs: u64,
-    /// Time, ns.
-    pub ns: u64,
-}
-
-impl ProgramCost {
-    /// Time of one run, ns; `None` before the first.
-    #[must_use]
-    pub fn per_run(&self) -> Option<u64> {
-        self.ns.checked_div(self.runs)
-    }
-}
-
 impl Object {
     /// Runs and time of these programs, by the kernel's statistics.
-    pub(super) fn cost(&self, programs: impl IntoIterator<Item = &'static str>) -> ProgramCost {
+    pub(super) fn cost(&self, programs: impl IntoIterator<Item = &'static str>) -> TimeCount {
         let infos = programs.into_iter().filter_map(|name| match self.program(name)? {
             Program::UProbe(program) => program.info().ok(),
             Program::RawTracePoint(program) => program.info().ok(),
             Program::TracePoint(program) => program.info().ok(),
             _ => None,
         });
-        infos.fold(ProgramCost::default(), |sum, info| ProgramCost {
-            runs: sum.runs + info.run_count(),
-            ns: sum.ns + u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX),
-        })
+        let mut sum = TimeCount::default();
+        for info in infos {
+            sum += TimeCount::new(nanoseconds(info.run_time()), info.run_count());
+        }
+        sum
     }
 }
 
@@ -53,11 +38,10 @@ impl Kernel {
     /// Runs and time of the mark programs and of the power programs, by the kernel's statistics; of system calls only
     /// those that were marks. Nothing where this user may not switch the statistics on.
     #[must_use]
-    pub fn read_costs(&self) -> (ProgramCost, ProgramCost) {
+    pub fn read_costs(&self) -> (TimeCount, TimeCount) {
         let mut marks = self.object.cost(functions::MARK_PROGRAMS);
         if let Ok(writes) = self.read_write_cost() {
-            marks.runs += writes.runs;
-            marks.ns += writes.ns;
+            marks += writes;
         }
         let power = power::PROGRAMS.into_iter().chain(evidence::PROGRAMS.map(|(program, _)| program));
         (marks, self.object.cost(power))
@@ -74,12 +58,10 @@ impl Kernel {
         Ok(sum)
     }
 
-    fn read_write_cost(&self) -> Result<ProgramCost, KernelError> {
-        let map: PerCpuArray<_, Stay> = self.object.table("WRITE_COST")?;
-        let stays = map.get(&0, 0).map_err(KernelError::reading)?;
-        Ok(stays.iter().fold(ProgramCost::default(), |sum, stay| ProgramCost {
-            runs: sum.runs + stay.count,
-            ns: sum.ns + stay.ns,
-        }))
+    fn read_write_cost(&self) -> Result<TimeCount, KernelError> {
+        let map: PerCpuArray<_, TimeCount> = self.object.table("WRITE_COST")?;
+        let mut sum = TimeCount::default();
+        map.get(&0, 0).map_err(KernelError::reading)?.iter().for_each(|&cost| sum += cost);
+        Ok(sum)
     }
 }

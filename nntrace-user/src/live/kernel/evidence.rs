@@ -6,7 +6,10 @@ use aya::{
     EbpfLoader,
     maps::{Array, HashMap},
 };
-use nntrace_common::evidence::{CpuEvidence, PsciKey, Spell, Stay, Suspends};
+use nntrace_common::{
+    evidence::{CpuEvidence, PsciKey, Spell, Suspends},
+    time_count::TimeCount,
+};
 
 use super::{Kernel, KernelError, links::Links, object::Object};
 use crate::live::{clock, tracefs};
@@ -106,13 +109,13 @@ impl Kernel {
     #[expect(clippy::type_complexity, reason = "three tables, read at once")]
     pub fn read_evidence(
         &self,
-    ) -> Result<(Vec<CpuEvidence>, BTreeMap<u32, BTreeMap<u32, Stay>>, Suspends), KernelError> {
+    ) -> Result<(Vec<CpuEvidence>, BTreeMap<u32, BTreeMap<u32, TimeCount>>, Suspends), KernelError> {
         let evidence: Array<_, CpuEvidence> = self.object.table("EVIDENCE")?;
         let by_cpu: Result<_, _> = (0..self.cpus()).map(|cpu| evidence.get(&cpu, 0)).collect();
-        let mut psci: BTreeMap<u32, BTreeMap<u32, Stay>> = BTreeMap::new();
-        let stays: HashMap<_, PsciKey, Stay> = self.object.table("PSCI")?;
-        for (key, stay) in stays.iter().flatten() {
-            psci.entry(key.cpu).or_default().insert(key.parameter, stay);
+        let mut psci: BTreeMap<u32, BTreeMap<u32, TimeCount>> = BTreeMap::new();
+        let totals: HashMap<_, PsciKey, TimeCount> = self.object.table("PSCI")?;
+        for (key, total) in totals.iter().flatten() {
+            psci.entry(key.cpu).or_default().insert(key.parameter, total);
         }
         let suspends: Array<_, Suspends> = self.object.table("SUSPENDS")?;
         Ok((by_cpu.map_err(KernelError::reading)?, psci, suspends.get(&0, 0).map_err(KernelError::reading)?))

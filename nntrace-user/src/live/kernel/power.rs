@@ -8,7 +8,8 @@ use aya::{
 };
 use nntrace_common::{
     power::{Activity, CpuFrequency, CpuIdle, MAX_POLICY_CPUS},
-    record::{FrequencyKey, FrequencyTotal},
+    record::FrequencyKey,
+    time_count::TimeCount,
 };
 
 use super::{Kernel, KernelError, links::Links, object::Object};
@@ -169,9 +170,8 @@ impl Kernel {
     }
 
     fn read_cpus_once(&self) -> Result<Vec<CpuReading>, KernelError> {
-        let frequency_totals: HashMap<_, FrequencyKey, FrequencyTotal> =
-            self.object.table("FREQUENCY_TOTALS")?;
-        let mut by_cpu: BTreeMap<u32, Vec<(FrequencyKey, FrequencyTotal)>> = BTreeMap::new();
+        let frequency_totals: HashMap<_, FrequencyKey, TimeCount> = self.object.table("FREQUENCY_TOTALS")?;
+        let mut by_cpu: BTreeMap<u32, Vec<(FrequencyKey, TimeCount)>> = BTreeMap::new();
         for (key, total) in frequency_totals.iter().flatten() {
             by_cpu.entry(key.cpu).or_default().push((key, total));
         }

@@ -1,9 +1,9 @@
 //! The programs on context switches and wake-ups.
 
 use aya::EbpfLoader;
-use nntrace_common::sched::SchedOffsets;
+use nntrace_common::{sched::SchedOffsets, time_count::TimeCount};
 
-use super::{Kernel, KernelError, btf::Btf, costs::ProgramCost, links::Links, object::Object};
+use super::{Kernel, KernelError, btf::Btf, links::Links, object::Object};
 use crate::live::tracefs;
 
 /// Tracepoints of group `sched`, with the program on the raw form and the one on the described form. The switch is the
@@ -82,7 +82,7 @@ impl Kernel {
 
     /// Runs and time of these programs, by the kernel's statistics.
     #[must_use]
-    pub fn read_scheduling_cost(&self) -> ProgramCost {
+    pub fn read_scheduling_cost(&self) -> TimeCount {
         self.object.cost(PROGRAMS.into_iter().flat_map(|(_, raw, program)| [raw, program]))
     }
 }
