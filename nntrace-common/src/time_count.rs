@@ -25,8 +25,8 @@ impl TimeCount {
         self.ns.checked_div(self.count)
     }
 
-    /// Adds what may be less than nothing. A sum may be, too, until all of its parts are there: two's complement makes it
-    /// right then.
+    /// Adds a difference, which may be negative. So may the sum be until all of its parts are there: then two's complement
+    /// has made it right.
     #[inline]
     pub const fn change(&mut self, ns: i64, count: i64) {
         self.ns = self.ns.wrapping_add_signed(ns);
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sum_may_be_less_than_nothing_meanwhile() {
+    fn a_sum_may_be_negative_until_it_is_whole() {
         let mut sum = TimeCount::default();
         sum.change(-70, -1);
         assert_eq!(sum.ns.cast_signed(), -70);

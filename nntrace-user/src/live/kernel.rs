@@ -54,7 +54,7 @@ use crate::model::cpu_list;
 /// Every ring starts with this many bytes, unless the user says otherwise.
 pub const DEFAULT_RING_BYTES: u32 = 512 * 1024;
 
-/// What can be chosen when the programs are loaded.
+/// Choices for loading the programs.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelOptions {
     /// Bytes of each CPU's ring; rounded up to a power of two of whole pages.

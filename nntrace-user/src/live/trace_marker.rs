@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 use super::{target::Processes, tracefs};
 
-/// Its name.
+/// Name of the file.
 pub(super) const NAME: &str = "trace_marker";
 
 /// Whether a process has `trace_marker` open now, that of any instance.

@@ -1,4 +1,4 @@
-//! What the programs cost: their runs and time by the kernel's statistics, and the events that they count themselves.
+//! Cost of the programs: runs and time by the kernel's statistics, and the events that they count themselves.
 
 use std::os::fd::OwnedFd;
 

@@ -41,7 +41,7 @@ pub struct StalledThread {
 }
 
 impl StalledThread {
-    /// What it means, for people.
+    /// Its meaning, for people.
     pub(in crate::live) fn note(&self) -> String {
         let Self { pid, tid, comm } = self;
         format!(

@@ -19,9 +19,9 @@ pub enum KernelError {
         "this kernel ({release}) cannot load the programs: {reason}; nntrace-bpf needs Linux 5.8 or newer with CONFIG_BPF_SYSCALL, CONFIG_BPF_EVENTS and CONFIG_UPROBE_EVENTS"
     )]
     Unsupported {
-        /// What `uname -r` says.
+        /// The release, as `uname -r` shows it.
         release: String,
-        /// What the kernel answered.
+        /// The kernel's answer.
         reason: String,
     },
     /// The object is for other machines.
@@ -33,9 +33,9 @@ pub enum KernelError {
     /// A map could not be used.
     #[error("cannot {what}: {source}")]
     Map {
-        /// What was tried.
+        /// The attempt.
         what: &'static str,
-        /// What the kernel answered.
+        /// The kernel's answer.
         source: MapError,
     },
     /// A program could not be attached.
@@ -43,7 +43,7 @@ pub enum KernelError {
     Attach {
         /// Where to.
         point: String,
-        /// What the kernel answered.
+        /// The kernel's answer.
         reason: String,
     },
     /// A file of the kernel's could not be read.

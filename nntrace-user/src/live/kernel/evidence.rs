@@ -102,7 +102,7 @@ impl Kernel {
         suspends.set(0, Suspends { spell, ..Suspends::default() }, 0).map_err(KernelError::writing)
     }
 
-    /// What was told so far: by CPU, of the states that firmware was asked for by CPU and parameter, and of suspends.
+    /// The tables as they are now: by CPU, of the states that firmware was asked for by CPU and parameter, and of suspends.
     ///
     /// # Errors
     /// When the kernel's maps cannot be read.

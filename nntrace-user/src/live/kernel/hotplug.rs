@@ -22,7 +22,7 @@ fn takedown_step(root: &Path) -> u32 {
     step.unwrap_or(NO_STEP)
 }
 
-/// What the program on hotplug events is told of the kernel.
+/// The program on hotplug events, with the step by which it knows that a CPU goes down.
 pub(super) struct Hotplug {
     takedown_step: u32,
 }

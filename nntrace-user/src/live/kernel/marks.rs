@@ -22,7 +22,7 @@ use crate::model::{
     stacks::{Paths, Totals},
 };
 
-/// How marks are taken: the globals of their programs.
+/// The globals of the programs on marks.
 pub(super) struct MarkGlobals {
     create_name: u64,
     tell_begins: u32,

@@ -139,7 +139,7 @@ impl Kernel {
         self.object.run("cpu_frequency", Some(on), &[u64::from(khz), u64::from(cpu)])
     }
 
-    /// What each CPU's tables show now.
+    /// The tables of each CPU as they are now.
     ///
     /// A change of frequency moves time from one table to another: when one came while they were read, that time may be in
     /// neither, and they are read again.
@@ -161,7 +161,7 @@ impl Kernel {
         Ok(readings)
     }
 
-    /// What tells, by CPU, whether a change of frequency came or is being told.
+    /// A number by CPU that tells whether a change of frequency came; odd while one is being written.
     fn frequency_changes(&self) -> Result<Vec<u64>, KernelError> {
         let frequencies: Array<_, CpuFrequency> = self.object.table("CPU_FREQUENCY")?;
         let changes =
@@ -189,7 +189,7 @@ impl Kernel {
             .collect()
     }
 
-    /// What each CPU does.
+    /// The activity of each CPU.
     ///
     /// # Errors
     /// When a map is missing or of another shape.

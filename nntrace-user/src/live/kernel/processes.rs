@@ -10,7 +10,7 @@ use super::{
 };
 use crate::live::tracefs;
 
-/// What the programs are told of the kernel.
+/// The programs, with the layout of the event that the one on fork reads.
 pub(super) struct ProcessPrograms {
     /// Where `sched_process_fork` has the child's id; `None` where the kernel does not describe that event.
     child_offset: Option<u32>,

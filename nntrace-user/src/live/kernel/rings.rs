@@ -80,7 +80,7 @@ impl Kernel {
         (0..self.cpus()).map(|cpu| Ok(idles.get(&cpu, 0).map_err(KernelError::reading)?.lost)).collect()
     }
 
-    /// What each CPU's programs did with their ring.
+    /// Counts of each CPU's ring, as its programs keep them.
     ///
     /// # Errors
     /// When a map is missing or of another shape.

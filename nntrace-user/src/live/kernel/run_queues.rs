@@ -1,11 +1,11 @@
-//! The program that looks at run queues, to see what a CPU does without waking it.
+//! The program that reads run queues, to see what a CPU does without waking it.
 
 use aya::{EbpfLoader, maps::Array};
 use nntrace_common::look::{CpuLook, LookOffsets};
 
 use super::{Kernel, KernelError, btf::Btf, object::Object};
 
-/// The program for this kernel, with where it finds what it needs.
+/// The program, with the offsets that it needs.
 pub(super) struct RunQueues {
     sampler: Option<(&'static str, LookOffsets)>,
 }
@@ -32,8 +32,8 @@ impl RunQueues {
     }
 }
 
-/// How this kernel can be looked at: the program that does, and where it finds what it needs; `None` when the kernel does
-/// not tell, or is built in another way: the ways from a task to the run queues are there with `CONFIG_FAIR_GROUP_SCHED`.
+/// The program that fits this kernel, with the offsets that it needs; `None` when the kernel does not tell them, or is built
+/// in another way: the ways from a task to the run queues are there with `CONFIG_FAIR_GROUP_SCHED`.
 fn sampler(btf: &Btf) -> Option<(&'static str, LookOffsets)> {
     let queues = |levels| btf.pointer_offset("task_group", "cfs_rq", levels, "cfs_rq");
     let offsets = LookOffsets {
@@ -56,7 +56,7 @@ fn sampler(btf: &Btf) -> Option<(&'static str, LookOffsets)> {
 }
 
 impl Kernel {
-    /// What a CPU is doing; [`CpuLook::NOTHING`] where that cannot be seen.
+    /// The activity of a CPU; [`CpuLook::NOTHING`] where that cannot be seen.
     #[must_use]
     pub fn look_at(&mut self, cpu: u32) -> CpuLook {
         let Some((program, _)) = self.run_queues.sampler else { return CpuLook::default() };

@@ -22,7 +22,7 @@ use crate::report::snapshot::TableUse;
 const PART: u64 = 64;
 /// The least and the most that they get by themselves, bytes.
 const BOUNDS: [u64; 2] = [4 << 20, 64 << 20];
-/// What the kernel adds to an entry of a hash table: its links, and its bucket, of which there may be two.
+/// Bytes that the kernel adds to an entry of a hash table: its links, and its bucket, of which there may be two.
 const ENTRY_BYTES: u64 = 48 + 2 * 16;
 /// An address, with which an entry of a table by CPU refers to its values.
 const ADDRESS_BYTES: u64 = 8;
@@ -58,7 +58,7 @@ const fn size<T>() -> u64 {
 /// The entries that each table holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableSizes {
-    /// What all of them take, bytes.
+    /// Memory that all of them take, bytes.
     pub bytes: u64,
     entries: [u32; Table::ALL.len()],
     /// Entries of the totals that may go by the application's phases.
