@@ -1,8 +1,5 @@
 //! Builds the kernel programs and puts the object into `OUT_DIR`, from where the loader embeds it.
 
-#[path = "../xtask/src/toolchain.rs"]
-mod toolchain;
-
 use std::{env, fs, path::PathBuf, process::ExitCode};
 
 use toolchain::Toolchain;
@@ -11,14 +8,9 @@ use toolchain::Toolchain;
 const ARCHITECTURES: [&str; 2] = ["aarch64", "x86_64"];
 
 fn main() -> ExitCode {
-    for source in [
-        "nntrace-ebpf",
-        "nntrace-common/Cargo.toml",
-        "nntrace-common/src",
-        "Cargo.toml",
-        "Cargo.lock",
-        "xtask/src/toolchain.rs",
-    ] {
+    for source in
+        ["nntrace-ebpf", "nntrace-common/Cargo.toml", "nntrace-common/src", "Cargo.toml", "Cargo.lock"]
+    {
         println!("cargo::rerun-if-changed=../{source}");
     }
     match build() {

@@ -3,15 +3,7 @@
 //!
 //! Sources: include/trace/events/power.h, drivers/cpuidle/cpuidle-psci.c, drivers/cpuidle/cpuidle.c.
 
-/// How long and how often.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Stay {
-    /// Sum, ns.
-    pub ns: u64,
-    /// How often.
-    pub count: u64,
-}
+use crate::time_count::TimeCount;
 
 /// Something that begins and ends, in a window that begins at a known time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,7 +84,7 @@ pub struct Suspends {
     /// The present one.
     pub spell: Spell,
     /// Those that are over.
-    pub stay: Stay,
+    pub total: TimeCount,
 }
 
 #[cfg(test)]

@@ -20,5 +20,6 @@ pub mod power;
 pub mod record;
 pub mod sched;
 pub mod stack;
+pub mod time_count;
 pub mod track;
 pub mod window;

@@ -329,16 +329,6 @@ pub struct FrequencyKey {
     pub reserved: u32,
 }
 
-/// Running time at one frequency.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct FrequencyTotal {
-    /// Time, ns.
-    pub ns: i64,
-    /// Stretches.
-    pub hits: i64,
-}
-
 /// What one CPU's programs did with its ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -405,16 +395,17 @@ impl Record {
 mod user {
     use aya::Pod;
 
-    use super::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey};
+    use super::{FrequencyKey, NameText, RingCount, Thread, Total, TotalKey};
     use crate::app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey};
     use crate::diagnostic::DiagnosticCount;
-    use crate::evidence::{CpuEvidence, PsciKey, Stay, Suspends};
+    use crate::evidence::{CpuEvidence, PsciKey, Suspends};
     use crate::interface::Meaning;
     use crate::look::{CpuLook, LookOffsets};
     use crate::nesting::MarkCode;
     use crate::power::{CpuFrequency, CpuIdle};
     use crate::sched::SchedOffsets;
     use crate::stack::PathStep;
+    use crate::time_count::TimeCount;
     use crate::window::Window;
 
     macro_rules! pod {
@@ -425,7 +416,6 @@ mod user {
     }
     pod!(
         FrequencyKey,
-        FrequencyTotal,
         NameText,
         RingCount,
         Thread,
@@ -442,8 +432,8 @@ mod user {
         PathStep,
         PsciKey,
         SchedOffsets,
-        Stay,
         Suspends,
+        TimeCount,
         Window,
         AppEvent,
         AppEventCounts,

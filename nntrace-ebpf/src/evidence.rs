@@ -5,7 +5,10 @@ use aya_ebpf::{
     macros::{raw_tracepoint, tracepoint},
     programs::{RawTracePointContext, TracePointContext},
 };
-use nntrace_common::evidence::{CpuEvidence, PsciKey, Stay};
+use nntrace_common::{
+    evidence::{CpuEvidence, PsciKey},
+    time_count::TimeCount,
+};
 
 use crate::{
     clock,
@@ -35,13 +38,13 @@ pub fn psci_exit(ctx: RawTracePointContext) -> i32 {
     let key = PsciKey { cpu, parameter: ctx.arg(1) };
     if PSCI.get_ptr_mut(key).is_none() {
         // When the table is full, the state is missing from it.
-        let _ = PSCI.insert(key, &Stay::default(), 0);
+        let _ = PSCI.insert(key, &TimeCount::default(), 0);
     }
-    if let Some(stay) = PSCI.get_ptr_mut(key) {
+    if let Some(total) = PSCI.get_ptr_mut(key) {
         // SAFETY: the pointer comes from the map and is not null.
         unsafe {
-            add(&raw mut (*stay).ns, ns);
-            add(&raw mut (*stay).count, 1);
+            add(&raw mut (*total).ns, ns);
+            add(&raw mut (*total).count, 1);
         }
     }
     0
@@ -91,8 +94,8 @@ pub fn suspend_resume(ctx: RawTracePointContext) -> i32 {
     if ctx.arg::<u8>(2) & 1 != 0 {
         suspends.spell.begin(now);
     } else if let Some(ns) = suspends.spell.end(now) {
-        suspends.stay.ns += ns;
-        suspends.stay.count += 1;
+        suspends.total.ns += ns;
+        suspends.total.count += 1;
     }
     0
 }

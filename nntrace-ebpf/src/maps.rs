@@ -9,14 +9,15 @@ use nntrace_common::{
     app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey, MAX_APP_EVENTS},
     counts::{EventCounts, PageWait},
     diagnostic::{DiagnosticCount, DiagnosticKind},
-    evidence::{CpuEvidence, PsciKey, Stay, Suspends},
+    evidence::{CpuEvidence, PsciKey, Suspends},
     interface::Meaning,
     look::{CpuLook, LookOffsets},
     nesting::MarkCode,
     power::{CpuFrequency, CpuIdle},
-    record::{FrequencyKey, FrequencyTotal, NameText, RingCount, Thread, Total, TotalKey},
+    record::{FrequencyKey, NameText, RingCount, Thread, Total, TotalKey},
     sched::SchedOffsets,
     stack::PathStep,
+    time_count::TimeCount,
     window::Window,
 };
 
@@ -99,7 +100,7 @@ pub static MARK_CODE: Array<MarkCode, 4096> = Array::new();
 
 /// What taking marks from system calls cost: of the runs of their program most are for other calls.
 #[btf_map]
-pub static WRITE_COST: PerCpuArray<Stay, 1> = PerCpuArray::new();
+pub static WRITE_COST: PerCpuArray<TimeCount, 1> = PerCpuArray::new();
 
 /// Which operations a file of `trace_marker` has.
 #[btf_map]
@@ -175,7 +176,7 @@ pub static EVIDENCE: Array<CpuEvidence, MAX_CPUS> = Array::new();
 
 /// Time in the states that firmware was asked for.
 #[btf_map]
-pub static PSCI: HashMap<PsciKey, Stay, 4096> = HashMap::new();
+pub static PSCI: HashMap<PsciKey, TimeCount, 4096> = HashMap::new();
 
 /// Suspends of the machine.
 #[btf_map]
@@ -187,7 +188,7 @@ pub static LOOK: Array<CpuLook, 1> = Array::new();
 
 /// Running time by CPU and requested frequency.
 #[btf_map]
-pub static FREQUENCY_TOTALS: HashMap<FrequencyKey, FrequencyTotal, 16384> = HashMap::new();
+pub static FREQUENCY_TOTALS: HashMap<FrequencyKey, TimeCount, 16384> = HashMap::new();
 
 /// What each CPU's programs did with their ring.
 #[btf_map]

@@ -7,7 +7,8 @@ use aya_ebpf::{macros::raw_tracepoint, programs::RawTracePointContext};
 use nntrace_common::{
     diagnostic::DiagnosticKind,
     power::{CpuIdle, FrequencySlice, MAX_POLICY_CPUS},
-    record::{FrequencyKey, FrequencyTotal, PowerRecord, RecordKind},
+    record::{FrequencyKey, PowerRecord, RecordKind},
+    time_count::TimeCount,
 };
 
 use crate::{
@@ -112,13 +113,13 @@ fn add_slice(cpu: u32, slice: &FrequencySlice) {
     let key = FrequencyKey { cpu, khz: slice.khz, presumed: u32::from(slice.presumed), reserved: 0 };
     if FREQUENCY_TOTALS.get_ptr_mut(key).is_none() {
         // A failure shows as a missing entry below, and as running time without a frequency in the report.
-        let _ = FREQUENCY_TOTALS.insert(key, &FrequencyTotal::default(), 0);
+        let _ = FREQUENCY_TOTALS.insert(key, &TimeCount::default(), 0);
     }
     if let Some(total) = FREQUENCY_TOTALS.get_ptr_mut(key) {
         // SAFETY: the pointer comes from the map and is not null; two's complement makes the sums right.
         unsafe {
-            add((&raw mut (*total).ns).cast(), slice.ns.cast_unsigned());
-            add((&raw mut (*total).hits).cast(), slice.hits.cast_unsigned());
+            add(&raw mut (*total).ns, slice.ns.cast_unsigned());
+            add(&raw mut (*total).count, slice.hits.cast_unsigned());
         }
     }
 }

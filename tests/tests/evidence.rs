@@ -3,7 +3,7 @@
 use std::{fs, thread, time::Duration};
 
 use anyhow::{Context as _, Result};
-use nntrace_common::evidence::Stay;
+use nntrace_common::time_count::TimeCount;
 use nntrace_tests::{live, profiler::Profiler};
 use nntrace_user::live::{
     clock,
@@ -100,7 +100,7 @@ fn suspends_are_counted_by_the_step_in_which_the_machine_sleeps() -> Result<()> 
     }
     let (.., suspends) = kernel.read_evidence()?;
     println!("{suspends:?}");
-    let Stay { ns, count } = suspends.stay;
+    let TimeCount { ns, count } = suspends.total;
     assert_eq!(count, 2);
     assert!(ns >= 2 * nap_ns(), "{ns} ns");
     Ok(())

@@ -4,8 +4,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use aya::maps::{MapData, RingBuf};
-use nntrace_common::{diagnostic::DiagnosticKind, record::Record};
+use nntrace_common::{diagnostic::DiagnosticKind, record::Record, time_count::TimeCount};
 use nntrace_tests::{
     live,
     power::{EXIT, Event, Residency, Stays, cluster::ClusterResidency},
@@ -43,8 +42,7 @@ type Step = (u32, u32, Event);
 
 impl Bench {
     fn new(ring_bytes: u32, khz: &BTreeMap<u32, u32>) -> Result<Self> {
-        let (mut kernel, rings): (Kernel, Vec<RingBuf<MapData>>) =
-            Kernel::load(KernelOptions { ring_bytes, ..KernelOptions::default() })?;
+        let (mut kernel, rings) = Kernel::load(KernelOptions { ring_bytes, ..KernelOptions::default() })?;
         let begin = clock::now();
         kernel.start_cpus(begin, khz)?;
         let online = sysfs::online(Path::new(sysfs::CPUS));
@@ -178,16 +176,13 @@ impl Bench {
             rows::assert_cluster(row, &snapshot.cpus, &swept);
             assert_eq!(live.concurrency, swept.concurrency);
             assert_eq!(live.effective, swept.effective);
-            let ns = |stays: &BTreeMap<Option<u32>, Stays>| -> BTreeMap<Option<u32>, (u64, u64)> {
-                stays.iter().map(|(&khz, stays)| (khz, (stays.ns, stays.hits))).collect()
-            };
-            assert_eq!(live.active, ns(&swept.active));
+            assert_eq!(live.active, sums(&swept.active));
             assert_eq!((live.unknown_ns, live.idle_unknown_ns), (swept.unknown_ns, swept.idle_unknown_ns));
         }
         for row in &snapshot.cpus {
             let residency = self.residency(row.cpu, end)?;
             let running: BTreeMap<_, _> =
-                row.running.iter().map(|row| (row.khz, (row.ns, row.hits))).collect();
+                row.running.iter().map(|row| (row.khz, TimeCount::new(row.ns, row.hits))).collect();
             assert_eq!(running, residency.running, "running of CPU {}", row.cpu);
             let idle: Vec<_> = row.idle.iter().map(|row| (row.state, row.ns, row.hits)).collect();
             let table: Vec<_> =
@@ -212,14 +207,17 @@ fn two_clusters(cpus: u32) -> Result<Topology> {
     Ok(topology)
 }
 
+fn sums(stays: &BTreeMap<Option<u32>, Stays>) -> BTreeMap<Option<u32>, TimeCount> {
+    stays.iter().map(|(&khz, stays)| (khz, TimeCount::new(stays.ns, stays.hits))).collect()
+}
+
 /// Every figure, to the nanosecond.
 fn assert_same(residency: &CpuResidency, swept: &Residency) {
     let idle = residency.idle.iter().map(|(&state, stays)| {
         (state, Stays { ns: stays.ns, hits: stays.hits, min_ns: stays.min_ns, max_ns: stays.max_ns })
     });
     assert_eq!(idle.collect::<BTreeMap<_, _>>(), swept.idle, "idle of CPU {}", residency.cpu);
-    let sums = swept.running.iter().map(|(&khz, stays)| (khz, (stays.ns, stays.hits)));
-    assert_eq!(residency.running, sums.collect(), "running of CPU {}", residency.cpu);
+    assert_eq!(residency.running, sums(&swept.running), "running of CPU {}", residency.cpu);
     let others = [residency.idle_unknown_ns, residency.offline_ns, residency.unknown_ns];
     assert_eq!(
         others,
@@ -371,7 +369,7 @@ fn a_full_ring_loses_records_countably_and_no_time() -> Result<()> {
 
     let residency = bench.residency(a, end)?;
     assert_eq!(residency.total_ns(), end - bench.begin);
-    let hits: u64 = residency.running.values().map(|(_, hits)| hits).sum();
+    let hits: u64 = residency.running.values().map(|sum| sum.count).sum();
     assert_eq!(
         residency.running.len() as u64,
         u64::from(EVENTS) + 1,

@@ -8,13 +8,13 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use toolchain::remapped;
 
 use crate::{
     arch::Arch,
     debian::{self, Debian},
     run::{cargo, command, on_path, quietly, target_dir},
     setup,
-    toolchain::remapped,
 };
 
 /// Debian's compiler, whose standard library for another architecture is a package.

@@ -16,7 +16,6 @@ mod run;
 mod setup;
 mod soak;
 mod test;
-mod toolchain;
 mod vm;
 
 use anyhow::Result;

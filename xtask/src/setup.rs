@@ -3,11 +3,11 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, anyhow, bail};
+use toolchain::{Compiler, LINKER_VERSION, Toolchain};
 
 use crate::{
     apt,
     run::{NeedsRoot, as_root, cargo, command, on_path, quietly, run},
-    toolchain::{self, Compiler, LINKER_VERSION, Toolchain},
     vm,
 };
 

@@ -1,6 +1,6 @@
 //! The clock of every record.
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
 use nix::time::{ClockId, clock_gettime};
 
@@ -20,6 +20,16 @@ pub fn since_boot() -> u64 {
 #[must_use]
 pub fn own_cpu_time() -> u64 {
     read(ClockId::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// A duration in ns; the longest there is, when it is longer.
+pub(super) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Sleeps until this moment (ns).
+pub(super) fn wait_until(moment: u64) {
+    thread::sleep(Duration::from_nanos(moment.saturating_sub(now())));
 }
 
 fn read(clock: ClockId) -> u64 {

@@ -2,35 +2,13 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use aya::maps::{Array, HashMap};
-use nntrace_common::evidence::{CpuEvidence, PsciKey, Spell, Stay, Suspends};
+use nntrace_common::time_count::TimeCount;
 
-use super::{
-    clock,
-    kernel::{Kernel, KernelError},
-    tracefs,
-};
+use super::kernel::{Kernel, KernelError};
 use crate::model::facts::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};
 
 /// Where the kernel shows its power domains, if debugfs is mounted.
 pub const POWER_DOMAINS: &str = "/sys/kernel/debug/pm_genpd";
-
-/// Programs by the tracepoints that they are for; a kernel may lack any of these.
-pub(super) const PROGRAMS: [(&str, &str); 4] = [
-    ("psci_enter", "psci_domain_idle_enter"),
-    ("psci_exit", "psci_domain_idle_exit"),
-    ("idle_miss", "cpu_idle_miss"),
-    ("suspend_resume", "suspend_resume"),
-];
-/// The one that is no raw tracepoint.
-pub(super) const LIMITS: (&str, &str) = ("frequency_limits", "cpu_frequency_limits");
-
-/// Where the fields of `cpu_frequency_limits` stand: lower and upper limit, CPU. `None` where tracefs does not tell.
-#[must_use]
-pub fn limits_offsets() -> Option<[u32; 3]> {
-    let offset = |field| tracefs::field_offset("power/cpu_frequency_limits", field).ok();
-    Some([offset("min_freq")?, offset("max_freq")?, offset("cpu_id")?])
-}
 
 /// Time (ns), number of entries and of refused ones, by domain and state.
 pub type PowerDomains = BTreeMap<(String, String), (u64, u64, u64)>;
@@ -43,7 +21,7 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// With these tracepoints attached, of those in `PROGRAMS` and `LIMITS`.
+    /// With these tracepoints attached, as [`Kernel::attach_evidence`] returns them.
     #[must_use]
     pub fn read(attached: Vec<&'static str>) -> Self {
         Self { domains: power_domains(Path::new(POWER_DOMAINS)), attached }
@@ -67,15 +45,15 @@ impl Baseline {
             let open = evidence.psci.end(end).map(|ns| (evidence.psci_parameter, ns));
             let mut states = psci.remove(&cpu).unwrap_or_default();
             if let Some((parameter, ns)) = open {
-                let stay: &mut Stay = states.entry(parameter).or_default();
-                stay.ns += ns;
-                stay.count += 1;
+                let total: &mut TimeCount = states.entry(parameter).or_default();
+                total.ns += ns;
+                total.count += 1;
             }
             Some(CpuEvidenceRow {
                 cpu,
                 psci: states
                     .into_iter()
-                    .map(|(parameter, stay)| PsciRow { parameter, ns: stay.ns, count: stay.count })
+                    .map(|(parameter, TimeCount { ns, count })| PsciRow { parameter, ns, count })
                     .collect(),
                 above: has("cpu_idle_miss").then_some(evidence.above),
                 below: has("cpu_idle_miss").then_some(evidence.below),
@@ -92,81 +70,8 @@ impl Baseline {
                 Vec::new()
             },
             suspends: has("suspend_resume")
-                .then_some(SuspendRow { ns: suspends.stay.ns, count: suspends.stay.count }),
+                .then_some(SuspendRow { ns: suspends.total.ns, count: suspends.total.count }),
         })
-    }
-}
-
-impl Kernel {
-    /// Attaches to what the kernel has of the tracepoints of evidence, in a window from `begin` (ns) on; returns their
-    /// names.
-    ///
-    /// # Errors
-    /// When the kernel refuses to write a map.
-    pub fn attach_evidence(&mut self, begin: u64) -> Result<Vec<&'static str>, KernelError> {
-        self.start_evidence(begin)?;
-        let mut attached = Vec::new();
-        for (program, tracepoint) in PROGRAMS {
-            // Whatever stands against it: what cannot be attached is not shown.
-            if self.attach_raw(program, tracepoint).is_ok() {
-                attached.push(tracepoint);
-            }
-        }
-        if self.attach_limits().is_ok() {
-            attached.push(LIMITS.1);
-        }
-        Ok(attached)
-    }
-
-    /// Puts the tables of evidence to their start.
-    ///
-    /// # Errors
-    /// When the kernel refuses to write a map.
-    pub fn start_evidence(&mut self, begin: u64) -> Result<(), KernelError> {
-        let cpus = self.cpus();
-        let start = CpuEvidence { psci: Spell::starting_at(begin), ..CpuEvidence::default() };
-        let mut evidence: Array<_, CpuEvidence> = self.array("EVIDENCE")?;
-        for cpu in 0..cpus {
-            evidence.set(cpu, start, 0).map_err(KernelError::writing)?;
-        }
-        // The machine's other clock is ahead of ours by all earlier suspends.
-        let ahead = clock::since_boot().saturating_sub(clock::now());
-        let spell = Spell::starting_at(begin + ahead);
-        let mut suspends: Array<_, Suspends> = self.array("SUSPENDS")?;
-        suspends.set(0, Suspends { spell, ..Suspends::default() }, 0).map_err(KernelError::writing)
-    }
-
-    /// What was told so far: by CPU, of the states that firmware was asked for by CPU and parameter, and of suspends.
-    ///
-    /// # Errors
-    /// When the kernel's maps cannot be read.
-    #[expect(clippy::type_complexity, reason = "three tables, read at once")]
-    pub fn read_evidence(
-        &self,
-    ) -> Result<(Vec<CpuEvidence>, BTreeMap<u32, BTreeMap<u32, Stay>>, Suspends), KernelError> {
-        let evidence: Array<_, CpuEvidence> = self.table("EVIDENCE")?;
-        let by_cpu: Result<_, _> = (0..self.cpus()).map(|cpu| evidence.get(&cpu, 0)).collect();
-        let mut psci: BTreeMap<u32, BTreeMap<u32, Stay>> = BTreeMap::new();
-        let stays: HashMap<_, PsciKey, Stay> = self.table("PSCI")?;
-        for (key, stay) in stays.iter().flatten() {
-            psci.entry(key.cpu).or_default().insert(key.parameter, stay);
-        }
-        let suspends: Array<_, Suspends> = self.table("SUSPENDS")?;
-        Ok((by_cpu.map_err(KernelError::reading)?, psci, suspends.get(&0, 0).map_err(KernelError::reading)?))
-    }
-
-    /// Runs a program of `PROGRAMS` on CPU `on` as if its event had come with these arguments.
-    ///
-    /// # Errors
-    /// When the kernel refuses, or lacks the tracepoint; it can since 5.10.
-    pub fn test_evidence(
-        &mut self,
-        program: &'static str,
-        on: u32,
-        arguments: &[u64],
-    ) -> Result<(), KernelError> {
-        self.load_raw(program)?;
-        self.run_program(program, Some(on), arguments)
     }
 }
 

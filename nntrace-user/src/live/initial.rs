@@ -9,14 +9,12 @@ use std::{
     path::Path,
 };
 
-use aya::maps::Array;
 use nntrace_common::{
-    look::{CpuLook, LookOffsets},
+    look::CpuLook,
     power::{Activity, Start},
 };
 
 use super::{
-    btf::Btf,
     kernel::{Kernel, KernelError},
     sysfs,
 };
@@ -28,43 +26,6 @@ use crate::model::{
 
 /// How often frequencies are read again when they differ from the last event: a policy may change meanwhile.
 const READS: usize = 3;
-
-/// How this kernel can be looked at: the program that does, and where it finds what it needs; `None` when the kernel does
-/// not tell, or is built in another way: the ways from a task to the run queues are there with `CONFIG_FAIR_GROUP_SCHED`.
-#[must_use]
-pub fn way(btf: &Btf) -> Option<(&'static str, LookOffsets)> {
-    let queues = |levels| btf.pointer_offset("task_group", "cfs_rq", levels, "cfs_rq");
-    let offsets = LookOffsets {
-        queue: btf.pointer_offset("cfs_rq", "rq", 1, "rq")?,
-        cpu: btf.offset("rq", "cpu")?,
-        current: btf.pointer_offset("rq", "curr", 1, "task_struct")?,
-        idle: btf.pointer_offset("rq", "idle", 1, "task_struct")?,
-        idle_state: btf.pointer_offset("rq", "idle_state", 1, "cpuidle_state").unwrap_or(0),
-        name: btf.offset("cpuidle_state", "name").unwrap_or(0),
-        ..LookOffsets::default()
-    };
-    if let Some(group_queues) = queues(2) {
-        let task_group = btf.pointer_offset("task_struct", "sched_task_group", 1, "task_group")?;
-        return Some(("look_at_cpu", LookOffsets { task_group, group_queues, ..offsets }));
-    }
-    queues(1)?;
-    let entity = btf.offset("task_struct", "se")?;
-    let own_queue = entity + btf.pointer_offset("sched_entity", "cfs_rq", 1, "cfs_rq")?;
-    Some(("look_at_cpu_from_own", LookOffsets { own_queue, ..offsets }))
-}
-
-impl Kernel {
-    /// What a CPU is doing; [`CpuLook::NOTHING`] where that cannot be seen.
-    #[must_use]
-    pub fn look_at(&mut self, cpu: u32) -> CpuLook {
-        let Some(program) = self.looks_with() else { return CpuLook::default() };
-        let seen = self.run_program(program, None, &[u64::from(cpu)]).and_then(|()| {
-            let looks: Array<_, CpuLook> = self.array("LOOK")?;
-            looks.get(&0, 0).map_err(KernelError::reading)
-        });
-        seen.unwrap_or_default()
-    }
-}
 
 /// What was read when everything had been attached.
 pub struct Attached {
@@ -139,8 +100,7 @@ fn settle_frequencies(
             // Another frequency than it was told is from an event.
             if now != khz && told.get(&cpu).copied().unwrap_or(0) == khz {
                 // A kernel that cannot run it (before 5.10) leaves what was read first.
-                changed |=
-                    kernel.run_program("cpu_frequency", None, &[u64::from(now), u64::from(cpu)]).is_ok();
+                changed |= kernel.tell_frequency(now, cpu).is_ok();
                 told.insert(cpu, now);
             }
         }

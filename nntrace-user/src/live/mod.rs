@@ -1,22 +1,20 @@
 //! Live measuring: from the kernel to records and exact totals.
 //!
 //! ```text
-//! target: processes, mark functions ─► probes (nops) ─► kernel (programs, maps) ─► rings ─► records
-//! sysfs: topology, frequencies                                         └─► readings: exact totals
-//!                                  session: all of it, for one run
+//! target: processes, files, mark functions ─► probes (nops): where to probe ─┐
+//! sysfs, tracefs: CPUs, trace events ─► power, initial: begin of the window ─┤
+//!                                                                            ▼
+//!                                               kernel: programs ─► maps ─┬─► rings (decode, merge): records in order
+//!                                                                         └─► exact totals, by CPU and by path
+//! session: all of it for one run, and its results; verify: the kernel's own counts beside them
 //! ```
 //!
-//! The only place that knows BPF is `kernel` with `functions`, `writes`, `window`, `readings` and `rings`.
+//! [`kernel`] knows nothing of probes, records and sessions. It is the only place that knows aya: programs, maps and links.
 
-mod architecture;
-mod btf;
 pub mod clock;
 mod decode;
-mod detaching;
 pub mod energy_model;
 pub mod evidence;
-pub mod functions;
-mod hotplug;
 mod initial;
 pub mod interfaces;
 pub mod kernel;
@@ -25,14 +23,11 @@ pub mod nops;
 mod power;
 mod privilege;
 pub mod probes;
-mod readings;
 pub mod rings;
 pub mod sched;
 pub mod session;
 pub mod sysfs;
-mod table_sizes;
 pub mod target;
+mod trace_marker;
 pub mod tracefs;
 mod verify;
-mod window;
-mod writes;

@@ -1,24 +1,15 @@
-//! The programs on power events: how their tables start, what they are attached to, and in which order.
+//! The begin of measuring power states: what is read, started and attached, in which order.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-    time::Duration,
-};
+use std::{collections::BTreeSet, path::Path, time::Duration};
 
-use aya::maps::Array;
-use nntrace_common::{
-    power::{Activity, CpuFrequency, CpuIdle, MAX_POLICY_CPUS},
-    window::Window,
-};
+use nntrace_common::{power::MAX_POLICY_CPUS, window::Window};
 
 use super::{
-    clock,
-    evidence::{self, Baseline},
+    clock::{self, nanoseconds},
+    evidence::Baseline,
     initial::Attached,
     kernel::{Kernel, KernelError},
     sysfs,
-    window::nanoseconds,
 };
 use crate::model::Topology;
 
@@ -79,102 +70,4 @@ pub fn attach(
     let evidence = Baseline::read(kernel.attach_evidence(begin)?);
     let attached = Attached::read(kernel, root, online, khz)?;
     Ok(Beginning { window, attached_at, attached, evidence })
-}
-
-impl Kernel {
-    /// Puts every CPU's tables to their start: nothing known since `begin` (ns), these frequencies requested (kHz).
-    ///
-    /// # Errors
-    /// When the kernel refuses to write a map.
-    pub fn start_cpus(&mut self, begin: u64, khz: &BTreeMap<u32, u32>) -> Result<(), KernelError> {
-        self.start_cpus_without(begin, khz, &BTreeSet::new())
-    }
-
-    /// Like [`Kernel::start_cpus`], where these CPUs are offline.
-    ///
-    /// # Errors
-    /// When the kernel refuses to write a map.
-    pub fn start_cpus_without(
-        &mut self,
-        begin: u64,
-        khz: &BTreeMap<u32, u32>,
-        offline: &BTreeSet<u32>,
-    ) -> Result<(), KernelError> {
-        for cpu in 0..self.cpus() {
-            let mut idle = CpuIdle::starting_at(begin);
-            if offline.contains(&cpu) {
-                idle.set(begin, Activity::Offline);
-            }
-            let frequency = CpuFrequency::requested(khz.get(&cpu).copied().unwrap_or(0));
-            let mut idles: Array<_, CpuIdle> = self.array("CPU_IDLE")?;
-            idles.set(cpu, idle, 0).map_err(KernelError::writing)?;
-            let mut frequencies: Array<_, CpuFrequency> = self.array("CPU_FREQUENCY")?;
-            frequencies.set(cpu, frequency, 0).map_err(KernelError::writing)?;
-        }
-        Ok(())
-    }
-
-    /// Tells which CPUs change frequency together. Returns those policies that are too large for the programs: the
-    /// frequency of their CPUs changes by events of their own only.
-    ///
-    /// # Errors
-    /// When the kernel refuses to write a map.
-    pub fn set_policies<'a>(&mut self, policies: &'a [Vec<u32>]) -> Result<Vec<&'a [u32]>, KernelError> {
-        let cpus = self.cpus();
-        let mut ring: Array<_, u32> = self.array("NEXT_IN_POLICY")?;
-        let mut too_large = Vec::new();
-        for policy in policies {
-            if policy.len() > MAX_POLICY_CPUS {
-                too_large.push(policy.as_slice());
-                continue;
-            }
-            let members: Vec<u32> = policy.iter().copied().filter(|&cpu| cpu < cpus).collect();
-            for (&cpu, &next) in members.iter().zip(members.iter().cycle().skip(1)) {
-                ring.set(cpu, next.wrapping_sub(cpu), 0).map_err(KernelError::writing)?;
-            }
-        }
-        Ok(too_large)
-    }
-
-    /// Attaches to `cpu_idle` and `cpu_frequency`, and to hotplug where the kernel tells of it. Call
-    /// [`Kernel::start_cpus`] first.
-    ///
-    /// Kernels that tell of a policy's frequency by one event, `policy_frequency`, do so with the same first two
-    /// arguments.
-    ///
-    /// # Errors
-    /// When the kernel refuses, or has no such tracepoint (`cpu_frequency` needs `CONFIG_PM`).
-    pub fn attach_power(&mut self) -> Result<(), KernelError> {
-        self.attach_raw("cpu_idle", "cpu_idle")?;
-        self.attach_raw("cpu_frequency", "policy_frequency")
-            .or_else(|_| self.attach_raw("cpu_frequency", "cpu_frequency"))?;
-        // Without it, sysfs tells which CPUs are online.
-        let _ = self.attach_raw("cpuhp_exit", "cpuhp_exit");
-        Ok(())
-    }
-
-    /// Attaches to the limits of frequencies, where the kernel describes that event.
-    pub(super) fn attach_limits(&mut self) -> Result<(), KernelError> {
-        let (program, event) = evidence::LIMITS;
-        if !self.reads_limits() {
-            return Err(KernelError::Missing("offset in cpu_frequency_limits"));
-        }
-        self.attach_event(program, "power", event)
-    }
-
-    /// Runs the `cpu_idle` program on CPU `on` as if the event had come with these arguments.
-    ///
-    /// # Errors
-    /// When the kernel refuses; it can since 5.10.
-    pub fn test_cpu_idle(&mut self, on: u32, state: u32, cpu: u32) -> Result<(), KernelError> {
-        self.run_program("cpu_idle", Some(on), &[u64::from(state), u64::from(cpu)])
-    }
-
-    /// Runs the `cpu_frequency` program on CPU `on` as if the event had come with these arguments.
-    ///
-    /// # Errors
-    /// When the kernel refuses; it can since 5.10.
-    pub fn test_cpu_frequency(&mut self, on: u32, khz: u32, cpu: u32) -> Result<(), KernelError> {
-        self.run_program("cpu_frequency", Some(on), &[u64::from(khz), u64::from(cpu)])
-    }
 }

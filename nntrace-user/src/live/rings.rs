@@ -4,18 +4,14 @@
 //! is, and hands out what is older than a watermark: the time just before the drain began, less a slack for records
 //! whose program had looked at the clock but not finished writing.
 
-use std::{
-    io,
-    os::fd::{AsFd as _, OwnedFd},
-    time::Duration,
-};
+use std::{io, os::fd::OwnedFd, time::Duration};
 
-use aya::maps::{MapData, RingBuf};
 use nntrace_common::record::Record;
 
 use super::{
     clock,
     decode::{self, Track},
+    kernel::rings::RingBuffers,
     merge::Merge,
 };
 
@@ -34,7 +30,7 @@ pub enum Aside<'a> {
 
 /// The rings of all CPUs.
 pub struct Rings {
-    by_cpu: Vec<RingBuf<MapData>>,
+    buffers: RingBuffers,
     merge: Merge,
     process_events: Vec<Record>,
     counts: DrainCounts,
@@ -54,13 +50,8 @@ pub struct DrainCounts {
 impl Rings {
     /// Takes the rings of a loaded [`super::kernel::Kernel`].
     #[must_use]
-    pub fn new(rings: Vec<RingBuf<MapData>>) -> Self {
-        Self {
-            by_cpu: rings,
-            merge: Merge::default(),
-            process_events: Vec::new(),
-            counts: DrainCounts::default(),
-        }
+    pub fn new(buffers: RingBuffers) -> Self {
+        Self { buffers, merge: Merge::default(), process_events: Vec::new(), counts: DrainCounts::default() }
     }
 
     /// Takes what is in the rings, and hands out, in order of time, what cannot be preceded any more. `lost` are the
@@ -99,26 +90,22 @@ impl Rings {
     }
 
     fn take(&mut self, lost: &[u32], mut aside: impl FnMut(Aside<'_>)) {
-        let Self { by_cpu, merge, process_events, counts } = self;
-        for ring in by_cpu {
-            while let Some(item) = ring.next() {
-                counts.drained += 1;
-                if let Some(track) = decode::track(&item) {
-                    aside(Aside::Track(track));
-                    continue;
-                }
-                match decode::record(&item) {
-                    Some(
-                        record @ (Record::Fork(_) | Record::Exec(_) | Record::Exit(_) | Record::Loader(_)),
-                    ) => {
-                        aside(Aside::Process(&record));
-                        process_events.push(record);
-                    }
-                    Some(record) => merge.push(record),
-                    None => counts.unreadable += 1,
-                }
+        let Self { buffers, merge, process_events, counts } = self;
+        buffers.take(|bytes| {
+            counts.drained += 1;
+            if let Some(track) = decode::track(bytes) {
+                aside(Aside::Track(track));
+                return;
             }
-        }
+            match decode::record(bytes) {
+                Some(record @ (Record::Fork(_) | Record::Exec(_) | Record::Exit(_) | Record::Loader(_))) => {
+                    aside(Aside::Process(&record));
+                    process_events.push(record);
+                }
+                Some(record) => merge.push(record),
+                None => counts.unreadable += 1,
+            }
+        });
         merge.settle(lost);
     }
 
@@ -128,6 +115,6 @@ impl Rings {
     /// # Errors
     /// When there are no descriptors left.
     pub fn alarms(&self) -> io::Result<Vec<OwnedFd>> {
-        self.by_cpu.iter().map(|ring| ring.as_fd().try_clone_to_owned()).collect()
+        self.buffers.alarms()
     }
 }

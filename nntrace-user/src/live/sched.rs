@@ -1,71 +1,12 @@
-//! Context switches and wake-ups: whether the kernel describes them, and which threads are traced from the start.
+//! The threads of traced processes, with their names and states, as /proc shows them.
 
 use std::{fs, path::Path};
 
-use nntrace_common::sched::SchedOffsets;
-
 use super::{
-    btf::Btf,
     clock,
     kernel::{Kernel, KernelError},
-    readings::ProgramCost,
-    tracefs,
 };
 use crate::model::scheduling::{Found, Scheduling};
-
-/// Tracepoints of group `sched`, with the program on the raw form and the one on the described form. The switch is the
-/// first: whether its raw form tells enough is found out by attaching to it.
-const PROGRAMS: [(&str, &str, &str); 3] = [
-    ("sched_switch", "raw_sched_switch", "sched_switch"),
-    ("sched_wakeup_new", "raw_sched_wakeup_new", "sched_wakeup_new"),
-    ("sched_wakeup", "raw_sched_wakeup", "sched_wakeup"),
-];
-
-/// Where the programs find what they read: in tasks by BTF, in events by tracefs; 0 for what neither tells.
-#[must_use]
-pub fn offsets(btf: Option<&Btf>) -> SchedOffsets {
-    let offset = |event, field| tracefs::field_offset(event, field).unwrap_or(0);
-    SchedOffsets {
-        prev_state: offset("sched/sched_switch", "prev_state"),
-        next_pid: offset("sched/sched_switch", "next_pid"),
-        // `sched_wakeup_new` is of the same class.
-        woken_pid: offset("sched/sched_wakeup", "pid"),
-        task_pid: btf.and_then(|btf| btf.offset("task_struct", "pid")).unwrap_or(0),
-    }
-}
-
-impl Kernel {
-    /// Attaches to context switches and wake-ups.
-    ///
-    /// # Errors
-    /// When the kernel refuses, or does not describe these events.
-    pub fn attach_scheduling(&mut self) -> Result<(), KernelError> {
-        let SchedOffsets { prev_state, next_pid, woken_pid, task_pid } = self.sched_offsets();
-        let [(point, raw, _), others @ ..] = PROGRAMS;
-        // Before Linux 5.18 the raw form lacks the state, and is refused.
-        if task_pid != 0 && self.attach_raw(raw, point).is_ok() {
-            return others.iter().try_for_each(|(point, raw, _)| self.attach_raw(raw, point));
-        }
-        if [prev_state, next_pid, woken_pid].contains(&0) {
-            return Err(KernelError::Attach {
-                point: "sched_switch, sched_wakeup and sched_wakeup_new".into(),
-                reason: match tracefs::mount_point() {
-                    Some(mount) => {
-                        format!("{} does not describe them: leave out --level sched", mount.display())
-                    }
-                    None => format!("{}; or leave out --level sched", tracefs::lacking()),
-                },
-            });
-        }
-        PROGRAMS.iter().try_for_each(|(event, _, program)| self.attach_event(program, "sched", event))
-    }
-
-    /// Runs and time of these programs, by the kernel's statistics.
-    #[must_use]
-    pub fn read_scheduling_cost(&self) -> ProgramCost {
-        self.read_cost(PROGRAMS.map(|(_, raw, program)| [raw, program]).as_flattened())
-    }
-}
 
 /// A thread as it was found.
 pub struct FoundThread {

@@ -6,7 +6,10 @@
 
 use std::{collections::BTreeMap, rc::Rc};
 
-use nntrace_common::power::{Activity, Residency};
+use nntrace_common::{
+    power::{Activity, Residency},
+    time_count::TimeCount,
+};
 
 use super::{
     few::Few,
@@ -34,7 +37,7 @@ pub struct Clusters {
 pub struct ClusterResidency {
     /// At least one CPU running, by frequency in kHz, `None` where a running CPU's is not known or the CPUs share no
     /// clock.
-    pub active: BTreeMap<Option<u32>, (u64, u64)>,
+    pub active: BTreeMap<Option<u32>, TimeCount>,
     /// All CPUs idle, by level of the state.
     pub idle: BTreeMap<u32, Residency>,
     /// The level that it is idle in at the end: the last of its stays there is still open.
@@ -125,7 +128,7 @@ struct Sweep {
     offline: u32,
     unknown: u32,
     /// Stretches by state: time (ns) and how many.
-    active_for: Few<Option<u32>, (u64, u64)>,
+    active_for: Few<Option<u32>, TimeCount>,
     idle_for: Few<u32, Residency>,
     /// Time (ns) by number of CPUs running, while all are known and online.
     concurrency: Vec<u64>,
@@ -423,8 +426,7 @@ impl Sweep {
         }
         match self.state {
             State::Active(khz) => {
-                let sum = self.active_for.entry(khz, (0, 0));
-                *sum = (sum.0 + ns, sum.1 + 1);
+                *self.active_for.entry(khz, TimeCount::default()) += TimeCount::new(ns, 1);
             }
             State::Idle(state) => self.idle_for.entry(state, Residency::NONE).add(ns),
             State::IdleUnknown => self.result.idle_unknown_ns += ns,

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use nntrace_common::{
     power::{Activity, CpuFrequency, CpuIdle, FrequencySlice, Residency, Start},
-    record::{FrequencyKey, FrequencyTotal},
+    record::FrequencyKey,
+    time_count::TimeCount,
 };
 
 /// The tables of one CPU at one instant.
@@ -17,7 +18,7 @@ pub struct CpuReading {
     /// Requested frequency.
     pub frequency: CpuFrequency,
     /// Running time at earlier frequencies.
-    pub slices: Vec<(FrequencyKey, FrequencyTotal)>,
+    pub slices: Vec<(FrequencyKey, TimeCount)>,
 }
 
 /// Where it is known from what a CPU did when the window began.
@@ -77,8 +78,8 @@ pub struct CpuResidency {
     pub idle: BTreeMap<u32, Residency>,
     /// The state that it is idle in at the end: the last of its stays there is still open.
     pub idle_at_end: Option<u32>,
-    /// Running time (ns) and stretches by requested frequency, kHz; `None` where that is not known.
-    pub running: BTreeMap<Option<u32>, (u64, u64)>,
+    /// Running time and stretches by requested frequency, kHz; `None` where that is not known.
+    pub running: BTreeMap<Option<u32>, TimeCount>,
     /// Idle in an unknown state, ns.
     pub idle_unknown_ns: u64,
     /// Offline, ns.
@@ -137,17 +138,16 @@ impl CpuReading {
         let open = self.frequency.slice(&idle, end);
         let earlier = self.slices.iter().map(|(key, total)| FrequencySlice {
             khz: key.khz,
-            ns: total.ns,
-            hits: total.hits,
+            ns: total.ns.cast_signed(),
+            hits: total.count.cast_signed(),
             presumed: key.presumed != 0,
         });
-        let mut running: BTreeMap<Option<u32>, (i64, i64)> = BTreeMap::new();
+        let mut running: BTreeMap<Option<u32>, TimeCount> = BTreeMap::new();
         for slice in earlier.chain([open]).filter(|slice| slice.holds(idle.start())) {
             let sum = running.entry((slice.khz != 0).then_some(slice.khz)).or_default();
-            sum.0 += slice.ns;
-            sum.1 += slice.hits;
+            sum.change(slice.ns, slice.hits);
         }
-        let positive = |value: i64| u64::try_from(value).unwrap_or(0);
+        let positive = |value: u64| u64::try_from(value.cast_signed()).unwrap_or(0);
         CpuResidency {
             cpu: self.cpu,
             idle: (0..).zip(idle.idle).filter(|(_, stay)| stay.hits > 0).collect(),
@@ -158,8 +158,8 @@ impl CpuReading {
             },
             running: running
                 .into_iter()
-                .filter(|&(_, (ns, _))| ns > 0)
-                .map(|(khz, (ns, hits))| (khz, (positive(ns), positive(hits))))
+                .map(|(khz, sum)| (khz, TimeCount::new(positive(sum.ns), positive(sum.count))))
+                .filter(|(_, sum)| sum.ns > 0)
                 .collect(),
             idle_unknown_ns: idle.idle_unknown_ns,
             offline_ns: idle.offline_ns,
@@ -174,7 +174,7 @@ impl CpuResidency {
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         let idle: u64 = self.idle.values().map(|stay| stay.ns).sum();
-        let running: u64 = self.running.values().map(|(ns, _)| ns).sum();
+        let running: u64 = self.running.values().map(|sum| sum.ns).sum();
         idle + running + self.idle_unknown_ns + self.offline_ns + self.unknown_ns
     }
 }
@@ -193,9 +193,12 @@ mod tests {
         idle.event(250, IDLE_EXIT);
         let slice = frequency.event(&mut idle, 300, 800).unwrap();
         let key = FrequencyKey { cpu: 3, khz: slice.khz, presumed: 0, reserved: 0 };
-        let slices = vec![(key, FrequencyTotal { ns: slice.ns, hits: slice.hits })];
+        let slices = vec![(key, TimeCount::new(slice.ns.cast_unsigned(), slice.hits.cast_unsigned()))];
         let residency = CpuReading { cpu: 3, idle, frequency, slices }.until(1_000);
-        assert_eq!(residency.running, BTreeMap::from([(Some(500), (100, 2)), (Some(800), (700, 1))]));
+        assert_eq!(
+            residency.running,
+            BTreeMap::from([(Some(500), TimeCount::new(100, 2)), (Some(800), TimeCount::new(700, 1))])
+        );
         assert_eq!(residency.idle[&2].ns, 100);
         assert_eq!(residency.total_ns(), 900);
     }
@@ -228,10 +231,10 @@ mod tests {
         assert_eq!((silent.idle[&2].ns, silent.idle[&2].hits, silent.idle_at_end), (100, 1, Some(2)));
         assert_eq!(silent.initial.0, IdleSource::Kernel);
         let busy = began(&[], Activity::Running);
-        assert_eq!(busy.running, BTreeMap::from([(Some(500), (100, 1))]));
+        assert_eq!(busy.running, BTreeMap::from([(Some(500), TimeCount::new(100, 1))]));
         let woken = began(&[(130, IDLE_EXIT)], Activity::Idle(1));
         assert_eq!((woken.idle[&1].ns, woken.idle_unknown_ns), (30, 0));
-        assert_eq!(woken.running, BTreeMap::from([(Some(500), (70, 1))]));
+        assert_eq!(woken.running, BTreeMap::from([(Some(500), TimeCount::new(70, 1))]));
         assert_eq!(began(&[], Activity::IdleUnknown).idle_unknown_ns, 100);
     }
 
@@ -239,7 +242,7 @@ mod tests {
     fn an_event_wins_over_what_was_read() {
         // It had just woken, and went to another state.
         let slept = began(&[(130, 3)], Activity::Idle(1));
-        assert_eq!(slept.running, BTreeMap::from([(Some(500), (30, 1))]));
+        assert_eq!(slept.running, BTreeMap::from([(Some(500), TimeCount::new(30, 1))]));
         assert_eq!(slept.idle.keys().copied().collect::<Vec<_>>(), [3]);
         // How deep it was is not known.
         assert_eq!(began(&[(130, IDLE_EXIT)], Activity::Running).idle_unknown_ns, 30);
@@ -251,12 +254,15 @@ mod tests {
         let mut frequency = CpuFrequency::requested(500);
         let slice = frequency.event(&mut idle, 140, 800).unwrap();
         let key = FrequencyKey { cpu: 0, khz: slice.khz, presumed: u32::from(slice.presumed), reserved: 0 };
-        let slices = vec![(key, FrequencyTotal { ns: slice.ns, hits: slice.hits })];
+        let slices = vec![(key, TimeCount::new(slice.ns.cast_unsigned(), slice.hits.cast_unsigned()))];
         let reading = CpuReading { cpu: 0, idle, frequency, slices };
         let after =
             |activity| reading.since(&AtBegin { activity: Some(activity), ..AtBegin::default() }, 200);
         let busy = after(Activity::Running).running;
-        assert_eq!(busy, BTreeMap::from([(Some(500), (40, 1)), (Some(800), (60, 1))]));
+        assert_eq!(
+            busy,
+            BTreeMap::from([(Some(500), TimeCount::new(40, 1)), (Some(800), TimeCount::new(60, 1))])
+        );
         assert_eq!(after(Activity::Idle(1)).running, BTreeMap::new());
     }
 }

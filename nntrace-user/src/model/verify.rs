@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use nntrace_common::power::Residency;
+use nntrace_common::{power::Residency, time_count::TimeCount};
 
 /// A unit of `time_in_state`, ns.
 pub const TICK_NS: u64 = 10_000_000;
@@ -59,7 +59,7 @@ pub struct Ours {
     /// By CPU.
     pub cpus: BTreeMap<u32, OurCpu>,
     /// Time (ns) and changes to it by policy and frequency in kHz, whatever its CPUs do.
-    pub frequency: BTreeMap<(u32, u32), (u64, u64)>,
+    pub frequency: BTreeMap<(u32, u32), TimeCount>,
     /// Length of the window, ns.
     pub window_ns: u64,
 }
@@ -145,7 +145,8 @@ pub fn compare(ours: &Ours, begin: &Counts, end: &Counts) -> Vec<Row> {
     }
     for (&(policy, khz), after) in &end.frequency {
         let Some(before) = begin.frequency.get(&(policy, khz)) else { continue };
-        let (ns, changes) = ours.frequency.get(&(policy, khz)).copied().unwrap_or_default();
+        let TimeCount { ns, count: changes } =
+            ours.frequency.get(&(policy, khz)).copied().unwrap_or_default();
         let kernel = after.saturating_sub(*before).saturating_mul(TICK_NS);
         // Roundings up and down make each other good, but for the root of their number.
         let roundings = 2 + changes.isqrt();
@@ -227,7 +228,7 @@ struct Policy {
     khz: Option<u32>,
     since: u64,
     /// Time (ns) and changes to it.
-    by_khz: BTreeMap<u32, (u64, u64)>,
+    by_khz: BTreeMap<u32, TimeCount>,
 }
 
 impl PolicyClock {
@@ -252,13 +253,13 @@ impl PolicyClock {
         if policy.khz != Some(khz) {
             policy.close(now);
             policy.khz = Some(khz);
-            policy.by_khz.entry(khz).or_default().1 += 1;
+            policy.by_khz.entry(khz).or_default().count += 1;
         }
     }
 
     /// Time (ns) and changes by policy and frequency until `end` (ns).
     #[must_use]
-    pub fn until(&self, end: u64) -> BTreeMap<(u32, u32), (u64, u64)> {
+    pub fn until(&self, end: u64) -> BTreeMap<(u32, u32), TimeCount> {
         let closed = self.policies.iter().map(|(&first, policy)| {
             let mut policy = policy.clone();
             policy.close(end);
@@ -273,7 +274,7 @@ impl PolicyClock {
 impl Policy {
     fn close(&mut self, now: u64) {
         if let Some(khz) = self.khz {
-            self.by_khz.entry(khz).or_default().0 += now.saturating_sub(self.since);
+            self.by_khz.entry(khz).or_default().ns += now.saturating_sub(self.since);
         }
         self.since = self.since.max(now);
     }
@@ -372,8 +373,8 @@ mod tests {
         clock.event(100 + 3 * SECOND, 0, 600);
         clock.event(100, 9, 700); // in no policy
         let frequency = clock.until(100 + 4 * SECOND);
-        let expected =
-            [((0, 600), (2 * SECOND, 1)), ((0, 900), (2 * SECOND, 1)), ((1, 500), (4 * SECOND, 0))];
+        let sum = |seconds: u64, changes| TimeCount::new(seconds * SECOND, changes);
+        let expected = [((0, 600), sum(2, 1)), ((0, 900), sum(2, 1)), ((1, 500), sum(4, 0))];
         assert_eq!(frequency, BTreeMap::from(expected));
         let ours = Ours { frequency, window_ns: 4 * SECOND, ..Ours::default() };
         let counts = |ticks: [u64; 2]| Counts {

@@ -8,7 +8,8 @@ use std::{
 use nntrace_common::{
     diagnostic::DiagnosticKind,
     power::{Activity, CpuFrequency, CpuIdle, FrequencySlice, Start},
-    record::{FrequencyKey, FrequencyTotal, PowerRecord, Record},
+    record::{FrequencyKey, PowerRecord, Record},
+    time_count::TimeCount,
 };
 
 use rustc_hash::FxHashMap;
@@ -57,7 +58,7 @@ pub struct Cpus {
 struct Cpu {
     idle: CpuIdle,
     frequency: CpuFrequency,
-    slices: BTreeMap<(u32, bool), FrequencyTotal>,
+    slices: BTreeMap<(u32, bool), TimeCount>,
 }
 
 /// What the CPUs did in the window.
@@ -264,9 +265,7 @@ impl Cpu {
     }
 
     fn add(&mut self, slice: &FrequencySlice) {
-        let total = self.slices.entry((slice.khz, slice.presumed)).or_default();
-        total.ns += slice.ns;
-        total.hits += slice.hits;
+        self.slices.entry((slice.khz, slice.presumed)).or_default().change(slice.ns, slice.hits);
     }
 
     fn reading(self, cpu: u32) -> CpuReading {

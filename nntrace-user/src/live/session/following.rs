@@ -7,7 +7,7 @@ use nix::{
 use nntrace_common::record::{ProcessRecord, Record, TARGET, TARGET_TO_HOLD};
 
 use super::{MarkSource, Session};
-use crate::live::{kernel::KernelError, probes::Missed, target::ProcessError, writes};
+use crate::live::{kernel::KernelError, probes::Missed, target::ProcessError, trace_marker};
 
 impl Session {
     /// Probes what a process maps now; returns whether it is still there.
@@ -25,7 +25,7 @@ impl Session {
             }
         };
         self.notes.append(&mut self.probes.take_failures());
-        if !self.writers.contains(&pid) && writes::has_marker_open(&self.processes, pid) {
+        if !self.writers.contains(&pid) && trace_marker::has_marker_open(&self.processes, pid) {
             self.writers.insert(pid);
             self.notes.push(format!(
                 "process {pid} has trace_marker open: what it writes there is not counted, --marks syscall counts \

@@ -150,13 +150,13 @@ impl Session {
         let is_sched = self.scheduling.is_some();
         Ok(Overhead {
             marks: counts.marks,
-            ns_per_mark: marks.per_run(),
+            ns_per_mark: marks.mean(),
             power_events: counts.power,
-            ns_per_power_event: power.per_run(),
+            ns_per_power_event: power.mean(),
             sched_events: is_sched.then_some(counts.sched),
-            ns_per_sched_event: is_sched.then(|| self.kernel.read_scheduling_cost().per_run()).flatten(),
+            ns_per_sched_event: is_sched.then(|| self.kernel.read_scheduling_cost().mean()).flatten(),
             collector_cpu_ns: clock::own_cpu_time(),
-            map_memory_bytes: Some(self.kernel.table_sizes.bytes),
+            map_memory_bytes: Some(self.kernel.map_memory()),
             tables: self.kernel.read_table_uses(&counts)?,
         })
     }

@@ -5,13 +5,11 @@ use std::{path::Path, time::Duration};
 use super::Session;
 use crate::{
     live::{
-        clock,
-        detaching::StalledThread,
-        kernel::KernelError,
+        clock::{self, nanoseconds, wait_until},
+        kernel::{KernelError, detaching::StalledThread},
         power::{self, Beginning},
         sched, sysfs,
         verify::Verifier,
-        window::{nanoseconds, wait_until},
     },
     model::{Clusters, Scheduling, marks::OpenSection, sleeps::Sleeps, steps::Steps},
 };

@@ -44,7 +44,7 @@ fn the_deepest_state_in_common() {
     let result = &clusters.until(500_000)[0];
     assert_eq!(result.idle[&0].ns, 300_000);
     assert_eq!(result.idle[&1].ns, 50_000);
-    assert_eq!(result.active, BTreeMap::from([(None, (150_000, 4))]));
+    assert_eq!(result.active, BTreeMap::from([(None, TimeCount::new(150_000, 4))]));
 }
 
 #[test]
@@ -81,7 +81,11 @@ fn a_policy_changes_as_one_and_the_fastest_running_cpu_decides() {
     clusters.idle_event(30, 2, IDLE_EXIT);
     clusters.idle_event(40, 2, 0);
     let result = &clusters.until(50)[0];
-    let active = BTreeMap::from([(Some(500), (10, 1)), (Some(700), (20, 2)), (Some(900), (10, 1))]);
+    let active = BTreeMap::from([
+        (Some(500), TimeCount::new(10, 1)),
+        (Some(700), TimeCount::new(20, 2)),
+        (Some(900), TimeCount::new(10, 1)),
+    ]);
     assert_eq!(result.active, active);
     assert_eq!(result.effective[&0], BTreeMap::from([(Some(500), 10), (Some(700), 20), (Some(900), 10)]));
     assert_eq!(result.effective[&2], BTreeMap::from([(Some(900), 10)]));
@@ -93,10 +97,13 @@ fn what_was_read_at_the_begin_counts_from_there() {
     let activity = BTreeMap::from([(0, Activity::Running), (1, Activity::Idle(1))]);
     let initial = Initial { activity, khz: BTreeMap::from([(0, 500)]) };
     let mut clusters = Clusters::new(&machine(&[&[0, 1]], &[]), 10, &initial);
-    assert_eq!(clusters.until(30)[0].active, BTreeMap::from([(Some(500), (20, 1))]));
+    assert_eq!(clusters.until(30)[0].active, BTreeMap::from([(Some(500), TimeCount::new(20, 1))]));
     clusters.idle_event(40, 0, 2);
     let result = &clusters.until(60)[0];
-    assert_eq!((result.active[&Some(500)], result.idle[&1].ns, result.idle_at_end), ((30, 1), 20, Some(1)));
+    assert_eq!(
+        (result.active[&Some(500)], result.idle[&1].ns, result.idle_at_end),
+        (TimeCount::new(30, 1), 20, Some(1))
+    );
 }
 
 #[test]
@@ -109,7 +116,7 @@ fn an_offline_cpu_leaves_the_vote() {
     clusters.hotplug(40, 1, true);
     let result = &clusters.until(50)[0];
     assert_eq!((result.idle[&0].ns, result.idle[&2].ns, result.offline_ns), (10, 20, 10));
-    assert_eq!(result.active[&None], (10, 1));
+    assert_eq!(result.active[&None], TimeCount::new(10, 1));
 }
 
 #[test]
@@ -148,9 +155,12 @@ fn domains_of_idle_and_of_clocks_are_apart() {
     clusters.idle_event(20, 2, IDLE_EXIT);
     clusters.idle_event(30, 0, 1);
     let results = clusters.until(40);
-    assert_eq!(results[0].active, BTreeMap::from([(Some(500), (20, 1))]));
-    assert_eq!(results[1].active, BTreeMap::from([(Some(900), (20, 1))]));
-    assert_eq!((results[2].idle[&1].ns, &results[2].active), (10, &BTreeMap::from([(None, (30, 1))])));
+    assert_eq!(results[0].active, BTreeMap::from([(Some(500), TimeCount::new(20, 1))]));
+    assert_eq!(results[1].active, BTreeMap::from([(Some(900), TimeCount::new(20, 1))]));
+    assert_eq!(
+        (results[2].idle[&1].ns, &results[2].active),
+        (10, &BTreeMap::from([(None, TimeCount::new(30, 1))]))
+    );
     assert_eq!(results[2].effective, BTreeMap::new());
 }
 
@@ -186,7 +196,7 @@ fn a_silent_cpu_leaves_its_cluster_unknown_while_no_other_runs() {
     clusters.idle_event(10, 0, 1);
     clusters.idle_event(20, 0, IDLE_EXIT);
     let results = clusters.until(30);
-    assert_eq!((results[0].unknown_ns, results[0].active[&None]), (10, (20, 2)));
+    assert_eq!((results[0].unknown_ns, results[0].active[&None]), (10, TimeCount::new(20, 2)));
     assert_eq!(results[1].unknown_ns, 30);
 }
 
@@ -241,7 +251,7 @@ mod property {
                     if !running.is_empty() {
                         let khz = running.iter().map(|cpu| cpu.1).min().flatten()
                             .and_then(|_| running.iter().filter_map(|cpu| cpu.1).max());
-                        expected.active.entry(khz).or_default().0 += 1;
+                        expected.active.entry(khz).or_default().ns += 1;
                         for (cpu, did) in layout[number].iter().zip(&all) {
                             if did.0 == Activity::Running {
                                 *expected.effective.entry(*cpu).or_default().entry(khz).or_default() += 1;
@@ -258,7 +268,7 @@ mod property {
                     }
                 }
                 let ns = |idle: &BTreeMap<u32, Residency>| -> Vec<_> { idle.iter().map(|(k, r)| (*k, r.ns)).collect() };
-                let active = |active: &BTreeMap<_, (u64, u64)>| -> Vec<_> { active.iter().map(|(k, v)| (*k, v.0)).collect() };
+                let active = |active: &BTreeMap<_, TimeCount>| -> Vec<_> { active.iter().map(|(k, v)| (*k, v.ns)).collect() };
                 prop_assert_eq!(ns(&result.idle), ns(&expected.idle));
                 prop_assert_eq!(active(&result.active), active(&expected.active));
                 prop_assert_eq!(result.unknown_ns, expected.unknown_ns);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nntrace_common::power::Residency;
+use nntrace_common::{power::Residency, time_count::TimeCount};
 
 use super::{
     matching::{self, Found},
@@ -209,7 +209,7 @@ impl Pricer<'_> {
         let description = &self.topology.clusters[number];
         let account = &mut self.accounts[number];
         let Some(model) = self.models[number] else {
-            let active: u64 = residency.active.values().map(|&(ns, _)| ns).sum();
+            let active: u64 = residency.active.values().map(|sum| sum.ns).sum();
             let idle: u64 = residency.idle.values().map(|stay| stay.ns).sum();
             let ns = active + idle + residency.idle_unknown_ns + residency.unknown_ns;
             account.unpriced(None, "everything: no cluster of the model applies", ns);
@@ -217,7 +217,7 @@ impl Pricer<'_> {
         };
         let (has_clock, idles) = (description.domain.shares_clock(), description.domain.idles_together());
         if has_clock {
-            for (&khz, &(ns, _)) in &residency.active {
+            for (&khz, &TimeCount { ns, .. }) in &residency.active {
                 let cost = account.active(model, None, khz, ns);
                 account.cluster_active += cost;
             }
@@ -266,7 +266,7 @@ impl Pricer<'_> {
             let none = BTreeMap::new();
             let effective = clock.and_then(|number| clusters.get(number)?.effective.get(&cpu));
             let effective = effective.unwrap_or(&none);
-            let mut rest: u64 = residency.running.values().map(|&(ns, _)| ns).sum();
+            let mut rest: u64 = residency.running.values().map(|sum| sum.ns).sum();
             for (&khz, &ns) in effective {
                 rest = rest.saturating_sub(ns);
                 let cost = account.active(model, Some(cpu), khz, ns);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nntrace_common::power::Residency;
+use nntrace_common::{power::Residency, time_count::TimeCount};
 
 use crate::{
     model::{findings::Findings, sleeps::Stays},
@@ -92,6 +92,6 @@ fn idle_rows<'a>(
     rows.collect()
 }
 
-fn frequencies(by_khz: &BTreeMap<Option<u32>, (u64, u64)>) -> Vec<FrequencyRow> {
-    by_khz.iter().map(|(&khz, &(ns, hits))| FrequencyRow { khz, ns, hits }).collect()
+fn frequencies(by_khz: &BTreeMap<Option<u32>, TimeCount>) -> Vec<FrequencyRow> {
+    by_khz.iter().map(|(&khz, sum)| FrequencyRow { khz, ns: sum.ns, hits: sum.count }).collect()
 }

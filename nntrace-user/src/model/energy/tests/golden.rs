@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nntrace_common::power::Residency;
+use nntrace_common::{power::Residency, time_count::TimeCount};
 
 use super::*;
 use crate::model::{
@@ -165,7 +165,10 @@ impl Trace {
             // What each CPU asked for itself: it must not matter.
             running: BTreeMap::from([(
                 Some(200_000),
-                (self.cpu_active.iter().filter(|row| row.0 == cpu).map(|row| row.2 * NS).sum(), 1),
+                TimeCount::new(
+                    self.cpu_active.iter().filter(|row| row.0 == cpu).map(|row| row.2 * NS).sum(),
+                    1,
+                ),
             )]),
             idle_unknown_ns: 0,
             offline_ns: 0,
@@ -190,7 +193,7 @@ impl Trace {
             ClusterResidency {
                 active: active
                     .filter(|row| row.0 == cluster)
-                    .map(|row| (khz(row.1), (row.2 * NS, 1)))
+                    .map(|row| (khz(row.1), TimeCount::new(row.2 * NS, 1)))
                     .collect(),
                 idle: idle.filter(|row| row.0 == cluster).map(|row| (row.1, stay(row.2))).collect(),
                 unknown_ns: self.unknown.filter(|unknown| unknown.0 == cluster).map_or(0, |at| at.1 * NS),

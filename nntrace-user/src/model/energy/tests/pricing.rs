@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nntrace_common::power::Residency;
+use nntrace_common::{power::Residency, time_count::TimeCount};
 
 use super::*;
 use crate::model::{
@@ -97,11 +97,11 @@ fn idle_of_unknown_depth_is_one_of_the_idle_states() {
 fn what_the_model_lacks_is_listed_and_may_be_any_of_its_kind() {
     let cpus = [CpuResidency {
         idle: BTreeMap::from([(2, stays(20 * MS, 1))]),
-        running: BTreeMap::from([(Some(1_500_000), (10 * MS, 1))]),
+        running: BTreeMap::from([(Some(1_500_000), TimeCount::new(10 * MS, 1))]),
         ..cpu(0)
     }];
     let clusters = [ClusterResidency {
-        active: BTreeMap::from([(Some(1_500_000), (10 * MS, 1))]),
+        active: BTreeMap::from([(Some(1_500_000), TimeCount::new(10 * MS, 1))]),
         idle: BTreeMap::from([(2, stays(20 * MS, 1))]),
         effective: BTreeMap::from([(0, BTreeMap::from([(Some(1_500_000), 10 * MS)]))]),
         ..ClusterResidency::default()
@@ -129,9 +129,10 @@ fn what_the_model_lacks_is_listed_and_may_be_any_of_its_kind() {
 
 #[test]
 fn running_time_that_no_cluster_saw_is_at_an_unknown_frequency() {
-    let cpus = [CpuResidency { running: BTreeMap::from([(Some(2_000_000), (10 * MS, 1))]), ..cpu(0) }];
+    let cpus =
+        [CpuResidency { running: BTreeMap::from([(Some(2_000_000), TimeCount::new(10 * MS, 1))]), ..cpu(0) }];
     let clusters = [ClusterResidency {
-        active: BTreeMap::from([(Some(2_000_000), (6 * MS, 1))]),
+        active: BTreeMap::from([(Some(2_000_000), TimeCount::new(6 * MS, 1))]),
         unknown_ns: 4 * MS,
         effective: BTreeMap::from([(0, BTreeMap::from([(Some(2_000_000), 6 * MS)]))]),
         ..ClusterResidency::default()
@@ -183,10 +184,10 @@ fn clocks_pay_for_frequencies_and_the_idle_domain_for_idle_states() {
     let mut cpus: Vec<CpuResidency> =
         (0..8).map(|number| CpuResidency { idle: idle_time.clone(), ..cpu(number) }).collect();
     for (number, khz) in [(0, 1_800_000), (4, 600_000), (7, 2_800_000)] {
-        cpus[number].running = BTreeMap::from([(Some(khz), (50 * MS, 1))]);
+        cpus[number].running = BTreeMap::from([(Some(khz), TimeCount::new(50 * MS, 1))]);
     }
     let clock = |number: u32, khz| ClusterResidency {
-        active: BTreeMap::from([(Some(khz), (50 * MS, 1))]),
+        active: BTreeMap::from([(Some(khz), TimeCount::new(50 * MS, 1))]),
         // What goes on in it as far as idle states go is the idle domain's to pay.
         idle: BTreeMap::from([(1, stays(50 * MS, 9))]),
         effective: BTreeMap::from([(number, BTreeMap::from([(Some(khz), 50 * MS)]))]),
@@ -197,7 +198,7 @@ fn clocks_pay_for_frequencies_and_the_idle_domain_for_idle_states() {
         clock(4, 600_000),
         clock(7, 2_800_000),
         ClusterResidency {
-            active: BTreeMap::from([(None, (60 * MS, 2))]),
+            active: BTreeMap::from([(None, TimeCount::new(60 * MS, 2))]),
             idle: BTreeMap::from([(1, stays(10 * MS, 1)), (2, stays(30 * MS, 2))]),
             ..ClusterResidency::default()
         },
@@ -265,7 +266,7 @@ fn clusters_match_by_cpus_then_by_name_then_by_place() {
     let names = [("little", 0..4), ("big", 4..8), ("other", 8..10)];
     let clusters = names.into_iter().map(|(name, cpus)| cluster(name, cpus, Domain::Both)).collect();
     let active = ClusterResidency {
-        active: BTreeMap::from([(Some(1_000), (1_000 * MS, 1))]),
+        active: BTreeMap::from([(Some(1_000), TimeCount::new(1_000 * MS, 1))]),
         ..ClusterResidency::default()
     };
     let energy = price(&model, &machine(clusters, &[]), &[], &[active.clone(), active.clone(), active]);
@@ -287,10 +288,10 @@ fn a_cluster_without_a_model_and_a_cpu_without_a_cluster_are_listed() {
     let mut topology =
         machine(vec![cluster("A", [0], Domain::Both), cluster("B", [1], Domain::Both)], &["WFI"]);
     topology.cpus.insert(9, CpuDescription::default());
-    let running = CpuResidency { running: BTreeMap::from([(None, (10 * MS, 1))]), ..cpu(1) };
+    let running = CpuResidency { running: BTreeMap::from([(None, TimeCount::new(10 * MS, 1))]), ..cpu(1) };
     let homeless = CpuResidency { unknown_ns: 7 * MS, offline_ns: MS, ..cpu(9) };
     let second = ClusterResidency {
-        active: BTreeMap::from([(None, (10 * MS, 1))]),
+        active: BTreeMap::from([(None, TimeCount::new(10 * MS, 1))]),
         idle: BTreeMap::from([(0, stays(3 * MS, 1))]),
         offline_ns: MS,
         ..ClusterResidency::default()

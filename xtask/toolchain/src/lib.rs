@@ -1,7 +1,7 @@
 //! Which compiler and which linker build the kernel programs, and how they are called.
 //!
-//! The one answer for `nntrace-user/build.rs`, which includes this file, and for xtask; therefore it uses
-//! nothing but std, and depends on what is installed only: no variable has to be set after `cargo xtask setup`.
+//! The one answer for the build script of `nntrace-user` and for xtask. It is compiled before everything else, therefore it
+//! uses nothing but std; and it depends on what is installed only: no variable has to be set after `cargo xtask setup`.
 
 use std::{
     env,
@@ -34,6 +34,9 @@ pub struct Compiler {
 
 impl Compiler {
     /// Rustup's nightly, if it has the sources of `core`.
+    ///
+    /// # Errors
+    /// Names what is missing.
     pub fn nightly() -> Result<Self, String> {
         let rustc = |question| output(Command::new("rustup").args(["run", "nightly", "rustc", question]));
         let sysroot = rustc("--print=sysroot").ok_or("rustup's nightly")?;
@@ -44,6 +47,9 @@ impl Compiler {
     }
 
     /// The distribution's compiler, if it came with `core` for BPF.
+    ///
+    /// # Errors
+    /// Names what is missing.
     pub fn system() -> Result<Self, String> {
         if !Path::new("/usr/lib/rustlib/bpfel-unknown-none/lib").is_dir() {
             return Err("core for BPF in /usr/lib/rustlib (Debian: libstd-rust-web-dev-bpf)".into());
@@ -64,6 +70,7 @@ impl Compiler {
     }
 
     /// The `cargo-clippy` that belongs to a system compiler.
+    #[must_use]
     pub fn clippy(&self) -> Option<PathBuf> {
         self.rustc.as_ref().map(|rustc| rustc.with_file_name("cargo-clippy"))
     }
@@ -79,7 +86,10 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// The first compiler that is complete. The error says what is missing for each.
+    /// The first compiler that is complete.
+    ///
+    /// # Errors
+    /// Names what is missing for each.
     pub fn find() -> Result<Self, String> {
         let with_linker = |compiler: Compiler| Ok(Self { linker: linker(compiler.llvm)?, compiler });
         Compiler::nightly().and_then(with_linker).or_else(|nightly| {
@@ -91,6 +101,7 @@ impl Toolchain {
     /// `CARGO_CFG_TARGET_ARCH` and `_ENDIAN`), and the path of the object that a build makes.
     ///
     /// It works in a directory of its own under `target_dir`: an outer cargo holds the locks of the others.
+    #[must_use]
     pub fn cargo(&self, subcommand: &str, arch: &str, endian: &str, target_dir: &Path) -> (Command, PathBuf) {
         let target = if endian == "big" { "bpfeb-unknown-none" } else { "bpfel-unknown-none" };
         let target_dir = target_dir.join(format!("ebpf-{arch}"));
@@ -128,8 +139,9 @@ impl Toolchain {
 
 /// The flags by which what is compiled tells nothing of where that was: of the sources, of the libraries, of the
 /// compiler's own.
+#[must_use]
 pub fn remapped() -> Vec<OsString> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned);
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned);
     let home = |variable: &str, folder: &str| {
         let set = env::var_os(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         set.or_else(|| Some(env::home_dir()?.join(folder)))
@@ -149,17 +161,22 @@ pub fn remapped() -> Vec<OsString> {
 }
 
 /// Where setup keeps the tools it compiled: outside of `target`, so that `cargo clean` and the next clone find them.
+#[must_use]
 pub fn tools() -> PathBuf {
     let cache = env::var_os("XDG_CACHE_HOME").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     cache.unwrap_or_else(|| env::home_dir().unwrap_or_default().join(".cache")).join("nntrace-bpf")
 }
 
 /// The directory of the bpf-linker that setup installs for this LLVM.
+#[must_use]
 pub fn linker_root(llvm: u32) -> PathBuf {
     tools().join(format!("bpf-linker-{LINKER_VERSION}-llvm-{llvm}"))
 }
 
 /// The bpf-linker for this LLVM: setup's, else one on `PATH`, whose LLVM cannot be asked for.
+///
+/// # Errors
+/// Names what is missing.
 pub fn linker(llvm: u32) -> Result<PathBuf, String> {
     let own = linker_root(llvm).join("bin/bpf-linker");
     let path = env::var_os("PATH").unwrap_or_default();

@@ -37,7 +37,7 @@ struct Type {
     kind: u32,
     /// Where in the texts its name begins.
     name: u32,
-    /// What a pointer, a name or a qualifier is one of.
+    /// The type that a pointer, a name or a qualifier is one of.
     of: u32,
     /// Which members are its own.
     members: Range<usize>,

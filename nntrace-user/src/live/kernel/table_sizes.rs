@@ -5,17 +5,24 @@
 
 use std::fs;
 
+use aya::{
+    EbpfLoader,
+    maps::{HashMap, PerCpuHashMap},
+};
 use nntrace_common::{
-    counts::Table,
+    counts::{EventCounts, Table},
     record::{NameText, Thread, Total, TotalKey},
     stack::PathStep,
 };
+
+use super::{Kernel, KernelError};
+use crate::model::facts::TableUse;
 
 /// Which part of the machine's memory the tables get by themselves.
 const PART: u64 = 64;
 /// The least and the most that they get by themselves, bytes.
 const BOUNDS: [u64; 2] = [4 << 20, 64 << 20];
-/// What the kernel adds to an entry of a hash table: its links, and its bucket, of which there may be two.
+/// Bytes that the kernel adds to an entry of a hash table: its links, and its bucket, of which there may be two.
 const ENTRY_BYTES: u64 = 48 + 2 * 16;
 /// An address, with which an entry of a table by CPU refers to its values.
 const ADDRESS_BYTES: u64 = 8;
@@ -51,9 +58,11 @@ const fn size<T>() -> u64 {
 /// The entries that each table holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableSizes {
-    /// What all of them take, bytes.
+    /// Memory that all of them take, bytes.
     pub bytes: u64,
     entries: [u32; Table::ALL.len()],
+    /// Entries of the totals that may go by the application's phases.
+    slot_totals: u32,
 }
 
 impl TableSizes {
@@ -63,7 +72,7 @@ impl TableSizes {
     pub fn new(bytes: Option<u64>, cpus: u32) -> Self {
         let budget =
             bytes.unwrap_or_else(|| sensible(&fs::read_to_string("/proc/meminfo").unwrap_or_default()));
-        let mut sizes = Self { bytes: 0, entries: [0; Table::ALL.len()] };
+        let mut sizes = Self { bytes: 0, entries: [0; Table::ALL.len()], slot_totals: 0 };
         for row in ROWS {
             let entry = ENTRY_BYTES + (row.bytes)(u64::from(cpus));
             let entries = (u128::from(budget) * u128::from(row.percent) / 100 / u128::from(entry)).max(1);
@@ -72,6 +81,8 @@ impl TableSizes {
             sizes.entries[row.table as usize] = entries;
             sizes.bytes += u64::from(entries) * entry;
         }
+        // The rest is for totals of any of the application's phases.
+        sizes.slot_totals = sizes.entries(Table::Totals) / 4 * 3;
         sizes
     }
 
@@ -81,9 +92,50 @@ impl TableSizes {
         self.entries[table as usize]
     }
 
-    /// Each table's name in the kernel object, with its number of entries.
-    pub(super) fn maps(&self) -> impl Iterator<Item = (&'static str, u32)> {
-        ROWS.iter().map(|row| (row.map, self.entries(row.table)))
+    pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
+        for row in ROWS {
+            loader.map_max_entries(row.map, self.entries(row.table));
+        }
+        loader.override_global("SLOT_TOTALS", &self.slot_totals, true);
+    }
+}
+
+impl Kernel {
+    /// Memory that the tables of marks take together, bytes.
+    pub(in crate::live) fn map_memory(&self) -> u64 {
+        self.table_sizes.bytes
+    }
+
+    /// How full the tables of marks are now.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_table_uses(&self, counts: &EventCounts) -> Result<Vec<TableUse>, KernelError> {
+        let entries = |of: Table| -> Result<usize, KernelError> {
+            Ok(match of {
+                Table::Threads => {
+                    self.object.table::<HashMap<_, u32, Thread>>("THREADS")?.keys().flatten().count()
+                }
+                Table::Totals => {
+                    self.object.table::<PerCpuHashMap<_, TotalKey, Total>>("TOTALS")?.keys().flatten().count()
+                }
+                Table::Names => {
+                    self.object.table::<HashMap<_, u64, NameText>>("NAMES")?.keys().flatten().count()
+                }
+                Table::Paths => {
+                    self.object.table::<HashMap<_, u64, PathStep>>("PATHS")?.keys().flatten().count()
+                }
+            })
+        };
+        let uses = Table::ALL.into_iter().map(|table| {
+            Ok(TableUse {
+                table: table.name().into(),
+                entries: entries(table)? as u64,
+                capacity: u64::from(self.table_sizes.entries(table)),
+                turned_away: counts.turned_away[table as usize],
+            })
+        });
+        uses.collect()
     }
 }
 

@@ -18,7 +18,7 @@ const SECTION: &str = "nntrace.arch";
      garbage; build again with cargo build --target {ARCH}-unknown-linux-gnu"
 )]
 pub struct WrongArchitecture {
-    /// What the object is for.
+    /// The object's architecture.
     found: String,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn check(object: &[u8]) -> Result<(), WrongArchitecture> {
     if found == ARCH { Ok(()) } else { Err(WrongArchitecture { found }) }
 }
 
-/// What the object says, as Rust names it.
+/// The architecture that the object names, as Rust names it.
 fn named(object: &[u8]) -> Option<String> {
     let file = object::File::parse(object).ok()?;
     let data = file.section_by_name(SECTION)?.data().ok()?;
@@ -41,7 +41,7 @@ fn named(object: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::kernel::OBJECT;
+    use crate::live::kernel::object::OBJECT;
 
     /// The object with another architecture in the place of ours.
     fn for_other(name: [u8; 8]) -> Vec<u8> {

@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
-use nntrace_common::nesting::{FunctionKind, MarkCode};
-
-use super::{
-    kernel::{Kernel, KernelError, attach_error},
-    target::{self, Layout, MarkFunction, Role, SymbolSpec},
-};
 use aya::programs::{
     ProgramError, UProbe,
     uprobe::{UProbeAttachLocation, UProbeLinkId, UProbeScope},
 };
+use nntrace_common::nesting::{FunctionKind, MarkCode};
+
+use super::{Kernel, KernelError, error::attach_error, object::Object};
+use crate::live::target::{self, Layout, MarkFunction, Role, SymbolSpec};
 
 /// The programs that take marks from functions, one per argument layout, and their forms that may wait for a page.
 pub(super) const MARK_PROGRAMS: [&str; 18] = [
@@ -36,10 +34,93 @@ pub(super) const MARK_PROGRAMS: [&str; 18] = [
 ];
 /// The program on the loader's notifications.
 const LOADER_PROGRAM: &str = "loader_event";
+/// The program that stops a target.
+const HOLD_PROGRAM: &str = "hold_at_entry";
 
 /// A probe at the entry point of a program; see [`Kernel::hold_at_entry`].
 #[must_use = "the probe stays until it is handed back to `Kernel::release_entry`"]
 pub struct EntryProbe(UProbeLinkId);
+
+/// The programs on functions, and the probes that stay until the end of the window.
+pub(super) struct FunctionProbes {
+    /// Whether programs wait for the page of a text; what has not been tried is presumed.
+    waits_for_pages: bool,
+    /// Probes on mark functions and loaders, by program.
+    links: Vec<(&'static str, UProbeLinkId)>,
+}
+
+impl FunctionProbes {
+    /// None is in place yet.
+    pub(super) fn new(may_wait_for_pages: bool) -> Self {
+        Self { waits_for_pages: may_wait_for_pages, links: Vec::new() }
+    }
+
+    /// Whether a thread may be waiting for a page in one of the programs.
+    pub(super) fn may_stall(&self) -> bool {
+        self.waits_for_pages && !self.links.is_empty()
+    }
+
+    /// Takes the probes away that stay until the end of the window.
+    pub(super) fn detach(&mut self, object: &mut Object) {
+        for (program, link) in std::mem::take(&mut self.links) {
+            // A link that is gone already is what is wanted.
+            let _ = object.uprobe(program).map(|program| program.detach(link));
+        }
+    }
+
+    /// Probes an offset of a file until the end of the window.
+    fn attach(
+        &mut self,
+        object: &mut Object,
+        program: &'static str,
+        path: &Path,
+        offset: u64,
+    ) -> Result<(), ProgramError> {
+        let link = object.probe(program, path, offset)?;
+        self.links.push((program, link));
+        Ok(())
+    }
+
+    /// The program for a mark function: where the kernel takes it, the form that may wait for the page of a text. What the
+    /// kernel refuses once is not tried again.
+    fn mark_program(
+        &mut self,
+        object: &mut Object,
+        kind: FunctionKind,
+        role: Role,
+        layout: Layout,
+    ) -> &'static str {
+        let (plain, sleepable) = programs_for(kind, role, layout);
+        match sleepable {
+            Some(sleepable) if self.waits_for_pages => {
+                self.waits_for_pages = object.load_function(sleepable).is_ok();
+                if self.waits_for_pages { sleepable } else { plain }
+            }
+            _ => plain,
+        }
+    }
+}
+
+impl Object {
+    /// Loads a program on functions, if it is not yet: checking a mark program takes the kernel a tenth of a second.
+    fn load_function(&mut self, program: &'static str) -> Result<&mut UProbe, ProgramError> {
+        let program = self.uprobe(program).map_err(|_| ProgramError::NotLoaded)?;
+        if program.fd().is_err() {
+            program.load()?;
+        }
+        Ok(program)
+    }
+
+    fn probe(
+        &mut self,
+        program: &'static str,
+        path: &Path,
+        offset: u64,
+    ) -> Result<UProbeLinkId, ProgramError> {
+        let program = self.load_function(program)?;
+        program.attach(UProbeAttachLocation::AbsoluteOffset(offset), path, UProbeScope::AllProcesses)
+    }
+}
 
 impl Kernel {
     /// Probes a mark function, at an offset of its file: in every process that maps it, of which only the targets are
@@ -51,11 +132,10 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses, with the object and the symbol.
     pub fn attach_mark(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
-        let program = self.mark_program(target::kind(function), function.role, function.layout);
+        let Self { functions, object, .. } = self;
+        let program = functions.mark_program(object, target::kind(function), function.role, function.layout);
         let point = format!("{} in {}", function.demangled, function.display_path.display());
-        let link = self.probe(program, &function.path, at).map_err(attach_error(&point))?;
-        self.mark_links.push((program, link));
-        Ok(())
+        functions.attach(object, program, &function.path, at).map_err(attach_error(&point))
     }
 
     /// Loads the programs for functions that may turn up: checking one takes the kernel a tenth of a second, in which
@@ -63,36 +143,14 @@ impl Kernel {
     pub fn expect_functions(&mut self, specs: &[SymbolSpec]) {
         for spec in specs {
             let (kind, layout) = (target::kind_of(spec.role, &spec.name), spec.layout.unwrap_or(Layout::Buf));
-            let program = self.mark_program(kind, spec.role, layout);
-            let _ = self.load_function(program);
-        }
-    }
-
-    /// The program for a mark function: where the kernel takes it, the form that may wait for the page of a text. What the
-    /// kernel refuses once is not tried again.
-    fn mark_program(&mut self, kind: FunctionKind, role: Role, layout: Layout) -> &'static str {
-        let (plain, sleepable) = programs_for(kind, role, layout);
-        match sleepable {
-            Some(sleepable) if self.waits_for_pages => {
-                self.waits_for_pages = self.load_function(sleepable).is_ok();
-                if self.waits_for_pages { sleepable } else { plain }
-            }
-            _ => plain,
+            let program = self.functions.mark_program(&mut self.object, kind, spec.role, layout);
+            let _ = self.object.load_function(program);
         }
     }
 
     /// Whether the programs wait for the page of a text that is not in memory, as far as is known.
-    pub(super) fn waits_for_pages(&self) -> bool {
-        self.waits_for_pages
-    }
-
-    /// Loads a program on functions, if it is not yet: checking a mark program takes the kernel a tenth of a second.
-    fn load_function(&mut self, program: &'static str) -> Result<&mut UProbe, ProgramError> {
-        let program = self.uprobe(program).map_err(|_| ProgramError::NotLoaded)?;
-        if program.fd().is_err() {
-            program.load()?;
-        }
-        Ok(program)
+    pub(in crate::live) fn waits_for_pages(&self) -> bool {
+        self.functions.waits_for_pages
     }
 
     /// From now on a mark function that another one calls, or jumps to, is taken for a part of that one's mark.
@@ -100,7 +158,7 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses.
     pub fn set_nesting(&mut self) -> Result<(), KernelError> {
-        self.array::<u32>("NESTING")?.set(0, 1, 0).map_err(KernelError::writing)
+        self.object.array::<u32>("NESTING")?.set(0, 1, 0).map_err(KernelError::writing)
     }
 
     /// Has the programs know the code of a function that is probed at an offset of its file: who calls from there.
@@ -109,7 +167,7 @@ impl Kernel {
     /// When the kernel refuses.
     pub fn set_mark_code(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
         let length = function.offset.saturating_add(function.length).saturating_sub(at);
-        let mut codes = self.array::<MarkCode>("MARK_CODE")?;
+        let mut codes = self.object.array::<MarkCode>("MARK_CODE")?;
         let index = (at & 0xfff) as u32;
         let known = codes.get(&index, 0).map_err(KernelError::reading)?;
         let code = MarkCode {
@@ -124,11 +182,9 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses.
     pub fn attach_loader(&mut self, path: &Path, offset: u64) -> Result<(), KernelError> {
-        let link = self
-            .probe(LOADER_PROGRAM, path, offset)
-            .map_err(attach_error(&format!("the loader {}", path.display())))?;
-        self.mark_links.push((LOADER_PROGRAM, link));
-        Ok(())
+        self.functions
+            .attach(&mut self.object, LOADER_PROGRAM, path, offset)
+            .map_err(attach_error(&format!("the loader {}", path.display())))
     }
 
     /// Lets targets stop by SIGSTOP when they get to `offset` of the file, the entry point of a program.
@@ -136,7 +192,8 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses.
     pub fn hold_at_entry(&mut self, path: &Path, offset: u64) -> Result<EntryProbe, KernelError> {
-        self.probe("hold_at_entry", path, offset)
+        self.object
+            .probe(HOLD_PROGRAM, path, offset)
             .map(EntryProbe)
             .map_err(attach_error(&format!("the entry point of {}", path.display())))
     }
@@ -146,7 +203,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(super) fn while_probed<T>(
+    pub(in crate::live) fn while_probed<T>(
         &mut self,
         path: &Path,
         offset: u64,
@@ -154,9 +211,9 @@ impl Kernel {
     ) -> Result<T, KernelError> {
         let point = path.display().to_string();
         let refused = attach_error(&point);
-        let link = self.probe(LOADER_PROGRAM, path, offset).map_err(&refused)?;
+        let link = self.object.probe(LOADER_PROGRAM, path, offset).map_err(&refused)?;
         let done = act();
-        self.uprobe(LOADER_PROGRAM)?.detach(link).map_err(&refused)?;
+        self.object.uprobe(LOADER_PROGRAM)?.detach(link).map_err(&refused)?;
         Ok(done)
     }
 
@@ -165,17 +222,7 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses.
     pub fn release_entry(&mut self, probe: EntryProbe) -> Result<(), KernelError> {
-        self.uprobe("hold_at_entry")?.detach(probe.0).map_err(attach_error("the entry point"))
-    }
-
-    fn probe(
-        &mut self,
-        program: &'static str,
-        path: &Path,
-        offset: u64,
-    ) -> Result<UProbeLinkId, ProgramError> {
-        let program = self.load_function(program)?;
-        program.attach(UProbeAttachLocation::AbsoluteOffset(offset), path, UProbeScope::AllProcesses)
+        self.object.uprobe(HOLD_PROGRAM)?.detach(probe.0).map_err(attach_error("the entry point"))
     }
 }
 

@@ -2,26 +2,39 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
+use aya::EbpfLoader;
 use nntrace_common::power::Activity;
 
-use super::{
-    kernel::{Kernel, KernelError},
-    sysfs,
-};
+use super::{Kernel, KernelError};
+use crate::live::sysfs;
 
 /// Stands for a step that is not known; the kernel counts up from 0.
-pub const NO_STEP: u32 = u32::MAX;
+const NO_STEP: u32 = u32::MAX;
 
 /// The number of the step that takes a CPU down (`takedown_cpu` in kernel/cpu.c), as the kernel lists it under `root`;
 /// [`NO_STEP`] when it does not.
-#[must_use]
-pub fn takedown_step(root: &Path) -> u32 {
+fn takedown_step(root: &Path) -> u32 {
     let text = fs::read_to_string(root.join("hotplug/states")).unwrap_or_default();
     let step = text.lines().find_map(|line| {
         let (number, name) = line.split_once(':')?;
         (name.trim() == "cpu:teardown").then(|| number.trim().parse().ok())?
     });
     step.unwrap_or(NO_STEP)
+}
+
+/// The program on hotplug events, with the step by which it knows that a CPU goes down.
+pub(super) struct Hotplug {
+    takedown_step: u32,
+}
+
+impl Hotplug {
+    pub(super) fn new() -> Self {
+        Self { takedown_step: takedown_step(Path::new(sysfs::CPUS)) }
+    }
+
+    pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
+        loader.override_global("TAKEDOWN_STEP", &self.takedown_step, true);
+    }
 }
 
 impl Kernel {
@@ -31,8 +44,8 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses; it can since 5.10.
     pub fn tell_hotplug(&mut self, cpu: u32, online: bool) -> Result<(), KernelError> {
-        let (on, step) = if online { (Some(cpu), 0) } else { (None, self.takedown_step()) };
-        self.run_program("cpuhp_exit", on, &[u64::from(cpu), 0, u64::from(step), 0])
+        let (on, step) = if online { (Some(cpu), 0) } else { (None, self.hotplug.takedown_step) };
+        self.object.run("cpuhp_exit", on, &[u64::from(cpu), 0, u64::from(step), 0])
     }
 
     /// Tells the tables of CPUs that sysfs, under `root`, has online or offline and they have not: where the kernel

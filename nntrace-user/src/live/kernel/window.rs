@@ -1,15 +1,13 @@
 //! The window of the kernel programs: its ends are set ahead, so that marks, power states and scheduling begin and end
 //! at one moment.
 
-use std::{thread, time::Duration};
+use std::time::Duration;
 
 use aya::maps::Array;
 use nntrace_common::window::Window;
 
-use super::{
-    clock,
-    kernel::{Kernel, KernelError},
-};
+use super::{Kernel, KernelError};
+use crate::live::clock::{self, nanoseconds, wait_until};
 
 /// From setting the end of the window to that end: time to hand it to the programs in, and for those that have looked at
 /// the clock before to finish.
@@ -24,7 +22,7 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses to write a map.
     pub fn set_window(&mut self, window: Window) -> Result<(), KernelError> {
-        let mut windows: Array<_, Window> = self.array("WINDOW")?;
+        let mut windows: Array<_, Window> = self.object.array("WINDOW")?;
         windows.set(0, window, 0).map_err(KernelError::writing)
     }
 
@@ -51,14 +49,4 @@ impl Kernel {
             tail *= 2;
         }
     }
-}
-
-/// A duration in ns; the longest there is, when it is longer.
-pub(super) fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Sleeps until this moment (ns).
-pub(super) fn wait_until(moment: u64) {
-    thread::sleep(Duration::from_nanos(moment.saturating_sub(clock::now())));
 }

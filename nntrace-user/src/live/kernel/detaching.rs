@@ -21,10 +21,8 @@ use nix::{
 };
 use nntrace_common::counts::PageWait;
 
-use super::{
-    kernel::{Kernel, KernelError},
-    target::{PidFd, ProcessError},
-};
+use super::{Kernel, KernelError};
+use crate::live::target::{PidFd, ProcessError};
 
 /// How long a thread may wait for a page before we go without it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -43,8 +41,8 @@ pub struct StalledThread {
 }
 
 impl StalledThread {
-    /// What it means, for people.
-    pub(super) fn note(&self) -> String {
+    /// Its meaning, for people.
+    pub(in crate::live) fn note(&self) -> String {
         let Self { pid, tid, comm } = self;
         format!(
             "thread {tid} ({comm}) of process {pid} waits for the memory page that holds the text of its mark, which is not \
@@ -63,8 +61,8 @@ impl Kernel {
     /// # Errors
     /// When threads stall, and no process can be left behind: then whoever drops this waits for them.
     pub fn detach_marks(&mut self) -> Result<Vec<StalledThread>, KernelError> {
-        self.detach_writes();
-        if self.waits_for_pages && !self.mark_links.is_empty() {
+        self.writes.detach(&mut self.object);
+        if self.functions.may_stall() {
             let stalled = self.wait_for_pages()?;
             if !stalled.is_empty() {
                 leave_probes_behind().map_err(|source| KernelError::File {
@@ -74,10 +72,7 @@ impl Kernel {
                 return Ok(stalled);
             }
         }
-        for (program, link) in std::mem::take(&mut self.mark_links) {
-            // A link that is gone already is what is wanted.
-            let _ = self.uprobe(program).map(|program| program.detach(link));
-        }
+        self.functions.detach(&mut self.object);
         Ok(Vec::new())
     }
 
@@ -95,7 +90,7 @@ impl Kernel {
 
     /// The threads that wait for a page now.
     fn stalled_threads(&self) -> Result<Vec<StalledThread>, KernelError> {
-        let waits: HashMap<_, u32, PageWait> = self.table("PAGE_WAITS")?;
+        let waits: HashMap<_, u32, PageWait> = self.object.table("PAGE_WAITS")?;
         let threads = waits.iter().flatten().map(|(tid, wait)| {
             let comm = fs::read_to_string(format!("/proc/{}/task/{tid}/comm", wait.tgid));
             StalledThread { pid: wait.tgid, tid, comm: comm.unwrap_or_default().trim_end().to_owned() }

@@ -1,0 +1,58 @@
+//! How long and how often: the sums of residency and of what things cost.
+
+use core::ops::AddAssign;
+
+/// Time, and how many stretches, runs or changes it is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct TimeCount {
+    /// Time, ns.
+    pub ns: u64,
+    /// How often.
+    pub count: u64,
+}
+
+impl TimeCount {
+    /// So many stretches that take so long (ns) together.
+    #[must_use]
+    pub const fn new(ns: u64, count: u64) -> Self {
+        Self { ns, count }
+    }
+
+    /// Time of one of them, ns; `None` where there is none.
+    #[must_use]
+    pub const fn mean(&self) -> Option<u64> {
+        self.ns.checked_div(self.count)
+    }
+
+    /// Adds a difference, which may be negative. So may the sum be until all of its parts are there: then two's complement
+    /// has made it right.
+    #[inline]
+    pub const fn change(&mut self, ns: i64, count: i64) {
+        self.ns = self.ns.wrapping_add_signed(ns);
+        self.count = self.count.wrapping_add_signed(count);
+    }
+}
+
+impl AddAssign for TimeCount {
+    fn add_assign(&mut self, other: Self) {
+        self.ns += other.ns;
+        self.count += other.count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_may_be_negative_until_it_is_whole() {
+        let mut sum = TimeCount::default();
+        sum.change(-70, -1);
+        assert_eq!(sum.ns.cast_signed(), -70);
+        sum.change(100, 3);
+        assert_eq!(sum, TimeCount::new(30, 2));
+        assert_eq!(sum.mean(), Some(15));
+        assert_eq!(TimeCount::default().mean(), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! Cost of the programs: runs and time by the kernel's statistics, and the events that they count themselves.
+
+use std::os::fd::OwnedFd;
+
+use aya::{
+    maps::PerCpuArray,
+    programs::Program,
+    sys::{Stats, enable_stats},
+};
+use nntrace_common::{counts::EventCounts, time_count::TimeCount};
+
+use super::{Kernel, KernelError, evidence, functions, object::Object, power};
+use crate::live::clock::nanoseconds;
+
+/// Switches the kernel's run-time statistics of BPF programs on, where this user may: they are on while this is open.
+pub(super) fn statistics() -> Option<OwnedFd> {
+    enable_stats(Stats::RunTime).ok()
+}
+
+impl Object {
+    /// Runs and time of these programs, by the kernel's statistics.
+    pub(super) fn cost(&self, programs: impl IntoIterator<Item = &'static str>) -> TimeCount {
+        let infos = programs.into_iter().filter_map(|name| match self.program(name)? {
+            Program::UProbe(program) => program.info().ok(),
+            Program::RawTracePoint(program) => program.info().ok(),
+            Program::TracePoint(program) => program.info().ok(),
+            _ => None,
+        });
+        let mut sum = TimeCount::default();
+        for info in infos {
+            sum += TimeCount::new(nanoseconds(info.run_time()), info.run_count());
+        }
+        sum
+    }
+}
+
+impl Kernel {
+    /// Runs and time of the mark programs and of the power programs, by the kernel's statistics; of system calls only
+    /// those that were marks. Nothing where this user may not switch the statistics on.
+    #[must_use]
+    pub fn read_costs(&self) -> (TimeCount, TimeCount) {
+        let mut marks = self.object.cost(functions::MARK_PROGRAMS);
+        if let Ok(writes) = self.read_write_cost() {
+            marks += writes;
+        }
+        let power = power::PROGRAMS.into_iter().chain(evidence::PROGRAMS.map(|(program, _)| program));
+        (marks, self.object.cost(power))
+    }
+
+    /// Events, as the programs themselves count them.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_event_counts(&self) -> Result<EventCounts, KernelError> {
+        let map: PerCpuArray<_, EventCounts> = self.object.table("EVENT_COUNTS")?;
+        let mut sum = EventCounts::default();
+        map.get(&0, 0).map_err(KernelError::reading)?.iter().for_each(|counts| sum.add(counts));
+        Ok(sum)
+    }
+
+    fn read_write_cost(&self) -> Result<TimeCount, KernelError> {
+        let map: PerCpuArray<_, TimeCount> = self.object.table("WRITE_COST")?;
+        let mut sum = TimeCount::default();
+        map.get(&0, 0).map_err(KernelError::reading)?.iter().for_each(|&cost| sum += cost);
+        Ok(sum)
+    }
+}

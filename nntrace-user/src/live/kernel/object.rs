@@ -1,0 +1,115 @@
+//! The object with the programs and their maps: what is in it, by name.
+
+use aya::{
+    Ebpf, EbpfLoader, Pod,
+    maps::{Array, Map, MapData, MapError},
+    programs::{
+        Program, RawTracePoint, RawTracePointRunOptions, TestRun as _, TracePoint, UProbe,
+        raw_trace_point::RawTracePointLinkId,
+    },
+};
+
+use super::error::{KernelError, attach_error, map_error, refused};
+
+/// The object that the build script compiled.
+pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/nntrace-ebpf"));
+
+/// The object once its maps are made. Dropping it detaches and unloads everything.
+pub(super) struct Object(Ebpf);
+
+impl Object {
+    /// Makes the maps, with the globals and sizes that the loader was given. No program is loaded yet.
+    pub(super) fn load(loader: &mut EbpfLoader<'_>) -> Result<Self, KernelError> {
+        loader.load(OBJECT).map(Self).map_err(|error| refused(&error))
+    }
+
+    /// Loads a program on a raw tracepoint, if it is not yet.
+    pub(super) fn load_raw(&mut self, program: &'static str) -> Result<(), KernelError> {
+        let raw = self.raw_tracepoint(program)?;
+        if raw.fd().is_err() {
+            raw.load().map_err(|error| refused(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Attaches a program that is loaded to a raw tracepoint.
+    pub(super) fn attach_raw(
+        &mut self,
+        program: &'static str,
+        point: &str,
+    ) -> Result<RawTracePointLinkId, KernelError> {
+        self.raw_tracepoint(program)?.attach(point).map_err(attach_error(point))
+    }
+
+    /// Loads a program on a tracepoint.
+    pub(super) fn load_event(&mut self, program: &'static str) -> Result<(), KernelError> {
+        self.tracepoint(program)?.load().map_err(|error| refused(&error))
+    }
+
+    /// Attaches a program that is loaded to a tracepoint; it stays until the end.
+    pub(super) fn attach_event(
+        &mut self,
+        program: &'static str,
+        group: &str,
+        event: &str,
+    ) -> Result<(), KernelError> {
+        self.tracepoint(program)?.attach(group, event).map(drop).map_err(attach_error(event))
+    }
+
+    /// Runs a program on a raw tracepoint as if the event had come with these arguments, of which there are at most
+    /// twelve: on the CPU `on`, which it wakes, or on the one where this process runs.
+    pub(super) fn run(
+        &mut self,
+        program: &'static str,
+        on: Option<u32>,
+        arguments: &[u64],
+    ) -> Result<(), KernelError> {
+        let mut options = RawTracePointRunOptions::new();
+        options.args.iter_mut().zip(arguments).for_each(|(slot, argument)| *slot = *argument);
+        options.cpu = on;
+        self.raw_tracepoint(program)?.test_run(options).map(|_| ()).map_err(attach_error(program))
+    }
+
+    /// A map that is read.
+    pub(super) fn table<'a, M>(&'a self, name: &'static str) -> Result<M, KernelError>
+    where
+        M: TryFrom<&'a Map, Error = MapError>,
+    {
+        let map = self.0.map(name).ok_or(KernelError::Missing(name))?;
+        map.try_into().map_err(KernelError::reading)
+    }
+
+    /// An array that is written.
+    pub(super) fn array<V: Pod>(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Array<&mut MapData, V>, KernelError> {
+        let map = self.map_mut(name).ok_or(KernelError::Missing(name))?;
+        map.try_into().map_err(map_error("use a table"))
+    }
+
+    /// A map of any kind that is written.
+    pub(super) fn map_mut(&mut self, name: &str) -> Option<&mut Map> {
+        self.0.map_mut(name)
+    }
+
+    /// A program of any kind.
+    pub(super) fn program(&self, name: &str) -> Option<&Program> {
+        self.0.program(name)
+    }
+
+    pub(super) fn uprobe(&mut self, name: &'static str) -> Result<&mut UProbe, KernelError> {
+        let program = self.0.program_mut(name).ok_or(KernelError::Missing(name))?;
+        program.try_into().map_err(|_| KernelError::Missing(name))
+    }
+
+    pub(super) fn raw_tracepoint(&mut self, name: &'static str) -> Result<&mut RawTracePoint, KernelError> {
+        let program = self.0.program_mut(name).ok_or(KernelError::Missing(name))?;
+        program.try_into().map_err(|_| KernelError::Missing(name))
+    }
+
+    fn tracepoint(&mut self, name: &'static str) -> Result<&mut TracePoint, KernelError> {
+        let program = self.0.program_mut(name).ok_or(KernelError::Missing(name))?;
+        program.try_into().map_err(|_| KernelError::Missing(name))
+    }
+}

@@ -1,0 +1,89 @@
+//! The programs on fork, exec and exit, and the table of traced processes.
+
+use aya::{EbpfLoader, maps::HashMap};
+use nntrace_common::record::TARGET;
+
+use super::{
+    Kernel,
+    error::{KernelError, map_error},
+    object::Object,
+};
+use crate::live::tracefs;
+
+/// The programs, with the layout of the event that the one on fork reads.
+pub(super) struct ProcessPrograms {
+    /// Where `sched_process_fork` has the child's id; `None` where the kernel does not describe that event.
+    child_offset: Option<u32>,
+}
+
+impl ProcessPrograms {
+    pub(super) fn new() -> Self {
+        Self { child_offset: tracefs::field_offset("sched/sched_process_fork", "child_pid").ok() }
+    }
+
+    pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
+        loader.override_global("FORK_CHILD_OFFSET", self.child_offset.as_ref().unwrap_or(&0), true);
+    }
+
+    /// Loads those on exec and exit.
+    pub(super) fn load_raw(object: &mut Object) -> Result<(), KernelError> {
+        ["process_exec", "process_exit"].iter().try_for_each(|program| object.load_raw(program))
+    }
+
+    /// Loads the one on fork.
+    pub(super) fn load_fork(object: &mut Object) -> Result<(), KernelError> {
+        object.load_event("process_fork")
+    }
+
+    fn attach(&self, object: &mut Object) -> Result<bool, KernelError> {
+        object.attach_raw("process_exec", "sched_process_exec")?;
+        object.attach_raw("process_exit", "sched_process_exit")?;
+        let follows_forks = self.child_offset.is_some();
+        if follows_forks {
+            object.attach_event("process_fork", "sched", "sched_process_fork")?;
+        }
+        Ok(follows_forks)
+    }
+}
+
+impl Kernel {
+    /// Attaches to exec and exit, and to fork when the kernel describes it; returns whether forks are followed.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn attach_process_events(&mut self) -> Result<bool, KernelError> {
+        self.processes.attach(&mut self.object)
+    }
+
+    /// Counts the marks of a process from now on.
+    ///
+    /// # Errors
+    /// When the table of targets is full.
+    pub fn add_target(&mut self, pid: u32) -> Result<(), KernelError> {
+        self.set_target(pid, TARGET)
+    }
+
+    /// How a process is traced: [`TARGET`], or [`TARGET_TO_HOLD`](nntrace_common::record::TARGET_TO_HOLD).
+    ///
+    /// # Errors
+    /// When the table of targets is full.
+    pub fn set_target(&mut self, pid: u32, how: u8) -> Result<(), KernelError> {
+        let map = self.object.map_mut("TARGETS").ok_or(KernelError::Missing("map TARGETS"))?;
+        let mut targets: HashMap<_, u32, u8> =
+            map.try_into().map_err(map_error("use the table of targets"))?;
+        targets.insert(pid, how, 0).map_err(map_error("add to the table of targets"))
+    }
+
+    /// Counts the marks of a process no more.
+    ///
+    /// # Errors
+    /// When the table cannot be used.
+    pub fn remove_target(&mut self, pid: u32) -> Result<(), KernelError> {
+        let map = self.object.map_mut("TARGETS").ok_or(KernelError::Missing("map TARGETS"))?;
+        let mut targets: HashMap<_, u32, u8> =
+            map.try_into().map_err(map_error("use the table of targets"))?;
+        // One that is not there any more is what is wanted.
+        let _ = targets.remove(&pid);
+        Ok(())
+    }
+}

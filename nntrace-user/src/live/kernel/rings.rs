@@ -1,0 +1,91 @@
+//! The rings that the programs write records to, one for each CPU.
+
+use std::{
+    io,
+    os::fd::{AsFd as _, OwnedFd},
+};
+
+use aya::{
+    EbpfLoader,
+    maps::{Array, ArrayOfMaps, Map, MapData, PerCpuArray, RingBuf},
+};
+use nntrace_common::{power::CpuIdle, record::RingCount};
+
+use super::{
+    Kernel,
+    error::{KernelError, map_error},
+    object::Object,
+};
+
+/// Bytes of each ring.
+pub(super) struct RingSize(u32);
+
+impl RingSize {
+    /// The size that the kernel takes: a power of two of whole pages.
+    pub(super) fn rounded(bytes: u32) -> Self {
+        Self(bytes.clamp(4096, 1 << 30).next_power_of_two())
+    }
+
+    pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>, cpus: u32) {
+        loader.override_global("RING_BYTES", &self.0, true).map_max_entries("RINGS", cpus);
+    }
+}
+
+/// The rings of all CPUs, as bytes.
+pub struct RingBuffers(Vec<RingBuf<MapData>>);
+
+impl RingBuffers {
+    /// Makes a ring for each CPU, and puts it where the programs look for it.
+    pub(super) fn make(object: &mut Object, cpus: u32, size: &RingSize) -> Result<Self, KernelError> {
+        let map = object.map_mut("RINGS").ok_or(KernelError::Missing("map RINGS"))?;
+        let mut slots: ArrayOfMaps<_> = map.try_into().map_err(map_error("use the table of rings"))?;
+        let rings = (0..cpus).map(|cpu| {
+            let ring = aya_obj::Map::new_from_params(
+                aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_RINGBUF as u32,
+                0,
+                0,
+                size.0,
+                0,
+            );
+            let ring =
+                MapData::create(ring, &format!("ring{cpu}"), None).map_err(map_error("make a ring"))?;
+            slots.set(cpu, &ring, 0).map_err(map_error("put a ring into its table"))?;
+            Map::RingBuf(ring).try_into().map_err(map_error("map a ring"))
+        });
+        rings.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Hands over everything that the rings hold, ring by ring, and frees its room.
+    pub(in crate::live) fn take(&mut self, mut sink: impl FnMut(&[u8])) {
+        for ring in &mut self.0 {
+            while let Some(item) = ring.next() {
+                sink(&item);
+            }
+        }
+    }
+
+    /// Descriptors that become readable when a ring asks to be drained; they stay open for themselves.
+    pub(in crate::live) fn alarms(&self) -> io::Result<Vec<OwnedFd>> {
+        self.0.iter().map(|ring| ring.as_fd().try_clone_to_owned()).collect()
+    }
+}
+
+impl Kernel {
+    /// Power records that were lost so far, by the CPU that they were about.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_lost(&self) -> Result<Vec<u32>, KernelError> {
+        let idles: Array<_, CpuIdle> = self.object.table("CPU_IDLE")?;
+        (0..self.cpus()).map(|cpu| Ok(idles.get(&cpu, 0).map_err(KernelError::reading)?.lost)).collect()
+    }
+
+    /// Counts of each CPU's ring, as its programs keep them.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub fn read_ring_counts(&self) -> Result<Vec<RingCount>, KernelError> {
+        let map: PerCpuArray<_, RingCount> = self.object.table("RING_COUNTS")?;
+        Ok(map.get(&0, 0).map_err(KernelError::reading)?.iter().copied().collect())
+    }
+}

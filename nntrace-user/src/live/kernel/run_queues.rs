@@ -1,0 +1,69 @@
+//! The program that reads run queues, to see what a CPU does without waking it.
+
+use aya::{EbpfLoader, maps::Array};
+use nntrace_common::look::{CpuLook, LookOffsets};
+
+use super::{Kernel, KernelError, btf::Btf, object::Object};
+
+/// The program, with the offsets that it needs.
+pub(super) struct RunQueues {
+    sampler: Option<(&'static str, LookOffsets)>,
+}
+
+impl RunQueues {
+    pub(super) fn new(btf: Option<&Btf>) -> Self {
+        Self { sampler: btf.and_then(sampler) }
+    }
+
+    pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
+        if let Some((_, offsets)) = &self.sampler {
+            loader.override_global("LOOK_OFFSETS", offsets, true);
+        }
+    }
+
+    pub(super) fn load(&mut self, object: &mut Object) -> Result<(), KernelError> {
+        if let Some((program, _)) = self.sampler
+            && object.raw_tracepoint(program)?.load().is_err()
+        {
+            // Without it the first event of a CPU tells what it did before.
+            self.sampler = None;
+        }
+        Ok(())
+    }
+}
+
+/// The program that fits this kernel, with the offsets that it needs; `None` when the kernel does not tell them, or is built
+/// in another way: the ways from a task to the run queues are there with `CONFIG_FAIR_GROUP_SCHED`.
+fn sampler(btf: &Btf) -> Option<(&'static str, LookOffsets)> {
+    let queues = |levels| btf.pointer_offset("task_group", "cfs_rq", levels, "cfs_rq");
+    let offsets = LookOffsets {
+        queue: btf.pointer_offset("cfs_rq", "rq", 1, "rq")?,
+        cpu: btf.offset("rq", "cpu")?,
+        current: btf.pointer_offset("rq", "curr", 1, "task_struct")?,
+        idle: btf.pointer_offset("rq", "idle", 1, "task_struct")?,
+        idle_state: btf.pointer_offset("rq", "idle_state", 1, "cpuidle_state").unwrap_or(0),
+        name: btf.offset("cpuidle_state", "name").unwrap_or(0),
+        ..LookOffsets::default()
+    };
+    if let Some(group_queues) = queues(2) {
+        let task_group = btf.pointer_offset("task_struct", "sched_task_group", 1, "task_group")?;
+        return Some(("look_at_cpu", LookOffsets { task_group, group_queues, ..offsets }));
+    }
+    queues(1)?;
+    let entity = btf.offset("task_struct", "se")?;
+    let own_queue = entity + btf.pointer_offset("sched_entity", "cfs_rq", 1, "cfs_rq")?;
+    Some(("look_at_cpu_from_own", LookOffsets { own_queue, ..offsets }))
+}
+
+impl Kernel {
+    /// The activity of a CPU; [`CpuLook::NOTHING`] where that cannot be seen.
+    #[must_use]
+    pub fn look_at(&mut self, cpu: u32) -> CpuLook {
+        let Some((program, _)) = self.run_queues.sampler else { return CpuLook::default() };
+        let seen = self.object.run(program, None, &[u64::from(cpu)]).and_then(|()| {
+            let looks: Array<_, CpuLook> = self.object.array("LOOK")?;
+            looks.get(&0, 0).map_err(KernelError::reading)
+        });
+        seen.unwrap_or_default()
+    }
+}

@@ -1,0 +1,88 @@
+//! The programs on context switches and wake-ups.
+
+use aya::EbpfLoader;
+use nntrace_common::{sched::SchedOffsets, time_count::TimeCount};
+
+use super::{Kernel, KernelError, btf::Btf, links::Links, object::Object};
+use crate::live::tracefs;
+
+/// Tracepoints of group `sched`, with the program on the raw form and the one on the described form. The switch is the
+/// first: whether its raw form tells enough is found out by attaching to it.
+const PROGRAMS: [(&str, &str, &str); 3] = [
+    ("sched_switch", "raw_sched_switch", "sched_switch"),
+    ("sched_wakeup_new", "raw_sched_wakeup_new", "sched_wakeup_new"),
+    ("sched_wakeup", "raw_sched_wakeup", "sched_wakeup"),
+];
+
+/// The programs, and what they are attached to.
+pub(super) struct SchedulingPrograms {
+    offsets: SchedOffsets,
+    links: Links,
+}
+
+impl SchedulingPrograms {
+    pub(super) fn new(btf: Option<&Btf>) -> Self {
+        Self { offsets: offsets(btf), links: Links::default() }
+    }
+
+    pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
+        loader.override_global("SCHED_OFFSETS", &self.offsets, true);
+    }
+
+    fn attach(&mut self, object: &mut Object) -> Result<(), KernelError> {
+        let SchedOffsets { prev_state, next_pid, woken_pid, task_pid } = self.offsets;
+        let [(point, raw, _), others @ ..] = PROGRAMS;
+        // Before Linux 5.18 the raw form lacks the state, and is refused.
+        if task_pid != 0 && self.links.attach(object, raw, point).is_ok() {
+            return others.iter().try_for_each(|(point, raw, _)| self.links.attach(object, raw, point));
+        }
+        if [prev_state, next_pid, woken_pid].contains(&0) {
+            return Err(KernelError::Attach {
+                point: "sched_switch, sched_wakeup and sched_wakeup_new".into(),
+                reason: match tracefs::mount_point() {
+                    Some(mount) => {
+                        format!("{} does not describe them: leave out --level sched", mount.display())
+                    }
+                    None => format!("{}; or leave out --level sched", tracefs::lacking()),
+                },
+            });
+        }
+        PROGRAMS.iter().try_for_each(|(event, _, program)| {
+            object.load_event(program)?;
+            object.attach_event(program, "sched", event)
+        })
+    }
+
+    /// Takes those on raw tracepoints away; the others stay until the end.
+    pub(super) fn detach(&mut self, object: &mut Object) {
+        self.links.detach(object);
+    }
+}
+
+/// Where the programs find what they read: in tasks by BTF, in events by tracefs; 0 for what neither tells.
+fn offsets(btf: Option<&Btf>) -> SchedOffsets {
+    let offset = |event, field| tracefs::field_offset(event, field).unwrap_or(0);
+    SchedOffsets {
+        prev_state: offset("sched/sched_switch", "prev_state"),
+        next_pid: offset("sched/sched_switch", "next_pid"),
+        // `sched_wakeup_new` is of the same class.
+        woken_pid: offset("sched/sched_wakeup", "pid"),
+        task_pid: btf.and_then(|btf| btf.offset("task_struct", "pid")).unwrap_or(0),
+    }
+}
+
+impl Kernel {
+    /// Attaches to context switches and wake-ups.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or does not describe these events.
+    pub fn attach_scheduling(&mut self) -> Result<(), KernelError> {
+        self.scheduling.attach(&mut self.object)
+    }
+
+    /// Runs and time of these programs, by the kernel's statistics.
+    #[must_use]
+    pub fn read_scheduling_cost(&self) -> TimeCount {
+        self.object.cost(PROGRAMS.into_iter().flat_map(|(_, raw, program)| [raw, program]))
+    }
+}
