@@ -18,7 +18,7 @@ use nntrace_user::{
 pub use results::{Causes, Format, OutputKind, Results, Table, machine_memory};
 use values::{cluster, file, time_range};
 
-use crate::{energy_command, machine};
+use crate::commands::{energy_model, topology};
 
 /// Shows in which layer and phase of the neural-network stack the time goes, and what the CPUs did meanwhile.
 ///
@@ -80,7 +80,7 @@ pub enum EnergyModelAction {
     /// Shows what is understood of a model, or what is wrong with it
     Check {
         /// The file
-        #[arg(value_name = "FILE", value_parser = file(energy_command::read))]
+        #[arg(value_name = "FILE", value_parser = file(energy_model::read))]
         model: EnergyModel,
     },
 }
@@ -120,7 +120,7 @@ pub struct Print {
 #[derive(Debug, Default, clap::Args)]
 pub struct Machine {
     /// Description of the machine in TOML, as `nntrace-bpf topology` writes it
-    #[arg(long, value_name = "FILE", value_parser = file(machine::read))]
+    #[arg(long, value_name = "FILE", value_parser = file(topology::read))]
     pub topology: Option<Topology>,
 
     /// CPUs that form a cluster, such as `big=4-7`; CPUs in none form one called `other`
@@ -129,7 +129,7 @@ pub struct Machine {
 
     /// What CPUs and clusters cost in each state: an energy model, of idlestat's form or (.toml) of ours; `nntrace-bpf
     /// energy-model init` writes one to fill in
-    #[arg(long, value_name = "FILE", value_parser = file(energy_command::read))]
+    #[arg(long, value_name = "FILE", value_parser = file(energy_model::read))]
     pub energy_model: Option<EnergyModel>,
 }
 

@@ -9,7 +9,10 @@ use nntrace_user::{
     report,
 };
 
-use crate::{cli::EnergyModelAction, output, result_file};
+use crate::{
+    arguments::EnergyModelAction,
+    output::{self, result_file},
+};
 
 /// Does what is asked for.
 pub fn run(action: &EnergyModelAction) -> Result<ExitCode> {

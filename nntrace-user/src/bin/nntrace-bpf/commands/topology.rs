@@ -6,8 +6,8 @@ use anyhow::Result;
 use nntrace_user::{live::sysfs, model::Topology};
 
 use crate::{
-    cli::{Machine, ShowTopology},
-    output, result_file,
+    arguments::{Machine, ShowTopology},
+    output::{self, result_file},
 };
 
 /// The description of a machine in a file.
@@ -33,7 +33,7 @@ pub fn live(machine: &Machine) -> Result<Option<Topology>> {
 }
 
 /// Writes the description of this machine; returns the exit status.
-pub fn show(cli: &ShowTopology) -> Result<ExitCode> {
+pub fn run(cli: &ShowTopology) -> Result<ExitCode> {
     let (topology, note) = sysfs::topology(Path::new(sysfs::CPUS));
     let note = note.map(|note| format!("# {note}\n")).unwrap_or_default();
     let text = format!("{note}{}", topology.to_toml());
