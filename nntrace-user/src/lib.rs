@@ -26,6 +26,9 @@
 //! Records, the grammar of marks and the accounting of stacks are in `nntrace-common`, which the kernel programs share.
 //! A [live session](live::session::Session) and a [replay](replay::replay) take a run all the way down to its snapshot;
 //! the command, in `src/bin/nntrace-bpf`, reads arguments and files and decides where results go.
+
+#![warn(unreachable_pub)]
+
 pub mod analyze;
 pub mod export;
 pub mod live;

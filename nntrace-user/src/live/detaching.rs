@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// A thread in a mark's program that waits for a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StalledThread {
+pub(crate) struct StalledThread {
     /// Its process.
     pub pid: u32,
     /// The thread.
@@ -62,7 +62,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When threads stall, and no process can be left behind: then whoever drops this waits for them.
-    pub fn detach_marks(&mut self) -> Result<Vec<StalledThread>, KernelError> {
+    pub(crate) fn detach_marks(&mut self) -> Result<Vec<StalledThread>, KernelError> {
         self.detach_writes();
         if self.waits_for_pages && !self.mark_links.is_empty() {
             let stalled = self.wait_for_pages()?;

@@ -13,7 +13,7 @@ use super::{
 use crate::report::snapshot::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};
 
 /// Where the kernel shows its power domains, if debugfs is mounted.
-pub const POWER_DOMAINS: &str = "/sys/kernel/debug/pm_genpd";
+pub(crate) const POWER_DOMAINS: &str = "/sys/kernel/debug/pm_genpd";
 
 /// Programs by the tracepoints that they are for; a kernel may lack any of these.
 pub(super) const PROGRAMS: [(&str, &str); 4] = [
@@ -27,13 +27,13 @@ pub(super) const LIMITS: (&str, &str) = ("frequency_limits", "cpu_frequency_limi
 
 /// Where the fields of `cpu_frequency_limits` stand: lower and upper limit, CPU. `None` where tracefs does not tell.
 #[must_use]
-pub fn limits_offsets() -> Option<[u32; 3]> {
+pub(crate) fn limits_offsets() -> Option<[u32; 3]> {
     let offset = |field| tracefs::field_offset("power/cpu_frequency_limits", field).ok();
     Some([offset("min_freq")?, offset("max_freq")?, offset("cpu_id")?])
 }
 
 /// Time (ns), number of entries and of refused ones, by domain and state.
-pub type PowerDomains = BTreeMap<(String, String), (u64, u64, u64)>;
+pub(crate) type PowerDomains = BTreeMap<(String, String), (u64, u64, u64)>;
 
 /// What is read at the begin, to compare with what is read at the end.
 #[derive(Debug, Default)]
@@ -103,7 +103,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
-    pub fn attach_evidence(&mut self, begin: u64) -> Result<Vec<&'static str>, KernelError> {
+    pub(crate) fn attach_evidence(&mut self, begin: u64) -> Result<Vec<&'static str>, KernelError> {
         self.start_evidence(begin)?;
         let mut attached = Vec::new();
         for (program, tracepoint) in PROGRAMS {
@@ -173,7 +173,7 @@ impl Kernel {
 /// What the kernel's power domains under `root` count, where it shows them: `State`, `Time Spent(ms)`, `Usage` and
 /// `Rejected` are the first columns of every version.
 #[must_use]
-pub fn power_domains(root: &Path) -> PowerDomains {
+pub(crate) fn power_domains(root: &Path) -> PowerDomains {
     let mut found = PowerDomains::new();
     for domain in fs::read_dir(root).into_iter().flatten().flatten() {
         let Ok(text) = fs::read_to_string(domain.path().join("idle_states")) else { continue };

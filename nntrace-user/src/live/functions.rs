@@ -39,7 +39,7 @@ const LOADER_PROGRAM: &str = "loader_event";
 
 /// A probe at the entry point of a program; see [`Kernel::hold_at_entry`].
 #[must_use = "the probe stays until it is handed back to `Kernel::release_entry`"]
-pub struct EntryProbe(UProbeLinkId);
+pub(crate) struct EntryProbe(UProbeLinkId);
 
 impl Kernel {
     /// Probes a mark function, at an offset of its file: in every process that maps it, of which only the targets are
@@ -50,7 +50,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses, with the object and the symbol.
-    pub fn attach_mark(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
+    pub(crate) fn attach_mark(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
         let program = self.mark_program(target::kind(function), function.role, function.layout);
         let point = format!("{} in {}", function.demangled, function.display_path.display());
         let link = self.probe(program, &function.path, at).map_err(attach_error(&point))?;
@@ -60,7 +60,7 @@ impl Kernel {
 
     /// Loads the programs for functions that may turn up: checking one takes the kernel a tenth of a second, in which
     /// a process that runs on would not wait for its probe. One that cannot be loaded tells so when it is attached.
-    pub fn expect_functions(&mut self, specs: &[SymbolSpec]) {
+    pub(crate) fn expect_functions(&mut self, specs: &[SymbolSpec]) {
         for spec in specs {
             let (kind, layout) = (target::kind_of(spec.role, &spec.name), spec.layout.unwrap_or(Layout::Buf));
             let program = self.mark_program(kind, spec.role, layout);
@@ -99,7 +99,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn set_nesting(&mut self) -> Result<(), KernelError> {
+    pub(crate) fn set_nesting(&mut self) -> Result<(), KernelError> {
         self.array::<u32>("NESTING")?.set(0, 1, 0).map_err(KernelError::writing)
     }
 
@@ -107,7 +107,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn set_mark_code(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
+    pub(crate) fn set_mark_code(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
         let length = function.offset.saturating_add(function.length).saturating_sub(at);
         let mut codes = self.array::<MarkCode>("MARK_CODE")?;
         let index = (at & 0xfff) as u32;
@@ -123,7 +123,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn attach_loader(&mut self, path: &Path, offset: u64) -> Result<(), KernelError> {
+    pub(crate) fn attach_loader(&mut self, path: &Path, offset: u64) -> Result<(), KernelError> {
         let link = self
             .probe(LOADER_PROGRAM, path, offset)
             .map_err(attach_error(&format!("the loader {}", path.display())))?;
@@ -135,7 +135,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn hold_at_entry(&mut self, path: &Path, offset: u64) -> Result<EntryProbe, KernelError> {
+    pub(crate) fn hold_at_entry(&mut self, path: &Path, offset: u64) -> Result<EntryProbe, KernelError> {
         self.probe("hold_at_entry", path, offset)
             .map(EntryProbe)
             .map_err(attach_error(&format!("the entry point of {}", path.display())))
@@ -164,7 +164,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn release_entry(&mut self, probe: EntryProbe) -> Result<(), KernelError> {
+    pub(crate) fn release_entry(&mut self, probe: EntryProbe) -> Result<(), KernelError> {
         self.uprobe("hold_at_entry")?.detach(probe.0).map_err(attach_error("the entry point"))
     }
 

@@ -10,12 +10,12 @@ use super::{
 };
 
 /// Stands for a step that is not known; the kernel counts up from 0.
-pub const NO_STEP: u32 = u32::MAX;
+pub(crate) const NO_STEP: u32 = u32::MAX;
 
 /// The number of the step that takes a CPU down (`takedown_cpu` in kernel/cpu.c), as the kernel lists it under `root`;
 /// [`NO_STEP`] when it does not.
 #[must_use]
-pub fn takedown_step(root: &Path) -> u32 {
+pub(crate) fn takedown_step(root: &Path) -> u32 {
     let text = fs::read_to_string(root.join("hotplug/states")).unwrap_or_default();
     let step = text.lines().find_map(|line| {
         let (number, name) = line.split_once(':')?;
@@ -40,7 +40,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel's maps cannot be read, or it refuses.
-    pub fn compare_online(&mut self, root: &Path) -> Result<(), KernelError> {
+    pub(crate) fn compare_online(&mut self, root: &Path) -> Result<(), KernelError> {
         let online: BTreeSet<u32> = sysfs::online(root).into_iter().collect();
         let present: BTreeSet<u32> = sysfs::present(root).into_iter().collect();
         if online.is_empty() {

@@ -303,7 +303,7 @@ impl Kernel {
     }
 
     /// Takes the power programs away. The kernel lets that take some milliseconds.
-    pub fn detach_power(&mut self) {
+    pub(crate) fn detach_power(&mut self) {
         for (program, link) in std::mem::take(&mut self.power_links) {
             let _ = self.raw_tracepoint(program).map(|program| program.detach(link));
         }
@@ -313,7 +313,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn attach_process_events(&mut self) -> Result<bool, KernelError> {
+    pub(crate) fn attach_process_events(&mut self) -> Result<bool, KernelError> {
         self.raw_tracepoint("process_exec")?
             .attach("sched_process_exec")
             .map_err(attach_error("sched_process_exec"))?;
@@ -332,7 +332,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the table is full.
-    pub fn add_meaning(&mut self, name: u64, meaning: Meaning) -> Result<(), KernelError> {
+    pub(crate) fn add_meaning(&mut self, name: u64, meaning: Meaning) -> Result<(), KernelError> {
         let map = self.ebpf.map_mut("MEANINGS").ok_or(KernelError::Missing("map MEANINGS"))?;
         let mut meanings: HashMap<_, u64, Meaning> =
             map.try_into().map_err(map_error("use the table of interface calls"))?;
@@ -343,7 +343,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the table of targets is full.
-    pub fn add_target(&mut self, pid: u32) -> Result<(), KernelError> {
+    pub(crate) fn add_target(&mut self, pid: u32) -> Result<(), KernelError> {
         self.set_target(pid, TARGET)
     }
 
@@ -351,7 +351,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the table of targets is full.
-    pub fn set_target(&mut self, pid: u32, how: u8) -> Result<(), KernelError> {
+    pub(crate) fn set_target(&mut self, pid: u32, how: u8) -> Result<(), KernelError> {
         let map = self.ebpf.map_mut("TARGETS").ok_or(KernelError::Missing("map TARGETS"))?;
         let mut targets: HashMap<_, u32, u8> =
             map.try_into().map_err(map_error("use the table of targets"))?;
@@ -362,7 +362,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the table cannot be used.
-    pub fn remove_target(&mut self, pid: u32) -> Result<(), KernelError> {
+    pub(crate) fn remove_target(&mut self, pid: u32) -> Result<(), KernelError> {
         let map = self.ebpf.map_mut("TARGETS").ok_or(KernelError::Missing("map TARGETS"))?;
         let mut targets: HashMap<_, u32, u8> =
             map.try_into().map_err(map_error("use the table of targets"))?;

@@ -26,7 +26,7 @@ use crate::model::Topology;
 const LEAD: Duration = Duration::from_millis(20);
 
 /// The programs are attached; the window begins soon.
-pub struct Beginning {
+pub(crate) struct Beginning {
     /// When it begins, and when it ends, where that is known.
     pub window: Window,
     /// When everything that residency is made of had been attached, ns.
@@ -42,7 +42,7 @@ pub struct Beginning {
 ///
 /// # Errors
 /// When the kernel refuses; see [`Kernel::attach_power`].
-pub fn attach(
+pub(crate) fn attach(
     kernel: &mut Kernel,
     root: &Path,
     topology: &Topology,
@@ -94,7 +94,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
-    pub fn start_cpus_without(
+    pub(crate) fn start_cpus_without(
         &mut self,
         begin: u64,
         khz: &BTreeMap<u32, u32>,
@@ -144,7 +144,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses, or has no such tracepoint (`cpu_frequency` needs `CONFIG_PM`).
-    pub fn attach_power(&mut self) -> Result<(), KernelError> {
+    pub(crate) fn attach_power(&mut self) -> Result<(), KernelError> {
         self.attach_raw("cpu_idle", "cpu_idle")?;
         self.attach_raw("cpu_frequency", "policy_frequency")
             .or_else(|_| self.attach_raw("cpu_frequency", "cpu_frequency"))?;

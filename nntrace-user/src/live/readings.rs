@@ -33,7 +33,7 @@ use crate::{
 
 /// How often programs ran, and how long in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProgramCost {
+pub(crate) struct ProgramCost {
     /// Runs.
     pub runs: u64,
     /// Time, ns.
@@ -43,7 +43,7 @@ pub struct ProgramCost {
 impl ProgramCost {
     /// Time of one run, ns; `None` before the first.
     #[must_use]
-    pub fn per_run(&self) -> Option<u64> {
+    pub(crate) fn per_run(&self) -> Option<u64> {
         self.ns.checked_div(self.runs)
     }
 }
@@ -61,7 +61,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_totals(&self) -> Result<Totals, KernelError> {
+    pub(crate) fn read_totals(&self) -> Result<Totals, KernelError> {
         let map: PerCpuHashMap<_, TotalKey, Total> = table(self.ebpf(), "TOTALS")?;
         let mut totals = Totals::default();
         for entry in &map {
@@ -80,7 +80,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_app_events(&self, known: u32) -> Result<Vec<AppEvent>, KernelError> {
+    pub(crate) fn read_app_events(&self, known: u32) -> Result<Vec<AppEvent>, KernelError> {
         let last = self.read_app_event_counts()?.last;
         let mut events = Vec::new();
         if last > u64::from(known) {
@@ -96,7 +96,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_app_event_counts(&self) -> Result<AppEventCounts, KernelError> {
+    pub(crate) fn read_app_event_counts(&self) -> Result<AppEventCounts, KernelError> {
         let counts: Array<_, AppEventCounts> = table(self.ebpf(), "APP_EVENT_COUNTS")?;
         counts.get(&0, 0).map_err(KernelError::reading)
     }
@@ -105,7 +105,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_drivers(&self) -> Result<Vec<u32>, KernelError> {
+    pub(crate) fn read_drivers(&self) -> Result<Vec<u32>, KernelError> {
         let map: aya::maps::HashMap<_, u32, u8> = table(self.ebpf(), "DRIVERS")?;
         Ok(map.keys().flatten().collect())
     }
@@ -114,7 +114,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_executions(&self) -> Result<Vec<(ExecutionKey, ExecutionCount)>, KernelError> {
+    pub(crate) fn read_executions(&self) -> Result<Vec<(ExecutionKey, ExecutionCount)>, KernelError> {
         let map: aya::maps::HashMap<_, ExecutionKey, ExecutionCount> = table(self.ebpf(), "EXECUTIONS")?;
         Ok(map.iter().flatten().collect())
     }
@@ -123,7 +123,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_paths(&self, known: &mut Paths) -> Result<(), KernelError> {
+    pub(crate) fn read_paths(&self, known: &mut Paths) -> Result<(), KernelError> {
         let map: aya::maps::HashMap<_, u64, PathStep> = table(self.ebpf(), "PATHS")?;
         for path in map.keys().flatten() {
             if !known.contains(path)
@@ -139,7 +139,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_name(&self, hash: u64, known: &mut Names) -> Result<(), KernelError> {
+    pub(crate) fn read_name(&self, hash: u64, known: &mut Names) -> Result<(), KernelError> {
         if !known.contains(hash) {
             let map: aya::maps::HashMap<_, u64, NameText> = table(self.ebpf(), "NAMES")?;
             if let Ok(text) = map.get(&hash, 0) {
@@ -153,7 +153,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_names(&self, known: &mut Names) -> Result<Vec<u64>, KernelError> {
+    pub(crate) fn read_names(&self, known: &mut Names) -> Result<Vec<u64>, KernelError> {
         let map: aya::maps::HashMap<_, u64, NameText> = table(self.ebpf(), "NAMES")?;
         let mut new = Vec::new();
         for hash in map.keys().flatten() {
@@ -171,7 +171,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_unknown_names(&self) -> Result<u64, KernelError> {
+    pub(crate) fn read_unknown_names(&self) -> Result<u64, KernelError> {
         let map: PerCpuArray<_, DiagnosticCount> = table(self.ebpf(), "DIAGNOSTICS")?;
         let values = map.get(&(DiagnosticKind::NameNotYetKnown as u32), 0).map_err(KernelError::reading)?;
         Ok(values.iter().map(|value| value.count).sum())
@@ -232,7 +232,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_activities(&self) -> Result<Vec<(u32, Activity)>, KernelError> {
+    pub(crate) fn read_activities(&self) -> Result<Vec<(u32, Activity)>, KernelError> {
         let idles: Array<_, CpuIdle> = table(self.ebpf(), "CPU_IDLE")?;
         (0..self.cpus()).map(|cpu| Ok((cpu, consistent(&idles, cpu)?.activity()))).collect()
     }
@@ -259,7 +259,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn visit_threads(&self, mut visit: impl FnMut(u32, &Thread)) -> Result<(), KernelError> {
+    pub(crate) fn visit_threads(&self, mut visit: impl FnMut(u32, &Thread)) -> Result<(), KernelError> {
         let threads: aya::maps::HashMap<_, u32, Thread> = table(self.ebpf(), "THREADS")?;
         for (tid, thread) in threads.iter().flatten() {
             visit(tid, &thread);
@@ -293,7 +293,7 @@ impl Kernel {
     /// Runs and time of the mark programs and of the power programs, by the kernel's statistics; of system calls only
     /// those that were marks. Nothing where this user may not switch the statistics on.
     #[must_use]
-    pub fn read_costs(&self) -> (ProgramCost, ProgramCost) {
+    pub(crate) fn read_costs(&self) -> (ProgramCost, ProgramCost) {
         let mut marks = cost(self.ebpf(), &MARK_PROGRAMS);
         if let Ok(writes) = self.read_write_cost() {
             marks.runs += writes.runs;
@@ -317,7 +317,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_table_uses(&self, counts: &EventCounts) -> Result<Vec<TableUse>, KernelError> {
+    pub(crate) fn read_table_uses(&self, counts: &EventCounts) -> Result<Vec<TableUse>, KernelError> {
         use aya::maps::HashMap;
         let ebpf = self.ebpf();
         let entries = |of: Table| -> Result<usize, KernelError> {

@@ -42,7 +42,7 @@ pub struct Rings {
 
 /// What came out of the rings so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DrainCounts {
+pub(crate) struct DrainCounts {
     /// Records.
     pub drained: u64,
     /// Records of these that were older than what had been handed out: they came out of order.
@@ -88,13 +88,13 @@ impl Rings {
 
     /// What processes did, since the last call. It is not put in order with the rest: a program that was just
     /// started waits for nobody, and has to be probed at once.
-    pub fn take_process_events(&mut self) -> Vec<Record> {
+    pub(crate) fn take_process_events(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.process_events)
     }
 
     /// What came out so far.
     #[must_use]
-    pub fn counts(&self) -> DrainCounts {
+    pub(crate) fn counts(&self) -> DrainCounts {
         DrainCounts { late: self.merge.late(), ..self.counts }
     }
 
@@ -127,7 +127,7 @@ impl Rings {
     ///
     /// # Errors
     /// When there are no descriptors left.
-    pub fn alarms(&self) -> io::Result<Vec<OwnedFd>> {
+    pub(crate) fn alarms(&self) -> io::Result<Vec<OwnedFd>> {
         self.by_cpu.iter().map(|ring| ring.as_fd().try_clone_to_owned()).collect()
     }
 }

@@ -23,7 +23,7 @@ const PROGRAMS: [(&str, &str, &str); 3] = [
 
 /// Where the programs find what they read: in tasks by BTF, in events by tracefs; 0 for what neither tells.
 #[must_use]
-pub fn offsets(btf: Option<&Btf>) -> SchedOffsets {
+pub(crate) fn offsets(btf: Option<&Btf>) -> SchedOffsets {
     let offset = |event, field| tracefs::field_offset(event, field).unwrap_or(0);
     SchedOffsets {
         prev_state: offset("sched/sched_switch", "prev_state"),
@@ -39,7 +39,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses, or does not describe these events.
-    pub fn attach_scheduling(&mut self) -> Result<(), KernelError> {
+    pub(crate) fn attach_scheduling(&mut self) -> Result<(), KernelError> {
         let SchedOffsets { prev_state, next_pid, woken_pid, task_pid } = self.sched_offsets();
         let [(point, raw, _), others @ ..] = PROGRAMS;
         // Before Linux 5.18 the raw form lacks the state, and is refused.
@@ -62,13 +62,13 @@ impl Kernel {
 
     /// Runs and time of these programs, by the kernel's statistics.
     #[must_use]
-    pub fn read_scheduling_cost(&self) -> ProgramCost {
+    pub(crate) fn read_scheduling_cost(&self) -> ProgramCost {
         self.read_cost(PROGRAMS.map(|(_, raw, program)| [raw, program]).as_flattened())
     }
 }
 
 /// A thread as it was found.
-pub struct FoundThread {
+pub(crate) struct FoundThread {
     /// Its id.
     pub tid: u32,
     /// Its name.
@@ -78,7 +78,7 @@ pub struct FoundThread {
 
 /// The threads of a process now; none of one that has ended.
 #[must_use]
-pub fn threads(pid: u32) -> Vec<FoundThread> {
+pub(crate) fn threads(pid: u32) -> Vec<FoundThread> {
     let folder = format!("/proc/{pid}/task");
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| thread(&entry.path())).collect()
@@ -106,7 +106,7 @@ fn parse(stat: &str) -> Option<FoundThread> {
 ///
 /// # Errors
 /// When the table of targets is full.
-pub fn watch(kernel: &mut Kernel, model: &mut Scheduling, pid: u32) -> Result<(), KernelError> {
+pub(crate) fn watch(kernel: &mut Kernel, model: &mut Scheduling, pid: u32) -> Result<(), KernelError> {
     let known: Vec<u32> = threads(pid).iter().map(|thread| thread.tid).collect();
     for &tid in &known {
         kernel.add_target(tid)?;

@@ -50,7 +50,7 @@ const fn size<T>() -> u64 {
 
 /// The entries that each table holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TableSizes {
+pub(crate) struct TableSizes {
     /// What all of them take, bytes.
     pub bytes: u64,
     entries: [u32; Table::ALL.len()],
@@ -60,7 +60,7 @@ impl TableSizes {
     /// Tables that take about so many bytes on a machine of so many possible CPUs; by themselves, the part of the machine's
     /// memory that is sensible.
     #[must_use]
-    pub fn new(bytes: Option<u64>, cpus: u32) -> Self {
+    pub(crate) fn new(bytes: Option<u64>, cpus: u32) -> Self {
         let budget =
             bytes.unwrap_or_else(|| sensible(&fs::read_to_string("/proc/meminfo").unwrap_or_default()));
         let mut sizes = Self { bytes: 0, entries: [0; Table::ALL.len()] };
@@ -77,7 +77,7 @@ impl TableSizes {
 
     /// How many entries a table holds.
     #[must_use]
-    pub fn entries(&self, table: Table) -> u32 {
+    pub(crate) fn entries(&self, table: Table) -> u32 {
         self.entries[table as usize]
     }
 

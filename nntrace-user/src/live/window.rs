@@ -23,7 +23,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
-    pub fn set_window(&mut self, window: Window) -> Result<(), KernelError> {
+    pub(crate) fn set_window(&mut self, window: Window) -> Result<(), KernelError> {
         let mut windows: Array<_, Window> = self.array("WINDOW")?;
         windows.set(0, window, 0).map_err(KernelError::writing)
     }
@@ -33,7 +33,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
-    pub fn end_window(&mut self, window: Window) -> Result<u64, KernelError> {
+    pub(crate) fn end_window(&mut self, window: Window) -> Result<u64, KernelError> {
         let mut tail = TAIL;
         loop {
             let now = clock::now();

@@ -19,7 +19,7 @@ pub(super) const PROGRAM: &str = "marker_write";
 /// Where this kernel keeps the open files of a task: what the programs need, in their order. `None` when it does not
 /// tell.
 #[must_use]
-pub fn offsets(btf: &Btf) -> Option<[u32; 5]> {
+pub(crate) fn offsets(btf: &Btf) -> Option<[u32; 5]> {
     Some([
         btf.pointer_offset("task_struct", "files", 1, "files_struct")?,
         btf.pointer_offset("files_struct", "fdt", 1, "fdtable")?,
@@ -34,7 +34,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When `trace_marker` cannot be told from other files, or the kernel refuses.
-    pub fn attach_writes(&mut self) -> Result<(), KernelError> {
+    pub(crate) fn attach_writes(&mut self) -> Result<(), KernelError> {
         let failed = |reason: String| KernelError::Attach { point: MARKER.into(), reason };
         if !self.sees_files() {
             let reason = "the kernel does not tell where it keeps open files (CONFIG_DEBUG_INFO_BTF); take marks from functions: --marks uprobe";
@@ -58,7 +58,7 @@ impl Kernel {
 
 /// Whether a process has `trace_marker` open now, that of any instance.
 #[must_use]
-pub fn has_marker_open(processes: &Processes, pid: u32) -> bool {
+pub(crate) fn has_marker_open(processes: &Processes, pid: u32) -> bool {
     let Some(device) = tracefs::mount_point().and_then(|mount| fs::metadata(mount).ok()).map(|at| at.dev())
     else {
         return false;

@@ -14,7 +14,7 @@ const TEXTS: usize = 1024;
 
 /// Reads begins.
 #[derive(Default)]
-pub struct Begins {
+pub(crate) struct Begins {
     known: Recall<Said, TEXTS>,
     /// What untagged names mean, by hash.
     meanings: FxHashMap<u64, Meaning>,
@@ -22,7 +22,7 @@ pub struct Begins {
 
 /// What a begin says.
 #[derive(Clone, Copy)]
-pub struct Said {
+pub(crate) struct Said {
     /// What stands before the tag.
     pub prefix: Prefix,
     /// The tag, or the one that an interface call stands for.
@@ -56,7 +56,7 @@ impl Default for Said {
 impl Begins {
     /// Reads a payload of [`mark::Kind::Begin`]. A name that matters is put into `names`.
     #[inline]
-    pub fn read(&mut self, payload: &[u8], names: &mut Names) -> Said {
+    pub(crate) fn read(&mut self, payload: &[u8], names: &mut Names) -> Said {
         let Self { known, meanings } = self;
         known.get(payload, |payload| Some(read(payload, meanings, names))).unwrap_or_default()
     }

@@ -9,7 +9,7 @@ mod threads;
 
 use std::collections::BTreeMap;
 
-pub use threads::{note_on_missing, threads};
+pub(crate) use threads::{note_on_missing, threads};
 
 use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind};
 
@@ -21,13 +21,13 @@ use crate::model::{
 
 /// A process that appears in the results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProcessLabel {
+pub(crate) struct ProcessLabel {
     /// Its name; empty if it could not be read.
     pub comm: String,
 }
 
 /// What a snapshot is made of.
-pub struct Parts<'a> {
+pub(crate) struct Parts<'a> {
     /// The machine.
     pub host: Host,
     /// The time.
@@ -67,7 +67,7 @@ pub struct Parts<'a> {
 impl Parts<'_> {
     /// The snapshot; every list in it is sorted, so that equal input gives equal bytes.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
+    pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot {
             schema: SCHEMA.into(),
             version: VERSION,

@@ -203,7 +203,7 @@ pub struct TableUse {
 impl TableUse {
     /// Its filling, percent.
     #[must_use]
-    pub fn percent(&self) -> f64 {
+    pub(crate) fn percent(&self) -> f64 {
         if self.capacity == 0 { 0.0 } else { 100.0 * self.entries as f64 / self.capacity as f64 }
     }
 }
@@ -226,7 +226,7 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// Where it was met first: `in thread 7`, `on CPU 2`; nothing of a line of a file.
     #[must_use]
-    pub fn place(&self) -> Option<String> {
+    pub(crate) fn place(&self) -> Option<String> {
         let kind = DiagnosticKind::ALL.into_iter().find(|kind| kind.name() == self.kind);
         match kind {
             Some(DiagnosticKind::UnreadableLine) => None,

@@ -7,7 +7,7 @@ use crate::{
 
 /// What the rows do not show by themselves: events that did not come though nothing was lost.
 #[must_use]
-pub fn note_on_missing(scheduling: &Scheduling, loss: &Loss) -> Option<String> {
+pub(crate) fn note_on_missing(scheduling: &Scheduling, loss: &Loss) -> Option<String> {
     let missing = scheduling.missing();
     (missing > 0 && loss.records_dropped == 0).then(|| {
         format!(
@@ -20,7 +20,7 @@ pub fn note_on_missing(scheduling: &Scheduling, loss: &Loss) -> Option<String> {
 /// A row for each thread of which `name` tells, by its id and as far as it is known its process, the process and the name
 /// to show. Sorted by process, thread and begin.
 #[must_use]
-pub fn threads(
+pub(crate) fn threads(
     scheduling: &Scheduling,
     window: &Window,
     name: impl Fn(u32, Option<u32>) -> Option<(u32, String)>,
