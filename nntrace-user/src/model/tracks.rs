@@ -82,6 +82,7 @@ impl Row<TrackKey> for Counter {
 
 /// Instants and asynchronous slices of one name in one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "a track, in a trace, is also what a name stands on")]
 pub(crate) struct Track {
     /// Their track; empty when they have none of their own.
     pub track: Box<str>,

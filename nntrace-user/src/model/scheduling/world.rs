@@ -288,6 +288,7 @@ impl World {
 
     /// An empty model of it; it knows what threads did at the begin where that is given.
     #[must_use]
+    #[expect(clippy::unused_self, reason = "a world makes its model, as it feeds it")]
     pub(crate) fn model(&self, cap: usize, watched: &[u8]) -> Scheduling {
         let mut model = Scheduling::keeping(1, cap);
         for (tid, found) in (1..).zip(watched) {
