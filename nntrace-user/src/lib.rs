@@ -1,4 +1,34 @@
-//! The library behind `nntrace-bpf`.
+//! The library behind `nntrace-bpf`: from marks of neural-network stacks and power events of CPUs to results.
+//!
+//! Each module is a floor, and data flows down the stairs:
+//!
+//! ```text
+//!   live: a running target, the kernel      replay: trace files
+//!                   └─────────── records ───────────┘
+//!                                   ▼
+//!                     model: marks, causes, CPUs, energy
+//!                                   │ findings
+//!                                   ▼
+//!                     report: the snapshot, and its tables
+//!                                   │ snapshots, findings
+//!                     ┌─────────────┼─────────────┐
+//!                     ▼             ▼             ▼
+//!                  export        analyze         tui
+//! ```
+//!
+//! - [`live`] finds the functions that write marks, attaches the kernel programs and drains their rings. It is the only
+//!   floor that knows BPF.
+//! - [`replay`] reads trace files, and makes of their lines the records that a live run would have made.
+//! - [`model`] turns records into findings. It is pure: no input or output, no clock, no terminal.
+//! - [`report`] turns findings into the [snapshot](report::snapshot::Snapshot), which `--json` writes, and into text.
+//! - [`export`] writes results in the forms of other programs, [`analyze`] compares snapshots, [`tui`] shows them.
+//!
+//! Records, the grammar of marks and the accounting of stacks are in `nntrace-common`, which the kernel programs share.
+//! A [live session](live::session::Session) and a [replay](replay::replay) take a run all the way down to its snapshot;
+//! the command, in `src/bin/nntrace-bpf`, reads arguments and files and decides where results go.
+
+#![warn(unreachable_pub)]
+
 pub mod analyze;
 pub mod export;
 pub mod live;

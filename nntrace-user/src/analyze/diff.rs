@@ -21,11 +21,11 @@ pub struct Change {
     /// Whose.
     pub unit: Unit,
     /// Name of the cluster, its own or the CPU's.
-    pub cluster: String,
+    pub(crate) cluster: String,
     /// Of what.
-    pub measure: Measure,
+    pub(crate) measure: Measure,
     /// As a heading: `cluster big, CPUs 4-7`.
-    pub title: String,
+    pub(crate) title: String,
     /// Length of the baseline's window, ns; `None` when the unit is not in it.
     pub before_window_ns: Option<u64>,
     /// Length of the other window, ns; `None` when the unit is not in it.
@@ -42,20 +42,20 @@ pub struct RowChange {
     /// In the baseline; `None` when it is not there.
     pub before: Option<Amount>,
     /// In the other; `None` when it is not there.
-    pub after: Option<Amount>,
+    pub(crate) after: Option<Amount>,
 }
 
 /// How much there was of a state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Amount {
     /// Time, ns.
-    pub ns: u64,
+    pub(crate) ns: u64,
     /// Its share of the window in hundredths of a percent.
-    pub share: u64,
+    pub(crate) share: u64,
     /// How often; `None` where that is not counted.
-    pub hits: Option<u64>,
+    pub(crate) hits: Option<u64>,
     /// The same for each second; `None` also for a window of no length.
-    pub hits_per_second: Option<f64>,
+    pub(crate) hits_per_second: Option<f64>,
 }
 
 /// What is different in `after` from what it was in `before`, in the order of `after`; what only `before` has comes
@@ -142,7 +142,7 @@ impl RowChange {
 
     /// Whether there is anything of it in either.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         [self.before, self.after].into_iter().flatten().all(|amount| amount.ns == 0)
     }
 }

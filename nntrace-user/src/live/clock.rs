@@ -12,13 +12,13 @@ pub fn now() -> u64 {
 
 /// `CLOCK_BOOTTIME`, ns: like [`now`], but goes on in suspend.
 #[must_use]
-pub fn since_boot() -> u64 {
+pub(crate) fn since_boot() -> u64 {
     read(ClockId::CLOCK_BOOTTIME)
 }
 
 /// CPU time of this process, ns.
 #[must_use]
-pub fn own_cpu_time() -> u64 {
+pub(crate) fn own_cpu_time() -> u64 {
     read(ClockId::CLOCK_PROCESS_CPUTIME_ID)
 }
 

@@ -13,7 +13,7 @@ use crate::model::causality::Origin;
 
 /// Reads one record; `None` when its kind or size is not one that the programs write.
 #[must_use]
-pub fn record(mut bytes: &[u8]) -> Option<Record> {
+pub(crate) fn record(mut bytes: &[u8]) -> Option<Record> {
     let size = bytes.len();
     let kind = bytes.try_get_u32_ne().ok()?;
     let is = |wanted: RecordKind, wanted_size| kind == wanted as u32 && size == wanted_size;
@@ -75,7 +75,7 @@ pub struct Track<'a> {
 
 /// Reads a [`TrackRecord`]; `None` when it is none.
 #[must_use]
-pub fn track(mut bytes: &[u8]) -> Option<Track<'_>> {
+pub(crate) fn track(mut bytes: &[u8]) -> Option<Track<'_>> {
     let size = bytes.len();
     let kind = bytes.try_get_u32_ne().ok()?;
     let is_begin = kind == RecordKind::Said as u32;

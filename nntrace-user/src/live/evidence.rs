@@ -8,10 +8,10 @@ use super::kernel::{Kernel, KernelError};
 use crate::model::facts::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};
 
 /// Where the kernel shows its power domains, if debugfs is mounted.
-pub const POWER_DOMAINS: &str = "/sys/kernel/debug/pm_genpd";
+pub(crate) const POWER_DOMAINS: &str = "/sys/kernel/debug/pm_genpd";
 
 /// Time (ns), number of entries and of refused ones, by domain and state.
-pub type PowerDomains = BTreeMap<(String, String), (u64, u64, u64)>;
+pub(crate) type PowerDomains = BTreeMap<(String, String), (u64, u64, u64)>;
 
 /// What is read at the begin, to compare with what is read at the end.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ impl Baseline {
 /// What the kernel's power domains under `root` count, where it shows them: `State`, `Time Spent(ms)`, `Usage` and
 /// `Rejected` are the first columns of every version.
 #[must_use]
-pub fn power_domains(root: &Path) -> PowerDomains {
+pub(crate) fn power_domains(root: &Path) -> PowerDomains {
     let mut found = PowerDomains::new();
     for domain in fs::read_dir(root).into_iter().flatten().flatten() {
         let Ok(text) = fs::read_to_string(domain.path().join("idle_states")) else { continue };

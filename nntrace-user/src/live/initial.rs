@@ -28,7 +28,7 @@ use crate::model::{
 const READS: usize = 3;
 
 /// What was read when everything had been attached.
-pub struct Attached {
+pub(crate) struct Attached {
     online: BTreeSet<u32>,
     /// What sysfs told of frequencies, as far as no event did.
     khz: BTreeMap<u32, u32>,
@@ -38,7 +38,7 @@ pub struct Attached {
 
 /// What is known of the CPUs at the begin of the window.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub(crate) struct Known {
     by_cpu: BTreeMap<u32, AtBegin>,
     khz: BTreeMap<u32, u32>,
 }
@@ -48,7 +48,7 @@ impl Attached {
     ///
     /// # Errors
     /// When the kernel's maps cannot be read.
-    pub fn read(
+    pub(crate) fn read(
         kernel: &mut Kernel,
         root: &Path,
         online: BTreeSet<u32>,
@@ -64,7 +64,7 @@ impl Attached {
     ///
     /// # Errors
     /// When the kernel's maps cannot be read.
-    pub fn begin(self, kernel: &mut Kernel, topology: &Topology) -> Result<Known, KernelError> {
+    pub(crate) fn begin(self, kernel: &mut Kernel, topology: &Topology) -> Result<Known, KernelError> {
         let looks: BTreeMap<u32, CpuLook> =
             topology.cpus.keys().map(|&cpu| (cpu, kernel.look_at(cpu))).collect();
         let readings = kernel.read_cpus()?;
@@ -150,13 +150,13 @@ fn at_begin(reading: &CpuReading, activity: Option<Activity>, khz: Option<u32>) 
 impl Known {
     /// Of one CPU.
     #[must_use]
-    pub fn of(&self, cpu: u32) -> AtBegin {
+    pub(crate) fn of(&self, cpu: u32) -> AtBegin {
         self.by_cpu.get(&cpu).copied().unwrap_or_default()
     }
 
     /// Of all, for their clusters. What an event told comes to them with it.
     #[must_use]
-    pub fn for_clusters(&self) -> Initial {
+    pub(crate) fn for_clusters(&self) -> Initial {
         let activity = self.by_cpu.iter().filter_map(|(&cpu, known)| Some((cpu, known.activity?)));
         let khz = self.khz.iter().filter(|(_, khz)| **khz != 0).map(|(&cpu, &khz)| (cpu, khz));
         Initial { khz: khz.collect(), activity: activity.collect() }

@@ -44,7 +44,7 @@ const METHODS: [(&str, &[&str]); 3] = [
 ];
 
 /// Every such name.
-pub fn well_known() -> impl Iterator<Item = String> {
+pub(crate) fn well_known() -> impl Iterator<Item = String> {
     ["HIDL", "AIDL::ndk"].into_iter().flat_map(|stubs| {
         METHODS.into_iter().flat_map(move |(interface, methods)| {
             methods.iter().flat_map(move |method| {

@@ -6,7 +6,7 @@ use nntrace_common::record::{PowerRecord, Record};
 
 /// Records that came, waiting to be handed out in order.
 #[derive(Default)]
-pub struct Merge {
+pub(crate) struct Merge {
     /// Came since the last [`Merge::settle`].
     fresh: Vec<Record>,
     /// In order; younger than the watermark.
@@ -20,19 +20,19 @@ pub struct Merge {
 
 impl Merge {
     /// Takes a record, in any order.
-    pub fn push(&mut self, record: Record) {
+    pub(crate) fn push(&mut self, record: Record) {
         self.late += u64::from(record.time() < self.watermark);
         self.fresh.push(record);
     }
 
     /// Records that came after younger ones had been handed out.
-    pub fn late(&self) -> u64 {
+    pub(crate) fn late(&self) -> u64 {
         self.late
     }
 
     /// Finds the gaps in what came: where a CPU's count of lost records grew between two of its records, or has
     /// grown since its last one. `lost` are the counts of now, read before the records were taken.
-    pub fn settle(&mut self, lost: &[u32]) {
+    pub(crate) fn settle(&mut self, lost: &[u32]) {
         // Stable, and fast on what is a few sorted runs.
         self.fresh.sort_by_key(Record::time);
         for at in 0..self.fresh.len() {
@@ -62,7 +62,7 @@ impl Merge {
     }
 
     /// Hands out, in order, everything not younger than `until` (ns).
-    pub fn hand_out(&mut self, until: u64, mut sink: impl FnMut(&Record)) {
+    pub(crate) fn hand_out(&mut self, until: u64, mut sink: impl FnMut(&Record)) {
         let ready = self.waiting.partition_point(|record| record.time() <= until);
         if let Some(last) = self.waiting[..ready].last() {
             // What comes from now on may be as old as the last one, not older.

@@ -9,7 +9,7 @@ use super::kernel::Kernel;
 
 /// What a probe on a nop is on the running kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NopProbe {
+pub(crate) enum NopProbe {
     /// A breakpoint. The nop is then a single step, or emulated.
     Breakpoint,
     /// The cheapest there is, and harmless: a call that forked children survive, or a breakpoint whose nop is simulated.
@@ -22,7 +22,7 @@ pub enum NopProbe {
 
 /// What probes are on nops of each length that matters, once that was found out.
 #[derive(Debug, Default)]
-pub struct NopProbes {
+pub(crate) struct NopProbes {
     /// Of ten bytes.
     long: Option<NopProbe>,
     /// Of any other length: five on x86-64, four on arm64.
@@ -31,7 +31,7 @@ pub struct NopProbes {
 
 impl NopProbes {
     /// What a probe is on a nop of so many bytes.
-    pub fn get(&mut self, kernel: &mut Kernel, length: u8) -> &NopProbe {
+    pub(crate) fn get(&mut self, kernel: &mut Kernel, length: u8) -> &NopProbe {
         let is_long = length == 10;
         let known = if is_long { &mut self.long } else { &mut self.short };
         known.get_or_insert_with(|| trial::run(kernel, is_long))
@@ -48,7 +48,7 @@ mod trial {
 
     /// Nothing is replaced on arm64, so there is nothing to be tried: a probe is a breakpoint, which newer kernels need no
     /// step for. A kernel that is taken for another one costs time only.
-    pub fn run(_: &mut Kernel, _: bool) -> NopProbe {
+    pub(crate) fn run(_: &mut Kernel, _: bool) -> NopProbe {
         if version().is_some_and(|version| version >= SIMULATES_NOPS) {
             NopProbe::Cheap
         } else {
@@ -105,7 +105,7 @@ mod trial {
 
     /// Probes a function of our own, that with the nop of ten bytes or that of five, and has a process call it, fork, and
     /// the child call it again.
-    pub fn run(kernel: &mut Kernel, is_long: bool) -> NopProbe {
+    pub(crate) fn run(kernel: &mut Kernel, is_long: bool) -> NopProbe {
         let function = if is_long { nntrace_trial_nop10 } else { nntrace_trial_nop5 };
         let outcome = offset(function).and_then(|offset| {
             let outcome = kernel.while_probed(Path::new(OWN_FILE), offset, || outcome(function));

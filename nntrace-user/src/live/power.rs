@@ -17,7 +17,7 @@ use crate::model::Topology;
 const LEAD: Duration = Duration::from_millis(20);
 
 /// The programs are attached; the window begins soon.
-pub struct Beginning {
+pub(crate) struct Beginning {
     /// When it begins, and when it ends, where that is known.
     pub window: Window,
     /// When everything that residency is made of had been attached, ns.
@@ -33,7 +33,7 @@ pub struct Beginning {
 ///
 /// # Errors
 /// When the kernel refuses; see [`Kernel::attach_power`].
-pub fn attach(
+pub(crate) fn attach(
     kernel: &mut Kernel,
     root: &Path,
     topology: &Topology,

@@ -12,7 +12,7 @@ const CAP_SYS_ADMIN: u32 = 21;
 
 /// The text for the user when `error` comes from a lack of privilege; `None` when it does not.
 #[must_use]
-pub fn missing(error: &(dyn Error + 'static)) -> Option<String> {
+pub(crate) fn missing(error: &(dyn Error + 'static)) -> Option<String> {
     let denied = chain(error)
         .filter_map(|error| error.downcast_ref::<io::Error>())
         .any(|error| matches!(error.raw_os_error(), Some(nix::libc::EPERM | nix::libc::EACCES)));
@@ -31,7 +31,7 @@ pub fn missing(error: &(dyn Error + 'static)) -> Option<String> {
 
 /// What gives this program all that it can use, once, whoever runs it.
 #[must_use]
-pub fn setcap() -> String {
+pub(crate) fn setcap() -> String {
     let program =
         std::env::current_exe().map_or_else(|_| "nntrace-bpf".into(), |path| path.display().to_string());
     format!("once `sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep {program}`")
@@ -39,7 +39,7 @@ pub fn setcap() -> String {
 
 /// Every error from the outermost to its first cause, in one line.
 #[must_use]
-pub fn causes(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     for error in chain(error) {
         let part = error.to_string();

@@ -29,7 +29,7 @@ pub enum Placement {
 
 /// What a process may have marked before the files that it maps are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missed {
+pub(crate) enum Missed {
     /// Nothing that matters: it is stopped, or it is traced only from now on.
     Nothing,
     /// What its new files marked since this moment, ns.
@@ -39,7 +39,7 @@ pub enum Missed {
 }
 
 /// The probes that are in place, and what was searched for them.
-pub struct Probes {
+pub(crate) struct Probes {
     specs: Vec<SymbolSpec>,
     placement: Placement,
     searched: HashSet<ObjectId>,
@@ -61,7 +61,7 @@ pub struct Probes {
 impl Probes {
     /// Probes for these functions; none is in place yet.
     #[must_use]
-    pub fn new(specs: Vec<SymbolSpec>, placement: Placement) -> Self {
+    pub(crate) fn new(specs: Vec<SymbolSpec>, placement: Placement) -> Self {
         Self {
             specs,
             placement,
@@ -83,7 +83,7 @@ impl Probes {
     /// # Errors
     /// When the process is gone or may not be looked at; a probe that cannot be attached is
     /// told by [`Probes::take_failures`].
-    pub fn follow(
+    pub(crate) fn follow(
         &mut self,
         kernel: &mut Kernel,
         processes: &Processes,
@@ -168,7 +168,7 @@ impl Probes {
     }
 
     /// Makes ready for functions in libraries that are loaded later, if there is none yet and a loader tells of them.
-    pub fn expect_libraries(&self, kernel: &mut Kernel) {
+    pub(crate) fn expect_libraries(&self, kernel: &mut Kernel) {
         if self.attached.is_empty() && self.loaders.values().any(|&tells| tells) {
             kernel.expect_functions(&self.specs);
         }
@@ -176,20 +176,20 @@ impl Probes {
 
     /// Whether a process was looked at after this moment, ns.
     #[must_use]
-    pub fn looked_after(&self, pid: u32, time: u64) -> bool {
+    pub(crate) fn looked_after(&self, pid: u32, time: u64) -> bool {
         self.looked.get(&pid).is_some_and(|&looked| looked > time)
     }
 
     /// Whether the loader of a process tells what it maps.
     #[must_use]
-    pub fn hears_loader(&self, processes: &Processes, pid: u32) -> bool {
+    pub(crate) fn hears_loader(&self, processes: &Processes, pid: u32) -> bool {
         let Ok(objects) = Objects::mapped_by(processes, pid) else { return false };
         let loader = target::loader_of(processes, pid, &objects);
         loader.is_some_and(|loader| self.loaders.get(&loader.id) == Some(&true))
     }
 
     /// Searches one file, whoever maps it.
-    pub fn search_file(&mut self, kernel: &mut Kernel, object: Object) {
+    pub(crate) fn search_file(&mut self, kernel: &mut Kernel, object: Object) {
         self.searched.insert(object.id);
         self.search(kernel, &Objects { objects: vec![object], failed: Vec::new() });
     }
@@ -317,13 +317,13 @@ impl Probes {
 
     /// How many probes are in place.
     #[must_use]
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.attached.len()
     }
 
     /// The files in which a function is probed.
     #[must_use]
-    pub fn files(&self) -> Vec<String> {
+    pub(crate) fn files(&self) -> Vec<String> {
         let mut files: Vec<String> = self
             .report
             .functions
@@ -337,12 +337,12 @@ impl Probes {
 
     /// What was searched when nothing was found, for people; `None` once something is probed.
     #[must_use]
-    pub fn nothing_found(&self, target: &str) -> Option<String> {
+    pub(crate) fn nothing_found(&self, target: &str) -> Option<String> {
         self.attached.is_empty().then(|| self.report.nothing_found(target))
     }
 
     /// What did not work, in words, since the last call.
-    pub fn take_failures(&mut self) -> Vec<String> {
+    pub(crate) fn take_failures(&mut self) -> Vec<String> {
         std::mem::take(&mut self.failures)
     }
 }

@@ -38,7 +38,7 @@ pub struct Rings {
 
 /// What came out of the rings so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DrainCounts {
+pub(crate) struct DrainCounts {
     /// Records.
     pub drained: u64,
     /// Records of these that were older than what had been handed out: they came out of order.
@@ -79,13 +79,13 @@ impl Rings {
 
     /// What processes did, since the last call. It is not put in order with the rest: a program that was just
     /// started waits for nobody, and has to be probed at once.
-    pub fn take_process_events(&mut self) -> Vec<Record> {
+    pub(crate) fn take_process_events(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.process_events)
     }
 
     /// What came out so far.
     #[must_use]
-    pub fn counts(&self) -> DrainCounts {
+    pub(crate) fn counts(&self) -> DrainCounts {
         DrainCounts { late: self.merge.late(), ..self.counts }
     }
 

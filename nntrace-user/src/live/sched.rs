@@ -9,7 +9,7 @@ use super::{
 use crate::model::scheduling::{Found, Scheduling};
 
 /// A thread as it was found.
-pub struct FoundThread {
+pub(crate) struct FoundThread {
     /// Its id.
     pub tid: u32,
     /// Its name.
@@ -19,7 +19,7 @@ pub struct FoundThread {
 
 /// The threads of a process now; none of one that has ended.
 #[must_use]
-pub fn threads(pid: u32) -> Vec<FoundThread> {
+pub(crate) fn threads(pid: u32) -> Vec<FoundThread> {
     let folder = format!("/proc/{pid}/task");
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| thread(&entry.path())).collect()
@@ -47,7 +47,7 @@ fn parse(stat: &str) -> Option<FoundThread> {
 ///
 /// # Errors
 /// When the table of targets is full.
-pub fn watch(kernel: &mut Kernel, model: &mut Scheduling, pid: u32) -> Result<(), KernelError> {
+pub(crate) fn watch(kernel: &mut Kernel, model: &mut Scheduling, pid: u32) -> Result<(), KernelError> {
     let known: Vec<u32> = threads(pid).iter().map(|thread| thread.tid).collect();
     for &tid in &known {
         kernel.add_target(tid)?;

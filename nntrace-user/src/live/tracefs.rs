@@ -14,13 +14,13 @@ const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// Where tracefs is mounted, and this user may read it; `None` when it is not.
 #[must_use]
-pub fn mount_point() -> Option<PathBuf> {
+pub(crate) fn mount_point() -> Option<PathBuf> {
     MOUNTS.iter().map(PathBuf::from).find(|mount| mount.join("events").is_dir())
 }
 
 /// Why there is no [`mount_point`], and what mends that.
 #[must_use]
-pub fn lacking() -> String {
+pub(crate) fn lacking() -> String {
     let closed = MOUNTS
         .iter()
         .find(|mount| statfs(**mount).is_ok_and(|found| found.filesystem_type() == TRACEFS_MAGIC));

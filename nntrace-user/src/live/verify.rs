@@ -14,7 +14,7 @@ use crate::model::{
 };
 
 /// Compares one window.
-pub struct Verifier {
+pub(crate) struct Verifier {
     root: PathBuf,
     begin: Counts,
     /// Read shortly before the end.
@@ -30,7 +30,7 @@ impl Verifier {
     /// Reads the counts under `root` at the begin of the window, `begin` (ns). The programs were attached at
     /// `attached` (ns).
     #[must_use]
-    pub fn begin(root: &Path, topology: &Topology, begin: u64, attached: u64, known: &Known) -> Self {
+    pub(crate) fn begin(root: &Path, topology: &Topology, begin: u64, attached: u64, known: &Known) -> Self {
         Self {
             root: root.to_owned(),
             begin: counts(root, topology, begin),
@@ -43,7 +43,7 @@ impl Verifier {
     }
 
     /// What the CPUs have done since the begin, read after [`Verifier::begin`]: what the files were late for is in it.
-    pub fn begun(&mut self, readings: &[CpuReading]) {
+    pub(crate) fn begun(&mut self, readings: &[CpuReading]) {
         let stays = |reading: &CpuReading| {
             let cpu = reading.cpu;
             (0..).zip(reading.idle.idle).map(move |(state, stay)| ((cpu, state), stay.hits))
@@ -52,23 +52,23 @@ impl Verifier {
     }
 
     /// Reads the counts before the window ends.
-    pub fn before_end(&mut self, topology: &Topology) {
+    pub(crate) fn before_end(&mut self, topology: &Topology) {
         self.before_end = counts(&self.root, topology, clock::now());
     }
 
     /// A frequency event at `now` (ns).
-    pub fn frequency_event(&mut self, now: u64, cpu: u32, khz: u32) {
+    pub(crate) fn frequency_event(&mut self, now: u64, cpu: u32, khz: u32) {
         self.policies.event(now, cpu, khz);
     }
 
     /// Events were lost.
-    pub fn lost(&mut self) {
+    pub(crate) fn lost(&mut self) {
         self.lost = true;
     }
 
     /// Reads the counts at the end of the window, `end` (ns), after [`Verifier::before_end`].
     #[must_use]
-    pub fn end(&self, topology: &Topology, end: u64) -> Counts {
+    pub(crate) fn end(&self, topology: &Topology, end: u64) -> Counts {
         let mut counts = counts(&self.root, topology, end);
         counts.came_after(&self.before_end);
         counts
@@ -76,7 +76,13 @@ impl Verifier {
 
     /// Compares what was read with our own.
     #[must_use]
-    pub fn compare(&self, readings: &[CpuReading], known: &Known, end: u64, counts: &Counts) -> Verify {
+    pub(crate) fn compare(
+        &self,
+        readings: &[CpuReading],
+        known: &Known,
+        end: u64,
+        counts: &Counts,
+    ) -> Verify {
         let cpus = readings.iter().map(|reading| (reading.cpu, self.ours(reading, known, end)));
         let mut ours = Ours {
             cpus: cpus.collect(),

@@ -16,7 +16,7 @@ use super::{
 
 /// Changes of the application's phases by number.
 #[derive(Clone, Debug, Default)]
-pub struct AppSlots {
+pub(crate) struct AppSlots {
     /// By number in place of time.
     timeline: Timeline,
     last: u32,
@@ -25,12 +25,12 @@ pub struct AppSlots {
 impl AppSlots {
     /// Number of the last change that is known; 0 before the first.
     #[must_use]
-    pub fn last(&self) -> u32 {
+    pub(crate) fn last(&self) -> u32 {
         self.last
     }
 
     /// Adds the change that comes next. `mark` is the payload of a report's begin.
-    pub fn push(&mut self, event: &AppEvent, mark: impl FnOnce() -> String) {
+    pub(crate) fn push(&mut self, event: &AppEvent, mark: impl FnOnce() -> String) {
         self.last += 1;
         let number = u64::from(self.last);
         match AppChange::from_code(event.change) {
@@ -46,13 +46,17 @@ impl AppSlots {
 
     /// Number of the report that a section belongs to by the number of the last change before it.
     #[must_use]
-    pub fn report(&self, slot: u32) -> u32 {
+    pub(crate) fn report(&self, slot: u32) -> u32 {
         self.timeline.stretch(u64::from(slot)).report
     }
 
     /// The sums of reports; `None` where totals are not all kept by the application's phases.
     #[must_use]
-    pub fn sums(&self, totals: &Totals, executions: &[(ExecutionKey, ExecutionCount)]) -> Option<ReportSums> {
+    pub(crate) fn sums(
+        &self,
+        totals: &Totals,
+        executions: &[(ExecutionKey, ExecutionCount)],
+    ) -> Option<ReportSums> {
         if totals.keys().any(|key| key.slot == ANY_SLOT) {
             return None;
         }

@@ -9,14 +9,14 @@ use std::hash::Hash;
 use rustc_hash::FxHashMap;
 
 /// The name of the row that the smallest are summed as.
-pub const OTHERS: &str = "(others)";
+pub(crate) const OTHERS: &str = "(others)";
 /// Hash of the name of functions that are summed: no name is known to have it.
-pub const OTHERS_NAME: u64 = u64::MAX;
+pub(crate) const OTHERS_NAME: u64 = u64::MAX;
 /// Number of the process that stands for those that are summed: no process that runs programs has it.
-pub const OTHERS_PID: u32 = 0;
+pub(crate) const OTHERS_PID: u32 = 0;
 
 /// A key of rows.
-pub trait Key: Copy + Eq + Hash {
+pub(crate) trait Key: Copy + Eq + Hash {
     /// The key that a row is summed under when there is no room for it; `None` for what always stays.
     fn coarser(&self) -> Option<Self>;
 
@@ -25,7 +25,7 @@ pub trait Key: Copy + Eq + Hash {
 }
 
 /// What is kept under a key.
-pub trait Row<K> {
+pub(crate) trait Row<K> {
     /// The larger, the longer it is kept by itself.
     fn weight(&self) -> u64;
 
@@ -44,7 +44,7 @@ pub trait Row<K> {
 
 /// Rows by key, at most so many.
 #[derive(Clone, Debug)]
-pub struct Capped<K, V> {
+pub(crate) struct Capped<K, V> {
     most: usize,
     places: FxHashMap<K, u32>,
     rows: Vec<Entry<K, V>>,
@@ -66,7 +66,7 @@ const FEWEST: usize = 16;
 impl<K: Key, V: Row<K>> Capped<K, V> {
     /// At most so many rows, and those that always stay.
     #[must_use]
-    pub fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         Self {
             most: most.max(FEWEST),
             places: FxHashMap::default(),
@@ -78,20 +78,20 @@ impl<K: Key, V: Row<K>> Capped<K, V> {
 
     /// How many rows were summed as others.
     #[must_use]
-    pub fn summed(&self) -> u64 {
+    pub(crate) fn summed(&self) -> u64 {
         self.summed
     }
 
     /// Changes whenever places do.
     #[must_use]
     #[inline]
-    pub fn generation(&self) -> u32 {
+    pub(crate) fn generation(&self) -> u32 {
         self.generation
     }
 
     /// The place of a key's row; made when it is new.
     #[inline]
-    pub fn place(&mut self, key: K, make: impl FnOnce() -> V) -> u32 {
+    pub(crate) fn place(&mut self, key: K, make: impl FnOnce() -> V) -> u32 {
         match self.places.get(&key) {
             Some(&place) => place,
             None => self.insert(key, make()),
@@ -111,45 +111,45 @@ impl<K: Key, V: Row<K>> Capped<K, V> {
 
     /// The row at a place of this generation.
     #[inline]
-    pub fn at(&mut self, place: u32) -> &mut V {
+    pub(crate) fn at(&mut self, place: u32) -> &mut V {
         &mut self.rows[place as usize].row
     }
 
     /// The row at a place, if there is one.
     #[inline]
     #[must_use]
-    pub fn get(&self, place: u32) -> Option<&V> {
+    pub(crate) fn get(&self, place: u32) -> Option<&V> {
         self.rows.get(place as usize).map(|entry| &entry.row)
     }
 
     /// The row of a key; made when it is new.
     #[inline]
-    pub fn row(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+    pub(crate) fn row(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let place = self.place(key, make);
         self.at(place)
     }
 
     /// The row that a key is counted in, by itself or as one of others.
-    pub fn find(&mut self, key: K) -> Option<&mut V> {
+    pub(crate) fn find(&mut self, key: K) -> Option<&mut V> {
         let place =
             std::iter::successors(Some(key), K::coarser).find_map(|key| self.places.get(&key).copied());
         place.map(|place| self.at(place))
     }
 
     /// Every row, in the order they came, and whether it may lack what was summed before it came.
-    pub fn iter(&self) -> impl Iterator<Item = (&K, &V, bool)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V, bool)> {
         self.rows.iter().map(|entry| (&entry.key, &entry.row, entry.is_late && !entry.key.is_others()))
     }
 
     /// How many rows there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
     /// Whether there is none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 

@@ -7,13 +7,13 @@
 //! Begins, hand-overs and the lives of threads may be told in any order: they wait, and are taken in order of time
 //! together with the spans, which come in that order.
 
-pub mod accounts;
+pub(crate) mod accounts;
 mod context;
-pub mod explain;
-pub mod graph;
-pub mod groups;
-pub mod iterations;
-pub mod roots;
+mod explain;
+pub(crate) mod graph;
+mod groups;
+pub(crate) mod iterations;
+mod roots;
 mod texts;
 mod threads;
 
@@ -61,7 +61,7 @@ pub struct Questions {
 impl Questions {
     /// Whether begins matter that say no more than layer, phase and name.
     #[must_use]
-    pub fn need_all_begins(&self) -> bool {
+    pub(crate) fn need_all_begins(&self) -> bool {
         self.iteration_root.is_some() || self.graph
     }
 
@@ -74,24 +74,24 @@ impl Questions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// Process.
-    pub pid: u32,
+    pub(crate) pid: u32,
     /// Thread.
-    pub tid: u32,
+    pub(crate) tid: u32,
     /// Sections, marked or foreign, that were open on the thread; of a begin or an end, around that section.
-    pub depth: u8,
+    pub(crate) depth: u8,
 }
 
 /// How much was handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandOvers {
     /// Hand-overs.
-    pub sent: u64,
+    pub(crate) sent: u64,
     /// Hand-overs that were taken.
-    pub received: u64,
+    pub(crate) received: u64,
     /// Takes of what nobody had handed over, or so long ago that it was forgotten.
-    pub unmatched: u64,
+    pub(crate) unmatched: u64,
     /// Hand-overs that were forgotten, taken or not, as too many were kept.
-    pub forgotten: u64,
+    pub(crate) forgotten: u64,
 }
 
 /// The causes of work, and what it adds up to by them.
@@ -109,19 +109,19 @@ pub struct Causality {
     /// Beyond that many the oldest are forgotten.
     most_sent: usize,
     /// What is charged to whom.
-    pub accounts: Accounts,
+    pub(crate) accounts: Accounts,
     /// Iterations.
-    pub iterations: Iterations,
+    pub(crate) iterations: Iterations,
     /// By the attribute that is asked for.
-    pub groups: Groups,
+    pub(crate) groups: Groups,
     /// What no section covers.
-    pub roots: Roots,
+    pub(crate) roots: Roots,
     /// Why a function takes now more, now less time.
-    pub explanation: Option<Explanation>,
+    pub(crate) explanation: Option<Explanation>,
     /// Every section; empty unless it was asked for.
     pub graph: Graph,
     /// How much was handed over.
-    pub hand_overs: HandOvers,
+    pub(crate) hand_overs: HandOvers,
 }
 
 /// Something that was told.
@@ -175,7 +175,7 @@ impl Default for Causality {
 impl Causality {
     /// Nothing told yet.
     #[must_use]
-    pub fn new(questions: Questions, limits: &Limits) -> Self {
+    pub(crate) fn new(questions: Questions, limits: &Limits) -> Self {
         Self {
             is_needed: questions.need_all_spans(),
             explanation: questions.explain.as_deref().map(|function| Explanation::of(function, limits)),
@@ -197,33 +197,33 @@ impl Causality {
 
     /// What was asked.
     #[must_use]
-    pub fn questions(&self) -> &Questions {
+    pub(crate) fn questions(&self) -> &Questions {
         &self.questions
     }
 
     /// The window begins at `begin` (ns): what is open then counts from there on.
     #[must_use]
-    pub fn since(self, begin: u64) -> Self {
+    pub(crate) fn since(self, begin: u64) -> Self {
         Self { window_begin: begin, ..self }
     }
 
     /// A section with a layer and a phase begins at `time` (ns) whose mark has attributes (or any, see
     /// [`Questions::need_all_begins`]). Its name starts at `name_at` of the payload.
-    pub fn begins(&mut self, origin: Origin, time: u64, payload: &[u8], name_at: u16) {
+    pub(crate) fn begins(&mut self, origin: Origin, time: u64, payload: &[u8], name_at: u16) {
         let said = self.read(payload, name_at);
         self.is_needed = true;
         self.wait(time, Event::Begin { origin, name: mark::name_hash(payload, name_at), said });
     }
 
     /// A section that began before the window ended at `time` (ns), before the window too.
-    pub fn ended_before(&mut self, origin: Origin, time: u64) {
+    pub(crate) fn ended_before(&mut self, origin: Origin, time: u64) {
         if self.is_needed {
             self.wait(time, Event::End { origin });
         }
     }
 
     /// Takes an instant, if it is a hand-over. Other marks say nothing.
-    pub fn tell(&mut self, origin: Origin, time: u64, payload: &[u8]) {
+    pub(crate) fn tell(&mut self, origin: Origin, time: u64, payload: &[u8]) {
         if mark::kind(payload) != Some(Kind::Instant) {
             return;
         }
@@ -243,7 +243,7 @@ impl Causality {
     }
 
     /// A thread creates another one, or a process.
-    pub fn create(&mut self, time: u64, by: u32, child: u32) {
+    pub(crate) fn create(&mut self, time: u64, by: u32, child: u32) {
         // Every fork is told; without a mark that says something there is nothing to inherit.
         if self.is_needed {
             self.wait(time, Event::Create { by, child });
@@ -251,7 +251,7 @@ impl Causality {
     }
 
     /// A thread ends: another one may get its id.
-    pub fn exit(&mut self, time: u64, tid: u32) {
+    pub(crate) fn exit(&mut self, time: u64, tid: u32) {
         if self.is_needed {
             self.wait(time, Event::Exit { tid });
         }
@@ -283,7 +283,7 @@ impl Causality {
     }
 
     /// A section ended. Spans come in order of their ends. `scheduling` tells what threads did, where that is known.
-    pub fn span(&mut self, span: &SpanRecord, scheduling: Option<&Scheduling>) {
+    pub(crate) fn span(&mut self, span: &SpanRecord, scheduling: Option<&Scheduling>) {
         if !self.is_needed {
             return;
         }
@@ -336,7 +336,7 @@ impl Causality {
     }
 
     /// The names of what is kept.
-    pub fn names(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = u64> {
         let accounts = self.accounts.sites().chain(self.groups.sites()).map(|site| site.name);
         let roots = self.roots.all().map(|(site, _)| site.name);
         let iterations = self.iterations.all().iter();
@@ -354,19 +354,22 @@ impl Causality {
 
     /// How many rows of causes were summed as others.
     #[must_use]
-    pub fn summed(&self) -> u64 {
+    pub(crate) fn summed(&self) -> u64 {
         let explained = self.explanation.as_ref().map_or(0, Explanation::summed);
         self.accounts.summed() + self.groups.summed() + self.roots.summed() + explained
     }
 
     /// Begins and takes that were forgotten before the section that they were in ended.
     #[must_use]
-    pub fn forgotten(&self) -> u64 {
+    pub(crate) fn forgotten(&self) -> u64 {
         self.threads.forgotten
     }
 
     /// What a section of the graph belongs to, in words: its iteration and its account.
-    pub fn said<'a>(&'a self, node: &graph::Node) -> impl Iterator<Item = (&'static str, String)> + use<'a> {
+    pub(crate) fn said<'a>(
+        &'a self,
+        node: &graph::Node,
+    ) -> impl Iterator<Item = (&'static str, String)> + use<'a> {
         let iteration = node.iteration.and_then(|number| self.iterations.all().get(number as usize));
         let account = node.account.map(|account| self.accounts.names.text(account));
         let iteration = iteration.map(|iteration| ("iteration", iteration.key.2.to_string()));
@@ -375,7 +378,7 @@ impl Causality {
 
     /// Everything up to this moment (ns) was told: takes what waits of it. A section that ends does the same, so this is for
     /// when none does.
-    pub fn advance(&mut self, until: u64) {
+    pub(crate) fn advance(&mut self, until: u64) {
         while let Some(entry) = self.pending.first_entry() {
             let (time, _) = *entry.key();
             if time > until {
@@ -467,7 +470,7 @@ impl Causality {
 
 /// A marked function: process, layer and phase, and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Site {
+pub(crate) struct Site {
     /// Process.
     pub pid: u32,
     /// [`nntrace_common::layer::Tag::index`] of its layer and phase.

@@ -39,15 +39,15 @@ pub struct ClusterResidency {
     /// clock.
     pub active: BTreeMap<Option<u32>, TimeCount>,
     /// All CPUs idle, by level of the state.
-    pub idle: BTreeMap<u32, Residency>,
+    pub(crate) idle: BTreeMap<u32, Residency>,
     /// The level that it is idle in at the end: the last of its stays there is still open.
-    pub idle_at_end: Option<u32>,
+    pub(crate) idle_at_end: Option<u32>,
     /// Time (ns) by number of CPUs running; `None` while a CPU is unknown or offline, however many others run.
     pub concurrency: BTreeMap<Option<u32>, u64>,
     /// All idle, depth not known, ns.
     pub idle_unknown_ns: u64,
     /// All offline, ns.
-    pub offline_ns: u64,
+    pub(crate) offline_ns: u64,
     /// Nothing known, ns.
     pub unknown_ns: u64,
     /// Running time (ns) of each CPU by the cluster's frequency.
@@ -223,7 +223,7 @@ impl Clusters {
     }
 
     /// Keeps every stretch from `begin` (ns) on, too, at most `cap` of each cluster. To be called before any event.
-    pub fn keep_steps(&mut self, begin: u64, cap: usize) {
+    pub(crate) fn keep_steps(&mut self, begin: u64, cap: usize) {
         for cluster in &mut self.all {
             cluster.sweep.steps = Some(Rc::new(Lane::starting_at(begin, cap)));
         }
@@ -232,7 +232,7 @@ impl Clusters {
     /// What each cluster did until `end` (ns), stretch after stretch, in the order of the topology; nothing unless it
     /// is kept.
     #[must_use]
-    pub fn steps_until(&self, end: u64) -> Vec<Lane> {
+    pub(crate) fn steps_until(&self, end: u64) -> Vec<Lane> {
         let lanes = self.all.iter().filter_map(|cluster| cluster.clone().finish(end).steps);
         lanes.map(Rc::unwrap_or_clone).collect()
     }

@@ -1,6 +1,6 @@
 //! What the time in idle states and at frequencies costs, by a model that the user gives.
 //!
-//! Source: the power contract, section 3. [`EnergyModel`] is read from a file in one of two forms, and [`price()`] applies
+//! Source: the power contract, section 3. [`EnergyModel`] is read from a file in one of two forms, and `price` applies
 //! it to what CPUs and clusters did.
 
 mod idlestat_grammar;
@@ -14,22 +14,27 @@ use std::path::Path;
 
 use thiserror::Error;
 
-pub use model::{ClusterModel, Cost, EnergyModel, EnergyUnit, IdleState, PState, PowerUnit};
-pub use price::{ClusterEnergy, Energy, EnergyParts, Unpriced, price};
-pub use template::{KernelPowers, KernelUnit, template};
+#[cfg(test)]
+pub(crate) use model::ClusterModel;
+pub use model::EnergyModel;
+pub(crate) use model::{Cost, EnergyUnit, PowerUnit};
+#[cfg(test)]
+pub(crate) use price::Energy;
+pub(crate) use price::{EnergyParts, price};
+pub(crate) use template::{KernelPowers, KernelUnit, template};
 
 /// Why a model cannot be used: what stands where, and what was expected instead.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{file}:{line}: `{text}`: {what}")]
 pub struct ModelError {
     /// The file.
-    pub file: String,
+    pub(crate) file: String,
     /// The line, from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// The text of the line; empty when the file ends too early.
-    pub text: String,
+    pub(crate) text: String,
     /// What is wrong, and what was expected.
-    pub what: String,
+    pub(crate) what: String,
 }
 
 impl ModelError {

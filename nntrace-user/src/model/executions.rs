@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use super::{limits::Limits, sites::Place, timeline::Stretch};
 
 /// All of them.
-pub struct Executions {
+pub(crate) struct Executions {
     processes: HashMap<u32, Process>,
     /// Executions of which the other end has not come, and the most that are kept of them.
     open: usize,
     most_open: usize,
     /// Executions that were forgotten before their other end came, as too many were open.
-    pub forgotten: u64,
+    pub(crate) forgotten: u64,
 }
 
 /// Places of sections that one execution in a driver may cover.
@@ -58,7 +58,7 @@ struct Begun {
 
 /// An execution of which the other end never came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unfinished {
+pub(crate) struct Unfinished {
     /// The process.
     pub pid: u32,
     /// The thread that started it.
@@ -72,12 +72,12 @@ pub struct Unfinished {
 impl Executions {
     /// None yet.
     #[must_use]
-    pub fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self { processes: HashMap::new(), open: 0, most_open: limits.open_slices, forgotten: 0 }
     }
 
     /// The runtime's call that starts an execution returned at `returned` (ns). Calls come in order of that time.
-    pub fn started(&mut self, pid: u32, tid: u32, stretch: Stretch, returned: u64) {
+    pub(crate) fn started(&mut self, pid: u32, tid: u32, stretch: Stretch, returned: u64) {
         self.processes.entry(pid).or_default().started.push_back(Started { stretch, tid, returned });
         self.opens();
     }
@@ -102,7 +102,7 @@ impl Executions {
     }
 
     /// A wait for an execution that began at `begin` (ns) is over.
-    pub fn waited(&mut self, pid: u32, begin: u64) {
+    pub(crate) fn waited(&mut self, pid: u32, begin: u64) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         // A wait without an execution started by a call: a burst, or what was started before anybody listened.
         if let Some(started) = process.started.pop_front() {
@@ -113,14 +113,14 @@ impl Executions {
     }
 
     /// An execution begins in a driver at `time` (ns). Calls come in order of time.
-    pub fn driver_begins(&mut self, pid: u32, tid: u32, stretch: Stretch, time: u64) {
+    pub(crate) fn driver_begins(&mut self, pid: u32, tid: u32, stretch: Stretch, time: u64) {
         let begun = Begun { stretch, tid, time, sections: Vec::new() };
         self.processes.entry(pid).or_default().begun.push_back(begun);
         self.opens();
     }
 
     /// A driver tells at `time` (ns) that an execution is done. Returns the sections that it covers.
-    pub fn driver_done(&mut self, pid: u32, time: u64) -> Vec<(Place, u64)> {
+    pub(crate) fn driver_done(&mut self, pid: u32, time: u64) -> Vec<(Place, u64)> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
         let Some(begun) = process.begun.pop_front() else { return Vec::new() };
         self.open -= 1;
@@ -132,7 +132,7 @@ impl Executions {
 
     /// A section of a process that began at `begin` (ns) has ended now: whether an execution covers it. If that is
     /// not known yet, its place and own time (ns) are kept until it is.
-    pub fn covers(&mut self, pid: u32, begin: u64, place: Place, own: u64) -> bool {
+    pub(crate) fn covers(&mut self, pid: u32, begin: u64, place: Place, own: u64) -> bool {
         let Some(process) = self.processes.get_mut(&pid) else { return false };
         if process.last_done > begin {
             return true;
@@ -150,21 +150,21 @@ impl Executions {
     }
 
     /// Time in flight, ns, by process and by where the execution was started.
-    pub fn in_flight(&self) -> impl Iterator<Item = (u32, Stretch, i64)> {
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = (u32, Stretch, i64)> {
         self.processes.iter().flat_map(|(&pid, process)| {
             process.in_flight.iter().map(move |(&stretch, &ns)| (pid, stretch, ns))
         })
     }
 
     /// Time in drivers, ns, by process and by where the execution began.
-    pub fn in_driver(&self) -> impl Iterator<Item = (u32, Stretch, i64)> {
+    pub(crate) fn in_driver(&self) -> impl Iterator<Item = (u32, Stretch, i64)> {
         self.processes.iter().flat_map(|(&pid, process)| {
             process.in_driver.iter().map(move |(&stretch, &ns)| (pid, stretch, ns))
         })
     }
 
     /// Those whose other end never came, in no order.
-    pub fn unfinished(&self) -> impl Iterator<Item = Unfinished> {
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = Unfinished> {
         self.processes.iter().flat_map(|(&pid, process)| {
             let end = move |tid, time, in_driver| Unfinished { pid, tid, time, in_driver };
             let started = process.started.iter().map(move |e| end(e.tid, e.returned, false));

@@ -2,7 +2,7 @@
 
 /// Values by key, in the order of the keys.
 #[derive(Clone, Debug)]
-pub struct Few<K, V>(Vec<(K, V)>);
+pub(crate) struct Few<K, V>(Vec<(K, V)>);
 
 impl<K, V> Default for Few<K, V> {
     fn default() -> Self {
@@ -13,13 +13,13 @@ impl<K, V> Default for Few<K, V> {
 impl<K: Ord + Copy, V> Few<K, V> {
     /// The value of a key; `new` where there is none yet.
     #[inline]
-    pub fn entry(&mut self, key: K, new: V) -> &mut V {
+    pub(crate) fn entry(&mut self, key: K, new: V) -> &mut V {
         self.entry_or(key, || new)
     }
 
     /// The value of a key; made by `new` where there is none yet.
     #[inline]
-    pub fn entry_or(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
+    pub(crate) fn entry_or(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
         // From the start: a search by halves costs more than the few that are passed by.
         let place = self.0.iter().position(|(known, _)| *known >= key).unwrap_or(self.0.len());
         if self.0.get(place).is_none_or(|(known, _)| *known != key) {
@@ -30,27 +30,27 @@ impl<K: Ord + Copy, V> Few<K, V> {
 
     /// The value of a key.
     #[must_use]
-    pub fn get(&self, key: K) -> Option<&V> {
+    pub(crate) fn get(&self, key: K) -> Option<&V> {
         self.0.iter().find(|(known, _)| *known == key).map(|(_, value)| value)
     }
 
     /// The lowest key.
     #[must_use]
     #[inline]
-    pub fn first(&self) -> Option<K> {
+    pub(crate) fn first(&self) -> Option<K> {
         self.0.first().map(|(key, _)| *key)
     }
 
     /// The highest key.
     #[must_use]
     #[inline]
-    pub fn last(&self) -> Option<K> {
+    pub(crate) fn last(&self) -> Option<K> {
         self.0.last().map(|(key, _)| *key)
     }
 
     /// Takes a key out.
     #[inline]
-    pub fn remove(&mut self, key: K) {
+    pub(crate) fn remove(&mut self, key: K) {
         self.0.retain(|(known, _)| *known != key);
     }
 }

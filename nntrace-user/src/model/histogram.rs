@@ -5,16 +5,16 @@ use std::borrow::Cow;
 use hdrhistogram::Histogram;
 
 /// Digits kept of a time where there are few distributions.
-pub const MANY_DIGITS: u8 = 3;
+pub(crate) const MANY_DIGITS: u8 = 3;
 /// Digits kept where there can be many.
-pub const FEW_DIGITS: u8 = 2;
+pub(crate) const FEW_DIGITS: u8 = 2;
 
 /// Times that are kept one by one: a histogram takes kilobytes, and most of many functions run a few times only.
 const FEW: usize = 12;
 
 /// Times: one by one while they are few, then as a histogram.
 #[derive(Clone, Debug)]
-pub struct Times {
+pub(crate) struct Times {
     digits: u8,
     few: Vec<u64>,
     many: Option<Box<Histogram<u32>>>,
@@ -23,13 +23,13 @@ pub struct Times {
 impl Times {
     /// None yet, of which so many digits will be kept.
     #[must_use]
-    pub const fn new(digits: u8) -> Self {
+    pub(crate) const fn new(digits: u8) -> Self {
         Self { digits, few: Vec::new(), many: None }
     }
 
     /// Adds a time, ns.
     #[inline]
-    pub fn record(&mut self, ns: u64) {
+    pub(crate) fn record(&mut self, ns: u64) {
         match &mut self.many {
             Some(histogram) => record(histogram, ns),
             None => self.record_one(ns),
@@ -47,7 +47,7 @@ impl Times {
     }
 
     /// Adds other times, of which as many digits are kept.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         match (&mut self.many, &other.many) {
             (Some(own), Some(many)) => {
                 // It resizes itself to what is added; of equal digits, nothing is lost.
@@ -67,13 +67,13 @@ impl Times {
 
     /// How many there are.
     #[must_use]
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.many.as_ref().map_or(self.few.len() as u64, |histogram| histogram.len())
     }
 
     /// All of them as a histogram.
     #[must_use]
-    pub fn histogram(&self) -> Cow<'_, Histogram<u32>> {
+    pub(crate) fn histogram(&self) -> Cow<'_, Histogram<u32>> {
         if let Some(histogram) = &self.many {
             return Cow::Borrowed(histogram);
         }
@@ -85,7 +85,7 @@ impl Times {
 
 /// An empty histogram that grows with what it is given.
 #[must_use]
-pub fn empty(digits: u8) -> Histogram<u32> {
+pub(crate) fn empty(digits: u8) -> Histogram<u32> {
     let mut histogram = Histogram::new_with_bounds(1, 2, digits)
         .unwrap_or_else(|_| unreachable!("the bounds and the digits are constants that the library takes"));
     histogram.auto(true);
@@ -93,7 +93,7 @@ pub fn empty(digits: u8) -> Histogram<u32> {
 }
 
 /// Adds a time, ns.
-pub fn record(histogram: &mut Histogram<u32>, ns: u64) {
+pub(crate) fn record(histogram: &mut Histogram<u32>, ns: u64) {
     // It grows by itself; were it ever not to, the time still counts, at the upper end.
     if histogram.record(ns).is_err() {
         histogram.saturating_record(ns);

@@ -42,11 +42,11 @@ struct Buckets {
 }
 
 /// Times (ns) by what was done.
-pub type Parts = Vec<(Doing, u64)>;
+pub(crate) type Parts = Vec<(Doing, u64)>;
 
 /// A stretch of a lane. The parts add up to its length; of one with several, the order is not told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub(crate) struct Piece {
     /// First instant, ns.
     pub begin: u64,
     /// Last one, ns.
@@ -58,30 +58,24 @@ pub struct Piece {
 impl Lane {
     /// A lane that begins at `begin` (ns) and keeps at most `cap` stretches one by one.
     #[must_use]
-    pub fn starting_at(begin: u64, cap: usize) -> Self {
+    pub(crate) fn starting_at(begin: u64, cap: usize) -> Self {
         Self { begin, end: begin, cap: cap.max(1), steps: Vec::new(), buckets: None }
     }
 
     /// First instant, ns.
     #[must_use]
-    pub fn begin(&self) -> u64 {
+    pub(crate) fn begin(&self) -> u64 {
         self.begin
-    }
-
-    /// Up to when it is told, ns.
-    #[must_use]
-    pub fn end(&self) -> u64 {
-        self.end
     }
 
     /// The shortest time (ns) that it tells apart; `None` when every stretch is kept.
     #[must_use]
-    pub fn resolution(&self) -> Option<u64> {
+    pub(crate) fn resolution(&self) -> Option<u64> {
         self.buckets.as_ref().map(|buckets| buckets.width)
     }
 
     /// From where it ends now until `end` (ns) this was done.
-    pub fn push(&mut self, end: u64, doing: Doing) {
+    pub(crate) fn push(&mut self, end: u64, doing: Doing) {
         if end <= self.end {
             return;
         }
@@ -100,7 +94,7 @@ impl Lane {
     }
 
     /// All of it, up to now, was this.
-    pub fn was(&mut self, doing: Doing) {
+    pub(crate) fn was(&mut self, doing: Doing) {
         let end = std::mem::replace(&mut self.end, self.begin);
         self.steps.clear();
         self.buckets = None;
@@ -117,7 +111,7 @@ impl Lane {
     /// The lane in at most so many pieces, in order of time: every stretch by itself where that is possible, else equal
     /// stretches of time with what was done in each.
     #[must_use]
-    pub fn pieces(&self, at_most: usize) -> Vec<Piece> {
+    pub(crate) fn pieces(&self, at_most: usize) -> Vec<Piece> {
         let at_most = at_most.max(1);
         let Some(buckets) = &self.buckets else {
             if self.steps.len() <= at_most {
@@ -146,7 +140,7 @@ impl Lane {
     /// What was done for how long in `columns` equal parts of the time from `begin` to `end` (ns). Where the order
     /// within a piece is not known, its parts are spread over it evenly.
     #[must_use]
-    pub fn columns(&self, begin: u64, end: u64, columns: usize) -> Vec<Parts> {
+    pub(crate) fn columns(&self, begin: u64, end: u64, columns: usize) -> Vec<Parts> {
         let mut slots = vec![Parts::new(); columns];
         let length = u128::from(end.saturating_sub(begin));
         if length == 0 || columns == 0 {

@@ -5,29 +5,29 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Functions of processes, each with the distribution of its times.
-    pub functions: usize,
+    pub(crate) functions: usize,
     /// Places of sections: thread, stack and function.
-    pub sites: usize,
+    pub(crate) sites: usize,
     /// Layers and phases of processes, each with the distribution of its times.
-    pub phases: usize,
+    pub(crate) phases: usize,
     /// Texts of names.
-    pub names: usize,
+    pub(crate) names: usize,
     /// Counters, and as many names of instants and asynchronous slices.
-    pub tracks: usize,
+    pub(crate) tracks: usize,
     /// Asynchronous slices that have not ended, and executions that nobody has waited for.
-    pub open_slices: usize,
+    pub(crate) open_slices: usize,
     /// Hand-overs that nobody has taken yet.
-    pub hand_overs: usize,
+    pub(crate) hand_overs: usize,
     /// Threads whose stack is known.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// Names of processes.
-    pub processes: usize,
+    pub(crate) processes: usize,
     /// Rows of each table of causes: accounts, groups, roots, callees.
-    pub causes: usize,
+    pub(crate) causes: usize,
     /// Iterations, one by one.
-    pub iterations: usize,
+    pub(crate) iterations: usize,
     /// Sections, one by one.
-    pub sections: usize,
+    pub(crate) sections: usize,
 }
 
 impl Limits {

@@ -30,44 +30,44 @@ pub struct Marks {
     /// Names of functions. Whoever makes records puts a name in before the first record that has it.
     pub names: Names,
     /// What stacks consist of.
-    pub paths: Paths,
+    pub(crate) paths: Paths,
     /// Sections by where they stand.
-    pub sites: Sites,
+    pub(crate) sites: Sites,
     /// Reports and phases of the application, by time.
-    pub timeline: Timeline,
+    pub(crate) timeline: Timeline,
     /// The same by number, where the kernel programs number them.
-    pub slots: AppSlots,
+    pub(crate) slots: AppSlots,
     /// Executions that nobody waits for meanwhile.
-    pub executions: Executions,
+    pub(crate) executions: Executions,
     /// Counters, instants and asynchronous slices.
-    pub tracks: Tracks,
+    pub(crate) tracks: Tracks,
     /// Which iteration work belongs to, whose account, and what handed it over.
     pub causality: Causality,
     /// Processes that are drivers because the user says so.
-    pub named_drivers: BTreeSet<u32>,
+    pub(crate) named_drivers: BTreeSet<u32>,
     /// Processes that the kernel programs saw to be drivers.
-    pub seen_drivers: BTreeSet<u32>,
+    pub(crate) seen_drivers: BTreeSet<u32>,
     /// Sections that are open at the end.
-    pub open: Vec<OpenSection>,
+    pub(crate) open: Vec<OpenSection>,
 }
 
 /// A section that was open at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenSection {
+pub(crate) struct OpenSection {
     /// Thread.
-    pub tid: u32,
+    pub(crate) tid: u32,
     /// When it began, ns.
-    pub begin: u64,
+    pub(crate) begin: u64,
     /// Hash of its name.
-    pub name: u64,
+    pub(crate) name: u64,
     /// Number of the last change of the application's phases before it.
-    pub slot: u16,
+    pub(crate) slot: u16,
 }
 
 impl OpenSection {
     /// An open frame of a thread.
     #[must_use]
-    pub fn new(tid: u32, frame: &Frame) -> Self {
+    pub(crate) fn new(tid: u32, frame: &Frame) -> Self {
         Self { tid, begin: frame.begin, name: frame.name, slot: frame.slot }
     }
 }
@@ -75,7 +75,7 @@ impl OpenSection {
 impl Marks {
     /// Nothing yet; no table grows beyond these limits.
     #[must_use]
-    pub fn new(limits: &Limits, questions: Questions) -> Self {
+    pub(crate) fn new(limits: &Limits, questions: Questions) -> Self {
         Self {
             names: Names::new(limits),
             sites: Sites::new(limits),
@@ -88,13 +88,13 @@ impl Marks {
 
     /// The window begins at `begin` (ns): what is open then counts from there on.
     #[must_use]
-    pub fn since(self, begin: u64) -> Self {
+    pub(crate) fn since(self, begin: u64) -> Self {
         Self { causality: self.causality.since(begin), ..self }
     }
 
     /// Where there are too many names, forgets those that no result and none of `open` needs; returns whether it did.
     #[inline]
-    pub fn forget_names(&mut self, open: impl FnOnce() -> Vec<u64>) -> bool {
+    pub(crate) fn forget_names(&mut self, open: impl FnOnce() -> Vec<u64>) -> bool {
         let are_too_many = self.names.are_too_many();
         if are_too_many {
             let used = self.sites.names().chain(self.causality.names()).chain(open()).collect();
@@ -104,7 +104,7 @@ impl Marks {
     }
 
     /// A section that matters beyond its thread begins. Records come in order of time; of one instant these come first.
-    pub fn begin(&mut self, record: &BeginRecord) {
+    pub(crate) fn begin(&mut self, record: &BeginRecord) {
         let BeginRecord { tgid, tid, label, time, name, .. } = *record;
         if let Some(tag) = label.tag().filter(|_| label.is_application_phase()) {
             match tag.phase() {
@@ -131,7 +131,7 @@ impl Marks {
     }
 
     /// The application's phases change; the kernel programs have numbered this after all before.
-    pub fn app_event(&mut self, event: &AppEvent) {
+    pub(crate) fn app_event(&mut self, event: &AppEvent) {
         let AppEvent { change, tgid, tid, time, begin, name, .. } = *event;
         let mark = || report_mark(tgid, &self.names, name);
         self.slots.push(event, mark);
@@ -146,7 +146,7 @@ impl Marks {
 
     /// Number of the report that an open section belongs to.
     #[must_use]
-    pub fn report_of(&self, open: &OpenSection) -> u32 {
+    pub(crate) fn report_of(&self, open: &OpenSection) -> u32 {
         if self.slots.last() > 0 {
             self.slots.report(u32::from(open.slot))
         } else {
@@ -155,7 +155,7 @@ impl Marks {
     }
 
     /// A section ended. Records come in order of time; `scheduling` has had its own of before.
-    pub fn span(&mut self, span: &SpanRecord, scheduling: Option<&Scheduling>) {
+    pub(crate) fn span(&mut self, span: &SpanRecord, scheduling: Option<&Scheduling>) {
         let stretch = self.timeline.stretch(span.begin);
         self.causality.span(span, scheduling);
         let names = &self.names;
@@ -181,20 +181,20 @@ impl Marks {
     }
 
     /// Takes a counter, an instant or an end of an asynchronous slice; returns whether it could be read.
-    pub fn tell(&mut self, origin: Origin, time: u64, payload: &[u8]) -> bool {
+    pub(crate) fn tell(&mut self, origin: Origin, time: u64, payload: &[u8]) -> bool {
         self.causality.tell(origin, time, payload);
         self.tracks.add(origin.pid, time, payload)
     }
 
     /// Everything up to this moment (ns) was told and handed over.
     #[inline]
-    pub fn advance(&mut self, until: u64) {
+    pub(crate) fn advance(&mut self, until: u64) {
         self.causality.advance(until);
     }
 
     /// The processes that are drivers: those that the user names, and those that show the server of a device.
     #[must_use]
-    pub fn drivers(&self) -> BTreeSet<u32> {
+    pub(crate) fn drivers(&self) -> BTreeSet<u32> {
         let mut drivers = &self.named_drivers | &self.seen_drivers;
         for site in self.sites.counted() {
             let name = self.names.get(site.key.name);
@@ -207,12 +207,12 @@ impl Marks {
 
     /// Whether any section is of that layer.
     #[must_use]
-    pub fn shows(&self, layer: Layer) -> bool {
+    pub(crate) fn shows(&self, layer: Layer) -> bool {
         self.sites.counted().any(|site| Tag::layer(site.tag) == layer)
     }
 
     /// Adds what never came to its end to the oddities: executions that nobody waited for, sections without end.
-    pub fn add_unfinished(&self, diagnostics: &mut Vec<(DiagnosticKind, DiagnosticCount)>) {
+    pub(crate) fn add_unfinished(&self, diagnostics: &mut Vec<(DiagnosticKind, DiagnosticCount)>) {
         let drivers = self.drivers();
         let executions = self.executions.unfinished().filter(|e| !e.in_driver || drivers.contains(&e.pid));
         let mut all: Vec<_> = executions.map(|e| (e.time, e.tid, DiagnosticKind::WaitMissing)).collect();

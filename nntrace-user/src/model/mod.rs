@@ -1,7 +1,7 @@
 //! What the records mean. Pure: no input or output, no clock, no terminal; knows `nntrace-common` only.
 
-pub mod app_slots;
-pub mod capped;
+mod app_slots;
+pub(crate) mod capped;
 pub mod causality;
 pub mod clusters;
 pub mod cpu_list;
@@ -13,23 +13,23 @@ pub mod findings;
 pub mod histogram;
 pub mod lane;
 pub mod limits;
-pub mod marks;
-pub mod names;
+pub(crate) mod marks;
+pub(crate) mod names;
 pub mod power;
-pub mod reports;
-pub mod scheduling;
-pub mod sites;
-pub mod sleeps;
-pub mod stacks;
+pub(crate) mod reports;
+pub(crate) mod scheduling;
+mod sites;
+pub(crate) mod sleeps;
+pub(crate) mod stacks;
 pub mod steps;
-pub mod timeline;
-pub mod times;
+pub(crate) mod timeline;
+pub(crate) mod times;
 pub mod topology;
-pub mod tracks;
-pub mod verify;
+mod tracks;
+pub(crate) mod verify;
 
 pub use clusters::Clusters;
 pub use findings::Findings;
 pub use marks::Marks;
-pub use scheduling::Scheduling;
+pub(crate) use scheduling::Scheduling;
 pub use topology::Topology;

@@ -18,7 +18,7 @@ pub struct Names {
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Name {
+pub(crate) struct Name {
     /// As the mark has it, without attributes; bytes that are no text are replaced.
     pub text: String,
     /// What the function is to executions.
@@ -38,18 +38,18 @@ impl Default for Names {
 impl Names {
     /// None yet.
     #[must_use]
-    pub fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self { by_hash: FxHashMap::default(), most: limits.names }
     }
 
     /// Whether the text of a name is known.
     #[must_use]
-    pub fn contains(&self, hash: u64) -> bool {
+    pub(crate) fn contains(&self, hash: u64) -> bool {
         self.by_hash.contains_key(&hash)
     }
 
     /// Keeps the text of a name; the first one stays.
-    pub fn insert(&mut self, hash: u64, name: &[u8]) {
+    pub(crate) fn insert(&mut self, hash: u64, name: &[u8]) {
         self.by_hash.entry(hash).or_insert_with(|| Name {
             text: String::from_utf8_lossy(name).into_owned(),
             role: Role::of(name),
@@ -59,7 +59,7 @@ impl Names {
     }
 
     /// Keeps the text of a name for good.
-    pub fn insert_for_good(&mut self, hash: u64, name: &[u8]) {
+    pub(crate) fn insert_for_good(&mut self, hash: u64, name: &[u8]) {
         self.insert(hash, name);
         if let Some(name) = self.by_hash.get_mut(&hash) {
             name.stays = true;
@@ -69,13 +69,13 @@ impl Names {
     /// Whether there are so many that those should go that nothing uses.
     #[must_use]
     #[inline]
-    pub fn are_too_many(&self) -> bool {
+    pub(crate) fn are_too_many(&self) -> bool {
         self.by_hash.len() > self.most
     }
 
     /// Forgets all but these.
     #[cold]
-    pub fn retain(&mut self, used: &FxHashSet<u64>) {
+    pub(crate) fn retain(&mut self, used: &FxHashSet<u64>) {
         self.by_hash.retain(|hash, name| name.stays || used.contains(hash));
         self.by_hash.shrink_to_fit();
         // Of what is in use, other tables have their own bounds.
@@ -84,7 +84,7 @@ impl Names {
 
     /// A name; `None` when its text never came.
     #[must_use]
-    pub fn get(&self, hash: u64) -> Option<&Name> {
+    pub(crate) fn get(&self, hash: u64) -> Option<&Name> {
         self.by_hash.get(&hash)
     }
 
@@ -100,13 +100,13 @@ impl Names {
 
     /// Whether the runtime starts executions, or waits for them, as far as names show.
     #[must_use]
-    pub fn has_asynchronous_calls(&self) -> bool {
+    pub(crate) fn has_asynchronous_calls(&self) -> bool {
         self.by_hash.values().any(|name| matches!(name.role, Role::Start | Role::Wait))
     }
 
     /// What the function of that name is to executions.
     #[must_use]
-    pub fn role(&self, hash: u64) -> Role {
+    pub(crate) fn role(&self, hash: u64) -> Role {
         self.get(hash).map_or(Role::Ordinary, |name| name.role)
     }
 }

@@ -14,9 +14,9 @@ pub struct CpuReading {
     /// The CPU.
     pub cpu: u32,
     /// Idle or running.
-    pub idle: CpuIdle,
+    pub(crate) idle: CpuIdle,
     /// Requested frequency.
-    pub frequency: CpuFrequency,
+    pub(crate) frequency: CpuFrequency,
     /// Running time at earlier frequencies.
     pub slices: Vec<(FrequencyKey, TimeCount)>,
 }
@@ -52,7 +52,7 @@ pub enum FrequencySource {
 
 /// What is known of a CPU at the begin of the window from elsewhere than its events in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AtBegin {
+pub(crate) struct AtBegin {
     /// What it did; `None`: its first event tells.
     pub activity: Option<Activity>,
     /// Where that is from.
@@ -64,7 +64,7 @@ pub struct AtBegin {
 impl AtBegin {
     /// Whether it is known to have been idle.
     #[must_use]
-    pub const fn was_asleep(&self) -> bool {
+    pub(crate) const fn was_asleep(&self) -> bool {
         matches!(self.activity, Some(Activity::Idle(_) | Activity::IdleUnknown))
     }
 }
@@ -87,13 +87,13 @@ pub struct CpuResidency {
     /// Nothing known, ns.
     pub unknown_ns: u64,
     /// Where it is known from what it did at the begin.
-    pub initial: (IdleSource, FrequencySource),
+    pub(crate) initial: (IdleSource, FrequencySource),
 }
 
 impl IdleSource {
     /// As the snapshot has it.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Event => "event",
             Self::Kernel => "kernel",
@@ -107,7 +107,7 @@ impl IdleSource {
 impl FrequencySource {
     /// As the snapshot has it.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Event => "event",
             Self::Sysfs => "sysfs",
@@ -125,7 +125,7 @@ impl CpuReading {
 
     /// The same, of a CPU of which something is known from the begin on.
     #[must_use]
-    pub fn since(&self, at_begin: &AtBegin, end: u64) -> CpuResidency {
+    pub(crate) fn since(&self, at_begin: &AtBegin, end: u64) -> CpuResidency {
         let mut idle = self.idle;
         let source = match (at_begin.idle, idle.start()) {
             (IdleSource::Unknown, Start::WasRunning | Start::Settled) => IdleSource::FirstEvent,

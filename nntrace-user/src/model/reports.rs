@@ -21,7 +21,7 @@ use super::{
 
 /// One report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub(crate) struct Report {
     /// The payload of the mark that began it; empty when there was none.
     pub starting_mark: String,
     /// Sections that began in it and were open at the end.
@@ -32,7 +32,7 @@ pub struct Report {
 
 /// What happened in one phase of the application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StretchReport {
+pub(crate) struct StretchReport {
     /// Executions.
     pub executions: u64,
     /// Time by layer and phase.
@@ -42,7 +42,7 @@ pub struct StretchReport {
 impl Report {
     /// Time by layer and phase, all phases of the application together.
     #[must_use]
-    pub fn times(&self) -> Times {
+    pub(crate) fn times(&self) -> Times {
         let mut times = Times::default();
         for stretch in self.stretches.values() {
             for tag in (0..Tag::COUNT as u8).filter_map(Tag::from_index) {
@@ -54,7 +54,7 @@ impl Report {
 
     /// Executions in a phase of the application.
     #[must_use]
-    pub fn executions(&self, app: AppPhase) -> u64 {
+    pub(crate) fn executions(&self, app: AppPhase) -> u64 {
         self.stretches.get(&app).map_or(0, |stretch| stretch.executions)
     }
 }
@@ -66,7 +66,7 @@ const fn execution(layer: Layer) -> Tag {
 
 /// What reports are sums of.
 #[derive(Clone, Debug, Default)]
-pub struct ReportSums {
+pub(crate) struct ReportSums {
     /// The payloads of the marks that began the reports, in their order.
     pub starting_marks: Vec<String>,
     /// Time of sections.
@@ -77,7 +77,7 @@ pub struct ReportSums {
 
 /// Own time of the sections of a process and path that began in a stretch of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SectionSum {
+pub(crate) struct SectionSum {
     /// The report, and the phase of the application.
     pub stretch: Stretch,
     /// Process.
@@ -90,7 +90,7 @@ pub struct SectionSum {
 
 /// The sums of the records.
 #[must_use]
-pub fn recorded_sums(marks: &Marks) -> ReportSums {
+pub(crate) fn recorded_sums(marks: &Marks) -> ReportSums {
     let mut sums = ReportSums {
         starting_marks: marks.timeline.marks().map(ToOwned::to_owned).collect(),
         ..ReportSums::default()
@@ -109,7 +109,7 @@ pub fn recorded_sums(marks: &Marks) -> ReportSums {
 
 /// The reports; none when no section counts. Asynchronous executions are those of the records.
 #[must_use]
-pub fn reports(marks: &Marks, sums: &ReportSums) -> Vec<Report> {
+pub(crate) fn reports(marks: &Marks, sums: &ReportSums) -> Vec<Report> {
     let mut all = Reports { all: sums.starting_marks.iter().map(|mark| Report::begun_by(mark)).collect() };
     let drivers = marks.drivers();
     let mut shown: FxHashMap<(u64, bool), Option<_>> = FxHashMap::default();

@@ -25,14 +25,14 @@ pub use named::NamedThread;
 
 /// Stretches that are kept of each thread, some hundred events a second for minutes: 1.5 MB of one that has so many. Of
 /// what is older only the sum over everything is known.
-pub const KEPT: usize = 32_768;
+pub(crate) const KEPT: usize = 32_768;
 
 /// Stretches that are kept of each thread where only sums over everything will be asked for: 3 kB.
 const KEPT_FOR_SUMS: usize = 64;
 
 /// How long a thread was in each state. They add up to the time that was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StateTimes {
+pub(crate) struct StateTimes {
     /// It ran, ns.
     pub on_cpu: u64,
     /// It waited for a CPU, ns.
@@ -48,20 +48,8 @@ pub struct StateTimes {
 impl StateTimes {
     /// All of it, ns.
     #[must_use]
-    pub const fn total(&self) -> u64 {
+    pub(crate) const fn total(&self) -> u64 {
         self.known().saturating_add(self.unknown)
-    }
-
-    /// What is left without a part of it.
-    #[must_use]
-    pub const fn without(&self, part: &Self) -> Self {
-        Self {
-            on_cpu: self.on_cpu.saturating_sub(part.on_cpu),
-            runnable: self.runnable.saturating_sub(part.runnable),
-            sleeping: self.sleeping.saturating_sub(part.sleeping),
-            uninterruptible: self.uninterruptible.saturating_sub(part.uninterruptible),
-            unknown: self.unknown.saturating_sub(part.unknown),
-        }
     }
 
     const fn known(&self) -> u64 {
@@ -87,7 +75,7 @@ impl AddAssign for StateTimes {
 
 /// What a thread was found to do when it was first looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub(crate) enum Found {
     /// It runs, or waits for a CPU.
     Awake,
     /// It sleeps, or is stopped.
@@ -98,7 +86,7 @@ pub enum Found {
 
 /// One thread. An id that is used again is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadTimes {
+pub(crate) struct ThreadTimes {
     /// Its process; `None` when no event told it.
     pub pid: Option<u32>,
     /// The thread.
@@ -123,7 +111,7 @@ pub struct Scheduling {
     lives: usize,
     most: usize,
     /// Threads that had ended when there was no room for more.
-    pub forgotten: u64,
+    pub(crate) forgotten: u64,
     cpus: FxHashMap<u32, Cpu>,
     /// Whether there are wake-ups among the events.
     has_wakeups: bool,
@@ -151,13 +139,13 @@ impl Default for Scheduling {
 impl Scheduling {
     /// In a window that begins at `begin` (ns).
     #[must_use]
-    pub fn starting_at(begin: u64) -> Self {
+    pub(crate) fn starting_at(begin: u64) -> Self {
         Self::keeping(begin, KEPT)
     }
 
     /// For sums over everything: of what a thread did at one time only the last is kept.
     #[must_use]
-    pub fn for_sums() -> Self {
+    pub(crate) fn for_sums() -> Self {
         Self::keeping(0, KEPT_FOR_SUMS)
     }
 
@@ -178,13 +166,13 @@ impl Scheduling {
 
     /// With so many threads those that have ended are forgotten, and counted.
     #[must_use]
-    pub fn with_room_for(self, most: usize) -> Self {
+    pub(crate) fn with_room_for(self, most: usize) -> Self {
         Self { most, ..self }
     }
 
     /// With how many threads that is.
     #[must_use]
-    pub fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.most
     }
 
@@ -204,25 +192,25 @@ impl Scheduling {
 
     /// Whether nothing has told anything.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.threads.is_empty()
     }
 
     /// Whether there are context switches, but no wake-up among them: then waiting for a CPU after a sleep counts as a
     /// part of it.
     #[must_use]
-    pub fn lacks_wakeups(&self) -> bool {
+    pub(crate) fn lacks_wakeups(&self) -> bool {
         self.has_switches && !self.has_wakeups
     }
 
     /// Events that must have come, as others show, and did not: those of CPUs that lost some included. At least so many.
     #[must_use]
-    pub fn missing(&self) -> u64 {
+    pub(crate) fn missing(&self) -> u64 {
         self.missing
     }
 
     /// Every event of this thread from `since` (ns) on will come; right after that it was found to do this.
-    pub fn watch(&mut self, pid: u32, tid: u32, since: u64, found: Found) {
+    pub(crate) fn watch(&mut self, pid: u32, tid: u32, since: u64, found: Found) {
         let since = since.max(self.begin);
         self.has_wakeups = true;
         let thread = self.current(tid, since);
@@ -240,7 +228,7 @@ impl Scheduling {
     }
 
     /// Something happened to a thread. Records come in order of time.
-    pub fn record(&mut self, record: &SchedRecord) {
+    pub(crate) fn record(&mut self, record: &SchedRecord) {
         let SchedRecord { tid, tgid, cpu, time, lost, .. } = *record;
         let Some(change) = Change::from_code(record.change).filter(|_| tid != 0) else { return };
         let now = time.max(self.begin);
@@ -261,7 +249,7 @@ impl Scheduling {
     }
 
     /// Events of a CPU were lost since its last one, until `now` (ns).
-    pub fn lost(&mut self, cpu: u32, now: u64) {
+    pub(crate) fn lost(&mut self, cpu: u32, now: u64) {
         let seen = self.cpu(cpu);
         let since = std::mem::replace(&mut seen.heard, now);
         seen.runs = None;
@@ -271,7 +259,7 @@ impl Scheduling {
     }
 
     /// By the end of the run, at `now` (ns), a CPU has lost so many records.
-    pub fn lost_by(&mut self, cpu: u32, lost: u32, now: u64) {
+    pub(crate) fn lost_by(&mut self, cpu: u32, lost: u32, now: u64) {
         if self.cpu(cpu).lost != lost {
             self.lost(cpu, now);
             self.cpu(cpu).lost = lost;
@@ -453,7 +441,7 @@ impl Scheduling {
     /// What the threads of this id did between two instants (ns): the five times add up to what is between them. Of more
     /// than [`KEPT`] stretches the oldest are unknown; so ask while they are young.
     #[must_use]
-    pub fn times(&self, tid: u32, begin: u64, end: u64) -> StateTimes {
+    pub(crate) fn times(&self, tid: u32, begin: u64, end: u64) -> StateTimes {
         let mut sum = StateTimes::default();
         for thread in self.threads.get(&tid).into_iter().flatten().rev() {
             sum += thread.between(begin, end);
@@ -466,7 +454,7 @@ impl Scheduling {
 
     /// What every thread did in the window, which this was made for, from `begin` to `end` (ns), by id and begin.
     #[must_use]
-    pub fn threads(&self, begin: u64, end: u64) -> Vec<ThreadTimes> {
+    pub(crate) fn threads(&self, begin: u64, end: u64) -> Vec<ThreadTimes> {
         let lives = self.threads.iter().flat_map(|(&tid, lives)| lives.iter().map(move |life| (tid, life)));
         let rows = lives.map(|(tid, thread)| {
             let begin = thread.begin.map_or(begin, |first| first.max(begin)).min(end);
@@ -483,4 +471,4 @@ impl Scheduling {
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-pub mod world;
+pub(crate) mod world;

@@ -22,7 +22,7 @@ use super::{
 const RECENT: usize = 256;
 
 /// All sites.
-pub struct Sites {
+pub(crate) struct Sites {
     all: Capped<SiteKey, Site>,
     /// Places of sites that were used, by [`SiteKey::place`].
     recent: Box<[u32; RECENT]>,
@@ -42,7 +42,7 @@ impl Default for Sites {
 
 /// What tells a site from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SiteKey {
+pub(crate) struct SiteKey {
     /// Process.
     pub pid: u32,
     /// Thread.
@@ -90,7 +90,7 @@ impl SiteKey {
 
 /// Sections of one site.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub(crate) struct Site {
     /// Where.
     pub key: SiteKey,
     /// Layer and phase of them.
@@ -115,7 +115,7 @@ struct Links {
 
 /// What the sections of one site add up to in one stretch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SiteSum {
+pub(crate) struct SiteSum {
     /// Sections, their own and their exclusive time.
     pub total: Total,
     /// Own time, ns, of those that an execution in a driver covers.
@@ -124,14 +124,14 @@ pub struct SiteSum {
 
 /// Where a section was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     site: SiteKey,
     stretch: Stretch,
 }
 
 /// What was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Added {
+pub(crate) struct Added {
     /// Where.
     pub place: Place,
     /// Its layer and phase.
@@ -196,7 +196,7 @@ impl Key for FunctionKey {
 
 /// What the sections of one function add up to.
 #[derive(Clone, Debug)]
-pub struct FunctionSum {
+pub(crate) struct FunctionSum {
     /// Sections, their own and their exclusive time.
     pub total: Total,
     /// Their own times.
@@ -255,7 +255,7 @@ const NONE: u32 = u32::MAX;
 impl Sites {
     /// None yet.
     #[must_use]
-    pub fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             all: Capped::new(limits.sites),
             recent: Box::new([NONE; RECENT]),
@@ -268,7 +268,7 @@ impl Sites {
 
     /// Adds a section that ended and began in `stretch`. One whose tag no contract knows is left out. `name` tells what
     /// the function of a name is to executions, and whether it shows a driver.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         span: &SpanRecord,
         stretch: Stretch,
@@ -344,7 +344,7 @@ impl Sites {
     }
 
     /// Own time (ns) of a section that was added there turns out to be covered by an execution.
-    pub fn cover(&mut self, place: Place, own: u64) {
+    pub(crate) fn cover(&mut self, place: Place, own: u64) {
         if let Some(site) = self.all.find(place.site) {
             let sum = site.sum_of(place.stretch);
             sum.covered = sum.covered.saturating_add(own);
@@ -352,7 +352,7 @@ impl Sites {
     }
 
     /// A thread takes part: what it showed so far counts.
-    pub fn takes_part(&mut self, pid: u32, tid: u32) {
+    pub(crate) fn takes_part(&mut self, pid: u32, tid: u32) {
         if self.taking_part.insert((pid, tid)) && self.taking_part.len() > self.most_taking_part {
             let sites =
                 self.all.iter().filter(|(key, ..)| key.provisional).map(|(key, ..)| (key.pid, key.tid));
@@ -370,31 +370,31 @@ impl Sites {
 
     /// How many rows were summed as others: functions, layers and phases of processes, and places.
     #[must_use]
-    pub fn summed(&self) -> [u64; 3] {
+    pub(crate) fn summed(&self) -> [u64; 3] {
         [self.functions.summed(), self.phases.summed(), self.all.summed()]
     }
 
     /// The names of what is kept.
-    pub fn names(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = u64> {
         let of_sites = self.all.iter().map(|(key, ..)| key.name);
         of_sites.chain(self.functions.iter().map(|(key, ..)| key.name))
     }
 
     /// Whether entries of totals under this key count.
     #[must_use]
-    pub fn counts_total(&self, key: &TotalKey) -> bool {
+    pub(crate) fn counts_total(&self, key: &TotalKey) -> bool {
         self.counts(key.tgid, key.tid)
     }
 
     /// The sites that count.
-    pub fn counted(&self) -> impl Iterator<Item = &Site> {
+    pub(crate) fn counted(&self) -> impl Iterator<Item = &Site> {
         let all = self.all.iter().map(|(_, site, _)| site);
         all.filter(|site| !site.key.provisional || self.counts(site.key.pid, site.key.tid))
     }
 
     /// Exact totals by process and stack of what was added.
     #[must_use]
-    pub fn totals(&self) -> FxHashMap<TotalKey, Total> {
+    pub(crate) fn totals(&self) -> FxHashMap<TotalKey, Total> {
         let mut totals: FxHashMap<TotalKey, Total> = FxHashMap::default();
         for site in self.counted() {
             let sum = totals.entry(TotalKey::new(site.key.pid, site.key.path)).or_default();
@@ -407,7 +407,7 @@ impl Sites {
 
     /// Own times of the frames that add to a layer and phase of a process; of those of which all are known.
     #[must_use]
-    pub fn phases(&self) -> BTreeMap<(u32, Tag), Times> {
+    pub(crate) fn phases(&self) -> BTreeMap<(u32, Tag), Times> {
         let mut merged: BTreeMap<_, Option<Times>> = BTreeMap::new();
         for (key, times, is_late) in self.phases.iter().filter(|(key, ..)| self.counts(key.pid, key.tid)) {
             let known = merged.entry((key.pid, key.tag)).or_insert_with(|| Some(Times::new(MANY_DIGITS)));
@@ -421,7 +421,7 @@ impl Sites {
 
     /// Every function of every process, by process, layer and phase, and hash of its name.
     #[must_use]
-    pub fn functions(&self) -> BTreeMap<(u32, Tag, u64), FunctionSum> {
+    pub(crate) fn functions(&self) -> BTreeMap<(u32, Tag, u64), FunctionSum> {
         let mut merged: BTreeMap<_, FunctionSum> = BTreeMap::new();
         for (key, sum, is_late) in self.functions.iter().filter(|(key, ..)| self.counts(key.pid, key.tid)) {
             let known = merged.entry((key.pid, key.tag, key.name)).or_insert_with(FunctionSum::new);

@@ -16,7 +16,7 @@ use super::{
 
 /// Stays in idle states, by CPU and state.
 #[derive(Clone, Debug, Default)]
-pub struct Sleeps {
+pub(crate) struct Sleeps {
     begin: u64,
     /// By CPU and state.
     states: Vec<Few<u32, Stays>>,
@@ -27,7 +27,7 @@ pub struct Sleeps {
 
 /// The stays of one CPU in one state.
 #[derive(Clone, Debug)]
-pub struct Stays {
+pub(crate) struct Stays {
     /// Their lengths, ns.
     pub lengths: Histogram<u32>,
     /// How many were shorter than what pays; `None` where that is not known.
@@ -49,25 +49,25 @@ struct Limits {
 impl Sleeps {
     /// On this machine, in a window that begins at `begin` (ns).
     #[must_use]
-    pub fn new(topology: &Topology, begin: u64) -> Self {
+    pub(crate) fn new(topology: &Topology, begin: u64) -> Self {
         let limits = topology.cpus.iter().map(|(&cpu, description)| (cpu, limits(description)));
         Self { begin, states: Vec::new(), limits: limits.collect(), machines: BTreeMap::new() }
     }
 
     /// A `cpu_idle` event at `now` (ns), in order of time.
-    pub fn idle_event(&mut self, now: u64, cpu: u32, state: u32) {
+    pub(crate) fn idle_event(&mut self, now: u64, cpu: u32, state: u32) {
         if let Some(stretch) = self.machine(cpu).event(now, state).closed {
             self.ended(cpu, &stretch);
         }
     }
 
     /// A CPU went offline at `now` (ns), or came back. How long the stay was that this ends is not known.
-    pub fn hotplug(&mut self, now: u64, cpu: u32, online: bool) {
+    pub(crate) fn hotplug(&mut self, now: u64, cpu: u32, online: bool) {
         self.machine(cpu).hotplug(now, online);
     }
 
     /// Events of a CPU were lost at `now` (ns).
-    pub fn lost(&mut self, now: u64, cpu: u32) {
+    pub(crate) fn lost(&mut self, now: u64, cpu: u32) {
         self.machine(cpu).set(now, Activity::Unknown);
     }
 
@@ -77,7 +77,7 @@ impl Sleeps {
     }
 
     /// A stretch of a CPU ended.
-    pub fn ended(&mut self, cpu: u32, stretch: &Interval) {
+    pub(crate) fn ended(&mut self, cpu: u32, stretch: &Interval) {
         let Activity::Idle(state) = stretch.activity else { return };
         let ns = stretch.end - stretch.begin;
         if ns == 0 || stretch.begin <= self.begin {
@@ -97,7 +97,7 @@ impl Sleeps {
 
     /// The stays of a CPU in a state; `None` when there was no whole one.
     #[must_use]
-    pub fn of(&self, cpu: u32, state: u32) -> Option<&Stays> {
+    pub(crate) fn of(&self, cpu: u32, state: u32) -> Option<&Stays> {
         self.states.get(cpu as usize)?.get(state)
     }
 }

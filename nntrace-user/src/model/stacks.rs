@@ -12,16 +12,16 @@ use rustc_hash::FxHashMap;
 
 /// What each path consists of.
 #[derive(Clone, Debug, Default)]
-pub struct Paths {
+pub(crate) struct Paths {
     steps: FxHashMap<u64, PathStep>,
 }
 
 /// Exact totals by process and path.
-pub type Totals = FxHashMap<TotalKey, Total>;
+pub(crate) type Totals = FxHashMap<TotalKey, Total>;
 
 /// Time in one stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StackSum {
+pub(crate) struct StackSum {
     /// The process.
     pub pid: u32,
     /// Tags from the outermost section in; a subtracted one's ends in `!`.
@@ -33,24 +33,24 @@ pub struct StackSum {
 impl Paths {
     /// Whether it is known what a path consists of.
     #[must_use]
-    pub fn contains(&self, path: u64) -> bool {
+    pub(crate) fn contains(&self, path: u64) -> bool {
         self.steps.contains_key(&path)
     }
 
     /// Keeps the innermost step of a path; the first one stays.
-    pub fn insert(&mut self, path: u64, step: PathStep) {
+    pub(crate) fn insert(&mut self, path: u64, step: PathStep) {
         self.steps.entry(path).or_insert(step);
     }
 
     /// Whether the innermost frames of a path add to the total of their layer and phase.
     #[must_use]
-    pub fn adds(&self, path: u64) -> bool {
+    pub(crate) fn adds(&self, path: u64) -> bool {
         self.steps.get(&path).is_some_and(|step| step.adds.to_total())
     }
 
     /// Every stack, by process and path.
     #[must_use]
-    pub fn stacks(&self, totals: &Totals) -> Vec<StackSum> {
+    pub(crate) fn stacks(&self, totals: &Totals) -> Vec<StackSum> {
         let mut sums: Vec<StackSum> = totals
             .iter()
             .map(|(key, &total)| StackSum { pid: key.tgid, path: self.words(key.path), total })
@@ -70,7 +70,7 @@ impl Paths {
     /// Totals by process, layer and phase: a part of execution adds to its layer's execution where no execution
     /// frame holds it (the mark contract, section 2).
     #[must_use]
-    pub fn phases(&self, totals: &Totals) -> BTreeMap<(u32, Tag), Total> {
+    pub(crate) fn phases(&self, totals: &Totals) -> BTreeMap<(u32, Tag), Total> {
         let mut phases: BTreeMap<(u32, Tag), Total> = BTreeMap::new();
         for (key, total) in totals {
             let Some((step, tag)) =
@@ -95,7 +95,7 @@ impl Paths {
     /// the driver, elsewhere a driver is the CPU executor (the mark contract, section 3). The two are one layer then,
     /// so that the one inside the other is its detail, and is not counted twice. `None` for a path that is not known.
     #[must_use]
-    pub fn as_reported(&self, path: u64, in_driver: bool) -> Option<(Tag, Adds)> {
+    pub(crate) fn as_reported(&self, path: u64, in_driver: bool) -> Option<(Tag, Adds)> {
         let mut stack = Stack::EMPTY;
         for step in self.steps(path)? {
             let tag = reported(Tag::from_index(step.tag)?, in_driver);
@@ -133,7 +133,7 @@ impl Paths {
 
 /// Execution in the layer of `tag`.
 #[must_use]
-pub fn execution_of(tag: Tag) -> Tag {
+pub(crate) fn execution_of(tag: Tag) -> Tag {
     let layer: Layer = tag.layer();
     Tag::new(layer, Phase::Execution)
 }

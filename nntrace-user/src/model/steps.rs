@@ -21,7 +21,7 @@ const MAX_STEPS: usize = 1 << 20;
 
 /// What the CPUs did, in order.
 #[derive(Clone, Debug)]
-pub struct Steps {
+pub(crate) struct Steps {
     begin: u64,
     cap: usize,
     cpus: BTreeMap<u32, Cpu>,
@@ -50,7 +50,7 @@ struct Cpu {
 impl Steps {
     /// Of a machine of whose CPUs this is known at `begin` (ns); has `clusters` keep theirs, too.
     #[must_use]
-    pub fn new(topology: &Topology, begin: u64, initial: &Initial, clusters: &mut Clusters) -> Self {
+    pub(crate) fn new(topology: &Topology, begin: u64, initial: &Initial, clusters: &mut Clusters) -> Self {
         let lanes = topology.cpus.len() + topology.clusters.len();
         let cap = MAX_STEPS / lanes.max(1);
         clusters.keep_steps(begin, cap);
@@ -80,7 +80,7 @@ impl Steps {
     }
 
     /// Takes a record of a power event; others are none of its business.
-    pub fn record(&mut self, record: &Record) {
+    pub(crate) fn record(&mut self, record: &Record) {
         match *record {
             Record::Idle(event) => self.idle_event(event.time, event.cpu, event.state),
             Record::Frequency(event) => self.frequency_event(event.time, event.cpu, event.state),
@@ -92,7 +92,7 @@ impl Steps {
     }
 
     /// A `cpu_idle` event at `now` (ns).
-    pub fn idle_event(&mut self, now: u64, cpu: u32, state: u32) {
+    pub(crate) fn idle_event(&mut self, now: u64, cpu: u32, state: u32) {
         let cpu = self.cpu(cpu);
         let was_open = matches!(cpu.idle.start(), Start::Open);
         if let Some(stretch) = cpu.idle.event(now, state).closed {
@@ -101,7 +101,7 @@ impl Steps {
     }
 
     /// A `cpu_frequency` event at `now` (ns): it holds for the whole policy of the CPU.
-    pub fn frequency_event(&mut self, now: u64, cpu: u32, khz: u32) {
+    pub(crate) fn frequency_event(&mut self, now: u64, cpu: u32, khz: u32) {
         let alone = [cpu];
         let policy = self.policies.remove(&cpu);
         let khz = (khz != 0).then_some(khz);
@@ -121,7 +121,7 @@ impl Steps {
 
     /// From `now` (ns) on a CPU does this, though no `cpu_idle` event says so: it went offline or came back, or its
     /// events were lost.
-    pub fn set(&mut self, now: u64, cpu: u32, activity: Activity) {
+    pub(crate) fn set(&mut self, now: u64, cpu: u32, activity: Activity) {
         let cpu = self.cpu(cpu);
         let was_open = matches!(cpu.idle.start(), Start::Open);
         let stretch = cpu.idle.set(now, activity);
@@ -130,7 +130,7 @@ impl Steps {
 
     /// What everything did until `end` (ns), with the clusters that were given at the start.
     #[must_use]
-    pub fn until(&self, end: u64, topology: &Topology, clusters: &Clusters) -> Lanes {
+    pub(crate) fn until(&self, end: u64, topology: &Topology, clusters: &Clusters) -> Lanes {
         let names = topology.clusters.iter().map(|cluster| cluster.name.clone());
         let cpus = self.cpus.iter().map(|(&number, cpu)| {
             let mut cpu = cpu.clone();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// A phase of the application that has runs in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum AppPhase {
+pub(crate) enum AppPhase {
     /// Neither of the others.
     #[default]
     Overall,
@@ -20,7 +20,7 @@ pub enum AppPhase {
 
 /// A report and a phase of the application in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Stretch {
+pub(crate) struct Stretch {
     /// Number of the report, from 0.
     pub report: u32,
     /// The application's phase.
@@ -29,7 +29,7 @@ pub struct Stretch {
 
 /// The begins of reports and the phases of the application, as far as they are known.
 #[derive(Clone, Debug, Default)]
-pub struct Timeline {
+pub(crate) struct Timeline {
     /// Begins, ns, with the payload of the mark; ascending.
     reports: Vec<(u64, String)>,
     /// In order of begin.
@@ -51,7 +51,7 @@ struct Interval {
 impl Timeline {
     /// A report begins at `time` (ns). Calls come in order of time, or as CPUs that race make them: one that is late counts
     /// from the one before. Of several at one instant the last counts.
-    pub fn report_begins(&mut self, time: u64, mark: String) {
+    pub(crate) fn report_begins(&mut self, time: u64, mark: String) {
         let time = self.reports.last().map_or(time, |(before, _)| time.max(*before));
         self.reports.pop_if(|(before, _)| *before == time);
         self.reports.push((time, mark));
@@ -59,7 +59,7 @@ impl Timeline {
     }
 
     /// A warm-up or benchmark begins on a thread at `time` (ns). Calls come in order, as those of reports.
-    pub fn phase_begins(&mut self, tid: u32, app: AppPhase, time: u64) {
+    pub(crate) fn phase_begins(&mut self, tid: u32, app: AppPhase, time: u64) {
         self.open.insert((tid, time), self.phases.len());
         let time = self.phases.last().map_or(time, |before| time.max(before.begin));
         self.phases.push(Interval { app, begin: time, end: u64::MAX });
@@ -67,7 +67,7 @@ impl Timeline {
     }
 
     /// The one that began on that thread at `begin` ends at `end` (ns).
-    pub fn phase_ends(&mut self, tid: u32, begin: u64, end: u64) {
+    pub(crate) fn phase_ends(&mut self, tid: u32, begin: u64, end: u64) {
         if let Some(number) = self.open.remove(&(tid, begin)) {
             self.phases[number].end = end;
             self.last = self.last.max(end);
@@ -76,7 +76,7 @@ impl Timeline {
 
     /// Where a frame belongs that began at `time` (ns). What came before the first report is part of it.
     #[must_use]
-    pub fn stretch(&self, time: u64) -> Stretch {
+    pub(crate) fn stretch(&self, time: u64) -> Stretch {
         let begun = if time >= self.last {
             self.reports.len()
         } else {
@@ -96,7 +96,7 @@ impl Timeline {
 
     /// The marks that began the reports, in their order.
     #[must_use]
-    pub fn marks(&self) -> impl ExactSizeIterator<Item = &str> {
+    pub(crate) fn marks(&self) -> impl ExactSizeIterator<Item = &str> {
         self.reports.iter().map(|(_, mark)| mark.as_str())
     }
 }

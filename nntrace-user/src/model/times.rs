@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use nntrace_common::layer::{Layer, Phase, Tag};
 
 /// Code of the Total row: in each phase the largest total of all layers.
-pub const TOTAL_CODE: &str = "LT";
+pub(crate) const TOTAL_CODE: &str = "LT";
 
 /// The layers of the table, lowest first: the order in which self times are taken. `LU` and `LO` are in no
 /// table.
@@ -33,12 +33,12 @@ const PHASES: [Phase; 10] = [
 ];
 
 /// Time by layer code, then by phase code, ns; what is 0 is left out.
-pub type ByLayer = BTreeMap<String, BTreeMap<String, i64>>;
+pub(crate) type ByLayer = BTreeMap<String, BTreeMap<String, i64>>;
 
 /// Time by layer and phase, ns: what the sections of one report, or of one application phase of it, add up
 /// to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Times {
+pub(crate) struct Times {
     /// By [`Tag::index`].
     cells: [i64; Tag::COUNT],
 }
@@ -52,12 +52,12 @@ impl Default for Times {
 impl Times {
     /// Time of a layer in a phase, ns.
     #[must_use]
-    pub fn get(&self, tag: Tag) -> i64 {
+    pub(crate) fn get(&self, tag: Tag) -> i64 {
         self.cells[usize::from(tag.index())]
     }
 
     /// Adds time, ns; at most to what the sum can hold.
-    pub fn add(&mut self, tag: Tag, ns: i64) {
+    pub(crate) fn add(&mut self, tag: Tag, ns: i64) {
         let cell = &mut self.cells[usize::from(tag.index())];
         *cell = cell.saturating_add(ns);
     }
@@ -65,7 +65,7 @@ impl Times {
     /// The same with the phase `PO` of a whole report: only applications mark it, so that each layer below
     /// that has none of its own gets the sum of its main phases.
     #[must_use]
-    pub fn filled(&self) -> Self {
+    pub(crate) fn filled(&self) -> Self {
         let mut filled = self.clone();
         for layer in LAYERS {
             let overall = Tag::new(layer, Phase::Overall);
@@ -80,26 +80,26 @@ impl Times {
 
     /// Totals of a whole report, ns, with the Total row.
     #[must_use]
-    pub fn total(&self) -> ByLayer {
+    pub(crate) fn total(&self) -> ByLayer {
         self.filled().app_phase_total()
     }
 
     /// Self times of a whole report, ns, with the Total row of the totals.
     #[must_use]
-    pub fn self_times(&self) -> ByLayer {
+    pub(crate) fn self_times(&self) -> ByLayer {
         self.filled().app_phase_self_times()
     }
 
     /// Totals of an application phase, ns, with the Total row. An application phase is no program: its `PO`
     /// is not filled.
     #[must_use]
-    pub fn app_phase_total(&self) -> ByLayer {
+    pub(crate) fn app_phase_total(&self) -> ByLayer {
         self.table(|phase| LAYERS.map(|layer| self.get(Tag::new(layer, phase))))
     }
 
     /// Self times of an application phase, ns, with the Total row of the totals.
     #[must_use]
-    pub fn app_phase_self_times(&self) -> ByLayer {
+    pub(crate) fn app_phase_self_times(&self) -> ByLayer {
         self.table(|phase| self.self_column(phase))
     }
 

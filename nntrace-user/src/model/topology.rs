@@ -10,8 +10,6 @@ use thiserror::Error;
 
 use super::cpu_list;
 
-pub use file::DescriptionError;
-
 /// The CPUs of a machine, in clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
@@ -21,9 +19,9 @@ pub struct Topology {
     /// one, and where both have the same CPUs, one cluster is both.
     pub clusters: Vec<ClusterDescription>,
     /// CPUs whose frequency is changed together; a CPU in none stands alone.
-    pub policies: Vec<Vec<u32>>,
+    pub(crate) policies: Vec<Vec<u32>>,
     /// The machine is known to have no cpuidle driver, and the kernel does what it does without.
-    pub has_no_idle_driver: bool,
+    pub(crate) has_no_idle_driver: bool,
 }
 
 /// One CPU.
@@ -39,13 +37,13 @@ pub struct IdleStateDescription {
     /// Its name.
     pub name: String,
     /// How deep it is: states of different CPUs compare by it (the power contract, section 2).
-    pub level: u32,
+    pub(crate) level: u32,
     /// The shortest stay that pays, ns; `None` when not known.
-    pub target_residency_ns: Option<u64>,
+    pub(crate) target_residency_ns: Option<u64>,
     /// Time that leaving it takes, ns; `None` when not known.
-    pub exit_latency_ns: Option<u64>,
+    pub(crate) exit_latency_ns: Option<u64>,
     /// Whether the kernel may not choose it.
-    pub disabled: bool,
+    pub(crate) disabled: bool,
 }
 
 /// CPUs that go idle together, or share a clock, or both.
@@ -81,13 +79,13 @@ impl Domain {
 
     /// Whether its CPUs go idle together.
     #[must_use]
-    pub const fn idles_together(self) -> bool {
+    pub(crate) const fn idles_together(self) -> bool {
         matches!(self, Self::Both | Self::Idle)
     }
 
     /// `both`, `idle` or `frequency`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Both => "both",
             Self::Idle => "idle",
@@ -128,12 +126,12 @@ pub enum TopologyError {
 }
 
 /// What to say where nothing tells which CPUs form a cluster.
-pub const NO_CLUSTERS: &str =
+pub(crate) const NO_CLUSTERS: &str =
     "nothing here tells which CPUs form a cluster: all are shown as one (--cluster NAME=CPUS says otherwise)";
 
 /// Clusters of CPUs that go idle together and of CPUs that share a clock, named by number; what is both is one.
 #[must_use]
-pub fn domains(idle: &[Vec<u32>], frequency: &[Vec<u32>]) -> Vec<ClusterDescription> {
+pub(crate) fn domains(idle: &[Vec<u32>], frequency: &[Vec<u32>]) -> Vec<ClusterDescription> {
     let clocks = frequency.iter().enumerate().map(|(number, cpus)| ClusterDescription {
         name: number.to_string(),
         cpus: cpus.clone(),
@@ -233,7 +231,7 @@ impl Topology {
 
     /// The cluster of a CPU, the one that shares its clock; empty for one in none.
     #[must_use]
-    pub fn cluster_of(&self, cpu: u32) -> &str {
+    pub(crate) fn cluster_of(&self, cpu: u32) -> &str {
         let mut clusters = self.clusters.iter().filter(|cluster| cluster.domain.shares_clock());
         clusters.find(|cluster| cluster.cpus.contains(&cpu)).map_or("", |cluster| &cluster.name)
     }
@@ -241,7 +239,7 @@ impl Topology {
     /// The name of an idle state of a CPU: its own, else `stateN`; without any driver the kernel's default idle shows
     /// as state 1 (`default_idle_call` in kernel/sched/idle.c) and its polling as state 0.
     #[must_use]
-    pub fn idle_name(&self, cpu: u32, state: u32) -> String {
+    pub(crate) fn idle_name(&self, cpu: u32, state: u32) -> String {
         let states = self.cpus.get(&cpu).map_or(&[][..], |cpu| &cpu.idle_states);
         match (states.get(state as usize), self.has_no_idle_driver, state) {
             (Some(described), ..) => described.name.clone(),
@@ -254,7 +252,7 @@ impl Topology {
     /// The idle state of a CPU that has this name, as far as the kernel's table has room for it; `None` when not exactly
     /// one has.
     #[must_use]
-    pub fn idle_state_named(&self, cpu: u32, name: &[u8]) -> Option<u32> {
+    pub(crate) fn idle_state_named(&self, cpu: u32, name: &[u8]) -> Option<u32> {
         let states = self.cpus.get(&cpu).map_or(&[][..], |cpu| &cpu.idle_states);
         let mut found = (0..).zip(states).filter(|(_, state)| {
             let known = state.name.as_bytes();
@@ -266,7 +264,7 @@ impl Topology {
 
     /// The name of the idle states of that level, by the first of these CPUs that has one.
     #[must_use]
-    pub fn level_name(&self, cpus: &[u32], level: u32) -> String {
+    pub(crate) fn level_name(&self, cpus: &[u32], level: u32) -> String {
         let mut states = cpus.iter().filter_map(|cpu| self.cpus.get(cpu)).flat_map(|cpu| &cpu.idle_states);
         let described = states.find(|state| state.level == level);
         let undescribed = || self.idle_name(cpus.first().copied().unwrap_or_default(), level);

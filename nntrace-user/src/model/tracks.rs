@@ -15,7 +15,7 @@ use super::{
 
 /// All of them.
 #[derive(Debug)]
-pub struct Tracks {
+pub(crate) struct Tracks {
     counters: Capped<TrackKey, Counter>,
     named: Capped<TrackKey, Track>,
     /// Begins that have no end yet, by track, cookie and, on no track of its own, name.
@@ -23,9 +23,9 @@ pub struct Tracks {
     open_count: usize,
     most_open: usize,
     /// Ends that had no begin.
-    pub unmatched_ends: u64,
+    pub(crate) unmatched_ends: u64,
     /// Slices whose begin was forgotten, as too many were open.
-    pub forgotten: u64,
+    pub(crate) forgotten: u64,
 }
 
 /// A process, and the hash of a track and a name.
@@ -54,7 +54,7 @@ impl Key for TrackKey {
 
 /// A counter of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counter {
+pub(crate) struct Counter {
     /// Its name.
     pub name: Box<str>,
     /// How often it was set.
@@ -82,7 +82,8 @@ impl Row<TrackKey> for Counter {
 
 /// Instants and asynchronous slices of one name in one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Track {
+#[expect(clippy::struct_field_names, reason = "a track, in a trace, is also what a name stands on")]
+pub(crate) struct Track {
     /// Their track; empty when they have none of their own.
     pub track: Box<str>,
     /// Their name.
@@ -130,7 +131,7 @@ impl Default for Tracks {
 impl Tracks {
     /// None yet.
     #[must_use]
-    pub fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             counters: Capped::new(limits.tracks),
             named: Capped::new(limits.tracks),
@@ -143,7 +144,7 @@ impl Tracks {
     }
 
     /// Takes a payload that a process wrote at `time` (ns); returns whether it could be read.
-    pub fn add(&mut self, pid: u32, time: u64, payload: &[u8]) -> bool {
+    pub(crate) fn add(&mut self, pid: u32, time: u64, payload: &[u8]) -> bool {
         let Some(mark) = TrackMark::read(payload) else { return false };
         match mark {
             TrackMark::Counter { name, value } => {
@@ -217,24 +218,24 @@ impl Tracks {
     }
 
     /// Counters with their process, in no order.
-    pub fn counters(&self) -> impl Iterator<Item = (u32, &Counter)> {
+    pub(crate) fn counters(&self) -> impl Iterator<Item = (u32, &Counter)> {
         self.counters.iter().map(|(key, counter, _)| (key.pid, counter))
     }
 
     /// Instants and slices by name with their process, in no order.
-    pub fn tracks(&self) -> impl Iterator<Item = (u32, &Track)> {
+    pub(crate) fn tracks(&self) -> impl Iterator<Item = (u32, &Track)> {
         self.named.iter().map(|(key, track, _)| (key.pid, track))
     }
 
     /// How many counters and names were summed as others.
     #[must_use]
-    pub fn summed(&self) -> u64 {
+    pub(crate) fn summed(&self) -> u64 {
         self.counters.summed() + self.named.summed()
     }
 
     /// How many slices have not ended.
-    #[must_use]
-    pub fn open_slices(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn open_slices(&self) -> u64 {
         self.tracks().map(|(_, track)| track.open).sum()
     }
 }

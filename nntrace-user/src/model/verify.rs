@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use nntrace_common::{power::Residency, time_count::TimeCount};
 
 /// A unit of `time_in_state`, ns.
-pub const TICK_NS: u64 = 10_000_000;
+pub(crate) const TICK_NS: u64 = 10_000_000;
 /// Between the event and the kernel's own reading of the clock, at both ends of a sleep together, ns.
 const PER_SLEEP_NS: u64 = 5_000;
 /// What is granted in any case, ns: reading the files takes its time, in which the machine may do something else.
@@ -20,7 +20,7 @@ const SHARE: u64 = 100;
 
 /// What the kernel counts of an idle state of a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IdleCount {
+pub(crate) struct IdleCount {
     /// Time, ns; in steps of a microsecond.
     pub ns: u64,
     /// How often it was entered.
@@ -31,7 +31,7 @@ pub struct IdleCount {
 
 /// What the kernel counts at an instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// By CPU and state.
     pub idle: BTreeMap<(u32, u32), IdleCount>,
     /// Units of time by policy, named by its first CPU, and frequency in kHz.
@@ -45,7 +45,7 @@ pub struct Counts {
 impl Counts {
     /// These were read before the window ended, and `self` after: what came between the end and the reading came
     /// between the two readings.
-    pub fn came_after(&mut self, before: &Self) {
+    pub(crate) fn came_after(&mut self, before: &Self) {
         let entered = |at, count: &IdleCount| {
             before.idle.get(at).map(|before| (*at, count.usage.saturating_sub(before.usage)))
         };
@@ -55,7 +55,7 @@ impl Counts {
 
 /// What we have of the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ours {
+pub(crate) struct Ours {
     /// By CPU.
     pub cpus: BTreeMap<u32, OurCpu>,
     /// Time (ns) and changes to it by policy and frequency in kHz, whatever its CPUs do.
@@ -66,7 +66,7 @@ pub struct Ours {
 
 /// Of one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OurCpu {
+pub(crate) struct OurCpu {
     /// By idle state.
     pub idle: BTreeMap<u32, Residency>,
     /// The state that it is in at the end, and how long it has been, in the window, ns.
@@ -77,7 +77,7 @@ pub struct OurCpu {
 
 /// A figure, twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub(crate) struct Row {
     /// What.
     pub what: What,
     /// The CPU, or the first CPU of the policy.
@@ -96,7 +96,7 @@ pub struct Row {
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub(crate) enum What {
     /// Time in an idle state, ns.
     IdleTime,
     /// Entries into an idle state.
@@ -108,7 +108,7 @@ pub enum What {
 impl What {
     /// As the snapshot has it.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::IdleTime => "idle_ns",
             Self::IdleUsage => "idle_usage",
@@ -120,14 +120,14 @@ impl What {
 impl Row {
     /// Whether they are no more apart than they may be.
     #[must_use]
-    pub fn passes(&self) -> bool {
+    pub(crate) fn passes(&self) -> bool {
         self.tolerance.is_none_or(|tolerance| self.ours.abs_diff(self.kernel) <= tolerance)
     }
 }
 
 /// Compares every figure that the kernel has at both ends of the window.
 #[must_use]
-pub fn compare(ours: &Ours, begin: &Counts, end: &Counts) -> Vec<Row> {
+pub(crate) fn compare(ours: &Ours, begin: &Counts, end: &Counts) -> Vec<Row> {
     let apart = begin.apart_ns + end.apart_ns;
     let mut rows = Vec::new();
     for (&(cpu, state), after) in &end.idle {
@@ -217,7 +217,7 @@ fn idle(ours: &OurCpu, cpu: u32, state: u32, kernel: &IdleCount, read: Reading, 
 
 /// How long each policy was at each frequency, whatever its CPUs did: fed with the events of a window in order of time.
 #[derive(Clone, Debug, Default)]
-pub struct PolicyClock {
+pub(crate) struct PolicyClock {
     policies: BTreeMap<u32, Policy>,
     /// First CPU of the policy of each CPU.
     of_cpu: BTreeMap<u32, u32>,
@@ -234,7 +234,7 @@ struct Policy {
 impl PolicyClock {
     /// At these frequencies (kHz, by CPU) when the window begins, at `begin` (ns).
     #[must_use]
-    pub fn new(policies: &[Vec<u32>], begin: u64, khz: &BTreeMap<u32, u32>) -> Self {
+    pub(crate) fn new(policies: &[Vec<u32>], begin: u64, khz: &BTreeMap<u32, u32>) -> Self {
         let mut clock = Self::default();
         for cpus in policies {
             let Some(&first) = cpus.first() else { continue };
@@ -246,7 +246,7 @@ impl PolicyClock {
     }
 
     /// A frequency event at `now` (ns).
-    pub fn event(&mut self, now: u64, cpu: u32, khz: u32) {
+    pub(crate) fn event(&mut self, now: u64, cpu: u32, khz: u32) {
         let Some(policy) = self.of_cpu.get(&cpu).and_then(|first| self.policies.get_mut(first)) else {
             return;
         };

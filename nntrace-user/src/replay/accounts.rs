@@ -24,7 +24,7 @@ use crate::model::{
 const TABLE: usize = 1 << 22;
 
 /// All threads of a trace.
-pub struct Accounts {
+pub(crate) struct Accounts {
     threads: Vec<Thread>,
     /// Number of a thread plus one, by its id.
     table: Vec<u32>,
@@ -75,7 +75,7 @@ impl Thread {
 }
 
 /// What the accounting of one mark works with.
-pub struct Context<'a> {
+pub(crate) struct Context<'a> {
     /// Where names are kept.
     pub names: &'a mut Names,
     /// Where stacks are kept.
@@ -91,7 +91,7 @@ pub struct Context<'a> {
 impl Accounts {
     /// No thread yet.
     #[must_use]
-    pub fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             threads: Vec::new(),
             table: Vec::new(),
@@ -106,7 +106,7 @@ impl Accounts {
     }
 
     /// Takes a mark that `event` brought at `now` (ns), and hands what comes of it to `sink`.
-    pub fn mark(
+    pub(crate) fn mark(
         &mut self,
         event: &Event<'_>,
         payload: &[u8],
@@ -155,7 +155,7 @@ impl Accounts {
     }
 
     /// The thread of an event and its process, as far as that is known.
-    pub fn origin(&mut self, event: &Event<'_>, payload: &[u8]) -> Origin {
+    pub(crate) fn origin(&mut self, event: &Event<'_>, payload: &[u8]) -> Origin {
         let Some(number) = self.number(event, payload, false) else {
             let pid = event.tgid.or_else(|| mark::pid(payload)).unwrap_or(event.tid);
             return Origin { pid, tid: event.tid, depth: 0 };
@@ -165,13 +165,13 @@ impl Accounts {
     }
 
     /// Names of sections that are open.
-    pub fn open_names(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn open_names(&self) -> impl Iterator<Item = u64> {
         let open = self.threads.iter().flat_map(|thread| thread.stack.open_frames().map(|frame| frame.name));
         open.chain(self.parted.open.iter().map(|open| open.name))
     }
 
     /// Names have been forgotten: what was read of begins does not hold any more.
-    pub fn read_names_again(&mut self) {
+    pub(crate) fn read_names_again(&mut self) {
         self.begins = Begins::default();
     }
 
@@ -278,19 +278,19 @@ impl Accounts {
 
     /// The processes of the threads that have marks, by thread.
     #[must_use]
-    pub fn processes(&self) -> BTreeMap<u32, u32> {
+    pub(crate) fn processes(&self) -> BTreeMap<u32, u32> {
         let mut processes = self.parted.processes.clone();
         processes.extend(self.threads.iter().map(|thread| (thread.tid, thread.process())));
         processes
     }
 
     /// The names of the processes.
-    pub fn names(&self) -> impl Iterator<Item = (u32, String)> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = (u32, String)> {
         self.comms.iter().map(|(&pid, (_, comm))| (pid, String::from_utf8_lossy(comm).into_owned()))
     }
 
     /// The end of the trace: what is still open. Returns how many open sections there was no room for.
-    pub fn finish(self, marks: &mut Marks, oddities: &mut Oddities) -> u64 {
+    pub(crate) fn finish(self, marks: &mut Marks, oddities: &mut Oddities) -> u64 {
         let Self { threads, mut parted, .. } = self;
         for thread in &threads {
             parted.add(thread, usize::MAX);

@@ -27,10 +27,10 @@ use crate::model::{
 /// Power events after which it is settled which CPUs there are.
 const SURVEY: usize = 65_536;
 /// The largest number of a CPU that is believed.
-pub const MAX_CPU: u32 = 4_095;
+pub(crate) const MAX_CPU: u32 = 4_095;
 
 /// The CPUs of a trace.
-pub struct Cpus {
+pub(crate) struct Cpus {
     /// Begin of the window, ns: the first event, whatever it is.
     begin: Option<u64>,
     /// Which CPUs any line is about, by number.
@@ -63,7 +63,7 @@ struct Cpu {
 
 /// What the CPUs did in the window.
 #[derive(Default)]
-pub struct CpuResults {
+pub(crate) struct CpuResults {
     /// Their clusters.
     pub topology: Topology,
     /// By CPU.
@@ -81,7 +81,7 @@ pub struct CpuResults {
 impl Cpus {
     /// On this machine, as far as it is described, with these clusters instead of its own, if there are any.
     #[must_use]
-    pub fn new(topology: Topology, wanted: Vec<ClusterDescription>) -> Self {
+    pub(crate) fn new(topology: Topology, wanted: Vec<ClusterDescription>) -> Self {
         Self {
             begin: None,
             seen: vec![false; MAX_CPU as usize + 1],
@@ -101,20 +101,20 @@ impl Cpus {
 
     /// Keeps what is done in which order, too. Called before the first record is taken.
     #[must_use]
-    pub fn keeping_steps(mut self, keeps_steps: bool) -> Self {
+    pub(crate) fn keeping_steps(mut self, keeps_steps: bool) -> Self {
         self.keeps_steps = keeps_steps;
         self
     }
 
     /// The window begins at `begin` (ns) or before. Called before the first record is taken.
     #[inline]
-    pub fn starts(&mut self, begin: u64) {
+    pub(crate) fn starts(&mut self, begin: u64) {
         self.begin = Some(self.begin.map_or(begin, |known| known.min(begin)));
     }
 
     /// A CPU that the trace shows, whatever it does.
     #[inline]
-    pub fn see(&mut self, cpu: u32) {
+    pub(crate) fn see(&mut self, cpu: u32) {
         if let Some(seen) = self.seen.get_mut(cpu as usize) {
             *seen = true;
         }
@@ -122,7 +122,7 @@ impl Cpus {
 
     /// Whether no event has told what a CPU does.
     #[must_use]
-    pub fn is_silent(&self, cpu: u32) -> bool {
+    pub(crate) fn is_silent(&self, cpu: u32) -> bool {
         let machine = self.machines.get(cpu as usize).and_then(Option::as_ref);
         machine.is_none_or(|machine| machine.idle.start() == Start::Open)
     }
@@ -138,7 +138,7 @@ impl Cpus {
     ///
     /// # Errors
     /// When the clusters that were asked for are none.
-    pub fn record(&mut self, record: &Record, oddities: &mut Oddities) -> Result<(), TopologyError> {
+    pub(crate) fn record(&mut self, record: &Record, oddities: &mut Oddities) -> Result<(), TopologyError> {
         match *record {
             Record::Idle(event) | Record::Frequency(event) | Record::Hotplug(event)
                 if event.cpu > MAX_CPU =>
@@ -236,7 +236,7 @@ impl Cpus {
     ///
     /// # Errors
     /// When the clusters that were asked for are none.
-    pub fn finish(mut self, end: u64) -> Result<CpuResults, TopologyError> {
+    pub(crate) fn finish(mut self, end: u64) -> Result<CpuResults, TopologyError> {
         if !self.has_events {
             return Ok(CpuResults::default());
         }

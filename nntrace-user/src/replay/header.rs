@@ -20,7 +20,7 @@ use crate::model::topology::{ClusterDescription, Domain, IdleStateDescription, T
 
 /// Reads the lines before the first event.
 #[derive(Debug, Default)]
-pub struct HeaderReader {
+pub(crate) struct HeaderReader {
     part: Part,
 }
 
@@ -37,7 +37,7 @@ enum Part {
 
 impl HeaderReader {
     /// Takes a line, and adds what it describes; whether it describes anything.
-    pub fn feed(&mut self, line: &[u8], topology: &mut Topology) -> bool {
+    pub(crate) fn feed(&mut self, line: &[u8], topology: &mut Topology) -> bool {
         let Ok(line) = str::from_utf8(line) else { return false };
         let text = line.trim_start_matches('#').trim();
         if let Some(name) = text.strip_prefix("cluster").and_then(|rest| rest.strip_suffix(':'))

@@ -10,7 +10,7 @@ use super::ftrace::number;
 
 /// Follows the steps of all CPUs.
 #[derive(Debug, Default)]
-pub struct Hotplug {
+pub(crate) struct Hotplug {
     /// The step that is taking a CPU down.
     takedown: FxHashMap<u32, u32>,
 }
@@ -25,7 +25,7 @@ struct Step {
 
 impl Hotplug {
     /// Takes an event that happened on CPU `on`. Which CPU is offline now, or is not (any more), as far as it tells.
-    pub fn event(&mut self, on: u32, name: &[u8], fields: &[u8]) -> Option<(u32, bool)> {
+    pub(crate) fn event(&mut self, on: u32, name: &[u8], fields: &[u8]) -> Option<(u32, bool)> {
         let begins = match name {
             b"cpuhp_enter" => true,
             b"cpuhp_exit" => false,

@@ -19,14 +19,14 @@ use super::ftrace::{self, Parsed};
 
 /// Whether a file that begins like this is a web page.
 #[must_use]
-pub fn looks_like_html(start: &[u8]) -> bool {
+pub(crate) fn looks_like_html(start: &[u8]) -> bool {
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
     begins_with(start, b"<!doctype") || begins_with(start, b"<html")
 }
 
 /// Finds the trace text in a page that is shown to it line by line.
 #[derive(Debug, Default)]
-pub struct Html {
+pub(crate) struct Html {
     state: State,
 }
 
@@ -57,7 +57,7 @@ const CLASS: &[u8] = b"trace-data";
 
 impl Html {
     /// The trace text of the next line, if it holds any. Of two pieces in one line, the first.
-    pub fn feed<'a>(&mut self, line: &'a [u8]) -> Option<&'a [u8]> {
+    pub(crate) fn feed<'a>(&mut self, line: &'a [u8]) -> Option<&'a [u8]> {
         let mut rest = line;
         let mut text = None;
         while !rest.is_empty() {

@@ -200,19 +200,19 @@ impl Input {
 
     /// What messages call it.
     #[must_use]
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// The text's first bytes, up to 1 KiB, to tell what it is. What damaged data does not give is missing.
     #[must_use]
-    pub fn head(&self) -> &[u8] {
+    pub(crate) fn head(&self) -> &[u8] {
         &self.head
     }
 
     /// How its text is written, where no line of it can be read so, and what to do about it.
     #[must_use]
-    pub fn encoding(&self) -> Option<&'static str> {
+    pub(crate) fn encoding(&self) -> Option<&'static str> {
         let has = |byte: u8| self.head.contains(&byte);
         match self.head.as_slice() {
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, b'#' | b' ', ..] | [b'#' | b' ', 0, ..] => {
@@ -227,7 +227,7 @@ impl Input {
 
     /// What it is, where it is no text but trace-cmd's binary file.
     #[must_use]
-    pub fn trace_dat(&self) -> Option<&TraceDat> {
+    pub(crate) fn trace_dat(&self) -> Option<&TraceDat> {
         self.dat.as_ref()
     }
 

@@ -38,7 +38,7 @@ pub enum Loss {
 
 /// A stretch of time in which events of a CPU are missing, up to an event of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Gap {
+pub(crate) struct Gap {
     /// The last event before it, ns; `None` without any.
     pub since: Option<u64>,
     /// The CPU.
@@ -47,7 +47,7 @@ pub struct Gap {
 
 /// Finder of gaps. Events and losses of each input come in order of time.
 #[derive(Debug)]
-pub struct Gaps {
+pub(crate) struct Gaps {
     inputs: Vec<Rings>,
     /// Number of the input that events come from.
     turn: usize,
@@ -87,7 +87,7 @@ impl Default for Gaps {
 
 impl Gaps {
     /// Events that follow are of this input.
-    pub fn turn(&mut self, input: usize) {
+    pub(crate) fn turn(&mut self, input: usize) {
         if self.inputs.len() <= input {
             self.inputs.resize_with(input + 1, Rings::default);
         }
@@ -96,7 +96,7 @@ impl Gaps {
 
     /// Takes an event that a CPU recorded at `time` (ns). Returns the gap that it ends.
     #[inline]
-    pub fn event(&mut self, cpu: u32, time: u64) -> Option<Gap> {
+    pub(crate) fn event(&mut self, cpu: u32, time: u64) -> Option<Gap> {
         let ring = self.ring(cpu)?;
         let gap = (ring.missing != Missing::No).then_some(Gap { since: ring.last, cpu });
         *ring = Ring { last: Some(time), missing: Missing::No };
@@ -105,7 +105,7 @@ impl Gaps {
     }
 
     /// Takes a loss. Returns the gap that it opens, if it is of one CPU.
-    pub fn lost(&mut self, loss: Loss) -> Option<Gap> {
+    pub(crate) fn lost(&mut self, loss: Loss) -> Option<Gap> {
         match loss {
             Loss::Gap { cpu, .. } | Loss::Started { cpu } => {
                 let ring = self.ring(cpu)?;
@@ -123,7 +123,7 @@ impl Gaps {
     }
 
     /// Ends the input. Returns the gaps that no event ends; they are found, too.
-    pub fn end(&mut self) -> Vec<Gap> {
+    pub(crate) fn end(&mut self) -> Vec<Gap> {
         let mut open = Vec::new();
         for (cpu, ring) in self.inputs.iter_mut().flat_map(|rings| (0..).zip(&mut rings.cpus)) {
             if std::mem::take(&mut ring.missing) == Missing::Yes {
@@ -151,7 +151,7 @@ impl Gaps {
 
 /// Count of lost events, by input.
 #[derive(Debug, Default)]
-pub struct Tally(BTreeMap<usize, OfInput>);
+pub(crate) struct Tally(BTreeMap<usize, OfInput>);
 
 /// Losses of one input.
 #[derive(Debug, Default)]
@@ -176,7 +176,7 @@ struct OfGaps {
 
 /// Number of lost events.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Lost {
+pub(crate) struct Lost {
     /// All of them.
     pub events: u64,
     /// The same by CPU, as far as it is known.
@@ -187,7 +187,7 @@ pub struct Lost {
 
 impl Tally {
     /// Counts a loss of an input; `counts`: it concerns the window.
-    pub fn add(&mut self, input: usize, loss: Loss, counts: bool) {
+    pub(crate) fn add(&mut self, input: usize, loss: Loss, counts: bool) {
         let input = self.0.entry(input).or_default();
         match loss {
             Loss::Gap { .. } | Loss::Started { .. } if !counts => input.leaves_out = true,
@@ -207,7 +207,7 @@ impl Tally {
 
     /// The largest numbers that are certain. Two notices of one input may be of the same loss: the larger number counts.
     #[must_use]
-    pub fn lost(&self) -> Lost {
+    pub(crate) fn lost(&self) -> Lost {
         let mut all = Lost::default();
         for input in self.0.values() {
             let mut sum = 0_u64;

@@ -8,7 +8,7 @@ use super::ftrace::EventKind;
 
 /// What such a word says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marker {
+pub(crate) enum Marker {
     /// The window begins.
     Start,
     /// The window ends.
@@ -25,7 +25,7 @@ pub enum Marker {
 /// Reads an event of any kind.
 #[must_use]
 #[inline]
-pub fn of(kind: EventKind<'_>) -> Option<Marker> {
+pub(crate) fn of(kind: EventKind<'_>) -> Option<Marker> {
     match kind {
         EventKind::Mark(payload) => read(payload),
         EventKind::Other { name, fields } => of_event(name, fields),
@@ -36,7 +36,7 @@ pub fn of(kind: EventKind<'_>) -> Option<Marker> {
 /// Reads a payload of `trace_marker`.
 #[must_use]
 #[inline]
-pub fn read(payload: &[u8]) -> Option<Marker> {
+pub(crate) fn read(payload: &[u8]) -> Option<Marker> {
     // Most payloads are marks, which end here.
     if !matches!(payload, [b'n' | b'i' | b'c', _, ..]) {
         return None;
@@ -48,7 +48,7 @@ pub fn read(payload: &[u8]) -> Option<Marker> {
 
 /// Reads the name and the fields of an event.
 #[must_use]
-pub fn of_event(name: &[u8], fields: &[u8]) -> Option<Marker> {
+pub(crate) fn of_event(name: &[u8], fields: &[u8]) -> Option<Marker> {
     match name {
         b"nntrace_start" | b"idlestat_start" => Some(Marker::Start),
         b"nntrace_end" | b"idlestat_end" => Some(Marker::End),

@@ -6,20 +6,20 @@
 //! `losses` find where the window is and where events are missing; `accounts` keeps a stack for each thread, `cpus` a
 //! machine for each CPU; `pass` goes once through everything.
 
-pub mod accounts;
+mod accounts;
 mod begins;
-pub mod cpus;
+mod cpus;
 pub mod events;
 pub mod ftrace;
-pub mod header;
-pub mod hotplug;
-pub mod html;
+mod header;
+mod hotplug;
+mod html;
 pub mod input;
 pub mod lines;
 pub mod losses;
-pub mod markers;
-pub mod oddities;
-pub mod order;
+mod markers;
+mod oddities;
+mod order;
 mod pass;
 mod positioned;
 mod recall;
@@ -27,9 +27,9 @@ mod run;
 mod sched;
 mod survey;
 mod tasks;
-pub mod tracedat;
+mod tracedat;
 
-pub use run::{Options, ReplayError, Replayed, TimeRange, replay};
+pub use run::{Options, Replayed, TimeRange, replay};
 
 #[cfg(test)]
 mod tests;

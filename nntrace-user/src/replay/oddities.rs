@@ -4,13 +4,13 @@ use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics};
 
 /// What was odd so far.
 #[derive(Default)]
-pub struct Oddities {
+pub(crate) struct Oddities {
     counts: [Option<DiagnosticCount>; DiagnosticKind::ALL.len()],
 }
 
 impl Oddities {
     /// One more of a kind, at `time` (ns) in a thread. The first by time is the example, whatever the order they come in.
-    pub fn add(&mut self, kind: DiagnosticKind, time: u64, tid: u32, example: &[u8]) {
+    pub(crate) fn add(&mut self, kind: DiagnosticKind, time: u64, tid: u32, example: &[u8]) {
         let place = &mut self.counts[kind as usize];
         let count = place.map_or(0, |known| known.count);
         let is_first = place.is_none_or(|known| (time, tid) < (known.first_ns, known.tid));
@@ -24,28 +24,28 @@ impl Oddities {
 
     /// One more of each kind that one mark showed.
     #[cold]
-    pub fn add_all(&mut self, diagnostics: Diagnostics, time: u64, tid: u32, mark: &[u8]) {
+    pub(crate) fn add_all(&mut self, diagnostics: Diagnostics, time: u64, tid: u32, mark: &[u8]) {
         for kind in diagnostics.iter() {
             self.add(kind, time, tid, mark);
         }
     }
 
     /// Adds `more` to a kind that was counted before.
-    pub fn add_more(&mut self, kind: DiagnosticKind, more: u64) {
+    pub(crate) fn add_more(&mut self, kind: DiagnosticKind, more: u64) {
         if let Some(count) = &mut self.counts[kind as usize] {
             count.count = count.count.saturating_add(more);
         }
     }
 
     /// A kind that was met before was so often met, as far as it is known.
-    pub fn set_count(&mut self, kind: DiagnosticKind, count: u64) {
+    pub(crate) fn set_count(&mut self, kind: DiagnosticKind, count: u64) {
         if let Some(known) = &mut self.counts[kind as usize] {
             known.count = count;
         }
     }
 
     /// Adds what another count has.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         for (kind, count) in other.counts() {
             let example = &count.example[..count.len as usize];
             self.add(kind, count.first_ns, count.tid, example);
@@ -55,7 +55,7 @@ impl Oddities {
 
     /// Every kind that was met, in the order of kinds.
     #[must_use]
-    pub fn counts(&self) -> Vec<(DiagnosticKind, DiagnosticCount)> {
+    pub(crate) fn counts(&self) -> Vec<(DiagnosticKind, DiagnosticCount)> {
         let all = DiagnosticKind::ALL.into_iter().zip(self.counts);
         all.filter_map(|(kind, count)| Some((kind, count?))).collect()
     }

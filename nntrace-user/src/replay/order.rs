@@ -17,7 +17,7 @@ use super::{
 
 /// Records of an instant, until it is over.
 #[derive(Default)]
-pub struct Order {
+pub(crate) struct Order {
     waiting: Vec<Record>,
     /// The instant, ns.
     now: u64,
@@ -26,7 +26,7 @@ pub struct Order {
 impl Order {
     /// It is `now` (ns): hands on what is older.
     #[inline]
-    pub fn advance(&mut self, now: u64, sink: impl FnMut(&Record)) {
+    pub(crate) fn advance(&mut self, now: u64, sink: impl FnMut(&Record)) {
         if now > self.now {
             self.now = now;
             self.release(sink);
@@ -35,12 +35,12 @@ impl Order {
 
     /// Keeps a record of the present instant.
     #[inline]
-    pub fn push(&mut self, record: Record) {
+    pub(crate) fn push(&mut self, record: Record) {
         self.waiting.push(record);
     }
 
     /// The names of sections that wait.
-    pub fn names(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = u64> {
         self.waiting.iter().filter_map(|record| match record {
             Record::Span(span) => Some(span.name),
             Record::Begin(begin) => Some(begin.name),
@@ -49,7 +49,7 @@ impl Order {
     }
 
     /// Hands on all that is left, in order.
-    pub fn release(&mut self, sink: impl FnMut(&Record)) {
+    pub(crate) fn release(&mut self, sink: impl FnMut(&Record)) {
         if self.waiting.len() > 1 {
             // Stable: the records of one thread or CPU keep their order.
             self.waiting.sort_by_key(rank);
@@ -75,7 +75,7 @@ fn rank(record: &Record) -> (u8, u32, u32) {
 }
 
 /// Collector of events and losses that come in any order. All else goes on to another visitor at once.
-pub struct Sorter<'a, V> {
+pub(crate) struct Sorter<'a, V> {
     other: &'a mut V,
     kept: Kept,
     /// Losses that stand before an event that has not come yet.
@@ -85,7 +85,7 @@ pub struct Sorter<'a, V> {
 
 /// Events and losses in order of time.
 #[derive(Default)]
-pub struct Kept {
+pub(crate) struct Kept {
     items: Vec<Item>,
     text: Vec<u8>,
 }
@@ -114,13 +114,13 @@ enum Kind {
 
 impl<'a, V: Visitor> Sorter<'a, V> {
     /// A sorter that hands on to `other` what is neither event nor loss.
-    pub fn new(other: &'a mut V) -> Self {
+    pub(crate) fn new(other: &'a mut V) -> Self {
         Self { other, kept: Kept::default(), waiting: Vec::new(), turn: 0 }
     }
 
     /// All events and losses, sorted.
     #[must_use]
-    pub fn sorted(mut self) -> Kept {
+    pub(crate) fn sorted(mut self) -> Kept {
         // What no event follows comes last.
         for (input, cpu, loss) in std::mem::take(&mut self.waiting) {
             self.keep_loss(input, cpu, u64::MAX, loss);
@@ -201,7 +201,7 @@ impl<V: Visitor> Visitor for Sorter<'_, V> {
 
 impl Kept {
     /// Hands everything to a visitor.
-    pub fn visit(&self, visitor: &mut impl Visitor) {
+    pub(crate) fn visit(&self, visitor: &mut impl Visitor) {
         let mut turn = None;
         for item in &self.items {
             if turn.replace(item.input) != Some(item.input) {

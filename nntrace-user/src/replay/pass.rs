@@ -28,7 +28,7 @@ use super::{
 use crate::model::{Marks, Scheduling, Topology, causality::Origin, topology::TopologyError};
 
 /// One pass through events in order of time.
-pub struct Pass {
+pub(crate) struct Pass {
     /// Way to account them.
     pub plan: Plan,
     /// Facts about the whole of them, which may need another plan.
@@ -57,7 +57,7 @@ pub struct Pass {
 
 /// How much there was.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Events.
     pub events: u64,
     /// Marks of these.
@@ -71,7 +71,7 @@ pub struct Counts {
 }
 
 /// What takes the records in order.
-pub struct Results {
+pub(crate) struct Results {
     /// Of marks.
     pub marks: Marks,
     /// Of power events.
@@ -108,7 +108,7 @@ impl Results {
 impl Pass {
     /// A pass that accounts events so.
     #[must_use]
-    pub fn new(options: &Options, plan: Plan) -> Self {
+    pub(crate) fn new(options: &Options, plan: Plan) -> Self {
         let begin = plan.range.map_or(0, |range| range.begin);
         Self {
             plan,
@@ -151,7 +151,7 @@ impl Pass {
 
     /// Begin and end of the window, ns: what there is of the range. `None` when the trace has no part of it.
     #[must_use]
-    pub fn window(&self) -> Option<(u64, u64)> {
+    pub(crate) fn window(&self) -> Option<(u64, u64)> {
         let (first, last) = self.survey.seen?;
         let range = self.range();
         let (begin, end) = (first.max(range.begin), last.min(range.end));
@@ -159,7 +159,7 @@ impl Pass {
     }
 
     /// No more events: the last records go on.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.open_gaps(u64::MAX);
         self.release();
         let end = self.window().map_or(0, |(_, end)| end);
@@ -172,7 +172,7 @@ impl Pass {
 
     /// Number of lost events, as far as they concern the time that is looked at.
     #[must_use]
-    pub fn losses(&self) -> Lost {
+    pub(crate) fn losses(&self) -> Lost {
         self.tally.lost()
     }
 

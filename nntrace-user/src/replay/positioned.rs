@@ -9,7 +9,7 @@ use std::{
 
 /// A file with a place of its own in it.
 #[derive(Debug)]
-pub struct Positioned {
+pub(crate) struct Positioned {
     /// The file; others that read it do not disturb.
     pub file: Arc<File>,
     /// Where the next read begins.

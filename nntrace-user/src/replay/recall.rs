@@ -8,7 +8,7 @@ const WORDS: usize = 8;
 const SHORTEST: usize = 8;
 
 /// What the last `N` texts or so said; `N` is a power of two.
-pub struct Recall<T, const N: usize> {
+pub(crate) struct Recall<T, const N: usize> {
     places: Box<[Place<T>]>,
 }
 
@@ -34,7 +34,7 @@ impl<T: Copy + Default, const N: usize> Default for Recall<T, N> {
 impl<T: Copy, const N: usize> Recall<T, N> {
     /// What a text says. `read` tells where it is not remembered, from the text alone; `None` is not kept.
     #[inline]
-    pub fn get(&mut self, text: &[u8], read: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+    pub(crate) fn get(&mut self, text: &[u8], read: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
         let (chunks, _) = text.as_chunks();
         let Some(last) = text.last_chunk::<SHORTEST>().filter(|_| chunks.len() <= WORDS) else {
             cold_path();

@@ -68,7 +68,7 @@ pub struct TimeRange {
 
 impl TimeRange {
     /// All there is.
-    pub const ALL: Self = Self { begin: 0, end: u64::MAX };
+    pub(crate) const ALL: Self = Self { begin: 0, end: u64::MAX };
 }
 
 /// Why nothing can be shown.
@@ -153,7 +153,6 @@ pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
 pub struct Replayed {
     marks: Marks,
     cpus: CpuResults,
-    scheduling: Scheduling,
     threads: Vec<NamedThread>,
     energy_model: Option<EnergyModel>,
     window: Window,
@@ -198,12 +197,6 @@ impl Replayed {
     #[must_use]
     pub fn lanes(&self) -> Option<&Lanes> {
         self.cpus.lanes.as_ref()
-    }
-
-    /// Whether threads ran, waited or slept; empty where the trace has no context switches.
-    #[must_use]
-    pub fn scheduling(&self) -> &Scheduling {
-        &self.scheduling
     }
 
     /// Everything that the marks told, one by one where it is kept so.
@@ -296,7 +289,6 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     Ok(Replayed {
         marks,
         cpus,
-        scheduling,
         energy_model: options.energy_model.clone(),
         window,
         threads,

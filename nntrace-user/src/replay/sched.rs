@@ -18,7 +18,7 @@ use super::ftrace::number;
 
 /// What an event tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told<'a> {
+pub(crate) enum Told<'a> {
     /// A CPU goes from one thread to another; 0 is the kernel's idle thread.
     Switch {
         /// The one that leaves the CPU.
@@ -41,7 +41,7 @@ pub enum Told<'a> {
 
 /// A thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Task<'a> {
+pub(crate) struct Task<'a> {
     /// Its name.
     pub comm: &'a [u8],
     /// Its id.
@@ -53,7 +53,7 @@ const COMM: usize = 15;
 
 /// Reads an event; `None` when it is another one, or cannot be read.
 #[must_use]
-pub fn read<'a>(name: &[u8], fields: &'a [u8]) -> Option<Told<'a>> {
+pub(crate) fn read<'a>(name: &[u8], fields: &'a [u8]) -> Option<Told<'a>> {
     match name {
         b"sched_switch" => switch(fields),
         b"sched_wakeup" => Some(Told::Woken(woken(fields)?, Change::Woken)),

@@ -10,7 +10,7 @@ use super::{
 
 /// Way to account events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The time to look at; `None`: all of it.
     pub range: Option<TimeRange>,
     /// Gaps, in order of time.
@@ -19,7 +19,7 @@ pub struct Plan {
 
 /// Facts found so far.
 #[derive(Debug, Default)]
-pub struct Survey {
+pub(crate) struct Survey {
     /// First and last event, ns.
     pub seen: Option<(u64, u64)>,
     /// Gaps.
@@ -33,7 +33,7 @@ pub struct Survey {
 impl Survey {
     /// Takes an event, unless it is out of order. Returns the gap that it ends.
     #[inline]
-    pub fn take(&mut self, event: &Event<'_>) -> Option<Gap> {
+    pub(crate) fn take(&mut self, event: &Event<'_>) -> Option<Gap> {
         let time = event.time;
         let (first, last) = self.seen.unwrap_or((time, time));
         if time < last {
@@ -51,7 +51,7 @@ impl Survey {
 
     /// Plan for the events, all of which were taken: in this range, or else in the one of the trace's own markers.
     #[must_use]
-    pub fn plan(&mut self, range: Option<TimeRange>) -> Plan {
+    pub(crate) fn plan(&mut self, range: Option<TimeRange>) -> Plan {
         self.gaps.end();
         let mut gaps = self.gaps.found.clone();
         gaps.sort_unstable();

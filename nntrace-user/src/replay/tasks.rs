@@ -4,7 +4,7 @@ use super::ftrace::number;
 
 /// What happened to a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TaskEvent {
+pub(crate) enum TaskEvent {
     /// The thread of the event creates this one, or a process.
     Fork {
         /// Thread id of the new task.
@@ -15,7 +15,7 @@ pub enum TaskEvent {
 }
 
 /// Reads `comm=make pid=12 child_comm=make child_pid=34` of a fork; an end needs no field.
-pub fn read(name: &[u8], fields: &[u8]) -> Option<TaskEvent> {
+pub(crate) fn read(name: &[u8], fields: &[u8]) -> Option<TaskEvent> {
     match name {
         b"sched_process_fork" => {
             // A name may hold anything; the number is the last field.

@@ -4,44 +4,44 @@ use super::{human, snapshot::Snapshot};
 
 /// The figures under one key of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub(crate) struct Figures {
     mark: &'static str,
 }
 
 impl Figures {
     /// Those under this key, such as `phases.p50_ns`.
     #[must_use]
-    pub fn under(snapshot: &Snapshot, key: &str) -> Self {
+    pub(crate) fn under(snapshot: &Snapshot, key: &str) -> Self {
         Self { mark: if snapshot.loss.makes_incomplete(key) { "~" } else { "" } }
     }
 
     /// A text that is a figure.
     #[must_use]
-    pub fn text(self, figure: &str) -> String {
+    pub(crate) fn text(self, figure: &str) -> String {
         format!("{}{figure}", self.mark)
     }
 
     /// A number.
     #[must_use]
-    pub fn count(self, count: u64) -> String {
+    pub(crate) fn count(self, count: u64) -> String {
         self.text(&human::count(count))
     }
 
     /// A time (ns).
     #[must_use]
-    pub fn time(self, ns: u64) -> String {
+    pub(crate) fn time(self, ns: u64) -> String {
         self.text(&human::duration_ns(ns))
     }
 
     /// A share of a whole.
     #[must_use]
-    pub fn percent(self, part: u64, whole: u64) -> String {
+    pub(crate) fn percent(self, part: u64, whole: u64) -> String {
         self.text(&human::percent(part, whole))
     }
 
     /// A figure that may not be known; one that is not is not marked.
     #[must_use]
-    pub fn known(self, figure: Option<u64>, show: impl Fn(u64) -> String) -> String {
+    pub(crate) fn known(self, figure: Option<u64>, show: impl Fn(u64) -> String) -> String {
         human::or_unknown(figure, |figure| self.text(&show(figure)))
     }
 }

@@ -3,14 +3,14 @@
 use nntrace_common::layer::{Layer, Phase};
 
 /// What stands for a number that is not known.
-pub const UNKNOWN: &str = "-";
+pub(crate) const UNKNOWN: &str = "-";
 
 /// Greatest width of [`duration_ns`], in columns.
-pub const DURATION_WIDTH: usize = 7;
+pub(crate) const DURATION_WIDTH: usize = 7;
 /// Greatest width of [`count`].
-pub const COUNT_WIDTH: usize = 6;
+pub(crate) const COUNT_WIDTH: usize = 6;
 /// Greatest width of [`percent`].
-pub const PERCENT_WIDTH: usize = 5;
+pub(crate) const PERCENT_WIDTH: usize = 5;
 
 /// `numerator / denominator` with three significant digits; `None` when it rounds to 1000 or more.
 fn three_digits(numerator: u64, denominator: u64) -> Option<String> {
@@ -55,7 +55,7 @@ pub fn duration_ns(ns: u64) -> String {
 
 /// A count: `99,999` to the unit, above that `123k`, `1.23M`, `12.3G`.
 #[must_use]
-pub fn count(count: u64) -> String {
+pub(crate) fn count(count: u64) -> String {
     match count {
         0..1_000 => return count.to_string(),
         1_000..100_000 => return format!("{},{:03}", count / 1000, count % 1000),
@@ -70,7 +70,7 @@ pub fn count(count: u64) -> String {
     format!("{}P", three_digits(count, 1_000_000_000_000_000).unwrap_or_else(|| ">999".to_owned()))
 }
 
-/// A share: `12.3%`; `<0.1%` for something that is not nothing, `100%` for all; [`UNKNOWN`] of nothing.
+/// A share: `12.3%`; `<0.1%` for something that is not nothing, `100%` for all; `UNKNOWN` of nothing.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
@@ -88,7 +88,7 @@ pub fn percent(part: u64, whole: u64) -> String {
 
 /// A frequency: `1.80 GHz`, `600 MHz`.
 #[must_use]
-pub fn khz(khz: u32) -> String {
+pub(crate) fn khz(khz: u32) -> String {
     let khz = u64::from(khz);
     if khz < 1_000 {
         return format!("{khz} kHz");
@@ -105,7 +105,7 @@ pub fn khz(khz: u32) -> String {
 
 /// An energy in J, `23.5 mJ`, or in no unit, `23.5m`, when `unit` is another.
 #[must_use]
-pub fn energy(value: f64, unit: &str) -> String {
+pub(crate) fn energy(value: f64, unit: &str) -> String {
     let scales = [(1e-9, "n"), (1e-6, "u"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G")];
     let (space, unit) = if unit == "J" { (" ", "J") } else { ("", "") };
     if value == 0.0 {
@@ -123,7 +123,7 @@ pub fn energy(value: f64, unit: &str) -> String {
 /// A frequency with every digit that it has: `1.80 GHz`, `1.8048 GHz`, `533.333 MHz`. For lists, in which [`khz`]
 /// would make one of two.
 #[must_use]
-pub fn khz_exact(khz: u32) -> String {
+pub(crate) fn khz_exact(khz: u32) -> String {
     let (unit, name, least) = match khz {
         0..1_000 => return self::khz(khz),
         1_000..1_000_000 => (1_000, "MHz", 0),
@@ -138,25 +138,25 @@ pub fn khz_exact(khz: u32) -> String {
 
 /// A share in hundredths of a percent, such as `12.34`.
 #[must_use]
-pub fn hundredths(share: u64) -> String {
+pub(crate) fn hundredths(share: u64) -> String {
     format!("{}.{:02}", share / 100, share % 100)
 }
 
 /// `value` through `format`, or [`UNKNOWN`].
 #[must_use]
-pub fn or_unknown(value: Option<u64>, format: impl Fn(u64) -> String) -> String {
+pub(crate) fn or_unknown(value: Option<u64>, format: impl Fn(u64) -> String) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), format)
 }
 
 /// The word for the code of a layer, `Runtime` for `LR`; an unknown code stands for itself.
 #[must_use]
-pub fn layer_name(code: &str) -> &str {
+pub(crate) fn layer_name(code: &str) -> &str {
     Layer::ALL.iter().find(|layer| layer.code() == code).map_or(code, |layer| layer.name())
 }
 
 /// The word for the code of a phase, `Execution` for `PE`; an unknown code stands for itself.
 #[must_use]
-pub fn phase_name(code: &str) -> &str {
+pub(crate) fn phase_name(code: &str) -> &str {
     Phase::ALL.iter().find(|phase| phase.code() == code).map_or(code, |phase| phase.name())
 }
 

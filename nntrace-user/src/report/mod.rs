@@ -1,8 +1,8 @@
 //! What is shown and written: the snapshot, and its views as text.
 
-pub mod build;
+pub(crate) mod build;
 pub mod energy_model;
-pub mod figures;
+pub(crate) mod figures;
 pub mod human;
 pub mod nnapi;
 pub mod power;

@@ -8,8 +8,10 @@ mod text;
 
 use std::cmp::Reverse;
 
-pub use csv::{CsvError, csv, to_csv};
-pub use text::{fit, render};
+pub use csv::csv;
+pub(crate) use csv::{CsvError, to_csv};
+pub(crate) use text::fit;
+pub use text::render;
 
 use super::{
     human,
@@ -67,13 +69,13 @@ pub enum What {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// In which.
-    pub what: What,
+    pub(crate) what: What,
     /// How long, ns.
     pub ns: u64,
     /// How often; `None` where that is not counted.
-    pub hits: Option<u64>,
+    pub(crate) hits: Option<u64>,
     /// The idle state, for single stays.
-    pub idle: Option<IdleRow>,
+    pub(crate) idle: Option<IdleRow>,
 }
 
 /// The rows of one cluster or CPU: together the window.
@@ -82,13 +84,13 @@ pub struct Group {
     /// Whose.
     pub unit: Unit,
     /// Name of the cluster, its own or the CPU's.
-    pub cluster: String,
+    pub(crate) cluster: String,
     /// The CPUs of a cluster; none of a CPU.
-    pub cpus: Vec<u32>,
+    pub(crate) cpus: Vec<u32>,
     /// Of what.
-    pub measure: Measure,
+    pub(crate) measure: Measure,
     /// Length of the window, ns.
-    pub window_ns: u64,
+    pub(crate) window_ns: u64,
     /// In what states.
     pub rows: Vec<Row>,
 }
@@ -160,7 +162,7 @@ impl ClusterRow {
 impl Measure {
     /// Its name in CSV.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::State => "state",
             Self::Requested => "requested",
@@ -173,7 +175,7 @@ impl Measure {
 impl What {
     /// What kind of time it is, in CSV.
     #[must_use]
-    pub const fn kind(&self) -> &'static str {
+    pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Running | Self::At(_) => "running",
             Self::Idle | Self::IdleState(..) => "idle",
@@ -187,7 +189,7 @@ impl What {
     /// Whether it is the same in another run. Idle states are known by their names: another kernel may number them
     /// otherwise.
     #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::IdleState(_, name), Self::IdleState(_, other)) => name == other,
             _ => self == other,
@@ -196,7 +198,7 @@ impl What {
 
     /// As people read it, in a group of a cluster or of a CPU.
     #[must_use]
-    pub fn label(&self, is_cluster: bool) -> String {
+    pub(crate) fn label(&self, is_cluster: bool) -> String {
         match self {
             Self::Running if is_cluster => "active".into(),
             Self::Running => "running".into(),
@@ -230,7 +232,7 @@ impl Group {
 
     /// `cluster big, CPUs 4-7` or `cpu4`.
     #[must_use]
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         match &self.unit {
             Unit::Cluster(name) => {
                 format!("cluster {name}, CPUs {}", crate::model::cpu_list::format(&self.cpus))
@@ -241,7 +243,7 @@ impl Group {
 
     /// Whether it is of a cluster.
     #[must_use]
-    pub const fn is_cluster(&self) -> bool {
+    pub(crate) const fn is_cluster(&self) -> bool {
         matches!(self.unit, Unit::Cluster(_))
     }
 }

@@ -135,7 +135,7 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// Where it was met first: `in thread 7`, `on CPU 2`; nothing of a line of a file.
     #[must_use]
-    pub fn place(&self) -> Option<String> {
+    pub(crate) fn place(&self) -> Option<String> {
         let kind = DiagnosticKind::ALL.into_iter().find(|kind| kind.name() == self.kind);
         match kind {
             Some(DiagnosticKind::UnreadableLine) => None,

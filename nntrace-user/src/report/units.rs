@@ -4,7 +4,7 @@ use super::{
     human,
     snapshot::{ClusterRow, CpuRow, FrequencyRow, IdleRow, Snapshot},
 };
-pub use crate::model::lane::Doing;
+pub(crate) use crate::model::lane::Doing;
 
 /// A cluster or a CPU, by what makes it the same in another snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,21 +19,21 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug)]
 pub struct UnitRow<'a> {
     /// Name of the cluster, its own or the CPU's.
-    pub cluster: &'a str,
+    pub(crate) cluster: &'a str,
     /// Running, by requested frequency (of a cluster: the highest of its running CPUs).
-    pub running: &'a [FrequencyRow],
+    pub(crate) running: &'a [FrequencyRow],
     /// Idle, by state (of a cluster: by the deepest that all CPUs share).
-    pub idle: &'a [IdleRow],
+    pub(crate) idle: &'a [IdleRow],
     /// Idle in an unknown state, ns.
-    pub idle_unknown_ns: u64,
+    pub(crate) idle_unknown_ns: u64,
     /// Offline, ns.
-    pub offline_ns: u64,
+    pub(crate) offline_ns: u64,
     /// Nothing known, ns.
-    pub unknown_ns: u64,
+    pub(crate) unknown_ns: u64,
     /// The CPU's row, if it is a CPU.
-    pub cpu: Option<&'a CpuRow>,
+    pub(crate) cpu: Option<&'a CpuRow>,
     /// The cluster's row, if it is a cluster.
-    pub group: Option<&'a ClusterRow>,
+    pub(crate) group: Option<&'a ClusterRow>,
 }
 
 impl<'a> UnitRow<'a> {
@@ -110,7 +110,7 @@ pub fn find<'a>(snapshot: &'a Snapshot, unit: &Unit) -> Option<UnitRow<'a>> {
 
 /// The frequencies at which `cluster` and its CPUs ran, ascending, each once.
 #[must_use]
-pub fn frequencies(snapshot: &Snapshot, cluster: &str) -> Vec<u32> {
+pub(crate) fn frequencies(snapshot: &Snapshot, cluster: &str) -> Vec<u32> {
     let cpus = snapshot.cpus.iter().filter(|row| row.cluster == cluster).flat_map(|row| &row.running);
     let clusters = snapshot.clusters.iter().filter(|row| row.cluster == cluster).flat_map(|row| &row.active);
     let mut all: Vec<u32> = cpus.chain(clusters).filter(|row| row.ns > 0).filter_map(|row| row.khz).collect();
@@ -123,7 +123,7 @@ pub fn frequencies(snapshot: &Snapshot, cluster: &str) -> Vec<u32> {
 
 /// The word for what a CPU does; `idle` are the states of that CPU.
 #[must_use]
-pub fn doing_name(doing: Doing, idle: &[IdleRow]) -> String {
+pub(crate) fn doing_name(doing: Doing, idle: &[IdleRow]) -> String {
     match doing {
         Doing::Running(Some(khz)) => human::khz(khz),
         Doing::Running(None) => "frequency unknown".to_owned(),
@@ -140,7 +140,7 @@ pub fn doing_name(doing: Doing, idle: &[IdleRow]) -> String {
 /// Deals `units` out to the parts, in proportion and to the last one (largest remainders first).
 /// All zero when there is nothing.
 #[must_use]
-pub fn shares(parts: &[u64], units: u64) -> Vec<u64> {
+pub(crate) fn shares(parts: &[u64], units: u64) -> Vec<u64> {
     let whole: u128 = parts.iter().map(|&part| u128::from(part)).sum();
     if whole == 0 {
         return vec![0; parts.len()];

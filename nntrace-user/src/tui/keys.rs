@@ -6,7 +6,7 @@ use super::state::{Overlay, View};
 
 /// What a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     /// Leave the program.
     Quit,
     /// Close the overlay; leave the program when there is none.
@@ -34,14 +34,14 @@ pub enum Action {
 impl Action {
     /// Whether it does anything in `view`: the CPUs have an order of their own.
     #[must_use]
-    pub const fn applies_to(self, view: View) -> bool {
+    pub(crate) const fn applies_to(self, view: View) -> bool {
         !(matches!(view, View::Cpus) && matches!(self, Self::NextSort | Self::ReverseSort))
     }
 }
 
 /// A movement in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Motion {
+pub(crate) enum Motion {
     /// One line up.
     Up,
     /// One line down.
@@ -58,7 +58,7 @@ pub enum Motion {
 
 /// A line of the key table.
 #[derive(Debug)]
-pub struct Binding {
+pub(crate) struct Binding {
     /// The keys that do it; Ctrl is the only modifier that counts.
     pub keys: &'static [(KeyCode, KeyModifiers)],
     /// How the help names the keys.
@@ -85,7 +85,7 @@ const fn bind(
 }
 
 /// Every key that does something. The footer shows as many hints as fit, in this order.
-pub const BINDINGS: &[Binding] = &[
+pub(crate) const BINDINGS: &[Binding] = &[
     bind(
         &[(KeyCode::Char('q'), PLAIN), (KeyCode::Char('c'), KeyModifiers::CONTROL)],
         "q Ctrl-C",
@@ -157,7 +157,7 @@ pub const BINDINGS: &[Binding] = &[
 
 /// What `event` asks for; `None` for a key that does nothing, and for releases.
 #[must_use]
-pub fn action(event: KeyEvent) -> Option<Action> {
+pub(crate) fn action(event: KeyEvent) -> Option<Action> {
     if event.kind == KeyEventKind::Release || event.modifiers.contains(KeyModifiers::ALT) {
         return None;
     }

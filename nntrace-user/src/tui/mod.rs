@@ -30,7 +30,7 @@
 //! # }
 //! ```
 
-pub mod keys;
+mod keys;
 mod state;
 mod terminal;
 #[cfg(test)]
@@ -44,7 +44,8 @@ use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEvent};
 use tokio::sync::mpsc::{self, Receiver};
 
-pub use self::state::{Overlay, View};
+#[cfg(test)]
+pub(crate) use self::state::View;
 pub use self::terminal::{Stop, Terminal};
 
 use self::state::{Sample, State};
@@ -120,13 +121,13 @@ impl App {
         self.state.update(Sample { snapshot, health });
     }
 
-    /// Does what `key` stands for in [`keys::BINDINGS`].
+    /// Does what `key` stands for in `keys::BINDINGS`.
     pub fn on_key(&mut self, key: KeyEvent) -> Flow {
         keys::action(key).map_or(Flow::Continue, |action| self.state.apply(action))
     }
 
     /// Draws everything, into the size that `frame` has now.
-    pub fn draw(&mut self, frame: &mut Frame) {
+    pub(crate) fn draw(&mut self, frame: &mut Frame) {
         let area = frame.area();
         view::draw(&mut self.state, self.theme, area, frame.buffer_mut());
     }

@@ -7,7 +7,7 @@ use std::{fs, ops::Range, path::Path};
 use bytes::Buf as _;
 
 /// Where the kernel shows it, if it was built with `CONFIG_DEBUG_INFO_BTF`.
-pub const KERNEL: &str = "/sys/kernel/btf/vmlinux";
+pub(crate) const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 
 const MAGIC: u16 = 0xeb9f;
 /// Structures in one another, and names of names, deeper than any that the kernel has.
@@ -24,7 +24,7 @@ const TYPE_TAG: u32 = 18;
 
 /// The structures and pointers of a kernel.
 #[derive(Debug, Default)]
-pub struct Btf {
+pub(crate) struct Btf {
     /// By number less one: number 0 is `void`.
     types: Vec<Type>,
     /// Those of all structures and unions.
@@ -53,13 +53,13 @@ struct Member {
 impl Btf {
     /// Reads a file of it; `None` where there is none, or when it is something else.
     #[must_use]
-    pub fn read(path: &Path) -> Option<Self> {
+    pub(crate) fn read(path: &Path) -> Option<Self> {
         Self::parse(&fs::read(path).ok()?)
     }
 
     /// Reads it, in the byte order of this machine; `None` when it is something else.
     #[must_use]
-    pub fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut header = bytes;
         if header.try_get_u16_ne().ok()? != MAGIC {
             return None;
@@ -113,13 +113,19 @@ impl Btf {
 
     /// Where a member stands in the structure of that name, bytes; also one of a nameless structure or union in it.
     #[must_use]
-    pub fn offset(&self, structure: &str, member: &str) -> Option<u32> {
+    pub(crate) fn offset(&self, structure: &str, member: &str) -> Option<u32> {
         self.member(structure, member).map(|(offset, _)| offset)
     }
 
     /// Like [`Btf::offset`], of a member that is a pointer, `levels` deep, to the structure of the name `to`.
     #[must_use]
-    pub fn pointer_offset(&self, structure: &str, member: &str, levels: usize, to: &str) -> Option<u32> {
+    pub(crate) fn pointer_offset(
+        &self,
+        structure: &str,
+        member: &str,
+        levels: usize,
+        to: &str,
+    ) -> Option<u32> {
         let (offset, mut type_id) = self.member(structure, member)?;
         for _ in 0..levels {
             let pointer = self.plain(type_id)?;

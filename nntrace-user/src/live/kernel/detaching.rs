@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// A thread in a mark's program that waits for a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StalledThread {
+pub(crate) struct StalledThread {
     /// Its process.
     pub pid: u32,
     /// The thread.

@@ -39,7 +39,7 @@ const HOLD_PROGRAM: &str = "hold_at_entry";
 
 /// A probe at the entry point of a program; see [`Kernel::hold_at_entry`].
 #[must_use = "the probe stays until it is handed back to `Kernel::release_entry`"]
-pub struct EntryProbe(UProbeLinkId);
+pub(crate) struct EntryProbe(UProbeLinkId);
 
 /// The programs on functions, and the probes that stay until the end of the window.
 pub(super) struct FunctionProbes {
@@ -140,7 +140,7 @@ impl Kernel {
 
     /// Loads the programs for functions that may turn up: checking one takes the kernel a tenth of a second, in which
     /// a process that runs on would not wait for its probe. One that cannot be loaded tells so when it is attached.
-    pub fn expect_functions(&mut self, specs: &[SymbolSpec]) {
+    pub(crate) fn expect_functions(&mut self, specs: &[SymbolSpec]) {
         for spec in specs {
             let (kind, layout) = (target::kind_of(spec.role, &spec.name), spec.layout.unwrap_or(Layout::Buf));
             let program = self.functions.mark_program(&mut self.object, kind, spec.role, layout);
@@ -165,7 +165,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn set_mark_code(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
+    pub(crate) fn set_mark_code(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
         let length = function.offset.saturating_add(function.length).saturating_sub(at);
         let mut codes = self.object.array::<MarkCode>("MARK_CODE")?;
         let index = (at & 0xfff) as u32;

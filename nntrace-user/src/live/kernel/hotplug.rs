@@ -53,7 +53,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel's maps cannot be read, or it refuses.
-    pub fn compare_online(&mut self, root: &Path) -> Result<(), KernelError> {
+    pub(crate) fn compare_online(&mut self, root: &Path) -> Result<(), KernelError> {
         let online: BTreeSet<u32> = sysfs::online(root).into_iter().collect();
         let present: BTreeSet<u32> = sysfs::present(root).into_iter().collect();
         if online.is_empty() {

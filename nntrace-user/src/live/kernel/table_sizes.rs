@@ -69,7 +69,7 @@ impl TableSizes {
     /// Tables that take about so many bytes on a machine of so many possible CPUs; by themselves, the part of the machine's
     /// memory that is sensible.
     #[must_use]
-    pub fn new(bytes: Option<u64>, cpus: u32) -> Self {
+    pub(crate) fn new(bytes: Option<u64>, cpus: u32) -> Self {
         let budget =
             bytes.unwrap_or_else(|| sensible(&fs::read_to_string("/proc/meminfo").unwrap_or_default()));
         let mut sizes = Self { bytes: 0, entries: [0; Table::ALL.len()], slot_totals: 0 };
@@ -88,7 +88,7 @@ impl TableSizes {
 
     /// How many entries a table holds.
     #[must_use]
-    pub fn entries(&self, table: Table) -> u32 {
+    pub(crate) fn entries(&self, table: Table) -> u32 {
         self.entries[table as usize]
     }
 

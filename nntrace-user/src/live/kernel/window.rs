@@ -31,7 +31,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
-    pub fn end_window(&mut self, window: Window) -> Result<u64, KernelError> {
+    pub(crate) fn end_window(&mut self, window: Window) -> Result<u64, KernelError> {
         let mut tail = TAIL;
         loop {
             let now = clock::now();

@@ -112,7 +112,7 @@ pub(super) fn open(path: &Path) -> Result<ReadCache<File>, ElfErrorReason> {
 ///
 /// # Errors
 /// When the file cannot be read, is no ELF file for this machine, is damaged, or has no entry point.
-pub fn entry_offset(path: &Path) -> Result<u64, ElfError> {
+pub(crate) fn entry_offset(path: &Path) -> Result<u64, ElfError> {
     let entry = || {
         let cache = open(path)?;
         let elf = Elf::parse(&cache)?;
@@ -125,7 +125,7 @@ pub fn entry_offset(path: &Path) -> Result<u64, ElfError> {
 ///
 /// # Errors
 /// When the file cannot be read, is no ELF file for this machine, or is damaged.
-pub fn probe_points(path: &Path, offset: u64) -> Result<ProbePoints, ElfError> {
+pub(crate) fn probe_points(path: &Path, offset: u64) -> Result<ProbePoints, ElfError> {
     let points = || Ok(Elf::parse(&open(path)?)?.probe_points(offset));
     points().map_err(|reason: ElfErrorReason| reason.in_file(path))
 }

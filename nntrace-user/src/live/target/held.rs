@@ -46,7 +46,7 @@ pub struct Held {
 
 /// How running a held command on has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeldEvent {
+pub(crate) enum HeldEvent {
     /// The signal came. The command is stopped, and will not see it.
     Signalled,
     /// The time is over. The command runs, and is still held.
@@ -73,7 +73,7 @@ impl Held {
 
     /// Its number.
     #[must_use]
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.pid.as_raw().cast_unsigned()
     }
 
@@ -92,7 +92,11 @@ impl Held {
     ///
     /// # Errors
     /// When the kernel no longer knows it as held.
-    pub fn run_until_signal(&mut self, signal: Signal, timeout: Duration) -> Result<HeldEvent, LaunchError> {
+    pub(crate) fn run_until_signal(
+        &mut self,
+        signal: Signal,
+        timeout: Duration,
+    ) -> Result<HeldEvent, LaunchError> {
         if let State::Ended(status) = self.state {
             return Ok(HeldEvent::Ended(status));
         }

@@ -192,7 +192,7 @@ impl Launch {
 
 /// How a shell gives an end: the exit code, or 128 and the signal's number.
 #[must_use]
-pub fn shell_code(status: ExitStatus) -> i32 {
+pub(crate) fn shell_code(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(255)
 }
 

@@ -42,7 +42,7 @@ pub enum Layout {
 
 impl Layout {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Buf, Self::BufLen, Self::ThisBuf, Self::ThisBufLen];
+    pub(crate) const ALL: [Self; 4] = [Self::Buf, Self::BufLen, Self::ThisBuf, Self::ThisBufLen];
 
     const fn text(self) -> &'static str {
         match self {
@@ -113,7 +113,7 @@ pub struct SymbolSpec {
 impl SymbolSpec {
     /// A function whose layout follows from its signature.
     #[must_use]
-    pub fn named(name: impl Into<String>) -> Self {
+    pub(crate) fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), layout: None, role: Role::Mark }
     }
 

@@ -30,7 +30,7 @@ const LONGEST_TABLE: u64 = 1 << 16;
 /// itself, when the loader was started as a program. Of a static program it is the program, in which no such function
 /// is found.
 #[must_use]
-pub fn loader_of<'a>(processes: &Processes, pid: u32, objects: &'a Objects) -> Option<&'a Object> {
+pub(crate) fn loader_of<'a>(processes: &Processes, pid: u32, objects: &'a Objects) -> Option<&'a Object> {
     let dir = processes.dir(pid);
     let exe = dir.join("exe");
     let file = match command::interpreter(&exe) {
@@ -46,7 +46,7 @@ pub fn loader_of<'a>(processes: &Processes, pid: u32, objects: &'a Objects) -> O
 
 /// Where a loader's function for debuggers is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notification {
+pub(crate) enum Notification {
     /// At this offset of its file.
     At(u64),
     /// It has not said yet: it has only been started.
@@ -57,7 +57,7 @@ pub enum Notification {
 
 /// Where the loader of a process tells of libraries: by the name of its function, or else by what it has told debuggers.
 #[must_use]
-pub fn notification(processes: &Processes, pid: u32, loader: &Object) -> Notification {
+pub(crate) fn notification(processes: &Processes, pid: u32, loader: &Object) -> Notification {
     by_name(loader)
         .map_or_else(|| by_address(&processes.dir(pid)).unwrap_or(Notification::Nowhere), Notification::At)
 }

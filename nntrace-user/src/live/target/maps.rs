@@ -8,7 +8,7 @@ const DELETED: &[u8] = b" (deleted)";
 
 /// One mapping of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapping {
+pub(crate) struct Mapping {
     /// First address.
     pub start: u64,
     /// First address behind.
@@ -26,7 +26,7 @@ pub struct Mapping {
 impl Mapping {
     /// The path without ` (deleted)`, when it ends so. A file may really be called that: only its inode tells.
     #[must_use]
-    pub fn path_before_deletion(&self) -> Option<&Path> {
+    pub(crate) fn path_before_deletion(&self) -> Option<&Path> {
         let path = self.path.as_os_str().as_bytes().strip_suffix(DELETED)?;
         Some(Path::new(OsStr::from_bytes(path)))
     }
@@ -35,12 +35,12 @@ impl Mapping {
 /// The executable mappings of files in the text of a maps file. Lines of any other kind are left out.
 ///
 /// Paths are bytes, and are read to the end of the line: they may hold spaces, and need not be UTF-8.
-pub fn executable(maps: &[u8]) -> impl Iterator<Item = Mapping> {
+pub(crate) fn executable(maps: &[u8]) -> impl Iterator<Item = Mapping> {
     of_files(maps, |perms| perms.contains(&b'x'))
 }
 
 /// The mappings of files that can be read and not written, executable or not.
-pub fn read_only(maps: &[u8]) -> impl Iterator<Item = Mapping> {
+pub(crate) fn read_only(maps: &[u8]) -> impl Iterator<Item = Mapping> {
     of_files(maps, |perms| perms.contains(&b'r') && !perms.contains(&b'w'))
 }
 

@@ -26,7 +26,7 @@ use super::process::{ProcessError, Processes};
 
 /// One file, whatever it is called: what `stat` tells of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectId {
+pub(crate) struct ObjectId {
     /// The device.
     pub device: u64,
     /// The inode.
@@ -41,7 +41,7 @@ impl From<&Metadata> for ObjectId {
 
 /// A file to look for mark functions in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Object {
+pub(crate) struct Object {
     /// Which file it is.
     pub id: ObjectId,
     /// Where we open it.
@@ -52,7 +52,7 @@ pub struct Object {
 
 /// Why a file cannot be looked into.
 #[derive(Debug, Error)]
-pub enum OpenError {
+pub(crate) enum OpenError {
     /// Nothing at its path is the mapped file, and the mapped file itself may not be opened.
     #[error(
         "the mapped file was deleted or replaced, or is in another mount namespace; opening it as it is mapped needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE: run with sudo, or restart the target"
@@ -71,7 +71,7 @@ pub enum OpenError {
 
 /// A file that cannot be looked into.
 #[derive(Debug)]
-pub struct Unopened {
+pub(crate) struct Unopened {
     /// What the target calls it.
     pub display_path: PathBuf,
     /// Why.
@@ -80,7 +80,7 @@ pub struct Unopened {
 
 /// The files whose code a process has mapped.
 #[derive(Debug, Default)]
-pub struct Objects {
+pub(crate) struct Objects {
     /// Those that can be opened, each once, in the order of their addresses: usually the executable first.
     pub objects: Vec<Object>,
     /// Those that cannot.
@@ -92,7 +92,7 @@ impl Object {
     ///
     /// # Errors
     /// When there is none, or it is not a regular file.
-    pub fn at(path: &Path) -> Result<Self, OpenError> {
+    pub(crate) fn at(path: &Path) -> Result<Self, OpenError> {
         let metadata = std::fs::metadata(path).map_err(OpenError::Io)?;
         if !metadata.is_file() {
             return Err(OpenError::NotAFile);
@@ -108,7 +108,7 @@ impl Objects {
     /// # Errors
     /// When its maps cannot be read: it ended, or tracing it is not permitted. A file that cannot be opened is no
     /// error, it is in `failed`.
-    pub fn mapped_by(processes: &Processes, pid: u32) -> Result<Self, ProcessError> {
+    pub(crate) fn mapped_by(processes: &Processes, pid: u32) -> Result<Self, ProcessError> {
         let dir = processes.dir(pid);
         let maps = processes.maps(pid)?;
         let mut all = Self::default();

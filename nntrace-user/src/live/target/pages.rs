@@ -24,7 +24,7 @@ const MOST: u64 = 64 << 20;
 ///
 /// # Errors
 /// When the process is gone, or may not be looked into.
-pub fn touch_literals(processes: &Processes, pid: u32, files: &[&Path]) -> Result<u64, ProcessError> {
+pub(crate) fn touch_literals(processes: &Processes, pid: u32, files: &[&Path]) -> Result<u64, ProcessError> {
     let maps = processes.maps(pid)?;
     let (mut left, mut left_out) = (MOST, 0);
     for mapping in maps::read_only(&maps).filter(|mapping| files.contains(&mapping.path.as_path())) {

@@ -10,13 +10,13 @@ use super::search::MarkFunction;
 /// Which functions a mark function is one of: those that begin and end sections are one kind for each pair, and all
 /// that write whole marks are another.
 #[must_use]
-pub fn kind(function: &MarkFunction) -> FunctionKind {
+pub(crate) fn kind(function: &MarkFunction) -> FunctionKind {
     kind_of(function.role, &function.wanted)
 }
 
 /// The same of a function that is looked for by this name.
 #[must_use]
-pub fn kind_of(role: Role, wanted: &str) -> FunctionKind {
+pub(crate) fn kind_of(role: Role, wanted: &str) -> FunctionKind {
     let is = |(_, begin, end): &(FunctionKind, &str, &str)| match role {
         Role::Mark => false,
         Role::Begin => *begin == wanted,
@@ -26,7 +26,7 @@ pub fn kind_of(role: Role, wanted: &str) -> FunctionKind {
 }
 
 /// Takes out the begins that have no end beside them in the same file and class, and the other way round; returns them.
-pub fn take_lonely(functions: &mut Vec<MarkFunction>) -> Vec<MarkFunction> {
+pub(crate) fn take_lonely(functions: &mut Vec<MarkFunction>) -> Vec<MarkFunction> {
     let all = functions.clone();
     let has_partner = |function: &MarkFunction| {
         let is_partner = |other: &MarkFunction| {

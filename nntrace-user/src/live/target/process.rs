@@ -126,13 +126,13 @@ impl Default for Processes {
 impl Processes {
     /// Through the proc file system mounted at `proc`.
     #[must_use]
-    pub fn at(proc: impl Into<PathBuf>) -> Self {
+    pub(crate) fn at(proc: impl Into<PathBuf>) -> Self {
         Self { proc: proc.into() }
     }
 
     /// The proc file system's directory for a process.
     #[must_use]
-    pub fn dir(&self, pid: u32) -> PathBuf {
+    pub(crate) fn dir(&self, pid: u32) -> PathBuf {
         self.proc.join(pid.to_string())
     }
 
@@ -161,7 +161,7 @@ impl Processes {
     ///
     /// # Errors
     /// When none does, with the names that are like it.
-    pub fn by_comm(&self, pattern: &str) -> Result<Vec<Process>, ProcessError> {
+    pub(crate) fn by_comm(&self, pattern: &str) -> Result<Vec<Process>, ProcessError> {
         let (found, others): (Vec<_>, Vec<_>) = self
             .all()?
             .into_iter()
@@ -197,7 +197,7 @@ impl Processes {
     ///
     /// # Errors
     /// When /proc cannot be listed.
-    pub fn descendants(&self, roots: &[u32]) -> Result<Vec<Process>, ProcessError> {
+    pub(crate) fn descendants(&self, roots: &[u32]) -> Result<Vec<Process>, ProcessError> {
         let mut others = self.all()?;
         let mut family: HashSet<u32> = roots.iter().copied().collect();
         others.retain(|process| !process.ended && !family.contains(&process.pid));

@@ -106,7 +106,7 @@ impl RunAs {
     /// # Errors
     /// When the user database fails. A user who is not in it has only the main group, that of the same number if
     /// none is given.
-    pub fn user(uid: Uid, gid: Option<Gid>) -> Result<Self, RunAsError> {
+    pub(crate) fn user(uid: Uid, gid: Option<Gid>) -> Result<Self, RunAsError> {
         let failed = |source| RunAsError::Lookup { uid, source };
         let Some(user) = User::from_uid(uid).map_err(failed)? else {
             let gid = gid.unwrap_or(Gid::from_raw(uid.as_raw()));
@@ -120,7 +120,7 @@ impl RunAs {
 
     /// The name to show.
     #[must_use]
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match &self.account {
             Some(account) => account.name.to_string_lossy().into_owned(),
             None => format!("user {}", self.uid),

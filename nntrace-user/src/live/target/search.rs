@@ -13,7 +13,7 @@ const MOST_LISTED: usize = 20;
 
 /// A function to probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MarkFunction {
+pub(crate) struct MarkFunction {
     /// The file it is in.
     pub object: ObjectId,
     /// Where we open that file.
@@ -44,7 +44,7 @@ pub struct MarkFunction {
 
 /// A file that was looked into.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Searched {
+pub(crate) struct Searched {
     /// What the target calls it.
     pub path: PathBuf,
     /// How many functions it names.
@@ -55,7 +55,7 @@ pub struct Searched {
 
 /// A function that may be the one meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NearMatch {
+pub(crate) struct NearMatch {
     /// What the target calls the file it is in.
     pub path: PathBuf,
     /// The function.
@@ -64,7 +64,7 @@ pub struct NearMatch {
 
 /// A file that could not be looked into.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
+pub(crate) struct Failed {
     /// What the target calls it.
     pub path: PathBuf,
     /// Why, and what to do.
@@ -73,7 +73,7 @@ pub struct Failed {
 
 /// All that a search found. [`SearchReport::nothing_found`] tells it to the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SearchReport {
+pub(crate) struct SearchReport {
     /// The names looked for.
     pub wanted: Vec<String>,
     /// The functions to probe.
@@ -89,7 +89,7 @@ pub struct SearchReport {
 impl SearchReport {
     /// Looks for functions in the files that a process maps.
     #[must_use]
-    pub fn of(objects: &Objects, specs: &[SymbolSpec]) -> Self {
+    pub(crate) fn of(objects: &Objects, specs: &[SymbolSpec]) -> Self {
         let mut report =
             Self { wanted: specs.iter().filter_map(SymbolSpec::wanted).collect(), ..Self::default() };
         for unopened in &objects.failed {
@@ -108,7 +108,7 @@ impl SearchReport {
     }
 
     /// Looks into one more file.
-    pub fn add(&mut self, object: &Object, specs: &[SymbolSpec]) {
+    pub(crate) fn add(&mut self, object: &Object, specs: &[SymbolSpec]) {
         let path = object.display_path.clone();
         match search_file(&object.path, specs) {
             Err(error) => self.failed.push(Failed { path, reason: error.reason.to_string() }),
@@ -134,7 +134,7 @@ impl SearchReport {
     }
 
     /// Takes in what another search found, as for another process of the target. Files met before stay once.
-    pub fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         fn extend<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
             for item in more {
                 if !all.contains(&item) {
@@ -151,7 +151,7 @@ impl SearchReport {
 
     /// Why there is nothing to probe in `target`, and what to do: a text of several lines.
     #[must_use]
-    pub fn nothing_found(&self, target: &str) -> String {
+    pub(crate) fn nothing_found(&self, target: &str) -> String {
         let mut text = String::new();
         // Writing into a string does not fail.
         let _ = self.write_nothing_found(&mut text, target);

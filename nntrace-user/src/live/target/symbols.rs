@@ -98,7 +98,7 @@ pub fn search_file(path: &Path, specs: &[SymbolSpec]) -> Result<FileSearch, ElfE
 ///
 /// # Errors
 /// As [`search_file`].
-pub fn similar_in_file(path: &Path, specs: &[SymbolSpec]) -> Result<Vec<Near>, ElfError> {
+pub(crate) fn similar_in_file(path: &Path, specs: &[SymbolSpec]) -> Result<Vec<Near>, ElfError> {
     open(path).and_then(|cache| similar(&cache, specs)).map_err(|reason| reason.in_file(path))
 }
 

@@ -14,9 +14,9 @@ use crate::model::{
 
 /// All accounts.
 #[derive(Clone, Debug)]
-pub struct Accounts {
+pub(crate) struct Accounts {
     /// Their names.
-    pub names: Texts,
+    pub(crate) names: Texts,
     rows: Capped<Charged, AccountSum>,
 }
 
@@ -52,17 +52,17 @@ impl Row<Charged> for AccountSum {
 
 /// What the sections of one function do on one account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AccountSum {
+pub(crate) struct AccountSum {
     /// Sections that began on this account.
     pub count: u64,
-    /// Exclusive time, ns, by how the account is known: in the order of [`Edge::ALL`].
+    /// Exclusive time, ns, by how the account is known: in the order of [`Edge`].
     pub exclusive: [u64; 4],
 }
 
 impl AccountSum {
     /// Exclusive time, ns.
     #[must_use]
-    pub fn exclusive(&self) -> u64 {
+    pub(crate) fn exclusive(&self) -> u64 {
         self.exclusive.iter().sum()
     }
 }
@@ -93,13 +93,13 @@ impl Accounts {
 
     /// Whether any section named one.
     #[must_use]
-    pub fn is_used(&self) -> bool {
+    pub(crate) fn is_used(&self) -> bool {
         self.rows.iter().any(|(charged, ..)| charged.account.is_some())
     }
 
     /// What each account is charged with, by name; what nobody is charged with last.
     #[must_use]
-    pub fn by_name(&self) -> BTreeMap<(bool, &str), BTreeMap<Site, AccountSum>> {
+    pub(crate) fn by_name(&self) -> BTreeMap<(bool, &str), BTreeMap<Site, AccountSum>> {
         let mut all: BTreeMap<(bool, &str), BTreeMap<Site, AccountSum>> = BTreeMap::new();
         for (&Charged { account, site }, sum, _) in self.rows.iter() {
             let name = account.map_or("", |account| self.names.text(account));

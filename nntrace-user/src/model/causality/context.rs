@@ -14,13 +14,14 @@ pub enum Edge {
     Created,
 }
 
+#[cfg(test)]
 impl Edge {
     /// All, in their order.
-    pub const ALL: [Self; 4] = [Self::Explicit, Self::Nested, Self::HandedOver, Self::Created];
+    pub(crate) const ALL: [Self; 4] = [Self::Explicit, Self::Nested, Self::HandedOver, Self::Created];
 
     /// As results name it.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Explicit => "explicit",
             Self::Nested => "nested",
@@ -58,7 +59,7 @@ pub(super) struct Context {
 
 impl Context {
     /// For what begins inside, on the same thread.
-    pub fn inside(self) -> Self {
+    pub(crate) fn inside(self) -> Self {
         let charge = self.charge.map(|charge| match charge.edge {
             Edge::Explicit => Charge { edge: Edge::Nested, ..charge },
             _ => charge,
@@ -67,7 +68,7 @@ impl Context {
     }
 
     /// For what it causes on another thread.
-    pub fn across(self, edge: Edge) -> Self {
+    pub(crate) fn across(self, edge: Edge) -> Self {
         let charge = self.charge.map(|charge| Charge { edge, ..charge });
         Self { charge, is_own_thread: false, arrived_by: edge, ..self }
     }

@@ -20,7 +20,7 @@ const MOST_WAITING: usize = 1 << 13;
 
 /// What is known of the function that is to be explained.
 #[derive(Clone, Debug)]
-pub struct Explanation {
+pub(crate) struct Explanation {
     function: String,
     /// Hash of that name.
     hash: u64,
@@ -31,7 +31,7 @@ pub struct Explanation {
     times: Moments,
     callees: Capped<Called, Callee>,
     /// Sections that were forgotten, as too many waited.
-    pub forgotten: u64,
+    pub(crate) forgotten: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +107,7 @@ struct Callee {
 
 /// What one callee has to do with it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Share {
+pub(crate) struct Share {
     /// Hash of the callee's name.
     pub name: u64,
     /// Calls.
@@ -125,7 +125,7 @@ pub struct Share {
 impl Explanation {
     /// Of the function of this name.
     #[must_use]
-    pub fn of(function: &str, limits: &Limits) -> Self {
+    pub(crate) fn of(function: &str, limits: &Limits) -> Self {
         Self {
             hash: mark::name_hash(function.as_bytes(), 0),
             function: function.into(),
@@ -139,25 +139,25 @@ impl Explanation {
 
     /// The name of the function.
     #[must_use]
-    pub fn function(&self) -> &str {
+    pub(crate) fn function(&self) -> &str {
         &self.function
     }
 
     /// How often it ran.
     #[must_use]
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.times.count
     }
 
     /// Its time, ns, on average.
     #[must_use]
-    pub fn mean(&self) -> f64 {
+    pub(crate) fn mean(&self) -> f64 {
         self.times.mean()
     }
 
     /// The variance of its time, ns^2.
     #[must_use]
-    pub fn variance(&self) -> f64 {
+    pub(crate) fn variance(&self) -> f64 {
         self.times.variance()
     }
 
@@ -211,7 +211,7 @@ impl Explanation {
 
     /// What each callee has to do with it; the largest shares first. Shares are of 1.
     #[must_use]
-    pub fn shares(&self) -> Vec<Share> {
+    pub(crate) fn shares(&self) -> Vec<Share> {
         let variance = self.variance();
         let share = |part: f64| if variance > 0.0 { part / variance } else { 0.0 };
         let mut shares: Vec<Share> = self

@@ -15,7 +15,7 @@ pub struct Graph {
     most: usize,
     edges: Vec<(u32, u32, Edge)>,
     /// Sections beyond those that are kept.
-    pub left_out: u64,
+    pub(crate) left_out: u64,
 }
 
 /// A section.
@@ -26,7 +26,7 @@ pub struct Node {
     /// Thread.
     pub tid: u32,
     /// Layer and phase; `None` while it has not ended.
-    pub tag: Option<Tag>,
+    pub(crate) tag: Option<Tag>,
     /// Hash of its name.
     pub name: u64,
     /// When it began, ns.
@@ -34,9 +34,9 @@ pub struct Node {
     /// When it ended, ns.
     pub end: Option<u64>,
     /// Number of its iteration.
-    pub iteration: Option<u32>,
+    pub(crate) iteration: Option<u32>,
     /// Number of its account.
-    pub account: Option<u32>,
+    pub(crate) account: Option<u32>,
     /// What handed it over or created it, or else what it is nested in.
     pub parent: Option<(u32, Edge)>,
 }
@@ -54,13 +54,13 @@ impl Graph {
 
     /// From a cause to what it caused, and how.
     #[must_use]
-    pub fn edges(&self) -> &[(u32, u32, Edge)] {
+    pub(crate) fn edges(&self) -> &[(u32, u32, Edge)] {
         &self.edges
     }
 
     /// What each section caused, by its number; those without a cause under `None`.
     #[must_use]
-    pub fn children(&self) -> BTreeMap<Option<u32>, Vec<u32>> {
+    pub(crate) fn children(&self) -> BTreeMap<Option<u32>, Vec<u32>> {
         let mut children: BTreeMap<Option<u32>, Vec<u32>> = BTreeMap::new();
         for (node, number) in self.nodes.iter().zip(0..) {
             children.entry(node.parent.map(|(parent, _)| parent)).or_default().push(number);

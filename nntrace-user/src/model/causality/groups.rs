@@ -12,9 +12,9 @@ use crate::model::{
 
 /// All values of one attribute.
 #[derive(Clone, Debug)]
-pub struct Groups {
+pub(crate) struct Groups {
     /// The values.
-    pub values: Texts,
+    pub(crate) values: Texts,
     rows: Capped<Grouped, GroupSum>,
 }
 
@@ -54,7 +54,7 @@ impl Row<Grouped> for GroupSum {
 
 /// What the sections of one function add up to under one value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GroupSum {
+pub(crate) struct GroupSum {
     /// Sections; `own` is their whole duration.
     pub total: Total,
     /// The longest, ns.
@@ -86,7 +86,7 @@ impl Groups {
 
     /// By value and function.
     #[must_use]
-    pub fn by_value(&self) -> BTreeMap<(&str, Site), GroupSum> {
+    pub(crate) fn by_value(&self) -> BTreeMap<(&str, Site), GroupSum> {
         let mut rows: BTreeMap<(&str, Site), GroupSum> = BTreeMap::new();
         for (&Grouped { value, site }, sum, _) in self.rows.iter() {
             rows.entry((self.values.text(value), site)).or_default().add(*sum);

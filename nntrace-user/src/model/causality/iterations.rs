@@ -18,7 +18,7 @@ const MOST_HELPERS: usize = 1 << 12;
 
 /// All iterations, in the order they began.
 #[derive(Clone, Debug)]
-pub struct Iterations {
+pub(crate) struct Iterations {
     numbers: FxHashMap<Key, u32>,
     /// Iterations that are kept one by one; those beyond are only counted.
     most: usize,
@@ -28,15 +28,15 @@ pub struct Iterations {
     /// The next number of functions whose iterations carry none.
     next: FxHashMap<(u32, u64), u64>,
     /// Iterations beyond those that are kept.
-    pub left_out: u64,
+    pub(crate) left_out: u64,
 }
 
 /// Process, hash of the function's name, number.
-pub type Key = (u32, u64, u64);
+pub(crate) type Key = (u32, u64, u64);
 
 /// One of them.
 #[derive(Clone, Debug)]
-pub struct Iteration {
+pub(crate) struct Iteration {
     /// What it is.
     pub key: Key,
     /// Number, in [`Iterations::all`], of the iteration that it is part of.
@@ -56,7 +56,7 @@ pub struct Iteration {
 
 /// What the sections of one function add up to in one iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FunctionSum {
+pub(crate) struct FunctionSum {
     /// Sections; `own` is their whole duration.
     pub total: Total,
     /// First begin and last end, ns.
@@ -77,7 +77,7 @@ impl Iterations {
 
     /// All of them.
     #[must_use]
-    pub fn all(&self) -> &[Iteration] {
+    pub(crate) fn all(&self) -> &[Iteration] {
         &self.all
     }
 

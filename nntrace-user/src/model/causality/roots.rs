@@ -9,14 +9,14 @@ use crate::model::{
 
 /// All roots, by function.
 #[derive(Clone, Debug)]
-pub struct Roots {
+pub(crate) struct Roots {
     of_iterations: Capped<Site, RootSum>,
     outermost: Capped<Site, RootSum>,
 }
 
 /// What is missing in one root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Missing {
+pub(crate) struct Missing {
     /// All of it, ns.
     pub time: u64,
     /// What the root's thread did meanwhile; `None` where nobody looked.
@@ -39,7 +39,7 @@ impl Missing {
 
 /// What the roots of one function add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RootSum {
+pub(crate) struct RootSum {
     /// Roots.
     pub count: u64,
     /// Their time, ns.
@@ -90,7 +90,7 @@ impl Roots {
     }
 
     /// The roots, in no order: iterations, or outermost sections where there are none.
-    pub fn all(&self) -> impl Iterator<Item = (Site, &RootSum)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Site, &RootSum)> {
         let all = if self.of_iterations.is_empty() { &self.outermost } else { &self.of_iterations };
         all.iter().map(|(&site, sum, _)| (site, sum))
     }

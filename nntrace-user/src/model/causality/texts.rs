@@ -6,13 +6,13 @@ use crate::model::capped::OTHERS;
 
 /// Texts by number.
 #[derive(Clone, Debug)]
-pub struct Texts {
+pub(crate) struct Texts {
     numbers: FxHashMap<Box<[u8]>, u32>,
     all: Vec<String>,
     /// More different texts than that are told as one.
     most: usize,
     /// How often one of these came.
-    pub beyond: u64,
+    pub(crate) beyond: u64,
 }
 
 impl Texts {
@@ -21,7 +21,7 @@ impl Texts {
     }
 
     /// The number of a text.
-    pub fn number(&mut self, text: &[u8]) -> u32 {
+    pub(crate) fn number(&mut self, text: &[u8]) -> u32 {
         if let Some(&number) = self.numbers.get(text) {
             return number;
         }
@@ -37,7 +37,7 @@ impl Texts {
 
     /// The text of a number.
     #[must_use]
-    pub fn text(&self, number: u32) -> &str {
+    pub(crate) fn text(&self, number: u32) -> &str {
         self.all.get(number as usize).map_or(OTHERS, String::as_str)
     }
 }

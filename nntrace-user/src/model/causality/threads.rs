@@ -15,7 +15,7 @@ const MOST_CLOSED: usize = 1 << 12;
 const MOST_ENTRIES: usize = 1 << 10;
 
 /// All threads, by id.
-pub struct Threads {
+pub(crate) struct Threads {
     by_tid: FxHashMap<u32, Thread>,
     /// With more, those are forgotten that have nothing to remember, or else all.
     most: usize,
@@ -107,7 +107,7 @@ pub(super) struct Told {
 
 /// A section that ended inside of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Inner {
+pub(crate) struct Inner {
     /// When it began, ns.
     pub begin: u64,
     /// When it ended, ns.
@@ -225,7 +225,7 @@ impl Threads {
 
     /// How many entries are kept, of all threads.
     #[cfg(test)]
-    pub fn kept(&self) -> usize {
+    pub(crate) fn kept(&self) -> usize {
         self.by_tid.values().map(|thread| thread.said.len() + thread.closed.len()).sum()
     }
 }
@@ -377,7 +377,7 @@ fn overlap(inner: Inner, begin: u64, end: u64) -> u64 {
 
 impl Closed<'_> {
     /// Stretches of it that neither a section in it covers nor one of these on other threads, in order of time.
-    pub fn gaps(&self, elsewhere: &[(u64, u64)]) -> Vec<Inner> {
+    pub(crate) fn gaps(&self, elsewhere: &[(u64, u64)]) -> Vec<Inner> {
         let elsewhere = elsewhere.iter().map(|&(begin, end)| Inner { begin, end });
         let mut covered: Vec<Inner> = self.inside.iter().copied().chain(elsewhere).collect();
         covered.sort_unstable_by_key(|inner| inner.begin);

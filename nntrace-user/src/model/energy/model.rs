@@ -12,66 +12,66 @@ pub(super) const AMOUNTS: RangeInclusive<f64> = 0.0..=1e12;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EnergyModel {
     /// Where it comes from.
-    pub file: String,
+    pub(crate) file: String,
     /// The unit of all powers; `None` where the model states none: its energies only compare with each other.
-    pub unit: Option<PowerUnit>,
+    pub(crate) unit: Option<PowerUnit>,
     /// The unit of wake-ups and entries; `None` without a unit of powers: they are in that of a power for 1 us then.
-    pub energy_unit: Option<EnergyUnit>,
+    pub(crate) energy_unit: Option<EnergyUnit>,
     /// The clusters, in the order of the file.
-    pub clusters: Vec<ClusterModel>,
+    pub(crate) clusters: Vec<ClusterModel>,
     /// What is odd about it.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// What one cluster and its CPUs cost.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ClusterModel {
+pub(crate) struct ClusterModel {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its CPUs, ascending, where the model names them.
-    pub cpus: Option<Vec<u32>>,
+    pub(crate) cpus: Option<Vec<u32>>,
     /// Powers by frequency, ascending.
-    pub p_states: Vec<PState>,
+    pub(crate) p_states: Vec<PState>,
     /// Powers by idle state, from the shallowest to the deepest.
-    pub idle: Vec<IdleState>,
+    pub(crate) idle: Vec<IdleState>,
     /// Energy of a wake-up: of the cluster from a state deeper than the first, of a CPU from the first.
-    pub wakeup: Cost,
+    pub(crate) wakeup: Cost,
 }
 
 /// What running at one frequency costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PState {
+pub(crate) struct PState {
     /// The frequency, kHz.
-    pub khz: u32,
+    pub(crate) khz: u32,
     /// The file gives it in whole MHz: the kHz below one MHz are not told apart.
-    pub in_mhz: bool,
+    pub(crate) in_mhz: bool,
     /// Power of the cluster, and of a CPU that runs.
-    pub power: Cost,
+    pub(crate) power: Cost,
 }
 
 /// What one idle state costs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct IdleState {
+pub(crate) struct IdleState {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Power of the cluster when it is what all its CPUs have in common, and of a CPU that is in it.
-    pub power: Cost,
+    pub(crate) power: Cost,
     /// Energy of one stay on top of that: to go in and to come out.
-    pub entry: Cost,
+    pub(crate) entry: Cost,
 }
 
 /// A power or an energy: what the cluster costs, and what each CPU does.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// Of the cluster.
-    pub cluster: f64,
+    pub(crate) cluster: f64,
     /// Of one CPU.
-    pub core: f64,
+    pub(crate) core: f64,
 }
 
 /// The unit of powers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum PowerUnit {
+pub(crate) enum PowerUnit {
     /// Watt.
     W,
     /// Milliwatt.
@@ -84,7 +84,7 @@ pub enum PowerUnit {
 
 /// The unit of energies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum EnergyUnit {
+pub(crate) enum EnergyUnit {
     /// Joule.
     J,
     /// Millijoule.
@@ -101,7 +101,7 @@ pub enum EnergyUnit {
 impl PowerUnit {
     /// `mW`.
     #[must_use]
-    pub const fn symbol(self) -> &'static str {
+    pub(crate) const fn symbol(self) -> &'static str {
         match self {
             Self::W => "W",
             Self::MilliW => "mW",
@@ -121,7 +121,7 @@ impl PowerUnit {
 impl EnergyUnit {
     /// `uJ`.
     #[must_use]
-    pub const fn symbol(self) -> &'static str {
+    pub(crate) const fn symbol(self) -> &'static str {
         match self {
             Self::J => "J",
             Self::MilliJ => "mJ",
@@ -143,7 +143,7 @@ impl EnergyUnit {
 impl EnergyModel {
     /// The unit of results: `J`, or `relative` where the model states none.
     #[must_use]
-    pub const fn result_unit(&self) -> &'static str {
+    pub(crate) const fn result_unit(&self) -> &'static str {
         if self.unit.is_some() { "J" } else { "relative" }
     }
 

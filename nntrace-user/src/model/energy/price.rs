@@ -12,7 +12,7 @@ use crate::model::{Topology, clusters::ClusterResidency, power::CpuResidency};
 
 /// What everything cost, in the unit that the model makes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Energy {
+pub(crate) struct Energy {
     /// What is known: the sum of the parts.
     pub total: f64,
     /// With unknown time in its cheapest states.
@@ -32,7 +32,7 @@ pub struct Energy {
 
 /// What a known energy was spent for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct EnergyParts {
+pub(crate) struct EnergyParts {
     /// Clusters that were idle.
     pub cluster_idle: f64,
     /// Clusters that were active, on top of their CPUs.
@@ -47,7 +47,7 @@ pub struct EnergyParts {
 
 /// What a cluster and the CPUs that share its clock cost.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ClusterEnergy {
+pub(crate) struct ClusterEnergy {
     /// Name of the cluster.
     pub cluster: String,
     /// What is known: the sum of the parts.
@@ -62,7 +62,7 @@ pub struct ClusterEnergy {
 
 /// Time that has no price.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unpriced {
+pub(crate) struct Unpriced {
     /// Name of the cluster.
     pub cluster: String,
     /// The CPU; `None` for the cluster itself.
@@ -76,7 +76,7 @@ pub struct Unpriced {
 impl EnergyParts {
     /// All of them.
     #[must_use]
-    pub fn sum(&self) -> f64 {
+    pub(crate) fn sum(&self) -> f64 {
         self.cluster_idle + self.cluster_active + self.cpu_idle + self.cpu_active + self.wakeups
     }
 
@@ -93,7 +93,7 @@ impl EnergyParts {
 ///
 /// Source: the power contract, section 3. The result is the same for the same input, to the last bit.
 #[must_use]
-pub fn price(
+pub(crate) fn price(
     model: &EnergyModel,
     topology: &Topology,
     cpus: &[CpuResidency],

@@ -13,7 +13,7 @@ use crate::model::{
 
 /// What the kernel knows of the powers of some CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelPowers {
+pub(crate) struct KernelPowers {
     /// The CPUs.
     pub cpus: Vec<u32>,
     /// Power of one of them that runs, by frequency in kHz.
@@ -24,7 +24,7 @@ pub struct KernelPowers {
 
 /// The unit of powers that the kernel tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KernelUnit {
+pub(crate) enum KernelUnit {
     /// It is known.
     Stated(PowerUnit),
     /// It is not known, or there is none, for this reason.
@@ -56,7 +56,11 @@ const SOURCE: &str =
 /// The text of a model in our TOML form with all clusters, frequencies and idle states of a machine. `opps` are the
 /// frequencies (kHz) of CPUs that share a clock. Powers are 0 except for those that the kernel knows.
 #[must_use]
-pub fn template(topology: &Topology, opps: &[(Vec<u32>, Vec<u32>)], kernel: &[KernelPowers]) -> String {
+pub(crate) fn template(
+    topology: &Topology,
+    opps: &[(Vec<u32>, Vec<u32>)],
+    kernel: &[KernelPowers],
+) -> String {
     let mut text = HEAD.to_owned();
     if !kernel.is_empty() {
         text.push_str(SOURCE);

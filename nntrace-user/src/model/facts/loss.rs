@@ -77,7 +77,7 @@ const ON_RECORDS: [&str; 27] = [
 impl Loss {
     /// Adds which figures are incomplete, where `kept` are those that do not rest on records.
     #[must_use]
-    pub fn with_incomplete(mut self, kept: KeptSums) -> Self {
+    pub(crate) fn with_incomplete(mut self, kept: KeptSums) -> Self {
         let mut incomplete: Vec<&str> = Vec::new();
         if self.records_dropped > 0 || self.records_unreadable > 0 {
             incomplete.extend(ON_RECORDS);

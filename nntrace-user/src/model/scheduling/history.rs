@@ -6,7 +6,7 @@ use super::StateTimes;
 
 /// What a thread does, as far as its events tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// It runs on this CPU.
     OnCpu(u32),
     /// It waits for a CPU.
@@ -68,7 +68,7 @@ impl Stretch {
 
 /// What one thread did, from its begin to its end.
 #[derive(Clone, Debug)]
-pub struct History {
+pub(crate) struct History {
     /// Its process.
     pub tgid: Option<u32>,
     /// When it began, ns; `None` if it was there before.
@@ -83,27 +83,27 @@ pub struct History {
 
 impl History {
     /// Nothing is known of it so far but, perhaps, when (ns) it began.
-    pub fn new(begin: Option<u64>, cap: usize) -> Self {
+    pub(crate) fn new(begin: Option<u64>, cap: usize) -> Self {
         Self { tgid: None, begin, end: None, stretches: VecDeque::new(), cap }
     }
 
     /// What it does at last.
-    pub fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         self.stretches.back().map_or(State::Unknown, |last| last.state)
     }
 
     /// Whether no event has told anything of it yet.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.stretches.is_empty()
     }
 
     /// Whether nothing is known of it before `now` (ns), and it lives.
-    pub fn begins_with(&self, now: u64) -> bool {
+    pub(crate) fn begins_with(&self, now: u64) -> bool {
         self.end.is_none() && self.stretches.front().is_none_or(|first| first.begin >= now)
     }
 
     /// It does this from `now` (ns) on. What comes too late to be put in order counts as of the last change.
-    pub fn push(&mut self, now: u64, state: State) {
+    pub(crate) fn push(&mut self, now: u64, state: State) {
         let mut new = Stretch { begin: now, before: Sums::default(), state };
         if let Some(last) = self.stretches.back_mut() {
             new.begin = now.max(last.begin);
@@ -124,21 +124,21 @@ impl History {
     }
 
     /// It turns out what the last stretch was.
-    pub fn settle(&mut self, state: State) {
+    pub(crate) fn settle(&mut self, state: State) {
         if let Some(last) = self.stretches.back_mut() {
             last.state = state;
         }
     }
 
     /// It ended at `now` (ns).
-    pub fn finish(&mut self, now: u64) {
+    pub(crate) fn finish(&mut self, now: u64) {
         self.push(now, State::Unknown);
         self.end = self.stretches.back().map(|last| last.begin);
     }
 
     /// Events of a CPU are missing between `since` and `now` (ns): all that this thread may have done meanwhile but run on
     /// another CPU, from which it would have been seen to go, is not known.
-    pub fn forget(&mut self, cpu: u32, since: u64, now: u64) {
+    pub(crate) fn forget(&mut self, cpu: u32, since: u64, now: u64) {
         if self.end.is_some_and(|end| end <= since) || self.stretches.is_empty() {
             return;
         }
@@ -168,7 +168,7 @@ impl History {
     }
 
     /// What it did between two instants (ns); what it is not known to have done there is not in it.
-    pub fn between(&self, begin: u64, end: u64) -> StateTimes {
+    pub(crate) fn between(&self, begin: u64, end: u64) -> StateTimes {
         let Some(first) = self.stretches.front() else { return StateTimes::default() };
         let end = self.end.map_or(end, |last| last.min(end));
         let begin = begin.max(first.begin);
@@ -186,7 +186,7 @@ impl History {
     }
 
     /// What it did up to `end` (ns), what is not kept one by one any more included.
-    pub fn all_until(&self, end: u64) -> StateTimes {
+    pub(crate) fn all_until(&self, end: u64) -> StateTimes {
         let end = self.end.map_or(end, |last| last.min(end));
         let [on_cpu, runnable, sleeping, uninterruptible] = self.sums(end);
         StateTimes { on_cpu, runnable, sleeping, uninterruptible, unknown: 0 }

@@ -11,14 +11,14 @@ use proptest::prelude::*;
 use super::{Found, Scheduling};
 
 /// How many CPUs it has.
-pub const CPUS: usize = 3;
+pub(crate) const CPUS: usize = 3;
 /// Ids that threads may have; some are used again. All are of process 1.
-pub const TIDS: u32 = 6;
+pub(crate) const TIDS: u32 = 6;
 const LEADER: u32 = 1;
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
+pub(crate) enum Doing {
     /// It runs.
     OnCpu,
     /// It waits for a CPU.
@@ -32,7 +32,7 @@ pub enum Doing {
 }
 
 /// A machine, its records, and what is true.
-pub struct World {
+pub(crate) struct World {
     /// The time now, ns.
     pub now: u64,
     running: [Option<u32>; CPUS],
@@ -62,7 +62,7 @@ pub struct World {
 }
 
 /// Something that the machine does: what, where, with whom, how long after the last.
-pub type Step = (u8, usize, u8, u64);
+pub(crate) type Step = (u8, usize, u8, u64);
 
 /// Steps of the first so many kinds.
 fn steps_of(kinds: u8) -> impl Strategy<Value = Vec<Step>> {
@@ -70,13 +70,13 @@ fn steps_of(kinds: u8) -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Without any loss.
-pub fn calm_steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn calm_steps() -> impl Strategy<Value = Vec<Step>> {
     steps_of(8)
 }
 
 /// Records are lost, and counted. An exec shows at once: where ids are exchanged before, and the leader's end is lost on a CPU
 /// that is not heard of again, the two cannot be told apart.
-pub fn lossy_steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn lossy_steps() -> impl Strategy<Value = Vec<Step>> {
     steps_of(9).prop_map(|steps| {
         let at_once = |(what, cpu, whom, after)| (what, cpu, if what == 7 { whom & !1 } else { whom }, after);
         steps.into_iter().map(at_once).collect()
@@ -84,7 +84,7 @@ pub fn lossy_steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// The kernel leaves out events, and counts none.
-pub fn patchy_steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn patchy_steps() -> impl Strategy<Value = Vec<Step>> {
     steps_of(9).prop_map(|steps| {
         let skip = |(what, cpu, whom, after)| (if what == 8 { 9 } else { what }, cpu, whom, after);
         steps.into_iter().map(skip).collect()
@@ -92,14 +92,14 @@ pub fn patchy_steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// What threads do when the time begins.
-pub fn found() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn found() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(0..4_u8, 0..5)
 }
 
 impl World {
     /// With threads that are there from the begin on, and do this.
     #[must_use]
-    pub fn new(found: &[u8]) -> Self {
+    pub(crate) fn new(found: &[u8]) -> Self {
         let mut world = Self {
             now: 1,
             running: [None; CPUS],
@@ -126,14 +126,14 @@ impl World {
 
     /// No two events of one thread are of one instant, unless they are of one CPU.
     #[must_use]
-    pub fn apart(mut self) -> Self {
+    pub(crate) fn apart(mut self) -> Self {
         self.is_apart = true;
         self
     }
 
     /// Does these steps.
     #[must_use]
-    pub fn run(mut self, steps: &[Step]) -> Self {
+    pub(crate) fn run(mut self, steps: &[Step]) -> Self {
         for &(what, cpu, whom, after) in steps {
             self.now += after;
             let cpu = cpu % CPUS;
@@ -288,7 +288,8 @@ impl World {
 
     /// An empty model of it; it knows what threads did at the begin where that is given.
     #[must_use]
-    pub fn model(&self, cap: usize, watched: &[u8]) -> Scheduling {
+    #[expect(clippy::unused_self, reason = "a world makes its model, as it feeds it")]
+    pub(crate) fn model(&self, cap: usize, watched: &[u8]) -> Scheduling {
         let mut model = Scheduling::keeping(1, cap);
         for (tid, found) in (1..).zip(watched) {
             let found = [Some(Found::Awake), Some(Found::Sleeping), Some(Found::Uninterruptible), None]
@@ -302,7 +303,7 @@ impl World {
 
     /// The model, fed with these records.
     #[must_use]
-    pub fn fed(&self, mut model: Scheduling, records: &[SchedRecord]) -> Scheduling {
+    pub(crate) fn fed(&self, mut model: Scheduling, records: &[SchedRecord]) -> Scheduling {
         for record in records {
             model.record(record);
         }
@@ -314,14 +315,14 @@ impl World {
 
     /// What a thread did from `at` (ns) on.
     #[must_use]
-    pub fn true_at(&self, tid: u32, at: u64) -> Option<Doing> {
+    pub(crate) fn true_at(&self, tid: u32, at: u64) -> Option<Doing> {
         let all = self.truth.get(&tid)?;
         all.iter().rev().find(|(since, _)| *since <= at).map(|(_, doing)| *doing)
     }
 
     /// All instants at which anything happened.
     #[must_use]
-    pub fn instants(&self) -> Vec<u64> {
+    pub(crate) fn instants(&self) -> Vec<u64> {
         let mut all: Vec<u64> = self.truth.values().flatten().map(|(at, _)| *at).collect();
         all.extend(self.complete.iter().map(|record| record.time));
         all.extend([1, self.now]);
@@ -333,6 +334,6 @@ impl World {
 
 /// One record.
 #[must_use]
-pub fn record(tid: u32, cpu: u32, time: u64, change: Change, lost: u32, tgid: u32) -> SchedRecord {
+pub(crate) fn record(tid: u32, cpu: u32, time: u64, change: Change, lost: u32, tgid: u32) -> SchedRecord {
     SchedRecord { kind: RecordKind::Sched as u32, tid, tgid, cpu, time, change: change as u32, lost }
 }

@@ -3,10 +3,10 @@ use serde::Deserialize;
 use super::*;
 
 /// Tables of the reference.
-pub const VECTORS: &str = include_str!("vectors.json");
+pub(crate) const VECTORS: &str = include_str!("vectors.json");
 
 /// Cells by `<layer>_<phase>`, ns.
-pub type Cells = BTreeMap<String, i64>;
+pub(crate) type Cells = BTreeMap<String, i64>;
 
 #[derive(Deserialize)]
 struct Vectors {
@@ -23,7 +23,7 @@ struct Group {
 
 /// One table; what is 0 is left out.
 #[derive(Deserialize)]
-pub struct Table {
+pub(crate) struct Table {
     /// Its name in its group.
     pub id: String,
     /// Totals, with what a table derives where that is known.
@@ -37,7 +37,7 @@ pub struct Table {
 }
 
 /// Tables by the name of their group.
-pub fn read(text: &str) -> BTreeMap<String, Vec<Table>> {
+pub(crate) fn read(text: &str) -> BTreeMap<String, Vec<Table>> {
     let vectors: Vectors = serde_json::from_str(text).unwrap();
     let scaled = |mut group: Group| {
         let cells = group.tables.iter_mut().flat_map(|table| [&mut table.total, &mut table.self_times]);
@@ -53,7 +53,7 @@ fn tag(name: &str) -> Tag {
 }
 
 /// The totals that sections add up to: without what a table derives.
-pub fn raw(cells: &Cells) -> Times {
+pub(crate) fn raw(cells: &Cells) -> Times {
     let mut times = Times::default();
     let derived = |name: &str| name.starts_with("LT_") || (name.ends_with("_PO") && name != "LA_PO");
     for (name, ns) in cells.iter().filter(|(name, _)| !derived(name)) {

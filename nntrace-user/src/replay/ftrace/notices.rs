@@ -7,7 +7,7 @@ use crate::replay::losses::Loss;
 
 /// Reads the kernel's `CPU:2 [LOST 123 EVENTS]`, trace-cmd's `CPU:2 [123 EVENTS DROPPED]`, and both without
 /// number.
-pub fn lost(text: &[u8]) -> Option<Parsed<'_>> {
+pub(crate) fn lost(text: &[u8]) -> Option<Parsed<'_>> {
     let (cpu, rest) = number(text.strip_prefix(b"CPU:")?)?;
     let inside = rest.strip_prefix(b" [")?.strip_suffix(b"]")?;
     let inside = match inside.strip_prefix(b"LOST ") {
@@ -25,7 +25,7 @@ pub fn lost(text: &[u8]) -> Option<Parsed<'_>> {
 /// Reads what the kernel says of a ring that was overwritten: `# entries-in-buffer/entries-written: 7/2000   #P:2` of all
 /// CPUs, and, where one of them was, `##### CPU 1 buffer started ####` before the first event of each.
 #[cold]
-pub fn overwritten(line: &[u8]) -> Option<Loss> {
+pub(crate) fn overwritten(line: &[u8]) -> Option<Loss> {
     if let Some(rest) = line.strip_prefix(b"##### CPU ") {
         let (cpu, rest) = number(rest)?;
         return (rest == b" buffer started ####").then_some(Loss::Started { cpu });
@@ -38,7 +38,7 @@ pub fn overwritten(line: &[u8]) -> Option<Loss> {
 }
 
 /// What the tools say about themselves and the machine, and the frames of call stacks.
-pub fn is_chatter(text: &[u8]) -> bool {
+pub(crate) fn is_chatter(text: &[u8]) -> bool {
     let starts = |start: &str| text.starts_with(start.as_bytes());
     let counted = |start: &str| {
         let rest = text.strip_prefix(start.as_bytes());

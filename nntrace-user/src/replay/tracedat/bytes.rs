@@ -8,7 +8,7 @@ use std::{
 use thiserror::Error;
 
 /// Bytes of a text that is kept (formats, `/proc/kallsyms`); what claims to be longer is damaged.
-pub const LONGEST: u64 = 128 << 20;
+pub(crate) const LONGEST: u64 = 128 << 20;
 
 /// Bytes of a name.
 const LONGEST_NAME: usize = 4096;
@@ -25,25 +25,25 @@ pub struct Damage {
 
 impl Damage {
     /// `what` is wrong at this byte of the file.
-    pub fn new(offset: u64, what: impl Into<String>) -> Self {
+    pub(crate) fn new(offset: u64, what: impl Into<String>) -> Self {
         Self { offset, inside: String::new(), what: what.into() }
     }
 
     /// Something else than expected is at this byte of the file.
-    pub fn unexpected(offset: u64, found: impl Display, expected: impl Display) -> Self {
+    pub(crate) fn unexpected(offset: u64, found: impl Display, expected: impl Display) -> Self {
         Self::new(offset, format!("{found}, where {expected} was expected"))
     }
 
     /// The same, of the unpacked text of the section at `offset`.
     #[must_use]
-    pub fn in_section(self, offset: u64) -> Self {
+    pub(crate) fn in_section(self, offset: u64) -> Self {
         Self { inside: format!(" of the section at byte {offset}"), ..self }
     }
 }
 
 /// The order of the bytes of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Endian {
+pub(crate) enum Endian {
     /// The least one first.
     Little,
     /// The greatest one first.
@@ -53,7 +53,7 @@ pub enum Endian {
 impl Endian {
     /// Four bytes at `at`; `None` where they are not all there.
     #[inline]
-    pub fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
+    pub(crate) fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let bytes = *bytes.get(at..)?.first_chunk()?;
         Some(match self {
             Self::Little => u32::from_le_bytes(bytes),
@@ -63,7 +63,7 @@ impl Endian {
 
     /// Eight bytes at `at`; `None` where they are not all there.
     #[inline]
-    pub fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
+    pub(crate) fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
         let bytes = *bytes.get(at..)?.first_chunk()?;
         Some(match self {
             Self::Little => u64::from_le_bytes(bytes),
@@ -73,7 +73,7 @@ impl Endian {
 
     /// Two bytes at `at`; `None` where they are not all there.
     #[inline]
-    pub fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
+    pub(crate) fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let bytes = *bytes.get(at..)?.first_chunk()?;
         Some(match self {
             Self::Little => u16::from_le_bytes(bytes),
@@ -84,7 +84,7 @@ impl Endian {
 
 /// Where a number stands in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Word {
+pub(crate) struct Word {
     /// First byte.
     pub offset: usize,
     /// Bytes.
@@ -96,7 +96,7 @@ pub struct Word {
 impl Word {
     /// The number, its sign extended; `None` where it is not all there, or of a size that no number has.
     #[inline]
-    pub fn read(self, bytes: &[u8], endian: Endian) -> Option<u64> {
+    pub(crate) fn read(self, bytes: &[u8], endian: Endian) -> Option<u64> {
         let Self { offset, size, signed } = self;
         Some(match (size, signed) {
             (4, false) => endian.u32(bytes, offset)?.into(),
@@ -112,7 +112,7 @@ impl Word {
 }
 
 /// Reads one thing after the other.
-pub struct Reader<R> {
+pub(crate) struct Reader<R> {
     source: R,
     /// Of the next byte.
     offset: u64,
@@ -122,17 +122,17 @@ pub struct Reader<R> {
 
 impl<R: Read> Reader<R> {
     /// Reads what begins at `offset` of the file.
-    pub fn new(source: R, offset: u64, endian: Endian) -> Self {
+    pub(crate) fn new(source: R, offset: u64, endian: Endian) -> Self {
         Self { source, offset, endian }
     }
 
     /// Where the next byte stands.
-    pub fn offset(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
     /// The next `size` bytes, which are `what`.
-    pub fn bytes(&mut self, size: u64, what: &str) -> Result<Vec<u8>, Damage> {
+    pub(crate) fn bytes(&mut self, size: u64, what: &str) -> Result<Vec<u8>, Damage> {
         if size > LONGEST {
             return Err(Damage::unexpected(
                 self.offset,
@@ -162,30 +162,30 @@ impl<R: Read> Reader<R> {
     }
 
     /// The next byte.
-    pub fn u8(&mut self, what: &str) -> Result<u8, Damage> {
+    pub(crate) fn u8(&mut self, what: &str) -> Result<u8, Damage> {
         self.array::<1>(what).map(|[byte]| byte)
     }
 
     /// The next two bytes.
-    pub fn u16(&mut self, what: &str) -> Result<u16, Damage> {
+    pub(crate) fn u16(&mut self, what: &str) -> Result<u16, Damage> {
         let bytes = self.array::<2>(what)?;
         Ok(if self.endian == Endian::Little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) })
     }
 
     /// The next four bytes.
-    pub fn u32(&mut self, what: &str) -> Result<u32, Damage> {
+    pub(crate) fn u32(&mut self, what: &str) -> Result<u32, Damage> {
         let bytes = self.array::<4>(what)?;
         Ok(if self.endian == Endian::Little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
     }
 
     /// The next eight bytes.
-    pub fn u64(&mut self, what: &str) -> Result<u64, Damage> {
+    pub(crate) fn u64(&mut self, what: &str) -> Result<u64, Damage> {
         let bytes = self.array::<8>(what)?;
         Ok(if self.endian == Endian::Little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
     }
 
     /// Text up to a NUL.
-    pub fn name(&mut self, what: &str) -> Result<Vec<u8>, Damage> {
+    pub(crate) fn name(&mut self, what: &str) -> Result<Vec<u8>, Damage> {
         let start = self.offset;
         let mut name = Vec::new();
         loop {
@@ -200,7 +200,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Nothing else than `expected` may come.
-    pub fn expect(&mut self, expected: &[u8]) -> Result<(), Damage> {
+    pub(crate) fn expect(&mut self, expected: &[u8]) -> Result<(), Damage> {
         let start = self.offset;
         let text = expected.escape_ascii();
         let found = self.bytes(expected.len() as u64, &format!("`{text}`"))?;

@@ -5,24 +5,24 @@
 const NANOSECONDS: [&[u8]; 7] = [b"local", b"global", b"perf", b"mono", b"mono_raw", b"boot", b"tai"];
 
 /// Whether a clock counts nanoseconds.
-pub fn counts_ns(name: &[u8]) -> bool {
+pub(crate) fn counts_ns(name: &[u8]) -> bool {
     name.is_empty() || NANOSECONDS.contains(&name)
 }
 
 /// Whether a clock counts no cycles that a multiplier makes nanoseconds of.
-pub fn has_no_cycles(name: &[u8]) -> bool {
+pub(crate) fn has_no_cycles(name: &[u8]) -> bool {
     matches!(name, b"uptime" | b"counter")
 }
 
 /// The clock in use, of tracefs' `trace_clock`: `[local] global counter`.
-pub fn selected(list: &[u8]) -> &[u8] {
+pub(crate) fn selected(list: &[u8]) -> &[u8] {
     let inside = list.split(|&byte| byte == b'[').nth(1);
     inside.and_then(|inside| inside.split(|&byte| byte == b']').next()).unwrap_or_default()
 }
 
 /// What is done to every time stamp, as `trace-cmd report` does unasked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Clock {
+pub(crate) struct Clock {
     /// Cycles to nanoseconds: times the first, shifted right by the second.
     pub cycles: Option<(u32, u32)>,
     /// Added then, ns.
@@ -32,7 +32,7 @@ pub struct Clock {
 impl Clock {
     /// The time (ns) of a stamp.
     #[inline]
-    pub fn ns(&self, stamp: u64) -> u64 {
+    pub(crate) fn ns(&self, stamp: u64) -> u64 {
         let ns = self.cycles.map_or(stamp, |(times, shift)| {
             let product = u128::from(stamp) * u128::from(times);
             product.checked_shr(shift).unwrap_or(0) as u64
@@ -42,7 +42,7 @@ impl Clock {
 }
 
 /// Reads a number as options hold it: decimal or `0x`, maybe negative, up to a NUL.
-pub fn number(text: &[u8]) -> Option<i64> {
+pub(crate) fn number(text: &[u8]) -> Option<i64> {
     let text = text.split(|&byte| byte == 0).next()?;
     let text = str::from_utf8(text).ok()?.trim();
     let (is_negative, digits) = match text.strip_prefix('-') {

@@ -10,7 +10,7 @@ const ZSTD_WINDOW: u64 = super::bytes::LONGEST;
 
 /// How a file is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
+pub(crate) enum Compression {
     /// By zstd.
     Zstd,
     /// By zlib.
@@ -19,7 +19,7 @@ pub enum Compression {
 
 impl Compression {
     /// The one of that name, as the file's header tells it.
-    pub fn named(name: &[u8]) -> Option<Self> {
+    pub(crate) fn named(name: &[u8]) -> Option<Self> {
         match name {
             b"zstd" => Some(Self::Zstd),
             b"zlib" => Some(Self::Zlib),
@@ -29,7 +29,7 @@ impl Compression {
 }
 
 /// Unpacks.
-pub struct Unpacker {
+pub(crate) struct Unpacker {
     compression: Compression,
     zstd: FrameDecoder,
 }
@@ -42,14 +42,14 @@ impl fmt::Debug for Unpacker {
 
 impl Unpacker {
     /// For data of this kind.
-    pub fn new(compression: Compression) -> Self {
+    pub(crate) fn new(compression: Compression) -> Self {
         let mut zstd = FrameDecoder::new();
         zstd.set_max_window_size(ZSTD_WINDOW);
         Self { compression, zstd }
     }
 
     /// Unpacks to exactly `size` bytes, for which the caller found a bound, into `out`; otherwise tells why not.
-    pub fn unpack(&mut self, packed: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), String> {
+    pub(crate) fn unpack(&mut self, packed: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), String> {
         out.clear();
         out.reserve_exact(size);
         match self.compression {

@@ -16,7 +16,7 @@ const LONGEST_CHUNK: u32 = 16 << 20;
 
 /// Where the sub-buffers of a CPU are in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// The CPU.
     pub cpu: u32,
     /// Which bytes.
@@ -26,7 +26,7 @@ pub struct Place {
 }
 
 /// Reads the sub-buffers of a CPU.
-pub struct Stream<'a> {
+pub(crate) struct Stream<'a> {
     file: &'a File,
     layout: Layout,
     /// The CPU.
@@ -55,7 +55,12 @@ pub struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     /// Before the first event.
-    pub fn new(file: &'a File, place: &Place, layout: Layout, compression: Option<Compression>) -> Self {
+    pub(crate) fn new(
+        file: &'a File,
+        place: &Place,
+        layout: Layout,
+        compression: Option<Compression>,
+    ) -> Self {
         let mut rest = place.bytes.clone();
         if compression.is_some() {
             // The size that the file tells is that of the chunks, without their number.
@@ -83,19 +88,19 @@ impl<'a> Stream<'a> {
 
     /// The data of the present event.
     #[inline]
-    pub fn event(&self) -> &[u8] {
+    pub(crate) fn event(&self) -> &[u8] {
         &self.block[self.page.clone()][self.event.clone()]
     }
 
     /// What was lost before the present event; told once.
     #[inline]
-    pub fn take_lost(&mut self) -> Option<Lost> {
+    pub(crate) fn take_lost(&mut self) -> Option<Lost> {
         self.lost.take()
     }
 
     /// Goes on to the next event; false at the end.
     #[inline]
-    pub fn advance(&mut self) -> bool {
+    pub(crate) fn advance(&mut self) -> bool {
         loop {
             match self.records.next(&self.block[self.page.clone()], self.layout.endian) {
                 Ok(Some((time, event))) => {
@@ -112,7 +117,7 @@ impl<'a> Stream<'a> {
     }
 
     /// What was damaged of all that was read so far.
-    pub fn damage(&mut self) -> Option<String> {
+    pub(crate) fn damage(&mut self) -> Option<String> {
         let damage = self.damage.take()?;
         let more = match self.more_damage {
             0 => String::new(),

@@ -38,7 +38,7 @@ const UNKNOWN: &[u8] = b"unknown";
 
 /// Reads events of all formats of a file.
 #[derive(Clone, Debug)]
-pub struct Decoders {
+pub(crate) struct Decoders {
     endian: Endian,
     /// Which event it is.
     id: Word,
@@ -60,7 +60,7 @@ enum Decoder {
 
 impl Decoders {
     /// For these formats; of the first list, those of ftrace itself. `None` where none tells what all events begin with.
-    pub fn new(endian: Endian, own: Vec<Format>, events: Vec<Format>) -> Option<Self> {
+    pub(crate) fn new(endian: Endian, own: Vec<Format>, events: Vec<Format>) -> Option<Self> {
         let common = |name: &[u8]| own.iter().chain(&events).find_map(|format| format.number(name));
         let (id, tid) = (common(b"common_type")?, common(b"common_pid")?);
         let telling = events.iter().flat_map(|format| {
@@ -77,7 +77,7 @@ impl Decoders {
 
     /// Hands the threads that a record names to `learn`.
     #[inline]
-    pub fn threads(&self, record: &[u8], mut learn: impl FnMut(u32, &[u8])) {
+    pub(crate) fn threads(&self, record: &[u8], mut learn: impl FnMut(u32, &[u8])) {
         let Some(id) = self.id.read(record, self.endian) else { return };
         for (_, tid, comm) in self.telling.iter().filter(|telling| u64::from(telling.0) == id) {
             let text = record.get(comm.offset..).and_then(|text| text.get(..comm.size));
@@ -90,7 +90,7 @@ impl Decoders {
     /// The thread of a record, and what happened, with `text` as room for the fields. A record that is too short is of an
     /// unknown kind.
     #[inline]
-    pub fn decode<'a>(
+    pub(crate) fn decode<'a>(
         &'a self,
         record: &'a [u8],
         symbols: &Symbols,

@@ -12,7 +12,7 @@ use super::bytes::Word;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Format {
+pub(crate) struct Format {
     /// Its name.
     pub name: Box<[u8]>,
     /// What records of it begin with.
@@ -23,7 +23,7 @@ pub struct Format {
 
 /// One field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub(crate) struct Field {
     /// Its name.
     pub name: Box<[u8]>,
     /// Where it stands.
@@ -34,7 +34,7 @@ pub struct Field {
 
 /// What a field is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A number.
     Number,
     /// The address of a text of the kernel.
@@ -52,7 +52,7 @@ pub enum Kind {
 
 impl Format {
     /// Reads a format file; `None` where it is none.
-    pub fn parse(text: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let (mut name, mut id, mut fields) = (None, None, Vec::new());
         for line in text.split(|&byte| byte == b'\n') {
             let line = line.trim_ascii();
@@ -70,19 +70,19 @@ impl Format {
     }
 
     /// The field of that name.
-    pub fn field(&self, name: &[u8]) -> Option<&Field> {
+    pub(crate) fn field(&self, name: &[u8]) -> Option<&Field> {
         self.fields.iter().find(|field| *field.name == *name)
     }
 
     /// Where the number of that name stands.
-    pub fn number(&self, name: &[u8]) -> Option<Word> {
+    pub(crate) fn number(&self, name: &[u8]) -> Option<Word> {
         Some(self.field(name)?.word).filter(|word| matches!(word.size, 1 | 2 | 4 | 8))
     }
 }
 
 impl Field {
     /// Reads `field:TYPE NAME; offset:N; size:N; signed:N;`.
-    pub fn parse(line: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(line: &[u8]) -> Option<Self> {
         let mut parts = line.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
         // Fields of old kernels that are no numbers begin with `field special:`.
         let declaration = after_colon(parts.next()?)?;

@@ -8,7 +8,7 @@ use std::{
 use super::{cpu::Stream, pages::Lost};
 
 /// All streams of a file.
-pub struct Merge<'a> {
+pub(crate) struct Merge<'a> {
     streams: Vec<Stream<'a>>,
     /// Time (ns) of the next event of each stream, and which.
     order: BinaryHeap<Reverse<(u64, usize)>>,
@@ -22,13 +22,13 @@ pub struct Merge<'a> {
 
 impl<'a> Merge<'a> {
     /// Before the first event.
-    pub fn new(streams: Vec<Stream<'a>>) -> Self {
+    pub(crate) fn new(streams: Vec<Stream<'a>>) -> Self {
         Self { streams, order: BinaryHeap::new(), is_new: true, damage: Vec::new(), lost: Vec::new() }
     }
 
     /// Goes on to the next event; false at the end.
     #[inline]
-    pub fn advance(&mut self) -> bool {
+    pub(crate) fn advance(&mut self) -> bool {
         if self.is_new {
             self.begin();
         } else if let Some(mut first) = self.order.peek_mut() {
@@ -60,13 +60,13 @@ impl<'a> Merge<'a> {
 
     /// The stream with the present event.
     #[inline]
-    pub fn stream(&self) -> Option<&Stream<'a>> {
+    pub(crate) fn stream(&self) -> Option<&Stream<'a>> {
         self.order.peek().map(|first| &self.streams[first.0.1])
     }
 
     /// What was lost on which CPU before the present event; told once.
     #[inline]
-    pub fn take_lost(&mut self) -> Option<(u32, Lost)> {
+    pub(crate) fn take_lost(&mut self) -> Option<(u32, Lost)> {
         let Some(first) = self.order.peek() else { return self.lost.pop() };
         let stream = &mut self.streams[first.0.1];
         Some((stream.cpu, stream.take_lost()?))
@@ -74,7 +74,7 @@ impl<'a> Merge<'a> {
 
     /// What was damaged; told once.
     #[inline]
-    pub fn take_damage(&mut self) -> Option<String> {
+    pub(crate) fn take_damage(&mut self) -> Option<String> {
         self.damage.pop()
     }
 }

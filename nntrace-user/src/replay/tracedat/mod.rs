@@ -23,7 +23,7 @@ mod v7;
 
 use std::{collections::VecDeque, fs::File, io::BufReader, sync::Arc};
 
-pub use bytes::Damage;
+pub(crate) use bytes::Damage;
 use bytes::{Endian, Reader};
 use clock::Clock;
 use compression::Compression;
@@ -44,13 +44,13 @@ const PAGE_SIZES: std::ops::RangeInclusive<u32> = 512..=16 << 20;
 
 /// Whether a file that begins so is a `trace.dat`.
 #[must_use]
-pub fn is_trace_dat(head: &[u8]) -> bool {
+pub(crate) fn is_trace_dat(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
 /// A file, without its events.
 #[derive(Debug)]
-pub struct TraceDat {
+pub(crate) struct TraceDat {
     file: Arc<File>,
     layout: Layout,
     decoders: Decoders,
@@ -72,7 +72,7 @@ impl TraceDat {
     ///
     /// # Errors
     /// When nothing can be had of the events.
-    pub fn open(file: Arc<File>, damaged: Option<String>) -> Result<Self, Damage> {
+    pub(crate) fn open(file: Arc<File>, damaged: Option<String>) -> Result<Self, Damage> {
         let data = Positioned { file: Arc::clone(&file), offset: 0 };
         let mut reader = Reader::new(BufReader::new(data), 0, Endian::Little);
         reader.expect(MAGIC)?;
@@ -163,13 +163,13 @@ impl TraceDat {
 
     /// The clock that it was recorded with, where that is told.
     #[must_use]
-    pub fn clock_name(&self) -> Option<&str> {
+    pub(crate) fn clock_name(&self) -> Option<&str> {
         self.clock_name.as_deref()
     }
 
     /// Reads the events from the start.
     #[must_use]
-    pub fn events(&self) -> Events<'_> {
+    pub(crate) fn events(&self) -> Events<'_> {
         let stream = |(place, compression): &(Place, Option<Compression>)| {
             Stream::new(&self.file, place, self.layout, *compression)
         };
@@ -228,7 +228,7 @@ fn checked<'a>(
 
 /// What a step came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub(crate) enum Step {
     /// An event, for [`Events::event`].
     Event,
     /// Events are missing.
@@ -240,7 +240,7 @@ pub enum Step {
 }
 
 /// The events of a file in order of time.
-pub struct Events<'a> {
+pub(crate) struct Events<'a> {
     dat: &'a TraceDat,
     merge: Merge<'a>,
     /// With what events told so far.
@@ -259,7 +259,7 @@ pub struct Events<'a> {
 impl Events<'_> {
     /// Goes on.
     #[inline]
-    pub fn advance(&mut self) -> Step {
+    pub(crate) fn advance(&mut self) -> Step {
         if let Some(note) = self.notes.pop_front() {
             return Step::Cut(note);
         }
@@ -289,13 +289,13 @@ impl Events<'_> {
 
     /// When the present event happened, ns.
     #[must_use]
-    pub fn time(&self) -> u64 {
+    pub(crate) fn time(&self) -> u64 {
         self.time
     }
 
     /// The present event.
     #[inline]
-    pub fn event(&mut self) -> Option<Event<'_>> {
+    pub(crate) fn event(&mut self) -> Option<Event<'_>> {
         let Self { dat, merge, comms, text, time, .. } = self;
         let stream = merge.stream()?;
         let (tid, kind) = dat.decoders.decode(stream.event(), &dat.symbols, &dat.texts, text);

@@ -8,18 +8,18 @@ const MARK: &[u8] = b"tracing_mark_write";
 
 /// Names of threads, from `saved_cmdlines`: a line `TID NAME` each.
 #[derive(Clone, Debug, Default)]
-pub struct Comms(FxHashMap<u32, Box<[u8]>>);
+pub(crate) struct Comms(FxHashMap<u32, Box<[u8]>>);
 
 impl Comms {
     /// Reads the file. Lines that are none are nothing worse than a name that is missing.
-    pub fn parse(text: &[u8]) -> Self {
+    pub(crate) fn parse(text: &[u8]) -> Self {
         let lines = text.split(|&byte| byte == b'\n');
         Self(lines.filter_map(line).collect())
     }
 
     /// A name that an event told, for a thread without one.
     #[inline]
-    pub fn learn(&mut self, tid: u32, comm: &[u8]) {
+    pub(crate) fn learn(&mut self, tid: u32, comm: &[u8]) {
         let comm = comm.trim_ascii_start();
         if !comm.is_empty() && !self.0.contains_key(&tid) {
             self.0.insert(tid, comm.into());
@@ -28,7 +28,7 @@ impl Comms {
 
     /// A thread's name; `<...>` where it was not saved, `<idle>` for the kernel's idle threads.
     #[inline]
-    pub fn get(&self, tid: u32) -> &[u8] {
+    pub(crate) fn get(&self, tid: u32) -> &[u8] {
         match self.0.get(&tid) {
             _ if tid == 0 => b"<idle>",
             Some(comm) => comm,
@@ -48,7 +48,7 @@ fn line(line: &[u8]) -> Option<(u32, Box<[u8]>)> {
 
 /// Which addresses of code write marks, from `/proc/kallsyms`: a line `ADDRESS TYPE NAME` each, and `[MODULE]`.
 #[derive(Clone, Debug, Default)]
-pub struct Symbols {
+pub(crate) struct Symbols {
     /// First address of the function, and first behind it.
     marks: Vec<(u64, u64)>,
     /// The lowest address that has a name.
@@ -57,7 +57,7 @@ pub struct Symbols {
 
 impl Symbols {
     /// Reads the file. Where the kernel hides addresses they are all 0, which is as if there was none.
-    pub fn parse(text: &[u8]) -> Self {
+    pub(crate) fn parse(text: &[u8]) -> Self {
         let symbols = text.split(|&byte| byte == b'\n').filter_map(symbol).filter(|symbol| symbol.0 > 0);
         let (mut addresses, mut marks) = (Vec::new(), Vec::new());
         for (address, name) in symbols {
@@ -77,7 +77,7 @@ impl Symbols {
     /// Whether a text that this code wrote into the trace is a mark: as in the text of a trace, also where the address has
     /// no name.
     #[inline]
-    pub fn writes_marks(&self, address: u64) -> bool {
+    pub(crate) fn writes_marks(&self, address: u64) -> bool {
         self.lowest.is_none_or(|lowest| address < lowest)
             || self.marks.iter().any(|&(start, end)| (start..end).contains(&address))
     }
@@ -93,11 +93,11 @@ fn symbol(line: &[u8]) -> Option<(u64, &[u8])> {
 
 /// Texts of the kernel by their address, from `printk_formats`: a line `0xADDRESS : "TEXT"` each.
 #[derive(Clone, Debug, Default)]
-pub struct Texts(FxHashMap<u64, Box<[u8]>>);
+pub(crate) struct Texts(FxHashMap<u64, Box<[u8]>>);
 
 impl Texts {
     /// Reads the file.
-    pub fn parse(text: &[u8]) -> Self {
+    pub(crate) fn parse(text: &[u8]) -> Self {
         let entry = |line: &[u8]| {
             let colon = memmem::find(line, b" : \"")?;
             let address = hexadecimal(line[..colon].trim_ascii().strip_prefix(b"0x")?)?;
@@ -107,7 +107,7 @@ impl Texts {
     }
 
     /// The text at an address.
-    pub fn get(&self, address: u64) -> Option<&[u8]> {
+    pub(crate) fn get(&self, address: u64) -> Option<&[u8]> {
         self.0.get(&address).map(AsRef::as_ref)
     }
 }

@@ -29,7 +29,7 @@ const TOP: u64 = !0 << 59;
 
 /// How sub-buffers are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// How numbers are written.
     pub endian: Endian,
     /// Where the time stamp is.
@@ -42,7 +42,7 @@ pub struct Layout {
 
 impl Layout {
     /// Reads `events/header_page`; `None` where it is not that.
-    pub fn parse(text: &[u8], endian: Endian) -> Option<Self> {
+    pub(crate) fn parse(text: &[u8], endian: Endian) -> Option<Self> {
         let fields = text.split(|&byte| byte == b'\n').filter_map(|line| Field::parse(line.trim_ascii()));
         let fields: Vec<_> = fields.collect();
         let word = |name: &[u8]| Some(fields.iter().find(|field| *field.name == *name)?.word);
@@ -57,11 +57,11 @@ impl Layout {
 }
 
 /// Events that the tracer dropped: so many, or it does not say.
-pub type Lost = Option<u64>;
+pub(crate) type Lost = Option<u64>;
 
 /// The records of one sub-buffer, one after the other.
 #[derive(Clone, Debug, Default)]
-pub struct Records {
+pub(crate) struct Records {
     at: usize,
     end: usize,
     /// Of the record before, ns.
@@ -73,7 +73,7 @@ pub struct Records {
 impl Records {
     /// The records of a sub-buffer, and what was lost before it. `size` bytes long by rights, its bytes may be fewer
     /// where the file ends. An error tells what is wrong.
-    pub fn of(page: &[u8], size: usize, layout: &Layout) -> Result<(Self, Option<Lost>), String> {
+    pub(crate) fn of(page: &[u8], size: usize, layout: &Layout) -> Result<(Self, Option<Lost>), String> {
         let (time, commit) = (layout.time.read(page, layout.endian), layout.commit.read(page, layout.endian));
         let (Some(time), Some(commit)) = (time, commit) else {
             return Err("the end within the head of a sub-buffer".into());
@@ -99,7 +99,11 @@ impl Records {
     /// The next record that holds an event: its time (ns), and where its data stands; `None` at the end. An error tells
     /// what is wrong with the rest.
     #[inline]
-    pub fn next(&mut self, page: &[u8], endian: Endian) -> Result<Option<(u64, Range<usize>)>, String> {
+    pub(crate) fn next(
+        &mut self,
+        page: &[u8],
+        endian: Endian,
+    ) -> Result<Option<(u64, Range<usize>)>, String> {
         let page = &page[..self.end.min(page.len())];
         while self.at < self.end {
             let (Some(head), array) = (endian.u32(page, self.at), endian.u32(page, self.at + 4)) else {

@@ -12,7 +12,7 @@ use super::{
 
 /// All that a file tells before and beside its events.
 #[derive(Default)]
-pub struct Parts {
+pub(crate) struct Parts {
     /// How sub-buffers are laid out.
     pub layout: Option<Layout>,
     /// Formats of ftrace's own events.
@@ -35,7 +35,7 @@ pub struct Parts {
 
 /// What one instance recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Buffer {
+pub(crate) struct Buffer {
     /// Name of the instance; empty: of the kernel's main one.
     pub name: Vec<u8>,
     /// Its clock, where that is told.
@@ -48,7 +48,7 @@ pub struct Buffer {
 
 impl Buffer {
     /// What messages call it.
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         match &*self.name {
             b"" => "the main buffer".into(),
             name => format!("buffer `{}`", name.escape_ascii()),
@@ -58,7 +58,7 @@ impl Buffer {
 
 /// Options that matter here.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub(crate) struct Options {
     /// The clock of buffers that do not tell.
     pub clock: Option<Vec<u8>>,
     /// To be added to each time, ns.
@@ -72,42 +72,42 @@ pub struct Options {
 }
 
 /// Numbers of options, and of the sections that some of them point to.
-pub mod id {
+pub(crate) mod id {
     /// The last one; in version 7, with the place of the next options.
-    pub const DONE: u16 = 0;
+    pub(crate) const DONE: u16 = 0;
     /// Microseconds between the trace's clock and the time of day.
-    pub const DATE: u16 = 1;
+    pub(crate) const DATE: u16 = 1;
     /// Statistics of the buffer of a CPU.
-    pub const STATISTICS: u16 = 2;
+    pub(crate) const STATISTICS: u16 = 2;
     /// Data of an instance; in version 7, of any buffer.
-    pub const BUFFER: u16 = 3;
+    pub(crate) const BUFFER: u16 = 3;
     /// The file `trace_clock`.
-    pub const CLOCK: u16 = 4;
+    pub(crate) const CLOCK: u16 = 4;
     /// Nanoseconds to add.
-    pub const OFFSET: u16 = 7;
+    pub(crate) const OFFSET: u16 = 7;
     /// Number of CPUs.
-    pub const CPUS: u16 = 8;
+    pub(crate) const CPUS: u16 = 8;
     /// How cycles become nanoseconds.
-    pub const CYCLES: u16 = 14;
+    pub(crate) const CYCLES: u16 = 14;
     /// `header_page`, `header_event`.
-    pub const HEADERS: u16 = 16;
+    pub(crate) const HEADERS: u16 = 16;
     /// Formats of ftrace's own events.
-    pub const OWN_FORMATS: u16 = 17;
+    pub(crate) const OWN_FORMATS: u16 = 17;
     /// Formats of all other events.
-    pub const FORMATS: u16 = 18;
+    pub(crate) const FORMATS: u16 = 18;
     /// `/proc/kallsyms`.
-    pub const SYMBOLS: u16 = 19;
+    pub(crate) const SYMBOLS: u16 = 19;
     /// `printk_formats`.
-    pub const TEXTS: u16 = 20;
+    pub(crate) const TEXTS: u16 = 20;
     /// `saved_cmdlines`.
-    pub const COMMS: u16 = 21;
+    pub(crate) const COMMS: u16 = 21;
     /// The text of a latency tracer.
-    pub const LATENCY: u16 = 22;
+    pub(crate) const LATENCY: u16 = 22;
 }
 
 impl Options {
     /// Takes an option that means the same in both versions.
-    pub fn take(&mut self, id: u16, data: &mut Reader<&[u8]>, size: usize) -> Result<(), Damage> {
+    pub(crate) fn take(&mut self, id: u16, data: &mut Reader<&[u8]>, size: usize) -> Result<(), Damage> {
         match id {
             id::DATE | id::OFFSET => {
                 let start = data.offset();
@@ -160,7 +160,7 @@ fn lost(text: &[u8]) -> Option<(u32, u64)> {
 
 impl Parts {
     /// Reads `header_page` and `header_event`.
-    pub fn headers<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
+    pub(crate) fn headers<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
         reader.expect(b"header_page\0")?;
         let size = reader.u64("the size of header_page")?;
         let start = reader.offset();
@@ -177,7 +177,7 @@ impl Parts {
     }
 
     /// Reads the formats of ftrace's own events.
-    pub fn own_formats<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
+    pub(crate) fn own_formats<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
         for _ in 0..reader.u32("the number of ftrace's formats")? {
             let format = self.format(reader)?;
             self.own_formats.extend(format);
@@ -186,7 +186,7 @@ impl Parts {
     }
 
     /// Reads the formats of all other events.
-    pub fn formats<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
+    pub(crate) fn formats<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
         for _ in 0..reader.u32("the number of event systems")? {
             reader.name("the name of an event system")?;
             for _ in 0..reader.u32("the number of a system's events")? {
@@ -211,21 +211,21 @@ impl Parts {
     }
 
     /// Reads `/proc/kallsyms`.
-    pub fn symbols<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
+    pub(crate) fn symbols<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
         let size = reader.u32("the size of kallsyms")?;
         self.symbols = Symbols::parse(&reader.bytes(size.into(), "kallsyms")?);
         Ok(())
     }
 
     /// Reads `printk_formats`.
-    pub fn texts<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
+    pub(crate) fn texts<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
         let size = reader.u32("the size of printk_formats")?;
         self.texts = Texts::parse(&reader.bytes(size.into(), "printk_formats")?);
         Ok(())
     }
 
     /// Reads `saved_cmdlines`.
-    pub fn comms<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
+    pub(crate) fn comms<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
         let size = reader.u64("the size of saved_cmdlines")?;
         self.comms = Comms::parse(&reader.bytes(size, "saved_cmdlines")?);
         Ok(())

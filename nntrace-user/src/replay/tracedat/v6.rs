@@ -16,7 +16,11 @@ use super::{
 use crate::replay::positioned::Positioned;
 
 /// Reads what follows the page size.
-pub fn read<R: Read>(reader: &mut Reader<R>, file: &Arc<File>, page_size: u32) -> Result<Parts, Damage> {
+pub(crate) fn read<R: Read>(
+    reader: &mut Reader<R>,
+    file: &Arc<File>,
+    page_size: u32,
+) -> Result<Parts, Damage> {
     let mut parts = Parts::default();
     parts.headers(reader)?;
     parts.own_formats(reader)?;

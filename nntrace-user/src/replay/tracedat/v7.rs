@@ -21,7 +21,7 @@ use crate::replay::positioned::Positioned;
 const PACKED: u16 = 1;
 
 /// Reads what follows the page size; tells how the file is packed, too.
-pub fn read<R: Read>(
+pub(crate) fn read<R: Read>(
     reader: &mut Reader<R>,
     file: &Arc<File>,
 ) -> Result<(Parts, Option<Compression>), Damage> {

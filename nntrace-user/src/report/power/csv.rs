@@ -57,7 +57,7 @@ pub fn csv(snapshot: &Snapshot, tables: &[PowerTable]) -> Result<String, CsvErro
 ///
 /// # Errors
 /// When a row cannot be written.
-pub fn to_csv(rows: impl Iterator<Item = impl Serialize>) -> Result<String, CsvError> {
+pub(crate) fn to_csv(rows: impl Iterator<Item = impl Serialize>) -> Result<String, CsvError> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     for row in rows {
         writer.serialize(row).map_err(|error| CsvError(error.to_string()))?;

@@ -43,7 +43,7 @@ pub fn render(snapshot: &Snapshot, table: PowerTable) -> Text {
 
 /// Text in so many columns, [clean]; cut, if it is longer.
 #[must_use]
-pub fn fit(text: &str, columns: usize) -> String {
+pub(crate) fn fit(text: &str, columns: usize) -> String {
     let text = clean(text);
     if text.chars().count() <= columns {
         return format!("{text:<columns$}");

@@ -7,7 +7,7 @@ use crate::report::{
 };
 
 /// A line for each thread; nothing where nothing is known of any.
-pub fn table(text: &mut Text, rows: &[ThreadRow], figures: Figures) {
+pub(crate) fn table(text: &mut Text, rows: &[ThreadRow], figures: Figures) {
     if rows.is_empty() {
         return;
     }

@@ -6,14 +6,14 @@ use crate::report::units::{self, Unit};
 
 /// The state of the CPUs view.
 #[derive(Clone, Debug, Default)]
-pub struct Cpus {
+pub(crate) struct Cpus {
     /// Each cluster followed by its CPUs; CPUs without a cluster come last.
     pub list: List<Unit>,
 }
 
 impl Cpus {
     /// Takes over a new snapshot.
-    pub fn refresh(&mut self, snapshot: &Snapshot) {
+    pub(crate) fn refresh(&mut self, snapshot: &Snapshot) {
         self.list.set_keys(units::all(snapshot));
     }
 }

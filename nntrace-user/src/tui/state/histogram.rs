@@ -6,14 +6,14 @@ use hdrhistogram::serialization::Deserializer;
 
 /// How many frames took how long.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Distribution {
+pub(crate) struct Distribution {
     /// Time in ns and number of frames, ascending, without empty ones.
     values: Vec<(u64, u64)>,
 }
 
 /// A distribution in so many steps of equal ratio.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Buckets {
+pub(crate) struct Buckets {
     /// Lower edge of the first bucket, ns.
     pub low: f64,
     /// Upper edge of the last bucket, ns.
@@ -28,7 +28,7 @@ const LEAST_RATIO: f64 = 4.0;
 impl Distribution {
     /// Decodes [`crate::report::snapshot::PhaseRow::histogram`]; `None` when there is none, or it is damaged.
     #[must_use]
-    pub fn decode(text: &str) -> Option<Self> {
+    pub(crate) fn decode(text: &str) -> Option<Self> {
         if text.is_empty() {
             return None;
         }
@@ -43,7 +43,7 @@ impl Distribution {
 
     /// Cuts it into `steps` buckets that cover all of it; `None` without frames or steps.
     #[must_use]
-    pub fn buckets(&self, steps: usize) -> Option<Buckets> {
+    pub(crate) fn buckets(&self, steps: usize) -> Option<Buckets> {
         // The logarithm knows no zero: less than a nanosecond counts as one.
         let time = |&(ns, _): &(u64, u64)| ns.max(1) as f64;
         let (low, high) = (time(self.values.first()?), time(self.values.last()?));
@@ -71,7 +71,7 @@ fn fraction(ns: f64, low: f64, high: f64) -> f64 {
 impl Buckets {
     /// The column of `ns` when every bucket is one column; `None` outside.
     #[must_use]
-    pub fn column(&self, ns: f64) -> Option<usize> {
+    pub(crate) fn column(&self, ns: f64) -> Option<usize> {
         let place = fraction(ns, self.low, self.high);
         #[allow(clippy::cast_sign_loss, reason = "only used inside of the range")]
         (0.0..1.0).contains(&place).then_some((place * self.counts.len() as f64) as usize)
@@ -79,7 +79,7 @@ impl Buckets {
 
     /// The most frames in any bucket.
     #[must_use]
-    pub fn most(&self) -> u64 {
+    pub(crate) fn most(&self) -> u64 {
         self.counts.iter().copied().max().unwrap_or(0)
     }
 }

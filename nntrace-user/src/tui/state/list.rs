@@ -4,7 +4,7 @@ use crate::tui::keys::Motion;
 
 /// The lines of a list by identity, the selected one, and the part that is on screen.
 #[derive(Clone, Debug)]
-pub struct List<K> {
+pub(crate) struct List<K> {
     keys: Vec<K>,
     selected: usize,
     offset: usize,
@@ -19,29 +19,29 @@ impl<K> Default for List<K> {
 
 impl<K: PartialEq> List<K> {
     /// Replaces the lines. The selected one stays selected wherever it is now; if it is gone, the one in its place is.
-    pub fn set_keys(&mut self, keys: Vec<K>) {
+    pub(crate) fn set_keys(&mut self, keys: Vec<K>) {
         let kept = self.selected().and_then(|old| keys.iter().position(|key| key == old));
         self.selected = kept.unwrap_or(self.selected).min(keys.len().saturating_sub(1));
         self.keys = keys;
     }
 
     /// The selected line; `None` only of an empty list.
-    pub fn selected(&self) -> Option<&K> {
+    pub(crate) fn selected(&self) -> Option<&K> {
         self.keys.get(self.selected)
     }
 
     /// Where the selected line stands.
-    pub fn index(&self) -> usize {
+    pub(crate) fn index(&self) -> usize {
         self.selected
     }
 
     /// All lines, in order.
-    pub fn keys(&self) -> &[K] {
+    pub(crate) fn keys(&self) -> &[K] {
         &self.keys
     }
 
     /// Moves the selection; it stops at the ends.
-    pub fn go(&mut self, motion: Motion) {
+    pub(crate) fn go(&mut self, motion: Motion) {
         let last = self.keys.len().saturating_sub(1);
         self.selected = moved(self.selected, motion, self.page).min(last);
     }
@@ -49,7 +49,7 @@ impl<K: PartialEq> List<K> {
     /// Tells how many of `lines` screen lines are to be seen, `page` at most, with screen line `selected` among them.
     ///
     /// A view may draw more lines than there are keys (headings), hence its own numbers. Returns the first to draw.
-    pub fn scroll(&mut self, lines: usize, selected: usize, page: usize) -> usize {
+    pub(crate) fn scroll(&mut self, lines: usize, selected: usize, page: usize) -> usize {
         self.page = page.max(1);
         // No empty space below the last line while there is something above the first.
         let lowest = selected.saturating_sub(self.page - 1);
@@ -59,7 +59,7 @@ impl<K: PartialEq> List<K> {
 }
 
 /// `position` after `motion`, without an upper end.
-pub fn moved(position: usize, motion: Motion, page: usize) -> usize {
+pub(crate) fn moved(position: usize, motion: Motion, page: usize) -> usize {
     match motion {
         Motion::Up => position.saturating_sub(1),
         Motion::Down => position.saturating_add(1),

@@ -1,10 +1,10 @@
 //! What the interface knows, without a word about how it is drawn.
 
-pub mod cpus;
-pub mod histogram;
-pub mod list;
-pub mod phases;
-pub mod stacks;
+pub(crate) mod cpus;
+pub(crate) mod histogram;
+mod list;
+pub(crate) mod phases;
+pub(crate) mod stacks;
 
 use crate::report::snapshot::Snapshot;
 use crate::tui::keys::{Action, Motion};
@@ -12,7 +12,7 @@ use crate::tui::{Flow, Health};
 
 /// The views, in the order of their tabs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum View {
+pub(crate) enum View {
     /// Time by layer and phase.
     #[default]
     Phases,
@@ -24,11 +24,11 @@ pub enum View {
 
 impl View {
     /// Every view.
-    pub const ALL: [Self; 3] = [Self::Phases, Self::Cpus, Self::Stacks];
+    pub(crate) const ALL: [Self; 3] = [Self::Phases, Self::Cpus, Self::Stacks];
 
     /// The word on its tab.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Phases => "Phases",
             Self::Cpus => "CPUs",
@@ -52,7 +52,7 @@ impl View {
 
 /// What lies over the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overlay {
+pub(crate) enum Overlay {
     /// The keys.
     Help,
     /// Notes, losses and diagnostics.
@@ -61,7 +61,7 @@ pub enum Overlay {
 
 /// One state of the world: what was measured and how the measuring goes.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// The results.
     pub snapshot: Snapshot,
     /// The state of the collector.
@@ -70,7 +70,7 @@ pub struct Sample {
 
 /// Everything that the interface shows and remembers.
 #[derive(Clone, Debug, Default)]
-pub struct State {
+pub(crate) struct State {
     /// What is shown; `None` before the first snapshot.
     pub shown: Option<Sample>,
     /// The newest, while the shown one is kept still.
@@ -95,7 +95,7 @@ pub struct State {
 
 impl State {
     /// Takes the newest sample; it is shown at once, or after the pause.
-    pub fn update(&mut self, sample: Sample) {
+    pub(crate) fn update(&mut self, sample: Sample) {
         if self.paused && self.shown.is_some() {
             self.pending = Some(sample);
         } else {
@@ -106,13 +106,13 @@ impl State {
 
     /// How the run ended, if it did. A pause does not hide it.
     #[must_use]
-    pub fn ended(&self) -> Option<&str> {
+    pub(crate) fn ended(&self) -> Option<&str> {
         self.pending.as_ref().or(self.shown.as_ref())?.health.ended.as_deref()
     }
 
     /// Which line of the view is selected, and of how many.
     #[must_use]
-    pub fn position(&self) -> (usize, usize) {
+    pub(crate) fn position(&self) -> (usize, usize) {
         match self.view {
             View::Phases => (self.phases.list.index(), self.phases.list.keys().len()),
             View::Cpus => (self.cpus.list.index(), self.cpus.list.keys().len()),
@@ -121,7 +121,7 @@ impl State {
     }
 
     /// Does what a key asked for.
-    pub fn apply(&mut self, action: Action) -> Flow {
+    pub(crate) fn apply(&mut self, action: Action) -> Flow {
         match action {
             Action::Quit => return Flow::Quit,
             Action::Suspend => return Flow::Suspend,

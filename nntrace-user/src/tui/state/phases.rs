@@ -6,7 +6,7 @@ use crate::report::snapshot::{PhaseRow, Snapshot};
 
 /// What makes a row the same row in the next snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PhaseKey {
+pub(crate) struct PhaseKey {
     /// Process.
     pub pid: u32,
     /// Layer code.
@@ -23,7 +23,7 @@ impl PhaseKey {
 
 /// The columns that rows can be sorted by, in the order in which the key goes through them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PhaseSort {
+pub(crate) enum PhaseSort {
     /// Exclusive time.
     #[default]
     Exclusive,
@@ -70,7 +70,7 @@ impl PhaseSort {
 
 /// The state of the phases view.
 #[derive(Clone, Debug, Default)]
-pub struct Phases {
+pub(crate) struct Phases {
     /// The rows and the selected one.
     pub list: List<PhaseKey>,
     /// The column that rows are sorted by.
@@ -85,7 +85,7 @@ pub struct Phases {
 
 impl Phases {
     /// Takes over a new snapshot, or a new order.
-    pub fn refresh(&mut self, snapshot: &Snapshot) {
+    pub(crate) fn refresh(&mut self, snapshot: &Snapshot) {
         let rows = &snapshot.phases;
         let mut processes = Vec::new();
         for row in rows {
@@ -110,18 +110,18 @@ impl Phases {
     }
 
     /// Decodes the distribution of the row that is selected now.
-    pub fn select(&mut self, snapshot: &Snapshot) {
+    pub(crate) fn select(&mut self, snapshot: &Snapshot) {
         self.distribution = self.row(snapshot).and_then(|row| Distribution::decode(&row.histogram));
     }
 
     /// The selected row.
     #[must_use]
-    pub fn row<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a PhaseRow> {
+    pub(crate) fn row<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a PhaseRow> {
         snapshot.phases.get(*self.order.get(self.list.index())?)
     }
 
     /// Sorts by the next column, largest first.
-    pub fn next_sort(&mut self) {
+    pub(crate) fn next_sort(&mut self) {
         self.sort = self.sort.next();
         self.reversed = false;
     }

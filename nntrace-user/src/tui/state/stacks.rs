@@ -5,7 +5,7 @@ use crate::report::snapshot::{Snapshot, StackRow};
 
 /// What makes a stack the same stack in the next snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StackKey {
+pub(crate) struct StackKey {
     /// Process.
     pub pid: u32,
     /// Tags from the outermost frame in.
@@ -14,7 +14,7 @@ pub struct StackKey {
 
 /// The columns that stacks can be sorted by, in the order in which the key goes through them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StackSort {
+pub(crate) enum StackSort {
     /// Exclusive time.
     #[default]
     Exclusive,
@@ -39,7 +39,7 @@ impl StackSort {
 
 /// The state of the stacks view.
 #[derive(Clone, Debug, Default)]
-pub struct Stacks {
+pub(crate) struct Stacks {
     /// The stacks and the selected one.
     pub list: List<StackKey>,
     /// The column that stacks are sorted by.
@@ -52,7 +52,7 @@ pub struct Stacks {
 
 impl Stacks {
     /// Takes over a new snapshot, or a new order.
-    pub fn refresh(&mut self, snapshot: &Snapshot) {
+    pub(crate) fn refresh(&mut self, snapshot: &Snapshot) {
         let rows = &snapshot.stacks;
         self.order = (0..rows.len()).collect();
         self.order.sort_by(|&a, &b| {
@@ -68,12 +68,12 @@ impl Stacks {
 
     /// The selected stack.
     #[must_use]
-    pub fn row<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a StackRow> {
+    pub(crate) fn row<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a StackRow> {
         snapshot.stacks.get(*self.order.get(self.list.index())?)
     }
 
     /// Sorts by the next column, largest first.
-    pub fn next_sort(&mut self) {
+    pub(crate) fn next_sort(&mut self) {
         self.reversed = false;
         self.sort = match self.sort {
             StackSort::Exclusive => StackSort::Total,

@@ -39,7 +39,7 @@ static SETTINGS: AtomicPtr<libc::termios> = AtomicPtr::new(ptr::null_mut());
 ///
 /// # Errors
 /// When the settings cannot be read.
-pub fn restore_on_signals() -> io::Result<()> {
+pub(crate) fn restore_on_signals() -> io::Result<()> {
     let settings: libc::termios = tcgetattr(stdout())?.into();
     let kept = Box::into_raw(Box::new(settings));
     // A few bytes for each time that the terminal is taken.

@@ -1,6 +1,6 @@
 //! What keys and new results do to the interface; what it looks like is in [`screens`].
 
-pub mod sample;
+pub(crate) mod sample;
 mod screens;
 
 use ratatui::Terminal;

@@ -15,7 +15,7 @@ use crate::report::snapshot::{
 use crate::{model::facts::KeptSums, tui::Health};
 
 /// A histogram of these times in ns and numbers, as a snapshot carries it.
-pub fn histogram(values: &[(u64, u64)]) -> String {
+pub(crate) fn histogram(values: &[(u64, u64)]) -> String {
     encode(&recorded(values))
 }
 
@@ -39,7 +39,13 @@ fn rounded(value: f64) -> u64 {
 }
 
 /// A row with a peak at `median_ns`, and a second one of slow frames at eight times that.
-pub fn phase(process: (u32, &str, &str), tag: &str, count: u64, median_ns: u64, exclusive: f64) -> PhaseRow {
+pub(crate) fn phase(
+    process: (u32, &str, &str),
+    tag: &str,
+    count: u64,
+    median_ns: u64,
+    exclusive: f64,
+) -> PhaseRow {
     let mut values = Vec::new();
     for step in 0..200_u32 {
         let from_peak = (f64::from(step) - 60.0) / 25.0;
@@ -101,10 +107,10 @@ fn idle(state: u32, name: &str, ns: u64) -> IdleRow {
 }
 
 /// Length of the window, ns.
-pub const WINDOW: u64 = 12_345_678_901;
+pub(crate) const WINDOW: u64 = 12_345_678_901;
 
 /// A CPU that spends these thousandths of the window running at these kHz; the rest is idle in two states.
-pub fn cpu(cpu: u32, cluster: &str, used: &[(Option<u32>, u64)]) -> CpuRow {
+pub(crate) fn cpu(cpu: u32, cluster: &str, used: &[(Option<u32>, u64)]) -> CpuRow {
     let part = |thousandths: u64| WINDOW / 1000 * thousandths;
     let frequencies: Vec<_> = used.iter().map(|&(khz, share)| running(khz, part(share))).collect();
     let busy: u64 = frequencies.iter().map(|row| row.ns).sum();
@@ -146,7 +152,7 @@ fn cluster(name: &str, cpus: &[u32], used: &[(Option<u32>, u64)]) -> ClusterRow 
 }
 
 /// Results without any rows.
-pub fn empty() -> Snapshot {
+pub(crate) fn empty() -> Snapshot {
     Snapshot {
         evidence: None,
         threads: Vec::new(),
@@ -181,7 +187,7 @@ pub fn empty() -> Snapshot {
 }
 
 /// Two processes, two clusters, some notes; everything `factor` times as often.
-pub fn snapshot(factor: u64) -> Snapshot {
+pub(crate) fn snapshot(factor: u64) -> Snapshot {
     let app = (1234, "vision_app", "application");
     let driver = (871, "nn-driver", "driver");
     let mut no_times = phase(app, "LU_PU", 88 * factor, 2_000, 1.0);
@@ -262,7 +268,7 @@ pub fn snapshot(factor: u64) -> Snapshot {
 }
 
 /// A collector in good health.
-pub fn health() -> Health {
+pub(crate) fn health() -> Health {
     Health {
         target: "pid 1234 vision_app, pid 871 nn-driver".to_owned(),
         elapsed: Duration::from_millis(12_345),
@@ -279,7 +285,7 @@ pub fn health() -> Health {
 }
 
 /// Tables of which one is full, for the health line.
-pub fn full_table() -> Health {
+pub(crate) fn full_table() -> Health {
     let table = |table: &str, entries, turned_away| TableUse {
         table: table.into(),
         entries,
@@ -290,7 +296,7 @@ pub fn full_table() -> Health {
 }
 
 /// Losses, for the results and for the health line.
-pub fn lossy() -> (Snapshot, Health) {
+pub(crate) fn lossy() -> (Snapshot, Health) {
     let dropped_by_cpu = BTreeMap::from([(0, 1_200), (3, 34)]);
     let loss = Loss {
         records_produced: 104_700,

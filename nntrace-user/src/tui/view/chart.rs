@@ -13,7 +13,7 @@ use crate::tui::state::histogram::{Buckets, Distribution};
 const MARGIN: usize = human::COUNT_WIDTH + 3;
 
 /// Draws `distribution` into all of `area`: bars, axis, labels.
-pub fn draw(distribution: &Distribution, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(crate) fn draw(distribution: &Distribution, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let columns = usize::from(area.width).saturating_sub(MARGIN + 1);
     let rows = usize::from(area.height).saturating_sub(2);
     let Some(buckets) = distribution.buckets(columns).filter(|_| rows > 0) else {

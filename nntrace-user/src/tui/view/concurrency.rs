@@ -9,7 +9,7 @@ use crate::report::snapshot::ConcurrencyRow;
 use crate::report::units::shares;
 
 /// A line of a table for each number of CPUs.
-pub fn lines(rows: &[ConcurrencyRow]) -> Vec<Line<'static>> {
+pub(crate) fn lines(rows: &[ConcurrencyRow]) -> Vec<Line<'static>> {
     let tenths = shares(&rows.iter().map(|row| row.ns).collect::<Vec<_>>(), 1000);
     let line = |(row, tenths): (&ConcurrencyRow, u64)| {
         Line::from(format!(
@@ -28,7 +28,7 @@ fn cpus(row: &ConcurrencyRow) -> String {
 }
 
 /// The concurrency in a line or a few, for when there is no room for a table.
-pub fn in_short(rows: &[ConcurrencyRow], columns: usize) -> Vec<Line<'static>> {
+pub(crate) fn in_short(rows: &[ConcurrencyRow], columns: usize) -> Vec<Line<'static>> {
     if rows.is_empty() {
         return Vec::new();
     }

@@ -26,7 +26,7 @@ const VERDICTS: usize = 70;
 const RUNNING: u16 = 2 + 8 + 1 + 7 + 1 + 6 + 1 + 6;
 
 /// How many rows the details of `row` need in a view of that many columns.
-pub fn height(row: &UnitRow<'_>, columns: usize) -> usize {
+pub(crate) fn height(row: &UnitRow<'_>, columns: usize) -> usize {
     let (running, other) = parts(row, columns >= WIDE);
     let concurrency = row.group.map_or(0, |group| group.concurrency.len());
     let right =
@@ -68,7 +68,7 @@ fn parts(row: &UnitRow<'_>, effective: bool) -> (Vec<Part>, Vec<Part>) {
 }
 
 /// Draws the details into all of `area`.
-pub fn draw(
+pub(crate) fn draw(
     unit: &Unit,
     row: &UnitRow<'_>,
     snapshot: &Snapshot,

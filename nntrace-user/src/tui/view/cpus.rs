@@ -20,7 +20,7 @@ const NAME: usize = 13;
 const FIGURES: usize = 3 * 7;
 
 /// Draws the view.
-pub fn draw(state: &mut Cpus, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(crate) fn draw(state: &mut Cpus, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let snapshot = &sample.snapshot;
     let Some(unit) = state.list.selected().cloned() else {
         let ended = sample.health.ended.is_some();
@@ -108,12 +108,12 @@ fn summary(row: &UnitRow<'_>) -> String {
 }
 
 /// Tenths of a percent as `12.3%`: always with its decimal, so that a column adds up.
-pub fn percent_of_tenths(tenths: u64) -> String {
+pub(crate) fn percent_of_tenths(tenths: u64) -> String {
     format!("{}.{}%", tenths / 10, tenths % 10)
 }
 
 /// The character and the style of a part. `known` are the cluster's frequencies, ascending: the faster, the higher.
-pub fn glyph(doing: Doing, known: &[u32], theme: Theme) -> (char, Style) {
+pub(crate) fn glyph(doing: Doing, known: &[u32], theme: Theme) -> (char, Style) {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     match doing {
         Doing::Running(Some(khz)) => {

@@ -13,7 +13,7 @@ use crate::tui::keys::BINDINGS;
 use crate::tui::state::{Sample, State, View};
 
 /// Tool, target, time, pause.
-pub fn header(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(crate) fn header(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let Some(sample) = &state.shown else {
         put(buffer, area, 0, &Line::styled(" nntrace-bpf", Theme::heading()));
         return;
@@ -35,7 +35,7 @@ pub fn header(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
 
 /// What measuring costs and loses, and how full the fullest table is. What does not fit is left out and never cut: first the probes, then the cost of an
 /// event, then parts from the end.
-pub fn health(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(crate) fn health(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let Some(Sample { health, .. }) = &state.shown else {
         return;
     };
@@ -91,7 +91,7 @@ fn health_parts(health: &Health, costs: bool) -> Vec<String> {
 }
 
 /// The views, and how much there is to read in the diagnostics.
-pub fn tabs(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(crate) fn tabs(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let mut line = Line::default();
     for (number, view) in (1..).zip(View::ALL) {
         if view == state.view {
@@ -124,7 +124,7 @@ pub fn tabs(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 /// How the run ended.
-pub fn ended(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(crate) fn ended(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     if let Some(text) = state.ended() {
         put(
             buffer,
@@ -136,7 +136,7 @@ pub fn ended(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 /// Hints from the key table, as many as fit.
-pub fn footer(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(crate) fn footer(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let mut line = Line::default();
     for binding in BINDINGS.iter().filter(|binding| binding.action.applies_to(state.view)) {
         let Some(hint) = binding.hint else { continue };

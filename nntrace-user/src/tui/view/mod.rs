@@ -15,7 +15,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 
-pub use self::theme::Theme;
+pub(crate) use self::theme::Theme;
 
 use crate::report::snapshot::Snapshot;
 use crate::tui::state::{State, View};
@@ -24,7 +24,7 @@ use crate::tui::state::{State, View};
 const LEAST: (u16, u16) = (60, 15);
 
 /// Draws everything into `area`.
-pub fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(crate) fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     if area.width < LEAST.0 || area.height < LEAST.1 {
         let sizes = format!("need {}x{}, have {}x{}", LEAST.0, LEAST.1, area.width, area.height);
         let whole = format!("terminal too small ({sizes})");

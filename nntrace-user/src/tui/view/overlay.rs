@@ -29,7 +29,7 @@ const GLOSSARY: [(&str, &str); 7] = [
 ];
 
 /// Draws the overlay that is open, if one is, in the middle of `area`.
-pub fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(crate) fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let Some(overlay) = state.overlay else { return };
     let outer_width = area.width.min(WIDEST).saturating_sub(2);
     let columns = usize::from(outer_width).saturating_sub(4);

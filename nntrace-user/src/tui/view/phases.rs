@@ -26,7 +26,7 @@ enum Row<'a> {
 }
 
 /// Draws the view.
-pub fn draw(state: &mut Phases, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(crate) fn draw(state: &mut Phases, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let snapshot = &sample.snapshot;
     if snapshot.phases.is_empty() {
         say(buffer, area, no_marks(snapshot, sample.health.ended.is_some()));

@@ -19,7 +19,7 @@ const BARS: usize = 110;
 const BAR: usize = 20;
 
 /// Draws the view.
-pub fn draw(state: &mut Stacks, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(crate) fn draw(state: &mut Stacks, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let snapshot = &sample.snapshot;
     let Some(row) = state.row(snapshot) else {
         say(buffer, area, no_marks(snapshot, sample.health.ended.is_some()));

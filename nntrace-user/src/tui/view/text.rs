@@ -8,7 +8,7 @@ use super::theme::Theme;
 use crate::report::text::clean;
 
 /// How many columns `text` takes.
-pub fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
@@ -38,20 +38,20 @@ fn cut(text: &str, columns: usize) -> (String, usize) {
 }
 
 /// `text` in exactly `columns`, on the left; what is too long ends in `…`.
-pub fn left(text: &str, columns: usize) -> String {
+pub(crate) fn left(text: &str, columns: usize) -> String {
     let (mut text, used) = cut(text, columns);
     text.extend(std::iter::repeat_n(' ', columns - used));
     text
 }
 
 /// `text` in exactly `columns`, on the right.
-pub fn right(text: &str, columns: usize) -> String {
+pub(crate) fn right(text: &str, columns: usize) -> String {
     let (text, used) = cut(text, columns);
     " ".repeat(columns - used) + &text
 }
 
 /// `text` in at most `columns`; what is too long begins with `…`, because its end tells more.
-pub fn tail(text: &str, columns: usize) -> String {
+pub(crate) fn tail(text: &str, columns: usize) -> String {
     let text = clean(text);
     let whole = take(text.chars(), usize::MAX);
     if whole.1 <= columns {
@@ -65,7 +65,7 @@ pub fn tail(text: &str, columns: usize) -> String {
 }
 
 /// `text` in lines of at most `columns`, broken between words, or within one that is too long for a line.
-pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -95,7 +95,7 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
 }
 
 /// A bar of `columns` for `share` of 1, to an eighth of a column; something is never nothing.
-pub fn bar(share: f64, columns: usize) -> String {
+pub(crate) fn bar(share: f64, columns: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let most = columns * 8;
     #[allow(clippy::cast_sign_loss, reason = "clamped to what is not negative")]
@@ -105,7 +105,7 @@ pub fn bar(share: f64, columns: usize) -> String {
 }
 
 /// A heading in a line: `── title ─────── note ──`.
-pub fn rule(title: &str, note: &str, columns: usize) -> Line<'static> {
+pub(crate) fn rule(title: &str, note: &str, columns: usize) -> Line<'static> {
     let dashes = |count: usize| Span::styled("─".repeat(count), Theme::dim());
     let note = if note.is_empty() { String::new() } else { format!(" {note} ") };
     let (note, note_width) = cut(&note, columns.saturating_sub(8));
@@ -122,7 +122,7 @@ pub fn rule(title: &str, note: &str, columns: usize) -> Line<'static> {
 }
 
 /// Puts `line` into row `row` of `area`, clean; nothing when there is no such row. Whatever is drawn goes through here.
-pub fn put(buffer: &mut Buffer, area: Rect, row: usize, line: &Line<'_>) {
+pub(crate) fn put(buffer: &mut Buffer, area: Rect, row: usize, line: &Line<'_>) {
     if let Some(y) = u16::try_from(row).ok().filter(|&row| row < area.height) {
         let span = |span: &Span<'_>| Span::styled(clean(&span.content).into_owned(), span.style);
         let line = Line { spans: line.iter().map(span).collect(), ..*line };
@@ -131,7 +131,7 @@ pub fn put(buffer: &mut Buffer, area: Rect, row: usize, line: &Line<'_>) {
 }
 
 /// Says `text` in the middle of `area`, for when there is nothing else to show.
-pub fn say(buffer: &mut Buffer, area: Rect, text: &str) {
+pub(crate) fn say(buffer: &mut Buffer, area: Rect, text: &str) {
     let columns = usize::from(area.width);
     let lines = wrap(text, columns.saturating_sub(4));
     let top = usize::from(area.height).saturating_sub(lines.len()) / 2;

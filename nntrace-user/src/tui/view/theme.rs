@@ -4,13 +4,13 @@ use ratatui::style::{Color, Modifier, Style};
 
 /// The styles: ANSI colours on the terminal's own background, or no colours at all.
 #[derive(Clone, Copy, Debug)]
-pub struct Theme {
+pub(crate) struct Theme {
     colour: bool,
 }
 
 impl Theme {
     /// With colours or without.
-    pub const fn new(colour: bool) -> Self {
+    pub(crate) const fn new(colour: bool) -> Self {
         Self { colour }
     }
 
@@ -19,57 +19,57 @@ impl Theme {
     }
 
     /// Headings.
-    pub const fn heading() -> Style {
+    pub(crate) const fn heading() -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
     /// What matters less: rules, units of an axis.
-    pub const fn dim() -> Style {
+    pub(crate) const fn dim() -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
     /// The selected line, the active tab. Never a bar: reversed blocks show the opposite of what they mean.
-    pub const fn selected() -> Style {
+    pub(crate) const fn selected() -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
     /// The sign before a line, and the style of its text.
-    pub const fn line(selected: bool) -> (char, Style) {
+    pub(crate) const fn line(selected: bool) -> (char, Style) {
         if selected { ('>', Self::selected()) } else { (' ', Style::new()) }
     }
 
     /// Keys in the footer and the help.
-    pub fn key(self) -> Style {
+    pub(crate) fn key(self) -> Style {
         self.coloured(Color::Cyan).add_modifier(Modifier::BOLD)
     }
 
     /// What the user has to know: losses, a pause, the end.
-    pub fn alert(self) -> Style {
+    pub(crate) fn alert(self) -> Style {
         self.coloured(Color::Red).add_modifier(Modifier::BOLD).add_modifier(Modifier::REVERSED)
     }
 
     /// Bars of shares and histograms.
-    pub fn bar(self) -> Style {
+    pub(crate) fn bar(self) -> Style {
         self.coloured(Color::Green)
     }
 
     /// A CPU that runs at a known frequency.
-    pub fn running(self) -> Style {
+    pub(crate) fn running(self) -> Style {
         self.coloured(Color::Green)
     }
 
     /// A CPU that is idle.
-    pub fn idle(self) -> Style {
+    pub(crate) fn idle(self) -> Style {
         self.coloured(Color::Cyan)
     }
 
     /// A CPU that is offline.
-    pub fn offline(self) -> Style {
+    pub(crate) fn offline(self) -> Style {
         self.coloured(Color::Magenta)
     }
 
     /// What is not known, wholly or in part.
-    pub fn unknown(self) -> Style {
+    pub(crate) fn unknown(self) -> Style {
         self.coloured(Color::Yellow)
     }
 }

@@ -8,15 +8,15 @@ use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use super::super::{bytes::Endian, pages::Lost};
 
 /// What begins in the kernel at these addresses.
-pub const MARK: u64 = 0x8020;
+pub(crate) const MARK: u64 = 0x8020;
 const KALLSYMS: &str = "0000000000008000 T _stext\n0000000000008020 t tracing_mark_write\n0000000000008040 T \
                         trace_vbprintk\n0000000000009000 t other\t[module]\n";
 /// The address of another function.
-pub const OTHER: u64 = 0x8040;
+pub(crate) const OTHER: u64 = 0x8040;
 
 /// What the records are made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub(crate) enum What {
     /// Text, written by code at this address.
     Print(u64, String),
     Idle(u32, u32),
@@ -28,7 +28,7 @@ pub enum What {
 
 /// A machine, and how its trace is kept.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub(crate) struct Shape {
     pub version: u8,
     pub endian: Endian,
     /// Bytes of the kernel's `long`.
@@ -39,15 +39,15 @@ pub struct Shape {
 }
 
 impl Shape {
-    pub fn u16(&self, value: u16) -> [u8; 2] {
+    pub(crate) fn u16(&self, value: u16) -> [u8; 2] {
         if self.endian == Endian::Little { value.to_le_bytes() } else { value.to_be_bytes() }
     }
 
-    pub fn u32(&self, value: u32) -> [u8; 4] {
+    pub(crate) fn u32(&self, value: u32) -> [u8; 4] {
         if self.endian == Endian::Little { value.to_le_bytes() } else { value.to_be_bytes() }
     }
 
-    pub fn u64(&self, value: u64) -> [u8; 8] {
+    pub(crate) fn u64(&self, value: u64) -> [u8; 8] {
         if self.endian == Endian::Little { value.to_le_bytes() } else { value.to_be_bytes() }
     }
 
@@ -56,7 +56,7 @@ impl Shape {
     }
 
     /// The data of a record.
-    pub fn data(&self, tid: u32, what: &What) -> Vec<u8> {
+    pub(crate) fn data(&self, tid: u32, what: &What) -> Vec<u8> {
         let head = |id: u16| [&self.u16(id)[..], &[0, 0], &self.u32(tid)].concat();
         match what {
             What::Print(address, text) => {
@@ -183,7 +183,7 @@ impl Shape {
     }
 
     /// Chunks of two pages.
-    pub fn chunks(&self, pages: &[Vec<u8>]) -> Vec<u8> {
+    pub(crate) fn chunks(&self, pages: &[Vec<u8>]) -> Vec<u8> {
         let chunks: Vec<_> = pages.chunks(2).map(<[Vec<u8>]>::concat).collect();
         let mut data = self.u32(chunks.len() as u32).to_vec();
         for chunk in chunks {
@@ -217,7 +217,7 @@ impl Shape {
     }
 
     /// A file: options of any number, and the sub-buffers of the CPUs of each buffer, the first one the main one.
-    pub fn file(&self, options: &[(u16, Vec<u8>)], buffers: &[(&str, &[Vec<Vec<u8>>])]) -> Vec<u8> {
+    pub(crate) fn file(&self, options: &[(u16, Vec<u8>)], buffers: &[(&str, &[Vec<Vec<u8>>])]) -> Vec<u8> {
         if self.version == 6 { self.file_6(options, buffers) } else { self.file_7(options, buffers) }
     }
 
@@ -328,7 +328,7 @@ impl Shape {
 }
 
 /// Writes the sub-buffers of a CPU.
-pub struct Pages<'a> {
+pub(crate) struct Pages<'a> {
     shape: &'a Shape,
     done: Vec<Vec<u8>>,
     page: Vec<u8>,
@@ -338,7 +338,7 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    pub fn new(shape: &'a Shape) -> Self {
+    pub(crate) fn new(shape: &'a Shape) -> Self {
         Self { shape, done: Vec::new(), page: Vec::new(), time: 0, flags: 0, lost: None }
     }
 
@@ -347,7 +347,7 @@ impl<'a> Pages<'a> {
     }
 
     /// Begins a sub-buffer, before which something may have been lost.
-    pub fn begin(&mut self, time: u64, lost: Option<Lost>) {
+    pub(crate) fn begin(&mut self, time: u64, lost: Option<Lost>) {
         self.end();
         self.page = vec![0; self.head()];
         self.page[..8].copy_from_slice(&self.shape.u64(time));
@@ -376,12 +376,12 @@ impl<'a> Pages<'a> {
     }
 
     /// Whether so much more fits.
-    pub fn fits(&self, size: usize) -> bool {
+    pub(crate) fn fits(&self, size: usize) -> bool {
         !self.page.is_empty() && self.page.len() + size + 2 * 8 + 8 <= self.shape.page_size
     }
 
     /// The first word of a record.
-    pub fn word(&mut self, kind: u32, delta: u32) {
+    pub(crate) fn word(&mut self, kind: u32, delta: u32) {
         let word = match self.shape.endian {
             Endian::Little => kind | delta << 5,
             Endian::Big => kind << 27 | delta,
@@ -389,12 +389,12 @@ impl<'a> Pages<'a> {
         self.page.extend(self.shape.u32(word));
     }
 
-    pub fn number(&mut self, value: u32) {
+    pub(crate) fn number(&mut self, value: u32) {
         self.page.extend(self.shape.u32(value));
     }
 
     /// The time goes on to `time`, as far as a record cannot say that itself.
-    pub fn extend(&mut self, time: u64) -> u32 {
+    pub(crate) fn extend(&mut self, time: u64) -> u32 {
         let delta = time - self.time;
         self.time = time;
         if delta < 1 << 27 {
@@ -406,14 +406,14 @@ impl<'a> Pages<'a> {
     }
 
     /// The whole time, but its upper bits.
-    pub fn stamp(&mut self, time: u64) {
+    pub(crate) fn stamp(&mut self, time: u64) {
         self.time = time;
         self.word(31, (time & 0x07ff_ffff) as u32);
         self.number((time << 5 >> 32) as u32);
     }
 
     /// A record; a long one has its length in a word of its own, as any may have.
-    pub fn record(&mut self, time: u64, data: &[u8], is_long: bool) {
+    pub(crate) fn record(&mut self, time: u64, data: &[u8], is_long: bool) {
         let delta = self.extend(time);
         let size = data.len().next_multiple_of(4);
         if is_long || size > 28 * 4 {
@@ -427,7 +427,7 @@ impl<'a> Pages<'a> {
     }
 
     /// A discarded record.
-    pub fn discard(&mut self, time: u64, size: usize) {
+    pub(crate) fn discard(&mut self, time: u64, size: usize) {
         let delta = self.extend(time);
         self.word(29, delta);
         self.number(size as u32 + 4);
@@ -435,12 +435,12 @@ impl<'a> Pages<'a> {
     }
 
     /// Nothing more in this sub-buffer.
-    pub fn pad(&mut self) {
+    pub(crate) fn pad(&mut self) {
         self.word(29, 0);
         self.page.extend([0x77; 12]);
     }
 
-    pub fn finish(mut self) -> Vec<Vec<u8>> {
+    pub(crate) fn finish(mut self) -> Vec<Vec<u8>> {
         self.end();
         self.done
     }

@@ -3,19 +3,11 @@
 use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
 
 use anyhow::Result;
-use nntrace_user::{
-    model::{causality::Questions, limits::Limits},
-    replay,
-    report::{sections, snapshot::Snapshot},
-    tui::Health,
-};
+use nntrace_user::{replay, report::snapshot::Snapshot, tui::Health};
 
 use crate::{
-    cli::{Print, Replay, machine_memory},
-    files::Files,
-    gates,
-    output::{self, Output},
-    screen::Screen,
+    arguments::Replay,
+    output::{Output, files::Files, gates, screen::Screen},
     signals::EndSignals,
 };
 
@@ -50,28 +42,6 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
     }
     let tripped = gates::tripped(&snapshot, &cli.results.causes);
     Ok(if tripped { ExitCode::from(gates::TRIPPED) } else { ExitCode::SUCCESS })
-}
-
-/// Prints every section of the files.
-pub fn print(cli: &Print) -> Result<ExitCode> {
-    let replayed = replay::replay(&replay::Options {
-        files: cli.files.clone(),
-        range: cli.time_range,
-        limits: Limits::of_memory(machine_memory()),
-        questions: Questions {
-            graph: true,
-            iteration_root: cli.iteration_root.clone(),
-            ..Questions::default()
-        },
-        ..replay::Options::default()
-    })?;
-    let marks = replayed.marks();
-    let text = if cli.tree { sections::tree(marks) } else { sections::list(marks) };
-    output::print(&text)?;
-    for note in Snapshot::of(&replayed.findings()).notes {
-        output::message(note);
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Shows the results on the terminal until the user has seen enough.

@@ -28,11 +28,8 @@ use tokio::{
 };
 
 use crate::{
-    cli::{Level, Live},
-    files::Files,
-    gates, machine,
-    output::{self, Output},
-    screen::Screen,
+    arguments::{Level, Live},
+    output::{self, Output, files::Files, gates, screen::Screen},
     signals::EndSignals,
 };
 
@@ -44,7 +41,7 @@ const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
 /// Traces live; returns the exit status.
 pub fn run(cli: &Live) -> Result<ExitCode> {
     let processes = targets(cli)?;
-    let topology = machine::live(&cli.machine)?;
+    let topology = cli.machine.live_topology()?;
     let wants_screen = !cli.json_lines && Output::wants_screen(&cli.results) && io::stdin().is_terminal();
     let mut output =
         if cli.json_lines { Output::JsonLines } else { Output::open(&cli.results, &cli.machine)? };

@@ -1,15 +1,18 @@
-//! `nntrace-bpf energy-model`, and reading models.
+//! `nntrace-bpf energy-model`: makes and checks energy models.
 
-use std::{fs, path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
 use nntrace_user::{
     live::{energy_model, sysfs},
-    model::energy::{self, EnergyModel},
+    model::energy,
     report,
 };
 
-use crate::{cli::EnergyModelAction, output, result_file};
+use crate::{
+    arguments::EnergyModelAction,
+    output::{self, result_file},
+};
 
 /// Does what is asked for.
 pub fn run(action: &EnergyModelAction) -> Result<ExitCode> {
@@ -20,18 +23,6 @@ pub fn run(action: &EnergyModelAction) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The model in a file.
-pub fn read(path: &Path) -> Result<EnergyModel, String> {
-    let bytes = fs::read(path).map_err(|error| format!("cannot read it: {error}"))?;
-    let name = path.to_string_lossy();
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = memchr::memchr_iter(b'\n', before).count() + 1;
-        format!("{name}:{line}: expected text, found bytes that are no UTF-8")
-    })?;
-    energy::parse(&name, &text).map_err(|error| error.to_string())
 }
 
 fn init(file: Option<&Path>, force: bool) -> Result<()> {

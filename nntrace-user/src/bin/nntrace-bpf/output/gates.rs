@@ -2,7 +2,7 @@
 
 use nntrace_user::report::{human, snapshot::Snapshot};
 
-use crate::{cli::Causes, output};
+use crate::{arguments::Causes, output};
 
 /// Exit status when a gate trips.
 pub const TRIPPED: u8 = 3;

@@ -1,5 +1,11 @@
 //! Where results go: a terminal interface, tables, or JSON.
 
+pub mod baseline;
+pub mod files;
+pub mod gates;
+pub mod result_file;
+pub mod screen;
+
 use std::{
     fmt,
     io::{self, IsTerminal as _, Write as _},
@@ -21,13 +27,11 @@ use nntrace_user::{
     },
     tui::Health,
 };
-
 use ratatui::crossterm::terminal;
 
 use crate::{
-    baseline,
-    cli::{Format, Machine, Results, Table},
-    screen::Screen,
+    arguments::{Format, Machine, Results, Table},
+    output::screen::Screen,
 };
 
 /// Columns of a timeline when it does not go to a terminal.

@@ -3,18 +3,9 @@
 // What people read goes through `output`, which lets no character act on their terminal.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-mod baseline;
-mod cli;
-mod energy_command;
-mod files;
-mod gates;
-mod machine;
-mod manual;
+mod arguments;
+mod commands;
 mod output;
-mod replay_command;
-mod result_file;
-mod run;
-mod screen;
 mod signals;
 
 use std::{
@@ -25,32 +16,37 @@ use std::{
 use clap::Parser as _;
 use nntrace_user::report::text::Text;
 
+use crate::{
+    arguments::{Action, Cli},
+    commands::{energy_model, live, manual, print, replay, topology},
+};
+
 /// Exit status when the command line is wrong.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let mut cli = match cli::Cli::try_parse() {
+    let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refused(&error),
     };
-    if let Some(cli::Action::Replay(replay)) = &mut cli.action {
+    if let Some(Action::Replay(replay)) = &mut cli.action {
         replay.settle_json(std::env::args_os());
     }
     let results = match &cli.action {
-        Some(cli::Action::Replay(replay)) => &replay.results,
+        Some(Action::Replay(replay)) => &replay.results,
         _ => &cli.live.results,
     };
     if let Err(error) = results.check() {
         return refused(&error);
     }
     let done = match &cli.action {
-        Some(cli::Action::Replay(replay)) => replay_command::run(replay),
-        Some(cli::Action::Print(print)) => replay_command::print(print),
-        Some(cli::Action::Topology(topology)) => machine::show(topology),
-        Some(cli::Action::EnergyModel(action)) => energy_command::run(action),
-        Some(cli::Action::Completions { shell }) => manual::completions(*shell),
-        Some(cli::Action::Man) => manual::page(),
-        None => run::run(&cli.live),
+        Some(Action::Replay(arguments)) => replay::run(arguments),
+        Some(Action::Print(arguments)) => print::run(arguments),
+        Some(Action::Topology(arguments)) => topology::run(arguments),
+        Some(Action::EnergyModel(action)) => energy_model::run(action),
+        Some(Action::Completions { shell }) => manual::completions(*shell),
+        Some(Action::Man) => manual::page(),
+        None => live::run(&cli.live),
     };
     match done {
         Ok(code) => code,

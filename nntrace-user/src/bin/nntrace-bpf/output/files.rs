@@ -14,9 +14,11 @@ use nntrace_user::{
 };
 
 use crate::{
-    cli::{OutputKind, Results, Table},
-    output,
-    result_file::{ResultFile, Staged},
+    arguments::{OutputKind, Results, Table},
+    output::{
+        self,
+        result_file::{ResultFile, Staged},
+    },
 };
 
 /// Files of results, known to be possible from the start: so that a mistake costs nothing.

@@ -12,7 +12,7 @@ use nntrace_user::{
     report::snapshot::{SCHEMA, Snapshot},
 };
 
-use crate::cli::Machine;
+use crate::arguments::Machine;
 
 /// Reads it; of several snapshots in a file the last. A trace is of the machine that the command line describes.
 pub fn read(path: &Path, described: &Machine) -> Result<Snapshot> {

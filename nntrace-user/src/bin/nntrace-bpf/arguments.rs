@@ -1,24 +1,20 @@
 //! The command line.
 
 mod live;
+mod machine;
+mod replay;
 mod results;
 mod values;
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
 use clap::Parser;
 pub use live::{Level, Live};
-use nntrace_user::{
-    model::{Topology, energy::EnergyModel, topology::ClusterDescription},
-    replay::TimeRange,
-};
+pub use machine::Machine;
+use nntrace_user::{model::energy::EnergyModel, replay::TimeRange};
+pub use replay::Replay;
 pub use results::{Causes, Format, OutputKind, Results, Table, machine_memory};
-use values::{cluster, file, time_range};
-
-use crate::{energy_command, machine};
+use values::{file, time_range};
 
 /// Shows in which layer and phase of the neural-network stack the time goes, and what the CPUs did meanwhile.
 ///
@@ -80,7 +76,7 @@ pub enum EnergyModelAction {
     /// Shows what is understood of a model, or what is wrong with it
     Check {
         /// The file
-        #[arg(value_name = "FILE", value_parser = file(energy_command::read))]
+        #[arg(value_name = "FILE", value_parser = file(machine::read_energy_model))]
         model: EnergyModel,
     },
 }
@@ -116,66 +112,9 @@ pub struct Print {
     pub iteration_root: Option<String>,
 }
 
-/// What the user says of the machine.
-#[derive(Debug, Default, clap::Args)]
-pub struct Machine {
-    /// Description of the machine in TOML, as `nntrace-bpf topology` writes it
-    #[arg(long, value_name = "FILE", value_parser = file(machine::read))]
-    pub topology: Option<Topology>,
-
-    /// CPUs that form a cluster, such as `big=4-7`; CPUs in none form one called `other`
-    #[arg(long = "cluster", value_name = "NAME=CPUS", value_parser = cluster)]
-    pub clusters: Vec<ClusterDescription>,
-
-    /// What CPUs and clusters cost in each state: an energy model, of idlestat's form or (.toml) of ours; `nntrace-bpf
-    /// energy-model init` writes one to fill in
-    #[arg(long, value_name = "FILE", value_parser = file(energy_command::read))]
-    pub energy_model: Option<EnergyModel>,
-}
-
-/// Replays trace files.
-#[derive(Debug, clap::Args)]
-pub struct Replay {
-    /// Trace files; `-` is standard input. Several are merged by time
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-
-    /// Where results go
-    #[command(flatten)]
-    pub results: Results,
-
-    /// Look at this time only, in seconds of the trace, such as 2084.02..2084.45; either end may be left out
-    #[arg(long, value_name = "FROM..TO", value_parser = time_range)]
-    pub time_range: Option<TimeRange>,
-
-    /// This process is a driver
-    #[arg(long = "driver", value_name = "PID")]
-    pub drivers: Vec<u32>,
-
-    /// What the machine is
-    #[command(flatten)]
-    pub machine: Machine,
-}
-
-impl Replay {
-    /// `--json -` is `--json=-`, where `arguments` say that and there is another file to read; else `-` is the trace, and
-    /// the snapshot goes to stdout all the same.
-    pub fn settle_json(&mut self, arguments: impl IntoIterator<Item = OsString>) {
-        let arguments: Vec<OsString> =
-            arguments.into_iter().take_while(|argument| argument != "--").collect();
-        let is_json = arguments.windows(2).any(|pair| pair[0] == "--json" && pair[1] == "-");
-        if is_json
-            && self.files.len() > 1
-            && let Some(place) = self.files.iter().position(|file| file == Path::new("-"))
-        {
-            self.files.remove(place);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{ffi::OsString, time::Duration};
 
     use clap::CommandFactory as _;
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use crate::{cli::Cli, output};
+use crate::{arguments::Cli, output};
 
 /// Prints what a shell needs to complete options.
 pub fn completions(shell: Shell) -> Result<ExitCode> {

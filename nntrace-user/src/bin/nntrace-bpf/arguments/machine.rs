@@ -1,0 +1,68 @@
+//! Options about the machine, and the files that describe it.
+
+use std::{fs, path::Path};
+
+use anyhow::Result;
+use nntrace_user::{
+    live::sysfs,
+    model::{
+        Topology,
+        energy::{self, EnergyModel},
+        topology::ClusterDescription,
+    },
+};
+
+use super::values::{cluster, file};
+
+/// What the user says of the machine.
+#[derive(Debug, Default, clap::Args)]
+pub struct Machine {
+    /// Description of the machine in TOML, as `nntrace-bpf topology` writes it
+    #[arg(long, value_name = "FILE", value_parser = file(read_topology))]
+    pub topology: Option<Topology>,
+
+    /// CPUs that form a cluster, such as `big=4-7`; CPUs in none form one called `other`
+    #[arg(long = "cluster", value_name = "NAME=CPUS", value_parser = cluster)]
+    pub clusters: Vec<ClusterDescription>,
+
+    /// What CPUs and clusters cost in each state: an energy model, of idlestat's form or (.toml) of ours; `nntrace-bpf
+    /// energy-model init` writes one to fill in
+    #[arg(long, value_name = "FILE", value_parser = file(read_energy_model))]
+    pub energy_model: Option<EnergyModel>,
+}
+
+impl Machine {
+    /// The topology of a live run as the user wants it; `None`: as sysfs has it.
+    pub fn live_topology(&self) -> Result<Option<Topology>> {
+        if self.topology.is_none() && self.clusters.is_empty() {
+            return Ok(None);
+        }
+        let (mut topology, _) = sysfs::topology(Path::new(sysfs::CPUS));
+        if let Some(described) = &self.topology {
+            topology.replace_by(described.clone())?;
+        }
+        if !self.clusters.is_empty() {
+            topology.set_clusters(self.clusters.clone())?;
+        }
+        Ok(Some(topology))
+    }
+}
+
+/// The description of a machine in a file.
+fn read_topology(path: &Path) -> Result<Topology, String> {
+    let name = path.to_string_lossy();
+    let text = fs::read_to_string(path).map_err(|error| format!("cannot read it: {error}"))?;
+    Topology::from_toml(&name, &text).map_err(|error| error.to_string())
+}
+
+/// The energy model in a file.
+pub(super) fn read_energy_model(path: &Path) -> Result<EnergyModel, String> {
+    let bytes = fs::read(path).map_err(|error| format!("cannot read it: {error}"))?;
+    let name = path.to_string_lossy();
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = memchr::memchr_iter(b'\n', before).count() + 1;
+        format!("{name}:{line}: expected text, found bytes that are no UTF-8")
+    })?;
+    energy::parse(&name, &text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,8 @@
+//! The subcommands: one file each, from its arguments to an exit status.
+
+pub mod energy_model;
+pub mod live;
+pub mod manual;
+pub mod print;
+pub mod replay;
+pub mod topology;
