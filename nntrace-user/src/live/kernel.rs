@@ -158,7 +158,7 @@ impl Kernel {
     }
 
     /// Takes the programs on power events and on context switches away. The kernel lets that take some milliseconds.
-    pub fn detach_power(&mut self) {
+    pub(crate) fn detach_power(&mut self) {
         self.scheduling.detach(&mut self.object);
         self.power.detach(&mut self.object);
         self.evidence.detach(&mut self.object);

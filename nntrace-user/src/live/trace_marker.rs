@@ -9,7 +9,7 @@ pub(super) const NAME: &str = "trace_marker";
 
 /// Whether a process has `trace_marker` open now, that of any instance.
 #[must_use]
-pub fn has_marker_open(processes: &Processes, pid: u32) -> bool {
+pub(super) fn has_marker_open(processes: &Processes, pid: u32) -> bool {
     let Some(device) = tracefs::mount_point().and_then(|mount| fs::metadata(mount).ok()).map(|at| at.dev())
     else {
         return false;

@@ -19,43 +19,43 @@ use super::{
 /// What one run found in one window of time.
 pub struct Findings<'a> {
     /// The machine.
-    pub host: Host,
+    pub(crate) host: Host,
     /// The time.
-    pub window: Window,
+    pub(crate) window: Window,
     /// Where the records came from.
-    pub source: Source,
+    pub(crate) source: Source,
     /// The processes, by id.
-    pub processes: &'a BTreeMap<u32, ProcessLabel>,
+    pub(crate) processes: &'a BTreeMap<u32, ProcessLabel>,
     /// What the records of marks add up to.
-    pub marks: &'a Marks,
+    pub(crate) marks: &'a Marks,
     /// What the reports are sums of.
-    pub report_sums: ReportSums,
+    pub(crate) report_sums: ReportSums,
     /// Exact totals of marks; only those that count.
-    pub totals: Totals,
+    pub(crate) totals: Totals,
     /// What threads did; none where context switches were not taken.
-    pub threads: Cow<'a, [NamedThread]>,
+    pub(crate) threads: Cow<'a, [NamedThread]>,
     /// How CPUs belong together.
-    pub topology: &'a Topology,
+    pub(crate) topology: &'a Topology,
     /// What each CPU did.
-    pub cpus: Cow<'a, [CpuResidency]>,
+    pub(crate) cpus: Cow<'a, [CpuResidency]>,
     /// What each cluster did, in the order of the topology.
-    pub clusters: Cow<'a, [ClusterResidency]>,
+    pub(crate) clusters: Cow<'a, [ClusterResidency]>,
     /// How long single stays in idle states were.
-    pub sleeps: &'a Sleeps,
+    pub(crate) sleeps: &'a Sleeps,
     /// What CPUs and clusters cost; `None` leaves energy out.
-    pub energy_model: Option<&'a EnergyModel>,
+    pub(crate) energy_model: Option<&'a EnergyModel>,
     /// What the kernel shows of power beside its events; `None` of a file.
-    pub evidence: Option<Evidence>,
+    pub(crate) evidence: Option<Evidence>,
     /// Our totals against the kernel's, where that was asked for.
-    pub verify: Option<Verify>,
+    pub(crate) verify: Option<Verify>,
     /// What measuring cost.
-    pub overhead: Overhead,
+    pub(crate) overhead: Overhead,
     /// What was lost.
-    pub loss: Loss,
+    pub(crate) loss: Loss,
     /// What was odd.
-    pub diagnostics: Cow<'a, [(DiagnosticKind, DiagnosticCount)]>,
+    pub(crate) diagnostics: Cow<'a, [(DiagnosticKind, DiagnosticCount)]>,
     /// What could not be measured.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// Whether to show every function of every thread by itself.
-    pub with_details: bool,
+    pub(crate) with_details: bool,
 }

@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 
 use super::limits::Limits;
 use history::{History, State};
-pub use named::NamedThread;
+pub(crate) use named::NamedThread;
 
 /// Stretches that are kept of each thread, some hundred events a second for minutes: 1.5 MB of one that has so many. Of
 /// what is older only the sum over everything is known.

@@ -259,7 +259,7 @@ impl PolicyClock {
 
     /// Time (ns) and changes by policy and frequency until `end` (ns).
     #[must_use]
-    pub fn until(&self, end: u64) -> BTreeMap<(u32, u32), TimeCount> {
+    pub(crate) fn until(&self, end: u64) -> BTreeMap<(u32, u32), TimeCount> {
         let closed = self.policies.iter().map(|(&first, policy)| {
             let mut policy = policy.clone();
             policy.close(end);

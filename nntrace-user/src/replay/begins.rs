@@ -15,7 +15,7 @@ const TEXTS: usize = 1024;
 
 /// Reads begins.
 #[derive(Default)]
-pub struct Begins {
+pub(super) struct Begins {
     known: Recall<ParsedBegin, TEXTS>,
     /// What untagged names mean, by hash.
     meanings: FxHashMap<u64, Meaning>,
@@ -24,7 +24,7 @@ pub struct Begins {
 impl Begins {
     /// Reads a payload of [`mark::Kind::Begin`]. A name that matters is put into `names`.
     #[inline]
-    pub fn read(&mut self, payload: &[u8], names: &mut Names) -> ParsedBegin {
+    pub(super) fn read(&mut self, payload: &[u8], names: &mut Names) -> ParsedBegin {
         let Self { known, meanings } = self;
         known.get(payload, |payload| Some(read(payload, meanings, names))).unwrap_or_default()
     }

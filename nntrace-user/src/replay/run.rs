@@ -21,7 +21,7 @@ use super::{
     survey::{Plan, Survey},
 };
 use crate::model::{
-    Findings, Marks, Scheduling, Topology,
+    Findings, Marks, Topology,
     causality::Questions,
     energy::EnergyModel,
     facts::{Host, KeptSums, Loss, Overhead, ProcessLabel, Source, Window},

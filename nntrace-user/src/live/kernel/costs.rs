@@ -38,7 +38,7 @@ impl Kernel {
     /// Runs and time of the mark programs and of the power programs, by the kernel's statistics; of system calls only
     /// those that were marks. Nothing where this user may not switch the statistics on.
     #[must_use]
-    pub fn read_costs(&self) -> (TimeCount, TimeCount) {
+    pub(crate) fn read_costs(&self) -> (TimeCount, TimeCount) {
         let mut marks = self.object.cost(functions::MARK_PROGRAMS);
         if let Ok(writes) = self.read_write_cost() {
             marks += writes;

@@ -60,7 +60,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When threads stall, and no process can be left behind: then whoever drops this waits for them.
-    pub fn detach_marks(&mut self) -> Result<Vec<StalledThread>, KernelError> {
+    pub(crate) fn detach_marks(&mut self) -> Result<Vec<StalledThread>, KernelError> {
         self.writes.detach(&mut self.object);
         if self.functions.may_stall() {
             let stalled = self.wait_for_pages()?;

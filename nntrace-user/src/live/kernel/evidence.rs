@@ -79,7 +79,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
-    pub fn attach_evidence(&mut self, begin: u64) -> Result<Vec<&'static str>, KernelError> {
+    pub(crate) fn attach_evidence(&mut self, begin: u64) -> Result<Vec<&'static str>, KernelError> {
         self.start_evidence(begin)?;
         Ok(self.evidence.attach(&mut self.object))
     }

@@ -131,7 +131,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses, with the object and the symbol.
-    pub fn attach_mark(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
+    pub(crate) fn attach_mark(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
         let Self { functions, object, .. } = self;
         let program = functions.mark_program(object, target::kind(function), function.role, function.layout);
         let point = format!("{} in {}", function.demangled, function.display_path.display());
@@ -157,7 +157,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn set_nesting(&mut self) -> Result<(), KernelError> {
+    pub(crate) fn set_nesting(&mut self) -> Result<(), KernelError> {
         self.object.array::<u32>("NESTING")?.set(0, 1, 0).map_err(KernelError::writing)
     }
 
@@ -181,7 +181,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn attach_loader(&mut self, path: &Path, offset: u64) -> Result<(), KernelError> {
+    pub(crate) fn attach_loader(&mut self, path: &Path, offset: u64) -> Result<(), KernelError> {
         self.functions
             .attach(&mut self.object, LOADER_PROGRAM, path, offset)
             .map_err(attach_error(&format!("the loader {}", path.display())))
@@ -191,7 +191,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn hold_at_entry(&mut self, path: &Path, offset: u64) -> Result<EntryProbe, KernelError> {
+    pub(crate) fn hold_at_entry(&mut self, path: &Path, offset: u64) -> Result<EntryProbe, KernelError> {
         self.object
             .probe(HOLD_PROGRAM, path, offset)
             .map(EntryProbe)
@@ -221,7 +221,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn release_entry(&mut self, probe: EntryProbe) -> Result<(), KernelError> {
+    pub(crate) fn release_entry(&mut self, probe: EntryProbe) -> Result<(), KernelError> {
         self.object.uprobe(HOLD_PROGRAM)?.detach(probe.0).map_err(attach_error("the entry point"))
     }
 }

@@ -45,7 +45,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the table is full.
-    pub fn add_meaning(&mut self, name: u64, meaning: Meaning) -> Result<(), KernelError> {
+    pub(crate) fn add_meaning(&mut self, name: u64, meaning: Meaning) -> Result<(), KernelError> {
         let map = self.object.map_mut("MEANINGS").ok_or(KernelError::Missing("map MEANINGS"))?;
         let mut meanings: HashMap<_, u64, Meaning> =
             map.try_into().map_err(map_error("use the table of interface calls"))?;
@@ -56,7 +56,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_totals(&self) -> Result<Totals, KernelError> {
+    pub(crate) fn read_totals(&self) -> Result<Totals, KernelError> {
         let map: PerCpuHashMap<_, TotalKey, Total> = self.object.table("TOTALS")?;
         let mut totals = Totals::default();
         for entry in &map {
@@ -75,7 +75,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_app_events(&self, known: u32) -> Result<Vec<AppEvent>, KernelError> {
+    pub(crate) fn read_app_events(&self, known: u32) -> Result<Vec<AppEvent>, KernelError> {
         let last = self.read_app_event_counts()?.last;
         let mut events = Vec::new();
         if last > u64::from(known) {
@@ -91,7 +91,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_app_event_counts(&self) -> Result<AppEventCounts, KernelError> {
+    pub(crate) fn read_app_event_counts(&self) -> Result<AppEventCounts, KernelError> {
         let counts: Array<_, AppEventCounts> = self.object.table("APP_EVENT_COUNTS")?;
         counts.get(&0, 0).map_err(KernelError::reading)
     }
@@ -100,7 +100,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_drivers(&self) -> Result<Vec<u32>, KernelError> {
+    pub(crate) fn read_drivers(&self) -> Result<Vec<u32>, KernelError> {
         let map: HashMap<_, u32, u8> = self.object.table("DRIVERS")?;
         Ok(map.keys().flatten().collect())
     }
@@ -109,7 +109,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_executions(&self) -> Result<Vec<(ExecutionKey, ExecutionCount)>, KernelError> {
+    pub(crate) fn read_executions(&self) -> Result<Vec<(ExecutionKey, ExecutionCount)>, KernelError> {
         let map: HashMap<_, ExecutionKey, ExecutionCount> = self.object.table("EXECUTIONS")?;
         Ok(map.iter().flatten().collect())
     }
@@ -118,7 +118,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_paths(&self, known: &mut Paths) -> Result<(), KernelError> {
+    pub(crate) fn read_paths(&self, known: &mut Paths) -> Result<(), KernelError> {
         let map: HashMap<_, u64, PathStep> = self.object.table("PATHS")?;
         for path in map.keys().flatten() {
             if !known.contains(path)
@@ -134,7 +134,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_name(&self, hash: u64, known: &mut Names) -> Result<(), KernelError> {
+    pub(crate) fn read_name(&self, hash: u64, known: &mut Names) -> Result<(), KernelError> {
         if !known.contains(hash) {
             let map: HashMap<_, u64, NameText> = self.object.table("NAMES")?;
             if let Ok(text) = map.get(&hash, 0) {
@@ -148,7 +148,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_names(&self, known: &mut Names) -> Result<Vec<u64>, KernelError> {
+    pub(crate) fn read_names(&self, known: &mut Names) -> Result<Vec<u64>, KernelError> {
         let map: HashMap<_, u64, NameText> = self.object.table("NAMES")?;
         let mut new = Vec::new();
         for hash in map.keys().flatten() {
@@ -166,7 +166,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_unknown_names(&self) -> Result<u64, KernelError> {
+    pub(crate) fn read_unknown_names(&self) -> Result<u64, KernelError> {
         let map: PerCpuArray<_, DiagnosticCount> = self.object.table("DIAGNOSTICS")?;
         let values = map.get(&(DiagnosticKind::NameNotYetKnown as u32), 0).map_err(KernelError::reading)?;
         Ok(values.iter().map(|value| value.count).sum())
@@ -194,7 +194,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn visit_threads(&self, mut visit: impl FnMut(u32, &Thread)) -> Result<(), KernelError> {
+    pub(crate) fn visit_threads(&self, mut visit: impl FnMut(u32, &Thread)) -> Result<(), KernelError> {
         let threads: HashMap<_, u32, Thread> = self.object.table("THREADS")?;
         for (tid, thread) in threads.iter().flatten() {
             visit(tid, &thread);

@@ -64,7 +64,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
-    pub fn start_cpus_without(
+    pub(crate) fn start_cpus_without(
         &mut self,
         begin: u64,
         khz: &BTreeMap<u32, u32>,
@@ -114,7 +114,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses, or has no such tracepoint (`cpu_frequency` needs `CONFIG_PM`).
-    pub fn attach_power(&mut self) -> Result<(), KernelError> {
+    pub(crate) fn attach_power(&mut self) -> Result<(), KernelError> {
         self.power.attach(&mut self.object)
     }
 
@@ -193,7 +193,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_activities(&self) -> Result<Vec<(u32, Activity)>, KernelError> {
+    pub(crate) fn read_activities(&self) -> Result<Vec<(u32, Activity)>, KernelError> {
         let idles: Array<_, CpuIdle> = self.object.table("CPU_IDLE")?;
         (0..self.cpus()).map(|cpu| Ok((cpu, consistent(&idles, cpu)?.activity()))).collect()
     }

@@ -51,7 +51,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn attach_process_events(&mut self) -> Result<bool, KernelError> {
+    pub(crate) fn attach_process_events(&mut self) -> Result<bool, KernelError> {
         self.processes.attach(&mut self.object)
     }
 
@@ -59,7 +59,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the table of targets is full.
-    pub fn add_target(&mut self, pid: u32) -> Result<(), KernelError> {
+    pub(crate) fn add_target(&mut self, pid: u32) -> Result<(), KernelError> {
         self.set_target(pid, TARGET)
     }
 
@@ -67,7 +67,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the table of targets is full.
-    pub fn set_target(&mut self, pid: u32, how: u8) -> Result<(), KernelError> {
+    pub(crate) fn set_target(&mut self, pid: u32, how: u8) -> Result<(), KernelError> {
         let map = self.object.map_mut("TARGETS").ok_or(KernelError::Missing("map TARGETS"))?;
         let mut targets: HashMap<_, u32, u8> =
             map.try_into().map_err(map_error("use the table of targets"))?;
@@ -78,7 +78,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the table cannot be used.
-    pub fn remove_target(&mut self, pid: u32) -> Result<(), KernelError> {
+    pub(crate) fn remove_target(&mut self, pid: u32) -> Result<(), KernelError> {
         let map = self.object.map_mut("TARGETS").ok_or(KernelError::Missing("map TARGETS"))?;
         let mut targets: HashMap<_, u32, u8> =
             map.try_into().map_err(map_error("use the table of targets"))?;

@@ -76,13 +76,13 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses, or does not describe these events.
-    pub fn attach_scheduling(&mut self) -> Result<(), KernelError> {
+    pub(crate) fn attach_scheduling(&mut self) -> Result<(), KernelError> {
         self.scheduling.attach(&mut self.object)
     }
 
     /// Runs and time of these programs, by the kernel's statistics.
     #[must_use]
-    pub fn read_scheduling_cost(&self) -> TimeCount {
+    pub(crate) fn read_scheduling_cost(&self) -> TimeCount {
         self.object.cost(PROGRAMS.into_iter().flat_map(|(_, raw, program)| [raw, program]))
     }
 }

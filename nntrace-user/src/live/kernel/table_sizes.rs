@@ -57,7 +57,7 @@ const fn size<T>() -> u64 {
 
 /// The entries that each table holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TableSizes {
+pub(super) struct TableSizes {
     /// Memory that all of them take, bytes.
     pub bytes: u64,
     entries: [u32; Table::ALL.len()],
@@ -110,7 +110,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub fn read_table_uses(&self, counts: &EventCounts) -> Result<Vec<TableUse>, KernelError> {
+    pub(crate) fn read_table_uses(&self, counts: &EventCounts) -> Result<Vec<TableUse>, KernelError> {
         let entries = |of: Table| -> Result<usize, KernelError> {
             Ok(match of {
                 Table::Threads => {

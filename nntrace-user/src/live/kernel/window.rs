@@ -21,7 +21,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
-    pub fn set_window(&mut self, window: Window) -> Result<(), KernelError> {
+    pub(crate) fn set_window(&mut self, window: Window) -> Result<(), KernelError> {
         let mut windows: Array<_, Window> = self.object.array("WINDOW")?;
         windows.set(0, window, 0).map_err(KernelError::writing)
     }

@@ -72,7 +72,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When `trace_marker` cannot be told from other files, or the kernel refuses.
-    pub fn attach_writes(&mut self) -> Result<(), KernelError> {
+    pub(crate) fn attach_writes(&mut self) -> Result<(), KernelError> {
         self.writes.attach(&mut self.object)
     }
 }

@@ -5,7 +5,7 @@ use crate::model::facts::{Loss, Window};
 
 /// One thread of the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NamedThread {
+pub(crate) struct NamedThread {
     /// Process; the thread's own id where it is not known.
     pub pid: u32,
     /// Thread.
@@ -19,7 +19,7 @@ pub struct NamedThread {
 impl Scheduling {
     /// Events that did not come though nothing was lost, in words.
     #[must_use]
-    pub fn note_on_missing(&self, loss: &Loss) -> Option<String> {
+    pub(crate) fn note_on_missing(&self, loss: &Loss) -> Option<String> {
         let missing = self.missing();
         (missing > 0 && loss.records_dropped == 0).then(|| {
             format!(
@@ -32,7 +32,7 @@ impl Scheduling {
     /// The threads for which `name`, by the thread's id and as far as it is known its process, has the process and the
     /// name to show. Sorted by process, thread and begin.
     #[must_use]
-    pub fn named_threads(
+    pub(crate) fn named_threads(
         &self,
         window: &Window,
         name: impl Fn(u32, Option<u32>) -> Option<(u32, String)>,
