@@ -9,7 +9,7 @@ use nntrace_common::{
 };
 
 use super::{
-    reports::{ReportSums, SectionSum},
+    report_sums::{ReportSums, SectionSum},
     stacks::Totals,
     timeline::{AppPhase, Timeline},
 };

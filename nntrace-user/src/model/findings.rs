@@ -10,7 +10,7 @@ use super::{
     energy::EnergyModel,
     facts::{Evidence, Host, Loss, Overhead, ProcessLabel, Source, Verify, Window},
     power::CpuResidency,
-    reports::ReportSums,
+    report_sums::ReportSums,
     scheduling::NamedThread,
     sleeps::Sleeps,
     stacks::Totals,

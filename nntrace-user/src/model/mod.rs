@@ -16,6 +16,7 @@ pub mod limits;
 pub(crate) mod marks;
 pub(crate) mod names;
 pub mod power;
+pub(crate) mod report_sums;
 pub(crate) mod reports;
 pub(crate) mod scheduling;
 mod sites;

@@ -2,59 +2,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::state::{Overlay, View};
-
-/// What a key asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    /// Leave the program.
-    Quit,
-    /// Close the overlay; leave the program when there is none.
-    Back,
-    /// Show the next view.
-    NextView,
-    /// Show the previous view.
-    PreviousView,
-    /// Show this view.
-    Show(View),
-    /// Open this overlay, or close it.
-    Toggle(Overlay),
-    /// Move in the list, or scroll the overlay.
-    Move(Motion),
-    /// Sort by the next column.
-    NextSort,
-    /// Sort the other way round.
-    ReverseSort,
-    /// Keep the numbers still, or go on.
-    Pause,
-    /// Stop the program until the shell continues it.
-    Suspend,
-}
-
-impl Action {
-    /// Whether it does anything in `view`: the CPUs have an order of their own.
-    #[must_use]
-    pub(crate) const fn applies_to(self, view: View) -> bool {
-        !(matches!(view, View::Cpus) && matches!(self, Self::NextSort | Self::ReverseSort))
-    }
-}
-
-/// A movement in a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Motion {
-    /// One line up.
-    Up,
-    /// One line down.
-    Down,
-    /// One page up.
-    PageUp,
-    /// One page down.
-    PageDown,
-    /// To the first line.
-    First,
-    /// To the last line.
-    Last,
-}
+use super::actions::{Action, Motion, Overlay, View};
 
 /// A line of the key table.
 #[derive(Debug)]

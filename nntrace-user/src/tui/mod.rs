@@ -30,6 +30,7 @@
 //! # }
 //! ```
 
+mod actions;
 mod keys;
 mod state;
 mod terminal;

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::elf::{Elf, ElfErrorReason, open};
-use super::launch::LaunchError;
+use super::launch::error::LaunchError;
 
 /// Where programs are looked for when there is no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";

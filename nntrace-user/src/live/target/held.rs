@@ -19,7 +19,7 @@ use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::launch::{LaunchError, shell_code};
+use super::launch::error::{LaunchError, shell_code};
 
 /// Between two looks at a held process that runs: its way to the point waited for takes milliseconds.
 const POLL: Duration = Duration::from_micros(500);

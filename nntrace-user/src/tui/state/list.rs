@@ -1,6 +1,6 @@
 //! A list with one selected line, which is remembered by what it is and not by where it stands.
 
-use crate::tui::keys::Motion;
+use crate::tui::actions::Motion;
 
 /// The lines of a list by identity, the selected one, and the part that is on screen.
 #[derive(Clone, Debug)]

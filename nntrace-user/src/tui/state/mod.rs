@@ -7,57 +7,9 @@ pub(crate) mod phases;
 pub(crate) mod stacks;
 
 use crate::report::snapshot::Snapshot;
-use crate::tui::keys::{Action, Motion};
+use crate::tui::actions::{Action, Motion};
+pub(crate) use crate::tui::actions::{Overlay, View};
 use crate::tui::{Flow, Health};
-
-/// The views, in the order of their tabs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum View {
-    /// Time by layer and phase.
-    #[default]
-    Phases,
-    /// What CPUs and clusters did.
-    Cpus,
-    /// Time by stack.
-    Stacks,
-}
-
-impl View {
-    /// Every view.
-    pub(crate) const ALL: [Self; 3] = [Self::Phases, Self::Cpus, Self::Stacks];
-
-    /// The word on its tab.
-    #[must_use]
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Phases => "Phases",
-            Self::Cpus => "CPUs",
-            Self::Stacks => "Stacks",
-        }
-    }
-
-    const fn next(self) -> Self {
-        match self {
-            Self::Phases => Self::Cpus,
-            Self::Cpus => Self::Stacks,
-            Self::Stacks => Self::Phases,
-        }
-    }
-
-    const fn previous(self) -> Self {
-        // Of three, the one before is the one after the next.
-        self.next().next()
-    }
-}
-
-/// What lies over the view.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Overlay {
-    /// The keys.
-    Help,
-    /// Notes, losses and diagnostics.
-    Diagnostics,
-}
 
 /// One state of the world: what was measured and how the measuring goes.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::{Color, Modifier};
 
-use super::keys::{Action, BINDINGS};
 use super::{App, Flow, Health, Theme};
+use super::{actions::Action, keys::BINDINGS};
 use crate::report::snapshot::Snapshot;
 
 fn app(snapshot: Snapshot, health: Health) -> App {

@@ -2,8 +2,7 @@
 
 use ratatui::text::Line;
 
-use super::cpus::percent_of_tenths;
-use super::text::wrap;
+use super::text::{percent_of_tenths, wrap};
 use crate::report::human;
 use crate::report::snapshot::ConcurrencyRow;
 use crate::report::units::shares;

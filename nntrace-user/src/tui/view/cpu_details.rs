@@ -7,8 +7,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 use super::concurrency;
-use super::cpus::{glyph, percent_of_tenths};
-use super::text::{left, put, right, rule};
+use super::text::{left, percent_of_tenths, put, right, rule};
 use super::theme::Theme;
 use crate::model::cpu_list;
 use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH};
@@ -136,7 +135,7 @@ struct Painter<'a> {
 
 impl Painter<'_> {
     fn sign(&self, doing: Doing) -> Span<'static> {
-        let (sign, style) = glyph(doing, self.known, self.theme);
+        let (sign, style) = self.theme.glyph(doing, self.known);
         Span::styled(format!("{sign} "), style)
     }
 

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::cpu_details;
-use super::text::{left, put, right, say, width};
+use super::text::{left, percent_of_tenths, put, right, say, width};
 use super::theme::Theme;
 use crate::report::human;
 use crate::report::snapshot::Snapshot;
@@ -82,7 +82,7 @@ fn segments(row: &UnitRow<'_>, snapshot: &Snapshot, theme: Theme, columns: usize
         return vec![Span::styled(left(human::UNKNOWN, columns), Theme::dim())];
     }
     let segment = |(&(doing, _), &cells): (&(Doing, u64), &u64)| {
-        let (glyph, style) = glyph(doing, &known, theme);
+        let (glyph, style) = theme.glyph(doing, &known);
         Span::styled(glyph.to_string().repeat(cells as usize), style)
     };
     parts.iter().zip(&cells).map(segment).collect()
@@ -105,28 +105,6 @@ fn summary(row: &UnitRow<'_>) -> String {
         sums[place] += tenths;
     }
     sums.map(|tenths| right(&percent_of_tenths(tenths), 7)).concat()
-}
-
-/// Tenths of a percent as `12.3%`: always with its decimal, so that a column adds up.
-pub(crate) fn percent_of_tenths(tenths: u64) -> String {
-    format!("{}.{}%", tenths / 10, tenths % 10)
-}
-
-/// The character and the style of a part. `known` are the cluster's frequencies, ascending: the faster, the higher.
-pub(crate) fn glyph(doing: Doing, known: &[u32], theme: Theme) -> (char, Style) {
-    const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    match doing {
-        Doing::Running(Some(khz)) => {
-            let rank = known.iter().position(|&other| other >= khz).map_or(known.len(), |rank| rank + 1);
-            let height = (rank * 8).div_ceil(known.len().max(1)).clamp(1, 8);
-            (HEIGHTS[height - 1], theme.running())
-        }
-        Doing::Running(None) => ('▒', theme.unknown()),
-        Doing::Idle(state) => (char::from_digit(state.min(35), 36).unwrap_or('+'), theme.idle()),
-        Doing::IdleUnknown => ('~', theme.unknown()),
-        Doing::Offline => ('x', theme.offline()),
-        Doing::Unknown => ('?', theme.unknown()),
-    }
 }
 
 /// What the characters in the bars of `cluster` mean: those that occur there, in the order of a bar.
@@ -157,7 +135,7 @@ fn legend(snapshot: &Snapshot, cluster: &str, theme: Theme, columns: usize) -> V
     // More than eight frequencies share heights: then one entry tells the range.
     let mut entries: Vec<(char, Style, String, String)> = Vec::new();
     for (doing, name) in present {
-        let (sign, style) = glyph(doing, &known, theme);
+        let (sign, style) = theme.glyph(doing, &known);
         match entries.last_mut() {
             Some((last, _, _, slowest)) if *last == sign => *slowest = name,
             _ => entries.push((sign, style, name.clone(), name)),
@@ -201,7 +179,7 @@ mod tests {
         for count in 1..=8 {
             let known: Vec<u32> = (1..=count).map(|step| step * 100_000).collect();
             let mut signs: Vec<char> =
-                known.iter().map(|&khz| glyph(Doing::Running(Some(khz)), &known, theme).0).collect();
+                known.iter().map(|&khz| theme.glyph(Doing::Running(Some(khz)), &known).0).collect();
             assert_eq!(signs.last(), Some(&'█'));
             signs.dedup();
             assert_eq!(signs.len(), count as usize);

@@ -7,6 +7,11 @@ use ratatui::text::{Line, Span};
 use super::theme::Theme;
 use crate::report::text::clean;
 
+/// Tenths of a percent as `12.3%`: always with its decimal, so that a column adds up.
+pub(crate) fn percent_of_tenths(tenths: u64) -> String {
+    format!("{}.{}%", tenths / 10, tenths % 10)
+}
+
 /// How many columns `text` takes.
 pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()

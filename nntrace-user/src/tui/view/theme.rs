@@ -2,6 +2,8 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
+use crate::report::units::Doing;
+
 /// The styles: ANSI colours on the terminal's own background, or no colours at all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Theme {
@@ -12,6 +14,23 @@ impl Theme {
     /// With colours or without.
     pub(crate) const fn new(colour: bool) -> Self {
         Self { colour }
+    }
+
+    /// The character and the style of a part. `known` are the cluster's frequencies, ascending: the faster, the higher.
+    pub(crate) fn glyph(self, doing: Doing, known: &[u32]) -> (char, Style) {
+        const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+        match doing {
+            Doing::Running(Some(khz)) => {
+                let rank = known.iter().position(|&other| other >= khz).map_or(known.len(), |rank| rank + 1);
+                let height = (rank * 8).div_ceil(known.len().max(1)).clamp(1, 8);
+                (HEIGHTS[height - 1], self.running())
+            }
+            Doing::Running(None) => ('▒', self.unknown()),
+            Doing::Idle(state) => (char::from_digit(state.min(35), 36).unwrap_or('+'), self.idle()),
+            Doing::IdleUnknown => ('~', self.unknown()),
+            Doing::Offline => ('x', self.offline()),
+            Doing::Unknown => ('?', self.unknown()),
+        }
     }
 
     fn coloured(self, colour: Color) -> Style {

@@ -3,7 +3,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use nix::unistd::{Gid, Uid};
 
-use super::*;
+use std::{os::unix::process::ExitStatusExt as _, process::ExitStatus};
+
+use super::{error::shell_code, *};
 
 fn write(path: &Path, mode: u32, content: &str) {
     std::fs::write(path, content).unwrap();

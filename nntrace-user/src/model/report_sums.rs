@@ -1,0 +1,31 @@
+//! What the reports are sums of.
+
+use std::collections::BTreeMap;
+
+use nntrace_common::app_events::ExecutionCount;
+
+use super::timeline::Stretch;
+
+/// What reports are sums of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReportSums {
+    /// The payloads of the marks that began the reports, in their order.
+    pub starting_marks: Vec<String>,
+    /// Time of sections.
+    pub sections: Vec<SectionSum>,
+    /// Executions by stretch, process and thread.
+    pub executions: BTreeMap<(Stretch, u32, u32), ExecutionCount>,
+}
+
+/// Own time of the sections of a process and path that began in a stretch of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SectionSum {
+    /// The report, and the phase of the application.
+    pub stretch: Stretch,
+    /// Process.
+    pub pid: u32,
+    /// Path.
+    pub path: u64,
+    /// Time, ns.
+    pub own: u64,
+}
