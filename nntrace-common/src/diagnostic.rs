@@ -2,7 +2,7 @@
 //!
 //! Source: the mark contract, section 2 ("Never die on input"); the power contract, section 1.
 
-/// One kind of oddity.
+/// One kind of diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DiagnosticKind {
@@ -95,7 +95,7 @@ impl DiagnosticKind {
     }
 }
 
-/// A set of oddities: what one event showed.
+/// A set of diagnostics: what one event showed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Diagnostics(u32);

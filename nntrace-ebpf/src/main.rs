@@ -14,6 +14,7 @@
 mod app_events;
 mod clock;
 mod counts;
+mod diagnostics;
 mod evidence;
 mod helpers;
 mod hotplug;
@@ -23,7 +24,6 @@ mod loader;
 mod maps;
 mod marks;
 mod nesting;
-mod oddities;
 mod power;
 mod process;
 mod ring;

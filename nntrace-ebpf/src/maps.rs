@@ -150,7 +150,7 @@ pub static NAMES: HashMap<u64, NameText, 4096> = HashMap::new();
 #[btf_map]
 pub static MEANINGS: HashMap<u64, Meaning, 4096> = HashMap::new();
 
-/// Oddities by kind.
+/// Diagnostics by kind.
 #[btf_map]
 pub static DIAGNOSTICS: PerCpuArray<DiagnosticCount, { DiagnosticKind::ALL.len() }> = PerCpuArray::new();
 

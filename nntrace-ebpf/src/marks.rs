@@ -14,9 +14,9 @@ use nntrace_common::{
 };
 
 use crate::{
-    app_events, clock, counts,
+    app_events, clock, counts, diagnostics,
     maps::{MEANINGS, NAMES, TELL_BEGINS},
-    nesting, oddities,
+    nesting,
     process::Ids,
     ring::{self, Wake},
     task_stack,
@@ -77,7 +77,7 @@ pub fn take(
     let Thread { stack, mark, begin: parsed, takes_part, odd, .. } = thread;
     let Some(len) = text::read(paging, payload, length, mark, now, ids) else { return };
     if through_memory(&mut mark.len, len as u32) == 0 {
-        oddities::count(DiagnosticKind::EmptyMark, now, ids.tid);
+        diagnostics::count(DiagnosticKind::EmptyMark, now, ids.tid);
         return;
     }
     let text = Captured::of(&mark.payload);
@@ -85,11 +85,11 @@ pub fn take(
         Some(Kind::Begin) => {
             let parsed = through_memory(parsed, mark::begin(text));
             let found = begin(now, ids, stack, mark, parsed, takes_part);
-            oddities::count_all(through_memory(odd, found), now, ids.tid);
+            diagnostics::count_all(through_memory(odd, found), now, ids.tid);
         }
         Some(Kind::End) => {
             let found = end(now, ids, stack, *takes_part);
-            oddities::count_all(through_memory(odd, found), now, ids.tid);
+            diagnostics::count_all(through_memory(odd, found), now, ids.tid);
         }
         // Counters and tracks have no part in the accounting of time.
         Some(_) => tell(RecordKind::Track, now, &ids, mark, stack.depth()),
@@ -107,7 +107,7 @@ pub fn take_section(paging: Paging, now: u64, ids: Ids, thread: &mut Thread, nam
     mark.len = len as u32;
     let parsed = through_memory(parsed, mark::section(Captured::of(&mark.payload), 0));
     let found = begin(now, ids, stack, mark, parsed, takes_part);
-    oddities::count_all(through_memory(odd, found), now, ids.tid);
+    diagnostics::count_all(through_memory(odd, found), now, ids.tid);
 }
 
 /// Takes the end of the innermost section, of which nothing is said.
@@ -117,7 +117,7 @@ pub fn take_end(now: u64, ids: Ids, thread: &mut Thread) {
     let Thread { stack, mark, takes_part, odd, .. } = thread;
     mark.len = 0;
     let found = end(now, ids, stack, *takes_part);
-    oddities::count_all(through_memory(odd, found), now, ids.tid);
+    diagnostics::count_all(through_memory(odd, found), now, ids.tid);
 }
 
 #[inline(always)]
@@ -158,7 +158,7 @@ fn begin(
             } else {
                 let begin = ParsedBegin { name, ..ParsedBegin::foreign(begin) };
                 know(begin, now, ids.tid, mark);
-                oddities::count_mark(DiagnosticKind::NameNotYetKnown, now, ids.tid);
+                diagnostics::count_mark(DiagnosticKind::NameNotYetKnown, now, ids.tid);
                 begin
             }
         }
@@ -211,7 +211,7 @@ fn know(begin: ParsedBegin, now: u64, tid: u32, mark: &mut NameText) {
         && unsafe { NAMES.get(name) }.is_none()
     {
         counts::turned_away(Table::Names);
-        oddities::count_mark(DiagnosticKind::TableFull, now, tid);
+        diagnostics::count_mark(DiagnosticKind::TableFull, now, tid);
     }
 }
 

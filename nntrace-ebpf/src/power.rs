@@ -12,9 +12,8 @@ use nntrace_common::{
 };
 
 use crate::{
-    clock, counts,
+    clock, counts, diagnostics,
     maps::{CPU_FREQUENCY, CPU_IDLE, FREQUENCY_TOTALS, NEXT_IN_POLICY},
-    oddities,
     ring::{self, Wake, add},
 };
 
@@ -25,7 +24,7 @@ pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
     counts::power();
     let (state, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
-        oddities::count(DiagnosticKind::CpuOutOfRange, now, cpu);
+        diagnostics::count(DiagnosticKind::CpuOutOfRange, now, cpu);
         return 0;
     };
     // SAFETY: the pointer comes from the map and is not null; these events come on their own CPU, one at a time.
@@ -34,7 +33,7 @@ pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
     let step = idle.event(now, state);
     end_write(idle);
     if let Some(anomaly) = step.anomaly {
-        oddities::count(anomaly.into(), now, cpu);
+        diagnostics::count(anomaly.into(), now, cpu);
     }
     if step.closed.is_some() {
         emit(RecordKind::Idle, idle, cpu, now, state);
@@ -49,7 +48,7 @@ pub fn cpu_frequency(ctx: RawTracePointContext) -> i32 {
     counts::power();
     let (khz, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
-        oddities::count(DiagnosticKind::CpuOutOfRange, now, cpu);
+        diagnostics::count(DiagnosticKind::CpuOutOfRange, now, cpu);
         return 0;
     };
     let (mut member, mut changes) = (cpu, false);

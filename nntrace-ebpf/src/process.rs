@@ -12,10 +12,9 @@ use nntrace_common::{
 };
 
 use crate::{
-    clock,
+    clock, diagnostics,
     helpers::monotonic_ns,
     maps::{FORK_CHILD_OFFSET, TARGETS, THREADS},
-    oddities,
     ring::{self, Wake},
     sched,
 };
@@ -53,7 +52,7 @@ pub fn process_fork(ctx: TracePointContext) -> u32 {
         return 0;
     };
     if TARGETS.insert(child, &TARGET, 0).is_err() {
-        oddities::count(DiagnosticKind::TableFull, monotonic_ns(), child);
+        diagnostics::count(DiagnosticKind::TableFull, monotonic_ns(), child);
     }
     emit(RecordKind::Fork, parent, child, ctx.pid());
     0
@@ -99,7 +98,7 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
         let open = thread.stack.open_sections();
         if open > 0 && thread.takes_part != 0 {
             let begin = thread.stack.first_begin();
-            oddities::count_many(DiagnosticKind::OpenAtEnd, u64::from(open), begin, tid);
+            diagnostics::count_many(DiagnosticKind::OpenAtEnd, u64::from(open), begin, tid);
         }
     }
     let _ = THREADS.remove(tid);

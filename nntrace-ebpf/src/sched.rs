@@ -19,11 +19,10 @@ use nntrace_common::{
 };
 
 use crate::{
-    clock, counts,
+    clock, counts, diagnostics,
     helpers::current_cpu,
     kernel_memory::read,
     maps::{RING_COUNTS, SCHED_OFFSETS, TARGETS},
-    oddities,
     ring::{self, Wake},
 };
 
@@ -86,7 +85,7 @@ fn switched(tgid: u32, tid: u32, change: Option<Change>, next: Option<u32>) {
                 let _ = TARGETS.remove(tid);
             }
         } else if !is_traced(tid) && TARGETS.insert(tid, &1, 0).is_err() {
-            oddities::count(DiagnosticKind::TableFull, now, tid);
+            diagnostics::count(DiagnosticKind::TableFull, now, tid);
         }
         emit(tid, tgid, now, change);
     }

@@ -15,7 +15,7 @@ use aya_ebpf::{
 };
 use nntrace_common::{counts::PageWait, diagnostic::DiagnosticKind, mark::MARK_BYTES, record::NameText};
 
-use crate::{clock, maps::PAGE_WAITS, oddities, process::Ids};
+use crate::{clock, diagnostics, maps::PAGE_WAITS, process::Ids};
 
 /// Whether a program may wait until a page is brought in.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn read(
     };
     // One that comes when the window is over has no part in it.
     if read.is_none() && clock::now().is_some() {
-        oddities::count(DiagnosticKind::UnreadableMark, now, ids.tid);
+        diagnostics::count(DiagnosticKind::UnreadableMark, now, ids.tid);
     }
     read
 }
@@ -83,7 +83,7 @@ fn read_bytes(
     read.ok()?;
     if wanted > ROOM {
         mark.len = ROOM as u32;
-        oddities::count_mark(DiagnosticKind::TruncatedMark, now, ids.tid);
+        diagnostics::count_mark(DiagnosticKind::TruncatedMark, now, ids.tid);
     }
     Some(len)
 }
@@ -115,7 +115,7 @@ fn read_string(paging: Paging, payload: *const u8, mark: &mut NameText, now: u64
         }
         if more.is_ok() && next != 0 {
             mark.len = ROOM as u32;
-            oddities::count_mark(DiagnosticKind::TruncatedMark, now, ids.tid);
+            diagnostics::count_mark(DiagnosticKind::TruncatedMark, now, ids.tid);
         }
     }
     Some(len)

@@ -4,9 +4,8 @@ use aya_ebpf::bindings::BPF_ANY;
 use nntrace_common::{counts::Table, diagnostic::DiagnosticKind, record::Thread};
 
 use crate::{
-    counts,
+    counts, diagnostics,
     maps::{NEW_THREAD, THREADS},
-    oddities,
     process::{self, Ids},
 };
 
@@ -22,7 +21,7 @@ pub fn writer<'a>(now: u64) -> Option<(Ids, &'a mut Thread)> {
 pub fn state<'a>(now: u64, ids: Ids) -> Option<&'a mut Thread> {
     let Some(thread) = entry(ids.tid) else {
         counts::turned_away(Table::Threads);
-        oddities::count(DiagnosticKind::TableFull, now, ids.tid);
+        diagnostics::count(DiagnosticKind::TableFull, now, ids.tid);
         return None;
     };
     // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.

@@ -10,9 +10,8 @@ use nntrace_common::{
 };
 
 use crate::{
-    app_events, counts,
+    app_events, counts, diagnostics,
     maps::{CREATE_NAME, PATHS, SLOT_TOTALS, THREADS, TOTAL_COUNT, TOTALS},
-    oddities,
     process::Ids,
     ring::{self, Wake, add},
 };
@@ -88,7 +87,7 @@ fn other_total(key: TotalKey, tid: u32, closed: &Closed) -> Option<*mut Total> {
         let total = TOTALS.get_ptr_mut(key);
         if total.is_none() {
             counts::turned_away(Table::Totals);
-            oddities::count(DiagnosticKind::TableFull, closed.end, tid);
+            diagnostics::count(DiagnosticKind::TableFull, closed.end, tid);
         }
         total
     })

@@ -7,7 +7,7 @@ use nntrace_user::report::snapshot::{
     ClusterRow, CpuRow, FrequencyRow, IdleRow, PhaseRow, SCHEMA, Snapshot, VERSION,
 };
 
-/// Oddities of power events: the machine's doing, and no fault of the marks.
+/// Diagnostics of power events: the machine's doing, and no fault of the marks.
 const POWER_KINDS: [&str; 3] = ["enter_while_idle", "exit_while_running", "cpu_out_of_range"];
 
 /// Questions to a snapshot. Tags are written as in a path: `LR_PE`.
@@ -27,7 +27,7 @@ pub trait Results {
     /// Processes with any result of marks.
     fn pids(&self) -> Vec<u32>;
 
-    /// How often each oddity of marks was counted.
+    /// How often each diagnostic of marks was counted.
     fn odd_marks(&self) -> BTreeMap<&str, u64>;
 
     /// What is true of every snapshot, whatever was measured.

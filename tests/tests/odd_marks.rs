@@ -25,7 +25,7 @@ fn write(marks: impl IntoIterator<Item = OsString>) -> Result<(Snapshot, u32)> {
     Ok((snapshot, pid))
 }
 
-/// Writes these marks between two good sections, and expects exactly these oddities, and these frames by stack beside
+/// Writes these marks between two good sections, and expects exactly these diagnostics, and these frames by stack beside
 /// the good ones.
 fn expect(
     marks: impl IntoIterator<Item = OsString>,
@@ -41,7 +41,7 @@ fn expect(
     Ok((snapshot, pid))
 }
 
-/// What the snapshot shows as the first example of an oddity.
+/// What the snapshot shows as the first example of a diagnostic.
 fn example<'a>(snapshot: &'a Snapshot, kind: &str) -> Option<&'a str> {
     snapshot.diagnostics.iter().find(|row| row.kind == kind).map(|row| row.example.as_str())
 }

@@ -1,4 +1,4 @@
-//! The same random marks through the kernel programs and through replay: the same frames, stacks and oddities.
+//! The same random marks through the kernel programs and through replay: the same frames, stacks and diagnostics.
 
 use std::{ffi::OsString, fmt::Write as _};
 

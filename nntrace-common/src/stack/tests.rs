@@ -98,7 +98,7 @@ fn events(texts: &[&str]) -> Vec<(u64, String)> {
 }
 
 #[test]
-fn oddities_are_told_and_survived() {
+fn diagnostics_are_counted_and_survived() {
     use DiagnosticKind::{BadNesting, DepthOverflow, TimeBackwards, UnknownTag, UnmatchedEnd};
     assert_eq!(run(&events(&["E"])).1, [UnmatchedEnd]);
     assert_eq!(run(&events(&["B|1|[NN_LX_PE]x", "E"])).1, [UnknownTag]);

@@ -39,9 +39,9 @@ use crate::model::{
     clusters::Initial,
     energy::EnergyModel,
     facts::{Evidence, ProcessLabel, Verify},
+    idle_stays::IdleStays,
     limits::Limits,
     power::CpuReading,
-    sleeps::Sleeps,
     steps::Steps,
 };
 
@@ -115,7 +115,7 @@ pub struct Session {
     topology: Topology,
     energy_model: Option<EnergyModel>,
     clusters: Clusters,
-    sleeps: Sleeps,
+    idle_stays: IdleStays,
     steps: Option<Steps>,
     known: Known,
     evidence: Baseline,
@@ -194,7 +194,7 @@ impl Session {
             labels: BTreeMap::new(),
             most_labels: options.limits.processes,
             clusters: Clusters::new(&topology, 0, &Initial::default()),
-            sleeps: Sleeps::new(&topology, 0),
+            idle_stays: IdleStays::new(&topology, 0),
             steps: None,
             known: Known::default(),
             evidence: Baseline::default(),
@@ -317,7 +317,7 @@ impl Session {
     fn take(&mut self, everything: bool) {
         // Before the records, so that a loss that shows here is told after the ones it came after.
         let lost = self.kernel.read_lost().unwrap_or_default();
-        let Self { rings, records, clusters, sleeps, steps, kernel, verifier, scheduling, .. } = self;
+        let Self { rings, records, clusters, idle_stays, steps, kernel, verifier, scheduling, .. } = self;
         // What is told aside and what comes in order feed the same model, in turn.
         let records = RefCell::new(records);
         let aside = |aside: Aside<'_>| {
@@ -354,7 +354,7 @@ impl Session {
             Record::Idle(event) => {
                 keep(steps, record);
                 clusters.idle_event(event.time, event.cpu, event.state);
-                sleeps.idle_event(event.time, event.cpu, event.state);
+                idle_stays.idle_event(event.time, event.cpu, event.state);
             }
             Record::Frequency(event) => {
                 keep(steps, record);
@@ -366,7 +366,7 @@ impl Session {
             Record::Lost { cpu, time } => {
                 keep(steps, record);
                 clusters.lost(time, cpu);
-                sleeps.lost(time, cpu);
+                idle_stays.lost(time, cpu);
                 if let Some(verifier) = verifier {
                     verifier.lost();
                 }
@@ -374,7 +374,7 @@ impl Session {
             Record::Hotplug(event) => {
                 keep(steps, record);
                 clusters.hotplug(event.time, event.cpu, event.state != 0);
-                sleeps.hotplug(event.time, event.cpu, event.state != 0);
+                idle_stays.hotplug(event.time, event.cpu, event.state != 0);
             }
             // These are not put in order.
             Record::Fork(_) | Record::Exec(_) | Record::Exit(_) | Record::Loader(_) => {}

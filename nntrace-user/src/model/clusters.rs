@@ -12,8 +12,8 @@ use nntrace_common::{
 };
 
 use super::{
-    few::Few,
     lane::{Doing, Lane},
+    small_map::SmallMap,
     topology::Topology,
 };
 
@@ -98,7 +98,7 @@ struct Member {
     /// Since when it runs at the cluster's present frequency, ns.
     running_since: u64,
     /// Running time (ns) by the cluster's frequency.
-    effective: Few<Option<u32>, u64>,
+    effective: SmallMap<Option<u32>, u64>,
     /// What it did before its first event; `None` while that has not come.
     before: Option<Activity>,
 }
@@ -122,14 +122,14 @@ struct Sweep {
     /// Until when `concurrency` is counted.
     counted_until: u64,
     running: u32,
-    running_khz: Few<Option<u32>, u32>,
-    idle: Few<u32, u32>,
+    running_khz: SmallMap<Option<u32>, u32>,
+    idle: SmallMap<u32, u32>,
     idle_unknown: u32,
     offline: u32,
     unknown: u32,
     /// Stretches by state: time (ns) and how many.
-    active_for: Few<Option<u32>, TimeCount>,
-    idle_for: Few<u32, Residency>,
+    active_for: SmallMap<Option<u32>, TimeCount>,
+    idle_for: SmallMap<u32, Residency>,
     /// Time (ns) by number of CPUs running, while all are known and online.
     concurrency: Vec<u64>,
     /// The other time, ns.
@@ -155,7 +155,7 @@ impl Clusters {
                     activity: Activity::Unknown,
                     khz: initial.khz.get(&cpu).copied().filter(|_| shares_clock),
                     running_since: begin,
-                    effective: Few::default(),
+                    effective: SmallMap::default(),
                     before: initial.activity.get(&cpu).copied(),
                 }
             });
@@ -310,13 +310,13 @@ impl Sweep {
             now: begin,
             counted_until: begin,
             running: 0,
-            running_khz: Few::default(),
-            idle: Few::default(),
+            running_khz: SmallMap::default(),
+            idle: SmallMap::default(),
             idle_unknown: 0,
             offline: 0,
             unknown: 0,
-            active_for: Few::default(),
-            idle_for: Few::default(),
+            active_for: SmallMap::default(),
+            idle_for: SmallMap::default(),
             concurrency: Vec::new(),
             no_concurrency: 0,
             result: ClusterResidency::default(),
@@ -455,7 +455,7 @@ impl Member {
     }
 }
 
-fn change_in<K: Ord + Copy>(counts: &mut Few<K, u32>, key: K, into: bool) {
+fn change_in<K: Ord + Copy>(counts: &mut SmallMap<K, u32>, key: K, into: bool) {
     let count = counts.entry(key, 0);
     if into {
         *count += 1;

@@ -9,10 +9,10 @@ use super::{
     clusters::ClusterResidency,
     energy::EnergyModel,
     facts::{Evidence, Host, Loss, Overhead, ProcessLabel, Source, Verify, Window},
+    idle_stays::IdleStays,
     power::CpuResidency,
     report_sums::ReportSums,
     scheduling::NamedThread,
-    sleeps::Sleeps,
     stacks::Totals,
 };
 
@@ -41,7 +41,7 @@ pub struct Findings<'a> {
     /// What each cluster did, in the order of the topology.
     pub(crate) clusters: Cow<'a, [ClusterResidency]>,
     /// How long single stays in idle states were.
-    pub(crate) sleeps: &'a Sleeps,
+    pub(crate) idle_stays: &'a IdleStays,
     /// What CPUs and clusters cost; `None` leaves energy out.
     pub(crate) energy_model: Option<&'a EnergyModel>,
     /// What the kernel shows of power beside its events; `None` of a file.

@@ -211,7 +211,7 @@ impl Marks {
         self.sites.counted().any(|site| Tag::layer(site.tag) == layer)
     }
 
-    /// Adds what never came to its end to the oddities: executions that nobody waited for, sections without end.
+    /// Adds what never came to its end to the diagnostics: executions that nobody waited for, sections without end.
     pub(crate) fn add_unfinished(&self, diagnostics: &mut Vec<(DiagnosticKind, DiagnosticCount)>) {
         let drivers = self.drivers();
         let executions = self.executions.unfinished().filter(|e| !e.in_driver || drivers.contains(&e.pid));

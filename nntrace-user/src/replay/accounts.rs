@@ -10,7 +10,7 @@ use nntrace_common::{
 };
 use rustc_hash::FxHashMap;
 
-use super::{begins::Begins, ftrace::Event, oddities::Oddities};
+use super::{begins::Begins, diagnostics::DiagnosticCounts, ftrace::Event};
 use crate::model::{
     Marks,
     causality::{Causality, Origin},
@@ -46,8 +46,8 @@ pub(crate) struct Accounts {
 #[derive(Default)]
 struct Parted {
     processes: BTreeMap<u32, u32>,
-    /// Oddities of those that took part.
-    oddities: Oddities,
+    /// Diagnostics of those that took part.
+    diagnostics: DiagnosticCounts,
     /// Sections that they left open, and how many there was no room for.
     open: Vec<OpenSection>,
     left_out: u64,
@@ -59,8 +59,8 @@ struct Thread {
     pid: Option<u32>,
     takes_part: bool,
     stack: Box<Stack>,
-    /// Oddities of a thread that takes no part yet: they are nobody's loss unless it does.
-    held: Option<Box<Oddities>>,
+    /// Diagnostics of a thread that takes no part yet: they are nobody's loss unless it does.
+    held: Option<Box<DiagnosticCounts>>,
 }
 
 impl Thread {
@@ -80,8 +80,8 @@ pub(crate) struct Context<'a> {
     pub names: &'a mut Names,
     /// Where stacks are kept.
     pub paths: &'a mut Paths,
-    /// Where oddities are counted.
-    pub oddities: &'a mut Oddities,
+    /// Where diagnostics are counted.
+    pub diagnostics: &'a mut DiagnosticCounts,
     /// What is told what begins say.
     pub causality: &'a mut Causality,
     /// Whether it is told every begin.
@@ -116,12 +116,12 @@ impl Accounts {
     ) {
         let Some(kind @ (Kind::Begin | Kind::End)) = mark::kind(payload) else { return };
         let Some(number) = self.number(event, payload, kind == Kind::Begin) else {
-            context.oddities.add(DiagnosticKind::TableFull, now, event.tid, payload);
+            context.diagnostics.add(DiagnosticKind::TableFull, now, event.tid, payload);
             return;
         };
         let thread = &mut self.threads[number];
         let (tgid, tid) = (thread.process(), thread.tid);
-        let diagnostics = if kind == Kind::Begin {
+        let found = if kind == Kind::Begin {
             let begin = self.begins.read(payload, context.names);
             thread.takes_part |= begin.is_marked;
             if begin.label.is_tagged()
@@ -147,10 +147,13 @@ impl Accounts {
                 sink(context.causality, record);
             })
         };
-        if !diagnostics.is_empty() {
-            let oddities =
-                if thread.takes_part { &mut *context.oddities } else { thread.held.get_or_insert_default() };
-            oddities.add_all(diagnostics, now, tid, payload);
+        if !found.is_empty() {
+            let diagnostics = if thread.takes_part {
+                &mut *context.diagnostics
+            } else {
+                thread.held.get_or_insert_default()
+            };
+            diagnostics.add_all(found, now, tid, payload);
         }
     }
 
@@ -290,7 +293,7 @@ impl Accounts {
     }
 
     /// The end of the trace: what is still open. Returns how many open sections there was no room for.
-    pub(crate) fn finish(self, marks: &mut Marks, oddities: &mut Oddities) -> u64 {
+    pub(crate) fn finish(self, marks: &mut Marks, diagnostics: &mut DiagnosticCounts) -> u64 {
         let Self { threads, mut parted, .. } = self;
         for thread in &threads {
             parted.add(thread, usize::MAX);
@@ -298,7 +301,7 @@ impl Accounts {
                 marks.sites.takes_part(thread.process(), thread.tid);
             }
         }
-        oddities.merge(&parted.oddities);
+        diagnostics.merge(&parted.diagnostics);
         marks.open = parted.open;
         // As threads come in a file is no order to show.
         marks.open.sort_by_key(|open| (open.begin, open.tid));
@@ -315,7 +318,7 @@ impl Parted {
             return;
         }
         if let Some(held) = &thread.held {
-            self.oddities.merge(held);
+            self.diagnostics.merge(held);
         }
         for frame in thread.stack.open_frames() {
             if self.open.len() < most {

@@ -7,7 +7,7 @@ use nntrace_common::{
 };
 use rustc_hash::FxHashMap;
 
-use super::recall::Recall;
+use super::parse_cache::ParseCache;
 use crate::model::names::Names;
 
 /// Marks that are remembered.
@@ -16,7 +16,7 @@ const TEXTS: usize = 1024;
 /// Reads begins.
 #[derive(Default)]
 pub(super) struct Begins {
-    known: Recall<ParsedBegin, TEXTS>,
+    known: ParseCache<ParsedBegin, TEXTS>,
     /// What untagged names mean, by hash.
     meanings: FxHashMap<u64, Meaning>,
 }

@@ -14,12 +14,12 @@ use nntrace_common::{
 
 use rustc_hash::FxHashMap;
 
-use super::oddities::Oddities;
+use super::diagnostics::DiagnosticCounts;
 use crate::model::{
     Clusters, Topology,
     clusters::{ClusterResidency, Initial},
+    idle_stays::IdleStays,
     power::{CpuReading, CpuResidency},
-    sleeps::Sleeps,
     steps::{Lanes, Steps},
     topology::{ClusterDescription, Domain, TopologyError},
 };
@@ -43,7 +43,7 @@ pub(crate) struct Cpus {
     survey: Vec<Record>,
     clusters: Option<Clusters>,
     /// Made of what is described, when the first power event is taken.
-    sleeps: Option<Sleeps>,
+    idle_stays: Option<IdleStays>,
     /// Whether somebody wants to know what was done in which order.
     keeps_steps: bool,
     steps: Option<Steps>,
@@ -71,7 +71,7 @@ pub(crate) struct CpuResults {
     /// By cluster, in the order of the topology.
     pub clusters: Vec<ClusterResidency>,
     /// How long single stays in idle states were.
-    pub sleeps: Sleeps,
+    pub idle_stays: IdleStays,
     /// What was done in which order, where that was wanted.
     pub lanes: Option<Lanes>,
     /// Nothing told which CPUs form a cluster.
@@ -89,7 +89,7 @@ impl Cpus {
             machines: Vec::new(),
             survey: Vec::new(),
             clusters: None,
-            sleeps: None,
+            idle_stays: None,
             keeps_steps: false,
             steps: None,
             policies: FxHashMap::default(),
@@ -138,21 +138,25 @@ impl Cpus {
     ///
     /// # Errors
     /// When the clusters that were asked for are none.
-    pub(crate) fn record(&mut self, record: &Record, oddities: &mut Oddities) -> Result<(), TopologyError> {
+    pub(crate) fn record(
+        &mut self,
+        record: &Record,
+        diagnostics: &mut DiagnosticCounts,
+    ) -> Result<(), TopologyError> {
         match *record {
             Record::Idle(event) | Record::Frequency(event) | Record::Hotplug(event)
                 if event.cpu > MAX_CPU =>
             {
-                oddities.add(DiagnosticKind::CpuOutOfRange, event.time, event.cpu, b"");
+                diagnostics.add(DiagnosticKind::CpuOutOfRange, event.time, event.cpu, b"");
                 return Ok(());
             }
             Record::Idle(PowerRecord { cpu, time, state, .. }) => {
                 let step = self.cpu(cpu).idle.event(time, state);
                 if let Some(anomaly) = step.anomaly {
-                    oddities.add(anomaly.into(), time, cpu, b"");
+                    diagnostics.add(anomaly.into(), time, cpu, b"");
                 }
                 let Some(stretch) = step.closed else { return Ok(()) };
-                self.sleeps().ended(cpu, &stretch);
+                self.idle_stays().ended(cpu, &stretch);
             }
             Record::Frequency(PowerRecord { cpu, time, state, .. }) => {
                 self.frequency(cpu, time, state);
@@ -199,9 +203,9 @@ impl Cpus {
         self.machines[place].get_or_insert_with(|| Box::new(Cpu::starting_at(begin)))
     }
 
-    fn sleeps(&mut self) -> &mut Sleeps {
+    fn idle_stays(&mut self) -> &mut IdleStays {
         let begin = self.begin.unwrap_or_default();
-        self.sleeps.get_or_insert_with(|| Sleeps::new(&self.topology, begin))
+        self.idle_stays.get_or_insert_with(|| IdleStays::new(&self.topology, begin))
     }
 
     /// It is settled now which CPUs there are.
@@ -253,9 +257,9 @@ impl Cpus {
             cpu.reading(number).until(end)
         });
         let cpus = readings.collect();
-        let sleeps = self.sleeps.unwrap_or_default();
+        let idle_stays = self.idle_stays.unwrap_or_default();
         let Self { topology, clusters_are_presumed, .. } = self;
-        Ok(CpuResults { topology, cpus, clusters, sleeps, lanes, clusters_are_presumed })
+        Ok(CpuResults { topology, cpus, clusters, idle_stays, lanes, clusters_are_presumed })
     }
 }
 

@@ -18,7 +18,7 @@ use ruzstd::decoding::{
 use thiserror::Error;
 
 use super::{
-    positioned::Positioned,
+    file_cursor::FileCursor,
     tracedat::{self, Damage, TraceDat},
 };
 
@@ -236,7 +236,7 @@ impl Input {
     /// Each error of theirs holds an [`InputError`], and comes only after all that could be read before.
     #[must_use]
     pub fn reader(&self) -> InputReader {
-        let raw = Positioned { file: Arc::clone(&self.file), offset: 0 };
+        let raw = FileCursor { file: Arc::clone(&self.file), offset: 0 };
         let unpacked: Box<dyn Read + Send> = match self.packed {
             Packed::Plain => Box::new(raw),
             Packed::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, raw))),

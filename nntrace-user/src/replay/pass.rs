@@ -13,13 +13,13 @@ use super::{
     Options, TimeRange,
     accounts::{Accounts, Context},
     cpus::Cpus,
+    diagnostics::DiagnosticCounts,
     events::Visitor,
     ftrace::{self, Event, EventKind},
     header::HeaderReader,
     hotplug::Hotplug,
     losses::{Gap, Loss, Lost, Tally},
     markers::{self, Marker},
-    oddities::Oddities,
     order::Order,
     sched::{self, Told},
     survey::{Plan, Survey},
@@ -81,7 +81,7 @@ pub(crate) struct Results {
     /// The last names of threads that left a CPU.
     pub thread_names: FxHashMap<u32, Box<[u8]>>,
     /// What was odd.
-    pub oddities: Oddities,
+    pub diagnostics: DiagnosticCounts,
     /// What was wrong with the clusters that were asked for.
     pub wrong: Option<TopologyError>,
 }
@@ -97,7 +97,7 @@ impl Results {
             Record::Begin(begin) => self.marks.begin(begin),
             Record::Sched(sched) => self.scheduling.record(sched),
             power => {
-                if let Err(error) = self.cpus.record(power, &mut self.oddities) {
+                if let Err(error) = self.cpus.record(power, &mut self.diagnostics) {
                     self.wrong.get_or_insert(error);
                 }
             }
@@ -136,7 +136,7 @@ impl Pass {
                 }
                 .with_room_for(options.limits.threads),
                 thread_names: FxHashMap::default(),
-                oddities: Oddities::default(),
+                diagnostics: DiagnosticCounts::default(),
                 wrong: None,
             },
             counts: Counts::default(),
@@ -167,7 +167,7 @@ impl Pass {
             self.note_gap(gap, end);
         }
         self.results.marks.advance(u64::MAX);
-        self.results.oddities.set_count(DiagnosticKind::EventsLost, self.losses().events);
+        self.results.diagnostics.set_count(DiagnosticKind::EventsLost, self.losses().events);
     }
 
     /// Number of lost events, as far as they concern the time that is looked at.
@@ -204,7 +204,7 @@ impl Pass {
         let Gap { since, cpu } = gap;
         if self.concerns(gap) {
             let first = self.survey.seen.map_or(0, |(first, _)| first);
-            self.results.oddities.add(DiagnosticKind::EventsLost, since.unwrap_or(first), cpu, b"");
+            self.results.diagnostics.add(DiagnosticKind::EventsLost, since.unwrap_or(first), cpu, b"");
             if !self.results.scheduling.is_empty() {
                 self.results.scheduling.lost(cpu, now);
             }
@@ -295,9 +295,9 @@ impl Pass {
                 if results.marks.forget_names(|| accounts.open_names().chain(order.names()).collect()) {
                     accounts.read_names_again();
                 }
-                let Results { marks: Marks { names, paths, causality, .. }, oddities, .. } = results;
+                let Results { marks: Marks { names, paths, causality, .. }, diagnostics, .. } = results;
                 let tells_begins = causality.questions().need_all_begins();
-                let mut context = Context { names, paths, oddities, causality, tells_begins };
+                let mut context = Context { names, paths, diagnostics, causality, tells_begins };
                 accounts.mark(event, payload, now, &mut context, |causality, record| match record {
                     // What ended before the range is not in it; what began before it counts from its begin on.
                     Record::Span(span) if !counts => {
@@ -316,7 +316,7 @@ impl Pass {
                 }
                 self.counts.marks += 1;
                 if !results.marks.tell(origin, now, payload) {
-                    results.oddities.add(DiagnosticKind::UnreadableMark, now, event.tid, payload);
+                    results.diagnostics.add(DiagnosticKind::UnreadableMark, now, event.tid, payload);
                 }
             }
             None => self.word(markers::read(payload), now),
@@ -402,7 +402,7 @@ impl Visitor for Pass {
     fn unreadable(&mut self, input: &str, number: u64, line: &[u8]) {
         self.counts.unreadable += 1;
         let place = format!("{input}:{number}: {}", String::from_utf8_lossy(line));
-        self.results.oddities.add(DiagnosticKind::UnreadableLine, 0, 0, place.as_bytes());
+        self.results.diagnostics.add(DiagnosticKind::UnreadableLine, 0, 0, place.as_bytes());
         if self.counts.without_unit.is_none()
             && let Some(time) = ftrace::time_without_unit(line)
         {

@@ -181,7 +181,7 @@ impl Replayed {
             topology: &self.cpus.topology,
             cpus: Cow::Borrowed(&self.cpus.cpus),
             clusters: Cow::Borrowed(&self.cpus.clusters),
-            sleeps: &self.cpus.sleeps,
+            idle_stays: &self.cpus.idle_stays,
             energy_model: self.energy_model.as_ref(),
             evidence: None,
             verify: None,
@@ -235,7 +235,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     if let Some(error) = results.wrong {
         return Err(error.into());
     }
-    let Results { mut marks, cpus, scheduling, thread_names, mut oddities, .. } = results;
+    let Results { mut marks, cpus, scheduling, thread_names, mut diagnostics, .. } = results;
     let processes = accounts.names().map(|(pid, comm)| (pid, ProcessLabel { comm })).collect();
     let window = Window { clock: "trace".into(), begin_ns: begin, end_ns: end };
     let of_marks = accounts.processes();
@@ -258,13 +258,13 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
             scheduling.forgotten
         ));
     }
-    let left_out = accounts.finish(&mut marks, &mut oddities);
+    let left_out = accounts.finish(&mut marks, &mut diagnostics);
     if left_out > 0 {
         notes.push(format!(
             "{left_out} sections that had not ended are not told one by one: raise --memory to see them"
         ));
     }
-    let mut diagnostics = oddities.counts();
+    let mut diagnostics = diagnostics.counts();
     marks.add_unfinished(&mut diagnostics);
     let cpus = cpus.finish(end)?;
     if counts.marks > 0 && !marks.shows(Layer::Runtime) {

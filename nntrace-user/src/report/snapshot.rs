@@ -117,7 +117,7 @@ pub struct Tool {
     pub version: String,
 }
 
-/// One kind of oddity in the input.
+/// One kind of diagnostic in the input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnostic {
     /// Its name in the contract, `unmatched_end`.

@@ -172,7 +172,7 @@ impl Kernel {
         Ok(values.iter().map(|value| value.count).sum())
     }
 
-    /// How often each kind of oddity was met, with the first example over all CPUs.
+    /// How often each kind of diagnostic was met, with the first example over all CPUs.
     ///
     /// # Errors
     /// When a map is missing or of another shape.

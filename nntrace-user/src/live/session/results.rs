@@ -88,7 +88,7 @@ impl Session {
             topology: &self.topology,
             cpus: Cow::Owned(cpus),
             clusters: Cow::Owned(self.clusters.until(end)),
-            sleeps: &self.sleeps,
+            idle_stays: &self.idle_stays,
             energy_model: self.energy_model.as_ref(),
             evidence: Some(evidence),
             verify: self.verified.clone(),

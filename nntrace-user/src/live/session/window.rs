@@ -11,7 +11,7 @@ use crate::{
         sched, sysfs,
         verify::Verifier,
     },
-    model::{Clusters, Scheduling, marks::OpenSection, sleeps::Sleeps, steps::Steps},
+    model::{Clusters, Scheduling, idle_stays::IdleStays, marks::OpenSection, steps::Steps},
 };
 
 /// From reading what the kernel counts to the end of the window, where both are compared.
@@ -40,7 +40,7 @@ impl Session {
         let known = attached.begin(kernel, topology)?;
         let initial = known.for_clusters();
         self.clusters = Clusters::new(topology, begin, &initial);
-        self.sleeps = Sleeps::new(topology, begin);
+        self.idle_stays = IdleStays::new(topology, begin);
         self.steps = self.with_steps.then(|| Steps::new(topology, begin, &initial, &mut self.clusters));
         if self.verifies {
             let mut verifier = Verifier::begin(root, topology, begin, attached_at, &known);

@@ -7,7 +7,7 @@
 use memchr::memchr;
 
 use super::{Head, Parsed, Task, before_fraction, finish, fraction, number, parse, skip_difference, task};
-use crate::replay::recall::Recall;
+use crate::replay::parse_cache::ParseCache;
 
 /// Threads whose columns are remembered.
 const TASKS: usize = 1024;
@@ -22,9 +22,9 @@ pub struct Columns {
     /// Where the decimal point of the time stood, from `]` on.
     point: usize,
     /// What stands before `[`.
-    tasks: Recall<Known, TASKS>,
+    tasks: ParseCache<Known, TASKS>,
     /// The seconds (ns) of `] FLAGS SECONDS.`.
-    seconds: Recall<u64, STAMPS>,
+    seconds: ParseCache<u64, STAMPS>,
 }
 
 /// What the columns of a thread say.

@@ -34,7 +34,7 @@ use names::{Comms, Symbols, Texts};
 use pages::Layout;
 use parts::{Buffer, Options, Parts};
 
-use super::{ftrace::Event, losses::Loss, positioned::Positioned};
+use super::{file_cursor::FileCursor, ftrace::Event, losses::Loss};
 
 /// What a file begins with.
 const MAGIC: &[u8] = &[0x17, 0x08, 0x44];
@@ -73,7 +73,7 @@ impl TraceDat {
     /// # Errors
     /// When nothing can be had of the events.
     pub(crate) fn open(file: Arc<File>, damaged: Option<String>) -> Result<Self, Damage> {
-        let data = Positioned { file: Arc::clone(&file), offset: 0 };
+        let data = FileCursor { file: Arc::clone(&file), offset: 0 };
         let mut reader = Reader::new(BufReader::new(data), 0, Endian::Little);
         reader.expect(MAGIC)?;
         reader.expect(b"tracing")?;

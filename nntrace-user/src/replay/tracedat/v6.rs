@@ -13,7 +13,7 @@ use super::{
     cpu::Place,
     parts::{Buffer, Parts, id},
 };
-use crate::replay::positioned::Positioned;
+use crate::replay::file_cursor::FileCursor;
 
 /// Reads what follows the page size.
 pub(crate) fn read<R: Read>(
@@ -51,7 +51,7 @@ pub(crate) fn read<R: Read>(
     let main = places(reader, cpus, page_size)?;
     parts.buffers.push(Buffer { name: Vec::new(), clock: None, places: main, is_packed: false });
     for (name, offset) in instances {
-        let data = BufReader::new(Positioned { file: Arc::clone(file), offset });
+        let data = BufReader::new(FileCursor { file: Arc::clone(file), offset });
         let mut reader = Reader::new(data, offset, reader.endian);
         let places =
             reader.expect(b"flyrecord\0").and_then(|()| places(&mut reader, of_instances, page_size));

@@ -15,7 +15,7 @@ use super::{
     cpu::Place,
     parts::{Buffer, Parts, id},
 };
-use crate::replay::positioned::Positioned;
+use crate::replay::file_cursor::FileCursor;
 
 /// Flag of a section: it is packed.
 const PACKED: u16 = 1;
@@ -87,8 +87,8 @@ struct Section {
 }
 
 impl Sections<'_> {
-    fn reader_at(&self, offset: u64) -> Reader<BufReader<Positioned>> {
-        let data = Positioned { file: Arc::clone(self.file), offset };
+    fn reader_at(&self, offset: u64) -> Reader<BufReader<FileCursor>> {
+        let data = FileCursor { file: Arc::clone(self.file), offset };
         Reader::new(BufReader::new(data), offset, self.endian)
     }
 
@@ -109,7 +109,7 @@ impl Sections<'_> {
         let (flags, size) = Self::head(&mut reader, expected)?;
         let start = reader.offset();
         let Some(compression) = self.compression.filter(|_| flags & PACKED != 0) else {
-            let data = Positioned { file: Arc::clone(self.file), offset: start };
+            let data = FileCursor { file: Arc::clone(self.file), offset: start };
             let data: Box<dyn Read> = Box::new(BufReader::new(data.take(size)));
             return Ok(Section { reader: Reader::new(data, start, self.endian), is_packed: false });
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nntrace_common::{power::Residency, time_count::TimeCount};
 
 use crate::{
-    model::{findings::Findings, sleeps::Stays},
+    model::{findings::Findings, idle_stays::Stays},
     report::snapshot::{ClusterRow, ConcurrencyRow, CpuRow, EffectiveRow, FrequencyRow, IdleRow, InitialRow},
 };
 
@@ -18,7 +18,7 @@ impl Findings<'_> {
             idle: idle_rows(
                 &residency.idle,
                 |state| self.topology.idle_name(residency.cpu, state),
-                |state| self.sleeps.of(residency.cpu, state),
+                |state| self.idle_stays.of(residency.cpu, state),
             ),
             running: frequencies(&residency.running),
             effective: effective_of(residency.cpu)

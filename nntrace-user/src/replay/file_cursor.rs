@@ -9,14 +9,14 @@ use std::{
 
 /// A file with a place of its own in it.
 #[derive(Debug)]
-pub(crate) struct Positioned {
+pub(crate) struct FileCursor {
     /// The file; others that read it do not disturb.
     pub file: Arc<File>,
     /// Where the next read begins.
     pub offset: u64,
 }
 
-impl Read for Positioned {
+impl Read for FileCursor {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read_at(buffer, self.offset)?;
         self.offset += count as u64;

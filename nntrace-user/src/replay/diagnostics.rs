@@ -4,11 +4,11 @@ use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics};
 
 /// What was odd so far.
 #[derive(Default)]
-pub(crate) struct Oddities {
+pub(crate) struct DiagnosticCounts {
     counts: [Option<DiagnosticCount>; DiagnosticKind::ALL.len()],
 }
 
-impl Oddities {
+impl DiagnosticCounts {
     /// One more of a kind, at `time` (ns) in a thread. The first by time is the example, whatever the order they come in.
     pub(crate) fn add(&mut self, kind: DiagnosticKind, time: u64, tid: u32, example: &[u8]) {
         let place = &mut self.counts[kind as usize];
@@ -67,11 +67,11 @@ mod tests {
 
     #[test]
     fn the_first_by_time_is_the_example() {
-        let mut oddities = Oddities::default();
-        oddities.add(DiagnosticKind::UnmatchedEnd, 20, 1, b"E|1");
-        oddities.add(DiagnosticKind::UnmatchedEnd, 10, 2, b"E|2");
-        oddities.add(DiagnosticKind::UnmatchedEnd, 10, 3, b"E|3");
-        let [(kind, count)] = oddities.counts()[..] else { panic!() };
+        let mut diagnostics = DiagnosticCounts::default();
+        diagnostics.add(DiagnosticKind::UnmatchedEnd, 20, 1, b"E|1");
+        diagnostics.add(DiagnosticKind::UnmatchedEnd, 10, 2, b"E|2");
+        diagnostics.add(DiagnosticKind::UnmatchedEnd, 10, 3, b"E|3");
+        let [(kind, count)] = diagnostics.counts()[..] else { panic!() };
         assert_eq!((kind, count.count, count.tid), (DiagnosticKind::UnmatchedEnd, 3, 2));
         assert_eq!(&count.example[..count.len as usize], b"E|2");
     }

@@ -10,19 +10,19 @@ use crate::{
     ring::add,
 };
 
-/// Counts an oddity of a thread.
+/// Counts a diagnostic of a thread.
 #[inline(always)]
 pub fn count(kind: DiagnosticKind, now: u64, tid: u32) {
     count_many(kind, 1, now, tid);
 }
 
-/// Counts so many oddities of a kind at once.
+/// Counts so many diagnostics of a kind at once.
 #[inline(always)]
 pub fn count_many(kind: DiagnosticKind, times: u64, now: u64, tid: u32) {
-    count_oddities(kind as u32, times, now, tid);
+    count_diagnostics(kind as u32, times, now, tid);
 }
 
-/// Counts an oddity of the mark at hand, and keeps the first such mark as an example.
+/// Counts a diagnostic of the mark at hand, and keeps the first such mark as an example.
 #[inline(always)]
 pub fn count_mark(kind: DiagnosticKind, now: u64, tid: u32) {
     count_odd_mark(kind as u32, now, tid);
@@ -38,7 +38,7 @@ pub fn count_all(odd: Diagnostics, now: u64, tid: u32) {
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn count_oddities(kind: u32, times: u64, now: u64, tid: u32) -> u32 {
+extern "C" fn count_diagnostics(kind: u32, times: u64, now: u64, tid: u32) -> u32 {
     if let Some(entry) = entry(kind) {
         if entry.count == 0 {
             entry.first_ns = now;
@@ -63,7 +63,7 @@ extern "C" fn count_odd_mark(kind: u32, now: u64, tid: u32) -> u32 {
         entry.len = if len < EXAMPLE_BYTES { len as u32 } else { EXAMPLE_BYTES as u32 };
         entry.example = *mark.payload.first_chunk().unwrap_or(&[0; EXAMPLE_BYTES]);
     }
-    count_oddities(kind, 1, now, tid)
+    count_diagnostics(kind, 1, now, tid)
 }
 
 #[unsafe(no_mangle)]

@@ -9,17 +9,17 @@ use hdrhistogram::Histogram;
 use nntrace_common::power::{Activity, CpuIdle, Interval};
 
 use super::{
-    few::Few,
     histogram::{self, FEW_DIGITS},
+    small_map::SmallMap,
     topology::{CpuDescription, Topology},
 };
 
 /// Stays in idle states, by CPU and state.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sleeps {
+pub(crate) struct IdleStays {
     begin: u64,
     /// By CPU and state.
-    states: Vec<Few<u32, Stays>>,
+    states: Vec<SmallMap<u32, Stays>>,
     limits: BTreeMap<u32, Vec<Limits>>,
     /// What CPUs do, where only their events are told.
     machines: BTreeMap<u32, CpuIdle>,
@@ -46,7 +46,7 @@ struct Limits {
     next_pays: Option<u64>,
 }
 
-impl Sleeps {
+impl IdleStays {
     /// On this machine, in a window that begins at `begin` (ns).
     #[must_use]
     pub(crate) fn new(topology: &Topology, begin: u64) -> Self {
@@ -85,7 +85,7 @@ impl Sleeps {
         }
         let place = cpu as usize;
         if self.states.len() <= place {
-            self.states.resize_with(place + 1, Few::default);
+            self.states.resize_with(place + 1, SmallMap::default);
         }
         let limits = &self.limits;
         let stays = self.states[place].entry_or(state, || {
@@ -158,13 +158,13 @@ mod tests {
         }
     }
 
-    fn stay(sleeps: &mut Sleeps, cpu: u32, state: u32, begin: u64, us: u64) {
+    fn stay(sleeps: &mut IdleStays, cpu: u32, state: u32, begin: u64, us: u64) {
         sleeps.ended(cpu, &Interval { activity: Activity::Idle(state), begin, end: begin + us * 1_000 });
     }
 
     #[test]
     fn early_and_late_by_the_states_that_are_enabled() {
-        let mut sleeps = Sleeps::new(&topology(), 10);
+        let mut sleeps = IdleStays::new(&topology(), 10);
         for us in [1, 60, 99, 100, 200] {
             stay(&mut sleeps, 0, 0, 20, us);
         }
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn stays_come_from_events_too() {
-        let mut sleeps = Sleeps::new(&topology(), 10);
+        let mut sleeps = IdleStays::new(&topology(), 10);
         for (at, state) in [(1_000, 0), (3_000, IDLE_EXIT), (4_000, 0)] {
             sleeps.idle_event(at, 0, state);
         }
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_no_table_tells_is_not_known() {
-        let mut sleeps = Sleeps::new(&topology(), 10);
+        let mut sleeps = IdleStays::new(&topology(), 10);
         stay(&mut sleeps, 1, 0, 20, 500);
         stay(&mut sleeps, 1, 1, 20, 500);
         stay(&mut sleeps, 7, 1, 20, 500);
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_stay_that_the_window_cuts_has_no_length() {
-        let mut sleeps = Sleeps::new(&topology(), 10);
+        let mut sleeps = IdleStays::new(&topology(), 10);
         stay(&mut sleeps, 0, 0, 10, 500);
         sleeps.ended(0, &Interval { activity: Activity::Running, begin: 20, end: 30 });
         stay(&mut sleeps, 0, 0, 40, 0);

@@ -2,15 +2,15 @@
 
 /// Values by key, in the order of the keys.
 #[derive(Clone, Debug)]
-pub(crate) struct Few<K, V>(Vec<(K, V)>);
+pub(crate) struct SmallMap<K, V>(Vec<(K, V)>);
 
-impl<K, V> Default for Few<K, V> {
+impl<K, V> Default for SmallMap<K, V> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<K: Ord + Copy, V> Few<K, V> {
+impl<K: Ord + Copy, V> SmallMap<K, V> {
     /// The value of a key; `new` where there is none yet.
     #[inline]
     pub(crate) fn entry(&mut self, key: K, new: V) -> &mut V {
@@ -55,7 +55,7 @@ impl<K: Ord + Copy, V> Few<K, V> {
     }
 }
 
-impl<K, V> IntoIterator for Few<K, V> {
+impl<K, V> IntoIterator for SmallMap<K, V> {
     type Item = (K, V);
     type IntoIter = std::vec::IntoIter<(K, V)>;
 
@@ -75,7 +75,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_sorted_map(steps in proptest::collection::vec((0_u8..9, any::<bool>()), 0..60)) {
-            let (mut few, mut map) = (Few::default(), BTreeMap::new());
+            let (mut few, mut map) = (SmallMap::default(), BTreeMap::new());
             for (key, adds) in steps {
                 if adds {
                     *few.entry(key, 0) += 1;

@@ -8,7 +8,7 @@ const WORDS: usize = 8;
 const SHORTEST: usize = 8;
 
 /// What the last `N` texts or so said; `N` is a power of two.
-pub(crate) struct Recall<T, const N: usize> {
+pub(crate) struct ParseCache<T, const N: usize> {
     places: Box<[Place<T>]>,
 }
 
@@ -24,14 +24,14 @@ struct Place<T> {
     value: T,
 }
 
-impl<T: Copy + Default, const N: usize> Default for Recall<T, N> {
+impl<T: Copy + Default, const N: usize> Default for ParseCache<T, N> {
     fn default() -> Self {
         const { assert!(N.is_power_of_two() && N > 1) };
         Self { places: vec![Place::default(); N].into_boxed_slice() }
     }
 }
 
-impl<T: Copy, const N: usize> Recall<T, N> {
+impl<T: Copy, const N: usize> ParseCache<T, N> {
     /// What a text says. `read` tells where it is not remembered, from the text alone; `None` is not kept.
     #[inline]
     pub(crate) fn get(&mut self, text: &[u8], read: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_is_known_is_not_read_again() {
-        let mut recall = Recall::<usize, 4>::default();
+        let mut recall = ParseCache::<usize, 4>::default();
         for len in [8, 9, 16, 31, 64, 71] {
             let text = vec![b'x'; len];
             assert_eq!(recall.get(&text, |text| Some(text.len())), Some(len));
@@ -107,7 +107,7 @@ mod tests {
         fn no_text_is_taken_for_another(
             texts in prop::collection::vec(("[ab]{0,2}", 0..75_usize, "[ab]{0,2}"), 1..200),
         ) {
-            let mut recall = Recall::<u64, 8>::default();
+            let mut recall = ParseCache::<u64, 8>::default();
             let number = |text: &[u8]| text.iter().fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(*byte));
             for (start, len, end) in texts {
                 let text = format!("{start}{}{end}", "-".repeat(len));
