@@ -24,8 +24,8 @@
 //! - [`export`] writes results in the forms of other programs, [`analyze`] compares snapshots, [`tui`] shows them.
 //!
 //! Records, the grammar of marks and the accounting of stacks are in `nntrace-common`, which the kernel programs share.
-//! A [live session](live::session::Session) and a [replay](replay::replay) take a run all the way down to its snapshot;
-//! the command, in `src/bin/nntrace-bpf`, reads arguments and files and decides where results go.
+//! A [live session](live::session::Session) and a [replay](replay::replay) feed the model and hand out its
+//! [findings](model::Findings); the command, in `src/bin/nntrace-bpf`, reads arguments, and decides where results go.
 
 #![warn(unreachable_pub)]
 
