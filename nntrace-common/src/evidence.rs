@@ -8,14 +8,14 @@ use crate::time_count::TimeCount;
 /// Something that begins and ends, in a window that begins at a known time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Spell {
+pub struct OpenInterval {
     /// Begin of the window, ns: what was before it does not count.
     from: u64,
     /// When it began, ns; 0 while it is not going on.
     since: u64,
 }
 
-impl Spell {
+impl OpenInterval {
     /// Not going on, in a window that begins at `from` (ns).
     #[must_use]
     pub const fn starting_at(from: u64) -> Self {
@@ -52,7 +52,7 @@ impl Spell {
 #[repr(C)]
 pub struct CpuEvidence {
     /// The state that firmware is asked for at present.
-    pub psci: Spell,
+    pub psci: OpenInterval,
     /// Its parameter.
     pub psci_parameter: u32,
     /// Always 0.
@@ -82,7 +82,7 @@ pub struct PsciKey {
 #[repr(C)]
 pub struct Suspends {
     /// The present one.
-    pub spell: Spell,
+    pub spell: OpenInterval,
     /// Those that are over.
     pub total: TimeCount,
 }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_spell_counts_from_the_begin_of_the_window() {
-        let mut spell = Spell::starting_at(100);
+        let mut spell = OpenInterval::starting_at(100);
         assert_eq!(spell.end(90), None);
         spell.begin(50);
         assert_eq!(spell.end(80), None, "it was over before");

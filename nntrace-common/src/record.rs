@@ -39,7 +39,7 @@ pub enum RecordKind {
     /// A [`ProcessRecord`]: the loader of a traced process begins or ends to map or unmap libraries.
     Loader = 12,
     /// A [`TrackRecord`] of the begin of a section.
-    Said = 13,
+    AnnotatedBegin = 13,
 }
 
 /// A marked section that ended.
@@ -78,11 +78,11 @@ impl SpanRecord {
     /// The record of a frame that closed on a thread that takes part in the accounting, or does not yet.
     #[must_use]
     #[inline(always)]
-    pub const fn new(tgid: u32, tid: u32, takes_part: bool, closed: &Closed) -> Self {
+    pub const fn new(tgid: u32, tid: u32, is_marked: bool, closed: &Closed) -> Self {
         // The two differ by six: no branch for the verifier to follow.
         let provisional = RecordKind::ProvisionalSpan as u32 - RecordKind::Span as u32;
         Self {
-            kind: RecordKind::Span as u32 + provisional * (1 - takes_part as u32),
+            kind: RecordKind::Span as u32 + provisional * (1 - is_marked as u32),
             tid,
             tgid,
             tag: closed.tag.index(),
@@ -159,7 +159,7 @@ impl BeginRecord {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct TrackRecord {
-    /// [`RecordKind::Track`] or [`RecordKind::Said`].
+    /// [`RecordKind::Track`] or [`RecordKind::AnnotatedBegin`].
     pub kind: u32,
     /// Thread.
     pub tid: u32,
@@ -308,7 +308,7 @@ pub struct Thread {
     /// What the mark at hand says, if it is a begin.
     pub begin: Begin,
     /// Whether it takes part in the accounting: not before a mark of its own, or the server of a device.
-    pub takes_part: u32,
+    pub is_marked: u32,
     /// What was odd about the mark at hand.
     pub odd: Diagnostics,
     /// Always 0.
@@ -400,9 +400,9 @@ mod user {
     use crate::diagnostic::DiagnosticCount;
     use crate::evidence::{CpuEvidence, PsciKey, Suspends};
     use crate::interface::Meaning;
-    use crate::look::{CpuLook, LookOffsets};
     use crate::nesting::MarkCode;
     use crate::power::{CpuFrequency, CpuIdle};
+    use crate::run_queue::{RunQueueOffsets, RunQueueSample};
     use crate::sched::SchedOffsets;
     use crate::stack::PathStep;
     use crate::time_count::TimeCount;
@@ -426,8 +426,8 @@ mod user {
         CpuFrequency,
         CpuIdle,
         CpuEvidence,
-        CpuLook,
-        LookOffsets,
+        RunQueueSample,
+        RunQueueOffsets,
         MarkCode,
         PathStep,
         PsciKey,

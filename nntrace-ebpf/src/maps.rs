@@ -11,10 +11,10 @@ use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind},
     evidence::{CpuEvidence, PsciKey, Suspends},
     interface::Meaning,
-    look::{CpuLook, LookOffsets},
     nesting::MarkCode,
     power::{CpuFrequency, CpuIdle},
     record::{FrequencyKey, NameText, RingCount, Thread, Total, TotalKey},
+    run_queue::{RunQueueOffsets, RunQueueSample},
     sched::SchedOffsets,
     stack::PathStep,
     time_count::TimeCount,
@@ -43,15 +43,15 @@ pub static LIMITS_OFFSETS: Global<[u32; 3]> = Global::new([0; 3]);
 
 /// Whether begins are handed on that say no more than layer, phase and name. User space sets it.
 #[unsafe(no_mangle)]
-pub static TELL_BEGINS: Global<u32> = Global::new(0);
+pub static EMIT_BEGINS: Global<u32> = Global::new(0);
 
 /// The number of the step that takes a CPU down. User space sets it where it knows.
 #[unsafe(no_mangle)]
 pub static TAKEDOWN_STEP: Global<u32> = Global::new(u32::MAX);
 
-/// Where the kernel keeps what [`crate::initial`] looks at. User space sets it where it knows.
+/// Where the kernel keeps what [`crate::run_queues`] looks at. User space sets it where it knows.
 #[unsafe(no_mangle)]
-pub static LOOK_OFFSETS: Global<LookOffsets> = Global::new(LookOffsets {
+pub static RUN_QUEUE_OFFSETS: Global<RunQueueOffsets> = Global::new(RunQueueOffsets {
     task_group: 0,
     group_queues: 0,
     own_queue: 0,
@@ -184,7 +184,7 @@ pub static SUSPENDS: Array<Suspends, 1> = Array::new();
 
 /// What the last look at a CPU saw.
 #[btf_map]
-pub static LOOK: Array<CpuLook, 1> = Array::new();
+pub static RUN_QUEUE_SAMPLE: Array<RunQueueSample, 1> = Array::new();
 
 /// Running time by CPU and requested frequency.
 #[btf_map]

@@ -15,7 +15,7 @@ use nntrace_common::{
 
 use crate::{
     app_events, clock, counts, diagnostics,
-    maps::{MEANINGS, NAMES, TELL_BEGINS},
+    maps::{EMIT_BEGINS, MEANINGS, NAMES},
     nesting,
     process::Ids,
     ring::{self, Wake},
@@ -74,7 +74,7 @@ pub fn take(
     length: Option<u64>,
 ) {
     counts::mark();
-    let Thread { stack, mark, begin: parsed, takes_part, odd, .. } = thread;
+    let Thread { stack, mark, begin: parsed, is_marked, odd, .. } = thread;
     let Some(len) = text::read(paging, payload, length, mark, now, ids) else { return };
     if through_memory(&mut mark.len, len as u32) == 0 {
         diagnostics::count(DiagnosticKind::EmptyMark, now, ids.tid);
@@ -84,15 +84,15 @@ pub fn take(
     match mark::kind(text) {
         Some(Kind::Begin) => {
             let parsed = through_memory(parsed, mark::begin(text));
-            let found = begin(now, ids, stack, mark, parsed, takes_part);
+            let found = begin(now, ids, stack, mark, parsed, is_marked);
             diagnostics::count_all(through_memory(odd, found), now, ids.tid);
         }
         Some(Kind::End) => {
-            let found = end(now, ids, stack, *takes_part);
+            let found = end(now, ids, stack, *is_marked);
             diagnostics::count_all(through_memory(odd, found), now, ids.tid);
         }
         // Counters and tracks have no part in the accounting of time.
-        Some(_) => tell(RecordKind::Track, now, &ids, mark, stack.depth()),
+        Some(_) => emit_payload(RecordKind::Track, now, &ids, mark, stack.depth()),
         None => {}
     }
 }
@@ -101,12 +101,12 @@ pub fn take(
 #[inline(always)]
 pub fn take_section(paging: Paging, now: u64, ids: Ids, thread: &mut Thread, name: *const u8) {
     counts::mark();
-    let Thread { stack, mark, begin: parsed, takes_part, odd, .. } = thread;
+    let Thread { stack, mark, begin: parsed, is_marked, odd, .. } = thread;
     // One without a name, or with one that cannot be read, is a section still: its end will come.
     let len = text::read(paging, name, None, mark, now, ids).unwrap_or(0);
     mark.len = len as u32;
     let parsed = through_memory(parsed, mark::section(Captured::of(&mark.payload), 0));
-    let found = begin(now, ids, stack, mark, parsed, takes_part);
+    let found = begin(now, ids, stack, mark, parsed, is_marked);
     diagnostics::count_all(through_memory(odd, found), now, ids.tid);
 }
 
@@ -114,15 +114,15 @@ pub fn take_section(paging: Paging, now: u64, ids: Ids, thread: &mut Thread, nam
 #[inline(always)]
 pub fn take_end(now: u64, ids: Ids, thread: &mut Thread) {
     counts::mark();
-    let Thread { stack, mark, takes_part, odd, .. } = thread;
+    let Thread { stack, mark, is_marked, odd, .. } = thread;
     mark.len = 0;
-    let found = end(now, ids, stack, *takes_part);
+    let found = end(now, ids, stack, *is_marked);
     diagnostics::count_all(through_memory(odd, found), now, ids.tid);
 }
 
 #[inline(always)]
-fn end(now: u64, ids: Ids, stack: &mut Stack, takes_part: u32) -> Diagnostics {
-    stack.end(now, |_, closed| totals::store(ids, takes_part != 0, closed))
+fn end(now: u64, ids: Ids, stack: &mut Stack, is_marked: u32) -> Diagnostics {
+    stack.end(now, |_, closed| totals::store(ids, is_marked != 0, closed))
 }
 
 #[inline(always)]
@@ -132,14 +132,14 @@ fn begin(
     stack: &mut Stack,
     mark: &mut NameText,
     begin: Begin,
-    takes_part: &mut u32,
+    is_marked: &mut u32,
 ) -> Diagnostics {
     let text = Captured::of(&mark.payload);
     let begin = match BeginName::read(text, begin) {
         BeginName::Tagged(name) => {
             let begin = ParsedBegin::tagged(begin, name);
-            if begin.has_attributes || TELL_BEGINS.load() != 0 {
-                tell_begin(now, ids, stack, mark, begin);
+            if begin.has_attributes || EMIT_BEGINS.load() != 0 {
+                emit_annotated(now, ids, stack, mark, begin);
             }
             know(begin, now, ids.tid, mark);
             begin
@@ -151,8 +151,8 @@ fn begin(
                 if begin.is_marked {
                     app_events::note_driver(ids.tgid);
                 }
-                if begin.label.is_tagged() && TELL_BEGINS.load() != 0 {
-                    tell_begin(now, ids, stack, mark, begin);
+                if begin.label.is_tagged() && EMIT_BEGINS.load() != 0 {
+                    emit_annotated(now, ids, stack, mark, begin);
                 }
                 begin
             } else {
@@ -165,15 +165,14 @@ fn begin(
         BeginName::Foreign => ParsedBegin::foreign(begin),
     };
     if begin.is_marked {
-        *takes_part = 1;
+        *is_marked = 1;
     }
     if begin.is_reported {
         report(ids, begin, now);
     }
-    let takes_part = *takes_part != 0;
+    let is_marked = *is_marked != 0;
     stack.set_slot(app_events::last());
-    stack
-        .begin(now, begin.prefix, begin.label, begin.name, |_, closed| totals::store(ids, takes_part, closed))
+    stack.begin(now, begin.prefix, begin.label, begin.name, |_, closed| totals::store(ids, is_marked, closed))
 }
 
 /// Reports a begin that matters beyond its thread: in the table of changes, or where it is none of these, or there is no
@@ -188,13 +187,13 @@ fn report(ids: Ids, begin: ParsedBegin, now: u64) {
         false
     };
     if !is_kept {
-        emit_begin(ids, label, name, now);
+        report_begin(ids, label, name, now);
     }
 }
 
 /// Hands on a begin that matters beyond its thread.
 #[inline(never)]
-fn emit_begin(ids: Ids, label: Label, name: u64, now: u64) {
+fn report_begin(ids: Ids, label: Label, name: u64, now: u64) {
     ring::emit(BeginRecord::new(ids.tgid, ids.tid, label, name, now), Wake::WhenHalfFull);
 }
 
@@ -217,10 +216,10 @@ fn know(begin: ParsedBegin, now: u64, tid: u32, mark: &mut NameText) {
 
 /// Hands on the begin of a section with a layer and a phase. Of one that there is no room for nobody will see the end.
 #[inline(always)]
-fn tell_begin(now: u64, ids: Ids, stack: &Stack, mark: &mut NameText, begin: ParsedBegin) {
+fn emit_annotated(now: u64, ids: Ids, stack: &Stack, mark: &mut NameText, begin: ParsedBegin) {
     if let Some(depth) = stack.depth_of_next(begin.prefix) {
         mark.name_at = u32::from(begin.name_at);
-        tell(RecordKind::Said, now, &ids, mark, depth);
+        emit_payload(RecordKind::AnnotatedBegin, now, &ids, mark, depth);
     }
 }
 
@@ -230,7 +229,7 @@ fn tell_begin(now: u64, ids: Ids, stack: &Stack, mark: &mut NameText, begin: Par
     clippy::trivially_copy_pass_by_ref,
     reason = "by value these are two arguments, and a function takes five"
 )]
-fn tell(kind: RecordKind, now: u64, ids: &Ids, mark: &NameText, depth: u8) {
+fn emit_payload(kind: RecordKind, now: u64, ids: &Ids, mark: &NameText, depth: u8) {
     ring::emit(
         TrackRecord {
             kind: kind as u32,

@@ -96,7 +96,7 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
     // SAFETY: the entry is this thread's own, and it is ending.
     if let Some(thread) = unsafe { THREADS.get(tid) } {
         let open = thread.stack.open_sections();
-        if open > 0 && thread.takes_part != 0 {
+        if open > 0 && thread.is_marked != 0 {
             let begin = thread.stack.first_begin();
             diagnostics::count_many(DiagnosticKind::OpenAtEnd, u64::from(open), begin, tid);
         }

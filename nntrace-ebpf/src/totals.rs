@@ -46,9 +46,9 @@ extern "C" fn name_path(tid: u32, depth: u32) -> u32 {
 ///
 /// Its own program in the kernel's eyes: it is called from two places, and is long.
 #[inline(never)]
-pub fn store(ids: Ids, takes_part: bool, closed: &Closed) {
+pub fn store(ids: Ids, is_marked: bool, closed: &Closed) {
     let Ids { tgid, tid } = ids;
-    let counted = if takes_part { 0 } else { tid };
+    let counted = if is_marked { 0 } else { tid };
     let key = TotalKey { path: closed.path, tgid, tid: counted, slot: u32::from(closed.slot), reserved: 0 };
     let total = TOTALS.get_ptr_mut(key).or_else(|| other_total(key, tid, closed));
     if let Some(total) = total {
@@ -63,7 +63,7 @@ pub fn store(ids: Ids, takes_part: bool, closed: &Closed) {
         }
     }
     count_application(ids, closed);
-    ring::emit_with(|| SpanRecord::new(tgid, tid, takes_part, closed), Wake::WhenHalfFull);
+    ring::emit_with(|| SpanRecord::new(tgid, tid, is_marked, closed), Wake::WhenHalfFull);
 }
 
 /// The entry for totals that have none of their own yet: a new one by the application's phases while there is room for

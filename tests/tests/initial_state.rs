@@ -13,7 +13,7 @@ use nix::{
     sched::{CpuSet, sched_setaffinity},
     unistd::Pid,
 };
-use nntrace_common::look::CpuLook;
+use nntrace_common::run_queue::RunQueueSample;
 use nntrace_tests::{live, profiler::Profiler, wait};
 use nntrace_user::live::kernel::{Kernel, KernelOptions};
 
@@ -70,13 +70,13 @@ fn calls_to(cpu: u32) -> Result<u64> {
 }
 
 /// A look at a CPU that sleeps; `None` when it does not get to that for all the other work of this machine.
-fn asleep(kernel: &mut Kernel, cpu: u32) -> Result<Option<CpuLook>> {
+fn asleep(kernel: &mut Kernel, cpu: u32) -> Result<Option<RunQueueSample>> {
     const LOOKS: u32 = 500;
     const BETWEEN: Duration = Duration::from_millis(10);
     let before = idle_time(cpu)?;
     for _ in 0..LOOKS {
-        let look = kernel.look_at(cpu);
-        if look.seen == CpuLook::IDLE_STATE || look.seen == CpuLook::IDLE_TASK {
+        let look = kernel.sample_run_queue(cpu);
+        if look.seen == RunQueueSample::IDLE_STATE || look.seen == RunQueueSample::IDLE_TASK {
             return Ok(Some(look));
         }
         thread::sleep(BETWEEN);
@@ -103,7 +103,7 @@ fn a_look_tells_a_busy_cpu_from_an_idle_one() -> Result<()> {
     let Some((here, there)) = pair()? else { return Ok(()) };
     let (mut kernel, _rings) = Kernel::load(KernelOptions::default())?;
     stay_on(here)?;
-    if kernel.look_at(here).seen == CpuLook::NOTHING {
+    if kernel.sample_run_queue(here).seen == RunQueueSample::NOTHING {
         ensure!(
             !live::has_btf(),
             "the kernel describes its types, but no way to a CPU's run queue was found"
@@ -111,11 +111,11 @@ fn a_look_tells_a_busy_cpu_from_an_idle_one() -> Result<()> {
         println!("this kernel does not tell where to look: nothing to show here");
         return Ok(());
     }
-    assert_eq!(kernel.look_at(here).seen, CpuLook::TASK, "this one runs what looks");
-    assert_eq!(kernel.look_at(kernel.cpus()).seen, CpuLook::NOTHING, "there is no such CPU");
+    assert_eq!(kernel.sample_run_queue(here).seen, RunQueueSample::TASK, "this one runs what looks");
+    assert_eq!(kernel.sample_run_queue(kernel.cpus()).seen, RunQueueSample::NOTHING, "there is no such CPU");
     with_busy(there, || {
-        let seen: Vec<u32> = (0..1_000).map(|_| kernel.look_at(there).seen).collect();
-        let busy = seen.iter().filter(|&&seen| seen == CpuLook::TASK).count();
+        let seen: Vec<u32> = (0..1_000).map(|_| kernel.sample_run_queue(there).seen).collect();
+        let busy = seen.iter().filter(|&&seen| seen == RunQueueSample::TASK).count();
         ensure!(busy == seen.len(), "busy in {busy} of {} looks", seen.len());
         Ok(())
     })?;
@@ -130,7 +130,7 @@ fn a_look_tells_a_busy_cpu_from_an_idle_one() -> Result<()> {
         .flatten()
         .filter_map(|state| Some(fs::read_to_string(state.path().join("name")).ok()?.trim().to_owned()))
         .collect();
-    if idle.seen == CpuLook::IDLE_STATE {
+    if idle.seen == RunQueueSample::IDLE_STATE {
         let name = String::from_utf8_lossy(&idle.name);
         let name = name.trim_end_matches('\0');
         assert!(names.contains(name), "{name} is none of {names:?}");
@@ -150,7 +150,7 @@ fn a_look_interrupts_nobody() -> Result<()> {
     let (looked, called) = with_busy(there, || {
         let before = calls_to(there)?;
         for _ in 0..LOOKS {
-            let _ = kernel.look_at(there);
+            let _ = kernel.sample_run_queue(there);
         }
         let looked = calls_to(there)? - before;
         // What a program that is run over there costs, for comparison: it shows that calls are counted.

@@ -12,8 +12,8 @@ use nntrace_user::{
     analyze::diff,
     model::{
         Topology,
-        lane::Doing,
-        steps::Lanes,
+        timeline::CpuState,
+        timelines::Timelines,
         topology::{ClusterDescription, Domain},
     },
     replay::{self, Options},
@@ -22,7 +22,7 @@ use nntrace_user::{
         snapshot::Snapshot,
         text::clean,
         timeline,
-        units::{self, Unit, UnitRow},
+        units::{self, CpuOrCluster, CpuOrClusterRow},
     },
 };
 
@@ -40,31 +40,31 @@ fn cluster(name: &str, cpus: &[u32]) -> ClusterDescription {
     ClusterDescription { name: name.into(), cpus: cpus.to_vec(), domain: Domain::Both }
 }
 
-/// Replays a file with its lanes; it has no name.
-fn replay(path: PathBuf, options: Options) -> Result<(Snapshot, Lanes)> {
+/// Replays a file with its timelines; it has no name.
+fn replay(path: PathBuf, options: Options) -> Result<(Snapshot, Timelines)> {
     let replayed = replay::replay(&Options { files: vec![path], with_steps: true, ..options })?;
     let mut snapshot = Snapshot::of(&replayed.findings());
     snapshot.source.files.clear();
-    Ok((snapshot, replayed.lanes().cloned().context("no power event")?))
+    Ok((snapshot, replayed.timelines().cloned().context("no power event")?))
 }
 
-fn replay_text(text: &str, options: Options) -> Result<(Snapshot, Lanes)> {
+fn replay_text(text: &str, options: Options) -> Result<(Snapshot, Timelines)> {
     let file = tempfile::NamedTempFile::new()?;
     fs::write(file.path(), text)?;
     replay(file.path().to_owned(), options)
 }
 
-fn juno() -> Result<(Snapshot, Lanes)> {
+fn juno() -> Result<(Snapshot, Timelines)> {
     let options = Options { topology: topology("juno.toml")?, ..Options::default() };
     replay(fixture("power/juno.txt.zst"), options)
 }
 
-fn fastest_decides() -> Result<(Snapshot, Lanes)> {
+fn fastest_decides() -> Result<(Snapshot, Timelines)> {
     replay(fixture("power/fastest_decides.txt"), Options::default())
 }
 
 /// Eight CPUs of three clocks in one idle domain, one of them silent.
-fn dynamiq() -> Result<(Snapshot, Lanes)> {
+fn dynamiq() -> Result<(Snapshot, Timelines)> {
     let mut lines: Vec<String> = (0..7).map(|cpu| trace::power_line(0, cpu, Event::Idle(2))).collect();
     lines.push(trace::power_line(100_000, 1, Event::Idle(IDLE_EXIT)));
     lines.push(trace::power_line(200_000, 4, Event::Frequency(1_804_800)));
@@ -75,7 +75,7 @@ fn dynamiq() -> Result<(Snapshot, Lanes)> {
 }
 
 /// Thousands of changes on three CPUs.
-fn busy() -> Result<(Snapshot, Lanes)> {
+fn busy() -> Result<(Snapshot, Timelines)> {
     let mut random = Random::new(7);
     let mut lines = Vec::new();
     for step in 0..9_000 {
@@ -135,7 +135,7 @@ fn what_is_shown_adds_up_and_fits() -> Result<()> {
         // Every CPU has its row, whether it did anything or not.
         let idle = PowerTable::Idle.groups(&snapshot);
         for row in &snapshot.cpus {
-            assert!(idle.iter().any(|group| group.unit == Unit::Cpu(row.cpu)), "cpu{}", row.cpu);
+            assert!(idle.iter().any(|group| group.unit == CpuOrCluster::Cpu(row.cpu)), "cpu{}", row.cpu);
         }
     }
     Ok(())
@@ -208,10 +208,10 @@ fn runs_compare_by_name_and_by_rate_whatever_the_order_and_the_length() -> Resul
         for change in &changes {
             // The new unit has no baseline, the old one nothing now; the others did the same for twice as long.
             let known = match &change.unit {
-                Unit::Cpu(5) => (false, true),
-                Unit::Cpu(0) => (true, false),
-                Unit::Cluster(name) => (name != "new", name != "old"),
-                Unit::Cpu(_) => (true, true),
+                CpuOrCluster::Cpu(5) => (false, true),
+                CpuOrCluster::Cpu(0) => (true, false),
+                CpuOrCluster::Cluster(name) => (name != "new", name != "old"),
+                CpuOrCluster::Cpu(_) => (true, true),
             };
             let windows = (change.before_window_ns.is_some(), change.after_window_ns.is_some());
             assert_eq!(windows, known, "{change:?}");
@@ -225,16 +225,16 @@ fn runs_compare_by_name_and_by_rate_whatever_the_order_and_the_length() -> Resul
                 }
             }
         }
-        let of = |unit: Unit| changes.iter().filter(|change| change.unit == unit).count();
+        let of = |unit: CpuOrCluster| changes.iter().filter(|change| change.unit == unit).count();
         if table != PowerTable::Cluster {
-            assert!(of(Unit::Cpu(0)) > 0 && of(Unit::Cpu(5)) > 0);
+            assert!(of(CpuOrCluster::Cpu(0)) > 0 && of(CpuOrCluster::Cpu(5)) > 0);
         }
     }
 
     // The CPUs change their parts: what was cpu1's is cpu2's now.
     let (swapped, _) = replay_text(&turns(10, 2, 1), options(&[cluster("both", &[1, 2])]))?;
     let changes = diff::power(&before, &swapped, PowerTable::Frequency);
-    let cpu1: Vec<_> = changes.iter().filter(|change| change.unit == Unit::Cpu(1)).collect();
+    let cpu1: Vec<_> = changes.iter().filter(|change| change.unit == CpuOrCluster::Cpu(1)).collect();
     let change_of = |khz| {
         let rows = cpu1[0].rows.iter();
         rows.filter(|row| row.what == power::What::At(Some(khz)))
@@ -269,15 +269,15 @@ fn runs_compare_by_name_and_by_rate_whatever_the_order_and_the_length() -> Resul
 
 #[test]
 fn timelines_look_as_the_scenario_was_drawn() -> Result<()> {
-    let (snapshot, lanes) = fastest_decides()?;
+    let (snapshot, timelines) = fastest_decides()?;
     // Ten columns for each 100 us.
-    insta::assert_snapshot!("timeline_scenario", timeline::render(&snapshot, &lanes, 102));
-    let (snapshot, lanes) = juno()?;
-    insta::assert_snapshot!("timeline_board", timeline::render(&snapshot, &lanes, 80));
-    let (snapshot, lanes) = dynamiq()?;
-    insta::assert_snapshot!("timeline_domains", timeline::render(&snapshot, &lanes, 80));
+    insta::assert_snapshot!("timeline_scenario", timeline::render(&snapshot, &timelines, 102));
+    let (snapshot, timelines) = juno()?;
+    insta::assert_snapshot!("timeline_board", timeline::render(&snapshot, &timelines, 80));
+    let (snapshot, timelines) = dynamiq()?;
+    insta::assert_snapshot!("timeline_domains", timeline::render(&snapshot, &timelines, 80));
     for columns in [0, 30, 80, 200] {
-        let text = timeline::render(&snapshot, &lanes, columns);
+        let text = timeline::render(&snapshot, &timelines, columns);
         let lines = text.lines().skip(1).filter(|_| columns >= 80);
         lines.for_each(|line| assert!(line.chars().count() <= columns, "{line}"));
     }
@@ -285,19 +285,19 @@ fn timelines_look_as_the_scenario_was_drawn() -> Result<()> {
 }
 
 /// Times by state, as the snapshot has them.
-fn parts(row: &UnitRow<'_>) -> BTreeMap<Doing, u64> {
+fn parts(row: &CpuOrClusterRow<'_>) -> BTreeMap<CpuState, u64> {
     row.parts().into_iter().filter(|(_, ns)| *ns > 0).collect()
 }
 
 #[test]
 fn lanes_come_to_what_the_tables_tell() -> Result<()> {
-    for (snapshot, lanes) in [fastest_decides()?, juno()?, dynamiq()?, busy()?] {
+    for (snapshot, timelines) in [fastest_decides()?, juno()?, dynamiq()?, busy()?] {
         for unit in units::all(&snapshot) {
             let row = units::find(&snapshot, &unit).context("a row")?;
             let lane = match &unit {
-                Unit::Cpu(cpu) => &lanes.cpus[cpu],
-                Unit::Cluster(name) => {
-                    &lanes.clusters.iter().find(|(other, _)| other == name).context("a lane")?.1
+                CpuOrCluster::Cpu(cpu) => &timelines.cpus[cpu],
+                CpuOrCluster::Cluster(name) => {
+                    &timelines.clusters.iter().find(|(other, _)| other == name).context("a lane")?.1
                 }
             };
             assert_eq!(lane.totals().into_iter().collect::<BTreeMap<_, _>>(), parts(&row), "{unit:?}");
@@ -308,29 +308,29 @@ fn lanes_come_to_what_the_tables_tell() -> Result<()> {
 
 #[test]
 fn the_area_of_the_picture_is_what_the_tables_tell() -> Result<()> {
-    for (snapshot, lanes) in [fastest_decides()?, juno()?, dynamiq()?, busy()?] {
-        let text = timeline::svg(&snapshot, &lanes);
+    for (snapshot, timelines) in [fastest_decides()?, juno()?, dynamiq()?, busy()?] {
+        let text = timeline::svg(&snapshot, &timelines);
         let document = roxmltree::Document::parse(&text)?;
         let length = snapshot.window.length_ns() as f64;
         let mut seen = 0;
         for group in document.descendants().filter(|node| node.has_attribute("data-scope")) {
             let name = group.attribute("data-name").context("a name")?;
             let unit = match group.attribute("data-scope") {
-                Some("cpu") => Unit::Cpu(name.parse()?),
-                _ => Unit::Cluster(name.into()),
+                Some("cpu") => CpuOrCluster::Cpu(name.parse()?),
+                _ => CpuOrCluster::Cluster(name.into()),
             };
-            let mut times: BTreeMap<Doing, u64> = BTreeMap::new();
+            let mut times: BTreeMap<CpuState, u64> = BTreeMap::new();
             let mut right = 190.0;
             let mut rectangles = 0;
             for node in group.children().filter(|node| node.has_tag_name("rect")) {
                 let number = |name: &str| node.attribute(name).and_then(|text| text.parse::<u32>().ok());
                 let doing = match node.attribute("class") {
-                    Some("running") => Doing::Running(number("data-khz")),
-                    Some("running-unknown") => Doing::Running(None),
-                    Some("idle") => Doing::Idle(number("data-state").context("a state")?),
-                    Some("idle_unknown") => Doing::IdleUnknown,
-                    Some("offline") => Doing::Offline,
-                    _ => Doing::Unknown,
+                    Some("running") => CpuState::Running(number("data-khz")),
+                    Some("running-unknown") => CpuState::Running(None),
+                    Some("idle") => CpuState::Idle(number("data-state").context("a state")?),
+                    Some("idle_unknown") => CpuState::IdleUnknown,
+                    Some("offline") => CpuState::Offline,
+                    _ => CpuState::Unknown,
                 };
                 let size =
                     |name: &str| -> Result<f64> { Ok(node.attribute(name).context("a size")?.parse()?) };
@@ -355,9 +355,9 @@ fn the_area_of_the_picture_is_what_the_tables_tell() -> Result<()> {
 #[test]
 fn names_do_not_break_the_picture() -> Result<()> {
     let clusters = vec![cluster("<\"&\u{1}>", &[1, 2])];
-    let (snapshot, lanes) =
+    let (snapshot, timelines) =
         replay(fixture("power/juno.txt.zst"), Options { clusters, ..Options::default() })?;
-    let text = timeline::svg(&snapshot, &lanes);
+    let text = timeline::svg(&snapshot, &timelines);
     let document = roxmltree::Document::parse(&text)?;
     let names: Vec<_> = document.descendants().filter_map(|node| node.attribute("data-name")).collect();
     assert!(names.contains(&r#"<"&\x01>"#), "{names:?}");

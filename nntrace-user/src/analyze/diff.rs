@@ -12,14 +12,14 @@ pub use text::render;
 use crate::report::{
     power::{Group, Measure, PowerTable, Row, What},
     snapshot::Snapshot,
-    units::Unit,
+    units::CpuOrCluster,
 };
 
 /// What became of the power states of one cluster or CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Whose.
-    pub unit: Unit,
+    pub unit: CpuOrCluster,
     /// Name of the cluster, its own or the CPU's.
     pub(crate) cluster: String,
     /// Of what.

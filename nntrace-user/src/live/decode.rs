@@ -78,7 +78,7 @@ pub struct Track<'a> {
 pub(crate) fn track(mut bytes: &[u8]) -> Option<Track<'_>> {
     let size = bytes.len();
     let kind = bytes.try_get_u32_ne().ok()?;
-    let is_begin = kind == RecordKind::Said as u32;
+    let is_begin = kind == RecordKind::AnnotatedBegin as u32;
     if (!is_begin && kind != RecordKind::Track as u32) || size != size_of::<TrackRecord>() {
         return None;
     }

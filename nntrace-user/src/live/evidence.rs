@@ -21,7 +21,7 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// With these tracepoints attached, as [`Kernel::attach_evidence`] returns them.
+    /// With these tracepoints attached, as `Kernel::attach_evidence` returns them.
     #[must_use]
     pub fn read(attached: Vec<&'static str>) -> Self {
         Self { domains: power_domains(Path::new(POWER_DOMAINS)), attached }

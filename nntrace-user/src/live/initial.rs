@@ -10,8 +10,8 @@ use std::{
 };
 
 use nntrace_common::{
-    look::CpuLook,
     power::{Activity, Start},
+    run_queue::RunQueueSample,
 };
 
 use super::{
@@ -55,8 +55,11 @@ impl Attached {
         khz: BTreeMap<u32, u32>,
     ) -> Result<Self, KernelError> {
         let khz = settle_frequencies(kernel, root, khz)?;
-        let idling =
-            online.iter().copied().filter(|&cpu| kernel.look_at(cpu).seen == CpuLook::IDLE_TASK).collect();
+        let idling = online
+            .iter()
+            .copied()
+            .filter(|&cpu| kernel.sample_run_queue(cpu).seen == RunQueueSample::IDLE_TASK)
+            .collect();
         Ok(Self { online, khz, idling })
     }
 
@@ -65,8 +68,8 @@ impl Attached {
     /// # Errors
     /// When the kernel's maps cannot be read.
     pub(crate) fn begin(self, kernel: &mut Kernel, topology: &Topology) -> Result<Known, KernelError> {
-        let looks: BTreeMap<u32, CpuLook> =
-            topology.cpus.keys().map(|&cpu| (cpu, kernel.look_at(cpu))).collect();
+        let looks: BTreeMap<u32, RunQueueSample> =
+            topology.cpus.keys().map(|&cpu| (cpu, kernel.sample_run_queue(cpu))).collect();
         let readings = kernel.read_cpus()?;
         let mut known = Known::default();
         for reading in readings.iter().filter(|reading| looks.contains_key(&reading.cpu)) {
@@ -112,21 +115,21 @@ fn settle_frequencies(
 }
 
 /// What a CPU that is online did when the window began, by a look at it.
-fn activity(topology: &Topology, cpu: u32, look: &CpuLook, idled_before: bool) -> Option<Activity> {
+fn activity(topology: &Topology, cpu: u32, look: &RunQueueSample, idled_before: bool) -> Option<Activity> {
     match look.seen {
-        CpuLook::TASK => Some(Activity::Running),
-        CpuLook::IDLE_STATE => {
+        RunQueueSample::TASK => Some(Activity::Running),
+        RunQueueSample::IDLE_STATE => {
             let state = topology.idle_state_named(cpu, name_of(look));
             Some(state.map_or(Activity::IdleUnknown, Activity::Idle))
         }
         // The idle task also runs when it has just woken. If it ran before as well, and no event came in between,
         // then it has been sleeping all the time; how deep, no driver has said.
-        CpuLook::IDLE_TASK if idled_before => Some(Activity::IdleUnknown),
+        RunQueueSample::IDLE_TASK if idled_before => Some(Activity::IdleUnknown),
         _ => None,
     }
 }
 
-fn name_of(look: &CpuLook) -> &[u8] {
+fn name_of(look: &RunQueueSample) -> &[u8] {
     look.name.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
@@ -177,16 +180,17 @@ mod tests {
         Topology { cpus: BTreeMap::from([(0, cpu)]), ..Topology::default() }
     }
 
-    fn look(seen: u32, name: &str) -> CpuLook {
-        let mut look = CpuLook { seen, ..CpuLook::default() };
+    fn look(seen: u32, name: &str) -> RunQueueSample {
+        let mut look = RunQueueSample { seen, ..RunQueueSample::default() };
         look.name[..name.len()].copy_from_slice(name.as_bytes());
         look
     }
 
     #[test]
     fn a_state_is_known_by_its_name_when_only_one_has_it() {
-        let seen =
-            |names: &[&str], name| activity(&machine(names), 0, &look(CpuLook::IDLE_STATE, name), false);
+        let seen = |names: &[&str], name| {
+            activity(&machine(names), 0, &look(RunQueueSample::IDLE_STATE, name), false)
+        };
         assert_eq!(seen(&["WFI", "cpu-sleep"], "cpu-sleep"), Some(Activity::Idle(1)));
         assert_eq!(seen(&["WFI", "sleep", "sleep"], "sleep"), Some(Activity::IdleUnknown));
         assert_eq!(seen(&["WFI"], "other"), Some(Activity::IdleUnknown));
@@ -198,10 +202,10 @@ mod tests {
     #[test]
     fn the_idle_task_sleeps_for_certain_only_when_it_did_before() {
         let seen = |seen, before| activity(&machine(&[]), 0, &look(seen, ""), before);
-        assert_eq!(seen(CpuLook::IDLE_TASK, false), None);
-        assert_eq!(seen(CpuLook::IDLE_TASK, true), Some(Activity::IdleUnknown));
-        assert_eq!(seen(CpuLook::TASK, true), Some(Activity::Running));
-        assert_eq!(seen(CpuLook::NOTHING, true), None);
+        assert_eq!(seen(RunQueueSample::IDLE_TASK, false), None);
+        assert_eq!(seen(RunQueueSample::IDLE_TASK, true), Some(Activity::IdleUnknown));
+        assert_eq!(seen(RunQueueSample::TASK, true), Some(Activity::Running));
+        assert_eq!(seen(RunQueueSample::NOTHING, true), None);
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub struct KernelOptions {
     /// Bytes of each CPU's ring; rounded up to a power of two of whole pages.
     pub ring_bytes: u32,
     /// Whether begins are handed on that say no more than layer, phase and name.
-    pub tell_begins: bool,
+    pub emit_begins: bool,
     /// Bytes that the tables of marks take together; `None`: a part of the machine's memory.
     pub map_memory: Option<u64>,
     /// Whether programs may wait for the page of a text, where the kernel has such programs.
@@ -71,7 +71,7 @@ impl Default for KernelOptions {
     fn default() -> Self {
         Self {
             ring_bytes: DEFAULT_RING_BYTES,
-            tell_begins: false,
+            emit_begins: false,
             map_memory: None,
             may_wait_for_pages: true,
         }
@@ -107,7 +107,7 @@ impl Kernel {
         let btf = btf.as_ref();
         let ring_size = RingSize::rounded(options.ring_bytes);
         let table_sizes = TableSizes::new(options.map_memory, cpus);
-        let marks = MarkGlobals::new(options.tell_begins);
+        let marks = MarkGlobals::new(options.emit_begins);
         let processes = ProcessPrograms::new();
         let writes = WritePrograms::new(btf);
         let hotplug = Hotplug::new();

@@ -40,19 +40,19 @@ impl Merge {
             | Record::Frequency(PowerRecord { cpu, time, lost, .. })
             | Record::Hotplug(PowerRecord { cpu, time, lost, .. }) = self.fresh[at]
             {
-                self.hear(cpu, lost);
+                self.note_lost(cpu, lost);
                 self.heard.insert(cpu, (time, lost));
             }
         }
         for (cpu, &lost) in (0..).zip(lost) {
-            self.hear(cpu, lost);
+            self.note_lost(cpu, lost);
         }
         self.waiting.append(&mut self.fresh);
         self.waiting.sort_by_key(Record::time);
     }
 
     /// A CPU has lost so many records by now: more than before are a gap since it was last heard of.
-    fn hear(&mut self, cpu: u32, lost: u32) {
+    fn note_lost(&mut self, cpu: u32, lost: u32) {
         let (time, before) = self.heard.get(&cpu).copied().unwrap_or_default();
         // Counts wrap; a record that another CPU made may show an older one.
         if lost.wrapping_sub(before).cast_signed() > 0 {

@@ -29,7 +29,7 @@ pub enum Placement {
 
 /// What a process may have marked before the files that it maps are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missed {
+pub(crate) enum MissedSince {
     /// Nothing that matters: it is stopped, or it is traced only from now on.
     Nothing,
     /// What its new files marked since this moment, ns.
@@ -88,7 +88,7 @@ impl Probes {
         kernel: &mut Kernel,
         processes: &Processes,
         pid: u32,
-        missed: Missed,
+        missed: MissedSince,
     ) -> Result<(), ProcessError> {
         let now = clock::now();
         let last_look = self.looked.insert(pid, now);
@@ -103,13 +103,13 @@ impl Probes {
         let mapped = objects.objects;
         new.objects.extend(mapped.iter().filter(|object| self.searched.insert(object.id)).cloned());
         let files = self.search(kernel, &new);
-        if !kernel.waits_for_pages() && (last_look.is_none() || missed != Missed::SinceLastLook) {
+        if !kernel.waits_for_pages() && (last_look.is_none() || missed != MissedSince::SinceLastLook) {
             self.touch_literals(processes, pid, &mapped);
         }
         let since = match missed {
-            Missed::Nothing => None,
-            Missed::Since(time) => Some(time),
-            Missed::SinceLastLook => last_look,
+            MissedSince::Nothing => None,
+            MissedSince::Since(time) => Some(time),
+            MissedSince::SinceLastLook => last_look,
         };
         if let Some(since) = since {
             let us = clock::now().saturating_sub(since).div_ceil(1_000);
@@ -197,7 +197,7 @@ impl Probes {
     /// Probes what is found in files; returns those in which that was something.
     fn search(&mut self, kernel: &mut Kernel, objects: &Objects) -> Vec<String> {
         let mut found = SearchReport::of(objects, &self.specs);
-        for lonely in target::take_lonely(&mut found.functions) {
+        for lonely in target::take_unpaired(&mut found.functions) {
             self.failures.push(format!(
                 "{} in {} is not probed: the function that belongs to it is not there",
                 lonely.demangled,

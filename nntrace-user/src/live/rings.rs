@@ -21,7 +21,7 @@ const SLACK: Duration = Duration::from_millis(5);
 
 /// A record that is handed out as it comes: it has its own place in time.
 #[derive(Clone, Copy, Debug)]
-pub enum Aside<'a> {
+pub enum Unordered<'a> {
     /// A counter, an instant, a slice, or what a begin says.
     Track(Track<'a>),
     /// What a process did.
@@ -57,7 +57,12 @@ impl Rings {
     /// Takes what is in the rings, and hands out, in order of time, what cannot be preceded any more. `lost` are the
     /// power records that were lost so far, by CPU, read before.
     /// The rest is handed to `aside` before, as it comes. Returns the moment (ns) up to which everything was handed out.
-    pub fn drain(&mut self, lost: &[u32], aside: impl FnMut(Aside<'_>), sink: impl FnMut(&Record)) -> u64 {
+    pub fn drain(
+        &mut self,
+        lost: &[u32],
+        aside: impl FnMut(Unordered<'_>),
+        sink: impl FnMut(&Record),
+    ) -> u64 {
         let slack = u64::try_from(SLACK.as_nanos()).unwrap_or(u64::MAX);
         let until = clock::now().saturating_sub(slack);
         self.take(lost, aside);
@@ -69,7 +74,7 @@ impl Rings {
     pub fn drain_all(
         &mut self,
         lost: &[u32],
-        aside: impl FnMut(Aside<'_>),
+        aside: impl FnMut(Unordered<'_>),
         sink: impl FnMut(&Record),
     ) -> u64 {
         self.take(lost, aside);
@@ -89,17 +94,17 @@ impl Rings {
         DrainCounts { late: self.merge.late(), ..self.counts }
     }
 
-    fn take(&mut self, lost: &[u32], mut aside: impl FnMut(Aside<'_>)) {
+    fn take(&mut self, lost: &[u32], mut aside: impl FnMut(Unordered<'_>)) {
         let Self { buffers, merge, process_events, counts } = self;
         buffers.take(|bytes| {
             counts.drained += 1;
             if let Some(track) = decode::track(bytes) {
-                aside(Aside::Track(track));
+                aside(Unordered::Track(track));
                 return;
             }
             match decode::record(bytes) {
                 Some(record @ (Record::Fork(_) | Record::Exec(_) | Record::Exit(_) | Record::Loader(_))) => {
-                    aside(Aside::Process(&record));
+                    aside(Unordered::Process(&record));
                     process_events.push(record);
                 }
                 Some(record) => merge.push(record),

@@ -26,8 +26,8 @@ use super::{
     initial::Known,
     interfaces,
     kernel::{Kernel, KernelError, KernelOptions},
-    probes::{Missed, Placement, Probes},
-    rings::{Aside, Rings},
+    probes::{MissedSince, Placement, Probes},
+    rings::{Rings, Unordered},
     sched, sysfs,
     target::{Held, HeldEvent, Object, Process, Processes, SymbolSpec, entry_offset},
     tracefs,
@@ -42,7 +42,7 @@ use crate::model::{
     idle_stays::IdleStays,
     limits::Limits,
     power::CpuReading,
-    steps::Steps,
+    timelines::TimelineRecorder,
 };
 
 /// How long a launched program may take to get to its entry point.
@@ -116,7 +116,7 @@ pub struct Session {
     energy_model: Option<EnergyModel>,
     clusters: Clusters,
     idle_stays: IdleStays,
-    steps: Option<Steps>,
+    steps: Option<TimelineRecorder>,
     known: Known,
     evidence: Baseline,
     records: Marks,
@@ -148,8 +148,8 @@ impl Session {
     /// # Errors
     /// When the kernel side does not work; see [`KernelError`].
     pub fn start(options: SessionOptions) -> Result<Self, KernelError> {
-        let tell_begins = options.questions.need_all_begins();
-        let (mut kernel, rings) = Kernel::load(KernelOptions { tell_begins, ..options.kernel })?;
+        let emit_begins = options.questions.need_all_begins();
+        let (mut kernel, rings) = Kernel::load(KernelOptions { emit_begins, ..options.kernel })?;
         let root = Path::new(sysfs::CPUS);
         let (found, note) = sysfs::topology(root);
         let mut notes: Vec<String> = Vec::new();
@@ -237,7 +237,7 @@ impl Session {
     fn adopt(&mut self, pid: u32, comm: &str) -> Result<(), KernelError> {
         self.kernel.add_target(pid)?;
         self.label(pid, comm);
-        self.probe(pid, Missed::Nothing);
+        self.probe(pid, MissedSince::Nothing);
         Ok(())
     }
 
@@ -256,7 +256,7 @@ impl Session {
                  until they were found"
             ));
         }
-        self.probe(pid, Missed::Nothing);
+        self.probe(pid, MissedSince::Nothing);
         // Not before: its own start would be stopped at the wrong place.
         self.hold_while_loading(pid)
     }
@@ -299,7 +299,7 @@ impl Session {
         for pid in pids {
             if let Ok(process) = self.processes.by_pid(pid) {
                 self.label(pid, &process.comm);
-                self.probe(pid, Missed::SinceLastLook);
+                self.probe(pid, MissedSince::SinceLastLook);
             } else {
                 self.alive.remove(&pid);
                 if let Err(error) = self.kernel.remove_target(pid) {
@@ -320,20 +320,20 @@ impl Session {
         let Self { rings, records, clusters, idle_stays, steps, kernel, verifier, scheduling, .. } = self;
         // What is told aside and what comes in order feed the same model, in turn.
         let records = RefCell::new(records);
-        let aside = |aside: Aside<'_>| {
+        let aside = |aside: Unordered<'_>| {
             let mut records = records.borrow_mut();
             match aside {
-                Aside::Track(Track { origin, time, name_at: Some(name_at), payload }) => {
+                Unordered::Track(Track { origin, time, name_at: Some(name_at), payload }) => {
                     records.causality.begins(origin, time, payload, name_at);
                 }
-                Aside::Track(Track { origin, time, name_at: None, payload }) => {
+                Unordered::Track(Track { origin, time, name_at: None, payload }) => {
                     records.tell(origin, time, payload);
                 }
-                Aside::Process(Record::Fork(fork)) => {
+                Unordered::Process(Record::Fork(fork)) => {
                     records.causality.create(fork.time, fork.detail, fork.tid);
                 }
-                Aside::Process(Record::Exit(exit)) => records.causality.exit(exit.time, exit.tid),
-                Aside::Process(_) => {}
+                Unordered::Process(Record::Exit(exit)) => records.causality.exit(exit.time, exit.tid),
+                Unordered::Process(_) => {}
             }
         };
         let mut knows_phases = false;
@@ -455,7 +455,7 @@ fn follow_phases(kernel: &Kernel, marks: &mut Marks) {
     }
 }
 
-fn keep(steps: &mut Option<Steps>, record: &Record) {
+fn keep(steps: &mut Option<TimelineRecorder>, record: &Record) {
     if let Some(steps) = steps {
         steps.record(record);
     }

@@ -9,16 +9,16 @@ use nntrace_common::{
 };
 
 use super::{
+    app_phases::{AppPhase, AppPhases},
     report_sums::{ReportSums, SectionSum},
     stacks::Totals,
-    timeline::{AppPhase, Timeline},
 };
 
 /// Changes of the application's phases by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AppSlots {
     /// By number in place of time.
-    timeline: Timeline,
+    timeline: AppPhases,
     last: u32,
 }
 

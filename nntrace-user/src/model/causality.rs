@@ -130,7 +130,7 @@ enum Event {
     Begin {
         origin: Origin,
         name: u64,
-        said: Said,
+        said: Annotations,
     },
     /// Of a section that ended before the window.
     End {
@@ -155,7 +155,7 @@ enum Event {
 
 /// What the attributes of a begin say.
 #[derive(Clone, Copy, Debug, Default)]
-struct Said {
+struct Annotations {
     iteration: Option<u64>,
     account: Option<u32>,
     handle: Option<Handle>,
@@ -262,12 +262,12 @@ impl Causality {
         self.pending.insert((time, self.told), event);
     }
 
-    fn read(&mut self, payload: &[u8], name_at: u16) -> Said {
+    fn read(&mut self, payload: &[u8], name_at: u16) -> Annotations {
         let attributes = Attributes::of(payload, name_at);
         let reserved = Reserved::read(attributes.clone());
         let by = self.questions.by.as_ref().map(String::as_bytes);
         let value = by.and_then(|by| attributes.filter(|(key, _)| *key == by).last());
-        Said {
+        Annotations {
             iteration: reserved.iteration,
             account: reserved.account.map(|account| self.accounts.names.number(account)),
             handle: reserved.handle,
@@ -408,7 +408,7 @@ impl Causality {
         }
     }
 
-    fn begin(&mut self, origin: Origin, time: u64, hash: u64, said: Said) {
+    fn begin(&mut self, origin: Origin, time: u64, hash: u64, said: Annotations) {
         let Origin { pid, tid, depth } = origin;
         // What a switch closes may not be closed yet: its end is of the same instant.
         let around = self.threads.context(tid, depth.saturating_sub(u8::from(said.is_switch)));

@@ -12,8 +12,8 @@ use nntrace_common::{
 };
 
 use super::{
-    lane::{Doing, Lane},
     small_map::SmallMap,
+    timeline::{CpuState, Timeline},
     topology::Topology,
 };
 
@@ -72,7 +72,7 @@ enum State {
     Unknown,
 }
 
-impl From<State> for Doing {
+impl From<State> for CpuState {
     fn from(state: State) -> Self {
         match state {
             State::Active(khz) => Self::Running(khz),
@@ -137,7 +137,7 @@ struct Sweep {
     /// The rest of what it did.
     result: ClusterResidency,
     /// Every stretch, where somebody wants to know. Shared, so that looking at the rest meanwhile copies none of it.
-    steps: Option<Rc<Lane>>,
+    steps: Option<Rc<Timeline>>,
 }
 
 impl Clusters {
@@ -225,16 +225,16 @@ impl Clusters {
     /// Keeps every stretch from `begin` (ns) on, too, at most `cap` of each cluster. To be called before any event.
     pub(crate) fn keep_steps(&mut self, begin: u64, cap: usize) {
         for cluster in &mut self.all {
-            cluster.sweep.steps = Some(Rc::new(Lane::starting_at(begin, cap)));
+            cluster.sweep.steps = Some(Rc::new(Timeline::starting_at(begin, cap)));
         }
     }
 
     /// What each cluster did until `end` (ns), stretch after stretch, in the order of the topology; nothing unless it
     /// is kept.
     #[must_use]
-    pub(crate) fn steps_until(&self, end: u64) -> Vec<Lane> {
-        let lanes = self.all.iter().filter_map(|cluster| cluster.clone().finish(end).steps);
-        lanes.map(Rc::unwrap_or_clone).collect()
+    pub(crate) fn steps_until(&self, end: u64) -> Vec<Timeline> {
+        let timelines = self.all.iter().filter_map(|cluster| cluster.clone().finish(end).steps);
+        timelines.map(Rc::unwrap_or_clone).collect()
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::{limits::Limits, sites::Place, timeline::Stretch};
+use super::{app_phases::ReportSlot, limits::Limits, sites::Place};
 
 /// All of them.
 pub(crate) struct Executions {
@@ -32,24 +32,24 @@ struct Process {
     /// Started by the runtime and not waited for yet.
     started: VecDeque<Started>,
     /// Time in flight, ns, by where the execution was started.
-    in_flight: BTreeMap<Stretch, i64>,
+    in_flight: BTreeMap<ReportSlot, i64>,
     /// Begun in the driver and not done yet.
     begun: VecDeque<Begun>,
     /// Time in the driver, ns, by where it began.
-    in_driver: BTreeMap<Stretch, i64>,
+    in_driver: BTreeMap<ReportSlot, i64>,
     /// When the last of those in the driver was done, ns.
     last_done: u64,
 }
 
 struct Started {
-    stretch: Stretch,
+    stretch: ReportSlot,
     tid: u32,
     /// When the call that started it returned, ns.
     returned: u64,
 }
 
 struct Begun {
-    stretch: Stretch,
+    stretch: ReportSlot,
     tid: u32,
     time: u64,
     /// Sections of the driver that this execution covers if it is ever done.
@@ -77,7 +77,7 @@ impl Executions {
     }
 
     /// The runtime's call that starts an execution returned at `returned` (ns). Calls come in order of that time.
-    pub(crate) fn started(&mut self, pid: u32, tid: u32, stretch: Stretch, returned: u64) {
+    pub(crate) fn started(&mut self, pid: u32, tid: u32, stretch: ReportSlot, returned: u64) {
         self.processes.entry(pid).or_default().started.push_back(Started { stretch, tid, returned });
         self.opens();
     }
@@ -113,7 +113,7 @@ impl Executions {
     }
 
     /// An execution begins in a driver at `time` (ns). Calls come in order of time.
-    pub(crate) fn driver_begins(&mut self, pid: u32, tid: u32, stretch: Stretch, time: u64) {
+    pub(crate) fn driver_begins(&mut self, pid: u32, tid: u32, stretch: ReportSlot, time: u64) {
         let begun = Begun { stretch, tid, time, sections: Vec::new() };
         self.processes.entry(pid).or_default().begun.push_back(begun);
         self.opens();
@@ -150,14 +150,14 @@ impl Executions {
     }
 
     /// Time in flight, ns, by process and by where the execution was started.
-    pub(crate) fn in_flight(&self) -> impl Iterator<Item = (u32, Stretch, i64)> {
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = (u32, ReportSlot, i64)> {
         self.processes.iter().flat_map(|(&pid, process)| {
             process.in_flight.iter().map(move |(&stretch, &ns)| (pid, stretch, ns))
         })
     }
 
     /// Time in drivers, ns, by process and by where the execution began.
-    pub(crate) fn in_driver(&self) -> impl Iterator<Item = (u32, Stretch, i64)> {
+    pub(crate) fn in_driver(&self) -> impl Iterator<Item = (u32, ReportSlot, i64)> {
         self.processes.iter().flat_map(|(&pid, process)| {
             process.in_driver.iter().map(move |(&stretch, &ns)| (pid, stretch, ns))
         })

@@ -12,6 +12,7 @@ use nntrace_common::{
 };
 
 use super::{
+    app_phases::{AppPhase, AppPhases},
     app_slots::AppSlots,
     causality::{Causality, Origin, Questions},
     executions::Executions,
@@ -20,7 +21,6 @@ use super::{
     scheduling::Scheduling,
     sites::Sites,
     stacks::Paths,
-    timeline::{AppPhase, Timeline},
     tracks::Tracks,
 };
 
@@ -34,7 +34,7 @@ pub struct Marks {
     /// Sections by where they stand.
     pub(crate) sites: Sites,
     /// Reports and phases of the application, by time.
-    pub(crate) timeline: Timeline,
+    pub(crate) timeline: AppPhases,
     /// The same by number, where the kernel programs number them.
     pub(crate) slots: AppSlots,
     /// Executions that nobody waits for meanwhile.

@@ -1,5 +1,6 @@
 //! What the records mean. Pure: no input or output, no clock, no terminal; knows `nntrace-common` only.
 
+pub(crate) mod app_phases;
 mod app_slots;
 pub(crate) mod capped;
 pub mod causality;
@@ -11,7 +12,6 @@ pub mod facts;
 pub mod findings;
 pub mod histogram;
 pub(crate) mod idle_stays;
-pub mod lane;
 pub mod limits;
 pub(crate) mod marks;
 pub(crate) mod names;
@@ -22,8 +22,8 @@ pub(crate) mod scheduling;
 mod sites;
 pub mod small_map;
 pub(crate) mod stacks;
-pub mod steps;
-pub(crate) mod timeline;
+pub mod timeline;
+pub mod timelines;
 pub(crate) mod times;
 pub mod topology;
 mod tracks;

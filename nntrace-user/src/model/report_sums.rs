@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nntrace_common::app_events::ExecutionCount;
 
-use super::timeline::Stretch;
+use super::app_phases::ReportSlot;
 
 /// What reports are sums of.
 #[derive(Clone, Debug, Default)]
@@ -14,14 +14,14 @@ pub(crate) struct ReportSums {
     /// Time of sections.
     pub sections: Vec<SectionSum>,
     /// Executions by stretch, process and thread.
-    pub executions: BTreeMap<(Stretch, u32, u32), ExecutionCount>,
+    pub executions: BTreeMap<(ReportSlot, u32, u32), ExecutionCount>,
 }
 
 /// Own time of the sections of a process and path that began in a stretch of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SectionSum {
     /// The report, and the phase of the application.
-    pub stretch: Stretch,
+    pub stretch: ReportSlot,
     /// Process.
     pub pid: u32,
     /// Path.

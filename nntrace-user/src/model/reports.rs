@@ -12,11 +12,11 @@ use nntrace_common::{
 use rustc_hash::FxHashMap;
 
 use super::{
+    app_phases::{AppPhase, ReportSlot},
     marks::Marks,
     report_sums::{ReportSums, SectionSum},
     sites::{SiteKey, SiteSum},
     stacks::execution_of,
-    timeline::{AppPhase, Stretch},
     times::Times,
 };
 
@@ -28,12 +28,12 @@ pub(crate) struct Report {
     /// Sections that began in it and were open at the end.
     pub open_sections: u64,
     /// What happened in each phase of the application that it has.
-    pub stretches: BTreeMap<AppPhase, StretchReport>,
+    pub stretches: BTreeMap<AppPhase, SlotReport>,
 }
 
 /// What happened in one phase of the application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StretchReport {
+pub(crate) struct SlotReport {
     /// Executions.
     pub executions: u64,
     /// Time by layer and phase.
@@ -148,13 +148,13 @@ impl Reports {
         &mut self.all[number]
     }
 
-    fn times(&mut self, stretch: Stretch) -> &mut Times {
+    fn times(&mut self, stretch: ReportSlot) -> &mut Times {
         &mut self.report(stretch.report).stretches.entry(stretch.app).or_default().times
     }
 
     /// The largest count of any one thread: of created executions, or else of the application's own.
-    fn count(&mut self, counts: &BTreeMap<(Stretch, u32, u32), ExecutionCount>) {
-        let mut most: BTreeMap<Stretch, ExecutionCount> = BTreeMap::new();
+    fn count(&mut self, counts: &BTreeMap<(ReportSlot, u32, u32), ExecutionCount>) {
+        let mut most: BTreeMap<ReportSlot, ExecutionCount> = BTreeMap::new();
         for ((stretch, ..), count) in counts {
             let most = most.entry(*stretch).or_default();
             most.creates = most.creates.max(count.creates);

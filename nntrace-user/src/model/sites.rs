@@ -11,11 +11,11 @@ use nntrace_common::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
+    app_phases::ReportSlot,
     capped::{Capped, Key, OTHERS_NAME, OTHERS_PID, Row},
     histogram::{FEW_DIGITS, MANY_DIGITS, Times},
     limits::Limits,
     stacks::execution_of,
-    timeline::Stretch,
 };
 
 /// Sites that are found without a search. A power of two.
@@ -98,7 +98,7 @@ pub(crate) struct Site {
     /// What their function is to executions.
     pub role: Role,
     /// What they add up to, by stretch of the run.
-    pub sums: Vec<(Stretch, SiteSum)>,
+    pub sums: Vec<(ReportSlot, SiteSum)>,
     /// Where its distributions are.
     links: Links,
 }
@@ -126,7 +126,7 @@ pub(crate) struct SiteSum {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     site: SiteKey,
-    stretch: Stretch,
+    stretch: ReportSlot,
 }
 
 /// What was added.
@@ -271,7 +271,7 @@ impl Sites {
     pub(crate) fn add(
         &mut self,
         span: &SpanRecord,
-        stretch: Stretch,
+        stretch: ReportSlot,
         name: impl FnOnce(u64) -> (Role, bool),
     ) -> Option<Added> {
         let provisional = span.is_provisional();
@@ -313,7 +313,7 @@ impl Sites {
     fn make(&mut self, key: SiteKey, span: &SpanRecord, role: Role) -> Option<u32> {
         let tag = span.tag()?;
         if !key.provisional {
-            self.takes_part(key.pid, key.tid);
+            self.mark_thread(key.pid, key.tid);
         }
         // No generation is the last of all: it is linked before it is used.
         let links = Links { function: NONE, phase: None, execution: None, generations: (u32::MAX, u32::MAX) };
@@ -352,7 +352,7 @@ impl Sites {
     }
 
     /// A thread takes part: what it showed so far counts.
-    pub(crate) fn takes_part(&mut self, pid: u32, tid: u32) {
+    pub(crate) fn mark_thread(&mut self, pid: u32, tid: u32) {
         if self.taking_part.insert((pid, tid)) && self.taking_part.len() > self.most_taking_part {
             let sites =
                 self.all.iter().filter(|(key, ..)| key.provisional).map(|(key, ..)| (key.pid, key.tid));
@@ -442,7 +442,7 @@ impl SiteKey {
 
 impl Site {
     /// The sum of that stretch, which mostly is the last one.
-    fn sum_of(&mut self, stretch: Stretch) -> &mut SiteSum {
+    fn sum_of(&mut self, stretch: ReportSlot) -> &mut SiteSum {
         let known = self.sums.iter().rposition(|(known, _)| *known == stretch);
         let at = known.unwrap_or_else(|| {
             self.sums.push((stretch, SiteSum::default()));

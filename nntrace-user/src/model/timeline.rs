@@ -1,140 +1,321 @@
-//! Which report, and which phase of the application, an instant belongs to.
+//! The states of one CPU or cluster, stretch after stretch, in bounded memory.
 //!
-//! Source: the mark contract, section 3. By time alone, so that it does not matter in which order the threads of a
-//! file stand.
+//! A timeline tiles its time without gap or overlap. One that has too many stretches is coarsened: it forgets in which order
+//! things were within short stretches of time, and keeps for how long each of them was, to the nanosecond.
 
-use std::collections::BTreeMap;
-
-/// A phase of the application that has runs in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub(crate) enum AppPhase {
-    /// Neither of the others.
-    #[default]
-    Overall,
-    /// Between the begin and the end of `[NN_LA_PWU]`.
-    WarmUp,
-    /// Between the begin and the end of `[NN_LA_PBM]`.
-    Benchmark,
+/// The state of a CPU or a cluster for a part of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CpuState {
+    /// Running at so many kHz, or at an unknown frequency.
+    Running(Option<u32>),
+    /// Idle in the state of that number.
+    Idle(u32),
+    /// Idle, no one knows how deep.
+    IdleUnknown,
+    /// Offline.
+    Offline,
+    /// Nothing known.
+    Unknown,
 }
 
-/// A report and a phase of the application in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Stretch {
-    /// Number of the report, from 0.
-    pub report: u32,
-    /// The application's phase.
-    pub app: AppPhase,
-}
+/// Buckets of a coarsened timeline, at most; far more than a picture has columns.
+const MAX_BUCKETS: usize = 8_192;
 
-/// The begins of reports and the phases of the application, as far as they are known.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Timeline {
-    /// Begins, ns, with the payload of the mark; ascending.
-    reports: Vec<(u64, String)>,
-    /// In order of begin.
-    phases: Vec<Interval>,
-    /// Begin of the last of both, ns: what is younger needs no search.
-    last: u64,
-    /// Where in `phases` those are that have not ended, by thread and begin.
-    open: BTreeMap<(u32, u64), usize>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Interval {
-    app: AppPhase,
+/// The states of one CPU or cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeline {
     begin: u64,
-    /// `u64::MAX` while it is open.
     end: u64,
+    /// How many stretches are kept one by one.
+    cap: usize,
+    /// Ends of stretches, and what was done until then.
+    steps: Vec<(u64, CpuState)>,
+    /// Instead of `steps`, once there are too many.
+    buckets: Option<Buckets>,
+}
+
+/// Equal stretches of time with the sum of each state in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Buckets {
+    width: u64,
+    all: Vec<Parts>,
+}
+
+/// Times (ns) by what was done.
+pub(crate) type Parts = Vec<(CpuState, u64)>;
+
+/// A stretch of a timeline. The parts add up to its length; of one with several, the order is not told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// First instant, ns.
+    pub begin: u64,
+    /// Last one, ns.
+    pub end: u64,
+    /// What was done for how long.
+    pub parts: Parts,
 }
 
 impl Timeline {
-    /// A report begins at `time` (ns). Calls come in order of time, or as CPUs that race make them: one that is late counts
-    /// from the one before. Of several at one instant the last counts.
-    pub(crate) fn report_begins(&mut self, time: u64, mark: String) {
-        let time = self.reports.last().map_or(time, |(before, _)| time.max(*before));
-        self.reports.pop_if(|(before, _)| *before == time);
-        self.reports.push((time, mark));
-        self.last = self.last.max(time);
+    /// A timeline that begins at `begin` (ns) and keeps at most `cap` stretches one by one.
+    #[must_use]
+    pub(crate) fn starting_at(begin: u64, cap: usize) -> Self {
+        Self { begin, end: begin, cap: cap.max(1), steps: Vec::new(), buckets: None }
     }
 
-    /// A warm-up or benchmark begins on a thread at `time` (ns). Calls come in order, as those of reports.
-    pub(crate) fn phase_begins(&mut self, tid: u32, app: AppPhase, time: u64) {
-        self.open.insert((tid, time), self.phases.len());
-        let time = self.phases.last().map_or(time, |before| time.max(before.begin));
-        self.phases.push(Interval { app, begin: time, end: u64::MAX });
-        self.last = self.last.max(time);
+    /// First instant, ns.
+    #[must_use]
+    pub(crate) fn begin(&self) -> u64 {
+        self.begin
     }
 
-    /// The one that began on that thread at `begin` ends at `end` (ns).
-    pub(crate) fn phase_ends(&mut self, tid: u32, begin: u64, end: u64) {
-        if let Some(number) = self.open.remove(&(tid, begin)) {
-            self.phases[number].end = end;
-            self.last = self.last.max(end);
+    /// The shortest time (ns) that it tells apart; `None` when every stretch is kept.
+    #[must_use]
+    pub(crate) fn resolution(&self) -> Option<u64> {
+        self.buckets.as_ref().map(|buckets| buckets.width)
+    }
+
+    /// From where it ends now until `end` (ns) this was done.
+    pub(crate) fn push(&mut self, end: u64, doing: CpuState) {
+        if end <= self.end {
+            return;
+        }
+        let begin = std::mem::replace(&mut self.end, end);
+        if let Some(buckets) = &mut self.buckets {
+            buckets.add(begin - self.begin, end - self.begin, doing);
+            return;
+        }
+        match self.steps.last_mut() {
+            Some((until, last)) if *last == doing => *until = end,
+            _ => self.steps.push((end, doing)),
+        }
+        if self.steps.len() > self.cap {
+            self.coarsen();
         }
     }
 
-    /// Where a frame belongs that began at `time` (ns). What came before the first report is part of it.
+    /// All of it, up to now, was this.
+    pub(crate) fn was(&mut self, doing: CpuState) {
+        let end = std::mem::replace(&mut self.end, self.begin);
+        self.steps.clear();
+        self.buckets = None;
+        self.push(end, doing);
+    }
+
+    fn coarsen(&mut self) {
+        // Half of the buckets now, so that there is room to grow.
+        let width = (self.end - self.begin).div_ceil(MAX_BUCKETS as u64 / 2);
+        self.buckets = Some(self.in_buckets(width));
+        self.steps = Vec::new();
+    }
+
+    /// The timeline in at most so many pieces, in order of time: every stretch by itself where that is possible, else equal
+    /// stretches of time with what was done in each.
     #[must_use]
-    pub(crate) fn stretch(&self, time: u64) -> Stretch {
-        let begun = if time >= self.last {
-            self.reports.len()
-        } else {
-            self.reports.partition_point(|(begin, _)| *begin <= time)
+    pub(crate) fn pieces(&self, at_most: usize) -> Vec<Piece> {
+        let at_most = at_most.max(1);
+        let Some(buckets) = &self.buckets else {
+            if self.steps.len() <= at_most {
+                let piece = |(begin, end, doing)| Piece { begin, end, parts: vec![(doing, end - begin)] };
+                return self.stretches().map(piece).collect();
+            }
+            let width = (self.end - self.begin).div_ceil(at_most as u64);
+            return self.in_buckets(width).pieces(1, self.begin, self.end);
         };
-        Stretch { report: begun.saturating_sub(1) as u32, app: self.phase(time) }
+        buckets.pieces(buckets.all.len().div_ceil(at_most).max(1), self.begin, self.end)
     }
 
-    fn phase(&self, time: u64) -> AppPhase {
-        if self.phases.is_empty() || (time >= self.last && self.open.is_empty()) {
-            return AppPhase::Overall;
+    fn stretches(&self) -> impl Iterator<Item = (u64, u64, CpuState)> {
+        let begins = std::iter::once(self.begin).chain(self.steps.iter().map(|(end, _)| *end));
+        begins.zip(&self.steps).map(|(begin, &(end, doing))| (begin, end, doing))
+    }
+
+    fn in_buckets(&self, width: u64) -> Buckets {
+        let mut buckets = Buckets { width: width.max(1), all: Vec::new() };
+        for (begin, end, doing) in self.stretches() {
+            buckets.add(begin - self.begin, end - self.begin, doing);
         }
-        let begun = self.phases.partition_point(|phase| phase.begin <= time);
-        let around = self.phases[..begun].iter().rev().find(|phase| time < phase.end);
-        around.map_or(AppPhase::Overall, |phase| phase.app)
+        buckets
     }
 
-    /// The marks that began the reports, in their order.
+    /// What was done for how long in `columns` equal parts of the time from `begin` to `end` (ns). Where the order
+    /// within a piece is not known, its parts are spread over it evenly.
     #[must_use]
-    pub(crate) fn marks(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.reports.iter().map(|(_, mark)| mark.as_str())
+    pub(crate) fn columns(&self, begin: u64, end: u64, columns: usize) -> Vec<Parts> {
+        let mut slots = vec![Parts::new(); columns];
+        let length = u128::from(end.saturating_sub(begin));
+        if length == 0 || columns == 0 {
+            return slots;
+        }
+        let edge = |column: usize| begin + (length * column as u128 / columns as u128) as u64;
+        self.visit(|first, last, parts| {
+            let from = first.max(begin);
+            let column = u128::from(from - begin) * columns as u128 / length;
+            let mut column = usize::try_from(column).unwrap_or(columns);
+            while column < columns && edge(column) < last {
+                let overlap = last.min(edge(column + 1)).saturating_sub(from.max(edge(column)));
+                for &(doing, ns) in parts {
+                    let part = u128::from(ns) * u128::from(overlap) / u128::from(last - first);
+                    add(&mut slots[column], doing, part as u64);
+                }
+                column += 1;
+            }
+        });
+        slots
+    }
+
+    /// How long each thing was done, ns.
+    #[must_use]
+    pub fn totals(&self) -> Parts {
+        let mut totals = Parts::new();
+        self.visit(|_, _, parts| parts.iter().for_each(|&(doing, ns)| add(&mut totals, doing, ns)));
+        totals.sort_unstable();
+        totals
+    }
+
+    /// Shows every piece: first instant, last instant, parts.
+    fn visit(&self, mut piece: impl FnMut(u64, u64, &[(CpuState, u64)])) {
+        let Some(buckets) = &self.buckets else {
+            for (begin, end, doing) in self.stretches() {
+                piece(begin, end, &[(doing, end - begin)]);
+            }
+            return;
+        };
+        for bucket in buckets.pieces(1, self.begin, self.end) {
+            piece(bucket.begin, bucket.end, &bucket.parts);
+        }
+    }
+}
+
+impl Buckets {
+    /// Adds a stretch, whose ends are counted from the begin of the timeline.
+    fn add(&mut self, mut begin: u64, end: u64, doing: CpuState) {
+        while end.div_ceil(self.width) > MAX_BUCKETS as u64 {
+            self.widen();
+        }
+        while begin < end {
+            let number = begin / self.width;
+            let edge = ((number + 1) * self.width).min(end);
+            let number = number as usize;
+            if self.all.len() <= number {
+                self.all.resize(number + 1, Parts::new());
+            }
+            add(&mut self.all[number], doing, edge - begin);
+            begin = edge;
+        }
+    }
+
+    /// Makes one of every two.
+    fn widen(&mut self) {
+        self.width *= 2;
+        self.all = self.all.chunks(2).map(sum).collect();
+    }
+
+    /// So many buckets as one piece each.
+    fn pieces(&self, together: usize, begin: u64, end: u64) -> Vec<Piece> {
+        let width = self.width * together as u64;
+        let pieces = (0..).zip(self.all.chunks(together)).map(|(number, buckets)| Piece {
+            begin: begin + number * width,
+            end: (begin + (number + 1) * width).min(end),
+            parts: sum(buckets),
+        });
+        pieces.collect()
+    }
+}
+
+fn sum(all: &[Parts]) -> Parts {
+    let mut sum = Parts::new();
+    all.iter().flatten().for_each(|&(doing, ns)| add(&mut sum, doing, ns));
+    sum
+}
+
+fn add(parts: &mut Parts, doing: CpuState, ns: u64) {
+    if ns == 0 {
+        return;
+    }
+    match parts.iter_mut().find(|(other, _)| *other == doing) {
+        Some((_, sum)) => *sum += ns,
+        None => parts.push((doing, ns)),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
+    const A: CpuState = CpuState::Running(Some(500));
+    const B: CpuState = CpuState::Idle(1);
+
     #[test]
-    fn a_phase_ends_and_the_one_around_it_goes_on() {
-        let mut timeline = Timeline::default();
-        timeline.phase_begins(1, AppPhase::WarmUp, 10);
-        timeline.phase_begins(2, AppPhase::Benchmark, 20);
-        timeline.phase_ends(2, 20, 30);
-        assert_eq!(timeline.stretch(40).app, AppPhase::WarmUp);
-        timeline.phase_ends(1, 10, 50);
-        for (time, app) in [
-            (9, AppPhase::Overall),
-            (10, AppPhase::WarmUp),
-            (20, AppPhase::Benchmark),
-            (29, AppPhase::Benchmark),
-            (30, AppPhase::WarmUp),
-            (50, AppPhase::Overall),
-            (60, AppPhase::Overall),
-        ] {
-            assert_eq!(timeline.stretch(time).app, app, "{time}");
+    fn stretches_of_one_state_are_one_and_of_no_length_are_none() {
+        let mut lane = Timeline::starting_at(100, 10);
+        for (end, doing) in [(100, B), (150, A), (150, B), (200, A), (260, B)] {
+            lane.push(end, doing);
+        }
+        assert_eq!(
+            lane.pieces(10),
+            [
+                Piece { begin: 100, end: 200, parts: vec![(A, 100)] },
+                Piece { begin: 200, end: 260, parts: vec![(B, 60)] }
+            ]
+        );
+        assert_eq!(lane.resolution(), None);
+        lane.was(CpuState::Unknown);
+        assert_eq!(lane.totals(), [(CpuState::Unknown, 160)]);
+    }
+
+    #[test]
+    fn columns_share_what_lies_on_their_edges() {
+        let mut lane = Timeline::starting_at(0, 10);
+        lane.push(15, A);
+        lane.push(40, B);
+        let columns = lane.columns(0, 40, 4);
+        assert_eq!(columns, [vec![(A, 10)], vec![(A, 5), (B, 5)], vec![(B, 10)], vec![(B, 10)]]);
+        assert_eq!(lane.columns(0, 0, 2), [vec![], vec![]]);
+    }
+
+    proptest! {
+        /// Whatever the cap, and however few pieces are asked for: nothing is lost, and the pieces tile the time.
+        #[test]
+        fn coarse_or_not_the_sums_are_exact(
+            stretches in prop::collection::vec((0_u64..2_000, 0_u32..4), 1..400),
+            cap in 1_usize..50,
+            at_most in 1_usize..60,
+        ) {
+            let mut exact = Timeline::starting_at(7, usize::MAX);
+            let mut coarse = Timeline::starting_at(7, cap);
+            let mut end = 7;
+            for (ns, state) in stretches {
+                end += ns;
+                for lane in [&mut exact, &mut coarse] {
+                    lane.push(end, CpuState::Idle(state));
+                }
+            }
+            prop_assert_eq!(exact.totals(), coarse.totals());
+            for lane in [&exact, &coarse] {
+                let pieces = lane.pieces(at_most);
+                prop_assert!(pieces.len() <= at_most);
+                let mut at = 7;
+                for piece in &pieces {
+                    prop_assert_eq!(piece.begin, at);
+                    let sum: u64 = piece.parts.iter().map(|(_, ns)| ns).sum();
+                    prop_assert_eq!(sum, piece.end - piece.begin);
+                    at = piece.end;
+                }
+                prop_assert_eq!(at, end);
+            }
         }
     }
 
     #[test]
-    fn what_comes_before_the_first_report_is_in_it() {
-        let mut timeline = Timeline::default();
-        assert_eq!(timeline.stretch(5).report, 0);
-        for (time, mark) in [(10, "a"), (10, "b"), (20, "c")] {
-            timeline.report_begins(time, mark.into());
+    fn a_long_lane_stays_small() {
+        let mut lane = Timeline::starting_at(0, 1_000);
+        for step in 0..200_000 {
+            lane.push((step + 1) * 1_000, if step % 2 == 0 { A } else { B });
         }
-        assert_eq!(timeline.marks().collect::<Vec<_>>(), ["b", "c"]);
-        let reports: Vec<u32> = [5, 10, 19, 20, 99].map(|time| timeline.stretch(time).report).into();
-        assert_eq!(reports, [0, 0, 0, 1, 1]);
+        assert!(lane.pieces(usize::MAX).len() <= MAX_BUCKETS);
+        assert_eq!(lane.totals(), [(A, 100_000_000), (B, 100_000_000)]);
+        assert!(lane.resolution().is_some_and(|ns| ns <= 200_000_000 / (MAX_BUCKETS as u64 / 4)));
     }
 }

@@ -4,7 +4,7 @@ mod file;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nntrace_common::look::IDLE_NAME_BYTES;
+use nntrace_common::run_queue::IDLE_NAME_BYTES;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

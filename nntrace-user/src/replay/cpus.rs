@@ -20,7 +20,7 @@ use crate::model::{
     clusters::{ClusterResidency, Initial},
     idle_stays::IdleStays,
     power::{CpuReading, CpuResidency},
-    steps::{Lanes, Steps},
+    timelines::{TimelineRecorder, Timelines},
     topology::{ClusterDescription, Domain, TopologyError},
 };
 
@@ -46,7 +46,7 @@ pub(crate) struct Cpus {
     idle_stays: Option<IdleStays>,
     /// Whether somebody wants to know what was done in which order.
     keeps_steps: bool,
-    steps: Option<Steps>,
+    steps: Option<TimelineRecorder>,
     policies: FxHashMap<u32, Rc<[u32]>>,
     clusters_are_presumed: bool,
     /// The machine, as far as it is described: by the user, or by the trace before its first event.
@@ -73,7 +73,7 @@ pub(crate) struct CpuResults {
     /// How long single stays in idle states were.
     pub idle_stays: IdleStays,
     /// What was done in which order, where that was wanted.
-    pub lanes: Option<Lanes>,
+    pub timelines: Option<Timelines>,
     /// Nothing told which CPUs form a cluster.
     pub clusters_are_presumed: bool,
 }
@@ -228,7 +228,8 @@ impl Cpus {
         let begin = self.begin.unwrap_or_default();
         let initial = Initial::default();
         let mut clusters = Clusters::new(&self.topology, begin, &initial);
-        self.steps = self.keeps_steps.then(|| Steps::new(&self.topology, begin, &initial, &mut clusters));
+        self.steps =
+            self.keeps_steps.then(|| TimelineRecorder::new(&self.topology, begin, &initial, &mut clusters));
         for record in self.survey.drain(..) {
             feed(&mut clusters, self.steps.as_mut(), &record);
         }
@@ -248,8 +249,8 @@ impl Cpus {
             self.settle()?;
         }
         let clusters = self.clusters.as_ref().map(|clusters| clusters.until(end)).unwrap_or_default();
-        let lanes = self.steps.as_ref().zip(self.clusters.as_ref());
-        let lanes = lanes.map(|(steps, clusters)| steps.until(end, &self.topology, clusters));
+        let timelines = self.steps.as_ref().zip(self.clusters.as_ref());
+        let timelines = timelines.map(|(steps, clusters)| steps.until(end, &self.topology, clusters));
         let begin = self.begin.unwrap_or(end);
         let readings = self.shown().into_iter().map(|number| {
             let machine = self.machines.get_mut(number as usize).and_then(Option::take);
@@ -259,7 +260,7 @@ impl Cpus {
         let cpus = readings.collect();
         let idle_stays = self.idle_stays.unwrap_or_default();
         let Self { topology, clusters_are_presumed, .. } = self;
-        Ok(CpuResults { topology, cpus, clusters, idle_stays, lanes, clusters_are_presumed })
+        Ok(CpuResults { topology, cpus, clusters, idle_stays, timelines, clusters_are_presumed })
     }
 }
 
@@ -280,7 +281,7 @@ impl Cpu {
     }
 }
 
-fn feed(clusters: &mut Clusters, steps: Option<&mut Steps>, record: &Record) {
+fn feed(clusters: &mut Clusters, steps: Option<&mut TimelineRecorder>, record: &Record) {
     match *record {
         Record::Idle(event) => clusters.idle_event(event.time, event.cpu, event.state),
         Record::Frequency(event) => clusters.frequency_event(event.time, event.cpu, event.state),

@@ -6,7 +6,6 @@
 //! `losses` find where the window is and where events are missing; `accounts` keeps a stack for each thread, `cpus` a
 //! machine for each CPU; `pass` goes once through everything.
 
-mod accounts;
 mod begins;
 mod cpus;
 mod diagnostics;
@@ -27,6 +26,7 @@ mod run;
 mod sched;
 mod survey;
 mod tasks;
+mod thread_stacks;
 mod tracedat;
 
 pub use run::{Options, Replayed, TimeRange, replay};

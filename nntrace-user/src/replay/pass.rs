@@ -11,7 +11,6 @@ use rustc_hash::FxHashMap;
 
 use super::{
     Options, TimeRange,
-    accounts::{Accounts, Context},
     cpus::Cpus,
     diagnostics::DiagnosticCounts,
     events::Visitor,
@@ -21,9 +20,10 @@ use super::{
     losses::{Gap, Loss, Lost, Tally},
     markers::{self, Marker},
     order::Order,
-    sched::{self, Told},
+    sched::{self, SchedEvent},
     survey::{Plan, Survey},
     tasks::{self, TaskEvent},
+    thread_stacks::{Context, ThreadStacks},
 };
 use crate::model::{Marks, Scheduling, Topology, causality::Origin, topology::TopologyError};
 
@@ -41,7 +41,7 @@ pub(crate) struct Pass {
     /// Whether the user describes the machine, and not the trace.
     is_described: bool,
     /// The threads.
-    pub accounts: Accounts,
+    pub accounts: ThreadStacks,
     order: Order,
     /// Names of threads that there is room for.
     most_names: usize,
@@ -117,7 +117,7 @@ impl Pass {
             gaps: 0,
             tally: Tally::default(),
             is_described: options.topology.is_some(),
-            accounts: Accounts::new(&options.limits),
+            accounts: ThreadStacks::new(&options.limits),
             order: Order::default(),
             most_names: options.limits.processes,
             header: HeaderReader::default(),
@@ -270,7 +270,7 @@ impl Pass {
             }));
         };
         match sched::read(name, fields) {
-            Some(Told::Switch { prev, why, next }) => {
+            Some(SchedEvent::Switch { prev, why, next }) => {
                 // The event is that of the thread that leaves.
                 let tgid = event.tgid.filter(|_| event.tid == prev.tid).unwrap_or(0);
                 push(prev.tid, tgid, why);
@@ -281,9 +281,9 @@ impl Pass {
                     names.insert(prev.tid, prev.comm.into());
                 }
             }
-            Some(Told::Woken(task, change)) => push(task.tid, 0, change),
-            Some(Told::Exec { former, tid }) if former != tid => push(former, tid, Change::Renamed),
-            Some(Told::Exec { .. }) | None => {}
+            Some(SchedEvent::Woken(task, change)) => push(task.tid, 0, change),
+            Some(SchedEvent::Exec { former, tid }) if former != tid => push(former, tid, Change::Renamed),
+            Some(SchedEvent::Exec { .. }) | None => {}
         }
     }
 
@@ -296,8 +296,8 @@ impl Pass {
                     accounts.read_names_again();
                 }
                 let Results { marks: Marks { names, paths, causality, .. }, diagnostics, .. } = results;
-                let tells_begins = causality.questions().need_all_begins();
-                let mut context = Context { names, paths, diagnostics, causality, tells_begins };
+                let emits_begins = causality.questions().need_all_begins();
+                let mut context = Context { names, paths, diagnostics, causality, emits_begins };
                 accounts.mark(event, payload, now, &mut context, |causality, record| match record {
                     // What ended before the range is not in it; what began before it counts from its begin on.
                     Record::Span(span) if !counts => {

@@ -28,7 +28,7 @@ use crate::model::{
     limits::Limits,
     reports,
     scheduling::NamedThread,
-    steps::Lanes,
+    timelines::Timelines,
     topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
 };
 
@@ -195,8 +195,8 @@ impl Replayed {
 
     /// What CPUs and clusters did in which order; `None` when it was not asked for, or there is no power event.
     #[must_use]
-    pub fn lanes(&self) -> Option<&Lanes> {
-        self.cpus.lanes.as_ref()
+    pub fn timelines(&self) -> Option<&Timelines> {
+        self.cpus.timelines.as_ref()
     }
 
     /// Everything that the marks told, one by one where it is kept so.

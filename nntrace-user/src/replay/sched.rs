@@ -18,7 +18,7 @@ use super::ftrace::number;
 
 /// What an event tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told<'a> {
+pub(crate) enum SchedEvent<'a> {
     /// A CPU goes from one thread to another; 0 is the kernel's idle thread.
     Switch {
         /// The one that leaves the CPU.
@@ -53,24 +53,24 @@ const COMM: usize = 15;
 
 /// Reads an event; `None` when it is another one, or cannot be read.
 #[must_use]
-pub(crate) fn read<'a>(name: &[u8], fields: &'a [u8]) -> Option<Told<'a>> {
+pub(crate) fn read<'a>(name: &[u8], fields: &'a [u8]) -> Option<SchedEvent<'a>> {
     match name {
         b"sched_switch" => switch(fields),
-        b"sched_wakeup" => Some(Told::Woken(woken(fields)?, Change::Woken)),
+        b"sched_wakeup" => Some(SchedEvent::Woken(woken(fields)?, Change::Woken)),
         b"sched_process_exec" => exec(fields),
-        b"sched_wakeup_new" => Some(Told::Woken(woken(fields)?, Change::New)),
+        b"sched_wakeup_new" => Some(SchedEvent::Woken(woken(fields)?, Change::New)),
         _ => None,
     }
 }
 
-fn switch(fields: &[u8]) -> Option<Told<'_>> {
+fn switch(fields: &[u8]) -> Option<SchedEvent<'_>> {
     let Some(text) = fields.strip_prefix(b"prev_comm=") else { return plugin_switch(fields) };
     let (prev, rest) = named(text, b" prev_pid=")?;
     let (state, rest) = word(after(rest, b" prev_state=")?);
     // Bare fields have no arrow.
     let rest = rest.strip_prefix(b" ==>").unwrap_or(rest);
     let (next, _) = named(rest.strip_prefix(b" next_comm=")?, b" next_pid=")?;
-    Some(Told::Switch { prev, why: why(state), next })
+    Some(SchedEvent::Switch { prev, why: why(state), next })
 }
 
 fn woken(fields: &[u8]) -> Option<Task<'_>> {
@@ -81,13 +81,13 @@ fn woken(fields: &[u8]) -> Option<Task<'_>> {
 }
 
 /// Reads `filename=PATH pid=7 old_pid=8`.
-fn exec(fields: &[u8]) -> Option<Told<'_>> {
+fn exec(fields: &[u8]) -> Option<SchedEvent<'_>> {
     const FORMER: &[u8] = b" old_pid=";
     const TID: &[u8] = b" pid=";
     let at = memmem::rfind(fields, FORMER)?;
     let (former, _) = number(&fields[at + FORMER.len()..])?;
     let (tid, _) = number(&fields[memmem::rfind(&fields[..at], TID)? + TID.len()..])?;
-    Some(Told::Exec { former, tid })
+    Some(SchedEvent::Exec { former, tid })
 }
 
 /// Reads `NAME KEY=TID ..`, up to the number. Of several places that the key stands at, the last one that a name can
@@ -100,11 +100,11 @@ fn named<'a>(text: &'a [u8], key: &[u8]) -> Option<(Task<'a>, &'a [u8])> {
 }
 
 /// Reads `NAME:7 [120] S ==> NAME:8 [120]`.
-fn plugin_switch(fields: &[u8]) -> Option<Told<'_>> {
+fn plugin_switch(fields: &[u8]) -> Option<SchedEvent<'_>> {
     let (prev, rest) = bracketed(fields)?;
     let (state, rest) = word(rest.strip_prefix(b" ")?);
     let (next, _) = bracketed(rest.strip_prefix(b" ==> ")?)?;
-    Some(Told::Switch { prev, why: why(state), next })
+    Some(SchedEvent::Switch { prev, why: why(state), next })
 }
 
 /// Reads `NAME:TID [PRIORITY]`.
@@ -150,15 +150,15 @@ fn why(state: &[u8]) -> Change {
 mod tests {
     use super::*;
 
-    fn switch(prev: (&'static str, u32), why: Change, next: (&'static str, u32)) -> Told<'static> {
-        Told::Switch { prev: task(prev), why, next: task(next) }
+    fn switch(prev: (&'static str, u32), why: Change, next: (&'static str, u32)) -> SchedEvent<'static> {
+        SchedEvent::Switch { prev: task(prev), why, next: task(next) }
     }
 
     fn task((comm, tid): (&'static str, u32)) -> Task<'static> {
         Task { comm: comm.as_bytes(), tid }
     }
 
-    fn of_switch(fields: &str) -> Option<Told<'_>> {
+    fn of_switch(fields: &str) -> Option<SchedEvent<'_>> {
         read(b"sched_switch", fields.as_bytes())
     }
 
@@ -197,10 +197,10 @@ mod tests {
     #[test]
     fn wake_ups_in_all_forms() {
         let woken = |name, fields: &'static str| read(name, fields.as_bytes());
-        let expected = Some(Told::Woken(task(("a pid=3", 7)), Change::Woken));
+        let expected = Some(SchedEvent::Woken(task(("a pid=3", 7)), Change::Woken));
         assert_eq!(woken(b"sched_wakeup", "comm=a pid=3 pid=7 prio=120 target_cpu=001"), expected);
         assert_eq!(woken(b"sched_wakeup", "a pid=3:7 [120] success=1 CPU:001"), expected);
-        let expected = Some(Told::Woken(task(("kworker/0:1", 7)), Change::New));
+        let expected = Some(SchedEvent::Woken(task(("kworker/0:1", 7)), Change::New));
         assert_eq!(
             woken(b"sched_wakeup_new", "comm=kworker/0:1 pid=7 prio=120 success=1 target_cpu=0"),
             expected
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn execs_show_both_ids() {
         let exec = |fields: &'static str| read(b"sched_process_exec", fields.as_bytes());
-        let expected = Some(Told::Exec { former: 8, tid: 7 });
+        let expected = Some(SchedEvent::Exec { former: 8, tid: 7 });
         assert_eq!(exec("filename=/bin/true pid=7 old_pid=8"), expected);
         assert_eq!(exec("filename=/x pid=1 old_pid=2/y pid=7 old_pid=8"), expected);
         for cut in ["", "filename=/bin/true", "filename=/bin/true pid=7", "filename=/bin/true pid=7 old_pid="]

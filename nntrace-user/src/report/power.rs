@@ -16,7 +16,7 @@ pub use text::render;
 use super::{
     human,
     snapshot::{ClusterRow, ConcurrencyRow, IdleRow, Snapshot},
-    units::{self, Unit, UnitRow},
+    units::{self, CpuOrCluster, CpuOrClusterRow},
 };
 use crate::model::topology::Domain;
 
@@ -82,7 +82,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// Whose.
-    pub unit: Unit,
+    pub unit: CpuOrCluster,
     /// Name of the cluster, its own or the CPU's.
     pub(crate) cluster: String,
     /// The CPUs of a cluster; none of a CPU.
@@ -234,22 +234,22 @@ impl Group {
     #[must_use]
     pub(crate) fn title(&self) -> String {
         match &self.unit {
-            Unit::Cluster(name) => {
+            CpuOrCluster::Cluster(name) => {
                 format!("cluster {name}, CPUs {}", crate::model::cpu_list::format(&self.cpus))
             }
-            Unit::Cpu(cpu) => format!("cpu{cpu}"),
+            CpuOrCluster::Cpu(cpu) => format!("cpu{cpu}"),
         }
     }
 
     /// Whether it is of a cluster.
     #[must_use]
     pub(crate) const fn is_cluster(&self) -> bool {
-        matches!(self.unit, Unit::Cluster(_))
+        matches!(self.unit, CpuOrCluster::Cluster(_))
     }
 }
 
 /// Idle, by state.
-fn idle(row: &UnitRow<'_>) -> Vec<Row> {
+fn idle(row: &CpuOrClusterRow<'_>) -> Vec<Row> {
     let state = |idle: &IdleRow| Row {
         idle: Some(idle.clone()),
         ..Row::new(What::IdleState(idle.state, idle.name.clone()), idle.ns, Some(idle.hits))
@@ -258,14 +258,14 @@ fn idle(row: &UnitRow<'_>) -> Vec<Row> {
 }
 
 /// Running, as one.
-fn running(row: &UnitRow<'_>) -> Vec<Row> {
+fn running(row: &CpuOrClusterRow<'_>) -> Vec<Row> {
     let ns = row.running.iter().map(|row| row.ns).sum();
     // Its stretches are counted by frequency: how many there are of all is not known.
     vec![Row::new(What::Running, ns, None)]
 }
 
 /// What is neither running nor idle in a known state.
-fn rest(row: &UnitRow<'_>) -> Vec<Row> {
+fn rest(row: &CpuOrClusterRow<'_>) -> Vec<Row> {
     vec![
         Row::new(What::IdleUnknown, row.idle_unknown_ns, None),
         Row::new(What::Offline, row.offline_ns, None),
@@ -274,13 +274,13 @@ fn rest(row: &UnitRow<'_>) -> Vec<Row> {
 }
 
 /// Running, by the frequency that was requested, from the fastest down.
-fn requested(row: &UnitRow<'_>) -> Vec<Row> {
+fn requested(row: &CpuOrClusterRow<'_>) -> Vec<Row> {
     let rows = row.running.iter().map(|row| Row::new(What::At(row.khz), row.ns, Some(row.hits)));
     fastest_first(rows.collect())
 }
 
 /// Running, by the frequency that the cluster had, from the fastest down.
-fn effective(row: &UnitRow<'_>) -> Vec<Row> {
+fn effective(row: &CpuOrClusterRow<'_>) -> Vec<Row> {
     let known = row.cpu.map(|cpu| &cpu.effective[..]).unwrap_or_default();
     let mut rows: Vec<Row> = known.iter().map(|row| Row::new(What::At(row.khz), row.ns, None)).collect();
     let running: u64 = row.running.iter().map(|row| row.ns).sum();
@@ -303,7 +303,7 @@ fn fastest_first(mut rows: Vec<Row>) -> Vec<Row> {
 }
 
 /// What is not running, as far as a table of frequencies tells it apart.
-fn asleep(row: &UnitRow<'_>) -> Vec<Row> {
+fn asleep(row: &CpuOrClusterRow<'_>) -> Vec<Row> {
     let idle = row.idle.iter().map(|row| row.ns).sum::<u64>() + row.idle_unknown_ns;
     vec![
         Row::new(What::Idle, idle, None),

@@ -11,27 +11,27 @@ pub use text::render;
 use super::{
     human,
     snapshot::Snapshot,
-    units::{self, Doing, Unit, UnitRow},
+    units::{self, CpuOrCluster, CpuOrClusterRow, CpuState},
 };
-use crate::model::{lane::Lane, steps::Lanes};
+use crate::model::{timeline::Timeline, timelines::Timelines};
 
 /// A lane with what it needs to be shown.
 struct Entry<'a> {
-    unit: Unit,
-    row: UnitRow<'a>,
-    lane: &'a Lane,
+    unit: CpuOrCluster,
+    row: CpuOrClusterRow<'a>,
+    lane: &'a Timeline,
 }
 
 impl<'a> Entry<'a> {
     /// Every lane, each cluster followed by its CPUs.
-    fn all(snapshot: &'a Snapshot, lanes: &'a Lanes) -> Vec<Self> {
-        let clusters: BTreeMap<&str, &Lane> =
-            lanes.clusters.iter().map(|(name, lane)| (name.as_str(), lane)).collect();
-        let entry = |unit: Unit| {
+    fn all(snapshot: &'a Snapshot, timelines: &'a Timelines) -> Vec<Self> {
+        let clusters: BTreeMap<&str, &Timeline> =
+            timelines.clusters.iter().map(|(name, lane)| (name.as_str(), lane)).collect();
+        let entry = |unit: CpuOrCluster| {
             let row = units::find(snapshot, &unit)?;
             let lane = match &unit {
-                Unit::Cluster(name) => clusters.get(name.as_str()).copied(),
-                Unit::Cpu(cpu) => lanes.cpus.get(cpu),
+                CpuOrCluster::Cluster(name) => clusters.get(name.as_str()).copied(),
+                CpuOrCluster::Cpu(cpu) => timelines.cpus.get(cpu),
             };
             Some(Self { row, lane: lane?, unit })
         };
@@ -40,16 +40,16 @@ impl<'a> Entry<'a> {
 
     fn name(&self) -> String {
         match &self.unit {
-            Unit::Cluster(name) => format!("cluster {name}"),
-            Unit::Cpu(cpu) => format!("cpu{cpu}"),
+            CpuOrCluster::Cluster(name) => format!("cluster {name}"),
+            CpuOrCluster::Cpu(cpu) => format!("cpu{cpu}"),
         }
     }
 
     /// The name of what it does.
-    fn doing_name(&self, doing: Doing) -> String {
+    fn cpu_state_name(&self, doing: CpuState) -> String {
         match doing {
-            Doing::Running(Some(khz)) => human::khz_exact(khz),
-            other => units::doing_name(other, self.row.idle),
+            CpuState::Running(Some(khz)) => human::khz_exact(khz),
+            other => units::cpu_state_name(other, self.row.idle),
         }
     }
 

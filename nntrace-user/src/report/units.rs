@@ -4,11 +4,11 @@ use super::{
     human,
     snapshot::{ClusterRow, CpuRow, FrequencyRow, IdleRow, Snapshot},
 };
-pub(crate) use crate::model::lane::Doing;
+pub(crate) use crate::model::timeline::CpuState;
 
 /// A cluster or a CPU, by what makes it the same in another snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unit {
+pub enum CpuOrCluster {
     /// A cluster, by name.
     Cluster(String),
     /// A CPU, by number.
@@ -17,7 +17,7 @@ pub enum Unit {
 
 /// A cluster or a CPU of a snapshot, seen in the same way.
 #[derive(Clone, Copy, Debug)]
-pub struct UnitRow<'a> {
+pub struct CpuOrClusterRow<'a> {
     /// Name of the cluster, its own or the CPU's.
     pub(crate) cluster: &'a str,
     /// Running, by requested frequency (of a cluster: the highest of its running CPUs).
@@ -36,7 +36,7 @@ pub struct UnitRow<'a> {
     pub(crate) group: Option<&'a ClusterRow>,
 }
 
-impl<'a> UnitRow<'a> {
+impl<'a> CpuOrClusterRow<'a> {
     fn of_cpu(row: &'a CpuRow) -> Self {
         Self {
             cluster: &row.cluster,
@@ -66,15 +66,15 @@ impl<'a> UnitRow<'a> {
     /// What it did for how long, ns: running from the fastest down, then idle from the shallowest down, then the rest.
     /// The times add up to the window.
     #[must_use]
-    pub fn parts(&self) -> Vec<(Doing, u64)> {
+    pub fn parts(&self) -> Vec<(CpuState, u64)> {
         let mut running: Vec<_> = self.running.iter().map(|row| (row.khz, row.ns)).collect();
         running.sort_by_key(|&(khz, _)| std::cmp::Reverse(khz));
-        let running = running.into_iter().map(|(khz, ns)| (Doing::Running(khz), ns));
-        let idle = self.idle.iter().map(|row| (Doing::Idle(row.state), row.ns));
+        let running = running.into_iter().map(|(khz, ns)| (CpuState::Running(khz), ns));
+        let idle = self.idle.iter().map(|row| (CpuState::Idle(row.state), row.ns));
         let rest = [
-            (Doing::IdleUnknown, self.idle_unknown_ns),
-            (Doing::Offline, self.offline_ns),
-            (Doing::Unknown, self.unknown_ns),
+            (CpuState::IdleUnknown, self.idle_unknown_ns),
+            (CpuState::Offline, self.offline_ns),
+            (CpuState::Unknown, self.unknown_ns),
         ];
         running.chain(idle).chain(rest).collect()
     }
@@ -82,16 +82,16 @@ impl<'a> UnitRow<'a> {
 
 /// Every cluster followed by its CPUs, in the order of the topology; CPUs without a cluster come last.
 #[must_use]
-pub fn all(snapshot: &Snapshot) -> Vec<Unit> {
+pub fn all(snapshot: &Snapshot) -> Vec<CpuOrCluster> {
     let mut units = Vec::new();
     for cluster in &snapshot.clusters {
-        units.push(Unit::Cluster(cluster.cluster.clone()));
+        units.push(CpuOrCluster::Cluster(cluster.cluster.clone()));
         let own = snapshot.cpus.iter().filter(|row| row.cluster == cluster.cluster);
-        units.extend(own.map(|row| Unit::Cpu(row.cpu)));
+        units.extend(own.map(|row| CpuOrCluster::Cpu(row.cpu)));
     }
     for row in &snapshot.cpus {
-        if !units.contains(&Unit::Cpu(row.cpu)) {
-            units.push(Unit::Cpu(row.cpu));
+        if !units.contains(&CpuOrCluster::Cpu(row.cpu)) {
+            units.push(CpuOrCluster::Cpu(row.cpu));
         }
     }
     units
@@ -99,12 +99,14 @@ pub fn all(snapshot: &Snapshot) -> Vec<Unit> {
 
 /// The row of `unit` in `snapshot`.
 #[must_use]
-pub fn find<'a>(snapshot: &'a Snapshot, unit: &Unit) -> Option<UnitRow<'a>> {
+pub fn find<'a>(snapshot: &'a Snapshot, unit: &CpuOrCluster) -> Option<CpuOrClusterRow<'a>> {
     match unit {
-        Unit::Cluster(name) => {
-            snapshot.clusters.iter().find(|row| row.cluster == *name).map(UnitRow::of_cluster)
+        CpuOrCluster::Cluster(name) => {
+            snapshot.clusters.iter().find(|row| row.cluster == *name).map(CpuOrClusterRow::of_cluster)
         }
-        Unit::Cpu(cpu) => snapshot.cpus.iter().find(|row| row.cpu == *cpu).map(UnitRow::of_cpu),
+        CpuOrCluster::Cpu(cpu) => {
+            snapshot.cpus.iter().find(|row| row.cpu == *cpu).map(CpuOrClusterRow::of_cpu)
+        }
     }
 }
 
@@ -123,17 +125,17 @@ pub(crate) fn frequencies(snapshot: &Snapshot, cluster: &str) -> Vec<u32> {
 
 /// The word for what a CPU does; `idle` are the states of that CPU.
 #[must_use]
-pub(crate) fn doing_name(doing: Doing, idle: &[IdleRow]) -> String {
+pub(crate) fn cpu_state_name(doing: CpuState, idle: &[IdleRow]) -> String {
     match doing {
-        Doing::Running(Some(khz)) => human::khz(khz),
-        Doing::Running(None) => "frequency unknown".to_owned(),
-        Doing::Idle(state) => idle
+        CpuState::Running(Some(khz)) => human::khz(khz),
+        CpuState::Running(None) => "frequency unknown".to_owned(),
+        CpuState::Idle(state) => idle
             .iter()
             .find(|row| row.state == state && !row.name.is_empty())
             .map_or_else(|| format!("state {state}"), |row| row.name.clone()),
-        Doing::IdleUnknown => "idle, state unknown".to_owned(),
-        Doing::Offline => "offline".to_owned(),
-        Doing::Unknown => "unknown".to_owned(),
+        CpuState::IdleUnknown => "idle, state unknown".to_owned(),
+        CpuState::Offline => "offline".to_owned(),
+        CpuState::Unknown => "unknown".to_owned(),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::report::{
     power::{CsvError, PowerTable, What, to_csv},
     snapshot::Snapshot,
     text::clean,
-    units::Unit,
+    units::CpuOrCluster,
 };
 
 /// A row of the file. What does not apply, or is not there, is empty.
@@ -47,8 +47,8 @@ pub fn csv(before: &Snapshot, after: &Snapshot, tables: &[PowerTable]) -> Result
 
 fn line<'a>(table: PowerTable, change: &'a Change, row: &'a RowChange) -> Line<'a> {
     let (scope, name) = match &change.unit {
-        Unit::Cluster(name) => ("cluster", clean(name)),
-        Unit::Cpu(cpu) => ("cpu", cpu.to_string().into()),
+        CpuOrCluster::Cluster(name) => ("cluster", clean(name)),
+        CpuOrCluster::Cpu(cpu) => ("cpu", cpu.to_string().into()),
     };
     Line {
         table: table.name(),

@@ -7,7 +7,7 @@ use crate::report::{
     snapshot::Snapshot,
     tables,
     text::{Text, line},
-    units::Unit,
+    units::CpuOrCluster,
 };
 
 /// Columns of names.
@@ -63,7 +63,7 @@ fn one(change: &Change, row: &RowChange) -> String {
     let rate_change = row.rate_change().filter(|_| both && counted);
     let line = format!(
         "  {}{:>8}{:>8}{:>10}  {:>9}{:>9}{:>9}",
-        fit(&row.what.label(matches!(change.unit, Unit::Cluster(_))), NAME - 2),
+        fit(&row.what.label(matches!(change.unit, CpuOrCluster::Cluster(_))), NAME - 2),
         share(row.before),
         share(row.after),
         if both { signed(row.share_change()) } else { UNKNOWN.into() },

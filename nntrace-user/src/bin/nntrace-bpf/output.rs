@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use nntrace_user::{
     analyze::diff,
-    model::steps::Lanes,
+    model::timelines::Timelines,
     report::{
         nnapi::{self, Shown},
         power::{self, PowerTable},
@@ -130,13 +130,13 @@ impl Output {
     }
 
     /// Writes the last snapshot. The terminal is as it was before.
-    pub fn finish(self, snapshot: &Snapshot, lanes: Option<&Lanes>) -> Result<()> {
+    pub fn finish(self, snapshot: &Snapshot, timelines: Option<&Timelines>) -> Result<()> {
         match self {
             Self::Screen(screen) => {
                 drop(screen);
                 print(&tables::render(snapshot))
             }
-            Self::Last(last) => last.print(snapshot, lanes),
+            Self::Last(last) => last.print(snapshot, timelines),
             Self::Nothing => Ok(()),
             Self::Tables => {
                 let mut text = Text::new();
@@ -149,7 +149,7 @@ impl Output {
 }
 
 impl Last {
-    fn print(&self, snapshot: &Snapshot, lanes: Option<&Lanes>) -> Result<()> {
+    fn print(&self, snapshot: &Snapshot, timelines: Option<&Timelines>) -> Result<()> {
         match (self.table, self.table.and_then(Table::of_power)) {
             (_, Some(table)) => self.print_power(snapshot, table)?,
             (Some(Table::Nnapi), _) => {
@@ -167,8 +167,8 @@ impl Last {
             let columns = terminal::size().ok().filter(|_| io::stdout().is_terminal());
             let columns = columns.map_or(COLUMNS, |(columns, _)| usize::from(columns));
             // Without power events there is no lane.
-            let none = Lanes::default();
-            print(&timeline::render(snapshot, lanes.unwrap_or(&none), columns))?;
+            let none = Timelines::default();
+            print(&timeline::render(snapshot, timelines.unwrap_or(&none), columns))?;
         }
         Ok(())
     }

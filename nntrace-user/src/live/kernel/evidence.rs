@@ -7,7 +7,7 @@ use aya::{
     maps::{Array, HashMap},
 };
 use nntrace_common::{
-    evidence::{CpuEvidence, PsciKey, Spell, Suspends},
+    evidence::{CpuEvidence, OpenInterval, PsciKey, Suspends},
     time_count::TimeCount,
 };
 
@@ -90,14 +90,14 @@ impl Kernel {
     /// When the kernel refuses to write a map.
     pub fn start_evidence(&mut self, begin: u64) -> Result<(), KernelError> {
         let cpus = self.cpus();
-        let start = CpuEvidence { psci: Spell::starting_at(begin), ..CpuEvidence::default() };
+        let start = CpuEvidence { psci: OpenInterval::starting_at(begin), ..CpuEvidence::default() };
         let mut evidence: Array<_, CpuEvidence> = self.object.array("EVIDENCE")?;
         for cpu in 0..cpus {
             evidence.set(cpu, start, 0).map_err(KernelError::writing)?;
         }
         // The machine's other clock is ahead of ours by all earlier suspends.
         let ahead = clock::since_boot().saturating_sub(clock::now());
-        let spell = Spell::starting_at(begin + ahead);
+        let spell = OpenInterval::starting_at(begin + ahead);
         let mut suspends: Array<_, Suspends> = self.object.array("SUSPENDS")?;
         suspends.set(0, Suspends { spell, ..Suspends::default() }, 0).map_err(KernelError::writing)
     }

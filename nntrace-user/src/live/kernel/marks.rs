@@ -25,18 +25,18 @@ use crate::model::{
 /// The globals of the programs on marks.
 pub(super) struct MarkGlobals {
     create_name: u64,
-    tell_begins: u32,
+    emit_begins: u32,
 }
 
 impl MarkGlobals {
     /// With or without begins that say no more than layer, phase and name.
-    pub(super) fn new(tell_begins: bool) -> Self {
-        Self { create_name: mark::name_hash(EXECUTION_CREATE, 0), tell_begins: u32::from(tell_begins) }
+    pub(super) fn new(emit_begins: bool) -> Self {
+        Self { create_name: mark::name_hash(EXECUTION_CREATE, 0), emit_begins: u32::from(emit_begins) }
     }
 
     pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         loader.override_global("CREATE_NAME", &self.create_name, true);
-        loader.override_global("TELL_BEGINS", &self.tell_begins, true);
+        loader.override_global("EMIT_BEGINS", &self.emit_begins, true);
     }
 }
 

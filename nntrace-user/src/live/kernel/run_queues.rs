@@ -1,13 +1,13 @@
 //! The program that reads run queues, to see what a CPU does without waking it.
 
 use aya::{EbpfLoader, maps::Array};
-use nntrace_common::look::{CpuLook, LookOffsets};
+use nntrace_common::run_queue::{RunQueueOffsets, RunQueueSample};
 
 use super::{Kernel, KernelError, btf::Btf, object::Object};
 
 /// The program, with the offsets that it needs.
 pub(super) struct RunQueues {
-    sampler: Option<(&'static str, LookOffsets)>,
+    sampler: Option<(&'static str, RunQueueOffsets)>,
 }
 
 impl RunQueues {
@@ -17,7 +17,7 @@ impl RunQueues {
 
     pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         if let Some((_, offsets)) = &self.sampler {
-            loader.override_global("LOOK_OFFSETS", offsets, true);
+            loader.override_global("RUN_QUEUE_OFFSETS", offsets, true);
         }
     }
 
@@ -34,34 +34,34 @@ impl RunQueues {
 
 /// The program that fits this kernel, with the offsets that it needs; `None` when the kernel does not tell them, or is built
 /// in another way: the ways from a task to the run queues are there with `CONFIG_FAIR_GROUP_SCHED`.
-fn sampler(btf: &Btf) -> Option<(&'static str, LookOffsets)> {
+fn sampler(btf: &Btf) -> Option<(&'static str, RunQueueOffsets)> {
     let queues = |levels| btf.pointer_offset("task_group", "cfs_rq", levels, "cfs_rq");
-    let offsets = LookOffsets {
+    let offsets = RunQueueOffsets {
         queue: btf.pointer_offset("cfs_rq", "rq", 1, "rq")?,
         cpu: btf.offset("rq", "cpu")?,
         current: btf.pointer_offset("rq", "curr", 1, "task_struct")?,
         idle: btf.pointer_offset("rq", "idle", 1, "task_struct")?,
         idle_state: btf.pointer_offset("rq", "idle_state", 1, "cpuidle_state").unwrap_or(0),
         name: btf.offset("cpuidle_state", "name").unwrap_or(0),
-        ..LookOffsets::default()
+        ..RunQueueOffsets::default()
     };
     if let Some(group_queues) = queues(2) {
         let task_group = btf.pointer_offset("task_struct", "sched_task_group", 1, "task_group")?;
-        return Some(("look_at_cpu", LookOffsets { task_group, group_queues, ..offsets }));
+        return Some(("sample_run_queue", RunQueueOffsets { task_group, group_queues, ..offsets }));
     }
     queues(1)?;
     let entity = btf.offset("task_struct", "se")?;
     let own_queue = entity + btf.pointer_offset("sched_entity", "cfs_rq", 1, "cfs_rq")?;
-    Some(("look_at_cpu_from_own", LookOffsets { own_queue, ..offsets }))
+    Some(("sample_run_queue_from_own", RunQueueOffsets { own_queue, ..offsets }))
 }
 
 impl Kernel {
-    /// The activity of a CPU; [`CpuLook::NOTHING`] where that cannot be seen.
+    /// The activity of a CPU; [`RunQueueSample::NOTHING`] where that cannot be seen.
     #[must_use]
-    pub fn look_at(&mut self, cpu: u32) -> CpuLook {
-        let Some((program, _)) = self.run_queues.sampler else { return CpuLook::default() };
+    pub fn sample_run_queue(&mut self, cpu: u32) -> RunQueueSample {
+        let Some((program, _)) = self.run_queues.sampler else { return RunQueueSample::default() };
         let seen = self.object.run(program, None, &[u64::from(cpu)]).and_then(|()| {
-            let looks: Array<_, CpuLook> = self.object.array("LOOK")?;
+            let looks: Array<_, RunQueueSample> = self.object.array("RUN_QUEUE_SAMPLE")?;
             looks.get(&0, 0).map_err(KernelError::reading)
         });
         seen.unwrap_or_default()

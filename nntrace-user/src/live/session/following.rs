@@ -7,11 +7,11 @@ use nix::{
 use nntrace_common::record::{ProcessRecord, Record, TARGET, TARGET_TO_HOLD};
 
 use super::{MarkSource, Session};
-use crate::live::{kernel::KernelError, probes::Missed, target::ProcessError, trace_marker};
+use crate::live::{kernel::KernelError, probes::MissedSince, target::ProcessError, trace_marker};
 
 impl Session {
     /// Probes what a process maps now; returns whether it is still there.
-    pub(super) fn probe(&mut self, pid: u32, missed: Missed) -> bool {
+    pub(super) fn probe(&mut self, pid: u32, missed: MissedSince) -> bool {
         if self.marks != MarkSource::Functions {
             return true;
         }
@@ -124,7 +124,7 @@ impl Session {
             self.label(pid, &process.comm);
             // One that is stopped by its loader has run nothing of its own.
             let is_held = self.held == Some(pid) && self.probes.hears_loader(&self.processes, pid);
-            self.probe(pid, if is_held { Missed::Nothing } else { Missed::Since(time) });
+            self.probe(pid, if is_held { MissedSince::Nothing } else { MissedSince::Since(time) });
         }
     }
 
@@ -132,7 +132,7 @@ impl Session {
         let is_held = event.detail != 0;
         // One look is enough for all that a loader told before it.
         if self.last.is_none() && !self.probes.looked_after(event.tgid, event.time) {
-            let missed = if is_held { Missed::Nothing } else { Missed::Since(event.time) };
+            let missed = if is_held { MissedSince::Nothing } else { MissedSince::Since(event.time) };
             if !self.probe(event.tgid, missed) {
                 self.unsearched.insert(event.tgid);
             }

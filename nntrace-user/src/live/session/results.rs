@@ -15,7 +15,7 @@ use crate::{
         reports,
         scheduling::NamedThread,
         stacks::Totals,
-        steps::Lanes,
+        timelines::Timelines,
     },
 };
 
@@ -126,7 +126,7 @@ impl Session {
     /// What CPUs and clusters did in which order so far; `None` when it was not asked for. In the end after
     /// [`Session::finish`].
     #[must_use]
-    pub fn lanes(&self) -> Option<Lanes> {
+    pub fn timelines(&self) -> Option<Timelines> {
         let end = self.last.as_ref().map_or_else(|| self.end_so_far(), |(_, end)| *end);
         self.steps.as_ref().map(|steps| steps.until(end, &self.topology, &self.clusters))
     }

@@ -11,7 +11,7 @@ use crate::{
         sched, sysfs,
         verify::Verifier,
     },
-    model::{Clusters, Scheduling, idle_stays::IdleStays, marks::OpenSection, steps::Steps},
+    model::{Clusters, Scheduling, idle_stays::IdleStays, marks::OpenSection, timelines::TimelineRecorder},
 };
 
 /// From reading what the kernel counts to the end of the window, where both are compared.
@@ -41,7 +41,8 @@ impl Session {
         let initial = known.for_clusters();
         self.clusters = Clusters::new(topology, begin, &initial);
         self.idle_stays = IdleStays::new(topology, begin);
-        self.steps = self.with_steps.then(|| Steps::new(topology, begin, &initial, &mut self.clusters));
+        self.steps =
+            self.with_steps.then(|| TimelineRecorder::new(topology, begin, &initial, &mut self.clusters));
         if self.verifies {
             let mut verifier = Verifier::begin(root, topology, begin, attached_at, &known);
             verifier.begun(&kernel.read_cpus()?);
@@ -89,7 +90,7 @@ impl Session {
             }
             let records = &mut self.records;
             self.kernel.visit_threads(|tid, thread| {
-                if thread.takes_part != 0 {
+                if thread.is_marked != 0 {
                     records.open.extend(thread.stack.open_frames().map(|frame| OpenSection::new(tid, frame)));
                 }
             })?;

@@ -44,7 +44,7 @@ pub(crate) use loader::{Notification, loader_of, notification};
 pub(crate) use maps::executable;
 pub(crate) use objects::{Object, ObjectId, Objects};
 pub(crate) use pages::touch_literals;
-pub(crate) use pairs::{kind, kind_of, take_lonely};
+pub(crate) use pairs::{kind, kind_of, take_unpaired};
 pub use pidfd::PidFd;
 #[cfg(test)]
 pub(crate) use points::ProbePoints;

@@ -26,7 +26,7 @@ pub(crate) fn kind_of(role: Role, wanted: &str) -> FunctionKind {
 }
 
 /// Takes out the begins that have no end beside them in the same file and class, and the other way round; returns them.
-pub(crate) fn take_lonely(functions: &mut Vec<MarkFunction>) -> Vec<MarkFunction> {
+pub(crate) fn take_unpaired(functions: &mut Vec<MarkFunction>) -> Vec<MarkFunction> {
     let all = functions.clone();
     let has_partner = |function: &MarkFunction| {
         let is_partner = |other: &MarkFunction| {
@@ -84,7 +84,7 @@ mod tests {
             function(3, Role::Mark, "tracing_mark_write", ""),
         ];
         let whole = [functions[0].clone(), functions[1].clone(), functions[6].clone()];
-        let lonely = take_lonely(&mut functions);
+        let lonely = take_unpaired(&mut functions);
         assert_eq!(functions, whole);
         assert_eq!(lonely.len(), 4);
         let kinds: Vec<FunctionKind> = lonely.iter().chain(&whole).map(kind).collect();

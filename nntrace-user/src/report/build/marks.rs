@@ -14,12 +14,12 @@ use nntrace_common::{
 
 use crate::{
     model::{
+        app_phases::AppPhase,
         capped::{OTHERS, OTHERS_PID},
         facts::ProcessLabel,
         findings::Findings,
         histogram::Times,
         reports::{self, Report},
-        timeline::AppPhase,
     },
     report::snapshot::{
         AppPhaseTimes, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ReportRow, StackRow,

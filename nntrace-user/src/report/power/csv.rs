@@ -7,7 +7,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::{Group, PowerTable, Row, What};
-use crate::report::{snapshot::Snapshot, text::clean, units::Unit};
+use crate::report::{snapshot::Snapshot, text::clean, units::CpuOrCluster};
 
 /// A row of the file. What does not apply is empty.
 #[derive(Serialize)]
@@ -69,8 +69,8 @@ pub(crate) fn to_csv(rows: impl Iterator<Item = impl Serialize>) -> Result<Strin
 impl<'a> Line<'a> {
     fn new(table: PowerTable, group: &'a Group, row: &'a Row) -> Self {
         let (scope, name) = match &group.unit {
-            Unit::Cluster(name) => ("cluster", clean(name)),
-            Unit::Cpu(cpu) => ("cpu", cpu.to_string().into()),
+            CpuOrCluster::Cluster(name) => ("cluster", clean(name)),
+            CpuOrCluster::Cpu(cpu) => ("cpu", cpu.to_string().into()),
         };
         let (state, state_name) = match &row.what {
             What::IdleState(state, name) => (Some(*state), Some(clean(name))),

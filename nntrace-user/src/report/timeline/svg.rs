@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 
 use super::{Entry, milliseconds, seconds, ticks};
 use crate::{
-    model::steps::Lanes,
+    model::timelines::Timelines,
     report::{
         human,
         snapshot::Snapshot,
         text::clean,
-        units::{Doing, Unit},
+        units::{CpuOrCluster, CpuState},
     },
 };
 
@@ -58,16 +58,16 @@ struct Scale {
 
 /// The timeline as SVG, complete in itself.
 #[must_use]
-pub fn svg(snapshot: &Snapshot, lanes: &Lanes) -> String {
-    let entries = Entry::all(snapshot, lanes);
+pub fn svg(snapshot: &Snapshot, timelines: &Timelines) -> String {
+    let entries = Entry::all(snapshot, timelines);
     let length = snapshot.window.length_ns();
     let all = || entries.iter().flat_map(|entry| entry.lane.totals());
     let khz = all().filter_map(|(doing, _)| match doing {
-        Doing::Running(khz) => khz,
+        CpuState::Running(khz) => khz,
         _ => None,
     });
     let states = all().filter_map(|(doing, _)| match doing {
-        Doing::Idle(state) => Some(state + 1),
+        CpuState::Idle(state) => Some(state + 1),
         _ => None,
     });
     let scale = Scale { khz: khz.max().unwrap_or(1).max(1), states: states.max().unwrap_or(1) };
@@ -140,8 +140,8 @@ fn axis(text: &mut String, length: u64, bottom: u64) {
 /// One lane, whose zero line is at `zero`.
 fn plot(text: &mut String, entry: &Entry<'_>, scale: &Scale, zero: f64, length: u64) {
     let (scope, name) = match &entry.unit {
-        Unit::Cluster(name) => ("cluster", name.clone()),
-        Unit::Cpu(cpu) => ("cpu", cpu.to_string()),
+        CpuOrCluster::Cluster(name) => ("cluster", name.clone()),
+        CpuOrCluster::Cpu(cpu) => ("cpu", cpu.to_string()),
     };
     line!(text, r#"<g data-scope="{scope}" data-name="{}">"#, escape(&name));
     let indent = if scope == "cpu" { 24 } else { 12 };
@@ -159,17 +159,17 @@ fn plot(text: &mut String, entry: &Entry<'_>, scale: &Scale, zero: f64, length: 
             let left = x(from, length);
             let wide = x(from + ns, length) - left;
             let (class, detail) = match doing {
-                Doing::Running(Some(khz)) => ("running", format!(r#" data-khz="{khz}""#)),
-                Doing::Running(None) => ("running-unknown", String::new()),
-                Doing::Idle(state) => ("idle", format!(r#" data-state="{state}""#)),
-                Doing::IdleUnknown => ("idle_unknown", String::new()),
-                Doing::Offline => ("offline", String::new()),
-                Doing::Unknown => ("unknown", String::new()),
+                CpuState::Running(Some(khz)) => ("running", format!(r#" data-khz="{khz}""#)),
+                CpuState::Running(None) => ("running-unknown", String::new()),
+                CpuState::Idle(state) => ("idle", format!(r#" data-state="{state}""#)),
+                CpuState::IdleUnknown => ("idle_unknown", String::new()),
+                CpuState::Offline => ("offline", String::new()),
+                CpuState::Unknown => ("unknown", String::new()),
             };
             line!(
                 text,
                 r#"<rect class="{class}" x="{left:.4}" y="{y:.1}" width="{wide:.4}" height="{height:.1}"{detail} data-ns="{ns}"><title>{}, {}</title></rect>"#,
-                escape(&entry.doing_name(doing)),
+                escape(&entry.cpu_state_name(doing)),
                 human::duration_ns(ns),
             );
             from += ns;
@@ -188,8 +188,8 @@ fn labels(text: &mut String, entry: &Entry<'_>, scale: &Scale, zero: f64) {
     for (doing, _) in totals {
         let (y, height) = scale.place(doing, zero);
         let at = match doing {
-            Doing::Running(Some(_)) => y,
-            Doing::Idle(_) => y + height,
+            CpuState::Running(Some(_)) => y,
+            CpuState::Idle(_) => y + height,
             _ => continue,
         };
         if used.iter().all(|other| (other - at).abs() >= LABELS) {
@@ -199,7 +199,7 @@ fn labels(text: &mut String, entry: &Entry<'_>, scale: &Scale, zero: f64) {
                 r#"<text class="s" x="{}" y="{:.1}" text-anchor="end">{}</text>"#,
                 LEFT - 6,
                 at + 3.0,
-                escape(&shortened(&entry.doing_name(doing)))
+                escape(&shortened(&entry.cpu_state_name(doing)))
             );
         }
     }
@@ -207,17 +207,17 @@ fn labels(text: &mut String, entry: &Entry<'_>, scale: &Scale, zero: f64) {
 
 impl Scale {
     /// Where something is drawn from, and how high.
-    fn place(&self, doing: Doing, zero: f64) -> (f64, f64) {
+    fn place(&self, doing: CpuState, zero: f64) -> (f64, f64) {
         let depth = |state: u32| DOWN * f64::from(state + 1) / f64::from(self.states);
         match doing {
-            Doing::Running(khz) => {
+            CpuState::Running(khz) => {
                 let height = UP * khz.map_or(1.0, |khz| f64::from(khz) / f64::from(self.khz));
                 (zero - height.max(1.0), height.max(1.0))
             }
-            Doing::Idle(state) => (zero, depth(state)),
-            Doing::IdleUnknown => (zero, DOWN),
-            Doing::Offline => (zero - 3.0, 6.0),
-            Doing::Unknown => (zero - UP, UP + DOWN),
+            CpuState::Idle(state) => (zero, depth(state)),
+            CpuState::IdleUnknown => (zero, DOWN),
+            CpuState::Offline => (zero - 3.0, 6.0),
+            CpuState::Unknown => (zero - UP, UP + DOWN),
         }
     }
 }

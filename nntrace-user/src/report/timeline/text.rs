@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use super::{Entry, milliseconds, seconds, ticks};
 use crate::{
-    model::steps::Lanes,
+    model::timelines::Timelines,
     report::{
         human,
         power::fit,
         snapshot::Snapshot,
         text::{Text, line},
-        units::Doing,
+        units::CpuState,
     },
 };
 
@@ -29,14 +29,14 @@ struct Signs {
     frequencies: Vec<u32>,
     /// From the shallowest down.
     states: Vec<(u32, String)>,
-    others: BTreeSet<Doing>,
+    others: BTreeSet<CpuState>,
 }
 
 /// The timeline in so many columns.
 #[must_use]
-pub fn render(snapshot: &Snapshot, lanes: &Lanes, columns: usize) -> Text {
+pub fn render(snapshot: &Snapshot, timelines: &Timelines, columns: usize) -> Text {
     let mut text = Text::new();
-    let entries = Entry::all(snapshot, lanes);
+    let entries = Entry::all(snapshot, timelines);
     let window = &snapshot.window;
     let length = window.length_ns();
     if entries.is_empty() || length == 0 {
@@ -101,11 +101,11 @@ impl Signs {
         for entry in entries {
             for (doing, _) in entry.lane.totals() {
                 match doing {
-                    Doing::Running(Some(khz)) => {
+                    CpuState::Running(Some(khz)) => {
                         frequencies.insert(khz);
                     }
-                    Doing::Idle(state) => {
-                        states.insert((state, entry.doing_name(doing)));
+                    CpuState::Idle(state) => {
+                        states.insert((state, entry.cpu_state_name(doing)));
                     }
                     other => {
                         others.insert(other);
@@ -117,14 +117,14 @@ impl Signs {
         Self { frequencies: frequencies.into_iter().collect(), states, others }
     }
 
-    fn sign(&self, doing: Doing, entry: &Entry<'_>) -> char {
+    fn sign(&self, doing: CpuState, entry: &Entry<'_>) -> char {
         match doing {
-            Doing::Running(Some(khz)) => {
+            CpuState::Running(Some(khz)) => {
                 let place = self.frequencies.binary_search(&khz).unwrap_or_default();
                 pick(FREQUENCIES, place, self.frequencies.len())
             }
-            Doing::Idle(state) => {
-                let wanted = (state, entry.doing_name(doing));
+            CpuState::Idle(state) => {
+                let wanted = (state, entry.cpu_state_name(doing));
                 let place = self.states.binary_search(&wanted).unwrap_or_default();
                 pick(STATES, place, self.states.len())
             }
@@ -132,12 +132,12 @@ impl Signs {
         }
     }
 
-    const fn fixed(doing: Doing) -> char {
+    const fn fixed(doing: CpuState) -> char {
         match doing {
-            Doing::Running(_) => '*',
-            Doing::Idle(_) | Doing::IdleUnknown => '~',
-            Doing::Offline => '-',
-            Doing::Unknown => '?',
+            CpuState::Running(_) => '*',
+            CpuState::Idle(_) | CpuState::IdleUnknown => '~',
+            CpuState::Offline => '-',
+            CpuState::Unknown => '?',
         }
     }
 
@@ -163,11 +163,11 @@ impl Signs {
                 _ => meanings.push((sign, name.clone())),
             }
         }
-        let word = |doing: &Doing| match doing {
-            Doing::Running(_) => "running, no frequency known",
-            Doing::Idle(_) | Doing::IdleUnknown => "idle, depth unknown",
-            Doing::Offline => "offline",
-            Doing::Unknown => "unknown",
+        let word = |doing: &CpuState| match doing {
+            CpuState::Running(_) => "running, no frequency known",
+            CpuState::Idle(_) | CpuState::IdleUnknown => "idle, depth unknown",
+            CpuState::Offline => "offline",
+            CpuState::Unknown => "unknown",
         };
         meanings.extend(self.others.iter().map(|other| (Self::fixed(*other), word(other).to_owned())));
         let mut line = String::new();

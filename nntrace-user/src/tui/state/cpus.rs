@@ -2,13 +2,13 @@
 
 use super::list::List;
 use crate::report::snapshot::Snapshot;
-use crate::report::units::{self, Unit};
+use crate::report::units::{self, CpuOrCluster};
 
 /// The state of the CPUs view.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cpus {
     /// Each cluster followed by its CPUs; CPUs without a cluster come last.
-    pub list: List<Unit>,
+    pub list: List<CpuOrCluster>,
 }
 
 impl Cpus {

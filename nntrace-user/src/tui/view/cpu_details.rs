@@ -12,7 +12,7 @@ use super::theme::Theme;
 use crate::model::cpu_list;
 use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH};
 use crate::report::snapshot::{ConcurrencyRow, Snapshot};
-use crate::report::units::{Doing, Unit, UnitRow, doing_name, frequencies, shares};
+use crate::report::units::{CpuOrCluster, CpuOrClusterRow, CpuState, cpu_state_name, frequencies, shares};
 
 /// From this width on there is room for every column, and for the concurrency beside.
 const WIDE: usize = 120;
@@ -25,7 +25,7 @@ const VERDICTS: usize = 70;
 const RUNNING: u16 = 2 + 8 + 1 + 7 + 1 + 6 + 1 + 6;
 
 /// How many rows the details of `row` need in a view of that many columns.
-pub(crate) fn height(row: &UnitRow<'_>, columns: usize) -> usize {
+pub(crate) fn height(row: &CpuOrClusterRow<'_>, columns: usize) -> usize {
     let (running, other) = parts(row, columns >= WIDE);
     let concurrency = row.group.map_or(0, |group| group.concurrency.len());
     let right =
@@ -35,31 +35,31 @@ pub(crate) fn height(row: &UnitRow<'_>, columns: usize) -> usize {
 
 /// A part of the window, with its share in tenths of a percent.
 struct Part {
-    doing: Doing,
+    doing: CpuState,
     ns: u64,
     tenths: u64,
 }
 
 /// The running parts, and the others. Empty ones are left out, except idle states: that one was never entered is
 /// worth knowing. With `effective`, frequencies that the CPU only ran at because others asked for them are there too.
-fn parts(row: &UnitRow<'_>, effective: bool) -> (Vec<Part>, Vec<Part>) {
+fn parts(row: &CpuOrClusterRow<'_>, effective: bool) -> (Vec<Part>, Vec<Part>) {
     let parts = row.parts();
     let tenths = shares(&parts.iter().map(|part| part.1).collect::<Vec<_>>(), 1000);
     let (mut running, other): (Vec<_>, Vec<_>) = parts
         .into_iter()
         .zip(tenths)
         .map(|((doing, ns), tenths)| Part { doing, ns, tenths })
-        .filter(|part| part.ns > 0 || matches!(part.doing, Doing::Idle(_)))
-        .partition(|part| matches!(part.doing, Doing::Running(_)));
+        .filter(|part| part.ns > 0 || matches!(part.doing, CpuState::Idle(_)))
+        .partition(|part| matches!(part.doing, CpuState::Running(_)));
     if let Some(cpu) = row.cpu.filter(|_| effective) {
         for row in cpu.effective.iter().filter(|row| row.ns > 0) {
-            let doing = Doing::Running(row.khz);
+            let doing = CpuState::Running(row.khz);
             if !running.iter().any(|part| part.doing == doing) {
                 running.push(Part { doing, ns: 0, tenths: 0 });
             }
         }
         running.sort_by_key(|part| match part.doing {
-            Doing::Running(khz) => Reverse(khz),
+            CpuState::Running(khz) => Reverse(khz),
             _ => Reverse(None),
         });
     }
@@ -68,8 +68,8 @@ fn parts(row: &UnitRow<'_>, effective: bool) -> (Vec<Part>, Vec<Part>) {
 
 /// Draws the details into all of `area`.
 pub(crate) fn draw(
-    unit: &Unit,
-    row: &UnitRow<'_>,
+    unit: &CpuOrCluster,
+    row: &CpuOrClusterRow<'_>,
     snapshot: &Snapshot,
     theme: Theme,
     area: Rect,
@@ -80,12 +80,12 @@ pub(crate) fn draw(
     }
     let columns = usize::from(area.width);
     let title = match unit {
-        Unit::Cluster(name) => {
+        CpuOrCluster::Cluster(name) => {
             let cpus = row.group.map(|group| cpu_list::format(&group.cpus)).unwrap_or_default();
             format!("cluster {name}: cpu {cpus}")
         }
-        Unit::Cpu(cpu) if row.cluster.is_empty() => format!("cpu{cpu}"),
-        Unit::Cpu(cpu) => format!("cpu{cpu} in cluster {}", row.cluster),
+        CpuOrCluster::Cpu(cpu) if row.cluster.is_empty() => format!("cpu{cpu}"),
+        CpuOrCluster::Cpu(cpu) => format!("cpu{cpu} in cluster {}", row.cluster),
     };
     put(buffer, area, 0, &rule(&title, "", columns));
     let below = Rect { y: area.y + 1, height: area.height - 1, ..area };
@@ -128,13 +128,13 @@ fn table(buffer: &mut Buffer, area: Rect, heading: &str, mut lines: Vec<Line<'st
 
 /// What the tables of one unit have in common.
 struct Painter<'a> {
-    row: &'a UnitRow<'a>,
+    row: &'a CpuOrClusterRow<'a>,
     known: &'a [u32],
     theme: Theme,
 }
 
 impl Painter<'_> {
-    fn sign(&self, doing: Doing) -> Span<'static> {
+    fn sign(&self, doing: CpuState) -> Span<'static> {
         let (sign, style) = self.theme.glyph(doing, self.known);
         Span::styled(format!("{sign} "), style)
     }
@@ -145,7 +145,7 @@ impl Painter<'_> {
             heading.push_str("  effective");
         }
         let line = |&Part { doing, ns, tenths }: &Part| {
-            let Doing::Running(khz) = doing else {
+            let CpuState::Running(khz) = doing else {
                 return Line::default();
             };
             let hits = self.row.running.iter().filter(|row| row.khz == khz).map(|row| row.hits).sum();
@@ -184,15 +184,15 @@ impl Painter<'_> {
             heading.push_str("  early   late");
         }
         // The longest of our own names is for the legend, where there is room.
-        let doing_name = |doing| match doing {
-            Doing::IdleUnknown => "idle".to_owned(),
-            _ => doing_name(doing, self.row.idle),
+        let cpu_state_name = |doing| match doing {
+            CpuState::IdleUnknown => "idle".to_owned(),
+            _ => cpu_state_name(doing, self.row.idle),
         };
         let line = |&Part { doing, ns, tenths }: &Part| {
-            let idle = self.row.idle.iter().find(|row| doing == Doing::Idle(row.state));
+            let idle = self.row.idle.iter().find(|row| doing == CpuState::Idle(row.state));
             let mut text = format!(
                 "{} {} {} {}",
-                left(&doing_name(doing), name),
+                left(&cpu_state_name(doing), name),
                 right(&human::duration_ns(ns), DURATION_WIDTH),
                 right(&percent_of_tenths(tenths), 6),
                 right(&human::or_unknown(idle.map(|row| row.hits), human::count), COUNT_WIDTH),

@@ -10,7 +10,9 @@ use super::text::{left, percent_of_tenths, put, right, say, width};
 use super::theme::Theme;
 use crate::report::human;
 use crate::report::snapshot::Snapshot;
-use crate::report::units::{Doing, Unit, UnitRow, doing_name, find, frequencies, shares};
+use crate::report::units::{
+    CpuOrCluster, CpuOrClusterRow, CpuState, cpu_state_name, find, frequencies, shares,
+};
 use crate::tui::state::Sample;
 use crate::tui::state::cpus::Cpus;
 
@@ -61,10 +63,10 @@ fn list(state: &mut Cpus, snapshot: &Snapshot, theme: Theme, area: Rect, buffer:
         let screen = index - first + 1;
         let (sign, style) = Theme::line(index == state.list.index());
         let name = match unit {
-            Unit::Cluster(name) => {
+            CpuOrCluster::Cluster(name) => {
                 Span::styled(left(&format!("{sign}{name}"), NAME), Theme::heading().patch(style))
             }
-            Unit::Cpu(cpu) => Span::styled(left(&format!("{sign}  cpu{cpu}"), NAME), style),
+            CpuOrCluster::Cpu(cpu) => Span::styled(left(&format!("{sign}  cpu{cpu}"), NAME), style),
         };
         let mut line = Line::from(vec![name, Span::raw(" ")]);
         line.extend(segments(&row, snapshot, theme, bar));
@@ -74,14 +76,19 @@ fn list(state: &mut Cpus, snapshot: &Snapshot, theme: Theme, area: Rect, buffer:
 }
 
 /// The bar of a row.
-fn segments(row: &UnitRow<'_>, snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Span<'static>> {
+fn segments(
+    row: &CpuOrClusterRow<'_>,
+    snapshot: &Snapshot,
+    theme: Theme,
+    columns: usize,
+) -> Vec<Span<'static>> {
     let parts = row.parts();
     let known = frequencies(snapshot, row.cluster);
     let cells = shares(&parts.iter().map(|part| part.1).collect::<Vec<_>>(), columns as u64);
     if cells.iter().sum::<u64>() == 0 {
         return vec![Span::styled(left(human::UNKNOWN, columns), Theme::dim())];
     }
-    let segment = |(&(doing, _), &cells): (&(Doing, u64), &u64)| {
+    let segment = |(&(doing, _), &cells): (&(CpuState, u64), &u64)| {
         let (glyph, style) = theme.glyph(doing, &known);
         Span::styled(glyph.to_string().repeat(cells as usize), style)
     };
@@ -89,7 +96,7 @@ fn segments(row: &UnitRow<'_>, snapshot: &Snapshot, theme: Theme, columns: usize
 }
 
 /// Shares of running, idle and everything else; together 100.
-fn summary(row: &UnitRow<'_>) -> String {
+fn summary(row: &CpuOrClusterRow<'_>) -> String {
     let parts = row.parts();
     let tenths = shares(&parts.iter().map(|part| part.1).collect::<Vec<_>>(), 1000);
     if tenths.iter().sum::<u64>() == 0 {
@@ -98,9 +105,9 @@ fn summary(row: &UnitRow<'_>) -> String {
     let mut sums = [0; 3];
     for ((doing, _), tenths) in parts.iter().zip(tenths) {
         let place = match doing {
-            Doing::Running(_) => 0,
-            Doing::Idle(_) | Doing::IdleUnknown => 1,
-            Doing::Offline | Doing::Unknown => 2,
+            CpuState::Running(_) => 0,
+            CpuState::Idle(_) | CpuState::IdleUnknown => 1,
+            CpuState::Offline | CpuState::Unknown => 2,
         };
         sums[place] += tenths;
     }
@@ -114,23 +121,25 @@ fn legend(snapshot: &Snapshot, cluster: &str, theme: Theme, columns: usize) -> V
         .clusters
         .iter()
         .filter(|row| row.cluster == cluster)
-        .map(|row| Unit::Cluster(row.cluster.clone()))
-        .chain(snapshot.cpus.iter().filter(|row| row.cluster == cluster).map(|row| Unit::Cpu(row.cpu)));
-    let mut present: Vec<(Doing, String)> = Vec::new();
+        .map(|row| CpuOrCluster::Cluster(row.cluster.clone()))
+        .chain(
+            snapshot.cpus.iter().filter(|row| row.cluster == cluster).map(|row| CpuOrCluster::Cpu(row.cpu)),
+        );
+    let mut present: Vec<(CpuState, String)> = Vec::new();
     for row in units.filter_map(|unit| find(snapshot, &unit)) {
         for (doing, ns) in row.parts() {
             if ns > 0 && !present.iter().any(|(other, _)| *other == doing) {
-                present.push((doing, doing_name(doing, row.idle)));
+                present.push((doing, cpu_state_name(doing, row.idle)));
             }
         }
     }
     present.sort_by_key(|&(doing, _)| match doing {
-        Doing::Running(Some(khz)) => (0, u32::MAX - khz),
-        Doing::Running(None) => (1, 0),
-        Doing::Idle(state) => (2, state),
-        Doing::IdleUnknown => (3, 0),
-        Doing::Offline => (4, 0),
-        Doing::Unknown => (5, 0),
+        CpuState::Running(Some(khz)) => (0, u32::MAX - khz),
+        CpuState::Running(None) => (1, 0),
+        CpuState::Idle(state) => (2, state),
+        CpuState::IdleUnknown => (3, 0),
+        CpuState::Offline => (4, 0),
+        CpuState::Unknown => (5, 0),
     });
     // More than eight frequencies share heights: then one entry tells the range.
     let mut entries: Vec<(char, Style, String, String)> = Vec::new();
@@ -179,7 +188,7 @@ mod tests {
         for count in 1..=8 {
             let known: Vec<u32> = (1..=count).map(|step| step * 100_000).collect();
             let mut signs: Vec<char> =
-                known.iter().map(|&khz| theme.glyph(Doing::Running(Some(khz)), &known).0).collect();
+                known.iter().map(|&khz| theme.glyph(CpuState::Running(Some(khz)), &known).0).collect();
             assert_eq!(signs.last(), Some(&'█'));
             signs.dedup();
             assert_eq!(signs.len(), count as usize);

@@ -2,7 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::report::units::Doing;
+use crate::report::units::CpuState;
 
 /// The styles: ANSI colours on the terminal's own background, or no colours at all.
 #[derive(Clone, Copy, Debug)]
@@ -17,19 +17,19 @@ impl Theme {
     }
 
     /// The character and the style of a part. `known` are the cluster's frequencies, ascending: the faster, the higher.
-    pub(crate) fn glyph(self, doing: Doing, known: &[u32]) -> (char, Style) {
+    pub(crate) fn glyph(self, doing: CpuState, known: &[u32]) -> (char, Style) {
         const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         match doing {
-            Doing::Running(Some(khz)) => {
+            CpuState::Running(Some(khz)) => {
                 let rank = known.iter().position(|&other| other >= khz).map_or(known.len(), |rank| rank + 1);
                 let height = (rank * 8).div_ceil(known.len().max(1)).clamp(1, 8);
                 (HEIGHTS[height - 1], self.running())
             }
-            Doing::Running(None) => ('▒', self.unknown()),
-            Doing::Idle(state) => (char::from_digit(state.min(35), 36).unwrap_or('+'), self.idle()),
-            Doing::IdleUnknown => ('~', self.unknown()),
-            Doing::Offline => ('x', self.offline()),
-            Doing::Unknown => ('?', self.unknown()),
+            CpuState::Running(None) => ('▒', self.unknown()),
+            CpuState::Idle(state) => (char::from_digit(state.min(35), 36).unwrap_or('+'), self.idle()),
+            CpuState::IdleUnknown => ('~', self.unknown()),
+            CpuState::Offline => ('x', self.offline()),
+            CpuState::Unknown => ('?', self.unknown()),
         }
     }
 

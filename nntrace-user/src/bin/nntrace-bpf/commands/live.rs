@@ -114,10 +114,10 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
     if run.ended.is_none() {
         run.note_survivors();
     }
-    let (snapshot, lanes) = (Snapshot::of(&run.session.findings()?), run.session.lanes());
+    let (snapshot, timelines) = (Snapshot::of(&run.session.findings()?), run.session.timelines());
     // None of these keeps the others from being written.
-    let written = files.write(&snapshot, lanes.as_ref(), run.session.marks());
-    let finished = run.output.finish(&snapshot, lanes.as_ref());
+    let written = files.write(&snapshot, timelines.as_ref(), run.session.marks());
+    let finished = run.output.finish(&snapshot, timelines.as_ref());
     let shown = kept.map_or(Ok(()), show);
     looped.and(written).and(finished).and(shown)?;
     // A figure that is wrong, or over its limit, matters more than how the command ended.

@@ -33,12 +33,12 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         runtime.block_on(look(&snapshot))?;
     }
     // What is shown may fail (on a full disk, or a terminal that is gone): the files do not depend on it.
-    files.write(&snapshot, replayed.lanes(), replayed.marks())?;
+    files.write(&snapshot, replayed.timelines(), replayed.marks())?;
     match output {
         // One look at the end, without a word about an interval.
         Output::Tables if !std::io::stdout().is_terminal() => Output::summary().finish(&snapshot, None)?,
         Output::Tables => {}
-        output => output.finish(&snapshot, replayed.lanes())?,
+        output => output.finish(&snapshot, replayed.timelines())?,
     }
     let tripped = gates::tripped(&snapshot, &cli.results.causes);
     Ok(if tripped { ExitCode::from(gates::TRIPPED) } else { ExitCode::SUCCESS })

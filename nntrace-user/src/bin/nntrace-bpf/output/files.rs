@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use nntrace_user::{
     export::dot,
-    model::{Marks, steps::Lanes},
+    model::{Marks, timelines::Timelines},
     report::{
         power::{self, PowerTable},
         snapshot::Snapshot,
@@ -47,15 +47,15 @@ impl Files {
     }
 
     /// Writes the last results: every file or, when one cannot be written, none.
-    pub fn write(self, snapshot: &Snapshot, lanes: Option<&Lanes>, marks: &Marks) -> Result<()> {
+    pub fn write(self, snapshot: &Snapshot, timelines: Option<&Timelines>, marks: &Marks) -> Result<()> {
         let stage = |(kind, file): (OutputKind, ResultFile)| {
-            let bytes = match (kind, lanes) {
+            let bytes = match (kind, timelines) {
                 (OutputKind::Json, _) => output::json(snapshot)?,
                 (OutputKind::Csv, _) => power::csv(snapshot, &self.tables)?.into_bytes(),
-                (OutputKind::Svg, Some(lanes)) => timeline::svg(snapshot, lanes).into_bytes(),
+                (OutputKind::Svg, Some(timelines)) => timeline::svg(snapshot, timelines).into_bytes(),
                 (OutputKind::Dot, _) => dot::render(marks).into_bytes(),
                 // A picture without a lane, as it is with power events that never came.
-                (OutputKind::Svg, None) => timeline::svg(snapshot, &Lanes::default()).into_bytes(),
+                (OutputKind::Svg, None) => timeline::svg(snapshot, &Timelines::default()).into_bytes(),
             };
             file.stage(bytes)
         };

@@ -24,7 +24,7 @@ use crate::model::{
 const TABLE: usize = 1 << 22;
 
 /// All threads of a trace.
-pub(crate) struct Accounts {
+pub(crate) struct ThreadStacks {
     threads: Vec<Thread>,
     /// Number of a thread plus one, by its id.
     table: Vec<u32>,
@@ -57,7 +57,7 @@ struct Thread {
     tid: u32,
     /// Process; `None` while nothing has told it.
     pid: Option<u32>,
-    takes_part: bool,
+    is_marked: bool,
     stack: Box<Stack>,
     /// Diagnostics of a thread that takes no part yet: they are nobody's loss unless it does.
     held: Option<Box<DiagnosticCounts>>,
@@ -65,7 +65,7 @@ struct Thread {
 
 impl Thread {
     fn new(tid: u32) -> Self {
-        Self { tid, pid: None, takes_part: false, stack: Box::new(Stack::EMPTY), held: None }
+        Self { tid, pid: None, is_marked: false, stack: Box::new(Stack::EMPTY), held: None }
     }
 
     /// Its process. A trace without that column, and marks without a number, leave the thread's own id.
@@ -85,10 +85,10 @@ pub(crate) struct Context<'a> {
     /// What is told what begins say.
     pub causality: &'a mut Causality,
     /// Whether it is told every begin.
-    pub tells_begins: bool,
+    pub emits_begins: bool,
 }
 
-impl Accounts {
+impl ThreadStacks {
     /// No thread yet.
     #[must_use]
     pub(crate) fn new(limits: &Limits) -> Self {
@@ -123,9 +123,9 @@ impl Accounts {
         let (tgid, tid) = (thread.process(), thread.tid);
         let found = if kind == Kind::Begin {
             let begin = self.begins.read(payload, context.names);
-            thread.takes_part |= begin.is_marked;
+            thread.is_marked |= begin.is_marked;
             if begin.label.is_tagged()
-                && (begin.has_attributes || context.tells_begins)
+                && (begin.has_attributes || context.emits_begins)
                 && let Some(depth) = thread.stack.depth_of_next(begin.prefix)
             {
                 let origin = Origin { pid: tgid, tid, depth };
@@ -135,20 +135,20 @@ impl Accounts {
                 let record = BeginRecord::new(tgid, tid, begin.label, begin.name, now);
                 sink(context.causality, Record::Begin(record));
             }
-            let takes_part = thread.takes_part;
+            let is_marked = thread.is_marked;
             thread.stack.begin(now, begin.prefix, begin.label, begin.name, |stack, closed| {
-                let record = close((tgid, tid, takes_part), stack, closed, context.paths);
+                let record = close((tgid, tid, is_marked), stack, closed, context.paths);
                 sink(context.causality, record);
             })
         } else {
-            let takes_part = thread.takes_part;
+            let is_marked = thread.is_marked;
             thread.stack.end(now, |stack, closed| {
-                let record = close((tgid, tid, takes_part), stack, closed, context.paths);
+                let record = close((tgid, tid, is_marked), stack, closed, context.paths);
                 sink(context.causality, record);
             })
         };
         if !found.is_empty() {
-            let diagnostics = if thread.takes_part {
+            let diagnostics = if thread.is_marked {
                 &mut *context.diagnostics
             } else {
                 thread.held.get_or_insert_default()
@@ -297,8 +297,8 @@ impl Accounts {
         let Self { threads, mut parted, .. } = self;
         for thread in &threads {
             parted.add(thread, usize::MAX);
-            if thread.takes_part {
-                marks.sites.takes_part(thread.process(), thread.tid);
+            if thread.is_marked {
+                marks.sites.mark_thread(thread.process(), thread.tid);
             }
         }
         diagnostics.merge(&parted.diagnostics);
@@ -314,7 +314,7 @@ impl Parted {
         if self.processes.len() < most {
             self.processes.insert(thread.tid, thread.process());
         }
-        if !thread.takes_part {
+        if !thread.is_marked {
             return;
         }
         if let Some(held) = &thread.held {
@@ -331,7 +331,7 @@ impl Parted {
 }
 
 fn close(
-    (tgid, tid, takes_part): (u32, u32, bool),
+    (tgid, tid, is_marked): (u32, u32, bool),
     stack: &Stack,
     closed: &Closed,
     paths: &mut Paths,
@@ -339,5 +339,5 @@ fn close(
     if !paths.contains(closed.path) {
         stack.steps(closed.depth, |path, step| paths.insert(path, step));
     }
-    Record::Span(SpanRecord::new(tgid, tid, takes_part, closed))
+    Record::Span(SpanRecord::new(tgid, tid, is_marked, closed))
 }

@@ -5,43 +5,43 @@ use aya_ebpf::{
 };
 use nntrace_common::{
     bounds,
-    look::{CpuLook, IDLE_NAME_BYTES, LookOffsets},
+    run_queue::{IDLE_NAME_BYTES, RunQueueOffsets, RunQueueSample},
 };
 
 use crate::{
     helpers::current_task,
     kernel_memory::read,
-    maps::{LOOK, LOOK_OFFSETS, RING_COUNTS},
+    maps::{RING_COUNTS, RUN_QUEUE_OFFSETS, RUN_QUEUE_SAMPLE},
 };
 
 /// Looks at the CPU that its argument names. Never attached: user space runs it, on the CPU where it is itself.
 #[raw_tracepoint(tracepoint = "cpu_idle")]
-pub fn look_at_cpu(ctx: RawTracePointContext) -> i32 {
+pub fn sample_run_queue(ctx: RawTracePointContext) -> i32 {
     take(ctx.arg(0), queue_in_array)
 }
 
 /// The same where a group's queues are per-CPU memory. On its own, as older kernels do not know its helper.
 #[raw_tracepoint(tracepoint = "cpu_idle")]
-pub fn look_at_cpu_from_own(ctx: RawTracePointContext) -> i32 {
+pub fn sample_run_queue_from_own(ctx: RawTracePointContext) -> i32 {
     take(ctx.arg(0), queue_from_own)
 }
 
 #[inline(always)]
-fn take(cpu: u32, queue: impl FnOnce(&LookOffsets, u64, u32) -> Result<u64, i32>) -> i32 {
-    let offsets = LOOK_OFFSETS.load();
-    if let Some(entry) = LOOK.get_ptr_mut(0) {
-        let look = queue(&offsets, current_task(), cpu)
-            .and_then(|queue| look(&offsets, queue, cpu))
+fn take(cpu: u32, queue: impl FnOnce(&RunQueueOffsets, u64, u32) -> Result<u64, i32>) -> i32 {
+    let offsets = RUN_QUEUE_OFFSETS.load();
+    if let Some(entry) = RUN_QUEUE_SAMPLE.get_ptr_mut(0) {
+        let sample = queue(&offsets, current_task(), cpu)
+            .and_then(|queue| sample(&offsets, queue, cpu))
             .unwrap_or_default();
         // SAFETY: the pointer comes from the map and is not null; user space runs this once at a time.
-        unsafe { *entry = look };
+        unsafe { *entry = sample };
     }
     0
 }
 
 /// The queue that the task's group has on a CPU: there is an array of them.
 #[inline(always)]
-fn queue_in_array(offsets: &LookOffsets, task: u64, cpu: u32) -> Result<u64, i32> {
+fn queue_in_array(offsets: &RunQueueOffsets, task: u64, cpu: u32) -> Result<u64, i32> {
     let group = pointer(task, offsets.task_group)?;
     let queues = pointer(group, offsets.group_queues)?;
     pointer(queues, cpu.wrapping_mul(size_of::<u64>() as u32))
@@ -51,7 +51,7 @@ fn queue_in_array(offsets: &LookOffsets, task: u64, cpu: u32) -> Result<u64, i32
 /// so that the distance in a map of ours leads from this CPU's queue to the other one's. A program that user space runs
 /// stays on its CPU.
 #[inline(always)]
-fn queue_from_own(offsets: &LookOffsets, task: u64, cpu: u32) -> Result<u64, i32> {
+fn queue_from_own(offsets: &RunQueueOffsets, task: u64, cpu: u32) -> Result<u64, i32> {
     let own = pointer(task, offsets.own_queue)?;
     let (map, key) = ((&raw const RING_COUNTS).cast_mut().cast(), 0_u32);
     let here = RING_COUNTS.get_ptr(0).ok_or(-1)?;
@@ -66,19 +66,22 @@ fn queue_from_own(offsets: &LookOffsets, task: u64, cpu: u32) -> Result<u64, i32
 }
 
 #[inline(always)]
-fn look(offsets: &LookOffsets, queue: u64, cpu: u32) -> Result<CpuLook, i32> {
+fn sample(offsets: &RunQueueOffsets, queue: u64, cpu: u32) -> Result<RunQueueSample, i32> {
     let run_queue = pointer(queue, offsets.queue)?;
-    let nothing = CpuLook { seen: CpuLook::NOTHING, name: [0; IDLE_NAME_BYTES] };
+    let nothing = RunQueueSample { seen: RunQueueSample::NOTHING, name: [0; IDLE_NAME_BYTES] };
     // The way there was the right one if it ends at the run queue that was asked for.
     if read::<u32>(run_queue, offsets.cpu)? != cpu {
         return Ok(nothing);
     }
     let state = if offsets.idle_state == 0 { 0 } else { pointer(run_queue, offsets.idle_state)? };
     if state != 0 {
-        return Ok(CpuLook { seen: CpuLook::IDLE_STATE, name: read(state, offsets.name)? });
+        return Ok(RunQueueSample { seen: RunQueueSample::IDLE_STATE, name: read(state, offsets.name)? });
     }
     let idles = pointer(run_queue, offsets.current)? == pointer(run_queue, offsets.idle)?;
-    Ok(CpuLook { seen: if idles { CpuLook::IDLE_TASK } else { CpuLook::TASK }, ..nothing })
+    Ok(RunQueueSample {
+        seen: if idles { RunQueueSample::IDLE_TASK } else { RunQueueSample::TASK },
+        ..nothing
+    })
 }
 
 #[inline(always)]

@@ -13,15 +13,15 @@ use nntrace_common::{
 use super::{
     Clusters, Topology,
     clusters::Initial,
-    lane::{Doing, Lane},
+    timeline::{CpuState, Timeline},
 };
 
-/// Stretches that are kept one by one, over all lanes: about 16 MB.
+/// Stretches that are kept one by one, over all timelines: about 16 MB.
 const MAX_STEPS: usize = 1 << 20;
 
 /// What the CPUs did, in order.
 #[derive(Clone, Debug)]
-pub(crate) struct Steps {
+pub(crate) struct TimelineRecorder {
     begin: u64,
     cap: usize,
     cpus: BTreeMap<u32, Cpu>,
@@ -30,11 +30,11 @@ pub(crate) struct Steps {
 
 /// What each cluster and CPU of a machine did in a window.
 #[derive(Clone, Debug, Default)]
-pub struct Lanes {
+pub struct Timelines {
     /// In the order of the topology.
-    pub clusters: Vec<(String, Lane)>,
+    pub clusters: Vec<(String, Timeline)>,
     /// By CPU.
-    pub cpus: BTreeMap<u32, Lane>,
+    pub cpus: BTreeMap<u32, Timeline>,
 }
 
 #[derive(Clone, Debug)]
@@ -44,15 +44,15 @@ struct Cpu {
     khz: Option<u32>,
     /// Up to the last change of the activity, or of the frequency while it runs. Before the first event it is presumed
     /// to run.
-    lane: Lane,
+    lane: Timeline,
 }
 
-impl Steps {
+impl TimelineRecorder {
     /// Of a machine of whose CPUs this is known at `begin` (ns); has `clusters` keep theirs, too.
     #[must_use]
     pub(crate) fn new(topology: &Topology, begin: u64, initial: &Initial, clusters: &mut Clusters) -> Self {
-        let lanes = topology.cpus.len() + topology.clusters.len();
-        let cap = MAX_STEPS / lanes.max(1);
+        let timelines = topology.cpus.len() + topology.clusters.len();
+        let cap = MAX_STEPS / timelines.max(1);
         clusters.keep_steps(begin, cap);
         let mut steps = Self {
             begin,
@@ -75,7 +75,7 @@ impl Steps {
         self.cpus.entry(cpu).or_insert_with(|| Cpu {
             idle: CpuIdle::starting_at(begin),
             khz: None,
-            lane: Lane::starting_at(begin, cap),
+            lane: Timeline::starting_at(begin, cap),
         })
     }
 
@@ -109,7 +109,7 @@ impl Steps {
             let cpu = self.cpu(member);
             if cpu.khz != khz {
                 if cpu.runs() {
-                    cpu.lane.push(now, Doing::Running(cpu.khz));
+                    cpu.lane.push(now, CpuState::Running(cpu.khz));
                 }
                 cpu.khz = khz;
             }
@@ -130,7 +130,7 @@ impl Steps {
 
     /// What everything did until `end` (ns), with the clusters that were given at the start.
     #[must_use]
-    pub(crate) fn until(&self, end: u64, topology: &Topology, clusters: &Clusters) -> Lanes {
+    pub(crate) fn until(&self, end: u64, topology: &Topology, clusters: &Clusters) -> Timelines {
         let names = topology.clusters.iter().map(|cluster| cluster.name.clone());
         let cpus = self.cpus.iter().map(|(&number, cpu)| {
             let mut cpu = cpu.clone();
@@ -138,7 +138,7 @@ impl Steps {
             cpu.ended(end, cpu.idle.activity(), was_open);
             (number, cpu.lane)
         });
-        Lanes { clusters: names.zip(clusters.steps_until(end)).collect(), cpus: cpus.collect() }
+        Timelines { clusters: names.zip(clusters.steps_until(end)).collect(), cpus: cpus.collect() }
     }
 }
 
@@ -151,11 +151,11 @@ impl Cpu {
     /// What it did ended at `end` (ns); `was_open`: it was only presumed to run until then.
     fn ended(&mut self, end: u64, activity: Activity, was_open: bool) {
         let doing = match activity {
-            Activity::Running => Doing::Running(self.khz),
-            Activity::Idle(state) => Doing::Idle(state),
-            Activity::IdleUnknown => Doing::IdleUnknown,
-            Activity::Offline => Doing::Offline,
-            Activity::Unknown => Doing::Unknown,
+            Activity::Running => CpuState::Running(self.khz),
+            Activity::Idle(state) => CpuState::Idle(state),
+            Activity::IdleUnknown => CpuState::IdleUnknown,
+            Activity::Offline => CpuState::Offline,
+            Activity::Unknown => CpuState::Unknown,
         };
         self.lane.push(end, doing);
         if was_open && activity != Activity::Running {
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    fn stretches(lane: &Lane) -> Vec<(u64, Doing)> {
+    fn stretches(lane: &Timeline) -> Vec<(u64, CpuState)> {
         lane.pieces(usize::MAX).iter().map(|piece| (piece.end, piece.parts[0].0)).collect()
     }
 
@@ -188,8 +188,8 @@ mod tests {
     fn frequencies_split_running_only_and_the_first_event_tells_what_was_before() {
         let topology = machine();
         let mut clusters = Clusters::new(&topology, 100, &Initial::default());
-        let mut steps = Steps::new(&topology, 100, &Initial::default(), &mut clusters);
-        let idle = |steps: &mut Steps, clusters: &mut Clusters, now, cpu, state| {
+        let mut steps = TimelineRecorder::new(&topology, 100, &Initial::default(), &mut clusters);
+        let idle = |steps: &mut TimelineRecorder, clusters: &mut Clusters, now, cpu, state| {
             steps.idle_event(now, cpu, state);
             clusters.idle_event(now, cpu, state);
         };
@@ -202,24 +202,34 @@ mod tests {
         idle(&mut steps, &mut clusters, 400, 0, IDLE_EXIT);
         steps.set(450, 1, Activity::Unknown);
         clusters.lost(450, 1);
-        let lanes = steps.until(500, &topology, &clusters);
-        let running = |khz| Doing::Running(Some(khz));
+        let timelines = steps.until(500, &topology, &clusters);
+        let running = |khz| CpuState::Running(Some(khz));
         assert_eq!(
-            stretches(&lanes.cpus[&0]),
-            [(150, Doing::Running(None)), (200, running(500)), (400, Doing::Idle(1)), (500, running(800))]
+            stretches(&timelines.cpus[&0]),
+            [
+                (150, CpuState::Running(None)),
+                (200, running(500)),
+                (400, CpuState::Idle(1)),
+                (500, running(800))
+            ]
         );
         assert_eq!(
-            stretches(&lanes.cpus[&1]),
-            [(250, Doing::IdleUnknown), (300, running(500)), (450, running(800)), (500, Doing::Unknown)]
+            stretches(&timelines.cpus[&1]),
+            [
+                (250, CpuState::IdleUnknown),
+                (300, running(500)),
+                (450, running(800)),
+                (500, CpuState::Unknown)
+            ]
         );
-        let (name, lane) = &lanes.clusters[0];
+        let (name, lane) = &timelines.clusters[0];
         assert_eq!(name, "all");
         assert_eq!(
             stretches(lane),
             [
-                (150, Doing::Running(None)),
+                (150, CpuState::Running(None)),
                 (200, running(500)),
-                (250, Doing::IdleUnknown),
+                (250, CpuState::IdleUnknown),
                 (300, running(500)),
                 (500, running(800))
             ]
@@ -232,11 +242,11 @@ mod tests {
         let activity = BTreeMap::from([(1, Activity::Offline)]);
         let initial = Initial { khz: BTreeMap::new(), activity };
         let mut clusters = Clusters::new(&topology, 0, &initial);
-        let mut steps = Steps::new(&topology, 0, &initial, &mut clusters);
+        let mut steps = TimelineRecorder::new(&topology, 0, &initial, &mut clusters);
         steps.frequency_event(10, 0, 500);
-        let lanes = steps.until(50, &topology, &clusters);
-        assert_eq!(stretches(&lanes.cpus[&0]), [(50, Doing::Unknown)]);
-        assert_eq!(stretches(&lanes.cpus[&1]), [(50, Doing::Offline)]);
-        assert_eq!(stretches(&lanes.clusters[0].1), [(50, Doing::Unknown)]);
+        let timelines = steps.until(50, &topology, &clusters);
+        assert_eq!(stretches(&timelines.cpus[&0]), [(50, CpuState::Unknown)]);
+        assert_eq!(stretches(&timelines.cpus[&1]), [(50, CpuState::Offline)]);
+        assert_eq!(stretches(&timelines.clusters[0].1), [(50, CpuState::Unknown)]);
     }
 }

@@ -7,7 +7,7 @@
 /// Where that array has become per-CPU memory: `task_struct.se.cfs_rq`, the same of the other CPU, `cfs_rq.rq`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct LookOffsets {
+pub struct RunQueueOffsets {
     /// `task_struct.sched_task_group`.
     pub task_group: u32,
     /// `task_group.cfs_rq`, an array by CPU of pointers.
@@ -34,14 +34,14 @@ pub const IDLE_NAME_BYTES: usize = 16;
 /// What was seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct CpuLook {
+pub struct RunQueueSample {
     /// One of the constants of this type.
     pub seen: u32,
-    /// The name of the idle state with [`CpuLook::IDLE_STATE`].
+    /// The name of the idle state with [`RunQueueSample::IDLE_STATE`].
     pub name: [u8; IDLE_NAME_BYTES],
 }
 
-impl CpuLook {
+impl RunQueueSample {
     /// Nothing: the run queue could not be read, or is not that CPU's.
     pub const NOTHING: u32 = 0;
     /// It runs a task.
