@@ -152,10 +152,13 @@ fn everything_about_marks_and_threads_is_the_same_in_any_order() -> Result<()> {
     Ok(())
 }
 
+/// An iteration: the function and its number.
+type Iteration = (String, u64);
+
 /// Sections that are an iteration: how many ended, how many have not, and how long those that ended took (ns).
-fn iterations(marks: &[Mark]) -> BTreeMap<(String, u64), (u64, u64, u64)> {
+fn iterations(marks: &[Mark]) -> BTreeMap<Iteration, (u64, u64, u64)> {
     let mut found: BTreeMap<_, (u64, u64, u64)> = BTreeMap::new();
-    let mut open: BTreeMap<u32, Vec<(u64, (String, u64))>> = BTreeMap::new();
+    let mut open: BTreeMap<u32, Vec<(u64, Iteration)>> = BTreeMap::new();
     for (at, tid, text) in marks {
         let stack = open.entry(*tid).or_default();
         let begun = text.split_once(']').and_then(|(_, rest)| rest.split_once("#iter="));
