@@ -246,21 +246,18 @@ impl Thread {
 
     /// Returns how many entries were forgotten.
     fn push(&mut self, entry: Entry) -> u64 {
-        // Of the sections that ended before this instant all ends came; of those that end in it, some may come yet.
-        if self.said.last().is_some_and(|last| last.time() < entry.time()) {
-            self.settle();
-            while self.said.last().is_some_and(|last| !last.holds_at(&entry)) {
-                self.said.pop();
-            }
-            self.settled = self.said.len();
-        }
+        self.settle_before(entry.time());
         let forgotten = if self.said.len() >= MOST_ENTRIES { self.forget_takes() } else { 0 };
         self.said.push(entry);
         forgotten
     }
 
-    /// Forgets what does not hold any more, by what came after it.
-    fn settle(&mut self) {
+    /// Forgets what does not hold any more, by what came after it before this moment (ns): all ends of before have come,
+    /// but of the sections that end in this instant, some may come yet.
+    fn settle_before(&mut self, time: u64) {
+        if self.said.last().is_none_or(|last| last.time() >= time) {
+            return;
+        }
         let mut settled = self.settled;
         for next in self.settled..self.said.len() {
             while settled > 0 && !self.said[settled - 1].holds_at(&self.said[next]) {
@@ -299,6 +296,7 @@ impl Thread {
     }
 
     fn close<'a>(&mut self, span: &SpanRecord, inside: &'a mut Vec<Inner>) -> Closed<'a> {
+        self.settle_before(span.end);
         let place = self.place(span);
         // What begins with the end of this one is no part of it.
         let after = self.said.iter().rposition(|entry| entry.time() < span.end).map_or(0, |at| at + 1);
@@ -312,9 +310,13 @@ impl Thread {
         self.take_inside(span, inside);
         let received = self.said[own.min(after)..after].iter().filter(|entry| entry.told().is_none());
         let taken_over = pieces(span, received.map(|entry| (entry.time(), entry.context())), inside);
-        // Sections that are still in it are those whose end was lost.
-        self.said.drain(own..after.max(place.map_or(own, |at| at + 1)));
-        self.settled = self.settled.min(own);
+        // Sections that are still in it are those whose end was lost; so are those whose place it took.
+        let mut first = own;
+        while place.is_some() && first > 0 && !self.said[first - 1].holds_at(&self.said[own]) {
+            first -= 1;
+        }
+        self.said.drain(first..after.max(place.map_or(own, |at| at + 1)));
+        self.settled = self.settled.min(first);
         let comes_from_elsewhere = match told {
             Some(told) => told.comes_by_hand || own == 0,
             None => own == 0 && span.is_outermost(),

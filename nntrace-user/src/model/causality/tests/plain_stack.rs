@@ -1,6 +1,6 @@
 //! Views of single sections against a plain stack for each thread.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use proptest::prelude::*;
 
@@ -53,15 +53,15 @@ fn of_graph(causality: &Causality, names: &Names) -> Vec<Plain> {
     nodes.collect()
 }
 
-/// Begins of marked and foreign sections, and ends, of three threads. Time goes on at every one.
-fn streams() -> impl Strategy<Value = Vec<(u64, u32, Act)>> {
+/// Begins of marked and foreign sections, and ends, of three threads, with such steps (ns) of time between.
+fn streams(steps: Range<u64>) -> impl Strategy<Value = Vec<(u64, u32, Act)>> {
     let mark = prop_oneof![
         4 => (0..4_u8).prop_map(|name| format!("B|1|[NN_LR_PE]f{name}")),
         1 => Just("B|1|[NN_LR_PE]frame#iter=1".to_owned()),
         2 => Just("B|1|of somebody else".to_owned()),
         6 => Just("E|1".to_owned()),
     ];
-    prop::collection::vec((1..4_u32, mark, 1..4_u64), 1..150).prop_map(|marks| {
+    prop::collection::vec((1..4_u32, mark, steps), 1..150).prop_map(|marks| {
         let mut now = 0;
         let act = |(tid, mark, step)| {
             now += step;
@@ -73,13 +73,13 @@ fn streams() -> impl Strategy<Value = Vec<(u64, u32, Act)>> {
 
 proptest! {
     #[test]
-    fn the_graph_has_what_plain_stacks_have(acts in streams()) {
+    fn the_graph_has_what_plain_stacks_have(acts in streams(0..3)) {
         let (causality, names) = replay(Questions { graph: true, ..Questions::default() }, &acts);
         prop_assert_eq!(of_graph(&causality, &names), plain(&acts));
     }
 
     #[test]
-    fn outermost_sections_miss_what_no_section_in_them_covers(acts in streams()) {
+    fn outermost_sections_miss_what_no_section_in_them_covers(acts in streams(0..3)) {
         let acts: Vec<_> = acts.into_iter().filter(|(_, _, act)| {
             !matches!(act, Act::Mark(mark) if mark.contains("#iter"))
         }).collect();
@@ -100,8 +100,9 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 
+    // Sections of no length look the same inside of one another and one after the other: time goes on at every mark.
     #[test]
-    fn an_explanation_counts_the_calls_of_plain_stacks(acts in streams()) {
+    fn an_explanation_counts_the_calls_of_plain_stacks(acts in streams(1..4)) {
         let (causality, names) = replay(Questions { explain: Some("f0".into()), ..Questions::default() }, &acts);
         let sections = plain(&acts);
         let explanation = causality.explanation.unwrap();
@@ -130,7 +131,7 @@ proptest! {
 
     /// What an iteration adds up to is of sections that ended; the others are open.
     #[test]
-    fn iterations_that_have_not_ended_are_open(acts in streams()) {
+    fn iterations_that_have_not_ended_are_open(acts in streams(0..3)) {
         let (causality, _) = replay(Questions::default(), &acts);
         let sections: Vec<_> = plain(&acts).into_iter().filter(|section| section.name == "frame").collect();
         let ended: Vec<u64> =
@@ -155,7 +156,8 @@ fn what_follows_a_lost_end_is_in_no_section_that_ended() {
     }
     causality.advance(u64::MAX);
     assert!(causality.graph.nodes().iter().all(|node| node.parent.is_none()));
-    assert_eq!(causality.threads.kept(), 1);
+    // The last, and the one before it, whose end might have been of the same instant.
+    assert_eq!(causality.threads.kept(), 2);
 }
 
 #[test]
