@@ -15,6 +15,7 @@ mod kernel;
 mod machine;
 mod needs;
 mod programs;
+mod python;
 
 use std::{
     fs, iter,

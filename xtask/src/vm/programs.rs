@@ -15,6 +15,7 @@ use crate::{
     vm::{
         busybox::Busybox,
         cpio::{Archive, Node},
+        python::Python,
     },
 };
 
@@ -42,6 +43,8 @@ const HELPERS: [&str; 6] =
     ["mark-family", "mark-flood", "mark-forks", "mark-raw", "mark-streams", "mark-threads"];
 /// Tools of every system that they start.
 const TOOLS: [&str; 3] = ["id", "sh", "sleep"];
+/// The check that needs Python.
+const WITH_PYTHON: &str = "python";
 /// The first process.
 pub const GUEST: &str = "/nntrace/deps/vm-guest";
 const PROFILE: &str = "guest";
@@ -54,6 +57,7 @@ pub struct Programs {
     suites: Vec<(&'static str, PathBuf)>,
     targets: Vec<PathBuf>,
     busybox: Busybox,
+    python: Option<Python>,
 }
 
 impl Programs {
@@ -95,7 +99,17 @@ impl Programs {
             .into_iter()
             .map(|name| Ok((name, executable(&messages, name).with_context(|| format!("test {name}"))?)))
             .collect::<Result<Vec<_>>>()?;
-        Ok(Self { arch, built: cross.programs(PROFILE)?, names, suites, targets: targets(arch)?, busybox })
+        let needs_python = filter.is_empty() || filter.iter().any(|it| it == "checks" || it == WITH_PYTHON);
+        let python = needs_python.then(|| Python::get(arch)).transpose()?;
+        Ok(Self {
+            arch,
+            built: cross.programs(PROFILE)?,
+            names,
+            suites,
+            targets: targets(arch)?,
+            busybox,
+            python,
+        })
     }
 
     /// Puts them where the first process expects them.
@@ -125,6 +139,9 @@ impl Programs {
         for path in &self.targets {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             archive.add(&format!("targets/{name}"), program(path)?);
+        }
+        if let Some(python) = &self.python {
+            python.pack(archive)?;
         }
         for (name, path) in libraries(self.arch) {
             archive.add(name, program(Path::new(path))?);
@@ -179,24 +196,28 @@ fn targets(arch: Arch) -> Result<Vec<PathBuf>> {
     Ok(programs)
 }
 
-/// The dynamic linker and the C library: where a program looks for them, and where they are here.
-fn libraries(arch: Arch) -> [(&'static str, &'static str); 2] {
+/// The dynamic linker and the C library with its mathematics: where a program looks for them, and where they are here.
+fn libraries(arch: Arch) -> [(&'static str, &'static str); 3] {
     match (arch, arch.is_host()) {
         (Arch::Aarch64, false) => [
             ("lib/ld-linux-aarch64.so.1", "/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1"),
             ("lib/libc.so.6", "/usr/aarch64-linux-gnu/lib/libc.so.6"),
+            ("lib/libm.so.6", "/usr/aarch64-linux-gnu/lib/libm.so.6"),
         ],
         (Arch::Aarch64, true) => [
             ("lib/ld-linux-aarch64.so.1", "/lib/ld-linux-aarch64.so.1"),
             ("lib/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6"),
+            ("lib/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6"),
         ],
         (Arch::X86_64, false) => [
             ("lib64/ld-linux-x86-64.so.2", "/usr/x86_64-linux-gnu/lib/ld-linux-x86-64.so.2"),
             ("lib/libc.so.6", "/usr/x86_64-linux-gnu/lib/libc.so.6"),
+            ("lib/libm.so.6", "/usr/x86_64-linux-gnu/lib/libm.so.6"),
         ],
         (Arch::X86_64, true) => [
             ("lib64/ld-linux-x86-64.so.2", "/lib64/ld-linux-x86-64.so.2"),
             ("lib/libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6"),
+            ("lib/libm.so.6", "/lib/x86_64-linux-gnu/libm.so.6"),
         ],
     }
 }

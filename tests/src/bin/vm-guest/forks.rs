@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use nix::sys::utsname::uname;
 use nntrace_tests::{
     live,
     profiler::{Profiler, Run},
     results::Results as _,
 };
+use nntrace_user::report::snapshot::Snapshot;
 
 use crate::Outcome;
 
@@ -16,6 +17,8 @@ use crate::Outcome;
 const FAMILY: [&str; 4] = ["/nntrace/mark-family", "late-fork", "--generations", "3"];
 /// Forty children of one process, half of which execute the program again, with marks of texts that nobody reads.
 const FORKS: [&str; 2] = ["/nntrace/mark-forks", "40"];
+/// Eight processes that Python forks, which mark through a library.
+const PYTHON: [&str; 4] = ["/usr/bin/python3", "/nntrace/forks.py", "/nntrace/libmarks.so", "8"];
 /// The kernels, by the begins of their names, on which a probe on a leading nop kills forked children.
 const HARMFUL: [&str; 1] = ["6.18."];
 
@@ -35,12 +38,9 @@ pub fn children_live() -> Result<Outcome> {
 
     let Run { snapshot, ended } = Profiler::new()?.launch(FORKS)?;
     ended.expect_code(0)?;
-    let counted = |name: &str| {
-        snapshot.functions.iter().filter(|row| row.name == name).map(|row| row.count).sum::<u64>()
-    };
-    ensure!(counted("section") == 3 * 41, "{}, {:?}", counted("section"), snapshot.diagnostics);
+    expect_counts(&snapshot, &[("section", 3 * 41)])?;
     if live::waits_for_pages()? {
-        ensure!(counted("literal") == 41, "{}, {:?}", counted("literal"), snapshot.diagnostics);
+        expect_counts(&snapshot, &[("literal", 41)])?;
     }
 
     // Where it does no harm by what was found, it does none.
@@ -48,4 +48,23 @@ pub fn children_live() -> Result<Outcome> {
     ensure!((ended.code() == Some(0)) != is_harmful, "{release}: {}, {:?}", ended.status, snapshot.notes);
     println!("probes on leading nops: {}", if is_harmful { "harmful" } else { "harmless" });
     Ok(Outcome::Passed)
+}
+
+/// The same of what Python's `multiprocessing` forks, with `nntrace.h` in a library that Python loads.
+pub fn children_of_python_live() -> Result<Outcome> {
+    let Run { snapshot, ended } = Profiler::new()?.launch(PYTHON)?;
+    let text = ended.expect_code(0)?.text();
+    expect_counts(&snapshot, &[("work", 9), ("part", 9)]).context(text)?;
+    ensure!(snapshot.odd_marks().is_empty(), "{:?}", snapshot.odd_marks());
+    Ok(Outcome::Passed)
+}
+
+/// How often sections of these names were counted, in all processes.
+fn expect_counts(snapshot: &Snapshot, expected: &[(&str, u64)]) -> Result<()> {
+    for &(name, count) in expected {
+        let rows = snapshot.functions.iter().filter(|row| row.name == name);
+        let counted: u64 = rows.map(|row| row.count).sum();
+        ensure!(counted == count, "{name}: {counted}, {:?}, {:?}", snapshot.diagnostics, snapshot.notes);
+    }
+    Ok(())
 }

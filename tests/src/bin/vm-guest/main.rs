@@ -32,11 +32,12 @@ pub enum Outcome {
 type Check = (&'static str, fn() -> Result<Outcome>);
 
 /// All checks but the test programs, in the order in which they run.
-const CHECKS: [Check; 12] = [
+const CHECKS: [Check; 13] = [
     ("facts", facts::tell),
     ("marks", marks::of_functions),
     ("cpp-method", marks::of_a_method),
     ("forks", forks::children_live),
+    ("python", forks::children_of_python_live),
     ("one-switch", power::one_switch_is_one_transition),
     ("fastest", power::the_fastest_running_cpu_decides),
     ("schedutil", power::every_switch_of_a_governor_is_seen),
