@@ -4,7 +4,11 @@
 use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use nntrace_common::{diagnostic::DiagnosticKind, record::Record, time_count::TimeCount};
+use nntrace_common::{
+    diagnostic::DiagnosticKind,
+    record::{PowerRecord, Record},
+    time_count::TimeCount,
+};
 use nntrace_tests::{
     live,
     power::{EXIT, Event, Residency, Stays, cluster::ClusterResidency},
@@ -18,9 +22,9 @@ use nntrace_user::{
         sysfs,
     },
     model::{
-        Clusters, Topology,
-        clusters::Initial,
-        power::CpuResidency,
+        Power, Topology,
+        initial::{InitialCpu, InitialState},
+        residency::CpuResidency,
         topology::{ClusterDescription, Domain},
     },
     replay::Options,
@@ -144,16 +148,18 @@ impl Bench {
             text += &word(self.begin, &format!("cpu_frequency_devlib: state={khz} cpu_id={cpu}"));
         }
         text += &word(self.begin, "nntrace_start");
-        let initial = Initial { khz: khz.clone(), ..Initial::default() };
-        let mut clusters = Clusters::new(&topology, self.begin, &initial);
+        let cpus =
+            khz.iter().map(|(&cpu, &khz)| (cpu, InitialCpu { khz: Some(khz), ..InitialCpu::default() }));
+        let mut power = Power::new(&topology, self.begin, &InitialState { cpus: cpus.collect() }, false);
         for &(at, cpu, event) in records {
             text += &(trace::power_line(at, cpu, event) + "\n");
-            match event {
-                Event::Idle(state) => clusters.idle_event(at, cpu, state),
-                Event::Frequency(khz) => clusters.frequency_event(at, cpu, khz),
-                Event::Online(online) => clusters.hotplug(at, cpu, online),
-                Event::Lost => clusters.lost(at, cpu),
-            }
+            let record = |state| PowerRecord { kind: 0, cpu, time: at, state, lost: 0 };
+            power.record(&match event {
+                Event::Idle(state) => Record::Idle(record(state)),
+                Event::Frequency(khz) => Record::Frequency(record(khz)),
+                Event::Online(online) => Record::Hotplug(record(online.into())),
+                Event::Lost => Record::Lost { cpu, time: at },
+            });
         }
         text += &word(end, "nntrace_end");
         let options = Options { topology: Some(topology.clone()), ..Options::default() };
@@ -165,7 +171,7 @@ impl Bench {
         }
         assert_eq!((snapshot.window.begin_ns, snapshot.window.end_ns), (self.begin, end));
         rows::assert_tiled(&snapshot.cpus, &snapshot.clusters, end - self.begin);
-        let live = clusters.until(end);
+        let live = power.clusters_until(end);
         let of_policy = |&(at, cpu, event): &(u64, u32, Event)| match event {
             Event::Frequency(_) => topology.policy_of(cpu).into_iter().map(|cpu| (at, cpu, event)).collect(),
             Event::Idle(_) | Event::Online(_) | Event::Lost => vec![(at, cpu, event)],

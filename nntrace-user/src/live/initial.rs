@@ -20,8 +20,8 @@ use super::{
 };
 use crate::model::{
     Topology,
-    clusters::Initial,
-    power::{AtBegin, CpuReading, FrequencySource, IdleSource},
+    initial::{FrequencySource, IdleSource, InitialCpu, InitialState},
+    residency::CpuReading,
 };
 
 /// How often frequencies are read again when they differ from the last event: a policy may change meanwhile.
@@ -34,13 +34,6 @@ pub(crate) struct Attached {
     khz: BTreeMap<u32, u32>,
     /// CPUs that ran the idle task without a state of a driver.
     idling: BTreeSet<u32>,
-}
-
-/// What is known of the CPUs at the begin of the window.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
-    by_cpu: BTreeMap<u32, AtBegin>,
-    khz: BTreeMap<u32, u32>,
 }
 
 impl Attached {
@@ -67,11 +60,11 @@ impl Attached {
     ///
     /// # Errors
     /// When the kernel's maps cannot be read.
-    pub(crate) fn begin(self, kernel: &mut Kernel, topology: &Topology) -> Result<Known, KernelError> {
+    pub(crate) fn begin(self, kernel: &mut Kernel, topology: &Topology) -> Result<InitialState, KernelError> {
         let looks: BTreeMap<u32, RunQueueSample> =
             topology.cpus.keys().map(|&cpu| (cpu, kernel.sample_run_queue(cpu))).collect();
         let readings = kernel.read_cpus()?;
-        let mut known = Known::default();
+        let mut state = InitialState::default();
         for reading in readings.iter().filter(|reading| looks.contains_key(&reading.cpu)) {
             let cpu = reading.cpu;
             let activity = if self.online.contains(&cpu) {
@@ -80,10 +73,9 @@ impl Attached {
                 Some(Activity::Offline)
             };
             let read = self.khz.get(&cpu).copied();
-            known.by_cpu.insert(cpu, at_begin(reading, activity, read));
-            known.khz.insert(cpu, reading.frequency.khz());
+            state.cpus.insert(cpu, initial_cpu(reading, activity, read));
         }
-        Ok(known)
+        Ok(state)
     }
 }
 
@@ -134,7 +126,7 @@ fn name_of(look: &RunQueueSample) -> &[u8] {
 }
 
 /// What holds at the begin: what was read, unless an event came before.
-fn at_begin(reading: &CpuReading, activity: Option<Activity>, khz: Option<u32>) -> AtBegin {
+fn initial_cpu(reading: &CpuReading, activity: Option<Activity>, khz: Option<u32>) -> InitialCpu {
     let had_event = reading.idle.start() != Start::Open && reading.idle.activity() != Activity::Offline;
     let (activity, idle) = match activity {
         Some(Activity::Offline) if !had_event => (activity, IdleSource::Sysfs),
@@ -147,23 +139,8 @@ fn at_begin(reading: &CpuReading, activity: Option<Activity>, khz: Option<u32>) 
         now if Some(now) == khz => FrequencySource::Sysfs,
         _ => FrequencySource::Event,
     };
-    AtBegin { activity, idle, frequency }
-}
-
-impl Known {
-    /// Of one CPU.
-    #[must_use]
-    pub(crate) fn of(&self, cpu: u32) -> AtBegin {
-        self.by_cpu.get(&cpu).copied().unwrap_or_default()
-    }
-
-    /// Of all, for their clusters. What an event told comes to them with it.
-    #[must_use]
-    pub(crate) fn for_clusters(&self) -> Initial {
-        let activity = self.by_cpu.iter().filter_map(|(&cpu, known)| Some((cpu, known.activity?)));
-        let khz = self.khz.iter().filter(|(_, khz)| **khz != 0).map(|(&cpu, &khz)| (cpu, khz));
-        Initial { khz: khz.collect(), activity: activity.collect() }
-    }
+    let khz = Some(reading.frequency.khz()).filter(|&khz| khz != 0);
+    InitialCpu { activity, idle, khz, frequency }
 }
 
 #[cfg(test)]
@@ -213,22 +190,32 @@ mod tests {
         let frequency = CpuFrequency::requested(500);
         let silent = CpuReading { cpu: 0, idle: CpuIdle::starting_at(10), frequency, slices: Vec::new() };
         let read = Some(Activity::Idle(1));
-        let known = at_begin(&silent, read, Some(500));
+        let known = initial_cpu(&silent, read, Some(500));
         assert_eq!(
             known,
-            AtBegin { activity: read, idle: IdleSource::Kernel, frequency: FrequencySource::Sysfs }
+            InitialCpu {
+                activity: read,
+                idle: IdleSource::Kernel,
+                khz: Some(500),
+                frequency: FrequencySource::Sysfs
+            }
         );
-        let mut heard = silent.clone();
-        heard.idle.event(5, IDLE_EXIT);
-        let known = at_begin(&heard, read, Some(400));
+        let mut later = silent.clone();
+        later.idle.event(5, IDLE_EXIT);
+        let known = initial_cpu(&later, read, Some(400));
         assert_eq!(
             known,
-            AtBegin { activity: None, idle: IdleSource::Event, frequency: FrequencySource::Event }
+            InitialCpu {
+                activity: None,
+                idle: IdleSource::Event,
+                khz: Some(500),
+                frequency: FrequencySource::Event
+            }
         );
         let mut offline = silent.clone();
         offline.idle.set(10, Activity::Offline);
-        assert_eq!(at_begin(&offline, Some(Activity::Offline), None).idle, IdleSource::Sysfs);
+        assert_eq!(initial_cpu(&offline, Some(Activity::Offline), None).idle, IdleSource::Sysfs);
         offline.idle.hotplug(12, true);
-        assert_eq!(at_begin(&offline, Some(Activity::Offline), None).activity, None, "it came back");
+        assert_eq!(initial_cpu(&offline, Some(Activity::Offline), None).activity, None, "it came back");
     }
 }

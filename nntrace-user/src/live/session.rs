@@ -23,7 +23,6 @@ use nntrace_common::{
 use super::{
     decode::Track,
     evidence::Baseline,
-    initial::Known,
     interfaces,
     kernel::{Kernel, KernelError, KernelOptions},
     probes::{MissedSince, Placement, Probes},
@@ -34,15 +33,13 @@ use super::{
     verify::Verifier,
 };
 use crate::model::{
-    Clusters, Marks, Scheduling, Topology,
+    Marks, Model, Scheduling, Topology,
     causality::Questions,
-    clusters::Initial,
     energy::EnergyModel,
     facts::{Evidence, ProcessLabel, Verify},
-    idle_stays::IdleStays,
+    initial::InitialState,
     limits::Limits,
-    power::CpuReading,
-    timelines::TimelineRecorder,
+    residency::CpuReading,
 };
 
 /// How long a launched program may take to get to its entry point.
@@ -114,14 +111,10 @@ pub struct Session {
     most_labels: usize,
     topology: Topology,
     energy_model: Option<EnergyModel>,
-    clusters: Clusters,
-    idle_stays: IdleStays,
-    steps: Option<TimelineRecorder>,
-    known: Known,
+    /// The CPUs at the begin of the window.
+    initial: InitialState,
     evidence: Baseline,
-    records: Marks,
-    /// Where it is asked for.
-    scheduling: Option<Scheduling>,
+    model: Model,
     /// The last names of threads that were seen with one, where scheduling is asked for.
     thread_names: BTreeMap<u32, String>,
     with_details: bool,
@@ -164,11 +157,13 @@ impl Session {
                 tracefs::lacking()
             ));
         }
-        let mut records =
-            Marks { named_drivers: options.drivers, ..Marks::new(&options.limits, options.questions) };
+        let scheduling =
+            options.scheduling.then(|| Scheduling::starting_at(0).with_room_for(options.limits.threads));
+        let mut model =
+            Model::new(&options.limits, options.questions, scheduling).with_drivers(options.drivers);
         for name in interfaces::well_known() {
             let hash = mark::name_hash(name.as_bytes(), 0);
-            records.names.insert_for_good(hash, name.as_bytes());
+            model.marks.names.insert_for_good(hash, name.as_bytes());
             kernel.add_meaning(hash, interface::meaning(name.as_bytes()))?;
         }
         if options.marks == MarkSource::Writes {
@@ -193,17 +188,11 @@ impl Session {
             alive: BTreeMap::new(),
             labels: BTreeMap::new(),
             most_labels: options.limits.processes,
-            clusters: Clusters::new(&topology, 0, &Initial::default()),
-            idle_stays: IdleStays::new(&topology, 0),
-            steps: None,
-            known: Known::default(),
+            initial: InitialState::default(),
             evidence: Baseline::default(),
             topology,
             energy_model: options.energy_model,
-            records,
-            scheduling: options
-                .scheduling
-                .then(|| Scheduling::starting_at(0).with_room_for(options.limits.threads)),
+            model,
             thread_names: BTreeMap::new(),
             with_details: options.with_details,
             with_steps: options.with_steps,
@@ -275,7 +264,7 @@ impl Session {
     }
 
     fn label(&mut self, pid: u32, comm: &str) {
-        if self.scheduling.is_some() {
+        if self.model.scheduling.is_some() {
             self.thread_names.extend(sched::threads(pid).into_iter().map(|thread| (thread.tid, thread.comm)));
         }
         let label = ProcessLabel { comm: comm.to_owned() };
@@ -317,79 +306,52 @@ impl Session {
     fn take(&mut self, everything: bool) {
         // Before the records, so that a loss that shows here is told after the ones it came after.
         let lost = self.kernel.read_lost().unwrap_or_default();
-        let Self { rings, records, clusters, idle_stays, steps, kernel, verifier, scheduling, .. } = self;
-        // What is told aside and what comes in order feed the same model, in turn.
-        let records = RefCell::new(records);
+        let Self { rings, model, kernel, verifier, .. } = self;
+        // What comes aside and what comes in order feed the same model, in turn.
+        let model = RefCell::new(model);
         let aside = |aside: Unordered<'_>| {
-            let mut records = records.borrow_mut();
+            let mut model = model.borrow_mut();
             match aside {
                 Unordered::Track(Track { origin, time, name_at: Some(name_at), payload }) => {
-                    records.causality.begins(origin, time, payload, name_at);
+                    model.annotated_begin(origin, time, payload, name_at);
                 }
                 Unordered::Track(Track { origin, time, name_at: None, payload }) => {
-                    records.tell(origin, time, payload);
+                    model.marks.tell(origin, time, payload);
                 }
-                Unordered::Process(Record::Fork(fork)) => {
-                    records.causality.create(fork.time, fork.detail, fork.tid);
-                }
-                Unordered::Process(Record::Exit(exit)) => records.causality.exit(exit.time, exit.tid),
-                Unordered::Process(_) => {}
+                Unordered::Process(record) => model.record(record),
             }
         };
         let mut knows_phases = false;
-        let sink = |record: &Record| match *record {
-            Record::Span(SpanRecord { name, .. }) | Record::Begin(BeginRecord { name, .. }) => {
-                // Without its text a name only lacks its words; what it is to executions would be missed.
-                let mut records = records.borrow_mut();
-                if !std::mem::replace(&mut knows_phases, true) {
-                    follow_phases(kernel, &mut records);
+        let sink = |record: &Record| {
+            let mut model = model.borrow_mut();
+            match *record {
+                Record::Span(SpanRecord { name, .. }) | Record::Begin(BeginRecord { name, .. }) => {
+                    // Without its text a name only lacks its words; what it is to executions would be missed.
+                    if !std::mem::replace(&mut knows_phases, true) {
+                        follow_phases(kernel, &mut model.marks);
+                    }
+                    let _ = kernel.read_name(name, &mut model.marks.names);
                 }
-                let _ = kernel.read_name(name, &mut records.names);
-                match record {
-                    Record::Span(span) => records.span(span, scheduling.as_ref()),
-                    Record::Begin(begin) => records.begin(begin),
-                    _ => {}
+                Record::Frequency(event) => {
+                    if let Some(verifier) = verifier {
+                        verifier.frequency_event(event.time, event.cpu, event.state);
+                    }
                 }
-            }
-            Record::Idle(event) => {
-                keep(steps, record);
-                clusters.idle_event(event.time, event.cpu, event.state);
-                idle_stays.idle_event(event.time, event.cpu, event.state);
-            }
-            Record::Frequency(event) => {
-                keep(steps, record);
-                clusters.frequency_event(event.time, event.cpu, event.state);
-                if let Some(verifier) = verifier {
-                    verifier.frequency_event(event.time, event.cpu, event.state);
+                Record::Lost { .. } => {
+                    if let Some(verifier) = verifier {
+                        verifier.lost();
+                    }
                 }
+                _ => {}
             }
-            Record::Lost { cpu, time } => {
-                keep(steps, record);
-                clusters.lost(time, cpu);
-                idle_stays.lost(time, cpu);
-                if let Some(verifier) = verifier {
-                    verifier.lost();
-                }
-            }
-            Record::Hotplug(event) => {
-                keep(steps, record);
-                clusters.hotplug(event.time, event.cpu, event.state != 0);
-                idle_stays.hotplug(event.time, event.cpu, event.state != 0);
-            }
-            // These are not put in order.
-            Record::Fork(_) | Record::Exec(_) | Record::Exit(_) | Record::Loader(_) => {}
-            Record::Sched(event) => {
-                if let Some(scheduling) = scheduling {
-                    scheduling.record(&event);
-                }
-            }
+            model.record(record);
         };
         let until =
             if everything { rings.drain_all(&lost, aside, sink) } else { rings.drain(&lost, aside, sink) };
-        follow_phases(&self.kernel, &mut self.records);
-        self.records.advance(until);
-        // What is open and was not told is known to the kernel still, if it ever was.
-        self.records.forget_names(Vec::new);
+        follow_phases(&self.kernel, &mut self.model.marks);
+        self.model.advance(until);
+        // What is open and did not come is known to the kernel still, if it ever was.
+        self.model.marks.forget_names(Vec::new);
         self.answer_names();
         let events = self.rings.take_process_events();
         self.on_process_events(events);
@@ -402,8 +364,8 @@ impl Session {
             return;
         }
         self.unanswered = asked;
-        for hash in self.kernel.read_names(&mut self.records.names).unwrap_or_default() {
-            let text = self.records.names.text(hash);
+        for hash in self.kernel.read_names(&mut self.model.marks.names).unwrap_or_default() {
+            let text = self.model.marks.names.text(hash);
             if interface::is_interface_call(text.as_bytes())
                 && let Err(error) = self.kernel.add_meaning(hash, interface::meaning(text.as_bytes()))
             {
@@ -424,7 +386,7 @@ impl Session {
     /// all events are in it, before [`Session::finish`].
     #[must_use]
     pub fn scheduling(&self) -> Option<&Scheduling> {
-        self.scheduling.as_ref()
+        self.model.scheduling.as_ref()
     }
 
     /// How many functions are probed.
@@ -452,11 +414,5 @@ fn follow_phases(kernel: &Kernel, marks: &mut Marks) {
     for event in kernel.read_app_events(marks.slots.last()).unwrap_or_default() {
         let _ = kernel.read_name(event.name, &mut marks.names);
         marks.app_event(&event);
-    }
-}
-
-fn keep(steps: &mut Option<TimelineRecorder>, record: &Record) {
-    if let Some(steps) = steps {
-        steps.record(record);
     }
 }

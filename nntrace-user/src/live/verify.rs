@@ -5,11 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{clock, initial::Known, sysfs};
+use super::{clock, sysfs};
 use crate::model::{
     Topology,
     facts::{Verify, VerifyRow},
-    power::{CpuReading, IdleSource},
+    initial::{IdleSource, InitialState},
+    residency::CpuReading,
     verify::{self, Counts, IdleCount, OurCpu, Ours, PolicyClock},
 };
 
@@ -30,14 +31,20 @@ impl Verifier {
     /// Reads the counts under `root` at the begin of the window, `begin` (ns). The programs were attached at
     /// `attached` (ns).
     #[must_use]
-    pub(crate) fn begin(root: &Path, topology: &Topology, begin: u64, attached: u64, known: &Known) -> Self {
+    pub(crate) fn begin(
+        root: &Path,
+        topology: &Topology,
+        begin: u64,
+        attached: u64,
+        initial: &InitialState,
+    ) -> Self {
         Self {
             root: root.to_owned(),
             begin: counts(root, topology, begin),
             before_end: Counts::default(),
             begin_ns: begin,
             attached_ns: begin.saturating_sub(attached),
-            policies: PolicyClock::new(&topology.policies, begin, &known.for_clusters().khz),
+            policies: PolicyClock::new(&topology.policies, begin, |cpu| initial.of(cpu).khz),
             lost: false,
         }
     }
@@ -79,11 +86,11 @@ impl Verifier {
     pub(crate) fn compare(
         &self,
         readings: &[CpuReading],
-        known: &Known,
+        initial: &InitialState,
         end: u64,
         counts: &Counts,
     ) -> Verify {
-        let cpus = readings.iter().map(|reading| (reading.cpu, self.ours(reading, known, end)));
+        let cpus = readings.iter().map(|reading| (reading.cpu, self.ours(reading, initial, end)));
         let mut ours = Ours {
             cpus: cpus.collect(),
             frequency: self.policies.until(end),
@@ -123,16 +130,16 @@ impl Verifier {
         }
     }
 
-    fn ours(&self, reading: &CpuReading, known: &Known, end: u64) -> OurCpu {
-        let at_begin = known.of(reading.cpu);
-        let residency = reading.since(&at_begin, end);
+    fn ours(&self, reading: &CpuReading, initial: &InitialState, end: u64) -> OurCpu {
+        let initial = initial.of(reading.cpu);
+        let residency = reading.since(&initial, end);
         let open = residency.idle_at_end;
         OurCpu {
             open_at_end: open.map(|state| (state, end.saturating_sub(reading.idle.since()))),
             // After an event of its own, a CPU can have been asleep no longer than since that.
-            asleep_at_begin_ns: match at_begin.idle {
+            asleep_at_begin_ns: match initial.idle {
                 IdleSource::Event | IdleSource::Sysfs => Some(self.attached_ns),
-                _ if residency.idle_unknown_ns == 0 && !at_begin.was_asleep() => Some(0),
+                _ if residency.idle_unknown_ns == 0 && !initial.was_asleep() => Some(0),
                 _ => None,
             },
             idle: residency.idle,
@@ -211,9 +218,10 @@ mod tests {
             let end = begin + 1_000 * MS;
             let (topology, _) = sysfs::topology(self.0.path());
             let mut verifier =
-                Verifier::begin(self.0.path(), &topology, begin, begin - 20 * MS, &Known::default());
+                Verifier::begin(self.0.path(), &topology, begin, begin - 20 * MS, &InitialState::default());
             verifier.begin.apart_ns = 0;
-            verifier.policies = PolicyClock::new(&topology.policies, begin, &[(0, 600_000)].into());
+            verifier.policies =
+                PolicyClock::new(&topology.policies, begin, |cpu| (cpu == 0).then_some(600_000));
             let mut idle = CpuIdle::starting_at(begin);
             for stay in 0..4 {
                 idle.event(begin + (100 + 200 * stay) * MS, 0);
@@ -224,7 +232,7 @@ mod tests {
             self.counts(us, usage, ticks);
             let mut counts = verifier.end(&topology, end);
             counts.apart_ns = 0;
-            verifier.compare(&[reading], &Known::default(), end, &counts)
+            verifier.compare(&[reading], &InitialState::default(), end, &counts)
         }
     }
 
@@ -257,8 +265,8 @@ mod tests {
         let tree = Tree(tempfile::tempdir().unwrap());
         tree.set("present", "0\n");
         let (topology, _) = sysfs::topology(tree.0.path());
-        let verifier = Verifier::begin(tree.0.path(), &topology, 100, 90, &Known::default());
-        let verify = verifier.compare(&[], &Known::default(), 200, &verifier.end(&topology, 200));
+        let verifier = Verifier::begin(tree.0.path(), &topology, 100, 90, &InitialState::default());
+        let verify = verifier.compare(&[], &InitialState::default(), 200, &verifier.end(&topology, 200));
         assert!(verify.passes && verify.rows.is_empty());
         assert_eq!(verify.notes.len(), 2);
     }

@@ -12,6 +12,8 @@ use nntrace_common::{
 };
 
 use super::{
+    initial::{InitialCpu, InitialState},
+    power::Transition,
     small_map::SmallMap,
     timeline::{CpuState, Timeline},
     topology::Topology,
@@ -21,13 +23,12 @@ use super::{
 /// before it. A CPU that is still silent then counts as unknown.
 const MAX_WAITING: usize = 65_536;
 
-/// All clusters of a machine.
+/// All clusters of a system.
 #[derive(Clone, Debug)]
 pub struct Clusters {
     all: Vec<Cluster>,
     /// Clusters and places in them, by CPU.
     places: Vec<Vec<(usize, usize)>>,
-    policies: BTreeMap<u32, Vec<u32>>,
     /// Levels of the idle states of a CPU, where its table says more than their order.
     levels: BTreeMap<u32, Vec<u32>>,
 }
@@ -54,15 +55,6 @@ pub struct ClusterResidency {
     pub effective: BTreeMap<u32, BTreeMap<Option<u32>, u64>>,
 }
 
-/// What is known of the CPUs when the window begins.
-#[derive(Clone, Debug, Default)]
-pub struct Initial {
-    /// Requested frequencies by CPU, kHz.
-    pub khz: BTreeMap<u32, u32>,
-    /// What CPUs do; the first event of one that is not named here tells.
-    pub activity: BTreeMap<u32, Activity>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Active(Option<u32>),
@@ -86,7 +78,7 @@ impl From<State> for CpuState {
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    Activity(Activity),
+    Activity { before: Activity, next: Activity },
     Frequency(Option<u32>),
 }
 
@@ -141,22 +133,23 @@ struct Sweep {
 }
 
 impl Clusters {
-    /// The clusters of a machine of whose CPUs this is known at `begin` (ns).
+    /// The clusters of a system of whose CPUs this is known at `begin` (ns).
     #[must_use]
-    pub fn new(topology: &Topology, begin: u64, initial: &Initial) -> Self {
+    pub fn new(topology: &Topology, begin: u64, initial: &InitialState) -> Self {
         let cpus = topology.clusters.iter().flat_map(|cluster| cluster.cpus.iter());
         let mut places = vec![Vec::new(); cpus.max().map_or(0, |&last| last as usize + 1)];
         let clusters = topology.clusters.iter().enumerate().map(|(number, description)| {
             let shares_clock = description.domain.shares_clock();
             let members = description.cpus.iter().enumerate().map(|(slot, &cpu)| {
                 places[cpu as usize].push((number, slot));
+                let InitialCpu { activity, khz, .. } = initial.of(cpu);
                 Member {
                     cpu,
                     activity: Activity::Unknown,
-                    khz: initial.khz.get(&cpu).copied().filter(|_| shares_clock),
+                    khz: khz.filter(|_| shares_clock),
                     running_since: begin,
                     effective: SmallMap::default(),
-                    before: initial.activity.get(&cpu).copied(),
+                    before: activity,
                 }
             });
             let members = members.collect();
@@ -164,45 +157,35 @@ impl Clusters {
         });
         let mut all: Vec<Cluster> = clusters.collect();
         all.iter_mut().filter(|cluster| cluster.is_settled()).for_each(Cluster::start);
-        let policies = topology.cpus.keys().map(|&cpu| (cpu, topology.policy_of(cpu))).collect();
         let levels = topology.cpus.iter().filter_map(|(&cpu, description)| {
             let levels: Vec<u32> = description.idle_states.iter().map(|state| state.level).collect();
             (!(0..).zip(&levels).all(|(order, &level)| order == level)).then_some((cpu, levels))
         });
-        Self { all, places, policies, levels: levels.collect() }
+        Self { all, places, levels: levels.collect() }
     }
 
-    /// A `cpu_idle` event at `now` (ns).
-    pub fn idle_event(&mut self, now: u64, cpu: u32, state: u32) {
-        let mut activity = Activity::after_event(state);
-        if let (Activity::Idle(state), Some(levels)) = (activity, self.levels.get(&cpu)) {
-            // A state that the table lacks is deeper than all of it.
-            let deeper = levels.iter().max().map_or(state, |deepest| deepest + 1);
-            activity = Activity::Idle(levels.get(state as usize).copied().unwrap_or(deeper));
+    /// The activity of a CPU changes.
+    pub(crate) fn change(&mut self, transition: &Transition) {
+        let &Transition { cpu, before, next, .. } = transition;
+        let (before, next) = (self.leveled(cpu, before.activity), self.leveled(cpu, next));
+        self.event(transition.before.end, cpu, Event::Activity { before, next });
+    }
+
+    /// The requested frequency (kHz) of a CPU changes at `now` (ns).
+    pub(crate) fn frequency(&mut self, now: u64, cpu: u32, khz: Option<u32>) {
+        self.event(now, cpu, Event::Frequency(khz));
+    }
+
+    /// The same with the level of the idle state in the place of its number.
+    fn leveled(&self, cpu: u32, activity: Activity) -> Activity {
+        match (activity, self.levels.get(&cpu)) {
+            (Activity::Idle(state), Some(levels)) => {
+                // A state that the table lacks is deeper than all of it.
+                let deeper = levels.iter().max().map_or(state, |deepest| deepest + 1);
+                Activity::Idle(levels.get(state as usize).copied().unwrap_or(deeper))
+            }
+            _ => activity,
         }
-        self.event(now, cpu, Event::Activity(activity));
-    }
-
-    /// A `cpu_frequency` event at `now` (ns): it holds for the whole policy of the CPU.
-    pub fn frequency_event(&mut self, now: u64, cpu: u32, khz: u32) {
-        let alone = [cpu];
-        let policy = self.policies.remove(&cpu);
-        for &member in policy.as_deref().unwrap_or(&alone) {
-            self.event(now, member, Event::Frequency((khz != 0).then_some(khz)));
-        }
-        if let Some(policy) = policy {
-            self.policies.insert(cpu, policy);
-        }
-    }
-
-    /// Events of a CPU were lost at `now` (ns): nothing is known of it until its next one.
-    pub fn lost(&mut self, now: u64, cpu: u32) {
-        self.event(now, cpu, Event::Activity(Activity::Unknown));
-    }
-
-    /// A CPU goes offline at `now` (ns), or comes back and runs.
-    pub fn hotplug(&mut self, now: u64, cpu: u32, online: bool) {
-        self.event(now, cpu, Event::Activity(if online { Activity::Running } else { Activity::Offline }));
     }
 
     fn event(&mut self, now: u64, cpu: u32, event: Event) {
@@ -247,13 +230,8 @@ impl Cluster {
             self.sweep.event(&mut self.members, now, slot, event);
             return;
         };
-        if let (None, Event::Activity(activity)) = (self.members[slot].before, event) {
-            self.members[slot].before = Some(match activity {
-                Activity::Running => Activity::IdleUnknown,
-                // It also ran what took it down.
-                Activity::Idle(_) | Activity::Offline => Activity::Running,
-                _ => Activity::Unknown,
-            });
+        if let Event::Activity { before, .. } = event {
+            self.members[slot].before.get_or_insert(before);
         }
         waiting.push((now, slot, event));
         if waiting.len() >= MAX_WAITING || self.is_settled() {
@@ -333,7 +311,7 @@ impl Sweep {
         let member = &mut members[slot];
         let was_running = member.activity == Activity::Running;
         match event {
-            Event::Activity(activity) => member.activity = activity,
+            Event::Activity { next, .. } => member.activity = next,
             Event::Frequency(khz) => member.khz = khz,
         }
         let runs = member.activity == Activity::Running;
@@ -467,6 +445,3 @@ fn change_in<K: Ord + Copy>(counts: &mut SmallMap<K, u32>, key: K, into: bool) {
         counts.remove(key);
     }
 }
-
-#[cfg(test)]
-mod tests;

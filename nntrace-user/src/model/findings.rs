@@ -5,13 +5,14 @@ use std::{borrow::Cow, collections::BTreeMap};
 use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind};
 
 use super::{
-    Marks, Topology,
+    Marks, Model, Topology,
     clusters::ClusterResidency,
     energy::EnergyModel,
     facts::{Evidence, Host, Loss, Overhead, ProcessLabel, Source, Verify, Window},
     idle_stays::IdleStays,
-    power::CpuResidency,
     report_sums::ReportSums,
+    reports,
+    residency::CpuResidency,
     scheduling::NamedThread,
     stacks::Totals,
 };
@@ -58,4 +59,67 @@ pub struct Findings<'a> {
     pub(crate) notes: Vec<String>,
     /// Whether to show every function of every thread by itself.
     pub(crate) with_details: bool,
+}
+
+/// Facts about a run that no record shows.
+pub(crate) struct RunFacts<'a> {
+    pub(crate) host: Host,
+    pub(crate) window: Window,
+    pub(crate) source: Source,
+    pub(crate) processes: &'a BTreeMap<u32, ProcessLabel>,
+    pub(crate) threads: Cow<'a, [NamedThread]>,
+    pub(crate) energy_model: Option<&'a EnergyModel>,
+    pub(crate) evidence: Option<Evidence>,
+    pub(crate) verify: Option<Verify>,
+    pub(crate) overhead: Overhead,
+    pub(crate) loss: Loss,
+    pub(crate) diagnostics: Cow<'a, [(DiagnosticKind, DiagnosticCount)]>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) with_details: bool,
+}
+
+/// Sums that the kernel programs keep exactly, whatever records are lost; of a file, those of its records.
+pub(crate) struct Sums {
+    pub(crate) cpus: Vec<CpuResidency>,
+    pub(crate) totals: Totals,
+    pub(crate) reports: ReportSums,
+}
+
+impl Sums {
+    /// The sums of the records, with these CPUs until `end` (ns).
+    pub(crate) fn recorded(model: &Model, cpus: impl Iterator<Item = u32>, end: u64) -> Self {
+        Self {
+            cpus: cpus.map(|cpu| model.power.reading(cpu).until(end)).collect(),
+            totals: model.marks.sites.totals(),
+            reports: reports::recorded_sums(&model.marks),
+        }
+    }
+}
+
+impl Model {
+    /// Everything that was found until the end of the window.
+    pub(crate) fn findings<'a>(&'a self, run: RunFacts<'a>, sums: Sums) -> Findings<'a> {
+        Findings {
+            clusters: Cow::Owned(self.power.clusters_until(run.window.end_ns)),
+            host: run.host,
+            window: run.window,
+            source: run.source,
+            processes: run.processes,
+            marks: &self.marks,
+            report_sums: sums.reports,
+            totals: sums.totals,
+            threads: run.threads,
+            topology: self.power.topology(),
+            cpus: Cow::Owned(sums.cpus),
+            idle_stays: self.power.idle_stays(),
+            energy_model: run.energy_model,
+            evidence: run.evidence,
+            verify: run.verify,
+            overhead: run.overhead,
+            loss: run.loss,
+            diagnostics: run.diagnostics,
+            notes: run.notes,
+            with_details: run.with_details,
+        }
+    }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use nntrace_common::power::{Activity, CpuIdle, Interval};
+use nntrace_common::power::{Activity, Interval};
 
 use super::{
     histogram::{self, FEW_DIGITS},
@@ -21,8 +21,6 @@ pub(crate) struct IdleStays {
     /// By CPU and state.
     states: Vec<SmallMap<u32, Stays>>,
     limits: BTreeMap<u32, Vec<Limits>>,
-    /// What CPUs do, where only their events are told.
-    machines: BTreeMap<u32, CpuIdle>,
 }
 
 /// The stays of one CPU in one state.
@@ -51,32 +49,10 @@ impl IdleStays {
     #[must_use]
     pub(crate) fn new(topology: &Topology, begin: u64) -> Self {
         let limits = topology.cpus.iter().map(|(&cpu, description)| (cpu, limits(description)));
-        Self { begin, states: Vec::new(), limits: limits.collect(), machines: BTreeMap::new() }
+        Self { begin, states: Vec::new(), limits: limits.collect() }
     }
 
-    /// A `cpu_idle` event at `now` (ns), in order of time.
-    pub(crate) fn idle_event(&mut self, now: u64, cpu: u32, state: u32) {
-        if let Some(stretch) = self.machine(cpu).event(now, state).closed {
-            self.ended(cpu, &stretch);
-        }
-    }
-
-    /// A CPU went offline at `now` (ns), or came back. How long the stay was that this ends is not known.
-    pub(crate) fn hotplug(&mut self, now: u64, cpu: u32, online: bool) {
-        self.machine(cpu).hotplug(now, online);
-    }
-
-    /// Events of a CPU were lost at `now` (ns).
-    pub(crate) fn lost(&mut self, now: u64, cpu: u32) {
-        self.machine(cpu).set(now, Activity::Unknown);
-    }
-
-    fn machine(&mut self, cpu: u32) -> &mut CpuIdle {
-        let begin = self.begin;
-        self.machines.entry(cpu).or_insert_with(|| CpuIdle::starting_at(begin))
-    }
-
-    /// A stretch of a CPU ended.
+    /// A stretch of a CPU that one of its own `cpu_idle` events ended.
     pub(crate) fn ended(&mut self, cpu: u32, stretch: &Interval) {
         let Activity::Idle(state) = stretch.activity else { return };
         let ns = stretch.end - stretch.begin;
@@ -138,8 +114,6 @@ fn limits(cpu: &CpuDescription) -> Vec<Limits> {
 
 #[cfg(test)]
 mod tests {
-    use nntrace_common::power::IDLE_EXIT;
-
     use super::*;
     use crate::model::topology::IdleStateDescription;
 
@@ -158,54 +132,40 @@ mod tests {
         }
     }
 
-    fn stay(sleeps: &mut IdleStays, cpu: u32, state: u32, begin: u64, us: u64) {
-        sleeps.ended(cpu, &Interval { activity: Activity::Idle(state), begin, end: begin + us * 1_000 });
+    fn stay(stays: &mut IdleStays, cpu: u32, state: u32, begin: u64, us: u64) {
+        stays.ended(cpu, &Interval { activity: Activity::Idle(state), begin, end: begin + us * 1_000 });
     }
 
     #[test]
     fn early_and_late_by_the_states_that_are_enabled() {
-        let mut sleeps = IdleStays::new(&topology(), 10);
+        let mut stays = IdleStays::new(&topology(), 10);
         for us in [1, 60, 99, 100, 200] {
-            stay(&mut sleeps, 0, 0, 20, us);
+            stay(&mut stays, 0, 0, 20, us);
         }
-        stay(&mut sleeps, 0, 2, 20, 99);
-        let shallow = sleeps.of(0, 0).unwrap();
+        stay(&mut stays, 0, 2, 20, 99);
+        let shallow = stays.of(0, 0).unwrap();
         assert_eq!((shallow.early, shallow.late, shallow.lengths.len()), (Some(0), Some(2), 5));
-        let deep = sleeps.of(0, 2).unwrap();
+        let deep = stays.of(0, 2).unwrap();
         assert_eq!((deep.early, deep.late), (Some(1), Some(0)));
     }
 
     #[test]
-    fn stays_come_from_events_too() {
-        let mut sleeps = IdleStays::new(&topology(), 10);
-        for (at, state) in [(1_000, 0), (3_000, IDLE_EXIT), (4_000, 0)] {
-            sleeps.idle_event(at, 0, state);
-        }
-        sleeps.lost(9_000, 0);
-        sleeps.idle_event(10_000, 0, 0);
-        sleeps.idle_event(10_500, 0, IDLE_EXIT);
-        let stays = sleeps.of(0, 0).unwrap();
-        assert_eq!((stays.early, stays.lengths.len()), (Some(1), 2));
-        assert!(stays.lengths.equivalent(stays.lengths.max(), 2_000));
-    }
-
-    #[test]
     fn what_no_table_tells_is_not_known() {
-        let mut sleeps = IdleStays::new(&topology(), 10);
-        stay(&mut sleeps, 1, 0, 20, 500);
-        stay(&mut sleeps, 1, 1, 20, 500);
-        stay(&mut sleeps, 7, 1, 20, 500);
-        assert_eq!((sleeps.of(1, 0).unwrap().early, sleeps.of(1, 0).unwrap().late), (Some(0), None));
-        assert_eq!((sleeps.of(1, 1).unwrap().early, sleeps.of(1, 1).unwrap().late), (None, Some(0)));
-        assert_eq!((sleeps.of(7, 1).unwrap().early, sleeps.of(7, 1).unwrap().late), (None, None));
+        let mut stays = IdleStays::new(&topology(), 10);
+        stay(&mut stays, 1, 0, 20, 500);
+        stay(&mut stays, 1, 1, 20, 500);
+        stay(&mut stays, 7, 1, 20, 500);
+        assert_eq!((stays.of(1, 0).unwrap().early, stays.of(1, 0).unwrap().late), (Some(0), None));
+        assert_eq!((stays.of(1, 1).unwrap().early, stays.of(1, 1).unwrap().late), (None, Some(0)));
+        assert_eq!((stays.of(7, 1).unwrap().early, stays.of(7, 1).unwrap().late), (None, None));
     }
 
     #[test]
     fn a_stay_that_the_window_cuts_has_no_length() {
-        let mut sleeps = IdleStays::new(&topology(), 10);
-        stay(&mut sleeps, 0, 0, 10, 500);
-        sleeps.ended(0, &Interval { activity: Activity::Running, begin: 20, end: 30 });
-        stay(&mut sleeps, 0, 0, 40, 0);
-        assert!(sleeps.of(0, 0).is_none());
+        let mut stays = IdleStays::new(&topology(), 10);
+        stay(&mut stays, 0, 0, 10, 500);
+        stays.ended(0, &Interval { activity: Activity::Running, begin: 20, end: 30 });
+        stay(&mut stays, 0, 0, 40, 0);
+        assert!(stays.of(0, 0).is_none());
     }
 }

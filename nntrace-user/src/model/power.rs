@@ -1,268 +1,193 @@
-//! What each CPU did in the window, from the exact tables by CPU.
+//! Power events of all CPUs, in order of time, each interpreted once.
+//!
+//! A `cpu_idle` event, a hotplug event or a loss makes a [`Transition`] of one CPU, a `cpu_frequency` event a change on each
+//! CPU of its policy. Clusters, idle stays and timelines are made of these, and of nothing else. Source: the power
+//! contract, section 1.
 
-use std::collections::BTreeMap;
+mod cpu;
+
+use std::{collections::BTreeMap, rc::Rc};
 
 use nntrace_common::{
-    power::{Activity, CpuFrequency, CpuIdle, FrequencySlice, Residency, Start},
-    record::FrequencyKey,
-    time_count::TimeCount,
+    power::{Activity, CpuIdle, IdleAnomaly, Interval, Start},
+    record::Record,
 };
 
-/// The tables of one CPU at one instant.
+use super::{
+    Clusters, Topology,
+    clusters::ClusterResidency,
+    idle_stays::IdleStays,
+    initial::{InitialCpu, InitialState},
+    residency::CpuReading,
+    timelines::{MAX_STEPS, Timelines},
+};
+use cpu::Cpu;
+
+/// A change of what a CPU does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Transition {
+    /// CPU.
+    pub cpu: u32,
+    /// What it did before, and for how long.
+    pub before: Interval,
+    /// What it does from then on.
+    pub next: Activity,
+    /// Whether nothing was known of the CPU: what it did before is what this change shows.
+    pub is_first: bool,
+}
+
+/// The CPUs and clusters of a system, as their power events change them.
 #[derive(Clone, Debug)]
-pub struct CpuReading {
-    /// The CPU.
-    pub cpu: u32,
-    /// Idle or running.
-    pub(crate) idle: CpuIdle,
-    /// Requested frequency.
-    pub(crate) frequency: CpuFrequency,
-    /// Running time at earlier frequencies.
-    pub slices: Vec<(FrequencyKey, TimeCount)>,
+pub struct Power {
+    begin: u64,
+    topology: Topology,
+    /// By number.
+    cpus: Vec<Option<Box<Cpu>>>,
+    /// The CPUs whose frequency changes with that of a CPU, itself included, by CPU.
+    policies: BTreeMap<u32, Rc<[u32]>>,
+    clusters: Clusters,
+    idle_stays: IdleStays,
+    /// Stretches that the timeline of one CPU or cluster keeps; `None` where there are no timelines.
+    steps: Option<usize>,
 }
 
-/// Where it is known from what a CPU did when the window began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IdleSource {
-    /// An event that came after the programs were attached and before the window began.
-    Event,
-    /// The kernel's run queue of that CPU.
-    Kernel,
-    /// The kernel's list of CPUs that are online: this one was not.
-    Sysfs,
-    /// Its first event in the window: before one that enters an idle state it ran, before one that leaves one it was
-    /// idle.
-    FirstEvent,
-    /// Nowhere.
-    #[default]
-    Unknown,
-}
-
-/// Where it is known from which frequency was requested when the window began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FrequencySource {
-    /// An event that came after the programs were attached and before the window began.
-    Event,
-    /// `scaling_cur_freq` of the policy.
-    Sysfs,
-    /// Nowhere.
-    #[default]
-    Unknown,
-}
-
-/// What is known of a CPU at the begin of the window from elsewhere than its events in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AtBegin {
-    /// What it did; `None`: its first event tells.
-    pub activity: Option<Activity>,
-    /// Where that is from.
-    pub idle: IdleSource,
-    /// Where its frequency is from.
-    pub frequency: FrequencySource,
-}
-
-impl AtBegin {
-    /// Whether it is known to have been idle.
+impl Power {
+    /// A system of whose CPUs this is known at `begin` (ns), with timelines where they are wanted.
     #[must_use]
-    pub(crate) const fn was_asleep(&self) -> bool {
-        matches!(self.activity, Some(Activity::Idle(_) | Activity::IdleUnknown))
-    }
-}
-
-/// What one CPU did. The times add up to the window.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CpuResidency {
-    /// The CPU.
-    pub cpu: u32,
-    /// By idle state.
-    pub idle: BTreeMap<u32, Residency>,
-    /// The state that it is idle in at the end: the last of its stays there is still open.
-    pub idle_at_end: Option<u32>,
-    /// Running time and stretches by requested frequency, kHz; `None` where that is not known.
-    pub running: BTreeMap<Option<u32>, TimeCount>,
-    /// Idle in an unknown state, ns.
-    pub idle_unknown_ns: u64,
-    /// Offline, ns.
-    pub offline_ns: u64,
-    /// Nothing known, ns.
-    pub unknown_ns: u64,
-    /// Where it is known from what it did at the begin.
-    pub(crate) initial: (IdleSource, FrequencySource),
-}
-
-impl IdleSource {
-    /// As the snapshot has it.
-    #[must_use]
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Event => "event",
-            Self::Kernel => "kernel",
-            Self::Sysfs => "sysfs",
-            Self::FirstEvent => "first_event",
-            Self::Unknown => "unknown",
+    pub fn new(topology: &Topology, begin: u64, initial: &InitialState, with_timelines: bool) -> Self {
+        let lines = topology.cpus.len() + topology.clusters.len();
+        let steps = with_timelines.then(|| MAX_STEPS / lines.max(1));
+        let mut clusters = Clusters::new(topology, begin, initial);
+        if let Some(cap) = steps {
+            clusters.keep_steps(begin, cap);
         }
-    }
-}
-
-impl FrequencySource {
-    /// As the snapshot has it.
-    #[must_use]
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Event => "event",
-            Self::Sysfs => "sysfs",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-impl CpuReading {
-    /// Closes what is open at `end` (ns).
-    #[must_use]
-    pub fn until(&self, end: u64) -> CpuResidency {
-        self.since(&AtBegin::default(), end)
-    }
-
-    /// The same, of a CPU of which something is known from the begin on.
-    #[must_use]
-    pub(crate) fn since(&self, at_begin: &AtBegin, end: u64) -> CpuResidency {
-        let mut idle = self.idle;
-        let source = match (at_begin.idle, idle.start()) {
-            (IdleSource::Unknown, Start::WasRunning | Start::Settled) => IdleSource::FirstEvent,
-            (source, _) => source,
+        let mut power = Self {
+            begin,
+            cpus: Vec::new(),
+            policies: topology.cpus.keys().map(|&cpu| (cpu, topology.policy_of(cpu).into())).collect(),
+            clusters,
+            idle_stays: IdleStays::new(topology, begin),
+            steps,
+            topology: topology.clone(),
         };
-        if let Some(activity) = at_begin.activity {
-            idle.began_as(activity);
+        for &number in topology.cpus.keys().chain(initial.cpus.keys()) {
+            let InitialCpu { activity, khz, .. } = initial.of(number);
+            power.cpu(number).begin_as(begin, activity, khz);
         }
-        idle.finish(end);
-        let open = self.frequency.slice(&idle, end);
-        let earlier = self.slices.iter().map(|(key, total)| FrequencySlice {
-            khz: key.khz,
-            ns: total.ns.cast_signed(),
-            hits: total.count.cast_signed(),
-            presumed: key.presumed != 0,
+        power
+    }
+
+    /// Takes a record of a power event; others are none of its business. Returns what was odd about it, as the kernel
+    /// programs count it too. Memory grows with the highest number of a CPU.
+    pub fn record(&mut self, record: &Record) -> Option<IdleAnomaly> {
+        match *record {
+            Record::Idle(event) => return self.idle_event(event.time, event.cpu, event.state),
+            Record::Frequency(event) => self.frequency_event(event.time, event.cpu, event.state),
+            Record::Hotplug(event) => self.hotplug(event.time, event.cpu, event.state != 0),
+            Record::Lost { cpu, time } => self.lost(time, cpu),
+            _ => {}
+        }
+        None
+    }
+
+    /// A `cpu_idle` event at `now` (ns).
+    pub(crate) fn idle_event(&mut self, now: u64, cpu: u32, state: u32) -> Option<IdleAnomaly> {
+        let mut anomaly = None;
+        let stay = self.change(cpu, |idle| {
+            let step = idle.event(now, state);
+            anomaly = step.anomaly;
+            step.closed
         });
-        let mut running: BTreeMap<Option<u32>, TimeCount> = BTreeMap::new();
-        for slice in earlier.chain([open]).filter(|slice| slice.holds(idle.start())) {
-            let sum = running.entry((slice.khz != 0).then_some(slice.khz)).or_default();
-            sum.change(slice.ns, slice.hits);
+        // The length of a stay that something else ended is not known.
+        if let Some(stay) = stay {
+            self.idle_stays.ended(cpu, &stay);
         }
-        let positive = |value: u64| u64::try_from(value.cast_signed()).unwrap_or(0);
-        CpuResidency {
-            cpu: self.cpu,
-            idle: (0..).zip(idle.idle).filter(|(_, stay)| stay.hits > 0).collect(),
-            idle_at_end: match idle.activity() {
-                // One of no length is none.
-                Activity::Idle(state) if self.idle.since() < end => Some(state),
-                _ => None,
-            },
-            running: running
-                .into_iter()
-                .map(|(khz, sum)| (khz, TimeCount::new(positive(sum.ns), positive(sum.count))))
-                .filter(|(_, sum)| sum.ns > 0)
-                .collect(),
-            idle_unknown_ns: idle.idle_unknown_ns,
-            offline_ns: idle.offline_ns,
-            unknown_ns: idle.unknown_ns,
-            initial: (source, at_begin.frequency),
+        anomaly
+    }
+
+    /// A `cpu_frequency` event at `now` (ns): it holds for the whole policy of the CPU.
+    pub(crate) fn frequency_event(&mut self, now: u64, cpu: u32, khz: u32) {
+        let policy = Rc::clone(self.policies.entry(cpu).or_insert_with(|| Rc::from([cpu])));
+        for &member in &*policy {
+            if self.cpu(member).frequency_event(now, khz) {
+                self.clusters.frequency(now, member, (khz != 0).then_some(khz));
+            }
         }
     }
-}
 
-impl CpuResidency {
-    /// The sum of all times, ns: the window.
+    /// A CPU went offline at `now` (ns), or ran its first instruction after it was.
+    pub(crate) fn hotplug(&mut self, now: u64, cpu: u32, online: bool) {
+        self.change(cpu, |idle| idle.hotplug(now, online));
+    }
+
+    /// Events of a CPU were lost at `now` (ns): nothing is known of it until its next one.
+    pub(crate) fn lost(&mut self, now: u64, cpu: u32) {
+        self.change(cpu, |idle| Some(idle.set(now, Activity::Unknown)));
+    }
+
+    /// Changes the activity of a CPU; returns the stretch that this ended.
+    fn change(
+        &mut self,
+        cpu: u32,
+        change: impl FnOnce(&mut CpuIdle) -> Option<Interval>,
+    ) -> Option<Interval> {
+        let state = self.cpu(cpu);
+        let is_first = state.idle.start() == Start::Open;
+        let before = change(&mut state.idle)?;
+        let transition = Transition { cpu, before, next: state.idle.activity(), is_first };
+        state.changed(&transition);
+        self.clusters.change(&transition);
+        Some(before)
+    }
+
+    fn cpu(&mut self, number: u32) -> &mut Cpu {
+        let (place, begin, steps) = (number as usize, self.begin, self.steps);
+        if self.cpus.len() <= place {
+            self.cpus.resize_with(place + 1, || None);
+        }
+        self.cpus[place].get_or_insert_with(|| Box::new(Cpu::starting_at(begin, steps)))
+    }
+
+    /// How CPUs belong together.
     #[must_use]
-    pub fn total_ns(&self) -> u64 {
-        let idle: u64 = self.idle.values().map(|stay| stay.ns).sum();
-        let running: u64 = self.running.values().map(|sum| sum.ns).sum();
-        idle + running + self.idle_unknown_ns + self.offline_ns + self.unknown_ns
+    pub(crate) fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The tables of a CPU, as the kernel programs keep them too.
+    #[must_use]
+    pub(crate) fn reading(&self, number: u32) -> CpuReading {
+        let cpu = self.cpus.get(number as usize).and_then(Option::as_deref);
+        cpu.map_or_else(|| Cpu::starting_at(self.begin, None).reading(number), |cpu| cpu.reading(number))
+    }
+
+    /// Residency of each cluster until `end` (ns), in the order of the topology.
+    #[must_use]
+    pub fn clusters_until(&self, end: u64) -> Vec<ClusterResidency> {
+        self.clusters.until(end)
+    }
+
+    /// How long single stays in idle states were.
+    #[must_use]
+    pub(crate) fn idle_stays(&self) -> &IdleStays {
+        &self.idle_stays
+    }
+
+    /// The states of everything until `end` (ns) in their order; `None` where there are no timelines.
+    #[must_use]
+    pub(crate) fn timelines_until(&self, end: u64) -> Option<Timelines> {
+        self.steps?;
+        let names = self.topology.clusters.iter().map(|cluster| cluster.name.clone());
+        let cpus = (0..).zip(&self.cpus).filter_map(|(number, cpu)| {
+            let timeline = cpu.as_ref()?.timeline_until(end)?;
+            Some((number, timeline))
+        });
+        Some(Timelines {
+            clusters: names.zip(self.clusters.steps_until(end)).collect(),
+            cpus: cpus.collect(),
+        })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use nntrace_common::power::IDLE_EXIT;
-
-    use super::*;
-
-    #[test]
-    fn everything_open_is_closed_at_the_end() {
-        let mut idle = CpuIdle::starting_at(100);
-        let mut frequency = CpuFrequency::requested(500);
-        idle.event(150, 2);
-        idle.event(250, IDLE_EXIT);
-        let slice = frequency.event(&mut idle, 300, 800).unwrap();
-        let key = FrequencyKey { cpu: 3, khz: slice.khz, presumed: 0, reserved: 0 };
-        let slices = vec![(key, TimeCount::new(slice.ns.cast_unsigned(), slice.hits.cast_unsigned()))];
-        let residency = CpuReading { cpu: 3, idle, frequency, slices }.until(1_000);
-        assert_eq!(
-            residency.running,
-            BTreeMap::from([(Some(500), TimeCount::new(100, 2)), (Some(800), TimeCount::new(700, 1))])
-        );
-        assert_eq!(residency.idle[&2].ns, 100);
-        assert_eq!(residency.total_ns(), 900);
-    }
-
-    #[test]
-    fn a_stay_that_begins_at_the_end_is_no_open_one() {
-        let mut idle = CpuIdle::starting_at(0);
-        idle.event(10, 1);
-        let reading = CpuReading { cpu: 0, idle, frequency: CpuFrequency::UNKNOWN, slices: Vec::new() };
-        assert_eq!(reading.until(10).idle_at_end, None);
-        assert_eq!(reading.until(11).idle_at_end, Some(1));
-    }
-
-    fn began(events: &[(u64, u32)], activity: Activity) -> CpuResidency {
-        let mut idle = CpuIdle::starting_at(100);
-        for &(at, state) in events {
-            idle.event(at, state);
-        }
-        let at_begin = AtBegin { activity: Some(activity), idle: IdleSource::Kernel, ..AtBegin::default() };
-        let reading =
-            CpuReading { cpu: 0, idle, frequency: CpuFrequency::requested(500), slices: Vec::new() };
-        let residency = reading.since(&at_begin, 200);
-        assert_eq!(residency.total_ns(), 100);
-        residency
-    }
-
-    #[test]
-    fn what_was_read_at_the_begin_holds_until_the_first_event() {
-        let silent = began(&[], Activity::Idle(2));
-        assert_eq!((silent.idle[&2].ns, silent.idle[&2].hits, silent.idle_at_end), (100, 1, Some(2)));
-        assert_eq!(silent.initial.0, IdleSource::Kernel);
-        let busy = began(&[], Activity::Running);
-        assert_eq!(busy.running, BTreeMap::from([(Some(500), TimeCount::new(100, 1))]));
-        let woken = began(&[(130, IDLE_EXIT)], Activity::Idle(1));
-        assert_eq!((woken.idle[&1].ns, woken.idle_unknown_ns), (30, 0));
-        assert_eq!(woken.running, BTreeMap::from([(Some(500), TimeCount::new(70, 1))]));
-        assert_eq!(began(&[], Activity::IdleUnknown).idle_unknown_ns, 100);
-    }
-
-    #[test]
-    fn an_event_wins_over_what_was_read() {
-        // It had just woken, and went to another state.
-        let slept = began(&[(130, 3)], Activity::Idle(1));
-        assert_eq!(slept.running, BTreeMap::from([(Some(500), TimeCount::new(30, 1))]));
-        assert_eq!(slept.idle.keys().copied().collect::<Vec<_>>(), [3]);
-        // How deep it was is not known.
-        assert_eq!(began(&[(130, IDLE_EXIT)], Activity::Running).idle_unknown_ns, 30);
-    }
-
-    #[test]
-    fn a_frequency_that_changes_before_anything_is_known_of_idle() {
-        let mut idle = CpuIdle::starting_at(100);
-        let mut frequency = CpuFrequency::requested(500);
-        let slice = frequency.event(&mut idle, 140, 800).unwrap();
-        let key = FrequencyKey { cpu: 0, khz: slice.khz, presumed: u32::from(slice.presumed), reserved: 0 };
-        let slices = vec![(key, TimeCount::new(slice.ns.cast_unsigned(), slice.hits.cast_unsigned()))];
-        let reading = CpuReading { cpu: 0, idle, frequency, slices };
-        let after =
-            |activity| reading.since(&AtBegin { activity: Some(activity), ..AtBegin::default() }, 200);
-        let busy = after(Activity::Running).running;
-        assert_eq!(
-            busy,
-            BTreeMap::from([(Some(500), TimeCount::new(40, 1)), (Some(800), TimeCount::new(60, 1))])
-        );
-        assert_eq!(after(Activity::Idle(1)).running, BTreeMap::new());
-    }
-}
+mod tests;

@@ -123,7 +123,7 @@ pub struct Scheduling {
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
     /// Its last event, ns.
-    heard: u64,
+    last_seen: u64,
     /// Records that it had lost by then.
     lost: u32,
     /// The thread that it runs, if that is one of ours: it is [`State::OnCpu`] here.
@@ -190,6 +190,12 @@ impl Scheduling {
         self.most = self.most.max(2 * left);
     }
 
+    /// Whether it is known of threads what they did at one time, and not only in all.
+    #[must_use]
+    pub(crate) fn keeps_stretches(&self) -> bool {
+        self.cap == KEPT && !self.is_empty()
+    }
+
     /// Whether nothing has told anything.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
@@ -245,13 +251,13 @@ impl Scheduling {
             Change::Renamed => self.takes_id(tid, tgid, cpu, now),
             _ => self.leaves_cpu(tid, tgid, cpu, now, change),
         }
-        self.cpu(cpu).heard = now;
+        self.cpu(cpu).last_seen = now;
     }
 
     /// Events of a CPU were lost since its last one, until `now` (ns).
     pub(crate) fn lost(&mut self, cpu: u32, now: u64) {
         let seen = self.cpu(cpu);
-        let since = std::mem::replace(&mut seen.heard, now);
+        let since = std::mem::replace(&mut seen.last_seen, now);
         seen.runs = None;
         for thread in self.threads.values_mut().flatten() {
             thread.forget(cpu, since, now);

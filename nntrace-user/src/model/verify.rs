@@ -234,12 +234,12 @@ struct Policy {
 impl PolicyClock {
     /// At these frequencies (kHz, by CPU) when the window begins, at `begin` (ns).
     #[must_use]
-    pub(crate) fn new(policies: &[Vec<u32>], begin: u64, khz: &BTreeMap<u32, u32>) -> Self {
+    pub(crate) fn new(policies: &[Vec<u32>], begin: u64, khz: impl Fn(u32) -> Option<u32>) -> Self {
         let mut clock = Self::default();
         for cpus in policies {
             let Some(&first) = cpus.first() else { continue };
             clock.of_cpu.extend(cpus.iter().map(|&cpu| (cpu, first)));
-            let khz = cpus.iter().find_map(|cpu| khz.get(cpu).copied());
+            let khz = cpus.iter().find_map(|&cpu| khz(cpu));
             clock.policies.insert(first, Policy { khz, since: begin, by_khz: BTreeMap::new() });
         }
         clock
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn frequencies_are_compared_by_policy_over_all_of_the_time() {
         let mut clock =
-            PolicyClock::new(&[vec![0, 3], vec![1]], 100, &BTreeMap::from([(0, 600), (3, 600), (1, 500)]));
+            PolicyClock::new(&[vec![0, 3], vec![1]], 100, |cpu| Some(if cpu == 1 { 500 } else { 600 }));
         clock.event(100 + SECOND, 3, 900);
         clock.event(100 + SECOND + 5, 0, 900); // the same
         clock.event(100 + 3 * SECOND, 0, 600);

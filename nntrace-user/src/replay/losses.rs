@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cpus::MAX_CPU;
+use crate::model::MAX_CPU;
 
 /// Notice of a loss in an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,12 +3,11 @@
 //! `input` opens and unpacks, `lines` splits, `html` finds the trace in a page, `ftrace` reads a line, `tracedat` reads
 //! trace-cmd's binary files, `header` and `markers` what a trace says of the machine and of itself, `events` puts several
 //! inputs into one stream; `order` puts events and what comes of them into one order of time; `survey` and
-//! `losses` find where the window is and where events are missing; `accounts` keeps a stack for each thread, `cpus` a
-//! machine for each CPU; `pass` goes once through everything.
+//! `losses` find where the window is and where events are missing, `cpu_survey` which CPUs there are; `thread_stacks` keeps a
+//! stack for each thread; `pass` goes once through everything.
 
 mod begins;
-mod cpus;
-mod diagnostics;
+mod cpu_survey;
 pub mod events;
 mod file_cursor;
 pub mod ftrace;

@@ -11,8 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     Options, TimeRange,
-    cpus::Cpus,
-    diagnostics::DiagnosticCounts,
+    cpu_survey::CpuSurvey,
     events::Visitor,
     ftrace::{self, Event, EventKind},
     header::HeaderReader,
@@ -25,7 +24,7 @@ use super::{
     tasks::{self, TaskEvent},
     thread_stacks::{Context, ThreadStacks},
 };
-use crate::model::{Marks, Scheduling, Topology, causality::Origin, topology::TopologyError};
+use crate::model::{Marks, Model, Scheduling, Topology, causality::Origin, topology::TopologyError};
 
 /// One pass through events in order of time.
 pub(crate) struct Pass {
@@ -72,16 +71,12 @@ pub(crate) struct Counts {
 
 /// What takes the records in order.
 pub(crate) struct Results {
-    /// Of marks.
-    pub marks: Marks,
-    /// Of power events.
-    pub cpus: Cpus,
-    /// Of context switches and wake-ups.
-    pub scheduling: Scheduling,
+    /// Everything that they add up to.
+    pub model: Model,
+    /// Which CPUs there are.
+    pub cpus: CpuSurvey,
     /// The last names of threads that left a CPU.
     pub thread_names: FxHashMap<u32, Box<[u8]>>,
-    /// What was odd.
-    pub diagnostics: DiagnosticCounts,
     /// What was wrong with the clusters that were asked for.
     pub wrong: Option<TopologyError>,
 }
@@ -89,18 +84,9 @@ pub(crate) struct Results {
 impl Results {
     #[inline]
     fn take(&mut self, record: &Record) {
-        match record {
-            Record::Span(span) => {
-                let is_asked = self.marks.causality.questions().missing && !self.scheduling.is_empty();
-                self.marks.span(span, is_asked.then_some(&self.scheduling));
-            }
-            Record::Begin(begin) => self.marks.begin(begin),
-            Record::Sched(sched) => self.scheduling.record(sched),
-            power => {
-                if let Err(error) = self.cpus.record(power, &mut self.diagnostics) {
-                    self.wrong.get_or_insert(error);
-                }
-            }
+        self.model.record(record);
+        if let Err(error) = self.cpus.record(record, &mut self.model) {
+            self.wrong.get_or_insert(error);
         }
     }
 }
@@ -110,6 +96,12 @@ impl Pass {
     #[must_use]
     pub(crate) fn new(options: &Options, plan: Plan) -> Self {
         let begin = plan.range.map_or(0, |range| range.begin);
+        let scheduling =
+            if options.questions.missing { Scheduling::default() } else { Scheduling::for_sums() };
+        let scheduling = scheduling.with_room_for(options.limits.threads);
+        let model = Model::new(&options.limits, options.questions.clone(), Some(scheduling))
+            .since(begin)
+            .with_drivers(options.drivers.clone());
         Self {
             plan,
             survey: Survey::default(),
@@ -123,20 +115,13 @@ impl Pass {
             header: HeaderReader::default(),
             hotplug: Hotplug::default(),
             results: Results {
-                marks: Marks {
-                    named_drivers: options.drivers.clone(),
-                    ..Marks::new(&options.limits, options.questions.clone()).since(begin)
-                },
-                cpus: Cpus::new(options.topology.clone().unwrap_or_default(), options.clusters.clone())
-                    .keeping_steps(options.with_steps),
-                scheduling: if options.questions.missing {
-                    Scheduling::default()
-                } else {
-                    Scheduling::for_sums()
-                }
-                .with_room_for(options.limits.threads),
+                model,
+                cpus: CpuSurvey::new(
+                    options.topology.clone().unwrap_or_default(),
+                    options.clusters.clone(),
+                    options.with_steps,
+                ),
                 thread_names: FxHashMap::default(),
-                diagnostics: DiagnosticCounts::default(),
                 wrong: None,
             },
             counts: Counts::default(),
@@ -166,8 +151,8 @@ impl Pass {
         for gap in self.survey.gaps.end() {
             self.note_gap(gap, end);
         }
-        self.results.marks.advance(u64::MAX);
-        self.results.diagnostics.set_count(DiagnosticKind::EventsLost, self.losses().events);
+        self.results.model.advance(u64::MAX);
+        self.results.model.diagnostics.set_count(DiagnosticKind::EventsLost, self.losses().events);
     }
 
     /// Number of lost events, as far as they concern the time that is looked at.
@@ -204,9 +189,10 @@ impl Pass {
         let Gap { since, cpu } = gap;
         if self.concerns(gap) {
             let first = self.survey.seen.map_or(0, |(first, _)| first);
-            self.results.diagnostics.add(DiagnosticKind::EventsLost, since.unwrap_or(first), cpu, b"");
-            if !self.results.scheduling.is_empty() {
-                self.results.scheduling.lost(cpu, now);
+            self.results.model.diagnostics.add(DiagnosticKind::EventsLost, since.unwrap_or(first), cpu, b"");
+            let scheduling = self.results.model.scheduling.as_mut();
+            if let Some(scheduling) = scheduling.filter(|scheduling| !scheduling.is_empty()) {
+                scheduling.lost(cpu, now);
             }
         }
     }
@@ -292,10 +278,11 @@ impl Pass {
         match mark::kind(payload) {
             Some(Kind::Begin | Kind::End) => {
                 self.counts.marks += u64::from(counts);
-                if results.marks.forget_names(|| accounts.open_names().chain(order.names()).collect()) {
+                if results.model.marks.forget_names(|| accounts.open_names().chain(order.names()).collect()) {
                     accounts.read_names_again();
                 }
-                let Results { marks: Marks { names, paths, causality, .. }, diagnostics, .. } = results;
+                let Model { marks: Marks { names, paths, causality, .. }, diagnostics, .. } =
+                    &mut results.model;
                 let emits_begins = causality.questions().need_all_begins();
                 let mut context = Context { names, paths, diagnostics, causality, emits_begins };
                 accounts.mark(event, payload, now, &mut context, |causality, record| match record {
@@ -311,12 +298,12 @@ impl Pass {
                 let origin = accounts.origin(event, payload);
                 // What is handed over before the range may be taken in it.
                 if !counts {
-                    results.marks.causality.tell(origin, event.time, payload);
+                    results.model.marks.causality.tell(origin, event.time, payload);
                     return;
                 }
                 self.counts.marks += 1;
-                if !results.marks.tell(origin, now, payload) {
-                    results.diagnostics.add(DiagnosticKind::UnreadableMark, now, event.tid, payload);
+                if !results.model.marks.tell(origin, now, payload) {
+                    results.model.diagnostics.add(DiagnosticKind::UnreadableMark, now, event.tid, payload);
                 }
             }
             None => self.word(markers::read(payload), now),
@@ -329,7 +316,7 @@ impl Pass {
             self.power(RecordKind::Hotplug, cpu, now, u32::from(online));
             return;
         }
-        let causality = &mut self.results.marks.causality;
+        let causality = &mut self.results.model.marks.causality;
         match tasks::read(name, fields) {
             Some(TaskEvent::Fork { child }) => causality.create(event.time, event.tid, child),
             Some(TaskEvent::Exit) => causality.exit(event.time, event.tid),
@@ -372,7 +359,7 @@ impl Visitor for Pass {
         let results = &mut self.results;
         // By its own time: what came before the window is put in order, too.
         self.order.advance(time, |record| results.take(record));
-        results.marks.advance(time.saturating_sub(1));
+        results.model.advance(time.saturating_sub(1));
         if let Some(gap) = gap {
             self.note_gap(gap, now);
             // Also where it has no length, between events of one instant.
@@ -402,7 +389,7 @@ impl Visitor for Pass {
     fn unreadable(&mut self, input: &str, number: u64, line: &[u8]) {
         self.counts.unreadable += 1;
         let place = format!("{input}:{number}: {}", String::from_utf8_lossy(line));
-        self.results.diagnostics.add(DiagnosticKind::UnreadableLine, 0, 0, place.as_bytes());
+        self.results.model.diagnostics.add(DiagnosticKind::UnreadableLine, 0, 0, place.as_bytes());
         if self.counts.without_unit.is_none()
             && let Some(time) = ftrace::time_without_unit(line)
         {

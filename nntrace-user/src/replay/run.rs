@@ -13,7 +13,6 @@ use nntrace_common::{
 use thiserror::Error;
 
 use super::{
-    cpus::CpuResults,
     events,
     input::{Input, InputError},
     order::Sorter,
@@ -21,12 +20,12 @@ use super::{
     survey::{Plan, Survey},
 };
 use crate::model::{
-    Findings, Marks, Topology,
+    Findings, Marks, Model, Topology,
     causality::Questions,
     energy::EnergyModel,
     facts::{Host, KeptSums, Loss, Overhead, ProcessLabel, Source, Window},
+    findings::{RunFacts, Sums},
     limits::Limits,
-    reports,
     scheduling::NamedThread,
     timelines::Timelines,
     topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
@@ -151,8 +150,10 @@ pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
 
 /// What came of a replay.
 pub struct Replayed {
-    marks: Marks,
-    cpus: CpuResults,
+    model: Model,
+    /// The CPUs that the trace shows; none where it has no power event.
+    cpus: BTreeSet<u32>,
+    timelines: Option<Timelines>,
     threads: Vec<NamedThread>,
     energy_model: Option<EnergyModel>,
     window: Window,
@@ -169,19 +170,12 @@ impl Replayed {
     /// Everything that was found.
     #[must_use]
     pub fn findings(&self) -> Findings<'_> {
-        Findings {
-            host: Host { cpus: self.cpus.cpus.len() as u32, ..Host::default() },
+        let run = RunFacts {
+            host: Host { cpus: self.cpus.len() as u32, ..Host::default() },
             window: self.window.clone(),
             source: Source { kind: "replay".into(), marks: "trace".into(), files: self.files.clone() },
             processes: &self.processes,
-            marks: &self.marks,
-            report_sums: reports::recorded_sums(&self.marks),
-            totals: self.marks.sites.totals(),
             threads: Cow::Borrowed(&self.threads),
-            topology: &self.cpus.topology,
-            cpus: Cow::Borrowed(&self.cpus.cpus),
-            clusters: Cow::Borrowed(&self.cpus.clusters),
-            idle_stays: &self.cpus.idle_stays,
             energy_model: self.energy_model.as_ref(),
             evidence: None,
             verify: None,
@@ -190,19 +184,21 @@ impl Replayed {
             diagnostics: Cow::Borrowed(&self.diagnostics),
             notes: self.notes.clone(),
             with_details: self.with_details,
-        }
+        };
+        let cpus = self.cpus.iter().copied();
+        self.model.findings(run, Sums::recorded(&self.model, cpus, self.window.end_ns))
     }
 
     /// What CPUs and clusters did in which order; `None` when it was not asked for, or there is no power event.
     #[must_use]
     pub fn timelines(&self) -> Option<&Timelines> {
-        self.cpus.timelines.as_ref()
+        self.timelines.as_ref()
     }
 
     /// Everything that the marks told, one by one where it is kept so.
     #[must_use]
     pub fn marks(&self) -> &Marks {
-        &self.marks
+        &self.model.marks
     }
 }
 
@@ -235,7 +231,14 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     if let Some(error) = results.wrong {
         return Err(error.into());
     }
-    let Results { mut marks, cpus, scheduling, thread_names, mut diagnostics, .. } = results;
+    let Results { mut model, mut cpus, thread_names, .. } = results;
+    let has_power = cpus.has_events();
+    if has_power {
+        cpus.settle(&mut model)?;
+    }
+    let timelines = model.power.timelines_until(end);
+    let Model { marks, scheduling, diagnostics, .. } = &mut model;
+    let scheduling = scheduling.get_or_insert_default();
     let processes = accounts.names().map(|(pid, comm)| (pid, ProcessLabel { comm })).collect();
     let window = Window { clock: "trace".into(), begin_ns: begin, end_ns: end };
     let of_marks = accounts.processes();
@@ -258,7 +261,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
             scheduling.forgotten
         ));
     }
-    let left_out = accounts.finish(&mut marks, &mut diagnostics);
+    let left_out = accounts.finish(marks, diagnostics);
     if left_out > 0 {
         notes.push(format!(
             "{left_out} sections that had not ended are not told one by one: raise --memory to see them"
@@ -266,14 +269,13 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     }
     let mut diagnostics = diagnostics.counts();
     marks.add_unfinished(&mut diagnostics);
-    let cpus = cpus.finish(end)?;
     if counts.marks > 0 && !marks.shows(Layer::Runtime) {
         notes.push(
             "no mark of the NN runtime (LR) in the trace: was its trace tag (nnapi) on when it was recorded?"
                 .into(),
         );
     }
-    if cpus.clusters_are_presumed {
+    if has_power && cpus.clusters_are_presumed {
         notes.push(NO_CLUSTERS.into());
     }
     notes.extend(counts.without_unit.as_deref().map(without_unit));
@@ -287,8 +289,9 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     };
     notes.extend(scheduling.note_on_missing(&loss));
     Ok(Replayed {
-        marks,
-        cpus,
+        model,
+        cpus: if has_power { cpus.shown() } else { BTreeSet::new() },
+        timelines,
         energy_model: options.energy_model.clone(),
         window,
         threads,

@@ -10,10 +10,11 @@ use nntrace_common::{
 };
 use rustc_hash::FxHashMap;
 
-use super::{begins::Begins, diagnostics::DiagnosticCounts, ftrace::Event};
+use super::{begins::Begins, ftrace::Event};
 use crate::model::{
     Marks,
     causality::{Causality, Origin},
+    diagnostics::DiagnosticCounts,
     limits::Limits,
     marks::OpenSection,
     names::Names,

@@ -13,7 +13,7 @@ use nntrace_common::{
 };
 
 use super::{Kernel, KernelError, links::Links, object::Object};
-use crate::model::power::CpuReading;
+use crate::model::residency::CpuReading;
 
 /// All of them.
 pub(super) const PROGRAMS: [&str; 3] = ["cpu_idle", "cpu_frequency", "cpuhp_exit"];

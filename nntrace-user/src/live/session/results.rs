@@ -10,9 +10,10 @@ use crate::{
     model::{
         Findings, Marks, Scheduling,
         facts::{Evidence, Host, KeptSums, Loss, Overhead, Source, Window},
-        power::CpuResidency,
+        findings::{RunFacts, Sums},
         report_sums::ReportSums,
-        reports,
+        reports::recorded_sums,
+        residency::CpuResidency,
         scheduling::NamedThread,
         stacks::Totals,
         timelines::Timelines,
@@ -25,12 +26,12 @@ impl Session {
     /// # Errors
     /// When the kernel's maps cannot be read.
     pub fn findings(&mut self) -> Result<Findings<'_>, KernelError> {
-        self.kernel.read_paths(&mut self.records.paths)?;
-        self.kernel.read_names(&mut self.records.names)?;
-        self.records.seen_drivers.extend(self.kernel.read_drivers()?);
+        self.kernel.read_paths(&mut self.model.marks.paths)?;
+        self.kernel.read_names(&mut self.model.marks.names)?;
+        self.model.marks.seen_drivers.extend(self.kernel.read_drivers()?);
         let mut totals = self.kernel.read_totals()?;
         let entries = totals.len();
-        totals.retain(|key, _| self.records.sites.counts_total(key));
+        totals.retain(|key, _| self.model.marks.sites.counts_total(key));
         let leaves_out = totals.len() < entries;
         let (readings, end) = match &self.last {
             Some((readings, end)) => (readings.clone(), *end),
@@ -40,11 +41,11 @@ impl Session {
         let cpus: Vec<CpuResidency> = readings
             .iter()
             .filter(|reading| self.topology.cpus.contains_key(&reading.cpu))
-            .map(|reading| reading.since(&self.known.of(reading.cpu), end))
+            .map(|reading| reading.since(&self.initial.of(reading.cpu), end))
             .collect();
         let mut diagnostics = self.kernel.read_diagnostics()?;
         if self.last.is_some() {
-            self.records.add_unfinished(&mut diagnostics);
+            self.model.marks.add_unfinished(&mut diagnostics);
         }
         let loss = self.loss()?;
         let is_full = |(kind, _): &(DiagnosticKind, _)| *kind == DiagnosticKind::TableFull;
@@ -56,18 +57,18 @@ impl Session {
             cpus: true,
             totals: totals_are_exact,
             reports: exact_sums.is_some()
-                && !self.records.names.has_asynchronous_calls()
+                && !self.model.marks.names.has_asynchronous_calls()
                 && self.kernel.read_app_event_counts()?.driver_events == 0,
         };
-        let report_sums = exact_sums.unwrap_or_else(|| reports::recorded_sums(&self.records));
-        let missing = self.scheduling.as_ref().and_then(|scheduling| scheduling.note_on_missing(&loss));
+        let reports = exact_sums.unwrap_or_else(|| recorded_sums(&self.model.marks));
+        let missing = self.model.scheduling.as_ref().and_then(|scheduling| scheduling.note_on_missing(&loss));
         let notes = self.notes.iter().cloned().chain(self.note_on_unsearched()).chain(missing);
         let window = Window { clock: "monotonic".into(), begin_ns: self.window.begin, end_ns: end };
         let evidence = match &self.told {
             Some(told) => told.clone(),
             None => self.read_evidence(end)?,
         };
-        Ok(Findings {
+        let run = RunFacts {
             host: host(&online),
             source: Source {
                 kind: "live".into(),
@@ -80,15 +81,8 @@ impl Session {
                 files: self.probes.files(),
             },
             processes: &self.labels,
-            marks: &self.records,
-            report_sums,
-            totals,
             threads: Cow::Owned(self.threads(&window)),
             window,
-            topology: &self.topology,
-            cpus: Cow::Owned(cpus),
-            clusters: Cow::Owned(self.clusters.until(end)),
-            idle_stays: &self.idle_stays,
             energy_model: self.energy_model.as_ref(),
             evidence: Some(evidence),
             verify: self.verified.clone(),
@@ -97,7 +91,8 @@ impl Session {
             diagnostics: Cow::Owned(diagnostics),
             notes: notes.collect(),
             with_details: self.with_details,
-        })
+        };
+        Ok(self.model.findings(run, Sums { cpus, totals, reports }))
     }
 
     /// What threads did in the window; none where context switches are not taken.
@@ -109,13 +104,13 @@ impl Session {
                 Some((pid, self.thread_names.get(&tid).cloned().or_else(of_process).unwrap_or_default()))
             })
         };
-        self.scheduling.as_ref().map(named).unwrap_or_default()
+        self.model.scheduling.as_ref().map(named).unwrap_or_default()
     }
 
     /// Everything that the marks told, one by one where it is kept so.
     #[must_use]
     pub fn marks(&self) -> &Marks {
-        &self.records
+        &self.model.marks
     }
 
     pub(super) fn read_evidence(&self, end: u64) -> Result<Evidence, KernelError> {
@@ -128,7 +123,7 @@ impl Session {
     #[must_use]
     pub fn timelines(&self) -> Option<Timelines> {
         let end = self.last.as_ref().map_or_else(|| self.end_so_far(), |(_, end)| *end);
-        self.steps.as_ref().map(|steps| steps.until(end, &self.topology, &self.clusters))
+        self.model.power.timelines_until(end)
     }
 
     /// The moment up to which there are results while the window goes on, ns.
@@ -142,13 +137,13 @@ impl Session {
         if self.kernel.read_app_event_counts()?.lost > 0 {
             return Ok(None);
         }
-        Ok(self.records.slots.sums(totals, &self.kernel.read_executions()?))
+        Ok(self.model.marks.slots.sums(totals, &self.kernel.read_executions()?))
     }
 
     fn overhead(&self) -> Result<Overhead, KernelError> {
         let counts = self.kernel.read_event_counts()?;
         let (marks, power) = self.kernel.read_costs();
-        let is_sched = self.scheduling.is_some();
+        let is_sched = self.model.scheduling.is_some();
         Ok(Overhead {
             marks: counts.marks,
             ns_per_mark: marks.mean(),

@@ -11,7 +11,7 @@ use crate::{
         sched, sysfs,
         verify::Verifier,
     },
-    model::{Clusters, Scheduling, idle_stays::IdleStays, marks::OpenSection, timelines::TimelineRecorder},
+    model::{Scheduling, marks::OpenSection},
 };
 
 /// From reading what the kernel counts to the end of the window, where both are compared.
@@ -26,29 +26,25 @@ impl Session {
     pub fn begin(&mut self, duration: Option<Duration>) -> Result<(), KernelError> {
         let Self { kernel, topology, notes, .. } = self;
         let root = Path::new(sysfs::CPUS);
-        if self.scheduling.is_some() {
+        if self.model.scheduling.is_some() {
             kernel.attach_scheduling()?;
         }
         let Beginning { window, attached_at, attached, evidence } =
             power::attach(kernel, root, topology, duration, notes)?;
         let begin = window.begin;
-        if let Some(scheduling) = &mut self.scheduling {
+        if let Some(scheduling) = &mut self.model.scheduling {
             *scheduling = Scheduling::starting_at(begin).with_room_for(scheduling.room());
             self.alive.keys().try_for_each(|&pid| sched::watch(kernel, scheduling, pid))?;
         }
         wait_until(begin);
-        let known = attached.begin(kernel, topology)?;
-        let initial = known.for_clusters();
-        self.clusters = Clusters::new(topology, begin, &initial);
-        self.idle_stays = IdleStays::new(topology, begin);
-        self.steps =
-            self.with_steps.then(|| TimelineRecorder::new(topology, begin, &initial, &mut self.clusters));
+        let initial = attached.begin(kernel, topology)?;
+        self.model.begin_power(topology, begin, &initial, self.with_steps);
         if self.verifies {
-            let mut verifier = Verifier::begin(root, topology, begin, attached_at, &known);
+            let mut verifier = Verifier::begin(root, topology, begin, attached_at, &initial);
             verifier.begun(&kernel.read_cpus()?);
             self.verifier = Some(verifier);
         }
-        (self.window, self.known, self.evidence) = (window, known, evidence);
+        (self.window, self.initial, self.evidence) = (window, initial, evidence);
         Ok(())
     }
 
@@ -79,19 +75,19 @@ impl Session {
             self.notes.extend(stalled.iter().map(StalledThread::note));
             self.kernel.detach_power();
             self.take(true);
-            if let Some(scheduling) = &mut self.scheduling {
+            if let Some(scheduling) = &mut self.model.scheduling {
                 for (cpu, count) in (0..).zip(self.kernel.read_ring_counts()?) {
                     scheduling.lost_by(cpu, count.sched_dropped as u32, end);
                 }
             }
             if let (Some(verifier), Some(counts), Some((readings, _))) = (&self.verifier, counts, &self.last)
             {
-                self.verified = Some(verifier.compare(readings, &self.known, end, &counts));
+                self.verified = Some(verifier.compare(readings, &self.initial, end, &counts));
             }
-            let records = &mut self.records;
+            let marks = &mut self.model.marks;
             self.kernel.visit_threads(|tid, thread| {
                 if thread.is_marked != 0 {
-                    records.open.extend(thread.stack.open_frames().map(|frame| OpenSection::new(tid, frame)));
+                    marks.open.extend(thread.stack.open_frames().map(|frame| OpenSection::new(tid, frame)));
                 }
             })?;
         }

@@ -8,7 +8,7 @@ use super::{
     matching::{self, Found},
     model::{ClusterModel, Cost, EnergyModel, IdleState, PState},
 };
-use crate::model::{Topology, clusters::ClusterResidency, power::CpuResidency};
+use crate::model::{Topology, clusters::ClusterResidency, residency::CpuResidency};
 
 /// What everything cost, in the unit that the model makes.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -8,7 +8,7 @@ use super::*;
 use crate::model::{
     Topology,
     clusters::ClusterResidency,
-    power::CpuResidency,
+    residency::CpuResidency,
     topology::{ClusterDescription, CpuDescription, Domain, IdleStateDescription},
 };
 

@@ -1,7 +1,12 @@
-use nntrace_common::power::IDLE_EXIT;
+use nntrace_common::{
+    power::{IDLE_EXIT, Residency},
+    time_count::TimeCount,
+};
 
 use super::*;
 use crate::model::topology::{ClusterDescription, CpuDescription, Domain, IdleStateDescription};
+
+mod timelines;
 
 fn machine(clusters: &[&[u32]], policies: &[&[u32]]) -> Topology {
     let cpus = clusters.iter().flat_map(|cpus| cpus.iter());
@@ -21,10 +26,22 @@ fn machine(clusters: &[&[u32]], policies: &[&[u32]]) -> Topology {
     }
 }
 
+/// CPUs of which this is known at the begin: activity, and frequency in kHz.
+fn known(activity: &[(u32, Activity)], khz: &[(u32, u32)]) -> InitialState {
+    let mut state = InitialState::default();
+    for &(cpu, activity) in activity {
+        state.cpus.entry(cpu).or_default().activity = Some(activity);
+    }
+    for &(cpu, khz) in khz {
+        state.cpus.entry(cpu).or_default().khz = Some(khz);
+    }
+    state
+}
+
 /// The example of the classical notes: intervals idle in (state, from, to), us.
 #[test]
 fn the_deepest_state_in_common() {
-    let mut clusters = Clusters::new(&machine(&[&[1, 2]], &[]), 0, &Initial::default());
+    let mut clusters = Power::new(&machine(&[&[1, 2]], &[]), 0, &InitialState::default(), false);
     let intervals = [
         (1, 0, 0, 100),
         (1, 0, 110, 320),
@@ -41,37 +58,54 @@ fn the_deepest_state_in_common() {
     for (at, cpu, state) in events {
         clusters.idle_event(at * 1_000, cpu, state);
     }
-    let result = &clusters.until(500_000)[0];
+    let result = &clusters.clusters_until(500_000)[0];
     assert_eq!(result.idle[&0].ns, 300_000);
     assert_eq!(result.idle[&1].ns, 50_000);
     assert_eq!(result.active, BTreeMap::from([(None, TimeCount::new(150_000, 4))]));
 }
 
 #[test]
+fn stays_are_those_that_idle_events_ended() {
+    let state = |us: u64| IdleStateDescription {
+        target_residency_ns: Some(us * 1_000),
+        ..IdleStateDescription::default()
+    };
+    let mut topology = machine(&[&[0]], &[]);
+    topology.cpus.insert(0, CpuDescription { idle_states: vec![state(1), state(100)] });
+    let mut power = Power::new(&topology, 10, &InitialState::default(), false);
+    for (at, state) in [(1_000, 0), (3_000, IDLE_EXIT), (4_000, 0)] {
+        power.idle_event(at, 0, state);
+    }
+    power.lost(9_000, 0);
+    power.idle_event(10_000, 0, 0);
+    power.idle_event(10_500, 0, IDLE_EXIT);
+    let stays = power.idle_stays().of(0, 0).unwrap();
+    assert_eq!((stays.early, stays.lengths.len()), (Some(1), 2));
+    assert!(stays.lengths.equivalent(stays.lengths.max(), 2_000));
+}
+
+#[test]
 fn a_stay_that_begins_at_the_end_is_no_open_one() {
-    let mut clusters = Clusters::new(&machine(&[&[0]], &[]), 0, &Initial::default());
+    let mut clusters = Power::new(&machine(&[&[0]], &[]), 0, &InitialState::default(), false);
     clusters.idle_event(10, 0, 1);
-    assert_eq!(clusters.until(10)[0].idle_at_end, None);
-    assert_eq!(clusters.until(11)[0].idle_at_end, Some(1));
+    assert_eq!(clusters.clusters_until(10)[0].idle_at_end, None);
+    assert_eq!(clusters.clusters_until(11)[0].idle_at_end, Some(1));
 }
 
 #[test]
 fn an_exit_and_an_entry_at_one_instant_split_nothing() {
-    let mut clusters = Clusters::new(&machine(&[&[0]], &[]), 0, &Initial::default());
+    let mut clusters = Power::new(&machine(&[&[0]], &[]), 0, &InitialState::default(), false);
     for (at, state) in [(10, 1), (20, IDLE_EXIT), (20, 1), (30, IDLE_EXIT)] {
         clusters.idle_event(at, 0, state);
     }
-    let result = &clusters.until(40)[0];
+    let result = &clusters.clusters_until(40)[0];
     assert_eq!((result.idle[&1].ns, result.idle[&1].hits), (20, 1));
 }
 
 #[test]
 fn a_policy_changes_as_one_and_the_fastest_running_cpu_decides() {
-    let mut clusters = Clusters::new(
-        &machine(&[&[0, 1, 2]], &[&[0, 1]]),
-        0,
-        &Initial { khz: BTreeMap::from([(0, 500), (1, 500), (2, 900)]), ..Initial::default() },
-    );
+    let initial = known(&[], &[(0, 500), (1, 500), (2, 900)]);
+    let mut clusters = Power::new(&machine(&[&[0, 1, 2]], &[&[0, 1]]), 0, &initial, false);
     for cpu in 0..3 {
         clusters.idle_event(0, cpu, 0);
     }
@@ -80,7 +114,7 @@ fn a_policy_changes_as_one_and_the_fastest_running_cpu_decides() {
     clusters.frequency_event(22, 0, 700);
     clusters.idle_event(30, 2, IDLE_EXIT);
     clusters.idle_event(40, 2, 0);
-    let result = &clusters.until(50)[0];
+    let result = &clusters.clusters_until(50)[0];
     let active = BTreeMap::from([
         (Some(500), TimeCount::new(10, 1)),
         (Some(700), TimeCount::new(20, 2)),
@@ -94,12 +128,11 @@ fn a_policy_changes_as_one_and_the_fastest_running_cpu_decides() {
 
 #[test]
 fn what_was_read_at_the_begin_counts_from_there() {
-    let activity = BTreeMap::from([(0, Activity::Running), (1, Activity::Idle(1))]);
-    let initial = Initial { activity, khz: BTreeMap::from([(0, 500)]) };
-    let mut clusters = Clusters::new(&machine(&[&[0, 1]], &[]), 10, &initial);
-    assert_eq!(clusters.until(30)[0].active, BTreeMap::from([(Some(500), TimeCount::new(20, 1))]));
+    let initial = known(&[(0, Activity::Running), (1, Activity::Idle(1))], &[(0, 500)]);
+    let mut clusters = Power::new(&machine(&[&[0, 1]], &[]), 10, &initial, false);
+    assert_eq!(clusters.clusters_until(30)[0].active, BTreeMap::from([(Some(500), TimeCount::new(20, 1))]));
     clusters.idle_event(40, 0, 2);
-    let result = &clusters.until(60)[0];
+    let result = &clusters.clusters_until(60)[0];
     assert_eq!(
         (result.active[&Some(500)], result.idle[&1].ns, result.idle_at_end),
         (TimeCount::new(30, 1), 20, Some(1))
@@ -108,22 +141,21 @@ fn what_was_read_at_the_begin_counts_from_there() {
 
 #[test]
 fn an_offline_cpu_leaves_the_vote() {
-    let mut clusters = Clusters::new(&machine(&[&[0, 1]], &[]), 0, &Initial::default());
+    let mut clusters = Power::new(&machine(&[&[0, 1]], &[]), 0, &InitialState::default(), false);
     clusters.idle_event(0, 0, 0);
     clusters.idle_event(0, 1, 2);
     clusters.hotplug(10, 0, false);
     clusters.hotplug(30, 1, false);
     clusters.hotplug(40, 1, true);
-    let result = &clusters.until(50)[0];
+    let result = &clusters.clusters_until(50)[0];
     assert_eq!((result.idle[&0].ns, result.idle[&2].ns, result.offline_ns), (10, 20, 10));
     assert_eq!(result.active[&None], TimeCount::new(10, 1));
 }
 
 #[test]
 fn while_a_cpu_is_unknown_or_offline_it_is_not_said_how_many_run() {
-    let activity = (0..3).map(|cpu| (cpu, Activity::Running)).collect();
-    let initial = Initial { activity, ..Initial::default() };
-    let mut clusters = Clusters::new(&machine(&[&[0, 1], &[2]], &[]), 0, &initial);
+    let initial = known(&[0, 1, 2].map(|cpu| (cpu, Activity::Running)), &[]);
+    let mut clusters = Power::new(&machine(&[&[0, 1], &[2]], &[]), 0, &initial, false);
     clusters.idle_event(10, 1, 0);
     clusters.lost(14, 0);
     clusters.idle_event(17, 1, IDLE_EXIT);
@@ -131,13 +163,13 @@ fn while_a_cpu_is_unknown_or_offline_it_is_not_said_how_many_run() {
     clusters.hotplug(25, 0, false);
     clusters.idle_event(26, 1, 2);
     clusters.hotplug(40, 0, true);
-    let results = clusters.until(50);
+    let results = clusters.clusters_until(50);
     let expected = BTreeMap::from([(None, 6 + 15), (Some(1), 4 + 5 + 10), (Some(2), 10)]);
     assert_eq!(results[0].concurrency, expected);
     assert_eq!(results[1].concurrency, BTreeMap::from([(Some(1), 50)]));
     // Never heard of.
-    let clusters = Clusters::new(&machine(&[&[0, 1]], &[]), 0, &Initial::default());
-    assert_eq!(clusters.until(50)[0].concurrency, BTreeMap::from([(None, 50)]));
+    let clusters = Power::new(&machine(&[&[0, 1]], &[]), 0, &InitialState::default(), false);
+    assert_eq!(clusters.clusters_until(50)[0].concurrency, BTreeMap::from([(None, 50)]));
 }
 
 #[test]
@@ -146,15 +178,15 @@ fn domains_of_idle_and_of_clocks_are_apart() {
     for (number, domain) in [(0, Domain::Frequency), (1, Domain::Frequency), (2, Domain::Idle)] {
         topology.clusters[number].domain = domain;
     }
-    let initial = Initial { khz: BTreeMap::from([(0, 500), (1, 600), (2, 900)]), ..Initial::default() };
-    let mut clusters = Clusters::new(&topology, 0, &initial);
+    let initial = known(&[], &[(0, 500), (1, 600), (2, 900)]);
+    let mut clusters = Power::new(&topology, 0, &initial, false);
     for cpu in 0..3 {
         clusters.idle_event(0, cpu, 1);
     }
     clusters.idle_event(10, 0, IDLE_EXIT);
     clusters.idle_event(20, 2, IDLE_EXIT);
     clusters.idle_event(30, 0, 1);
-    let results = clusters.until(40);
+    let results = clusters.clusters_until(40);
     assert_eq!(results[0].active, BTreeMap::from([(Some(500), TimeCount::new(20, 1))]));
     assert_eq!(results[1].active, BTreeMap::from([(Some(900), TimeCount::new(20, 1))]));
     assert_eq!(
@@ -171,31 +203,31 @@ fn states_compare_by_level() {
     // The second CPU's table lacks the middle state.
     topology.cpus.get_mut(&0).unwrap().idle_states = vec![state("a", 0), state("b", 1), state("c", 2)];
     topology.cpus.get_mut(&1).unwrap().idle_states = vec![state("a", 0), state("c", 2)];
-    let mut clusters = Clusters::new(&topology, 0, &Initial::default());
+    let mut clusters = Power::new(&topology, 0, &InitialState::default(), false);
     clusters.idle_event(0, 0, 1);
     clusters.idle_event(0, 1, 1);
     clusters.idle_event(10, 0, 2);
-    let result = &clusters.until(30)[0];
+    let result = &clusters.clusters_until(30)[0];
     assert_eq!((result.idle[&1].ns, result.idle[&2].ns), (10, 20));
 }
 
 #[test]
 fn a_lost_cpu_is_unknown_until_it_is_heard_of_again() {
-    let mut clusters = Clusters::new(&machine(&[&[0, 1]], &[]), 0, &Initial::default());
+    let mut clusters = Power::new(&machine(&[&[0, 1]], &[]), 0, &InitialState::default(), false);
     clusters.idle_event(0, 0, 1);
     clusters.idle_event(0, 1, 1);
     clusters.lost(10, 0);
     clusters.idle_event(30, 0, 1);
-    let result = &clusters.until(50)[0];
+    let result = &clusters.clusters_until(50)[0];
     assert_eq!((result.unknown_ns, result.idle[&1].ns, result.idle[&1].hits), (20, 30, 2));
 }
 
 #[test]
 fn a_silent_cpu_leaves_its_cluster_unknown_while_no_other_runs() {
-    let mut clusters = Clusters::new(&machine(&[&[0, 1], &[2]], &[]), 0, &Initial::default());
+    let mut clusters = Power::new(&machine(&[&[0, 1], &[2]], &[]), 0, &InitialState::default(), false);
     clusters.idle_event(10, 0, 1);
     clusters.idle_event(20, 0, IDLE_EXIT);
-    let results = clusters.until(30);
+    let results = clusters.clusters_until(30);
     assert_eq!((results[0].unknown_ns, results[0].active[&None]), (10, TimeCount::new(20, 2)));
     assert_eq!(results[1].unknown_ns, 30);
 }
@@ -228,19 +260,19 @@ mod property {
         #[test]
         fn streaming_equals_a_sweep(steps in events()) {
             let layout: [&[u32]; 2] = [&[0, 1, 4], &[2, 3]];
-            let mut clusters = Clusters::new(&machine(&layout, &[]), 0, &Initial::default());
+            let mut clusters = Power::new(&machine(&layout, &[]), 0, &InitialState::default(), false);
             let (mut now, mut timed) = (0, Vec::new());
             for (gap, cpu, kind) in steps {
                 now += gap;
                 timed.push((now, cpu, kind));
                 match kind {
-                    0..3 => clusters.idle_event(now, cpu, kind),
-                    3..5 => clusters.idle_event(now, cpu, IDLE_EXIT),
+                    0..3 => _ = clusters.idle_event(now, cpu, kind),
+                    3..5 => _ = clusters.idle_event(now, cpu, IDLE_EXIT),
                     _ => clusters.frequency_event(now, cpu, kind),
                 }
             }
             let end = now + 3;
-            for (number, result) in clusters.until(end).into_iter().enumerate() {
+            for (number, result) in clusters.clusters_until(end).into_iter().enumerate() {
                 let mut expected = ClusterResidency::default();
                 for at in 0..end {
                     let all: Vec<_> = layout[number].iter().map(|&cpu| activity_at(&timed, cpu, at)).collect();

@@ -1,0 +1,133 @@
+//! The CPUs of a trace: which there are, and how they belong together.
+//!
+//! A trace does not begin with a list of them. Its power records wait in the model until enough was read to know, or all.
+
+use std::collections::BTreeSet;
+
+use nntrace_common::record::Record;
+
+use crate::model::{
+    MAX_CPU, Model, Topology,
+    initial::InitialState,
+    topology::{ClusterDescription, Domain, TopologyError},
+};
+
+/// Power records after which it is settled which CPUs there are.
+const ENOUGH: usize = 65_536;
+
+/// The CPUs of a trace.
+pub(crate) struct CpuSurvey {
+    /// Begin of the window, ns: the first event, whatever it is.
+    begin: Option<u64>,
+    /// CPUs that any line is about, by number.
+    seen: Vec<bool>,
+    /// CPUs of which an event has shown what they do, by number.
+    known: Vec<bool>,
+    has_events: bool,
+    with_timelines: bool,
+    /// Whether nothing told which CPUs form a cluster.
+    pub(crate) clusters_are_presumed: bool,
+    /// The system, as far as it is described: by the user, or by the trace before its first event.
+    pub(crate) topology: Topology,
+    /// Clusters that the user wants instead.
+    wanted: Vec<ClusterDescription>,
+}
+
+impl CpuSurvey {
+    /// Of this system, as far as it is described, with these clusters instead of its own, if there are any.
+    #[must_use]
+    pub(crate) fn new(topology: Topology, wanted: Vec<ClusterDescription>, with_timelines: bool) -> Self {
+        Self {
+            begin: None,
+            seen: vec![false; MAX_CPU as usize + 1],
+            known: vec![false; MAX_CPU as usize + 1],
+            has_events: false,
+            with_timelines,
+            clusters_are_presumed: false,
+            topology,
+            wanted,
+        }
+    }
+
+    /// The window begins at `begin` (ns) or before. Called before the first record is taken.
+    #[inline]
+    pub(crate) fn starts(&mut self, begin: u64) {
+        self.begin = Some(self.begin.map_or(begin, |known| known.min(begin)));
+    }
+
+    /// A CPU that the trace shows, whatever it does.
+    #[inline]
+    pub(crate) fn see(&mut self, cpu: u32) {
+        if let Some(seen) = self.seen.get_mut(cpu as usize) {
+            *seen = true;
+        }
+    }
+
+    /// Whether there was any power event; a loss is none.
+    #[must_use]
+    pub(crate) fn has_events(&self) -> bool {
+        self.has_events
+    }
+
+    /// Whether no event has shown what a CPU does.
+    #[must_use]
+    pub(crate) fn is_silent(&self, cpu: u32) -> bool {
+        self.known.get(cpu as usize).is_none_or(|is_known| !is_known)
+    }
+
+    /// The CPUs that there are: those that are described or asked for, and those that the trace showed so far.
+    pub(crate) fn shown(&self) -> BTreeSet<u32> {
+        let seen = (0..).zip(&self.seen).filter(|(_, seen)| **seen).map(|(cpu, _)| cpu);
+        let wanted = self.wanted.iter().flat_map(|cluster| cluster.cpus.iter().copied());
+        seen.chain(wanted).chain(self.topology.cpus.keys().copied()).collect()
+    }
+
+    /// A power record, which the model has taken.
+    ///
+    /// # Errors
+    /// When the clusters that were asked for are none.
+    pub(crate) fn record(&mut self, record: &Record, model: &mut Model) -> Result<(), TopologyError> {
+        let (cpu, is_event, shows_activity) = match *record {
+            Record::Idle(event) => (event.cpu, true, true),
+            Record::Frequency(event) => (event.cpu, true, false),
+            // A CPU that comes back and had not gone changes nothing.
+            Record::Hotplug(event) => (event.cpu, event.state == 0, event.state == 0),
+            Record::Lost { cpu, .. } => (cpu, false, true),
+            _ => return Ok(()),
+        };
+        if let Some(known) = self.known.get_mut(cpu as usize) {
+            *known |= shows_activity;
+            self.has_events |= is_event;
+            self.see(cpu);
+        }
+        if model.waiting() >= ENOUGH { self.settle(model) } else { Ok(()) }
+    }
+
+    /// It is settled now which CPUs there are.
+    ///
+    /// # Errors
+    /// When the clusters that were asked for are none.
+    pub(crate) fn settle(&mut self, model: &mut Model) -> Result<(), TopologyError> {
+        if !model.waits_for_cpus() {
+            return Ok(());
+        }
+        for cpu in self.shown() {
+            self.topology.cpus.entry(cpu).or_default();
+        }
+        let described = std::mem::take(&mut self.topology.clusters);
+        let wanted = std::mem::take(&mut self.wanted);
+        if !wanted.is_empty() {
+            self.topology.set_clusters(wanted)?;
+        } else if !described.is_empty() {
+            self.topology.set_clusters(described)?;
+        } else {
+            self.clusters_are_presumed = true;
+            let cpus = self.topology.cpus.keys().copied().collect();
+            self.topology.clusters =
+                vec![ClusterDescription { name: "all".into(), cpus, domain: Domain::Both }];
+        }
+        let begin = self.begin.unwrap_or_default();
+        model.begin_power(&self.topology, begin, &InitialState::default(), self.with_timelines);
+        Ok(())
+    }
+}
