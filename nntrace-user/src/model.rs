@@ -32,6 +32,7 @@ pub mod timelines;
 pub(crate) mod times;
 pub mod topology;
 mod tracks;
+pub(crate) mod transition;
 pub(crate) mod verify;
 
 pub use clusters::Clusters;

@@ -13,10 +13,10 @@ use nntrace_common::{
 
 use super::{
     initial::{InitialCpu, InitialState},
-    power::Transition,
     small_map::SmallMap,
     timeline::{CpuState, Timeline},
     topology::Topology,
+    transition::Transition,
 };
 
 /// Events that a cluster keeps while it waits for the first event of each of its CPUs, which tells what the CPU did

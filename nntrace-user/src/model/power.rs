@@ -20,21 +20,9 @@ use super::{
     initial::{InitialCpu, InitialState},
     residency::CpuReading,
     timelines::{MAX_STEPS, Timelines},
+    transition::Transition,
 };
 use cpu::Cpu;
-
-/// A change of what a CPU does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Transition {
-    /// CPU.
-    pub cpu: u32,
-    /// What it did before, and for how long.
-    pub before: Interval,
-    /// What it does from then on.
-    pub next: Activity,
-    /// Whether nothing was known of the CPU: what it did before is what this change shows.
-    pub is_first: bool,
-}
 
 /// The CPUs and clusters of a system, as their power events change them.
 #[derive(Clone, Debug)]

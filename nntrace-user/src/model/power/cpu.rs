@@ -8,10 +8,10 @@ use nntrace_common::{
     time_count::TimeCount,
 };
 
-use super::Transition;
 use crate::model::{
     residency::CpuReading,
     timeline::{CpuState, Timeline},
+    transition::Transition,
 };
 
 /// One CPU.
