@@ -67,7 +67,7 @@ pub struct Model {
     waiting: Option<Vec<Record>>,
     /// Threads; `None` where context switches are not taken.
     pub(crate) scheduling: Option<Scheduling>,
-    /// What was odd, as far as it shows here; the kernel programs of a live run count by themselves.
+    /// Diagnostics that only the model can find; the kernel programs of a live run count their own.
     pub(crate) diagnostics: DiagnosticCounts,
 }
 

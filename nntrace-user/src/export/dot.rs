@@ -42,7 +42,7 @@ fn label(marks: &Marks, node: &Node) -> String {
         };
     }
     lines.push(format!("thread {}", node.tid));
-    lines.extend(marks.causality.said(node).map(|(key, value)| format!("{key} {value}")));
+    lines.extend(marks.causality.labels(node).map(|(key, value)| format!("{key} {value}")));
     lines.iter().map(|line| escaped(line)).collect::<Vec<_>>().join("\\n")
 }
 

@@ -28,7 +28,7 @@ use crate::model::{
 const READS: usize = 3;
 
 /// What was read when everything had been attached.
-pub(crate) struct Attached {
+pub(crate) struct InitialReadings {
     online: BTreeSet<u32>,
     /// What sysfs told of frequencies, as far as no event did.
     khz: BTreeMap<u32, u32>,
@@ -36,7 +36,7 @@ pub(crate) struct Attached {
     idling: BTreeSet<u32>,
 }
 
-impl Attached {
+impl InitialReadings {
     /// Reads what can be read now that the programs are attached. `khz` and `online` are what the tables start from.
     ///
     /// # Errors
@@ -61,14 +61,14 @@ impl Attached {
     /// # Errors
     /// When the kernel's maps cannot be read.
     pub(crate) fn begin(self, kernel: &mut Kernel, topology: &Topology) -> Result<InitialState, KernelError> {
-        let looks: BTreeMap<u32, RunQueueSample> =
+        let samples: BTreeMap<u32, RunQueueSample> =
             topology.cpus.keys().map(|&cpu| (cpu, kernel.sample_run_queue(cpu))).collect();
         let readings = kernel.read_cpus()?;
         let mut state = InitialState::default();
-        for reading in readings.iter().filter(|reading| looks.contains_key(&reading.cpu)) {
+        for reading in readings.iter().filter(|reading| samples.contains_key(&reading.cpu)) {
             let cpu = reading.cpu;
             let activity = if self.online.contains(&cpu) {
-                activity(topology, cpu, &looks[&cpu], self.idling.contains(&cpu))
+                activity(topology, cpu, &samples[&cpu], self.idling.contains(&cpu))
             } else {
                 Some(Activity::Offline)
             };

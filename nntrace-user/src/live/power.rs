@@ -7,7 +7,7 @@ use nntrace_common::{power::MAX_POLICY_CPUS, window::Window};
 use super::{
     clock::{self, nanoseconds},
     evidence::Baseline,
-    initial::Attached,
+    initial::InitialReadings,
     kernel::{Kernel, KernelError},
     sysfs,
 };
@@ -17,13 +17,13 @@ use crate::model::Topology;
 const LEAD: Duration = Duration::from_millis(20);
 
 /// The programs are attached; the window begins soon.
-pub(crate) struct Beginning {
+pub(crate) struct StartedWindow {
     /// When it begins, and when it ends, where that is known.
     pub window: Window,
     /// When everything that residency is made of had been attached, ns.
     pub attached_at: u64,
     /// What was read then.
-    pub attached: Attached,
+    pub attached: InitialReadings,
     /// What the kernel tells beside.
     pub evidence: Baseline,
 }
@@ -39,7 +39,7 @@ pub(crate) fn attach(
     topology: &Topology,
     duration: Option<Duration>,
     notes: &mut Vec<String>,
-) -> Result<Beginning, KernelError> {
+) -> Result<StartedWindow, KernelError> {
     let online: BTreeSet<u32> = sysfs::online(root).into_iter().collect();
     let khz = sysfs::frequencies(root);
     if khz.is_empty() {
@@ -68,6 +68,6 @@ pub(crate) fn attach(
         ));
     }
     let evidence = Baseline::read(kernel.attach_evidence(begin)?);
-    let attached = Attached::read(kernel, root, online, khz)?;
-    Ok(Beginning { window, attached_at, attached, evidence })
+    let attached = InitialReadings::read(kernel, root, online, khz)?;
+    Ok(StartedWindow { window, attached_at, attached, evidence })
 }

@@ -130,7 +130,7 @@ pub struct Session {
     /// What that brought, once the window is over.
     verified: Option<Verify>,
     /// What the kernel told beside, once the window is over.
-    told: Option<Evidence>,
+    kernel_evidence: Option<Evidence>,
     notes: Vec<String>,
 }
 
@@ -200,7 +200,7 @@ impl Session {
             unanswered: 0,
             window: Window::AHEAD,
             last: None,
-            told: None,
+            kernel_evidence: None,
             verifier: None,
             verified: None,
             notes,
@@ -316,7 +316,7 @@ impl Session {
                     model.annotated_begin(origin, time, payload, name_at);
                 }
                 Unordered::Track(Track { origin, time, name_at: None, payload }) => {
-                    model.marks.tell(origin, time, payload);
+                    model.marks.track(origin, time, payload);
                 }
                 Unordered::Process(record) => model.record(record),
             }

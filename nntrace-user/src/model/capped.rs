@@ -1,4 +1,4 @@
-//! Rows by key, at most so many: when there is no room for another one, the smallest are summed under keys that tell less,
+//! Rows by key, at most so many: when there is no room for another one, the smallest are summed under coarser keys,
 //! in the end as `(others)`.
 //!
 //! Rows are summed many at a time, so that each record costs the same on average, and by what they add up to and their
@@ -24,7 +24,7 @@ pub(crate) trait Key: Copy + Eq + Hash {
     fn is_others(&self) -> bool;
 }
 
-/// What is kept under a key.
+/// Value under a key.
 pub(crate) trait Row<K> {
     /// The larger, the longer it is kept by itself.
     fn weight(&self) -> u64;

@@ -1,10 +1,10 @@
 //! Why work was done: which iteration it belongs to, on whose account, and what handed it over.
 //!
-//! Attributes of marks say so ([`nntrace_common::attributes`]); what says nothing inherits from the section around it,
+//! Attributes of marks give it ([`nntrace_common::attributes`]); work without them inherits from the section around it,
 //! from the section that created its thread, or from the one that handed the work over. Source: the mark contract,
 //! section 1.
 //!
-//! Begins, hand-overs and the lives of threads may be told in any order: they wait, and are taken in order of time
+//! Begins, hand-overs and the lives of threads may come in any order: they wait, and are taken in order of time
 //! together with the spans, which come in that order.
 
 pub(crate) mod accounts;
@@ -35,7 +35,7 @@ use graph::Graph;
 use groups::Groups;
 use iterations::Iterations;
 use roots::{Missing, Roots};
-use threads::{Threads, Told};
+use threads::{AnnotatedBegin, Threads};
 
 use super::{
     capped::{Key, OTHERS_NAME, OTHERS_PID},
@@ -43,7 +43,7 @@ use super::{
     scheduling::Scheduling,
 };
 
-/// What is asked for beyond what marks say by themselves.
+/// Questions about causes, beyond what the attributes of marks answer by themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Questions {
     /// Number the occurrences of this function: each is an iteration.
@@ -59,7 +59,7 @@ pub struct Questions {
 }
 
 impl Questions {
-    /// Whether begins matter that say no more than layer, phase and name.
+    /// Whether begins matter that have nothing but layer, phase and name.
     #[must_use]
     pub(crate) fn need_all_begins(&self) -> bool {
         self.iteration_root.is_some() || self.graph
@@ -97,24 +97,24 @@ pub struct HandOvers {
 /// The causes of work, and what it adds up to by them.
 pub struct Causality {
     questions: Questions,
-    /// Whether anything was told or asked; nothing is kept before.
+    /// Whether there was anything to keep, or a question; nothing is kept before.
     is_needed: bool,
-    /// What begins before counts from here on, ns.
+    /// Begin of the window, ns: what begins before counts from here on.
     window_begin: u64,
-    /// Told and not taken yet, by time and order of telling.
+    /// Events that are not taken yet, by time and order of arrival.
     pending: BTreeMap<(u64, u64), Event>,
-    told: u64,
+    sequence: u64,
     threads: Threads,
     sent: FxHashMap<(u32, Handle), (u64, Context)>,
     /// Beyond that many the oldest are forgotten.
     most_sent: usize,
-    /// What is charged to whom.
+    /// Work by account.
     pub(crate) accounts: Accounts,
     /// Iterations.
     pub(crate) iterations: Iterations,
     /// By the attribute that is asked for.
     pub(crate) groups: Groups,
-    /// What no section covers.
+    /// Time that no section covers.
     pub(crate) roots: Roots,
     /// Why a function takes now more, now less time.
     pub(crate) explanation: Option<Explanation>,
@@ -124,15 +124,15 @@ pub struct Causality {
     pub(crate) hand_overs: HandOvers,
 }
 
-/// Something that was told.
+/// An event that waits for its place in time.
 #[derive(Clone, Debug)]
 enum Event {
     Begin {
         origin: Origin,
         name: u64,
-        said: Annotations,
+        annotations: Annotations,
     },
-    /// Of a section that ended before the window.
+    /// End of a section before the window.
     End {
         origin: Origin,
     },
@@ -153,7 +153,7 @@ enum Event {
     },
 }
 
-/// What the attributes of a begin say.
+/// Attributes of a begin.
 #[derive(Clone, Copy, Debug, Default)]
 struct Annotations {
     iteration: Option<u64>,
@@ -173,7 +173,7 @@ impl Default for Causality {
 }
 
 impl Causality {
-    /// Nothing told yet.
+    /// Nothing yet.
     #[must_use]
     pub(crate) fn new(questions: Questions, limits: &Limits) -> Self {
         Self {
@@ -182,7 +182,7 @@ impl Causality {
             questions,
             window_begin: 0,
             pending: BTreeMap::new(),
-            told: 0,
+            sequence: 0,
             threads: Threads::new(limits),
             sent: FxHashMap::default(),
             most_sent: limits.hand_overs,
@@ -195,7 +195,7 @@ impl Causality {
         }
     }
 
-    /// What was asked.
+    /// The questions that are asked.
     #[must_use]
     pub(crate) fn questions(&self) -> &Questions {
         &self.questions
@@ -210,9 +210,9 @@ impl Causality {
     /// A section with a layer and a phase begins at `time` (ns) whose mark has attributes (or any, see
     /// [`Questions::need_all_begins`]). Its name starts at `name_at` of the payload.
     pub(crate) fn begins(&mut self, origin: Origin, time: u64, payload: &[u8], name_at: u16) {
-        let said = self.read(payload, name_at);
+        let annotations = self.read(payload, name_at);
         self.is_needed = true;
-        self.wait(time, Event::Begin { origin, name: mark::name_hash(payload, name_at), said });
+        self.wait(time, Event::Begin { origin, name: mark::name_hash(payload, name_at), annotations });
     }
 
     /// A section that began before the window ended at `time` (ns), before the window too.
@@ -222,8 +222,8 @@ impl Causality {
         }
     }
 
-    /// Takes an instant, if it is a hand-over. Other marks say nothing.
-    pub(crate) fn tell(&mut self, origin: Origin, time: u64, payload: &[u8]) {
+    /// Takes an instant, if it is a hand-over. Other marks mean nothing here.
+    pub(crate) fn instant(&mut self, origin: Origin, time: u64, payload: &[u8]) {
         if mark::kind(payload) != Some(Kind::Instant) {
             return;
         }
@@ -244,7 +244,7 @@ impl Causality {
 
     /// A thread creates another one, or a process.
     pub(crate) fn create(&mut self, time: u64, by: u32, child: u32) {
-        // Every fork is told; without a mark that says something there is nothing to inherit.
+        // Every fork comes here; without an annotated mark there is nothing to inherit.
         if self.is_needed {
             self.wait(time, Event::Create { by, child });
         }
@@ -258,8 +258,8 @@ impl Causality {
     }
 
     fn wait(&mut self, time: u64, event: Event) {
-        self.told += 1;
-        self.pending.insert((time, self.told), event);
+        self.sequence += 1;
+        self.pending.insert((time, self.sequence), event);
     }
 
     fn read(&mut self, payload: &[u8], name_at: u16) -> Annotations {
@@ -282,7 +282,7 @@ impl Causality {
         }
     }
 
-    /// A section ended. Spans come in order of their ends. `scheduling` tells what threads did, where that is known.
+    /// A section ended. Spans come in order of their ends. `scheduling` has the states of threads, where they are known.
     pub(crate) fn span(&mut self, span: &SpanRecord, scheduling: Option<&Scheduling>) {
         if !self.is_needed {
             return;
@@ -291,7 +291,7 @@ impl Causality {
         let Some(tag) = span.tag() else { return };
         let site = Site { pid: span.tgid, tag: span.tag, name: span.name };
         let closed = self.threads.close(span);
-        if let Some(node) = closed.told.and_then(|told| told.node) {
+        if let Some(node) = closed.begin.and_then(|begin| begin.node) {
             self.graph.close(node, tag, span.end);
         }
         // On a thread that takes no part it is a section like others, but nothing of it counts.
@@ -315,7 +315,7 @@ impl Causality {
             self.groups.count(group, site, duration);
         }
         if let Some(iteration) = context.iteration {
-            let is_root = closed.told.is_some_and(|told| told.is_root);
+            let is_root = closed.begin.is_some_and(|begin| begin.is_root);
             self.iterations.count(iteration, site, span, is_root);
             if is_root {
                 let gaps = closed.gaps(self.iterations.helpers(iteration));
@@ -365,8 +365,8 @@ impl Causality {
         self.threads.forgotten
     }
 
-    /// What a section of the graph belongs to, in words: its iteration and its account.
-    pub(crate) fn said<'a>(
+    /// Iteration and account of a section of the graph, in words.
+    pub(crate) fn labels<'a>(
         &'a self,
         node: &graph::Node,
     ) -> impl Iterator<Item = (&'static str, String)> + use<'a> {
@@ -376,7 +376,7 @@ impl Causality {
         iteration.into_iter().chain(account.map(|account| ("account", account.to_owned())))
     }
 
-    /// Everything up to this moment (ns) was told: takes what waits of it. A section that ends does the same, so this is for
+    /// Everything up to this moment (ns) has come: takes the events that wait. A section that ends does the same, so this is for
     /// when none does.
     pub(crate) fn advance(&mut self, until: u64) {
         while let Some(entry) = self.pending.first_entry() {
@@ -386,7 +386,7 @@ impl Causality {
             }
             let counted = time.max(self.window_begin);
             match entry.remove() {
-                Event::Begin { origin, name, said } => self.begin(origin, counted, name, said),
+                Event::Begin { origin, name, annotations } => self.begin(origin, counted, name, annotations),
                 Event::End { origin } => self.threads.end(origin.tid, origin.depth),
                 Event::Send { origin, handle } => {
                     self.hand_overs.sent += 1;
@@ -408,20 +408,20 @@ impl Causality {
         }
     }
 
-    fn begin(&mut self, origin: Origin, time: u64, hash: u64, said: Annotations) {
+    fn begin(&mut self, origin: Origin, time: u64, hash: u64, annotations: Annotations) {
         let Origin { pid, tid, depth } = origin;
         // What a switch closes may not be closed yet: its end is of the same instant.
-        let around = self.threads.context(tid, depth.saturating_sub(u8::from(said.is_switch)));
-        let received = said.handle.and_then(|handle| self.receive(pid, handle));
+        let around = self.threads.context(tid, depth.saturating_sub(u8::from(annotations.is_switch)));
+        let received = annotations.handle.and_then(|handle| self.receive(pid, handle));
         let mut context = received.unwrap_or_else(|| around.inside());
-        if let Some(account) = said.account {
+        if let Some(account) = annotations.account {
             context.charge = Some(Charge { account, edge: Edge::Explicit });
         }
-        context.group = said.group.or(context.group);
-        let is_root = said.is_root;
+        context.group = annotations.group.or(context.group);
+        let is_root = annotations.is_root;
         let parent = context.iteration;
         // Where a root is asked for, its occurrences are numbered, whatever marks carry.
-        let carried = said.iteration.filter(|_| self.questions.iteration_root.is_none());
+        let carried = annotations.iteration.filter(|_| self.questions.iteration_root.is_none());
         let iteration = carried.or_else(|| is_root.then(|| self.iterations.next_number(pid, hash)));
         if let Some(number) = iteration {
             context.iteration = self.iterations.begin((pid, hash, number), parent);
@@ -437,7 +437,15 @@ impl Causality {
         context.is_own_thread = true;
         self.threads.begin(
             tid,
-            Told { time, depth, name: hash, context, is_root, comes_by_hand: received.is_some(), node },
+            AnnotatedBegin {
+                time,
+                depth,
+                name: hash,
+                context,
+                is_root,
+                comes_by_hand: received.is_some(),
+                node,
+            },
         );
     }
 

@@ -1,4 +1,4 @@
-//! What each cluster did: active at the highest requested frequency of its running CPUs, or idle in the deepest
+//! Residency of clusters: active at the highest requested frequency of its running CPUs, or idle in the deepest
 //! state that they have in common.
 //!
 //! Source: the power contract, section 2. Fed with events in order of time; each costs what it takes to count one CPU
@@ -19,7 +19,7 @@ use super::{
     transition::Transition,
 };
 
-/// Events that a cluster keeps while it waits for the first event of each of its CPUs, which tells what the CPU did
+/// Events that a cluster keeps while it waits for the first event of each of its CPUs, which shows what the CPU did
 /// before it. A CPU that is still silent then counts as unknown.
 const MAX_WAITING: usize = 65_536;
 
@@ -29,11 +29,11 @@ pub struct Clusters {
     all: Vec<Cluster>,
     /// Clusters and places in them, by CPU.
     places: Vec<Vec<(usize, usize)>>,
-    /// Levels of the idle states of a CPU, where its table says more than their order.
+    /// Levels of the idle states of a CPU, where its table has more than their order.
     levels: BTreeMap<u32, Vec<u32>>,
 }
 
-/// What one cluster did. The times of `active`, `idle` and the three others add up to the window.
+/// Residency of one cluster. The times of `active`, `idle` and the three others add up to the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterResidency {
     /// At least one CPU running, by frequency in kHz, `None` where a running CPU's is not known or the CPUs share no
@@ -91,7 +91,7 @@ struct Member {
     running_since: u64,
     /// Running time (ns) by the cluster's frequency.
     effective: SmallMap<Option<u32>, u64>,
-    /// What it did before its first event; `None` while that has not come.
+    /// Activity before its first event; `None` until that comes.
     before: Option<Activity>,
 }
 
@@ -100,7 +100,7 @@ struct Cluster {
     members: Vec<Member>,
     /// Where they do not, there is no frequency of the cluster.
     shares_clock: bool,
-    /// Events that came before every member was heard of; `None` once the sweep goes on.
+    /// Events that came before every member had one; `None` once the sweep goes on.
     waiting: Option<Vec<(u64, usize, Event)>>,
     sweep: Sweep,
 }
@@ -194,7 +194,7 @@ impl Clusters {
         }
     }
 
-    /// What each cluster did until `end` (ns), in the order of the topology.
+    /// Residency of each cluster until `end` (ns), in the order of the topology.
     #[must_use]
     pub fn until(&self, end: u64) -> Vec<ClusterResidency> {
         let until = |cluster: &Cluster| {
@@ -212,8 +212,8 @@ impl Clusters {
         }
     }
 
-    /// What each cluster did until `end` (ns), stretch after stretch, in the order of the topology; nothing unless it
-    /// is kept.
+    /// Timeline of each cluster until `end` (ns), in the order of the topology; none unless they
+    /// are kept.
     #[must_use]
     pub(crate) fn steps_until(&self, end: u64) -> Vec<Timeline> {
         let timelines = self.all.iter().filter_map(|cluster| cluster.clone().finish(end).steps);

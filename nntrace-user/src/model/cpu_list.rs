@@ -7,7 +7,7 @@ use thiserror::Error;
 /// More CPUs than any kernel has; a range that is longer is a typing error.
 const MOST: u32 = 65_536;
 
-/// What is no list of CPUs.
+/// A text that is no list of CPUs.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{text:?} is no list of CPUs: expected numbers and ranges such as 0-3,6")]
 pub struct NoCpuList {

@@ -2,7 +2,7 @@
 
 use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics};
 
-/// What was odd so far.
+/// Counts of diagnostics, with the first example of each kind.
 #[derive(Default)]
 pub(crate) struct DiagnosticCounts {
     counts: [Option<DiagnosticCount>; DiagnosticKind::ALL.len()],

@@ -1,4 +1,4 @@
-//! What the time in idle states and at frequencies costs, by a model that the user gives.
+//! Energy of the time in idle states and at frequencies, by a model that the user gives.
 //!
 //! Source: the power contract, section 3. [`EnergyModel`] is read from a file in one of two forms, and `price` applies
 //! it to what CPUs and clusters did.
@@ -33,12 +33,12 @@ pub struct ModelError {
     pub(crate) line: usize,
     /// The text of the line; empty when the file ends too early.
     pub(crate) text: String,
-    /// What is wrong, and what was expected.
+    /// Problem, and what was expected.
     pub(crate) what: String,
 }
 
 impl ModelError {
-    /// What is wrong in a line (from 1) of a text.
+    /// An error in a line (from 1) of a text.
     fn at(file: &str, text: &str, line: usize, what: impl Into<String>) -> Self {
         let text = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();
         Self { file: file.into(), line, text: text.into(), what: what.into() }

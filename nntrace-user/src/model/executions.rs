@@ -119,7 +119,7 @@ impl Executions {
         self.opens();
     }
 
-    /// A driver tells at `time` (ns) that an execution is done. Returns the sections that it covers.
+    /// A driver reports an execution done at `time` (ns). Returns the sections that it covers.
     pub(crate) fn driver_done(&mut self, pid: u32, time: u64) -> Vec<(Place, u64)> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
         let Some(begun) = process.begun.pop_front() else { return Vec::new() };

@@ -17,7 +17,7 @@ pub struct ProcessLabel {
     pub comm: String,
 }
 
-/// The machine that was measured.
+/// Host that was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// Kernel release, as `uname -r` prints it.
@@ -58,7 +58,7 @@ pub struct Source {
     pub files: Vec<String>,
 }
 
-/// What measuring cost. How long programs take is what the kernel's own BPF statistics tell, which not every user may switch
+/// Cost of measuring. How long programs take comes from the kernel's own BPF statistics, which not every user may switch
 /// on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overhead {
@@ -70,7 +70,7 @@ pub struct Overhead {
     pub power_events: u64,
     /// Time of one, ns; null where it is not known.
     pub ns_per_power_event: Option<u64>,
-    /// Context switches and wake-ups, of all threads of the machine; only when these are asked for.
+    /// Context switches and wake-ups, of all threads of the host; only when these are asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sched_events: Option<u64>,
     /// Time of one, ns.

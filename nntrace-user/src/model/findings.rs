@@ -17,9 +17,9 @@ use super::{
     stacks::Totals,
 };
 
-/// What one run found in one window of time.
+/// Everything that one run found in one window of time.
 pub struct Findings<'a> {
-    /// The machine.
+    /// The host.
     pub(crate) host: Host,
     /// The time.
     pub(crate) window: Window,
@@ -27,35 +27,35 @@ pub struct Findings<'a> {
     pub(crate) source: Source,
     /// The processes, by id.
     pub(crate) processes: &'a BTreeMap<u32, ProcessLabel>,
-    /// What the records of marks add up to.
+    /// Sums of marks.
     pub(crate) marks: &'a Marks,
-    /// What the reports are sums of.
+    /// Sums of the reports.
     pub(crate) report_sums: ReportSums,
     /// Exact totals of marks; only those that count.
     pub(crate) totals: Totals,
-    /// What threads did; none where context switches were not taken.
+    /// States of threads; none where context switches were not taken.
     pub(crate) threads: Cow<'a, [NamedThread]>,
     /// How CPUs belong together.
     pub(crate) topology: &'a Topology,
-    /// What each CPU did.
+    /// Residency of each CPU.
     pub(crate) cpus: Cow<'a, [CpuResidency]>,
-    /// What each cluster did, in the order of the topology.
+    /// Residency of each cluster, in the order of the topology.
     pub(crate) clusters: Cow<'a, [ClusterResidency]>,
     /// How long single stays in idle states were.
     pub(crate) idle_stays: &'a IdleStays,
-    /// What CPUs and clusters cost; `None` leaves energy out.
+    /// Prices of idle states and frequencies; `None` leaves energy out.
     pub(crate) energy_model: Option<&'a EnergyModel>,
-    /// What the kernel shows of power beside its events; `None` of a file.
+    /// Counters of the kernel about power, beside its events; `None` in a replay.
     pub(crate) evidence: Option<Evidence>,
     /// Our totals against the kernel's, where that was asked for.
     pub(crate) verify: Option<Verify>,
-    /// What measuring cost.
+    /// Cost of measuring.
     pub(crate) overhead: Overhead,
-    /// What was lost.
+    /// Losses.
     pub(crate) loss: Loss,
-    /// What was odd.
+    /// Diagnostics.
     pub(crate) diagnostics: Cow<'a, [(DiagnosticKind, DiagnosticCount)]>,
-    /// What could not be measured.
+    /// Notes on what could not be measured.
     pub(crate) notes: Vec<String>,
     /// Whether to show every function of every thread by itself.
     pub(crate) with_details: bool,

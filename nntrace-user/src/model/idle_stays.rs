@@ -35,7 +35,7 @@ pub(crate) struct Stays {
     limits: Limits,
 }
 
-/// What stays in one state are compared with, ns.
+/// Lengths that stays in one state are compared with, ns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Limits {
     /// Its own target residency.

@@ -1,4 +1,4 @@
-//! Everything that the records of marks tell, put together as they come.
+//! Sums of the records of marks, as they come.
 
 use std::collections::BTreeSet;
 
@@ -24,12 +24,12 @@ use super::{
     tracks::Tracks,
 };
 
-/// What the records of marks tell.
+/// Everything that the records of marks add up to.
 #[derive(Default)]
 pub struct Marks {
     /// Names of functions. Whoever makes records puts a name in before the first record that has it.
     pub names: Names,
-    /// What stacks consist of.
+    /// Frames of stacks.
     pub(crate) paths: Paths,
     /// Sections by where they stand.
     pub(crate) sites: Sites,
@@ -43,7 +43,7 @@ pub struct Marks {
     pub(crate) tracks: Tracks,
     /// Which iteration work belongs to, whose account, and what handed it over.
     pub causality: Causality,
-    /// Processes that are drivers because the user says so.
+    /// Processes that are drivers by the user's choice.
     pub(crate) named_drivers: BTreeSet<u32>,
     /// Processes that the kernel programs saw to be drivers.
     pub(crate) seen_drivers: BTreeSet<u32>,
@@ -181,12 +181,12 @@ impl Marks {
     }
 
     /// Takes a counter, an instant or an end of an asynchronous slice; returns whether it could be read.
-    pub(crate) fn tell(&mut self, origin: Origin, time: u64, payload: &[u8]) -> bool {
-        self.causality.tell(origin, time, payload);
+    pub(crate) fn track(&mut self, origin: Origin, time: u64, payload: &[u8]) -> bool {
+        self.causality.instant(origin, time, payload);
         self.tracks.add(origin.pid, time, payload)
     }
 
-    /// Everything up to this moment (ns) was told and handed over.
+    /// Everything up to this moment (ns) has come.
     #[inline]
     pub(crate) fn advance(&mut self, until: u64) {
         self.causality.advance(until);

@@ -21,7 +21,7 @@ pub struct Names {
 pub(crate) struct Name {
     /// As the mark has it, without attributes; bytes that are no text are replaced.
     pub text: String,
-    /// What the function is to executions.
+    /// Role of the function in executions.
     pub role: Role,
     /// Whether it shows that its process is a driver.
     pub shows_driver: bool,
@@ -104,7 +104,7 @@ impl Names {
         self.by_hash.values().any(|name| matches!(name.role, Role::Start | Role::Wait))
     }
 
-    /// What the function of that name is to executions.
+    /// Role of the function of that name in executions.
     #[must_use]
     pub(crate) fn role(&self, hash: u64) -> Role {
         self.get(hash).map_or(Role::Ordinary, |name| name.role)

@@ -1,4 +1,4 @@
-//! What the reports are sums of.
+//! Sums of the reports.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use nntrace_common::app_events::ExecutionCount;
 
 use super::app_phases::ReportSlot;
 
-/// What reports are sums of.
+/// Sums of the reports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReportSums {
     /// The payloads of the marks that began the reports, in their order.

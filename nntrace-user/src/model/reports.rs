@@ -27,11 +27,11 @@ pub(crate) struct Report {
     pub starting_mark: String,
     /// Sections that began in it and were open at the end.
     pub open_sections: u64,
-    /// What happened in each phase of the application that it has.
+    /// Sums of each phase of the application that it has.
     pub stretches: BTreeMap<AppPhase, SlotReport>,
 }
 
-/// What happened in one phase of the application.
+/// Sums of one phase of the application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SlotReport {
     /// Executions.

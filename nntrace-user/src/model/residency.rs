@@ -23,7 +23,7 @@ pub struct CpuReading {
     pub slices: Vec<(FrequencyKey, TimeCount)>,
 }
 
-/// What one CPU did. The times add up to the window.
+/// Residency of one CPU. The times add up to the window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuResidency {
     /// The CPU.

@@ -2,7 +2,7 @@
 //!
 //! Nothing is claimed that the events do not show. Before its first event a thread is unknown; after events of a CPU were
 //! lost, every thread is but those that run on other CPUs. A thread that is woken while nothing is known of it may run or
-//! wait for a CPU; what it does next tells which.
+//! wait for a CPU; its next event shows which.
 //!
 //! A kernel may leave out an event without counting it: it shows no switch away from some of its own tasks, and skips
 //! programs on tracepoints while it handles maps. Then the events of a thread contradict each other (it leaves a CPU that it
@@ -73,7 +73,7 @@ impl AddAssign for StateTimes {
     }
 }
 
-/// What a thread was found to do when it was first looked at.
+/// State of a thread when it was first looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// It runs, or waits for a CPU.
@@ -87,7 +87,7 @@ pub(crate) enum Found {
 /// One thread. An id that is used again is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadTimes {
-    /// Its process; `None` when no event told it.
+    /// Its process; `None` when no event gives it.
     pub pid: Option<u32>,
     /// The thread.
     pub tid: u32,
@@ -95,7 +95,7 @@ pub(crate) struct ThreadTimes {
     pub begin: u64,
     /// When it ended, or until when it was looked at, ns.
     pub end: u64,
-    /// What it did from the one to the other.
+    /// Times in each state from the one to the other.
     pub times: StateTimes,
 }
 
@@ -196,7 +196,7 @@ impl Scheduling {
         self.cap == KEPT && !self.is_empty()
     }
 
-    /// Whether nothing has told anything.
+    /// Whether it has no thread.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.threads.is_empty()
@@ -282,7 +282,7 @@ impl Scheduling {
         }
         let lives = self.threads.entry(tid).or_default();
         let before = lives.len();
-        // Found before its begin was told: the same one.
+        // Found before its begin came: the same one.
         thread.tgid = lives.pop_if(|found| found.begins_with(now)).and_then(|found| found.tgid);
         lives.push(thread);
         self.lives += lives.len() - before;
@@ -444,7 +444,7 @@ impl Scheduling {
         &mut lives[last]
     }
 
-    /// What the threads of this id did between two instants (ns): the five times add up to what is between them. Of more
+    /// Times of the threads of this id between two instants (ns): the five add up to what is between them. Of more
     /// than [`KEPT`] stretches the oldest are unknown; so ask while they are young.
     #[must_use]
     pub(crate) fn times(&self, tid: u32, begin: u64, end: u64) -> StateTimes {
@@ -458,7 +458,7 @@ impl Scheduling {
         sum.of(end.saturating_sub(begin))
     }
 
-    /// What every thread did in the window, which this was made for, from `begin` to `end` (ns), by id and begin.
+    /// Times of every thread in the window, which this was made for, from `begin` to `end` (ns), by id and begin.
     #[must_use]
     pub(crate) fn threads(&self, begin: u64, end: u64) -> Vec<ThreadTimes> {
         let lives = self.threads.iter().flat_map(|(&tid, lives)| lives.iter().map(move |life| (tid, life)));

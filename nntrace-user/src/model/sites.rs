@@ -40,7 +40,7 @@ impl Default for Sites {
     }
 }
 
-/// What tells a site from another.
+/// Identity of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SiteKey {
     /// Process.
@@ -95,9 +95,9 @@ pub(crate) struct Site {
     pub key: SiteKey,
     /// Layer and phase of them.
     pub tag: Tag,
-    /// What their function is to executions.
+    /// Role of their function in executions.
     pub role: Role,
-    /// What they add up to, by stretch of the run.
+    /// Sums by stretch of the run.
     pub sums: Vec<(ReportSlot, SiteSum)>,
     /// Where its distributions are.
     links: Links,
@@ -109,11 +109,11 @@ struct Links {
     function: u32,
     phase: Option<u32>,
     execution: Option<u32>,
-    /// Of the tables of functions and of phases, when the places were looked up.
+    /// Generations of the tables of functions and of phases when the places were looked up.
     generations: (u32, u32),
 }
 
-/// What the sections of one site add up to in one stretch.
+/// Sum of the sections of one site in one stretch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SiteSum {
     /// Sections, their own and their exclusive time.
@@ -129,14 +129,14 @@ pub(crate) struct Place {
     stretch: ReportSlot,
 }
 
-/// What was added.
+/// Result of adding a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Added {
     /// Where.
     pub place: Place,
     /// Its layer and phase.
     pub tag: Tag,
-    /// What its function is to executions.
+    /// Role of its function in executions.
     pub role: Role,
 }
 
@@ -194,7 +194,7 @@ impl Key for FunctionKey {
     }
 }
 
-/// What the sections of one function add up to.
+/// Sum of the sections of one function.
 #[derive(Clone, Debug)]
 pub(crate) struct FunctionSum {
     /// Sections, their own and their exclusive time.
@@ -266,7 +266,7 @@ impl Sites {
         }
     }
 
-    /// Adds a section that ended and began in `stretch`. One whose tag no contract knows is left out. `name` tells what
+    /// Adds a section that ended and began in `stretch`. One whose tag no contract knows is left out. `name` gives what
     /// the function of a name is to executions, and whether it shows a driver.
     pub(crate) fn add(
         &mut self,

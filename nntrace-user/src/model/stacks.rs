@@ -10,7 +10,7 @@ use nntrace_common::{
 };
 use rustc_hash::FxHashMap;
 
-/// What each path consists of.
+/// Steps of each path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
     steps: FxHashMap<u64, PathStep>,
@@ -26,7 +26,7 @@ pub(crate) struct StackSum {
     pub pid: u32,
     /// Tags from the outermost section in; a subtracted one's ends in `!`.
     pub path: Vec<String>,
-    /// What adds up.
+    /// Sum.
     pub total: Total,
 }
 
@@ -91,7 +91,7 @@ impl Paths {
         phases
     }
 
-    /// What the innermost frame of a path is in a report, and what it adds to: in a driver process the CPU executor is
+    /// Role of the innermost frame of a path in a report, and the sum it adds to: in a driver process the CPU executor is
     /// the driver, elsewhere a driver is the CPU executor (the mark contract, section 3). The two are one layer then,
     /// so that the one inside the other is its detail, and is not counted twice. `None` for a path that is not known.
     #[must_use]

@@ -44,14 +44,14 @@ struct Buckets {
 /// Times (ns) by what was done.
 pub(crate) type Parts = Vec<(CpuState, u64)>;
 
-/// A stretch of a timeline. The parts add up to its length; of one with several, the order is not told.
+/// A stretch of a timeline. The parts add up to its length; of one with several, the order is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// First instant, ns.
     pub begin: u64,
     /// Last one, ns.
     pub end: u64,
-    /// What was done for how long.
+    /// Times by state.
     pub parts: Parts,
 }
 
@@ -68,7 +68,7 @@ impl Timeline {
         self.begin
     }
 
-    /// The shortest time (ns) that it tells apart; `None` when every stretch is kept.
+    /// Resolution, ns; `None` when every stretch is kept.
     #[must_use]
     pub(crate) fn resolution(&self) -> Option<u64> {
         self.buckets.as_ref().map(|buckets| buckets.width)
@@ -137,7 +137,7 @@ impl Timeline {
         buckets
     }
 
-    /// What was done for how long in `columns` equal parts of the time from `begin` to `end` (ns). Where the order
+    /// Times by state in `columns` equal parts of the time from `begin` to `end` (ns). Where the order
     /// within a piece is not known, its parts are spread over it evenly.
     #[must_use]
     pub(crate) fn columns(&self, begin: u64, end: u64, columns: usize) -> Vec<Parts> {

@@ -123,7 +123,7 @@ impl Times {
     }
 
     /// Self times in one phase by [`LAYERS`], ns: each layer's total less that of the next lower layer that
-    /// has any. Nothing tells which of its sections stand in which of the lower layer's, so that one may be
+    /// has any. Nothing shows which of its sections stand in which of the lower layer's, so that one may be
     /// negative.
     fn self_column(&self, phase: Phase) -> [i64; 5] {
         let total = |layer| self.get(Tag::new(layer, phase));

@@ -53,11 +53,11 @@ pub struct ClusterDescription {
     pub name: String,
     /// Its CPUs, ascending.
     pub cpus: Vec<u32>,
-    /// What they have in common.
+    /// Hardware that they share.
     pub domain: Domain,
 }
 
-/// What the CPUs of a cluster have in common.
+/// Hardware that the CPUs of a cluster share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Domain {
@@ -94,7 +94,7 @@ impl Domain {
     }
 }
 
-/// What is wrong with `--cluster` options.
+/// Errors of `--cluster` options.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum TopologyError {
     /// A CPU in two clusters.
@@ -125,7 +125,7 @@ pub enum TopologyError {
     },
 }
 
-/// What to say where nothing tells which CPUs form a cluster.
+/// Note where no source shows which CPUs form a cluster.
 pub(crate) const NO_CLUSTERS: &str =
     "nothing here tells which CPUs form a cluster: all are shown as one (--cluster NAME=CPUS says otherwise)";
 

@@ -75,7 +75,7 @@ impl Row<TrackKey> for Counter {
     }
 
     fn into_others(self, _: TrackKey) -> Self {
-        // Of values of different counters, nothing in common can be told.
+        // Of values of different counters, nothing in common can be shown.
         Self { name: OTHERS.into(), range: None, last: None, ..self }
     }
 }

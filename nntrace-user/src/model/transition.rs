@@ -7,9 +7,9 @@ use nntrace_common::power::{Activity, Interval};
 pub(crate) struct Transition {
     /// CPU.
     pub cpu: u32,
-    /// What it did before, and for how long.
+    /// Stretch that ends here.
     pub before: Interval,
-    /// What it does from then on.
+    /// Activity from then on.
     pub next: Activity,
     /// Whether nothing was known of the CPU: what it did before is what this change shows.
     pub is_first: bool,

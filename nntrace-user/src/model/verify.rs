@@ -13,12 +13,12 @@ use nntrace_common::{power::Residency, time_count::TimeCount};
 pub(crate) const TICK_NS: u64 = 10_000_000;
 /// Between the event and the kernel's own reading of the clock, at both ends of a sleep together, ns.
 const PER_SLEEP_NS: u64 = 5_000;
-/// What is granted in any case, ns: reading the files takes its time, in which the machine may do something else.
+/// Tolerance in any case, ns: reading the files takes its time, in which the host may do something else.
 const FLOOR_NS: u64 = 1_000_000;
 /// One part in so many is granted of every figure.
 const SHARE: u64 = 100;
 
-/// What the kernel counts of an idle state of a CPU.
+/// Counts of an idle state of a CPU in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IdleCount {
     /// Time, ns; in steps of a microsecond.
@@ -29,7 +29,7 @@ pub(crate) struct IdleCount {
     pub rejected: u64,
 }
 
-/// What the kernel counts at an instant.
+/// Counts of the kernel at an instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// By CPU and state.
@@ -53,7 +53,7 @@ impl Counts {
     }
 }
 
-/// What we have of the same.
+/// Our figures for the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ours {
     /// By CPU.
@@ -64,7 +64,7 @@ pub(crate) struct Ours {
     pub window_ns: u64,
 }
 
-/// Of one CPU.
+/// Our figures for one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OurCpu {
     /// By idle state.
@@ -88,13 +88,13 @@ pub(crate) struct Row {
     pub ours: u64,
     /// The kernel's.
     pub kernel: u64,
-    /// What they may be apart; `None` when the kernel's figure is of another time and they are not compared.
+    /// Difference that is granted; `None` when the kernel's figure is of another time and they are not compared.
     pub tolerance: Option<u64>,
     /// Why they may be.
     pub why: String,
 }
 
-/// What is compared.
+/// Figure that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// Time in an idle state, ns.
@@ -163,7 +163,7 @@ pub(crate) fn compare(ours: &Ours, begin: &Counts, end: &Counts) -> Vec<Row> {
     rows
 }
 
-/// What reading the files at both ends took.
+/// Cost of reading the files at both ends.
 #[derive(Clone, Copy)]
 struct Reading {
     apart_ns: u64,

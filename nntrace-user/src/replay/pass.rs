@@ -298,11 +298,11 @@ impl Pass {
                 let origin = accounts.origin(event, payload);
                 // What is handed over before the range may be taken in it.
                 if !counts {
-                    results.model.marks.causality.tell(origin, event.time, payload);
+                    results.model.marks.causality.instant(origin, event.time, payload);
                     return;
                 }
                 self.counts.marks += 1;
-                if !results.model.marks.tell(origin, now, payload) {
+                if !results.model.marks.track(origin, now, payload) {
                     results.model.diagnostics.add(DiagnosticKind::UnreadableMark, now, event.tid, payload);
                 }
             }

@@ -48,7 +48,7 @@ fn section(text: &mut Text, marks: &Marks, node: &Node, depth: usize) {
     let tag = node.tag.map_or_else(String::new, |tag| tag.to_string());
     let (seconds, rest) = (node.begin / 1_000_000_000, node.begin % 1_000_000_000);
     let mut attributes = String::new();
-    for (key, value) in marks.causality.said(node) {
+    for (key, value) in marks.causality.labels(node) {
         // Writing to a string cannot fail.
         let _ = write!(attributes, "  {key} {value}");
     }

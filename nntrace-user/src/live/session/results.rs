@@ -64,8 +64,8 @@ impl Session {
         let missing = self.model.scheduling.as_ref().and_then(|scheduling| scheduling.note_on_missing(&loss));
         let notes = self.notes.iter().cloned().chain(self.note_on_unsearched()).chain(missing);
         let window = Window { clock: "monotonic".into(), begin_ns: self.window.begin, end_ns: end };
-        let evidence = match &self.told {
-            Some(told) => told.clone(),
+        let evidence = match &self.kernel_evidence {
+            Some(read) => read.clone(),
             None => self.read_evidence(end)?,
         };
         let run = RunFacts {

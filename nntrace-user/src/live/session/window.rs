@@ -7,7 +7,7 @@ use crate::{
     live::{
         clock::{self, nanoseconds, wait_until},
         kernel::{KernelError, detaching::StalledThread},
-        power::{self, Beginning},
+        power::{self, StartedWindow},
         sched, sysfs,
         verify::Verifier,
     },
@@ -29,7 +29,7 @@ impl Session {
         if self.model.scheduling.is_some() {
             kernel.attach_scheduling()?;
         }
-        let Beginning { window, attached_at, attached, evidence } =
+        let StartedWindow { window, attached_at, attached, evidence } =
             power::attach(kernel, root, topology, duration, notes)?;
         let begin = window.begin;
         if let Some(scheduling) = &mut self.model.scheduling {
@@ -70,7 +70,7 @@ impl Session {
             let end = self.kernel.end_window(self.window)?;
             let counts = self.verifier.as_ref().map(|verifier| verifier.end(&self.topology, end));
             self.last = Some((self.kernel.read_cpus()?, end));
-            self.told = Some(self.read_evidence(end)?);
+            self.kernel_evidence = Some(self.read_evidence(end)?);
             let stalled = self.kernel.detach_marks()?;
             self.notes.extend(stalled.iter().map(StalledThread::note));
             self.kernel.detach_power();

@@ -1,4 +1,4 @@
-//! What is charged to whom.
+//! Work by the account that it is charged to.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ impl Row<Charged> for AccountSum {
     }
 }
 
-/// What the sections of one function do on one account.
+/// Sum of the sections of one function on one account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AccountSum {
     /// Sections that began on this account.
@@ -97,7 +97,7 @@ impl Accounts {
         self.rows.iter().any(|(charged, ..)| charged.account.is_some())
     }
 
-    /// What each account is charged with, by name; what nobody is charged with last.
+    /// Sums of each account by its name; what is charged to none comes last.
     #[must_use]
     pub(crate) fn by_name(&self) -> BTreeMap<(bool, &str), BTreeMap<Site, AccountSum>> {
         let mut all: BTreeMap<(bool, &str), BTreeMap<Site, AccountSum>> = BTreeMap::new();

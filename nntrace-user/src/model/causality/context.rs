@@ -1,11 +1,11 @@
-//! What work inherits.
+//! Context of work: iteration, account and group, which it inherits.
 
 /// How it is known what a piece of work belongs to. From the surest to the least.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Edge {
-    /// Its own mark says so.
+    /// Given by its own mark.
     Explicit,
-    /// It is nested in a section that says so.
+    /// Inherited from the section that it is nested in.
     #[default]
     Nested,
     /// It was handed over from there.
@@ -40,10 +40,10 @@ pub(super) struct Charge {
     pub edge: Edge,
 }
 
-/// What work belongs to.
+/// Context of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Context {
-    /// Its account; `None` when nobody said.
+    /// Its account; `None` where no mark gives one.
     pub charge: Option<Charge>,
     /// Number of its iteration.
     pub iteration: Option<u32>,

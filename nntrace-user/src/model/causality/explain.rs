@@ -18,7 +18,7 @@ use crate::model::{
 /// Sections of one thread that wait for the function around them to end.
 const MOST_WAITING: usize = 1 << 13;
 
-/// What is known of the function that is to be explained.
+/// Sums for the explanation of one function.
 #[derive(Clone, Debug)]
 pub(crate) struct Explanation {
     function: String,
@@ -67,7 +67,7 @@ impl Moments {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
     }
 
-    /// Of all values, not of a sample.
+    /// Variance of the values as a whole population, not as a sample.
     fn variance(&self) -> f64 {
         if self.count == 0 { 0.0 } else { (self.squares / self.count as f64 - self.mean().powi(2)).max(0.0) }
     }
@@ -105,7 +105,7 @@ struct Callee {
     calls: Moments,
 }
 
-/// What one callee has to do with it.
+/// Share of one callee in the function's variance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Share {
     /// Hash of the callee's name.
@@ -123,7 +123,7 @@ pub(crate) struct Share {
 }
 
 impl Explanation {
-    /// Of the function of this name.
+    /// Explanation of the function of this name.
     #[must_use]
     pub(crate) fn of(function: &str, limits: &Limits) -> Self {
         Self {
@@ -209,7 +209,7 @@ impl Explanation {
         self.callees.summed()
     }
 
-    /// What each callee has to do with it; the largest shares first. Shares are of 1.
+    /// Shares of all callees, of 1, the largest first.
     #[must_use]
     pub(crate) fn shares(&self) -> Vec<Share> {
         let variance = self.variance();

@@ -37,7 +37,7 @@ pub struct Node {
     pub(crate) iteration: Option<u32>,
     /// Number of its account.
     pub(crate) account: Option<u32>,
-    /// What handed it over or created it, or else what it is nested in.
+    /// Cause: the section that handed it over or created its thread, else the one it is nested in.
     pub parent: Option<(u32, Edge)>,
 }
 
@@ -58,7 +58,7 @@ impl Graph {
         &self.edges
     }
 
-    /// What each section caused, by its number; those without a cause under `None`.
+    /// Sections by the number of their cause; those without a cause under `None`.
     #[must_use]
     pub(crate) fn children(&self) -> BTreeMap<Option<u32>, Vec<u32>> {
         let mut children: BTreeMap<Option<u32>, Vec<u32>> = BTreeMap::new();
@@ -84,7 +84,7 @@ impl Graph {
         let mut parent = None;
         for (cause, edge) in causes.iter().filter_map(|(cause, edge)| Some(((*cause)?, *edge))) {
             self.edges.push((cause, number, edge));
-            // Whose work it is tells more than which loop of a worker runs it.
+            // Whose work it is matters more than which loop of a worker runs it.
             parent = Some((cause, edge));
         }
         self.nodes.push(Node {

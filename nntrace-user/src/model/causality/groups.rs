@@ -52,7 +52,7 @@ impl Row<Grouped> for GroupSum {
     }
 }
 
-/// What the sections of one function add up to under one value.
+/// Sum of the sections of one function under one value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GroupSum {
     /// Sections; `own` is their whole duration.

@@ -37,7 +37,7 @@ pub(crate) type Key = (u32, u64, u64);
 /// One of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Iteration {
-    /// What it is.
+    /// Process, function and number.
     pub key: Key,
     /// Number, in [`Iterations::all`], of the iteration that it is part of.
     pub parent: Option<u32>,
@@ -49,12 +49,12 @@ pub(crate) struct Iteration {
     pub wall: Option<(u64, u64)>,
     /// Time of these sections, ns, that no section in them covers, on whatever thread.
     pub missing: u64,
-    /// What was done in it, by function.
+    /// Sums by function.
     pub functions: BTreeMap<Site, FunctionSum>,
     helpers: Vec<(u64, u64)>,
 }
 
-/// What the sections of one function add up to in one iteration.
+/// Sum of the sections of one function in one iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FunctionSum {
     /// Sections; `own` is their whole duration.

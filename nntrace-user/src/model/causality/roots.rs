@@ -14,17 +14,17 @@ pub(crate) struct Roots {
     outermost: Capped<Site, RootSum>,
 }
 
-/// What is missing in one root.
+/// Missing time of one root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Missing {
     /// All of it, ns.
     pub time: u64,
-    /// What the root's thread did meanwhile; `None` where nobody looked.
+    /// States of the root's thread in it; `None` without scheduling events.
     pub states: Option<StateTimes>,
 }
 
 impl Missing {
-    /// Of these stretches of a thread.
+    /// Missing time in these gaps of a thread.
     pub(super) fn of(tid: u32, gaps: &[Inner], scheduling: Option<&Scheduling>) -> Self {
         let states = scheduling.map(|scheduling| {
             let mut states = StateTimes::default();
@@ -37,7 +37,7 @@ impl Missing {
     }
 }
 
-/// What the roots of one function add up to.
+/// Sum of the roots of one function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RootSum {
     /// Roots.

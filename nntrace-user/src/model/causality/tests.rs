@@ -14,7 +14,7 @@ use crate::model::names::Names;
 
 mod plain_stack;
 
-/// What a thread does.
+/// Action of a thread.
 #[derive(Clone, Debug)]
 enum Act {
     Mark(String),
@@ -60,7 +60,7 @@ fn replay(questions: Questions, acts: &[(u64, u32, Act)]) -> (Causality, Names) 
             Some(Kind::End) => {
                 stack.end(time, |_, closed| spans.push(SpanRecord::new(1, tid, true, closed)));
             }
-            _ => causality.tell(Origin { pid: 1, tid, depth: stack.depth() }, time, payload),
+            _ => causality.instant(Origin { pid: 1, tid, depth: stack.depth() }, time, payload),
         }
         for span in &spans {
             causality.span(span, None);
@@ -270,7 +270,7 @@ const THREAD: Origin = Origin { pid: 1, tid: 1, depth: 0 };
 fn nothing_waits_for_a_section_that_never_ends() {
     let mut causality = Causality::default();
     for time in 0..100_u64 {
-        causality.tell(THREAD, time, format!("I|1|nn.send#h={time}").as_bytes());
+        causality.instant(THREAD, time, format!("I|1|nn.send#h={time}").as_bytes());
         causality.create(time, 1, 2);
     }
     causality.advance(97);
@@ -356,7 +356,7 @@ fn a_graph_is_acyclic_and_knows_every_cause() {
     assert!(graph.nodes().iter().all(|node| node.end.is_some_and(|end| end >= node.begin)));
 }
 
-/// What a random thread may do next.
+/// Next action of a random thread.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Begin { account: Option<u8>, handle: Option<u8> },

@@ -9,7 +9,7 @@ use crate::model::capped::OTHERS;
 pub(crate) struct Texts {
     numbers: FxHashMap<Box<[u8]>, u32>,
     all: Vec<String>,
-    /// More different texts than that are told as one.
+    /// More different texts than that are kept as one.
     most: usize,
     /// How often one of these came.
     pub(crate) beyond: u64,

@@ -1,6 +1,6 @@
-//! What each thread works for, and which sections of it have ended inside one that has not.
+//! Context of each thread, and the sections that ended inside one that is still open.
 //!
-//! Of every begin and every take it is known how many sections were open then. What is open still follows from that
+//! Each begin and each receive comes with the number of sections that were open then. Which still are follows from that
 //! alone, so that a section whose end was lost is forgotten by the next one at its place.
 
 use nntrace_common::record::SpanRecord;
@@ -27,10 +27,10 @@ pub(crate) struct Threads {
 
 #[derive(Default)]
 struct Thread {
-    /// What the thread began with.
+    /// Context that the thread began with.
     base: Context,
-    /// What has been said since and holds, in order of time.
-    said: Vec<Entry>,
+    /// Begins and receives whose sections are open, in order of time.
+    entries: Vec<Entry>,
     /// How many of these are known to hold: of the others, some may have ended in the instant that they are of.
     settled: usize,
     /// Sections that ended, in order of time, whose outer section has not.
@@ -40,7 +40,7 @@ struct Thread {
 #[derive(Clone, Copy)]
 enum Entry {
     /// A section that is open.
-    Told(Told),
+    Begin(AnnotatedBegin),
     /// Work that was taken over.
     Received { time: u64, depth: u8, context: Context },
 }
@@ -48,7 +48,7 @@ enum Entry {
 impl Entry {
     fn time(&self) -> u64 {
         match self {
-            Self::Told(told) => told.time,
+            Self::Begin(begin) => begin.time,
             Self::Received { time, .. } => *time,
         }
     }
@@ -56,21 +56,21 @@ impl Entry {
     /// Sections that are open around it.
     fn depth(&self) -> u8 {
         match self {
-            Self::Told(told) => told.depth,
+            Self::Begin(begin) => begin.depth,
             Self::Received { depth, .. } => *depth,
         }
     }
 
     fn context(&self) -> Context {
         match self {
-            Self::Told(told) => told.context,
+            Self::Begin(begin) => begin.context,
             Self::Received { context, .. } => *context,
         }
     }
 
-    fn told(&self) -> Option<Told> {
+    fn begin(&self) -> Option<AnnotatedBegin> {
         match self {
-            Self::Told(told) => Some(*told),
+            Self::Begin(begin) => Some(*begin),
             Self::Received { .. } => None,
         }
     }
@@ -78,24 +78,24 @@ impl Entry {
     /// Whether it still holds when this one comes, which comes later.
     fn holds_at(&self, next: &Self) -> bool {
         match self {
-            Self::Told(_) => self.depth() < next.depth(),
+            Self::Begin(_) => self.depth() < next.depth(),
             // Outside of any section nothing remembers what was taken over before.
-            Self::Received { depth: 0, .. } => next.depth() > 0 || next.told().is_some(),
+            Self::Received { depth: 0, .. } => next.depth() > 0 || next.begin().is_some(),
             Self::Received { depth, .. } => *depth <= next.depth(),
         }
     }
 }
 
-/// A section that says what it belongs to.
+/// A section with attributes that is open.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct AnnotatedBegin {
     /// When it began, ns.
     pub time: u64,
     /// Sections that were open around it.
     pub depth: u8,
     /// Hash of its name.
     pub name: u64,
-    /// What it belongs to.
+    /// Context of the section.
     pub context: Context,
     /// Whether it is an iteration by itself.
     pub is_root: bool,
@@ -116,10 +116,10 @@ pub(crate) struct Inner {
 
 /// A section that ended.
 pub(super) struct Closed<'a> {
-    /// What it belongs to, as it began.
+    /// Context of the section as it began.
     pub context: Context,
-    /// What it said.
-    pub told: Option<Told>,
+    /// Its begin, if that was annotated.
+    pub begin: Option<AnnotatedBegin>,
     /// Its exclusive time, ns, that belongs to what it belongs to.
     pub charged: u64,
     /// The rest of that, by the work that was taken over inside of it.
@@ -133,7 +133,7 @@ pub(super) struct Closed<'a> {
 
 /// Exclusive time that belongs to one context.
 pub(super) struct Piece {
-    /// What it belongs to.
+    /// Context of the work that was taken over.
     pub context: Context,
     /// Time, ns.
     pub exclusive: u64,
@@ -161,22 +161,22 @@ impl Threads {
         }
     }
 
-    /// The names of sections that are open and say something.
+    /// Names of open sections with attributes.
     pub(super) fn names(&self) -> impl Iterator<Item = u64> {
-        let entries = self.by_tid.values().flat_map(|thread| &thread.said);
-        entries.filter_map(|entry| entry.told().map(|told| told.name))
+        let entries = self.by_tid.values().flat_map(|thread| &thread.entries);
+        entries.filter_map(|entry| entry.begin().map(|begin| begin.name))
     }
 
-    /// What a thread works for at present, where so many of its sections are open.
+    /// Current context of a thread at this depth.
     pub(super) fn context(&self, tid: u32, depth: u8) -> Context {
         self.by_tid.get(&tid).map_or_else(Context::default, |thread| thread.context_at(depth))
     }
 
-    /// What a thread works for at present, however many of its sections are open.
+    /// Current context of a thread at whatever depth.
     pub(super) fn last_context(&self, tid: u32) -> Context {
         self.by_tid
             .get(&tid)
-            .map_or_else(Context::default, |thread| thread.said.last().map_or(thread.base, Entry::context))
+            .map_or_else(Context::default, |thread| thread.entries.last().map_or(thread.base, Entry::context))
     }
 
     /// A thread begins, and inherits.
@@ -193,9 +193,9 @@ impl Threads {
         self.by_tid.remove(&tid);
     }
 
-    /// A section begins that says something.
-    pub(super) fn begin(&mut self, tid: u32, told: Told) {
-        let forgotten = self.thread(tid).push(Entry::Told(told));
+    /// A section with attributes begins.
+    pub(super) fn begin(&mut self, tid: u32, begin: AnnotatedBegin) {
+        let forgotten = self.thread(tid).push(Entry::Begin(begin));
         self.forgotten += forgotten;
     }
 
@@ -215,110 +215,110 @@ impl Threads {
     pub(super) fn end(&mut self, tid: u32, depth: u8) {
         if let Some(thread) = self.by_tid.get_mut(&tid) {
             let is_around = |entry: &Entry| match entry {
-                Entry::Told(told) => told.depth < depth,
+                Entry::Begin(begin) => begin.depth < depth,
                 Entry::Received { depth: taken, .. } => *taken <= depth,
             };
-            while thread.said.pop_if(|last| !is_around(last)).is_some() {}
-            thread.settled = thread.settled.min(thread.said.len());
+            while thread.entries.pop_if(|last| !is_around(last)).is_some() {}
+            thread.settled = thread.settled.min(thread.entries.len());
         }
     }
 
     /// How many entries are kept, of all threads.
     #[cfg(test)]
     pub(crate) fn kept(&self) -> usize {
-        self.by_tid.values().map(|thread| thread.said.len() + thread.closed.len()).sum()
+        self.by_tid.values().map(|thread| thread.entries.len() + thread.closed.len()).sum()
     }
 }
 
 impl Thread {
     fn has_something(&self) -> bool {
-        !self.said.is_empty() || !self.closed.is_empty() || self.base != Context::default()
+        !self.entries.is_empty() || !self.closed.is_empty() || self.base != Context::default()
     }
 
-    /// What holds where so many sections are open.
+    /// Context at this depth.
     fn context_at(&self, depth: u8) -> Context {
         let holds = |entry: &&Entry| match entry {
-            Entry::Told(told) => told.depth < depth,
+            Entry::Begin(begin) => begin.depth < depth,
             Entry::Received { depth: taken, .. } => *taken <= depth,
         };
-        self.said.iter().rev().find(holds).map_or(self.base, Entry::context)
+        self.entries.iter().rev().find(holds).map_or(self.base, Entry::context)
     }
 
     /// Returns how many entries were forgotten.
     fn push(&mut self, entry: Entry) -> u64 {
         self.settle_before(entry.time());
-        let forgotten = if self.said.len() >= MOST_ENTRIES { self.forget_takes() } else { 0 };
-        self.said.push(entry);
+        let forgotten = if self.entries.len() >= MOST_ENTRIES { self.forget_takes() } else { 0 };
+        self.entries.push(entry);
         forgotten
     }
 
     /// Forgets what does not hold any more, by what came after it before this moment (ns): all ends of before have come,
     /// but of the sections that end in this instant, some may come yet.
     fn settle_before(&mut self, time: u64) {
-        if self.said.last().is_none_or(|last| last.time() >= time) {
+        if self.entries.last().is_none_or(|last| last.time() >= time) {
             return;
         }
         let mut settled = self.settled;
-        for next in self.settled..self.said.len() {
-            while settled > 0 && !self.said[settled - 1].holds_at(&self.said[next]) {
+        for next in self.settled..self.entries.len() {
+            while settled > 0 && !self.entries[settled - 1].holds_at(&self.entries[next]) {
                 settled -= 1;
             }
-            self.said.swap(settled, next);
+            self.entries.swap(settled, next);
             settled += 1;
         }
-        self.said.truncate(settled);
+        self.entries.truncate(settled);
         self.settled = settled;
     }
 
     /// Work that was taken over long ago in sections that last belongs to these sections themselves from here on.
     #[cold]
     fn forget_takes(&mut self) -> u64 {
-        let (half, before) = (self.said.len() / 2, self.said.len());
+        let (half, before) = (self.entries.len() / 2, self.entries.len());
         let mut number = 0;
-        self.said.retain(|entry| {
+        self.entries.retain(|entry| {
             number += 1;
-            number > half || entry.told().is_some()
+            number > half || entry.begin().is_some()
         });
         // So many sections are never open: their ends were lost.
-        if self.said.len() > before * 3 / 4 {
-            self.said.drain(..half);
+        if self.entries.len() > before * 3 / 4 {
+            self.entries.drain(..half);
         }
         self.settled = 0;
-        (before - self.said.len()) as u64
+        (before - self.entries.len()) as u64
     }
 
     /// Where the begin of a section stands that ends.
     fn place(&self, span: &SpanRecord) -> Option<usize> {
-        let is_this = |entry: &Entry| matches!(entry, Entry::Told(told) if told.time == span.begin && told.depth == span.depth && told.name == span.name);
+        let is_this = |entry: &Entry| matches!(entry, Entry::Begin(begin) if begin.time == span.begin && begin.depth == span.depth && begin.name == span.name);
         // Of several that began in one instant, the first ends first.
-        let first = self.said.iter().rposition(|entry| entry.time() < span.begin).map_or(0, |at| at + 1);
-        self.said[first..].iter().position(is_this).map(|at| first + at)
+        let first = self.entries.iter().rposition(|entry| entry.time() < span.begin).map_or(0, |at| at + 1);
+        self.entries[first..].iter().position(is_this).map(|at| first + at)
     }
 
     fn close<'a>(&mut self, span: &SpanRecord, inside: &'a mut Vec<Inner>) -> Closed<'a> {
         self.settle_before(span.end);
         let place = self.place(span);
         // What begins with the end of this one is no part of it.
-        let after = self.said.iter().rposition(|entry| entry.time() < span.end).map_or(0, |at| at + 1);
+        let after = self.entries.iter().rposition(|entry| entry.time() < span.end).map_or(0, |at| at + 1);
         let own = place.unwrap_or_else(|| {
             let is_around = |entry: &Entry| entry.time() < span.begin || entry.depth() <= span.depth;
-            self.said[..after].iter().rposition(is_around).map_or(0, |at| at + 1)
+            self.entries[..after].iter().rposition(is_around).map_or(0, |at| at + 1)
         });
-        let told = place.and_then(|at| self.said[at].told());
-        let before = if own == 0 { self.base } else { self.said[own - 1].context() };
-        let context = told.map_or_else(|| before.inside(), |told| told.context);
+        let begin = place.and_then(|at| self.entries[at].begin());
+        let before = if own == 0 { self.base } else { self.entries[own - 1].context() };
+        let context = begin.map_or_else(|| before.inside(), |begin| begin.context);
         self.take_inside(span, inside);
-        let received = self.said[own.min(after)..after].iter().filter(|entry| entry.told().is_none());
+        let received = self.entries[own.min(after)..after].iter().filter(|entry| entry.begin().is_none());
         let taken_over = pieces(span, received.map(|entry| (entry.time(), entry.context())), inside);
         // Sections that are still in it are those whose end was lost; so are those whose place it took.
         let mut first = own;
-        while place.is_some() && first > 0 && !self.said[first - 1].holds_at(&self.said[own]) {
+        while place.is_some() && first > 0 && !self.entries[first - 1].holds_at(&self.entries[own]) {
             first -= 1;
         }
-        self.said.drain(first..after.max(place.map_or(own, |at| at + 1)));
+        self.entries.drain(first..after.max(place.map_or(own, |at| at + 1)));
         self.settled = self.settled.min(first);
-        let comes_from_elsewhere = match told {
-            Some(told) => told.comes_by_hand || own == 0,
+        let comes_from_elsewhere = match begin {
+            Some(begin) => begin.comes_by_hand || own == 0,
             None => own == 0 && span.is_outermost(),
         };
         let closed = Inner { begin: span.begin, end: span.end };
@@ -328,7 +328,7 @@ impl Thread {
         }
         Closed {
             context,
-            told,
+            begin,
             charged: span.exclusive - taken_over.iter().map(|piece| piece.exclusive).sum::<u64>(),
             taken_over,
             inside,

@@ -69,7 +69,7 @@ enum Section {
     CStates,
 }
 
-/// What the header of a cluster announces.
+/// Counts in the header of a cluster.
 struct Announced {
     line: usize,
     p_states: usize,

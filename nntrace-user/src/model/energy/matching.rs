@@ -8,9 +8,9 @@ use crate::model::{
 
 /// The clusters of a model, beside those of the machine.
 pub(super) struct Matched<'a> {
-    /// What applies to each cluster of the topology.
+    /// Model of each cluster of the topology.
     pub(super) clusters: Vec<Option<&'a ClusterModel>>,
-    /// What is a guess, and what of the model is not used.
+    /// Guesses, and parts of the model that are not used.
     pub(super) notes: Vec<String>,
 }
 

@@ -1,14 +1,14 @@
-//! What a model file says.
+//! Contents of an energy model file.
 
 use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 
-/// What a power or an energy may be, in its own unit: a number that is nonsense is more likely a mistake, and sums stay
+/// Range of a power or an energy, in its own unit: a number that is nonsense is more likely a mistake, and sums stay
 /// finite.
 pub(super) const AMOUNTS: RangeInclusive<f64> = 0.0..=1e12;
 
-/// What CPUs and clusters cost, by state.
+/// Cost of CPUs and clusters by state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EnergyModel {
     /// Where it comes from.
@@ -19,11 +19,11 @@ pub struct EnergyModel {
     pub(crate) energy_unit: Option<EnergyUnit>,
     /// The clusters, in the order of the file.
     pub(crate) clusters: Vec<ClusterModel>,
-    /// What is odd about it.
+    /// Oddities of the file.
     pub(crate) notes: Vec<String>,
 }
 
-/// What one cluster and its CPUs cost.
+/// Cost of one cluster and its CPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ClusterModel {
     /// Its name.
@@ -38,7 +38,7 @@ pub(crate) struct ClusterModel {
     pub(crate) wakeup: Cost,
 }
 
-/// What running at one frequency costs.
+/// Cost of running at one frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PState {
     /// The frequency, kHz.
@@ -49,7 +49,7 @@ pub(crate) struct PState {
     pub(crate) power: Cost,
 }
 
-/// What one idle state costs.
+/// Cost of one idle state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct IdleState {
     /// Its name.
@@ -63,9 +63,9 @@ pub(crate) struct IdleState {
 /// A power or an energy: what the cluster costs, and what each CPU does.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cost {
-    /// Of the cluster.
+    /// Share of the cluster.
     pub(crate) cluster: f64,
-    /// Of one CPU.
+    /// Share of one CPU.
     pub(crate) core: f64,
 }
 
@@ -147,12 +147,12 @@ impl EnergyModel {
         if self.unit.is_some() { "J" } else { "relative" }
     }
 
-    /// What a power of 1 for 1 ns makes, in the unit of results.
+    /// Result of a power of 1 for 1 ns, in the unit of results.
     pub(super) fn per_power_ns(&self) -> f64 {
         self.unit.map_or(1.0, PowerUnit::watts) * 1e-9
     }
 
-    /// What a wake-up or an entry of 1 makes, in the unit of results.
+    /// Result of a wake-up or an entry of 1, in the unit of results.
     pub(super) fn per_energy(&self) -> f64 {
         self.energy_unit.map_or(1e-6, EnergyUnit::joules)
     }

@@ -1,4 +1,4 @@
-//! What CPUs and clusters cost by what they did.
+//! Energy of CPUs and clusters by their residencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,27 +10,27 @@ use super::{
 };
 use crate::model::{Topology, clusters::ClusterResidency, residency::CpuResidency};
 
-/// What everything cost, in the unit that the model makes.
+/// Energy of all clusters, in the unit of the model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Energy {
-    /// What is known: the sum of the parts.
+    /// Known energy: the sum of the parts.
     pub total: f64,
     /// With unknown time in its cheapest states.
     pub total_min: f64,
     /// With unknown time in its dearest states.
     pub total_max: f64,
-    /// What is known, by what it was spent for.
+    /// Known energy by what it was spent for.
     pub parts: EnergyParts,
     /// The same for each cluster of the topology and its CPUs.
     pub clusters: Vec<ClusterEnergy>,
     /// Time in states that the model lacks. What they may have cost is in `total_min` and `total_max`, where the model
     /// has any state of their kind.
     pub unpriced: Vec<Unpriced>,
-    /// What is a guess, and what is odd about the model.
+    /// Guesses, and oddities of the model.
     pub notes: Vec<String>,
 }
 
-/// What a known energy was spent for.
+/// Known energy by what it was spent for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct EnergyParts {
     /// Clusters that were idle.
@@ -45,18 +45,18 @@ pub(crate) struct EnergyParts {
     pub wakeups: f64,
 }
 
-/// What a cluster and the CPUs that share its clock cost.
+/// Energy of a cluster and the CPUs that share its clock.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ClusterEnergy {
     /// Name of the cluster.
     pub cluster: String,
-    /// What is known: the sum of the parts.
+    /// Known energy: the sum of the parts.
     pub total: f64,
     /// With unknown time in its cheapest states.
     pub total_min: f64,
     /// With unknown time in its dearest states.
     pub total_max: f64,
-    /// What is known, by what it was spent for.
+    /// Known energy by what it was spent for.
     pub parts: EnergyParts,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Unpriced {
     pub cluster: String,
     /// The CPU; `None` for the cluster itself.
     pub cpu: Option<u32>,
-    /// What it did, such as `active 850000 kHz`.
+    /// State that has no price, such as `active 850000 kHz`.
     pub what: String,
     /// How long, ns.
     pub ns: u64,
@@ -124,7 +124,7 @@ type Side = fn(&Cost) -> f64;
 const CLUSTER: Side = |cost| cost.cluster;
 const CORE: Side = |cost| cost.core;
 
-/// What a cluster and its CPUs cost so far. Powers are summed as they stand in the model, times ns, wake-ups as they
+/// Running sums of a cluster and its CPUs. Powers are summed as they stand in the model, times ns, wake-ups as they
 /// stand there: whole numbers stay exact.
 #[derive(Default)]
 struct Account {
@@ -133,9 +133,9 @@ struct Account {
     cpu_idle: f64,
     cpu_active: f64,
     wakeups: f64,
-    /// What is not known costs at least this.
+    /// Least cost of the time without a price.
     low: f64,
-    /// What is not known costs at most this.
+    /// Highest cost of the time without a price.
     high: f64,
     unpriced: Vec<(Option<u32>, String, u64)>,
 }
@@ -183,24 +183,24 @@ fn idle_powers(states: &[IdleState], side: Side) -> impl Iterator<Item = f64> {
     states.iter().map(move |state| side(&state.power))
 }
 
-/// What idle states cost, and whose they are.
+/// Costs of idle states, and their owners.
 struct Idle<'a> {
     states: &'a [IdleState],
     wakeup: &'a Cost,
     /// The CPU; `None` for the cluster.
     cpu: Option<u32>,
-    /// Whether the machine tells the names of these states.
+    /// Whether the host has names for these states.
     described: bool,
 }
 
 struct Pricer<'a> {
     topology: &'a Topology,
-    /// What applies to each cluster of the topology.
+    /// Model of each cluster of the topology.
     models: Vec<Option<&'a ClusterModel>>,
     accounts: Vec<Account>,
     /// Clusters of which states had to be matched by their place.
     by_place: BTreeSet<usize>,
-    /// What CPUs did that are in no cluster.
+    /// Residency of CPUs that are in no cluster.
     homeless: Vec<Unpriced>,
 }
 
@@ -256,10 +256,10 @@ impl Pricer<'_> {
             return;
         };
         let clock_model = clock.and_then(|number| self.models[number]);
-        // CPUs of different clocks differ, so what the clock's cluster says counts before what the idle domain's does.
+        // CPUs of different clocks differ, so the clock's cluster counts before the idle domain's.
         let models = [clock_model, idles.and_then(|number| self.models[number])];
         let with_states = models.into_iter().flatten().find(|model| !model.idle.is_empty());
-        // Without any, the row of the cluster tells that it has no price.
+        // Without any, the row of the cluster shows that it has no price.
         let Some(idle_model) = with_states.or(clock_model) else { return };
         let account = &mut self.accounts[number];
         if let Some(model) = clock_model {

@@ -11,18 +11,18 @@ use crate::model::{
     topology::{ClusterDescription, Domain, Topology},
 };
 
-/// What the kernel knows of the powers of some CPUs.
+/// Powers of some CPUs, as the kernel has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KernelPowers {
     /// The CPUs.
     pub cpus: Vec<u32>,
     /// Power of one of them that runs, by frequency in kHz.
     pub powers: BTreeMap<u32, u64>,
-    /// What these powers are.
+    /// Unit of the powers.
     pub unit: KernelUnit,
 }
 
-/// The unit of powers that the kernel tells.
+/// Unit of the kernel's powers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KernelUnit {
     /// It is known.

@@ -113,7 +113,7 @@ impl From<CostForm> for Cost {
 /// The model in a text.
 ///
 /// # Errors
-/// When it is no TOML, or says something else than a model.
+/// When it is no TOML, or no model.
 pub(super) fn parse(file: &str, text: &str) -> Result<EnergyModel, ModelError> {
     let reader = Reader { file, text };
     let form: Form = toml::from_str(text).map_err(|error| {

@@ -1,30 +1,30 @@
-//! What the kernel tells about power beside the events that residency is made of.
+//! Counters of the kernel about power, beside the events that residency is made of.
 
 use serde::{Deserialize, Serialize};
 
 /// Evidence beside the inference: nothing of it is part of the times of CPUs and clusters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The tracepoints that this kernel has of those that are asked for. What another one would tell is not known.
+    /// The tracepoints that this kernel has of those that are asked for. What another one would count is not known.
     pub sources: Vec<String>,
     /// By CPU.
     pub cpus: Vec<CpuEvidenceRow>,
     /// Power domains (`pm_genpd`) that did anything in the window; none where debugfs does not show them.
     pub power_domains: Vec<PowerDomainRow>,
-    /// Suspends of the machine; null where the kernel does not tell.
+    /// Suspends of the host; null where the kernel does not count them.
     pub suspends: Option<SuspendRow>,
 }
 
-/// What is told of one CPU.
+/// Counters of one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuEvidenceRow {
     /// CPU number.
     pub cpu: u32,
     /// States that firmware was asked for, by raw parameter.
     pub psci: Vec<PsciRow>,
-    /// Sleeps that were too short for their state, by the kernel's own verdict; null where it does not tell.
+    /// Sleeps that were too short for their state, by the kernel's own verdict; null where it does not count them.
     pub above: Option<u64>,
-    /// Sleeps that were long enough for the next deeper state; null where it does not tell.
+    /// Sleeps that were long enough for the next deeper state; null where it does not count them.
     pub below: Option<u64>,
     /// The last lower limit of the frequency that came, kHz; null when none came.
     pub min_khz: Option<u32>,
@@ -50,7 +50,7 @@ pub struct PowerDomainRow {
     pub domain: String,
     /// The state, as the kernel calls it.
     pub state: String,
-    /// Time, ns; the kernel tells whole milliseconds.
+    /// Time, ns; in whole milliseconds.
     pub ns: u64,
     /// How often it was entered.
     pub usage: u64,
@@ -58,7 +58,7 @@ pub struct PowerDomainRow {
     pub rejected: u64,
 }
 
-/// Suspends of the machine. The monotonic clock, and so the window, stands still meanwhile.
+/// Suspends of the host. The monotonic clock, and so the window, stands still meanwhile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SuspendRow {
     /// Time, ns.

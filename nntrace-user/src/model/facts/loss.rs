@@ -1,10 +1,10 @@
-//! What was lost, and which figures that leaves incomplete.
+//! Losses, and the figures that they leave incomplete.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What was lost between kernel and report.
+/// Losses between kernel and report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Loss {
     /// Records that the kernel programs made.

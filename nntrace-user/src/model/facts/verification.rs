@@ -9,7 +9,7 @@ pub struct Verify {
     pub passes: bool,
     /// Every figure that both have.
     pub rows: Vec<VerifyRow>,
-    /// What could not be compared.
+    /// Figures that could not be compared, and why.
     pub notes: Vec<String>,
 }
 
@@ -26,10 +26,10 @@ pub struct VerifyRow {
     pub ours: u64,
     /// The kernel's.
     pub kernel: u64,
-    /// What they may be apart; null when they are not compared.
+    /// Difference that is granted; null when they are not compared.
     pub tolerance: Option<u64>,
     /// Whether they are no more apart than that.
     pub passes: bool,
-    /// What the tolerance is for.
+    /// Reason for the tolerance.
     pub why: String,
 }

@@ -167,7 +167,7 @@ fn while_a_cpu_is_unknown_or_offline_it_is_not_said_how_many_run() {
     let expected = BTreeMap::from([(None, 6 + 15), (Some(1), 4 + 5 + 10), (Some(2), 10)]);
     assert_eq!(results[0].concurrency, expected);
     assert_eq!(results[1].concurrency, BTreeMap::from([(Some(1), 50)]));
-    // Never heard of.
+    // Without any event.
     let clusters = Power::new(&machine(&[&[0, 1]], &[]), 0, &InitialState::default(), false);
     assert_eq!(clusters.clusters_until(50)[0].concurrency, BTreeMap::from([(None, 50)]));
 }
@@ -242,7 +242,7 @@ mod property {
         proptest::collection::vec((0_u64..4, 0_u32..5, 0_u32..8), 0..60)
     }
 
-    /// What every CPU does at every instant, by scanning all events again for each.
+    /// Activity of a CPU at an instant, by scanning all events again.
     fn activity_at(events: &[(u64, u32, u32)], cpu: u32, at: u64) -> (Activity, Option<u32>) {
         let mine = || events.iter().filter(|event| event.1 == cpu);
         let idle = |kind: u32| if kind < 3 { Activity::Idle(kind) } else { Activity::Running };

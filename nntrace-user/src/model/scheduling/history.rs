@@ -1,10 +1,10 @@
-//! What one thread did, stretch after stretch, with sums that any interval is read from.
+//! States of one thread in order of time, with sums that any interval is read from.
 
 use std::collections::VecDeque;
 
 use super::StateTimes;
 
-/// What a thread does, as far as its events tell.
+/// State of a thread, as far as its events show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// It runs on this CPU.
@@ -22,9 +22,9 @@ pub(crate) enum State {
         /// By an event; else it was found so, and the next event decides.
         certain: bool,
     },
-    /// It runs, or waits for a CPU: the next event tells which.
+    /// It runs, or waits for a CPU: the next event shows which.
     Awake,
-    /// Nothing is known, but from here on no event is missing: what the next one is tells what it did before it.
+    /// Nothing is known, but from here on no event is missing: the next one shows what it did before.
     Watched,
     /// Nothing is known.
     Unknown,
@@ -50,13 +50,13 @@ type Sums = [u64; 4];
 struct Stretch {
     /// When it began, ns.
     begin: u64,
-    /// What the stretches before it add up to, those that are not kept any more included.
+    /// Sums of the stretches before it, those that are not kept any more included.
     before: Sums,
     state: State,
 }
 
 impl Stretch {
-    /// What everything adds up to at `now` (ns), if nothing else begins until then.
+    /// Sums up to `now` (ns), if nothing else begins until then.
     fn until(&self, now: u64) -> Sums {
         let mut sums = self.before;
         if let Some(place) = self.state.place() {
@@ -66,7 +66,7 @@ impl Stretch {
     }
 }
 
-/// What one thread did, from its begin to its end.
+/// States of one thread from its begin to its end.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     /// Its process.
@@ -87,12 +87,12 @@ impl History {
         Self { tgid: None, begin, end: None, stretches: VecDeque::new(), cap }
     }
 
-    /// What it does at last.
+    /// Its last state.
     pub(crate) fn state(&self) -> State {
         self.stretches.back().map_or(State::Unknown, |last| last.state)
     }
 
-    /// Whether no event has told anything of it yet.
+    /// Whether it has no event yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.stretches.is_empty()
     }
@@ -167,7 +167,7 @@ impl History {
         }
     }
 
-    /// What it did between two instants (ns); what it is not known to have done there is not in it.
+    /// Times between two instants (ns); stretches of which nothing is known are left out.
     pub(crate) fn between(&self, begin: u64, end: u64) -> StateTimes {
         let Some(first) = self.stretches.front() else { return StateTimes::default() };
         let end = self.end.map_or(end, |last| last.min(end));
@@ -185,7 +185,7 @@ impl History {
         }
     }
 
-    /// What it did up to `end` (ns), what is not kept one by one any more included.
+    /// Times up to `end` (ns), stretches that are not kept one by one any more included.
     pub(crate) fn all_until(&self, end: u64) -> StateTimes {
         let end = self.end.map_or(end, |last| last.min(end));
         let [on_cpu, runnable, sleeping, uninterruptible] = self.sums(end);

@@ -7,8 +7,8 @@ use super::{
     *,
 };
 
-/// What the model says where all of the time is of one kind; `None` for unknown.
-fn said(times: &StateTimes) -> Option<Doing> {
+/// The state where all of the time is of one kind; `None` for unknown.
+fn only_state(times: &StateTimes) -> Option<Doing> {
     let all = times.total();
     let kinds = [
         (times.on_cpu, Some(Doing::OnCpu)),
@@ -20,7 +20,7 @@ fn said(times: &StateTimes) -> Option<Doing> {
     kinds.into_iter().find(|(ns, _)| *ns == all).expect("nothing changes between two instants").1
 }
 
-/// What was found where `watched`.
+/// The states that were found, where `watched`.
 fn known(found: &[u8], watched: bool) -> &[u8] {
     if watched { found } else { &[] }
 }
@@ -38,8 +38,8 @@ proptest! {
             for pair in world.instants().windows(2) {
                 let times = model.times(tid, pair[0], pair[1]);
                 prop_assert_eq!(times.total(), pair[1] - pair[0]);
-                if let Some(said) = said(&times) {
-                    prop_assert_eq!(Some(said), world.true_at(tid, pair[0]), "thread {} at {}", tid, pair[0]);
+                if let Some(state) = only_state(&times) {
+                    prop_assert_eq!(Some(state), world.true_at(tid, pair[0]), "thread {} at {}", tid, pair[0]);
                 }
             }
         }
@@ -54,7 +54,7 @@ proptest! {
         for (&tid, &first) in &world.first_switch {
             for pair in world.instants().windows(2).filter(|pair| pair[0] >= first) {
                 let truth = world.true_at(tid, pair[0]).filter(|doing| *doing != Doing::Gone);
-                prop_assert_eq!(said(&model.times(tid, pair[0], pair[1])), truth);
+                prop_assert_eq!(only_state(&model.times(tid, pair[0], pair[1])), truth);
             }
         }
     }
@@ -125,8 +125,8 @@ proptest! {
     }
 }
 
-/// What one thread, 7, did in the ten ns of each of these events: CPU, and what happens there.
-fn told(events: &[(u32, Change)], found: Option<Found>) -> Vec<Option<Doing>> {
+/// Times of one thread, 7, in the ten ns of each of these events: CPU and change.
+fn states(events: &[(u32, Change)], found: Option<Found>) -> Vec<Option<Doing>> {
     let mut model = Scheduling::starting_at(0);
     if let Some(found) = found {
         model.watch(1, 7, 0, found);
@@ -135,39 +135,39 @@ fn told(events: &[(u32, Change)], found: Option<Found>) -> Vec<Option<Doing>> {
         model.record(&record(7, cpu, number * 10, change, 0, 0));
     }
     let times = (0..=events.len() as u64).map(|number| model.times(7, number * 10, number * 10 + 10));
-    times.map(|times| said(&times)).collect()
+    times.map(|times| only_state(&times)).collect()
 }
 
 #[test]
 fn the_first_event_tells_what_was_before_where_all_events_come() {
     use Doing::{OnCpu, Runnable, Sleeping};
     let awake = Some(Found::Awake);
-    assert_eq!(told(&[(0, Change::In)], awake), [Some(Runnable), Some(OnCpu)]);
-    assert_eq!(told(&[(0, Change::Sleeps)], awake), [Some(OnCpu), Some(Sleeping)]);
-    assert_eq!(told(&[], Some(Found::Sleeping)), [Some(Sleeping)]);
-    assert_eq!(told(&[], awake), [None]);
+    assert_eq!(states(&[(0, Change::In)], awake), [Some(Runnable), Some(OnCpu)]);
+    assert_eq!(states(&[(0, Change::Sleeps)], awake), [Some(OnCpu), Some(Sleeping)]);
+    assert_eq!(states(&[], Some(Found::Sleeping)), [Some(Sleeping)]);
+    assert_eq!(states(&[], awake), [None]);
     // It was about to sleep when it was looked at.
-    assert_eq!(told(&[(0, Change::Sleeps)], Some(Found::Sleeping)), [Some(OnCpu), Some(Sleeping)]);
+    assert_eq!(states(&[(0, Change::Sleeps)], Some(Found::Sleeping)), [Some(OnCpu), Some(Sleeping)]);
     let woken = [(1, Change::Woken), (0, Change::In)];
-    assert_eq!(told(&woken, Some(Found::Sleeping)), [Some(Sleeping), Some(Runnable), Some(OnCpu)]);
-    // Nobody says whether it had run before these came.
-    assert_eq!(told(&woken, None), [None, Some(Runnable), Some(OnCpu)]);
-    assert_eq!(told(&[(0, Change::In)], None), [None, Some(OnCpu)]);
+    assert_eq!(states(&woken, Some(Found::Sleeping)), [Some(Sleeping), Some(Runnable), Some(OnCpu)]);
+    // Nothing shows whether it had run before these came.
+    assert_eq!(states(&woken, None), [None, Some(Runnable), Some(OnCpu)]);
+    assert_eq!(states(&[(0, Change::In)], None), [None, Some(OnCpu)]);
 }
 
 #[test]
 fn who_is_woken_on_a_cpu_runs_on() {
     use Doing::{OnCpu, Sleeping};
     let events = [(1, Change::Woken), (2, Change::Woken), (0, Change::Sleeps)];
-    assert_eq!(told(&events, None), [None, Some(OnCpu), Some(OnCpu), Some(Sleeping)]);
+    assert_eq!(states(&events, None), [None, Some(OnCpu), Some(OnCpu), Some(Sleeping)]);
     let events = [(0, Change::In), (1, Change::Woken), (0, Change::Preempted)];
-    assert_eq!(told(&events, None)[1..3], [Some(OnCpu), Some(OnCpu)]);
+    assert_eq!(states(&events, None)[1..3], [Some(OnCpu), Some(OnCpu)]);
 }
 
 #[test]
 fn a_trace_without_wake_ups_shows_sleeps_up_to_the_next_run() {
     let events = [(0, Change::In), (0, Change::Sleeps), (0, Change::In)];
-    assert_eq!(told(&events, None)[2], Some(Doing::Sleeping));
+    assert_eq!(states(&events, None)[2], Some(Doing::Sleeping));
     let mut model = Scheduling::default();
     model.record(&record(7, 0, 10, Change::In, 0, 0));
     assert!(model.lacks_wakeups());

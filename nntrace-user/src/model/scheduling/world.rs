@@ -16,7 +16,7 @@ pub(crate) const CPUS: usize = 3;
 pub(crate) const TIDS: u32 = 6;
 const LEADER: u32 = 1;
 
-/// What a thread does.
+/// Activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doing {
     /// It runs.
@@ -48,7 +48,7 @@ pub(crate) struct World {
     skipping: [u8; CPUS],
     /// Threads that the kernel has left out an event of.
     pub skipped: BTreeSet<u32>,
-    /// What each thread did since when.
+    /// Activities of each thread, and since when.
     pub truth: BTreeMap<u32, Vec<(u64, Doing)>>,
     /// When it first was seen to get or leave a CPU.
     pub first_switch: BTreeMap<u32, u64>,
@@ -91,7 +91,7 @@ pub(crate) fn patchy_steps() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// What threads do when the time begins.
+/// Activities of threads when the time begins.
 pub(crate) fn found() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(0..4_u8, 0..5)
 }
@@ -313,7 +313,7 @@ impl World {
         model
     }
 
-    /// What a thread did from `at` (ns) on.
+    /// True activity of a thread from `at` (ns) on.
     #[must_use]
     pub(crate) fn true_at(&self, tid: u32, at: u64) -> Option<Doing> {
         let all = self.truth.get(&tid)?;

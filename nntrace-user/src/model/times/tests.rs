@@ -16,7 +16,7 @@ struct Vectors {
 #[derive(Deserialize)]
 struct Group {
     name: String,
-    /// What one unit of the numbers is, ns.
+    /// Unit of the numbers, ns.
     unit_ns: i64,
     tables: Vec<Table>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Table {
     /// Self times, with the Total row of the totals; empty where they are not known.
     #[serde(default, rename = "self")]
     pub self_times: Cells,
-    /// What is missing and not 0; empty where that is not known.
+    /// Fields that are missing and not 0; empty where that is not known.
     #[serde(default)]
     pub missing: Vec<String>,
 }

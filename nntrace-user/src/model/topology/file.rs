@@ -33,15 +33,15 @@ pub enum DescriptionError {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Problem.
         what: String,
     },
-    /// What it says cannot be.
+    /// A description that cannot be true.
     #[error("{file}: {what}")]
     Meaning {
         /// The file.
         file: String,
-        /// What is wrong.
+        /// Problem.
         what: TopologyError,
     },
 }

@@ -129,7 +129,7 @@ proptest! {
         prop_assert_eq!((explanation.count(), shares), (count, calls));
     }
 
-    /// What an iteration adds up to is of sections that ended; the others are open.
+    /// An iteration adds up the sections that ended; the others are open.
     #[test]
     fn iterations_that_have_not_ended_are_open(acts in streams(0..3)) {
         let (causality, _) = replay(Questions::default(), &acts);
@@ -165,13 +165,13 @@ fn memory_does_not_grow_with_begins_takes_and_forks_without_an_end() {
     let mut causality = Causality::default();
     for time in 0..50_000_u64 {
         let at = |depth| Origin { pid: 1, tid: 1, depth };
-        // A thread that only begins: the stack of the kernel programs has 64 places, and beyond nothing is told.
+        // A thread that only begins: the stack of the kernel programs has 64 places, and beyond there are no records.
         if time < 64 {
             causality.begins(at(time as u8), time, b"B|1|[NN_LR_PE]f#acct=a", 14);
         }
-        causality.tell(at(64), time, b"I|1|nn.send#h=1");
-        causality.tell(at(64), time, b"I|1|nn.recv#h=1");
-        causality.tell(Origin { tid: 2, ..at(0) }, time, b"I|1|nn.recv#h=1");
+        causality.instant(at(64), time, b"I|1|nn.send#h=1");
+        causality.instant(at(64), time, b"I|1|nn.recv#h=1");
+        causality.instant(Origin { tid: 2, ..at(0) }, time, b"I|1|nn.recv#h=1");
         causality.create(time, 1, 3);
         causality.advance(time.saturating_sub(1));
         assert!(causality.pending.len() <= 8, "{} wait", causality.pending.len());

@@ -1,4 +1,4 @@
-//! Both forms of files: what is read, and what is said about bad ones.
+//! Both forms of files: what is read, and the errors of bad ones.
 
 use super::*;
 
@@ -61,7 +61,7 @@ fn a_model_of_nothing_but_zeros_says_so() {
     assert_eq!(model.notes, ["every power in it is 0: nothing will cost anything"]);
 }
 
-/// What the parser says of `TC2` with one line replaced.
+/// Error of the parser for `TC2` with one line replaced.
 fn tc2_error(line: &str, by: &str) -> String {
     assert!(TC2.lines().any(|other| other == line), "{line}");
     let changed: Vec<&str> = TC2.lines().map(|other| if other == line { by } else { other }).collect();

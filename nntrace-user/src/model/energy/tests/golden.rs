@@ -1,4 +1,4 @@
-//! What the TC2 model makes of five synthetic traces: residencies and energies are worked out by hand, times in us.
+//! The TC2 model on five synthetic traces: residencies and energies are worked out by hand, times in us.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::model::{
     topology::{ClusterDescription, CpuDescription, Domain, IdleStateDescription},
 };
 
-/// What a trace shows.
+/// Contents of a trace.
 struct Trace {
     /// CPUs of clusters A and B.
     clusters: [&'static [u32]; 2],
