@@ -1,7 +1,8 @@
 //! The command line.
 
+mod headings;
+mod host;
 mod live;
-mod machine;
 mod replay;
 mod results;
 mod values;
@@ -9,50 +10,58 @@ mod values;
 use std::path::PathBuf;
 
 use clap::Parser;
+pub use host::HostOptions;
 pub use live::{Level, Live};
-pub use machine::Machine;
 use nntrace_user::{model::energy::EnergyModel, replay::TimeRange};
 pub use replay::Replay;
-pub use results::{Causes, Format, OutputKind, Results, Table, machine_memory};
+pub use results::{Causes, Format, OutputKind, Results, Table, default_memory};
 use values::{file, time_range};
 
-/// Shows in which layer and phase of the neural-network stack the time goes, and what the CPUs did meanwhile.
+/// Shows where the time of a neural network goes, by layer and phase, and what the CPUs did.
 ///
 /// With a terminal on stdout it shows a live view, otherwise a table each interval. It ends when the target ends; with
 /// `-- COMMAND` it exits with the command's status.
 #[derive(Debug, Parser)]
-#[command(name = "nntrace-bpf", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
+#[command(
+    name = "nntrace-bpf",
+    version,
+    max_term_width = 100,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true
+)]
 pub struct Cli {
-    /// Something else than tracing live
+    /// Subcommand; without one, a live run.
     #[command(subcommand)]
     pub action: Option<Action>,
 
-    /// What to trace, and how
+    /// Live run.
     #[command(flatten)]
     pub live: Live,
 }
 
-/// Something else than tracing live.
+/// A subcommand.
 #[derive(Debug, clap::Subcommand)]
 pub enum Action {
-    /// Shows what trace files hold: the same tables, views and snapshot as live, without privileges
+    /// Shows trace files in the same tables, views and snapshots
     ///
-    /// Reads the text of ftrace, `trace-cmd report`, systrace (HTML too), atrace and Perfetto's systrace export, and
+    /// No privileges are needed. Reads the text of ftrace, `trace-cmd report`, systrace (HTML too), atrace and Perfetto's systrace export, and
     /// `trace.dat` as `trace-cmd record` writes it, plain or packed by gzip or zstd. Exits with 0 when it could
     /// show something, and what could not be read is counted; with 1 when a file cannot be opened or holds no event; with 2
     /// when the command line is wrong.
     Replay(Box<Replay>),
-    /// Shows every marked section of trace files, one a line
+    /// Prints every marked section of trace files, one a line
     ///
     /// When it began (s), its thread, how long it took, layer and phase, name, and the iteration and account that it
     /// belongs to.
     Print(Print),
-    /// Describes this machine in TOML, for --topology: clusters, frequency policies, idle states
+    /// Describes this host in TOML, for --topology
+    ///
+    /// Clusters, frequency policies, idle states.
     Topology(ShowTopology),
-    /// Makes and checks energy models, the files that --energy-model takes
+    /// Makes and checks energy models, for --energy-model
     #[command(subcommand)]
     EnergyModel(EnergyModelAction),
-    /// Prints what a shell needs to complete this command's options
+    /// Prints completions for a shell
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -61,11 +70,11 @@ pub enum Action {
     Man,
 }
 
-/// What to do about energy models.
+/// Actions on energy models.
 #[derive(Debug, clap::Subcommand)]
 pub enum EnergyModelAction {
-    /// Writes a model of this machine to fill in: its clusters, frequencies and idle states, and the powers that the
-    /// kernel knows
+    /// Writes a model of this host to fill in: its clusters, frequencies and idle states, and the powers that the kernel
+    /// knows
     Init {
         /// The file, which must end in .toml; stdout without one
         file: Option<PathBuf>,
@@ -73,15 +82,15 @@ pub enum EnergyModelAction {
         #[arg(long)]
         force: bool,
     },
-    /// Shows what is understood of a model, or what is wrong with it
+    /// Shows how a model is understood, or its errors
     Check {
         /// The file
-        #[arg(value_name = "FILE", value_parser = file(machine::read_energy_model))]
+        #[arg(value_name = "FILE", value_parser = file(host::read_energy_model))]
         model: EnergyModel,
     },
 }
 
-/// Describes this machine.
+/// Describes this host.
 #[derive(Debug, clap::Args)]
 pub struct ShowTopology {
     /// Write to this file instead of stdout
@@ -181,6 +190,12 @@ mod tests {
         assert!(parse(&["--table", "nnapi", "--format", "csv"]).results.check().is_err());
         assert!(parse(&["--table", "summary", "--baseline", "x"]).results.check().is_err());
         assert!(Cli::try_parse_from(["nntrace-bpf", "--baseline", "x"]).is_err());
+    }
+
+    #[test]
+    fn the_short_help_is_one_screen() {
+        let help = Cli::command().term_width(100).render_help().to_string();
+        assert!(help.lines().count() < 40, "{help}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ use nntrace_user::{
 use ratatui::crossterm::terminal;
 
 use crate::{
-    arguments::{Format, Machine, Results, Table},
+    arguments::{Format, HostOptions, Results, Table},
     output::screen::Screen,
 };
 
@@ -76,10 +76,10 @@ impl Output {
 
     /// Opens what the command line asks for, the terminal interface excepted: before anything is measured, so that
     /// a mistake costs nothing.
-    pub fn open(results: &Results, machine: &Machine) -> Result<Self> {
+    pub fn open(results: &Results, host: &HostOptions) -> Result<Self> {
         if results.table.is_some() || results.timeline {
             let times = if results.total_times { Shown::TotalTimes } else { Shown::SelfTimes };
-            let baseline = results.baseline.as_deref().map(|path| baseline::read(path, machine));
+            let baseline = results.baseline.as_deref().map(|path| baseline::read(path, host));
             return Ok(Self::Last(Last {
                 table: results.table,
                 nnapi: nnapi::Options {

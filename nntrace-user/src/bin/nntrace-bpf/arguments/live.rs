@@ -5,105 +5,118 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use nntrace_user::live::{kernel::DEFAULT_RING_BYTES, session::MarkSource, target::SymbolSpec};
 
 use super::{
-    Machine, Results,
+    HostOptions, Results,
+    headings::{LIMITS, MARKS, OUTPUT, POWER, TARGET},
     values::{duration, memory},
 };
 
-/// What to trace, and how.
+/// A live run: its target and its options.
 #[derive(Debug, clap::Args)]
 pub struct Live {
-    /// Process to trace, with its children; may be given several times
-    #[arg(short, long = "pid", value_name = "PID")]
+    /// Trace this process and its children
+    ///
+    /// May be given several times.
+    #[arg(short, long = "pid", value_name = "PID", help_heading = TARGET)]
     pub pids: Vec<u32>,
 
     /// Trace all processes of this name; `*` and `?` stand for anything
-    #[arg(long = "comm", value_name = "NAME")]
+    #[arg(long = "comm", value_name = "NAME", help_heading = TARGET)]
     pub comms: Vec<String>,
 
-    /// Where results go
+    /// End after this time: 500ms, 10s, 5m; a bare number is seconds
+    #[arg(short, long, value_name = "TIME", value_parser = duration, help_heading = TARGET)]
+    pub duration: Option<Duration>,
+
+    /// Time between two updates
+    #[arg(short, long, value_name = "TIME", value_parser = duration, default_value = "1s",
+          help_heading = TARGET, hide_short_help = true)]
+    pub interval: Duration,
+
+    /// Source
+    #[arg(long, value_enum, default_value_t = Marks::Auto, help_heading = MARKS)]
+    pub marks: Marks,
+
+    /// Records of threads
+    #[arg(long, value_enum, default_value_t = Level::Marks, help_heading = MARKS, hide_short_help = true)]
+    pub level: Level,
+
+    /// Function that writes marks
+    ///
+    /// Its arguments stand after `=`: buf | buf,len | this,buf | this,buf,len
+    #[arg(long = "symbol", value_name = "NAME[=LAYOUT]", help_heading = MARKS, hide_short_help = true)]
+    pub symbols: Vec<SymbolSpec>,
+
+    /// Search this file for mark functions too, though no target maps it yet
+    #[arg(long = "lib", value_name = "PATH", help_heading = MARKS, hide_short_help = true)]
+    pub libraries: Vec<PathBuf>,
+
+    /// Probe leading nops even where that kills forked children
+    ///
+    /// On some kernels, as Linux 6.18 on x86-64, children that are forked and go on without exec die of their next mark
+    /// where the nop that a function begins with is probed. By itself the probe is placed behind it there.
+    #[arg(long, help_heading = MARKS, hide_short_help = true)]
+    pub fast_probes: bool,
+
+    /// Process that is a driver
+    #[arg(long = "driver", value_name = "PID", help_heading = MARKS, hide_short_help = true)]
+    pub drivers: Vec<u32>,
+
+    /// Output.
     #[command(flatten)]
     pub results: Results,
 
     /// Write one snapshot a line to stdout, each interval and at the end
-    #[arg(long, conflicts_with_all = ["json", "table", "timeline"])]
+    #[arg(long, conflicts_with_all = ["json", "table", "timeline"], help_heading = OUTPUT, hide_short_help = true)]
     pub json_lines: bool,
 
-    /// End after this time, such as 500ms, 10s, 5m; a bare number is seconds
-    #[arg(short, long, value_name = "TIME", value_parser = duration)]
-    pub duration: Option<Duration>,
-
-    /// Time between two updates
-    #[arg(short, long, value_name = "TIME", value_parser = duration, default_value = "1s")]
-    pub interval: Duration,
-
-    /// Where marks come from
-    #[arg(long, value_enum, default_value_t = Marks::Auto)]
-    pub marks: Marks,
-
-    /// What is recorded of threads
-    #[arg(long, value_enum, default_value_t = Level::Marks)]
-    pub level: Level,
-
-    /// Function that writes marks; its arguments after `=`: buf | buf,len | this,buf | this,buf,len
-    #[arg(long = "symbol", value_name = "NAME[=LAYOUT]")]
-    pub symbols: Vec<SymbolSpec>,
-
-    /// Search this file for mark functions too, though no target maps it yet
-    #[arg(long = "lib", value_name = "PATH")]
-    pub libraries: Vec<PathBuf>,
-
-    /// Probe the nop that a function begins with also on kernels, as Linux 6.18 on x86-64, where forked children that go
-    /// on without exec then die of their next mark
-    #[arg(long)]
-    pub fast_probes: bool,
-
-    /// This process is a driver
-    #[arg(long = "driver", value_name = "PID")]
-    pub drivers: Vec<u32>,
-
-    /// What the machine is
+    /// The host.
     #[command(flatten)]
-    pub machine: Machine,
+    pub host: HostOptions,
 
-    /// Compare the totals of the CPUs with the kernel's own (cpuidle, cpufreq/stats); exit with 3 when one differs by
-    /// more than the kernel's way of counting explains
-    #[arg(long)]
+    /// Compare the totals of the CPUs with the kernel's own
+    ///
+    /// Those of cpuidle and of cpufreq/stats. Exits with 3 when one differs by more than the kernel's way of counting
+    /// explains.
+    #[arg(long, help_heading = POWER, hide_short_help = true)]
     pub verify: bool,
 
     /// Size of each CPU's ring of records, KiB
     #[arg(long, value_name = "KIB", default_value_t = DEFAULT_RING_BYTES / 1024,
-          value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
+          value_parser = clap::value_parser!(u32).range(4..=1_048_576), help_heading = LIMITS, hide_short_help = true)]
     pub ring_size: u32,
 
-    /// Memory of the tables of threads, totals, names and paths, such as 16M; by itself 1/64 of the machine's, from 4M to
-    /// 64M
-    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    /// Memory of the kernel's tables of threads, totals, names and paths
+    ///
+    /// Such as 16M. By itself 1/64 of the host's, from 4M to 64M.
+    #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = LIMITS, hide_short_help = true)]
     pub map_memory: Option<u64>,
 
-    /// Command to start and trace, held until the probes are in place; under sudo it runs as the caller
-    #[arg(last = true, value_name = "COMMAND")]
+    /// Command to start and trace
+    ///
+    /// It is held until the probes are in place; under sudo it runs as the caller.
+    #[arg(last = true, value_name = "COMMAND", help_heading = TARGET, hide_short_help = true)]
     pub command: Vec<OsString>,
 }
 
-/// Where marks come from.
+/// Source of marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Marks {
-    /// The best source there is: probes on functions
+    /// The best there is: probes on functions
     Auto,
     /// Probes on functions
     Uprobe,
-    /// What targets write to `trace_marker`, at the system call
+    /// Writes to `trace_marker`, at the system call
     Syscall,
     /// No marks: power states only
     None,
 }
 
-/// What is recorded of threads.
+/// Records of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Level {
     /// Their marks
     Marks,
-    /// When they ran, waited for a CPU and slept, too: each context switch of the machine costs half a microsecond more
+    /// When they ran, waited for a CPU and slept, too: each context switch of the host costs half a microsecond more
     Sched,
 }
 
@@ -114,7 +127,7 @@ impl Live {
         if self.symbols.is_empty() { SymbolSpec::known() } else { self.symbols.clone() }
     }
 
-    /// Where marks come from.
+    /// The source of marks.
     #[must_use]
     pub fn mark_source(&self) -> MarkSource {
         match self.marks {
@@ -124,7 +137,7 @@ impl Live {
         }
     }
 
-    /// What is traced, in a few words.
+    /// The target, in a few words.
     #[must_use]
     pub fn target(&self) -> String {
         let mut parts: Vec<String> = self.pids.iter().map(|pid| format!("pid {pid}")).collect();

@@ -7,7 +7,11 @@ use std::{
 
 use nntrace_user::replay::TimeRange;
 
-use super::{Machine, Results, values::time_range};
+use super::{
+    HostOptions, Results,
+    headings::{MARKS, TARGET},
+    values::time_range,
+};
 
 /// Replays trace files.
 #[derive(Debug, clap::Args)]
@@ -16,21 +20,23 @@ pub struct Replay {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// Where results go
+    /// Output.
     #[command(flatten)]
     pub results: Results,
 
-    /// Look at this time only, in seconds of the trace, such as 2084.02..2084.45; either end may be left out
-    #[arg(long, value_name = "FROM..TO", value_parser = time_range)]
+    /// Look at this time only, in seconds of the trace: 2084.02..2084.45
+    ///
+    /// Either end may be left out.
+    #[arg(long, value_name = "FROM..TO", value_parser = time_range, help_heading = TARGET)]
     pub time_range: Option<TimeRange>,
 
-    /// This process is a driver
-    #[arg(long = "driver", value_name = "PID")]
+    /// Process that is a driver
+    #[arg(long = "driver", value_name = "PID", help_heading = MARKS)]
     pub drivers: Vec<u32>,
 
-    /// What the machine is
+    /// The host.
     #[command(flatten)]
-    pub machine: Machine,
+    pub host: HostOptions,
 }
 
 impl Replay {

@@ -1,4 +1,4 @@
-//! Options about results: where they go, as what, and what is asked.
+//! Options of the output, and of questions about causes.
 
 use std::path::PathBuf;
 
@@ -10,95 +10,116 @@ use nntrace_user::{
 
 use super::{
     Cli,
+    headings::{CAUSES, LIMITS, OUTPUT},
     values::{output_file, share, table_memory},
 };
 
-/// Where results go.
+/// Output.
 #[derive(Debug, Default, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Results {
-    /// Write one snapshot at the end: to FILE, or to stdout with `-` or without FILE
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    /// Write one snapshot at the end: to FILE, or to stdout
+    ///
+    /// To stdout with `-` or without FILE.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-",
+          help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
-    /// Write results to FILE at the end, of the kind that its name ends in: .json (the snapshot), .csv (the tables of
-    /// power states, or the one of --table), .svg (a picture of power states over time), .dot (marked sections and what caused
-    /// them, for Graphviz). May be given several times
-    #[arg(short, long = "output", value_name = "FILE", value_parser = output_file)]
+    /// Write results to FILE: .json, .csv, .svg or .dot
+    ///
+    /// At the end, of the kind that the name ends in: .json (the snapshot), .csv (the tables of power states, or the one of
+    /// --table), .svg (a picture of power states over time), .dot (marked sections and their causes, for Graphviz). May be
+    /// given several times.
+    #[arg(short, long = "output", value_name = "FILE", value_parser = output_file, help_heading = OUTPUT)]
     pub outputs: Vec<OutputFile>,
 
     /// Replace files that exist
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
     pub force: bool,
 
     /// Print this table at the end
-    #[arg(long, value_enum, conflicts_with = "json")]
+    #[arg(long, value_enum, conflicts_with = "json", help_heading = OUTPUT)]
     pub table: Option<Table>,
 
-    /// With --table idle, freq or cluster: print it as this
-    #[arg(long, value_enum, requires = "table", default_value_t = Format::Text)]
+    /// Form of --table idle, freq or cluster
+    #[arg(long, value_enum, requires = "table", default_value_t = Format::Text,
+          help_heading = OUTPUT, hide_short_help = true)]
     pub format: Format,
 
-    /// With --table idle, freq or cluster: show what changed since this run, a snapshot in JSON or a trace
-    #[arg(long, value_name = "FILE", requires = "table")]
+    /// Compare --table idle, freq or cluster with this earlier run
+    ///
+    /// A snapshot in JSON, or a trace.
+    #[arg(long, value_name = "FILE", requires = "table", help_heading = OUTPUT, hide_short_help = true)]
     pub baseline: Option<PathBuf>,
 
-    /// Draw at the end what clusters and CPUs did over time, as wide as the terminal
-    #[arg(long, conflicts_with = "json")]
+    /// Draw the states of clusters and CPUs over time at the end
+    ///
+    /// As wide as the terminal.
+    #[arg(long, conflicts_with = "json", help_heading = OUTPUT, hide_short_help = true)]
     pub timeline: bool,
 
     /// With --table nnapi: totals, not self-times
-    #[arg(long, requires = "table")]
+    #[arg(long, requires = "table", help_heading = OUTPUT, hide_short_help = true)]
     pub total_times: bool,
 
     /// With --table nnapi: the average of one execution
-    #[arg(long, requires = "table")]
+    #[arg(long, requires = "table", help_heading = OUTPUT, hide_short_help = true)]
     pub per_execution: bool,
 
-    /// Tell also, for each thread, what functions the time of a layer and phase is made of
-    #[arg(long)]
+    /// Split the time of each thread, layer and phase by function
+    #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
     pub detail: bool,
 
-    /// Memory for the tables of results: names, threads, processes, counters, hand-overs, iterations, such as 64M. Beyond,
-    /// the smallest rows are summed as (others), the oldest forgotten, and counted. Without it: a sixteenth of the machine's,
-    /// from 32M to 512M
-    #[arg(long, value_name = "SIZE", value_parser = table_memory)]
+    /// Memory for the tables of results
+    ///
+    /// Names, threads, processes, counters, hand-overs, iterations: such as 64M. Beyond, the smallest rows are summed as
+    /// (others), the oldest forgotten, and counted. By itself a sixteenth of the host's, from 32M to 512M.
+    #[arg(long, value_name = "SIZE", value_parser = table_memory, help_heading = LIMITS, hide_short_help = true)]
     pub memory: Option<u64>,
 
-    /// What is asked about the causes of work
+    /// Causes of work.
     #[command(flatten)]
     pub causes: Causes,
 }
 
-/// What is asked about the causes of work: iterations, attributes, what is missing.
+/// Questions about the causes of work: iterations, attributes, missing time.
 #[derive(Debug, Default, clap::Args)]
 pub struct Causes {
-    /// Number the occurrences of this function: each is an iteration. Without it, those that carry `#iter=` are
-    #[arg(long, value_name = "FUNCTION")]
+    /// Number the calls of this function: each is an iteration
+    ///
+    /// By itself the sections that carry `#iter=` are the iterations.
+    #[arg(long, value_name = "FUNCTION", help_heading = CAUSES)]
     pub iteration_root: Option<String>,
 
-    /// Tell the time by the values of this attribute, such as img for marks with `#img=...`
-    #[arg(long, value_name = "KEY")]
+    /// Split times by the values of this attribute
+    ///
+    /// Such as img for marks with `#img=...`.
+    #[arg(long, value_name = "KEY", help_heading = CAUSES, hide_short_help = true)]
     pub by: Option<String>,
 
-    /// Tell whether this function takes now more, now less time because of how often it calls others, or because of how
-    /// long each call takes
-    #[arg(long, value_name = "FUNCTION")]
+    /// Explain why this function takes now more, now less time
+    ///
+    /// Because of how often it calls others, or because of how long each call takes.
+    #[arg(long, value_name = "FUNCTION", help_heading = CAUSES, hide_short_help = true)]
     pub explain: Option<String>,
 
-    /// Tell what no marked section covers: of iterations or, where there are none, of outermost sections
-    #[arg(long)]
+    /// Show the time that no marked section covers
+    ///
+    /// In iterations or, where there are none, in outermost sections.
+    #[arg(long, help_heading = CAUSES)]
     pub missing: bool,
 
-    /// Exit with 3 when a larger share of the time of any iterations (or else outermost sections) is missing, such as 5%
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    /// Exit with 3 when a larger share of time is missing, such as 5%
+    ///
+    /// Of the time of any iterations, or else of outermost sections.
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = CAUSES, hide_short_help = true)]
     pub max_missing: Option<f64>,
 }
 
 /// A table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Table {
-    /// Time by layer and phase, and what the CPUs did
+    /// Time by layer and phase, and the states of the CPUs
     Summary,
     /// The reports of the NNAPI systrace parser, in its layout
     Nnapi,
@@ -106,9 +127,9 @@ pub enum Table {
     Idle,
     /// Frequencies of clusters and CPUs: requested and effective
     Freq,
-    /// What the CPUs of each cluster did together, and how many ran at once
+    /// States of clusters, and how many of their CPUs ran at once
     Cluster,
-    /// Every iteration, with what was done in it
+    /// Every iteration, by function
     Iterations,
 }
 
@@ -125,7 +146,7 @@ impl Table {
     }
 }
 
-/// What a table is printed as.
+/// Form of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// For people
@@ -138,13 +159,13 @@ pub enum Format {
 /// A file of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputFile {
-    /// What it holds.
+    /// Kind of its content.
     pub kind: OutputKind,
     /// Where it is.
     pub path: PathBuf,
 }
 
-/// What a file of results holds.
+/// Content of a file of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputKind {
     /// The snapshot.
@@ -161,10 +182,10 @@ impl Results {
     /// How large tables may become.
     #[must_use]
     pub fn limits(&self) -> Limits {
-        Limits::of_memory(self.memory.unwrap_or_else(machine_memory))
+        Limits::of_memory(self.memory.unwrap_or_else(default_memory))
     }
 
-    /// What the definition of the command line cannot say by itself.
+    /// Checks rules that the definition of the command line cannot express.
     ///
     /// # Errors
     /// When an option is for another table.
@@ -178,7 +199,7 @@ impl Results {
         Err(Cli::command().error(clap::error::ErrorKind::ArgumentConflict, message))
     }
 
-    /// What is asked about the causes of work, for the model.
+    /// The questions about causes, for the model.
     #[must_use]
     pub fn questions(&self) -> Questions {
         let Causes { iteration_root, by, explain, missing, max_missing } = &self.causes;
@@ -191,15 +212,15 @@ impl Results {
         }
     }
 
-    /// Whether what CPUs and clusters do has to be kept in its order.
+    /// Whether timelines are needed.
     #[must_use]
     pub fn wants_steps(&self) -> bool {
         self.timeline || self.outputs.iter().any(|output| output.kind == OutputKind::Svg)
     }
 }
 
-/// The default for a machine like this one, bytes.
-pub fn machine_memory() -> u64 {
+/// Default memory of tables on this host, bytes.
+pub fn default_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
     let total = total.and_then(|kib| kib.trim().parse::<u64>().ok());

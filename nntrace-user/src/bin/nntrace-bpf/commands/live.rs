@@ -41,10 +41,9 @@ const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
 /// Traces live; returns the exit status.
 pub fn run(cli: &Live) -> Result<ExitCode> {
     let processes = targets(cli)?;
-    let topology = cli.machine.live_topology()?;
+    let topology = cli.host.live_topology()?;
     let wants_screen = !cli.json_lines && Output::wants_screen(&cli.results) && io::stdin().is_terminal();
-    let mut output =
-        if cli.json_lines { Output::JsonLines } else { Output::open(&cli.results, &cli.machine)? };
+    let mut output = if cli.json_lines { Output::JsonLines } else { Output::open(&cli.results, &cli.host)? };
     let files = Files::open(&cli.results)?;
 
     // While the terminal is ours, what the command prints would spoil it: it is kept, and shown at the end.
@@ -63,7 +62,7 @@ pub fn run(cli: &Live) -> Result<ExitCode> {
         scheduling: cli.level == Level::Sched,
         verify: cli.verify,
         topology,
-        energy_model: cli.machine.energy_model.clone(),
+        energy_model: cli.host.energy_model.clone(),
         questions: cli.results.questions(),
         limits: cli.results.limits(),
         kernel: KernelOptions {

@@ -10,7 +10,7 @@ use nntrace_user::{
 };
 
 use crate::{
-    arguments::{Print, machine_memory},
+    arguments::{Print, default_memory},
     output,
 };
 
@@ -19,7 +19,7 @@ pub fn run(cli: &Print) -> Result<ExitCode> {
     let replayed = replay::replay(&replay::Options {
         files: cli.files.clone(),
         range: cli.time_range,
-        limits: Limits::of_memory(machine_memory()),
+        limits: Limits::of_memory(default_memory()),
         questions: Questions {
             graph: true,
             iteration_root: cli.iteration_root.clone(),

@@ -13,14 +13,14 @@ use crate::{
 
 /// Replays the files; returns the exit status.
 pub fn run(cli: &Replay) -> Result<ExitCode> {
-    let output = Output::open(&cli.results, &cli.machine)?;
+    let output = Output::open(&cli.results, &cli.host)?;
     let files = Files::open(&cli.results)?;
     let replayed = replay::replay(&replay::Options {
         files: cli.files.clone(),
         range: cli.time_range,
-        topology: cli.machine.topology.clone(),
-        clusters: cli.machine.clusters.clone(),
-        energy_model: cli.machine.energy_model.clone(),
+        topology: cli.host.topology.clone(),
+        clusters: cli.host.clusters.clone(),
+        energy_model: cli.host.energy_model.clone(),
         drivers: cli.drivers.iter().copied().collect(),
         questions: cli.results.questions(),
         limits: cli.results.limits(),

@@ -12,10 +12,10 @@ use nntrace_user::{
     report::snapshot::{SCHEMA, Snapshot},
 };
 
-use crate::arguments::Machine;
+use crate::arguments::HostOptions;
 
 /// Reads it; of several snapshots in a file the last. A trace is of the machine that the command line describes.
-pub fn read(path: &Path, described: &Machine) -> Result<Snapshot> {
+pub fn read(path: &Path, described: &HostOptions) -> Result<Snapshot> {
     let name = path.display();
     let file = File::open(path).with_context(|| format!("cannot open the baseline {name}"))?;
     let mut reader = BufReader::new(file);

@@ -1,4 +1,4 @@
-//! Options about the machine, and the files that describe it.
+//! Options that describe the host, and their files.
 
 use std::{fs, path::Path};
 
@@ -12,26 +12,34 @@ use nntrace_user::{
     },
 };
 
-use super::values::{cluster, file};
+use super::{
+    headings::POWER,
+    values::{cluster, file},
+};
 
-/// What the user says of the machine.
+/// Description of the host by the user.
 #[derive(Debug, Default, clap::Args)]
-pub struct Machine {
-    /// Description of the machine in TOML, as `nntrace-bpf topology` writes it
-    #[arg(long, value_name = "FILE", value_parser = file(read_topology))]
+pub struct HostOptions {
+    /// Description of the host in TOML
+    ///
+    /// As `nntrace-bpf topology` writes it.
+    #[arg(long, value_name = "FILE", value_parser = file(read_topology), help_heading = POWER, hide_short_help = true)]
     pub topology: Option<Topology>,
 
-    /// CPUs that form a cluster, such as `big=4-7`; CPUs in none form one called `other`
-    #[arg(long = "cluster", value_name = "NAME=CPUS", value_parser = cluster)]
+    /// CPUs that form a cluster, such as `big=4-7`
+    ///
+    /// CPUs in none form one called `other`.
+    #[arg(long = "cluster", value_name = "NAME=CPUS", value_parser = cluster, help_heading = POWER, hide_short_help = true)]
     pub clusters: Vec<ClusterDescription>,
 
-    /// What CPUs and clusters cost in each state: an energy model, of idlestat's form or (.toml) of ours; `nntrace-bpf
-    /// energy-model init` writes one to fill in
-    #[arg(long, value_name = "FILE", value_parser = file(read_energy_model))]
+    /// Cost of idle states and frequencies, for energy
+    ///
+    /// An energy model, of idlestat's form or (.toml) of ours; `nntrace-bpf energy-model init` writes one to fill in.
+    #[arg(long, value_name = "FILE", value_parser = file(read_energy_model), help_heading = POWER)]
     pub energy_model: Option<EnergyModel>,
 }
 
-impl Machine {
+impl HostOptions {
     /// The topology of a live run as the user wants it; `None`: as sysfs has it.
     pub fn live_topology(&self) -> Result<Option<Topology>> {
         if self.topology.is_none() && self.clusters.is_empty() {
@@ -48,7 +56,7 @@ impl Machine {
     }
 }
 
-/// The description of a machine in a file.
+/// The description of a host in a file.
 fn read_topology(path: &Path) -> Result<Topology, String> {
     let name = path.to_string_lossy();
     let text = fs::read_to_string(path).map_err(|error| format!("cannot read it: {error}"))?;

@@ -1,0 +1,14 @@
+//! Headings of the help, in the order in which they appear.
+
+/// Processes, commands, time.
+pub(super) const TARGET: &str = "Target";
+/// Sources of marks.
+pub(super) const MARKS: &str = "Marks";
+/// Tables, snapshots, files.
+pub(super) const OUTPUT: &str = "Output";
+/// CPUs, clusters, energy.
+pub(super) const POWER: &str = "Power";
+/// Iterations, attributes, missing time.
+pub(super) const CAUSES: &str = "Causes";
+/// Memory.
+pub(super) const LIMITS: &str = "Limits";
