@@ -20,14 +20,19 @@ pub fn workload() -> Result<PathBuf> {
     built("nntrace-workload")
 }
 
-/// Where cargo puts the programs of the profile that this test was built with.
+/// Where cargo puts the programs of the profile that this test or program was built with.
 ///
 /// # Errors
-/// When this program is not where cargo puts tests.
+/// When this program is not where cargo puts such.
 pub fn profile_dir() -> Result<PathBuf> {
-    let test = std::env::current_exe().context("cannot tell where this test is")?;
-    let profile = test.parent().and_then(Path::parent);
-    profile.map(Path::to_owned).with_context(|| format!("{} is not in target/*/deps", test.display()))
+    let own = std::env::current_exe().context("the path of this program is not known")?;
+    let folder = own.parent();
+    let folder = if folder.is_some_and(|folder| folder.ends_with("deps")) {
+        folder.and_then(Path::parent)
+    } else {
+        folder
+    };
+    folder.map(Path::to_owned).with_context(|| format!("{} is not in target/*/", own.display()))
 }
 
 fn built(name: &str) -> Result<PathBuf> {

@@ -12,6 +12,7 @@ pub mod child;
 pub mod live;
 pub mod marks;
 pub mod native;
+pub mod picture;
 pub mod power;
 pub mod profiler;
 pub mod recorded;

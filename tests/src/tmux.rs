@@ -77,6 +77,15 @@ impl Tmux {
         self.call(&["capture-pane", "-p"])
     }
 
+    /// What is on the screen, with the escape sequences of its colours, as a terminal of the same size takes it.
+    ///
+    /// # Errors
+    /// When tmux fails.
+    pub fn coloured_screen(&self) -> Result<String> {
+        let lines = self.call(&["capture-pane", "-p", "-e"])?;
+        Ok(lines.trim_end_matches('\n').replace('\n', "\r\n"))
+    }
+
     /// A value that tmux knows, such as `alternate_on`.
     ///
     /// # Errors
