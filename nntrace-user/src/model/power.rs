@@ -7,6 +7,8 @@ use nntrace_common::{
     record::FrequencyKey,
     time_count::TimeCount,
 };
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The tables of one CPU at one instant.
 #[derive(Clone, Debug)]
@@ -21,8 +23,9 @@ pub struct CpuReading {
     pub slices: Vec<(FrequencyKey, TimeCount)>,
 }
 
-/// Where it is known from what a CPU did when the window began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The source of what a CPU did when the window began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum IdleSource {
     /// An event that came after the programs were attached and before the window began.
     Event,
@@ -33,19 +36,20 @@ pub enum IdleSource {
     /// Its first event in the window: before one that enters an idle state it ran, before one that leaves one it was
     /// idle.
     FirstEvent,
-    /// Nowhere.
+    /// None: it is not known.
     #[default]
     Unknown,
 }
 
-/// Where it is known from which frequency was requested when the window began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The source of the frequency that was requested when the window began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum FrequencySource {
     /// An event that came after the programs were attached and before the window began.
     Event,
     /// `scaling_cur_freq` of the policy.
     Sysfs,
-    /// Nowhere.
+    /// None: it is not known.
     #[default]
     Unknown,
 }
@@ -88,32 +92,6 @@ pub struct CpuResidency {
     pub unknown_ns: u64,
     /// Where it is known from what it did at the begin.
     pub(crate) initial: (IdleSource, FrequencySource),
-}
-
-impl IdleSource {
-    /// As the snapshot has it.
-    #[must_use]
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Event => "event",
-            Self::Kernel => "kernel",
-            Self::Sysfs => "sysfs",
-            Self::FirstEvent => "first_event",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-impl FrequencySource {
-    /// As the snapshot has it.
-    #[must_use]
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Event => "event",
-            Self::Sysfs => "sysfs",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 impl CpuReading {

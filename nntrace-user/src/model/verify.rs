@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 use nntrace_common::{power::Residency, time_count::TimeCount};
 
+use super::facts::VerifiedFigure;
+
 /// A unit of `time_in_state`, ns.
 pub(crate) const TICK_NS: u64 = 10_000_000;
 /// Between the event and the kernel's own reading of the clock, at both ends of a sleep together, ns.
@@ -79,7 +81,7 @@ pub(crate) struct OurCpu {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     /// What.
-    pub what: What,
+    pub what: VerifiedFigure,
     /// The CPU, or the first CPU of the policy.
     pub cpu: u32,
     /// The idle state, or the frequency in kHz.
@@ -92,29 +94,6 @@ pub(crate) struct Row {
     pub tolerance: Option<u64>,
     /// Why they may be.
     pub why: String,
-}
-
-/// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    /// Time in an idle state, ns.
-    IdleTime,
-    /// Entries into an idle state.
-    IdleUsage,
-    /// Time at a frequency, ns.
-    FrequencyTime,
-}
-
-impl What {
-    /// As the snapshot has it.
-    #[must_use]
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::IdleTime => "idle_ns",
-            Self::IdleUsage => "idle_usage",
-            Self::FrequencyTime => "frequency_ns",
-        }
-    }
 }
 
 impl Row {
@@ -151,7 +130,7 @@ pub(crate) fn compare(ours: &Ours, begin: &Counts, end: &Counts) -> Vec<Row> {
         // Roundings up and down make each other good, but for the root of their number.
         let roundings = 2 + changes.isqrt();
         rows.push(Row {
-            what: What::FrequencyTime,
+            what: VerifiedFigure::FrequencyTime,
             cpu: policy,
             state: khz,
             ours: ns,
@@ -201,9 +180,9 @@ fn idle(ours: &OurCpu, cpu: u32, state: u32, kernel: &IdleCount, read: Reading, 
     };
     let row = |what, ours, kernel, tolerance, why| Row { what, cpu, state, ours, kernel, tolerance, why };
     [
-        row(What::IdleTime, of_state.ns, kernel.ns, asleep.map(time), why),
+        row(VerifiedFigure::IdleTime, of_state.ns, kernel.ns, asleep.map(time), why),
         row(
-            What::IdleUsage,
+            VerifiedFigure::IdleUsage,
             of_state.hits,
             kernel.usage,
             Some(usage),

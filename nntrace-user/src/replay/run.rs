@@ -24,7 +24,7 @@ use crate::model::{
     Findings, Marks, Topology,
     causality::Questions,
     energy::EnergyModel,
-    facts::{Host, KeptSums, Loss, Overhead, ProcessLabel, Source, Window},
+    facts::{Clock, Host, KeptSums, Loss, MarksSeen, Overhead, ProcessLabel, Source, SourceKind, Window},
     limits::Limits,
     reports,
     scheduling::NamedThread,
@@ -172,7 +172,7 @@ impl Replayed {
         Findings {
             host: Host { cpus: self.cpus.cpus.len() as u32, ..Host::default() },
             window: self.window.clone(),
-            source: Source { kind: "replay".into(), marks: "trace".into(), files: self.files.clone() },
+            source: Source { kind: SourceKind::Replay, marks: MarksSeen::Trace, files: self.files.clone() },
             processes: &self.processes,
             marks: &self.marks,
             report_sums: reports::recorded_sums(&self.marks),
@@ -237,7 +237,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     }
     let Results { mut marks, cpus, scheduling, thread_names, mut diagnostics, .. } = results;
     let processes = accounts.names().map(|(pid, comm)| (pid, ProcessLabel { comm })).collect();
-    let window = Window { clock: "trace".into(), begin_ns: begin, end_ns: end };
+    let window = Window { clock: Clock::Trace, begin_ns: begin, end_ns: end };
     let of_marks = accounts.processes();
     let threads = scheduling.named_threads(&window, |tid, pid| {
         let pid = pid.or_else(|| of_marks.get(&tid).copied()).unwrap_or(tid);

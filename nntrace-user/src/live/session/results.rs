@@ -9,7 +9,7 @@ use crate::{
     live::{clock, kernel::KernelError, rings::DrainCounts, sysfs},
     model::{
         Findings, Marks, Scheduling,
-        facts::{Evidence, Host, KeptSums, Loss, Overhead, Source, Window},
+        facts::{Clock, Evidence, Host, KeptSums, Loss, MarksSeen, Overhead, Source, SourceKind, Window},
         power::CpuResidency,
         report_sums::ReportSums,
         reports,
@@ -62,7 +62,7 @@ impl Session {
         let report_sums = exact_sums.unwrap_or_else(|| reports::recorded_sums(&self.records));
         let missing = self.scheduling.as_ref().and_then(|scheduling| scheduling.note_on_missing(&loss));
         let notes = self.notes.iter().cloned().chain(self.note_on_unsearched()).chain(missing);
-        let window = Window { clock: "monotonic".into(), begin_ns: self.window.begin, end_ns: end };
+        let window = Window { clock: Clock::Monotonic, begin_ns: self.window.begin, end_ns: end };
         let evidence = match &self.told {
             Some(told) => told.clone(),
             None => self.read_evidence(end)?,
@@ -70,13 +70,12 @@ impl Session {
         Ok(Findings {
             host: host(&online),
             source: Source {
-                kind: "live".into(),
+                kind: SourceKind::Live,
                 marks: match self.marks {
-                    MarkSource::None => "none",
-                    MarkSource::Functions => "uprobe",
-                    MarkSource::Writes => "syscall",
-                }
-                .into(),
+                    MarkSource::None => MarksSeen::None,
+                    MarkSource::Functions => MarksSeen::Uprobe,
+                    MarkSource::Writes => MarksSeen::Syscall,
+                },
                 files: self.probes.files(),
             },
             processes: &self.labels,

@@ -3,6 +3,7 @@
 pub(crate) mod sample;
 mod screens;
 
+use nntrace_common::layer::{Layer, Phase};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -61,7 +62,7 @@ fn the_selected_row_stays_selected_when_rows_move() {
     assert_eq!(app.state.phases.list.selected().cloned(), before);
     let mut snapshot = sample::snapshot(1);
     snapshot.phases.reverse();
-    snapshot.phases.retain(|row| row.layer != "LD" || row.phase != "PP");
+    snapshot.phases.retain(|row| (row.layer, row.phase) != (Layer::Driver, Phase::Preparation));
     app.update(snapshot, sample::health());
     assert_eq!(app.state.phases.list.selected().cloned(), before);
 }
