@@ -92,7 +92,9 @@ impl Times {
 
 fn of_few(digits: u8, times: &[u64]) -> Histogram<u32> {
     let mut histogram = empty(digits);
-    times.iter().for_each(|&ns| record(&mut histogram, ns));
+    for &ns in times {
+        record(&mut histogram, ns);
+    }
     histogram
 }
 

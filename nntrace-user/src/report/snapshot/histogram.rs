@@ -73,6 +73,7 @@ impl JsonSchema for TimeHistogram {
 pub(super) mod or_empty {
     use super::{Deserialize, Deserializer, Serialize, Serializer, TimeHistogram, de, decode};
 
+    #[expect(clippy::ref_option, reason = "serde calls it with a reference to the field")]
     pub(crate) fn serialize<S: Serializer>(
         histogram: &Option<TimeHistogram>,
         serializer: S,

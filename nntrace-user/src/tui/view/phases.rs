@@ -194,7 +194,7 @@ fn phase_line(row: &PhaseRow, all: u64, columns: usize, selected: bool, theme: T
 
 fn details(state: &Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let Some(row) = state.row(snapshot) else { return };
-    let title = format!("{} {} in {}", row.layer.name(), row.phase.name(), process_name(snapshot, row.pid),);
+    let title = format!("{} {} in {}", row.layer.name(), row.phase.name(), process_name(snapshot, row.pid));
     let note = format!("min {}  p90 {}", time(row.min_ns), time(row.p90_ns));
     put(buffer, area, 0, &rule(&title, &note, usize::from(area.width)));
     let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
