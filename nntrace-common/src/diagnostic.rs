@@ -2,96 +2,56 @@
 //!
 //! Source: the mark contract, section 2 ("Never die on input"); the power contract, section 1.
 
-/// One kind of diagnostic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum DiagnosticKind {
-    /// An end with nothing open on its thread.
-    UnmatchedEnd,
-    /// A section that was open at the end; it is in no total.
-    OpenAtEnd,
-    /// A layer or phase in one that may not contain it; accounted all the same.
-    BadNesting,
-    /// A tag with letters that the contract does not know.
-    UnknownTag,
-    /// More sections open on one thread than can be followed; the outer ones stay right.
-    DepthOverflow,
-    /// A section that ends before it begins; its duration is 0.
-    TimeBackwards,
-    /// A mark that is longer than what is read of it.
-    TruncatedMark,
-    /// A mark at an address that could not be read.
-    UnreadableMark,
-    /// A mark of no bytes.
-    EmptyMark,
-    /// An asynchronous execution without its wait.
-    WaitMissing,
-    /// An interface call met before user space had said what its name means: taken for somebody else's.
-    NameNotYetKnown,
-    /// More threads, stacks or names than the tables hold.
-    TableFull,
-    /// A CPU that enters an idle state while in one.
-    EnterWhileIdle,
-    /// A CPU that leaves idle while it runs.
-    ExitWhileRunning,
-    /// An event for a CPU number that the tables do not have.
-    CpuOutOfRange,
-    /// A line of a file that is no event in any format that is known.
-    UnreadableLine,
-    /// Events that the tracer dropped.
-    EventsLost,
+use crate::enumeration::enumeration;
+
+enumeration! {
+    /// One kind of diagnostic.
+    pub enum DiagnosticKind {
+        /// An end with nothing open on its thread.
+        UnmatchedEnd = "unmatched_end",
+        /// A section that was open at the end; it is in no total.
+        OpenAtEnd = "open_at_end",
+        /// A layer or phase in one that may not contain it; accounted all the same.
+        BadNesting = "bad_nesting",
+        /// A tag with letters that the contract does not know.
+        UnknownTag = "unknown_tag",
+        /// More sections open on one thread than can be followed; the outer ones stay right.
+        DepthOverflow = "depth_overflow",
+        /// A section that ends before it begins; its duration is 0.
+        TimeBackwards = "time_backwards",
+        /// A mark that is longer than what is read of it.
+        TruncatedMark = "truncated_mark",
+        /// A mark at an address that could not be read.
+        UnreadableMark = "unreadable_mark",
+        /// A mark of no bytes.
+        EmptyMark = "empty_mark",
+        /// An asynchronous execution without its wait.
+        WaitMissing = "wait_missing",
+        /// An interface call met before user space had said what its name means: taken for somebody else's.
+        NameNotYetKnown = "name_not_yet_known",
+        /// More threads, stacks or names than the tables hold.
+        TableFull = "table_full",
+        /// A CPU that enters an idle state while in one.
+        EnterWhileIdle = "enter_while_idle",
+        /// A CPU that leaves idle while it runs.
+        ExitWhileRunning = "exit_while_running",
+        /// An event for a CPU number that the tables do not have.
+        CpuOutOfRange = "cpu_out_of_range",
+        /// A line of a file that is no event in any format that is known.
+        UnreadableLine = "unreadable_line",
+        /// Events that the tracer dropped.
+        EventsLost = "events_lost",
+    }
+
+    /// Its name in a snapshot.
+    pub fn name;
 }
 
 impl DiagnosticKind {
-    /// Every kind, in order of number.
-    pub const ALL: [Self; 17] = [
-        Self::UnmatchedEnd,
-        Self::OpenAtEnd,
-        Self::BadNesting,
-        Self::UnknownTag,
-        Self::DepthOverflow,
-        Self::TimeBackwards,
-        Self::TruncatedMark,
-        Self::UnreadableMark,
-        Self::EmptyMark,
-        Self::WaitMissing,
-        Self::NameNotYetKnown,
-        Self::TableFull,
-        Self::EnterWhileIdle,
-        Self::ExitWhileRunning,
-        Self::CpuOutOfRange,
-        Self::UnreadableLine,
-        Self::EventsLost,
-    ];
-
     /// Whether it is about a CPU, and its first example names one where others name a thread.
     #[must_use]
     pub const fn is_of_cpu(self) -> bool {
         matches!(self, Self::EnterWhileIdle | Self::ExitWhileRunning | Self::CpuOutOfRange | Self::EventsLost)
-    }
-
-    /// Its name in a snapshot.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::UnmatchedEnd => "unmatched_end",
-            Self::OpenAtEnd => "open_at_end",
-            Self::BadNesting => "bad_nesting",
-            Self::UnknownTag => "unknown_tag",
-            Self::DepthOverflow => "depth_overflow",
-            Self::TimeBackwards => "time_backwards",
-            Self::TruncatedMark => "truncated_mark",
-            Self::UnreadableMark => "unreadable_mark",
-            Self::EmptyMark => "empty_mark",
-            Self::WaitMissing => "wait_missing",
-            Self::NameNotYetKnown => "name_not_yet_known",
-            Self::TableFull => "table_full",
-            Self::EnterWhileIdle => "enter_while_idle",
-            Self::ExitWhileRunning => "exit_while_running",
-            Self::CpuOutOfRange => "cpu_out_of_range",
-            Self::UnreadableLine => "unreadable_line",
-            Self::EventsLost => "events_lost",
-        }
     }
 }
 

@@ -2,84 +2,69 @@
 //!
 //! Source of the letters and of the order: the mark contract, sections 1 and 2.
 
-/// A layer of the NN stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Layer {
-    /// `LA`: the application.
-    Application,
-    /// `LR`: the NN runtime.
-    Runtime,
-    /// `LI`: inter-process communication.
-    Ipc,
-    /// `LD`: the driver.
-    Driver,
-    /// `LC`: the runtime's own CPU executor.
-    CpuFallback,
-    /// `LU`: helpers that are called from several layers.
-    Utility,
-    /// `LO`: anything else.
-    Other,
+use crate::enumeration::enumeration;
+
+enumeration! {
+    /// A layer of the NN stack.
+    #[derive(PartialOrd, Ord)]
+    pub enum Layer {
+        /// The application.
+        Application = "LA",
+        /// The NN runtime.
+        Runtime = "LR",
+        /// Inter-process communication.
+        Ipc = "LI",
+        /// The driver.
+        Driver = "LD",
+        /// The runtime's own CPU executor.
+        CpuFallback = "LC",
+        /// Helpers that are called from several layers.
+        Utility = "LU",
+        /// Anything else.
+        Other = "LO",
+    }
+
+    /// The two letters of a mark, `LA` for the application.
+    pub fn code;
 }
 
-/// A phase of an NN program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Phase {
-    /// `PO`: one whole program or benchmark case.
-    Overall,
-    /// `PWU`: warm-up runs.
-    WarmUp,
-    /// `PBM`: measured runs.
-    Benchmark,
-    /// `PI`: one-time initialization, not tied to a model.
-    Initialization,
-    /// `PP`: model construction.
-    Preparation,
-    /// `PC`: compilation.
-    Compilation,
-    /// `PE`: execution.
-    Execution,
-    /// `PT`: termination.
-    Termination,
-    /// `PU`: takes the phase of the section around it.
-    Unspecified,
-    /// `PIO`: inputs and outputs, a part of execution.
-    InputsOutputs,
-    /// `PTR`: data transformation, a part of execution.
-    Transformation,
-    /// `PCO`: computation, a part of execution.
-    Computation,
-    /// `PR`: results, a part of execution.
-    Results,
+enumeration! {
+    /// A phase of an NN program.
+    #[derive(PartialOrd, Ord)]
+    pub enum Phase {
+        /// One whole program or benchmark case.
+        Overall = "PO",
+        /// Warm-up runs.
+        WarmUp = "PWU",
+        /// Measured runs.
+        Benchmark = "PBM",
+        /// One-time initialization, not tied to a model.
+        Initialization = "PI",
+        /// Model construction.
+        Preparation = "PP",
+        /// Compilation.
+        Compilation = "PC",
+        /// Execution.
+        Execution = "PE",
+        /// Termination.
+        Termination = "PT",
+        /// Takes the phase of the section around it.
+        Unspecified = "PU",
+        /// Inputs and outputs, a part of execution.
+        InputsOutputs = "PIO",
+        /// Data transformation, a part of execution.
+        Transformation = "PTR",
+        /// Computation, a part of execution.
+        Computation = "PCO",
+        /// Results, a part of execution.
+        Results = "PR",
+    }
+
+    /// The letters of a mark, `PE` for execution.
+    pub fn code;
 }
 
 impl Layer {
-    /// Every layer, in the order of the contract.
-    pub const ALL: [Self; 7] = [
-        Self::Application,
-        Self::Runtime,
-        Self::Ipc,
-        Self::Driver,
-        Self::CpuFallback,
-        Self::Utility,
-        Self::Other,
-    ];
-
-    /// The two letters of a mark, `LA` for the application.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Application => "LA",
-            Self::Runtime => "LR",
-            Self::Ipc => "LI",
-            Self::Driver => "LD",
-            Self::CpuFallback => "LC",
-            Self::Utility => "LU",
-            Self::Other => "LO",
-        }
-    }
-
     /// The word that tables show.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -112,43 +97,6 @@ impl Layer {
 }
 
 impl Phase {
-    /// Every phase, in the order of the contract.
-    pub const ALL: [Self; 13] = [
-        Self::Overall,
-        Self::WarmUp,
-        Self::Benchmark,
-        Self::Initialization,
-        Self::Preparation,
-        Self::Compilation,
-        Self::Execution,
-        Self::Termination,
-        Self::Unspecified,
-        Self::InputsOutputs,
-        Self::Transformation,
-        Self::Computation,
-        Self::Results,
-    ];
-
-    /// The letters of a mark, `PE` for execution.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Overall => "PO",
-            Self::WarmUp => "PWU",
-            Self::Benchmark => "PBM",
-            Self::Initialization => "PI",
-            Self::Preparation => "PP",
-            Self::Compilation => "PC",
-            Self::Execution => "PE",
-            Self::Termination => "PT",
-            Self::Unspecified => "PU",
-            Self::InputsOutputs => "PIO",
-            Self::Transformation => "PTR",
-            Self::Computation => "PCO",
-            Self::Results => "PR",
-        }
-    }
-
     /// The word that tables show.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -317,8 +265,53 @@ mod letters {
     }
 }
 
+/// A text that no tag has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownTag;
+
+impl core::fmt::Display for UnknownTag {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("no layer and phase of the contract, such as LR_PE")
+    }
+}
+
+impl core::error::Error for UnknownTag {}
+
+impl core::str::FromStr for Tag {
+    type Err = UnknownTag;
+
+    /// Reads what [`Tag`] displays, `LR_PE`.
+    fn from_str(text: &str) -> Result<Self, UnknownTag> {
+        let tag = match *text.as_bytes() {
+            [b'L', layer, b'_', b'P', second] => Self::from_letters(layer, second, 0),
+            [b'L', layer, b'_', b'P', second, third] if third != 0 => {
+                Self::from_letters(layer, second, third)
+            }
+            _ => None,
+        };
+        tag.ok_or(UnknownTag)
+    }
+}
+
 impl core::fmt::Display for Tag {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{}_{}", self.layer().code(), self.phase().code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tag_is_read_from_its_text() {
+        let tags: Vec<Tag> = (0..=u8::MAX).filter_map(Tag::from_index).collect();
+        assert_eq!(tags.len(), Layer::ALL.len() * Phase::ALL.len());
+        for tag in tags {
+            assert_eq!(tag.to_string().parse(), Ok(tag));
+        }
+        for text in ["", "LR", "LR_P", "LR_PX", "XR_PE", "LR-PE", "LR_PE\0", "LR_PIOO", "lr_pe"] {
+            assert_eq!(text.parse::<Tag>(), Err(UnknownTag), "{text:?}");
+        }
     }
 }

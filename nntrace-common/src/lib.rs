@@ -10,6 +10,7 @@ pub mod counts;
 pub mod diagnostic;
 #[cfg(feature = "emit")]
 pub mod emit;
+mod enumeration;
 pub mod evidence;
 pub mod interface;
 pub mod layer;

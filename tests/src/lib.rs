@@ -18,6 +18,7 @@ pub mod profiler;
 pub mod recorded;
 pub mod results;
 pub mod rows;
+pub mod snapshot;
 pub mod tmux;
 pub mod trace;
 pub mod tracefs;

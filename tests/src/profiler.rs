@@ -11,6 +11,7 @@ use crate::{
     binaries,
     child::{Child, Ended},
     results::Results as _,
+    snapshot,
     wait::PATIENCE,
 };
 
@@ -180,8 +181,7 @@ impl Attached {
 
 fn run(snapshot: &[u8], ended: Ended) -> Result<Run> {
     let about = || format!("it ended by {} with stderr:\n{}", ended.status, ended.stderr);
-    let snapshot: Snapshot =
-        serde_json::from_slice(snapshot).context("no whole snapshot was written").with_context(about)?;
+    let snapshot = snapshot::read(snapshot).with_context(about)?;
     snapshot.check().with_context(about)?;
     Ok(Run { snapshot, ended })
 }

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
+use nntrace_common::{diagnostic::DiagnosticKind, layer::Tag};
 use nntrace_user::report::snapshot::{
-    ClusterRow, CpuRow, FrequencyRow, IdleRow, PhaseRow, SCHEMA, Snapshot, VERSION,
+    ClusterRow, CpuRow, FrequencyRow, IdleRow, PhaseRow, SCHEMA, Snapshot, StackFrame, TableRow,
+    TimesByLayer, VERSION,
 };
 
 /// Diagnostics of power events: the machine's doing, and no fault of the marks.
-const POWER_KINDS: [&str; 3] = ["enter_while_idle", "exit_while_running", "cpu_out_of_range"];
+const POWER_KINDS: [DiagnosticKind; 3] =
+    [DiagnosticKind::EnterWhileIdle, DiagnosticKind::ExitWhileRunning, DiagnosticKind::CpuOutOfRange];
 
 /// Questions to a snapshot. Tags are written as in a path: `LR_PE`.
 pub trait Results {
@@ -51,7 +54,8 @@ impl Results for Snapshot {
     }
 
     fn stack_counts(&self, pid: u32) -> BTreeMap<String, u64> {
-        self.stacks.iter().filter(|row| row.pid == pid).map(|row| (row.path.join(" "), row.count)).collect()
+        let text = |path: &[StackFrame]| path.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        self.stacks.iter().filter(|row| row.pid == pid).map(|row| (text(&row.path), row.count)).collect()
     }
 
     fn pids(&self) -> Vec<u32> {
@@ -65,8 +69,8 @@ impl Results for Snapshot {
     }
 
     fn odd_marks(&self) -> BTreeMap<&str, u64> {
-        let of_marks = self.diagnostics.iter().filter(|row| !POWER_KINDS.contains(&row.kind.as_str()));
-        of_marks.map(|row| (row.kind.as_str(), row.count)).collect()
+        let of_marks = self.diagnostics.iter().filter(|row| !POWER_KINDS.contains(&row.kind));
+        of_marks.map(|row| (row.kind.name(), row.count)).collect()
     }
 
     fn check(&self) -> Result<()> {
@@ -95,7 +99,18 @@ impl Results for Snapshot {
 
 /// `LR_PE`.
 fn tag(row: &PhaseRow) -> String {
-    format!("{}_{}", row.layer, row.phase)
+    Tag::new(row.layer, row.phase).to_string()
+}
+
+/// Cells of a contract's table by `<layer>_<phase>`, ns; the Total row is `LT`.
+pub fn cells(times: &TimesByLayer) -> impl Iterator<Item = (String, i64)> {
+    times.iter().map(|(row, phase, ns)| {
+        let row = match row {
+            TableRow::Layer(layer) => layer.code(),
+            TableRow::Total => "LT",
+        };
+        (format!("{row}_{}", phase.code()), ns)
+    })
 }
 
 fn check_cpu(row: &CpuRow, window: u64) -> Result<()> {
@@ -146,8 +161,8 @@ fn idle(rows: &[IdleRow]) -> Result<u64> {
 fn check_phase(row: &PhaseRow) -> Result<()> {
     let quantiles = [row.min_ns, row.p50_ns, row.p90_ns, row.p99_ns, row.max_ns];
     ensure!(quantiles.is_sorted(), "the quantiles are out of order");
-    let none = quantiles.iter().all(Option::is_none) && row.histogram.is_empty();
-    let all = quantiles.iter().all(Option::is_some) && !row.histogram.is_empty();
+    let none = quantiles.iter().all(Option::is_none) && row.histogram.is_none();
+    let all = quantiles.iter().all(Option::is_some) && row.histogram.is_some();
     ensure!(none || all, "only a part of the distribution is there");
     Ok(())
 }

@@ -8,7 +8,7 @@ use nntrace_user::{
     report::snapshot::Snapshot,
 };
 
-use crate::power::Event;
+use crate::{power::Event, snapshot};
 
 /// A line of ftrace text at `ns`.
 #[must_use]
@@ -72,7 +72,7 @@ pub fn replay_file(path: &Path) -> Result<Snapshot> {
 /// When it cannot be opened, or there is no event in it.
 pub fn replay_file_with(path: &Path, options: &Options) -> Result<Snapshot> {
     let options = Options { files: vec![path.to_owned()], ..options.clone() };
-    let mut snapshot = Snapshot::of(&replay::replay(&options)?.findings());
+    let mut snapshot = snapshot::of(&replay::replay(&options)?.findings())?;
     // The same text gives the same snapshot, whatever the file is called.
     snapshot.source.files.clear();
     Ok(snapshot)

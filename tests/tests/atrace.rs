@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use nntrace_common::layer::Phase;
 use nntrace_tests::{
     c, live,
     profiler::{Profiler, Run},
@@ -28,7 +29,8 @@ fn tflite_marks_through_a_library_that_it_loads_and_each_mark_counts_once() -> R
     let stacks = [("LR_PE", 40), ("LR_PE LC_PE", 40), ("LR_PE LC_PE LC_PTR", 40), ("LR_PE LC_PCO", 40)];
     let stacks = stacks.map(|(path, count)| (path.to_owned(), count));
     assert_eq!(snapshot.stack_counts(pid), stacks.into());
-    let name = snapshot.functions.iter().find(|row| row.phase == "PCO").map(|row| row.name.as_str());
+    let name =
+        snapshot.functions.iter().find(|row| row.phase == Phase::Computation).map(|row| row.name.as_str());
     assert_eq!(name, Some("multiply"), "attributes are no part of a name");
     assert!(!snapshot.notes.iter().any(|note| note.contains("may be missing")), "{:?}", snapshot.notes);
     Ok(())

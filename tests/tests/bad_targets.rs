@@ -6,8 +6,8 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context as _, Result, ensure};
-use nntrace_tests::{binaries, child::Child, live, profiler::Profiler};
+use anyhow::{Result, ensure};
+use nntrace_tests::{binaries, child::Child, live, profiler::Profiler, results::Results as _, snapshot};
 
 /// A number that no process has.
 const NO_PID: &str = "4194305";
@@ -151,10 +151,7 @@ fn a_file_that_exists_is_replaced_by_force_only() -> Result<()> {
     assert_eq!(fs::read_to_string(&file)?, BEFORE);
     let mut profiler = Profiler::new()?;
     Child::run(profiler.command().args([&json, "--force", "--duration", "100ms"]))?.expect_code(0)?;
-    let text = fs::read_to_string(&file)?;
-    let snapshot: serde_json::Value = serde_json::from_str(&text).context("no snapshot")?;
-    assert_eq!(snapshot["schema"], "nntrace-snapshot");
-    Ok(())
+    snapshot::read(&fs::read(&file)?)?.check()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use anyhow::{Context as _, Result};
-use nntrace_tests::trace;
+use nntrace_tests::{results, trace};
 use nntrace_user::report::snapshot::TimesByLayer;
 
 /// Cells by `<layer>_<phase>`, us.
@@ -63,11 +63,8 @@ fn cells(text: &str) -> Result<Cells> {
 
 /// All cells but the derived ones.
 fn shown(times: &TimesByLayer) -> Cells {
-    let layers = times.iter().filter(|(layer, _)| *layer != "LT");
-    let cells = layers.flat_map(|(layer, phases)| {
-        phases.iter().filter(|(phase, _)| *phase != "PO").map(move |(phase, ns)| (layer, phase, ns))
-    });
-    cells.map(|(layer, phase, ns)| (format!("{layer}_{phase}"), ns / 1_000)).collect()
+    let cells = results::cells(times).filter(|(cell, _)| !cell.starts_with("LT_") && !cell.ends_with("_PO"));
+    cells.map(|(cell, ns)| (cell, ns / 1_000)).collect()
 }
 
 #[test]

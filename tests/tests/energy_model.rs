@@ -6,7 +6,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use nntrace_tests::binaries;
+use nntrace_tests::{binaries, snapshot};
+use nntrace_user::report::snapshot::ResultUnit;
 
 fn run(arguments: &[&str]) -> Result<Output> {
     Command::new(binaries::profiler()?).args(arguments).output().context("nntrace-bpf does not start")
@@ -45,24 +46,22 @@ fn a_replay_costs_what_the_model_says() -> Result<()> {
     let (trace, model) = (trace.display().to_string(), model.display().to_string());
     let replay = |more: &[&str]| run(&[&["replay", trace.as_str(), "--cluster", "only=0"], more].concat());
 
-    let snapshot: serde_json::Value = serde_json::from_slice(&replay(&["--json"])?.stdout)?;
-    assert_eq!(snapshot.get("energy"), Some(&serde_json::Value::Null));
+    assert_eq!(snapshot::read(&replay(&["--json"])?.stdout)?.energy, None);
 
     let output = replay(&["--json", "--energy-model", &model])?;
     assert_eq!(text(&output.stderr), "");
-    let snapshot: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let energy = &snapshot["energy"];
-    assert_eq!(energy["unit"], "J");
-    assert_eq!(energy["clusters"][0]["cluster"], "only");
-    for (part, microjoules) in [
-        ("cluster_idle", 6.0 * 10.0),
-        ("cluster_active", 4.0 * 100.0),
-        ("cpu_idle", 6.0 * 1.0),
-        ("cpu_active", 4.0 * 250.0),
-        ("wakeups", 2.0 * 7.0),
+    let energy = snapshot::read(&output.stdout)?.energy.context("no energy")?;
+    assert_eq!(energy.unit, ResultUnit::Joule);
+    assert_eq!(energy.clusters[0].cluster, "only");
+    let parts = &energy.parts;
+    for (found, microjoules) in [
+        (parts.cluster_idle, 6.0 * 10.0),
+        (parts.cluster_active, 4.0 * 100.0),
+        (parts.cpu_idle, 6.0 * 1.0),
+        (parts.cpu_active, 4.0 * 250.0),
+        (parts.wakeups, 2.0 * 7.0),
     ] {
-        let found = energy["parts"][part].as_f64().context("a part is no number")?;
-        assert!((found - microjoules * 1e-6).abs() < 1e-15, "{part}: {found}");
+        assert!((found - microjoules * 1e-6).abs() < 1e-15, "{parts:?}");
     }
     let table = text(&replay(&["--table", "summary", "--energy-model", &model])?.stdout);
     assert!(table.contains("model.toml: 1.48 mJ, 1.48 mJ to 1.48 mJ with what is unknown"), "{table}");

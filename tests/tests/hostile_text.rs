@@ -13,8 +13,8 @@ use nntrace_tests::{
     child::{Child, Ended},
     live,
     profiler::Profiler,
+    snapshot,
 };
-use nntrace_user::report::snapshot::Snapshot;
 use tempfile::TempDir;
 
 /// Sets a clipboard, rings, clears the screen, turns red (by C1) and the writing round, goes back, deletes. The last byte
@@ -72,7 +72,7 @@ impl Folder {
             check(kind, &bytes);
             all += str::from_utf8(&bytes)?;
         }
-        let snapshot: Snapshot = serde_json::from_slice(&fs::read(self.path("out.json"))?)?;
+        let snapshot = snapshot::read(&fs::read(self.path("out.json"))?)?;
         let exact = String::from_utf8_lossy(&join(&[b"run", ACTS])).into_owned();
         assert!(snapshot.functions.iter().any(|row| row.name == exact), "{:?}", snapshot.functions);
         let svg = fs::read_to_string(self.path("out.svg"))?;

@@ -14,7 +14,7 @@ use nntrace_tests::{
     results::Results as _,
     tracefs::Instance,
 };
-use nntrace_user::report::snapshot::{CpuRow, Snapshot};
+use nntrace_user::report::snapshot::{CpuRow, IdleSource, Snapshot};
 
 /// What the two clock readings of one event may be apart. The recording rounds to a microsecond; a virtual machine can
 /// be off the CPU between the two.
@@ -95,7 +95,7 @@ fn measure_and_compare() -> Result<Option<Apart>> {
             );
             continue;
         }
-        if events.is_empty() && row.initial.idle == "kernel" {
+        if events.is_empty() && row.initial.idle == IdleSource::Kernel {
             // The profiler has looked at it, the recording has not.
             println!("CPU {}: without any event, it was seen in one state: {row:?}", row.cpu);
             compared += 1;

@@ -15,7 +15,10 @@ use nix::{
 };
 use nntrace_common::run_queue::RunQueueSample;
 use nntrace_tests::{live, profiler::Profiler, wait};
-use nntrace_user::live::kernel::{Kernel, KernelOptions};
+use nntrace_user::{
+    live::kernel::{Kernel, KernelOptions},
+    report::snapshot::IdleSource,
+};
 
 /// Two CPUs to be on and to look at; `None` where there is one only.
 fn pair() -> Result<Option<(u32, u32)>> {
@@ -176,7 +179,7 @@ fn a_cpu_that_never_sleeps_is_known_to_run_from_the_begin_on() -> Result<()> {
     let row = run.snapshot.cpus.iter().find(|row| row.cpu == there).context("no row of that CPU")?;
     println!("{row:?}");
     let running: u64 = row.running.iter().map(|row| row.ns).sum();
-    if row.initial.idle == "unknown" {
+    if row.initial.idle == IdleSource::Unknown {
         ensure!(
             !live::has_btf(),
             "the kernel describes its types, but no way to a CPU's run queue was found"

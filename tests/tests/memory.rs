@@ -13,13 +13,18 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::resource::{UsageWho, getrusage};
+use nntrace_common::{
+    diagnostic::DiagnosticKind,
+    layer::{Layer, Phase},
+};
 use nntrace_tests::{
     binaries,
     child::Child,
     live,
     profiler::{Profiler, Run},
+    snapshot,
 };
-use nntrace_user::report::snapshot::Snapshot;
+use nntrace_user::report::snapshot::{Snapshot, TableRow};
 
 /// Seconds of each live flood, if not [`SECONDS`]; files get as many times more rounds.
 const VARIABLE: &str = "NNTRACE_SOAK_SECONDS";
@@ -91,7 +96,7 @@ fn replay_file(path: &Path, args: &[&str]) -> Result<Snapshot> {
     let memory = format!("{MEMORY}M");
     command.arg("replay").arg(path).args(["--json", "--memory", &memory]).args(args);
     let ended = Child::start(&mut command)?.wait_for(LIMIT)?.expect_code(0)?;
-    serde_json::from_slice(&ended.stdout).context("no whole snapshot was written")
+    snapshot::read(&ended.stdout)
 }
 
 fn mark(payload: &str) -> String {
@@ -121,7 +126,7 @@ fn files_with_more_of_everything_than_there_is_room_for() -> Result<()> {
         (total, snapshot.phases.iter().map(|row| row.count).sum::<u64>()),
         (processes * 7_000, processes)
     );
-    let of_report = snapshot.reports[0].total_ns["LR"]["PE"];
+    let of_report = snapshot.reports[0].total_ns.get(TableRow::Layer(Layer::Runtime), Phase::Execution);
     assert_eq!(of_report, (processes * 7_000).cast_signed());
     assert!(
         snapshot.loss.summed["phases"] > 0 && snapshot.functions.iter().any(|row| row.name == "(others)")
@@ -167,7 +172,11 @@ fn files_with_more_of_everything_than_there_is_room_for() -> Result<()> {
         write(tid, 7, &mark("B|1|[NN_LR_PE]open#acct=foo"));
         Ok(())
     })?;
-    assert!(snapshot.diagnostics.iter().any(|row| row.kind == "table_full"), "{:?}", snapshot.diagnostics);
+    assert!(
+        snapshot.diagnostics.iter().any(|row| row.kind == DiagnosticKind::TableFull),
+        "{:?}",
+        snapshot.diagnostics
+    );
 
     let fields = |number: u64| {
         let (tid, next) = (100 + number, 101 + number);

@@ -8,7 +8,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use nntrace_common::interface;
+use nntrace_common::{diagnostic::DiagnosticKind, interface};
+use nntrace_tests::{results, snapshot};
 use nntrace_user::{
     replay::{self, Options},
     report::{
@@ -105,7 +106,7 @@ fn replay_file(path: &Path, drivers: &[u32]) -> Result<Snapshot> {
         drivers: drivers.iter().copied().collect(),
         ..Options::default()
     };
-    Ok(Snapshot::of(&replay::replay(&options)?.findings()))
+    snapshot::of(&replay::replay(&options)?.findings())
 }
 
 fn replay_text(text: &str, drivers: &[u32]) -> Result<Snapshot> {
@@ -115,13 +116,7 @@ fn replay_text(text: &str, drivers: &[u32]) -> Result<Snapshot> {
 }
 
 fn cells(times: &TimesByLayer, unit: i64) -> Cells {
-    let mut cells = Cells::new();
-    for (layer, phases) in times {
-        for (phase, ns) in phases {
-            cells.insert(format!("{layer}_{phase}"), ns / unit);
-        }
-    }
-    cells
+    results::cells(times).map(|(cell, ns)| (cell, ns / unit)).collect()
 }
 
 fn table(row: &ReportRow) -> Table {
@@ -186,7 +181,11 @@ fn the_parsers_own_tests_hold() -> Result<()> {
             .collect::<Result<_, _>>()?;
         let snapshot = replay_text(&text, &drivers).with_context(|| vector.id.clone())?;
         if vector.expect.error.is_some() {
-            ensure!(snapshot.diagnostics.iter().any(|odd| odd.kind == "bad_nesting"), "{}", vector.id);
+            ensure!(
+                snapshot.diagnostics.iter().any(|odd| odd.kind == DiagnosticKind::BadNesting),
+                "{}",
+                vector.id
+            );
             continue;
         }
         let [report] = &snapshot.reports[..] else { panic!("{}: {:?}", vector.id, snapshot.reports) };
@@ -251,7 +250,7 @@ fn every_difference_to_the_parser_is_documented_and_as_reviewed() -> Result<()> 
         }
         let reviewed = reviewed.with_context(|| format!("{id} differs from the parser: {tables:?}"))?;
         assert_eq!(tables, reviewed.reports, "{id}");
-        let odd = counted(reports.diagnostics.iter().map(|odd| (odd.kind.clone(), odd.count)));
+        let odd = counted(reports.diagnostics.iter().map(|odd| (odd.kind.name().to_owned(), odd.count)));
         assert_eq!(odd, reviewed.diagnostics, "{id}");
         differing.insert(id);
     }
@@ -286,6 +285,6 @@ fn an_incomplete_trace_gives_its_complete_reports_and_the_rest_of_the_last() -> 
     }
     let [last] = last else { panic!("{} reports", snapshot.reports.len()) };
     assert_eq!((last.starting_mark.as_str(), last.open_sections), ("B|13531|[NN_LA_PO]resnet_quantized", 2));
-    assert!(snapshot.diagnostics.iter().any(|odd| odd.kind == "open_at_end" && odd.count == 2));
+    assert!(snapshot.diagnostics.iter().any(|odd| odd.kind == DiagnosticKind::OpenAtEnd && odd.count == 2));
     Ok(())
 }

@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, ffi::OsString, os::unix::ffi::OsStringExt as _};
 
 use anyhow::{Context as _, Result};
-use nntrace_common::{diagnostic::EXAMPLE_BYTES, stack::MAX_DEPTH};
+use nntrace_common::{
+    diagnostic::{DiagnosticKind, EXAMPLE_BYTES},
+    layer::Layer,
+    stack::MAX_DEPTH,
+};
 use nntrace_tests::{
     live,
     marks::{UNMAPPED, UNTERMINATED, around, begin, begin_of_length, end},
@@ -43,7 +47,7 @@ fn expect(
 
 /// What the snapshot shows as the first example of a diagnostic.
 fn example<'a>(snapshot: &'a Snapshot, kind: &str) -> Option<&'a str> {
-    snapshot.diagnostics.iter().find(|row| row.kind == kind).map(|row| row.example.as_str())
+    snapshot.diagnostics.iter().find(|row| row.kind.name() == kind).map(|row| row.example.as_str())
 }
 
 #[test]
@@ -117,14 +121,14 @@ fn only_marks_longer_than_the_buffer_are_cut() -> Result<()> {
     expect(marks, &[], &[("LR_PE", 2)])?;
     let marks = [256, 257, 4_000].into_iter().flat_map(|length| [begin_of_length("LR_PE", length), end()]);
     let (snapshot, pid) = expect(marks, &[("truncated_mark", 3)], &[("LR_PE", 3)])?;
-    let row = snapshot.diagnostics.iter().find(|row| row.kind == "truncated_mark");
+    let row = snapshot.diagnostics.iter().find(|row| row.kind == DiagnosticKind::TruncatedMark);
     let example = &row.context("it was counted")?.example;
     assert!(example.len() == EXAMPLE_BYTES && example.contains("|[NN_LR_PE]"), "{example}");
     // All three begin alike, and no more is known of them.
     let names: Vec<(&str, u64)> = snapshot
         .functions
         .iter()
-        .filter(|row| (row.pid, row.layer.as_str()) == (pid, "LR"))
+        .filter(|row| (row.pid, row.layer) == (pid, Layer::Runtime))
         .map(|row| (row.name.as_str(), row.count))
         .collect();
     assert!(matches!(names[..], [(name, 3)] if name.ends_with('x') && name.len() < 255), "{names:?}");
@@ -147,7 +151,7 @@ fn deeper_than_can_be_followed_the_outer_sections_stay_right() -> Result<()> {
     let exclusive: u64 = snapshot
         .stacks
         .iter()
-        .filter(|row| row.path.iter().all(|tag| tag == "LR_PE"))
+        .filter(|row| row.path.iter().all(|frame| frame.to_string() == "LR_PE"))
         .map(|row| row.exclusive_ns)
         .sum();
     assert_eq!(outermost.total_ns, exclusive, "what is in it belongs to it");

@@ -8,8 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use nntrace_tests::{binaries, child::Child, live};
-use nntrace_user::report::snapshot::Snapshot;
+use nntrace_tests::{binaries, child::Child, live, snapshot};
 
 /// `nobody`.
 const USER: &str = "65534";
@@ -31,7 +30,7 @@ fn events_are_counted_without_the_kernels_statistics_and_the_notes_are_right() -
         command.args(["--level", "sched"]);
     }
     let ended = Child::run(command.args(["--", "sleep", "1"]))?.expect_code(0)?;
-    let snapshot: Snapshot = serde_json::from_slice(&ended.stdout)?;
+    let snapshot = snapshot::read(&ended.stdout)?;
 
     let overhead = &snapshot.overhead;
     assert_eq!((overhead.ns_per_mark, overhead.ns_per_power_event), (None, None), "nobody knows");

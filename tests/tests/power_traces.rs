@@ -13,7 +13,7 @@ use nntrace_user::{
         topology::{ClusterDescription, Domain},
     },
     replay::{Options, TimeRange},
-    report::snapshot::{ClusterRow, CpuRow, EnergyRow, FrequencyRow, IdleRow, Snapshot},
+    report::snapshot::{ClusterRow, CpuRow, EnergyRow, FrequencyRow, IdleRow, ResultUnit, Snapshot},
 };
 use serde::Deserialize;
 
@@ -132,7 +132,7 @@ fn assert_energy(name: &str, energy: &EnergyRow, expected: &BTreeMap<String, Exp
     }
     assert_eq!(energy.clusters.len(), expected.len());
     assert!(same(energy.total, total), "{name}: {} {total}", energy.total);
-    assert_eq!(energy.unit, "relative");
+    assert_eq!(energy.unit, ResultUnit::Relative);
     // Only the first two have unknown time: silent CPUs, and running ones without a frequency.
     let has_unknown = matches!(name, "unsorted_two_cpus" | "silent_cluster");
     assert_eq!(energy.total_min < energy.total_max, has_unknown, "{name} {energy:?}");
@@ -232,7 +232,7 @@ fn one_idle_domain_of_three_clocks() -> Result<()> {
         |row: &ClusterRow| -> Vec<_> { row.active.iter().map(|row| (row.khz, us(row.ns))).collect() };
     let idle =
         |row: &ClusterRow| -> Vec<_> { row.idle.iter().map(|row| (row.name.clone(), us(row.ns))).collect() };
-    assert_eq!((little.domain.as_str(), unit.domain.as_str()), ("frequency", "idle"));
+    assert_eq!((little.domain, unit.domain), (Domain::Frequency, Domain::Idle));
     assert_eq!(active(little), [(Some(1_000_000), 200)]);
     assert_eq!(active(middle), []);
     assert_eq!(active(big), [(Some(2_800_000), 200)]);

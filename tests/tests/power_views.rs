@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use nntrace_common::power::IDLE_EXIT;
 use nntrace_tests::{
     power::Event,
+    snapshot,
     trace::{self, Random},
 };
 use nntrace_user::{
@@ -43,7 +44,7 @@ fn cluster(name: &str, cpus: &[u32]) -> ClusterDescription {
 /// Replays a file with its timelines; it has no name.
 fn replay(path: PathBuf, options: Options) -> Result<(Snapshot, Timelines)> {
     let replayed = replay::replay(&Options { files: vec![path], with_steps: true, ..options })?;
-    let mut snapshot = Snapshot::of(&replayed.findings());
+    let mut snapshot = snapshot::of(&replayed.findings())?;
     snapshot.source.files.clear();
     Ok((snapshot, replayed.timelines().cloned().context("no power event")?))
 }
@@ -163,7 +164,7 @@ fn csv_reads_back_to_the_same_sums() -> Result<()> {
         // Three tables of each cluster and two of each CPU; of frequencies there are two kinds, and concurrency.
         for cluster in &snapshot.clusters {
             let is_of = |key: &[String; 4]| key[1] == "cluster" && key[2] == clean(&cluster.cluster);
-            let expected = if cluster.domain == "idle" { 3 } else { 4 };
+            let expected = if cluster.domain == Domain::Idle { 3 } else { 4 };
             assert_eq!(sums.keys().filter(|key| is_of(key)).count(), expected, "{}", cluster.cluster);
         }
         for (key, ns) in &sums {

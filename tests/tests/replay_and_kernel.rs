@@ -44,7 +44,7 @@ fn the_kernel_counts_what_replay_counts() -> Result<()> {
         assert_eq!(odd(&live), odd(&replayed), "seed {seed}");
         let functions = |snapshot: &Snapshot| {
             let rows = snapshot.functions.iter();
-            let row = |row: &FunctionRow| (row.layer.clone(), row.phase.clone(), row.name.clone(), row.count);
+            let row = |row: &FunctionRow| (row.layer, row.phase, row.name.clone(), row.count);
             rows.map(row).collect::<Vec<_>>()
         };
         assert_eq!(functions(&live), functions(&replayed), "seed {seed}");

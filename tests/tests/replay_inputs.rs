@@ -9,11 +9,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use nntrace_common::{diagnostic::DiagnosticKind, layer::Layer};
 use nntrace_tests::{
-    binaries,
+    binaries, snapshot,
     trace::{self, Random, payload},
 };
-use nntrace_user::report::snapshot::Snapshot;
 
 /// A trace of several threads and processes, as lines.
 fn lines(seed: u64) -> Vec<(u32, String)> {
@@ -145,8 +145,8 @@ fn a_file_that_ends_mid_line_gives_what_it_has() -> Result<()> {
     let text = [b"ite: E|1\n".as_slice(), &whole.as_bytes()[..10], cut].concat();
     let snapshot = trace::replay(&text)?;
     assert_eq!(snapshot.phases.len(), 1);
-    let odd: Vec<_> = snapshot.diagnostics.iter().map(|odd| (odd.kind.as_str(), odd.count)).collect();
-    assert_eq!(odd, [("unreadable_line", 2)]);
+    let odd: Vec<_> = snapshot.diagnostics.iter().map(|odd| (odd.kind, odd.count)).collect();
+    assert_eq!(odd, [(DiagnosticKind::UnreadableLine, 2)]);
     assert!(snapshot.diagnostics[0].example.contains(":1: "), "{:?}", snapshot.diagnostics[0]);
     Ok(())
 }
@@ -162,7 +162,7 @@ fn several_files_are_one_trace() -> Result<()> {
     }
     let whole = trace::replay(join(lines.into_iter().map(|(_, line)| line)))?;
     let options = nntrace_user::replay::Options { files: paths, ..Default::default() };
-    let mut parts = Snapshot::of(&nntrace_user::replay::replay(&options)?.findings());
+    let mut parts = snapshot::of(&nntrace_user::replay::replay(&options)?.findings())?;
     parts.source.files.clear();
     assert_eq!(parts, whole);
     Ok(())
@@ -184,9 +184,9 @@ fn a_time_range_clips_what_is_open_at_its_begin() -> Result<()> {
         range: Some(range),
         ..Default::default()
     };
-    let snapshot = Snapshot::of(&nntrace_user::replay::replay(&options)?.findings());
+    let snapshot = snapshot::of(&nntrace_user::replay::replay(&options)?.findings())?;
     let [row] = &snapshot.phases[..] else { panic!("{:?}", snapshot.phases) };
-    assert_eq!((row.layer.as_str(), row.count, row.total_ns), ("LR", 1, 5_000));
+    assert_eq!((row.layer, row.count, row.total_ns), (Layer::Runtime, 1, 5_000));
     assert_eq!((snapshot.window.begin_ns, snapshot.window.end_ns), (4_000, 9_000));
     Ok(())
 }
@@ -200,7 +200,7 @@ fn details_tell_what_a_total_is_made_of() -> Result<()> {
         trace::line(9_000, 1, 1, "E|1"),
     ]);
     let output = run(&["-", "--json", "--detail"], Some(text.as_bytes()))?;
-    let snapshot: Snapshot = serde_json::from_slice(&output.stdout)?;
+    let snapshot = snapshot::read(&output.stdout)?;
     let rows: Vec<_> = snapshot
         .details
         .iter()

@@ -57,7 +57,8 @@ impl Folder {
 }
 
 fn snapshot(path: &Path) -> Result<Snapshot> {
-    serde_json::from_slice(&fs::read(path)?).with_context(|| format!("{} is no snapshot", path.display()))
+    nntrace_tests::snapshot::read(&fs::read(path)?)
+        .with_context(|| format!("{} is no snapshot", path.display()))
 }
 
 #[test]

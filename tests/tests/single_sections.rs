@@ -5,12 +5,14 @@ use std::{collections::BTreeMap, io::Read as _, path::Path};
 
 use anyhow::{Context as _, Result};
 use nntrace_common::{interface, mark};
-use nntrace_tests::trace::{self, Random};
+use nntrace_tests::{
+    snapshot,
+    trace::{self, Random},
+};
 use nntrace_user::{
     export::dot,
     model::causality::{Edge, Questions},
     replay::{self, Options, Replayed, TimeRange, input::Input},
-    report::snapshot::Snapshot,
     report::{sections, tables},
 };
 
@@ -187,7 +189,7 @@ fn what_has_not_ended_is_open_and_in_no_statistic() -> Result<()> {
     let text = loop_without_its_end();
     let cut = TimeRange { begin: 1_000_000_000, end: 1_350_000_000 };
     for (range, whole) in [(None, 4), (Some(cut), 3)] {
-        let snapshot = Snapshot::of(&replay_text(&text, range)?.findings());
+        let snapshot = snapshot::of(&replay_text(&text, range)?.findings())?;
         let of_frames = |count: u64| count * 90_000_000;
         let (open, ended): (Vec<_>, Vec<_>) = snapshot.iterations.iter().partition(|row| row.open > 0);
         assert_eq!((ended.len() as u64, open.len()), (whole, 1), "{:?}", snapshot.iterations);
@@ -233,7 +235,7 @@ fn what_ended_before_the_window_is_around_nothing_in_it() -> Result<()> {
     mark(1_200, "E|1");
     mark(1_300, "E|1");
     let range = TimeRange { begin: 1_050_000_000, end: 2_000_000_000 };
-    let snapshot = Snapshot::of(&replay_text(&text, Some(range))?.findings());
+    let snapshot = snapshot::of(&replay_text(&text, Some(range))?.findings())?;
     let named: Vec<_> =
         snapshot.accounts.iter().map(|row| (row.account.as_deref(), row.exclusive_ns)).collect();
     assert_eq!(named, [(Some("kept"), 250_000_000)]);

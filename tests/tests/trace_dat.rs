@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use nntrace_tests::{binaries, trace};
+use nntrace_tests::{binaries, snapshot, trace};
 use nntrace_user::{
     replay::{
         self, Options,
@@ -102,7 +102,7 @@ fn snapshots_are_those_of_the_report() -> Result<()> {
 fn files_of_both_kinds_are_one_trace() -> Result<()> {
     let together = |files: [&str; 2]| -> Result<Snapshot> {
         let options = Options { files: files.map(fixture).to_vec(), ..Options::default() };
-        let mut snapshot = Snapshot::of(&replay::replay(&options)?.findings());
+        let mut snapshot = snapshot::of(&replay::replay(&options)?.findings())?;
         snapshot.source.files.clear();
         Ok(snapshot)
     };
@@ -158,10 +158,10 @@ fn a_cut_file_gives_what_it_has_and_tells_where_it_ends() -> Result<()> {
     let end = whole.len() - 6_000;
     let output = run("-", &whole[..end])?;
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let snapshot: Snapshot = serde_json::from_slice(&output.stdout)?;
+    let snapshot = snapshot::read(&output.stdout)?;
     let note = format!("standard input: read only in part: CPU 1: at byte {end}: the end of the file, ");
     assert!(snapshot.notes.iter().any(|told| told.starts_with(&note)), "{:?}", snapshot.notes);
-    let all: Snapshot = serde_json::from_slice(&run("-", &whole)?.stdout)?;
+    let all = snapshot::read(&run("-", &whole)?.stdout)?;
     assert!(!all.notes.iter().any(|told| told.contains("read only in part")), "{:?}", all.notes);
     let (some, all) = (snapshot.loss.records_drained, all.loss.records_drained);
     assert!(some > all / 2 && some < all, "{some} of {all}");

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::Path, process::Command};
 
 use anyhow::{Context as _, Result};
+use nntrace_common::layer::{Layer, Phase};
 use nntrace_tests::{
     c,
     child::Child,
@@ -10,7 +11,7 @@ use nntrace_tests::{
     profiler::{Profiler, Run},
     results::Results as _,
 };
-use nntrace_user::report::snapshot::Snapshot;
+use nntrace_user::report::snapshot::{MarksSeen, Snapshot};
 
 const MARKER: &str = "/sys/kernel/tracing/trace_marker";
 
@@ -20,7 +21,7 @@ struct Did {
     /// Frames by stack.
     stacks: BTreeMap<String, u64>,
     /// Sections by layer, phase and name.
-    functions: BTreeMap<(String, String, String), u64>,
+    functions: BTreeMap<(Layer, Phase, String), u64>,
 }
 
 /// What was counted, by process in order of number: the first, its child, and what that executed.
@@ -31,7 +32,7 @@ fn did(snapshot: &Snapshot) -> Vec<Did> {
             .functions
             .iter()
             .filter(|row| row.pid == pid)
-            .map(|row| ((row.layer.clone(), row.phase.clone(), row.name.clone()), row.count))
+            .map(|row| ((row.layer, row.phase, row.name.clone()), row.count))
             .collect(),
     };
     snapshot.pids().into_iter().map(of).collect()
@@ -51,16 +52,16 @@ fn the_same_stream_gives_the_same_results_either_way_and_is_counted_once() -> Re
     let folder = tempfile::tempdir()?;
     let program = c::program(folder.path(), "writer.c")?;
     let by_function = written(&program, "function", "uprobe")?;
-    assert_eq!(by_function.source.marks, "uprobe");
+    assert_eq!(by_function.source.marks, MarksSeen::Uprobe);
     let expected = did(&by_function);
-    let names = |did: &Did| did.functions.get(&("LR".into(), "PE".into(), "run".into())).copied();
+    let names = |did: &Did| did.functions.get(&(Layer::Runtime, Phase::Execution, "run".into())).copied();
     assert_eq!(expected.iter().map(names).collect::<Vec<_>>(), [Some(20), None], "{expected:?}");
     assert_eq!(expected[1].stacks.get("LR_PE LC_PCO"), Some(&15), "forked and executed: {expected:?}");
     for (how, marks) in [("marker", "syscall"), ("both", "syscall"), ("both", "auto")] {
         let snapshot = written(&program, how, marks)?;
         assert_eq!(did(&snapshot), expected, "{how} by {marks}");
         assert_eq!(snapshot.odd_marks(), by_function.odd_marks(), "{how} by {marks}");
-        let source = if marks == "syscall" { "syscall" } else { "uprobe" };
+        let source = if marks == "syscall" { MarksSeen::Syscall } else { MarksSeen::Uprobe };
         assert_eq!(snapshot.source.marks, source);
     }
     Ok(())

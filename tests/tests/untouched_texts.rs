@@ -17,7 +17,7 @@ use nntrace_tests::{
     live,
     profiler::{Profiler, Run},
     results::Results as _,
-    wait,
+    snapshot, wait,
 };
 use nntrace_user::{
     live::{
@@ -102,7 +102,7 @@ fn without_programs_that_wait_the_literals_of_a_process_are_brought_in_when_it_i
     child.send_line("go")?;
     child.wait()?.expect_code(0)?;
     session.finish()?;
-    let snapshot = Snapshot::of(&session.findings()?);
+    let snapshot = snapshot::of(&session.findings()?)?;
     assert_eq!(snapshot.odd_marks(), [].into());
     assert_eq!(snapshot.count(pid, "LR_PE"), ROUNDS);
     Ok(())

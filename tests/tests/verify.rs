@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use nntrace_tests::{live, profiler::Profiler};
+use nntrace_user::report::snapshot::VerifiedFigure;
 
 #[test]
 fn the_kernel_counts_what_we_count() -> Result<()> {
@@ -17,7 +18,8 @@ fn the_kernel_counts_what_we_count() -> Result<()> {
     // Every state that a driver has is compared.
     let folder = std::fs::read_dir("/sys/devices/system/cpu/cpu0/cpuidle").into_iter().flatten().flatten();
     let states = folder.filter(|entry| entry.file_name().to_string_lossy().starts_with("state")).count();
-    let compared = verify.rows.iter().filter(|row| row.cpu == 0 && row.what == "idle_ns").count();
+    let compared =
+        verify.rows.iter().filter(|row| row.cpu == 0 && row.what == VerifiedFigure::IdleTime).count();
     assert_eq!(compared, states);
     assert_eq!(verify.notes.iter().any(|note| note.contains("cpuidle")), states == 0);
     Ok(())

@@ -1,8 +1,7 @@
 //! The profiler's figures for a real network against what that network counted and timed itself.
 
 use anyhow::{Context as _, Result, ensure};
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use hdrhistogram::{Histogram, serialization::Deserializer};
+use nntrace_common::layer::Tag;
 use nntrace_tests::{
     binaries, live,
     profiler::{Profiler, Run},
@@ -59,14 +58,13 @@ fn counts_and_totals_are_what_the_workload_measured_itself() -> Result<()> {
 /// The kernel's clock was read between the workload's own two readings around each mark.
 fn check_total(row: &PhaseRow, expected: &PhaseTotal) -> Result<()> {
     let inside = expected.bounds.range().contains(&row.total_ns);
-    ensure!(inside, "{}_{}: {} ns, {expected:?}", row.layer, row.phase, row.total_ns);
+    ensure!(inside, "{}: {} ns, {expected:?}", Tag::new(row.layer, row.phase), row.total_ns);
     Ok(())
 }
 
 /// Every frame is in the histogram, and what it adds up to is the total within the histogram's three digits.
 fn check_distribution(row: &PhaseRow) -> Result<()> {
-    let bytes = STANDARD.decode(&row.histogram)?;
-    let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice())?;
+    let histogram = row.histogram.as_ref().with_context(|| format!("no histogram: {row:?}"))?;
     ensure!(histogram.len() == row.count, "{} entries: {row:?}", histogram.len());
     let sum = histogram.mean() * histogram.len() as f64;
     let off = (sum - row.total_ns as f64).abs();
@@ -100,7 +98,7 @@ fn functions_and_stacks_are_those_of_the_program() -> Result<()> {
         let mut rows = snapshot.functions.iter();
         let of = |row: &&_| {
             let row: &nntrace_user::report::snapshot::FunctionRow = row;
-            (row.pid, &*row.layer, &*row.phase, &*row.name) == (pid, layer, phase, name)
+            (row.pid, row.layer.code(), row.phase.code(), &*row.name) == (pid, layer, phase, name)
         };
         let row = rows.find(of).with_context(|| format!("{layer}_{phase} {name} is missing"))?;
         assert_eq!(row.count, count, "{row:?}");

@@ -116,7 +116,7 @@ impl Verifier {
             rows: rows
                 .into_iter()
                 .map(|row| VerifyRow {
-                    what: row.what.name().into(),
+                    what: row.what,
                     cpu: row.cpu,
                     state: row.state,
                     ours: row.ours,
@@ -184,6 +184,7 @@ mod tests {
     use nntrace_common::power::{CpuFrequency, CpuIdle, IDLE_EXIT};
 
     use super::*;
+    use crate::model::facts::VerifiedFigure::{FrequencyTime, IdleTime, IdleUsage};
 
     const MS: u64 = 1_000_000;
 
@@ -240,11 +241,8 @@ mod tests {
     fn a_kernel_that_counts_the_same_passes() {
         let verify = Tree::new().verify(401_000, 104, 110);
         assert!(verify.passes, "{verify:#?}");
-        let what: Vec<_> = verify.rows.iter().map(|row| (row.what.as_str(), row.state)).collect();
-        assert_eq!(
-            what,
-            [("idle_ns", 0), ("idle_usage", 0), ("frequency_ns", 600_000), ("frequency_ns", 900_000)]
-        );
+        let what: Vec<_> = verify.rows.iter().map(|row| (row.what, row.state)).collect();
+        assert_eq!(what, [(IdleTime, 0), (IdleUsage, 0), (FrequencyTime, 600_000), (FrequencyTime, 900_000)]);
         assert_eq!(verify.notes, [] as [&str; 0]);
     }
 
@@ -253,11 +251,11 @@ mod tests {
         let failed = |verify: &Verify| {
             assert!(!verify.passes);
             let rows = verify.rows.iter().filter(|row| !row.passes);
-            rows.map(|row| row.what.clone()).collect::<Vec<_>>()
+            rows.map(|row| row.what).collect::<Vec<_>>()
         };
-        assert_eq!(failed(&Tree::new().verify(381_000, 104, 110)), ["idle_ns"]);
-        assert_eq!(failed(&Tree::new().verify(401_000, 108, 110)), ["idle_usage"]);
-        assert_eq!(failed(&Tree::new().verify(401_000, 104, 60)), ["frequency_ns"]);
+        assert_eq!(failed(&Tree::new().verify(381_000, 104, 110)), [IdleTime]);
+        assert_eq!(failed(&Tree::new().verify(401_000, 108, 110)), [IdleUsage]);
+        assert_eq!(failed(&Tree::new().verify(401_000, 104, 60)), [FrequencyTime]);
     }
 
     #[test]

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use memchr::memmem;
 use nntrace_common::{
     attributes::{Attributes, Handle, RECEIVE, Reserved, SEND},
+    layer::Tag,
     mark::{self, Kind},
     record::SpanRecord,
 };
@@ -289,7 +290,7 @@ impl Causality {
         }
         self.advance(span.end);
         let Some(tag) = span.tag() else { return };
-        let site = Site { pid: span.tgid, tag: span.tag, name: span.name };
+        let site = Site { pid: span.tgid, tag, name: span.name };
         let closed = self.threads.close(span);
         if let Some(node) = closed.begin.and_then(|begin| begin.node) {
             self.graph.close(node, tag, span.end);
@@ -481,8 +482,8 @@ impl Causality {
 pub(crate) struct Site {
     /// Process.
     pub pid: u32,
-    /// [`nntrace_common::layer::Tag::index`] of its layer and phase.
-    pub tag: u8,
+    /// Its layer and phase.
+    pub tag: Tag,
     /// Hash of its name.
     pub name: u64,
 }

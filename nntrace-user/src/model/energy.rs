@@ -16,8 +16,8 @@ use thiserror::Error;
 
 #[cfg(test)]
 pub(crate) use model::ClusterModel;
-pub use model::EnergyModel;
 pub(crate) use model::{Cost, EnergyUnit, PowerUnit};
+pub use model::{EnergyModel, ResultUnit};
 #[cfg(test)]
 pub(crate) use price::Energy;
 pub(crate) use price::{EnergyParts, price};

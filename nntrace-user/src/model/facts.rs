@@ -5,10 +5,13 @@ mod evidence;
 mod loss;
 mod verification;
 
+use std::fmt;
+
 pub use evidence::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};
 pub use loss::{KeptSums, Loss};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-pub use verification::{Verify, VerifyRow};
+pub use verification::{VerifiedFigure, Verify, VerifyRow};
 
 /// A process that appears in the results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,15 +27,26 @@ pub struct Host {
     pub kernel: String,
     /// Machine, as `uname -m` prints it.
     pub machine: String,
-    /// How many CPUs were online at the end.
+    /// CPUs that were online at the end.
     pub cpus: u32,
 }
 
+/// A clock that times are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// `CLOCK_MONOTONIC`, always live.
+    #[default]
+    Monotonic,
+    /// The clock of the trace that was replayed, whichever that is.
+    Trace,
+}
+
 /// The time that was measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
-    /// The clock of every time here; live it is always `monotonic`.
-    pub clock: String,
+    /// Clock of every time here.
+    pub clock: Clock,
     /// First instant, ns of that clock.
     pub begin_ns: u64,
     /// Last instant, ns of that clock.
@@ -47,20 +61,50 @@ impl Window {
     }
 }
 
+/// The kind of run that records came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceKind {
+    /// The running kernel.
+    Live,
+    /// Files of traces.
+    Replay,
+}
+
+impl fmt::Display for SourceKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(formatter)
+    }
+}
+
+/// The way in which marks were seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MarksSeen {
+    /// By probes on the functions that write them.
+    Uprobe,
+    /// By the system calls that write them to `trace_marker`.
+    Syscall,
+    /// In the trace that was replayed.
+    Trace,
+    /// Not at all: marks were not traced.
+    None,
+}
+
 /// Where the records came from.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Source {
-    /// `live` or `replay`.
-    pub kind: String,
-    /// How marks were seen: `uprobe`, `syscall`, `trace` or `none`.
-    pub marks: String,
-    /// The files that were read, or the objects that were probed.
+    /// Kind of the run.
+    pub kind: SourceKind,
+    /// Way in which marks were seen.
+    pub marks: MarksSeen,
+    /// Files that were read, or objects that were probed.
     pub files: Vec<String>,
 }
 
 /// Cost of measuring. How long programs take comes from the kernel's own BPF statistics, which not every user may switch
 /// on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overhead {
     /// Marks of the targets.
     pub marks: u64,
@@ -68,28 +112,28 @@ pub struct Overhead {
     pub ns_per_mark: Option<u64>,
     /// Events of idle states and frequencies, and changes by hotplug.
     pub power_events: u64,
-    /// Time of one, ns; null where it is not known.
+    /// Time that the program takes for one, ns; null where it is not known.
     pub ns_per_power_event: Option<u64>,
     /// Context switches and wake-ups, of all threads of the host; only when these are asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sched_events: Option<u64>,
-    /// Time of one, ns.
+    /// Time that the program takes for one, ns; missing where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_per_sched_event: Option<u64>,
-    /// CPU time of this process, ns.
+    /// CPU time of the profiler's own process, ns.
     pub collector_cpu_ns: u64,
     /// Memory of the tables of marks, bytes; live only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map_memory_bytes: Option<u64>,
-    /// How full these tables are; live only.
+    /// Use of these tables; live only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<TableUse>,
 }
 
-/// How full a table of the kernel programs is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Use of a table of the kernel programs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TableUse {
-    /// Which: `threads`, `totals`, `names` or `paths`.
+    /// Name of the table: `threads`, `totals`, `names` or `paths`.
     pub table: String,
     /// Entries that it holds: of threads, those that have not ended.
     pub entries: u64,
@@ -100,7 +144,7 @@ pub struct TableUse {
 }
 
 impl TableUse {
-    /// Its filling, percent.
+    /// Share of its entries that are in use, percent.
     #[must_use]
     pub fn percent(&self) -> f64 {
         if self.capacity == 0 { 0.0 } else { 100.0 * self.entries as f64 / self.capacity as f64 }

@@ -77,10 +77,25 @@ impl Times {
         if let Some(histogram) = &self.many {
             return Cow::Borrowed(histogram);
         }
-        let mut histogram = empty(self.digits);
-        self.few.iter().for_each(|&ns| record(&mut histogram, ns));
-        Cow::Owned(histogram)
+        Cow::Owned(of_few(self.digits, &self.few))
     }
+
+    /// All of them as a histogram.
+    #[must_use]
+    pub(crate) fn into_histogram(self) -> Histogram<u32> {
+        match self.many {
+            Some(histogram) => *histogram,
+            None => of_few(self.digits, &self.few),
+        }
+    }
+}
+
+fn of_few(digits: u8, times: &[u64]) -> Histogram<u32> {
+    let mut histogram = empty(digits);
+    for &ns in times {
+        record(&mut histogram, ns);
+    }
+    histogram
 }
 
 /// An empty histogram that grows with what it is given.

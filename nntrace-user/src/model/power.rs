@@ -12,6 +12,8 @@ use nntrace_common::{
     power::{Activity, CpuIdle, IdleAnomaly, Interval, Start},
     record::Record,
 };
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{
     Clusters, Topology,

@@ -1,9 +1,9 @@
 //! Stacks of layers and phases, and what the exact totals by process and stack sum up to.
 
-use std::collections::BTreeMap;
+use std::{cmp::Ordering, collections::BTreeMap, fmt, str::FromStr};
 
 use nntrace_common::{
-    layer::{Layer, Phase, Tag},
+    layer::{Layer, Phase, Tag, UnknownTag},
     mark::{Label, Prefix},
     record::{Total, TotalKey},
     stack::{Adds, Class, MAX_DEPTH, PathStep, ROOT_PATH, Stack},
@@ -18,6 +18,61 @@ pub(crate) struct Paths {
 
 /// Exact totals by process and path.
 pub(crate) type Totals = FxHashMap<TotalKey, Total>;
+
+/// The text of a frame whose layer and phase are not known.
+const UNKNOWN: &str = "?";
+
+/// A frame of a stack; frames are in the order of their text, `LC_PCO` before `LR_PE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackFrame {
+    /// Layer and phase; `None` where the kernel's table had no room for it.
+    pub tag: Option<Tag>,
+    /// Whether its time is subtracted from the frame around it.
+    pub is_subtracted: bool,
+}
+
+impl StackFrame {
+    fn order(self) -> (Option<(&'static str, &'static str)>, bool) {
+        (self.tag.map(|tag| (tag.layer().code(), tag.phase().code())), self.is_subtracted)
+    }
+}
+
+impl Ord for StackFrame {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl PartialOrd for StackFrame {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The tag, or `?`; `!` behind it where it is subtracted.
+impl fmt::Display for StackFrame {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tag {
+            Some(tag) => write!(formatter, "{tag}")?,
+            None => formatter.write_str(UNKNOWN)?,
+        }
+        formatter.write_str(if self.is_subtracted { "!" } else { "" })
+    }
+}
+
+impl FromStr for StackFrame {
+    type Err = UnknownTag;
+
+    /// Reads what a frame displays.
+    fn from_str(text: &str) -> Result<Self, UnknownTag> {
+        let (tag, is_subtracted) = match text.strip_suffix('!') {
+            Some(tag) => (tag, true),
+            None => (text, false),
+        };
+        let tag = if tag == UNKNOWN { None } else { Some(tag.parse()?) };
+        Ok(Self { tag, is_subtracted })
+    }
+}
 
 /// Time in one stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +108,7 @@ impl Paths {
     pub(crate) fn stacks(&self, totals: &Totals) -> Vec<StackSum> {
         let mut sums: Vec<StackSum> = totals
             .iter()
-            .map(|(key, &total)| StackSum { pid: key.tgid, path: self.words(key.path), total })
+            .map(|(key, &total)| StackSum { pid: key.tgid, path: self.frames(key.path), total })
             .collect();
         sums.sort_by(|a, b| (a.pid, &a.path).cmp(&(b.pid, &b.path)));
         // Threads that only took part later have entries of their own for the same stack.
@@ -120,14 +175,16 @@ impl Paths {
         Some(steps)
     }
 
-    /// The tags of a path from the outermost in. One of which a step was never stored is `?`.
-    fn words(&self, path: u64) -> Vec<String> {
-        let Some(steps) = self.steps(path) else { return vec!["?".to_owned()] };
-        let words = steps.into_iter().map(|step| {
-            let tag = Tag::from_index(step.tag).map_or_else(|| "?".to_owned(), |tag| tag.to_string());
-            if step.class == Class::Subtract as u8 { tag + "!" } else { tag }
+    /// The frames of a path from the outermost in. One of which a step was never stored is a single unknown frame.
+    fn frames(&self, path: u64) -> Vec<StackFrame> {
+        let Some(steps) = self.steps(path) else {
+            return vec![StackFrame { tag: None, is_subtracted: false }];
+        };
+        let frames = steps.into_iter().map(|step| StackFrame {
+            tag: Tag::from_index(step.tag),
+            is_subtracted: step.class == Class::Subtract as u8,
         });
-        words.collect()
+        frames.collect()
     }
 }
 
@@ -144,5 +201,24 @@ fn reported(tag: Tag, in_driver: bool) -> Tag {
         (Layer::CpuFallback, true) => Tag::new(Layer::Driver, tag.phase()),
         (Layer::Driver, false) => Tag::new(Layer::CpuFallback, tag.phase()),
         _ => tag,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_in_the_order_of_their_text() {
+        let tags = (0..=u8::MAX).filter_map(Tag::from_index).map(Some).chain([None]);
+        let mut frames: Vec<StackFrame> = tags
+            .flat_map(|tag| [false, true].map(|is_subtracted| StackFrame { tag, is_subtracted }))
+            .collect();
+        frames.sort();
+        assert_eq!(frames.len(), 2 * (91 + 1));
+        let texts: Vec<String> = frames.iter().map(ToString::to_string).collect();
+        assert!(texts.is_sorted());
+        let read: Result<Vec<StackFrame>, _> = texts.iter().map(|text| text.parse()).collect();
+        assert_eq!(read, Ok(frames));
     }
 }

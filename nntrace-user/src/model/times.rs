@@ -6,9 +6,6 @@ use std::collections::BTreeMap;
 
 use nntrace_common::layer::{Layer, Phase, Tag};
 
-/// Code of the Total row: in each phase the largest total of all layers.
-pub(crate) const TOTAL_CODE: &str = "LT";
-
 /// The layers of the table, lowest first: the order in which self times are taken. `LU` and `LO` are in no
 /// table.
 const LAYERS: [Layer; 5] =
@@ -32,8 +29,44 @@ const PHASES: [Phase; 10] = [
     Phase::Results,
 ];
 
-/// Time by layer code, then by phase code, ns; what is 0 is left out.
-pub(crate) type ByLayer = BTreeMap<String, BTreeMap<String, i64>>;
+/// A row of the contract's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableRow {
+    /// A layer.
+    Layer(Layer),
+    /// In each phase the largest total of all layers.
+    Total,
+}
+
+/// Time by row and phase of the contract's table, ns; what is 0 is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TimesByLayer(BTreeMap<(TableRow, Phase), i64>);
+
+impl TimesByLayer {
+    /// No time.
+    #[must_use]
+    pub(crate) const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// Time of a row in a phase, ns.
+    #[must_use]
+    pub fn get(&self, row: TableRow, phase: Phase) -> i64 {
+        self.0.get(&(row, phase)).copied().unwrap_or(0)
+    }
+
+    /// Every time that is not 0, ns.
+    pub fn iter(&self) -> impl Iterator<Item = (TableRow, Phase, i64)> {
+        self.0.iter().map(|(&(row, phase), &ns)| (row, phase, ns))
+    }
+}
+
+impl FromIterator<(TableRow, Phase, i64)> for TimesByLayer {
+    fn from_iter<I: IntoIterator<Item = (TableRow, Phase, i64)>>(times: I) -> Self {
+        let times = times.into_iter().filter(|(.., ns)| *ns != 0);
+        Self(times.map(|(row, phase, ns)| ((row, phase), ns)).collect())
+    }
+}
 
 /// Time by layer and phase, ns: what the sections of one report, or of one application phase of it, add up
 /// to.
@@ -80,41 +113,37 @@ impl Times {
 
     /// Totals of a whole report, ns, with the Total row.
     #[must_use]
-    pub(crate) fn total(&self) -> ByLayer {
+    pub(crate) fn total(&self) -> TimesByLayer {
         self.filled().app_phase_total()
     }
 
     /// Self times of a whole report, ns, with the Total row of the totals.
     #[must_use]
-    pub(crate) fn self_times(&self) -> ByLayer {
+    pub(crate) fn self_times(&self) -> TimesByLayer {
         self.filled().app_phase_self_times()
     }
 
     /// Totals of an application phase, ns, with the Total row. An application phase is no program: its `PO`
     /// is not filled.
     #[must_use]
-    pub(crate) fn app_phase_total(&self) -> ByLayer {
+    pub(crate) fn app_phase_total(&self) -> TimesByLayer {
         self.table(|phase| LAYERS.map(|layer| self.get(Tag::new(layer, phase))))
     }
 
     /// Self times of an application phase, ns, with the Total row of the totals.
     #[must_use]
-    pub(crate) fn app_phase_self_times(&self) -> ByLayer {
+    pub(crate) fn app_phase_self_times(&self) -> TimesByLayer {
         self.table(|phase| self.self_column(phase))
     }
 
     /// A table of the columns that `column` makes, and of the Total row.
-    fn table(&self, column: impl Fn(Phase) -> [i64; 5]) -> ByLayer {
-        let mut table = ByLayer::new();
-        for phase in PHASES {
-            let cells = LAYERS.iter().map(|layer| layer.code()).zip(column(phase));
-            for (layer, ns) in cells.chain([(TOTAL_CODE, self.largest(phase))]) {
-                if ns != 0 {
-                    table.entry(layer.to_owned()).or_default().insert(phase.code().to_owned(), ns);
-                }
-            }
-        }
-        table
+    fn table(&self, column: impl Fn(Phase) -> [i64; 5]) -> TimesByLayer {
+        let cells = PHASES.into_iter().flat_map(|phase| {
+            let layers = LAYERS.map(TableRow::Layer).into_iter().zip(column(phase));
+            let rows = layers.chain([(TableRow::Total, self.largest(phase))]);
+            rows.map(move |(row, ns)| (row, phase, ns))
+        });
+        cells.collect()
     }
 
     /// The largest total of all layers in a phase, ns.

@@ -5,6 +5,7 @@ mod file;
 use std::collections::{BTreeMap, BTreeSet};
 
 use nntrace_common::run_queue::IDLE_NAME_BYTES;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -81,16 +82,6 @@ impl Domain {
     #[must_use]
     pub(crate) const fn idles_together(self) -> bool {
         matches!(self, Self::Both | Self::Idle)
-    }
-
-    /// `both`, `idle` or `frequency`.
-    #[must_use]
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Both => "both",
-            Self::Idle => "idle",
-            Self::Frequency => "frequency",
-        }
     }
 }
 

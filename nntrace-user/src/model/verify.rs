@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 use nntrace_common::{power::Residency, time_count::TimeCount};
 
+use super::facts::VerifiedFigure;
+
 /// A unit of `time_in_state`, ns.
 pub(crate) const TICK_NS: u64 = 10_000_000;
 /// Between the event and the kernel's own reading of the clock, at both ends of a sleep together, ns.
@@ -79,7 +81,7 @@ pub(crate) struct OurCpu {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     /// What.
-    pub what: What,
+    pub what: VerifiedFigure,
     /// The CPU, or the first CPU of the policy.
     pub cpu: u32,
     /// The idle state, or the frequency in kHz.
@@ -151,7 +153,7 @@ pub(crate) fn compare(ours: &Ours, begin: &Counts, end: &Counts) -> Vec<Row> {
         // Roundings up and down make each other good, but for the root of their number.
         let roundings = 2 + changes.isqrt();
         rows.push(Row {
-            what: What::FrequencyTime,
+            what: VerifiedFigure::FrequencyTime,
             cpu: policy,
             state: khz,
             ours: ns,
@@ -201,9 +203,9 @@ fn idle(ours: &OurCpu, cpu: u32, state: u32, kernel: &IdleCount, read: Reading, 
     };
     let row = |what, ours, kernel, tolerance, why| Row { what, cpu, state, ours, kernel, tolerance, why };
     [
-        row(What::IdleTime, of_state.ns, kernel.ns, asleep.map(time), why),
+        row(VerifiedFigure::IdleTime, of_state.ns, kernel.ns, asleep.map(time), why),
         row(
-            What::IdleUsage,
+            VerifiedFigure::IdleUsage,
             of_state.hits,
             kernel.usage,
             Some(usage),

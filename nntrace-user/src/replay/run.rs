@@ -173,7 +173,7 @@ impl Replayed {
         let run = RunFacts {
             host: Host { cpus: self.cpus.len() as u32, ..Host::default() },
             window: self.window.clone(),
-            source: Source { kind: "replay".into(), marks: "trace".into(), files: self.files.clone() },
+            source: Source { kind: SourceKind::Replay, marks: MarksSeen::Trace, files: self.files.clone() },
             processes: &self.processes,
             threads: Cow::Borrowed(&self.threads),
             energy_model: self.energy_model.as_ref(),
@@ -240,7 +240,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     let Model { marks, scheduling, diagnostics, .. } = &mut model;
     let scheduling = scheduling.get_or_insert_default();
     let processes = accounts.names().map(|(pid, comm)| (pid, ProcessLabel { comm })).collect();
-    let window = Window { clock: "trace".into(), begin_ns: begin, end_ns: end };
+    let window = Window { clock: Clock::Trace, begin_ns: begin, end_ns: end };
     let of_marks = accounts.processes();
     let threads = scheduling.named_threads(&window, |tid, pid| {
         let pid = pid.or_else(|| of_marks.get(&tid).copied()).unwrap_or(tid);

@@ -2,8 +2,10 @@
 
 use std::io::Write as _;
 
+use nntrace_common::layer::{Layer, Phase};
+
 use super::{Options, TimeRange, replay};
-use crate::report::snapshot::{Snapshot, ThreadRow};
+use crate::report::snapshot::{Snapshot, TableRow, ThreadRow};
 
 fn run(text: &str, range: Option<(u64, u64)>) -> Snapshot {
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -61,7 +63,7 @@ fn no_time_is_too_long() {
     let window = last * 1_000_000_000;
     assert_eq!(told(&snapshot), ((0, window), vec![window]));
     assert_eq!(snapshot.phases.iter().map(|row| row.total_ns).max(), Some(u64::MAX));
-    assert_eq!(snapshot.reports[0].total_ns["LR"]["PE"], i64::MAX);
+    assert_eq!(snapshot.reports[0].total_ns.get(TableRow::Layer(Layer::Runtime), Phase::Execution), i64::MAX);
     assert_eq!(snapshot.tracks[0].slices_ns, u64::MAX);
 }
 

@@ -51,7 +51,7 @@ impl Snapshot {
 impl Findings<'_> {
     fn diagnostics(&self) -> Vec<Diagnostic> {
         let rows = self.diagnostics.iter().map(|(kind, count)| Diagnostic {
-            kind: kind.name().into(),
+            kind: *kind,
             count: count.count,
             first_ns: count.first_ns,
             tid: count.tid,

@@ -1,6 +1,6 @@
 //! Numbers as people read them: three significant digits, a unit, a known greatest width.
 
-use nntrace_common::layer::{Layer, Phase};
+use super::snapshot::ResultUnit;
 
 /// What stands for a number that is not known.
 pub(crate) const UNKNOWN: &str = "-";
@@ -103,11 +103,14 @@ pub(crate) fn khz(khz: u32) -> String {
     format!("{digits} GHz")
 }
 
-/// An energy in J, `23.5 mJ`, or in no unit, `23.5m`, when `unit` is another.
+/// An energy in J, `23.5 mJ`, or in no unit, `23.5m`.
 #[must_use]
-pub(crate) fn energy(value: f64, unit: &str) -> String {
+pub(crate) fn energy(value: f64, unit: ResultUnit) -> String {
     let scales = [(1e-9, "n"), (1e-6, "u"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G")];
-    let (space, unit) = if unit == "J" { (" ", "J") } else { ("", "") };
+    let (space, unit) = match unit {
+        ResultUnit::Joule => (" ", "J"),
+        ResultUnit::Relative => ("", ""),
+    };
     if value == 0.0 {
         return format!("0{space}{unit}");
     }
@@ -146,18 +149,6 @@ pub(crate) fn hundredths(share: u64) -> String {
 #[must_use]
 pub(crate) fn or_unknown(value: Option<u64>, format: impl Fn(u64) -> String) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), format)
-}
-
-/// The word for the code of a layer, `Runtime` for `LR`; an unknown code stands for itself.
-#[must_use]
-pub(crate) fn layer_name(code: &str) -> &str {
-    Layer::ALL.iter().find(|layer| layer.code() == code).map_or(code, |layer| layer.name())
-}
-
-/// The word for the code of a phase, `Execution` for `PE`; an unknown code stands for itself.
-#[must_use]
-pub(crate) fn phase_name(code: &str) -> &str {
-    Phase::ALL.iter().find(|phase| phase.code() == code).map_or(code, |phase| phase.name())
 }
 
 #[cfg(test)]
@@ -257,7 +248,8 @@ mod tests {
             (1e15, "1000000 GJ", "1000000G"),
         ];
         for (value, joules, relative) in cases {
-            assert_eq!((energy(value, "J").as_str(), energy(value, "relative").as_str()), (joules, relative));
+            assert_eq!(energy(value, ResultUnit::Joule), joules);
+            assert_eq!(energy(value, ResultUnit::Relative), relative);
         }
     }
 

@@ -1,15 +1,14 @@
 //! The contract's tables as the reference prints them, so that its readers and its expected outputs stay of
 //! use.
 
-use std::{collections::BTreeMap, fmt::Write as _, ops::RangeInclusive};
+use std::{fmt::Write as _, ops::RangeInclusive};
 
 use nntrace_common::layer::{Layer, Phase};
 
 use super::{
-    snapshot::{ReportRow, TimesByLayer},
+    snapshot::{ReportRow, TableRow, TimesByLayer},
     text::{Text, line},
 };
-use crate::model::times::TOTAL_CODE;
 
 /// Which times a table shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,11 +133,11 @@ fn one(text: &mut Text, report: &ReportRow, options: Options) {
     layout.heading(text, options.times, numbers.is_benchmark);
     for layer in [Layer::Application, Layer::Runtime, Layer::Ipc, Layer::Driver, Layer::CpuFallback] {
         if layer != Layer::CpuFallback || numbers.has_any(layer) {
-            layout.row(text, Row::Layer(layer), &numbers);
+            layout.row(text, TableRow::Layer(layer), &numbers);
         }
     }
     line!(text, "");
-    layout.row(text, Row::Total, &numbers);
+    layout.row(text, TableRow::Total, &numbers);
     line!(text, "{across}");
     for part in layout.footnote {
         line!(text, "{part}");
@@ -167,7 +166,7 @@ impl Layout {
         line!(text, "{}", lines.collect::<String>());
     }
 
-    fn row(&self, text: &mut Text, row: Row, numbers: &Numbers) {
+    fn row(&self, text: &mut Text, row: TableRow, numbers: &Numbers) {
         let label = row.label();
         let mut line = String::from(label);
         // An asterisk stands in the gap before the next cell.
@@ -187,21 +186,7 @@ impl Layout {
     }
 }
 
-/// One row.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Row {
-    Layer(Layer),
-    Total,
-}
-
-impl Row {
-    const fn code(self) -> &'static str {
-        match self {
-            Self::Layer(layer) => layer.code(),
-            Self::Total => TOTAL_CODE,
-        }
-    }
-
+impl TableRow {
     const fn label(self) -> &'static str {
         match self {
             Self::Layer(layer) => layer.name(),
@@ -238,7 +223,7 @@ struct Tables<'a> {
 }
 
 /// Nothing measured.
-static NOTHING: TimesByLayer = BTreeMap::new();
+static NOTHING: TimesByLayer = TimesByLayer::new();
 
 /// The numbers of one table.
 struct Numbers<'a> {
@@ -263,7 +248,7 @@ impl<'a> Numbers<'a> {
         let counts = report.executions;
         let is_benchmark = options.per_execution && counts.pbm > 0;
         let (execution, executions) = if is_benchmark {
-            let benchmark = report.app_phases.get(Phase::Benchmark.code());
+            let benchmark = report.app_phases.benchmark.as_ref();
             let empty = tables(&NOTHING, &NOTHING);
             (benchmark.map_or(empty, |times| tables(&times.total_ns, &times.self_ns)), counts.pbm)
         } else if options.per_execution {
@@ -283,20 +268,17 @@ impl<'a> Numbers<'a> {
     }
 
     /// Time of a row in a phase, ns; `None` where it is missing.
-    fn ns(&self, row: Row, phase: Phase) -> Option<i128> {
+    fn ns(&self, row: TableRow, phase: Phase) -> Option<i128> {
         let tables = if phase.is_execution() { self.execution } else { self.whole };
-        let cell = |table: &TimesByLayer| {
-            table.get(row.code()).and_then(|row| row.get(phase.code())).copied().unwrap_or(0)
-        };
-        if cell(tables.total) == 0 && row.may_be_missing(phase) {
+        if tables.total.get(row, phase) == 0 && row.may_be_missing(phase) {
             None
         } else {
-            Some(i128::from(cell(tables.shown)))
+            Some(i128::from(tables.shown.get(row, phase)))
         }
     }
 
     /// Execution without inputs, outputs and results, ns; `None` where any of them is missing.
-    fn compute_ns(&self, row: Row) -> Option<i128> {
+    fn compute_ns(&self, row: TableRow) -> Option<i128> {
         let [whole, ends, results] =
             [Phase::Execution, Phase::InputsOutputs, Phase::Results].map(|phase| self.ns(row, phase));
         Some(whole? - ends? - results?)
@@ -305,7 +287,7 @@ impl<'a> Numbers<'a> {
     /// Whether a layer has any time in the table of all phases.
     fn has_any(&self, layer: Layer) -> bool {
         let any = |column: &Column| match column.cell {
-            Cell::Time(phase) => self.ns(Row::Layer(layer), phase).is_some_and(|ns| ns != 0),
+            Cell::Time(phase) => self.ns(TableRow::Layer(layer), phase).is_some_and(|ns| ns != 0),
             // Both follow from times.
             Cell::Compute | Cell::Share => false,
         };
@@ -313,12 +295,12 @@ impl<'a> Numbers<'a> {
     }
 
     /// A cell with `~` before a number that lacks what was lost.
-    fn shown_cell(&self, row: Row, cell: Cell) -> String {
+    fn shown_cell(&self, row: TableRow, cell: Cell) -> String {
         let cell = self.cell(row, cell);
         if self.incomplete && !cell.starts_with(MISSING) { format!("~{cell}") } else { cell }
     }
 
-    fn cell(&self, row: Row, cell: Cell) -> String {
+    fn cell(&self, row: TableRow, cell: Cell) -> String {
         let ns = match cell {
             Cell::Time(phase) => self.ns(row, phase),
             Cell::Compute => self.compute_ns(row),
@@ -329,11 +311,11 @@ impl<'a> Numbers<'a> {
         ns.filter(|_| unit > 0).map_or_else(|| MISSING.to_owned(), |ns| two_decimals(ns, unit))
     }
 
-    fn share(&self, row: Row) -> String {
-        if row == Row::Total {
+    fn share(&self, row: TableRow) -> String {
+        if row == TableRow::Total {
             return "100%".to_owned();
         }
-        let whole = self.ns(Row::Total, Phase::Execution).filter(|whole| *whole > 0);
+        let whole = self.ns(TableRow::Total, Phase::Execution).filter(|whole| *whole > 0);
         match whole.zip(self.ns(row, Phase::Execution)) {
             None => format!("{MISSING}%"),
             Some((whole, part)) => match two_decimals(part * 10_000, whole) {

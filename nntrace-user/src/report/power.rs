@@ -18,7 +18,6 @@ use super::{
     snapshot::{ClusterRow, ConcurrencyRow, IdleRow, Snapshot},
     units::{self, CpuOrCluster, CpuOrClusterRow},
 };
-use crate::model::topology::Domain;
 
 /// A table of power states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +154,7 @@ impl PowerTable {
 impl ClusterRow {
     /// Whether its CPUs share a clock, and it has a frequency.
     fn has_clock(&self) -> bool {
-        self.domain != Domain::Idle.name()
+        self.domain.shares_clock()
     }
 }
 

@@ -5,11 +5,16 @@
 
 mod causality;
 mod energy;
+mod histogram;
 mod marks;
 mod power;
+mod schema;
+mod stack_frame;
 mod threads;
+mod times_by_layer;
 
 use nntrace_common::diagnostic::DiagnosticKind;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use causality::{
@@ -17,16 +22,23 @@ pub use causality::{
     IterationFunctionRow, IterationKey, IterationRow, MissingRow, SiteRow, StatesRow,
 };
 pub use energy::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, UnpricedRow};
+pub use histogram::TimeHistogram;
 pub use marks::{
-    AppPhaseTimes, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ReportRow, StackRow,
-    TimesByLayer, TrackRow,
+    AppPhaseTimes, AppPhases, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ProcessRole,
+    ReportRow, StackRow, TrackRow,
 };
 pub use power::{ClusterRow, ConcurrencyRow, CpuRow, EffectiveRow, FrequencyRow, IdleRow, InitialRow};
 pub use threads::ThreadRow;
 
-pub use crate::model::facts::{
-    CpuEvidenceRow, Evidence, Host, Loss, Overhead, PowerDomainRow, PsciRow, Source, SuspendRow, TableUse,
-    Verify, VerifyRow, Window,
+pub use crate::model::{
+    energy::ResultUnit,
+    facts::{
+        Clock, CpuEvidenceRow, Evidence, Host, Loss, MarksSeen, Overhead, PowerDomainRow, PsciRow, Source,
+        SourceKind, SuspendRow, TableUse, VerifiedFigure, Verify, VerifyRow, Window,
+    },
+    power::{FrequencySource, IdleSource},
+    stacks::StackFrame,
+    times::{TableRow, TimesByLayer},
 };
 
 /// The value of [`Snapshot::schema`].
@@ -34,14 +46,17 @@ pub const SCHEMA: &str = "nntrace-snapshot";
 /// The value of [`Snapshot::version`].
 pub const VERSION: u32 = 1;
 
-/// What one run found in one window of time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The results of one run in one window of time. Times are integers, ns; `khz` are kHz; energies are in the unit that
+/// stands beside them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshot {
-    /// Always [`SCHEMA`].
+    /// Name of this format.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: String,
-    /// Always [`VERSION`].
+    /// Version of this format: within it, keys are only ever added.
+    #[schemars(extend("const" = VERSION))]
     pub version: u32,
-    /// What made this.
+    /// The program that wrote this.
     pub tool: Tool,
     /// The machine that was measured.
     pub host: Host,
@@ -63,70 +78,70 @@ pub struct Snapshot {
     /// Iterations, where marks carry them or they were asked for.
     #[serde(default)]
     pub iterations: Vec<IterationRow>,
-    /// What is charged to whom, where marks say so.
+    /// Exclusive time by the account that it is charged to; only where marks name accounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accounts: Vec<AccountRow>,
     /// Sections by an attribute; only when it is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupRow>,
-    /// What no section covers, of iterations; of outermost sections only when it is asked for.
+    /// Time that no section covers, by function: of iterations; of outermost sections only when it is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingRow>,
-    /// Why a function takes now more, now less time; only when it is asked for.
+    /// Causes of the variance of a function's duration; only when it is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<ExplanationRow>,
-    /// How much work was handed over, if any.
+    /// Counts of work that was handed over, if any was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hand_overs: Option<HandOverCounts>,
-    /// Whether threads ran, waited or slept; live only when it is asked for, else where the trace has context switches.
+    /// Times that threads ran, waited and slept; live only when it is asked for, else where the trace has context switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadRow>,
     /// Counters that marks set.
     pub counters: Vec<CounterRow>,
-    /// Asynchronous slices and instants that marks told.
+    /// Asynchronous slices and instants of marks.
     pub tracks: Vec<TrackRow>,
-    /// What each CPU did.
+    /// Times of each CPU by what it did.
     pub cpus: Vec<CpuRow>,
-    /// What each cluster did.
+    /// Times of each cluster by what it did.
     pub clusters: Vec<ClusterRow>,
-    /// What all that cost; null without an energy model.
+    /// Energy of the CPUs and clusters; null without an energy model.
     #[serde(default)]
     pub energy: Option<EnergyRow>,
-    /// What the kernel told beside; live only.
+    /// Evidence of the kernel beside the events that times rest on; live only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
     /// Our totals against the kernel's; with `--verify`, at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<Verify>,
-    /// What measuring cost.
+    /// Cost of measuring.
     pub overhead: Overhead,
-    /// What was lost on the way.
+    /// Losses between the kernel and this.
     pub loss: Loss,
-    /// What was odd in the input.
+    /// Diagnostics of the input: marks and events that do not fit together.
     pub diagnostics: Vec<Diagnostic>,
-    /// What could not be measured, and what would mend it.
+    /// Notes for people: what could not be measured, and what would mend it.
     pub notes: Vec<String>,
 }
 
 /// The program that wrote a snapshot.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
-    /// Its name.
+    /// Name of the program.
     pub name: String,
-    /// Its version.
+    /// Version of the program.
     pub version: String,
 }
 
-/// One kind of diagnostic in the input.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Count of one kind of diagnostic, with its first example.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnostic {
-    /// Its name in the contract, `unmatched_end`.
-    pub kind: String,
-    /// How often.
+    /// Kind of the diagnostic.
+    pub kind: DiagnosticKind,
+    /// Times that it was met.
     pub count: u64,
-    /// When first, ns.
+    /// Time of the first, ns.
     pub first_ns: u64,
-    /// Thread of the first; of what is about CPUs, the CPU.
+    /// Thread of the first, or its CPU where the diagnostic is about CPUs.
     pub tid: u32,
     /// Text of the first mark concerned.
     pub example: String,
@@ -136,10 +151,9 @@ impl Diagnostic {
     /// Where it was met first: `in thread 7`, `on CPU 2`; nothing of a line of a file.
     #[must_use]
     pub(crate) fn place(&self) -> Option<String> {
-        let kind = DiagnosticKind::ALL.into_iter().find(|kind| kind.name() == self.kind);
-        match kind {
-            Some(DiagnosticKind::UnreadableLine) => None,
-            Some(kind) if kind.is_of_cpu() => Some(format!("on CPU {}", self.tid)),
+        match self.kind {
+            DiagnosticKind::UnreadableLine => None,
+            kind if kind.is_of_cpu() => Some(format!("on CPU {}", self.tid)),
             _ => Some(format!("in thread {}", self.tid)),
         }
     }

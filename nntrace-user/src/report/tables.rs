@@ -3,7 +3,7 @@
 use super::{
     figures::Figures,
     human::{self, or_unknown},
-    snapshot::{CpuRow, FrequencyRow, IdleRow, Loss, PhaseRow, Snapshot, TableUse},
+    snapshot::{CpuRow, FrequencyRow, IdleRow, Loss, PhaseRow, Snapshot, TableUse, VerifiedFigure},
     text::{Text, line},
 };
 
@@ -80,8 +80,8 @@ pub fn details(snapshot: &Snapshot) -> Text {
         line!(
             text,
             "  {:<12}{:<15}{:>8}{:>9}{:>10}  {}{}",
-            human::layer_name(&row.layer),
-            human::phase_name(&row.phase),
+            row.layer.name(),
+            row.phase.name(),
             figures.count(row.count),
             figures.time(row.total_ns),
             figures.time(row.exclusive_ns),
@@ -97,8 +97,8 @@ fn phase(text: &mut Text, row: &PhaseRow, totals: Figures, times: Figures) {
     line!(
         text,
         "  {:<12}{:<15}{:>8}{:>9}{:>10}{:>9}{:>9}{:>9}",
-        human::layer_name(&row.layer),
-        human::phase_name(&row.phase),
+        row.layer.name(),
+        row.phase.name(),
         totals.count(row.count),
         totals.time(row.total_ns),
         totals.time(row.exclusive_ns),
@@ -202,10 +202,12 @@ fn verify(text: &mut Text, snapshot: &Snapshot) {
     line!(text, "verify {verdict}: {passed} of {} figures as the kernel has them", verify.rows.len());
     for row in verify.rows.iter().filter(|row| !row.passes) {
         let value = |value: u64| {
-            if row.what.ends_with("_ns") { human::duration_ns(value) } else { human::count(value) }
+            if row.what.is_time() { human::duration_ns(value) } else { human::count(value) }
         };
-        let state =
-            if row.what == "frequency_ns" { human::khz(row.state) } else { format!("state{}", row.state) };
+        let state = match row.what {
+            VerifiedFigure::FrequencyTime => human::khz(row.state),
+            VerifiedFigure::IdleTime | VerifiedFigure::IdleUsage => format!("state{}", row.state),
+        };
         line!(
             text,
             "  {:<6} {state:<10}{:<13}ours {}  kernel {}  {} apart, {} granted ({})",
@@ -246,7 +248,7 @@ fn health(text: &mut Text, snapshot: &Snapshot) {
             text,
             "{} {}, {}: {}",
             human::count(diagnostic.count),
-            diagnostic.kind,
+            diagnostic.kind.name(),
             diagnostic.place().map_or_else(|| "first".into(), |place| format!("first {place}")),
             or_dash(diagnostic.example.trim_end()),
         );

@@ -68,6 +68,8 @@ pub enum Action {
     },
     /// Prints the manual page, for `man`
     Man,
+    /// Prints the JSON Schema of what --json writes: every key with its meaning and unit
+    Schema,
 }
 
 /// Actions on energy models.

@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         Some(Action::EnergyModel(action)) => energy_model::run(action),
         Some(Action::Completions { shell }) => manual::completions(*shell),
         Some(Action::Man) => manual::page(),
+        Some(Action::Schema) => manual::schema(),
         None => live::run(&cli.live),
     };
     match done {

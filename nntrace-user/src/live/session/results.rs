@@ -71,13 +71,12 @@ impl Session {
         let run = RunFacts {
             host: host(&online),
             source: Source {
-                kind: "live".into(),
+                kind: SourceKind::Live,
                 marks: match self.marks {
-                    MarkSource::None => "none",
-                    MarkSource::Functions => "uprobe",
-                    MarkSource::Writes => "syscall",
-                }
-                .into(),
+                    MarkSource::None => MarksSeen::None,
+                    MarkSource::Functions => MarksSeen::Uprobe,
+                    MarkSource::Writes => MarksSeen::Syscall,
+                },
                 files: self.probes.files(),
             },
             processes: &self.labels,

@@ -2,7 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Range of a power or an energy, in its own unit: a number that is nonsense is more likely a mistake, and sums stay
 /// finite.
@@ -140,11 +141,22 @@ impl EnergyUnit {
     }
 }
 
+/// The unit of energies in results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ResultUnit {
+    /// Joule.
+    #[serde(rename = "J")]
+    Joule,
+    /// Units of the model's powers, times seconds: the model states no unit.
+    #[serde(rename = "relative")]
+    Relative,
+}
+
 impl EnergyModel {
-    /// The unit of results: `J`, or `relative` where the model states none.
+    /// The unit of results.
     #[must_use]
-    pub(crate) const fn result_unit(&self) -> &'static str {
-        if self.unit.is_some() { "J" } else { "relative" }
+    pub(crate) const fn result_unit(&self) -> ResultUnit {
+        if self.unit.is_some() { ResultUnit::Joule } else { ResultUnit::Relative }
     }
 
     /// Result of a power of 1 for 1 ns, in the unit of results.

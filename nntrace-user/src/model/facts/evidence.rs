@@ -1,13 +1,14 @@
 //! Counters of the kernel about power, beside the events that residency is made of.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Evidence beside the inference: nothing of it is part of the times of CPUs and clusters.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// The tracepoints that this kernel has of those that are asked for. What another one would count is not known.
     pub sources: Vec<String>,
-    /// By CPU.
+    /// Evidence of each CPU.
     pub cpus: Vec<CpuEvidenceRow>,
     /// Power domains (`pm_genpd`) that did anything in the window; none where debugfs does not show them.
     pub power_domains: Vec<PowerDomainRow>,
@@ -26,35 +27,35 @@ pub struct CpuEvidenceRow {
     pub above: Option<u64>,
     /// Sleeps that were long enough for the next deeper state; null where it does not count them.
     pub below: Option<u64>,
-    /// The last lower limit of the frequency that came, kHz; null when none came.
+    /// Last lower limit of the frequency in the window, kHz; null when none was set.
     pub min_khz: Option<u32>,
-    /// The last upper limit, kHz.
+    /// Last upper limit of the frequency in the window, kHz; null when none was set.
     pub max_khz: Option<u32>,
 }
 
 /// A state that firmware was asked for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PsciRow {
-    /// The raw parameter of PSCI `CPU_SUSPEND`: the device tree's `arm,psci-suspend-param`.
+    /// Raw parameter of PSCI `CPU_SUSPEND`: the device tree's `arm,psci-suspend-param`.
     pub parameter: u32,
     /// Time, ns.
     pub ns: u64,
-    /// How often.
+    /// Times that it happened.
     pub count: u64,
 }
 
 /// One state of a power domain.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PowerDomainRow {
     /// Name of the domain.
     pub domain: String,
-    /// The state, as the kernel calls it.
+    /// Name of the state, as the kernel calls it.
     pub state: String,
     /// Time, ns; in whole milliseconds.
     pub ns: u64,
-    /// How often it was entered.
+    /// Times that it was entered.
     pub usage: u64,
-    /// How often it was refused.
+    /// Times that it was refused.
     pub rejected: u64,
 }
 
@@ -63,6 +64,6 @@ pub struct PowerDomainRow {
 pub struct SuspendRow {
     /// Time, ns.
     pub ns: u64,
-    /// How often.
+    /// Times that it happened.
     pub count: u64,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Losses between kernel and report.
@@ -13,7 +14,7 @@ pub struct Loss {
     pub records_drained: u64,
     /// Records that found their ring full.
     pub records_dropped: u64,
-    /// More may have been dropped: not every loss has a number.
+    /// Whether more may have been dropped: not every loss has a number.
     #[serde(default)]
     pub at_least: bool,
     /// Records that came too late to be put in order.
@@ -21,7 +22,7 @@ pub struct Loss {
     /// Records that reached user space and could not be read: only programs of another version write such.
     #[serde(default)]
     pub records_unreadable: u64,
-    /// Dropped records by CPU, as far as it is known which; CPUs without loss are left out.
+    /// Dropped records by CPU number, as far as the CPU is known; CPUs without loss are left out.
     pub dropped_by_cpu: BTreeMap<u32, u64>,
     /// Rows that were summed as `(others)`, left out or forgotten for want of room (`--memory`), by table.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -1,7 +1,5 @@
 //! Iterations, accounts and what is missing, as rows.
 
-use nntrace_common::layer::Tag;
-
 use crate::{
     model::{
         causality::{Causality, Edge, Site, accounts::AccountSum, iterations::Iteration},
@@ -19,11 +17,10 @@ impl Findings<'_> {
     }
 
     fn site(&self, site: Site) -> SiteRow {
-        let tag = Tag::from_index(site.tag);
         SiteRow {
             pid: site.pid,
-            layer: tag.map_or("", |tag| tag.layer().code()).into(),
-            phase: tag.map_or("", |tag| tag.phase().code()).into(),
+            layer: site.tag.layer(),
+            phase: site.tag.phase(),
             name: self.marks.names.text(site.name),
         }
     }

@@ -27,7 +27,7 @@ impl Findings<'_> {
             ns: time.ns,
         });
         Some(EnergyRow {
-            unit: model.result_unit().into(),
+            unit: model.result_unit(),
             total: energy.total,
             total_min: energy.total_min,
             total_max: energy.total_max,

@@ -2,15 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use hdrhistogram::{
-    Histogram,
-    serialization::{Serializer as _, V2Serializer},
-};
-use nntrace_common::{
-    layer::{Phase, Tag},
-    record::Total,
-};
+use hdrhistogram::Histogram;
+use nntrace_common::{layer::Tag, record::Total};
 
 use crate::{
     model::{
@@ -22,26 +15,22 @@ use crate::{
         reports::{self, Report},
     },
     report::snapshot::{
-        AppPhaseTimes, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ReportRow, StackRow,
-        TrackRow,
+        AppPhaseTimes, AppPhases, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ProcessRole,
+        ReportRow, StackRow, TimeHistogram, TrackRow,
     },
 };
 
 impl Findings<'_> {
     pub(super) fn reports(&self) -> Vec<ReportRow> {
-        let app_phases = [(AppPhase::WarmUp, Phase::WarmUp), (AppPhase::Benchmark, Phase::Benchmark)];
         let row = |report: &Report| {
             let times = report.times();
-            let app_phases = app_phases.iter().filter_map(|(app, phase)| {
-                let times = &report.stretches.get(app)?.times;
-                Some((
-                    phase.code().into(),
-                    AppPhaseTimes {
-                        total_ns: times.app_phase_total(),
-                        self_ns: times.app_phase_self_times(),
-                    },
-                ))
-            });
+            let app_phase = |phase: AppPhase| {
+                let times = &report.stretches.get(&phase)?.times;
+                Some(AppPhaseTimes {
+                    total_ns: times.app_phase_total(),
+                    self_ns: times.app_phase_self_times(),
+                })
+            };
             ReportRow {
                 starting_mark: report.starting_mark.clone(),
                 open_sections: report.open_sections,
@@ -52,7 +41,10 @@ impl Findings<'_> {
                 },
                 total_ns: times.total(),
                 self_ns: times.self_times(),
-                app_phases: app_phases.collect(),
+                app_phases: AppPhases {
+                    benchmark: app_phase(AppPhase::Benchmark),
+                    warm_up: app_phase(AppPhase::WarmUp),
+                },
             }
         };
         reports::reports(self.marks, &self.report_sums).iter().map(row).collect()
@@ -61,13 +53,12 @@ impl Findings<'_> {
     pub(super) fn phases(&self) -> Vec<PhaseRow> {
         let unknown = ProcessLabel::default();
         let drivers = self.marks.drivers();
-        let distributions = self.marks.sites.phases();
+        let mut distributions = self.marks.sites.phases();
         let rows = self.marks.paths.phases(&self.totals).into_iter().map(|((pid, tag), total)| {
             let process = self.processes.get(&pid).unwrap_or(&unknown);
-            let times = distributions.get(&(pid, tag)).filter(|times| times.count() > 0);
-            let times = times.map(Times::histogram);
-            let times = times.as_deref();
-            let quantile = |q: f64| times.map(|times| times.value_at_quantile(q));
+            let times = distributions.remove(&(pid, tag)).filter(|times| times.count() > 0);
+            let times = times.map(Times::into_histogram);
+            let quantile = |q: f64| times.as_ref().map(|times| times.value_at_quantile(q));
             PhaseRow {
                 pid,
                 comm: if pid == OTHERS_PID && process.comm.is_empty() {
@@ -75,18 +66,18 @@ impl Findings<'_> {
                 } else {
                     process.comm.clone()
                 },
-                role: if drivers.contains(&pid) { "driver" } else { "application" }.into(),
-                layer: tag.layer().code().into(),
-                phase: tag.phase().code().into(),
+                role: if drivers.contains(&pid) { ProcessRole::Driver } else { ProcessRole::Application },
+                layer: tag.layer(),
+                phase: tag.phase(),
                 count: total.count,
                 total_ns: total.own,
                 exclusive_ns: total.exclusive,
-                min_ns: times.map(Histogram::min),
+                min_ns: times.as_ref().map(Histogram::min),
                 p50_ns: quantile(0.5),
                 p90_ns: quantile(0.9),
                 p99_ns: quantile(0.99),
-                max_ns: times.map(Histogram::max),
-                histogram: times.map(encode).unwrap_or_default(),
+                max_ns: times.as_ref().map(Histogram::max),
+                histogram: times.map(TimeHistogram::from),
             }
         });
         // By tag is the contract's order of layers and phases.
@@ -114,8 +105,8 @@ impl Findings<'_> {
                 let times = sum.times.histogram();
                 let row = FunctionRow {
                     pid,
-                    layer: tag.layer().code().into(),
-                    phase: tag.phase().code().into(),
+                    layer: tag.layer(),
+                    phase: tag.phase(),
                     name: self.marks.names.text(name),
                     count: sum.total.count,
                     total_ns: sum.total.own,
@@ -144,8 +135,8 @@ impl Findings<'_> {
         let rows = sums.into_iter().map(|((pid, tid, tag, is_detail, name), sum)| DetailRow {
             pid,
             tid,
-            layer: tag.layer().code().into(),
-            phase: tag.phase().code().into(),
+            layer: tag.layer(),
+            phase: tag.phase(),
             name,
             adds: !is_detail,
             count: sum.count,
@@ -184,15 +175,5 @@ impl Findings<'_> {
         let mut rows: Vec<_> = rows.collect();
         rows.sort_by(|a, b| (a.pid, &a.track, &a.name).cmp(&(b.pid, &b.track, &b.name)));
         rows
-    }
-}
-
-/// A histogram in the form that every implementation of it reads.
-fn encode(histogram: &Histogram<u32>) -> String {
-    let mut bytes = Vec::new();
-    // Writing to memory fails only for a histogram too large to describe; an empty string says that there is none.
-    match V2Serializer::new().serialize(histogram, &mut bytes) {
-        Ok(_) => STANDARD.encode(bytes),
-        Err(_) => String::new(),
     }
 }

@@ -29,10 +29,7 @@ impl Findings<'_> {
             idle_unknown_ns: residency.idle_unknown_ns,
             offline_ns: residency.offline_ns,
             unknown_ns: residency.unknown_ns,
-            initial: InitialRow {
-                idle: residency.initial.0.name().into(),
-                frequency: residency.initial.1.name().into(),
-            },
+            initial: InitialRow { idle: residency.initial.0, frequency: residency.initial.1 },
         });
         rows.collect()
     }
@@ -42,7 +39,7 @@ impl Findings<'_> {
             self.topology.clusters.iter().zip(self.clusters.iter()).map(|(cluster, residency)| ClusterRow {
                 cluster: cluster.name.clone(),
                 cpus: cluster.cpus.clone(),
-                domain: cluster.domain.name().into(),
+                domain: cluster.domain,
                 active: frequencies(&residency.active),
                 idle: idle_rows(
                     &residency.idle,

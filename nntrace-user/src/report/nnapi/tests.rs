@@ -6,7 +6,7 @@ use crate::{
         Times,
         tests::{Cells, VECTORS, raw, read},
     },
-    report::snapshot::{AppPhaseTimes, Executions},
+    report::snapshot::{AppPhaseTimes, AppPhases, Executions},
 };
 
 const SELF_TIMES: Options = Options { times: Shown::SelfTimes, per_execution: false, incomplete: false };
@@ -30,7 +30,7 @@ fn benchmark(starting_mark: &str, times: &Times, executions: u64) -> ReportRow {
     let phase = AppPhaseTimes { total_ns: times.app_phase_total(), self_ns: times.app_phase_self_times() };
     ReportRow {
         executions: Executions { po: 0, pwu: 3, pbm: executions },
-        app_phases: BTreeMap::from([("PBM".to_owned(), phase)]),
+        app_phases: AppPhases { benchmark: Some(phase), ..AppPhases::default() },
         ..report(starting_mark, &whole)
     }
 }
@@ -94,8 +94,10 @@ fn what_the_reference_misses_is_missing() {
         let numbers = Numbers::new(&report, SELF_TIMES);
         let mut missing = Vec::new();
         for layer in Layer::ALL {
-            for phase in Phase::ALL.iter().filter(|phase| !matches!(phase.code(), "PWU" | "PBM" | "PU")) {
-                if numbers.ns(Row::Layer(layer), *phase).is_none() {
+            let is_shown =
+                |phase: &Phase| !matches!(phase, Phase::WarmUp | Phase::Benchmark | Phase::Unspecified);
+            for phase in Phase::ALL.into_iter().filter(is_shown) {
+                if numbers.ns(TableRow::Layer(layer), phase).is_none() {
                     missing.push(format!("{}_{}", layer.code(), phase.code()));
                 }
             }

@@ -1,30 +1,32 @@
-//! Why work was done: iterations, accounts, what is missing.
+//! Causes of work: iterations, accounts, time that no section covers.
 
+use nntrace_common::layer::{Layer, Phase};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A marked function of a process.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SiteRow {
-    /// Process.
+    /// Process id.
     pub pid: u32,
     /// Layer.
-    pub layer: String,
+    pub layer: Layer,
     /// Phase.
-    pub phase: String,
+    pub phase: Phase,
     /// Name of the function.
     pub name: String,
 }
 
 /// One occurrence of a function that carries a number, or is numbered because it was asked for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IterationRow {
-    /// Process.
+    /// Process id.
     pub pid: u32,
     /// Name of the function.
     pub name: String,
-    /// Its number.
+    /// Number of the iteration.
     pub iter: u64,
-    /// The iteration that this one is part of.
+    /// Iteration that this one is part of; null for an outermost one.
     pub parent: Option<IterationKey>,
     /// Sections that are this iteration, of those that ended.
     pub count: u64,
@@ -33,64 +35,64 @@ pub struct IterationRow {
     pub open: u64,
     /// Durations of those that ended, ns.
     pub total_ns: u64,
-    /// That without the marked sections in them, on the same thread, ns.
+    /// Durations without the marked sections in them, on the same thread, ns.
     pub exclusive_ns: u64,
-    /// From the first begin to the last end of what was done in it, on any thread, ns.
+    /// Time from the first begin to the last end of what was done in it, on any thread, ns.
     pub wall_ns: u64,
-    /// What no section covers, on any thread, ns.
+    /// Time that no section covers, on any thread, ns.
     pub missing_ns: u64,
-    /// What was done in it.
+    /// Functions that ran in it, on any thread.
     pub functions: Vec<IterationFunctionRow>,
 }
 
-/// What tells an iteration from others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Key of an iteration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IterationKey {
     /// Name of the function.
     pub name: String,
-    /// Its number.
+    /// Number of the iteration.
     pub iter: u64,
 }
 
-/// What the sections of a function add up to in one iteration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Sums over the sections of a function in one iteration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IterationFunctionRow {
     /// The function.
     #[serde(flatten)]
     pub site: SiteRow,
     /// Sections.
     pub count: u64,
-    /// Their durations, ns.
+    /// Sum of their durations, ns.
     pub total_ns: u64,
-    /// That without the marked sections in them, ns.
+    /// Durations without the marked sections in them, ns.
     pub exclusive_ns: u64,
-    /// From the first begin to the last end, ns.
+    /// Time from the first begin to the last end, ns.
     pub wall_ns: u64,
 }
 
-/// What is charged to one account.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Time that is charged to one account.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AccountRow {
-    /// Its name; null for what nobody is charged with.
+    /// Name of the account; null for the time that nobody is charged with.
     pub account: Option<String>,
     /// Sections.
     pub count: u64,
     /// Their exclusive time, ns: the sum of the four that follow, or, without an account, of all sections.
     pub exclusive_ns: u64,
-    /// Of sections whose mark names the account, ns.
+    /// Exclusive time of sections whose mark names the account, ns.
     pub explicit_ns: u64,
-    /// Of sections nested in such, ns.
+    /// Exclusive time of sections nested in such, ns.
     pub nested_ns: u64,
-    /// Of sections that run what was handed over from such, and what is nested in them, ns.
+    /// Exclusive time of sections that run work handed over from such, and of those nested in them, ns.
     pub handed_over_ns: u64,
-    /// Of sections of threads that were created in such, ns.
+    /// Exclusive time of sections of threads that were created in such, ns.
     pub created_ns: u64,
-    /// By function.
+    /// The same by function.
     pub functions: Vec<AccountFunctionRow>,
 }
 
-/// What is charged to one account for one function.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Time of one function that is charged to one account.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AccountFunctionRow {
     /// The function.
     #[serde(flatten)]
@@ -102,98 +104,99 @@ pub struct AccountFunctionRow {
 }
 
 /// The sections under one value of the attribute that was asked for, by function.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupRow {
-    /// The attribute.
+    /// Attribute that was asked for.
     pub key: String,
-    /// Its value.
+    /// Value of the attribute.
     pub value: String,
     /// The function.
     #[serde(flatten)]
     pub site: SiteRow,
     /// Sections.
     pub count: u64,
-    /// Their durations, ns.
+    /// Sum of their durations, ns.
     pub total_ns: u64,
     /// Exclusive time, ns.
     pub exclusive_ns: u64,
-    /// The longest, ns.
+    /// Longest section, ns.
     pub max_ns: u64,
 }
 
-/// What no section covers of the roots of one function: of iterations, or, where there are none, of outermost sections.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Time that no section covers in the roots of one function. Roots are iterations, or, where there are none, outermost
+/// sections.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissingRow {
     /// The function.
     #[serde(flatten)]
     pub site: SiteRow,
     /// Roots.
     pub count: u64,
-    /// Their durations, ns.
+    /// Sum of their durations, ns.
     pub total_ns: u64,
-    /// What nothing covers, on any thread, ns.
+    /// Time in them that no section covers, on any thread, ns.
     pub missing_ns: u64,
-    /// The most of it in one root, ns.
+    /// Most of it in one root, ns.
     pub max_missing_ns: u64,
-    /// What the roots' threads did meanwhile; null where nobody looked (`--level sched`).
+    /// States of the roots' threads meanwhile; null where scheduling was not traced (`--level sched`).
     #[serde(default)]
     pub states: Option<StatesRow>,
 }
 
-/// What threads did in a time; the five add up to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Time of threads by state; the five add up to the whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatesRow {
-    /// They ran, ns.
+    /// Running, ns.
     pub on_cpu_ns: u64,
-    /// They waited for a CPU, ns.
+    /// Waiting for a CPU, ns.
     pub runnable_ns: u64,
-    /// They slept, ns.
+    /// Asleep, ns.
     pub sleeping_ns: u64,
-    /// They slept, and no signal would have woken them, ns.
+    /// Asleep so that no signal wakes them, ns.
     pub uninterruptible_ns: u64,
     /// Not known, ns.
     pub unknown_ns: u64,
 }
 
-/// Why a function takes now more, now less time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Causes of the variance of a function's duration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExplanationRow {
-    /// The function.
+    /// Name of the function.
     pub function: String,
-    /// How often it ran.
+    /// Times that it ran.
     pub count: u64,
-    /// Its duration on average, ns.
+    /// Mean duration, ns.
     pub mean_ns: f64,
-    /// The variance of its duration, ns squared.
+    /// Variance of the duration, ns squared.
     pub variance: f64,
-    /// What callees have to do with it; the largest shares first.
+    /// Shares of its callees, the largest first.
     pub callees: Vec<CalleeRow>,
 }
 
-/// What one callee has to do with the variance of a function.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Share of one callee in the variance of a function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CalleeRow {
     /// Name of the callee.
     pub name: String,
     /// Calls.
     pub calls: u64,
-    /// Calls in one function, on average.
+    /// Mean number of calls each time that the function runs.
     pub mean_calls: f64,
-    /// Duration of one call on average, ns.
+    /// Mean duration of a call, ns.
     pub mean_ns: f64,
-    /// Share of the variance, of 1, as it runs now more, now less often.
+    /// Share of the variance that is due to how often it is called; of 1.
     pub how_often: f64,
-    /// Share of the variance, of 1, as each call takes now more, now less time.
+    /// Share of the variance that is due to how long a call takes; of 1.
     pub how_long: f64,
 }
 
-/// How much work was handed over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Counts of work that was handed over between sections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HandOverCounts {
     /// Hand-overs.
     pub sent: u64,
-    /// Times that it was taken.
+    /// Takes of handed-over work.
     pub received: u64,
-    /// Times that something was taken which nobody had handed over.
+    /// Takes of work that nobody had handed over.
     pub unmatched: u64,
 }

@@ -1,69 +1,72 @@
-//! What the CPUs and their clusters cost.
+//! Energy of CPUs and their clusters.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What everything cost, by the model that was given.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+use crate::model::energy::ResultUnit;
+
+/// Energy of all CPUs and clusters, by the model that was given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EnergyRow {
-    /// `J`, or `relative` where the model states no unit: units of its powers, times seconds.
-    pub unit: String,
-    /// What is known: the sum of the parts.
+    /// Unit of every energy here.
+    pub unit: ResultUnit,
+    /// Energy of the known time: the sum of the parts.
     pub total: f64,
-    /// With unknown time in the cheapest states of the model.
+    /// Energy with unknown time in the cheapest states of the model.
     pub total_min: f64,
-    /// With unknown time in the dearest states of the model.
+    /// Energy with unknown time in the dearest states of the model.
     pub total_max: f64,
-    /// What is known, by what it was spent for.
+    /// Energy of the known time, by what it was spent for.
     pub parts: EnergyPartsRow,
-    /// The same for each cluster, in the order of the clusters.
+    /// The same for each cluster, in the order of `clusters`.
     pub clusters: Vec<ClusterEnergyRow>,
     /// Time in states that the model lacks.
     pub unpriced: Vec<UnpricedRow>,
-    /// The file of the model.
+    /// Name of the model's file.
     pub model: String,
-    /// What is a guess, and what is odd about the model.
+    /// Notes for people: guesses, and oddities of the model.
     pub notes: Vec<String>,
 }
 
-/// What a known energy was spent for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Energy of a known time, by what it was spent for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EnergyPartsRow {
-    /// Clusters that were idle.
+    /// Energy of clusters that were idle.
     pub cluster_idle: f64,
-    /// Clusters that were active, on top of their CPUs.
+    /// Energy of clusters that were active, on top of their CPUs.
     pub cluster_active: f64,
-    /// CPUs that were idle.
+    /// Energy of CPUs that were idle.
     pub cpu_idle: f64,
-    /// CPUs that ran.
+    /// Energy of CPUs that ran.
     pub cpu_active: f64,
-    /// Wake-ups, and entries of idle states.
+    /// Energy of wake-ups, and of entries into idle states.
     pub wakeups: f64,
 }
 
-/// What a cluster and the CPUs that share its clock cost.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Energy of a cluster and of the CPUs that share its clock.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterEnergyRow {
     /// Name of the cluster.
     pub cluster: String,
-    /// What is known: the sum of the parts.
+    /// Energy of the known time: the sum of the parts.
     pub total: f64,
-    /// With unknown time in the cheapest states of the model.
+    /// Energy with unknown time in the cheapest states of the model.
     pub total_min: f64,
-    /// With unknown time in the dearest states of the model.
+    /// Energy with unknown time in the dearest states of the model.
     pub total_max: f64,
-    /// What is known, by what it was spent for.
+    /// Energy of the known time, by what it was spent for.
     pub parts: EnergyPartsRow,
 }
 
 /// Time in a state that the model lacks. It widens the range where the model has any state of that kind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnpricedRow {
     /// Name of the cluster.
     pub cluster: String,
-    /// The CPU; null for the cluster itself.
+    /// CPU number; null for the cluster itself.
     pub cpu: Option<u32>,
-    /// What it did, such as `active 850000 kHz` or `idle cpu-sleep`.
+    /// State that has no price, such as `active 850000 kHz` or `idle cpu-sleep`.
     pub what: String,
-    /// How long, ns.
+    /// Time in it, ns.
     pub ns: u64,
 }

@@ -1,57 +1,56 @@
-//! What the CPUs and their clusters did.
+//! Residency of CPUs and their clusters.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What one CPU did in the window. The times add up to the window exactly.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+use crate::model::{
+    power::{FrequencySource, IdleSource},
+    topology::Domain,
+};
+
+/// Times of one CPU in the window; they add up to the window exactly.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuRow {
     /// CPU number.
     pub cpu: u32,
     /// Name of its cluster.
     pub cluster: String,
-    /// Idle, by state.
+    /// Time idle, by state.
     pub idle: Vec<IdleRow>,
-    /// Running, by requested frequency.
+    /// Time running, by requested frequency.
     pub running: Vec<FrequencyRow>,
-    /// Running, by the cluster's frequency.
+    /// Time running, by the cluster's frequency.
     pub effective: Vec<EffectiveRow>,
-    /// Idle in an unknown state, ns.
+    /// Time idle in an unknown state, ns.
     pub idle_unknown_ns: u64,
-    /// Offline, ns.
+    /// Time offline, ns.
     pub offline_ns: u64,
-    /// Nothing known, ns.
+    /// Time of which nothing is known, ns.
     pub unknown_ns: u64,
-    /// Where it is known from what the CPU did when the window began.
+    /// Sources of what the CPU did when the window began.
     #[serde(default)]
     pub initial: InitialRow,
 }
 
-/// Where it is known from what a CPU did when the window began.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Sources of what a CPU did when the window began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InitialRow {
-    /// Idle or running: `event`, one between attaching and the begin; `kernel`, read from its run queue; `sysfs`, not
-    /// online; `first_event`, its first one in the window; `unknown`.
-    pub idle: String,
-    /// Requested frequency: `event`, one between attaching and the begin; `sysfs`, read from the policy; `unknown`.
-    pub frequency: String,
-}
-
-impl Default for InitialRow {
-    fn default() -> Self {
-        Self { idle: "unknown".into(), frequency: "unknown".into() }
-    }
+    /// Source of whether it was idle or running.
+    pub idle: IdleSource,
+    /// Source of the requested frequency.
+    pub frequency: FrequencySource,
 }
 
 /// Time in one idle state.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IdleRow {
-    /// Number of the state in that CPU's own table.
+    /// Number of the state in that CPU's own table; of a cluster, its level.
     pub state: u32,
-    /// Its name.
+    /// Name of the state; empty where it is not known.
     pub name: String,
     /// Time in it, ns.
     pub ns: u64,
-    /// How often it was entered.
+    /// Times that it was entered.
     pub hits: u64,
     /// Shortest stay, ns; null without hits.
     pub min_ns: Option<u64>,
@@ -63,10 +62,10 @@ pub struct IdleRow {
     /// Median stay, ns; null without whole stays.
     #[serde(default)]
     pub p50_ns: Option<u64>,
-    /// 90th percentile of stays, ns.
+    /// 90th percentile of stays, ns; null without whole stays.
     #[serde(default)]
     pub p90_ns: Option<u64>,
-    /// 99th percentile of stays, ns.
+    /// 99th percentile of stays, ns; null without whole stays.
     #[serde(default)]
     pub p99_ns: Option<u64>,
     /// Stays shorter than the state's target residency; null where that is not known.
@@ -76,18 +75,18 @@ pub struct IdleRow {
 }
 
 /// Running time at one frequency.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FrequencyRow {
     /// Frequency, kHz; null when not known.
     pub khz: Option<u32>,
     /// Time, ns.
     pub ns: u64,
-    /// How many separate stretches.
+    /// Separate stretches of it.
     pub hits: u64,
 }
 
 /// Running time at one effective frequency.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EffectiveRow {
     /// Frequency, kHz; null when not known.
     pub khz: Option<u32>,
@@ -95,40 +94,36 @@ pub struct EffectiveRow {
     pub ns: u64,
 }
 
-/// What one cluster did in the window. The times add up to the window exactly.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Times of one cluster in the window; they add up to the window exactly.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterRow {
-    /// Its name.
+    /// Name of the cluster.
     pub cluster: String,
-    /// Its CPUs.
+    /// Numbers of its CPUs.
     pub cpus: Vec<u32>,
-    /// What they have in common: `idle` when they go idle together, `frequency` when they share a clock, or `both`.
-    #[serde(default = "both")]
-    pub domain: String,
-    /// At least one CPU running, by the highest requested frequency of those that run; without one when the CPUs share
-    /// no clock.
+    /// Domain that its CPUs form.
+    #[serde(default)]
+    pub domain: Domain,
+    /// Time with at least one CPU running, by the highest requested frequency of those that run; without a frequency when
+    /// the CPUs share no clock.
     pub active: Vec<FrequencyRow>,
-    /// All CPUs idle, by the deepest state that they have in common; `state` is its level.
+    /// Time with all CPUs idle, by the deepest state that they have in common; `state` is its level.
     pub idle: Vec<IdleRow>,
-    /// How many CPUs ran at once; the time in which a CPU was unknown or offline comes last.
+    /// Time by how many CPUs ran at once; the time in which a CPU was unknown or offline comes last.
     pub concurrency: Vec<ConcurrencyRow>,
-    /// All idle, depth not known, ns.
+    /// Time with all CPUs idle, depth not known, ns.
     pub idle_unknown_ns: u64,
-    /// All offline, ns.
+    /// Time with all CPUs offline, ns.
     pub offline_ns: u64,
-    /// Nothing known, ns.
+    /// Time of which nothing is known, ns.
     pub unknown_ns: u64,
 }
 
 /// Time during which so many CPUs ran.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConcurrencyRow {
-    /// CPUs running; `None` while a CPU of the cluster was unknown or offline, however many others ran.
+    /// CPUs running; null while a CPU of the cluster was unknown or offline, however many others ran.
     pub running_cpus: Option<u32>,
     /// Time, ns.
     pub ns: u64,
-}
-
-fn both() -> String {
-    "both".into()
 }

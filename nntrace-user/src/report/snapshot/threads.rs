@@ -1,24 +1,25 @@
-//! Whether threads ran, waited for a CPU, or slept.
+//! Times that threads ran, waited for a CPU, and slept.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One thread. The five times add up to the part of the window that it lived in; of one whose begin was not seen, from the
 /// begin of the window on. An id that was used again has a row for each thread that had it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadRow {
-    /// Process; the thread's own id where nothing told it.
+    /// Process id; the thread's own id where the process is not known.
     pub pid: u32,
-    /// Thread.
+    /// Thread id.
     pub tid: u32,
-    /// The thread's name where it is known, else the process's.
+    /// Name of the thread where it is known, else of the process.
     pub comm: String,
-    /// It ran, ns.
+    /// Running, ns.
     pub on_cpu_ns: u64,
-    /// It waited for a CPU, ns.
+    /// Waiting for a CPU, ns.
     pub runnable_ns: u64,
-    /// It waited for something that signals interrupt, or was stopped, ns.
+    /// Asleep so that signals wake it, or stopped, ns.
     pub sleeping_ns: u64,
-    /// It waited for something that signals do not interrupt, ns.
+    /// Asleep so that no signal wakes it, ns.
     pub uninterruptible_ns: u64,
     /// Not known: before its first event, or where records were lost, ns.
     pub unknown_ns: u64,

@@ -241,8 +241,8 @@ pub fn iterations(snapshot: &Snapshot) -> Text {
             line!(
                 text,
                 "  {:<12}{:<15}{:>8}{:>9}{:>10}{:>9}  {}",
-                human::layer_name(&function.site.layer),
-                human::phase_name(&function.site.phase),
+                function.site.layer.name(),
+                function.site.phase.name(),
                 figures.count(function.count),
                 figures.time(function.total_ns),
                 figures.time(function.exclusive_ns),

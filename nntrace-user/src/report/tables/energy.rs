@@ -3,15 +3,18 @@
 use crate::report::{
     figures::Figures,
     human,
-    snapshot::{EnergyPartsRow, EnergyRow},
+    snapshot::{EnergyPartsRow, EnergyRow, ResultUnit},
     text::{Text, line},
 };
 
 /// The table; nothing without a model.
 pub(super) fn table(text: &mut Text, energy: Option<&EnergyRow>, figures: Figures) {
     let Some(energy) = energy else { return };
-    let amount = |value: f64| figures.text(&human::energy(value, &energy.unit));
-    let unit = if energy.unit == "J" { "" } else { " (relative: the model states no unit)" };
+    let amount = |value: f64| figures.text(&human::energy(value, energy.unit));
+    let unit = match energy.unit {
+        ResultUnit::Joule => "",
+        ResultUnit::Relative => " (relative: the model states no unit)",
+    };
     line!(
         text,
         "energy by {}{unit}: {}, {} to {} with what is unknown",
@@ -82,7 +85,7 @@ mod tests {
     fn parts_totals_and_what_has_no_price() {
         let all = row("", [24.5e-3, 3.96, 0.0, 1.2126, 35e-6], [0.005, 0.845]);
         let mut energy = EnergyRow {
-            unit: "J".into(),
+            unit: ResultUnit::Joule,
             total: all.total,
             total_min: all.total_min,
             total_max: all.total_max,
@@ -110,7 +113,7 @@ mod tests {
         };
         let mut text = Text::new();
         table(&mut text, Some(&energy), Figures::default());
-        energy.unit = "relative".into();
+        energy.unit = ResultUnit::Relative;
         energy.clusters.truncate(1);
         energy.unpriced.clear();
         energy.notes.clear();

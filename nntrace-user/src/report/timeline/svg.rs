@@ -11,7 +11,7 @@ use crate::{
     model::timelines::Timelines,
     report::{
         human,
-        snapshot::Snapshot,
+        snapshot::{Snapshot, SourceKind},
         text::clean,
         units::{CpuOrCluster, CpuState},
     },
@@ -112,8 +112,8 @@ pub fn svg(snapshot: &Snapshot, timelines: &Timelines) -> String {
 fn title(snapshot: &Snapshot) -> String {
     let window = &snapshot.window;
     let files = match &snapshot.source.files[..] {
-        files if snapshot.source.kind == "replay" => files.join(", "),
-        _ => snapshot.source.kind.clone(),
+        files if snapshot.source.kind == SourceKind::Replay => files.join(", "),
+        _ => snapshot.source.kind.to_string(),
     };
     format!(
         "Power states of {files}: {} from {} s on",

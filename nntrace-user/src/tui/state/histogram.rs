@@ -1,15 +1,6 @@
-//! The distribution of one row's times: decoded, and cut into equal steps of the logarithm.
+//! The distribution of one row's times, cut into equal steps of the logarithm.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::serialization::Deserializer;
-
-/// How many frames took how long.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Distribution {
-    /// Time in ns and number of frames, ascending, without empty ones.
-    values: Vec<(u64, u64)>,
-}
+use crate::report::snapshot::TimeHistogram;
 
 /// A distribution in so many steps of equal ratio.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,50 +16,41 @@ pub(crate) struct Buckets {
 /// A narrower range than this factor is widened: a peak is to look like a peak, and the axis needs a round number in it.
 const LEAST_RATIO: f64 = 4.0;
 
-impl Distribution {
-    /// Decodes [`crate::report::snapshot::PhaseRow::histogram`]; `None` when there is none, or it is damaged.
-    #[must_use]
-    pub(crate) fn decode(text: &str) -> Option<Self> {
-        if text.is_empty() {
-            return None;
-        }
-        let bytes = STANDARD.decode(text).ok()?;
-        let histogram = Deserializer::new().deserialize::<u64, _>(&mut bytes.as_slice()).ok()?;
-        let values = histogram
-            .iter_recorded()
-            .map(|step| (histogram.median_equivalent(step.value_iterated_to()), step.count_at_value()))
-            .collect();
-        Some(Self { values })
-    }
-
-    /// Cuts it into `steps` buckets that cover all of it; `None` without frames or steps.
-    #[must_use]
-    pub(crate) fn buckets(&self, steps: usize) -> Option<Buckets> {
-        // The logarithm knows no zero: less than a nanosecond counts as one.
-        let time = |&(ns, _): &(u64, u64)| ns.max(1) as f64;
-        let (low, high) = (time(self.values.first()?), time(self.values.last()?));
-        if steps == 0 {
-            return None;
-        }
-        let widen = (LEAST_RATIO / (high / low)).max(1.0).sqrt();
-        let (low, high) = (low / widen, high * widen);
-        let mut counts = vec![0_u64; steps];
-        for value in &self.values {
-            let position = fraction(time(value), low, high) * steps as f64;
-            #[allow(clippy::cast_sign_loss, reason = "a fraction of the range is not negative")]
-            let step = (position as usize).min(steps - 1);
-            counts[step] = counts[step].saturating_add(value.1);
-        }
-        Some(Buckets { low, high, counts })
-    }
-}
-
 /// Where `ns` stands between `low` (0) and `high` (1), by logarithm.
 fn fraction(ns: f64, low: f64, high: f64) -> f64 {
     (ns / low).ln() / (high / low).ln()
 }
 
 impl Buckets {
+    /// Cuts a distribution into `steps` buckets that cover all of it; `None` without frames or steps.
+    #[must_use]
+    pub(crate) fn of(histogram: &TimeHistogram, steps: usize) -> Option<Self> {
+        let values: Vec<(f64, u64)> = histogram
+            .iter_recorded()
+            // The logarithm knows no zero: less than a nanosecond counts as one.
+            .map(|step| {
+                (
+                    histogram.median_equivalent(step.value_iterated_to()).max(1) as f64,
+                    step.count_at_value().into(),
+                )
+            })
+            .collect();
+        let (&(low, _), &(high, _)) = (values.first()?, values.last()?);
+        if steps == 0 {
+            return None;
+        }
+        let widen = (LEAST_RATIO / (high / low)).max(1.0).sqrt();
+        let (low, high) = (low / widen, high * widen);
+        let mut counts = vec![0_u64; steps];
+        for (ns, count) in values {
+            let position = fraction(ns, low, high) * steps as f64;
+            #[allow(clippy::cast_sign_loss, reason = "a fraction of the range is not negative")]
+            let step = (position as usize).min(steps - 1);
+            counts[step] = counts[step].saturating_add(count);
+        }
+        Some(Self { low, high, counts })
+    }
+
     /// The column of `ns` when every bucket is one column; `None` outside.
     #[must_use]
     pub(crate) fn column(&self, ns: f64) -> Option<usize> {
@@ -91,8 +73,8 @@ mod tests {
 
     #[test]
     fn every_frame_is_in_some_bucket() {
-        let text = histogram(&[(900, 3), (12_000, 40), (1_000_000, 5)]);
-        let buckets = Distribution::decode(&text).unwrap().buckets(30).unwrap();
+        let histogram = histogram(&[(900, 3), (12_000, 40), (1_000_000, 5)]);
+        let buckets = Buckets::of(&histogram, 30).unwrap();
         assert_eq!(buckets.counts.iter().sum::<u64>(), 48);
         assert_eq!((buckets.counts[0], buckets.counts[29], buckets.most()), (3, 5, 40));
         assert_eq!(buckets.counts[buckets.column(12_000.0).unwrap()], 40);
@@ -102,18 +84,15 @@ mod tests {
 
     #[test]
     fn a_single_value_is_a_peak_in_the_middle() {
-        let buckets = Distribution::decode(&histogram(&[(5_000, 7)])).unwrap().buckets(9).unwrap();
+        let buckets = Buckets::of(&histogram(&[(5_000, 7)]), 9).unwrap();
         assert_eq!(buckets.counts, [0, 0, 0, 0, 7, 0, 0, 0, 0]);
     }
 
     #[test]
-    fn zero_and_no_steps_and_damage_are_survived() {
-        let zero = Distribution::decode(&histogram(&[(0, 2)])).unwrap();
-        assert_eq!(zero.buckets(3).unwrap().counts, [0, 2, 0]);
-        assert_eq!(zero.buckets(0), None);
-        assert_eq!(Distribution::decode(""), None);
-        assert_eq!(Distribution::decode("not base64!"), None);
-        assert_eq!(Distribution::decode("aGVsbG8="), None);
-        assert_eq!(Distribution::default().buckets(3), None);
+    fn zero_and_no_steps_and_nothing_are_survived() {
+        let zero = histogram(&[(0, 2)]);
+        assert_eq!(Buckets::of(&zero, 3).unwrap().counts, [0, 2, 0]);
+        assert_eq!(Buckets::of(&zero, 0), None);
+        assert_eq!(Buckets::of(&histogram(&[]), 3), None);
     }
 }

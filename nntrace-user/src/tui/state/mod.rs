@@ -127,12 +127,7 @@ impl State {
             return;
         }
         match self.view {
-            View::Phases => {
-                self.phases.list.go(motion);
-                if let Some(sample) = &self.shown {
-                    self.phases.select(&sample.snapshot);
-                }
-            }
+            View::Phases => self.phases.list.go(motion),
             View::Cpus => self.cpus.list.go(motion),
             View::Stacks => self.stacks.list.go(motion),
         }

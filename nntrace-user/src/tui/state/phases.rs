@@ -1,23 +1,24 @@
-//! The phases view: its rows in order, how they are sorted, and the distribution of the selected one.
+//! The phases view: its rows in order, and how they are sorted.
 
-use super::histogram::Distribution;
+use nntrace_common::layer::{Layer, Phase};
+
 use super::list::List;
 use crate::report::snapshot::{PhaseRow, Snapshot};
 
 /// What makes a row the same row in the next snapshot.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PhaseKey {
     /// Process.
     pub pid: u32,
-    /// Layer code.
-    pub layer: String,
-    /// Phase code.
-    pub phase: String,
+    /// Layer.
+    pub layer: Layer,
+    /// Phase.
+    pub phase: Phase,
 }
 
 impl PhaseKey {
     fn of(row: &PhaseRow) -> Self {
-        Self { pid: row.pid, layer: row.layer.clone(), phase: row.phase.clone() }
+        Self { pid: row.pid, layer: row.layer, phase: row.phase }
     }
 }
 
@@ -79,8 +80,6 @@ pub(crate) struct Phases {
     pub reversed: bool,
     /// Indices into the snapshot's rows, in the order of the list. Rows of one process stand together.
     pub order: Vec<usize>,
-    /// Times of the selected row; `None` when they are not known.
-    pub distribution: Option<Distribution>,
 }
 
 impl Phases {
@@ -96,7 +95,6 @@ impl Phases {
         let process = |row: &PhaseRow| processes.iter().position(|&pid| pid == row.pid);
         self.order = (0..rows.len()).collect();
         // A stable sort: equal rows keep the snapshot's order, so that they do not dance.
-        // A stable sort: equal rows keep the snapshot's order, so that they do not dance.
         self.order.sort_by(|&a, &b| {
             let (a, b) = if self.reversed { (b, a) } else { (a, b) };
             self.sort.value(&rows[b]).cmp(&self.sort.value(&rows[a]))
@@ -106,12 +104,6 @@ impl Phases {
         }
         self.order.sort_by_key(|&index| process(&rows[index]));
         self.list.set_keys(self.order.iter().map(|&index| PhaseKey::of(&rows[index])).collect());
-        self.select(snapshot);
-    }
-
-    /// Decodes the distribution of the row that is selected now.
-    pub(crate) fn select(&mut self, snapshot: &Snapshot) {
-        self.distribution = self.row(snapshot).and_then(|row| Distribution::decode(&row.histogram));
     }
 
     /// The selected row.

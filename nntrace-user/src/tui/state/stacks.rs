@@ -1,15 +1,15 @@
 //! The stacks view: its rows in order, and how they are sorted.
 
 use super::list::List;
-use crate::report::snapshot::{Snapshot, StackRow};
+use crate::report::snapshot::{Snapshot, StackFrame, StackRow};
 
 /// What makes a stack the same stack in the next snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StackKey {
     /// Process.
     pub pid: u32,
-    /// Tags from the outermost frame in.
-    pub path: Vec<String>,
+    /// Frames from the outermost in.
+    pub path: Vec<StackFrame>,
 }
 
 /// The columns that stacks can be sorted by, in the order in which the key goes through them.

@@ -3,6 +3,7 @@
 pub(crate) mod sample;
 mod screens;
 
+use nntrace_common::layer::{Layer, Phase};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -53,17 +54,17 @@ fn every_size_and_view_can_be_drawn() {
 fn the_selected_row_stays_selected_when_rows_move() {
     let mut app = usual();
     press(&mut app, "jjj");
-    let before = app.state.phases.list.selected().cloned();
+    let before = app.state.phases.list.selected().copied();
     assert!(before.is_some());
     press(&mut app, "s");
-    assert_eq!(app.state.phases.list.selected().cloned(), before);
+    assert_eq!(app.state.phases.list.selected().copied(), before);
     press(&mut app, "S");
-    assert_eq!(app.state.phases.list.selected().cloned(), before);
+    assert_eq!(app.state.phases.list.selected().copied(), before);
     let mut snapshot = sample::snapshot(1);
     snapshot.phases.reverse();
-    snapshot.phases.retain(|row| row.layer != "LD" || row.phase != "PP");
+    snapshot.phases.retain(|row| (row.layer, row.phase) != (Layer::Driver, Phase::Preparation));
     app.update(snapshot, sample::health());
-    assert_eq!(app.state.phases.list.selected().cloned(), before);
+    assert_eq!(app.state.phases.list.selected().copied(), before);
 }
 
 #[test]

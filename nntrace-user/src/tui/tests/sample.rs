@@ -3,34 +3,27 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer as _, V2Serializer};
+use nntrace_common::diagnostic::DiagnosticKind;
+use nntrace_common::layer::Tag;
 
 use crate::report::snapshot::{
-    ClusterRow, ConcurrencyRow, CpuRow, Diagnostic, EffectiveRow, FrequencyRow, Host, IdleRow, InitialRow,
-    Loss, Overhead, PhaseRow, SCHEMA, Snapshot, Source, StackRow, TableUse, Tool, VERSION, Window,
+    Clock, ClusterRow, ConcurrencyRow, CpuRow, Diagnostic, EffectiveRow, FrequencyRow, Host, IdleRow,
+    InitialRow, Loss, MarksSeen, Overhead, PhaseRow, ProcessRole, SCHEMA, Snapshot, Source, SourceKind,
+    StackRow, TableUse, TimeHistogram, Tool, VERSION, Window,
 };
-use crate::{model::facts::KeptSums, tui::Health};
+use crate::{
+    model::{facts::KeptSums, topology::Domain},
+    tui::Health,
+};
 
-/// A histogram of these times in ns and numbers, as a snapshot carries it.
-pub(crate) fn histogram(values: &[(u64, u64)]) -> String {
-    encode(&recorded(values))
-}
-
-fn recorded(values: &[(u64, u64)]) -> Histogram<u64> {
+/// A histogram of these times in ns and numbers.
+pub(crate) fn histogram(values: &[(u64, u64)]) -> TimeHistogram {
     let mut histogram = Histogram::new(2).expect("two digits are possible");
     for &(ns, count) in values {
-        histogram.record_n(ns, count).expect("it resizes itself");
+        histogram.record_n(ns, count.try_into().expect("a count")).expect("it resizes itself");
     }
-    histogram
-}
-
-fn encode(histogram: &Histogram<u64>) -> String {
-    let mut bytes = Vec::new();
-    V2Serializer::new().serialize(histogram, &mut bytes).expect("memory takes everything");
-    STANDARD.encode(bytes)
+    histogram.into()
 }
 
 #[allow(clippy::cast_sign_loss, reason = "nothing here is negative")]
@@ -40,7 +33,7 @@ fn rounded(value: f64) -> u64 {
 
 /// A row with a peak at `median_ns`, and a second one of slow frames at eight times that.
 pub(crate) fn phase(
-    process: (u32, &str, &str),
+    process: (u32, &str, ProcessRole),
     tag: &str,
     count: u64,
     median_ns: u64,
@@ -58,15 +51,15 @@ pub(crate) fn phase(
     if values.is_empty() {
         values.push((median_ns, count));
     }
-    let times = recorded(&values);
+    let times = histogram(&values);
     let total_ns = rounded(times.mean() * count as f64);
-    let (layer, phase) = tag.split_once('_').expect("a tag has two halves");
+    let tag: Tag = tag.parse().expect("a tag");
     PhaseRow {
         pid: process.0,
         comm: process.1.to_owned(),
-        role: process.2.to_owned(),
-        layer: layer.to_owned(),
-        phase: phase.to_owned(),
+        role: process.2,
+        layer: tag.layer(),
+        phase: tag.phase(),
         count,
         total_ns,
         exclusive_ns: rounded(total_ns as f64 * exclusive),
@@ -75,12 +68,13 @@ pub(crate) fn phase(
         p90_ns: Some(times.value_at_quantile(0.9)),
         p99_ns: Some(times.value_at_quantile(0.99)),
         max_ns: Some(times.max()),
-        histogram: encode(&times),
+        histogram: Some(times),
     }
 }
 
 fn stack(pid: u32, path: &str, count: u64, total_ns: u64, exclusive_ns: u64) -> StackRow {
-    StackRow { pid, path: path.split(' ').map(str::to_owned).collect(), count, total_ns, exclusive_ns }
+    let path = path.split(' ').map(|frame| frame.parse().expect("a frame")).collect();
+    StackRow { pid, path, count, total_ns, exclusive_ns }
 }
 
 fn running(khz: Option<u32>, ns: u64) -> FrequencyRow {
@@ -133,7 +127,7 @@ fn cluster(name: &str, cpus: &[u32], used: &[(Option<u32>, u64)]) -> ClusterRow 
     let active: u64 = row.running.iter().map(|row| row.ns).sum();
     let at_once = |running_cpus: u32, ns| ConcurrencyRow { running_cpus: Some(running_cpus), ns };
     ClusterRow {
-        domain: "both".into(),
+        domain: Domain::Both,
         cluster: name.to_owned(),
         cpus: cpus.to_vec(),
         active: row.running,
@@ -162,7 +156,7 @@ pub(crate) fn empty() -> Snapshot {
         tool: Tool { name: "nntrace-bpf".to_owned(), version: "0.1.0".to_owned() },
         host: Host { kernel: "6.12.30".to_owned(), machine: "aarch64".to_owned(), cpus: 6 },
         window: Window::default(),
-        source: Source { kind: "live".to_owned(), marks: "uprobe".to_owned(), files: Vec::new() },
+        source: Source { kind: SourceKind::Live, marks: MarksSeen::Uprobe, files: Vec::new() },
         reports: Vec::new(),
         phases: Vec::new(),
         stacks: Vec::new(),
@@ -188,11 +182,11 @@ pub(crate) fn empty() -> Snapshot {
 
 /// Two processes, two clusters, some notes; everything `factor` times as often.
 pub(crate) fn snapshot(factor: u64) -> Snapshot {
-    let app = (1234, "vision_app", "application");
-    let driver = (871, "nn-driver", "driver");
+    let app = (1234, "vision_app", ProcessRole::Application);
+    let driver = (871, "nn-driver", ProcessRole::Driver);
     let mut no_times = phase(app, "LU_PU", 88 * factor, 2_000, 1.0);
     (no_times.min_ns, no_times.p50_ns, no_times.p90_ns) = (None, None, None);
-    (no_times.p99_ns, no_times.max_ns, no_times.histogram) = (None, None, String::new());
+    (no_times.p99_ns, no_times.max_ns, no_times.histogram) = (None, None, None);
     let big = [(Some(2_400_000), 412), (Some(1_800_000), 130), (Some(600_000), 44)];
     let mut hotplugged = cpu(5, "big", &[(Some(2_400_000), 120), (None, 90)]);
     hotplugged.offline_ns = hotplugged.idle[1].ns / 2;
@@ -204,7 +198,7 @@ pub(crate) fn snapshot(factor: u64) -> Snapshot {
     hotplugged.idle[1].ns -= hotplugged.offline_ns + hotplugged.unknown_ns;
     hotplugged.idle[0].ns -= hotplugged.idle_unknown_ns;
     Snapshot {
-        window: Window { clock: "monotonic".to_owned(), begin_ns: 1_000, end_ns: 1_000 + WINDOW },
+        window: Window { clock: Clock::Monotonic, begin_ns: 1_000, end_ns: 1_000 + WINDOW },
         phases: vec![
             phase(driver, "LD_PP", factor, 81_000_000, 0.98),
             phase(driver, "LD_PE", 411 * factor, 9_800_000, 0.91),
@@ -245,14 +239,14 @@ pub(crate) fn snapshot(factor: u64) -> Snapshot {
         loss: Loss { records_produced: 104_700, records_drained: 104_700, ..Loss::default() },
         diagnostics: vec![
             Diagnostic {
-                kind: "unmatched_end".to_owned(),
+                kind: DiagnosticKind::UnmatchedEnd,
                 count: 3 * factor,
                 first_ns: 17_000,
                 tid: 1240,
                 example: "E|1234".to_owned(),
             },
             Diagnostic {
-                kind: "bad_nesting".to_owned(),
+                kind: DiagnosticKind::BadNesting,
                 count: 1,
                 first_ns: 91_000,
                 tid: 1234,

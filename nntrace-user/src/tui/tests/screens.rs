@@ -1,7 +1,9 @@
 //! What the screen looks like.
 
+use nntrace_common::layer::{Layer, Phase, Tag};
+
 use super::{app, press, sample, screen, usual};
-use crate::report::snapshot::{Snapshot, Window};
+use crate::report::snapshot::{Snapshot, StackFrame, Window};
 use crate::tui::{App, Health, Theme};
 
 #[test]
@@ -172,10 +174,11 @@ fn long_names_stay_in_their_columns() {
     for row in &mut snapshot.phases {
         row.comm =
             "推論エンジンのとても長い名前のプロセス, longer than any line of eighty columns".to_owned();
-        row.role.push_str("-and-more");
     }
     snapshot.cpus[0].idle[0].name = "a-state-with-a-very-long-name-indeed".to_owned();
-    snapshot.stacks[0].path = (0..40).map(|depth| format!("L{depth}_NEW")).collect();
+    let phases = Phase::ALL.into_iter().cycle().take(40);
+    let frame = |phase| StackFrame { tag: Some(Tag::new(Layer::CpuFallback, phase)), is_subtracted: false };
+    snapshot.stacks[0].path = phases.map(frame).collect();
     let target =
         "command /usr/lib/some/where/deep/benchmark_model --graph=a.tflite --num_threads=4".to_owned();
     let mut app = app(snapshot, Health { target, ..sample::health() });

@@ -7,16 +7,17 @@ use ratatui::text::{Line, Span};
 use super::text::{put, right, width};
 use super::theme::Theme;
 use crate::report::human;
-use crate::tui::state::histogram::{Buckets, Distribution};
+use crate::report::snapshot::TimeHistogram;
+use crate::tui::state::histogram::Buckets;
 
 /// Columns for the numbers on the left, with the axis.
 const MARGIN: usize = human::COUNT_WIDTH + 3;
 
-/// Draws `distribution` into all of `area`: bars, axis, labels.
-pub(crate) fn draw(distribution: &Distribution, theme: Theme, area: Rect, buffer: &mut Buffer) {
+/// Draws `histogram` into all of `area`: bars, axis, labels.
+pub(crate) fn draw(histogram: &TimeHistogram, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let columns = usize::from(area.width).saturating_sub(MARGIN + 1);
     let rows = usize::from(area.height).saturating_sub(2);
-    let Some(buckets) = distribution.buckets(columns).filter(|_| rows > 0) else {
+    let Some(buckets) = Buckets::of(histogram, columns).filter(|_| rows > 0) else {
         return;
     };
     let most = buckets.most();

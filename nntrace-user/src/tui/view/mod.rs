@@ -17,7 +17,7 @@ use ratatui::text::Line;
 
 pub(crate) use self::theme::Theme;
 
-use crate::report::snapshot::Snapshot;
+use crate::report::snapshot::{MarksSeen, Snapshot};
 use crate::tui::state::{State, View};
 
 /// Below this nothing would be readable.
@@ -64,7 +64,7 @@ pub(crate) fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buf
 
 /// What to say instead of an empty table of marks.
 fn no_marks(snapshot: &Snapshot, ended: bool) -> &'static str {
-    if snapshot.source.marks == "none" {
+    if snapshot.source.marks == MarksSeen::None {
         "marks are not traced: started with --marks none"
     } else if ended {
         "no marks were seen; d shows notes that may say why"

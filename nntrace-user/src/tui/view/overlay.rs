@@ -136,7 +136,7 @@ fn diagnostics(snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Line<'s
         let text = format!(
             "{} {} first{}: {}",
             right(&human::count(row.count), COUNT_WIDTH),
-            left(&row.kind, 20),
+            left(row.kind.name(), 20),
             row.place().map(|place| format!(" {place}")).unwrap_or_default(),
             row.example
         );

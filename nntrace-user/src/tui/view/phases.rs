@@ -9,7 +9,6 @@ use super::theme::Theme;
 use super::{chart, no_marks, process_name};
 use crate::report::figures::Figures;
 use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
-use crate::report::human::{layer_name, phase_name};
 use crate::report::snapshot::{PhaseRow, Snapshot};
 use crate::tui::state::Sample;
 use crate::tui::state::phases::{PhaseSort, Phases};
@@ -163,7 +162,7 @@ fn header(state: &Phases, snapshot: &Snapshot, columns: usize) -> String {
 
 fn process_line(snapshot: &Snapshot, pid: u32, all: u64, columns: usize) -> Line<'static> {
     let rows = snapshot.phases.iter().filter(|row| row.pid == pid);
-    let role = rows.clone().map(|row| row.role.as_str()).next().unwrap_or_default();
+    let role = rows.clone().map(|row| row.role.to_string()).next().unwrap_or_default();
     let exclusive = rows.map(|row| row.exclusive_ns).sum();
     let note = format!("excl {}, {}", human::duration_ns(exclusive), human::percent(exclusive, all));
     rule(&format!("{} {role}", process_name(snapshot, pid)), &note, columns)
@@ -172,9 +171,9 @@ fn process_line(snapshot: &Snapshot, pid: u32, all: u64, columns: usize) -> Line
 fn phase_line(row: &PhaseRow, all: u64, columns: usize, selected: bool, theme: Theme) -> Line<'static> {
     let (layer, phase) = names(columns);
     let (layer_text, phase_text) = if columns >= WORDS {
-        (layer_name(&row.layer), phase_name(&row.phase))
+        (row.layer.name(), row.phase.name())
     } else {
-        (row.layer.as_str(), row.phase.as_str())
+        (row.layer.code(), row.phase.code())
     };
     let (sign, style) = Theme::line(selected);
     let mut text = format!("{sign}{} {}", left(layer_text, layer), left(phase_text, phase));
@@ -195,17 +194,12 @@ fn phase_line(row: &PhaseRow, all: u64, columns: usize, selected: bool, theme: T
 
 fn details(state: &Phases, snapshot: &Snapshot, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let Some(row) = state.row(snapshot) else { return };
-    let title = format!(
-        "{} {} in {}",
-        layer_name(&row.layer),
-        phase_name(&row.phase),
-        process_name(snapshot, row.pid),
-    );
+    let title = format!("{} {} in {}", row.layer.name(), row.phase.name(), process_name(snapshot, row.pid));
     let note = format!("min {}  p90 {}", time(row.min_ns), time(row.p90_ns));
     put(buffer, area, 0, &rule(&title, &note, usize::from(area.width)));
     let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-    match &state.distribution {
-        Some(distribution) => chart::draw(distribution, theme, below, buffer),
+    match &row.histogram {
+        Some(histogram) => chart::draw(histogram, theme, below, buffer),
         None => say(buffer, below, "no times of single frames"),
     }
 }

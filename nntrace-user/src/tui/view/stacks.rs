@@ -8,8 +8,7 @@ use super::text::{bar, left, put, right, rule, say, tail, width};
 use super::theme::Theme;
 use super::{no_marks, process_name};
 use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
-use crate::report::human::{layer_name, phase_name};
-use crate::report::snapshot::{Snapshot, StackRow};
+use crate::report::snapshot::{Snapshot, StackFrame, StackRow};
 use crate::tui::state::Sample;
 use crate::tui::state::stacks::{StackSort, Stacks};
 
@@ -89,7 +88,8 @@ fn stack_line(row: &StackRow, all: u64, columns: usize, selected: bool, theme: T
 }
 
 /// A path in at most `columns`; of too long a one the innermost tags are shown: `… > LR_PE > LC_PCO`.
-fn path(tags: &[String], columns: usize) -> String {
+fn path(frames: &[StackFrame], columns: usize) -> String {
+    let tags: Vec<String> = frames.iter().map(ToString::to_string).collect();
     let whole = tags.join(" > ");
     if width(&whole) <= columns {
         return whole;
@@ -108,25 +108,23 @@ fn frames(row: &StackRow, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) 
     let hidden = row.path.len().saturating_sub(room);
     let note = if hidden > 0 { format!("{hidden} outer left out") } else { String::new() };
     put(buffer, area, 0, &rule(&title, &note, columns));
-    for (depth, tag) in row.path.iter().enumerate().skip(hidden) {
+    for (depth, &frame) in row.path.iter().enumerate().skip(hidden) {
         let indent = "  ".repeat((depth - hidden).min(columns / 4));
         put(
             buffer,
             area,
             depth - hidden + 1,
-            &Line::from(left(&format!(" {indent}{}", frame_name(tag)), columns)),
+            &Line::from(left(&format!(" {indent}{}", frame_name(frame)), columns)),
         );
     }
 }
 
-/// A tag in words: `LR_PE!` is `Runtime, Execution (subtracted)`.
-fn frame_name(tag: &str) -> String {
-    let (bare, subtracted) = match tag.strip_suffix('!') {
-        Some(bare) => (bare, " (subtracted)"),
-        None => (tag, ""),
-    };
-    match bare.split_once('_') {
-        Some((layer, phase)) => format!("{bare}  {}, {}{subtracted}", layer_name(layer), phase_name(phase)),
+/// A frame in words: `LR_PE  Runtime, Execution (subtracted)`.
+fn frame_name(frame: StackFrame) -> String {
+    let subtracted = if frame.is_subtracted { " (subtracted)" } else { "" };
+    let bare = StackFrame { is_subtracted: false, ..frame };
+    match frame.tag {
+        Some(tag) => format!("{bare}  {}, {}{subtracted}", tag.layer().name(), tag.phase().name()),
         None => format!("{bare}{subtracted}"),
     }
 }

@@ -46,7 +46,8 @@ pub fn tell() -> Result<Outcome> {
         Profiler::new()?.args(["--marks", "none", "--duration", "300ms"]).run()?.snapshot;
     let mut initial_idle: BTreeMap<String, usize> = BTreeMap::new();
     for row in &snapshot.cpus {
-        *initial_idle.entry(row.initial.idle.clone()).or_default() += 1;
+        let source = serde_json::to_value(row.initial.idle)?;
+        *initial_idle.entry(source.as_str().unwrap_or_default().to_owned()).or_default() += 1;
     }
     let read = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     let driver = read("/sys/devices/system/cpu/cpuidle/current_driver").filter(|name| name != "none");

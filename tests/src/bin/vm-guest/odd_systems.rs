@@ -5,7 +5,10 @@ use std::{fs, path::Path, thread, time::Duration};
 use anyhow::{Context as _, Result, ensure};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nntrace_tests::profiler::Profiler;
-use nntrace_user::{live::sysfs, report::snapshot::Snapshot};
+use nntrace_user::{
+    live::sysfs,
+    report::snapshot::{IdleSource, Snapshot},
+};
 
 use crate::{Outcome, machine, marks};
 
@@ -23,7 +26,12 @@ pub fn without_btf() -> Result<Outcome> {
     let outcome = (|| {
         let snapshot = power()?;
         for row in &snapshot.cpus {
-            ensure!(row.initial.idle != "kernel", "CPU {}: {:?}, of which nobody told", row.cpu, row.initial);
+            ensure!(
+                row.initial.idle != IdleSource::Kernel,
+                "CPU {}: {:?}, of which nobody told",
+                row.cpu,
+                row.initial
+            );
         }
         one_program().map(|_| Outcome::Passed)
     })();

@@ -17,7 +17,7 @@ use nntrace_user::{
         Topology,
         topology::{ClusterDescription, Domain},
     },
-    report::snapshot::Snapshot,
+    report::snapshot::{FrequencySource, IdleSource, Snapshot},
 };
 
 use crate::{
@@ -103,7 +103,7 @@ pub fn one_switch_is_one_transition() -> Result<Outcome> {
     drop(load);
     let busy =
         snapshot.cpus.iter().find(|row| row.cpu == policy.cpus[0]).context("no row of the busy CPU")?;
-    if !matches!(&*busy.initial.idle, "kernel" | "event") {
+    if !matches!(busy.initial.idle, IdleSource::Kernel | IdleSource::Event) {
         ensure!(
             !live::has_btf(),
             "the kernel's BTF tells the way to a CPU's run queue, but it was not found"
@@ -141,7 +141,7 @@ pub fn one_switch_is_one_transition() -> Result<Outcome> {
         }
     }
     for row in snapshot.cpus.iter().filter(|row| policy.cpus.contains(&row.cpu)) {
-        ensure!(row.initial.frequency == "sysfs", "CPU {}: {:?}", row.cpu, row.initial);
+        ensure!(row.initial.frequency == FrequencySource::Sysfs, "CPU {}: {:?}", row.cpu, row.initial);
         ensure!(
             row.running.iter().all(|row| row.khz == Some(low) || row.khz == Some(high)),
             "CPU {}: {:?}",

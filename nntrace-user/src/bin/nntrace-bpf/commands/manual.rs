@@ -1,10 +1,11 @@
-//! What the command tells other programs about itself: completions for shells, the manual page.
+//! What the command tells other programs about itself: completions for shells, the manual page, the schema of its JSON.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
+use nntrace_user::report::snapshot::Snapshot;
 
 use crate::{arguments::Cli, output};
 
@@ -23,5 +24,11 @@ pub fn page() -> Result<ExitCode> {
     let mut text = Vec::new();
     clap_mangen::Man::new(Cli::command()).render(&mut text)?;
     output::write_stdout(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the JSON Schema of snapshots.
+pub fn schema() -> Result<ExitCode> {
+    output::write_stdout(Snapshot::json_schema().as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ fn error(file: &str, text: &str) -> String {
 #[test]
 fn the_grammar_of_idlestat() {
     let model = tc2();
-    assert_eq!((model.unit, model.result_unit()), (None, "relative"));
+    assert_eq!((model.unit, model.result_unit()), (None, ResultUnit::Relative));
     let [a, b] = &model.clusters[..] else { panic!("{model:?}") };
     assert_eq!((a.name.as_str(), &a.cpus, a.p_states.len()), ("A", &None, 8));
     assert_eq!(a.p_state(1_200_000).unwrap().power, Cost { cluster: 15_200.0, core: 6_997.0 });
@@ -45,7 +45,7 @@ fn line_ends_comments_and_a_mark_of_byte_order_do_not_matter() {
 fn our_form() {
     let model = dynamiq();
     assert_eq!((model.unit, model.energy_unit), (Some(PowerUnit::MilliW), Some(EnergyUnit::MicroJ)));
-    assert_eq!(model.result_unit(), "J");
+    assert_eq!(model.result_unit(), ResultUnit::Joule);
     let little = &model.clusters[0];
     assert_eq!(little.cpus, Some(vec![0, 1, 2, 3]));
     assert_eq!(little.p_states[1].power, Cost { cluster: 30.5, core: 150.0 });
