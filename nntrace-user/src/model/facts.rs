@@ -20,8 +20,8 @@ pub struct ProcessLabel {
     pub comm: String,
 }
 
-/// Host that was measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The host that was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Kernel release, as `uname -r` prints it.
     pub kernel: String,
@@ -102,7 +102,7 @@ pub struct Source {
     pub files: Vec<String>,
 }
 
-/// Cost of measuring. How long programs take comes from the kernel's own BPF statistics, which not every user may switch
+/// Cost of measuring. How long programs take is known from the kernel's own BPF statistics, which not every user may switch
 /// on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overhead {

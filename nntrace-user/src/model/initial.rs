@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use nntrace_common::power::Activity;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The state of all CPUs at the begin of the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +27,8 @@ pub struct InitialCpu {
 }
 
 /// Source of the activity of a CPU at the begin of the window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum IdleSource {
     /// An event that came after the programs were attached and before the window began.
     Event,
@@ -42,7 +45,8 @@ pub enum IdleSource {
 }
 
 /// Source of the frequency that was requested when the window began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum FrequencySource {
     /// An event that came after the programs were attached and before the window began.
     Event,
@@ -66,31 +70,5 @@ impl InitialCpu {
     #[must_use]
     pub(crate) const fn was_asleep(&self) -> bool {
         matches!(self.activity, Some(Activity::Idle(_) | Activity::IdleUnknown))
-    }
-}
-
-impl IdleSource {
-    /// Name in the snapshot.
-    #[must_use]
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Event => "event",
-            Self::Kernel => "kernel",
-            Self::Sysfs => "sysfs",
-            Self::FirstEvent => "first_event",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-impl FrequencySource {
-    /// Name in the snapshot.
-    #[must_use]
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Event => "event",
-            Self::Sysfs => "sysfs",
-            Self::Unknown => "unknown",
-        }
     }
 }

@@ -12,8 +12,6 @@ use nntrace_common::{
     power::{Activity, CpuIdle, IdleAnomaly, Interval, Start},
     record::Record,
 };
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::{
     Clusters, Topology,

@@ -79,8 +79,8 @@ impl FromStr for StackFrame {
 pub(crate) struct StackSum {
     /// The process.
     pub pid: u32,
-    /// Tags from the outermost section in; a subtracted one's ends in `!`.
-    pub path: Vec<String>,
+    /// From the outermost section in.
+    pub path: Vec<StackFrame>,
     /// Sum.
     pub total: Total,
 }

@@ -58,8 +58,8 @@ pub struct ClusterDescription {
     pub domain: Domain,
 }
 
-/// Hardware that the CPUs of a cluster share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+/// A domain that CPUs form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Domain {
     /// They go idle together and share a clock.

@@ -96,29 +96,6 @@ pub(crate) struct Row {
     pub why: String,
 }
 
-/// Figure that is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    /// Time in an idle state, ns.
-    IdleTime,
-    /// Entries into an idle state.
-    IdleUsage,
-    /// Time at a frequency, ns.
-    FrequencyTime,
-}
-
-impl What {
-    /// As the snapshot has it.
-    #[must_use]
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::IdleTime => "idle_ns",
-            Self::IdleUsage => "idle_usage",
-            Self::FrequencyTime => "frequency_ns",
-        }
-    }
-}
-
 impl Row {
     /// Whether they are no more apart than they may be.
     #[must_use]

@@ -23,7 +23,7 @@ use crate::model::{
     Findings, Marks, Model, Topology,
     causality::Questions,
     energy::EnergyModel,
-    facts::{Host, KeptSums, Loss, Overhead, ProcessLabel, Source, Window},
+    facts::{Clock, Host, KeptSums, Loss, MarksSeen, Overhead, ProcessLabel, Source, SourceKind, Window},
     findings::{RunFacts, Sums},
     limits::Limits,
     scheduling::NamedThread,

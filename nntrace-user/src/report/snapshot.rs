@@ -36,7 +36,7 @@ pub use crate::model::{
         Clock, CpuEvidenceRow, Evidence, Host, Loss, MarksSeen, Overhead, PowerDomainRow, PsciRow, Source,
         SourceKind, SuspendRow, TableUse, VerifiedFigure, Verify, VerifyRow, Window,
     },
-    power::{FrequencySource, IdleSource},
+    initial::{FrequencySource, IdleSource},
     stacks::StackFrame,
     times::{TableRow, TimesByLayer},
 };

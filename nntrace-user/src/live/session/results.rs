@@ -9,7 +9,7 @@ use crate::{
     live::{clock, kernel::KernelError, rings::DrainCounts, sysfs},
     model::{
         Findings, Marks, Scheduling,
-        facts::{Evidence, Host, KeptSums, Loss, Overhead, Source, Window},
+        facts::{Clock, Evidence, Host, KeptSums, Loss, MarksSeen, Overhead, Source, SourceKind, Window},
         findings::{RunFacts, Sums},
         report_sums::ReportSums,
         reports::recorded_sums,
@@ -63,7 +63,7 @@ impl Session {
         let reports = exact_sums.unwrap_or_else(|| recorded_sums(&self.model.marks));
         let missing = self.model.scheduling.as_ref().and_then(|scheduling| scheduling.note_on_missing(&loss));
         let notes = self.notes.iter().cloned().chain(self.note_on_unsearched()).chain(missing);
-        let window = Window { clock: "monotonic".into(), begin_ns: self.window.begin, end_ns: end };
+        let window = Window { clock: Clock::Monotonic, begin_ns: self.window.begin, end_ns: end };
         let evidence = match &self.kernel_evidence {
             Some(read) => read.clone(),
             None => self.read_evidence(end)?,

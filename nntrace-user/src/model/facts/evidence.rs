@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Evidence beside the inference: nothing of it is part of the times of CPUs and clusters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// The tracepoints that this kernel has of those that are asked for. What another one would count is not known.
+    /// Tracepoints that this kernel has of those that are asked for. Evidence of the others is not known.
     pub sources: Vec<String>,
     /// Evidence of each CPU.
     pub cpus: Vec<CpuEvidenceRow>,
@@ -16,8 +16,8 @@ pub struct Evidence {
     pub suspends: Option<SuspendRow>,
 }
 
-/// Counters of one CPU.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Evidence of one CPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuEvidenceRow {
     /// CPU number.
     pub cpu: u32,
@@ -51,7 +51,7 @@ pub struct PowerDomainRow {
     pub domain: String,
     /// Name of the state, as the kernel calls it.
     pub state: String,
-    /// Time, ns; in whole milliseconds.
+    /// Time, ns; the kernel tells whole milliseconds.
     pub ns: u64,
     /// Times that it was entered.
     pub usage: u64,
@@ -60,7 +60,7 @@ pub struct PowerDomainRow {
 }
 
 /// Suspends of the host. The monotonic clock, and so the window, stands still meanwhile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SuspendRow {
     /// Time, ns.
     pub ns: u64,

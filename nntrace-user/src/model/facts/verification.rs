@@ -12,7 +12,7 @@ pub struct Verify {
     pub passes: bool,
     /// Every figure that both have.
     pub rows: Vec<VerifyRow>,
-    /// Figures that could not be compared, and why.
+    /// Figures that could not be compared.
     pub notes: Vec<String>,
 }
 

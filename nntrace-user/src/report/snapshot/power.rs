@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    power::{FrequencySource, IdleSource},
+    initial::{FrequencySource, IdleSource},
     topology::Domain,
 };
 

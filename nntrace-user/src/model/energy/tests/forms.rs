@@ -1,4 +1,4 @@
-//! Both forms of files: what is read, and the errors of bad ones.
+//! Both forms of files: what is read, and what is said about bad ones.
 
 use super::*;
 
