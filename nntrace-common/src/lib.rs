@@ -13,6 +13,7 @@ pub mod emit;
 pub mod evidence;
 pub mod interface;
 pub mod layer;
+pub mod log_limit;
 pub mod mark;
 pub mod nesting;
 pub mod power;

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod commands;
+mod logging;
 mod output;
 mod signals;
 
@@ -46,7 +47,10 @@ fn main() -> ExitCode {
         Some(Action::EnergyModel(action)) => energy_model::run(action),
         Some(Action::Completions { shell }) => manual::completions(*shell),
         Some(Action::Man) => manual::page(),
-        None => live::run(&cli.live),
+        None => match cli.live.log_level() {
+            Ok(level) => live::run(&cli.live, level),
+            Err(error) => return refused(&error),
+        },
     };
     match done {
         Ok(code) => code,

@@ -32,6 +32,7 @@ impl Session {
         let Beginning { window, attached_at, attached, evidence } =
             power::attach(kernel, root, topology, duration, notes)?;
         let begin = window.begin;
+        log::info!("the window begins at {begin} ns, with {} CPUs", topology.cpus.len());
         if let Some(scheduling) = &mut self.scheduling {
             *scheduling = Scheduling::starting_at(begin).with_room_for(scheduling.room());
             self.alive.keys().try_for_each(|&pid| sched::watch(kernel, scheduling, pid))?;
@@ -79,6 +80,9 @@ impl Session {
             self.notes.extend(stalled.iter().map(StalledThread::note));
             self.kernel.detach_power();
             self.take(true);
+            self.kernel.drain_log();
+            self.log_left_out();
+            log::info!("the window ended at {end} ns");
             if let Some(scheduling) = &mut self.scheduling {
                 for (cpu, count) in (0..).zip(self.kernel.read_ring_counts()?) {
                     scheduling.lost_by(cpu, count.sched_dropped as u32, end);

@@ -2,12 +2,15 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
+use clap::error::ErrorKind;
+use log::LevelFilter;
 use nntrace_user::live::{kernel::DEFAULT_RING_BYTES, session::MarkSource, target::SymbolSpec};
 
 use super::{
     Machine, Results,
     values::{duration, memory},
 };
+use crate::logging;
 
 /// What to trace, and how.
 #[derive(Debug, clap::Args)]
@@ -80,6 +83,11 @@ pub struct Live {
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub map_memory: Option<u64>,
 
+    /// Log to stderr what is done, by the kernel programs too; twice for more. In the interface lines are notes.
+    /// `NNTRACE_LOG` sets a level as well: off, error, warn, info (-v), debug (-vv), trace
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+
     /// Command to start and trace, held until the probes are in place; under sudo it runs as the caller
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -112,6 +120,16 @@ impl Live {
     #[must_use]
     pub fn symbols(&self) -> Vec<SymbolSpec> {
         if self.symbols.is_empty() { SymbolSpec::known() } else { self.symbols.clone() }
+    }
+
+    /// The level of the log.
+    ///
+    /// # Errors
+    /// When the variable of the environment names none.
+    pub fn log_level(&self) -> Result<LevelFilter, clap::Error> {
+        let variable = std::env::var_os(logging::VARIABLE);
+        logging::level(self.verbose, variable.as_ref().map(|value| value.to_string_lossy()).as_deref())
+            .map_err(|text| clap::Error::raw(ErrorKind::InvalidValue, format!("{text}\n")))
     }
 
     /// Where marks come from.
