@@ -41,9 +41,6 @@ fn build() -> Result<(), String> {
     }
     let endian = variable("CARGO_CFG_TARGET_ENDIAN")?;
     let (mut cargo, object) = toolchain.cargo("build", &arch, &endian, target_dir);
-    if env::var_os("CARGO_FEATURE_DEBUG_LOG").is_some() {
-        cargo.args(["--features", "debug-log"]);
-    }
     let status = cargo.status().map_err(|error| format!("{cargo:?} does not start: {error}"))?;
     if !status.success() {
         return Err(format!(

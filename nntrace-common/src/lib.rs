@@ -14,6 +14,7 @@ mod enumeration;
 pub mod evidence;
 pub mod interface;
 pub mod layer;
+pub mod log_limit;
 pub mod mark;
 pub mod nesting;
 pub mod power;

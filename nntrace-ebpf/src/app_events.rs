@@ -4,6 +4,7 @@ use aya_ebpf::bindings::BPF_NOEXIST;
 use nntrace_common::app_events::{AppChange, AppEvent, ExecutionCount, ExecutionKey, MAX_APP_EVENTS};
 
 use crate::{
+    log,
     maps::{APP_EVENT_COUNTS, APP_EVENTS, DRIVERS, EXECUTIONS},
     process::Ids,
     ring::add,
@@ -69,6 +70,7 @@ extern "C" fn push_app_event(ids: u64, change: u64, time: u64, begin: u64, name:
         }
         number += 1;
     }
+    log::app_events_full(event.tid);
     // SAFETY: the pointer comes from the map and is not null.
     unsafe { add(&raw mut (*counts).lost, 1) };
     0
@@ -103,6 +105,7 @@ pub extern "C" fn count_execution(tgid: u32, tid: u32, slot: u32, creates: u64, 
 pub fn note_driver(tgid: u32) {
     // SAFETY: lookup only; the value is not used.
     if unsafe { DRIVERS.get(tgid) }.is_none() {
+        log::driver(tgid);
         // Beyond the table there are the records.
         let _ = DRIVERS.insert(tgid, &1, 0);
     }

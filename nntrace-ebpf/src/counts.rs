@@ -2,7 +2,7 @@
 
 use nntrace_common::counts::{EventCounts, Table};
 
-use crate::{maps::EVENT_COUNTS, ring::add};
+use crate::{log, maps::EVENT_COUNTS, ring::add};
 
 /// Counts a mark of a traced process.
 #[inline(always)]
@@ -28,6 +28,7 @@ pub fn sched() {
 /// Counts an entry that a table had no room for.
 #[inline(always)]
 pub fn turned_away(table: Table) {
+    log::table_full(table);
     // SAFETY: an element, by a number that is known when this is compiled, of a field of a value of the map.
     with(|counts| unsafe { add((&raw mut (*counts).turned_away).cast::<u64>().add(table as usize), 1) });
 }

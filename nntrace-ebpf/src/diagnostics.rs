@@ -6,6 +6,7 @@
 use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics, EXAMPLE_BYTES};
 
 use crate::{
+    log,
     maps::{DIAGNOSTICS, THREADS},
     ring::add,
 };
@@ -39,6 +40,7 @@ pub fn count_all(odd: Diagnostics, now: u64, tid: u32) {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn count_diagnostics(kind: u32, times: u64, now: u64, tid: u32) -> u32 {
+    log::diagnostic(kind, tid);
     if let Some(entry) = entry(kind) {
         if entry.count == 0 {
             entry.first_ns = now;

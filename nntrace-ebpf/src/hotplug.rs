@@ -6,6 +6,7 @@ use nntrace_common::record::RecordKind;
 use crate::{
     clock, counts,
     helpers::current_cpu,
+    log,
     maps::{CPU_IDLE, TAKEDOWN_STEP},
     power,
 };
@@ -30,6 +31,7 @@ pub fn cpuhp_exit(ctx: RawTracePointContext) -> i32 {
     power::end_write(idle);
     // User space runs this program, too, to see that nothing has changed.
     if changed {
+        log::hotplug(cpu, u32::from(!is_down));
         counts::power();
         power::emit(RecordKind::Hotplug, idle, cpu, now, u32::from(!is_down));
     }

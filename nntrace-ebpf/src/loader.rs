@@ -3,7 +3,7 @@
 use aya_ebpf::{EbpfContext as _, helpers::bpf_send_signal, macros::uprobe, programs::ProbeContext};
 use nntrace_common::record::{RecordKind, TARGET_TO_HOLD};
 
-use crate::{maps::TARGETS, process, task_stack};
+use crate::{log, maps::TARGETS, process, task_stack};
 
 const SIGCONT: u32 = 18;
 const SIGSTOP: u32 = 19;
@@ -15,6 +15,7 @@ pub fn hold_at_entry(ctx: ProbeContext) -> u32 {
     task_stack::keep_frames();
     // SAFETY: lookup only; the value is not used.
     if unsafe { TARGETS.get(ctx.tgid()) }.is_some() {
+        log::entry_point(ctx.tgid());
         send(SIGSTOP);
     }
     0
@@ -31,6 +32,7 @@ pub fn loader_event(ctx: ProbeContext) -> u32 {
     let tgid = ctx.tgid();
     // SAFETY: user space writes an entry as a whole.
     let Some(&target) = (unsafe { TARGETS.get(tgid) }) else { return 0 };
+    log::loader(tgid);
     let held = target == TARGET_TO_HOLD && send(SIGSTOP);
     if !process::emit(RecordKind::Loader, tgid, ctx.pid(), u32::from(held)) && held {
         send(SIGCONT);

@@ -20,6 +20,7 @@ mod helpers;
 mod hotplug;
 mod kernel_memory;
 mod loader;
+mod log;
 mod maps;
 mod marks;
 mod nesting;

@@ -11,6 +11,7 @@ use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind},
     evidence::{CpuEvidence, PsciKey, Suspends},
     interface::Meaning,
+    log_limit::{LogGate, LogKind},
     nesting::MarkCode,
     power::{CpuFrequency, CpuIdle},
     record::{FrequencyKey, NameText, RingCount, Thread, Total, TotalKey},
@@ -153,6 +154,10 @@ pub static MEANINGS: HashMap<u64, Meaning, 4096> = HashMap::new();
 /// Diagnostics by kind.
 #[btf_map]
 pub static DIAGNOSTICS: PerCpuArray<DiagnosticCount, { DiagnosticKind::ALL.len() }> = PerCpuArray::new();
+
+/// What passed of each kind of line that the programs log.
+#[btf_map]
+pub static LOG_GATES: Array<LogGate, { LogKind::COUNT }> = Array::new();
 
 /// The time that counts; user space sets it. All of time while it has not.
 #[btf_map]

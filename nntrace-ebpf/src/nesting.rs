@@ -3,7 +3,10 @@
 use aya_ebpf::{EbpfContext as _, bindings::pt_regs, helpers::bpf_probe_read_user, programs::ProbeContext};
 use nntrace_common::nesting::{Entry, FunctionKind};
 
-use crate::maps::{MARK_CODE, NESTING, THREADS};
+use crate::{
+    log,
+    maps::{MARK_CODE, NESTING, THREADS},
+};
 
 /// A thread enters a mark function; `false` when that is a part of another one's mark.
 #[inline(always)]
@@ -30,7 +33,11 @@ extern "C" fn enter_function(who: u64, address: u64, sp: u64, return_address: u6
     let Some(thread) = THREADS.get_ptr_mut((who >> 32) as u32) else { return 1 };
     // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
     let nesting = unsafe { &mut (*thread).nesting };
-    u32::from(nesting.enter(&Entry { kind, address, code, sp, return_address, frame }, words))
+    let is_mark = nesting.enter(&Entry { kind, address, code, sp, return_address, frame }, words);
+    if !is_mark {
+        log::nested_mark((who >> 32) as u32);
+    }
+    u32::from(is_mark)
 }
 
 /// The two words at an address of the process that runs.

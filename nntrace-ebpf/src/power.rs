@@ -12,7 +12,7 @@ use nntrace_common::{
 };
 
 use crate::{
-    clock, counts, diagnostics,
+    clock, counts, diagnostics, log,
     maps::{CPU_FREQUENCY, CPU_IDLE, FREQUENCY_TOTALS, NEXT_IN_POLICY},
     ring::{self, Wake, add},
 };
@@ -112,7 +112,9 @@ fn add_slice(cpu: u32, slice: &FrequencySlice) {
     let key = FrequencyKey { cpu, khz: slice.khz, presumed: u32::from(slice.presumed), reserved: 0 };
     if FREQUENCY_TOTALS.get_ptr_mut(key).is_none() {
         // A failure shows as a missing entry below, and as running time without a frequency in the report.
-        let _ = FREQUENCY_TOTALS.insert(key, &TimeCount::default(), 0);
+        if FREQUENCY_TOTALS.insert(key, &TimeCount::default(), 0).is_err() {
+            log::frequencies_full(cpu);
+        }
     }
     if let Some(total) = FREQUENCY_TOTALS.get_ptr_mut(key) {
         // SAFETY: the pointer comes from the map and is not null; two's complement makes the sums right.

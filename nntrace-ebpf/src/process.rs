@@ -14,6 +14,7 @@ use nntrace_common::{
 use crate::{
     clock, diagnostics,
     helpers::monotonic_ns,
+    log,
     maps::{FORK_CHILD_OFFSET, TARGETS, THREADS},
     ring::{self, Wake},
     sched,
@@ -51,7 +52,10 @@ pub fn process_fork(ctx: TracePointContext) -> u32 {
     let Ok(child) = (unsafe { ctx.read_at::<u32>((FORK_CHILD_OFFSET.load() & 0xff) as usize) }) else {
         return 0;
     };
-    if TARGETS.insert(child, &TARGET, 0).is_err() {
+    if TARGETS.insert(child, &TARGET, 0).is_ok() {
+        log::fork(child, parent);
+    } else {
+        log::targets_full(child);
         diagnostics::count(DiagnosticKind::TableFull, monotonic_ns(), child);
     }
     emit(RecordKind::Fork, parent, child, ctx.pid());
@@ -64,6 +68,7 @@ pub fn process_exec(ctx: RawTracePointContext) -> i32 {
     let tgid = ctx.tgid();
     // SAFETY: lookup only; the value is not used.
     if unsafe { TARGETS.get(tgid) }.is_some() {
+        log::exec(tgid);
         // What was open belongs to the program that is gone.
         let _ = THREADS.remove(ctx.pid());
         // The thread that runs it may have had another id so far.
@@ -86,7 +91,9 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
         return 0;
     }
     // Neither is there in every case: a thread may have made no mark.
-    if tid != tgid {
+    if tid == tgid {
+        log::exit(tgid);
+    } else {
         let _ = TARGETS.remove(tid);
     }
     // What a thread had open at the end of the window stays for user space to read.

@@ -9,6 +9,7 @@ use aya_ebpf::{
 
 use crate::{
     helpers::current_cpu,
+    log,
     maps::{RING_BYTES, RING_COUNTS, RINGS},
 };
 
@@ -61,6 +62,7 @@ fn half_full<R>(ring: *const R) -> bool {
 
 #[inline(always)]
 fn drop_record(counts: Option<*mut nntrace_common::record::RingCount>) -> bool {
+    log::ring_full(current_cpu());
     if let Some(counts) = counts {
         // SAFETY: the pointer comes from the map and is not null.
         unsafe { add(&raw mut (*counts).dropped, 1) };

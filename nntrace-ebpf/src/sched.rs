@@ -22,6 +22,7 @@ use crate::{
     clock, counts, diagnostics,
     helpers::current_cpu,
     kernel_memory::read,
+    log,
     maps::{RING_COUNTS, SCHED_OFFSETS, TARGETS},
     ring::{self, Wake},
 };
@@ -85,6 +86,7 @@ fn switched(tgid: u32, tid: u32, change: Option<Change>, next: Option<u32>) {
                 let _ = TARGETS.remove(tid);
             }
         } else if !is_traced(tid) && TARGETS.insert(tid, &1, 0).is_err() {
+            log::targets_full(tid);
             diagnostics::count(DiagnosticKind::TableFull, now, tid);
         }
         emit(tid, tgid, now, change);

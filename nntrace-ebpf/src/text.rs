@@ -15,7 +15,7 @@ use aya_ebpf::{
 };
 use nntrace_common::{counts::PageWait, diagnostic::DiagnosticKind, mark::MARK_BYTES, record::NameText};
 
-use crate::{clock, diagnostics, maps::PAGE_WAITS, process::Ids};
+use crate::{clock, diagnostics, log, maps::PAGE_WAITS, process::Ids};
 
 /// Whether a program may wait until a page is brought in.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -145,8 +145,10 @@ fn wait_for(address: *const u8, now: u64, ids: Ids) -> bool {
 extern "C" fn bring_in_page(address: u64, since: u64, tgid: u32, tid: u32) -> u32 {
     let wait = PageWait { since, tgid, reserved: 0 };
     if PAGE_WAITS.insert(tid, &wait, u64::from(BPF_ANY)).is_err() {
+        log::page_waits_full(tid);
         return 0;
     }
+    log::page_wait(tid);
     let mut byte = 0_u8;
     // SAFETY: the helper checks the address, and writes one byte.
     let copied = unsafe { bpf_copy_from_user((&raw mut byte).cast(), 1, address as *const _) };

@@ -4,7 +4,7 @@ use aya_ebpf::bindings::BPF_ANY;
 use nntrace_common::{counts::Table, diagnostic::DiagnosticKind, record::Thread};
 
 use crate::{
-    counts, diagnostics,
+    counts, diagnostics, log,
     maps::{NEW_THREAD, THREADS},
     process::{self, Ids},
 };
@@ -36,5 +36,6 @@ fn entry(tid: u32) -> Option<*mut Thread> {
     }
     let empty = NEW_THREAD.get(0)?;
     THREADS.insert(tid, empty, u64::from(BPF_ANY)).ok()?;
+    log::first_mark(tid);
     THREADS.get_ptr_mut(tid)
 }

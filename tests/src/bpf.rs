@@ -96,25 +96,63 @@ pub fn images_on_functions(held: &Objects) -> Result<BTreeMap<String, Vec<u8>>> 
         let program = program?;
         if held.programs.contains(&program.id()) && program.program_type() == ProgramType::KProbe.into() {
             let name = program.name_as_str().context("a name that is no text")?.to_owned();
-            images.insert(name, image(program.fd()?.as_fd())?);
+            images.insert(name, code(program.fd()?.as_fd(), Form::Machine)?);
         }
     }
     ensure!(!images.is_empty(), "there are no programs on functions");
     Ok(images)
 }
 
-/// The machine code of a program.
-fn image(program: BorrowedFd<'_>) -> Result<Vec<u8>> {
+/// Those of these programs whose instructions, as the verifier left them, load the address of this map, by name; and how
+/// many instructions all of them have.
+///
+/// # Errors
+/// When the kernel does not hand the instructions out.
+pub fn programs_that_use(held: &Objects, map: u32) -> Result<(BTreeSet<String>, usize)> {
+    /// Bytes of an instruction.
+    const LENGTH: usize = 8;
+    /// `BPF_LD | BPF_IMM | BPF_DW`, the first half of a load of eight bytes.
+    const LOAD: u8 = 0x18;
+    /// `BPF_PSEUDO_MAP_FD`: what is loaded is a map, which the kernel names by its id.
+    const OF_MAP: u8 = 1;
+    let (mut users, mut total) = (BTreeSet::new(), 0);
+    for program in aya::programs::loaded_programs().filter(is_not_gone) {
+        let program = program?;
+        if held.programs.contains(&program.id()) {
+            let code = code(program.fd()?.as_fd(), Form::Translated)?;
+            let loads = |code: &[u8]| {
+                code[0] == LOAD && code[1] >> 4 == OF_MAP && code[4..LENGTH] == map.to_ne_bytes()
+            };
+            if code.chunks_exact(LENGTH).any(loads) {
+                users.insert(program.name_as_str().context("a name that is no text")?.to_owned());
+            }
+            total += code.len() / LENGTH;
+        }
+    }
+    ensure!(total > 0, "there are no programs");
+    Ok((users, total))
+}
+
+/// What a program's code is written in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// The machine's instructions.
+    Machine,
+    /// BPF's, as the verifier left them.
+    Translated,
+}
+
+/// The code of a program.
+fn code(program: BorrowedFd<'_>, form: Form) -> Result<Vec<u8>> {
     /// The number of the command `BPF_OBJ_GET_INFO_BY_FD`.
     const GET_INFO: i32 = 15;
-    /// The fields of `struct bpf_prog_info` up to the code, and of the command's part of `union bpf_attr`.
+    /// The fields of `struct bpf_prog_info` up to the instructions, and of the command's part of `union bpf_attr`.
     #[repr(C)]
     #[derive(Default)]
     struct Info {
         before: [u64; 2],
-        length: u32,
-        checked_length: u32,
-        code: u64,
+        lengths: [u32; 2],
+        codes: [u64; 2],
     }
     #[repr(C)]
     struct Request {
@@ -136,9 +174,12 @@ fn image(program: BorrowedFd<'_>) -> Result<Vec<u8>> {
     };
     let mut info = Info::default();
     ask(&mut info)?;
-    let mut code = vec![0_u8; info.length as usize];
-    let mut info = Info { length: info.length, code: code.as_mut_ptr().addr() as u64, ..Info::default() };
-    ask(&mut info)?;
+    let which = form as usize;
+    let mut code = vec![0_u8; info.lengths[which] as usize];
+    let mut wanted = Info::default();
+    wanted.lengths[which] = info.lengths[which];
+    wanted.codes[which] = code.as_mut_ptr().addr() as u64;
+    ask(&mut wanted)?;
     ensure!(code.iter().any(|&byte| byte != 0), "the kernel does not hand out the code of a program");
     Ok(code)
 }

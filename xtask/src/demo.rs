@@ -11,7 +11,11 @@ use clap::Args;
 use crate::{
     run::{as_root, cargo, command, run, target_dir},
     setup,
+    side_by_side::{self, Part},
 };
+
+/// The profile of the two programs: compiled fast.
+const PROFILE: &str = "demo";
 
 /// How the profiler is shown.
 #[derive(Args)]
@@ -33,15 +37,33 @@ pub fn build() -> Result<()> {
 impl Demo {
     /// Becomes the profiler, which launches the network and ends with it.
     pub fn run(&self) -> Result<()> {
-        build()?;
-        setup::live()?;
         // On a terminal people look around and quit; elsewhere somebody waits for the end.
         let seconds = self.seconds.unwrap_or(if stdout().is_terminal() { 600 } else { 30 });
-        let release = target_dir()?.join("release");
-        let mut profiler = command(release.join("nntrace-bpf"));
-        profiler.args(&self.args).arg("--").arg(release.join("nntrace-workload"));
+        let programs = target_dir()?.join(PROFILE);
+        let mut profiler = command(programs.join("nntrace-bpf"));
+        profiler.args(&self.args).arg("--").arg(programs.join("nntrace-workload"));
         profiler.args(["--quiet", "--seconds", &seconds.to_string()]);
-        let mut profiler = as_root(profiler)?;
-        Err(Error::new(profiler.exec()).context("the profiler does not start"))
+        // A password is asked for before the minutes that the rest takes. Whoever has none has the programs then.
+        let profiler = as_root(profiler);
+        prepare()?;
+        Err(Error::new(profiler?.exec()).context("the profiler does not start"))
     }
+}
+
+/// Sets up and builds the two programs. The network is compiled while what the kernel programs need is installed.
+fn prepare() -> Result<()> {
+    setup::c_compiler()?;
+    side_by_side::all(vec![
+        Part::new("tools for the kernel programs", || setup::toolchain().map(drop)),
+        Part::new("the example network", || build_programs(&["--bin", "nntrace-workload"])),
+        Part::new("the kernel's tracing files", setup::live),
+    ])?;
+    build_programs(&["--bins"])
+}
+
+/// Compiles these of the demo's programs. Both packages are named always: with other features the libraries that they share
+/// would be compiled anew.
+fn build_programs(which: &[&str]) -> Result<()> {
+    let packages = ["--package", "nntrace-user", "--package", "nntrace-workload"];
+    run(cargo("build").args(["--profile", PROFILE]).args(packages).args(which))
 }

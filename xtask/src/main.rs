@@ -14,6 +14,7 @@ mod fuzz;
 mod lint;
 mod run;
 mod setup;
+mod side_by_side;
 mod soak;
 mod test;
 mod vm;
@@ -43,7 +44,7 @@ enum Task {
     },
     /// Set up, then build everything in release mode
     Build,
-    /// Set up, build, and profile the example network
+    /// Set up, build the profiler and the example network, and profile it
     Demo(demo::Demo),
     /// Set up, then run all tests, the live ones as root
     Test {

@@ -50,10 +50,21 @@ pub fn tests() -> Result<()> {
 
 /// What building needs: a C compiler, which links, and the toolchain of the kernel programs.
 pub fn build() -> Result<Toolchain> {
+    c_compiler()?;
+    toolchain()
+}
+
+/// A C compiler, which links.
+pub fn c_compiler() -> Result<()> {
     if !on_path("cc") {
         apt::install(&["gcc", "libc6-dev"])?;
     }
     println!("found      a C compiler: cc");
+    Ok(())
+}
+
+/// The toolchain of the kernel programs.
+pub fn toolchain() -> Result<Toolchain> {
     let toolchain = Toolchain::find().or_else(|_| install_toolchain())?;
     println!("found      {} (LLVM {})", toolchain.compiler.version, toolchain.compiler.llvm);
     println!("found      {}", toolchain.linker.display());
@@ -149,11 +160,16 @@ fn install_linker(llvm: u32) -> Result<std::path::PathBuf> {
         apt::install(&[&format!("llvm-{llvm}-dev")])?;
     }
     toolchain::linker(llvm).or_else(|_| {
-        println!("installing bpf-linker {LINKER_VERSION} for LLVM {llvm} (cargo; this takes a minute)");
+        println!("installing bpf-linker {LINKER_VERSION} for LLVM {llvm} (cargo)");
         let mut install = cargo("install");
         install.args(["bpf-linker", "--version", LINKER_VERSION, "--locked", "--force", "--quiet"]);
         install.args(["--no-default-features", &format!("--features=llvm-{llvm}"), "--root"]);
         install.arg(toolchain::linker_root(llvm)).env("LLVM_PREFIX", prefix);
+        // It links one small program: what counts is how soon it is there.
+        install.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0").env("CARGO_PROFILE_RELEASE_LTO", "off");
+        install
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+            .env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
         quietly(&mut install)?;
         println!("installed  bpf-linker {LINKER_VERSION}");
         toolchain::linker(llvm).map_err(|missing| anyhow!(missing))

@@ -18,6 +18,7 @@ mod evidence;
 pub mod functions;
 mod hotplug;
 mod links;
+mod log;
 mod marks;
 mod object;
 mod power;
@@ -39,6 +40,7 @@ use self::{
     evidence::EvidencePrograms,
     functions::FunctionProbes,
     hotplug::Hotplug,
+    log::{KernelLog, LogLevel},
     marks::MarkGlobals,
     object::{OBJECT, Object},
     power::PowerPrograms,
@@ -81,6 +83,8 @@ impl Default for KernelOptions {
 /// The loaded programs with their maps. Dropping it detaches and unloads everything.
 pub struct Kernel {
     object: Object,
+    /// Where the programs log.
+    log: Option<KernelLog>,
     cpus: u32,
     table_sizes: TableSizes,
     /// Keeps the kernel's run-time statistics of BPF programs on.
@@ -107,6 +111,7 @@ impl Kernel {
         let btf = btf.as_ref();
         let ring_size = RingSize::rounded(options.ring_bytes);
         let table_sizes = TableSizes::new(options.map_memory, cpus);
+        let log_level = LogLevel::of_collector();
         let marks = MarkGlobals::new(options.emit_begins);
         let processes = ProcessPrograms::new();
         let writes = WritePrograms::new(btf);
@@ -118,6 +123,7 @@ impl Kernel {
         let mut loader = EbpfLoader::new();
         ring_size.configure(&mut loader, cpus);
         table_sizes.configure(&mut loader);
+        log_level.configure(&mut loader);
         marks.configure(&mut loader);
         processes.configure(&mut loader);
         writes.configure(&mut loader);
@@ -129,6 +135,12 @@ impl Kernel {
 
         let mut object = Object::load(&mut loader)?;
         let rings = RingBuffers::make(&mut object, cpus, &ring_size)?;
+        let log = KernelLog::open(&mut object, &log_level)?;
+        ::log::info!(
+            "{cpus} possible CPUs, each with a ring of {} KiB; the tables of marks take {} KiB",
+            ring_size.bytes() / 1024,
+            table_sizes.bytes / 1024
+        );
         let statistics = costs::statistics();
         PowerPrograms::load(&mut object)?;
         ProcessPrograms::load_raw(&mut object)?;
@@ -136,6 +148,7 @@ impl Kernel {
         ProcessPrograms::load_fork(&mut object)?;
         let kernel = Self {
             object,
+            log,
             cpus,
             table_sizes,
             _statistics: statistics,

@@ -197,6 +197,9 @@ impl Probes {
     /// Probes what is found in files; returns those in which that was something.
     fn search(&mut self, kernel: &mut Kernel, objects: &Objects) -> Vec<String> {
         let mut found = SearchReport::of(objects, &self.specs);
+        for object in &objects.objects {
+            log::debug!("searched {} for mark functions", object.display_path.display());
+        }
         for lonely in target::take_unpaired(&mut found.functions) {
             self.failures.push(format!(
                 "{} in {} is not probed: the function that belongs to it is not there",

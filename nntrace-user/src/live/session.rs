@@ -225,6 +225,7 @@ impl Session {
 
     fn adopt(&mut self, pid: u32, comm: &str) -> Result<(), KernelError> {
         self.kernel.add_target(pid)?;
+        log::info!("process {pid} ({comm}) is a target");
         self.label(pid, comm);
         self.probe(pid, MissedSince::Nothing);
         Ok(())
@@ -280,6 +281,7 @@ impl Session {
     pub fn refresh(&mut self) {
         // What a loader told is looked at first: it tells since when.
         self.drain();
+        self.log_left_out();
         if self.last.is_none() {
             // A kernel that cannot be told (before 5.10) has the events alone.
             let _ = self.kernel.compare_online(Path::new(sysfs::CPUS));
@@ -291,6 +293,7 @@ impl Session {
                 self.probe(pid, MissedSince::SinceLastLook);
             } else {
                 self.alive.remove(&pid);
+                log::info!("target {pid} is gone");
                 if let Err(error) = self.kernel.remove_target(pid) {
                     self.notes.push(error.to_string());
                 }
@@ -301,6 +304,13 @@ impl Session {
     /// Takes the records that wait, and does what they ask for.
     pub fn drain(&mut self) {
         self.take(false);
+        self.kernel.drain_log();
+    }
+
+    fn log_left_out(&mut self) {
+        if let Err(error) = self.kernel.log_left_out() {
+            log::warn!("how many lines of the kernel programs were left out is not known: {error}");
+        }
     }
 
     fn take(&mut self, everything: bool) {

@@ -22,8 +22,8 @@ use crate::{
 /// Tests that use the kernel. Those of the terminal need tmux, which is not there; those of C programs, a compiler; and
 /// `idle_against_ftrace` has its counterpart in the machine's own checks, as here another CPU may get its turn between two
 /// readings of the clock that elsewhere are one microsecond apart.
-const SUITES: [&str; 6] =
-    ["evidence", "hotplug", "initial_state", "power_programs", "replay_and_kernel", "verify"];
+const SUITES: [&str; 7] =
+    ["evidence", "hotplug", "initial_state", "kernel_log", "power_programs", "replay_and_kernel", "verify"];
 /// Tests that write marks as fast as they can, or start dozens of programs: emulated, each is a matter of many minutes.
 /// They are run when they are named.
 const SLOW_SUITES: [&str; 8] = [

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod commands;
+mod logging;
 mod output;
 mod signals;
 

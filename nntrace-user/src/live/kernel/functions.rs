@@ -135,7 +135,9 @@ impl Kernel {
         let Self { functions, object, .. } = self;
         let program = functions.mark_program(object, target::kind(function), function.role, function.layout);
         let point = format!("{} in {}", function.demangled, function.display_path.display());
-        functions.attach(object, program, &function.path, at).map_err(attach_error(&point))
+        functions.attach(object, program, &function.path, at).map_err(attach_error(&point))?;
+        log::info!("{program} is on {point}, offset {at:#x} of the file");
+        Ok(())
     }
 
     /// Loads the programs for functions that may turn up: checking one takes the kernel a tenth of a second, in which
@@ -184,7 +186,9 @@ impl Kernel {
     pub(crate) fn attach_loader(&mut self, path: &Path, offset: u64) -> Result<(), KernelError> {
         self.functions
             .attach(&mut self.object, LOADER_PROGRAM, path, offset)
-            .map_err(attach_error(&format!("the loader {}", path.display())))
+            .map_err(attach_error(&format!("the loader {}", path.display())))?;
+        log::debug!("{LOADER_PROGRAM} is on the loader {}, offset {offset:#x} of the file", path.display());
+        Ok(())
     }
 
     /// Lets targets stop by SIGSTOP when they get to `offset` of the file, the entry point of a program.

@@ -8,6 +8,8 @@ use aya::{
         raw_trace_point::RawTracePointLinkId,
     },
 };
+use aya_log::EbpfLogger;
+use log::Log;
 
 use super::error::{KernelError, attach_error, map_error, refused};
 
@@ -91,6 +93,11 @@ impl Object {
     /// A map of any kind that is written.
     pub(super) fn map_mut(&mut self, name: &str) -> Option<&mut Map> {
         self.0.map_mut(name)
+    }
+
+    /// The reader of the lines that programs log, which hands them to the collector's own log.
+    pub(super) fn log_reader(&mut self) -> Result<EbpfLogger<&'static dyn Log>, KernelError> {
+        EbpfLogger::init(&mut self.0).map_err(|_| KernelError::Missing("ring for log lines"))
     }
 
     /// A program of any kind.

@@ -26,6 +26,10 @@ impl RingSize {
         Self(bytes.clamp(4096, 1 << 30).next_power_of_two())
     }
 
+    pub(super) fn bytes(&self) -> u32 {
+        self.0
+    }
+
     pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>, cpus: u32) {
         loader.override_global("RING_BYTES", &self.0, true).map_max_entries("RINGS", cpus);
     }

@@ -121,6 +121,7 @@ impl Session {
             return;
         }
         if let Ok(process) = self.processes.by_pid(pid) {
+            log::info!("target {pid} runs {}", process.comm);
             self.label(pid, &process.comm);
             // One that is stopped by its loader has run nothing of its own.
             let is_held = self.held == Some(pid) && self.probes.hears_loader(&self.processes, pid);

@@ -2,6 +2,8 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
+use clap::error::ErrorKind;
+use log::LevelFilter;
 use nntrace_user::live::{kernel::DEFAULT_RING_BYTES, session::MarkSource, target::SymbolSpec};
 
 use super::{
@@ -9,6 +11,7 @@ use super::{
     headings::{LIMITS, MARKS, OUTPUT, POWER, TARGET},
     values::{duration, memory},
 };
+use crate::logging;
 
 /// A live run: its target and its options.
 #[derive(Debug, clap::Args)]

@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use log::LevelFilter;
 use nix::sys::signal::Signal;
 use nntrace_user::{
     live::{
@@ -29,6 +30,7 @@ use tokio::{
 
 use crate::{
     arguments::{Level, Live},
+    logging,
     output::{self, Output, files::Files, gates, screen::Screen},
     signals::EndSignals,
 };
@@ -39,7 +41,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Traces live; returns the exit status.
-pub fn run(cli: &Live) -> Result<ExitCode> {
+pub fn run(cli: &Live, log_level: LevelFilter) -> Result<ExitCode> {
+    logging::start(log_level);
     let processes = targets(cli)?;
     let topology = cli.host.live_topology()?;
     let wants_screen = !cli.json_lines && Output::wants_screen(&cli.results) && io::stdin().is_terminal();
@@ -240,7 +243,10 @@ impl Run {
 
     /// Shows what there is; breaks off when nobody reads it any more.
     fn update(&mut self) -> Result<ControlFlow<()>> {
-        let snapshot = Snapshot::of(&self.session.findings()?);
+        let mut snapshot = Snapshot::of(&self.session.findings()?);
+        if matches!(self.output, Output::Screen(_)) {
+            snapshot.notes.extend(logging::kept());
+        }
         let health = self.health(&snapshot);
         self.output.update(&snapshot, health)
     }

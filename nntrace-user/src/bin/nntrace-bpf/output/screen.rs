@@ -12,12 +12,32 @@ use tokio::{
     sync::mpsc::Receiver,
 };
 
-/// The interface on the terminal, which is given back when this is dropped.
+use crate::logging;
+
+/// The interface on the terminal, which is given back when this is dropped, with the log's lines.
 pub struct Screen {
     app: App,
     terminal: Terminal,
     events: Receiver<Event>,
     stops: Signal,
+    /// The last to be dropped: it writes to the terminal.
+    _log: KeptLog,
+}
+
+/// Has the log keep its lines while the terminal is ours.
+struct KeptLog;
+
+impl KeptLog {
+    fn begin() -> Self {
+        logging::keep();
+        Self
+    }
+}
+
+impl Drop for KeptLog {
+    fn drop(&mut self) {
+        logging::release();
+    }
 }
 
 impl Screen {
@@ -25,7 +45,7 @@ impl Screen {
     pub fn enter() -> Result<Self> {
         let stops = signal(SignalKind::from_raw(libc::SIGTSTP)).context("cannot catch signals")?;
         let terminal = Terminal::enter().context("cannot use the terminal")?;
-        Ok(Self { app: App::new(), terminal, events: read_events(), stops })
+        Ok(Self { app: App::new(), terminal, events: read_events(), stops, _log: KeptLog::begin() })
     }
 
     /// Shows the newest results.
