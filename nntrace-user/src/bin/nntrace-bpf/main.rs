@@ -48,7 +48,10 @@ fn main() -> ExitCode {
         Some(Action::Completions { shell }) => manual::completions(*shell),
         Some(Action::Man) => manual::page(),
         Some(Action::Schema) => manual::schema(),
-        None => live::run(&cli.live),
+        None => match cli.live.log_level() {
+            Ok(level) => live::run(&cli.live, level),
+            Err(error) => return refused(&error),
+        },
     };
     match done {
         Ok(code) => code,

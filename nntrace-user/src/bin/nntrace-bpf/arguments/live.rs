@@ -94,6 +94,13 @@ pub struct Live {
     #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = LIMITS, hide_short_help = true)]
     pub map_memory: Option<u64>,
 
+    /// Log to stderr, kernel programs included; -vv for more
+    ///
+    /// While the terminal interface runs, the lines are among its notes. `NNTRACE_LOG` sets a level as well: off, error,
+    /// warn, info (-v), debug (-vv), trace.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+
     /// Command to start and trace
     ///
     /// It is held until the probes are in place; under sudo it runs as the caller.
@@ -128,6 +135,16 @@ impl Live {
     #[must_use]
     pub fn symbols(&self) -> Vec<SymbolSpec> {
         if self.symbols.is_empty() { SymbolSpec::known() } else { self.symbols.clone() }
+    }
+
+    /// The level of the log.
+    ///
+    /// # Errors
+    /// When the variable of the environment names none.
+    pub fn log_level(&self) -> Result<LevelFilter, clap::Error> {
+        let variable = std::env::var_os(logging::VARIABLE);
+        logging::level(self.verbose, variable.as_ref().map(|value| value.to_string_lossy()).as_deref())
+            .map_err(|text| clap::Error::raw(ErrorKind::InvalidValue, format!("{text}\n")))
     }
 
     /// The source of marks.
