@@ -1,8 +1,8 @@
-//! What can be odd in the input. Nothing of it ends the program: it is counted, with the first example.
+//! Diagnostics of odd input. None of it ends the program: it is counted, with the first example.
 //!
 //! Source: the mark contract, section 2 ("Never die on input"); the power contract, section 1.
 
-/// One kind of diagnostic.
+/// Kind of diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DiagnosticKind {
@@ -10,15 +10,15 @@ pub enum DiagnosticKind {
     UnmatchedEnd,
     /// A section that was open at the end; it is in no total.
     OpenAtEnd,
-    /// A layer or phase in one that may not contain it; accounted all the same.
+    /// A layer or phase in one that may not contain it; accounted nevertheless.
     BadNesting,
-    /// A tag with letters that the contract does not know.
+    /// A tag with letters that are not in the contract.
     UnknownTag,
-    /// More sections open on one thread than can be followed; the outer ones stay right.
+    /// More sections open on one thread than can be followed; the outer ones stay correct.
     DepthOverflow,
     /// A section that ends before it begins; its duration is 0.
     TimeBackwards,
-    /// A mark that is longer than what is read of it.
+    /// A mark that is longer than the part that is read.
     TruncatedMark,
     /// A mark at an address that could not be read.
     UnreadableMark,
@@ -26,7 +26,7 @@ pub enum DiagnosticKind {
     EmptyMark,
     /// An asynchronous execution without its wait.
     WaitMissing,
-    /// An interface call met before user space had said what its name means: taken for somebody else's.
+    /// An interface call met before its meaning was set by user space: treated as foreign.
     NameNotYetKnown,
     /// More threads, stacks or names than the tables hold.
     TableFull,
@@ -36,14 +36,14 @@ pub enum DiagnosticKind {
     ExitWhileRunning,
     /// An event for a CPU number that the tables do not have.
     CpuOutOfRange,
-    /// A line of a file that is no event in any format that is known.
+    /// A line of a file that is no event in any known format.
     UnreadableLine,
     /// Events that the tracer dropped.
     EventsLost,
 }
 
 impl DiagnosticKind {
-    /// Every kind, in order of number.
+    /// All kinds, in order of number.
     pub const ALL: [Self; 17] = [
         Self::UnmatchedEnd,
         Self::OpenAtEnd,
@@ -64,13 +64,13 @@ impl DiagnosticKind {
         Self::EventsLost,
     ];
 
-    /// Whether it is about a CPU, and its first example names one where others name a thread.
+    /// Whether it is about a CPU: its first example has a CPU where others have a thread.
     #[must_use]
     pub const fn is_of_cpu(self) -> bool {
         matches!(self, Self::EnterWhileIdle | Self::ExitWhileRunning | Self::CpuOutOfRange | Self::EventsLost)
     }
 
-    /// Its name in a snapshot.
+    /// Returns its name in a snapshot.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -95,23 +95,23 @@ impl DiagnosticKind {
     }
 }
 
-/// A set of diagnostics: what one event showed.
+/// Set of diagnostics of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Diagnostics(u32);
 
 impl Diagnostics {
-    /// None.
+    /// Empty set.
     pub const NONE: Self = Self(0);
 
-    /// As a number, a bit for each kind.
+    /// Returns the set as a number, one bit per kind.
     #[must_use]
     #[inline(always)]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// From [`Diagnostics::bits`].
+    /// Returns the set of [`Diagnostics::bits`].
     #[must_use]
     #[inline(always)]
     pub const fn from_bits(bits: u32) -> Self {
@@ -124,44 +124,44 @@ impl Diagnostics {
         self.0 |= 1 << kind as u8;
     }
 
-    /// Whether a kind is among them.
+    /// Whether the set contains a kind.
     #[must_use]
     #[inline(always)]
     pub const fn has(self, kind: DiagnosticKind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     #[must_use]
     #[inline(always)]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Each of them.
+    /// Returns the kinds in the set.
     pub fn iter(self) -> impl Iterator<Item = DiagnosticKind> {
         DiagnosticKind::ALL.into_iter().filter(move |&kind| self.has(kind))
     }
 }
 
-/// How often one kind was met, and its first example: a value of the kernel's map, one per CPU.
+/// Count of one kind, and its first example: a value of the kernel's map, one per CPU.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct DiagnosticCount {
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// When first, ns.
+    /// Time of the first, ns.
     pub first_ns: u64,
-    /// Thread of the first.
+    /// Thread id of the first.
     pub tid: u32,
-    /// How many bytes of `example` are used.
+    /// Bytes used in `example`.
     pub len: u32,
-    /// The start of the first mark concerned.
+    /// Start of the first mark concerned.
     pub example: [u8; EXAMPLE_BYTES],
 }
 
 impl DiagnosticCount {
-    /// Met once, at `time` (ns) in a thread, in this mark.
+    /// Returns the count of one occurrence, at `time` (ns) in a thread, in this mark.
     #[must_use]
     pub fn first(time: u64, tid: u32, mark: &[u8]) -> Self {
         let len = mark.len().min(EXAMPLE_BYTES);

@@ -2,7 +2,7 @@
 //!
 //! Source of the letters and of the order: the mark contract, sections 1 and 2.
 
-/// A layer of the NN stack.
+/// Layer of the NN stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Layer {
@@ -22,7 +22,7 @@ pub enum Layer {
     Other,
 }
 
-/// A phase of an NN program.
+/// Phase of an NN program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Phase {
@@ -55,7 +55,7 @@ pub enum Phase {
 }
 
 impl Layer {
-    /// Every layer, in the order of the contract.
+    /// All layers, in the order of the contract.
     pub const ALL: [Self; 7] = [
         Self::Application,
         Self::Runtime,
@@ -66,7 +66,7 @@ impl Layer {
         Self::Other,
     ];
 
-    /// The two letters of a mark, `LA` for the application.
+    /// Returns the two letters in a mark, `LA` for the application.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ impl Layer {
         }
     }
 
-    /// The word that tables show.
+    /// Returns the word in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl Layer {
         }
     }
 
-    /// Whether a section of layer `inner` may stand directly in one of this layer.
+    /// Whether a section of layer `inner` may be directly inside one of this layer.
     #[must_use]
     #[inline(always)]
     pub const fn may_contain(self, inner: Self) -> bool {
@@ -112,7 +112,7 @@ impl Layer {
 }
 
 impl Phase {
-    /// Every phase, in the order of the contract.
+    /// All phases, in the order of the contract.
     pub const ALL: [Self; 13] = [
         Self::Overall,
         Self::WarmUp,
@@ -129,7 +129,7 @@ impl Phase {
         Self::Results,
     ];
 
-    /// The letters of a mark, `PE` for execution.
+    /// Returns the letters in a mark, `PE` for execution.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -149,7 +149,7 @@ impl Phase {
         }
     }
 
-    /// The word that tables show.
+    /// Returns the word in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -204,7 +204,7 @@ impl Phase {
         }
     }
 
-    /// Whether a section of phase `inner` may stand directly in one of this phase (subtracted ones always may).
+    /// Whether a section of phase `inner` may be directly inside one of this phase (subtracted ones always may).
     #[must_use]
     #[inline(always)]
     pub const fn may_contain(self, inner: Self) -> bool {
@@ -215,7 +215,7 @@ impl Phase {
     }
 }
 
-/// A layer and a phase in seven bits: what `[NN_<layer>_<phase>]` says.
+/// Layer and phase in seven bits, from `[NN_<layer>_<phase>]`.
 ///
 /// The eighth bit is free for the users of a tag (see [`crate::stack`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -223,18 +223,18 @@ impl Phase {
 pub struct Tag(u8);
 
 impl Tag {
-    /// How many tags there are: every value of [`Tag::index`] is below.
+    /// Number of tags: every value of [`Tag::index`] is below.
     pub const COUNT: usize = Layer::ALL.len() * 16;
 
-    /// The tag of a layer and a phase.
+    /// Returns the tag of a layer and a phase.
     #[must_use]
     #[inline(always)]
     pub const fn new(layer: Layer, phase: Phase) -> Self {
         Self((layer as u8) << 4 | phase as u8)
     }
 
-    /// The tag written `L<layer>_P<second><third>`; a missing third letter is 0. `None` for letters that the
-    /// contract does not know.
+    /// Parses the tag `L<layer>_P<second><third>`; a missing third letter is 0. `None` for letters that are not in
+    /// the contract.
     ///
     /// By tables, not by comparing: the kernel's verifier follows every comparison, and would walk through the rest
     /// of the program once for each of the 91 tags.
@@ -246,48 +246,48 @@ impl Tag {
         if capitals && known & letters::NONE == 0 { Some(Self(known)) } else { None }
     }
 
-    /// Its number, from 0 to [`Tag::COUNT`] exclusive; stable within one record version.
+    /// Returns the tag's number, from 0 to [`Tag::COUNT`] exclusive; stable within one record version.
     #[must_use]
     #[inline(always)]
     pub const fn index(self) -> u8 {
         self.0
     }
 
-    /// The tag of a number that came from [`Tag::index`].
+    /// Returns the tag with a number from [`Tag::index`].
     #[must_use]
     #[inline(always)]
     pub(crate) const fn from_trusted_index(index: u8) -> Self {
         Self(index)
     }
 
-    /// The tag of that number; `None` when no layer or phase has it.
+    /// Returns the tag with a number; `None` when no layer or phase has it.
     #[must_use]
     pub const fn from_index(index: u8) -> Option<Self> {
         let (layer, phase) = ((index >> 4) as usize, (index & 15) as usize);
         if layer < Layer::ALL.len() && phase < Phase::ALL.len() { Some(Self(index)) } else { None }
     }
 
-    /// Its layer.
+    /// Returns the layer.
     #[must_use]
     pub const fn layer(self) -> Layer {
         Layer::ALL[(self.0 >> 4) as usize]
     }
 
-    /// Its phase.
+    /// Returns the phase.
     #[must_use]
     pub const fn phase(self) -> Phase {
         Phase::ALL[(self.0 & 15) as usize]
     }
 }
 
-/// Tables from letters to the parts of a tag, made from the codes above.
+/// Tables from letters to the parts of a tag, derived from the codes above.
 mod letters {
     use super::{Layer, Phase};
 
-    /// No layer or phase has these letters.
+    /// Entry for letters without a layer or phase.
     pub const NONE: u8 = 0x80;
 
-    /// The layer's part of a tag, by its letter.
+    /// Layer's part of a tag, by its letter.
     pub static LAYER: [u8; 32] = {
         let mut table = [NONE; 32];
         let mut at = 0;
@@ -298,7 +298,7 @@ mod letters {
         table
     };
 
-    /// The phase's part of a tag, by its letters after the `P`.
+    /// Phase's part of a tag, by its letters after the `P`.
     pub static PHASE: [u8; 1024] = {
         let mut table = [NONE; 1024];
         let mut at = 0;
