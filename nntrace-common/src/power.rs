@@ -268,8 +268,8 @@ impl CpuIdle {
     }
 
     /// Takes the CPU's activity at the begin of the window, which was read elsewhere, after everything was attached.
-    /// It is used where the events leave a gap: until the first one, without any, and for the depth of an idle state
-    /// that the first one left.
+    /// It counts where the events leave a gap: as the activity, if there is no event so far, and as the idle state, if
+    /// the first event left one.
     pub fn began_as(&mut self, read: Activity) {
         match (self.start, read) {
             (Start::Open, _) => {
