@@ -13,7 +13,7 @@ use crate::{
     setup,
 };
 
-/// How the profiler is shown.
+/// Options of the demonstration.
 #[derive(Args)]
 pub struct Demo {
     /// How long the network runs [default: 600 on a terminal, else 30]
@@ -35,7 +35,7 @@ impl Demo {
     pub fn run(&self) -> Result<()> {
         build()?;
         setup::live()?;
-        // On a terminal people look around and quit; elsewhere somebody waits for the end.
+        // On a terminal the user looks around and quits; elsewhere a program waits for the end.
         let seconds = self.seconds.unwrap_or(if stdout().is_terminal() { 600 } else { 30 });
         let release = target_dir()?.join("release");
         let mut profiler = command(release.join("nntrace-bpf"));
