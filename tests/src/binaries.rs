@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
-/// `nntrace-bpf`, as cargo built it beside the tests.
+/// Returns the path of `nntrace-bpf`, as cargo built it beside the tests.
 ///
 /// # Errors
 /// When it was not built.
@@ -12,7 +12,7 @@ pub fn profiler() -> Result<PathBuf> {
     built("nntrace-bpf")
 }
 
-/// `nntrace-workload`, as cargo built it beside the tests.
+/// Returns the path of `nntrace-workload`, as cargo built it beside the tests.
 ///
 /// # Errors
 /// When it was not built.
@@ -20,10 +20,10 @@ pub fn workload() -> Result<PathBuf> {
     built("nntrace-workload")
 }
 
-/// Where cargo puts the programs of the profile that this test was built with.
+/// Returns the folder of the programs of the profile that this test was built with.
 ///
 /// # Errors
-/// When this program is not where cargo puts tests.
+/// When this program is not in cargo's folder for tests.
 pub fn profile_dir() -> Result<PathBuf> {
     let test = std::env::current_exe().context("cannot tell where this test is")?;
     let profile = test.parent().and_then(Path::parent);
