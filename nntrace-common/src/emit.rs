@@ -84,7 +84,7 @@ fn write_if_heard(make: impl FnOnce() -> Payload) -> bool {
     listens() && write_now(make)
 }
 
-/// Kept out of the marking code, which mostly runs without it.
+/// Creates and writes a mark if anyone listens. Kept out of the marking code, which mostly runs without it.
 #[cold]
 #[inline(never)]
 fn write_now(make: impl FnOnce() -> Payload) -> bool {

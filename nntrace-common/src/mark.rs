@@ -155,7 +155,7 @@ pub enum Prefix {
 pub struct Label(u8);
 
 impl Label {
-    /// No tag: a section of somebody else.
+    /// No tag: a foreign section.
     pub const FOREIGN: Self = Self(0x80);
     /// A tag with letters that are not in the contract: a diagnostic, and the section is foreign.
     pub const UNKNOWN: Self = Self(0x81);

@@ -54,7 +54,7 @@ pub struct SpanRecord {
     pub tgid: u32,
     /// [`Tag::index`] of its layer and phase.
     pub tag: u8,
-    /// Its [`Class`].
+    /// [`Class`] of the section.
     pub class: u8,
     /// Number of sections open around it.
     pub depth: u8,

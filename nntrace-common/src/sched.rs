@@ -21,21 +21,21 @@ pub struct SchedOffsets {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Change {
-    /// It gets the CPU.
+    /// The thread gets the CPU.
     In = 0,
-    /// It is taken off the CPU, but is still runnable.
+    /// The thread is taken off the CPU, but is still runnable.
     Preempted = 1,
-    /// It leaves the CPU until something wakes it: it waits, or is stopped.
+    /// The thread leaves the CPU until it is woken: it waits, or is stopped.
     Sleeps = 2,
-    /// It leaves the CPU for an uninterruptible wait (`D`).
+    /// The thread leaves the CPU for an uninterruptible wait (`D`).
     SleepsDeep = 3,
-    /// It leaves the CPU for the last time.
+    /// The thread leaves the CPU for the last time.
     Ends = 4,
-    /// It waits for a CPU from now on, unless it was already runnable.
+    /// The thread waits for a CPU from now on, unless it was already runnable.
     Woken = 5,
-    /// It is new, and waits for a CPU.
+    /// The thread is new, and waits for a CPU.
     New = 6,
-    /// It execs without being the leader of its process, and takes over the leader's id.
+    /// The thread execs without being the leader of its process, and takes over the leader's id.
     Renamed = 7,
 }
 

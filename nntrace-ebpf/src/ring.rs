@@ -12,7 +12,7 @@ use crate::{
     maps::{RING_BYTES, RING_COUNTS, RINGS},
 };
 
-/// Time of waking user space.
+/// Condition for waking user space.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
     /// When the ring is half full; otherwise the record waits for the next timed drain.

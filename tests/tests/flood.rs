@@ -10,8 +10,8 @@ use nntrace_tests::{
 };
 use nntrace_user::report::snapshot::Snapshot;
 
-/// Number of marks, unless [`VARIABLE`] is smaller: a VM takes a thousand times as long for each. Four make a round:
-/// two begins, two ends.
+/// Number of marks by default; [`VARIABLE`] sets another one, as a VM takes a thousand times as long for each. Four
+/// make a round: two begins, two ends.
 const MARKS: u64 = 1_000_000;
 const VARIABLE: &str = "NNTRACE_FLOOD_MARKS";
 /// Time limit on a loaded host.

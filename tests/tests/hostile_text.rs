@@ -88,7 +88,7 @@ fn hostile(text: &str) -> OsString {
     OsString::from_vec(join(&[text.as_bytes(), ACTS]))
 }
 
-/// The same, where only text is accepted.
+/// Returns the same as text, where only text is accepted.
 fn hostile_text(text: &str) -> OsString {
     OsString::from_vec(join(&[text.as_bytes(), &ACTS[..ACTS.len() - 1]]))
 }

@@ -21,7 +21,7 @@ use nntrace_tests::{
 };
 use nntrace_user::report::snapshot::Snapshot;
 
-/// Seconds of each live flood, if not [`SECONDS`]; the rounds of files are multiplied accordingly.
+/// Variable with the seconds of each live flood, by default [`SECONDS`]; the rounds of files scale with it.
 const VARIABLE: &str = "NNTRACE_SOAK_SECONDS";
 /// Seconds of a live flood in the tests.
 const SECONDS: u64 = 3;

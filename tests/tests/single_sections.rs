@@ -24,7 +24,7 @@ struct Section {
     parent: Option<usize>,
 }
 
-/// Open section: its number, if it has a layer and a phase. A switch leaves one for its end alone.
+/// Open section: its number, if it has a layer and a phase; `None` also for one that a switch has replaced.
 type Open = Option<usize>;
 
 /// Returns every section with a layer and a phase of a trace in ftrace's format, in the order of their begins.

@@ -51,7 +51,7 @@ enum Task {
         #[arg(last = true)]
         args: Vec<String>,
     },
-    /// Set up, build, and measure what profiling costs on this machine
+    /// Set up, build, and measure the cost of profiling on this host
     Bench(bench::Bench),
     /// Flood the profiler, live and with files, for minutes each, and check that its memory stays within its bound
     Soak(soak::Soak),
@@ -60,7 +60,7 @@ enum Task {
     BenchPart(bench::Part),
     /// Check format, lints, documentation, spelling and licences
     Lint,
-    /// Feed inputs that nobody thought of to what reads and counts them
+    /// Fuzz the parsers and the accounting
     Fuzz(fuzz::Fuzz),
     /// Run the profiler and its live tests on other kernels, in VMs
     Vm(vm::Vm),

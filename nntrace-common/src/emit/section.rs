@@ -137,7 +137,7 @@ impl Drop for Section<'_> {
     }
 }
 
-/// Kept out of the marking code, which mostly runs without it.
+/// Writes an end. Kept out of the marking code, which mostly runs without it.
 #[cold]
 #[inline(never)]
 fn write_end() {

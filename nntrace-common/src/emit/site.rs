@@ -55,11 +55,11 @@ function!("nop\nret\n.balign 16", "8@x0");
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 // SAFETY: the function above, which takes one pointer and touches nothing.
 unsafe extern "C" {
-    /// Function for the profiler's probe: it does nothing, and a probe sees its address and its argument.
+    /// Does nothing: the profiler probes this function, and sees its address and its argument.
     pub safe fn tracing_mark_write(buf: *const u8);
 }
 
-/// Function for the profiler's probe: it does nothing, and a probe sees its address and its argument.
+/// Does nothing: the profiler probes this function, and sees its address and its argument.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline(never)]
 // SAFETY: the name is the contract's; no other Rust item of a program exports it, since there is one

@@ -32,9 +32,9 @@ pub enum Placement {
 pub(crate) enum MissedSince {
     /// None that matter: the process is stopped, or traced only from now on.
     Nothing,
-    /// Those of its new files since this time, ns.
+    /// Marks of its new files since this time, ns.
     Since(u64),
-    /// Those of its new files since the last look at the process.
+    /// Marks of its new files since the last look at the process.
     SinceLastLook,
 }
 

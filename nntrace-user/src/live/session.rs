@@ -66,7 +66,7 @@ pub struct SessionOptions {
     pub marks: MarkSource,
     /// Functions that write marks.
     pub symbols: Vec<SymbolSpec>,
-    /// Where functions that begin with a nop are probed.
+    /// Placement of probes on functions that begin with a nop.
     pub placement: Placement,
     /// Files to probe besides those that the targets map.
     pub libraries: Vec<PathBuf>,

@@ -34,7 +34,7 @@ const ZSTD_WINDOW: u64 = 128 << 20;
 /// Reason why an input cannot be read.
 #[derive(Debug, Error)]
 pub enum InputError {
-    /// It cannot be opened.
+    /// The input cannot be opened.
     #[error("cannot open {name}: {reason}")]
     Open {
         /// Name of the input.
@@ -42,7 +42,7 @@ pub enum InputError {
         /// Error of the system.
         reason: io::Error,
     },
-    /// It is a directory.
+    /// The input is a directory.
     #[error("{0} is a directory, not a trace file")]
     Directory(String),
     /// An input that can be read only once cannot be copied for reading it again.
@@ -61,7 +61,7 @@ pub enum InputError {
         /// Error of the system.
         reason: io::Error,
     },
-    /// Its compressed data ends early or is invalid.
+    /// The compressed data ends early or is invalid.
     #[error("the compressed data is damaged after {decoded} bytes of text: {reason}")]
     Damaged {
         /// Bytes of text decoded before.
@@ -69,7 +69,7 @@ pub enum InputError {
         /// Error of the decoder.
         reason: io::Error,
     },
-    /// It begins like trace-cmd's binary file, but no event in it can be read.
+    /// The file begins like trace-cmd's binary file, but no event in it can be read.
     #[error("cannot read {name} as trace-cmd's trace.dat: {damage}")]
     TraceDat {
         /// Name of the input.

@@ -96,11 +96,11 @@ pub enum ReplayError {
     Clocks {
         /// Name of a file.
         first: String,
-        /// Its clock.
+        /// Clock of that file.
         clock: String,
         /// Name of another file.
         other: String,
-        /// Its clock.
+        /// Clock of the other file.
         other_clock: String,
     },
     /// There are events, but none in the range.

@@ -21,7 +21,7 @@ use nntrace_common::{
 /// A family of processes that write marks.
 #[derive(Debug, Parser)]
 struct Cli {
-    /// How a child is created.
+    /// Way of creating a child.
     #[arg(value_enum)]
     how: How,
     /// Descendants in a row.

@@ -11,7 +11,7 @@ use nntrace_common::{
 /// Starts threads that each write one section.
 #[derive(Debug, Parser)]
 struct Cli {
-    /// How many.
+    /// Number of threads.
     #[arg(long)]
     threads: usize,
 }

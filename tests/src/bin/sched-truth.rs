@@ -29,36 +29,36 @@ struct Cli {
 enum What {
     /// One sleeps and runs in turn
     Naps {
-        /// How often.
+        /// Number of naps.
         times: u32,
-        /// How long each of both takes, ms.
+        /// Length of each sleep and each run, ms.
         milliseconds: u64,
     },
     /// Some run at once on one CPU
     Rivals {
-        /// How many.
+        /// Number of threads.
         threads: u32,
-        /// How long, ms.
+        /// Running time, ms.
         milliseconds: u64,
     },
     /// Two on one CPU pass a byte to and fro
     PingPong {
-        /// How often.
+        /// Number of rounds.
         times: u32,
     },
     /// One sleeps 100 us at a time, and the main thread waits for it
     Dozes {
-        /// How long, ms.
+        /// Total time, ms.
         milliseconds: u64,
     },
     /// A thread that is not the leader waits a little, then executes `naps` with one nap
     Exec {
-        /// How long the nap is, ms.
+        /// Length of the nap, ms.
         milliseconds: u64,
     },
     /// Starts a process that sleeps, and ends before it
     Daemon {
-        /// How long it sleeps, s.
+        /// Length of the sleep, s.
         seconds: u64,
     },
 }

@@ -16,7 +16,7 @@ use crate::runtime::{Runtime, RuntimeModel};
 use crate::truth::{Process, Section, Truth};
 use crate::workers::{Done, Workers};
 
-/// When the run is over.
+/// End of the run.
 #[derive(Clone, Copy, Debug)]
 enum Extent {
     Inferences(u64),

@@ -51,28 +51,28 @@ pub struct ElfError {
 /// Reason why an ELF file cannot be used.
 #[derive(Debug, Error)]
 pub enum ElfErrorReason {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read it: {0}; check the path and its permissions")]
     Io(#[from] io::Error),
-    /// It is of another kind.
+    /// The file is of another kind.
     #[error("not an ELF file: nothing to probe in it")]
     NotElf,
-    /// It is a 32-bit program or library.
+    /// A 32-bit program or library.
     #[error("a 32-bit file ({0}): only 64-bit code of this machine can be traced, build the target for it")]
     Class32(String),
-    /// It is of the other byte order.
+    /// A file of the other byte order.
     #[error("its bytes are in the other order than this machine's: build the target for this machine")]
     ForeignEndian,
-    /// It is for another machine.
+    /// A file for another machine.
     #[error("it is for {found}, this machine runs {host}: build the target for this machine", host = machine_name(MACHINE))]
     ForeignMachine {
         /// Machine that it is for.
         found: String,
     },
-    /// It is inconsistent.
+    /// The file is inconsistent.
     #[error("damaged ELF file: {0}; copy or build it again")]
     Malformed(String),
-    /// It is a library or an object file.
+    /// A library or an object file.
     #[error("it has no entry point in its code: give an executable")]
     NoEntry,
 }

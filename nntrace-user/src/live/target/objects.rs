@@ -58,13 +58,13 @@ pub(crate) enum OpenError {
         "the mapped file was deleted or replaced, or is in another mount namespace; opening it as it is mapped needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE: run with sudo, or restart the target"
     )]
     NotPermitted,
-    /// It was unmapped, or the process ended.
+    /// The file was unmapped, or the process ended.
     #[error("it was unmapped meanwhile, or its process ended: {0}")]
     Gone(io::Error),
-    /// It is a device, a directory or the like.
+    /// A device, a directory or the like.
     #[error("not a regular file: give the path of an executable or of a shared library")]
     NotAFile,
-    /// It cannot be reached.
+    /// The file cannot be reached.
     #[error("cannot open it: {0}; check the path and its permissions")]
     Io(io::Error),
 }

@@ -64,11 +64,11 @@ pub struct Near {
 /// Reason why a function is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NearReason {
-    /// It has the name, but arguments that no layout fits.
+    /// The name is right, but no layout fits the arguments.
     Arguments,
-    /// It has the name, but is not an ordinary function in this file's code.
+    /// The name is right, but it is not an ordinary function in this file's code.
     NoFunction,
-    /// Its name is only similar.
+    /// The name is only similar.
     Name,
 }
 

@@ -20,7 +20,7 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
     ///
     /// A note has three addresses (the probe's; that of [`BASE`] when the note was written, for prelink, which moves
     /// code and not notes; a semaphore's, which is not used), then the strings of [`MARK`]. A damaged note ends the
-    /// list, since notes usually belong to somebody else.
+    /// list, since most notes are foreign.
     pub(in crate::live::target) fn mark_notes(&self) -> Result<Vec<u64>, ElfErrorReason> {
         let sections = self.header.sections(ENDIAN, self.data)?;
         let Some((_, notes)) = sections.section_by_name(ENDIAN, NOTES) else {

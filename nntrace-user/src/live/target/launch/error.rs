@@ -29,7 +29,7 @@ pub enum LaunchError {
         /// Path as given.
         program: PathBuf,
     },
-    /// It is no program.
+    /// The file is not a program.
     #[error("{} cannot be executed: {why}", .program.display())]
     NotExecutable {
         /// Path of the program.
@@ -37,7 +37,7 @@ pub enum LaunchError {
         /// Reason and remedy.
         why: &'static str,
     },
-    /// It is a program of an unknown kind, or for another machine.
+    /// A program of an unknown kind, or for another machine.
     #[error("{}: exec format error: {why}", .program.display())]
     Format {
         /// Path of the program.
@@ -77,7 +77,7 @@ pub enum LaunchError {
         /// Possible reason and remedy.
         reason: String,
     },
-    /// It could not be started for another reason.
+    /// The command could not be started for another reason.
     #[error("cannot start {}: {source}", .program.display())]
     Spawn {
         /// Path of the program.
@@ -85,7 +85,7 @@ pub enum LaunchError {
         /// Cause.
         source: io::Error,
     },
-    /// It ended while it was held.
+    /// The command ended while it was held.
     #[error("the command ended before it was traced ({status}): run it without tracing to see why")]
     EndedEarly {
         /// Exit status.
