@@ -26,8 +26,8 @@ use crate::{
     ring::{self, Wake},
 };
 
-/// Handles a CPU's switch from one thread, which is still the current one, to another: `(preempt, prev, next,
-/// prev_state)`.
+/// Handles a CPU's switch from one thread, which is still the current one, to another:
+/// `(preempt, prev, next, prev_state)`.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 pub fn raw_sched_switch(ctx: RawTracePointContext) -> i32 {
     // A `bool` leaves the upper part of its register undefined.

@@ -88,7 +88,7 @@ impl Drop for Instance {
     }
 }
 
-/// Parses lines such as `<idle>-0 [001] d..1. 5021.564829: cpu_idle: state=1 cpu_id=1`: the events of each CPU, in
+/// Parses lines such as `<idle>-0  [001] d..1.  5021.564829: cpu_idle: state=1 cpu_id=1`: the events of each CPU, in
 /// order, no two of them at the same time.
 fn parse(text: &str, cpus: usize) -> Result<Vec<Events>> {
     let mut events = vec![Vec::new(); cpus];

@@ -259,7 +259,7 @@ fn task(text: &[u8]) -> Task<'_> {
     }
 }
 
-/// Parses `( TGID` from the end: `None` inside for `(-----` and blanks.
+/// Parses `(  TGID` from the end: `None` inside for `(-----` and blanks.
 #[inline]
 fn process_column(text: &[u8]) -> Option<(Option<u32>, &[u8])> {
     let open = text.iter().rposition(|&byte| byte == b'(')?;
@@ -338,8 +338,8 @@ fn kind(text: &[u8]) -> Option<EventKind<'_>> {
     (!name.is_empty()).then_some(EventKind::Other { name, fields })
 }
 
-/// Returns the text after the `:` of the function's name, also where options add `+0x8a/0x170` or `
-/// <ffffffff81498b1a>`.
+/// Returns the text after the `:` of the function's name, also where options add `+0x8a/0x170` or
+/// ` <ffffffff81498b1a>`.
 #[inline]
 fn after_symbol(text: &[u8]) -> Option<&[u8]> {
     match text {

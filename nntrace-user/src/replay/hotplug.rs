@@ -49,7 +49,7 @@ impl Hotplug {
     }
 }
 
-/// Parses `cpu: 0003 target: 0 step: 87 (takedown_cpu)`, or the bare fields of it, `cpu=3 target=0 idx=87 ..`.
+/// Parses `cpu: 0003 target:   0 step:  87 (takedown_cpu)`, or the bare fields of it, `cpu=3 target=0 idx=87 ..`.
 fn step(fields: &[u8]) -> Option<Step> {
     let of = |key: &[u8]| number(value(fields, key)?).map(|(value, _)| value);
     Some(Step { cpu: of(b"cpu")?, target: of(b"target"), number: of(b"step").or_else(|| of(b"idx"))? })

@@ -1,6 +1,6 @@
 //! Writes marks as fast as it can: begins and ends, nested two deep, a runtime's execution around a computation of
-//! the CPU fallback; or marks with unique names, or ones that are never completed. Prints `ready` at first, and `done
-//! <N>` at the end, with the number of rounds written.
+//! the CPU fallback; or marks with unique names, or ones that are never completed. Prints `ready` at first, and
+//! `done <N>` at the end, with the number of rounds written.
 
 use std::{
     ffi::CString,

@@ -1,8 +1,8 @@
 //! Selection of the compiler and the linker of the kernel programs, and their command lines.
 //!
 //! Shared by the build script of `nntrace-user` and by xtask. It is compiled before everything else, and therefore
-//! uses nothing but std; and it depends on the installed tools only: no variable has to be set after `cargo xtask
-//! setup`.
+//! uses nothing but std; and it depends on the installed tools only: no variable has to be set after
+//! `cargo xtask setup`.
 
 use std::{
     env,

@@ -182,8 +182,8 @@ impl Btf {
 mod tests {
     use super::*;
 
-    /// Builds `struct rq { int cpu : 8 (packed); union { struct task *curr; }; struct rq **all; const int bit : 3;
-    /// }`.
+    /// Builds
+    /// `struct rq { int cpu : 8 (packed); union { struct task *curr; }; struct rq **all; const int bit : 3; }`.
     fn sample() -> Vec<u8> {
         let texts = b"\0int\0rq\0cpu\0curr\0task\0all\0bit\0";
         let at = |name: &[u8]| {

@@ -98,8 +98,8 @@ pub enum SpecError {
 /// Function to look for: `NAME[=buf|buf,len|this,buf|this,buf,len]`.
 ///
 /// A name without `::` is any function's last part: `mark` also finds `ns::mark(char const*)`. With `::`, names are
-/// compared from the right, whole parts only. A mangled name (`_Z..`), or one with its arguments (`ns::mark(char
-/// const*)`), is compared as it is.
+/// compared from the right, whole parts only. A mangled name (`_Z..`), or one with its arguments
+/// (`ns::mark(char const*)`), is compared as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolSpec {
     /// Name of the function.

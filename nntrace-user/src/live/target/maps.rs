@@ -51,7 +51,7 @@ fn of_files(maps: &[u8], wanted: impl Fn(&[u8]) -> bool) -> impl Iterator<Item =
     })
 }
 
-/// Parses `start-end perms offset major:minor inode path`: the permissions and the rest.
+/// Parses `start-end perms offset major:minor inode   path`: the permissions and the rest.
 fn parse(line: &[u8]) -> Option<(&[u8], Mapping)> {
     let mut rest = line;
     let mut field = || {

@@ -22,7 +22,7 @@ pub(crate) fn lost(text: &[u8]) -> Option<Parsed<'_>> {
     }
 }
 
-/// Parses the kernel's notices of an overwritten ring: `# entries-in-buffer/entries-written: 7/2000 #P:2` for all
+/// Parses the kernel's notices of an overwritten ring: `# entries-in-buffer/entries-written: 7/2000   #P:2` for all
 /// CPUs, and, where one of them was overwritten, `##### CPU 1 buffer started ####` before the first event of each.
 #[cold]
 pub(crate) fn overwritten(line: &[u8]) -> Option<Loss> {
