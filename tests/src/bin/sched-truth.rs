@@ -1,5 +1,6 @@
 //! Threads that sleep, run and wait for a CPU, and print the kernel's counts for each: a line
-//! `NAME TID RUN WAIT SLEEP`, the last three in ns: on a CPU (its CPU clock), waiting for one (schedstat), and the rest of its time.
+//! `NAME TID RUN WAIT SLEEP`, the last three in ns: on a CPU (its CPU clock), waiting for one (schedstat), and the
+//! rest of its time.
 
 use std::{
     error::Error,
