@@ -7,10 +7,10 @@ use std::{
     sync::Arc,
 };
 
-/// Cursor of its own in a shared file.
+/// Cursor in a shared file.
 #[derive(Debug)]
 pub(crate) struct FileCursor {
-    /// The file, without the position that other readers share.
+    /// Shared file, whose own position is not used.
     pub file: Arc<File>,
     /// Offset of the next read.
     pub offset: u64,

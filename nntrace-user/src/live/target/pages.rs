@@ -53,7 +53,7 @@ fn touch(pid: Pid, start: u64, end: u64) {
             Ok(read) if read == count => count,
             Ok(read) => read + 1,
             Err(nix::Error::EFAULT) => 1,
-            // The process is gone, or not accessible to us: its marks will show.
+            // The process is gone, or not accessible to us: its unreadable marks are counted as such.
             Err(_) => return,
         };
         pages.drain(..done);
