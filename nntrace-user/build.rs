@@ -4,7 +4,7 @@ use std::{env, fs, path::PathBuf, process::ExitCode};
 
 use toolchain::Toolchain;
 
-/// What the profiler runs on.
+/// Architectures that the profiler runs on.
 const ARCHITECTURES: [&str; 2] = ["aarch64", "x86_64"];
 
 fn main() -> ExitCode {
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Compiles for the machine that the user-space side is compiled for.
+/// Compiles for the architecture of the user-space side.
 fn build() -> Result<(), String> {
     let toolchain = Toolchain::find()
         .map_err(|missing| format!("missing for the kernel programs: {missing}; run: cargo xtask setup"))?;
@@ -54,7 +54,7 @@ fn build() -> Result<(), String> {
     Ok(())
 }
 
-/// A variable that cargo sets for build scripts.
+/// Returns a variable that cargo sets for build scripts.
 fn variable(name: &str) -> Result<String, String> {
     env::var(name).map_err(|error| format!("{name}: {error}; this is a build script, run by cargo"))
 }

@@ -1,20 +1,20 @@
 //! Changes of the application's phases: the begins of reports, and the begins and ends of warm-up and benchmark. The
-//! programs number them, and totals are kept by the number of the last one before a section began: user space makes
-//! reports of them, whatever records are lost.
+//! programs number them, and keep totals by the number of the last change before a section began: user space builds
+//! reports from these, whatever records are lost.
 //!
 //! Source: the mark contract, section 3.
 
 use crate::layer::{Layer, Phase, Tag};
 
-/// The index of a tag of the application.
+/// Returns the index of a tag of the application.
 const fn of_application(phase: Phase) -> u32 {
     Tag::new(Layer::Application, phase).index() as u32
 }
 
-/// Changes that are numbered. What begins after the last one belongs to it.
+/// Number of changes at most. Everything that begins after the last one belongs to it.
 pub const MAX_APP_EVENTS: u16 = 2048;
 
-/// A change of the application's phases. A begin has the index of its section's tag.
+/// Change of the application's phases. The code of a begin is the index of its section's tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum AppChange {
@@ -29,7 +29,7 @@ pub enum AppChange {
 }
 
 impl AppChange {
-    /// The one with this number.
+    /// Returns the change with this code.
     #[must_use]
     pub const fn from_code(code: u32) -> Option<Self> {
         const REPORT: u32 = AppChange::Report as u32;
@@ -45,35 +45,35 @@ impl AppChange {
     }
 }
 
-/// A change as the programs keep it, by its number, from 1.
+/// Change of the application's phases as the programs keep it, by its number, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct AppEvent {
-    /// Number of an [`AppChange`].
+    /// Code of an [`AppChange`].
     pub change: u32,
-    /// Number of the change that ends; 0 for a begin.
+    /// Number of the change that began the phase that ends; 0 for a begin.
     pub begun_by: u32,
-    /// Process.
+    /// Process id.
     pub tgid: u32,
-    /// Thread.
+    /// Thread id.
     pub tid: u32,
-    /// When, ns.
+    /// Time, ns.
     pub time: u64,
-    /// When the phase that ends began, ns; for a begin the same as `time`.
+    /// Begin of the phase that ends, ns; for a begin the same as `time`.
     pub begin: u64,
     /// Hash of the name of the section that begins.
     pub name: u64,
 }
 
-/// How much of it there was.
+/// Counts of changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct AppEventCounts {
-    /// Number of the last one that is kept; 0 before the first.
+    /// Number of the last change that is kept; 0 before the first.
     pub last: u64,
-    /// Changes, and executions of threads, for which there was no room.
+    /// Changes, and executions of threads, without room in the tables.
     pub lost: u64,
-    /// Ends of executions in drivers, of which records alone know when they were.
+    /// Ends of executions in drivers, whose times are in records only.
     pub driver_events: u64,
 }
 
@@ -81,21 +81,21 @@ pub struct AppEventCounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct ExecutionKey {
-    /// Process.
+    /// Process id.
     pub tgid: u32,
-    /// Thread.
+    /// Thread id.
     pub tid: u32,
     /// Number of the last change before.
     pub slot: u32,
 }
 
-/// Executions by the two ways in which they are counted.
+/// Executions, by the two ways of counting them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ExecutionCount {
     /// Calls of `ANeuralNetworksExecution_create`.
     pub creates: u64,
-    /// Executions of the application itself.
+    /// Executions in the application itself.
     pub executions: u64,
 }
 

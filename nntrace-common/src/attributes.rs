@@ -1,22 +1,22 @@
 //! Attributes: the `#key=value` pairs that follow the name of a mark.
 //!
-//! Source: the mark contract, section 1. Read in user space only: the kernel programs hand on the marks that have any.
+//! Source: the mark contract, section 1. Parsed in user space only: the kernel programs pass on marks that have any.
 
 use crate::mark::MARK_BYTES;
 
-/// An instant of this name hands work over.
+/// Name of an instant that hands work over.
 pub const SEND: &[u8] = b"nn.send";
-/// An instant of this name takes over work that was handed over.
+/// Name of an instant that takes over work handed over before.
 pub const RECEIVE: &[u8] = b"nn.recv";
 
-/// The pairs of a text, in their order. A key without `=` has an empty value.
+/// Pairs of a text, in their order. A key without `=` has an empty value.
 #[derive(Clone, Debug)]
 pub struct Attributes<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Attributes<'a> {
-    /// Those of a payload whose name starts at `name_at`.
+    /// Returns the attributes of a payload whose name starts at `name_at`.
     #[must_use]
     pub fn of(payload: &'a [u8], name_at: u16) -> Self {
         let rest = payload.get(usize::from(name_at)..).unwrap_or_default();
@@ -46,17 +46,17 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-/// What names a piece of work that is handed over.
+/// Name of a piece of work that is handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Handle {
     /// Unique in its process.
     OfProcess(u64),
-    /// Unique in the whole system: `g.` stands before the number.
+    /// Unique in the whole system: the number has the prefix `g.`.
     OfSystem(u64),
 }
 
 impl Handle {
-    /// Reads a value of `h`; `None` when it is no number.
+    /// Parses a value of `h`; `None` when it is not a number.
     #[must_use]
     pub fn read(value: &[u8]) -> Option<Self> {
         match value.strip_prefix(b"g.") {
@@ -66,19 +66,19 @@ impl Handle {
     }
 }
 
-/// What the reserved keys of a mark say. Of a key that is given twice, the last one counts.
+/// Values of the reserved keys of a mark. Of a key that occurs twice, the last value counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reserved<'a> {
     /// `iter`: the iteration of a loop.
     pub iteration: Option<u64>,
-    /// `acct`: whom the time is charged to. An empty one is none.
+    /// `acct`: the account that the time is charged to. An empty one is none.
     pub account: Option<&'a [u8]>,
     /// `h`: the work that is handed over.
     pub handle: Option<Handle>,
 }
 
 impl<'a> Reserved<'a> {
-    /// Reads them. A value that cannot be read is left out.
+    /// Parses the reserved keys. A value that cannot be parsed is left out.
     #[must_use]
     pub fn read(attributes: Attributes<'a>) -> Self {
         let mut reserved = Self::default();

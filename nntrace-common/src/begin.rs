@@ -1,4 +1,4 @@
-//! The begin rule: the part that a section has in the accounting, by its tag, or by its name where that is an interface call.
+//! The begin rule: the part of a section in the accounting, by its tag, or by its name if that is an interface call.
 //!
 //! Source: the mark contract, sections 1 and 2.
 
@@ -7,19 +7,19 @@ use crate::{
     mark::{self, Begin, HashedName, Label, Prefix, Text},
 };
 
-/// The name of a section that begins, as far as the accounting goes by it.
+/// Name of a section that begins, as far as the accounting uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeginName {
-    /// That of a section with a layer and a phase.
+    /// Name of a section with a layer and a phase.
     Tagged(HashedName),
-    /// Hash of one that may be an interface call ([`crate::interface`]).
+    /// Hash of a name that may be an interface call ([`crate::interface`]).
     Call(u64),
-    /// Of no matter.
+    /// Irrelevant name.
     Foreign,
 }
 
 impl BeginName {
-    /// The name of this begin, which was read from `text`.
+    /// Returns the name of a begin, which was parsed from `text`.
     #[must_use]
     #[inline(always)]
     pub fn read<T: Text + ?Sized>(text: &T, begin: Begin) -> Self {
@@ -33,14 +33,14 @@ impl BeginName {
     }
 }
 
-/// The part that a section has in the accounting.
+/// Part of a section in the accounting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParsedBegin {
-    /// Where its name starts in the payload.
+    /// Offset of its name in the payload.
     pub name_at: u16,
-    /// What stands before the tag.
+    /// Prefix of the tag.
     pub prefix: Prefix,
-    /// The tag, or the one that an interface call stands for.
+    /// Tag, or the equivalent one of an interface call.
     pub label: Label,
     /// Hash of the name; 0 where no name matters.
     pub name: u64,
@@ -48,19 +48,19 @@ pub struct ParsedBegin {
     pub is_marked: bool,
     /// Whether the begin matters beyond its thread, and is reported by itself.
     pub is_reported: bool,
-    /// Whether attributes follow the name of a tagged section.
+    /// Whether the name of a tagged section has attributes.
     pub has_attributes: bool,
 }
 
 impl Default for ParsedBegin {
-    /// A section without a name.
+    /// Returns a section without a name.
     fn default() -> Self {
         Self::foreign(Begin { name_at: 0, prefix: Prefix::None, label: Label::FOREIGN })
     }
 }
 
 impl ParsedBegin {
-    /// A section that has no part.
+    /// Returns a section without a part in the accounting.
     #[must_use]
     #[inline(always)]
     pub const fn foreign(begin: Begin) -> Self {
@@ -68,7 +68,7 @@ impl ParsedBegin {
         Self { name_at, prefix, label, name: 0, is_marked: false, is_reported: false, has_attributes: false }
     }
 
-    /// A section with a layer and a phase.
+    /// Returns a section with a layer and a phase.
     #[must_use]
     #[inline(always)]
     pub const fn tagged(begin: Begin, name: HashedName) -> Self {
@@ -81,7 +81,7 @@ impl ParsedBegin {
         }
     }
 
-    /// An interface call.
+    /// Returns an interface call.
     #[must_use]
     #[inline(always)]
     pub const fn call(begin: Begin, name: u64, meaning: Meaning) -> Self {

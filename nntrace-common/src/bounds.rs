@@ -1,9 +1,9 @@
 //! Indices and reads that the kernel's verifier accepts.
 
-/// The same value, of which the compiler knows nothing in the kernel.
+/// Returns the same value, about which the compiler knows nothing in the kernel.
 ///
-/// What it knows it uses: it drops what it takes for needless and puts sums into another order, and what is left proves
-/// nothing to the verifier, which looks at registers one by one.
+/// The compiler uses what it knows to remove checks and to reorder sums, and the result proves nothing to the
+/// verifier, which examines registers one by one.
 #[must_use]
 #[inline(always)]
 pub fn opaque(value: usize) -> usize {
@@ -18,7 +18,8 @@ pub fn opaque(value: usize) -> usize {
     value
 }
 
-/// `index` reduced to below `size`, a power of two, by a mask that stays where the compiler has seen a comparison.
+/// Reduces `index` to below `size`, a power of two, by a mask that remains even if the compiler has seen a
+/// comparison.
 #[must_use]
 #[inline(always)]
 pub fn masked(index: usize, size: usize) -> usize {
@@ -26,7 +27,7 @@ pub fn masked(index: usize, size: usize) -> usize {
     opaque(index) & (size - 1)
 }
 
-/// The eight bytes at `at`, at most `SIZE - 8` as the verifier knows ([`masked`]), the first one lowest.
+/// Returns the eight bytes at `at`, at most `SIZE - 8` as proven to the verifier ([`masked`]), the first one lowest.
 #[must_use]
 #[inline(always)]
 pub fn word<const SIZE: usize>(bytes: &[u8; SIZE], at: usize) -> u64 {
@@ -36,8 +37,8 @@ pub fn word<const SIZE: usize>(bytes: &[u8; SIZE], at: usize) -> u64 {
         let from = bytes.as_ptr().wrapping_add(at);
         let word: u64;
         // SAFETY: reads eight bytes inside of the array, or the program is refused. As one instruction, which the
-        // compiler would not use: it takes this machine to have no loads off their boundary, but the kernel's verifier
-        // knows better (64-bit Arm, x86-64).
+        // compiler would not use: it assumes that the target has no unaligned loads, unlike the kernel's verifier
+        // (64-bit Arm, x86-64).
         unsafe {
             core::arch::asm!("{0} = *(u64 *)({1} + 0)", out(reg) word, in(reg) from, options(pure, readonly, nostack));
         }

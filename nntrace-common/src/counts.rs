@@ -2,7 +2,7 @@
 //!
 //! Kept by the programs themselves: the kernel's statistics of BPF programs are for administrators only.
 
-/// A table whose size depends on the machine.
+/// Table whose size depends on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Table {
@@ -17,10 +17,10 @@ pub enum Table {
 }
 
 impl Table {
-    /// Every table, in order of number.
+    /// All tables, in order of number.
     pub const ALL: [Self; 4] = [Self::Threads, Self::Totals, Self::Names, Self::Paths];
 
-    /// Its name in a snapshot.
+    /// Returns its name in a snapshot.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -42,12 +42,12 @@ pub struct EventCounts {
     pub power: u64,
     /// Context switches and wake-ups, of any process.
     pub sched: u64,
-    /// Entries that a full [`Table`] had no room for, by its number: of threads, the marks of threads without an entry.
+    /// Entries without room in a full [`Table`], by its number: for threads, the marks of threads without an entry.
     pub turned_away: [u64; Table::ALL.len()],
 }
 
 impl EventCounts {
-    /// Adds those of another CPU.
+    /// Adds the counts of another CPU.
     pub fn add(&mut self, other: &Self) {
         self.marks += other.marks;
         self.power += other.power;
@@ -58,13 +58,13 @@ impl EventCounts {
     }
 }
 
-/// A thread that waits for a page with the text of its mark.
+/// Wait of a thread for the page with the text of its mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct PageWait {
-    /// When it wrote the mark, ns.
+    /// Time of the mark, ns.
     pub since: u64,
-    /// Its process.
+    /// Process id.
     pub tgid: u32,
     /// Always 0.
     pub reserved: u32,

@@ -1,4 +1,4 @@
-//! What can be odd in the input. Nothing of it ends the program: it is counted, with the first example.
+//! Diagnostics of odd input. None of it ends the program: it is counted, with the first example.
 //!
 //! Source: the mark contract, section 2 ("Never die on input"); the power contract, section 1.
 
@@ -55,23 +55,23 @@ impl DiagnosticKind {
     }
 }
 
-/// A set of diagnostics: what one event showed.
+/// Set of diagnostics of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Diagnostics(u32);
 
 impl Diagnostics {
-    /// None.
+    /// Empty set.
     pub const NONE: Self = Self(0);
 
-    /// As a number, a bit for each kind.
+    /// Returns the set as a number, one bit per kind.
     #[must_use]
     #[inline(always)]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// From [`Diagnostics::bits`].
+    /// Returns the set of [`Diagnostics::bits`].
     #[must_use]
     #[inline(always)]
     pub const fn from_bits(bits: u32) -> Self {
@@ -84,44 +84,44 @@ impl Diagnostics {
         self.0 |= 1 << kind as u8;
     }
 
-    /// Whether a kind is among them.
+    /// Whether the set contains a kind.
     #[must_use]
     #[inline(always)]
     pub const fn has(self, kind: DiagnosticKind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     #[must_use]
     #[inline(always)]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Each of them.
+    /// Returns the kinds in the set.
     pub fn iter(self) -> impl Iterator<Item = DiagnosticKind> {
         DiagnosticKind::ALL.into_iter().filter(move |&kind| self.has(kind))
     }
 }
 
-/// How often one kind was met, and its first example: a value of the kernel's map, one per CPU.
+/// Count of one kind, and its first example: a value of the kernel's map, one per CPU.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct DiagnosticCount {
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// When first, ns.
+    /// Time of the first, ns.
     pub first_ns: u64,
-    /// Thread of the first.
+    /// Thread id of the first.
     pub tid: u32,
-    /// How many bytes of `example` are used.
+    /// Bytes used in `example`.
     pub len: u32,
-    /// The start of the first mark concerned.
+    /// Start of the first mark concerned.
     pub example: [u8; EXAMPLE_BYTES],
 }
 
 impl DiagnosticCount {
-    /// Met once, at `time` (ns) in a thread, in this mark.
+    /// Returns the count of one occurrence, at `time` (ns) in a thread, in this mark.
     #[must_use]
     pub fn first(time: u64, tid: u32, mark: &[u8]) -> Self {
         let len = mark.len().min(EXAMPLE_BYTES);

@@ -1,4 +1,4 @@
-//! Guards that write marks: how a Rust program tells which layer and phase it is in.
+//! Guards that write marks: the layer and phase of a Rust program's sections, for the profiler.
 //!
 //! ```
 //! use nntrace_common::{emit, mark};
@@ -43,13 +43,12 @@ pub use site::tracing_mark_write;
 #[cfg(feature = "tracing")]
 pub use spans::MarkLayer;
 
-/// The examples of the documentation are tests.
+/// Runs the examples of the documentation as tests.
 #[cfg(all(doctest, feature = "tracing"))]
 #[doc = include_str!("../docs/marking.md")]
 mod marking {}
 
-/// What payloads say as `<pid>`. Informative only, so nothing depends on the order of its store and its
-/// loads.
+/// Process id in payloads. Informative only, so nothing depends on the order of its store and its loads.
 static PID: AtomicU32 = AtomicU32::new(0);
 
 /// Sets the process id that this process's payloads carry. Only needed without the feature `std`: they carry 0 until
@@ -60,8 +59,8 @@ pub fn init(pid: u32) {
     PID.store(pid, Ordering::Relaxed);
 }
 
-/// Whether a mark would be heard: a probe is in place, or marks go to ftrace. Before the first mark it may say so
-/// wrongly.
+/// Whether a mark would be received: a probe is in place, or marks go to ftrace. Before the first mark the answer may
+/// be wrongly yes.
 #[inline]
 #[must_use]
 pub fn listens() -> bool {
@@ -72,24 +71,24 @@ pub fn listens() -> bool {
     site::is_probed() || to_ftrace
 }
 
-/// Writes one mark, as it is.
+/// Writes one mark unchanged.
 pub fn mark(payload: &CStr) {
     tracing_mark_write(payload.as_ptr().cast());
     #[cfg(feature = "std")]
     sink::write(payload.to_bytes());
 }
 
-/// Makes and writes a mark if somebody hears it; whether it did.
+/// Creates and writes a mark if anyone listens; returns whether it did.
 #[inline]
 fn write_if_heard(make: impl FnOnce() -> Payload) -> bool {
     listens() && write_now(make)
 }
 
-/// Kept out of the code that marks, which mostly runs without it.
+/// Creates and writes a mark if anyone listens. Kept out of the marking code, which mostly runs without it.
 #[cold]
 #[inline(never)]
 fn write_now(make: impl FnOnce() -> Payload) -> bool {
-    // The first mark finds out whether marks go to ftrace.
+    // The first mark determines whether marks go to ftrace.
     #[cfg(feature = "std")]
     let heard = sink::is_open() || site::is_probed();
     #[cfg(not(feature = "std"))]
@@ -103,7 +102,7 @@ fn write_now(make: impl FnOnce() -> Payload) -> bool {
 fn current_pid() -> u32 {
     let known = PID.load(Ordering::Relaxed);
     #[cfg(feature = "std")]
-    // ftrace's readers know the process by this alone, so a forked child's must be right there. A probe knows.
+    // In ftrace's file this is the only process id, so it must be right in a forked child. A probe has the real one.
     if known == 0 || sink::is_open() {
         let pid = std::process::id();
         init(pid);

@@ -1,22 +1,21 @@
-//! What the kernel tells about power besides idle and frequency events: counted exactly, and never part of what those
-//! add up to.
+//! Power events besides idle and frequency events: counted exactly, and never part of residency.
 //!
 //! Sources: include/trace/events/power.h, drivers/cpuidle/cpuidle-psci.c, drivers/cpuidle/cpuidle.c.
 
 use crate::time_count::TimeCount;
 
-/// Something that begins and ends, in a window that begins at a known time.
+/// Interval that begins and ends, in a window that begins at a known time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct OpenInterval {
-    /// Begin of the window, ns: what was before it does not count.
+    /// Begin of the window, ns: time before it does not count.
     from: u64,
-    /// When it began, ns; 0 while it is not going on.
+    /// Begin of the open interval, ns; 0 when none is open.
     since: u64,
 }
 
 impl OpenInterval {
-    /// Not going on, in a window that begins at `from` (ns).
+    /// Creates the state without an open interval, in a window that begins at `from` (ns).
     #[must_use]
     pub const fn starting_at(from: u64) -> Self {
         Self { from, since: 0 }
@@ -29,13 +28,14 @@ impl OpenInterval {
         now >= self.from
     }
 
-    /// It begins at `now` (ns). One that was going on is forgotten: its end was not seen.
+    /// Begins an interval at `now` (ns). An open one is dropped: its end was not seen.
     #[inline(always)]
     pub fn begin(&mut self, now: u64) {
         self.since = now;
     }
 
-    /// It ends at `now` (ns): how long it was, in the window. `None` when it was not going on, or ended before.
+    /// Ends the interval at `now` (ns), and returns its length in the window. `None` when none was open, or it ended
+    /// before.
     #[inline(always)]
     pub fn end(&mut self, now: u64) -> Option<u64> {
         let since = core::mem::take(&mut self.since);
@@ -47,13 +47,13 @@ impl OpenInterval {
     }
 }
 
-/// What is told of one CPU. Only events on that CPU write it, but those of its limits.
+/// Evidence of one CPU. Only events on that CPU write it, except for its limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct CpuEvidence {
-    /// The state that firmware is asked for at present.
+    /// Idle state currently requested from firmware.
     pub psci: OpenInterval,
-    /// Its parameter.
+    /// Parameter of that state.
     pub psci_parameter: u32,
     /// Always 0.
     pub reserved: u32,
@@ -61,29 +61,29 @@ pub struct CpuEvidence {
     pub above: u64,
     /// Sleeps long enough for the next deeper enabled state.
     pub below: u64,
-    /// The last limits of the frequency, kHz; 0 when none came.
+    /// Last lower limit of the frequency, kHz; 0 when none came.
     pub min_khz: u32,
-    /// The upper one.
+    /// Last upper limit, kHz; 0 when none came.
     pub max_khz: u32,
 }
 
-/// Key of the time in states that firmware was asked for.
+/// Key of the time in states requested from firmware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct PsciKey {
-    /// The CPU.
+    /// CPU number.
     pub cpu: u32,
     /// The parameter of `CPU_SUSPEND`, whose bits are the platform's.
     pub parameter: u32,
 }
 
-/// Suspends of the machine, by the clock that goes on meanwhile (`CLOCK_BOOTTIME`).
+/// Suspends of the system, by the clock that includes them (`CLOCK_BOOTTIME`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Suspends {
-    /// The present one.
+    /// Current suspend.
     pub spell: OpenInterval,
-    /// Those that are over.
+    /// Completed suspends.
     pub total: TimeCount,
 }
 

@@ -1,37 +1,37 @@
-//! Names of interface calls: what HIDL and AIDL stubs write around every call, without a tag.
+//! Names of interface calls: HIDL and AIDL stubs write them around every call, without a tag.
 //!
 //! Source: the mark contract, section 1, and the table of the reference notes, with the contract's two repairs: a
-//! burst is configured in compilation, and the server of an AIDL device makes its process a driver too. The rules look
-//! for parts of a name, so they run in user space only; the kernel programs get their outcome as a [`Meaning`] by the
-//! hash of the name.
+//! burst is configured in compilation, and the server of an AIDL device makes its process a driver too. The rules
+//! look for parts of a name, so they run in user space only; the kernel programs get their result as a [`Meaning`] by
+//! the hash of the name.
 
 use crate::layer::{Layer, Phase, Tag};
 use crate::mark::Label;
 
-/// What a name means: a value of the kernel's table.
+/// Meaning of a name: a value of the kernel's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Meaning {
-    /// Its layer and phase; foreign when it has none.
+    /// Layer and phase; foreign when it has none.
     pub label: Label,
-    /// 1 when it shows that its process is a driver.
+    /// 1 when the name shows that its process is a driver.
     pub driver: u8,
     /// 1 when its begins matter beyond their thread, and are reported one by one.
     pub report_begin: u8,
 }
 
 impl Meaning {
-    /// Nothing.
+    /// No meaning.
     pub const NONE: Self = Self { label: Label::FOREIGN, driver: 0, report_begin: 0 };
 }
 
-/// The function by whose calls executions are counted.
+/// Function whose calls count executions.
 pub const EXECUTION_CREATE: &[u8] = b"ANeuralNetworksExecution_create";
 
-/// What a marked function is to executions that run on while nobody waits for them.
+/// Role of a marked function in executions that run on while nobody waits for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// None.
+    /// No role.
     Ordinary,
     /// `ANeuralNetworksExecution_create`: executions are counted by it.
     Create,
@@ -46,7 +46,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The role of the function of this name.
+    /// Returns the role of the function with this name.
     #[must_use]
     pub fn of(name: &[u8]) -> Self {
         match name {
@@ -68,7 +68,7 @@ pub fn is_interface_call(name: &[u8]) -> bool {
     name.starts_with(b"HIDL") || name.starts_with(b"AIDL")
 }
 
-/// What the name of an interface call means.
+/// Returns the meaning of an interface call's name.
 #[must_use]
 pub fn meaning(name: &[u8]) -> Meaning {
     let label = label(name);
@@ -80,7 +80,7 @@ pub fn meaning(name: &[u8]) -> Meaning {
     }
 }
 
-/// Its layer and phase: foreign for what is not counted, unknown for a call without a side.
+/// Returns the layer and phase: foreign if it is not counted, unknown for a call without a side.
 fn label(name: &[u8]) -> Label {
     let has = |part: &[u8]| contains(name, part);
     let asks = has(b"getCapabilities") || has(b"getSupportedOperations");
@@ -117,12 +117,12 @@ fn label(name: &[u8]) -> Label {
     Label::tagged(Tag::new(layer, phase))
 }
 
-/// Whether it is a call of an NN device.
+/// Whether a name is that of a call of an NN device.
 fn is_device(name: &[u8]) -> bool {
     name.starts_with(b"HIDL::IDevice") || (name.starts_with(b"AIDL::") && contains(name, b"::IDevice::"))
 }
 
-/// Whether it is that method of any version (`execute`, `execute_1_2`), on that side.
+/// Whether a name is that of a method in any version (`execute`, `execute_1_2`), on this side.
 fn is_call(name: &[u8], method: &[u8], side: &[u8]) -> bool {
     let Some(at) = find(name, method) else { return false };
     let rest = &name[at + method.len()..];

@@ -79,7 +79,7 @@ impl Layer {
         }
     }
 
-    /// Whether a section of layer `inner` may stand directly in one of this layer.
+    /// Whether a section of layer `inner` may be directly inside one of this layer.
     #[must_use]
     #[inline(always)]
     pub const fn may_contain(self, inner: Self) -> bool {
@@ -152,7 +152,7 @@ impl Phase {
         }
     }
 
-    /// Whether a section of phase `inner` may stand directly in one of this phase (subtracted ones always may).
+    /// Whether a section of phase `inner` may be directly inside one of this phase (subtracted ones always may).
     #[must_use]
     #[inline(always)]
     pub const fn may_contain(self, inner: Self) -> bool {
@@ -163,7 +163,7 @@ impl Phase {
     }
 }
 
-/// A layer and a phase in seven bits: what `[NN_<layer>_<phase>]` says.
+/// Layer and phase in seven bits, from `[NN_<layer>_<phase>]`.
 ///
 /// The eighth bit is free for the users of a tag (see [`crate::stack`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -171,18 +171,18 @@ impl Phase {
 pub struct Tag(u8);
 
 impl Tag {
-    /// How many tags there are: every value of [`Tag::index`] is below.
+    /// Number of tags: every value of [`Tag::index`] is below.
     pub const COUNT: usize = Layer::ALL.len() * 16;
 
-    /// The tag of a layer and a phase.
+    /// Returns the tag of a layer and a phase.
     #[must_use]
     #[inline(always)]
     pub const fn new(layer: Layer, phase: Phase) -> Self {
         Self((layer as u8) << 4 | phase as u8)
     }
 
-    /// The tag written `L<layer>_P<second><third>`; a missing third letter is 0. `None` for letters that the
-    /// contract does not know.
+    /// Parses the tag `L<layer>_P<second><third>`; a missing third letter is 0. `None` for letters that are not in
+    /// the contract.
     ///
     /// By tables, not by comparing: the kernel's verifier follows every comparison, and would walk through the rest
     /// of the program once for each of the 91 tags.
@@ -194,48 +194,48 @@ impl Tag {
         if capitals && known & letters::NONE == 0 { Some(Self(known)) } else { None }
     }
 
-    /// Its number, from 0 to [`Tag::COUNT`] exclusive; stable within one record version.
+    /// Returns the tag's number, from 0 to [`Tag::COUNT`] exclusive; stable within one record version.
     #[must_use]
     #[inline(always)]
     pub const fn index(self) -> u8 {
         self.0
     }
 
-    /// The tag of a number that came from [`Tag::index`].
+    /// Returns the tag with a number from [`Tag::index`].
     #[must_use]
     #[inline(always)]
     pub(crate) const fn from_trusted_index(index: u8) -> Self {
         Self(index)
     }
 
-    /// The tag of that number; `None` when no layer or phase has it.
+    /// Returns the tag with a number; `None` when no layer or phase has it.
     #[must_use]
     pub const fn from_index(index: u8) -> Option<Self> {
         let (layer, phase) = ((index >> 4) as usize, (index & 15) as usize);
         if layer < Layer::ALL.len() && phase < Phase::ALL.len() { Some(Self(index)) } else { None }
     }
 
-    /// Its layer.
+    /// Returns the layer.
     #[must_use]
     pub const fn layer(self) -> Layer {
         Layer::ALL[(self.0 >> 4) as usize]
     }
 
-    /// Its phase.
+    /// Returns the phase.
     #[must_use]
     pub const fn phase(self) -> Phase {
         Phase::ALL[(self.0 & 15) as usize]
     }
 }
 
-/// Tables from letters to the parts of a tag, made from the codes above.
+/// Tables from letters to the parts of a tag, derived from the codes above.
 mod letters {
     use super::{Layer, Phase};
 
-    /// No layer or phase has these letters.
+    /// Entry for letters without a layer or phase.
     pub const NONE: u8 = 0x80;
 
-    /// The layer's part of a tag, by its letter.
+    /// Layer's part of a tag, by its letter.
     pub static LAYER: [u8; 32] = {
         let mut table = [NONE; 32];
         let mut at = 0;
@@ -246,7 +246,7 @@ mod letters {
         table
     };
 
-    /// The phase's part of a tag, by its letters after the `P`.
+    /// Phase's part of a tag, by its letters after the `P`.
     pub static PHASE: [u8; 1024] = {
         let mut table = [NONE; 1024];
         let mut at = 0;

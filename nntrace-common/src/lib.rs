@@ -1,4 +1,4 @@
-//! What the kernel programs, the replay and the tests of nntrace-bpf agree on.
+//! Definitions shared by the kernel programs, the replay and the tests of nntrace-bpf.
 #![cfg_attr(not(any(test, feature = "oracle", feature = "std")), no_std)]
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 

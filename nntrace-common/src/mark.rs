@@ -1,4 +1,4 @@
-//! The grammar of a mark: what a payload of `tracing_mark_write` says.
+//! Grammar of marks: the payloads of `tracing_mark_write`.
 //!
 //! Source: the mark contract, section 1. Every index is masked or checked, so that the kernel's verifier accepts the same
 //! code that replay and tests run.
@@ -11,19 +11,19 @@ use crate::layer::{Layer, Phase, Tag};
 /// Longer marks are cut there and counted as `truncated_mark`.
 pub const MARK_BYTES: usize = 256;
 
-/// Bytes of the buffer that the kernel programs read a mark into: eight zeros follow it, so that a word can be read at any
-/// byte of it.
+/// Size of the buffer that the kernel programs read a mark into: eight zeros follow it, so that a word can be read at
+/// any byte of it.
 pub const BUFFER_BYTES: usize = MARK_BYTES + 8;
 
-/// A payload: bytes with an end.
+/// Payload of a mark: bytes with an end.
 pub trait Text {
-    /// The byte at `at`, 0 beyond the end.
+    /// Returns the byte at `at`, 0 beyond the end.
     fn byte(&self, at: usize) -> u8;
 
-    /// The eight bytes from `at` on, the first one lowest; 0 beyond the end.
+    /// Returns the eight bytes from `at` on, the first one lowest; 0 beyond the end.
     fn word(&self, at: usize) -> u64;
 
-    /// From here on all bytes are 0.
+    /// Returns the offset from which on all bytes are 0.
     fn zeros_at(&self) -> usize;
 }
 
@@ -38,7 +38,7 @@ impl Text for [u8] {
         let rest = self.get(at..).unwrap_or_default();
         match (rest.first_chunk::<8>(), self.last_chunk::<8>()) {
             (Some(bytes), _) => u64::from_le_bytes(*bytes),
-            // Its upper bytes are what is wanted; a shift at a time, as it may be by all 64 bits.
+            // The upper bytes are the wanted ones; in two shifts, as one shift may not be by all 64 bits.
             (None, Some(last)) => u64::from_le_bytes(*last) >> (8 * (7 - rest.len())) >> 8,
             (None, None) => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
         }
@@ -50,16 +50,16 @@ impl Text for [u8] {
     }
 }
 
-/// A payload in the fixed buffer that the kernel programs read into, with zeros behind its end.
+/// Payload in the fixed buffer that the kernel programs read into, with zeros after its end.
 ///
-/// Zeros and no length, and a place in the text is compared once: compared again and again, it would have bounds that
-/// contradict each other for the verifier of older kernels, where newer ones see that nothing goes that way.
+/// Zeros instead of a length, so that a position in the text is compared once: compared repeatedly, it would have
+/// contradictory bounds for the verifier of older kernels, where newer ones see that the path is impossible.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Captured([u8; BUFFER_BYTES]);
 
 impl Captured {
-    /// Of a buffer with zeros behind the end of the text.
+    /// Wraps a buffer with zeros after the end of the text.
     #[must_use]
     #[inline(always)]
     pub const fn of(bytes: &[u8; BUFFER_BYTES]) -> &Self {
@@ -86,7 +86,7 @@ impl Text for Captured {
     }
 }
 
-/// What kind of event a payload is.
+/// Kind of a payload's event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `B|`: a section begins on this thread.
@@ -109,7 +109,7 @@ pub enum Kind {
     TrackEnd,
 }
 
-/// The kind of a payload; `None` for free text.
+/// Returns the kind of a payload; `None` for free text.
 #[must_use]
 #[inline(always)]
 pub fn kind<T: Text + ?Sized>(text: &T) -> Option<Kind> {
@@ -133,7 +133,7 @@ pub fn kind<T: Text + ?Sized>(text: &T) -> Option<Kind> {
     })
 }
 
-/// What stands before the tag of a begin.
+/// Prefix of a begin's tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Prefix {
@@ -142,31 +142,31 @@ pub enum Prefix {
     None,
     /// `[SW]`: the section replaces the one that is open.
     Switch,
-    /// `[SUB]`: the section's time is taken from the ones around it.
+    /// `[SUB]`: the section's time is subtracted from the ones around it.
     Subtract,
 }
 
-/// The tag of a begin, if it has one.
+/// Tag of a begin, if it has one.
 ///
 /// One byte that is always written: an enum with a tag in it would leave that byte unwritten in the other cases, and
-/// the verifier refuses to copy what was never written.
+/// the verifier refuses to copy unwritten bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Label(u8);
 
 impl Label {
-    /// No tag: a section of somebody else.
+    /// No tag: a foreign section.
     pub const FOREIGN: Self = Self(0x80);
-    /// A tag whose letters the contract does not know: a diagnostic, and the section is foreign.
+    /// A tag with letters that are not in the contract: a diagnostic, and the section is foreign.
     pub const UNKNOWN: Self = Self(0x81);
 
-    /// This tag.
+    /// Returns the label with this tag.
     #[must_use]
     pub const fn tagged(tag: Tag) -> Self {
         Self(tag.index())
     }
 
-    /// From the byte of a record; `None` when no label has it.
+    /// Returns the label of a record's byte; `None` for an invalid byte.
     #[must_use]
     pub const fn from_byte(byte: u8) -> Option<Self> {
         match Self(byte) {
@@ -186,13 +186,13 @@ impl Label {
         self.0 & 0x80 == 0
     }
 
-    /// The tag; `None` when there is none.
+    /// Returns the tag; `None` when there is none.
     #[must_use]
     pub const fn tag(self) -> Option<Tag> {
         if self.is_tagged() { Some(Tag::from_trusted_index(self.0)) } else { None }
     }
 
-    /// Whether its begins matter beyond their thread: overall, warm-up and benchmark of the application.
+    /// Whether begins with this label matter beyond their thread: overall, warm-up and benchmark of the application.
     #[must_use]
     #[inline(always)]
     pub const fn is_application_phase(self) -> bool {
@@ -200,33 +200,34 @@ impl Label {
         self.0 <= Tag::new(Layer::Application, Phase::Benchmark).index()
     }
 
-    /// The code of the [`AppChange`](crate::app_events::AppChange) that such a begin is; `None` when it is none.
+    /// Returns the code of the begin's [`AppChange`](crate::app_events::AppChange); `None` when it is none.
     #[must_use]
     #[inline(always)]
     pub const fn app_change(self) -> Option<u32> {
         if self.is_application_phase() { Some(self.0 as u32) } else { None }
     }
 
-    /// [`Tag::index`] of its tag; meaningless when there is none.
+    /// Returns the [`Tag::index`] of the tag; meaningless when there is none.
     #[inline(always)]
     pub(crate) const fn tag_index(self) -> u8 {
         self.0
     }
 }
 
-/// What a begin says.
+/// Parsed begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Begin {
-    /// Where the name starts in the payload.
+    /// Offset of the name in the payload.
     pub name_at: u16,
-    /// What stands before the tag.
+    /// Prefix of the tag.
     pub prefix: Prefix,
-    /// The tag.
+    /// Tag, if any.
     pub label: Label,
 }
 
-/// The process id that a payload names: the writer's own, which may be of another namespace. `None` when there is none.
+/// Returns the process id in a payload: the writer's own, which may be of another namespace. `None` when there is
+/// none.
 #[must_use]
 pub fn pid(payload: &[u8]) -> Option<u32> {
     let digits = payload.get(2..)?;
@@ -237,7 +238,7 @@ pub fn pid(payload: &[u8]) -> Option<u32> {
 /// Decimal digits of the largest process id, and the separator after them.
 const PID_DIGITS: usize = 11;
 
-/// Reads a payload of [`Kind::Begin`].
+/// Parses a payload of [`Kind::Begin`].
 #[must_use]
 #[inline(always)]
 pub fn begin<T: Text + ?Sized>(text: &T) -> Begin {
@@ -257,8 +258,8 @@ pub fn begin<T: Text + ?Sized>(text: &T) -> Begin {
     section(text, at)
 }
 
-/// Reads what a begin says from `at` on: prefix, tag and name. Of functions that are handed nothing but the name of a
-/// section, as `ATrace_beginSection`, that is the whole text.
+/// Parses prefix, tag and name of a begin from `at` on. For functions whose only argument is the name of a section,
+/// as `ATrace_beginSection`, that is the whole text.
 #[must_use]
 #[inline(always)]
 pub fn section<T: Text + ?Sized>(text: &T, mut at: usize) -> Begin {
@@ -274,13 +275,13 @@ pub fn section<T: Text + ?Sized>(text: &T, mut at: usize) -> Begin {
     }
     let (label, length) = label(text, at);
     if !label.is_tagged() {
-        // It means something only before a tag.
+        // The prefix has a meaning only before a tag.
         prefix = Prefix::None;
     }
     Begin { name_at: (at + length) as u16, prefix, label }
 }
 
-/// The tag at `at`, and its length in bytes.
+/// Parses the tag at `at`; returns it and its length in bytes.
 #[inline(always)]
 fn label<T: Text + ?Sized>(text: &T, at: usize) -> (Label, usize) {
     let opens = text.byte(at) == b'['
@@ -304,16 +305,16 @@ fn label<T: Text + ?Sized>(text: &T, at: usize) -> (Label, usize) {
     }
 }
 
-/// A name, as far as the kernel programs look at it.
+/// Name, as far as the kernel programs use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashedName {
-    /// A 64-bit hash of it.
+    /// 64-bit hash of the name.
     pub hash: u64,
-    /// Whether attributes follow it ([`crate::attributes`]).
+    /// Whether attributes follow the name ([`crate::attributes`]).
     pub has_attributes: bool,
 }
 
-/// Reads the name that starts at `name_at` and goes on to the first `#`, newline or the end; at most [`MARK_BYTES`]
+/// Hashes the name that starts at `name_at` and extends to the first `#`, newline or the end; at most [`MARK_BYTES`]
 /// bytes of it. Eight bytes at a time: a name is hashed for every begin.
 #[must_use]
 #[inline(always)]
@@ -330,7 +331,7 @@ pub fn hashed_name<T: Text + ?Sized>(text: &T, name_at: u16) -> HashedName {
         let attributes = zero_bytes(word ^ every(b'#'));
         let ends = zero_bytes(word) | zero_bytes(word ^ every(b'\n')) | attributes;
         if ends != 0 {
-            // The lowest bit of all is no false one: those stand above a true one of their own kind.
+            // The lowest bit of all is a true one: false ones are only above a true one of their own kind.
             let first = ends & ends.wrapping_neg();
             let name = word & first.wrapping_sub(1) >> 7;
             return HashedName { hash: mixed(hash, name), has_attributes: attributes & first != 0 };
@@ -341,26 +342,26 @@ pub fn hashed_name<T: Text + ?Sized>(text: &T, name_at: u16) -> HashedName {
     HashedName { hash, has_attributes: false }
 }
 
-/// Takes eight more bytes into a hash.
+/// Mixes eight more bytes into a hash.
 #[inline(always)]
 const fn mixed(hash: u64, word: u64) -> u64 {
     let hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash ^ hash >> 32
 }
 
-/// The hash of a name alone; see [`hashed_name`].
+/// Returns the hash of a name alone; see [`hashed_name`].
 #[must_use]
 #[inline(always)]
 pub fn name_hash<T: Text + ?Sized>(text: &T, name_at: u16) -> u64 {
     hashed_name(text, name_at).hash
 }
 
-/// This byte eight times.
+/// Repeats a byte eight times.
 const fn every(byte: u8) -> u64 {
     byte as u64 * 0x0101_0101_0101_0101
 }
 
-/// The top bit of every zero byte. Above the lowest zero byte there may be false ones.
+/// Returns the top bit of every zero byte. Above the lowest zero byte there may be false ones.
 #[inline(always)]
 const fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(every(1)) & !word & every(0x80)
@@ -378,7 +379,7 @@ pub fn may_be_interface_call<T: Text + ?Sized>(text: &T, name_at: u16) -> bool {
         && text.byte(at + 3) == b'L'
 }
 
-/// The name that starts at `name_at`: the bytes that [`name_hash`] covers.
+/// Returns the name that starts at `name_at`: the bytes that [`name_hash`] covers.
 #[must_use]
 pub fn name(payload: &[u8], name_at: u16) -> &[u8] {
     let rest = payload.get(usize::from(name_at)..).unwrap_or_default();
@@ -386,7 +387,7 @@ pub fn name(payload: &[u8], name_at: u16) -> &[u8] {
     &rest[..end.unwrap_or(rest.len().min(MARK_BYTES))]
 }
 
-/// Whether a byte ends a payload: beyond it, a NUL, or the newline that some writers add.
+/// Whether a byte ends a payload: a NUL, as beyond the text, or the newline that some writers add.
 #[inline(always)]
 const fn is_end(byte: u8) -> bool {
     byte == 0 || byte == b'\n'

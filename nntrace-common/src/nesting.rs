@@ -1,23 +1,23 @@
-//! Which mark functions a thread enters on the way of one mark: `ATrace_beginSection` calls `atrace_begin_body`, which may
-//! call `tracing_mark_write`. The outermost one counts.
+//! Nested mark functions, which a thread enters for one mark: `ATrace_beginSection` calls `atrace_begin_body`, which
+//! may call `tracing_mark_write`. The outermost one counts.
 //!
-//! A function that calls another one leaves its trace at that one's entry: the return address lies in its code. Where it
-//! jumped there instead (a tail call), return address and stack pointer are its own. Where others are between them, they
-//! have frames on the stack, and frame pointers lead from one to the next. So nobody has to see returns: a probe on a
-//! return replaces the return address, and an exception that finds it ends the process.
+//! A function that calls another one is visible at that one's entry: the return address lies in its code. If it
+//! jumped there instead (a tail call), return address and stack pointer are its own. If other functions are between
+//! them, these have frames on the stack, and frame pointers lead from one to the next. So returns need not be seen: a
+//! probe on a return replaces the return address, and an exception that finds it ends the process.
 
-/// Functions that call others that a thread can use without one being forgotten.
+/// Number of calling functions that are remembered per thread.
 const FUNCTIONS: usize = 8;
-/// Functions between two mark functions of one mark, at most.
+/// Number of functions between two mark functions of one mark at most.
 const BETWEEN: usize = 4;
-/// The bits of an address in a return address: arm64 signs those that it keeps on the stack by bits above.
+/// Address bits of a return address: arm64 signs those on the stack in the upper bits.
 const ADDRESS: u64 = (1 << 48) - 1;
 
-/// Mark functions that do the same. Only those of different kinds jump to each other for one mark.
+/// Kind of mark functions that do the same. Only those of different kinds jump to each other for one mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum FunctionKind {
-    /// `tracing_mark_write` and others that are handed a whole mark.
+    /// `tracing_mark_write` and others that take a whole mark.
     Mark = 1,
     /// `atrace_begin_body` and `atrace_end_body`.
     Body = 2,
@@ -26,7 +26,7 @@ pub enum FunctionKind {
 }
 
 impl FunctionKind {
-    /// The one with this number.
+    /// Returns the kind with this number.
     #[must_use]
     #[inline(always)]
     pub const fn from_code(code: u32) -> Option<Self> {
@@ -39,17 +39,17 @@ impl FunctionKind {
     }
 }
 
-/// What user space knows of the code of a mark function.
+/// Facts about the code of a mark function, set by user space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct MarkCode {
-    /// Bytes from the probed instruction to its end; 0 when that is not known.
+    /// Bytes from the probed instruction to the function's end; 0 when unknown.
     pub length: u32,
-    /// 1 when it may end by a jump to another mark function, else 0.
+    /// 1 when the function may end by a jump to another mark function, else 0.
     pub jumps: u32,
 }
 
-/// Code of a function, from the instruction that is probed to its end.
+/// Code of a function, from the probed instruction to its end.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct Code {
@@ -57,42 +57,43 @@ struct Code {
     length: u64,
 }
 
-/// How a mark function was entered.
+/// Entry into a mark function.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Its kind.
+    /// Kind of the function.
     pub kind: FunctionKind,
-    /// Address of the instruction that is probed.
+    /// Address of the probed instruction.
     pub address: u64,
-    /// What is known of its code.
+    /// Facts about its code.
     pub code: MarkCode,
-    /// Stack pointer, before it has pushed anything.
+    /// Stack pointer, before the function has pushed anything.
     pub sp: u64,
-    /// Where it returns to.
+    /// Return address.
     pub return_address: u64,
-    /// Frame pointer: where the last function that keeps one has put the one before and its return address.
+    /// Frame pointer: it points to the caller's frame pointer and return address, as stored by the last function with
+    /// a frame.
     pub frame: u64,
 }
 
-/// The mark functions that a thread has entered.
+/// Mark functions that a thread has entered.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Nesting {
-    /// Stack pointer at the entry of the last one; 0 before the first.
+    /// Stack pointer at the last entry; 0 before the first.
     entry_sp: u64,
-    /// Where that one returns to.
+    /// Return address of the last entry.
     entry_return: u64,
-    /// Its [`FunctionKind`], where it may jump to another one; else 0.
+    /// [`FunctionKind`] of the last entry, if it may jump to another function; else 0.
     entry_kind: u32,
-    /// Where in [`Self::functions`] the next new one goes.
+    /// Index in [`Self::functions`] for the next new one.
     next: u32,
-    /// Those that may call others.
+    /// Functions that may call others.
     functions: [Code; FUNCTIONS],
 }
 
 impl Nesting {
-    /// A thread enters a mark function; whether it is the outermost one of its mark. `read` gives the two words at an
-    /// address of the thread's.
+    /// Enters a mark function; returns whether it is the outermost one of its mark. `read` returns the two words at
+    /// an address of the thread.
     #[inline(always)]
     pub fn enter(&mut self, entry: &Entry, read: impl Fn(u64) -> Option<[u64; 2]>) -> bool {
         let is_called = self.knows(entry.return_address) || self.is_called_by_others(entry, read);
@@ -100,13 +101,13 @@ impl Nesting {
             && entry.return_address == self.entry_return
             && self.entry_kind != 0
             && entry.kind as u32 != self.entry_kind;
-        // One that is called while another one waits for it changes nothing for those that the other one jumps to.
+        // A function that is called while another one waits for it does not affect the jumps of the other one.
         if !is_called {
             self.entry_sp = entry.sp;
             self.entry_return = entry.return_address;
             self.entry_kind = if entry.code.jumps == 0 { 0 } else { entry.kind as u32 };
         }
-        // Its last byte is enough to tell that it is there.
+        // The last byte of the code suffices to find it.
         let length = u64::from(entry.code.length);
         if length > 0 && !self.knows(entry.address.wrapping_add(length - 1)) {
             let slot = crate::bounds::masked(self.next as usize, FUNCTIONS);
@@ -116,13 +117,13 @@ impl Nesting {
         !is_called && !is_jumped_to
     }
 
-    /// Whether a function that a known one has called, or one that this has called, calls it.
+    /// Whether a known function called this one through other functions, whose frames lead to it.
     #[inline(always)]
     fn is_called_by_others(&self, entry: &Entry, read: impl Fn(u64) -> Option<[u64; 2]>) -> bool {
         let (mut above, mut frame) = (entry.sp, entry.frame);
         for _ in 0..BETWEEN {
-            // Frames of what the last one called are lower on the stack than it was. Anything else is no frame, as
-            // functions that keep none use the register for what they like.
+            // Frames of functions called by the last one are lower on the stack than its entry. Anything else is no
+            // frame, as functions without frames use the register for other things.
             if frame < above || frame >= self.entry_sp {
                 return false;
             }
@@ -149,7 +150,7 @@ mod tests {
     const NDK: u64 = 0x1000;
     const BODY: u64 = 0x2000;
     const MARK: u64 = 0x3000;
-    /// Two calls in the code of whoever marks.
+    /// Two calls in the code of the marking program.
     const CALL: u64 = 0x9000;
     const OTHER_CALL: u64 = 0x9010;
 
@@ -174,7 +175,8 @@ mod tests {
 
     #[test]
     fn functions_between_them_are_seen_by_their_frames() {
-        // `ATrace_beginSection` calls one that calls one that calls `atrace_begin_body`, each with a frame.
+        // `ATrace_beginSection` calls a function that calls another that calls `atrace_begin_body`, each with a
+        // frame.
         let signed = 0x00aa_0000_0000_0000;
         let frames = |at: u64| match at {
             40 => Some([64, OTHER_CALL]),
@@ -188,11 +190,11 @@ mod tests {
             nesting.enter(&Entry { frame, ..entry(BODY, 20, return_address) }, frames)
         };
         assert!(!through(40, OTHER_CALL + 4));
-        // The same stack when nobody keeps frames, or the register holds something else.
+        // The same stack without frames, or with something else in the register.
         for frame in [0, 7, 90, 100, 5000] {
             assert!(through(frame, OTHER_CALL + 4), "{frame}");
         }
-        // A chain that leads back would be read for ever.
+        // A circular chain would be read forever.
         let mut nesting = Nesting::default();
         nesting.enter(&entry(NDK, 100, CALL), nothing);
         assert!(nesting.enter(&Entry { frame: 40, ..entry(BODY, 20, OTHER_CALL) }, |_| Some([40, CALL])));
@@ -212,15 +214,15 @@ mod tests {
 
     #[test]
     fn calls_of_others_are_marks_of_their_own_wherever_the_stack_stands() {
-        // At the same place, deeper, and on a stack that has nothing to do with the first.
+        // At the same place, deeper, and on an unrelated stack.
         for sp in [100, 60, 20, 100_000, 8] {
             let entries =
                 [(NDK, 100, CALL), (BODY, 100, CALL), (BODY, sp, OTHER_CALL), (MARK, sp, OTHER_CALL + 8)];
             assert_eq!(counted(&entries), [true, false, true, true], "{sp}");
         }
-        // One place calls what it is told to: whoever does not jump has returned.
+        // One place calls different functions: without a jump, the first one has returned.
         assert_eq!(counted(&[(MARK, 100, CALL), (BODY, 100, CALL), (BODY, 100, CALL)]), [true; 3]);
-        // In a loop each counts.
+        // In a loop each call counts.
         assert_eq!(counted(&[(MARK, 100, CALL); 4]), [true; 4]);
         assert_eq!(counted(&[(NDK, 100, CALL); 4]), [true; 4]);
     }

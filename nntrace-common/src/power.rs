@@ -1,33 +1,33 @@
-//! What one CPU does: idle or running, and at which requested frequency; one event at a time, in constant time.
+//! State of one CPU: idle or running, and the requested frequency; one event at a time, in constant time.
 //!
-//! Source: the power contract, section 1. Two small machines with one writer each, because the kernel reports them
-//! from different places: `cpu_idle` always comes on the CPU concerned, `cpu_frequency` on whichever CPU changes
-//! the policy. So [`CpuIdle`] is written by its own CPU only, and [`CpuFrequency`], written by the policy, reads
-//! the other's running clock; nothing needs a lock, and the slices add up to the running time exactly.
+//! Source: the power contract, section 1. Two small state machines with one writer each, because the kernel reports
+//! them from different places: `cpu_idle` always comes on the CPU concerned, `cpu_frequency` on whichever CPU changes
+//! the policy. So [`CpuIdle`] is written by its own CPU only, and [`CpuFrequency`], written by the policy, reads the
+//! other's running clock; nothing needs a lock, and the slices add up to the running time exactly.
 
 use crate::{bounds::masked, diagnostic::DiagnosticKind};
 
 /// `state` of a `cpu_idle` event that ends an idle period (`PWR_EVENT_EXIT`, printed as 4294967295 or -1).
 pub const IDLE_EXIT: u32 = u32::MAX;
 
-/// Idle states that the tables of one CPU hold. The kernel's limit is 10 (`CPUIDLE_STATE_MAX`).
+/// Idle states in the tables of one CPU. The kernel's limit is 10 (`CPUIDLE_STATE_MAX`).
 pub const MAX_IDLE_STATES: usize = 16;
 
-/// CPUs of one policy that a frequency event is applied to; those of a larger one count by their own events.
+/// CPUs of a policy that a frequency event applies to; those of a larger one count by their own events.
 pub const MAX_POLICY_CPUS: usize = 64;
 
-/// What a CPU does at an instant.
+/// Activity of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Activity {
-    /// It runs.
+    /// Running.
     Running,
-    /// It is in this idle state of its own table.
+    /// In this idle state of its own table.
     Idle(u32),
-    /// It is idle, how deep is not known.
+    /// Idle, in an unknown state.
     IdleUnknown,
-    /// It is not online.
+    /// Not online.
     Offline,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
@@ -37,7 +37,7 @@ impl Activity {
     const OFFLINE: u32 = u32::MAX - 2;
     const UNKNOWN: u32 = u32::MAX - 3;
 
-    /// The activity that a `cpu_idle` event of this `state` begins.
+    /// Returns the activity that a `cpu_idle` event with this `state` begins.
     #[must_use]
     #[inline(always)]
     pub const fn after_event(state: u32) -> Self {
@@ -67,24 +67,24 @@ impl Activity {
     }
 }
 
-/// A stretch of one activity.
+/// Interval of one activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// What the CPU did.
+    /// Activity of the CPU.
     pub activity: Activity,
-    /// From, ns.
+    /// Begin, ns.
     pub begin: u64,
-    /// To, ns; never before `begin`.
+    /// End, ns; never before `begin`.
     pub end: u64,
 }
 
-/// How long and how often.
+/// Total time and number of stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Residency {
-    /// Sum, ns.
+    /// Total time, ns.
     pub ns: u64,
-    /// Stays.
+    /// Number of stays.
     pub hits: u64,
     /// Shortest stay, ns; meaningless without hits.
     pub min_ns: u64,
@@ -93,10 +93,10 @@ pub struct Residency {
 }
 
 impl Residency {
-    /// Never.
+    /// No stay.
     pub const NONE: Self = Self { ns: 0, hits: 0, min_ns: u64::MAX, max_ns: 0 };
 
-    /// Adds a stay of so many ns. One of no length is no hit.
+    /// Adds a stay of this length, ns. One without a length is no hit.
     #[inline(always)]
     pub fn add(&mut self, ns: u64) {
         if ns == 0 {
@@ -113,12 +113,12 @@ impl Residency {
     }
 }
 
-/// What was odd about a `cpu_idle` event.
+/// Anomaly of a `cpu_idle` event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleAnomaly {
-    /// It enters a state while in one: the open one is closed.
+    /// Enter while in an idle state: the open stay is closed.
     EnterWhileIdle,
-    /// It leaves idle while running: ignored.
+    /// Exit while running: ignored.
     ExitWhileRunning,
 }
 
@@ -131,59 +131,59 @@ impl From<IdleAnomaly> for DiagnosticKind {
     }
 }
 
-/// What a `cpu_idle` event did.
+/// Effect of a `cpu_idle` event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdleStep {
-    /// The stretch that it closed; `None` when nothing changed.
+    /// Interval that it closed; `None` when nothing changed.
     pub closed: Option<Interval>,
-    /// What was odd.
+    /// Anomaly, if any.
     pub anomaly: Option<IdleAnomaly>,
 }
 
-/// What is known of the time before the first event of a CPU.
+/// Knowledge about the time before the first event of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Start {
-    /// No event yet. Should the first one enter a state, the CPU was running all the time.
+    /// No event yet. If the first one enters a state, the CPU was running all the time.
     Open,
-    /// The first event entered a state: it was running.
+    /// The first event entered a state: the CPU was running.
     WasRunning,
-    /// It was something else than running, or its state was read from the kernel.
+    /// The CPU was not running, or its state was read from the kernel.
     Settled,
 }
 
-/// Idle or running, with the exact totals: written by `cpu_idle` events of one CPU.
+/// Idle state machine with exact totals, written by the `cpu_idle` events of one CPU.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct CpuIdle {
-    /// Odd while a writer is at work: a reader that sees it odd, or changed, reads again.
+    /// Odd while a write is in progress: readers try again if it is odd or has changed.
     pub sequence: u32,
     /// Code of the current [`Activity`].
     code: u32,
-    /// How far the time before the first event is known, a [`Start`].
+    /// Knowledge about the time before the first event.
     start: Start,
-    /// Transition records of this CPU that found their ring full.
+    /// Transition records of this CPU without room in their ring.
     pub lost: u32,
-    /// When the current activity began, ns.
+    /// Begin of the current activity, ns.
     since: u64,
-    /// When the frequency last changed, ns: splits stretches of running.
+    /// Time of the last frequency change, ns: it splits running intervals.
     frequency_since: u64,
-    /// Running time of the stretches that are closed, ns.
+    /// Running time of the closed intervals, ns.
     running_ns: u64,
-    /// How many such stretches, each frequency counted by itself.
+    /// Number of such intervals, each frequency counted separately.
     running_hits: u64,
     /// Time idle in an unknown state, ns.
     pub idle_unknown_ns: u64,
     /// Time offline, ns.
     pub offline_ns: u64,
-    /// Time of which nothing is known, ns.
+    /// Time in an unknown activity, ns.
     pub unknown_ns: u64,
-    /// Time in each idle state; the last one holds deeper ones too.
+    /// Time in each idle state; the last one includes deeper ones.
     pub idle: [Residency; MAX_IDLE_STATES],
 }
 
 impl CpuIdle {
-    /// Nothing known since `begin` (ns), the begin of the window.
+    /// Creates the state in which nothing is known since `begin` (ns), the begin of the window.
     #[must_use]
     pub const fn starting_at(begin: u64) -> Self {
         Self {
@@ -202,21 +202,21 @@ impl CpuIdle {
         }
     }
 
-    /// What the CPU does now.
+    /// Returns the current activity.
     #[must_use]
     #[inline(always)]
     pub const fn activity(&self) -> Activity {
         Activity::from_code(self.code)
     }
 
-    /// Since when, ns.
+    /// Returns the begin of the current activity, ns.
     #[must_use]
     #[inline(always)]
     pub const fn since(&self) -> u64 {
         self.since
     }
 
-    /// A `cpu_idle` event at `now` (ns): `state` is entered, or idle is left when it is [`IDLE_EXIT`].
+    /// Takes a `cpu_idle` event at `now` (ns): `state` is entered, or idle is left when it is [`IDLE_EXIT`].
     #[inline(always)]
     pub fn event(&mut self, now: u64, state: u32) -> IdleStep {
         let next = Activity::after_event(state);
@@ -240,7 +240,7 @@ impl CpuIdle {
         IdleStep { closed: Some(self.change(now, before, next)), anomaly }
     }
 
-    /// The CPU does `next` from `now` (ns) on; what came before was known.
+    /// Changes the activity to `next` at `now` (ns); the one before was known.
     #[inline(always)]
     pub fn set(&mut self, now: u64, next: Activity) -> Interval {
         if matches!(self.start, Start::Open) {
@@ -249,7 +249,8 @@ impl CpuIdle {
         self.change(now, self.activity(), next)
     }
 
-    /// The CPU goes offline at `now` (ns), or ran its first instruction after it was; `None` when that is nothing new.
+    /// Takes the CPU offline at `now` (ns), or online when it runs its first instruction; `None` when nothing
+    /// changes.
     #[inline(always)]
     pub fn hotplug(&mut self, now: u64, online: bool) -> Option<Interval> {
         match (online, self.activity()) {
@@ -257,7 +258,7 @@ impl CpuIdle {
             (true, _) | (false, Activity::Offline) => None,
             (false, mut before) => {
                 if matches!(self.start, Start::Open) {
-                    // It ran what took it down, and left no idle state for that.
+                    // It was running to be taken down, and left no idle state for that.
                     self.start = Start::WasRunning;
                     before = Activity::Running;
                 }
@@ -266,8 +267,9 @@ impl CpuIdle {
         }
     }
 
-    /// What the CPU did when the window began was read elsewhere, after everything was attached. It holds for what
-    /// its events leave open: until the first one, when there is none, and how deep it was idle, when that left idle.
+    /// Takes the CPU's activity at the begin of the window, which was read elsewhere, after everything was attached.
+    /// It counts where the events leave a gap: as the activity, if there is no event so far, and as the idle state, if
+    /// the first event left one.
     pub fn began_as(&mut self, read: Activity) {
         match (self.start, read) {
             (Start::Open, _) => {
@@ -275,7 +277,7 @@ impl CpuIdle {
                 self.code = read.code();
             }
             (Start::Settled, Activity::Idle(_)) => {
-                // Nothing but the time before the first event is idle of unknown depth.
+                // Only the time before the first event is idle in an unknown state.
                 let ns = core::mem::take(&mut self.idle_unknown_ns);
                 self.add(&Interval { activity: read, begin: 0, end: ns });
             }
@@ -294,7 +296,7 @@ impl CpuIdle {
         interval
     }
 
-    /// Adds a closed stretch to the totals.
+    /// Adds a closed interval to the totals.
     #[inline(always)]
     fn add(&mut self, interval: &Interval) {
         let ns = interval.end - interval.begin;
@@ -318,19 +320,19 @@ impl CpuIdle {
         }
     }
 
-    /// Closes what is open at `end` (ns), the end of the window.
+    /// Closes the open interval at `end` (ns), the end of the window.
     pub fn finish(&mut self, end: u64) {
         self.change(end, self.activity(), self.activity());
     }
 
-    /// What is known of the time before the first event.
+    /// Returns the knowledge about the time before the first event.
     #[must_use]
     #[inline(always)]
     pub const fn start(&self) -> Start {
         self.start
     }
 
-    /// Running time and stretches of running up to `now` (ns). Before the first event it is presumed to run.
+    /// Returns the running time and intervals up to `now` (ns). Before the first event the CPU is presumed to run.
     #[must_use]
     #[inline(always)]
     pub fn running_clock(&self, now: u64) -> RunningClock {
@@ -338,7 +340,7 @@ impl CpuIdle {
         RunningClock { hits: clock.hits.wrapping_add(open), ..clock }
     }
 
-    /// The running time up to `now` (ns) with the stretches that are over, and how many are open: none, or one.
+    /// Returns the running time up to `now` (ns) with the closed intervals, and the number of open ones: zero or one.
     #[inline(always)]
     fn running_clock_and_open(&self, now: u64) -> (RunningClock, u64) {
         let mut clock = RunningClock { ns: self.running_ns, hits: self.running_hits };
@@ -352,75 +354,75 @@ impl CpuIdle {
     }
 }
 
-/// How long a CPU has been running, and in how many stretches.
+/// Total running time of a CPU, and its intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct RunningClock {
     /// Running time, ns.
     pub ns: u64,
-    /// Stretches.
+    /// Number of intervals.
     pub hits: u64,
 }
 
 /// Running time at one requested frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrequencySlice {
-    /// Frequency, kHz; 0 when not known.
+    /// Frequency, kHz; 0 when unknown.
     pub khz: u32,
-    /// Running time, ns. Negative only to take back what a torn read added before.
+    /// Running time, ns. Negative only to correct the result of an earlier torn read.
     pub ns: i64,
-    /// Stretches.
+    /// Number of intervals.
     pub hits: i64,
-    /// Whether it is a presumption, which holds if [`CpuIdle::start`] becomes [`Start::WasRunning`].
+    /// Whether it is presumed, which holds if [`CpuIdle::start`] becomes [`Start::WasRunning`].
     pub presumed: bool,
 }
 
 impl FrequencySlice {
-    /// Whether it counts, now that so much is known of the CPU's start.
+    /// Whether the slice counts, with this knowledge about the CPU's start.
     #[must_use]
     pub const fn holds(&self, start: Start) -> bool {
         !self.presumed || matches!(start, Start::WasRunning)
     }
 }
 
-/// The requested frequency of one CPU: written by `cpu_frequency` events of its policy, one at a time.
+/// Requested frequency of one CPU, written by the `cpu_frequency` events of its policy, one at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct CpuFrequency {
     khz: u32,
-    /// 1 when `at_change` was taken while the CPU was only presumed to run.
+    /// 1 when `at_change` was read while the CPU was only presumed to run.
     presumed: u32,
-    /// What the running clock showed at the last change; its open stretch not counted in `hits`.
+    /// Running clock at the last change, without the open interval in `hits`.
     at_change: RunningClock,
-    /// Odd while a change is on its way into the totals: whoever reads both reads again then, or when it is another one
-    /// after reading than before.
+    /// Odd while a change is being added to the totals: readers of both try again if it is odd or has changed.
     pub sequence: u64,
 }
 
 impl CpuFrequency {
-    /// Not known, and nothing run yet.
+    /// Unknown frequency, without any running time.
     pub const UNKNOWN: Self = Self::requested(0);
 
-    /// This frequency (kHz, 0 for unknown) from the begin on.
+    /// Creates the state with this frequency (kHz, 0 for unknown) from the begin on.
     #[must_use]
     pub const fn requested(khz: u32) -> Self {
         Self { khz, presumed: 0, at_change: RunningClock { ns: 0, hits: 0 }, sequence: 0 }
     }
 
-    /// The requested frequency, kHz; 0 when not known.
+    /// Returns the requested frequency, kHz; 0 when unknown.
     #[must_use]
     #[inline(always)]
     pub const fn khz(&self) -> u32 {
         self.khz
     }
 
-    /// A `cpu_frequency` event at `now` (ns): returns the slice at the old frequency, or `None` when it is the same.
+    /// Takes a `cpu_frequency` event at `now` (ns): returns the slice at the old frequency, or `None` when it is the
+    /// same.
     #[inline(always)]
     pub fn event(&mut self, idle: &mut CpuIdle, now: u64, khz: u32) -> Option<FrequencySlice> {
         if khz == self.khz {
             return None;
         }
-        // Read once: the CPU may go on meanwhile, and what counts for the old frequency must not count for the new one.
+        // Read once: the CPU may continue in between, and time at the old frequency must not count for the new one.
         let (clock, open) = idle.running_clock_and_open(now);
         let slice = self.slice_until(idle, RunningClock { hits: clock.hits.wrapping_add(open), ..clock });
         self.at_change = clock;
@@ -430,14 +432,14 @@ impl CpuFrequency {
         Some(slice)
     }
 
-    /// The slice at the current frequency up to `now` (ns), left open.
+    /// Returns the slice at the current frequency up to `now` (ns), still open.
     #[must_use]
     #[inline(always)]
     pub fn slice(&self, idle: &CpuIdle, now: u64) -> FrequencySlice {
         self.slice_until(idle, idle.running_clock(now))
     }
 
-    /// The slice at the current frequency until the running clock shows this.
+    /// Returns the slice at the current frequency up to a reading of the running clock.
     #[inline(always)]
     fn slice_until(&self, idle: &CpuIdle, clock: RunningClock) -> FrequencySlice {
         let refuted = self.presumed != 0 && matches!(idle.start, Start::Settled);

@@ -1,7 +1,7 @@
-//! What the kernel programs hand to user space: records in the rings, keys and values of the maps.
+//! Data shared by the kernel programs and user space: records in the rings, keys and values of the maps.
 //!
-//! Both halves are built together and run on one machine, so the layouts are those of `repr(C)` in native byte
-//! order; every padding byte is spelled out.
+//! Both halves are built together and run on one host, so the layouts are those of `repr(C)` in native byte order;
+//! every padding byte is spelled out.
 
 use crate::diagnostic::Diagnostics;
 use crate::layer::Tag;
@@ -9,7 +9,7 @@ use crate::mark::{BUFFER_BYTES, Begin, Label};
 use crate::nesting::Nesting;
 use crate::stack::{Adds, Class, Closed, Stack, outermost_path};
 
-/// First word of every record: tells what it is.
+/// First word of every record: its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum RecordKind {
@@ -21,18 +21,18 @@ pub enum RecordKind {
     Frequency = 3,
     /// A [`ProcessRecord`]: a traced process forked.
     Fork = 4,
-    /// A [`ProcessRecord`]: a traced process runs another program now.
+    /// A [`ProcessRecord`]: a traced process executed another program.
     Exec = 5,
     /// A [`ProcessRecord`]: a thread of a traced process ended.
     Exit = 6,
-    /// A [`SpanRecord`] of a thread that has shown interface calls only: it counts once the thread shows a mark of
-    /// its own, or the server of a device.
+    /// A [`SpanRecord`] of a thread with interface calls only so far: it counts once the thread writes a mark of its
+    /// own, or the server of a device is seen.
     ProvisionalSpan = 7,
     /// A [`BeginRecord`].
     Begin = 8,
     /// A [`TrackRecord`].
     Track = 9,
-    /// A [`PowerRecord`]: a CPU went offline, or came back.
+    /// A [`PowerRecord`]: a CPU went offline or online.
     Hotplug = 10,
     /// A [`SchedRecord`].
     Sched = 11,
@@ -42,40 +42,40 @@ pub enum RecordKind {
     AnnotatedBegin = 13,
 }
 
-/// A marked section that ended.
+/// Marked section that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct SpanRecord {
     /// [`RecordKind::Span`] or [`RecordKind::ProvisionalSpan`].
     pub kind: u32,
-    /// Thread.
+    /// Thread id.
     pub tid: u32,
-    /// Process.
+    /// Process id.
     pub tgid: u32,
     /// [`Tag::index`] of its layer and phase.
     pub tag: u8,
-    /// Its [`Class`].
+    /// [`Class`] of the section.
     pub class: u8,
-    /// Sections open around it.
+    /// Number of sections open around it.
     pub depth: u8,
-    /// What `own` adds to.
+    /// Totals that `own` is added to.
     pub adds: Adds,
-    /// When it began, ns.
+    /// Begin, ns.
     pub begin: u64,
-    /// When it ended, ns.
+    /// End, ns.
     pub end: u64,
-    /// Its duration less what was subtracted, ns.
+    /// Duration without subtracted sections, ns.
     pub own: u64,
-    /// Its duration less the marked sections in it, ns.
+    /// Duration without the marked sections in it, ns.
     pub exclusive: u64,
     /// Hash of the tags from the outermost section to this one.
     pub path: u64,
-    /// Hash of its name, a key of the names map.
+    /// Hash of the name, a key of the names map.
     pub name: u64,
 }
 
 impl SpanRecord {
-    /// The record of a frame that closed on a thread that takes part in the accounting, or does not yet.
+    /// Creates the record of a closed frame, on a thread that takes part in the accounting, or does not yet.
     #[must_use]
     #[inline(always)]
     pub const fn new(tgid: u32, tid: u32, is_marked: bool, closed: &Closed) -> Self {
@@ -98,13 +98,13 @@ impl SpanRecord {
         }
     }
 
-    /// Its layer and phase; `None` if no tag has that number.
+    /// Returns the layer and phase; `None` if no tag has that number.
     #[must_use]
     pub const fn tag(&self) -> Option<Tag> {
         Tag::from_index(self.tag)
     }
 
-    /// Whether it counts only if its thread takes part in the accounting in the end.
+    /// Whether it counts only if its thread takes part in the accounting later.
     #[must_use]
     pub const fn is_provisional(&self) -> bool {
         self.kind == RecordKind::ProvisionalSpan as u32
@@ -124,29 +124,29 @@ impl SpanRecord {
     }
 }
 
-/// A section began that matters beyond its thread: a report or application phase of the application, or an end of an
-/// execution in a driver.
+/// Begin of a section that matters beyond its thread: a report or application phase of the application, or an end of
+/// an execution in a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct BeginRecord {
     /// [`RecordKind::Begin`].
     pub kind: u32,
-    /// Thread.
+    /// Thread id.
     pub tid: u32,
-    /// Process.
+    /// Process id.
     pub tgid: u32,
-    /// Its layer and phase, if it has one.
+    /// Layer and phase, if any.
     pub label: Label,
     /// Always 0.
     pub reserved: [u8; 3],
-    /// When, ns.
+    /// Time, ns.
     pub time: u64,
-    /// Hash of its name.
+    /// Hash of the name.
     pub name: u64,
 }
 
 impl BeginRecord {
-    /// The record of a section that begins at `time` (ns).
+    /// Creates the record of a section that begins at `time` (ns).
     #[must_use]
     #[inline(always)]
     pub const fn new(tgid: u32, tid: u32, label: Label, name: u64, time: u64) -> Self {
@@ -154,127 +154,127 @@ impl BeginRecord {
     }
 }
 
-/// A mark as it was written: a counter, an instant, an end of an asynchronous slice, or the begin of a section with a
+/// Mark as it was written: a counter, an instant, an end of an asynchronous slice, or the begin of a section with a
 /// layer and a phase.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct TrackRecord {
     /// [`RecordKind::Track`] or [`RecordKind::AnnotatedBegin`].
     pub kind: u32,
-    /// Thread.
+    /// Thread id.
     pub tid: u32,
-    /// Process.
+    /// Process id.
     pub tgid: u32,
-    /// Bytes used of the payload.
+    /// Bytes used in `payload`.
     pub len: u32,
-    /// When, ns.
+    /// Time, ns.
     pub time: u64,
-    /// Of a begin, where in the payload its name starts.
+    /// Offset of a begin's name in the payload.
     pub name_at: u32,
-    /// Sections that were open on the thread, of a begin around it.
+    /// Number of sections open on the thread; for a begin, those around it.
     pub depth: u32,
     /// The payload.
     pub payload: [u8; BUFFER_BYTES],
 }
 
-/// A `cpu_idle` or `cpu_frequency` event, or one of hotplug.
+/// `cpu_idle`, `cpu_frequency` or hotplug event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct PowerRecord {
     /// [`RecordKind::Idle`], [`RecordKind::Frequency`] or [`RecordKind::Hotplug`].
     pub kind: u32,
-    /// The CPU concerned, which need not be the one that reports.
+    /// CPU concerned, which need not be the one that reports the event.
     pub cpu: u32,
-    /// When, ns.
+    /// Time, ns.
     pub time: u64,
-    /// The event's `state`: idle state, exit, or kHz; of hotplug, 0 for offline and 1 for online.
+    /// The event's `state`: idle state, exit, or kHz; for hotplug, 0 for offline and 1 for online.
     pub state: u32,
-    /// Records of this CPU that were lost so far.
+    /// Number of lost records of this CPU so far.
     pub lost: u32,
 }
 
-/// Something that happened to a traced process.
+/// Event of a traced process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct ProcessRecord {
     /// [`RecordKind::Fork`], [`RecordKind::Exec`], [`RecordKind::Exit`] or [`RecordKind::Loader`].
     pub kind: u32,
-    /// Its process id; of a fork, of the process that forks.
+    /// Process id; for a fork, that of the forking process.
     pub tgid: u32,
-    /// Its thread id; of a fork, of the new task, which is a process or a thread.
+    /// Thread id; for a fork, that of the new task, which is a process or a thread.
     pub tid: u32,
-    /// Of a fork, the thread that forks; of a loader, 1 when its process is stopped until somebody continues it; else 0.
+    /// For a fork, the thread that forks; for a loader, 1 when its process is stopped until it is continued; else 0.
     pub detail: u32,
-    /// When, ns.
+    /// Time, ns.
     pub time: u64,
 }
 
-/// What the scheduler did with a thread of a traced process.
+/// Scheduling event of a thread of a traced process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct SchedRecord {
     /// [`RecordKind::Sched`].
     pub kind: u32,
-    /// Thread.
+    /// Thread id.
     pub tid: u32,
-    /// Process; 0 where the event does not tell: only the one that leaves the CPU, or execs, is known by it.
+    /// Process id; 0 where it is not in the event, which has only that of the thread that leaves the CPU, or execs.
     pub tgid: u32,
-    /// The CPU that the event is of: where the thread ran or runs, or where it was woken from.
+    /// CPU of the event: where the thread ran or runs, or where it was woken from.
     pub cpu: u32,
-    /// When, ns.
+    /// Time, ns.
     pub time: u64,
     /// Number of a [`Change`](crate::sched::Change).
     pub change: u32,
-    /// Records of this kind that this CPU's ring had no room for so far; wraps.
+    /// Number of records of this kind without room in this CPU's ring so far; wraps.
     pub lost: u32,
 }
 
-/// A value of the table of targets: the process is traced.
+/// Value in the table of targets: the process is traced.
 pub const TARGET: u8 = 1;
-/// A value of the table of targets: the process is traced, and ours to stop while its libraries are probed.
+/// Value in the table of targets: the process is traced, and may be stopped while its libraries are probed.
 pub const TARGET_TO_HOLD: u8 = 2;
 
-/// Key of the totals: a process, a path of tags in it, and where in the application's phases.
+/// Key of the totals: a process, a path of tags, and a slot in the application's phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct TotalKey {
-    /// The path.
+    /// Path of tags.
     pub path: u64,
-    /// The process.
+    /// Process id.
     pub tgid: u32,
-    /// 0; for frames of a thread that has shown interface calls only, that thread: they count once it takes part.
+    /// 0; for frames of a thread with interface calls only so far, that thread: they count once it takes part.
     pub tid: u32,
-    /// Number of the last change of the application's phases before the frames began; [`ANY_SLOT`] for those of any.
+    /// Number of the last change of the application's phases before the frames began; [`ANY_SLOT`] for frames of any.
     pub slot: u32,
     /// Always 0.
     pub reserved: u32,
 }
 
-/// Slot of the totals for which the table has no room by changes of the application's phases.
+/// Slot of the totals that the table has no room for by changes of the application's phases.
 pub const ANY_SLOT: u32 = u32::MAX;
 
 impl TotalKey {
-    /// The frames of one path of a process whose threads take part.
+    /// Returns the key of one path of a process whose threads take part.
     #[must_use]
     pub const fn new(tgid: u32, path: u64) -> Self {
         Self { path, tgid, tid: 0, slot: 0, reserved: 0 }
     }
 }
 
-/// What the frames of one path add up to.
+/// Totals of the frames of one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Total {
-    /// Frames closed.
+    /// Number of closed frames.
     pub count: u64,
-    /// Their own time, ns.
+    /// Own time, ns.
     pub own: u64,
-    /// Their exclusive time, ns.
+    /// Exclusive time, ns.
     pub exclusive: u64,
 }
 
 impl Total {
-    /// Adds what other frames add up to. What no sum can hold stays at the largest: a trace may tell any time.
+    /// Adds other totals, saturating: a trace may contain any time.
     pub const fn add(&mut self, other: &Self) {
         self.count = self.count.saturating_add(other.count);
         self.own = self.own.saturating_add(other.own);
@@ -282,34 +282,34 @@ impl Total {
     }
 }
 
-/// The mark in which a name was first seen: user space reads the name from it with the same grammar.
+/// Mark in which a name was first seen: user space extracts the name with the same grammar.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
 pub struct NameText {
-    /// Bytes used.
+    /// Bytes used in `payload`.
     pub len: u32,
-    /// Where in them the name starts.
+    /// Offset of the name in the payload.
     pub name_at: u32,
-    /// The payload, with zeros behind it.
+    /// Payload, followed by zeros.
     pub payload: [u8; BUFFER_BYTES],
 }
 
-/// What a traced thread has open, and the buffer that its marks are read into. Only the thread itself writes it.
+/// Open sections of a traced thread, and the buffer that its marks are read into. Only the thread itself writes it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Thread {
-    /// Its open sections.
+    /// Open sections.
     pub stack: Stack,
-    /// The mark at hand. Not on the program's stack, which is too small, nor per CPU: a thread may be preempted
-    /// there by another one.
+    /// Current mark. Not on the program's stack, which is too small, nor per CPU, where another thread may preempt
+    /// this one.
     pub mark: NameText,
-    /// The mark functions that it has entered, where one may call another.
+    /// Mark functions that the thread has entered, where one may call another.
     pub nesting: Nesting,
-    /// What the mark at hand says, if it is a begin.
+    /// The current mark parsed, if it is a begin.
     pub begin: Begin,
-    /// Whether it takes part in the accounting: not before a mark of its own, or the server of a device.
+    /// Whether the thread takes part in the accounting: not before a mark of its own, or the server of a device.
     pub is_marked: u32,
-    /// What was odd about the mark at hand.
+    /// Diagnostics of the current mark.
     pub odd: Diagnostics,
     /// Always 0.
     pub reserved: u32,
@@ -319,9 +319,9 @@ pub struct Thread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct FrequencyKey {
-    /// The CPU.
+    /// CPU number.
     pub cpu: u32,
-    /// Frequency, kHz; 0 when not known.
+    /// Frequency, kHz; 0 when unknown.
     pub khz: u32,
     /// 1 for time in which the CPU was only presumed to run ([`crate::power::FrequencySlice::presumed`]).
     pub presumed: u32,
@@ -329,52 +329,52 @@ pub struct FrequencyKey {
     pub reserved: u32,
 }
 
-/// What one CPU's programs did with its ring.
+/// Counts of a CPU's ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct RingCount {
-    /// Records made.
+    /// Records produced.
     pub produced: u64,
-    /// Records of these that found the ring full.
+    /// Records among these that found the ring full.
     pub dropped: u64,
-    /// [`SchedRecord`]s of those.
+    /// [`SchedRecord`]s among those.
     pub sched_dropped: u64,
 }
 
-/// A record, whichever it is.
+/// Record of any kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A marked section ended.
     Span(SpanRecord),
-    /// A section began that matters beyond its thread.
+    /// A section that matters beyond its thread began.
     Begin(BeginRecord),
     /// A CPU entered or left an idle state.
     Idle(PowerRecord),
     /// The requested frequency of a CPU's policy changed.
     Frequency(PowerRecord),
-    /// A CPU went offline, or came back.
+    /// A CPU went offline or online.
     Hotplug(PowerRecord),
-    /// Power events of a CPU were lost from this moment on; made by who reads the records.
+    /// Power events of a CPU were lost from this time on; created by the reader of the records.
     Lost {
-        /// The CPU.
+        /// CPU of the loss.
         cpu: u32,
-        /// When, ns.
+        /// Time, ns.
         time: u64,
     },
     /// A traced process forked.
     Fork(ProcessRecord),
-    /// A traced process runs another program now.
+    /// A traced process executed another program.
     Exec(ProcessRecord),
     /// A thread of a traced process ended.
     Exit(ProcessRecord),
-    /// A thread got the CPU, left it, or woke.
+    /// A thread got the CPU, left it, or was woken.
     Sched(SchedRecord),
-    /// The loader of a traced process is at work.
+    /// The loader of a traced process begins or ends to map or unmap libraries.
     Loader(ProcessRecord),
 }
 
 impl Record {
-    /// When it was made, ns: what records are ordered by.
+    /// Returns the time, ns, that records are ordered by.
     #[must_use]
     pub const fn time(&self) -> u64 {
         match self {
@@ -390,7 +390,7 @@ impl Record {
     }
 }
 
-/// Lets user space read the values of maps as they are.
+/// Allows user space to read the values of maps directly.
 #[cfg(feature = "user")]
 mod user {
     use aya::Pod;

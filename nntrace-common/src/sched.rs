@@ -1,9 +1,9 @@
-//! What the scheduler does with a thread.
+//! Scheduling events of threads.
 //!
 //! Source: include/trace/events/sched.h (`sched_switch`, `sched_wakeup`, `sched_wakeup_new`), and the states of a task
 //! in include/linux/sched.h.
 
-/// Where the kernel's descriptions of the events place their fields, bytes; 0 where that is not known.
+/// Offsets of fields, from the kernel's descriptions, bytes; 0 where unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct SchedOffsets {
@@ -13,34 +13,34 @@ pub struct SchedOffsets {
     pub next_pid: u32,
     /// `pid` of `sched_wakeup` and `sched_wakeup_new`.
     pub woken_pid: u32,
-    /// The id of a task.
+    /// Id of a task (`task_struct.pid`).
     pub task_pid: u32,
 }
 
-/// What happens to a thread.
+/// Change of a thread's scheduling state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Change {
-    /// It gets the CPU.
+    /// The thread gets the CPU.
     In = 0,
-    /// It is taken off the CPU, and would run on.
+    /// The thread is taken off the CPU, but is still runnable.
     Preempted = 1,
-    /// It leaves the CPU until something wakes it: it waits, or is stopped.
+    /// The thread leaves the CPU until it is woken: it waits, or is stopped.
     Sleeps = 2,
-    /// It leaves the CPU until what it waits for has happened; signals do not wake it (`D`).
+    /// The thread leaves the CPU for an uninterruptible wait (`D`).
     SleepsDeep = 3,
-    /// It leaves the CPU for the last time.
+    /// The thread leaves the CPU for the last time.
     Ends = 4,
-    /// It waits for a CPU from now on, unless it was awake already.
+    /// The thread waits for a CPU from now on, unless it was already runnable.
     Woken = 5,
-    /// It is new, and waits for a CPU.
+    /// The thread is new, and waits for a CPU.
     New = 6,
-    /// It execs without being the leader of its process, and takes over the leader's id.
+    /// The thread execs without being the leader of its process, and takes over the leader's id.
     Renamed = 7,
 }
 
 impl Change {
-    /// All, by number.
+    /// All changes, by number.
     pub const ALL: [Self; 8] = [
         Self::In,
         Self::Preempted,
@@ -52,13 +52,13 @@ impl Change {
         Self::Renamed,
     ];
 
-    /// The one with this number.
+    /// Returns the change with this number.
     #[must_use]
     pub fn from_code(code: u32) -> Option<Self> {
         Self::ALL.get(code as usize).copied()
     }
 
-    /// What the state of a task says that gives up its CPU of itself.
+    /// Returns the change for the state of a task that gives up its CPU voluntarily.
     #[must_use]
     #[inline(always)]
     pub const fn of_task(state: u32) -> Self {
@@ -77,13 +77,13 @@ impl Change {
         }
     }
 
-    /// What `prev_state` of `sched_switch` says of the thread that is taken off. 0, or a bit above those of the states
-    /// (`TASK_REPORT_MAX`), is a thread that would run on.
+    /// Returns the change for `prev_state` of `sched_switch`. 0, or a bit above those of the states
+    /// (`TASK_REPORT_MAX`), is a thread that is still runnable.
     #[must_use]
     #[inline(always)]
     pub const fn of_state(state: u32) -> Self {
-        /// `EXIT_DEAD`, `EXIT_ZOMBIE`, and what was `TASK_DEAD` before Linux 4.14. Of later ones it is `TASK_PARKED`,
-        /// which kernel threads alone are.
+        /// `EXIT_DEAD`, `EXIT_ZOMBIE`, and the value of `TASK_DEAD` before Linux 4.14. In later kernels it is
+        /// `TASK_PARKED`, which only kernel threads have.
         const ENDED: u32 = 0x10 | 0x20 | 0x40;
         /// `TASK_UNINTERRUPTIBLE`.
         const DEEP: u32 = 0x02;

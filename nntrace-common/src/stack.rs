@@ -1,4 +1,4 @@
-//! The stack accounting of one thread, one event at a time, each in constant time.
+//! Stack accounting of one thread, one event at a time, each in constant time.
 //!
 //! Source: the mark contract, section 2. The kernel programs run this code on a [`Stack`] per thread; every index
 //! into it is masked, so that the verifier accepts it as it stands.
@@ -15,27 +15,27 @@ mod rules;
 /// Sections that can be open on one thread at once. A power of two.
 pub const MAX_DEPTH: usize = 64;
 
-/// The path of the empty stack.
+/// Path of the empty stack.
 pub const ROOT_PATH: u64 = 0;
 
-/// What a frame is to the accounting.
+/// Class of a frame in the accounting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
-    /// A section of somebody else: transparent.
+    /// A section without a tag: transparent.
     Foreign,
-    /// Stands where a switch closed a frame, until that frame's own end: transparent.
+    /// Takes the place of a frame closed by a switch, until that frame's own end: transparent.
     Placeholder,
     /// Adds its own time to the total of its layer and phase.
     Section,
     /// A part of the section around it: adds nothing.
     Detail,
-    /// Like a section, and its time is taken from the section around it.
+    /// Like a section, but its time is subtracted from the section around it.
     Subtract,
 }
 
 impl Class {
-    /// Whether the frame carries a tag of the contract.
+    /// Whether the frame has a tag of the contract.
     #[must_use]
     #[inline(always)]
     pub const fn is_marked(self) -> bool {
@@ -43,25 +43,25 @@ impl Class {
     }
 }
 
-/// One open section.
+/// Open section.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Frame {
-    /// When it began, ns.
+    /// Begin, ns.
     pub begin: u64,
-    /// What subtracted sections take from it, ns.
+    /// Time of the sections subtracted from it, ns.
     pub subtracted: u64,
     /// Durations of the marked frames directly in it, ns.
     pub nested: u64,
     /// Hash of the tags from the outermost marked frame to this one.
     pub path: u64,
-    /// The path of the marked frame around it.
+    /// Path of the marked frame around it.
     around: u64,
     /// Hash of its name.
     pub name: u64,
-    /// Tags of the sections that are open up to and including this frame, a bit each.
+    /// Tags of the sections open up to and including this frame, a bit each.
     open: [u64; 2],
-    /// Its tag; 0 when it has none.
+    /// Tag; 0 when it has none.
     tag: u8,
     class: Class,
     /// Number of the nearest marked frame around it plus one; 0 for none.
@@ -70,14 +70,14 @@ pub struct Frame {
     reach: u8,
     /// Layers with an execution frame open up to and including this one, a bit each.
     executing: u8,
-    /// What closing it adds to: [`Adds`].
+    /// Totals that closing it adds to: [`Adds`].
     adds: Adds,
     /// Number of the last change of the application's phases before it ([`crate::app_events`]).
     pub slot: u16,
 }
 
-/// What the own time of a frame adds to. Settled at its begin: nothing that is open above it changes while it is
-/// open.
+/// Totals that the own time of a frame is added to. Determined at its begin: nothing open around it changes while it
+/// is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Adds(u8);
@@ -86,27 +86,28 @@ impl Adds {
     const TOTAL: u8 = 1;
     const EXECUTION: u8 = 2;
 
-    /// From the byte of a record.
+    /// Decodes the byte of a record.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
 
-    /// As the byte of a record.
+    /// Encodes the byte of a record.
     #[must_use]
     #[inline(always)]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// To the total of its layer and phase.
+    /// Whether it is added to the total of its layer and phase.
     #[must_use]
     #[inline(always)]
     pub const fn to_total(self) -> bool {
         self.0 & Self::TOTAL != 0
     }
 
-    /// To its layer's execution too: a part of execution that no execution frame of the layer holds.
+    /// Whether it is also added to its layer's execution: for a part of execution without an execution frame of the
+    /// layer around it.
     #[must_use]
     #[inline(always)]
     pub const fn to_execution(self) -> bool {
@@ -114,18 +115,18 @@ impl Adds {
     }
 }
 
-/// The number of a frame that is marked, plus one; 0 for none.
+/// Number of a marked frame, plus one; 0 for none.
 type Link = u8;
 
-/// The open sections of one thread.
+/// Open sections of one thread.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Stack {
-    /// How many frames are in use.
+    /// Number of frames in use.
     depth: u32,
-    /// How many sections are open beyond [`MAX_DEPTH`].
+    /// Number of sections open beyond [`MAX_DEPTH`].
     beyond: u32,
-    /// How many of the frames in use are marked.
+    /// Number of marked frames in use.
     marked: u32,
     /// Number of the last change of the application's phases ([`crate::app_events`]).
     slot: u16,
@@ -133,44 +134,44 @@ pub struct Stack {
     frames: [Frame; MAX_DEPTH],
 }
 
-/// A frame that was closed.
+/// Closed frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// When it began, ns.
+    /// Begin, ns.
     pub begin: u64,
-    /// When it ended, ns; never before `begin`.
+    /// End, ns; never before `begin`.
     pub end: u64,
-    /// Its duration less what was subtracted from it, ns.
+    /// Duration without subtracted sections, ns.
     pub own: u64,
-    /// Its duration less the marked frames in it, ns.
+    /// Duration without the marked frames in it, ns.
     pub exclusive: u64,
     /// Hash of the tags from the outermost marked frame to this one.
     pub path: u64,
-    /// Hash of its name.
+    /// Hash of the name.
     pub name: u64,
-    /// Its layer and (resolved) phase.
+    /// Layer and (resolved) phase.
     pub tag: Tag,
-    /// What it was to the accounting; always a marked class.
+    /// Class; always a marked one.
     pub class: Class,
-    /// What `own` adds to.
+    /// Totals that `own` is added to.
     pub adds: Adds,
-    /// How many marked or foreign frames were open around it.
+    /// Number of marked and foreign frames open around it.
     pub depth: u8,
     /// Number of the last change of the application's phases before it began.
     pub slot: u16,
 }
 
-/// A step of a path: enough to name it once the steps above are known.
+/// Step of a path: enough to name it once the steps above are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct PathStep {
-    /// The path around it; [`ROOT_PATH`] for the outermost.
+    /// Path around it; [`ROOT_PATH`] for the outermost.
     pub parent: u64,
     /// [`Tag::index`] of the frame.
     pub tag: u8,
     /// [`Class`] of the frame.
     pub class: u8,
-    /// What its frames' own time adds to.
+    /// Totals that the own time of its frames is added to.
     pub adds: Adds,
     /// Always 0.
     pub reserved: [u8; 5],
@@ -200,7 +201,7 @@ impl Frame {
     }
 }
 
-/// The bit of a tag in [`Frame::open`], low and high word.
+/// Returns the bit of a tag in [`Frame::open`], low and high word.
 #[inline(always)]
 const fn open_bits(tag: u8) -> (u64, u64) {
     let bit = 1 << (tag & 63);
@@ -208,58 +209,58 @@ const fn open_bits(tag: u8) -> (u64, u64) {
     (bit * (1 - high), bit * high)
 }
 
-/// The path of a frame in a path. Bijective in `step` for one `parent`, so siblings never collide.
+/// Returns the path of a frame inside a path. Bijective in `step` for one `parent`, so siblings never collide.
 #[inline(always)]
 const fn path_hash(parent: u64, step: u8) -> u64 {
     let mixed = (parent ^ (step as u64 + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 29)
 }
 
-/// The path of a marked frame that no other one is around.
+/// Returns the path of a marked frame without another one around it.
 #[must_use]
 pub const fn outermost_path(tag: u8, class: Class) -> u64 {
     path_hash(ROOT_PATH, step_of(tag, class))
 }
 
-/// A subtracted frame is another step of a path than a plain one of its tag.
+/// Returns the step of a path, which differs for a subtracted and a plain frame of one tag.
 #[inline(always)]
 const fn step_of(tag: u8, class: Class) -> u8 {
     tag | if matches!(class, Class::Subtract) { 0x80 } else { 0 }
 }
 
 impl Stack {
-    /// No section open.
+    /// Stack without an open section.
     pub const EMPTY: Self =
         Self { depth: 0, beyond: 0, marked: 0, slot: 0, reserved: 0, frames: [Frame::EMPTY; MAX_DEPTH] };
 
-    /// How many marked sections are open, as far as the table goes.
+    /// Returns the number of open marked sections, as far as the table reaches.
     #[must_use]
     #[inline(always)]
     pub const fn open_sections(&self) -> u32 {
         self.marked
     }
 
-    /// What begins from now on comes after this change of the application's phases.
+    /// Sets the last change of the application's phases, for sections that begin from now on.
     #[inline(always)]
     pub fn set_slot(&mut self, slot: u16) {
         self.slot = slot;
     }
 
-    /// Frames that are open, as far as the table goes.
+    /// Returns the number of open frames, as far as the table reaches.
     #[must_use]
     #[inline(always)]
     pub const fn depth(&self) -> u8 {
         self.depth as u8
     }
 
-    /// How many frames will be around a section that begins now; `None` when there is no room for it.
+    /// Returns the number of frames around a section that begins now; `None` when there is no room for it.
     #[must_use]
     #[inline(always)]
     pub const fn depth_of_next(&self, prefix: Prefix) -> Option<u8> {
         if self.depth as usize >= MAX_DEPTH {
             return None;
         }
-        // A switch leaves a placeholder, also where nothing is open.
+        // A switch leaves a placeholder, even where nothing is open.
         Some(if matches!(prefix, Prefix::Switch) && self.depth == 0 { 1 } else { self.depth as u8 })
     }
 
@@ -269,14 +270,14 @@ impl Stack {
         self.depth == 0
     }
 
-    /// When the outermost frame began, ns; meaningless when none is open.
+    /// Returns the begin of the outermost frame, ns; meaningless when none is open.
     #[must_use]
     #[inline(always)]
     pub const fn first_begin(&self) -> u64 {
         self.frames[0].begin
     }
 
-    /// The marked frames that are open, as far as the table goes, from the outermost in.
+    /// Returns the open marked frames, as far as the table reaches, from the outermost in.
     pub fn open_frames(&self) -> impl Iterator<Item = &Frame> {
         let depth = (self.depth as usize).min(MAX_DEPTH);
         self.frames[..depth].iter().filter(|frame| frame.class.is_marked())
@@ -292,7 +293,7 @@ impl Stack {
         &mut self.frames[masked(number, MAX_DEPTH)]
     }
 
-    /// The nearest marked frame, seen from a new frame on top.
+    /// Returns the nearest marked frame around a new frame on top.
     #[inline(always)]
     fn parent_of_next(&self) -> Link {
         let depth = self.depth;
@@ -303,10 +304,11 @@ impl Stack {
         if top.class.is_marked() { depth as u8 } else { top.parent }
     }
 
-    /// A section begins at `now` (ns). What a switch closes goes to `closed`; what was odd is returned.
+    /// Begins a section at `now` (ns). The frame that a switch closes is passed to `closed`; diagnostics are
+    /// returned.
     ///
-    /// A closed frame is handed to a function, and not returned as an option, because copying an option copies
-    /// bytes that nobody wrote when it is empty, which the verifier refuses.
+    /// A closed frame is passed to a function, and not returned as an option, because copying an empty option copies
+    /// unwritten bytes, which the verifier refuses.
     #[inline(always)]
     pub fn begin(
         &mut self,
@@ -342,12 +344,12 @@ impl Stack {
         diagnostics
     }
 
-    /// Closes the frame on top and puts a placeholder where it was.
+    /// Closes the frame on top and replaces it by a placeholder.
     #[inline(always)]
     fn switch(&mut self, now: u64, diagnostics: &mut Diagnostics, closed: impl FnMut(&Self, &Closed)) {
         if self.beyond == 0 {
             if self.depth == 0 {
-                // Its section began before anybody listened: both ends will come.
+                // Its section began before anyone listened: both ends will come.
                 diagnostics.add(DiagnosticKind::BadNesting);
             } else {
                 self.close_top(now, diagnostics, closed);
@@ -362,7 +364,7 @@ impl Stack {
         // Otherwise the section beyond the table becomes the placeholder.
     }
 
-    /// The innermost section ends at `now` (ns). It goes to `closed` if it was marked; what was odd is returned.
+    /// Ends the innermost section at `now` (ns). It is passed to `closed` if it was marked; diagnostics are returned.
     #[inline(always)]
     pub fn end(&mut self, now: u64, closed: impl FnMut(&Self, &Closed)) -> Diagnostics {
         let mut diagnostics = Diagnostics::NONE;
@@ -376,7 +378,7 @@ impl Stack {
         diagnostics
     }
 
-    /// A frame that passes everything on to the marked frame around it.
+    /// Returns a frame that passes everything on to the marked frame around it.
     #[inline(always)]
     fn transparent(&self, class: Class, link: Link) -> Frame {
         if link == 0 {
@@ -436,7 +438,7 @@ impl Stack {
                 frame.open[1] |= high;
             }
             Class::Subtract => {
-                // A section of the same layer and phase around it counts the time already.
+                // A section of the same layer and phase around it already counts the time.
                 let counted = frame.open[0] & low | frame.open[1] & high != 0;
                 frame.adds = Adds(u8::from(!counted));
             }
@@ -451,7 +453,7 @@ impl Stack {
         frame
     }
 
-    /// Closes the frame on top; there is one.
+    /// Closes the frame on top, which must exist.
     #[inline(always)]
     fn close_top(&mut self, now: u64, diagnostics: &mut Diagnostics, mut sink: impl FnMut(&Self, &Closed)) {
         let number = self.depth as usize - 1;
@@ -490,7 +492,8 @@ impl Stack {
             };
             let parent = self.frame_mut(link as usize - 1);
             parent.nested = parent.nested.wrapping_add(duration);
-            // Taken from a section of the same layer and phase, the time would be missing from their common total.
+            // Subtracted from a section of the same layer and phase, the time would be missing from their common
+            // total.
             if !(matches!(class, Class::Subtract) && parent.reach == tag + 1) {
                 parent.subtracted = parent.subtracted.wrapping_add(passed_on);
             }
@@ -499,8 +502,8 @@ impl Stack {
         sink(self, &closed);
     }
 
-    /// Names the path of a frame that was just closed, by its [`Closed::depth`]: calls `store` for it and for every frame
-    /// around it, from the inside out, with the path and its step.
+    /// Names the path of a frame that was just closed, by its [`Closed::depth`]: calls `store` for it and for every
+    /// frame around it, from the inside out, with the path and its step.
     #[inline(always)]
     pub fn steps(&self, depth: u8, mut store: impl FnMut(u64, PathStep)) {
         let mut link = depth.wrapping_add(1);

@@ -1,32 +1,32 @@
-//! How long and how often: the sums of residency and of what things cost.
+//! Times with counts: the sums of residency and of costs.
 
 use core::ops::AddAssign;
 
-/// Time, and how many stretches, runs or changes it is made of.
+/// Time, and the number of intervals, runs or changes in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct TimeCount {
     /// Time, ns.
     pub ns: u64,
-    /// How often.
+    /// Number.
     pub count: u64,
 }
 
 impl TimeCount {
-    /// So many stretches that take so long (ns) together.
+    /// Creates the sum of `count` intervals that take `ns` together.
     #[must_use]
     pub const fn new(ns: u64, count: u64) -> Self {
         Self { ns, count }
     }
 
-    /// Time of one of them, ns; `None` where there is none.
+    /// Returns the mean time, ns; `None` without any.
     #[must_use]
     pub const fn mean(&self) -> Option<u64> {
         self.ns.checked_div(self.count)
     }
 
-    /// Adds a difference, which may be negative. So may the sum be until all of its parts are there: then two's complement
-    /// has made it right.
+    /// Adds a difference, which may be negative. So may the sum until all of its parts are there: two's complement
+    /// then makes it right.
     #[inline]
     pub const fn change(&mut self, ns: i64, count: i64) {
         self.ns = self.ns.wrapping_add_signed(ns);

@@ -1,54 +1,54 @@
 //! Marks beside the stacks of sections: counters, instants, asynchronous slices.
 //!
-//! Source: the mark contract, section 1, and the payloads that the reference notes list (section 8). Read in user
-//! space only: the kernel programs hand the payload on as it is.
+//! Source: the mark contract, section 1, and the payloads in the reference notes (section 8). Parsed in user space
+//! only: the kernel programs pass on the payload unchanged.
 
 use crate::mark::{Kind, kind};
 
-/// What such a payload says. The process id in it is left out: pairs are made by what the kernel knows.
+/// Parsed payload. Its process id is left out: pairs are matched by the ids from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrackMark<'a> {
-    /// A counter has this value now.
+    /// A counter gets a value.
     Counter {
-        /// Its name.
+        /// Name.
         name: &'a [u8],
-        /// Its value.
+        /// Value.
         value: i64,
     },
-    /// A slice begins that ends elsewhere, found by track, name and cookie.
+    /// A slice begins, and ends elsewhere, matched by track, name and cookie.
     SliceBegin {
-        /// Its track; empty when it has none of its own.
+        /// Track; empty when it has none of its own.
         track: &'a [u8],
-        /// Its name.
+        /// Name.
         name: &'a [u8],
-        /// Tells slices of one name apart.
+        /// Distinguishes slices of one name.
         cookie: &'a [u8],
     },
     /// A slice ends.
     SliceEnd {
-        /// Its track; empty when it has none of its own.
+        /// Track; empty when it has none of its own.
         track: &'a [u8],
-        /// Its name; empty where track and cookie are enough.
+        /// Name; empty where track and cookie are enough.
         name: &'a [u8],
-        /// Tells slices of one name apart.
+        /// Distinguishes slices of one name.
         cookie: &'a [u8],
     },
-    /// Something happened.
+    /// An instant.
     Instant {
-        /// Its track; empty for the thread's own.
+        /// Track; empty for the thread's own.
         track: &'a [u8],
-        /// Its name.
+        /// Name.
         name: &'a [u8],
     },
 }
 
 impl<'a> TrackMark<'a> {
-    /// Reads a payload; `None` when it is no such mark, or lacks what it needs.
+    /// Parses a payload; `None` when it is no such mark, or incomplete.
     #[must_use]
     pub fn read(payload: &'a [u8]) -> Option<Self> {
         let kind = kind(payload)?;
         let end = payload.iter().position(|&byte| byte == 0 || byte == b'\n').unwrap_or(payload.len());
-        // The letter, the process id, and what follows.
+        // The letter, the process id, and the rest.
         let rest = payload[..end].splitn(3, |&byte| byte == b'|').nth(2)?;
         match kind {
             Kind::Counter => {
@@ -90,7 +90,7 @@ fn split_at_last_bar(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// At the last bar; some writers (`OpenHarmony`) use a blank instead.
+/// Splits at the last bar; some writers (`OpenHarmony`) use a blank instead.
 fn split_last(text: &[u8]) -> Option<(&[u8], &[u8])> {
     split_at_last_bar(text).or_else(|| {
         let at = text.iter().rposition(|&byte| byte == b' ')?;
@@ -98,7 +98,7 @@ fn split_last(text: &[u8]) -> Option<(&[u8], &[u8])> {
     })
 }
 
-/// A name and the number after it; a further field, as Chromium writes, is left out.
+/// Splits a name and the number after it; a further field, as Chromium writes, is left out.
 fn split_first_value(text: &[u8]) -> Option<(&[u8], i64)> {
     let (left, last) = split_last(text)?;
     let before = split_at_last_bar(left).and_then(|(name, value)| Some((name, number(value)?)));

@@ -1,27 +1,27 @@
-//! The window: the time that counts, for marks, power states and scheduling alike.
+//! The window: the time that counts, for marks, power states and scheduling.
 
 /// Both ends of the window, by `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Window {
-    /// First instant, ns; `u64::MAX` while it is not known.
+    /// First instant, ns; `u64::MAX` while unknown.
     pub begin: u64,
-    /// Last instant, ns; 0 while it is not known.
+    /// Last instant, ns; 0 while unknown.
     pub end: u64,
 }
 
 impl Window {
-    /// A window that has not begun: its begin is set when everything is attached.
+    /// Window that has not begun: its begin is set when everything is attached.
     pub const AHEAD: Self = Self { begin: u64::MAX, end: 0 };
 
-    /// Whether `now` (ns) comes after it.
+    /// Whether `now` (ns) is after the window.
     #[must_use]
     #[inline(always)]
     pub const fn is_over(&self, now: u64) -> bool {
         self.end != 0 && now > self.end
     }
 
-    /// Whether `now` (ns) is part of it.
+    /// Whether `now` (ns) is in the window.
     #[must_use]
     #[inline(always)]
     pub const fn contains(&self, now: u64) -> bool {

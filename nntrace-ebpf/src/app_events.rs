@@ -1,4 +1,4 @@
-//! Changes of the application's phases, numbered in the order in which they come.
+//! Changes of the application's phases, numbered in order of time.
 
 use aya_ebpf::bindings::BPF_NOEXIST;
 use nntrace_common::app_events::{AppChange, AppEvent, ExecutionCount, ExecutionKey, MAX_APP_EVENTS};
@@ -10,33 +10,33 @@ use crate::{
     ring::add,
 };
 
-/// Number of the last change; 0 before the first.
+/// Returns the number of the last change; 0 before the first.
 #[inline(always)]
 pub fn last() -> u16 {
     APP_EVENT_COUNTS.get(0).map_or(0, |counts| counts.last as u16)
 }
 
-/// Keeps the begin of a report or of a phase under the next number, and returns whether there was room.
+/// Stores the begin of a report or of a phase under the next number; returns whether there was room.
 #[inline(always)]
 pub fn begins(ids: Ids, change: u32, now: u64, name: u64) -> bool {
     push_app_event(packed(ids.tgid, ids.tid), packed(change, 0), now, now, name) != 0
 }
 
-/// Keeps the end of a phase, which the change with this number began.
+/// Stores the end of the phase that the change `begun_by` began.
 #[inline(always)]
 pub fn ends(ids: Ids, begun_by: u32, begin: u64, end: u64) {
     push_app_event(packed(ids.tgid, ids.tid), packed(AppChange::PhaseEnds as u32, begun_by), end, begin, 0);
 }
 
-/// Two numbers in one: a function of this kind takes five.
+/// Packs two numbers into one, as a function of this kind takes five arguments.
 #[inline(always)]
 const fn packed(high: u32, low: u32) -> u64 {
     (high as u64) << 32 | low as u64
 }
 
-/// Keeps a change under the next number, and returns 1 when there was room. One for which there was none is counted.
+/// Stores a change under the next number; returns 1 when there was room. A change without room is counted.
 ///
-/// By its linkage a function that the verifier looks at once, for any arguments.
+/// A global function, which the verifier checks once, for any arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
 #[expect(
@@ -44,7 +44,7 @@ const fn packed(high: u32, low: u32) -> u64 {
     reason = "a count that begins at 0 shows the verifier where the loop ends"
 )]
 extern "C" fn push_app_event(ids: u64, change: u64, time: u64, begin: u64, name: u64) -> u32 {
-    /// Numbers that programs on other CPUs may take meanwhile.
+    /// Numbers that programs on other CPUs may take in between.
     const TRIES: u32 = 8;
     let event = AppEvent {
         change: (change >> 32) as u32,
@@ -56,8 +56,8 @@ extern "C" fn push_app_event(ids: u64, change: u64, time: u64, begin: u64, name:
         name,
     };
     let Some(counts) = APP_EVENT_COUNTS.get_ptr_mut(0) else { return 0 };
-    // SAFETY: the pointer comes from the map and is not null. Who takes a number is settled by the table of events, into
-    // which each goes once.
+    // SAFETY: the pointer comes from the map and is not null. The table of events decides who gets a number, as each
+    // goes in once.
     let mut number = unsafe { (*counts).last } + 1;
     for _ in 0..TRIES {
         if number > u64::from(MAX_APP_EVENTS) {
@@ -76,9 +76,9 @@ extern "C" fn push_app_event(ids: u64, change: u64, time: u64, begin: u64, name:
     0
 }
 
-/// Counts an execution of a thread, by one of the two ways, or both.
+/// Counts an execution of a thread, in one of the two ways, or both.
 ///
-/// By its linkage a function that the verifier looks at once, for any arguments.
+/// A global function, which the verifier checks once, for any arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn count_execution(tgid: u32, tid: u32, slot: u32, creates: u64, executions: u64) -> u32 {
@@ -100,7 +100,7 @@ pub extern "C" fn count_execution(tgid: u32, tid: u32, slot: u32, creates: u64, 
     0
 }
 
-/// A process has shown that it is a driver.
+/// Records that a process has turned out to be a driver.
 #[inline(always)]
 pub fn note_driver(tgid: u32) {
     // SAFETY: lookup only; the value is not used.
@@ -111,7 +111,7 @@ pub fn note_driver(tgid: u32) {
     }
 }
 
-/// An execution begins or ends in a driver.
+/// Counts the begin or the end of an execution in a driver.
 #[inline(always)]
 pub fn count_driver_event() {
     if let Some(counts) = APP_EVENT_COUNTS.get_ptr_mut(0) {

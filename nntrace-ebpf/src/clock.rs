@@ -1,10 +1,10 @@
-//! The clock of all programs, which goes by the window that user space sets: tables and records then hold the same
-//! events, and user space has no need to hurry between reading the ones and the others.
+//! Clock of all programs, limited to the window that user space sets: tables and records then contain the same
+//! events, and user space need not hurry between reading them.
 
 use crate::{helpers::monotonic_ns, maps::WINDOW};
 
-/// The time (ns); `None` when the window is over. Power events and context switches that come before it set the state
-/// that it begins with.
+/// Returns the time (ns); `None` when the window is over. Power events and context switches before the window
+/// determine the state at its begin.
 #[inline(always)]
 pub fn now() -> Option<u64> {
     let now = monotonic_ns();
@@ -12,7 +12,7 @@ pub fn now() -> Option<u64> {
     (!is_over).then_some(now)
 }
 
-/// The time (ns); `None` outside of the window.
+/// Returns the time (ns); `None` outside of the window.
 #[inline(always)]
 pub fn now_inside() -> Option<u64> {
     let now = monotonic_ns();

@@ -1,4 +1,4 @@
-//! Counting events, and what full tables turn away.
+//! Counters of events, and of entries without room in full tables.
 
 use nntrace_common::counts::{EventCounts, Table};
 
@@ -25,7 +25,7 @@ pub fn sched() {
     with(|counts| unsafe { add(&raw mut (*counts).sched, 1) });
 }
 
-/// Counts an entry that a table had no room for.
+/// Counts an entry without room in a table.
 #[inline(always)]
 pub fn turned_away(table: Table) {
     log::table_full(table);
@@ -33,7 +33,7 @@ pub fn turned_away(table: Table) {
     with(|counts| unsafe { add((&raw mut (*counts).turned_away).cast::<u64>().add(table as usize), 1) });
 }
 
-/// Hands over the counters of this CPU. Programs that preempt each other add to the same ones, hence atomic.
+/// Passes the counters of this CPU to `count`. Programs that preempt each other add to the same ones, hence atomic.
 #[inline(always)]
 fn with(count: impl FnOnce(*mut EventCounts)) {
     if let Some(counts) = EVENT_COUNTS.get_ptr_mut(0) {

@@ -1,7 +1,7 @@
-//! Counting what is odd.
+//! Counting of diagnostics.
 //!
-//! By their linkage these are functions that the verifier looks at once, for any arguments, and not again for every way on
-//! which a program gets to them. They are handed plain numbers, so the mark at hand is looked up.
+//! These are global functions, which the verifier checks once, for any arguments, and not again for every path to
+//! them. They take plain numbers, so the current mark is looked up.
 
 use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics, EXAMPLE_BYTES};
 
@@ -17,19 +17,19 @@ pub fn count(kind: DiagnosticKind, now: u64, tid: u32) {
     count_many(kind, 1, now, tid);
 }
 
-/// Counts so many diagnostics of a kind at once.
+/// Counts several diagnostics of a kind at once.
 #[inline(always)]
 pub fn count_many(kind: DiagnosticKind, times: u64, now: u64, tid: u32) {
     count_diagnostics(kind as u32, times, now, tid);
 }
 
-/// Counts a diagnostic of the mark at hand, and keeps the first such mark as an example.
+/// Counts a diagnostic of the current mark, and keeps the first such mark as an example.
 #[inline(always)]
 pub fn count_mark(kind: DiagnosticKind, now: u64, tid: u32) {
     count_odd_mark(kind as u32, now, tid);
 }
 
-/// Counts what was odd about the mark at hand.
+/// Counts the diagnostics of the current mark.
 #[inline(always)]
 pub fn count_all(odd: Diagnostics, now: u64, tid: u32) {
     if !odd.is_empty() {

@@ -1,4 +1,4 @@
-//! What the kernel tells beside idle and frequency events, where it has these tracepoints.
+//! Power events besides idle and frequency events, on kernels with these tracepoints.
 
 use aya_ebpf::{
     EbpfContext as _,
@@ -18,7 +18,7 @@ use crate::{
     ring::add,
 };
 
-/// Firmware is asked for a state: `(cpu, parameter, s2idle)`.
+/// Handles the request for a state to firmware: `(cpu, parameter, s2idle)`.
 #[raw_tracepoint(tracepoint = "psci_domain_idle_enter")]
 pub fn psci_enter(ctx: RawTracePointContext) -> i32 {
     let Some(now) = clock::now() else { return 0 };
@@ -29,7 +29,7 @@ pub fn psci_enter(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// Firmware is back from it.
+/// Handles the return from that state.
 #[raw_tracepoint(tracepoint = "psci_domain_idle_exit")]
 pub fn psci_exit(ctx: RawTracePointContext) -> i32 {
     let Some(now) = clock::now() else { return 0 };
@@ -50,7 +50,7 @@ pub fn psci_exit(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// The kernel's verdict on a sleep: `(cpu, state, below)`.
+/// Handles the kernel's verdict on an idle period: `(cpu, state, below)`.
 #[raw_tracepoint(tracepoint = "cpu_idle_miss")]
 pub fn idle_miss(ctx: RawTracePointContext) -> i32 {
     let Some(now) = clock::now() else { return 0 };
@@ -65,7 +65,7 @@ pub fn idle_miss(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// The limits of a policy's frequency change. Its raw form hands over a structure that differs from build to build,
+/// Handles a change of a policy's frequency limits. The raw form passes a structure that differs from build to build,
 /// the event itself does not.
 #[tracepoint(category = "power", name = "cpu_frequency_limits")]
 pub fn frequency_limits(ctx: TracePointContext) -> u32 {
@@ -79,17 +79,17 @@ pub fn frequency_limits(ctx: TracePointContext) -> u32 {
     0
 }
 
-/// A step of suspending or resuming begins or ends: `(action, value, start)`.
+/// Handles the begin or the end of a step of suspending or resuming: `(action, value, start)`.
 #[raw_tracepoint(tracepoint = "suspend_resume")]
 pub fn suspend_resume(ctx: RawTracePointContext) -> i32 {
-    /// The step that the machine sleeps in.
+    /// Name of the step in which the system is suspended.
     const ACTION: [u8; 16] = *b"machine_suspend\0";
     let now = boot_ns();
     if read(ctx.arg(0), 0) != Ok(ACTION) {
         return 0;
     }
     let Some(suspends) = SUSPENDS.get_ptr_mut(0) else { return 0 };
-    // SAFETY: the pointer comes from the map and is not null; one CPU alone suspends the machine.
+    // SAFETY: the pointer comes from the map and is not null; only one CPU suspends the system.
     let suspends = unsafe { &mut *suspends };
     if ctx.arg::<u8>(2) & 1 != 0 {
         suspends.spell.begin(now);
@@ -103,6 +103,6 @@ pub fn suspend_resume(ctx: RawTracePointContext) -> i32 {
 #[inline(always)]
 fn of<'a>(cpu: u32) -> Option<&'a mut CpuEvidence> {
     // SAFETY: the pointer comes from the map and is not null; these events come on their own CPU, one at a time, and
-    // those of limits write other fields.
+    // those on limits write other fields.
     EVIDENCE.get_ptr_mut(cpu).map(|evidence| unsafe { &mut *evidence })
 }

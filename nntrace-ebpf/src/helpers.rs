@@ -1,11 +1,11 @@
-//! Helpers of the kernel that take nothing and can go wrong in nothing.
+//! Helpers of the kernel that take no arguments and cannot fail.
 
 use aya_ebpf::helpers::{
     bpf_get_current_pid_tgid, bpf_get_current_task, bpf_get_smp_processor_id, bpf_ktime_get_boot_ns,
     bpf_ktime_get_ns,
 };
 
-/// The CPU that runs.
+/// Returns the number of the current CPU.
 #[inline(always)]
 pub fn current_cpu() -> u32 {
     // SAFETY: the helper has no precondition.
@@ -25,14 +25,14 @@ pub fn current_task() -> u64 {
     unsafe { bpf_get_current_task() }
 }
 
-/// `CLOCK_MONOTONIC`, ns.
+/// Returns `CLOCK_MONOTONIC`, ns.
 #[inline(always)]
 pub fn monotonic_ns() -> u64 {
     // SAFETY: the helper has no precondition.
     unsafe { bpf_ktime_get_ns() }
 }
 
-/// `CLOCK_BOOTTIME`, ns: it goes on while the system is suspended.
+/// Returns `CLOCK_BOOTTIME`, ns, which includes suspend.
 #[inline(always)]
 pub fn boot_ns() -> u64 {
     // SAFETY: the helper has no precondition.

@@ -1,4 +1,4 @@
-//! CPUs that go offline and come back: the raw tracepoint `cpuhp_exit`, which carries `(cpu, state, step, result)`.
+//! CPUs that go offline and come back: the raw tracepoint `cpuhp_exit` with `(cpu, state, step, result)`.
 
 use aya_ebpf::{macros::raw_tracepoint, programs::RawTracePointContext};
 use nntrace_common::record::RecordKind;
@@ -11,10 +11,10 @@ use crate::{
     power,
 };
 
-/// A step of taking a CPU down or of bringing it up is done.
+/// Handles the end of a step of taking a CPU down or of bringing it up.
 ///
-/// The step that takes it down is done by another CPU, which has waited until it was dead. The first step that a CPU
-/// does itself afterwards brings it up.
+/// The step that takes it down is finished by another CPU, which has waited until it was dead. The first step that a
+/// CPU runs itself afterwards brings it up.
 #[raw_tracepoint(tracepoint = "cpuhp_exit")]
 pub fn cpuhp_exit(ctx: RawTracePointContext) -> i32 {
     let (cpu, step, result): (u32, u32, i32) = (ctx.arg(0), ctx.arg(2), ctx.arg(3));
@@ -29,7 +29,7 @@ pub fn cpuhp_exit(ctx: RawTracePointContext) -> i32 {
     power::begin_write(idle);
     let changed = idle.hotplug(now, !is_down).is_some();
     power::end_write(idle);
-    // User space runs this program, too, to see that nothing has changed.
+    // User space also runs this program, possibly without a change.
     if changed {
         log::hotplug(cpu, u32::from(!is_down));
         counts::power();

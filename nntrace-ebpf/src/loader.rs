@@ -1,4 +1,4 @@
-//! Programs that are stopped until what they have mapped is probed, and what the dynamic loader maps.
+//! Holding of programs until their mappings are probed, and notifications of the dynamic loader.
 
 use aya_ebpf::{EbpfContext as _, helpers::bpf_send_signal, macros::uprobe, programs::ProbeContext};
 use nntrace_common::record::{RecordKind, TARGET_TO_HOLD};
@@ -8,8 +8,8 @@ use crate::{log, maps::TARGETS, process, task_stack};
 const SIGCONT: u32 = 18;
 const SIGSTOP: u32 = 19;
 
-/// Stops a launched program at its entry point, so that the libraries that its loader mapped can be probed before
-/// it runs.
+/// Stops a launched program at its entry point, so that the libraries that its loader mapped can be probed before it
+/// runs.
 #[uprobe]
 pub fn hold_at_entry(ctx: ProbeContext) -> u32 {
     task_stack::keep_frames();
@@ -21,11 +21,12 @@ pub fn hold_at_entry(ctx: ProbeContext) -> u32 {
     0
 }
 
-/// The function that loaders call, for debuggers, before they map or unmap libraries, and once more when that is done:
-/// no code of a new library has run by then.
+/// Handles a call of the function that loaders call, for debuggers, before they map or unmap libraries, and again
+/// when that is done: no code of a new library has run by then.
 ///
-/// A process that is ours to stop is stopped there. Its signal is sent before user space is told, which continues it:
-/// the other way round the signal could come last. If user space cannot be told, it is taken back.
+/// A process that may be stopped is stopped there. Its signal is sent before the record to user space, which
+/// continues the process: in the other order the signal could come last. If there is no record, the signal is taken
+/// back.
 #[uprobe]
 pub fn loader_event(ctx: ProbeContext) -> u32 {
     task_stack::keep_frames();
@@ -40,7 +41,7 @@ pub fn loader_event(ctx: ProbeContext) -> u32 {
     0
 }
 
-/// Sends a signal to the process that runs; returns whether that went well.
+/// Sends a signal to the current process; returns whether that succeeded.
 #[inline(always)]
 fn send(signal: u32) -> bool {
     // SAFETY: the helper takes any signal number.

@@ -1,7 +1,7 @@
 //! The kernel programs of nntrace-bpf.
 //!
-//! Thin: each reads its arguments, calls the contract's code in `nntrace-common`, and stores what comes out in maps
-//! (exact totals) and rings (what needs order).
+//! Each program is thin: it reads its arguments, calls the contract's code in `nntrace-common`, and stores the
+//! results in maps (exact totals) and rings (ordered records).
 #![no_std]
 #![no_main]
 #![feature(asm_experimental_arch)]
@@ -37,20 +37,20 @@ mod thread;
 mod totals;
 mod writes;
 
-/// The verifier refuses programs in which this could be reached.
+/// Never reached: the verifier refuses programs in which it could be.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {}
 }
 
-/// Some helpers are for programs under a GPL-compatible licence only.
+/// Some helpers are only for programs under a GPL-compatible licence.
 #[unsafe(link_section = "license")]
 #[unsafe(no_mangle)]
 static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
 
-/// The architecture whose registers the programs on user functions read: user space checks it before it loads them.
+/// Architecture whose registers the programs on user functions read: user space checks it before it loads them.
 ///
-/// Chosen by what aya itself is compiled for, so that the two cannot differ.
+/// Chosen by the target that aya itself is compiled for, so that the two cannot differ.
 #[unsafe(link_section = "nntrace.arch")]
 #[unsafe(no_mangle)]
 static ARCHITECTURE: [u8; 8] = {

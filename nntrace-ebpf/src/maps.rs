@@ -1,4 +1,4 @@
-//! Every map, in one place. Sizes are what a small board can spare; user space may set others before loading.
+//! All maps, in one place. The default sizes suit a small board; user space may set others before loading.
 
 use aya_ebpf::{
     Global,
@@ -22,35 +22,36 @@ use nntrace_common::{
     window::Window,
 };
 
-/// Rings and CPUs that the tables can hold; user space sets the number of possible CPUs.
+/// Number of rings and of CPUs in the tables at most; user space sets the number of possible CPUs.
 const MAX_CPUS: usize = 1024;
 
 /// Size of each ring, bytes. User space sets it before loading.
 #[unsafe(no_mangle)]
 pub static RING_BYTES: Global<u32> = Global::new(4096);
 
-/// Where the child's id stands in the kernel's description of `sched_process_fork`, bytes. User space sets it.
+/// Offset of the child's id in the kernel's description of `sched_process_fork`, bytes. User space sets it.
 #[unsafe(no_mangle)]
 pub static FORK_CHILD_OFFSET: Global<u32> = Global::new(0);
 
-/// Where the fields stand that [`crate::sched`] reads. User space sets it where it knows.
+/// Offsets of the fields that [`crate::sched`] reads. User space sets those that it knows.
 #[unsafe(no_mangle)]
 pub static SCHED_OFFSETS: Global<SchedOffsets> =
     Global::new(SchedOffsets { prev_state: 0, next_pid: 0, woken_pid: 0, task_pid: 0 });
 
-/// Where the limits and the CPU stand in the kernel's description of `cpu_frequency_limits`, bytes. User space sets it.
+/// Offsets of the limits and the CPU in the kernel's description of `cpu_frequency_limits`, bytes. User space sets
+/// them.
 #[unsafe(no_mangle)]
 pub static LIMITS_OFFSETS: Global<[u32; 3]> = Global::new([0; 3]);
 
-/// Whether begins are handed on that say no more than layer, phase and name. User space sets it.
+/// Whether to emit begins that carry nothing but layer, phase and name. User space sets it.
 #[unsafe(no_mangle)]
 pub static EMIT_BEGINS: Global<u32> = Global::new(0);
 
-/// The number of the step that takes a CPU down. User space sets it where it knows.
+/// Number of the step that takes a CPU down. User space sets it if it knows it.
 #[unsafe(no_mangle)]
 pub static TAKEDOWN_STEP: Global<u32> = Global::new(u32::MAX);
 
-/// Where the kernel keeps what [`crate::run_queues`] looks at. User space sets it where it knows.
+/// Offsets in the kernel's structures that [`crate::run_queues`] reads. User space sets those that it knows.
 #[unsafe(no_mangle)]
 pub static RUN_QUEUE_OFFSETS: Global<RunQueueOffsets> = Global::new(RunQueueOffsets {
     task_group: 0,
@@ -64,21 +65,21 @@ pub static RUN_QUEUE_OFFSETS: Global<RunQueueOffsets> = Global::new(RunQueueOffs
     name: 0,
 });
 
-/// Where the kernel keeps, in this order: the files of a task, the table of these, its length and its slots, and the
-/// operations of a file. User space sets it where it knows.
+/// Offsets in the kernel's structures of, in this order: the files of a task, the table of these, its length and its
+/// slots, and the operations of a file. User space sets them if it knows them.
 #[unsafe(no_mangle)]
 pub static FILE_OFFSETS: Global<[u32; 5]> = Global::new([0; 5]);
 
-/// The traced processes, by process id: [`TARGET`](nntrace_common::record::TARGET) or
+/// Traced processes, by process id: [`TARGET`](nntrace_common::record::TARGET) or
 /// [`TARGET_TO_HOLD`](nntrace_common::record::TARGET_TO_HOLD).
 #[btf_map]
 pub static TARGETS: HashMap<u32, u8, 16384> = HashMap::new();
 
-/// What each traced thread has open, by thread id.
+/// State of each traced thread that has marks, by thread id.
 #[btf_map]
 pub static THREADS: HashMap<u32, Thread, 2048> = HashMap::new();
 
-/// Where the state of a thread starts from: too large for the program's stack.
+/// Initial state of a thread: too large for the program's stack.
 #[btf_map]
 pub static NEW_THREAD: Array<Thread, 1> = Array::new();
 
@@ -86,24 +87,24 @@ pub static NEW_THREAD: Array<Thread, 1> = Array::new();
 #[btf_map]
 pub static NESTING: Array<u32, 1> = Array::new();
 
-/// Threads that wait for a page, by thread id. When it is full, nobody else waits.
+/// Threads that wait for a page, by thread id. When it is full, no further thread waits.
 #[btf_map]
 pub static PAGE_WAITS: HashMap<u32, PageWait, 256> = HashMap::new();
 
-/// Events, and what full tables turned away.
+/// Counts of events, and of entries without room in full tables.
 #[btf_map]
 pub static EVENT_COUNTS: PerCpuArray<EventCounts, 1> = PerCpuArray::new();
 
-/// What is known of mark functions' code, by the lower bits of the probed instruction's address, which are the same in every
-/// process. Two with the same bits share an entry: it has the greater numbers.
+/// Facts about the code of mark functions, by the lower bits of the probed instruction's address, which are the same
+/// in every process. Two with the same bits share an entry with the larger numbers.
 #[btf_map]
 pub static MARK_CODE: Array<MarkCode, 4096> = Array::new();
 
-/// What taking marks from system calls cost: of the runs of their program most are for other calls.
+/// Cost of taking marks from system calls: most runs of that program are for other calls.
 #[btf_map]
 pub static WRITE_COST: PerCpuArray<TimeCount, 1> = PerCpuArray::new();
 
-/// Which operations a file of `trace_marker` has.
+/// Operations of a file that is a `trace_marker`.
 #[btf_map]
 pub static MARKER: Array<u64, 1> = Array::new();
 
@@ -111,11 +112,12 @@ pub static MARKER: Array<u64, 1> = Array::new();
 #[btf_map]
 pub static TOTALS: PerCpuHashMap<TotalKey, Total, 8192> = PerCpuHashMap::new();
 
-/// Entries of [`TOTALS`] that may go by the application's phases: the rest is for totals of any. User space sets it.
+/// Number of entries of [`TOTALS`] that may be split by the application's phases: the rest is for totals of any. User
+/// space sets it.
 #[unsafe(no_mangle)]
 pub static SLOT_TOTALS: Global<u32> = Global::new(6144);
 
-/// Entries of [`TOTALS`] that were made.
+/// Number of entries in [`TOTALS`].
 #[btf_map]
 pub static TOTAL_COUNT: Array<u64, 1> = Array::new();
 
@@ -123,11 +125,11 @@ pub static TOTAL_COUNT: Array<u64, 1> = Array::new();
 #[btf_map]
 pub static APP_EVENTS: HashMap<u32, AppEvent, { MAX_APP_EVENTS as usize }> = HashMap::new();
 
-/// How many of them there were.
+/// Counts of these changes.
 #[btf_map]
 pub static APP_EVENT_COUNTS: Array<AppEventCounts, 1> = Array::new();
 
-/// Processes that have shown that they are drivers.
+/// Processes that have turned out to be drivers.
 #[btf_map]
 pub static DRIVERS: HashMap<u32, u8, 1024> = HashMap::new();
 
@@ -135,19 +137,19 @@ pub static DRIVERS: HashMap<u32, u8, 1024> = HashMap::new();
 #[btf_map]
 pub static EXECUTIONS: HashMap<ExecutionKey, ExecutionCount, 4096> = HashMap::new();
 
-/// The hash of the name of the function by which executions are counted. User space sets it.
+/// Hash of the name of the function whose calls count executions. User space sets it.
 #[unsafe(no_mangle)]
 pub static CREATE_NAME: Global<u64> = Global::new(0);
 
-/// What each path consists of, a step each.
+/// Paths, one step each.
 #[btf_map]
 pub static PATHS: HashMap<u64, PathStep, 4096> = HashMap::new();
 
-/// The names of marked sections, by hash.
+/// Names of marked sections, by hash.
 #[btf_map]
 pub static NAMES: HashMap<u64, NameText, 4096> = HashMap::new();
 
-/// What the names of interface calls mean, by hash; user space puts it in.
+/// Meanings of the names of interface calls, by hash. User space sets them.
 #[btf_map]
 pub static MEANINGS: HashMap<u64, Meaning, 4096> = HashMap::new();
 
@@ -163,7 +165,7 @@ pub static LOG_GATES: Array<LogGate, { LogKind::COUNT }> = Array::new();
 #[btf_map]
 pub static WINDOW: Array<Window, 1> = Array::new();
 
-/// Idle or running, and the exact residency, by CPU.
+/// Idle state machine with exact residency, by CPU.
 #[btf_map]
 pub static CPU_IDLE: Array<CpuIdle, MAX_CPUS> = Array::new();
 
@@ -171,23 +173,23 @@ pub static CPU_IDLE: Array<CpuIdle, MAX_CPUS> = Array::new();
 #[btf_map]
 pub static CPU_FREQUENCY: Array<CpuFrequency, MAX_CPUS> = Array::new();
 
-/// The CPUs of a policy in a ring: from each, by CPU, the distance to the next one; 0 for one that is alone.
+/// CPUs of each policy as a circular list: by CPU, the distance to the next one; 0 for a CPU that is alone.
 #[btf_map]
 pub static NEXT_IN_POLICY: Array<u32, MAX_CPUS> = Array::new();
 
-/// What the kernel tells beside, by CPU.
+/// Further power events, by CPU.
 #[btf_map]
 pub static EVIDENCE: Array<CpuEvidence, MAX_CPUS> = Array::new();
 
-/// Time in the states that firmware was asked for.
+/// Time in the states requested from firmware.
 #[btf_map]
 pub static PSCI: HashMap<PsciKey, TimeCount, 4096> = HashMap::new();
 
-/// Suspends of the machine.
+/// Suspends of the system.
 #[btf_map]
 pub static SUSPENDS: Array<Suspends, 1> = Array::new();
 
-/// What the last look at a CPU saw.
+/// Last sample of a CPU's run queue.
 #[btf_map]
 pub static RUN_QUEUE_SAMPLE: Array<RunQueueSample, 1> = Array::new();
 
@@ -195,10 +197,10 @@ pub static RUN_QUEUE_SAMPLE: Array<RunQueueSample, 1> = Array::new();
 #[btf_map]
 pub static FREQUENCY_TOTALS: HashMap<FrequencyKey, TimeCount, 16384> = HashMap::new();
 
-/// What each CPU's programs did with their ring.
+/// Counts of each CPU's ring.
 #[btf_map]
 pub static RING_COUNTS: PerCpuArray<RingCount, 1> = PerCpuArray::new();
 
-/// One ring for each CPU; user space puts them in.
+/// Rings, one per CPU. User space sets them.
 #[btf_map]
 pub static RINGS: ArrayOfMaps<RingBuf<u8, 4096>, MAX_CPUS> = ArrayOfMaps::new();

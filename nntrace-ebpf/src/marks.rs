@@ -25,31 +25,31 @@ use crate::{
     totals,
 };
 
-/// `f(const char *payload)`.
+/// Takes a mark of `f(const char *payload)`.
 #[uprobe]
 pub fn mark_buf(ctx: ProbeContext) -> u32 {
     on_mark(&ctx, Paging::Never, ctx.arg(0), None)
 }
 
-/// `f(const char *payload, size_t length)`.
+/// Takes a mark of `f(const char *payload, size_t length)`.
 #[uprobe]
 pub fn mark_buf_len(ctx: ProbeContext) -> u32 {
     on_mark(&ctx, Paging::Never, ctx.arg(0), ctx.arg(1))
 }
 
-/// A method: `f(this, const char *payload)`.
+/// Takes a mark of a method `f(this, const char *payload)`.
 #[uprobe]
 pub fn mark_this_buf(ctx: ProbeContext) -> u32 {
     on_mark(&ctx, Paging::Never, ctx.arg(1), None)
 }
 
-/// A method: `f(this, const char *payload, size_t length)`.
+/// Takes a mark of a method `f(this, const char *payload, size_t length)`.
 #[uprobe]
 pub fn mark_this_buf_len(ctx: ProbeContext) -> u32 {
     on_mark(&ctx, Paging::Never, ctx.arg(1), ctx.arg(2))
 }
 
-/// A mark function is called.
+/// Handles the call of a mark function.
 #[inline(always)]
 pub fn on_mark(ctx: &ProbeContext, paging: Paging, payload: Option<*const u8>, length: Option<u64>) -> u32 {
     task_stack::keep_frames();
@@ -63,7 +63,7 @@ pub fn on_mark(ctx: &ProbeContext, paging: Paging, payload: Option<*const u8>, l
     0
 }
 
-/// Takes a mark of `tracing_mark_write`'s form.
+/// Takes a mark in the form of `tracing_mark_write`.
 #[inline(always)]
 pub fn take(
     paging: Paging,
@@ -91,18 +91,18 @@ pub fn take(
             let found = end(now, ids, stack, *is_marked);
             diagnostics::count_all(through_memory(odd, found), now, ids.tid);
         }
-        // Counters and tracks have no part in the accounting of time.
+        // Counters and tracks are not part of the accounting of time.
         Some(_) => emit_payload(RecordKind::Track, now, &ids, mark, stack.depth()),
         None => {}
     }
 }
 
-/// Takes the begin of a section of which no more is said than its name.
+/// Takes the begin of a section from its name alone.
 #[inline(always)]
 pub fn take_section(paging: Paging, now: u64, ids: Ids, thread: &mut Thread, name: *const u8) {
     counts::mark();
     let Thread { stack, mark, begin: parsed, is_marked, odd, .. } = thread;
-    // One without a name, or with one that cannot be read, is a section still: its end will come.
+    // Without a name, or with one that cannot be read, it is still a section: its end will come.
     let len = text::read(paging, name, None, mark, now, ids).unwrap_or(0);
     mark.len = len as u32;
     let parsed = through_memory(parsed, mark::section(Captured::of(&mark.payload), 0));
@@ -110,7 +110,7 @@ pub fn take_section(paging: Paging, now: u64, ids: Ids, thread: &mut Thread, nam
     diagnostics::count_all(through_memory(odd, found), now, ids.tid);
 }
 
-/// Takes the end of the innermost section, of which nothing is said.
+/// Takes the end of the innermost section, from a function without arguments.
 #[inline(always)]
 pub fn take_end(now: u64, ids: Ids, thread: &mut Thread) {
     counts::mark();
@@ -175,7 +175,7 @@ fn begin(
     stack.begin(now, begin.prefix, begin.label, begin.name, |_, closed| totals::store(ids, is_marked, closed))
 }
 
-/// Reports a begin that matters beyond its thread: in the table of changes, or where it is none of these, or there is no
+/// Reports a begin that matters beyond its thread: in the table of changes or, if it is none of these or there is no
 /// room, by a record.
 #[inline(always)]
 fn report(ids: Ids, begin: ParsedBegin, now: u64) {
@@ -191,13 +191,13 @@ fn report(ids: Ids, begin: ParsedBegin, now: u64) {
     }
 }
 
-/// Hands on a begin that matters beyond its thread.
+/// Emits a begin that matters beyond its thread.
 #[inline(never)]
 fn report_begin(ids: Ids, label: Label, name: u64, now: u64) {
     ring::emit(BeginRecord::new(ids.tgid, ids.tid, label, name, now), Wake::WhenHalfFull);
 }
 
-/// Keeps the text of a name when it is first seen.
+/// Stores the text of a name when it is first seen.
 #[inline(always)]
 fn know(begin: ParsedBegin, now: u64, tid: u32, mark: &mut NameText) {
     let ParsedBegin { name, name_at, .. } = begin;
@@ -205,7 +205,7 @@ fn know(begin: ParsedBegin, now: u64, tid: u32, mark: &mut NameText) {
     // SAFETY: lookup only; the value is not used.
     if unsafe { NAMES.get(name) }.is_none()
         && NAMES.insert(name, &*mark, u64::from(BPF_NOEXIST)).is_err()
-        // Another thread may have been faster; a second look tells that from a full table.
+        // Another thread may have been faster; a second look distinguishes that from a full table.
         // SAFETY: lookup only; the value is not used.
         && unsafe { NAMES.get(name) }.is_none()
     {
@@ -214,7 +214,8 @@ fn know(begin: ParsedBegin, now: u64, tid: u32, mark: &mut NameText) {
     }
 }
 
-/// Hands on the begin of a section with a layer and a phase. Of one that there is no room for nobody will see the end.
+/// Emits the begin of a section with a layer and a phase, unless there is no room for the section: its end will not
+/// be seen.
 #[inline(always)]
 fn emit_annotated(now: u64, ids: Ids, stack: &Stack, mark: &mut NameText, begin: ParsedBegin) {
     if let Some(depth) = stack.depth_of_next(begin.prefix) {
@@ -223,7 +224,7 @@ fn emit_annotated(now: u64, ids: Ids, stack: &Stack, mark: &mut NameText, begin:
     }
 }
 
-/// Hands on a counter, an instant, an end of an asynchronous slice, or a begin that says more than layer, phase and name.
+/// Emits a counter, an instant, an end of an asynchronous slice, or a begin with more than layer, phase and name.
 #[inline(never)]
 #[expect(
     clippy::trivially_copy_pass_by_ref,
@@ -245,8 +246,8 @@ fn emit_payload(kind: RecordKind, now: u64, ids: &Ids, mark: &NameText, depth: u
     );
 }
 
-/// Writes a value to a map and reads it again. The verifier knows exactly what a program computed, and walks
-/// through the rest of it once for every value; of memory it knows nothing, and walks once.
+/// Writes a value to a map and reads it again. The verifier tracks the exact values that a program computed, and
+/// walks through the rest of it once for each; about memory it knows nothing, and walks once.
 #[inline(always)]
 fn through_memory<T: Copy>(slot: &mut T, value: T) -> T {
     // SAFETY: a valid reference; volatile, so that the compiler really goes through memory.

@@ -1,4 +1,5 @@
-//! Mark functions that call one another, or jump there: which of them makes the mark. See [`nntrace_common::nesting`].
+//! Mark functions that call one another, or jump there: the outermost one makes the mark. See
+//! [`nntrace_common::nesting`].
 
 use aya_ebpf::{EbpfContext as _, bindings::pt_regs, helpers::bpf_probe_read_user, programs::ProbeContext};
 use nntrace_common::nesting::{Entry, FunctionKind};
@@ -8,7 +9,7 @@ use crate::{
     maps::{MARK_CODE, NESTING, THREADS},
 };
 
-/// A thread enters a mark function; `false` when that is a part of another one's mark.
+/// Enters a mark function; `false` when it is part of another one's mark.
 #[inline(always)]
 pub fn enter(ctx: &ProbeContext, kind: FunctionKind) -> bool {
     if NESTING.get(0) != Some(&1) {
@@ -20,10 +21,10 @@ pub fn enter(ctx: &ProbeContext, kind: FunctionKind) -> bool {
     enter_function(u64::from(ctx.pid()) << 32 | kind as u64, address, sp, return_address, frame) != 0
 }
 
-/// A thread enters a mark function, in the lower half of `who` by its [`FunctionKind`], in the upper one the thread; 0 when
-/// that is a part of another one's mark.
+/// Enters a mark function: its [`FunctionKind`] is in the lower half of `who`, the thread in the upper one. Returns 0
+/// when it is part of another one's mark.
 ///
-/// By its linkage a function that the verifier looks at once, for any arguments.
+/// A global function, which the verifier checks once, for any arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn enter_function(who: u64, address: u64, sp: u64, return_address: u64, frame: u64) -> u32 {
@@ -40,15 +41,15 @@ extern "C" fn enter_function(who: u64, address: u64, sp: u64, return_address: u6
     u32::from(is_mark)
 }
 
-/// The two words at an address of the process that runs.
+/// Reads the two words at an address of the current process.
 #[inline(always)]
 fn words(address: u64) -> Option<[u64; 2]> {
     // SAFETY: the helper checks the address.
     unsafe { bpf_probe_read_user(address as *const [u64; 2]) }.ok()
 }
 
-/// Address, stack pointer, return address and frame pointer at the entry of a function, whose first instructions have left
-/// all registers as they were.
+/// Returns address, stack pointer, return address and frame pointer at the entry of a function, whose first
+/// instructions have changed no register.
 #[cfg(bpf_target_arch = "x86_64")]
 #[inline(always)]
 fn entry_of(registers: &pt_regs) -> Option<[u64; 4]> {
@@ -57,8 +58,8 @@ fn entry_of(registers: &pt_regs) -> Option<[u64; 4]> {
     Some([registers.rip, registers.rsp, return_address, registers.rbp])
 }
 
-/// Address, stack pointer, return address and frame pointer at the entry of a function, whose first instructions have left
-/// all registers as they were.
+/// Returns address, stack pointer, return address and frame pointer at the entry of a function, whose first
+/// instructions have changed no register.
 #[cfg(bpf_target_arch = "aarch64")]
 #[inline(always)]
 fn entry_of(registers: &pt_regs) -> Option<[u64; 4]> {

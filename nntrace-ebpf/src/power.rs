@@ -1,6 +1,6 @@
 //! Power states: raw tracepoints `cpu_idle` and `cpu_frequency`.
 //!
-//! Both carry `(state, cpu_id)`; the tables go by the event's CPU, not by the one that runs. A frequency is that of the
+//! Both carry `(state, cpu_id)`; the tables use the event's CPU, not the current one. A frequency is that of the
 //! whole policy.
 
 use aya_ebpf::{macros::raw_tracepoint, programs::RawTracePointContext};
@@ -17,7 +17,7 @@ use crate::{
     ring::{self, Wake, add},
 };
 
-/// A CPU enters or leaves an idle state.
+/// Handles a CPU's entering or leaving an idle state.
 #[raw_tracepoint(tracepoint = "cpu_idle")]
 pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
     let Some(now) = clock::now() else { return 0 };
@@ -41,7 +41,7 @@ pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// A CPU's policy changes frequency.
+/// Handles a change of frequency of a CPU's policy.
 #[raw_tracepoint(tracepoint = "cpu_frequency")]
 pub fn cpu_frequency(ctx: RawTracePointContext) -> i32 {
     let Some(now) = clock::now() else { return 0 };
@@ -67,17 +67,17 @@ pub fn cpu_frequency(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// Notes the frequency that is requested for a CPU; returns whether it is another one, else 0.
+/// Sets the requested frequency of a CPU; returns 1 if it has changed, else 0.
 ///
-/// By its linkage a function that the verifier looks at once, for any arguments, and not again for each CPU of a policy.
+/// A global function, which the verifier checks once, for any arguments, and not again for each CPU of a policy.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn request_frequency(cpu: u32, now: u64, khz: u32) -> u32 {
     let (Some(frequency), Some(idle)) = (CPU_FREQUENCY.get_ptr_mut(cpu), CPU_IDLE.get_ptr_mut(cpu)) else {
         return 0;
     };
-    // SAFETY: the pointers come from the maps and are not null. A policy changes one frequency at a time; what is
-    // read of `idle` may be a moment old, which the running clock makes good at the next change.
+    // SAFETY: the pointers come from the maps and are not null. A policy changes one frequency at a time; values read
+    // from `idle` may be slightly old, which the running clock corrects at the next change.
     let (frequency, idle) = unsafe { (&mut *frequency, &mut *idle) };
     step(&mut frequency.sequence);
     let slice = frequency.event(idle, now, khz);
@@ -88,14 +88,14 @@ extern "C" fn request_frequency(cpu: u32, now: u64, khz: u32) -> u32 {
     u32::from(slice.is_some())
 }
 
-/// Marks the begin or the end of a change of frequency, for whoever reads it.
+/// Marks the begin or the end of a frequency change for readers.
 #[inline(always)]
 fn step(sequence: &mut u64) {
-    // SAFETY: a valid reference; volatile, so that the compiler keeps the store where it stands.
+    // SAFETY: a valid reference; volatile, so that the compiler keeps the store where it is.
     unsafe { core::ptr::write_volatile(sequence, sequence.wrapping_add(1)) };
 }
 
-/// Hands a transition out; one that finds no room is counted for its CPU.
+/// Emits a transition; one without room in the ring is counted for its CPU.
 #[inline(always)]
 pub fn emit(kind: RecordKind, idle: &mut CpuIdle, cpu: u32, now: u64, state: u32) {
     let record = PowerRecord { kind: kind as u32, cpu, time: now, state, lost: idle.lost };
@@ -125,14 +125,15 @@ fn add_slice(cpu: u32, slice: &FrequencySlice) {
     }
 }
 
-/// User space reads entries while they are written: an odd, or another, sequence number tells it to read again.
+/// Begins a write: user space reads entries at any time, and tries again if the sequence number is odd or has
+/// changed.
 #[inline(always)]
 pub fn begin_write(idle: &mut CpuIdle) {
-    // SAFETY: a plain field of a valid reference; volatile, so that the compiler keeps the store where it stands.
+    // SAFETY: a plain field of a valid reference; volatile, so that the compiler keeps the store where it is.
     unsafe { core::ptr::write_volatile(&raw mut idle.sequence, idle.sequence.wrapping_add(1)) };
 }
 
-/// See [`begin_write`].
+/// Ends a write; see [`begin_write`].
 #[inline(always)]
 pub fn end_write(idle: &mut CpuIdle) {
     begin_write(idle);

@@ -1,4 +1,4 @@
-//! Processes: who is traced. Forks of traced processes are followed, threads that end are forgotten.
+//! The traced processes. Forks of traced processes are followed, threads that end are forgotten.
 
 use aya_ebpf::{
     EbpfContext,
@@ -20,16 +20,16 @@ use crate::{
     sched,
 };
 
-/// A thread of a process.
+/// Ids of a thread.
 #[derive(Clone, Copy)]
 pub struct Ids {
-    /// Process.
+    /// Process id.
     pub tgid: u32,
-    /// Thread.
+    /// Thread id.
     pub tid: u32,
 }
 
-/// The thread that runs, if its process is traced.
+/// Returns the current thread, if its process is traced.
 #[inline(always)]
 pub fn target() -> Option<Ids> {
     let ids = bpf_get_current_pid_tgid();
@@ -38,9 +38,9 @@ pub fn target() -> Option<Ids> {
     unsafe { TARGETS.get(ids.tgid) }.map(|_| ids)
 }
 
-/// A task forks: a child of a traced process is traced from its first instruction on.
+/// Handles a fork: a child of a traced process is traced from its first instruction on.
 ///
-/// The new task may be a thread: its id is then no process's, and does no harm until it ends and is removed.
+/// The new task may be a thread: its id is then no process's, and does no harm until the thread ends and is removed.
 #[tracepoint(category = "sched", name = "sched_process_fork")]
 pub fn process_fork(ctx: TracePointContext) -> u32 {
     let parent = ctx.tgid();
@@ -62,7 +62,7 @@ pub fn process_fork(ctx: TracePointContext) -> u32 {
     0
 }
 
-/// A traced process runs another program: other objects have to be probed.
+/// Handles an exec of a traced process: other objects have to be probed.
 #[raw_tracepoint(tracepoint = "sched_process_exec")]
 pub fn process_exec(ctx: RawTracePointContext) -> i32 {
     let tgid = ctx.tgid();
@@ -82,7 +82,7 @@ pub fn process_exec(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// A task ends.
+/// Handles the end of a task.
 #[raw_tracepoint(tracepoint = "sched_process_exit")]
 pub fn process_exit(ctx: RawTracePointContext) -> i32 {
     let (tgid, tid) = (ctx.tgid(), ctx.pid());
@@ -96,7 +96,7 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
     } else {
         let _ = TARGETS.remove(tid);
     }
-    // What a thread had open at the end of the window stays for user space to read.
+    // Sections open at the end of the window are left for user space to read.
     if clock::now().is_none() {
         return 0;
     }
@@ -113,7 +113,7 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// Tells user space at once; returns whether there was room to, and somebody to listen.
+/// Emits an event to user space at once; returns whether there was room in the ring, and the window is not over.
 #[inline(always)]
 pub fn emit(kind: RecordKind, tgid: u32, tid: u32, detail: u32) -> bool {
     let Some(time) = clock::now() else { return false };

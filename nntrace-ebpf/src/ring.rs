@@ -1,4 +1,4 @@
-//! Handing records to user space through the ring of the CPU that runs.
+//! Emitting of records to user space through the ring of the current CPU.
 
 use core::{mem::MaybeUninit, ptr};
 
@@ -13,7 +13,7 @@ use crate::{
     maps::{RING_BYTES, RING_COUNTS, RINGS},
 };
 
-/// When user space is woken.
+/// Condition for waking user space.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
     /// When the ring is half full; otherwise the record waits for the next timed drain.
@@ -28,7 +28,7 @@ pub fn emit<T: Copy + 'static>(record: T, wake: Wake) -> bool {
     emit_with(|| record, wake)
 }
 
-/// The same with a record that is made in the ring: on the program's stack there may be no room for it.
+/// Like [`emit`], with a record that is created in the ring: the program's stack may have no room for it.
 #[inline(always)]
 pub fn emit_with<T: Copy + 'static>(record: impl FnOnce() -> T, wake: Wake) -> bool {
     let counts = RING_COUNTS.get_ptr_mut(0);

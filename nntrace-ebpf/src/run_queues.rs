@@ -1,4 +1,4 @@
-//! What a CPU is doing, seen from another one: memory is read, and nobody is woken.
+//! Sampling of a CPU's activity from another one: memory is read, and no CPU is woken.
 
 use aya_ebpf::{
     helpers::generated::bpf_map_lookup_percpu_elem, macros::raw_tracepoint, programs::RawTracePointContext,
@@ -14,13 +14,13 @@ use crate::{
     maps::{RING_COUNTS, RUN_QUEUE_OFFSETS, RUN_QUEUE_SAMPLE},
 };
 
-/// Looks at the CPU that its argument names. Never attached: user space runs it, on the CPU where it is itself.
+/// Samples the CPU in its argument. Never attached: user space runs it, on its own CPU.
 #[raw_tracepoint(tracepoint = "cpu_idle")]
 pub fn sample_run_queue(ctx: RawTracePointContext) -> i32 {
     take(ctx.arg(0), queue_in_array)
 }
 
-/// The same where a group's queues are per-CPU memory. On its own, as older kernels do not know its helper.
+/// Samples a CPU where a group's queues are per-CPU memory. A separate program, as older kernels lack its helper.
 #[raw_tracepoint(tracepoint = "cpu_idle")]
 pub fn sample_run_queue_from_own(ctx: RawTracePointContext) -> i32 {
     take(ctx.arg(0), queue_from_own)
@@ -33,13 +33,13 @@ fn take(cpu: u32, queue: impl FnOnce(&RunQueueOffsets, u64, u32) -> Result<u64, 
         let sample = queue(&offsets, current_task(), cpu)
             .and_then(|queue| sample(&offsets, queue, cpu))
             .unwrap_or_default();
-        // SAFETY: the pointer comes from the map and is not null; user space runs this once at a time.
+        // SAFETY: the pointer comes from the map and is not null; user space has one run of this at a time.
         unsafe { *entry = sample };
     }
     0
 }
 
-/// The queue that the task's group has on a CPU: there is an array of them.
+/// Returns the queue of the task's group on a CPU, from an array.
 #[inline(always)]
 fn queue_in_array(offsets: &RunQueueOffsets, task: u64, cpu: u32) -> Result<u64, i32> {
     let group = pointer(task, offsets.task_group)?;
@@ -47,9 +47,9 @@ fn queue_in_array(offsets: &RunQueueOffsets, task: u64, cpu: u32) -> Result<u64,
     pointer(queues, cpu.wrapping_mul(size_of::<u64>() as u32))
 }
 
-/// The same where the queues are per-CPU memory: the values of two CPUs are the same distance apart whatever they are of,
-/// so that the distance in a map of ours leads from this CPU's queue to the other one's. A program that user space runs
-/// stays on its CPU.
+/// Returns the queue of the task's group on a CPU, from per-CPU memory: the values of two CPUs always have the same
+/// distance, so the distance in a map of ours leads from this CPU's queue to the other one's. A program that user
+/// space runs stays on its CPU.
 #[inline(always)]
 fn queue_from_own(offsets: &RunQueueOffsets, task: u64, cpu: u32) -> Result<u64, i32> {
     let own = pointer(task, offsets.own_queue)?;
@@ -60,7 +60,7 @@ fn queue_from_own(offsets: &RunQueueOffsets, task: u64, cpu: u32) -> Result<u64,
     if there.is_null() {
         return Err(-1);
     }
-    // The difference first: nothing else may be done with addresses of maps.
+    // The difference first: the verifier allows nothing else with addresses of maps.
     let distance = bounds::opaque((there as usize).wrapping_sub(here as usize));
     Ok(own.wrapping_add(distance as u64))
 }
@@ -69,7 +69,7 @@ fn queue_from_own(offsets: &RunQueueOffsets, task: u64, cpu: u32) -> Result<u64,
 fn sample(offsets: &RunQueueOffsets, queue: u64, cpu: u32) -> Result<RunQueueSample, i32> {
     let run_queue = pointer(queue, offsets.queue)?;
     let nothing = RunQueueSample { seen: RunQueueSample::NOTHING, name: [0; IDLE_NAME_BYTES] };
-    // The way there was the right one if it ends at the run queue that was asked for.
+    // The path was right if it ends at the wanted run queue.
     if read::<u32>(run_queue, offsets.cpu)? != cpu {
         return Ok(nothing);
     }

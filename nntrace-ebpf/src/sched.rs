@@ -1,11 +1,11 @@
-//! What the scheduler does with the threads of traced processes.
+//! Scheduling events of the threads of traced processes.
 //!
-//! Loaded only when that is asked for: these events are the most frequent there are. Their raw forms hand over tasks, of
-//! which the place of the id has to be known, and since Linux 5.18 the state; else they are read as the kernel's own
-//! descriptions have them. Programs of that kind the kernel skips while it handles maps on the same CPU.
+//! Loaded on request only: these are the most frequent events. Their raw forms pass tasks, for which the offset of
+//! the id has to be known, and since Linux 5.18 the state; otherwise the events are read by the kernel's
+//! descriptions. The kernel skips programs of that kind while it handles maps on the same CPU.
 //!
-//! [`TARGETS`] holds threads beside processes: those that user space found, those that were forked since, and all that
-//! have left a CPU meanwhile.
+//! [`TARGETS`] contains threads beside processes: those that user space found, those that were forked since, and all
+//! that have left a CPU in the meantime.
 
 use aya_ebpf::{
     EbpfContext,
@@ -27,7 +27,8 @@ use crate::{
     ring::{self, Wake},
 };
 
-/// A CPU goes from one thread, which is still the current one, to another: `(preempt, prev, next, prev_state)`.
+/// Handles a CPU's switch from one thread, which is still the current one, to another:
+/// `(preempt, prev, next, prev_state)`.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 pub fn raw_sched_switch(ctx: RawTracePointContext) -> i32 {
     // A `bool` leaves the upper part of its register undefined.
@@ -37,21 +38,21 @@ pub fn raw_sched_switch(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// A thread is woken: `(task)`.
+/// Handles the wake-up of a thread: `(task)`.
 #[raw_tracepoint(tracepoint = "sched_wakeup")]
 pub fn raw_sched_wakeup(ctx: RawTracePointContext) -> i32 {
     woken(task_id(ctx.arg(0)), Change::Woken);
     0
 }
 
-/// A new thread is woken for the first time: `(task)`.
+/// Handles the first wake-up of a new thread: `(task)`.
 #[raw_tracepoint(tracepoint = "sched_wakeup_new")]
 pub fn raw_sched_wakeup_new(ctx: RawTracePointContext) -> i32 {
     woken(task_id(ctx.arg(0)), Change::New);
     0
 }
 
-/// As [`raw_sched_switch`].
+/// Handles the described form of [`raw_sched_switch`].
 #[tracepoint(category = "sched", name = "sched_switch")]
 pub fn sched_switch(ctx: TracePointContext) -> u32 {
     let offsets = SCHED_OFFSETS.load();
@@ -60,14 +61,14 @@ pub fn sched_switch(ctx: TracePointContext) -> u32 {
     0
 }
 
-/// As [`raw_sched_wakeup`].
+/// Handles the described form of [`raw_sched_wakeup`].
 #[tracepoint(category = "sched", name = "sched_wakeup")]
 pub fn sched_wakeup(ctx: TracePointContext) -> u32 {
     woken(field(&ctx, SCHED_OFFSETS.load().woken_pid), Change::Woken);
     0
 }
 
-/// As [`raw_sched_wakeup_new`].
+/// Handles the described form of [`raw_sched_wakeup_new`].
 #[tracepoint(category = "sched", name = "sched_wakeup_new")]
 pub fn sched_wakeup_new(ctx: TracePointContext) -> u32 {
     woken(field(&ctx, SCHED_OFFSETS.load().woken_pid), Change::New);
@@ -109,7 +110,7 @@ fn woken(tid: Option<u32>, change: Change) {
     }
 }
 
-/// The id of a task.
+/// Reads the id of a task.
 #[inline(always)]
 fn task_id(task: u64) -> Option<u32> {
     read(task, SCHED_OFFSETS.load().task_pid).ok()
@@ -122,13 +123,13 @@ fn is_traced(id: u32) -> bool {
     unsafe { TARGETS.get(id) }.is_some()
 }
 
-/// A field of four bytes, or the lower four of a longer one.
+/// Reads a field of four bytes, or the lower four of a longer one.
 #[inline(always)]
 fn field(ctx: &TracePointContext, offset: u32) -> Option<u32> {
     read(ctx.as_ptr() as u64, offset).ok()
 }
 
-/// A thread that is not the leader of its process has execed: from here on it has the leader's id.
+/// Emits the exec of a thread that is not the leader of its process: from here on it has the leader's id.
 #[inline(always)]
 pub fn renamed(tid: u32, tgid: u32) {
     let _ = TARGETS.remove(tid);
@@ -137,7 +138,7 @@ pub fn renamed(tid: u32, tgid: u32) {
     }
 }
 
-/// A function to the verifier as well: it is called from several places.
+/// Emits a record. A function to the verifier as well, as it is called from several places.
 ///
 /// Switches and wake-ups come one at a time on a CPU: the count is that of the records lost before this one.
 #[inline(never)]

@@ -1,49 +1,49 @@
 //! Pairs of functions that begin and end a section: `atrace_begin_body(name)` and `atrace_end_body()` of libcutils,
-//! `ATrace_beginSection(name)` and `ATrace_endSection()` of the NDK. One may call the other, or `tracing_mark_write`, for
-//! one mark: see [`nntrace_common::nesting`].
+//! `ATrace_beginSection(name)` and `ATrace_endSection()` of the NDK. One may call the other, or `tracing_mark_write`,
+//! for one mark: see [`nntrace_common::nesting`].
 
 use aya_ebpf::{macros::uprobe, programs::ProbeContext};
 use nntrace_common::nesting::FunctionKind;
 
 use crate::{clock, marks, nesting, task_stack, text::Paging, thread::writer};
 
-/// `begin(const char *name)` of libcutils.
+/// Handles `begin(const char *name)` of libcutils.
 #[uprobe]
 pub fn section_begin(ctx: ProbeContext) -> u32 {
     on_begin(&ctx, FunctionKind::Body, Paging::Never, ctx.arg(0))
 }
 
-/// A method: `begin(this, const char *name)`.
+/// Handles a method `begin(this, const char *name)`.
 #[uprobe]
 pub fn section_begin_this(ctx: ProbeContext) -> u32 {
     on_begin(&ctx, FunctionKind::Body, Paging::Never, ctx.arg(1))
 }
 
-/// `end()` of libcutils.
+/// Handles `end()` of libcutils.
 #[uprobe]
 pub fn section_end(ctx: ProbeContext) -> u32 {
     on_end(&ctx, FunctionKind::Body)
 }
 
-/// `begin(const char *name)` of the NDK.
+/// Handles `begin(const char *name)` of the NDK.
 #[uprobe]
 pub fn ndk_section_begin(ctx: ProbeContext) -> u32 {
     on_begin(&ctx, FunctionKind::Ndk, Paging::Never, ctx.arg(0))
 }
 
-/// A method: `begin(this, const char *name)`.
+/// Handles a method `begin(this, const char *name)`.
 #[uprobe]
 pub fn ndk_section_begin_this(ctx: ProbeContext) -> u32 {
     on_begin(&ctx, FunctionKind::Ndk, Paging::Never, ctx.arg(1))
 }
 
-/// `end()` of the NDK.
+/// Handles `end()` of the NDK.
 #[uprobe]
 pub fn ndk_section_end(ctx: ProbeContext) -> u32 {
     on_end(&ctx, FunctionKind::Ndk)
 }
 
-/// A function that begins a section is called.
+/// Handles the call of a function that begins a section.
 #[inline(always)]
 pub fn on_begin(ctx: &ProbeContext, kind: FunctionKind, paging: Paging, name: Option<*const u8>) -> u32 {
     task_stack::keep_frames();

@@ -1,6 +1,7 @@
-//! The programs that read texts, for kernels that let them wait for a page: Linux 6.0 and newer.
+//! Programs that read texts, for kernels that let them wait for a page: Linux 6.0 and newer.
 //!
-//! There every program on a function runs under the lock that lets it sleep, so that these cost no more than the others.
+//! On these kernels every program on a function runs under the lock that lets it sleep, so these cost no more than
+//! the others.
 
 use aya_ebpf::{macros::uprobe, programs::ProbeContext};
 

@@ -1,8 +1,8 @@
 //! Reading the text of a mark from the memory of its process.
 //!
-//! First without a page fault, which is all that it takes where the process has just written the text. A literal in a page
-//! that nobody has touched yet, as in a forked child, is not there: programs that may wait have the page brought in, and
-//! read once more. Only what the last read brought is taken, as the text may change meanwhile.
+//! The first read takes no page fault, which is enough where the process has just written the text. A literal in a
+//! page that nobody has touched yet, as in a forked child, is not in memory: programs that may wait have the page
+//! brought in, and read again. Only the result of the last read is used, as the text may change in between.
 
 use core::{mem::offset_of, ptr, slice};
 
@@ -17,21 +17,22 @@ use nntrace_common::{counts::PageWait, diagnostic::DiagnosticKind, mark::MARK_BY
 
 use crate::{clock, diagnostics, log, maps::PAGE_WAITS, process::Ids};
 
-/// Whether a program may wait until a page is brought in.
+/// Permission of a program to wait until a page is brought in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Paging {
-    /// It may not: the kernel has no such programs before Linux 6.0, and none at system calls.
+    /// None: before Linux 6.0 the kernel has no such programs, and never at system calls.
     Never,
-    /// It may.
+    /// The program may wait.
     MayWait,
 }
 
-/// The smallest page there is, bytes: where pages are larger, it divides them.
+/// Size of the smallest page, bytes: larger page sizes are multiples.
 const PAGE_BYTES: usize = 4096;
-/// Bytes of a text: one of the buffer is left for the NUL, with and without a length.
+/// Bytes of a text at most: one in the buffer is left for the NUL, with and without a length.
 const ROOM: usize = MARK_BYTES - 1;
 
-/// Reads the payload into `mark`, with zeros behind it; returns its length without the NUL, `None` when it could not be read.
+/// Reads the payload into `mark`, followed by zeros; returns its length without the NUL, `None` when it could not be
+/// read.
 #[inline(always)]
 pub fn read(
     paging: Paging,
@@ -46,7 +47,7 @@ pub fn read(
         Some(length) => read_bytes(paging, payload, length, mark, now, ids),
         None => read_string(paging, payload, mark, now, ids),
     };
-    // One that comes when the window is over has no part in it.
+    // A mark after the window does not count.
     if read.is_none() && clock::now().is_some() {
         diagnostics::count(DiagnosticKind::UnreadableMark, now, ids.tid);
     }
@@ -93,7 +94,7 @@ fn read_string(paging: Paging, payload: *const u8, mark: &mut NameText, now: u64
     let mut read = string(payload, mark);
     if paging == Paging::MayWait && read < 0 && wait_for(payload, now, ids) {
         read = string(payload, mark);
-        // It goes on in the next page, then. If it ends before, that page is none of ours.
+        // The text continues in the next page, then. If it ends before, that page does not matter.
         let next = payload.wrapping_add(PAGE_BYTES - payload.addr() % PAGE_BYTES);
         if read < 0 && wait_for(next, now, ids) {
             read = string(payload, mark);
@@ -102,10 +103,10 @@ fn read_string(paging: Paging, payload: *const u8, mark: &mut NameText, now: u64
     if read < 0 {
         return None;
     }
-    // What was read counts the NUL.
+    // The length read includes the NUL.
     let len = if read > 0 { (read - 1).cast_unsigned() as usize & ROOM } else { 0 };
     if len == ROOM {
-        // Full to the brim: the last byte tells whether there was more.
+        // The buffer is full: the last byte shows whether there was more.
         let (mut next, at) = (0_u8, payload.wrapping_add(ROOM));
         // SAFETY: the helper checks the address.
         let mut more = unsafe { bpf_probe_read_user_buf(at, slice::from_mut(&mut next)) };
@@ -121,7 +122,7 @@ fn read_string(paging: Paging, payload: *const u8, mark: &mut NameText, now: u64
     Some(len)
 }
 
-/// Reads up to the NUL; returns how many bytes with it, or what went wrong.
+/// Reads up to the NUL; returns the number of bytes including it, or the error.
 #[inline(always)]
 fn string(payload: *const u8, mark: &mut NameText) -> i64 {
     // SAFETY: the helper checks the address, and writes no more than the size it is given. The checked wrapper
@@ -135,11 +136,11 @@ fn wait_for(address: *const u8, now: u64, ids: Ids) -> bool {
     bring_in_page(address as u64, now, ids.tgid, ids.tid) != 0 && clock::now().is_some()
 }
 
-/// A copy of one byte: it needs the page, and no other.
+/// Copies one byte, which needs the page, and no other.
 ///
-/// Whoever answers the fault may take for ever, such as a file system in user space: who waits is written down, so that
-/// user space can tell before it takes the probe away, which would wait as well. By its linkage a function that the verifier
-/// looks at once, for any arguments.
+/// The provider of the page, such as a file system in user space, may never answer the fault: the wait is recorded,
+/// so that user space sees it before it removes the probe, which would wait as well. A global function, which the
+/// verifier checks once, for any arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn bring_in_page(address: u64, since: u64, tgid: u32, tid: u32) -> u32 {
@@ -156,15 +157,15 @@ extern "C" fn bring_in_page(address: u64, since: u64, tgid: u32, tid: u32) -> u3
     u32::from(copied == 0)
 }
 
-/// Zeros the payload, eight bytes at a time. As one assignment it would be a call that goes byte by byte. The word behind
-/// [`MARK_BYTES`] is zero from [`NEW_THREAD`](crate::maps::NEW_THREAD) on: nobody writes it.
+/// Zeros the payload, eight bytes at a time. As one assignment it would be a call that goes byte by byte. The word
+/// after [`MARK_BYTES`] is zero from [`NEW_THREAD`](crate::maps::NEW_THREAD) on: it is never written.
 #[inline(always)]
 fn clear(mark: &mut NameText) {
     const { assert!(align_of::<NameText>() == 8 && offset_of!(NameText, payload).is_multiple_of(8)) };
     let words: *mut u64 = mark.payload.as_mut_ptr().cast();
     for at in 0..MARK_BYTES / 8 {
         // SAFETY: inside of the payload, whose begin is a multiple of eight; volatile, so that the compiler does not
-        // make one assignment of all.
+        // turn it into one assignment.
         unsafe { ptr::write_volatile(words.add(at), 0) };
     }
 }

@@ -1,4 +1,4 @@
-//! The state of the threads that mark.
+//! State of the threads that write marks.
 
 use aya_ebpf::bindings::BPF_ANY;
 use nntrace_common::{counts::Table, diagnostic::DiagnosticKind, record::Thread};
@@ -9,14 +9,14 @@ use crate::{
     process::{self, Ids},
 };
 
-/// The thread that runs and its state, if its process is traced; a full table is counted.
+/// Returns the current thread and its state, if its process is traced; a full table is counted.
 #[inline(always)]
 pub fn writer<'a>(now: u64) -> Option<(Ids, &'a mut Thread)> {
     let ids = process::target()?;
     Some((ids, state(now, ids)?))
 }
 
-/// The state of a thread, which is the one that runs; a full table is counted.
+/// Returns the state of a thread, which is the current one; a full table is counted.
 #[inline(always)]
 pub fn state<'a>(now: u64, ids: Ids) -> Option<&'a mut Thread> {
     let Some(thread) = entry(ids.tid) else {
@@ -28,7 +28,7 @@ pub fn state<'a>(now: u64, ids: Ids) -> Option<&'a mut Thread> {
     Some(unsafe { &mut *thread })
 }
 
-/// The state of this thread, made at its first mark; `None` when the table is full.
+/// Returns the state of this thread, created at its first mark; `None` when the table is full.
 #[inline(always)]
 fn entry(tid: u32) -> Option<*mut Thread> {
     if let Some(thread) = THREADS.get_ptr_mut(tid) {

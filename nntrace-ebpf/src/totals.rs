@@ -1,4 +1,4 @@
-//! Exact totals: what closed sections add up to, by process, path and the application's phases.
+//! Exact totals of closed sections, by process, path and the application's phases.
 
 use aya_ebpf::bindings::BPF_NOEXIST;
 use nntrace_common::{
@@ -20,12 +20,12 @@ const WARM_UP: u8 = Tag::new(Layer::Application, Phase::WarmUp).index();
 const BENCHMARK: u8 = Tag::new(Layer::Application, Phase::Benchmark).index();
 const EXECUTION: u8 = Tag::new(Layer::Application, Phase::Execution).index();
 
-/// The kernel's answer when a table has no room for another entry: `E2BIG`.
+/// Error of the kernel when a table has no room for another entry: `E2BIG`.
 const TABLE_FULL: i32 = -7;
 
-/// Names the path of the frame of this thread that was at `depth`, and was just closed.
+/// Stores the steps of the path of this thread's frame that was at `depth`, and was just closed.
 ///
-/// By its linkage a function that the verifier looks at once, for any arguments.
+/// A global function, which the verifier checks once, for any arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn name_path(tid: u32, depth: u32) -> u32 {
@@ -33,7 +33,7 @@ extern "C" fn name_path(tid: u32, depth: u32) -> u32 {
         // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
         let stack = unsafe { &(*thread).stack };
         stack.steps(depth as u8, |path, step| {
-            // A path that is there already is the same path.
+            // An existing path is the same path.
             if PATHS.insert(path, &step, u64::from(BPF_NOEXIST)) == Err(TABLE_FULL) {
                 counts::turned_away(Table::Paths);
             }
@@ -42,9 +42,9 @@ extern "C" fn name_path(tid: u32, depth: u32) -> u32 {
     0
 }
 
-/// Adds a closed frame to the totals, and hands it on.
+/// Adds a closed frame to the totals, and emits it.
 ///
-/// Its own program in the kernel's eyes: it is called from two places, and is long.
+/// A function of its own to the verifier: it is called from two places, and is long.
 #[inline(never)]
 pub fn store(ids: Ids, is_marked: bool, closed: &Closed) {
     let Ids { tgid, tid } = ids;
@@ -66,12 +66,12 @@ pub fn store(ids: Ids, is_marked: bool, closed: &Closed) {
     ring::emit_with(|| SpanRecord::new(tgid, tid, is_marked, closed), Wake::WhenHalfFull);
 }
 
-/// The entry for totals that have none of their own yet: a new one by the application's phases while there is room for
-/// such, else that of any phase.
+/// Returns the entry for totals that have none of their own yet: a new one by the application's phases while there is
+/// room for such, else that of any phase.
 #[inline(always)]
 fn other_total(key: TotalKey, tid: u32, closed: &Closed) -> Option<*mut Total> {
     let made = TOTAL_COUNT.get_ptr_mut(0)?;
-    // SAFETY: the pointer comes from the map and is not null; a count that is a moment old moves the bound a little.
+    // SAFETY: the pointer comes from the map and is not null; a slightly old count moves the bound a little.
     let key = if unsafe { *made } < u64::from(SLOT_TOTALS.load()) {
         key
     } else {
@@ -83,7 +83,7 @@ fn other_total(key: TotalKey, tid: u32, closed: &Closed) -> Option<*mut Total> {
             // SAFETY: the pointer comes from the map and is not null.
             unsafe { add(made, 1) };
         }
-        // Another thread may have been faster: what is there now tells a full table.
+        // Another thread may have been faster: only without an entry now is the table full.
         let total = TOTALS.get_ptr_mut(key);
         if total.is_none() {
             counts::turned_away(Table::Totals);
@@ -93,7 +93,7 @@ fn other_total(key: TotalKey, tid: u32, closed: &Closed) -> Option<*mut Total> {
     })
 }
 
-/// Keeps what a closed frame is to reports beside its time: the end of a phase of the application, an execution.
+/// Counts a closed frame for reports beside its time: as the end of a phase of the application, or an execution.
 #[inline(always)]
 fn count_application(ids: Ids, closed: &Closed) {
     let slot = u32::from(closed.slot);
@@ -104,7 +104,7 @@ fn count_application(ids: Ids, closed: &Closed) {
         app_events::count_execution(ids.tgid, ids.tid, slot, u64::from(creates), u64::from(executes));
     }
     if tag == WARM_UP || tag == BENCHMARK {
-        // One that is not kept shows by its section's record.
+        // An end without room is still in its section's record.
         app_events::ends(ids, slot, closed.begin, closed.end);
     }
 }

@@ -1,10 +1,11 @@
 //! Marks that a program writes to `trace_marker` itself, taken at the system call.
 //!
-//! Whether a descriptor is one of `trace_marker` is asked of the open file behind it, at every write: however the process
-//! came to it (opened, duplicated, inherited, sent by another one), the answer is right, and nothing has to be followed.
-//! A file of `trace_marker` is told by its operations, which the kernel has once: any mount and any instance has the same.
+//! Whether a descriptor is one of `trace_marker` is decided by the open file behind it, at every write: however the
+//! process got it (opened, duplicated, inherited, sent by another one), the answer is right, and nothing has to be
+//! followed. A file of `trace_marker` is recognized by its operations, which the kernel has once: those of any mount
+//! and any instance are the same.
 //!
-//! The raw tracepoint of all system calls is the cheapest there is, and needs nothing of the kernel's configuration.
+//! The raw tracepoint of all system calls is the cheapest one, and depends on no option of the kernel.
 
 use core::mem::offset_of;
 
@@ -21,10 +22,10 @@ use crate::{
     thread,
 };
 
-/// The number of the system call `write`.
+/// Number of the system call `write`.
 const WRITE: u64 = if cfg!(bpf_target_arch = "aarch64") { 64 } else { 1 };
 
-/// Where its arguments (descriptor, text, length) stand in the registers, bytes.
+/// Offsets of its arguments (descriptor, text, length) in the registers, bytes.
 const ARGUMENTS: [u32; 3] = {
     #[cfg(bpf_target_arch = "x86_64")]
     let at = [offset_of!(pt_regs, rdi), offset_of!(pt_regs, rsi), offset_of!(pt_regs, rdx)];
@@ -33,7 +34,7 @@ const ARGUMENTS: [u32; 3] = {
     [at[0] as u32, at[1] as u32, at[2] as u32]
 };
 
-/// A system call begins: `(registers, number)`.
+/// Handles the begin of a system call: `(registers, number)`.
 #[raw_tracepoint(tracepoint = "sys_enter")]
 pub fn marker_write(ctx: RawTracePointContext) -> i32 {
     if ctx.arg::<u64>(1) != WRITE {
@@ -59,8 +60,8 @@ pub fn marker_write(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// Learns what `trace_marker` is from the descriptor that its argument names. Never attached: user space runs it, and has
-/// the file open.
+/// Stores the operations of `trace_marker` from the descriptor in its argument. Never attached: user space runs it,
+/// and has the file open.
 #[raw_tracepoint(tracepoint = "sys_enter")]
 pub fn learn_marker(ctx: RawTracePointContext) -> i32 {
     if let Some(marker) = MARKER.get_ptr_mut(0) {
@@ -71,13 +72,13 @@ pub fn learn_marker(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// The operations of the file that the task has open as this descriptor.
+/// Returns the operations of the file that the task has open as this descriptor.
 #[inline(always)]
 fn operations(descriptor: u64) -> Result<u64, i32> {
     const NO_FILE: i32 = -9;
     let [files, table, length, slots, operations] = FILE_OFFSETS.load();
     let table: u64 = read(read::<u64>(current_task(), files)?, table)?;
-    // A descriptor is an `int`, whatever stands above it in its register.
+    // A descriptor is an `int`, whatever is in the upper half of its register.
     let descriptor = descriptor & u64::from(u32::MAX);
     if descriptor >= u64::from(read::<u32>(table, length)?) {
         return Err(NO_FILE);

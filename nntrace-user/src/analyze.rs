@@ -1,3 +1,3 @@
-//! What several results say together. Pure: snapshots in, findings out.
+//! Comparison of several results. Pure: snapshots in, findings out.
 
 pub mod diff;

@@ -1,3 +1,3 @@
-//! Results in the forms of other programs.
+//! Results in the formats of other programs.
 
 pub mod dot;

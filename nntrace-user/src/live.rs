@@ -9,7 +9,7 @@
 //! session: all of it for one run, and its results; verify: the kernel's own counts beside them
 //! ```
 //!
-//! [`kernel`] knows nothing of probes, records and sessions. It is the only place that knows aya: programs, maps and links.
+//! [`kernel`] does not depend on probes, records and sessions. Only this module uses aya: programs, maps and links.
 
 pub mod clock;
 mod decode;

@@ -1,10 +1,10 @@
 //! Trace files: from the bytes of a file to records, and through the same model as live records.
 //!
-//! `input` opens and unpacks, `lines` splits, `html` finds the trace in a page, `ftrace` reads a line, `tracedat` reads
-//! trace-cmd's binary files, `header` and `markers` what a trace says of the machine and of itself, `events` puts several
-//! inputs into one stream; `order` puts events and what comes of them into one order of time; `survey` and
-//! `losses` find where the window is and where events are missing, `cpu_survey` which CPUs there are; `thread_stacks` keeps a
-//! stack for each thread; `pass` goes once through everything.
+//! `input` opens and unpacks files, `lines` splits them, `html` finds the trace in a page, `ftrace` parses a line,
+//! `tracedat` reads trace-cmd's binary files, `header` and `markers` parse descriptions of the host and of the trace
+//! itself, `events` merges several inputs into one stream; `order` puts events and their records into one order of
+//! time; `survey` and `losses` find the window and the gaps, `cpu_survey` the CPUs; `thread_stacks` keeps a stack for
+//! each thread; `pass` goes once through all events.
 
 mod begins;
 mod cpu_survey;

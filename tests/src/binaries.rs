@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
-/// `nntrace-bpf`, as cargo built it beside the tests.
+/// Returns the path of `nntrace-bpf`, as cargo built it beside the tests.
 ///
 /// # Errors
 /// When it was not built.
@@ -12,7 +12,7 @@ pub fn profiler() -> Result<PathBuf> {
     built("nntrace-bpf")
 }
 
-/// `nntrace-workload`, as cargo built it beside the tests.
+/// Returns the path of `nntrace-workload`, as cargo built it beside the tests.
 ///
 /// # Errors
 /// When it was not built.

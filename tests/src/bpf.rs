@@ -1,4 +1,4 @@
-//! What the kernel holds of BPF, and for whom.
+//! BPF objects in the kernel, and their owners.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use aya::programs::ProgramType;
 
-/// Programs, maps and links by number.
+/// Ids of programs, maps and links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Objects {
     /// Programs.
@@ -25,7 +25,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// What a process holds by its file descriptors.
+    /// Returns the objects that a process holds by its file descriptors.
     ///
     /// # Errors
     /// When it has ended.
@@ -33,12 +33,12 @@ impl Objects {
         let folder = format!("/proc/{pid}/fdinfo");
         let mut held = Self::default();
         for entry in fs::read_dir(&folder).with_context(|| format!("cannot list {folder}"))? {
-            // A descriptor may be closed meanwhile.
+            // A descriptor may have been closed in the meantime.
             let Ok(info) = fs::read_to_string(entry?.path()) else { continue };
             let number =
                 |key: &str| info.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u32>().ok());
             match (number("link_id:"), number("map_id:"), number("prog_id:")) {
-                // A link's information names its program too.
+                // A link's information also has its program.
                 (Some(link), ..) => _ = held.links.insert(link),
                 (None, Some(map), _) => _ = held.maps.insert(map),
                 (None, None, Some(program)) => _ = held.programs.insert(program),
@@ -48,7 +48,7 @@ impl Objects {
         Ok(held)
     }
 
-    /// Those of them that the kernel still has.
+    /// Returns those of the objects that the kernel still has.
     ///
     /// # Errors
     /// When the kernel does not list them.
@@ -70,14 +70,14 @@ impl Objects {
         })
     }
 
-    /// Whether there are none.
+    /// Whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Whether an object in the kernel's list is more than the number of one that somebody removed meanwhile.
+/// Whether an object in the kernel's list still exists, and was not removed in the meantime.
 pub fn is_not_gone<T, E: Error>(listed: &Result<T, E>) -> bool {
     let Err(error) = listed else { return true };
     let is_gone = |source: &(dyn Error + 'static)| {
@@ -86,10 +86,10 @@ pub fn is_not_gone<T, E: Error>(listed: &Result<T, E>) -> bool {
     !iter::successors(error.source(), |&source| source.source()).any(is_gone)
 }
 
-/// The machine code of those of these programs that are for functions, by name.
+/// Returns the machine code of those of these programs that are on functions, by name.
 ///
 /// # Errors
-/// When there is none of any, or the kernel does not hand it out.
+/// When there is none for any, or the kernel does not expose it.
 pub fn images_on_functions(held: &Objects) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut images = BTreeMap::new();
     for program in aya::programs::loaded_programs().filter(is_not_gone) {
@@ -166,7 +166,7 @@ fn code(program: BorrowedFd<'_>, form: Form) -> Result<Vec<u8>> {
             length: size_of::<Info>() as u32,
             info: (&raw mut *info).addr() as u64,
         };
-        // SAFETY: the command takes a request of this size and form, and writes what it names.
+        // SAFETY: the command takes a request of this size and form, and writes only the memory given in it.
         let result = unsafe {
             nix::libc::syscall(nix::libc::SYS_bpf, GET_INFO, &raw mut request, size_of::<Request>())
         };
@@ -184,7 +184,7 @@ fn code(program: BorrowedFd<'_>, form: Form) -> Result<Vec<u8>> {
     Ok(code)
 }
 
-/// Everything in the file system of pinned objects; nothing where it is not mounted.
+/// Returns the files in the file system of pinned objects; none where it is not mounted.
 #[must_use]
 pub fn pinned() -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();

@@ -23,45 +23,45 @@ use nix::{
 
 use crate::wait::PATIENCE;
 
-/// A program that runs, in a process group of its own. Dropped, it is killed with all that it started.
+/// Running program, in a process group of its own. When it is dropped, the whole group is killed.
 pub struct Child {
     name: String,
     process: process::Child,
     stdout: Stream,
     stderr: Stream,
-    /// Tells once that it has ended; it is not reaped by then.
+    /// Receives a message once when the program has ended; it is not reaped by then.
     ended: Receiver<()>,
     reaped: bool,
 }
 
-/// How a program ended, and what it wrote.
+/// Exit status and output of a program that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// How.
+    /// Exit status.
     pub status: ExitStatus,
-    /// All that it wrote to stdout.
+    /// Everything written to stdout.
     pub stdout: Vec<u8>,
-    /// All that it wrote to stderr.
+    /// Everything written to stderr.
     pub stderr: String,
 }
 
 impl Ended {
-    /// Its exit code; `None` when a signal killed it.
+    /// Returns the exit code; `None` when a signal killed the program.
     #[must_use]
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }
 
-    /// Its stdout as text.
+    /// Returns stdout as text.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Itself, if it ended with this exit code.
+    /// Returns itself, if the program ended with this exit code.
     ///
     /// # Errors
-    /// When it ended otherwise; the text has what it wrote to stderr.
+    /// When it ended otherwise; the message contains its stderr.
     pub fn expect_code(self, code: i32) -> Result<Self> {
         if self.code() == Some(code) {
             return Ok(self);
@@ -71,7 +71,7 @@ impl Ended {
 }
 
 impl Child {
-    /// Starts a program. Its input and outputs are ours.
+    /// Starts a program, with its input and outputs piped to us.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -84,7 +84,7 @@ impl Child {
         let (sender, ended) = mpsc::channel();
         let id = Id::Pid(pid_of(&process));
         thread::spawn(move || {
-            // Leaves it to be reaped, so that its number stays its own until then. An error means that it was.
+            // Leaves it to be reaped, so that its process id is not reused before. An error means that it was reaped.
             let _ = waitid(id, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
             // Nobody may wait for the end.
             let _ = sender.send(());
@@ -100,13 +100,13 @@ impl Child {
         Self::start(command)?.wait()
     }
 
-    /// Its process id.
+    /// Returns the process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the program.
     ///
     /// # Errors
     /// When it has ended and was reaped.
@@ -117,7 +117,7 @@ impl Child {
     /// Writes a line to its stdin.
     ///
     /// # Errors
-    /// When it has closed it.
+    /// When the program has closed it.
     pub fn send_line(&mut self, line: &str) -> Result<()> {
         let stdin = self.process.stdin.as_mut().context("stdin is open until the child is dropped")?;
         writeln!(stdin, "{line}")
@@ -125,7 +125,7 @@ impl Child {
             .with_context(|| format!("{} does not read", self.name))
     }
 
-    /// Waits until it has written so many whole lines to stdout, and returns the first of them.
+    /// Waits until the program has written `count` complete lines to stdout, and returns the first of them.
     ///
     /// # Errors
     /// When it ends before, or does not write them in time.
@@ -144,7 +144,7 @@ impl Child {
         })
     }
 
-    /// Waits for its end. What it started and left behind is killed.
+    /// Waits for the end of the program. Processes that it started and left behind are killed.
     ///
     /// # Errors
     /// When it does not end in time; it is killed then.
@@ -152,7 +152,7 @@ impl Child {
         self.wait_for(PATIENCE)
     }
 
-    /// As [`Child::wait`], with another limit.
+    /// Like [`Child::wait`], with another limit.
     ///
     /// # Errors
     /// When it does not end in time; it is killed then.
@@ -167,7 +167,7 @@ impl Child {
         Ok(Ended { status, stdout, stderr: lossy(&stderr) })
     }
 
-    /// Kills its group while its number, which is the group's, is still taken; then waits for it.
+    /// Kills its group while the group's id is still taken; then waits for the program.
     fn reap(&mut self) -> std::io::Result<ExitStatus> {
         self.reaped = true;
         // A group without a living process takes no signal.
@@ -179,13 +179,13 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if !self.reaped {
-            // Nothing is left to be done about a failure here.
+            // A failure cannot be handled here.
             let _ = self.reap();
         }
     }
 }
 
-/// The signal that ended a program; `None` when it exited.
+/// Returns the signal that ended a program; `None` when it exited.
 #[must_use]
 pub fn signal_of(status: ExitStatus) -> Option<i32> {
     status.signal()
@@ -199,7 +199,7 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What comes out of a pipe.
+/// Collector of a pipe's output.
 struct Stream(Arc<(Mutex<Collected>, Condvar)>);
 
 #[derive(Default)]
@@ -234,7 +234,7 @@ impl Stream {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.clone()
     }
 
-    /// Waits until what was written holds what is looked for.
+    /// Waits until the output contains the wanted part.
     fn wait_for<T>(&self, mut look: impl FnMut(&[u8]) -> Option<T>) -> Result<T> {
         self.wait(|collected| match look(&collected.bytes) {
             Some(found) => Some(Ok(found)),
@@ -242,7 +242,7 @@ impl Stream {
         })?
     }
 
-    /// Waits for the end, and returns all.
+    /// Waits for the end, and returns everything.
     fn all(&self) -> Result<Vec<u8>> {
         self.wait(|collected| collected.closed.then(|| collected.bytes.clone()))
     }

@@ -1,4 +1,4 @@
-//! Whether, and when, a test may use the kernel.
+//! Permission and turn of a test to use the kernel.
 
 use std::{
     fs::{self, File},
@@ -9,20 +9,21 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{binaries, bpf::is_not_gone};
 
-/// Set to `required`, it makes a live test that cannot run fail.
+/// Variable that makes a live test fail if it cannot run and this is `required`.
 const VARIABLE: &str = "NNTRACE_LIVE";
 
-/// The right to use the kernel's tracing and to load the machine. One test at a time has it, over all test programs.
+/// Exclusive use of the kernel's tracing, and of the CPUs for load. One test at a time has it, over all test
+/// programs.
 #[must_use = "the next test starts when this is dropped"]
 pub struct Live {
-    /// Its lock ends with it.
+    /// Lock, released with this value.
     _lock: File,
 }
 
-/// Begins a live test: waits until no other one runs. `None` when this machine or user cannot run any.
+/// Begins a live test: waits until no other one runs. `None` when this host or user cannot run any.
 ///
 /// # Errors
-/// When it cannot run and `NNTRACE_LIVE=required` says that it must.
+/// When it cannot run, but `NNTRACE_LIVE=required` demands it.
 pub fn enter() -> Result<Option<Live>> {
     match lacking() {
         None => take_turn().map(Some),
@@ -42,7 +43,7 @@ pub fn is_required() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|value| value == "required")
 }
 
-/// Whether the kernel describes its types. Where it does, what depends on that has to work.
+/// Whether the kernel describes its types. If so, everything that depends on that has to work.
 #[must_use]
 pub fn has_btf() -> bool {
     Path::new("/sys/kernel/btf/vmlinux").exists()
@@ -51,19 +52,19 @@ pub fn has_btf() -> bool {
 /// Whether this kernel has programs that wait for the page of a text: Linux 6.0.
 ///
 /// # Errors
-/// When the kernel does not say which one it is.
+/// When the kernel's release cannot be read.
 pub fn waits_for_pages() -> Result<bool> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let major = release.split('.').next().and_then(|number| number.parse::<u32>().ok());
     Ok(major.context("no version")? >= 6)
 }
 
-/// Why no live test can run here; `None` when they can.
+/// Returns the reason why no live test can run here; `None` when they can.
 fn lacking() -> Option<String> {
     if !nix::unistd::Uid::effective().is_root() {
         return Some("it needs root".into());
     }
-    // Asks the kernel itself, and not the code under test: that one failing is a failure.
+    // Asks the kernel itself, not the code under test: a failure of that is a failed test.
     match aya::programs::loaded_programs().find(is_not_gone) {
         Some(Err(error)) => Some(format!("the kernel refuses BPF: {error}")),
         Some(Ok(_)) | None => None,

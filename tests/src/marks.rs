@@ -1,31 +1,31 @@
-//! Marks spelled out, for the helper `mark-raw`.
+//! Texts of marks, for the helper `mark-raw`.
 
 use std::{ffi::OsString, os::unix::ffi::OsStringExt as _};
 
 /// A mark in an address range that is not mapped.
 pub const UNMAPPED: &str = "@unmapped";
-/// A mark whose text goes on up to a page that may not be read.
+/// A mark whose text extends to a page that may not be read.
 pub const UNTERMINATED: &str = "@unterminated";
 
-/// The begin of a section.
+/// Returns the begin of a section.
 #[must_use]
 pub fn begin(tag: &str) -> OsString {
     format!("B|1|[NN_{tag}]work").into()
 }
 
-/// The end of one.
+/// Returns the end of a section.
 #[must_use]
 pub fn end() -> OsString {
     "E|1".into()
 }
 
-/// A whole section around others.
+/// Returns a whole section around others.
 #[must_use]
 pub fn around(tag: &str, inner: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     [begin(tag)].into_iter().chain(inner).chain([end()]).collect()
 }
 
-/// A begin of so many bytes, its NUL not counted.
+/// Returns a begin of this length in bytes, without its NUL.
 #[must_use]
 pub fn begin_of_length(tag: &str, bytes: usize) -> OsString {
     let mut text = begin(tag).into_vec();

@@ -1,4 +1,4 @@
-//! Programs in C and C++ that mark by `nntrace.h`: the sources in `tests/native`.
+//! Programs in C and C++ that write marks by `nntrace.h`: the sources in `tests/native`.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,14 +8,14 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
-/// A built program, in a folder that goes with it.
+/// Built program, in a folder that is removed with it.
 pub struct Program {
     path: PathBuf,
     _folder: TempDir,
 }
 
 impl Program {
-    /// Builds an example by the file in `tests/native` that it consists of: `job-queue.cc`.
+    /// Builds an example from its only file in `tests/native`: `job-queue.cc`.
     ///
     /// # Errors
     /// When there is no compiler, or it refuses.
@@ -31,14 +31,14 @@ impl Program {
         Ok(Self { path, _folder: folder })
     }
 
-    /// Where it is.
+    /// Returns the path of the program.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// A file of `tests/native`.
+/// Returns the path of a file in `tests/native`.
 #[must_use]
 pub fn source(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("native").join(file)
@@ -54,7 +54,7 @@ pub fn compile(words: &[&str], sources: &[&Path], out: &Path) -> Result<()> {
     let (compiler, flags) = words.split_first().context("the compiler is the first word")?;
     let mut command = Command::new(compiler);
     command.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-pthread"]);
-    // A folder of the caller's comes first.
+    // A folder of the caller comes first.
     command.args(flags.iter().filter(|flag| flag.starts_with("-I"))).args([INCLUDE, HERE]);
     command.arg("-o").arg(out).args(sources).args(flags);
     let ended =
@@ -63,8 +63,8 @@ pub fn compile(words: &[&str], sources: &[&Path], out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The header as it was before its mark function had a second cheap place, in a folder of its own; returns the flag by which
-/// a compiler takes that one.
+/// Writes the header as it was before its mark function had a second cheap place, into a folder of its own; returns
+/// the compiler flag for that folder.
 ///
 /// # Errors
 /// When the header cannot be read or written, or has another function.

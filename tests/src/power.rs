@@ -1,33 +1,33 @@
-//! The rules of power states, written down a second time: sweeps over a list of events that know nothing of the project's
-//! own accounting. Here those of one CPU.
+//! Second implementation of the rules of power states: sweeps over a list of events, independent of the project's own
+//! accounting. Here those of one CPU.
 
 pub mod cluster;
 pub mod recording;
 
 use std::collections::BTreeMap;
 
-/// What leaves idle, as the `state` of a `cpu_idle` event.
+/// Value of `state` in a `cpu_idle` event that leaves idle.
 pub const EXIT: u32 = u32::MAX;
 
-/// An event of one CPU.
+/// Event of one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A `cpu_idle` event: the state that is entered, or [`EXIT`].
     Idle(u32),
     /// A `cpu_frequency` event, kHz.
     Frequency(u32),
-    /// It went offline, or came back.
+    /// The CPU went offline, or came back.
     Online(bool),
-    /// Events of it are missing from here on.
+    /// Events of the CPU are missing from here on.
     Lost,
 }
 
-/// How long and how often, ns.
+/// Total time and number of stays, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stays {
-    /// Sum.
+    /// Total.
     pub ns: u64,
-    /// How many.
+    /// Number of stays.
     pub hits: u64,
     /// Shortest; 0 without any.
     pub min_ns: u64,
@@ -35,7 +35,7 @@ pub struct Stays {
     pub max_ns: u64,
 }
 
-/// What a CPU did in a window.
+/// Residency of a CPU in a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Residency {
     /// By idle state.
@@ -46,11 +46,11 @@ pub struct Residency {
     pub idle_unknown_ns: u64,
     /// Offline, ns.
     pub offline_ns: u64,
-    /// Nothing known, ns.
+    /// Unknown, ns.
     pub unknown_ns: u64,
-    /// Idle states entered from idle.
+    /// Number of idle states entered from idle.
     pub enter_while_idle: u64,
-    /// Idle left while running.
+    /// Number of times that idle was left while running.
     pub exit_while_running: u64,
 }
 
@@ -64,7 +64,7 @@ enum State {
 }
 
 impl Residency {
-    /// Goes through the events between `begin` and `end` (ns), which are in order of time. `khz` is the frequency at the
+    /// Sweeps the events between `begin` and `end` (ns), which are in order of time. `khz` is the frequency at the
     /// begin, if it is known.
     #[must_use]
     pub fn sweep(events: &[(u64, Event)], begin: u64, end: u64, khz: Option<u32>) -> Self {
@@ -118,11 +118,11 @@ impl Residency {
     }
 }
 
-/// What the CPU did before the first event: the first idle event tells.
+/// Returns the state before the first event, by the first idle event.
 fn before_all(events: &[(u64, Event)]) -> State {
     let first = events.iter().find_map(|(_, event)| match event {
         Event::Idle(EXIT) => Some(State::IdleUnknown),
-        // It also ran what took it down.
+        // It was running to be taken down.
         Event::Idle(_) | Event::Online(false) => Some(State::Running),
         Event::Lost => Some(State::Unknown),
         Event::Frequency(_) | Event::Online(true) => None,
@@ -130,7 +130,7 @@ fn before_all(events: &[(u64, Event)]) -> State {
     first.unwrap_or(State::Unknown)
 }
 
-/// What the CPU does from each instant on.
+/// Returns the state of the CPU from each instant on.
 fn states(events: &[(u64, Event)], begin: u64, khz: Option<u32>) -> Vec<(u64, (State, Option<u32>))> {
     let mut now = (before_all(events), khz);
     let mut all = vec![(begin, now)];

@@ -15,37 +15,37 @@ use crate::{
     wait::PATIENCE,
 };
 
-/// An invocation of `nntrace-bpf` in the making.
+/// Builder of an invocation of `nntrace-bpf`.
 pub struct Profiler {
     command: Command,
     folder: TempDir,
     limit: Duration,
 }
 
-/// What a run brought.
+/// Results of a run.
 #[derive(Debug)]
 pub struct Run {
-    /// The last snapshot; it has passed [`Results::check`](crate::results::Results::check).
+    /// Last snapshot; it has passed [`Results::check`](crate::results::Results::check).
     pub snapshot: Snapshot,
-    /// How the program ended, and what it wrote.
+    /// Exit status and output of the program.
     pub ended: Ended,
 }
 
 impl Profiler {
-    /// Without any argument.
+    /// Creates an invocation without any argument.
     ///
     /// # Errors
     /// When the program was not built.
     pub fn new() -> Result<Self> {
         let mut command = Command::new(binaries::profiler()?);
-        // Whoever runs the tests may do so by sudo, and the commands would run as them.
+        // The tests may run under sudo, and the commands would then run as its caller.
         for variable in ["SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND", "SUDO_HOME"] {
             command.env_remove(variable);
         }
         Ok(Self { command, folder: tempfile::tempdir()?, limit: PATIENCE })
     }
 
-    /// With an empty folder in the place of this one, for it and the commands that it launches.
+    /// Creates an invocation with an empty folder in the place of this one, for it and the commands that it launches.
     ///
     /// # Errors
     /// When the program was not built.
@@ -71,51 +71,51 @@ impl Profiler {
         self
     }
 
-    /// Sets a variable of its environment.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// Gives it more time than [`PATIENCE`].
+    /// Allows more time than [`PATIENCE`].
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// The command as it stands, for what is to fail.
+    /// Returns the command as it is, for tests of failures.
     #[must_use]
     pub fn command(&mut self) -> &mut Command {
         &mut self.command
     }
 
-    /// Runs it to its end, without a command to launch.
+    /// Runs the profiler to its end, without a command to launch.
     ///
     /// # Errors
-    /// When it does not end in time, or writes no sound snapshot.
+    /// When it does not end in time, or writes no valid snapshot.
     pub fn run(mut self) -> Result<Run> {
         let file = self.json_file();
         self.finish(&file)
     }
 
-    /// Launches a command under it, and waits for the end of both.
+    /// Launches a command under the profiler, and waits for the end of both.
     ///
     /// # Errors
-    /// When it does not end in time, or writes no sound snapshot.
+    /// When it does not end in time, or writes no valid snapshot.
     pub fn launch<A: AsRef<OsStr>>(mut self, words: impl IntoIterator<Item = A>) -> Result<Run> {
         let file = self.json_file();
         self.command.arg("--").args(words);
         self.finish(&file)
     }
 
-    /// Starts it, and waits until its probes are in place.
+    /// Starts the profiler, and waits until its probes are in place.
     ///
     /// # Errors
-    /// When it does not get there.
+    /// When it does not get that far.
     pub fn attach(mut self) -> Result<Attached> {
-        // One snapshot when all is in place, one at the end, and none between.
+        // One snapshot when everything is in place, one at the end, and none in between.
         self.command.args(["--json-lines", "--interval", "1h"]);
         let child = Child::start(&mut self.command)?;
         child.lines(1)?;
@@ -137,19 +137,19 @@ impl Profiler {
     }
 }
 
-/// A profiler with its probes in place.
+/// Profiler with its probes in place.
 pub struct Attached {
     child: Child,
 }
 
 impl Attached {
-    /// Its process id.
+    /// Returns the process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the profiler.
     ///
     /// # Errors
     /// When it has ended.
@@ -165,14 +165,14 @@ impl Attached {
         self.child.wait()
     }
 
-    /// Waits for its end and takes its last snapshot.
+    /// Waits for its end and returns its last snapshot.
     ///
     /// # Errors
-    /// When it does not end in time, or writes no sound snapshot at the end.
+    /// When it does not end in time, or writes no valid snapshot at the end.
     pub fn finish(self) -> Result<Run> {
         let ended = self.ended()?;
         let lines: Vec<&[u8]> = ended.stdout.split(|&byte| byte == b'\n').collect();
-        // Behind the last line is nothing; the first came when the probes were in place.
+        // Nothing follows the last line; the first came when the probes were in place.
         let last = if lines.len() > 2 { lines[lines.len() - 2] } else { &[] };
         let last = last.to_vec();
         run(&last, ended)

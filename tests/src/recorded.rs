@@ -1,4 +1,4 @@
-//! Power events that a kernel recorded, swept by other code than the project's.
+//! Power events recorded by a kernel, swept by code other than the project's.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::{
     rows, trace, tracefs,
 };
 
-/// An event of a CPU at a time, ns.
+/// Event of a CPU at a time, ns.
 pub type At = (u64, u32, Event);
 
-/// Replays a recording of this machine, as `trace` in tracefs shows it, and checks every time and every count of it against
-/// the sweeps, to the nanosecond.
+/// Replays a recording of this system, in the format of tracefs' `trace`, and checks every time and every count
+/// against the sweeps, to the nanosecond.
 ///
 /// # Errors
-/// When there is a line of another form.
+/// When there is a line in another format.
 ///
 /// # Panics
 /// When a figure differs.
@@ -25,7 +25,7 @@ pub fn assert_replayed(text: &str, topology: &Topology) -> Result<Snapshot> {
     let options = Options { topology: Some(topology.clone()), ..Options::default() };
     let snapshot = trace::replay_with(text, &options)?;
     let mut events = tracefs::lines(text)?;
-    // Of one instant, those of the lower CPU count first.
+    // Within one instant, events of the lower CPU count first.
     events.sort_by_key(|&(at, cpu, _)| (at, cpu));
     let begin = events.first().context("nothing was recorded")?.0;
     let end = events.last().context("nothing was recorded")?.0;
@@ -44,7 +44,7 @@ pub fn assert_replayed(text: &str, topology: &Topology) -> Result<Snapshot> {
     Ok(snapshot)
 }
 
-/// An event for one CPU of a policy holds for all of it.
+/// Extends an event of one CPU of a policy to all of it.
 #[must_use]
 pub fn for_policies(events: &[At], topology: &Topology) -> Vec<At> {
     let each = events.iter().flat_map(|&(at, cpu, event)| match event {
@@ -54,8 +54,8 @@ pub fn for_policies(events: &[At], topology: &Topology) -> Vec<At> {
     each.collect()
 }
 
-/// The events of these CPUs in a window. What came last before it stands at its begin; and the frequencies, kHz, that
-/// were asked for by then.
+/// Returns the events of these CPUs in a window, where the last one before it counts at its begin; and the
+/// frequencies, kHz, that were requested by then.
 #[must_use]
 pub fn inside(events: &[At], cpus: &[u32], begin: u64, end: u64) -> (Vec<At>, BTreeMap<u32, u32>) {
     let of_cpus = || events.iter().copied().filter(|(_, cpu, _)| cpus.contains(cpu));

@@ -1,4 +1,4 @@
-//! Questions to a snapshot, and what is true of every one.
+//! Queries on snapshots, and properties of all of them.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,30 @@ use nntrace_user::report::snapshot::{
 const POWER_KINDS: [DiagnosticKind; 3] =
     [DiagnosticKind::EnterWhileIdle, DiagnosticKind::ExitWhileRunning, DiagnosticKind::CpuOutOfRange];
 
-/// Questions to a snapshot. Tags are written as in a path: `LR_PE`.
+/// Queries on a snapshot. Tags are written as in a path: `LR_PE`.
 pub trait Results {
-    /// The row of a layer and phase.
+    /// Returns the row of a layer and phase.
     fn phase(&self, pid: u32, tag: &str) -> Option<&PhaseRow>;
 
-    /// Frames of a layer and phase; 0 without a row.
+    /// Returns the number of frames of a layer and phase; 0 without a row.
     fn count(&self, pid: u32, tag: &str) -> u64;
 
-    /// Frames per layer and phase of a process.
+    /// Returns the number of frames per layer and phase of a process.
     fn counts(&self, pid: u32) -> BTreeMap<String, u64>;
 
-    /// Frames per stack of a process, tags joined by spaces.
+    /// Returns the number of frames per stack of a process, tags joined by spaces.
     fn stack_counts(&self, pid: u32) -> BTreeMap<String, u64>;
 
-    /// Processes with any result of marks.
+    /// Returns the processes with any result of marks.
     fn pids(&self) -> Vec<u32>;
 
-    /// How often each diagnostic of marks was counted.
+    /// Returns the count of each diagnostic of marks.
     fn odd_marks(&self) -> BTreeMap<&str, u64>;
 
-    /// What is true of every snapshot, whatever was measured.
+    /// Checks the properties of every snapshot, whatever was measured.
     ///
     /// # Errors
-    /// With the first thing that is not.
+    /// With the first violation.
     fn check(&self) -> Result<()>;
 }
 
@@ -97,7 +97,7 @@ impl Results for Snapshot {
     }
 }
 
-/// `LR_PE`.
+/// Formats a tag, as in `LR_PE`.
 fn tag(row: &PhaseRow) -> String {
     Tag::new(row.layer, row.phase).to_string()
 }

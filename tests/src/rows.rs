@@ -1,4 +1,4 @@
-//! Rows of a snapshot as the sweeps of [`crate::power`] have them.
+//! Comparison of a snapshot's rows with the sweeps of [`crate::power`].
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use nntrace_user::report::snapshot::{ClusterRow, CpuRow, FrequencyRow, IdleRow};
 
 use crate::power::{Residency, Stays, cluster::ClusterResidency};
 
-/// Checks that a CPU's row says what the sweep says, to the nanosecond.
+/// Checks that a CPU's row equals the sweep, to the nanosecond.
 ///
 /// # Panics
 /// When it does not.
@@ -22,10 +22,10 @@ pub fn assert_cpu(row: &CpuRow, swept: &Residency) {
     );
 }
 
-/// Checks that a cluster's row, and what its CPUs' rows say of its frequency, is what the sweep says.
+/// Checks that a cluster's row, and its CPUs' times at its frequency, equal the sweep.
 ///
 /// # Panics
-/// When it is not.
+/// When they do not.
 pub fn assert_cluster(row: &ClusterRow, cpus: &[CpuRow], swept: &ClusterResidency) {
     assert_eq!(idle(&row.idle), swept.idle, "idle of cluster {}", row.cluster);
     assert_eq!(frequencies(&row.active), sums(&swept.active), "active of cluster {}", row.cluster);

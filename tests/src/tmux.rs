@@ -1,4 +1,4 @@
-//! A terminal to look at: tmux, without anybody's settings.
+//! Terminal for tests: tmux, without any user's settings.
 
 use std::{
     path::Path,
@@ -10,22 +10,22 @@ use tempfile::TempDir;
 
 use crate::wait;
 
-/// What the shell prints when it waits for a command.
+/// Prompt of the shell when it waits for a command.
 pub const PROMPT: &str = "ready>";
 
-/// A terminal with a shell in it. Dropped, everything in it is hung up.
+/// Terminal with a shell in it. When it is dropped, everything in it is hung up.
 pub struct Tmux {
     folder: TempDir,
 }
 
 impl Tmux {
-    /// Whether there is tmux at all.
+    /// Whether tmux is installed.
     #[must_use]
     pub fn is_installed() -> bool {
         Command::new("tmux").arg("-V").output().is_ok_and(|output| output.status.success())
     }
 
-    /// A terminal of this size.
+    /// Starts a terminal of this size.
     ///
     /// # Errors
     /// When tmux fails.
@@ -38,7 +38,7 @@ impl Tmux {
         Ok(tmux)
     }
 
-    /// A folder for what the test writes.
+    /// Returns a folder for the test's files.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -69,7 +69,7 @@ impl Tmux {
         self.call(&["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]).map(drop)
     }
 
-    /// What is on the screen.
+    /// Returns the contents of the screen.
     ///
     /// # Errors
     /// When tmux fails.
@@ -97,7 +97,7 @@ impl Tmux {
     /// Waits until the screen is as wanted, and returns it.
     ///
     /// # Errors
-    /// When it does not get so; the text has the last screen.
+    /// When it does not become so; the message contains the last screen.
     pub fn wait_for(&self, what: &str, mut wanted: impl FnMut(&str) -> bool) -> Result<String> {
         let mut last = String::new();
         wait::until(what, || {
@@ -123,7 +123,7 @@ impl Tmux {
 
 impl Drop for Tmux {
     fn drop(&mut self) {
-        // Without a server there is nothing left to end.
+        // Without a server there is nothing to end.
         let _ = self.tmux(&["kill-server"]);
     }
 }

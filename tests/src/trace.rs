@@ -1,4 +1,4 @@
-//! Traces made of words, and what replay makes of them.
+//! Traces built from text, and their replays.
 
 use std::path::Path;
 
@@ -10,14 +10,15 @@ use nntrace_user::{
 
 use crate::{power::Event, snapshot};
 
-/// A line of ftrace text at `ns`.
+/// Formats a line of ftrace text at `ns`.
 #[must_use]
 pub fn line(ns: u64, tid: u32, pid: u32, payload: &str) -> String {
     let (seconds, fraction) = (ns / 1_000_000_000, ns % 1_000_000_000);
     format!("     worker-{tid} ({pid:>5}) [000] ...1. {seconds}.{fraction:09}: tracing_mark_write: {payload}")
 }
 
-/// A line of ftrace text about a CPU's power state, at `ns`; two when another CPU, 0 or else 1, takes it down.
+/// Formats a line of ftrace text about a CPU's power state, at `ns`; two when another CPU, 0 or else 1, takes it
+/// down.
 #[must_use]
 pub fn power_line(ns: u64, cpu: u32, event: Event) -> String {
     let other = u32::from(cpu == 0);
@@ -48,7 +49,7 @@ pub fn replay(text: impl AsRef<[u8]>) -> Result<Snapshot> {
     replay_with(text, &Options::default())
 }
 
-/// Replays a trace with options, whose files do not count.
+/// Replays a trace with options, whose files are ignored.
 ///
 /// # Errors
 /// When there is no event in it.
@@ -66,7 +67,7 @@ pub fn replay_file(path: &Path) -> Result<Snapshot> {
     replay_file_with(path, &Options::default())
 }
 
-/// Replays a file with options, whose own files do not count.
+/// Replays a file with options, whose own files are ignored.
 ///
 /// # Errors
 /// When it cannot be opened, or there is no event in it.
@@ -78,17 +79,17 @@ pub fn replay_file_with(path: &Path, options: &Options) -> Result<Snapshot> {
     Ok(snapshot)
 }
 
-/// Numbers that look random, and are the same in each run.
+/// Generator of pseudo-random numbers, the same in each run.
 pub struct Random(u64);
 
 impl Random {
-    /// Numbers of this seed.
+    /// Creates a generator with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(2).wrapping_add(1))
     }
 
-    /// The next number below `end`.
+    /// Returns the next number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         // Xorshift with a multiplication (Vigna, "An experimental exploration of Marsaglia's xorshift generators").
         self.0 ^= self.0 >> 12;
@@ -98,7 +99,8 @@ impl Random {
     }
 }
 
-/// A random payload: begins of every layer and phase with every prefix, interface calls, foreign and broken ones, ends.
+/// Returns a random payload: begins of every layer and phase with every prefix, interface calls, foreign and broken
+/// ones, ends.
 pub fn payload(random: &mut Random) -> String {
     use nntrace_common::layer::{Layer, Phase};
     const CALLS: [&str; 4] = [

@@ -1,4 +1,4 @@
-//! A recording of ftrace's own, beside everybody else's.
+//! An ftrace recording of our own, separate from all others.
 
 use std::{
     fs, io,
@@ -9,16 +9,16 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{power::Event, wait};
 
-/// A private instance of the kernel's tracer. Dropped, it is removed.
+/// Private instance of the kernel's tracer. It is removed when dropped.
 pub struct Instance {
     path: PathBuf,
 }
 
-/// What was recorded of one CPU: times in ns, of microseconds' accuracy.
+/// Recorded events of one CPU: times in ns, accurate to microseconds.
 pub type Events = Vec<(u64, Event)>;
 
 impl Instance {
-    /// Makes an instance that records idle events by the monotonic clock.
+    /// Creates an instance that records idle events by the monotonic clock.
     ///
     /// # Errors
     /// When tracefs is not mounted, or refuses.
@@ -26,7 +26,7 @@ impl Instance {
         Self::recording(&["power/cpu_idle"])
     }
 
-    /// Makes an instance that records these events by the monotonic clock.
+    /// Creates an instance that records these events by the monotonic clock.
     ///
     /// # Errors
     /// When tracefs is not mounted, or refuses.
@@ -46,7 +46,7 @@ impl Instance {
     /// Ends the recording; returns the events by CPU.
     ///
     /// # Errors
-    /// When there is a line of another form, or when something was lost.
+    /// When there is a line in another format, or when events were lost.
     pub fn finish(&self, cpus: usize) -> Result<Vec<Events>> {
         parse(&self.text(cpus)?, cpus)
     }
@@ -54,7 +54,7 @@ impl Instance {
     /// Ends the recording; returns its text.
     ///
     /// # Errors
-    /// When something of the first `cpus` CPUs was lost.
+    /// When events of the first `cpus` CPUs were lost.
     pub fn text(&self, cpus: usize) -> Result<String> {
         self.set("tracing_on", "0")?;
         for cpu in 0..cpus {
@@ -77,7 +77,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Busy for moments after its last reader.
+        // Busy for a moment after its last reader.
         let removed = wait::until("the tracer instance to go", || match fs::remove_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(None),
             result => Ok(Some(result)),
@@ -88,8 +88,8 @@ impl Drop for Instance {
     }
 }
 
-/// Reads lines such as `<idle>-0  [001] d..1.  5021.564829: cpu_idle: state=1 cpu_id=1`: the events of each CPU, in
-/// order, no two of them at once.
+/// Parses lines such as `<idle>-0  [001] d..1.  5021.564829: cpu_idle: state=1 cpu_id=1`: the events of each CPU, in
+/// order, no two of them at the same time.
 fn parse(text: &str, cpus: usize) -> Result<Vec<Events>> {
     let mut events = vec![Vec::new(); cpus];
     for (at, cpu, event) in lines(text)? {
@@ -97,7 +97,7 @@ fn parse(text: &str, cpus: usize) -> Result<Vec<Events>> {
     }
     for of_cpu in &mut events {
         of_cpu.sort_by_key(|&(at, _)| at);
-        // Within one microsecond they are in order still, and none is of no length.
+        // Within one microsecond they are still in order, and each has a length.
         let mut earliest = 0;
         for (at, _) in of_cpu {
             *at = earliest.max(*at);
@@ -107,10 +107,10 @@ fn parse(text: &str, cpus: usize) -> Result<Vec<Events>> {
     Ok(events)
 }
 
-/// The events of a text as they stand in it: time in ns, CPU, what.
+/// Parses the events of a text in their order: time in ns, CPU, event.
 ///
 /// # Errors
-/// When there is a line of another form.
+/// When there is a line in another format.
 pub fn lines(text: &str) -> Result<Vec<(u64, u32, Event)>> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| parse_line(line).with_context(|| format!("not understood: {line}"))).collect()

@@ -1,25 +1,25 @@
-//! What programs counted and timed themselves: the file of the workload's `--truth`, and bounds of sections.
+//! Counts and times taken by the programs themselves: the file of the workload's `--truth`, and bounds of sections.
 
 use std::{fs, ops::RangeInclusive, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-/// The whole file.
+/// Contents of the file.
 #[derive(Debug, Deserialize)]
 pub struct Truth {
     /// The application and its driver.
     pub processes: Vec<Process>,
     /// Marks of all processes.
     pub marks: u64,
-    /// How many images were classified.
+    /// Number of classified images.
     pub inferences: u64,
 }
 
-/// One process.
+/// Counts and times of one process.
 #[derive(Debug, Deserialize)]
 pub struct Process {
-    /// Its process id.
+    /// Process id.
     pub pid: u32,
     /// `application` or `driver`.
     pub role: String,
@@ -27,29 +27,29 @@ pub struct Process {
     pub phases: Vec<PhaseTotal>,
 }
 
-/// The sections of one layer and phase.
+/// Sections of one layer and phase.
 #[derive(Debug, Deserialize)]
 pub struct PhaseTotal {
     /// Layer code.
     pub layer: String,
     /// Phase code.
     pub phase: String,
-    /// How many.
+    /// Number of sections.
     pub count: u64,
-    /// Their time, ns: the best estimate.
+    /// Their total time, ns: the best estimate.
     pub total_ns: u64,
-    /// What the readers of the marks can have seen.
+    /// Bounds for readers of the marks.
     #[serde(flatten)]
     pub bounds: Bounds,
 }
 
-/// Between these is the time of marked sections: no clock is read at the very moment of a mark, only before and behind
-/// it. What the machine does meanwhile makes the bounds wider and never wrong.
+/// Bounds of the time of marked sections: no clock is read at the very moment of a mark, only before and after it.
+/// Other work of the host makes the bounds wider but never wrong.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub struct Bounds {
-    /// Nobody who reads the marks can have seen less than this, ns,
+    /// Least time that a reader of the marks can have seen, ns.
     pub least_ns: u64,
-    /// nor more than this, ns.
+    /// Most time that a reader of the marks can have seen, ns.
     pub most_ns: u64,
 }
 
@@ -61,7 +61,7 @@ impl Bounds {
         self.most_ns += ns(around);
     }
 
-    /// From the least to the most, ns.
+    /// Returns the range of the bounds, ns.
     #[must_use]
     pub fn range(&self) -> RangeInclusive<u64> {
         self.least_ns..=self.most_ns
@@ -72,7 +72,7 @@ impl Truth {
     /// Reads the file.
     ///
     /// # Errors
-    /// When it is not there, or is something else.
+    /// When it does not exist, or has another format.
     pub fn read(path: &Path) -> Result<Self> {
         let text = fs::read(path).with_context(|| format!("the workload wrote no {}", path.display()))?;
         serde_json::from_slice(&text).with_context(|| format!("{} is no truth", path.display()))

@@ -1,4 +1,4 @@
-//! Waiting for what nothing reports.
+//! Waiting for conditions that nothing reports.
 
 use std::{
     thread,
@@ -7,16 +7,16 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-/// How long anything may take before the test has failed: far more than on a loaded machine it does.
+/// Time limit of a step before the test fails: far more than it takes on a loaded host.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Between two looks.
+/// Pause between two looks.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Looks until there is something to see. Only for what cannot be waited for.
+/// Looks repeatedly until there is a result. Only for conditions that cannot be waited for.
 ///
 /// # Errors
-/// When there is nothing after [`PATIENCE`], or when looking fails.
+/// When there is no result after [`PATIENCE`], or when looking fails.
 pub fn until<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! The arrows of the design: which floor of the library knows which, and no circle among files.
+//! Architecture of the library: which layers depend on which, and no cycle among files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-/// The floors, each with those that it may know. The contract (`nntrace-common`) is known to all.
+/// Layers, each with those that it may depend on. The contract (`nntrace-common`) is available to all.
 const FLOORS: [(&str, &[&str]); 7] = [
     ("model", &[]),
     ("live", &["model"]),
@@ -23,19 +23,19 @@ const FLOORS: [(&str, &[&str]); 7] = [
     ("tui", &["model", "report"]),
 ];
 
-/// A module by its path: `["live", "kernel"]`.
+/// Module by its path: `["live", "kernel"]`.
 type Module = Vec<String>;
 
-/// The modules that a file names.
+/// Modules that a file names.
 struct Imports<'a> {
-    /// The module that the code at hand is in.
+    /// Module of the current code.
     here: Module,
     found: BTreeSet<(Module, Module)>,
     modules: &'a BTreeMap<Module, PathBuf>,
 }
 
 impl Imports<'_> {
-    /// Takes a path that begins at `crate`, `self` or `super`.
+    /// Takes a path that begins with `crate`, `self` or `super`.
     fn path(&mut self, segments: &[String]) {
         let mut target = match segments.first().map(String::as_str) {
             Some("crate") => Module::new(),
@@ -61,7 +61,7 @@ impl Imports<'_> {
         }
     }
 
-    /// The module that has a file of its own and holds this one.
+    /// Returns the innermost module with a file of its own that contains this one.
     fn file_of(&self, module: &Module) -> Module {
         let mut module = module.clone();
         while !self.modules.contains_key(&module) && !module.is_empty() {
@@ -95,7 +95,7 @@ impl Imports<'_> {
 
 impl<'ast> Visit<'ast> for Imports<'_> {
     fn visit_item(&mut self, item: &'ast Item) {
-        // Tests may look at everything.
+        // Tests may use everything.
         let attributes = match item {
             Item::Mod(item) => &item.attrs,
             Item::Use(item) => &item.attrs,
@@ -115,7 +115,7 @@ impl<'ast> Visit<'ast> for Imports<'_> {
     }
 
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
-        // What a module hands on it does not use itself.
+        // A module's re-exports are not its own uses.
         if matches!(item.vis, syn::Visibility::Inherited) {
             self.tree(&mut Vec::new(), &item.tree);
         }
@@ -135,7 +135,7 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// The modules of the library that have files of their own.
+/// Returns the modules of the library that have files of their own.
 fn modules(root: &Path) -> Result<BTreeMap<Module, PathBuf>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -158,7 +158,7 @@ fn modules(root: &Path) -> Result<BTreeMap<Module, PathBuf>> {
     Ok(found)
 }
 
-/// Every file of the library with those that it imports from.
+/// Returns all imports between files of the library, as pairs of importer and imported.
 fn arrows() -> Result<BTreeSet<(Module, Module)>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nntrace-user/src");
     let modules = modules(&root)?;
@@ -190,7 +190,7 @@ fn floors_know_those_below_only() -> Result<()> {
         }
     }
     assert!(wrong.is_empty(), "arrows that the design does not have:\n{}", wrong.join("\n"));
-    // Each floor was read: they all know the model.
+    // Each layer was read: they all depend on the model.
     for (floor, _) in FLOORS.into_iter().filter(|(floor, known)| !known.is_empty() && *floor != "export") {
         assert!(arrows.iter().any(|(from, to)| from[..1] == [floor] && to[0] != floor), "{floor}");
     }
@@ -201,19 +201,19 @@ fn floors_know_those_below_only() -> Result<()> {
 fn files_do_not_import_from_each_other_in_a_circle() -> Result<()> {
     let arrows = arrows()?;
     let mut below: BTreeMap<&Module, BTreeSet<&Module>> = BTreeMap::new();
-    // A module and what it consists of are one: `kernel.rs` and `kernel/`.
+    // A module and its submodules are one: `kernel.rs` and `kernel/`.
     for (from, to) in arrows.iter().filter(|(from, to)| !from.starts_with(to) && !to.starts_with(from)) {
         below.entry(from).or_default().insert(to);
         below.entry(to).or_default();
     }
-    // What knows nobody that is left is in no circle; take such away until there is none.
+    // A file without remaining dependencies is in no cycle; such files are removed until there is none.
     while let Some(free) = below.iter().find(|(_, known)| known.is_empty()).map(|(module, _)| *module) {
         below.remove(free);
         for known in below.values_mut() {
             known.remove(free);
         }
     }
-    // The same from above: what is left then is in a circle, or between two.
+    // The same from above: the remaining files are in a cycle, or between two.
     loop {
         let known: BTreeSet<&Module> = below.values().flatten().copied().collect();
         let Some(top) = below.keys().find(|module| !known.contains(*module)).copied() else { break };

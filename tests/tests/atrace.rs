@@ -1,4 +1,4 @@
-//! Marks through pairs of functions that are handed a section's name only: libcutils' and the NDK's.
+//! Marks through pairs of functions that take a section's name only: libcutils' and the NDK's.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use nntrace_tests::{
     results::Results as _,
 };
 
-/// Runs a program to its end; returns its process beside the run.
+/// Runs a program to its end; returns the run and the program's process id.
 fn launch(words: &[&Path]) -> Result<(Run, u32)> {
     let run = Profiler::new()?.launch(words)?;
     anyhow::ensure!(run.ended.code() == Some(0), "{}: {}", run.ended.status, run.ended.stderr);
@@ -61,7 +61,7 @@ fn methods_of_these_names_take_their_object_first() -> Result<()> {
 fn functions_that_begin_with_a_nop_count_beside_others() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
-    // It is not used, but makes two kinds of functions.
+    // It is not used, but adds a second kind of functions.
     let library = c::library(folder.path(), "android.c")?;
     let profiler = Profiler::new()?.args([Path::new("--lib"), &library]);
     let Run { snapshot, ended } =

@@ -1,4 +1,4 @@
-//! What cannot be traced, or not be asked: a clear text and the right exit code, never a hang.
+//! Targets that cannot be traced, or not be requested: a clear message and the right exit code, never a hang.
 
 use std::{
     fs,
@@ -9,10 +9,10 @@ use std::{
 use anyhow::{Result, ensure};
 use nntrace_tests::{binaries, child::Child, live, profiler::Profiler, results::Results as _, snapshot};
 
-/// A number that no process has.
+/// Number without a process.
 const NO_PID: &str = "4194305";
 
-/// Runs the profiler, which is to fail.
+/// Runs the profiler, which must fail.
 fn refused(args: &[&str], code: i32) -> Result<String> {
     let mut profiler = Profiler::new()?;
     let ended = Child::run(profiler.command().args(args))?.expect_code(code)?;
@@ -54,7 +54,7 @@ fn a_process_that_ends_while_it_is_attached_to_is_no_disaster() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let mut codes = [0, 0];
     for round in 0..ROUNDS {
-        // From before the profiler looks for it to after it has attached.
+        // From before the profiler looks for it until after it has attached.
         let seconds = format!("0.{:03}", round * 30);
         let target = Child::start(Command::new("sleep").arg(seconds))?;
         let mut profiler = Profiler::new()?;
@@ -104,7 +104,7 @@ fn without_a_mark_function_it_says_where_it_looked_and_measures_the_cpus() -> Re
 fn without_privileges_it_names_what_is_missing_and_the_command_that_mends_it() -> Result<()> {
     const NOBODY: u32 = 65_534;
     let Some(_live) = live::enter()? else { return Ok(()) };
-    // Where anybody can execute it.
+    // In a place where any user can execute it.
     let folder = tempfile::tempdir()?;
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
     let program = folder.path().join("nntrace-bpf");

@@ -1,5 +1,5 @@
-//! Why work was done, live: accounts across hand-overs and created threads, what explains variance, missing time. The
-//! programs tell the truth themselves.
+//! Causes of work, live: accounts across hand-overs and created threads, explanations of variance, missing time. The
+//! programs print the truth themselves.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -14,7 +14,7 @@ use nntrace_tests::{
 use nntrace_user::report::snapshot::{AccountRow, Snapshot};
 use serde::{Deserialize, de::DeserializeOwned};
 
-/// What the program printed.
+/// Parses the program's output.
 fn truth<T: DeserializeOwned>(run: &Run) -> Result<T> {
     let text = run.ended.text();
     let line =
@@ -22,7 +22,7 @@ fn truth<T: DeserializeOwned>(run: &Run) -> Result<T> {
     serde_json::from_str(line).with_context(|| line.to_owned())
 }
 
-/// Whether a time is what the program's clock allows.
+/// Checks that a time is within the bounds of the program's clock.
 fn ensure_within(what: &str, measured: u64, truth: &Bounds) -> Result<()> {
     println!("{what}: {measured} ns, by the program's clock {truth:?}");
     ensure!(truth.range().contains(&measured), "{what}: {measured} ns, not within {truth:?}");
@@ -38,7 +38,7 @@ fn count(row: &AccountRow, function: &str) -> u64 {
     row.functions.iter().filter(|row| row.site.name == function).map(|row| row.count).sum()
 }
 
-/// Sections of the whole run by name.
+/// Returns the sections of the whole run by name.
 fn by_name(snapshot: &Snapshot) -> BTreeMap<&str, u64> {
     let mut counts = BTreeMap::new();
     for row in &snapshot.functions {
@@ -68,7 +68,7 @@ fn a_queue_is_charged_to_who_fills_it(program: &Path) -> Result<()> {
         assert_eq!(count(row, "submit"), truth.sections[name], "{row:?}");
         assert_eq!(row.created_ns, 0);
     }
-    // The workers' own time: nobody's.
+    // The workers' own time, without an account.
     let nobodys = snapshot.accounts.iter().filter(|row| row.account.is_none());
     let (nobodys, all): (u64, u64) = (
         nobodys.map(|row| row.exclusive_ns).sum(),
@@ -114,8 +114,8 @@ struct CallTruth {
 
 #[test]
 fn variance_is_put_down_to_how_often_or_to_how_long() -> Result<()> {
-    /// On a busy machine calls that should take the same time do not, and what a clock saw around a mark is longer than
-    /// the section: then it is tried again.
+    /// Number of attempts: on a busy host calls that should take the same time do not, and the clock readings around
+    /// a mark are further apart than the section.
     const TRIES: u32 = 8;
     let Some(_live) = live::enter()? else { return Ok(()) };
     let program = Program::build("f-calls-g.c")?;

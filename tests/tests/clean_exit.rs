@@ -1,4 +1,4 @@
-//! However the profiler ends, the kernel holds nothing of it afterwards, and the target runs on.
+//! However the profiler ends, nothing of it remains in the kernel, and the target runs on.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ use nntrace_tests::{
     wait,
 };
 
-/// Marks now and then until it is told to end.
+/// Starts a program that writes marks now and then until it is asked to end.
 fn slow_flood() -> Result<Child> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mark-flood"));
     command.args(["--threads", "2", "--pause-us", "500", "--until-stdin"]);
@@ -22,7 +22,7 @@ fn slow_flood() -> Result<Child> {
     Ok(child)
 }
 
-/// Has it end, and returns how many rounds it wrote.
+/// Ends the program, and returns the number of rounds it wrote.
 fn end_flood(mut flood: Child) -> Result<u64> {
     flood.send_line("enough")?;
     let text = flood.wait()?.expect_code(0)?.text();
@@ -30,7 +30,7 @@ fn end_flood(mut flood: Child) -> Result<u64> {
     done.with_context(|| format!("no number in {text}"))?.parse().context("no number")
 }
 
-/// Attaches to a running program, ends the profiler as told, and checks what stays.
+/// Attaches to a running program, ends the profiler with `end`, and checks the remains.
 fn attach_and(end: impl FnOnce(Attached) -> Result<()>) -> Result<()> {
     let pinned = bpf::pinned();
     let flood = slow_flood()?;
@@ -47,7 +47,7 @@ fn attach_and(end: impl FnOnce(Attached) -> Result<()>) -> Result<()> {
         Ok(left.is_empty().then_some(()))
     })?;
     assert_eq!(bpf::pinned(), pinned);
-    // It marks on, where the probe was: at that moment for longer than a few rounds.
+    // It continues to write marks, at the place of the probe: by then for longer than a few rounds.
     assert!(end_flood(flood)? > 0);
     Ok(())
 }
@@ -98,7 +98,7 @@ fn the_last_process_of_several_ends_it() -> Result<()> {
     let profiler = Profiler::new()?.args(both).attach()?;
     let held = Objects::held_by(profiler.pid())?;
     end_flood(first)?;
-    // With one of its targets left, it measures on.
+    // With one target left, it continues to measure.
     assert_eq!(held.still_there()?.programs, held.programs);
     end_flood(second)?;
     let run = profiler.finish()?;

@@ -1,4 +1,4 @@
-//! Each row of the mark contract, from `fixtures/contract.txt`, through replay.
+//! Rows of the mark contract, from `fixtures/contract.txt`, through replay.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -9,7 +9,7 @@ use nntrace_user::report::snapshot::TimesByLayer;
 /// Cells by `<layer>_<phase>`, us.
 type Cells = BTreeMap<String, i64>;
 
-/// A row: what it is about, its trace, totals, and self-times that are not the totals.
+/// Row of the contract: its subject, its trace, totals, and self-times that differ from the totals.
 struct Row {
     title: String,
     trace: String,
@@ -61,7 +61,7 @@ fn cells(text: &str) -> Result<Cells> {
     text.split_whitespace().map(cell).collect()
 }
 
-/// All cells but the derived ones.
+/// Returns all cells except the derived ones.
 fn shown(times: &TimesByLayer) -> Cells {
     let cells = results::cells(times).filter(|(cell, _)| !cell.starts_with("LT_") && !cell.ends_with("_PO"));
     cells.map(|(cell, ns)| (cell, ns / 1_000)).collect()

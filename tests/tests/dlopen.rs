@@ -1,4 +1,4 @@
-//! Libraries that are loaded while the program runs, and programs that see other files and numbers than we do.
+//! Libraries that are loaded at run time, and programs that see other files and numbers than we do.
 
 use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
@@ -15,7 +15,7 @@ use nntrace_tests::{
 use nntrace_user::report::snapshot::Snapshot;
 use tempfile::TempDir;
 
-/// What `marked.c` does in so many rounds, its constructor included.
+/// Checks the marks of `marked.c` for this number of rounds, including its constructor.
 fn expect_all(snapshot: &Snapshot, pid: u32, rounds: u64) {
     let counts = [("LR_PE", rounds), ("LR_PI", 1)].map(|(tag, count)| (tag.to_owned(), count));
     assert_eq!(snapshot.counts(pid), counts.into(), "{:?}", snapshot.notes);
@@ -23,12 +23,12 @@ fn expect_all(snapshot: &Snapshot, pid: u32, rounds: u64) {
     assert_eq!(missing(snapshot), None);
 }
 
-/// What a note says about marks that may be missing.
+/// Returns the note about marks that may be missing.
 fn missing(snapshot: &Snapshot) -> Option<&String> {
     snapshot.notes.iter().find(|note| note.contains("may be missing"))
 }
 
-/// The program, and the library that it loads, in a folder.
+/// Builds the program, and the library that it loads, in a folder.
 fn build() -> Result<(TempDir, String, String)> {
     let folder = tempfile::tempdir()?;
     let text = |path: &Path| path.to_str().map(str::to_owned).context("the path is no text");
@@ -37,7 +37,7 @@ fn build() -> Result<(TempDir, String, String)> {
     Ok((folder, program, library))
 }
 
-/// Launches a command that ends up as `opener`; returns the snapshot and the number that `opener` told.
+/// Launches a command that ends up as `opener`; returns the snapshot and the process id that `opener` printed.
 fn launch(words: &[&str]) -> Result<(Snapshot, u32)> {
     let Run { snapshot, ended } = Profiler::new()?.launch(words)?;
     let text = ended.expect_code(0)?.text();
@@ -79,7 +79,7 @@ fn of_a_program_that_runs_on_it_is_told_what_may_be_missing() -> Result<()> {
     let profiler = Profiler::new()?.args(["--pid", &pid.to_string()]).attach()?;
     child.send_line("load it")?;
     child.lines(2)?;
-    // Nothing tells from outside when the probe is in place; the note bounds it, and this is far beyond.
+    // It is not visible from outside when the probe is in place; the note bounds it, and this is far beyond.
     std::thread::sleep(std::time::Duration::from_secs(5));
     child.send_line("go on")?;
     child.wait()?.expect_code(0)?;
@@ -91,7 +91,7 @@ fn of_a_program_that_runs_on_it_is_told_what_may_be_missing() -> Result<()> {
     assert!((1..5_000_000).contains(&us), "{note}");
     let counted = snapshot.count(pid, "LR_PE");
     assert!((ROUNDS..=2 * ROUNDS).contains(&counted), "{counted}: the second half is exact");
-    // The update came an hour later: the loader told.
+    // The update interval was an hour: the loader's notification came first.
     Ok(())
 }
 
@@ -117,7 +117,7 @@ fn a_loader_whose_function_has_another_name_is_found_by_what_it_tells_debuggers(
     Ok(())
 }
 
-/// What a program is doing, as its file in /proc has it: `R`, `S`, `T` (stopped).
+/// Returns the state of a process in /proc: `R`, `S`, `T` (stopped).
 fn state(pid: &str) -> Result<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').next());
@@ -149,7 +149,7 @@ fn a_held_program_goes_on_when_we_are_killed() -> Result<()> {
         let pid = lines.iter().find_map(|line| line.strip_prefix("pid ")).context("no number")?;
         profiler.signal(Signal::SIGKILL)?;
         wait::until("it to go on", || {
-            // For several looks: it must not be stopped once more.
+            // For several looks: it must not be stopped again.
             for _ in 0..20 {
                 std::thread::sleep(std::time::Duration::from_millis(2));
                 if state(pid)? == "T" {
@@ -169,7 +169,7 @@ fn a_library_in_another_mount_namespace_is_found() -> Result<()> {
     let inside = folder.path().join("inside");
     std::fs::create_dir(&inside)?;
     let (from, to) = (folder.path().display(), inside.display());
-    // Out there nothing is at that path.
+    // Outside of its mount namespace nothing is at that path.
     let script = format!("mount --bind {from} {to} && exec {program} {to}/libmarked.so 5");
     let (snapshot, pid) = launch(&["unshare", "--mount", "/bin/sh", "-c", &script])?;
     assert!(!inside.join("libmarked.so").exists() && Path::new(&library).exists());
@@ -181,7 +181,7 @@ fn a_library_in_another_mount_namespace_is_found() -> Result<()> {
 fn processes_in_another_pid_namespace_have_the_numbers_that_we_see() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let (_folder, program, library) = build()?;
-    // Probed beforehand: a child of the command is not ours to hold.
+    // Probed beforehand: we cannot hold a child of the command.
     let Run { snapshot, ended } = Profiler::new()?
         .args(["--lib", &library])
         .launch(["unshare", "--pid", "--fork", &program, &library, "6"])?;

@@ -1,4 +1,4 @@
-//! What `nntrace.h` and the Rust guards write: heard from the moment somebody listens, and only then; with both ends, or
+//! Marks of `nntrace.h` and of the Rust guards: seen from attaching to detaching, and only then; with both ends, or
 //! with none.
 
 use std::{fs, path::Path, process::Command};
@@ -21,7 +21,7 @@ use nntrace_user::{
     report::snapshot::Snapshot,
 };
 
-/// A program that marks on request.
+/// Program that writes marks on request.
 struct Commands {
     child: Child,
     answers: usize,
@@ -38,7 +38,7 @@ impl Commands {
         self.child.lines(self.answers)?.pop().context("there is one answer at least")
     }
 
-    /// Waits until the function's first bytes are, or are no more, as they were assembled; returns them.
+    /// Waits until the function's first bytes are, or are no longer, as they were assembled; returns them.
     fn wait_until_probed(&mut self, is_probed: bool) -> Result<String> {
         wait::until("the mark function to change", || {
             let code = self.ask("code")?;
@@ -47,17 +47,17 @@ impl Commands {
     }
 }
 
-/// The function's first eight bytes while nobody probes it.
+/// First eight bytes of the function while it is not probed.
 const UNPROBED: &str = if cfg!(target_arch = "aarch64") { "1f2003d5c0035fd6" } else { "0f1f44000090c3cc" };
 
-/// Listens to 100 sections of a program that has run unheard before, and leaves it running unheard again.
+/// Profiles 100 sections of a program that has run unprobed before, and leaves it running unprobed again.
 fn hears_from_attach_to_detach(commands: &mut Commands, options: &[&str]) -> Result<String> {
     commands.wait_until_probed(false)?;
     assert_eq!(commands.ask("run 1000")?, "0", "nobody listens");
     assert_eq!(commands.ask("open")?, "0");
     let pid = commands.child.pid().to_string();
     let profiler = Profiler::new()?.args(["--pid", &pid]).args(options).attach()?;
-    // What runs on these bytes below is the breakpoint; what a second call finds may be the optimised call.
+    // The first call below hits the breakpoint; a second one may find the optimised call.
     let code = commands.wait_until_probed(true)?;
     assert_eq!(commands.ask("close")?, "0", "an end without its begin");
     assert_eq!(commands.ask("run 100")?, "100");
@@ -84,14 +84,14 @@ fn a_running_program_is_heard_from_attach_to_detach() -> Result<()> {
         let safe = hears_from_attach_to_detach(&mut commands, &[])?;
         if cfg!(target_arch = "x86_64") {
             assert!(!fast.starts_with("0f") && fast.ends_with("90c3cc"), "on the nop of five bytes: {fast}");
-            // Or on the same, where that does no harm.
+            // Or the same one, where that is harmless.
             assert!(safe == "0f1f440000ccc3cc" || safe[..2] == fast[..2], "{safe}");
         }
     }
     Ok(())
 }
 
-/// Launches a command under the profiler; no mark of it may be odd.
+/// Launches a command under the profiler, and checks that it has no odd marks.
 fn launched(words: &[&str]) -> Result<(Snapshot, u32, String)> {
     let Run { snapshot, ended } = Profiler::new()?.launch(words)?;
     let text = ended.expect_code(0)?.text();
@@ -124,7 +124,7 @@ fn a_panic_a_question_mark_and_a_return_leave_no_section_open() -> Result<()> {
     let counts = snapshot.counts(pid);
     let expected = [
         ("LA_PO", 1),
-        // Those of `part`, and those of the spans.
+        // The ones of `part`, and those of the spans.
         ("LC_PCO", 15),
         ("LC_PE", 20),
         ("LC_PTR", 5),
@@ -140,16 +140,16 @@ fn a_panic_a_question_mark_and_a_return_leave_no_section_open() -> Result<()> {
     Ok(())
 }
 
-/// Runs a program; its process, and what it writes to ftrace, in order, without the header and the process.
+/// Runs a program; returns its process id, and its marks in ftrace, in order, without the header and the process.
 fn written_to_ftrace(program: &Path) -> Result<(u32, Vec<String>)> {
     let tracefs = Path::new("/sys/kernel/tracing");
-    // Other tools leave it off; and until something else is recorded the buffer has two pages a CPU.
+    // Other tools leave it off; and until anything else is recorded the buffer has two pages per CPU.
     for (file, value) in [("tracing_on", "1"), ("buffer_size_kb", "1408")] {
         fs::write(tracefs.join(file), value).with_context(|| format!("cannot write to ftrace's {file}"))?;
     }
     let mut command = Command::new(program);
     command.env("NNTRACE_TO_FTRACE", "1");
-    // Marks of a process that had this one's number before may still be in the buffer.
+    // Marks of an earlier process with the same id may still be in the buffer.
     let begin = format!("nntrace-tests: {} begins at {}", std::process::id(), clock::now());
     fs::write(tracefs.join("trace_marker"), &begin).context("cannot write to ftrace's buffer")?;
     let child = Child::start(&mut command)?;
@@ -168,7 +168,7 @@ fn written_to_ftrace(program: &Path) -> Result<(u32, Vec<String>)> {
     Ok((pid, trace.lines().filter_map(payload).collect()))
 }
 
-/// Marks whose handles, which are new each time, are shown as `H`.
+/// Returns the marks with `H` in place of their handles, which are new each time.
 fn with_handles_hidden(marks: &[String]) -> Vec<String> {
     let hidden = |mark: &String| match mark.split_once("#h=") {
         Some((begin, handle)) if mark.starts_with('I') && handle.parse::<u64>().is_ok() => {
@@ -296,7 +296,7 @@ fn ftrace_that_cannot_be_written_to_is_told_once() -> Result<()> {
     let sources = ["marks.c", "marks-part.c"].map(nntrace_tests::native::source);
     nntrace_tests::native::compile(&["cc", "-std=c99"], &[&sources[0], &sources[1]], &program)?;
     for program in [text(&program)?, env!("CARGO_BIN_EXE_mark-forms")] {
-        // A mount namespace of its own, without ftrace.
+        // A separate mount namespace, without ftrace.
         let mut command = Command::new("unshare");
         let script = "umount -l /sys/kernel/tracing && exec \"$0\"";
         command.args(["--mount", "sh", "-c", script, program]).env("NNTRACE_TO_FTRACE", "1");

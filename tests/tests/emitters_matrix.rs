@@ -1,4 +1,4 @@
-//! `nntrace.h` in every way that programs are built: the mark function is there once, starts with the nop, and is found.
+//! `nntrace.h` in all ways of building programs: the mark function exists once, starts with the nop, and is found.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ use nntrace_tests::{
 };
 use nntrace_user::live::target::{Layout, SymbolSpec, search_file};
 
-/// How the parts of a program are put together.
+/// Way of combining the parts of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Static,
@@ -35,7 +35,7 @@ enum Form {
 
 const FORMS: [Form; 6] = [Form::Static, Form::Pie, Form::Shared, Form::Stripped, Form::Lto, Form::ManyFiles];
 
-/// One way to build.
+/// Way of building.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     /// `gcc` or `clang`.
@@ -45,7 +45,7 @@ struct Way {
     form: Form,
 }
 
-/// The first bytes of the function: the nops, the return, and what pads.
+/// First bytes of the function: the nops, the return, and the padding.
 const CODE: &[u8] = if cfg!(target_arch = "aarch64") {
     &[0x1f, 0x20, 0x03, 0xd5, 0xc0, 0x03, 0x5f, 0xd6]
 } else {
@@ -65,7 +65,7 @@ impl Way {
         ways
     }
 
-    /// The compiler as it is called for the language, which decides what it links.
+    /// Returns the compiler command for the language, which decides the libraries.
     fn driver(&self) -> &'static str {
         match (self.compiler, self.is_cxx) {
             ("gcc", true) => "g++",
@@ -74,11 +74,11 @@ impl Way {
         }
     }
 
-    /// Builds `marks` in a folder; the program, and what else holds a mark function.
+    /// Builds `marks` in a folder; returns the program, and other files with a mark function.
     fn build(&self, folder: &Path) -> Result<Vec<PathBuf>> {
         let language = if self.is_cxx { ["-xc++", "-std=c++11"] } else { ["-xc", "-std=c99"] };
         let compile = |flags: &[&str], sources: &[&Path], out: &Path| {
-            // The language is for the sources behind it.
+            // The language applies to the sources after it.
             let words = [&[self.driver(), self.optimisation], flags].concat();
             compile_as(&words, &language, sources, out)
         };
@@ -89,7 +89,7 @@ impl Way {
             Form::Static => compile(&["-static"], &both, &program)?,
             Form::Pie => compile(&["-fPIE", "-pie"], &both, &program)?,
             Form::Stripped => compile(&["-fPIE", "-pie", "-s"], &both, &program)?,
-            // Only its own linker knows clang's intermediate files.
+            // Only clang's own linker reads its intermediate files.
             Form::Lto if self.compiler == "clang" => compile(&["-flto", "-fuse-ld=lld"], &both, &program)?,
             Form::Lto => compile(&["-flto"], &both, &program)?,
             Form::ManyFiles => {
@@ -118,7 +118,7 @@ impl Way {
         Ok(vec![program])
     }
 
-    /// Builds, looks at the function in each file, and runs the program with nobody listening.
+    /// Builds, checks the function in each file, and runs the program unprobed.
     fn check(&self) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let files = self.build(folder.path())?;
@@ -138,14 +138,14 @@ impl Way {
     }
 }
 
-/// As [`compile`], with the sources in a language of our choice, and libraries behind them.
+/// Like [`compile`], with the sources in a given language, and libraries after them.
 fn compile_as(words: &[&str], language: &[&str; 2], sources: &[&Path], out: &Path) -> Result<()> {
     let (libraries, mut flags): (Vec<&str>, Vec<&str>) =
         words.iter().partition(|word| word.starts_with("-l"));
     flags.extend(language);
     let texts = sources.iter().map(|file| file.to_str().context("a source's name is text"));
     flags.extend(texts.collect::<Result<Vec<_>>>()?);
-    // What follows is no source any more.
+    // No sources follow.
     flags.push("-xnone");
     flags.extend(libraries);
     compile(&flags, &[], out)
@@ -213,7 +213,7 @@ fn writes_its_marks(way: Way) -> Result<()> {
     ensure!(snapshot.odd_marks().is_empty(), "{:?}", snapshot.diagnostics);
     let pids = snapshot.pids();
     ensure!(pids.len() == 1, "{pids:?}");
-    // Five rounds; a part of execution without the execution of its layer around it counts as one, too.
+    // Five rounds; a part of execution without the execution of its layer around it also counts as one.
     let expected = [
         ("LA_PO", 1),
         ("LC_PCO", 10),

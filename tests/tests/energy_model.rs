@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// CPU 0 runs for 4 ms at 1 GHz and sleeps twice for 3 ms.
+/// Trace in which CPU 0 runs for 4 ms at 1 GHz and is idle twice for 3 ms.
 const TRACE: &str = "\
   <idle>-0 [000] d..1 1.000000: cpu_frequency: state=1000000 cpu_id=0
   <idle>-0 [000] d..1 1.000000: cpu_idle: state=4294967295 cpu_id=0

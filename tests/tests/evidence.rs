@@ -1,4 +1,4 @@
-//! The programs on what the kernel tells beside idle and frequency events, run with events that are spelled out.
+//! Programs on power events beside idle and frequency events, run with events that are spelled out.
 
 use std::{fs, thread, time::Duration};
 
@@ -68,7 +68,7 @@ fn what_was_before_the_window_does_not_count() -> Result<()> {
 fn misses_are_counted_by_their_direction() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let mut kernel = loaded(clock::now())?;
-    // The upper part of a register with a `bool` may be anything.
+    // The upper part of a register with a `bool` is arbitrary.
     for below in [0, 1, 0xffff_ff00, 1, 0xffff_ff01] {
         kernel.test_evidence("idle_miss", 0, &[0, 2, below])?;
     }
@@ -81,7 +81,7 @@ fn misses_are_counted_by_their_direction() -> Result<()> {
 #[test]
 fn suspends_are_counted_by_the_step_in_which_the_machine_sleeps() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
-    // Where the kernel keeps the names of these steps.
+    // File in which the kernel keeps the names of these steps.
     let texts = fs::read_to_string("/sys/kernel/tracing/printk_formats").unwrap_or_default();
     let address = |name: &str| {
         let line = texts.lines().find(|line| line.ends_with(&format!(" : \"{name}\"")))?;

@@ -1,4 +1,4 @@
-//! Marks as fast as several threads can write them: the totals stay exact, also when the rings overflow.
+//! Marks as fast as several threads can write them: the totals stay exact, even when the rings overflow.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use nntrace_tests::{
 };
 use nntrace_user::report::snapshot::Snapshot;
 
-/// Marks in all, unless [`VARIABLE`] says less: an emulated machine takes a thousand times as long for each. Four make a
-/// round: two begins, two ends.
+/// Number of marks by default; [`VARIABLE`] sets another one, as a VM takes a thousand times as long for each. Four
+/// make a round: two begins, two ends.
 const MARKS: u64 = 1_000_000;
 const VARIABLE: &str = "NNTRACE_FLOOD_MARKS";
-/// On a loaded machine.
+/// Time limit on a loaded host.
 const LIMIT: Duration = Duration::from_mins(3);
 
-/// How many rounds there are.
+/// Returns the number of rounds.
 fn rounds() -> Result<u64> {
     let marks = match std::env::var(VARIABLE) {
         Ok(text) => text.parse().with_context(|| format!("{VARIABLE}={text}"))?,
@@ -36,11 +36,11 @@ fn flood(ring: &str, rounds: u64) -> Result<Snapshot> {
     Ok(snapshot)
 }
 
-/// Every total of the one process, exactly.
+/// Checks that every total of the one process is exact.
 fn check_totals(snapshot: &Snapshot, rounds: u64) -> Result<()> {
     let pid = *snapshot.pids().first().context("no process has results")?;
     assert_eq!(snapshot.pids(), [pid]);
-    // The computation stands in no execution of its own layer, and so is that layer's execution, too.
+    // The computation is not inside an execution of its own layer, and so also counts as that layer's execution.
     let phases = [("LR_PE", rounds), ("LC_PE", rounds), ("LC_PCO", rounds)];
     assert_eq!(snapshot.counts(pid), phases.map(|(tag, count)| (tag.to_owned(), count)).into());
     let stacks = [("LR_PE", rounds), ("LR_PE LC_PCO", rounds)];
@@ -73,7 +73,7 @@ fn totals_are_exact_though_the_rings_overflow_and_what_was_dropped_is_counted() 
     check_totals(&snapshot, rounds)?;
     assert!(snapshot.loss.records_produced >= 2 * rounds, "{:?}", snapshot.loss);
     assert!(snapshot.loss.records_dropped > 0, "a ring of one page has held it all: {:?}", snapshot.loss);
-    // What was recorded one by one is what was drained: no more than that can be in the functions.
+    // Only records that were drained can be in the functions.
     let recorded: u64 = snapshot.functions.iter().map(|row| row.count).sum();
     assert!(recorded > 0 && recorded <= snapshot.loss.records_drained, "{recorded} {:?}", snapshot.loss);
     Ok(())

@@ -1,4 +1,4 @@
-//! The inputs that fuzzing found worth keeping, checked without a fuzzer.
+//! Inputs kept from fuzzing, checked without a fuzzer.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -14,7 +14,7 @@ fn every_kept_input_passes() -> Result<()> {
         for entry in fs::read_dir(&folder).with_context(|| format!("no inputs in {}", folder.display()))? {
             let path = entry?.path();
             let data = fs::read(&path)?;
-            // The panic itself does not tell the file.
+            // The panic message does not contain the file.
             let passes = std::panic::catch_unwind(|| check(&data)).is_ok();
             assert!(passes, "{name}: {}", path.display());
             count += 1;

@@ -1,4 +1,4 @@
-//! Names that would write into the terminal of whoever looks: none does, wherever names are shown.
+//! Names with control sequences for the user's terminal: none is written unescaped, wherever names are shown.
 
 use std::{
     ffi::OsString,
@@ -17,17 +17,17 @@ use nntrace_tests::{
 };
 use tempfile::TempDir;
 
-/// Sets a clipboard, rings, clears the screen, turns red (by C1) and the writing round, goes back, deletes. The last byte
-/// is no text at all.
+/// Control sequences that set a clipboard, ring, clear the screen, change the colour to red (by C1) and the direction
+/// of writing, go back, and delete. The last byte is not text.
 const ACTS: &[u8] = b"\x1b]52;c;ZXZpbA\x07\x1b[2J\xc2\x9b31m\xe2\x80\xae\r\x7f\x9b";
-/// What is shown of it.
+/// The same as shown.
 const SHOWN: &str = r"\x1b]52;c;ZXZpbA\x07\x1b[2J\u{9b}31m\u{202e}\r\x7f";
 
 fn join(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
 }
 
-/// No character but line ends does anything to a terminal.
+/// Checks that no character except line ends affects a terminal.
 #[track_caller]
 fn check(about: &str, bytes: &[u8]) {
     let text = str::from_utf8(bytes).unwrap_or_else(|error| panic!("{about}: {error}"));
@@ -40,7 +40,7 @@ fn check(about: &str, bytes: &[u8]) {
     assert!(bad.is_none(), "{about}: {bad:?}");
 }
 
-/// Checks all that a program wrote, and returns it.
+/// Checks all output of a program, and returns it.
 #[track_caller]
 fn check_ended(about: &str, ended: &Ended) -> String {
     check(&format!("stdout of {about}"), &ended.stdout);
@@ -48,7 +48,7 @@ fn check_ended(about: &str, ended: &Ended) -> String {
     ended.text() + &ended.stderr
 }
 
-/// A folder with hostile files in it.
+/// Folder with hostile files in it.
 struct Folder(TempDir);
 
 impl Folder {
@@ -83,12 +83,12 @@ impl Folder {
     }
 }
 
-/// A name with [`ACTS`] behind it.
+/// Returns a name followed by [`ACTS`].
 fn hostile(text: &str) -> OsString {
     OsString::from_vec(join(&[text.as_bytes(), ACTS]))
 }
 
-/// The same, where only text is accepted.
+/// Returns the same as text, where only text is accepted.
 fn hostile_text(text: &str) -> OsString {
     OsString::from_vec(join(&[text.as_bytes(), &ACTS[..ACTS.len() - 1]]))
 }
@@ -99,7 +99,7 @@ fn plain<const N: usize>(words: [&str; N]) -> Vec<OsString> {
 
 const OUTPUTS: [&str; 9] = ["--force", "-o", "out.json", "-o", "out.csv", "-o", "out.svg", "-o", "out.dot"];
 
-/// A trace in which everything is hostile that a file can hold.
+/// Returns a trace in which every text is hostile.
 fn trace() -> Vec<u8> {
     let mut trace = Vec::new();
     let comm = join(&[b"nn", &ACTS[13..26]]);
@@ -187,7 +187,7 @@ fn a_file_cannot_write_into_the_terminal() -> Result<()> {
     let results = folder.check_results()?;
     assert!(results.contains(r"run\\x1b]52"), "the graph has the name, as its language has it");
     assert!(results.contains(r"big\x1b]52"), "the picture and the tables have the cluster's");
-    // What was checked was there.
+    // The checked texts were there.
     for (options, part) in
         [("--detail", SHOWN), ("nnapi", r"B|7|[NN_LA_PO]case\x1b]52"), ("--by", r"run\x1b]52")]
     {
@@ -195,7 +195,7 @@ fn a_file_cannot_write_into_the_terminal() -> Result<()> {
         assert!(text.contains(part), "{about}: {text}");
     }
 
-    // What cannot be is told.
+    // Errors also contain names.
     let errors: Vec<Vec<OsString>> = vec![
         [plain(["replay"]), vec![hostile("none")]].concat(),
         [plain(["print"]), vec![hostile("none")]].concat(),
@@ -311,7 +311,7 @@ fn a_program_under_test_cannot_write_into_the_terminal() -> Result<()> {
         assert!(text.contains(part), "{options:?}: {text}");
     }
     assert!(folder.check_results()?.contains(r"run\\x1b]52"));
-    // Nor by a command that is not there.
+    // Nor by a command that does not exist.
     let ended = folder.run([plain(["--"]), vec![hostile("/none/")]].concat())?.expect_code(1)?;
     assert!(check_ended("no command", &ended).contains(r"\x1b]52"));
     let ended = folder.run([plain(["--duration", "10ms", "--comm"]), vec![hostile_text("none")]].concat())?;

@@ -1,4 +1,4 @@
-//! A CPU that goes offline while it is watched, and comes back.
+//! A CPU that goes offline and comes back during a measurement.
 
 use std::{fs, path::PathBuf, thread, time::Duration};
 
@@ -14,7 +14,7 @@ struct Offline {
 
 impl Offline {
     fn take(file: PathBuf) -> Result<Self> {
-        // Made first: whatever happens, it comes back.
+        // Created first: whatever happens, the CPU comes back.
         let offline = Self { file };
         fs::write(&offline.file, "0").with_context(|| format!("{} refuses", offline.file.display()))?;
         Ok(offline)
@@ -55,7 +55,7 @@ fn a_cpu_is_offline_for_as_long_as_it_was() -> Result<()> {
     let row = run.snapshot.cpus.iter().find(|row| row.cpu == cpu).context("no row of that CPU")?;
     println!("offline for {} ns, between {least} and {most}", row.offline_ns);
     assert!((least..=most).contains(&row.offline_ns), "not between {least} and {most}: {row:?}");
-    // It came back, and did something.
+    // It came back, and had events.
     let done: u64 = row.running.iter().map(|row| row.ns).chain(row.idle.iter().map(|row| row.ns)).sum();
     assert_eq!(done, run.snapshot.window.length_ns() - row.offline_ns, "{row:?}");
     for cluster in run.snapshot.clusters.iter().filter(|row| row.cpus.len() > 1) {

@@ -1,4 +1,4 @@
-//! The residency of idle states against the kernel's own recording of the same events, swept by other code.
+//! Residency of idle states against the kernel's own recording of the same events, swept by other code.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -16,17 +16,18 @@ use nntrace_tests::{
 };
 use nntrace_user::report::snapshot::{CpuRow, IdleSource, Snapshot};
 
-/// What the two clock readings of one event may be apart. The recording rounds to a microsecond; a virtual machine can
-/// be off the CPU between the two.
+/// Difference between the two clock readings of one event. The recording rounds to a microsecond; a virtual machine
+/// can be off the CPU between the two.
 const APART_NS: u64 = 20_000;
-/// The same on average.
+/// Mean of that difference.
 const READING_NS: u64 = 500;
-/// The profiler looks at one CPU after the other just before the window ends, and what it saw there holds to the end.
+/// Uncertainty at the end: the profiler reads one CPU after the other just before the window ends, and the last state
+/// that it read holds to the end.
 const EDGE_NS: u64 = 5_000_000;
-/// Of the window, in which the two may differ.
+/// Divisor of the window: the part in which the two may differ.
 const SHARE: u64 = 1_000;
 
-/// Sleeps and wakes on every CPU, so that there is something to see.
+/// Runs `work` while every CPU sleeps and wakes.
 fn with_naps<T>(work: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -44,20 +45,20 @@ fn with_naps<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// How a run differs from the kernel's recording of it.
+/// Difference between a run and the kernel's recording of it.
 enum Apart {
-    /// By more time than the readings of the clock may be apart.
+    /// More time than the readings of the clock may be apart.
     Time(String),
-    /// By a stay: no part of the recording that ends where the window may has the same ones.
+    /// A different number of stays, for any part of the recording that ends where the window may.
     Stays(String),
 }
 
 #[test]
 fn residency_and_hits_are_those_of_the_kernels_own_recording() -> Result<()> {
-    /// A host that takes the CPU away for milliseconds between two readings of the clock does not do so in every run; an
-    /// error of ours is in all of them.
+    /// Number of attempts: a host that takes the CPU away for milliseconds between two readings of the clock does not
+    /// do so in every run; an error of ours occurs in all of them.
     const TRIES: u32 = 8;
-    /// Where it takes it away around the window's end, the recording may have a stay more; that is rare.
+    /// If it does so around the window's end, the recording may have one more stay; that is rare.
     const STAYS_APART: u32 = 1;
     let Some(_live) = live::enter()? else { return Ok(()) };
     let mut stays_apart = 0;
@@ -75,7 +76,7 @@ fn residency_and_hits_are_those_of_the_kernels_own_recording() -> Result<()> {
     panic!("times were apart in each of {TRIES} runs");
 }
 
-/// One run; how it differs from the recording.
+/// Compares one run with the recording; returns their difference.
 fn measure_and_compare() -> Result<Option<Apart>> {
     let recording = Instance::recording_idle()?;
     let run = with_naps(|| Profiler::new()?.args(["--duration", "3s"]).run())?;
@@ -88,7 +89,7 @@ fn measure_and_compare() -> Result<Option<Apart>> {
     for row in &snapshot.cpus {
         let events = &events[row.cpu as usize];
         if events.is_empty() && row.idle.iter().any(|row| row.hits > 0) {
-            // Seen on a virtual machine, also without the profiler, while the kernel's own counters went up.
+            // Observed on a virtual machine, even without the profiler, while the kernel's own counters went up.
             println!(
                 "CPU {}: the kernel's recording has nothing of it, so there is nothing to compare",
                 row.cpu
@@ -108,11 +109,11 @@ fn measure_and_compare() -> Result<Option<Apart>> {
     Ok(apart)
 }
 
-/// One CPU. Which events right at the edges of the window the profiler has seen is not known to us; but what it has
-/// seen is all between a first and a last one.
+/// Compares one CPU. It is unknown which events at the very edges of the window the profiler has seen; but it has
+/// seen all of them between a first and a last one.
 fn compare(snapshot: &Snapshot, row: &CpuRow, events: &[(u64, Event)]) -> Option<Apart> {
     let (begin, end) = (snapshot.window.begin_ns, snapshot.window.end_ns);
-    // What came last before the window sets the state at its begin.
+    // The last event before the window sets the state at its begin.
     let before = events.partition_point(|(at, _)| *at < begin).saturating_sub(1);
     let inside: Vec<(u64, Event)> = events[before..]
         .iter()
@@ -122,7 +123,7 @@ fn compare(snapshot: &Snapshot, row: &CpuRow, events: &[(u64, Event)]) -> Option
         .collect();
     let early = inside.iter().filter(|(at, _)| *at < begin + EDGE_NS).count();
     let late = inside.iter().filter(|(at, _)| *at > end - EDGE_NS).count();
-    // Two events make a stay: so many it has missed, or one more or less at either edge.
+    // Two events make a stay: this many are missing, plus or minus one at either edge.
     let hits: u64 = row.idle.iter().map(|row| row.hits).sum();
     let missed = inside.len().saturating_sub(2 * hits as usize);
     let best = (0..=early)
@@ -153,7 +154,7 @@ fn compare(snapshot: &Snapshot, row: &CpuRow, events: &[(u64, Event)]) -> Option
         from / 1_000,
         self::difference(row, &all),
     );
-    // Each event has its own reading of the clock on either side: that is all that may differ.
+    // Each event has its own reading of the clock on either side: nothing else may differ.
     let most = (inside.len() as u64 * READING_NS + APART_NS).min((end - begin) / SHARE);
     let text = || format!("{difference} ns apart, {most} ns at most:\n{row:#?}\n{swept:#?}");
     (difference > most).then(|| Apart::Time(text()))
@@ -166,7 +167,7 @@ fn same_hits(row: &CpuRow, swept: &Residency) -> bool {
         && running == swept.running.values().map(|stays| stays.hits).sum::<u64>()
 }
 
-/// The largest difference in any state, ns.
+/// Returns the largest difference in any state, ns.
 fn difference(row: &CpuRow, swept: &Residency) -> u64 {
     let states = row.idle.iter().map(|row| row.state).chain(swept.idle.keys().copied());
     let idle = states.map(|state| {

@@ -1,4 +1,4 @@
-//! What the CPUs do at the begin of a window: looked at without waking them.
+//! Activity of the CPUs at the begin of a window: sampled without waking them.
 
 use std::{
     collections::BTreeSet,
@@ -20,7 +20,7 @@ use nntrace_user::{
     report::snapshot::IdleSource,
 };
 
-/// Two CPUs to be on and to look at; `None` where there is one only.
+/// Returns two CPUs, one to run on and one to sample; `None` where there is only one.
 fn pair() -> Result<Option<(u32, u32)>> {
     let list = fs::read_to_string("/sys/devices/system/cpu/online")?;
     let online = nntrace_user::model::cpu_list::parse(&list)?;
@@ -37,7 +37,7 @@ fn stay_on(cpu: u32) -> Result<()> {
     sched_setaffinity(Pid::from_raw(0), &cpus).with_context(|| format!("cannot stay on CPU {cpu}"))
 }
 
-/// Keeps a CPU busy meanwhile.
+/// Keeps a CPU busy while `work` runs.
 fn with_busy<T>(cpu: u32, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let (stop, begun) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -57,7 +57,7 @@ fn with_busy<T>(cpu: u32, work: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-/// Interrupts that other CPUs sent to this one so far.
+/// Returns the number of interrupts that other CPUs have sent to this one so far.
 fn calls_to(cpu: u32) -> Result<u64> {
     let text = fs::read_to_string("/proc/interrupts")?;
     let header = text.lines().next().context("/proc/interrupts is empty")?;
@@ -72,7 +72,7 @@ fn calls_to(cpu: u32) -> Result<u64> {
     Ok(counts.sum())
 }
 
-/// A look at a CPU that sleeps; `None` when it does not get to that for all the other work of this machine.
+/// Samples a CPU that is idle; `None` when it never is, for all the other work of this host.
 fn asleep(kernel: &mut Kernel, cpu: u32) -> Result<Option<RunQueueSample>> {
     const LOOKS: u32 = 500;
     const BETWEEN: Duration = Duration::from_millis(10);
@@ -85,12 +85,12 @@ fn asleep(kernel: &mut Kernel, cpu: u32) -> Result<Option<RunQueueSample>> {
         thread::sleep(BETWEEN);
     }
     let slept = idle_time(cpu)?.saturating_sub(before);
-    // With that much sleep, hundreds of looks would have met it.
+    // With that much idle time, hundreds of samples would have hit it.
     ensure!(slept < Duration::from_secs(1), "it slept for {slept:?} meanwhile, and no look has seen it");
     Ok(None)
 }
 
-/// How long a CPU has been idle so far, by the kernel's own statistics.
+/// Returns how long a CPU has been idle so far, from the kernel's own statistics.
 fn idle_time(cpu: u32) -> Result<Duration> {
     let text = fs::read_to_string("/proc/stat")?;
     let name = format!("cpu{cpu}");
@@ -149,14 +149,14 @@ fn a_look_interrupts_nobody() -> Result<()> {
     let (mut kernel, _rings) = Kernel::load(KernelOptions::default())?;
     stay_on(here)?;
     let cpus = kernel.cpus();
-    // Busy, it is interrupted by each call; idle, it may be polling for work and needs no interrupt.
+    // While busy, it is interrupted by each call; while idle, it may be polling for work and needs no interrupt.
     let (looked, called) = with_busy(there, || {
         let before = calls_to(there)?;
         for _ in 0..LOOKS {
             let _ = kernel.sample_run_queue(there);
         }
         let looked = calls_to(there)? - before;
-        // What a program that is run over there costs, for comparison: it shows that calls are counted.
+        // Runs of a program on the other CPU, for comparison: they show that calls are counted.
         for _ in 0..LOOKS {
             kernel.test_cpu_idle(there, 0, cpus)?;
         }

@@ -1,4 +1,4 @@
-//! `-- COMMAND`: it is as if the command ran by itself, and not a mark of it is missed.
+//! `-- COMMAND`: the command behaves as if it ran by itself, and none of its marks is missed.
 
 use std::{collections::BTreeSet, ffi::OsString, fs, process::Command};
 
@@ -19,7 +19,7 @@ fn its_exit_status_is_passed_on() -> Result<()> {
 fn killed_by_a_signal_it_ends_as_a_shell_says() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     for (signal, code) in [("TERM", 128 + 15), ("KILL", 128 + 9), ("INT", 128 + 2)] {
-        // Whoever runs the tests in the background of a script ignores SIGINT, and a shell cannot undo that.
+        // When the tests run in the background of a script, SIGINT is ignored, and a shell cannot undo that.
         let script = format!("kill -s {signal} $$");
         let run = Profiler::new()?.launch(["env", "--default-signal", "sh", "-c", &script])?;
         run.ended.expect_code(code)?;

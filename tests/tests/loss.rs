@@ -1,4 +1,4 @@
-//! Under loss every figure is exact, or the snapshot says that it is not.
+//! Under loss every figure is exact, or marked in the snapshot as inexact.
 
 use std::{collections::BTreeMap, path::Path, process::Command};
 
@@ -15,14 +15,14 @@ use nntrace_tests::{
 use nntrace_user::report::snapshot::{Snapshot, TableRow};
 use serde_json::Value;
 
-/// Executions of one benchmark phase: more records than rings of the default size hold.
+/// Number of executions of one benchmark phase: more records than rings of the default size hold.
 const RUNS: &str = "9000";
 
-/// What is the machine's, or another in every run: no figure of the program.
+/// Keys of the host, or different in every run: not figures of the program.
 const OTHER: [&str; 9] =
     ["host", "window", "source", "overhead", "loss", "cpus", "clusters", "evidence", "notes"];
 
-/// Traces the program with such a ring, or with a collector that is stopped while it runs.
+/// Traces the program with a ring of this size, or with a collector that is stopped while it runs.
 fn run(program: &Path, ring: &str, is_starved: bool) -> Result<Snapshot> {
     run_with(program, &[RUNS], ring, is_starved)
 }
@@ -50,7 +50,8 @@ fn run_with(program: &Path, arguments: &[&str], ring: &str, is_starved: bool) ->
     Ok(snapshot)
 }
 
-/// Every number and text of a snapshot by its place, in which rows go by their words. Of times only whether there is any.
+/// Returns all numbers and texts of a snapshot by their places, with rows identified by their words. Times are
+/// reduced to whether there is any.
 fn figures(snapshot: &Snapshot) -> Result<BTreeMap<String, (String, Value)>> {
     let mut all = BTreeMap::new();
     let Value::Object(top) = serde_json::to_value(snapshot)? else { return Ok(all) };
@@ -60,7 +61,7 @@ fn figures(snapshot: &Snapshot) -> Result<BTreeMap<String, (String, Value)>> {
     Ok(all)
 }
 
-/// `key` has no rows in it: it is what `loss.incomplete` names.
+/// Collects the figures of a value. `key` contains no rows: it is the name in `loss.incomplete`.
 fn collect(key: &str, place: &str, value: &Value, all: &mut BTreeMap<String, (String, Value)>) {
     match value {
         Value::Object(fields) => {
@@ -95,7 +96,7 @@ fn collect(key: &str, place: &str, value: &Value, all: &mut BTreeMap<String, (St
     }
 }
 
-/// Compares a lossy run with one that lost nothing: what differs has to be named as incomplete.
+/// Compares a lossy run with one without losses: differences have to be named as incomplete.
 fn check(lossy: &Snapshot, lossless: &Snapshot) -> Result<()> {
     ensure!(lossless.loss.records_dropped == 0, "{:?}", lossless.loss);
     ensure!(lossless.loss.incomplete.is_empty(), "{:?}", lossless.loss);
@@ -116,7 +117,7 @@ fn check(lossy: &Snapshot, lossless: &Snapshot) -> Result<()> {
     Ok(())
 }
 
-/// The contract's table has so many reports, which add up to what the phases show.
+/// Checks the number of reports in the contract's table, and that they add up to the phases.
 fn reports_are_the_phases(snapshot: &Snapshot, reports: usize) -> Result<()> {
     ensure!(!snapshot.loss.makes_incomplete("reports"), "{:?}", snapshot.loss.incomplete);
     ensure!(snapshot.reports.len() == reports, "{} reports", snapshot.reports.len());

@@ -1,6 +1,6 @@
-//! Random marks with a window, in the order of time and in none, against sections that are looked for one by one.
+//! Random marks with a window, in and out of the order of time, against sections that are looked up one by one.
 //!
-//! `NNTRACE_CASES` makes it more or fewer traces.
+//! `NNTRACE_CASES` changes the number of traces.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -8,11 +8,11 @@ use anyhow::Result;
 use nntrace_tests::trace::{self, Random, payload};
 use nntrace_user::replay::{Options, TimeRange};
 
-/// A mark: when (ns), on which thread, and what.
+/// Time (ns), thread and text of a mark.
 type Mark = (u64, u32, String);
 
-/// Marks of some threads in order of time, several at one instant too: sections in sections, ends without a begin and
-/// begins without an end.
+/// Returns marks of some threads in order of time, sometimes several at one instant: nested sections, ends without a
+/// begin and begins without an end.
 fn marks(random: &mut Random) -> Vec<Mark> {
     let mut now = 9_000_000_000;
     let marks = (0..20 + random.below(200)).map(|_| {
@@ -24,7 +24,7 @@ fn marks(random: &mut Random) -> Vec<Mark> {
     marks.collect()
 }
 
-/// How often each function ended in the window, and how long it took in it (ns).
+/// Returns, by function, the number of ends in the window, and the time in it (ns).
 fn sections(marks: &[Mark], begin: u64, end: u64) -> BTreeMap<String, (u64, u64)> {
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for (number, (began, tid, text)) in marks.iter().enumerate() {
@@ -45,7 +45,7 @@ fn sections(marks: &[Mark], begin: u64, end: u64) -> BTreeMap<String, (u64, u64)
     sums
 }
 
-/// The marks as text; those of each instant where chance puts it, or all in their order.
+/// Formats the marks as text; those of each instant in random order, or all in their order.
 fn text(marks: &[Mark], random: Option<&mut Random>) -> String {
     let mut keys: BTreeMap<u64, u64> = marks.iter().map(|(at, ..)| (*at, *at)).collect();
     if let Some(random) = random {
@@ -152,10 +152,10 @@ fn everything_about_marks_and_threads_is_the_same_in_any_order() -> Result<()> {
     Ok(())
 }
 
-/// An iteration: the function and its number.
+/// Function and number of an iteration.
 type Iteration = (String, u64);
 
-/// Sections that are an iteration: how many ended, how many have not, and how long those that ended took (ns).
+/// Returns, by iteration, the numbers of ended and of open sections, and the time of the ended ones (ns).
 fn iterations(marks: &[Mark]) -> BTreeMap<Iteration, (u64, u64, u64)> {
     let mut found: BTreeMap<_, (u64, u64, u64)> = BTreeMap::new();
     let mut open: BTreeMap<u32, Vec<(u64, Iteration)>> = BTreeMap::new();

@@ -1,7 +1,7 @@
-//! The profiler's memory stays within its bound, whatever a target or a file floods it with: names, counters, hand-overs,
-//! slices, accounts, threads and processes of which no two are the same, and what never ends.
+//! The profiler's memory stays within its bound under floods from a target or a file: of unique names, counters,
+//! hand-overs, slices, accounts, threads and processes, and of sections that never end.
 //!
-//! `cargo xtask soak` runs the same for as long as one likes ([`VARIABLE`]).
+//! `cargo xtask soak` runs the same for any length of time ([`VARIABLE`]).
 
 use std::{
     fs::File,
@@ -26,19 +26,19 @@ use nntrace_tests::{
 };
 use nntrace_user::report::snapshot::{Snapshot, TableRow};
 
-/// Seconds of each live flood, if not [`SECONDS`]; files get as many times more rounds.
+/// Variable with the seconds of each live flood, by default [`SECONDS`]; the rounds of files scale with it.
 const VARIABLE: &str = "NNTRACE_SOAK_SECONDS";
 /// Seconds of a live flood in the tests.
 const SECONDS: u64 = 3;
 /// Processes of a file in the tests; other floods have a quarter as many rounds.
 const PROCESSES: u64 = 200_000;
-/// Time that a flood may take to be worked off.
+/// Time limit for processing a flood.
 const LIMIT: Duration = Duration::from_hours(1);
 /// Memory for tables, MiB.
 const MEMORY: u64 = 16;
-/// What the program takes beside its tables, MiB; see the documentation of what it costs.
+/// Memory of the program beside its tables, MiB; see the documentation on costs.
 const BASE: u64 = 32;
-/// The same live: rings, the kernel programs and what is read to load them.
+/// The same live, with rings, the kernel programs and the data read to load them.
 const LIVE_BASE: u64 = 64;
 
 fn seconds() -> Result<u64> {
@@ -48,7 +48,7 @@ fn seconds() -> Result<u64> {
     }
 }
 
-/// The most memory that any program has had that this one waited for, MiB.
+/// Returns the peak memory of all programs that this one waited for, MiB.
 fn peak() -> Result<u64> {
     Ok(u64::try_from(getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss())? / 1024)
 }
@@ -60,7 +60,7 @@ fn ensure_within(flood: &str, base: u64) -> Result<()> {
     Ok(())
 }
 
-/// Replays a trace of which `round` writes each round: time (us) and number.
+/// Replays a trace with rounds written by `round`, from time (us) and number.
 fn replay(
     flood: &str,
     args: &[&str],
@@ -103,7 +103,7 @@ fn mark(payload: &str) -> String {
     format!("tracing_mark_write: {payload}")
 }
 
-/// How many sections there were of all functions.
+/// Returns the number of sections of all functions.
 fn sections(snapshot: &Snapshot) -> u64 {
     snapshot.functions.iter().map(|row| row.count).sum()
 }
@@ -136,7 +136,7 @@ fn files_with_more_of_everything_than_there_is_room_for() -> Result<()> {
     let snapshot = replay("names", &["--missing", "--explain", "main"], rounds, |write, number| {
         write(7, 7, &mark(&format!("B|1|[NN_LR_PE]flood_{number}")));
         write(7, 7, &end);
-        // One that comes again and again stays by itself.
+        // A recurring function keeps its own row.
         write(7, 7, &mark("B|1|[NN_LR_PE]main"));
         write(7, 7, &end);
         Ok(())

@@ -1,4 +1,4 @@
-//! Replay against the NNAPI systrace parser: its own tests, what it printed for a hundred traces, and two of its sample
+//! Replay against the NNAPI systrace parser: its own tests, its output for a hundred traces, and two of its sample
 //! traces.
 
 use std::{
@@ -19,7 +19,7 @@ use nntrace_user::{
 };
 use serde::Deserialize;
 
-/// Cells of a table by `<layer>_<phase>`; what is 0 is left out.
+/// Cells of a table by `<layer>_<phase>`; zeros are left out.
 type Cells = BTreeMap<String, i64>;
 
 #[derive(Deserialize)]
@@ -76,7 +76,7 @@ struct Run {
     self_us: Cells,
 }
 
-/// What a report says, in the units of the vectors.
+/// Table of a report, in the units of the vectors.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 struct Table {
     starting_mark: String,
@@ -133,7 +133,7 @@ fn counted(counts: impl IntoIterator<Item = (String, u64)>) -> BTreeMap<String, 
     counts.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
-/// A report that says nothing: the parser prints one for an empty trace, we print none.
+/// Whether a report has any content: the parser prints an empty one for an empty trace, we print none.
 fn says_something(table: &Table) -> bool {
     !(table.starting_mark.is_empty() && table.total_us.is_empty())
 }
@@ -153,7 +153,7 @@ fn trace_of(oracle: &Oracle) -> String {
     text
 }
 
-/// The cases that the documentation lists as different.
+/// Returns the cases that are documented as different.
 fn documented() -> Result<BTreeSet<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nntrace-user/docs/nnapi.md");
     let text = std::fs::read_to_string(path)?;
@@ -206,7 +206,7 @@ fn names_of_interface_calls_mean_what_the_parser_takes_them_for() -> Result<()> 
         match layer.as_deref() {
             // The contract's repair.
             _ if name.contains("configureExecutionBurst") => assert_eq!(ours.1, "PC", "{name}"),
-            // It dies of the former; to us they are unknown.
+            // The parser fails on the former; to us they are unknown.
             None | Some("LX") => assert_eq!(ours.0, "LX", "{name}"),
             Some(layer) => assert_eq!(ours, (layer.to_owned(), phase), "{name}"),
         }
@@ -244,7 +244,8 @@ fn every_difference_to_the_parser_is_documented_and_as_reviewed() -> Result<()> 
             && said(&tables) == said(&theirs)
             && tables.iter().filter(|t| says_something(t)).eq(theirs.iter().filter(|t| says_something(t)));
         let reviewed = ours.get(&id);
-        // The same totals can still differ by phase of the application; such cases are documented, too.
+        // With equal totals there may still be differences by phase of the application; such cases are documented,
+        // too.
         if same && reviewed.is_none() {
             continue;
         }

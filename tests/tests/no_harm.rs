@@ -1,4 +1,4 @@
-//! No probe of ours harms a target: what it forks lives, and it may leave mark functions as it likes.
+//! No probe of ours harms a target: its forked children live, and it may leave mark functions in any way.
 
 use std::{path::Path, process::Command};
 
@@ -14,7 +14,7 @@ use nntrace_tests::{
 };
 use nntrace_user::report::snapshot::Snapshot;
 
-/// How often a section of this name was counted, in all processes.
+/// Returns the count of sections of this name, in all processes.
 fn counted(snapshot: &Snapshot, name: &str) -> u64 {
     snapshot.functions.iter().filter(|row| row.name == name).map(|row| row.count).sum()
 }
@@ -26,7 +26,7 @@ fn forked_children_live_and_all_their_marks_count() -> Result<()> {
     let Run { snapshot, ended } = Profiler::new()?.launch([program.path(), Path::new("400")])?;
     ended.expect_code(0)?;
     assert_eq!(counted(&snapshot, "section"), 401 * 3, "{:?}", snapshot.diagnostics);
-    // Nobody but the profiler reads their texts. Older kernels cannot wait for them.
+    // Only the profiler reads their texts. Older kernels cannot wait for them.
     if live::waits_for_pages()? {
         assert_eq!(counted(&snapshot, "literal"), 401, "{:?}", snapshot.diagnostics);
     }
@@ -40,7 +40,7 @@ fn processes_that_python_forks_live_and_all_their_marks_count() -> Result<()> {
     let library = folder.path().join("libmarks.so");
     compile(&["cc", "-std=c99", "-O2", "-shared", "-fPIC"], &[&source("library.c")], &library)?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/forks.py");
-    // The interpreter itself, not what may choose one of several.
+    // The interpreter itself, not a wrapper that selects one of several.
     let asked = Child::run(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))
         .context("python3: run `cargo xtask test`, which installs it")?
         .expect_code(0)?;
@@ -58,12 +58,12 @@ fn processes_that_python_forks_live_and_all_their_marks_count() -> Result<()> {
     Ok(())
 }
 
-/// From Linux 6.13 on the kernel gives programs a stack by CPU, which a program on a user function shares with those that
-/// preempt it, or run while it waits for a page.
+/// From Linux 6.13 on the kernel gives programs a stack per CPU, which a program on a user function would share with
+/// those that preempt it, or run while it waits for a page.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn no_program_on_a_function_has_a_stack_that_it_shares() -> Result<()> {
-    /// `movabs r9, imm64`, `add r9, gs:disp32`: only a private stack is addressed by these.
+    /// Whether the code has `movabs r9, imm64`, `add r9, gs:disp32`: only a private stack is addressed by these.
     fn has_private_stack(image: &[u8]) -> bool {
         image
             .windows(15)
@@ -81,12 +81,13 @@ fn no_program_on_a_function_has_a_stack_that_it_shares() -> Result<()> {
     Ok(())
 }
 
-/// By exceptions, jumps over frames, the end or the cancellation of a thread, and by jumps from one mark function to another.
+/// Functions are left by exceptions, jumps over frames, the end or the cancellation of a thread, and by jumps from
+/// one mark function to another.
 #[test]
 fn mark_functions_can_be_left_in_every_way() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
-    // The compiler makes jumps of the last calls with optimisation only, and frame pointers without.
+    // With optimisation only the compiler turns the last calls into jumps; without it only there are frame pointers.
     for flags in [&["-O2"][..], &["-O0"], &["-O2", "-fno-omit-frame-pointer", "-fcf-protection=none"]] {
         if cfg!(not(target_arch = "x86_64")) && flags.len() > 1 {
             continue;
@@ -106,7 +107,7 @@ fn mark_functions_can_be_left_in_every_way() -> Result<()> {
     Ok(())
 }
 
-/// A mark counts once, through whatever functions it goes, and each of several counts, wherever the stack stands.
+/// A mark counts once, through any number of functions, and each of several counts, wherever the stack is.
 #[test]
 fn one_mark_through_several_functions_counts_once() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
@@ -120,7 +121,7 @@ fn one_mark_through_several_functions_counts_once() -> Result<()> {
         assert_eq!(snapshot.odd_marks(), [].into(), "{flags:?}: {:?}", snapshot.diagnostics);
         let mut names =
             vec!["called", "jumped", "sibling", "deeper", "same place", "recursive", "signal", "coroutine"];
-        // A function between them is seen by its frame only.
+        // A function between them is visible by its frame only.
         if flags != ["-O2"] || cfg!(target_arch = "aarch64") {
             names.push("between");
         }
@@ -136,7 +137,7 @@ fn one_mark_through_several_functions_counts_once() -> Result<()> {
     Ok(())
 }
 
-/// What older headers had in programs that are there already.
+/// Existing programs may contain the function of older headers.
 #[test]
 fn programs_with_an_older_header_are_probed_at_their_return_and_told_of() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };

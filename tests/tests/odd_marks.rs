@@ -1,4 +1,5 @@
-//! Marks that no program should write: each is counted as what it is, and the good marks beside it are counted right.
+//! Marks that no program should write: each is counted as its diagnostic, and the good marks beside it are counted
+//! right.
 
 use std::{collections::BTreeMap, ffi::OsString, os::unix::ffi::OsStringExt as _};
 
@@ -16,7 +17,7 @@ use nntrace_tests::{
 };
 use nntrace_user::report::snapshot::Snapshot;
 
-/// The good sections that stand before and behind the odd marks.
+/// Tag of the good sections before and after the odd marks.
 const GOOD: &str = "LA_PE";
 
 /// Writes these marks between two good sections.
@@ -29,8 +30,8 @@ fn write(marks: impl IntoIterator<Item = OsString>) -> Result<(Snapshot, u32)> {
     Ok((snapshot, pid))
 }
 
-/// Writes these marks between two good sections, and expects exactly these diagnostics, and these frames by stack beside
-/// the good ones.
+/// Writes these marks between two good sections, and expects exactly these diagnostics, and these frames by stack
+/// beside the good ones.
 fn expect(
     marks: impl IntoIterator<Item = OsString>,
     odd: &[(&str, u64)],
@@ -45,7 +46,7 @@ fn expect(
     Ok((snapshot, pid))
 }
 
-/// What the snapshot shows as the first example of a diagnostic.
+/// Returns the snapshot's first example of a diagnostic.
 fn example<'a>(snapshot: &'a Snapshot, kind: &str) -> Option<&'a str> {
     snapshot.diagnostics.iter().find(|row| row.kind.name() == kind).map(|row| row.example.as_str())
 }
@@ -84,7 +85,7 @@ fn an_end_without_a_begin_is_counted() -> Result<()> {
 #[test]
 fn a_section_left_open_is_in_no_total_and_counted() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
-    // The good section behind them ends inside, the sections themselves do not.
+    // The good section after them ends inside, the sections themselves do not.
     let (snapshot, pid) = write([begin("LA_PO"), begin("LA_PBM")])?;
     assert_eq!(snapshot.odd_marks(), [("open_at_end", 2)].into());
     let stacks = [(GOOD, 1), ("LA_PO LA_PBM LA_PE", 1)].map(|(path, count)| (path.to_owned(), count));
@@ -124,7 +125,7 @@ fn only_marks_longer_than_the_buffer_are_cut() -> Result<()> {
     let row = snapshot.diagnostics.iter().find(|row| row.kind == DiagnosticKind::TruncatedMark);
     let example = &row.context("it was counted")?.example;
     assert!(example.len() == EXAMPLE_BYTES && example.contains("|[NN_LR_PE]"), "{example}");
-    // All three begin alike, and no more is known of them.
+    // All three begin alike, and the rest is unknown.
     let names: Vec<(&str, u64)> = snapshot
         .functions
         .iter()
@@ -139,7 +140,7 @@ fn only_marks_longer_than_the_buffer_are_cut() -> Result<()> {
 fn deeper_than_can_be_followed_the_outer_sections_stay_right() -> Result<()> {
     const BEYOND: usize = 3;
     let Some(_live) = live::enter()? else { return Ok(()) };
-    // Execution in execution is a detail of it: each depth is a stack of its own.
+    // An execution inside of an execution is a detail of it: each depth is a stack of its own.
     let depth = MAX_DEPTH + BEYOND;
     let begins = (0..depth).map(|_| begin("LR_PE"));
     let ends = (0..depth).map(|_| end());

@@ -1,5 +1,5 @@
-//! An ordinary user with the two capabilities that are needed, and no more: what cannot be known is not 0, and what is
-//! closed is not missing.
+//! An ordinary user with the two required capabilities only: unknown values are not 0, and inaccessible files are not
+//! missing ones.
 
 use std::{
     fs::{self, Permissions},

@@ -1,5 +1,5 @@
-//! The programs on power events, run by the real kernel with events that are spelled out: no hardware is needed for any
-//! sequence. They are not attached, so that no other event comes between.
+//! Programs on power events, run by the real kernel with events that are spelled out: any sequence is possible
+//! without hardware. They are not attached, so that no other event comes between.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -30,7 +30,7 @@ use nntrace_user::{
     replay::Options,
 };
 
-/// The loaded programs, the tables at their start.
+/// Loaded programs, with reset tables.
 struct Bench {
     kernel: Kernel,
     rings: Rings,
@@ -41,7 +41,7 @@ struct Bench {
     policy: Vec<u32>,
 }
 
-/// An event: the CPU that runs the program, the CPU that it is about, and what.
+/// The CPU that runs the program, the CPU that the event is about, and the event.
 type Step = (u32, u32, Event);
 
 impl Bench {
@@ -53,7 +53,7 @@ impl Bench {
         Ok(Self { kernel, rings: Rings::new(rings), begin, online, policy: Vec::new() })
     }
 
-    /// Two CPUs that programs can run on; the same one twice where there is no other.
+    /// Returns two CPUs that programs can run on; the same one twice where there is only one.
     fn pair(&self) -> Result<(u32, u32)> {
         let first = *self.online.first().context("no CPU is online")?;
         Ok((first, *self.online.last().context("no CPU is online")?))
@@ -71,7 +71,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The records of power events, in order; those of a CPU also by themselves.
+    /// Returns the records of power events, in order; those of a CPU also by themselves.
     fn drain(&mut self) -> Result<Vec<(u64, u32, Event)>> {
         let lost = self.kernel.read_lost()?;
         let mut records = Vec::new();
@@ -97,20 +97,20 @@ impl Bench {
         Ok(found.iter().find(|(found, _)| *found == kind).map_or(0, |(_, count)| count.count))
     }
 
-    /// What the kernel's tables show of a CPU in the window up to `end` (ns).
+    /// Returns the residency of a CPU in the kernel's tables, in the window up to `end` (ns).
     fn residency(&self, cpu: u32, end: u64) -> Result<CpuResidency> {
         let readings = self.kernel.read_cpus()?;
         let reading = readings.iter().find(|reading| reading.cpu == cpu).context("no reading of that CPU")?;
         Ok(reading.until(end))
     }
 
-    /// Runs the steps, and holds the tables and the records against what was asked for. `kept` are the steps that change
-    /// something. Returns the sweep over each CPU.
+    /// Runs the steps, and compares the tables and the records with the expectation. `kept` are the steps that change
+    /// anything. Returns the sweep over each CPU.
     fn check(&mut self, steps: &[Step], kept: &[(u32, Event)], khz: &BTreeMap<u32, u32>) -> Result<()> {
         let counted = self.kernel.read_event_counts()?.power;
         self.run(steps)?;
         let end = clock::now();
-        // Of hotplug those that change something.
+        // For hotplug, only events that change anything.
         let counted = self.kernel.read_event_counts()?.power - counted;
         let least = steps.iter().filter(|(.., event)| !matches!(event, Event::Online(_))).count() as u64;
         assert!((least..=steps.len() as u64).contains(&counted), "{counted} events are counted of {steps:?}");
@@ -135,8 +135,8 @@ impl Bench {
         self.check_replay(&records, end, khz)
     }
 
-    /// The same events as the text of a trace give the same in replay: the tables by CPU, and the clusters that the model
-    /// makes of the records.
+    /// Checks that the same events as a textual trace give the same results in replay: the tables by CPU, and the
+    /// clusters in the model.
     fn check_replay(&self, records: &[(u64, u32, Event)], end: u64, khz: &BTreeMap<u32, u32>) -> Result<()> {
         let mut topology = two_clusters(self.kernel.cpus())?;
         if !self.policy.is_empty() {
@@ -165,7 +165,7 @@ impl Bench {
         let options = Options { topology: Some(topology.clone()), ..Options::default() };
         let snapshot = trace::replay_with(text, &options)?;
         if records.is_empty() && khz.is_empty() {
-            // A trace without any power event says nothing of CPUs.
+            // A trace without any power event has no CPUs.
             assert_eq!(snapshot.cpus, []);
             return Ok(());
         }
@@ -199,7 +199,7 @@ impl Bench {
     }
 }
 
-/// The first CPU by itself, all others together.
+/// Returns the first CPU by itself, and all others together.
 fn two_clusters(cpus: u32) -> Result<Topology> {
     let mut topology = Topology::default();
     for cpu in 0..cpus {
@@ -217,7 +217,7 @@ fn sums(stays: &BTreeMap<Option<u32>, Stays>) -> BTreeMap<Option<u32>, TimeCount
     stays.iter().map(|(&khz, stays)| (khz, TimeCount::new(stays.ns, stays.hits))).collect()
 }
 
-/// Every figure, to the nanosecond.
+/// Compares every figure, to the nanosecond.
 fn assert_same(residency: &CpuResidency, swept: &Residency) {
     let idle = residency.idle.iter().map(|(&state, stays)| {
         (state, Stays { ns: stays.ns, hits: stays.hits, min_ns: stays.min_ns, max_ns: stays.max_ns })
@@ -233,7 +233,7 @@ fn assert_same(residency: &CpuResidency, swept: &Residency) {
     );
 }
 
-/// Without the CPU that runs the programs, which leaves no trace.
+/// Drops the CPU that runs the programs, which leaves no trace.
 fn all(steps: &[Step]) -> Vec<(u32, Event)> {
     steps.iter().map(|&(_, cpu, event)| (cpu, event)).collect()
 }
@@ -269,7 +269,7 @@ fn every_transition_is_recorded_and_accounted_whichever_cpu_reports_it() -> Resu
     ];
     bench.check(&steps, &all(&steps), &BTreeMap::new())?;
     assert_eq!(bench.kernel.read_diagnostics()?.len(), 0);
-    // The first of CPU a entered a state: it was running. The first of CPU b left one.
+    // The first event of CPU a entered a state: it was running. The first one of CPU b left a state.
     let end = clock::now();
     assert_eq!(bench.residency(a, end)?.idle_unknown_ns, 0);
     assert!(bench.residency(b, end)?.idle_unknown_ns > 0);
@@ -284,7 +284,7 @@ fn frequencies_read_at_the_start_count_from_the_begin() -> Result<()> {
     let khz = BTreeMap::from([(cpu, 600_000)]);
     for steps in [
         vec![(cpu, cpu, Idle(1)), (cpu, cpu, Idle(EXIT)), (cpu, cpu, Frequency(900_000))],
-        // Before the first idle event it is not known whether the CPU runs: it did, ...
+        // Before the first idle event it is unknown whether the CPU runs: it did, ...
         vec![(cpu, cpu, Frequency(900_000)), (cpu, cpu, Frequency(700_000)), (cpu, cpu, Idle(1))],
         // ... it did not, ...
         vec![(cpu, cpu, Frequency(900_000)), (cpu, cpu, Frequency(700_000)), (cpu, cpu, Idle(EXIT))],
@@ -381,10 +381,10 @@ fn a_full_ring_loses_records_countably_and_no_time() -> Result<()> {
         u64::from(EVENTS) + 1,
         "a row for each frequency, one for none"
     );
-    // The time before the first event and behind idle has no frequency; each change splits a stretch.
+    // The time before the first event and after idle has no frequency; each change splits an interval.
     assert_eq!(hits, 2 + u64::from(EVENTS));
 
-    // What comes when there is room again is recorded again.
+    // Events are recorded again when there is room again.
     bench.run(&[(a, a, Frequency(EVENTS + 1))])?;
     let records = bench.drain()?;
     assert!(
@@ -434,7 +434,7 @@ fn a_frequency_holds_for_the_whole_policy_and_its_other_events_change_nothing() 
 fn a_policy_that_is_too_large_is_named() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let mut bench = Bench::new(RING, &BTreeMap::new())?;
-    // CPUs that this machine has not are left out; it is the length that counts.
+    // CPUs that this host does not have are left out; the length is what counts.
     let policies: Vec<Vec<u32>> = vec![(100..164).collect(), (200..265).collect()];
     assert_eq!(bench.kernel.set_policies(&policies)?, [&policies[1][..]]);
     Ok(())
@@ -450,7 +450,7 @@ fn a_cpu_that_goes_offline_is_offline_until_it_does_something() -> Result<()> {
         // ... its first sign of life is an event of idle, ...
         (vec![Online(false), Idle(1), Idle(EXIT)], None),
         (vec![Online(false), Idle(EXIT), Idle(1)], None),
-        // ... and what is no news is none.
+        // ... and an event without a change is none.
         (
             vec![Online(true), Idle(1), Online(true), Online(false), Online(false)],
             Some(vec![Idle(1), Online(false)]),

@@ -1,7 +1,7 @@
-//! Random traces of power events, in every disorder, with windows and losses, against sweeps that look at every CPU at
+//! Random traces of power events, in any disorder, with windows and losses, against sweeps that look at every CPU at
 //! every instant.
 //!
-//! `NNTRACE_CASES` makes it more or fewer traces of each kind.
+//! `NNTRACE_CASES` changes the number of traces of each kind.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,12 +25,12 @@ use nntrace_user::{
     report::snapshot::{CpuRow, Snapshot},
 };
 
-/// Number of traces of a kind.
+/// Returns the number of traces of a kind.
 fn traces(unless_told: u64) -> u64 {
     std::env::var("NNTRACE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(unless_told)
 }
 
-/// A machine of 2 to 16 CPUs, not all of them next to each other, in 1 to 3 clusters; some CPUs share a policy.
+/// Returns a host with 2 to 16 CPUs, with gaps in their numbers, in 1 to 3 clusters; some CPUs share a policy.
 fn machine(random: &mut Random) -> Result<Topology> {
     let mut cpus: Vec<u32> = (0..2 + random.below(15) as u32).collect();
     if random.below(3) == 0 {
@@ -57,7 +57,8 @@ fn machine(random: &mut Random) -> Result<Topology> {
     Ok(topology)
 }
 
-/// Events of all CPUs but the silent ones, in order of time: doubles and strays among them, and several at one instant.
+/// Returns events of all CPUs except the silent ones, in order of time: with duplicates and strays, and several at
+/// one instant.
 fn events(random: &mut Random, topology: &Topology) -> Vec<(u64, u32, Event)> {
     let loud: Vec<u32> = topology.cpus.keys().copied().filter(|_| random.below(8) > 0).collect();
     let mut now = 7_000_000_000;
@@ -73,12 +74,12 @@ fn events(random: &mut Random, topology: &Topology) -> Vec<(u64, u32, Event)> {
         };
         events.push((now, cpu, event));
     }
-    // Of one instant, those of the lower CPU count first.
+    // Within one instant, events of the lower CPU count first.
     events.sort_by_key(|&(at, cpu, _)| (at, cpu));
     events
 }
 
-/// The lines with those of each CPU in their order, and else in any.
+/// Shuffles the lines, except that those of each CPU keep their order.
 fn shuffled(lines: &[(u32, String)], random: &mut Random) -> Vec<String> {
     let mut keyed: Vec<(u64, usize)> = Vec::new();
     let mut last: BTreeMap<u32, u64> = BTreeMap::new();
@@ -100,7 +101,7 @@ fn streaming_is_the_sweep_and_every_row_tiles_the_window() -> Result<()> {
         let events = events(&mut random, &topology);
         let (Some(&(begin, ..)), Some(&(end, ..))) = (events.first(), events.last()) else { continue };
         if events.iter().all(|(.., event)| *event == Event::Online(true)) {
-            // Nobody went down before: that says nothing of power.
+            // The CPU was not offline before: that is no power event.
             continue;
         }
         let lines: Vec<(u32, String)> =
@@ -142,13 +143,13 @@ enum Notation {
     Gaps,
     /// Overwritten rings: the numbers in the header alone.
     Header,
-    /// Overwritten rings, with a mark at the begin of each, too.
+    /// Overwritten rings, with a notice at the begin of each, too.
     Started,
-    /// Overwritten rings, and gaps behind their begin.
+    /// Overwritten rings, and gaps after their begin.
     Both,
 }
 
-/// A recording of power events, with lines between them that say nothing of power.
+/// Returns a recording of power events, with other lines between them.
 fn recording(random: &mut Random, topology: &Topology, notation: Notation) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for (at, cpu, event) in events(random, topology) {
@@ -157,7 +158,7 @@ fn recording(random: &mut Random, topology: &Topology, notation: Notation) -> Ve
             lines.push(Line { at, on: cpu, event: None, after_loss: false });
         }
     }
-    // Of one instant, those of the lower CPU count first.
+    // Within one instant, events of the lower CPU count first.
     lines.sort_by_key(|line| (line.at, line.event.map_or(line.on, |(cpu, _)| cpu)));
     let mut begun = BTreeSet::new();
     for line in &mut lines {
@@ -172,8 +173,8 @@ fn recording(random: &mut Random, topology: &Topology, notation: Notation) -> Ve
     lines
 }
 
-/// A recording as text, with all that is of one instant where chance puts it, and how many events are lost by it; whether
-/// that number is exact.
+/// Formats a recording, with lines of one instant in random order; returns the text, the number of lost events, and
+/// whether that is exact.
 fn written(lines: &[Line], notation: Notation, random: &mut Random) -> (String, u64, bool) {
     let (mut of_gaps, mut is_exact) = (0, true);
     let mut begun = BTreeSet::new();
@@ -187,7 +188,7 @@ fn written(lines: &[Line], notation: Notation, random: &mut Random) -> (String, 
         let notice = match (line.after_loss, random.below(4)) {
             (false, _) => String::new(),
             _ if marks_begin && notation != Notation::Header => {
-                // Nothing marks the ring of the first line.
+                // The ring of the first line has no notice.
                 if begun.len() > 1 {
                     format!("##### CPU {} buffer started ####\n", line.on)
                 } else {
@@ -238,7 +239,7 @@ fn assert_swept(snapshot: &Snapshot, lines: &[Line], topology: &Topology, begin:
     }
 }
 
-/// Whether a recording shows anything of power.
+/// Whether a recording has any power event.
 fn has_power(lines: &[Line], begin: u64, end: u64) -> bool {
     let says = |&(_, _, event): &(u64, u32, Event)| !matches!(event, Event::Online(true) | Event::Lost);
     window(lines, begin, end).iter().any(says)
@@ -265,7 +266,7 @@ fn windows_of_traces_in_no_order_are_the_sweep() -> Result<()> {
         if seed % 2 == 0 {
             options.range = Some(TimeRange { begin, end });
         } else {
-            // On a CPU of its own, which says nothing of the others.
+            // On a CPU of its own, which shows nothing about the others.
             for (at, word) in [(begin, "nntrace_start"), (end, "nntrace_end")] {
                 let (seconds, fraction) = (at / 1_000_000_000, at % 1_000_000_000);
                 let _ = writeln!(text, "a-1 [999] .... {seconds}.{fraction:09}: tracing_mark_write: {word}");
@@ -291,7 +292,7 @@ fn windows_of_traces_in_no_order_are_the_sweep() -> Result<()> {
         known_from_behind += u64::from(known.iter().any(|&cpu| is_known(cpu) && is_silent(cpu)));
     }
     assert!(compared > traces / 2, "{compared} traces had any event");
-    // What these are about.
+    // The traces have these properties.
     assert!(disorder_before > traces / 4, "{disorder_before} of {traces} are out of order before the window");
     assert!(
         known_from_behind > traces / 20,

@@ -17,7 +17,7 @@ use nntrace_user::{
 };
 use serde::Deserialize;
 
-/// What a trace comes to, us.
+/// Expected result of a trace, us.
 #[derive(Deserialize)]
 struct Expected {
     window_us: u64,
@@ -31,7 +31,7 @@ struct Expected {
     energy: BTreeMap<String, ExpectedEnergy>,
 }
 
-/// What a cluster costs by the model of this board, in the units of the model times us.
+/// Cost of a cluster by the model of this board, in the units of the model times us.
 #[derive(Deserialize)]
 struct ExpectedEnergy {
     cluster_idle: f64,
@@ -54,7 +54,7 @@ fn topology(name: &str) -> Result<Topology> {
     Ok(Topology::from_toml(name, &fs::read_to_string(&path).with_context(|| path.display().to_string())?)?)
 }
 
-/// Whole us, which all times of these traces are.
+/// Converts to whole us, which all times of these traces are.
 fn us(ns: u64) -> u64 {
     assert_eq!(ns % 1_000, 0, "{ns} ns");
     ns / 1_000
@@ -64,7 +64,7 @@ fn khz(khz: Option<u32>) -> String {
     khz.map_or_else(|| "None".into(), |khz| khz.to_string())
 }
 
-/// Rows as a map from `OWNER:STATE`.
+/// Converts rows to a map by `OWNER:STATE`.
 fn map<'a, O: 'a, R: 'a, K: ToString>(
     owners: &'a [O],
     name: impl Fn(&O) -> K,
@@ -117,7 +117,7 @@ fn the_scenarios_come_to_what_was_laid_out() -> Result<()> {
     Ok(())
 }
 
-/// The parts that the scenario was laid out with, and nothing else but what unknown time may have cost.
+/// Checks that the energy has the parts of the scenario, and nothing else but the bounds of unknown time.
 fn assert_energy(name: &str, energy: &EnergyRow, expected: &BTreeMap<String, ExpectedEnergy>) {
     let same = |ours: f64, expected: f64| (ours * 1e6 - expected).abs() < 1e-6;
     let mut total = 0.0;
@@ -126,7 +126,7 @@ fn assert_energy(name: &str, energy: &EnergyRow, expected: &BTreeMap<String, Exp
         assert!(same(row.parts.cluster_idle, expected.cluster_idle), "{name} {row:?}");
         assert!(same(row.parts.cluster_active, expected.cluster_cap), "{name} {row:?}");
         assert!(same(row.parts.cpu_active, expected.cpu_cap), "{name} {row:?}");
-        // WFI and deeper cost a core nothing by this model, and there is no price for wake-ups.
+        // WFI and deeper states cost a core nothing in this model, and wake-ups have no cost.
         assert!(same(row.parts.cpu_idle + row.parts.wakeups, 0.0), "{name} {row:?}");
         total += expected.cluster_idle + expected.cluster_cap + expected.cpu_cap;
     }
@@ -147,7 +147,7 @@ fn the_example_of_the_notes() -> Result<()> {
     Ok(())
 }
 
-/// Parts of a row, us, by words.
+/// Returns the parts of a row, us, by words.
 fn parts(
     idle: &[IdleRow],
     running: &[FrequencyRow],
@@ -202,7 +202,7 @@ fn a_board_whose_cpus_sleep_when_the_trace_begins() -> Result<()> {
     let topology = Some(topology("juno.toml")?);
     let shared = replay("power/juno.txt.zst", &Options { topology, ..Options::default() })?;
     assert_rows(&shared, &expected.cpus_with_shared_policies, &expected.clusters_with_shared_policies);
-    // What a tool that takes a CPU of unknown state for a running one has at 61.4 and 57.8 ms.
+    // Result of a tool that takes a CPU in an unknown state for a running one, at 61.4 and 57.8 ms.
     let at_850 = |cpu: usize| shared.cpus[cpu].running.iter().find(|row| row.khz == Some(850_000));
     assert_eq!(at_850(4).map(|row| us(row.ns)), Some(1_759));
     assert_eq!(at_850(5).map(|row| us(row.ns)), Some(750));
@@ -240,7 +240,7 @@ fn one_idle_domain_of_three_clocks() -> Result<()> {
     assert_eq!(idle(unit), [("little-off".into(), 100), ("unit-off".into(), 100)]);
     assert_eq!(idle(little), [("little-off".into(), 200), ("unit-off".into(), 100)]);
     assert_eq!(snapshot.cpus[7].cluster, "big");
-    // The state between is disabled: the next deeper one counts. 200 us are less than it takes to pay.
+    // The state in between is disabled: the next deeper one counts. 200 us are less than its target residency.
     let stays: Vec<_> =
         snapshot.cpus[7].idle.iter().map(|row| (row.whole_stays, row.early, row.late)).collect();
     assert_eq!(stays, [(1, Some(1), Some(0))]);
@@ -280,7 +280,7 @@ fn idle_states_of_idlestats_own_files_have_their_names() -> Result<()> {
     assert_eq!((row(1).name.as_str(), row(1).early, row(1).late), ("cluster-sleep-l", Some(0), Some(0)));
     let names: Vec<_> = snapshot.clusters.iter().map(|row| row.cluster.as_str()).collect();
     assert_eq!(names, ["A", "B"]);
-    // Its frequency of 0 at the end says that nothing more is known.
+    // Its frequency of 0 at the end means that it is unknown from then on.
     let running: Vec<_> = snapshot.cpus[0].running.iter().map(|row| (row.khz, row.ns)).collect();
     assert_eq!(running, [(Some(500_000), 4_500_000)]);
     Ok(())

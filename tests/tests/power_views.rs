@@ -1,4 +1,4 @@
-//! Tables, CSV, comparisons and timelines of power states: as reviewed, and adding up to what was measured.
+//! Tables, CSV, comparisons and timelines of power states: as reviewed, and adding up to the measurement.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -41,7 +41,7 @@ fn cluster(name: &str, cpus: &[u32]) -> ClusterDescription {
     ClusterDescription { name: name.into(), cpus: cpus.to_vec(), domain: Domain::Both }
 }
 
-/// Replays a file with its timelines; it has no name.
+/// Replays a file with its timelines; its name is left out.
 fn replay(path: PathBuf, options: Options) -> Result<(Snapshot, Timelines)> {
     let replayed = replay::replay(&Options { files: vec![path], with_steps: true, ..options })?;
     let mut snapshot = snapshot::of(&replayed.findings())?;
@@ -64,7 +64,7 @@ fn fastest_decides() -> Result<(Snapshot, Timelines)> {
     replay(fixture("power/fastest_decides.txt"), Options::default())
 }
 
-/// Eight CPUs of three clocks in one idle domain, one of them silent.
+/// Replays eight CPUs of three clocks in one idle domain, one of them silent.
 fn dynamiq() -> Result<(Snapshot, Timelines)> {
     let mut lines: Vec<String> = (0..7).map(|cpu| trace::power_line(0, cpu, Event::Idle(2))).collect();
     lines.push(trace::power_line(100_000, 1, Event::Idle(IDLE_EXIT)));
@@ -75,7 +75,7 @@ fn dynamiq() -> Result<(Snapshot, Timelines)> {
     replay_text(&lines.join("\n"), Options { topology: topology("dynamiq.toml")?, ..Options::default() })
 }
 
-/// Thousands of changes on three CPUs.
+/// Replays thousands of changes on three CPUs.
 fn busy() -> Result<(Snapshot, Timelines)> {
     let mut random = Random::new(7);
     let mut lines = Vec::new();
@@ -133,7 +133,7 @@ fn what_is_shown_adds_up_and_fits() -> Result<()> {
             let lines = text.lines().filter(|line| !line.starts_with("note: "));
             lines.for_each(|line| assert!(line.chars().count() <= 80, "{line}"));
         }
-        // Every CPU has its row, whether it did anything or not.
+        // Every CPU has its row, even without any events.
         let idle = PowerTable::Idle.groups(&snapshot);
         for row in &snapshot.cpus {
             assert!(idle.iter().any(|group| group.unit == CpuOrCluster::Cpu(row.cpu)), "cpu{}", row.cpu);
@@ -161,7 +161,7 @@ fn csv_reads_back_to_the_same_sums() -> Result<()> {
                 idle.insert(key, (line["ns"].parse()?, line["hits"].parse()?));
             }
         }
-        // Three tables of each cluster and two of each CPU; of frequencies there are two kinds, and concurrency.
+        // Three tables of each cluster and two of each CPU; frequencies have two kinds, plus concurrency.
         for cluster in &snapshot.clusters {
             let is_of = |key: &[String; 4]| key[1] == "cluster" && key[2] == clean(&cluster.cluster);
             let expected = if cluster.domain == Domain::Idle { 3 } else { 4 };
@@ -178,7 +178,7 @@ fn csv_reads_back_to_the_same_sums() -> Result<()> {
     Ok(())
 }
 
-/// Two CPUs take turns, `rounds` times 400 us; `first` and `second` are their numbers.
+/// Returns a trace of two CPUs that take turns, `rounds` times 400 us; `first` and `second` are their numbers.
 fn turns(rounds: u64, first: u32, second: u32) -> String {
     let mut lines = vec![
         trace::power_line(0, first, Event::Frequency(600_000)),
@@ -207,7 +207,7 @@ fn runs_compare_by_name_and_by_rate_whatever_the_order_and_the_length() -> Resul
     for table in PowerTable::ALL {
         let changes = diff::power(&before, &after, table);
         for change in &changes {
-            // The new unit has no baseline, the old one nothing now; the others did the same for twice as long.
+            // The new unit has no baseline, the old one no current values; the others did the same for twice as long.
             let known = match &change.unit {
                 CpuOrCluster::Cpu(5) => (false, true),
                 CpuOrCluster::Cpu(0) => (true, false),
@@ -232,7 +232,7 @@ fn runs_compare_by_name_and_by_rate_whatever_the_order_and_the_length() -> Resul
         }
     }
 
-    // The CPUs change their parts: what was cpu1's is cpu2's now.
+    // The CPUs swap their parts: cpu1's are cpu2's now.
     let (swapped, _) = replay_text(&turns(10, 2, 1), options(&[cluster("both", &[1, 2])]))?;
     let changes = diff::power(&before, &swapped, PowerTable::Frequency);
     let cpu1: Vec<_> = changes.iter().filter(|change| change.unit == CpuOrCluster::Cpu(1)).collect();
@@ -271,7 +271,7 @@ fn runs_compare_by_name_and_by_rate_whatever_the_order_and_the_length() -> Resul
 #[test]
 fn timelines_look_as_the_scenario_was_drawn() -> Result<()> {
     let (snapshot, timelines) = fastest_decides()?;
-    // Ten columns for each 100 us.
+    // Ten columns per 100 us.
     insta::assert_snapshot!("timeline_scenario", timeline::render(&snapshot, &timelines, 102));
     let (snapshot, timelines) = juno()?;
     insta::assert_snapshot!("timeline_board", timeline::render(&snapshot, &timelines, 80));
@@ -285,7 +285,7 @@ fn timelines_look_as_the_scenario_was_drawn() -> Result<()> {
     Ok(())
 }
 
-/// Times by state, as the snapshot has them.
+/// Returns times by state, as in the snapshot.
 fn parts(row: &CpuOrClusterRow<'_>) -> BTreeMap<CpuState, u64> {
     row.parts().into_iter().filter(|(_, ns)| *ns > 0).collect()
 }
@@ -337,7 +337,7 @@ fn the_area_of_the_picture_is_what_the_tables_tell() -> Result<()> {
                     |name: &str| -> Result<f64> { Ok(node.attribute(name).context("a size")?.parse()?) };
                 let ns: u64 = node.attribute("data-ns").context("a time")?.parse()?;
                 *times.entry(doing).or_default() += ns;
-                // As wide as it took, and right behind the one before.
+                // The width is proportional to the time, and there is no gap to the one before.
                 assert!((size("width")? - ns as f64 / length * 1_000.0).abs() < 0.001);
                 assert!((size("x")? - right).abs() < 0.001);
                 right = size("x")? + size("width")?;

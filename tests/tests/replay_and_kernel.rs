@@ -1,4 +1,4 @@
-//! The same random marks through the kernel programs and through replay: the same frames, stacks and diagnostics.
+//! The same random marks through the kernel programs and through replay: equal frames, stacks and diagnostics.
 
 use std::{ffi::OsString, fmt::Write as _};
 
@@ -37,7 +37,7 @@ fn the_kernel_counts_what_replay_counts() -> Result<()> {
         let odd = |snapshot: &Snapshot| {
             let mut odd: Vec<(String, u64)> =
                 snapshot.odd_marks().iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
-            // Which execution is done first depends on how the threads ran.
+            // The order of finished executions depends on how the threads ran.
             odd.retain(|(kind, _)| kind != "wait_missing");
             odd
         };

@@ -1,4 +1,4 @@
-//! What replay makes of files as they come: shuffled, packed, cut, and no traces at all.
+//! Replay of files in all conditions: shuffled, packed, truncated, and not a trace.
 
 use std::{
     collections::BTreeMap,
@@ -15,13 +15,13 @@ use nntrace_tests::{
     trace::{self, Random, payload},
 };
 
-/// A trace of several threads and processes, as lines.
+/// Returns a trace of several threads and processes, as lines.
 fn lines(seed: u64) -> Vec<(u32, String)> {
     let mut random = Random::new(seed);
     let mut now = 5_000_000_000;
     (0..2_000)
         .map(|_| {
-            // Several at one instant, too.
+            // Several lines at one instant, too.
             now += random.below(3) * 1_000;
             let tid = 10 + random.below(6) as u32;
             let text = match random.below(40) {
@@ -44,7 +44,7 @@ fn join(lines: impl IntoIterator<Item = String>) -> String {
     })
 }
 
-/// Other threads' lines anywhere between those of a thread, whose own keep their order.
+/// Shuffles the lines, except that those of each thread keep their order.
 fn shuffled(lines: &[(u32, String)], random: &mut Random) -> String {
     let mut by_thread: BTreeMap<u32, std::collections::VecDeque<&str>> = BTreeMap::new();
     for (tid, line) in lines {
@@ -87,7 +87,7 @@ fn run(arguments: &[&str], input: Option<&[u8]>) -> Result<Output> {
     command.arg("replay").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let mut stdin = child.stdin.take().context("a pipe")?;
-    // One that does not read is no concern here.
+    // A program that does not read its input does not matter here.
     let _ = stdin.write_all(input.unwrap_or_default());
     drop(stdin);
     Ok(child.wait_with_output()?)

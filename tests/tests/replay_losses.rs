@@ -1,4 +1,4 @@
-//! Losses, windows and clocks of traces, each by a small one whose figures were worked out by hand.
+//! Losses, windows and clocks of traces, each in a small one with figures worked out by hand.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -20,7 +20,7 @@ fn replay_fixture(name: &str) -> Result<Snapshot> {
     trace::replay_file(&fixture("power", name))
 }
 
-/// Times of a CPU, us: idle by state, running by MHz, idle of unknown depth, and unknown.
+/// Times of a CPU, us: idle by state, running by MHz, idle in an unknown state, and unknown.
 type Times = (BTreeMap<u32, u64>, BTreeMap<Option<u32>, u64>, [u64; 2]);
 
 fn did(row: &CpuRow) -> Times {
@@ -43,7 +43,7 @@ fn a_ring_that_was_overwritten_is_a_loss_and_its_cpu_unknown_until_its_first_eve
     assert_eq!((loss.records_dropped, loss.records_produced, loss.at_least), (1_993, 2_000, false));
     assert!(tables::render(&snapshot).contains("1,993 of 2,000 records lost"));
 
-    // The same by the other notations.
+    // The same in the other notations.
     let text = fs::read_to_string(fixture("power", "overwritten.txt"))?;
     let started = "##### CPU 1 buffer started ####";
     let header = "# entries-in-buffer/entries-written: 7/2000";
@@ -82,7 +82,7 @@ fn what_came_before_a_window_sets_the_state_in_its_own_order() -> Result<()> {
     assert_eq!((snapshot.window.begin_ns, snapshot.window.end_ns), (10_000_500_000, 10_001_500_000));
     let expected = [
         ([].into(), [(Some(800), 1_000)].into(), [0, 0]),
-        // Its first event leaves idle, and comes behind the window.
+        // Its first event leaves idle, and comes after the window.
         ([].into(), [].into(), [1_000, 0]),
         ([].into(), [].into(), [0, 1_000]),
     ];

@@ -1,4 +1,4 @@
-//! Files of results: there when they are whole, and otherwise as they were.
+//! Files of results: they exist when complete, and are otherwise unchanged.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 const BEFORE: &str = "something else, and longer than nothing";
 
-/// A folder with a trace and a file of results from before.
+/// Folder with a trace and an old file of results.
 struct Folder(TempDir);
 
 impl Folder {
@@ -39,7 +39,7 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Checks that nothing is there but what was there before.
+    /// Checks that the folder is unchanged.
     fn check_unchanged(&self) -> Result<()> {
         let names = fs::read_dir(self.0.path())?
             .map(|entry| Ok(entry?.file_name().into_string().unwrap_or_default()));
@@ -50,7 +50,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Runs the profiler here.
+    /// Runs the profiler in the folder.
     fn run(&self, arguments: &[&str]) -> Result<Ended> {
         Child::run(Profiler::new()?.command().args(arguments).current_dir(self.0.path()))
     }
@@ -65,7 +65,7 @@ fn snapshot(path: &Path) -> Result<Snapshot> {
 fn what_was_there_stays_until_the_results_are_whole() -> Result<()> {
     let folder = Folder::new()?;
     for (arguments, expected) in [
-        // Neither a trace that is not there, nor a place that cannot be, nor a name that is taken.
+        // Neither for a missing trace, nor for an impossible place, nor for an existing name.
         (&["replay", "none.txt", "--json=old.json", "--force", "-o", "new.csv"][..], "none.txt"),
         (&["replay", "trace.txt", "--json=old.json", "--force", "-o", "none/new.csv"], "no folder none"),
         (&["replay", "trace.txt", "-o", "new.csv", "-o", "old.json"], "old.json exists already; --force"),
@@ -84,7 +84,7 @@ fn what_was_there_stays_until_the_results_are_whole() -> Result<()> {
 #[test]
 fn a_full_disk_leaves_every_file_as_it_was() -> Result<()> {
     let folder = Folder::new()?;
-    // The second does not fit: a mount of its own with no room is what a full disk is.
+    // The second does not fit: a small mount of its own serves as a full disk.
     let script = "mount -t tmpfs -o size=16k tmpfs mnt && cp trace.txt old.json mnt && cd mnt && \
                   (dd if=/dev/zero of=filler bs=1k; true) 2>/dev/null && \
                   \"$0\" replay trace.txt --json=old.json --force; code=$?; cat old.json; ls -A; exit $code";
@@ -122,7 +122,7 @@ fn devices_and_descriptors_need_no_force() -> Result<()> {
     assert_eq!(ended.stderr, "nntrace-bpf: cannot write /dev/full: No space left on device (os error 28)\n");
     folder.check_unchanged()?;
 
-    // What a shell has appended to stays, and a named pipe is read by whoever does.
+    // A file that a shell appends to is kept, and a named pipe is read by its reader.
     let script = "echo before > out; \"$0\" replay trace.txt --json=/dev/fd/7 7>> out || exit; \
                   mkfifo pipe.json; cat pipe.json > read & \"$0\" replay trace.txt -o pipe.json; wait";
     let mut command = Command::new("sh");
@@ -142,7 +142,7 @@ fn a_command_that_cannot_start_costs_no_file() -> Result<()> {
         .expect_code(1)?;
     assert!(ended.stderr.contains("/no/such/command"), "{}", ended.stderr);
     folder.check_unchanged()?;
-    // Nor does one start when there is no place for what would be found.
+    // Nor does a command start when there is no place for the results.
     folder.run(&["-o", "none/new.csv", "--", "touch", "started"])?.expect_code(1)?;
     folder.check_unchanged()
 }

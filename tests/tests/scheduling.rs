@@ -1,4 +1,4 @@
-//! `--level sched`: whether threads ran, waited for a CPU or slept, against what the kernel counts itself.
+//! `--level sched`: whether threads ran, waited for a CPU or slept, against the kernel's own counts.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use nntrace_user::report::snapshot::{Snapshot, ThreadRow};
 
 const TRUTH: &str = env!("CARGO_BIN_EXE_sched-truth");
 
-/// What a thread says of itself.
+/// Counts printed by a thread.
 #[derive(Debug)]
 struct Told {
     tid: u32,
@@ -34,14 +34,14 @@ fn told(text: &str) -> Result<Vec<Told>> {
     text.lines().map(line).collect()
 }
 
-/// Launches the program that knows itself, and pairs what its threads say with what was seen of them.
+/// Launches the program, and pairs the counts of its threads with their rows.
 fn launch(arguments: &[&str]) -> Result<(Run, Vec<(Told, ThreadRow)>)> {
     launch_by(Profiler::new()?, arguments)
 }
 
 fn launch_by(profiler: Profiler, arguments: &[&str]) -> Result<(Run, Vec<(Told, ThreadRow)>)> {
     let command = [&[TRUTH], arguments].concat();
-    // What is lost while other programs keep the profiler from its CPU is no subject here.
+    // Losses while other programs keep the profiler from its CPU are not tested here.
     let run =
         profiler.args(["--ring-size", "8192", "--marks", "none", "--level", "sched"]).launch(command)?;
     let told = told(&run.ended.text())?;
@@ -54,15 +54,15 @@ fn launch_by(profiler: Profiler, arguments: &[&str]) -> Result<(Run, Vec<(Told, 
     Ok((run, pairs))
 }
 
-/// Beginning and ending a thread takes so long, ns; and interrupts are counted for nobody by the kernel.
+/// Time for beginning and ending a thread, ns; besides, the kernel counts interrupts for no thread.
 const ENDS: u64 = 3_000_000;
 
-/// Whether what was seen is what the thread counted. What a hypervisor took counts as sleep there, and as time on CPU here.
-/// On a busy machine the thread may wait once more before its end.
+/// Checks that the row equals the thread's own counts. Time taken by a hypervisor counts as sleep there, and as time
+/// on CPU here. On a busy host the thread may wait once more before its end.
 fn check((told, row): &(Told, ThreadRow), switches: u64) {
     println!("{told:?}\n{row:?}");
     let life = told.run + told.wait + told.sleep;
-    // A kernel may skip an event; that is little, and known.
+    // A kernel may skip an event; that is little time, and known.
     assert!(row.unknown_ns <= life / 8, "unknown");
     let granted = ENDS + life / 50 + switches * 2_000 + row.unknown_ns;
     assert!(row.on_cpu_ns + granted >= told.run, "on CPU, {granted} ns granted");
@@ -84,7 +84,7 @@ fn a_thread_that_naps_is_seen_to_run_to_wait_and_to_sleep_as_the_kernel_counts()
     let [pair] = &pairs[..] else { anyhow::bail!("one thread was expected: {pairs:?}") };
     check(pair, 40);
     assert!(asleep(&pair.1) + pair.1.unknown_ns >= 20 * 10_000_000, "each nap took 10 ms at least");
-    // The main thread waits for it all the time. A kernel that skips an event leaves unknown what it did.
+    // The main thread waits for it all the time. If a kernel skips an event, its state is unknown.
     let main = run.snapshot.threads.iter().find(|row| row.pid == row.tid).context("no main thread")?;
     println!("{main:?}");
     assert!(asleep(main) + main.unknown_ns + ENDS >= pair.0.run + pair.0.sleep);
@@ -114,7 +114,7 @@ fn threads_that_were_there_before_are_known_from_their_state_on() -> Result<()> 
     let rows = &run.snapshot.threads;
     println!("{rows:?}");
     let [row] = &rows[..] else { anyhow::bail!("one thread was expected: {rows:?}") };
-    // Not one event came: it was found asleep, and nothing woke it.
+    // There was no event: it was found asleep, and nothing woke it.
     assert_eq!((row.pid, row.comm.as_str()), (sleeper.pid(), "sleep"));
     assert!(row.sleeping_ns >= 400_000_000);
     assert!(row.unknown_ns <= 200_000_000, "before it was looked at");
@@ -161,7 +161,7 @@ fn without_the_level_nothing_is_attached_and_nothing_shown() -> Result<()> {
     Ok(())
 }
 
-/// A kernel may leave out a switch to the one that wakes; the one that sleeps all the while is known to.
+/// A kernel may leave out a switch to the waking thread; the thread that sleeps all the time is known to sleep.
 #[test]
 fn a_thread_that_sleeps_is_known_to_however_often_another_wakes() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
@@ -169,11 +169,11 @@ fn a_thread_that_sleeps_is_known_to_however_often_another_wakes() -> Result<()> 
     println!("{:?}", run.snapshot.notes);
     let [dozes, (told, main)] = &pairs[..] else { anyhow::bail!("two threads were expected: {pairs:?}") };
     println!("{told:?}\n{main:?}");
-    // The one event that may not be shown is that it goes on in the end.
+    // The one event that may be missing is its waking up at the end.
     assert!(main.unknown_ns <= ENDS, "it slept");
     assert!(asleep(main) + ENDS >= told.sleep, "it waited for the other");
-    // Where running begins within the microseconds of a wake-up the kernel's count has its own idea of: with tens of
-    // thousands of naps only both together can be compared.
+    // Within the microseconds of a wake-up the kernel counts the begin of running differently: with tens of thousands
+    // of naps, only the sum of both can be compared.
     let (told, row) = dozes;
     let awake = row.on_cpu_ns + row.runnable_ns;
     let granted = ENDS + (told.run + told.wait + told.sleep) / 8 + row.unknown_ns;
@@ -201,14 +201,14 @@ fn a_thread_that_execs_ends_there_and_the_program_goes_on_as_the_leader() -> Res
         rows.iter().any(|row| row.tid == naps.tid && life(row) >= 800_000_000),
         "of the new program's thread"
     );
-    // The leader ended, and the one that took its id waited for the thread of the new program.
+    // The leader ended, and the thread that took its id waited for the thread of the new program.
     let leaders: Vec<_> = rows.iter().filter(|leader| leader.tid == row.pid).collect();
     assert_eq!(leaders.len(), 2, "{leaders:?}");
     assert!(asleep(leaders[1]) + leaders[1].unknown_ns >= 700_000_000, "{leaders:?}");
     Ok(())
 }
 
-/// Without BTF it is unknown where the kernel keeps the id of a task: programs read the events as tracefs describes them.
+/// Without BTF the offset of a task's id is unknown: programs read the events as described by tracefs.
 #[test]
 fn without_btf_threads_are_followed_and_the_events_counted_as_overhead() -> Result<()> {
     const BTF: &str = "/sys/kernel/btf";

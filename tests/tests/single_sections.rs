@@ -1,5 +1,5 @@
-//! Views of single sections against a plain stack for each thread: the list and the tree of `print`, and the graph. And
-//! what has not ended is in no statistic.
+//! Views of single sections against a plain stack for each thread: the list and the tree of `print`, and the graph.
+//! Sections that have not ended are in no statistic.
 
 use std::{collections::BTreeMap, io::Read as _, path::Path};
 
@@ -16,7 +16,7 @@ use nntrace_user::{
     report::{sections, tables},
 };
 
-/// A section as a plain stack has it.
+/// Section of a plain stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Section {
     tid: u32,
@@ -26,10 +26,10 @@ struct Section {
     parent: Option<usize>,
 }
 
-/// A section that is open: its number, if it has a layer and a phase, and whether a switch left it for its end alone.
+/// Open section: its number, if it has a layer and a phase; `None` also for one that a switch has replaced.
 type Open = Option<usize>;
 
-/// Every section with a layer and a phase of a trace in ftrace's form, in the order they began.
+/// Returns every section with a layer and a phase of a trace in ftrace's format, in the order of their begins.
 fn plain(text: &str) -> Result<Vec<Section>> {
     let mut sections: Vec<Section> = Vec::new();
     let mut stacks: BTreeMap<u32, Vec<Open>> = BTreeMap::new();
@@ -87,7 +87,7 @@ fn replay_file(path: &Path, questions: Questions) -> Result<Replayed> {
     Ok(replay::replay(&Options { files: vec![path.to_owned()], questions, ..Options::default() })?)
 }
 
-/// Compares all views of the single sections of a file with those of plain stacks; returns how many have not ended.
+/// Compares all views of the single sections of a file with those of plain stacks; returns the number of open ones.
 fn assert_as_plain(path: &Path, text: &str) -> Result<usize> {
     let replayed = replay_file(path, Questions { graph: true, ..Questions::default() })?;
     let expected = plain(text)?;
@@ -134,7 +134,7 @@ fn sections_of_random_traces_end_in_every_view() -> Result<()> {
             let tid = random.below(3) as u32;
             let mut payload = trace::payload(&mut random);
             let depth = &mut depths[tid as usize];
-            // Beyond the depth of the stacks sections are not kept, and counted.
+            // Sections beyond the depth of the stacks are not kept, but counted.
             if *depth > 40 {
                 payload = "E|1".into();
             }
@@ -152,7 +152,7 @@ fn sections_of_random_traces_end_in_every_view() -> Result<()> {
     Ok(())
 }
 
-/// Four iterations of 90 ms, and a fifth that has not ended.
+/// Returns a trace of four iterations of 90 ms, and a fifth that has not ended.
 fn loop_without_its_end() -> String {
     let mut text = String::new();
     let mut mark = |ms: u64, payload: &str| text += &(trace::line(ms * 1_000_000, 1, 1, payload) + "\n");
@@ -183,7 +183,7 @@ fn replay_text(text: &str, range: Option<TimeRange>) -> Result<Replayed> {
     })?)
 }
 
-/// What has not ended is in no count, mean or extreme of anything, whether the recording or `--time-range` ends there.
+/// An open section is in no count, mean or extreme of anything, whether the recording or `--time-range` ends there.
 #[test]
 fn what_has_not_ended_is_open_and_in_no_statistic() -> Result<()> {
     let text = loop_without_its_end();
@@ -223,7 +223,7 @@ fn what_has_not_ended_is_open_and_in_no_statistic() -> Result<()> {
     Ok(())
 }
 
-/// A window that begins in the middle: what ended before is around nothing in it.
+/// In a window that begins in the middle, sections that ended before are not around anything.
 #[test]
 fn what_ended_before_the_window_is_around_nothing_in_it() -> Result<()> {
     let mut text = String::new();

@@ -1,5 +1,5 @@
-//! Tables of the kernel programs that are large enough, and those that are not: what they hold and what they turn away
-//! is told.
+//! Tables of the kernel programs that are large enough, and tables that are not: their entries, and the entries
+//! without room, are reported.
 
 use std::{collections::BTreeMap, fs};
 
@@ -12,7 +12,7 @@ use nntrace_tests::{
 };
 use nntrace_user::report::{snapshot::TableUse, tables};
 
-/// More than the table of threads held when its size was fixed.
+/// More threads than the table held when its size was fixed.
 const THREADS: u64 = 3_000;
 
 /// Starts threads that each write one section and live until all have; returns the run and its table of threads.
@@ -43,7 +43,7 @@ fn by_itself_the_table_is_as_large_as_the_machine_allows() -> Result<()> {
     let text = fs::read_to_string("/proc/meminfo")?;
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).context("no MemTotal")?;
     let total: u64 = total.trim().trim_end_matches(" kB").parse()?;
-    // A machine of two GiB or more holds what the issue of a fixed size was.
+    // A host with two GiB or more has room for the case in which the fixed size was too small.
     let enough = total >= 2 << 20;
     assert!(!enough || table.capacity >= THREADS, "{} threads in {total} kB", table.capacity);
     let expected = (total * 1024 / 64).clamp(4 << 20, 64 << 20);
@@ -59,7 +59,7 @@ fn more_threads_than_the_table_holds_are_counted_and_shown_and_the_others_are_ri
     assert!((50..250).contains(&table.capacity), "{table:?}");
     let pid = *snapshot.pids().first().context("no process has results")?;
     assert_eq!(snapshot.counts(pid), [("LR_PE".to_owned(), table.capacity)].into());
-    // Of each thread without an entry both marks.
+    // For each thread without an entry, both marks.
     let lost = 2 * (300 - table.capacity);
     assert_eq!((snapshot.odd_marks(), table.turned_away), ([("table_full", lost)].into(), lost));
     let text = tables::render(&snapshot);
@@ -68,7 +68,7 @@ fn more_threads_than_the_table_holds_are_counted_and_shown_and_the_others_are_ri
     Ok(())
 }
 
-/// What the kernel says that the tables take is what they were given.
+/// The tables' memory, as reported by the kernel, is the memory that they were given.
 #[test]
 fn the_tables_take_the_memory_that_they_are_given() -> Result<()> {
     const GIVEN: u64 = 8 << 20;
@@ -97,7 +97,7 @@ fn the_tables_take_the_memory_that_they_are_given() -> Result<()> {
     profiler.finish()?.ended.expect_code(0)?;
     assert_eq!(taken.len(), 4, "{taken:?}");
     let sum: u64 = taken.values().sum();
-    // Before Linux 6.3 the kernel estimates it.
+    // Before Linux 6.3 the kernel reports an estimate.
     assert!(sum > GIVEN / 2 && sum < GIVEN + GIVEN / 20, "{sum} of {GIVEN}: {taken:?}");
     Ok(())
 }

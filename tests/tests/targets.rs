@@ -1,4 +1,4 @@
-//! Who is traced: the processes asked for and their families, and nobody else.
+//! Selection of processes: those asked for and their families are traced, and no others.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
@@ -11,7 +11,7 @@ use nntrace_tests::{
 };
 use nntrace_user::report::snapshot::Snapshot;
 
-/// A flood that waits for a line before it writes so many marks.
+/// Starts a flood that waits for a line before it writes this many marks.
 fn waiting_flood(program: &Path, marks: u64) -> Result<Child> {
     let mut command = Command::new(program);
     command.args(["--threads", "2", "--wait-stdin", "--marks", &marks.to_string()]);
@@ -20,7 +20,7 @@ fn waiting_flood(program: &Path, marks: u64) -> Result<Child> {
     Ok(child)
 }
 
-/// Lets them write, and returns how many rounds each wrote.
+/// Lets them write, and returns the number of rounds each wrote.
 fn release(mut floods: Vec<Child>) -> Result<Vec<u64>> {
     for flood in &mut floods {
         flood.send_line("go on")?;
@@ -53,7 +53,7 @@ fn of_two_processes_of_one_program_only_the_asked_one_is_counted() -> Result<()>
 #[test]
 fn processes_are_found_by_name_though_they_share_their_program() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
-    // One file by two names: a probe in it is in all of them. Copied, as a link cannot leave its file system.
+    // One file by two names: a probe in it is in both. Copied, as a link cannot leave its file system.
     let folder = tempfile::tempdir()?;
     let (asked_file, other_file) = (folder.path().join("nntrace-asked"), folder.path().join("nntrace-other"));
     fs::copy(env!("CARGO_BIN_EXE_mark-flood"), &asked_file)?;
@@ -75,7 +75,7 @@ fn processes_are_found_by_name_though_they_share_their_program() -> Result<()> {
     Ok(())
 }
 
-/// What the family printed: sections by process.
+/// Returns the sections by process in the family's output.
 fn told(text: &str) -> BTreeMap<u32, u64> {
     let pair = |line: &str| {
         let (pid, sections) = line.split_once(' ')?;
@@ -84,7 +84,7 @@ fn told(text: &str) -> BTreeMap<u32, u64> {
     text.lines().filter_map(pair).collect()
 }
 
-/// What was counted: sections by process.
+/// Returns the counted sections by process.
 fn counted(snapshot: &Snapshot) -> BTreeMap<u32, u64> {
     snapshot.pids().into_iter().map(|pid| (pid, snapshot.count(pid, "LA_PE"))).collect()
 }
@@ -99,7 +99,7 @@ fn forked_children_are_traced_from_their_first_mark_on() -> Result<()> {
     Ok(())
 }
 
-/// Not so on Linux 6.18 with a probe on the leading nop.
+/// Does not hold on Linux 6.18 with a probe on the leading nop.
 #[test]
 fn a_process_that_has_marked_can_fork_and_both_live_on() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! The terminal interface in a real terminal, which is given back as it was.
+//! The terminal interface in a real terminal, which is restored afterwards.
 
 use std::{fs, path::Path, process::Command};
 
@@ -13,7 +13,7 @@ use nntrace_tests::{
     wait,
 };
 
-/// A terminal, unless there is no tmux and none is required.
+/// Starts a terminal, unless there is no tmux and none is required.
 fn terminal() -> Result<Option<Tmux>> {
     if Tmux::is_installed() {
         return Tmux::start(80, 24).map(Some);
@@ -36,7 +36,7 @@ fn start(terminal: &Tmux) -> Result<()> {
     ))
 }
 
-/// The terminal's settings, as `stty` tells them to a file.
+/// Returns the terminal's settings, from the output of `stty` in a file.
 fn settings(terminal: &Tmux, name: &str) -> Result<String> {
     let file = terminal.folder().join(name);
     terminal.line(&format!("stty -a > {0}.part; mv {0}.part {0}", file.display()))?;
@@ -46,16 +46,16 @@ fn settings(terminal: &Tmux, name: &str) -> Result<String> {
     })
 }
 
-/// The shell is back on the ordinary screen, and the terminal as it was; the profiler has succeeded.
+/// Checks that the shell is back on the ordinary screen, and the terminal as before; the profiler has succeeded.
 fn check_given_back(terminal: &Tmux) -> Result<()> {
-    // The profiler's own, before anything else is run.
+    // The profiler's own status, before any other command runs.
     terminal.wait_for("the prompt", |screen| screen.trim_end().ends_with(PROMPT.trim_end()))?;
     terminal.line("echo status=$?")?;
     terminal.wait_for("its status", |screen| screen.lines().any(|line| line == "status=0"))?;
     check_as_before(terminal)
 }
 
-/// The shell is on the ordinary screen, and the terminal as it was.
+/// Checks that the shell is on the ordinary screen, and the terminal as before.
 fn check_as_before(terminal: &Tmux) -> Result<()> {
     terminal.wait_for("the prompt", |screen| screen.trim_end().ends_with(PROMPT.trim_end()))?;
     for (name, expected) in [("alternate_on", "0"), ("cursor_flag", "1"), ("mouse_any_flag", "0")] {
@@ -71,7 +71,7 @@ fn check_as_before(terminal: &Tmux) -> Result<()> {
     terminal.wait_for("an answer of the shell", |screen| screen.contains("it answers")).map(drop)
 }
 
-/// The profiler that runs in the terminal: a child of its shell.
+/// Returns the profiler that runs in the terminal: a child of its shell.
 fn profiler_in(terminal: &Tmux) -> Result<Pid> {
     let shell = terminal.value("pane_pid")?;
     let output = Command::new("ps").args(["-o", "pid=,comm=", "--ppid", &shell]).output()?;
@@ -92,7 +92,7 @@ fn views_keys_and_sizes() -> Result<()> {
     terminal.key("Tab")?;
     terminal.wait_for("the CPUs", |screen| screen.contains("[2 CPUs") && screen.contains("cpu0"))?;
     terminal.key("Tab")?;
-    // Which of them was first at first, and stays selected, depends on the machine.
+    // Which of them was first, and stays selected, depends on the host.
     terminal.wait_for("the stacks", |screen| screen.contains("[3 Stacks") && screen.contains("LR_PE"))?;
     terminal.key("Tab")?;
     terminal.wait_for("the phases again", |screen| screen.contains("[1 Phases"))?;
@@ -134,7 +134,7 @@ fn what_the_command_prints_comes_when_the_screen_is_given_back() -> Result<()> {
     settings(&terminal, "before")?;
     let profiler = binaries::profiler()?;
     terminal.line(&format!("{} -- sh -c 'echo printed-by; exit 3'; echo code=$?", path(&profiler)))?;
-    // It stays, so that people can look, until they leave.
+    // It stays, so that the user can look, until it is quit.
     let screen = terminal.wait_for("the end", |screen| screen.contains("exited with status 3"))?;
     assert!(!screen.contains("printed-by"), "{screen}");
     terminal.key("q")?;
@@ -144,13 +144,13 @@ fn what_the_command_prints_comes_when_the_screen_is_given_back() -> Result<()> {
     check_given_back(&terminal)
 }
 
-/// The state of a process, as `ps` has it: `T` when it is stopped.
+/// Returns the state of a process, as in `ps`: `T` when it is stopped.
 fn state(pid: Pid) -> Result<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     stat.rsplit(") ").next().and_then(|rest| rest.chars().next()).context("no state")
 }
 
-/// The command that the profiler has launched.
+/// Returns the command that the profiler has launched.
 fn command_of(profiler: Pid) -> Result<Pid> {
     let children = fs::read_to_string(format!("/proc/{profiler}/task/{profiler}/children"))?;
     Ok(Pid::from_raw(children.split_whitespace().next().context("no command runs")?.parse()?))
@@ -168,9 +168,9 @@ fn suspended_it_leaves_the_terminal_to_the_shell() -> Result<()> {
     terminal.wait_for("the phases", |screen| screen.contains("Execution"))?;
     let profiler = profiler_in(&terminal)?;
     let command = command_of(profiler)?;
-    // More than once: what is restored must be what was there, not what we made of it.
+    // Repeated: the restored settings must be the original ones, not ours.
     for _ in 0..2 {
-        // The key stops the whole job, as it does with any other program.
+        // The key stops the whole job, like any other program.
         terminal.key("C-z")?;
         wait_stopped(profiler, true)?;
         wait_stopped(command, true)?;
@@ -179,7 +179,7 @@ fn suspended_it_leaves_the_terminal_to_the_shell() -> Result<()> {
         terminal.wait_for("the phases again", |screen| screen.contains("[1 Phases"))?;
         assert_eq!(terminal.value("alternate_on")?, "1");
         wait_stopped(command, false)?;
-        // It is ours again, keys and all.
+        // The terminal belongs to the profiler again, including keys.
         terminal.key("2")?;
         terminal.wait_for("the CPUs", |screen| screen.contains("[2 CPUs") && screen.contains("cpu0"))?;
         terminal.key("1")?;
@@ -210,7 +210,7 @@ fn in_the_background_it_waits_for_the_terminal() -> Result<()> {
     terminal.wait_for("the CPUs", |screen| screen.contains("[1 Phases"))?;
     terminal.key("C-z")?;
     wait_stopped(profiler, true)?;
-    // In the background it has nothing to show itself on.
+    // In the background it has no terminal to draw on.
     terminal.line("bg")?;
     terminal.line("clear")?;
     wait_stopped(profiler, true)?;
@@ -261,7 +261,7 @@ fn names_cannot_act_on_the_terminal() -> Result<()> {
         terminal.wait_for("the view", |screen| screen.contains("replay"))?;
     }
     assert_eq!(terminal.value("pane_title")?, title);
-    // Not by Escape: a key right behind it would be one with Alt.
+    // Not by Escape: a key directly after it would be one with Alt.
     terminal.key("d")?;
     terminal.wait_for("no overlay", |screen| !screen.contains("Esc closes"))?;
     terminal.key("q")?;

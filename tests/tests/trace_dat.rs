@@ -1,4 +1,4 @@
-//! What replay makes of trace-cmd's binary files, against the text that `trace-cmd report` prints of them.
+//! Replay of trace-cmd's binary files, against the text that `trace-cmd report` prints of them.
 
 use std::{
     io::{Read as _, Write as _},
@@ -19,7 +19,7 @@ use nntrace_user::{
     report::snapshot::Snapshot,
 };
 
-/// Files and the text of them.
+/// Files with their texts.
 const CASES: [(&str, &str); 5] = [
     ("power.v6.dat.zst", "power.txt.zst"),
     ("power.v7.dat", "power.txt.zst"),
@@ -32,13 +32,13 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/tracedat").join(name)
 }
 
-/// All that is told of a trace, one line each.
+/// Log of a trace, one line per call.
 #[derive(Default)]
 struct Lines(Vec<String>);
 
 impl Visitor for Lines {
     fn event(&mut self, event: &Event<'_>) -> bool {
-        // Fields of other events are told in other words.
+        // Fields of other events are formatted differently.
         let kind = match event.kind {
             EventKind::Other { name, .. } => format!("{:?}", String::from_utf8_lossy(name)),
             known => format!("{known:?}"),
@@ -139,13 +139,13 @@ fn run(file: &str, input: &[u8]) -> Result<Output> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let mut stdin = child.stdin.take().context("a pipe")?;
-    // One that does not read is no concern here.
+    // A program that does not read its input does not matter here.
     let _ = stdin.write_all(input);
     drop(stdin);
     Ok(child.wait_with_output()?)
 }
 
-/// A file without the packing around it.
+/// Returns a file without the packing around it.
 fn unpacked(name: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     Input::open(&fixture(name))?.reader().read_to_end(&mut bytes)?;
@@ -168,7 +168,7 @@ fn a_cut_file_gives_what_it_has_and_tells_where_it_ends() -> Result<()> {
     Ok(())
 }
 
-/// The file of version 6, as if this clock had been in use.
+/// Returns the file of version 6, as if it had been recorded with this clock.
 fn by_clock(clock: &str) -> Result<tempfile::NamedTempFile> {
     let mut bytes = unpacked("power.v6.dat.zst")?;
     let clocks = "[local] global counter uptime perf mono mono_raw boot tai x86-tsc";

@@ -1,4 +1,4 @@
-//! Programs that write their marks to `trace_marker`: the same comes out as of the same stream through a function.
+//! Programs that write their marks to `trace_marker`: the results equal those of the same stream through a function.
 
 use std::{collections::BTreeMap, path::Path, process::Command};
 
@@ -15,7 +15,7 @@ use nntrace_user::report::snapshot::{MarksSeen, Snapshot};
 
 const MARKER: &str = "/sys/kernel/tracing/trace_marker";
 
-/// What one process did.
+/// Results of one process.
 #[derive(Debug, PartialEq)]
 struct Did {
     /// Frames by stack.
@@ -24,7 +24,7 @@ struct Did {
     functions: BTreeMap<(Layer, Phase, String), u64>,
 }
 
-/// What was counted, by process in order of number: the first, its child, and what that executed.
+/// Returns the results by process in order of number: the first, its child, and the program executed by that.
 fn did(snapshot: &Snapshot) -> Vec<Did> {
     let of = |pid| Did {
         stacks: snapshot.stack_counts(pid),

@@ -1,5 +1,5 @@
-//! Marks whose texts are in pages that nobody has touched: literals of forked children, files that were mapped and not
-//! read, and a file system that does not answer.
+//! Marks whose texts are in untouched pages: literals of forked children, files that were mapped and not read, and a
+//! file system that does not answer.
 
 use std::{
     fs,
@@ -28,10 +28,10 @@ use nntrace_user::{
     report::snapshot::Snapshot,
 };
 
-/// The mark function with and without the length of the text, as the programs call it: both are right.
+/// Mark function with and without the length of the text, as the programs call it: both are right.
 const LAYOUTS: [&str; 2] = ["tracing_mark_write=buf", "tracing_mark_write=buf,len"];
 
-/// Runs the program with these words, and the mark function of this layout.
+/// Runs the program with these arguments, and the mark function of this layout.
 fn run(layout: &str, words: &[&str]) -> Result<Snapshot> {
     let folder = tempfile::tempdir()?;
     let program = c::program(folder.path(), "untouched.c")?;
@@ -70,7 +70,7 @@ fn texts_at_the_edges_of_pages_are_read_to_their_ends_and_not_beyond() -> Result
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("texts");
         let snapshot = run(layout, &["edges", &file.display().to_string()])?;
-        // One goes on in a page that is not there, one begins in such a page.
+        // One continues in a page that is missing, one begins in such a page.
         let odd = [("unreadable_mark", 2), ("empty_mark", 1)];
         assert_eq!(snapshot.odd_marks(), odd.into(), "{layout}");
         let functions: Vec<_> = snapshot.functions.iter().map(|row| (row.name.as_str(), row.count)).collect();
@@ -79,7 +79,7 @@ fn texts_at_the_edges_of_pages_are_read_to_their_ends_and_not_beyond() -> Result
     Ok(())
 }
 
-/// A kernel before Linux 6.0: the programs do not wait for pages.
+/// Like a kernel before Linux 6.0: the programs do not wait for pages.
 #[test]
 fn without_programs_that_wait_the_literals_of_a_process_are_brought_in_when_it_is_adopted() -> Result<()> {
     const ROUNDS: u64 = 10;
@@ -108,7 +108,8 @@ fn without_programs_that_wait_the_literals_of_a_process_are_brought_in_when_it_i
     Ok(())
 }
 
-/// Starts a process whose next mark has its text in a file of a file system that does not answer; returns its number.
+/// Starts a process whose next mark has its text in a file of a file system that does not answer; returns its process
+/// id.
 fn stalling(folder: &Path) -> Result<(Child, u32)> {
     let program = c::program_with(folder, "stalling.c", &["-pthread"])?;
     let mount = folder.join("mount");
@@ -143,7 +144,7 @@ fn a_text_that_nobody_provides_does_not_hold_the_collector_and_who_waits_is_name
     assert!(run.snapshot.notes.iter().any(|note| note.contains(&named)), "{:?}", run.snapshot.notes);
     assert!(!held.still_there()?.is_empty(), "its probe cannot be gone while it is in it");
 
-    // Answered, the process goes on, and the kernel lets go of everything.
+    // Once answered, the process continues, and the kernel releases everything.
     child.send_line("answer")?;
     assert_eq!(child.lines(2)?[1], "marked");
     wait::until("everything to go", || Ok(held.still_there()?.is_empty().then_some(())))

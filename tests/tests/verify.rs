@@ -1,4 +1,4 @@
-//! `--verify` against the kernel that runs.
+//! `--verify` on the running kernel.
 
 use anyhow::{Context as _, Result};
 use nntrace_tests::{live, profiler::Profiler};
@@ -15,7 +15,7 @@ fn the_kernel_counts_what_we_count() -> Result<()> {
     println!("{:?}", verify.notes);
     assert!(verify.passes, "{:#?}", verify.rows.iter().filter(|row| !row.passes).collect::<Vec<_>>());
     run.ended.expect_code(0)?;
-    // Every state that a driver has is compared.
+    // Every state of a driver is compared.
     let folder = std::fs::read_dir("/sys/devices/system/cpu/cpu0/cpuidle").into_iter().flatten().flatten();
     let states = folder.filter(|entry| entry.file_name().to_string_lossy().starts_with("state")).count();
     let compared =

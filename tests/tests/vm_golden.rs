@@ -1,7 +1,7 @@
-//! Recordings of real arm64 kernels: replaying them gives what was reviewed, byte for byte, and what a sweep by other code
-//! gives, to the nanosecond.
+//! Recordings of real arm64 kernels: replaying them gives the reviewed results, byte for byte, and those of a sweep
+//! by other code, to the nanosecond.
 //!
-//! `cargo xtask vm --bless` makes the recordings, and writes what replaying them gave in the machine.
+//! `cargo xtask vm --bless` makes the recordings, and stores the results of replaying them in the VM.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ fn machines() -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// A recording, the machine that it is of, and what was reviewed.
+/// Recording, its host, and the reviewed results.
 struct Golden {
     text: String,
     topology: Topology,
@@ -78,7 +78,7 @@ fn one_event_one_microsecond_later_is_another_result() -> Result<()> {
     Ok(())
 }
 
-/// The line of an event (`TASK [CPU] FLAGS SECONDS.MICROSECONDS: NAME: ...`), one microsecond later.
+/// Returns the line of an event (`TASK [CPU] FLAGS SECONDS.MICROSECONDS: NAME: ...`), one microsecond later.
 fn later(line: &str) -> Option<String> {
     let end = line.find(": ")?;
     let start = line[..end].rfind(' ')? + 1;

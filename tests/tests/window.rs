@@ -1,4 +1,4 @@
-//! The window is as long as was asked for, and marks, power states and scheduling begin and end with it.
+//! The window has the requested length, and marks, power states and scheduling begin and end with it.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ use nntrace_user::report::snapshot::Snapshot;
 
 const LENGTH_NS: u64 = 100_000_000;
 const FLOOD: &str = env!("CARGO_BIN_EXE_mark-flood");
-/// One thread that marks before, within and after the window.
+/// Arguments for one thread that writes marks before, within and after the window.
 const ENDLESS: [&str; 5] = ["--threads", "1", "--until-stdin", "--pause-us", "200"];
 
 fn check(snapshot: &Snapshot, pid: u32) -> Result<()> {
@@ -58,7 +58,7 @@ fn of_a_command_all_counts_from_its_first_mark_to_the_end_of_the_window() -> Res
     let Run { snapshot, .. } = Profiler::new()?.args(["--duration", "100ms"]).launch(command)?;
     let pid = *snapshot.pids().first().unwrap_or(&0);
     check(&snapshot, pid)?;
-    // Nothing came before: no end lacks its begin. The section that the window cut is open.
+    // No marks came before: no end lacks its begin. The section cut by the window is open.
     ensure!(!snapshot.odd_marks().contains_key("unmatched_end"), "{:?}", snapshot.odd_marks());
     Ok(())
 }

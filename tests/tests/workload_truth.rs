@@ -1,4 +1,4 @@
-//! The profiler's figures for a real network against what that network counted and timed itself.
+//! The profiler's figures for a real network against the counts and times of that network itself.
 
 use anyhow::{Context as _, Result, ensure};
 use nntrace_common::layer::Tag;
@@ -10,7 +10,7 @@ use nntrace_tests::{
 };
 use nntrace_user::report::snapshot::PhaseRow;
 
-/// How many images are classified.
+/// Number of classified images.
 const INFERENCES: u64 = 100;
 
 /// Runs the workload under the profiler.
@@ -55,14 +55,14 @@ fn counts_and_totals_are_what_the_workload_measured_itself() -> Result<()> {
     Ok(())
 }
 
-/// The kernel's clock was read between the workload's own two readings around each mark.
+/// Checks a total: the kernel's clock was read between the workload's own two readings around each mark.
 fn check_total(row: &PhaseRow, expected: &PhaseTotal) -> Result<()> {
     let inside = expected.bounds.range().contains(&row.total_ns);
     ensure!(inside, "{}: {} ns, {expected:?}", Tag::new(row.layer, row.phase), row.total_ns);
     Ok(())
 }
 
-/// Every frame is in the histogram, and what it adds up to is the total within the histogram's three digits.
+/// Checks that every frame is in the histogram, whose sum is the total within its three digits.
 fn check_distribution(row: &PhaseRow) -> Result<()> {
     let histogram = row.histogram.as_ref().with_context(|| format!("no histogram: {row:?}"))?;
     ensure!(histogram.len() == row.count, "{} entries: {row:?}", histogram.len());

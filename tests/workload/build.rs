@@ -1,4 +1,4 @@
-//! Keeps the function that the profiler probes findable when the executable is stripped.
+//! Keeps the function that the profiler probes visible when the executable is stripped.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

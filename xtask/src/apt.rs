@@ -1,4 +1,4 @@
-//! Debian's packages.
+//! Packages of Debian.
 
 use std::process::Command;
 
@@ -6,12 +6,12 @@ use anyhow::{Result, bail};
 
 use crate::run::{as_root, on_path, quietly};
 
-/// Installs what is not installed; fetches the lists of packages only when it does not work without.
+/// Installs the missing packages; fetches the package lists only when it fails without them.
 pub fn install(packages: &[&str]) -> Result<()> {
     install_from(None, packages)
 }
 
-/// As [`install`], from a release that is not the system's own.
+/// Like [`install`], from a release that is not the system's own.
 pub fn install_from(release: Option<&str>, packages: &[&str]) -> Result<()> {
     if !on_path("apt-get") {
         bail!("there is no apt-get to install {}", packages.join(" "));
@@ -28,12 +28,12 @@ pub fn install_from(release: Option<&str>, packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The command that fetches the lists of packages.
+/// Returns the command that fetches the package lists.
 pub fn update() -> Result<Command> {
     apt_get(&["update"], &[])
 }
 
-/// `apt-get` as root, asking nothing and waiting for other runs of it.
+/// Returns an `apt-get` command as root, without questions, which waits for other runs of it.
 fn apt_get(words: &[&str], packages: &[&str]) -> Result<Command> {
     let mut apt = Command::new("env");
     apt.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet", "-o", "DPkg::Lock::Timeout=300"]);

@@ -1,11 +1,11 @@
-//! The architectures that the profiler runs on.
+//! Architectures that the profiler runs on.
 
 use std::fmt;
 
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 
-/// One of them.
+/// Architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Arch {
     /// 64-bit ARM
@@ -17,20 +17,20 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// Both.
+    /// Both architectures.
     pub const ALL: [Self; 2] = [Self::Aarch64, Self::X86_64];
 
-    /// This machine's.
+    /// Returns the architecture of the host.
     ///
     /// # Errors
-    /// When it is none of them.
+    /// When it is none of these.
     pub fn host() -> Result<Self> {
         Self::ALL.into_iter().find(|arch| arch.is_host()).with_context(|| {
             format!("the profiler is not for machines like this one: {}", std::env::consts::ARCH)
         })
     }
 
-    /// As Rust and `uname -m` name it.
+    /// Returns the name in Rust and `uname -m`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Aarch64 => "aarch64",
@@ -38,7 +38,7 @@ impl Arch {
         }
     }
 
-    /// As Debian names it.
+    /// Returns the name in Debian.
     pub const fn debian(self) -> &'static str {
         match self {
             Self::Aarch64 => "arm64",
@@ -46,7 +46,7 @@ impl Arch {
         }
     }
 
-    /// The target that is compiled for: glibc, which is linked statically.
+    /// Returns the compilation target: glibc, which is linked statically.
     pub const fn triple(self) -> &'static str {
         match self {
             Self::Aarch64 => "aarch64-unknown-linux-gnu",
@@ -54,12 +54,12 @@ impl Arch {
         }
     }
 
-    /// A program of the binutils or of GCC for it.
+    /// Returns the name of a binutils or GCC program for it.
     pub fn gnu(self, program: &str) -> String {
         if self.is_host() { program.into() } else { format!("{}-linux-gnu-{program}", self.name()) }
     }
 
-    /// Whether it is this machine's.
+    /// Whether it is the host's.
     pub fn is_host(self) -> bool {
         self.name() == std::env::consts::ARCH
     }

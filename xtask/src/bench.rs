@@ -1,4 +1,4 @@
-//! What profiling and replaying cost on this machine, beside the tools that one would otherwise take.
+//! Cost of profiling and replaying on this host, beside that of alternative tools.
 
 mod child;
 mod collector;
@@ -28,7 +28,7 @@ use crate::{
     setup,
 };
 
-/// How much is measured, and how it is shown.
+/// Options of the measurements.
 #[derive(Args)]
 pub struct Bench {
     /// Measure this only
@@ -47,14 +47,14 @@ pub struct Bench {
     keep: bool,
 }
 
-/// What can be measured by itself.
+/// Measurement that can be made by itself.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
     /// Replaying a trace file, which needs no root
     Replay,
 }
 
-/// The programs that the measurement consists of: its driver, which is root's, and what is measured.
+/// Programs that the measurement consists of: its driver, which runs as root, and the measured ones.
 #[derive(Subcommand)]
 pub enum Part {
     /// Measure what needs root's rights, with the programs that were built
@@ -89,7 +89,7 @@ impl Bench {
         Err(Error::new(driver.exec()).context("the measurement does not start"))
     }
 
-    /// Measures what needs root's rights; prints each as soon as there are numbers.
+    /// Makes the measurements that need root's rights; prints each as soon as there are numbers.
     fn measure(&self) -> Result<()> {
         let marks = marks::measure(self.rounds, self.marks)?;
         println!("{}\n", machine::describe(Some(marks.site)));
@@ -115,7 +115,7 @@ impl Bench {
 }
 
 impl Part {
-    /// Does the part.
+    /// Runs the part.
     pub fn run(&self) -> Result<()> {
         match self {
             Self::Measure(bench) => bench.measure(),
@@ -127,7 +127,7 @@ impl Part {
     }
 }
 
-/// A program of the release build.
+/// Returns the path of a program in the release build.
 fn release(program: &str) -> Result<PathBuf> {
     Ok(target_dir()?.join("release").join(program))
 }

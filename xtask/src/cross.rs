@@ -1,4 +1,4 @@
-//! Static programs for either architecture, by the compiler that has a standard library for it.
+//! Building of static programs for either architecture, with a compiler that has its standard library.
 
 use std::{
     ffi::OsString,
@@ -20,15 +20,15 @@ use crate::{
 /// Debian's compiler, whose standard library for another architecture is a package.
 const SYSTEM_RUSTC: &str = "/usr/bin/rustc";
 
-/// How programs for one architecture are made.
+/// Build environment for one architecture.
 pub struct Cross {
     arch: Arch,
-    /// The compiler and its library, when they are Debian's; else the compiler that is there has all.
+    /// Debian's standard library, to be used with Debian's compiler; `None` if the default compiler has one.
     debian: Option<PathBuf>,
 }
 
 impl Cross {
-    /// Finds a compiler; unpacks the library of Debian's when no other has one.
+    /// Finds a compiler; unpacks Debian's library when no other has one.
     pub fn find(arch: Arch) -> Result<Self> {
         setup::build()?;
         let linker = arch.gnu("gcc");
@@ -46,7 +46,7 @@ impl Cross {
         Ok(Self { arch, debian: Some(debian_std(arch)?) })
     }
 
-    /// Cargo's `subcommand` for static programs, of which nothing tells where they were built.
+    /// Returns cargo's `subcommand` for static programs without traces of the place where they were built.
     pub fn cargo(&self, subcommand: &str) -> Command {
         let mut flags: Vec<OsString> = vec!["-Ctarget-feature=+crt-static".into()];
         flags.extend(remapped());
@@ -63,13 +63,13 @@ impl Cross {
         cargo
     }
 
-    /// Where the programs of a profile lie.
+    /// Returns the folder of the programs of a profile.
     pub fn programs(&self, profile: &str) -> Result<PathBuf> {
         Ok(target_dir()?.join(self.arch.triple()).join(profile))
     }
 }
 
-/// Debian's standard library for an architecture, of the release of the compiler.
+/// Returns Debian's standard library for an architecture, of the release of the compiler.
 fn debian_std(arch: Arch) -> Result<PathBuf> {
     let version = quietly(command("dpkg-query").args(["--show", "--showformat=${Version}", "rustc-web"]))
         .with_context(|| {

@@ -1,7 +1,7 @@
 //! Debian's packages of any architecture, downloaded and unpacked, never installed.
 //!
-//! apt gets a root of its own under `target/vm/apt`: own sources, own lists, no package installed. It shares no lock with
-//! the system's and needs no rights.
+//! apt gets a root of its own under `target/vm/apt`: own sources, own lists, no package installed. It shares no lock
+//! with the system's and needs no rights.
 
 use std::{
     fs::{self, File},
@@ -14,11 +14,11 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::run::{command, on_path, quietly, target_dir};
 
-/// What signs Debian's archive.
+/// Keyring with the signers of Debian's archive.
 pub const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// Where there is an archive of which the machine's own sources say nothing.
+/// Mirror to use when the system's own sources name none.
 const MIRROR: &str = "http://deb.debian.org";
-/// Releases that have a kernel, or a compiler, that is asked for.
+/// Releases that have a required kernel or compiler.
 const SUITES: [(&str, &str); 4] = [
     ("debian", "bookworm"),
     ("debian", "bullseye"),
@@ -26,20 +26,20 @@ const SUITES: [(&str, &str); 4] = [
     ("debian-security", "bookworm-security"),
 ];
 
-/// The private root, held by one at a time: apt does not wait for its own locks.
+/// Private root of apt, held by one user at a time, as apt does not wait for its own locks.
 pub struct Debian {
     root: PathBuf,
     /// Locked until it is closed.
     _lock: File,
 }
 
-/// Where everything lies that a virtual machine is made of.
+/// Returns the folder of all parts of VMs.
 pub fn cache() -> Result<PathBuf> {
     Ok(target_dir()?.join("vm"))
 }
 
 impl Debian {
-    /// Makes the root, with fresh lists of packages; waits until nobody else uses it.
+    /// Creates the root, with fresh package lists; waits until nobody else uses it.
     pub fn open() -> Result<Self> {
         for program in ["apt-get", "dpkg-deb"] {
             ensure!(
@@ -86,7 +86,7 @@ impl Debian {
         Ok(debian)
     }
 
-    /// The package with the highest number of those whose names match, a regular expression.
+    /// Returns the package with the highest number among those whose names match a regular expression.
     pub fn newest(&self, pattern: &str) -> Result<String> {
         let found = quietly(self.apt("apt-cache").args(["search", "--names-only", pattern]))?;
         let names = found.lines().filter_map(|line| line.split_whitespace().next());
@@ -113,18 +113,18 @@ impl Debian {
     }
 }
 
-/// A package as a file, which goes with this: what was needed of it has been unpacked by then.
+/// Package as a file, which is removed with this value, after the needed parts were unpacked.
 pub struct Package {
     file: PathBuf,
 }
 
 impl Package {
-    /// Its name, version and architecture, as its file is named.
+    /// Returns the name, version and architecture, as in the file name.
     pub fn name(&self) -> String {
         self.file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Hands each plain file in it to `take`, by its path.
+    /// Passes each plain file in it to `take`, by its path.
     pub fn files(&self, mut take: impl FnMut(&Path, &mut dyn Read) -> Result<()>) -> Result<()> {
         let mut unpack = command("dpkg-deb");
         unpack.arg("--fsys-tarfile").arg(&self.file).stdout(Stdio::piped());
@@ -137,7 +137,7 @@ impl Package {
                 take(path.strip_prefix("./").unwrap_or(&path), &mut entry)?;
             }
         }
-        // What stands behind the last entry, or the program ends by SIGPIPE.
+        // The rest after the last entry; otherwise the program ends by SIGPIPE.
         io::copy(&mut archive.into_inner(), &mut io::sink())?;
         let status = unpack.wait()?;
         if !status.success() {
@@ -149,7 +149,7 @@ impl Package {
 
 impl Drop for Package {
     fn drop(&mut self) {
-        // One that stays takes space, no more.
+        // A file that stays only takes space.
         let _ = fs::remove_file(&self.file);
     }
 }
@@ -160,7 +160,7 @@ fn debs(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths.filter(|path| path.extension().is_some_and(|extension| extension == "deb")).collect())
 }
 
-/// The mirror that the machine itself uses, without the name of the archive.
+/// Returns the mirror that the system itself uses, without the name of the archive.
 pub fn mirror() -> String {
     let text = fs::read_to_string("/etc/apt/sources.list.d/debian.sources").unwrap_or_default();
     let uri = text.lines().find_map(|line| line.strip_prefix("URIs:")?.split_whitespace().next());
@@ -168,7 +168,7 @@ pub fn mirror() -> String {
     mirror.unwrap_or(MIRROR).to_owned()
 }
 
-/// The numbers in a name, to compare versions by.
+/// Returns the numbers in a name, for comparing versions.
 fn numbers(name: &str) -> Vec<u64> {
     name.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }

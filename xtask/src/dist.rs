@@ -1,6 +1,6 @@
-//! What is handed out: static programs for both architectures, as archives and as packages.
+//! Distribution: static programs for both architectures, as archives and as packages.
 //!
-//! Everything in them is fixed by the sources and the compiler: two builds give the same bytes.
+//! Their contents are determined by the sources and the compiler: two builds give the same bytes.
 
 mod deb;
 pub mod tree;
@@ -24,30 +24,30 @@ use crate::{
     vm,
 };
 
-/// The program.
+/// Name of the program.
 const NAME: &str = "nntrace-bpf";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Everything's checksum.
+/// File of all checksums.
 const SUMS: &str = "SHA256SUMS";
-/// Texts that go with the program.
+/// Texts that accompany the program.
 const TEXTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
-/// Where headers for programs under test are, once there are any.
+/// Folder of headers for programs under test, if there is any.
 const HEADERS: &str = "nntrace-common/include";
-/// Shells, and what the completions for each are called.
+/// Shells, and the names of their completions.
 const SHELLS: [(&str, &str, &str); 3] = [
     ("bash", "nntrace-bpf.bash", "usr/share/bash-completion/completions/nntrace-bpf"),
     ("zsh", "_nntrace-bpf", "usr/share/zsh/vendor-completions/_nntrace-bpf"),
     ("fish", "nntrace-bpf.fish", "usr/share/fish/vendor_completions.d/nntrace-bpf.fish"),
 ];
 
-/// What a package says of licences, before the text of the second.
+/// Licence section of a package, before the text of the second licence.
 const COPYRIGHT: &str = "\
 nntrace-bpf may be used under the Apache License, Version 2.0, or under the MIT license, at your choice.
 The former is in /usr/share/common-licenses/Apache-2.0. The latter:
 
 ";
 
-/// For which architectures.
+/// Options of the distribution.
 #[derive(Args)]
 pub struct Dist {
     /// Only for this architecture [default: both]
@@ -58,14 +58,14 @@ pub struct Dist {
     tried: bool,
 }
 
-/// What is the same for all architectures.
+/// Files that are the same for all architectures.
 struct Shared {
     manual: Vec<u8>,
     /// In the order of [`SHELLS`].
     completions: Vec<Vec<u8>>,
     texts: Vec<(&'static str, Vec<u8>)>,
     headers: Vec<(String, Vec<u8>)>,
-    /// When the last change was made, seconds: what every file is dated.
+    /// Time of the last change, seconds, and so the date of every file.
     time: u64,
 }
 
@@ -79,7 +79,7 @@ impl Dist {
             archs.iter().try_for_each(|&arch| vm::check(arch))?;
         }
         let programs = archs.iter().map(|&arch| Ok((arch, program(arch)?))).collect::<Result<Vec<_>>>()?;
-        // The program knows its own command line: the one that this machine runs is asked.
+        // The program knows its own command line: the one for this host is run.
         let own = match programs.iter().find(|(arch, _)| arch.is_host()) {
             Some((_, own)) => own.clone(),
             None => program(Arch::host()?)?,
@@ -111,7 +111,7 @@ impl Dist {
     }
 }
 
-/// The program for an architecture, without symbols.
+/// Builds the program for an architecture, without symbols.
 fn program(arch: Arch) -> Result<PathBuf> {
     let cross = Cross::find(arch)?;
     println!("building   {NAME} for {arch}");
@@ -126,7 +126,8 @@ fn program(arch: Arch) -> Result<PathBuf> {
     Ok(stripped)
 }
 
-/// What of a program tells where it was built: the folder of the sources, of the libraries, or of the compiler.
+/// Finds a text in a program that reveals where it was built: the folder of the sources, of the libraries, or of the
+/// compiler.
 fn place<'a>(program: &[u8], workspace: &'a Path) -> Option<Cow<'a, str>> {
     let places = [workspace.to_string_lossy(), "/.cargo/".into(), "/.rustup/".into()];
     places.into_iter().find(|place| program.windows(place.len()).any(|bytes| bytes == place.as_bytes()))
@@ -137,7 +138,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 impl Shared {
-    /// `program` is one that this machine runs.
+    /// Gathers the files from `program`, the one for this host.
     fn gather(program: &Path) -> Result<Self> {
         let ask =
             |words: &[&str]| -> Result<Vec<u8>> { Ok(quietly(command(program).args(words))?.into_bytes()) };
@@ -162,7 +163,7 @@ impl Shared {
         })
     }
 
-    /// To be unpacked anywhere: everything in one folder.
+    /// Creates the archive to unpack anywhere: everything in one folder.
     fn archive(&self, stem: &str, program: &[u8]) -> Tree {
         let mut tree = Tree::new(self.time);
         tree.add(format!("{stem}/{NAME}"), program, true);
@@ -179,7 +180,7 @@ impl Shared {
         tree
     }
 
-    /// To be installed: everything where Debian has it.
+    /// Creates the files of the package: everything in Debian's places.
     fn package(&self, program: &[u8]) -> Result<Tree> {
         let mut tree = Tree::new(self.time);
         tree.add(format!("usr/bin/{NAME}"), program, true);
@@ -189,7 +190,7 @@ impl Shared {
         }
         for (name, text) in &self.texts {
             match *name {
-                // Debian has this one itself.
+                // Debian itself contains this one.
                 "LICENSE-APACHE" => {}
                 "LICENSE-MIT" => {
                     let licences = [COPYRIGHT.as_bytes(), text].concat();
@@ -205,7 +206,7 @@ impl Shared {
     }
 }
 
-/// `SOURCE_DATE_EPOCH` (reproducible-builds.org), else the time of the commit.
+/// Returns `SOURCE_DATE_EPOCH` (reproducible-builds.org), else the time of the commit.
 fn source_time() -> Result<u64> {
     let text = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text,

@@ -1,4 +1,4 @@
-//! Fuzzing with libFuzzer. The compiler's own coverage passes make the programs, so any toolchain will do.
+//! Fuzzing with libFuzzer. The compiler's own coverage passes instrument the programs, so any toolchain works.
 
 use std::{
     fs::{self, File},
@@ -15,18 +15,18 @@ use crate::{
     setup,
 };
 
-/// What makes libFuzzer see which way an input takes.
+/// Flags that show libFuzzer the path of an input through the code.
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
 
-/// Longest input, bytes: what is kept stays small.
+/// Length of an input at most, bytes: kept files stay small.
 const LONGEST: &str = "-max_len=4096";
 
-/// Bytes of all inputs that are kept.
+/// Size of all kept inputs at most, bytes.
 const MOST_KEPT: u64 = 1 << 20;
 
-/// The folder of the fuzz targets, in the workspace.
+/// Folder of the fuzz targets, in the workspace.
 const HOME: &str = "tests/fuzz";
 
 /// Options of `cargo xtask fuzz`.
@@ -81,7 +81,7 @@ impl Fuzz {
         Ok(())
     }
 
-    /// The targets that were named, or all.
+    /// Returns the targets that were named, or all.
     fn targets(&self) -> Result<Vec<String>> {
         let sources = fs::read_dir(in_workspace("src/bin")).context("the fuzz targets are not there")?;
         let mut all = Vec::new();
@@ -96,24 +96,24 @@ impl Fuzz {
     }
 }
 
-/// A program, and where its inputs are.
+/// Program, and the places of its inputs.
 struct Target {
     name: String,
     program: PathBuf,
-    /// What it found in all runs here.
+    /// Inputs found in all runs here.
     found: PathBuf,
-    /// What is kept in the repository.
+    /// Inputs kept in the repository.
     kept: PathBuf,
-    /// Where it puts inputs that crash it.
+    /// Folder of inputs that crash it.
     crashes: PathBuf,
     log: PathBuf,
 }
 
-/// What came of a run.
+/// Outcome of a run.
 struct Outcome {
     passed: bool,
     text: String,
-    /// The command that shows the failure again.
+    /// Command that reproduces the failure.
     again: Option<String>,
 }
 
@@ -169,10 +169,10 @@ impl Target {
         Ok(Outcome { passed: status.success(), text, again })
     }
 
-    /// Adds what reaches more of the code to what is kept.
+    /// Adds the inputs that reach more of the code to the kept ones.
     fn keep(&self) -> Result<()> {
         let before = sizes(&self.kept)?.len();
-        // By places in the code alone: how often each is reached would keep ten times as much.
+        // By places in the code alone: including how often each is reached would keep ten times as much.
         let mut merge = self.libfuzzer();
         quietly(merge.args(["-merge=1", "-use_counters=0"]).arg(&self.kept).arg(&self.found))?;
         let kept = sizes(&self.kept)?;
@@ -187,7 +187,7 @@ impl Target {
     }
 }
 
-/// Builds all targets; the folder of the programs.
+/// Builds all targets; returns the folder of the programs.
 fn build(place: &Path) -> Result<PathBuf> {
     let about = quietly(command("rustc").arg("-vV"))?;
     let host = about.lines().find_map(|line| line.strip_prefix("host: "));
@@ -203,14 +203,14 @@ fn build(place: &Path) -> Result<PathBuf> {
         "--profile",
         "fuzz",
     ]);
-    // With a target named, the flags are not for build scripts, which have no libFuzzer to count for.
+    // With an explicit target, the flags do not apply to build scripts, which are not linked with libFuzzer.
     build.args(["--target", host, "--target-dir"]).arg(place).env("RUSTFLAGS", COVERAGE);
     println!("building   the fuzz targets");
     run(&mut build)?;
     Ok(place.join(host).join("fuzz"))
 }
 
-/// Fails when more is kept than a repository should hold.
+/// Fails when the kept inputs are too large for a repository.
 fn small_enough() -> Result<()> {
     let mut all = 0;
     for folder in fs::read_dir(in_workspace("corpus"))? {
@@ -222,7 +222,7 @@ fn small_enough() -> Result<()> {
     Ok(())
 }
 
-/// The sizes of the files in a folder, bytes.
+/// Returns the sizes of the files in a folder, bytes.
 fn sizes(folder: &Path) -> Result<Vec<u64>> {
     let files = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     files.map(|file| Ok(file?.metadata()?.len())).collect()

@@ -1,4 +1,4 @@
-//! What can be said about the code without running it.
+//! Static checks of the code.
 
 use std::{env::consts::ARCH, process::Command};
 
@@ -9,10 +9,10 @@ use crate::{
     setup,
 };
 
-/// All packages but the kernel programs, which compile for another target.
+/// Arguments for all packages but the kernel programs, which compile for another target.
 const USER_SPACE: [&str; 3] = ["--workspace", "--exclude", "nntrace-ebpf"];
 
-/// Does every check, and fails at the end if one failed.
+/// Runs all checks, and fails at the end if any failed.
 pub fn run_all() -> Result<()> {
     let toolchain = setup::lint()?;
     let endian = if cfg!(target_endian = "big") { "big" } else { "little" };
@@ -51,7 +51,7 @@ pub fn run_all() -> Result<()> {
     Ok(())
 }
 
-/// A check whose program takes minutes to install: done where it is there.
+/// Returns a check whose program takes minutes to install, if the program is installed.
 fn installed(subject: &'static str, program: &str, args: &[&str]) -> Option<(&'static str, Command)> {
     if !on_path(program) {
         println!("skipped    {subject}: {program} is not installed (optional)");

@@ -1,7 +1,7 @@
 //! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `test`, `bench`, `soak`, `lint`, `fuzz`,
 //! `vm`, `dist`.
 //!
-//! They run as an ordinary user; what needs root goes through sudo.
+//! They run as an ordinary user; steps that need root use sudo.
 
 mod apt;
 mod arch;
@@ -30,15 +30,15 @@ struct Cli {
     task: Task,
 }
 
-/// What can be done.
+/// Task on the command line.
 #[derive(Subcommand)]
 enum Task {
     /// Find or install what building and live profiling need
     Setup {
-        /// Also what `lint` needs
+        /// Also the tools of `lint`
         #[arg(long)]
         lint: bool,
-        /// Also what `vm` needs
+        /// Also the tools of `vm`
         #[arg(long)]
         vm: bool,
     },
@@ -52,18 +52,18 @@ enum Task {
         #[arg(last = true)]
         args: Vec<String>,
     },
-    /// Set up, build, and measure what profiling costs on this machine
+    /// Set up, build, and measure the cost of profiling on this host
     Bench(bench::Bench),
     /// Flood the profiler, live and with files, for minutes each, and check that its memory stays within its bound
     Soak(soak::Soak),
-    /// What `bench` starts
+    /// Part of `bench`
     #[command(hide = true, subcommand)]
     BenchPart(bench::Part),
     /// Check format, lints, documentation, spelling and licences
     Lint,
-    /// Feed inputs that nobody thought of to what reads and counts them
+    /// Fuzz the parsers and the accounting
     Fuzz(fuzz::Fuzz),
-    /// Run the profiler and its live tests on other kernels, in emulated machines
+    /// Run the profiler and its live tests on other kernels, in VMs
     Vm(vm::Vm),
     /// Build static programs for both architectures, and pack them
     Dist(dist::Dist),

@@ -13,21 +13,21 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// A command for the workspace's root directory.
+/// Returns a command for the workspace's root directory.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     command
 }
 
-/// The cargo that runs this task.
+/// Returns the cargo that runs this task.
 pub fn cargo(subcommand: &str) -> Command {
     let mut cargo = command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.arg(subcommand);
     cargo
 }
 
-/// Runs a command that says itself what it does; fails when it fails.
+/// Runs a command with its own output; fails when it fails.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("{} does not start", shell(command)))?;
     if !status.success() {
@@ -36,7 +36,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command whose words matter only when it fails, and gives what it printed.
+/// Runs a command whose messages matter only when it fails, and returns its output.
 pub fn quietly(command: &mut Command) -> Result<String> {
     let output = command
         .stdin(Stdio::null())
@@ -54,14 +54,14 @@ pub fn on_path(program: &str) -> bool {
     env::split_paths(&env::var_os("PATH").unwrap_or_default()).any(|dir| dir.join(program).is_file())
 }
 
-/// Where cargo put this program, and will put the others: `target`, unless somebody moved it.
+/// Returns cargo's target directory: `target`, unless it was moved.
 pub fn target_dir() -> Result<PathBuf> {
     let xtask = env::current_exe().context("the path of this program is not known")?;
     let target = xtask.ancestors().nth(2).context("this program does not lie in cargo's target directory")?;
     Ok(target.to_owned())
 }
 
-/// That a command needs root's rights, which cannot be had here.
+/// Error of a command that needs root's rights, which are not available here.
 #[derive(Debug)]
 pub struct NeedsRoot(String);
 
@@ -74,7 +74,7 @@ impl fmt::Display for NeedsRoot {
 
 impl Error for NeedsRoot {}
 
-/// The same command with root's rights: as it is for root, through sudo for everybody else.
+/// Gives a command root's rights: unchanged for root, through sudo for everybody else.
 pub fn as_root(command: Command) -> Result<Command> {
     if is_root()? {
         return Ok(command);
@@ -84,7 +84,7 @@ pub fn as_root(command: Command) -> Result<Command> {
         sudo.arg(option).arg("true");
         sudo
     };
-    // Asks for a password only where somebody can type one.
+    // Asks for a password only on a terminal.
     let allowed = quietly(&mut sudo("-n")).is_ok() || stdin().is_terminal() && run(&mut sudo("--")).is_ok();
     if !allowed {
         return Err(NeedsRoot(shell(&command)).into());
@@ -94,18 +94,18 @@ pub fn as_root(command: Command) -> Result<Command> {
     Ok(sudo)
 }
 
-/// Whether this process is root's.
+/// Whether this process runs as root.
 pub fn is_root() -> Result<bool> {
     Ok(fs::metadata("/proc/self").context("the user is not known: /proc/self")?.uid() == 0)
 }
 
-/// A command as one would type it.
+/// Formats a command as typed in a shell.
 fn shell(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A word that the shell takes as it is.
+/// Quotes a word for the shell, if needed.
 fn quoted(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "+,-./:=@_%".contains(c);

@@ -1,4 +1,4 @@
-//! Finds or installs what the other tasks need.
+//! Finding and installing of the other tasks' requirements.
 
 use std::{fs, path::Path, process::Command};
 
@@ -11,13 +11,13 @@ use crate::{
     vm,
 };
 
-/// Everything: what building needs and what live profiling needs.
+/// Sets up building and live profiling.
 pub fn all() -> Result<()> {
     build()?;
     live()
 }
 
-/// Everything, and what linting or emulating needs beyond it, if that is asked for.
+/// Sets up everything, including linting or emulating if asked for.
 pub fn asked(for_lint: bool, for_vm: bool) -> Result<()> {
     if for_lint {
         lint()?;
@@ -28,7 +28,7 @@ pub fn asked(for_lint: bool, for_vm: bool) -> Result<()> {
     if for_vm { vm::install() } else { Ok(()) }
 }
 
-/// What the tests need beyond that: compilers for their example programs, clang with the linker that knows its
+/// Sets up the further requirements of the tests: compilers for their example programs, clang with the linker for its
 /// intermediate files; an interpreter that forks, and a terminal to drive.
 pub fn tests() -> Result<()> {
     let needed = [
@@ -48,7 +48,7 @@ pub fn tests() -> Result<()> {
     Ok(())
 }
 
-/// What building needs: a C compiler, which links, and the toolchain of the kernel programs.
+/// Sets up building: a C compiler, which links, and the toolchain of the kernel programs.
 pub fn build() -> Result<Toolchain> {
     c_compiler()?;
     toolchain()
@@ -71,7 +71,7 @@ pub fn toolchain() -> Result<Toolchain> {
     Ok(toolchain)
 }
 
-/// What live profiling needs: the kernel's tracing files.
+/// Sets up live profiling: the kernel's tracing files.
 pub fn live() -> Result<()> {
     const TRACEFS: &str = "/sys/kernel/tracing";
     let mounts =
@@ -88,7 +88,7 @@ pub fn live() -> Result<()> {
     Ok(())
 }
 
-/// What linting needs beyond building: rustfmt, clippy, and the clippy of a system compiler.
+/// Sets up linting, beyond building: rustfmt, clippy, and the clippy of a system compiler.
 pub fn lint() -> Result<Toolchain> {
     let toolchain = build()?;
     for (component, subcommand) in [("rustfmt", "fmt"), ("clippy", "clippy")] {
@@ -107,13 +107,13 @@ pub fn lint() -> Result<Toolchain> {
     Ok(toolchain)
 }
 
-/// The first way that works: the nightly that is there, Debian's packages, a new nightly.
+/// Installs a toolchain in the first way that works: the installed nightly, Debian's packages, a new nightly.
 fn install_toolchain() -> Result<Toolchain> {
     let ways: [fn() -> Result<Compiler>; 3] = [nightly, debian, new_nightly];
     for way in ways {
         match way().and_then(with_linker) {
             Ok(toolchain) => return Ok(toolchain),
-            // Somebody has to type a command; trying further would download what that makes needless.
+            // The user has to type a command; further attempts would download things that it makes unnecessary.
             Err(error) if error.is::<NeedsRoot>() => return Err(error),
             Err(error) => println!("missing    {error:#}"),
         }
@@ -121,12 +121,12 @@ fn install_toolchain() -> Result<Toolchain> {
     bail!("no compiler for the kernel programs could be installed; the lines above say what each way lacks")
 }
 
-/// Rustup's nightly as it is.
+/// Returns rustup's installed nightly.
 fn nightly() -> Result<Compiler> {
     Compiler::nightly().map_err(|missing| anyhow!(missing))
 }
 
-/// Debian's compiler, which needs no sources: its `core` for BPF is a package.
+/// Installs Debian's compiler, which needs no sources: its `core` for BPF is a package.
 fn debian() -> Result<Compiler> {
     Compiler::system().or_else(|_| {
         apt::install(&["rustc-web", "libstd-rust-web-dev-bpf"])?;
@@ -134,7 +134,7 @@ fn debian() -> Result<Compiler> {
     })
 }
 
-/// Rustup's nightly, downloaded.
+/// Downloads rustup's nightly.
 fn new_nightly() -> Result<Compiler> {
     println!("installing nightly with rust-src (rustup)");
     quietly(command("rustup").args([
@@ -153,7 +153,7 @@ fn with_linker(compiler: Compiler) -> Result<Toolchain> {
     Ok(Toolchain { compiler, linker })
 }
 
-/// Compiles bpf-linker, after its LLVM is there: a linker that was only missing the library is found then.
+/// Compiles bpf-linker, after its LLVM is there: a linker that only lacked the library is found then.
 fn install_linker(llvm: u32) -> Result<std::path::PathBuf> {
     let prefix = format!("/usr/lib/llvm-{llvm}");
     if !Path::new(&prefix).join("include/llvm").is_dir() {

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: floods of everything that a table is kept of, for as long as one likes, against the documented bound
-//! on memory. Too long for the tests, which run the same for seconds.
+//! `cargo xtask soak`: floods of everything that tables hold, for any length of time, against the documented bound on
+//! memory. Too long for the tests, which do the same for seconds.
 
 use anyhow::Result;
 use clap::Args;
@@ -9,7 +9,7 @@ use crate::{
     setup, test,
 };
 
-/// How long each flood lasts.
+/// Options of the floods.
 #[derive(Args)]
 pub struct Soak {
     /// Seconds of each live flood; files are as many times as long

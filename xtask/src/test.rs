@@ -9,7 +9,7 @@ use crate::{
     setup,
 };
 
-/// Compiles as the user and runs the tests as root, which load kernel programs.
+/// Compiles as the user and runs the tests, which load kernel programs, as root.
 pub fn run_all(args: &[String]) -> Result<()> {
     setup::all()?;
     setup::tests()?;
@@ -18,7 +18,7 @@ pub fn run_all(args: &[String]) -> Result<()> {
     run(live()?.args(["--workspace", "--exclude", "nntrace-ebpf"]).args(args))
 }
 
-/// `cargo test` whose tests run as root. A live test that cannot run is a failed test.
+/// Returns a `cargo test` command whose tests run as root. A live test that cannot run is a failed test.
 pub fn live() -> Result<Command> {
     let mut test = cargo("test");
     test.env("NNTRACE_LIVE", "required");

@@ -1,8 +1,8 @@
-//! Virtual machines: the profiler and its live tests on other kernels and on the other architecture.
+//! VMs: the profiler and its live tests on other kernels and on the other architecture.
 //!
-//! Emulated throughout, in an order that depends on nothing but its inputs: by default the guest's clock counts
-//! instructions, so that two runs bring the same bytes, timestamps included. What is emulated shows what programs do and in
-//! what order, and nothing about speed, power or caches.
+//! Fully emulated, in an order that depends on the inputs alone: by default the guest's clock counts instructions, so
+//! that two runs give the same bytes, including timestamps. Emulation shows the effects and the order of programs,
+//! and nothing about speed, power or caches.
 
 pub mod bare;
 mod board;
@@ -45,36 +45,36 @@ use crate::{
 
 pub use needs::{check, install};
 
-/// Which machines, and what is checked in them.
+/// Options for the VMs and their checks.
 #[derive(Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Vm {
-    /// The machine's architecture
+    /// Architecture of the VM
     #[arg(long, value_enum, default_value_t = Arch::Aarch64)]
     arch: Arch,
-    /// The kernels it runs
+    /// Kernels to run
     #[arg(long = "kernel", value_enum, default_values = ["6.1"])]
     kernels: Vec<Version>,
     /// All kernels
     #[arg(long, conflicts_with = "kernels")]
     all: bool,
-    /// What the device tree says of the CPUs; for x86-64 there is none
+    /// Board with the CPUs of the device tree; x86-64 has none
     #[arg(long, value_enum, default_value_t = Board::Lab)]
     board: Board,
     /// A thread of the host for each CPU: real concurrency, and another order in each run
     #[arg(long)]
     threads: bool,
-    /// What the machine's random numbers begin from: another one places programs elsewhere, and events come at other times
+    /// Seed of the VM's random numbers: another one places programs elsewhere, and events come at other times
     #[arg(long, default_value_t = SEED)]
     seed: u32,
-    /// Run twice and compare every byte that came out
+    /// Run twice and compare every byte of the results
     #[arg(long, conflicts_with = "threads")]
     twice: bool,
     /// Keep the recording of each kernel that passes under tests/fixtures/vm, with what replaying it gives, and write the
     /// table of kernels
     #[arg(long, conflicts_with_all = ["threads", "seed"])]
     bless: bool,
-    /// Where a tool is missing or cannot be had, say so and succeed
+    /// Where a tool is missing or unavailable, print a message and succeed
     #[arg(long)]
     if_possible: bool,
     /// Names of checks or of test programs, after `--` [default: all]
@@ -83,7 +83,7 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Runs them.
+    /// Runs the VMs.
     pub fn run(&self) -> Result<()> {
         let (cross, busybox, kernels) = match self.prepare() {
             Err(error) if self.if_possible => {
@@ -96,7 +96,7 @@ impl Vm {
         let shares = self.shares();
         let jobs = kernels.iter().flat_map(|kernel| shares.iter().map(move |share| (kernel, share)));
         let jobs: Vec<_> = jobs.collect();
-        // One whose CPUs run at once takes all of ours.
+        // A VM whose CPUs run concurrently takes all of ours.
         let at_once = if self.threads { 1 } else { thread::available_parallelism().map_or(1, NonZero::get) };
         let failed = all(&jobs, at_once, |(kernel, share)| {
             let error = self.run_share(kernel, &programs, share).err()?;
@@ -115,7 +115,7 @@ impl Vm {
         Ok(())
     }
 
-    /// What is wanted, shared out among machines that can run at once.
+    /// Distributes the work to VMs that can run concurrently.
     fn shares(&self) -> Vec<Share> {
         if self.filter.is_empty() {
             let share = |name| Share { name, words: vec![name.to_owned()] };
@@ -137,7 +137,7 @@ impl Vm {
         Ok(debian::cache()?.join("runs").join(format!("{}-{}", self.name(version), share.name)))
     }
 
-    /// What has to be there, or to be had: all of it before the first machine starts.
+    /// Provides everything that is needed before the first VM starts.
     fn prepare(&self) -> Result<(Cross, Busybox, Vec<Kernel>)> {
         check(self.arch)?;
         let cross = Cross::find(self.arch)?;
@@ -183,14 +183,14 @@ impl Vm {
     }
 }
 
-/// What one machine runs.
+/// Work of one VM.
 struct Share {
     name: &'static str,
-    /// The words that its first process is started with.
+    /// Arguments of its first process.
     words: Vec<String>,
 }
 
-/// Does all of them, some at once; returns how each ended.
+/// Runs all jobs, some concurrently; returns their results.
 fn all<J: Sync, T: Send>(jobs: &[J], at_once: usize, run: impl Fn(&J) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work =
@@ -203,7 +203,7 @@ fn all<J: Sync, T: Send>(jobs: &[J], at_once: usize, run: impl Fn(&J) -> T + Syn
     })
 }
 
-/// A folder with nothing in it.
+/// Empties a folder.
 fn emptied(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;

@@ -1,10 +1,10 @@
-//! What happens at a point in time: hand-overs, instants, values of counters.
+//! Events at a point in time: hand-overs, instants, values of counters.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Payload, write_if_heard};
 
-/// A new handle for work that is handed over: no other is the same in this process, whichever library makes it.
+/// Returns a new handle for work that is handed over: unique in this process, whichever library creates it.
 ///
 /// The upper part is the page of this library's counter. The lower 28 bits count by odd numbers: those of `nntrace.h`,
 /// whose counter may be in the same page, are even.
@@ -16,25 +16,26 @@ pub fn handle() -> u64 {
     page << 28 | count & ((1 << 28) - 1)
 }
 
-/// This thread hands work over, under a handle from [`handle`].
+/// Marks that this thread hands work over, under a handle from [`handle`].
 #[inline]
 pub fn send(handle: u64) {
     write_if_heard(|| Payload::instant("nn.send").with("h", handle));
 }
 
-/// This thread goes on with that work. A section that is all about it says so itself: `mark!(LC, PE, "work", h = handle)`.
+/// Marks that this thread continues with that work. A section that is all about it has an attribute instead:
+/// `mark!(LC, PE, "work", h = handle)`.
 #[inline]
 pub fn recv(handle: u64) {
     write_if_heard(|| Payload::instant("nn.recv").with("h", handle));
 }
 
-/// Something happened on this thread.
+/// Marks an instant on this thread.
 #[inline]
 pub fn instant(name: &str) {
     write_if_heard(|| Payload::instant(name));
 }
 
-/// A quantity has this value from now on.
+/// Marks the value of a counter from now on.
 #[inline]
 pub fn counter(name: &str, value: i64) {
     write_if_heard(|| Payload::counter(name, value));

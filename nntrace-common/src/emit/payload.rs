@@ -1,4 +1,4 @@
-//! The text of a mark.
+//! Text of a mark.
 
 use core::ffi::CStr;
 use core::fmt::{self, Write as _};
@@ -7,30 +7,30 @@ use super::{current_pid, tracing_mark_write};
 use crate::layer::{Layer, Phase};
 use crate::mark::Prefix;
 
-/// Bytes of the longest payload, its closing NUL included.
+/// Size of the longest payload, its closing NUL included, bytes.
 pub const CAPACITY: usize = 256;
 
-/// One mark, formatted but not yet written; what does not fit in [`CAPACITY`] is cut off.
+/// Formatted mark that is not yet written; text that does not fit in [`CAPACITY`] is cut off.
 ///
-/// [`mark!`](crate::mark!) is what a program normally uses. A payload of its own is for whoever needs a clock reading
+/// Programs normally use [`mark!`](crate::mark!). A payload of its own is of use where the clock is to be read
 /// directly before the mark.
 #[derive(Clone, Copy)]
 pub struct Payload {
-    /// The text; the byte at `len`, at the latest the last one, stays NUL.
+    /// Text; the byte at `len`, at the latest the last one, stays NUL.
     bytes: [u8; CAPACITY],
     len: usize,
-    /// Whether it was cut.
+    /// Whether the text was cut.
     is_full: bool,
 }
 
 impl Payload {
-    /// `B|<pid>|[NN_<layer>_<phase>]<name>`.
+    /// Formats a begin: `B|<pid>|[NN_<layer>_<phase>]<name>`.
     #[must_use]
     pub fn begin(layer: Layer, phase: Phase, name: &str) -> Self {
         Self::section(Prefix::None, layer, phase, name)
     }
 
-    /// As [`Payload::begin`], with a name to be formatted, `format_args!("conv2d#img={image}")`.
+    /// Formats a begin, as [`Payload::begin`], with a name as format arguments, `format_args!("conv2d#img={image}")`.
     #[must_use]
     pub fn begin_args(layer: Layer, phase: Phase, name: fmt::Arguments<'_>) -> Self {
         let mut payload = Self::section(Prefix::None, layer, phase, "");
@@ -38,14 +38,14 @@ impl Payload {
         payload
     }
 
-    /// `B|<pid>|[SW][NN_<layer>_<phase>]<name>`: ends the section that is open and begins another in its
-    /// place.
+    /// Formats a switch, which ends the open section and begins another in its place:
+    /// `B|<pid>|[SW][NN_<layer>_<phase>]<name>`.
     #[must_use]
     pub fn switch(layer: Layer, phase: Phase, name: &str) -> Self {
         Self::section(Prefix::Switch, layer, phase, name)
     }
 
-    /// `B|<pid>|<prefix>[NN_<layer>_<phase>]<name>`.
+    /// Formats a begin with a prefix: `B|<pid>|<prefix>[NN_<layer>_<phase>]<name>`.
     #[must_use]
     pub fn section(prefix: Prefix, layer: Layer, phase: Phase, name: &str) -> Self {
         let prefix = match prefix {
@@ -56,7 +56,7 @@ impl Payload {
         Self::tagged(prefix, layer.code(), phase.code(), name)
     }
 
-    /// `I|<pid>|<name>`: an instant.
+    /// Formats an instant: `I|<pid>|<name>`.
     #[must_use]
     pub fn instant(name: &str) -> Self {
         let mut payload = Self::of_kind("I|");
@@ -65,7 +65,7 @@ impl Payload {
         payload
     }
 
-    /// `C|<pid>|<name>|<value>`: a counter's value.
+    /// Formats the value of a counter: `C|<pid>|<name>|<value>`.
     #[must_use]
     pub fn counter(name: &str, value: i64) -> Self {
         let mut payload = Self::of_kind("C|");
@@ -92,20 +92,20 @@ impl Payload {
         self
     }
 
-    /// `E|<pid>`.
+    /// Formats an end: `E|<pid>`.
     #[must_use]
     pub fn end() -> Self {
         Self::of_kind("E|")
     }
 
-    /// The text as C sees it: a NUL in a name ends it there.
+    /// Returns the text as C sees it: a NUL in a name ends it there.
     #[must_use]
     pub fn as_c_str(&self) -> &CStr {
         // The last byte is never written, so there is always a NUL to find.
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }
 
-    /// Hands the text to the probe, and to ftrace if that was asked for.
+    /// Passes the text to the probe, and to ftrace if that is enabled.
     #[inline]
     pub fn write(&self) {
         tracing_mark_write(self.bytes.as_ptr());
@@ -115,7 +115,7 @@ impl Payload {
         }
     }
 
-    /// The kind and the process.
+    /// Formats the kind and the process.
     fn of_kind(kind: &str) -> Self {
         let mut payload = Self { bytes: [0; CAPACITY], len: 0, is_full: false };
         payload.push(kind);
@@ -123,7 +123,7 @@ impl Payload {
         payload
     }
 
-    /// A begin whose tag has these letters.
+    /// Formats a begin whose tag has these letters.
     pub(super) fn tagged(prefix: &str, layer: &str, phase: &str, name: &str) -> Self {
         let mut payload = Self::of_kind("B|");
         for piece in ["|", prefix, "[NN_", layer, "_", phase, "]", name] {
@@ -132,7 +132,7 @@ impl Payload {
         payload
     }
 
-    /// Appends as many whole characters as fit; nothing behind a text that was cut. Whether that was all of them.
+    /// Appends as many whole characters as fit, nothing after a text that was cut. Returns whether all of them fit.
     pub(super) fn push(&mut self, text: &str) -> bool {
         let room = if self.is_full { 0 } else { CAPACITY - 1 - self.len };
         let fitting = &text[..text.floor_char_boundary(room)];
@@ -142,7 +142,7 @@ impl Payload {
         !self.is_full
     }
 
-    /// Appends a number in decimal, much faster than the formatting machinery does.
+    /// Appends a number in decimal, much faster than the formatting machinery.
     fn push_number(&mut self, mut number: u64) {
         let mut digits = [0; 20];
         let mut first = digits.len();
@@ -167,7 +167,7 @@ impl Payload {
                 if self.0.push(piece) { Ok(()) } else { Err(fmt::Error) }
             }
         }
-        // An error says that the name was cut, which is what is promised.
+        // An error means that the name was cut, as documented.
         let _ = Tail(self).write_fmt(text);
     }
 }
@@ -182,12 +182,12 @@ impl fmt::Debug for Payload {
 mod tests {
     use super::*;
 
-    /// A payload as text, with the process id that the test set.
+    /// Returns a payload as text, with the process id that the test set.
     fn text(payload: &Payload) -> String {
         payload.as_c_str().to_str().unwrap().to_owned()
     }
 
-    /// No test sets the process id, so without `std` it is 0.
+    /// Returns the process id: 0 without `std`, as no test sets it.
     fn pid() -> u32 {
         if cfg!(feature = "std") { std::process::id() } else { 0 }
     }

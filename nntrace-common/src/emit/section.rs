@@ -7,7 +7,7 @@ use super::{Payload, write_if_heard};
 use crate::layer::{Layer, Phase};
 use crate::mark::Prefix;
 
-/// Layers and phases by the letters of a mark, as [`mark!`](crate::mark!) takes them.
+/// Layers and phases under the letters of a mark, as [`mark!`](crate::mark!) takes them.
 pub mod codes {
     use crate::layer::{Layer, Phase};
 
@@ -25,15 +25,15 @@ pub mod codes {
         PR Results,);
 }
 
-/// Begins a section, and gives the guard that ends it: [`Section`].
+/// Begins a section, and returns the guard that ends it: [`Section`].
 ///
 /// - `mark!(LR, PE, "compute")`: layer, phase, name.
-/// - `mark!(LR, PE, "compute", iter = n, acct = who, img = file)`: with the iteration, the account and any attributes;
-///   `h = handle` says that it does the work that was handed over by [`send`](crate::emit::send).
-/// - `mark!(switch section; LC, PCO, "conv2d")`: in place of a section that is open, from this moment on.
-/// - `mark!(subtract; LR, PC, "compile late")`: accounted apart from what is around it.
+/// - `mark!(LR, PE, "compute", iter = n, acct = who, img = file)`: with the iteration, the account and any
+///   attributes; `h = handle` marks it as the work that was handed over by [`send`](crate::emit::send).
+/// - `mark!(switch section; LC, PCO, "conv2d")`: in place of an open section, from this moment on.
+/// - `mark!(subtract; LR, PC, "compile late")`: accounted apart from the sections around it.
 ///
-/// The name and the values are only computed when somebody listens.
+/// The name and the values are only computed when anyone listens.
 ///
 /// ```
 /// use nntrace_common::mark;
@@ -68,16 +68,17 @@ macro_rules! mark {
     };
 }
 
-/// A section of one layer and phase: begun when it is made, ended when it is dropped.
+/// Section of one layer and phase: it begins when it is created, and ends when it is dropped.
 ///
-/// It stays on its thread, for marks pair up by thread. Sections must be dropped in the reverse order of
-/// their making, as local variables are; the lifetime makes sure of it for a section that was switched to.
+/// It stays on its thread, for marks pair up by thread. Sections must be dropped in the reverse order of their
+/// creation, as local variables are; the lifetime ensures this for a section that was switched to.
 ///
-/// A section whose begin nobody heard writes no end, so that who comes meanwhile does not see half of it.
+/// A section whose begin nobody received writes no end, so a profiler that is attached in between does not see half
+/// of it.
 #[must_use = "a section that is dropped at once has no duration"]
 #[derive(Debug)]
 pub struct Section<'outer> {
-    /// Whether its begin was written.
+    /// Whether the begin was written.
     is_open: bool,
     /// Neither `Send` nor `Sync`, and not outliving the section it replaced.
     bound: PhantomData<(&'outer (), *const ())>,
@@ -90,14 +91,13 @@ impl Section<'static> {
         Self::begin_with(|| Payload::begin(layer, phase, name))
     }
 
-    /// Begins a section whose name is to be formatted: `format_args!("execute#img={image}")` gives it an
-    /// attribute.
+    /// Begins a section with a name as format arguments: `format_args!("execute#img={image}")` gives it an attribute.
     #[inline]
     pub fn begin_args(layer: Layer, phase: Phase, name: fmt::Arguments<'_>) -> Self {
         Self::begin_with(|| Payload::begin_args(layer, phase, name))
     }
 
-    /// Begins a section by a payload that is only made when somebody listens.
+    /// Begins a section by a payload that is only created when anyone listens.
     #[inline]
     pub fn begin_with(begin: impl FnOnce() -> Payload) -> Self {
         Self { is_open: write_if_heard(begin), bound: PhantomData }
@@ -107,20 +107,21 @@ impl Section<'static> {
 impl Section<'_> {
     /// Ends this section and begins another in its place, at one point in time.
     ///
-    /// The two guards still write one end each, which is how the contract counts: the first closes the new
-    /// section, the second closes what is left of this one and takes no time. Switches chain.
+    /// Both guards still write one end each, as the contract counts them: the first closes the new section, the
+    /// second closes the rest of this one and takes no time. Switches chain.
     #[inline]
     pub fn switch(&self, layer: Layer, phase: Phase, name: &str) -> Section<'_> {
         self.switch_with(|| Payload::section(Prefix::Switch, layer, phase, name))
     }
 
-    /// As [`Section::switch`], by a payload that is only made when somebody listens and heard this section's begin.
+    /// Like [`Section::switch`], by a payload that is only created when anyone listens and received this section's
+    /// begin.
     #[inline]
     pub fn switch_with(&self, switch: impl FnOnce() -> Payload) -> Section<'_> {
         Section { is_open: self.is_open && write_if_heard(switch), bound: PhantomData }
     }
 
-    /// Whether its begin was written.
+    /// Whether the begin was written.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.is_open
@@ -136,7 +137,7 @@ impl Drop for Section<'_> {
     }
 }
 
-/// Kept out of the code that marks, which mostly runs without it.
+/// Writes an end. Kept out of the marking code, which mostly runs without it.
 #[cold]
 #[inline(never)]
 fn write_end() {
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn sections_nest_and_switch() {
-        // Nobody listens; this shows that the lifetimes let a chain through.
+        // Nobody listens; this checks that the lifetimes allow a chain.
         let section = Section::begin(Layer::CpuFallback, Phase::Transformation, "layout");
         let computation = section.switch(Layer::CpuFallback, Phase::Computation, "conv2d");
         let results = computation.switch(Layer::CpuFallback, Phase::Results, "copy");

@@ -1,18 +1,18 @@
-//! Marks to ftrace's own file as well, when the environment asks for it.
+//! Marks in ftrace's own file as well, when the environment asks for it.
 
 use std::fs::File;
 use std::io::Write as _;
 use std::sync::OnceLock;
 
-/// Set to 1, it makes marks go there.
+/// Environment variable that sends marks there if it is 1.
 const VARIABLE: &str = "NNTRACE_TO_FTRACE";
-/// The kernel's file that takes marks.
+/// File of the kernel that takes marks.
 const TRACE_MARKER: &str = "/sys/kernel/tracing/trace_marker";
 
 /// The file, once it was asked for; it stays open until the program ends.
 static SINK: OnceLock<Option<File>> = OnceLock::new();
 
-/// Whether marks go to ftrace, or nobody has asked yet.
+/// Whether marks go to ftrace, or that is not yet known.
 #[inline]
 pub(super) fn may_be_open() -> bool {
     SINK.get().is_none_or(Option::is_some)
@@ -23,10 +23,10 @@ pub(super) fn is_open() -> bool {
     sink().is_some()
 }
 
-/// Writes a mark to it, if marks go there.
+/// Writes a mark to the file, if marks go there.
 pub(super) fn write(text: &[u8]) {
     if let Some(mut file) = sink() {
-        // ftrace may be switched off, and its file taken away: the program goes on.
+        // ftrace may be switched off, and its file removed: the program continues.
         let _ = file.write(text);
     }
 }

@@ -1,16 +1,17 @@
-//! The function that is probed, and whether it is.
+//! The probed function, and the check whether it is probed.
 
 use core::arch::global_asm;
 
-/// It has two places that kernels probe without a single step. On x86-64 the first is a nop of the five bytes that newer
-/// kernels replace by a call instead of a breakpoint, the second a `nop` of one byte, which all kernels emulate: some kill
-/// forked children by the call. On arm64 the first is a `nop`, which newer kernels simulate, the second the `ret`, which all
-/// do. Both stand at the function's entry because a probe may push on the stack, and only here is no red zone in use.
-/// The kernel does not replace a nop that crosses a page: the function is aligned.
+/// Defines the function, with two places that kernels probe without a single step. On x86-64 the first is a nop of
+/// five bytes, which newer kernels replace by a call instead of a breakpoint, the second a `nop` of one byte, which
+/// all kernels emulate: on some kernels the call kills forked children. On arm64 the first is a `nop`, which newer
+/// kernels simulate, the second the `ret`, which all simulate. Both are at the function's entry because a probe may
+/// push on the stack, and only here is no red zone in use. The kernel does not replace a nop that crosses a page: the
+/// function is aligned.
 ///
-/// The same text as in `nntrace.h`, so that a program of several languages has one function: the linker keeps one
-/// of its group. Hidden, so that each library has its own and calls it directly. The note, in the form of
-/// SystemTap's probes, is what `strip` leaves to find it by.
+/// The same text as in `nntrace.h`, so that a program of several languages has one function: the linker keeps one of
+/// its group. Hidden, so that each library has its own and calls it directly. The note, in the form of SystemTap's
+/// probes, identifies it after `strip`.
 macro_rules! function {
     ($body:literal, $argument:literal) => {
         global_asm!(
@@ -54,11 +55,11 @@ function!("nop\nret\n.balign 16", "8@x0");
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 // SAFETY: the function above, which takes one pointer and touches nothing.
 unsafe extern "C" {
-    /// Where the profiler listens: does nothing, and its address and its argument are what a probe sees.
+    /// Does nothing: the profiler probes this function, and sees its address and its argument.
     pub safe fn tracing_mark_write(buf: *const u8);
 }
 
-/// Where the profiler listens: does nothing, and its address and its argument are what a probe sees.
+/// Does nothing: the profiler probes this function, and sees its address and its argument.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline(never)]
 // SAFETY: the name is the contract's; no other Rust item of a program exports it, since there is one
@@ -68,22 +69,22 @@ pub extern "C" fn tracing_mark_write(buf: *const u8) {
     core::hint::black_box(buf);
 }
 
-/// The function's first eight bytes while nothing probes it.
+/// First eight bytes of the function while it is not probed.
 #[cfg(target_arch = "x86_64")]
 const UNPROBED: u64 = 0xccc3_9000_0044_1f0f;
-/// The function's first eight bytes while nothing probes it.
+/// First eight bytes of the function while it is not probed.
 #[cfg(target_arch = "aarch64")]
 const UNPROBED: u64 = 0xd65f_03c0_d503_201f;
 
-/// Whether a probe is on the function: it changes its code, at one of the two places. Where that is not known to be so,
-/// always.
+/// Whether the function is probed: a probe changes its code, at one of the two places. Always true where that is not
+/// known to be so.
 #[inline(always)]
 pub(super) fn is_probed() -> bool {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     {
         let start = (tracing_mark_write as *const ()).cast::<u64>();
         // SAFETY: the function is 16 bytes long and aligned to 16, and code is readable. Volatile, as the kernel
-        // changes it: one load, so that it is seen as it is at one moment.
+        // changes it: one load gives its state at one moment.
         let bytes = unsafe { start.read_volatile() };
         bytes != UNPROBED
     }

@@ -12,7 +12,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::{Payload, write_if_heard};
 
-/// Turns spans into sections: those with the fields `layer` and `phase`, by the letters of a mark.
+/// Layer that turns spans into sections: those with the fields `layer` and `phase`, by the letters of a mark.
 ///
 /// ```
 /// use tracing_subscriber::prelude::*;
@@ -23,24 +23,24 @@ use super::{Payload, write_if_heard};
 /// });
 /// ```
 ///
-/// The span's name is the section's, its other fields are told as `#key=value`, with the contract's meaning for `iter`,
-/// `acct` and `h`. A section begins whenever the span is entered, and ends when it is left, so a span that waits (as a
-/// future does) makes several. Letters that the contract does not know are written as they are: the profiler counts them
-/// as unknown.
+/// The span's name is the section's, its other fields are written as `#key=value`, with the contract's meaning for
+/// `iter`, `acct` and `h`. A section begins whenever the span is entered, and ends when it is left, so a span that
+/// waits (as a future does) makes several. Letters that are not in the contract are written as they are: the profiler
+/// counts them as unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MarkLayer;
 
-/// What a marked span tells, kept with it.
+/// Data of a marked span, kept with it.
 #[derive(Default)]
 struct Marked {
     layer: String,
     phase: String,
-    /// `#key=value` for each of the other fields.
+    /// `#key=value` for each other field.
     details: String,
 }
 
 thread_local! {
-    /// The marked spans that this thread is in, and whether their begin was written.
+    /// Marked spans that this thread is in, and whether their begin was written.
     static ENTERED: RefCell<Vec<(Id, bool)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -105,10 +105,10 @@ impl Marked {
                 &mut self.details
             }
         };
-        // Of a value only a `#` and control characters cannot be told: they would end it.
+        // A `#` and control characters would end the value.
         let clean = |c: char| if c == '#' || c.is_ascii_control() { '_' } else { c };
         let from = into.len();
-        // Writing into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = into.write_fmt(value);
         if into[from..].contains(|c| clean(c) != c) {
             let cleaned: String = into[from..].chars().map(clean).collect();
@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// Keeps what would be written, without the process.
+    /// Log of the marks that would be written, without the process.
     #[derive(Clone, Default)]
     struct Seen(Arc<Mutex<Vec<String>>>);
 

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Applies events (time, Ok(state) or Err(khz)) from time 0, and returns the machines and the slices.
+/// Applies events (time, Ok(state) or Err(khz)) from time 0, and returns the idle state machine and the slices.
 fn run(events: &[(u64, Result<u32, u32>)], end: u64) -> (CpuIdle, Vec<FrequencySlice>) {
     let mut idle = CpuIdle::starting_at(0);
     let mut frequency = CpuFrequency::UNKNOWN;
@@ -75,7 +75,7 @@ fn a_stretch_that_ends_with_the_change_is_no_hit_of_the_new_frequency() {
 }
 
 proptest::proptest! {
-    /// Against a sweep that paints every nanosecond.
+    /// Compares with a sweep that paints every nanosecond.
     #[test]
     fn the_machines_equal_a_sweep(
         steps in proptest::collection::vec((0_u64..20, 0_u32..6, proptest::bool::ANY), 0..40),

@@ -1,5 +1,5 @@
-//! The contract once more, slowly: a tree of everything, walked after the fact. Tests and fuzzing compare the stack
-//! with it.
+//! Slow reference implementation of the contract: a tree of all sections, walked afterwards. Tests and fuzzing
+//! compare the stack with it.
 
 use std::{collections::BTreeMap, vec::Vec};
 
@@ -9,7 +9,7 @@ use crate::{
     mark::{Label, Prefix},
 };
 
-/// What a mark says to a stack.
+/// Effect of a mark on a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A section begins.
@@ -18,7 +18,7 @@ pub enum Event {
     End,
 }
 
-/// What comes of a stream of events.
+/// Totals of a stream of events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Own time (ns) by tag; execution includes its parts where they add to it.
@@ -27,12 +27,12 @@ pub struct Sums {
     pub exclusive: BTreeMap<Tag, u64>,
     /// Frames that add to the total, by tag.
     pub count: BTreeMap<Tag, u64>,
-    /// Marked frames that are open at the end.
+    /// Number of marked frames open at the end.
     pub open: u32,
 }
 
 impl Sums {
-    /// Adds a frame that a stack closed.
+    /// Adds a frame closed by a stack.
     pub fn add(&mut self, closed: &Closed) {
         self.add_frame(closed.tag, closed.adds, closed.own, closed.exclusive);
     }
@@ -49,7 +49,7 @@ impl Sums {
     }
 }
 
-/// What should come of events, each at its time (ns).
+/// Returns the expected totals of events, each at its time (ns).
 #[must_use]
 pub fn sums(events: &[(u64, Event)]) -> Sums {
     let tree = Tree::grow(events);
@@ -74,13 +74,13 @@ pub fn sums(events: &[(u64, Event)]) -> Sums {
     sums
 }
 
-/// A section, or the place that a switch keeps for one.
+/// Section, or the placeholder left by a switch.
 struct Node {
     begin: u64,
     end: Option<u64>,
-    /// What is open around it.
+    /// Node open around it.
     around: Option<usize>,
-    /// Its tag as it is written, and whether it is to be subtracted; `None` when it is not marked.
+    /// Tag as written, and whether it is subtracted; `None` when it is not marked.
     tag: Option<(bool, Tag)>,
 }
 
@@ -93,7 +93,7 @@ impl Tree {
         let mut nodes: Vec<Node> = Vec::new();
         let mut open: Vec<usize> = Vec::new();
         let mut push = |open: &mut Vec<usize>, begin, tag: Option<_>| {
-            // Beyond the table nothing is told from foreign sections.
+            // Beyond the table all sections are like foreign ones.
             let tag = tag.filter(|_| open.len() < MAX_DEPTH);
             nodes.push(Node { begin, end: None, around: open.last().copied(), tag });
             open.push(nodes.len() - 1);
@@ -120,7 +120,7 @@ impl Tree {
         (0..self.nodes.len()).filter(|&node| self.nodes[node].tag.is_some())
     }
 
-    /// The nearest marked node around one.
+    /// Returns the nearest marked node around one.
     fn parent(&self, node: usize) -> Option<usize> {
         let around = std::iter::successors(self.nodes[node].around, |&up| self.nodes[up].around);
         around.into_iter().find(|&up| self.nodes[up].tag.is_some())
@@ -130,7 +130,7 @@ impl Tree {
         std::iter::successors(self.parent(node), |&up| self.parent(up))
     }
 
-    /// What a marked node says.
+    /// Returns the tag of a marked node as written.
     fn written(&self, node: usize) -> (bool, Tag) {
         self.nodes[node].tag.expect("only marked nodes are asked for a tag")
     }
@@ -171,7 +171,7 @@ impl Tree {
         }
     }
 
-    /// From begin to end, ns; none when it ended before it began.
+    /// Returns the duration, ns; 0 when it ended before it began.
     fn duration(&self, node: usize) -> u64 {
         let Node { begin, end, .. } = self.nodes[node];
         end.map_or(0, |end| end.saturating_sub(begin))
@@ -182,7 +182,7 @@ impl Tree {
             .filter(move |&child| self.nodes[child].end.is_some() && self.parent(child) == Some(node))
     }
 
-    /// What the marked nodes in this one take from it, ns.
+    /// Returns the time that the marked nodes in this one subtract from it, ns.
     fn subtracted(&self, node: usize) -> u64 {
         self.closed_children(node)
             .map(|child| match self.class(child) {

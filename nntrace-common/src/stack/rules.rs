@@ -1,12 +1,12 @@
-//! The rules of the contract on the numbers of layers and phases: table look-ups that the verifier can follow.
+//! Rules of the contract by the numbers of layers and phases: table look-ups that the verifier can follow.
 
 use super::{Class, Layer, Phase};
 
-/// Bit `phase` of entry `parent` is set when the phase is a subphase of the parent's.
+/// Bit `phase` of entry `parent` is set when the phase is a subphase of the parent.
 const SUBPHASES: [u16; 16] = phase_table(true);
-/// Bit `phase` of entry `parent` is set when the phase may stand in the parent's.
+/// Bit `phase` of entry `parent` is set when the phase may be inside the parent.
 const PHASES_IN: [u16; 16] = phase_table(false);
-/// Bit `layer` of entry `parent` is set when the layer may stand in the parent's.
+/// Bit `layer` of entry `parent` is set when the layer may be inside the parent.
 const LAYERS_IN: [u16; 16] = layer_table();
 
 const fn phase_table(subphases: bool) -> [u16; 16] {
@@ -51,7 +51,7 @@ fn has(table: &[u16; 16], outer: u8, inner: u8) -> bool {
     table[(outer & 15) as usize] >> (inner & 15) & 1 != 0
 }
 
-/// The class of a frame without `[SUB]` under a marked parent; first match, as in the contract.
+/// Returns the class of a frame without `[SUB]` in a marked parent; first match, as in the contract.
 #[inline(always)]
 pub fn class(parent_layer: u8, parent_phase: u8, layer: u8, phase: u8) -> Class {
     let initialization = Phase::Initialization as u8;
@@ -74,7 +74,7 @@ pub fn class(parent_layer: u8, parent_phase: u8, layer: u8, phase: u8) -> Class 
     Class::Section
 }
 
-/// Whether the contract's orders allow the frame there.
+/// Whether the contract's orders allow the frame in that parent.
 #[inline(always)]
 pub fn may_nest(parent_layer: u8, parent_phase: u8, layer: u8, phase: u8) -> bool {
     has(&LAYERS_IN, parent_layer, layer) && has(&PHASES_IN, parent_phase, phase)

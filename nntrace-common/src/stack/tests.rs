@@ -4,7 +4,7 @@ use super::{
 };
 use crate::mark;
 
-/// What a payload says to a stack.
+/// Returns the event of a payload.
 fn event(text: &str) -> Event {
     let bytes = text.as_bytes();
     if mark::kind(bytes) == Some(mark::Kind::Begin) {
@@ -36,7 +36,7 @@ fn total(sums: &Sums, tag: &str) -> u64 {
     sums.total.iter().find(|(known, _)| known.to_string() == tag).map_or(0, |(_, ns)| *ns)
 }
 
-/// One row of the contract: `begins and ends` at 10^0, 10^1, ..; an end is `-`.
+/// Checks one row of the contract: `begins and ends` at 10^0, 10^1, ..; an end is `-`.
 fn row(events: &[&str], expected: &[(&str, u64)]) {
     let timed: Vec<(u64, String)> = events
         .iter()
@@ -138,7 +138,7 @@ mod property {
 
     use super::*;
 
-    /// Any begin, tagged or not, with any prefix; more ends than a balanced stream has.
+    /// Generates any begin, tagged or not, with any prefix, and more ends than a balanced stream has.
     fn payload() -> impl Strategy<Value = String> {
         let tag = (0..Layer::ALL.len(), 0..Phase::ALL.len());
         let prefix = prop_oneof![4 => Just(""), 1 => Just("[SW]"), 1 => Just("[SUB]")];

@@ -1,6 +1,6 @@
-//! Two runs beside each other.
+//! Comparison of two runs.
 //!
-//! Clusters are matched by name, CPUs by number, idle states by name and frequencies by kHz, never by where they stand.
+//! Clusters are matched by name, CPUs by number, idle states by name and frequencies by kHz, never by position.
 //! Windows of different length compare by shares and by rates.
 
 mod csv;
@@ -15,51 +15,51 @@ use crate::report::{
     units::CpuOrCluster,
 };
 
-/// What became of the power states of one cluster or CPU.
+/// Change of the power states of one cluster or CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Whose.
+    /// The cluster or CPU.
     pub unit: CpuOrCluster,
     /// Name of the cluster, its own or the CPU's.
     pub(crate) cluster: String,
-    /// Of what.
+    /// Kind of states.
     pub(crate) measure: Measure,
-    /// As a heading: `cluster big, CPUs 4-7`.
+    /// Title for a heading: `cluster big, CPUs 4-7`.
     pub(crate) title: String,
     /// Length of the baseline's window, ns; `None` when the unit is not in it.
     pub before_window_ns: Option<u64>,
     /// Length of the other window, ns; `None` when the unit is not in it.
     pub after_window_ns: Option<u64>,
-    /// State by state.
+    /// Changes of its states.
     pub rows: Vec<RowChange>,
 }
 
-/// What became of one state.
+/// Change of one state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowChange {
-    /// Which.
+    /// The state.
     pub what: What,
-    /// In the baseline; `None` when it is not there.
+    /// Amount in the baseline; `None` when it is not there.
     pub before: Option<Amount>,
-    /// In the other; `None` when it is not there.
+    /// Amount in the other run; `None` when it is not there.
     pub(crate) after: Option<Amount>,
 }
 
-/// How much there was of a state.
+/// Amount of a state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Amount {
     /// Time, ns.
     pub(crate) ns: u64,
-    /// Its share of the window in hundredths of a percent.
+    /// Share of the window in hundredths of a percent.
     pub(crate) share: u64,
-    /// How often; `None` where that is not counted.
+    /// Number of times; `None` where that is not counted.
     pub(crate) hits: Option<u64>,
-    /// The same for each second; `None` also for a window of no length.
+    /// Number of times per second; `None` also for a window without length.
     pub(crate) hits_per_second: Option<f64>,
 }
 
-/// What is different in `after` from what it was in `before`, in the order of `after`; what only `before` has comes
-/// last.
+/// Returns the changes from `before` to `after`, in the order of `after`, followed by the units that only `before`
+/// has.
 #[must_use]
 pub fn power(before: &Snapshot, after: &Snapshot, table: PowerTable) -> Vec<Change> {
     let (before, after) = (table.groups(before), table.groups(after));
@@ -123,14 +123,15 @@ fn rank(what: &What) -> (u32, std::cmp::Reverse<Option<u32>>, u32) {
 }
 
 impl RowChange {
-    /// Change of the share, hundredths of a percent. A state that one of them lacks took none of its window.
+    /// Returns the change of the share, hundredths of a percent. A state that is missing in one run has the share 0
+    /// there.
     #[must_use]
     pub fn share_change(&self) -> i64 {
         let share = |amount: Option<Amount>| amount.map_or(0, |amount| amount.share).cast_signed();
         share(self.after) - share(self.before)
     }
 
-    /// Change of the rate; `None` where it is not counted.
+    /// Returns the change of the rate; `None` where it is not counted.
     #[must_use]
     pub fn rate_change(&self) -> Option<f64> {
         let rate = |amount: Option<Amount>| match amount {
@@ -140,7 +141,7 @@ impl RowChange {
         Some(rate(self.after)? - rate(self.before)?)
     }
 
-    /// Whether there is anything of it in either.
+    /// Whether neither run has any time in the state.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         [self.before, self.after].into_iter().flatten().all(|amount| amount.ns == 0)
@@ -148,7 +149,7 @@ impl RowChange {
 }
 
 impl Change {
-    /// Whether both have the unit: where one lacks it, nothing changed, it is not there.
+    /// Whether both runs have the unit: a unit that one lacks has not changed, it is not there.
     #[must_use]
     pub const fn is_in_both(&self) -> bool {
         self.before_window_ns.is_some() && self.after_window_ns.is_some()

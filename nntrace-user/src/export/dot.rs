@@ -10,7 +10,7 @@ use crate::{
     report::{human, text::clean},
 };
 
-/// The graph of what was kept; see [`crate::model::causality::Questions::graph`].
+/// Renders the graph that was kept; see [`crate::model::causality::Questions::graph`].
 #[must_use]
 pub fn render(marks: &Marks) -> String {
     let graph = &marks.causality.graph;
@@ -31,7 +31,7 @@ pub fn render(marks: &Marks) -> String {
     text
 }
 
-/// The lines of a label, as the language has them.
+/// Returns the lines of a label, in the syntax of the language.
 fn label(marks: &Marks, node: &Node) -> String {
     let mut lines = vec![marks.names.text(node.name)];
     lines.extend(node.tag.map(|tag| tag.to_string()));
@@ -46,7 +46,7 @@ fn label(marks: &Marks, node: &Node) -> String {
     lines.iter().map(|line| escaped(line)).collect::<Vec<_>>().join("\\n")
 }
 
-/// A line of a label: clean, and without the escape sequences and the entities of HTML that Graphviz knows.
+/// Escapes a line of a label: clean, and without the escape sequences and the HTML entities that Graphviz interprets.
 fn escaped(text: &str) -> String {
     clean(text).replace('\\', "\\\\").replace('"', "\\\"").replace('&', "&amp;")
 }

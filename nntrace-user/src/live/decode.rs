@@ -1,4 +1,4 @@
-//! From the bytes of a ring to a [`Record`].
+//! Decoding of ring buffer bytes into [`Record`]s.
 
 use bytes::Buf;
 use nntrace_common::{
@@ -11,7 +11,7 @@ use nntrace_common::{
 
 use crate::model::causality::Origin;
 
-/// Reads one record; `None` when its kind or size is not one that the programs write.
+/// Decodes one record; `None` when its kind or size is not one that the programs write.
 #[must_use]
 pub(crate) fn record(mut bytes: &[u8]) -> Option<Record> {
     let size = bytes.len();
@@ -59,21 +59,21 @@ fn begin(mut bytes: &[u8]) -> Option<BeginRecord> {
     Some(BeginRecord::new(tgid, tid, label, bytes.get_u64_ne(), time))
 }
 
-/// A mark as it was written.
+/// Mark as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Track<'a> {
-    /// Where it was written.
+    /// Origin of the mark.
     pub origin: Origin,
-    /// When, ns.
+    /// Time of the mark, ns.
     pub time: u64,
-    /// Of the begin of a section, where in the payload its name starts; `None` of a counter, an instant or an end
-    /// of an asynchronous slice.
+    /// Offset of a section's name in the payload, for the begin of a section; `None` for counters, instants and the
+    /// ends of asynchronous slices.
     pub name_at: Option<u16>,
-    /// What it wrote.
+    /// Text of the mark.
     pub payload: &'a [u8],
 }
 
-/// Reads a [`TrackRecord`]; `None` when it is none.
+/// Decodes a [`TrackRecord`]; `None` when the bytes are none.
 #[must_use]
 pub(crate) fn track(mut bytes: &[u8]) -> Option<Track<'_>> {
     let size = bytes.len();
@@ -125,7 +125,7 @@ fn sched(kind: u32, mut bytes: &[u8]) -> SchedRecord {
 mod tests {
     use super::*;
 
-    /// The bytes as the kernel lays them out.
+    /// Returns the bytes of a record as the kernel lays them out.
     fn bytes<T: Copy>(value: &T) -> Vec<u8> {
         let start = std::ptr::from_ref(value).cast::<u8>();
         // SAFETY: the records have no padding, so every byte of the value is written.

@@ -1,4 +1,4 @@
-//! A model file to fill in, for the machine that we run on.
+//! Template of an energy model file for this host.
 
 use std::{
     collections::BTreeMap,
@@ -12,16 +12,16 @@ use crate::model::{
     energy::{self, KernelPowers, KernelUnit, PowerUnit},
 };
 
-/// Where the kernel shows its own energy model, to root.
+/// Folder of the kernel's own energy model in debugfs, readable by root.
 pub const KERNEL_MODEL: &str = "/sys/kernel/debug/energy_model";
 
-/// From this release on, the kernel's powers are in uW where they are in a unit; before, in mW.
+/// First release whose powers are in uW, if they have a unit; earlier ones have mW.
 const MICROWATTS_SINCE: (u32, u32) = (6, 0);
-/// No CPU at its highest frequency takes less than this in uW, and hardly one takes more in mW.
+/// Lower bound of a CPU's power at its highest frequency, uW: hardly any CPU takes that many mW.
 const LEAST_MICROWATTS: u64 = 20_000;
 
-/// The text of a model for the machine whose CPUs are under `root`, and what could not be found out. Powers are those
-/// that the kernel `release` shows under `kernel_model`, else 0.
+/// Returns the template for the CPUs under `root`, and notes on what could not be found out. The powers are those
+/// that the kernel `release` exposes under `kernel_model`, else 0.
 #[must_use]
 pub fn template(root: &Path, kernel_model: &Path, release: &str) -> (String, Vec<String>) {
     let (topology, note) = sysfs::topology(root);
@@ -38,10 +38,10 @@ pub fn template(root: &Path, kernel_model: &Path, release: &str) -> (String, Vec
     (text, notes)
 }
 
-/// What the kernel knows of the powers of CPUs.
+/// Reads the kernel's power values of CPUs.
 fn kernel_powers(folder: &Path, release: &str) -> Vec<KernelPowers> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    // Those of other devices have no list of CPUs.
+    // Domains of other devices have no list of CPUs.
     let mut domains: Vec<KernelPowers> = entries
         .filter_map(|folder| domain(&folder, release))
         .filter(|domain| !domain.powers.is_empty())
@@ -64,11 +64,11 @@ fn domain(folder: &Path, release: &str) -> Option<KernelPowers> {
     Some(KernelPowers { cpus, powers, unit })
 }
 
-/// What the powers of a domain are, of which `dearest` is the highest.
+/// Determines the unit of a domain's powers, the highest of which is `dearest`.
 ///
-/// Source: `kernel/power/energy_model.c`: `units` names the unit in 5.11 to 5.15; in `flags`, later, bit 0 says that there
-/// is one and bit 2 that the powers are made up, and what the unit is depends on the release. Kernels that vendors
-/// changed may lie about that, so the powers must be such as a CPU can have.
+/// Source: `kernel/power/energy_model.c`: `units` names the unit in 5.11 to 5.15; in `flags`, later, bit 0 means that
+/// there is a unit and bit 2 that the powers are artificial, and the unit depends on the release. Vendor kernels may
+/// deviate from that, so the powers must also be plausible for a CPU.
 fn unit(units: Option<&str>, flags: Option<&str>, release: &str, dearest: u64) -> KernelUnit {
     const HAS_UNIT: u32 = 1;
     const IS_MADE_UP: u32 = 1 << 2;
@@ -113,7 +113,7 @@ mod tests {
         root
     }
 
-    /// The template of a tree whose kernel model is in `em`, which must be a model.
+    /// Returns the template for a tree whose kernel model is in `em`, and checks that it is a valid model.
     fn template_of(files: &[(&str, &str)]) -> (String, energy::EnergyModel) {
         let root = tree(files);
         let (text, _) = template(root.path(), &root.path().join("em"), "6.6.30-board");

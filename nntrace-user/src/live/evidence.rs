@@ -1,4 +1,4 @@
-//! What the kernel tells about power beside the events that residency is made of: shown beside it.
+//! Further power information of the kernel, shown beside residency: power domains, PSCI, limits, suspend.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -7,13 +7,13 @@ use nntrace_common::time_count::TimeCount;
 use super::kernel::{Kernel, KernelError};
 use crate::model::facts::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};
 
-/// Where the kernel shows its power domains, if debugfs is mounted.
+/// Folder of the kernel's power domains, where debugfs is mounted.
 pub(crate) const POWER_DOMAINS: &str = "/sys/kernel/debug/pm_genpd";
 
-/// Time (ns), number of entries and of refused ones, by domain and state.
+/// Time (ns), entries and rejected entries by domain and state.
 pub(crate) type PowerDomains = BTreeMap<(String, String), (u64, u64, u64)>;
 
-/// What is read at the begin, to compare with what is read at the end.
+/// Counts at the begin of the window, to be compared with those at its end.
 #[derive(Debug, Default)]
 pub struct Baseline {
     domains: PowerDomains,
@@ -21,13 +21,14 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// With these tracepoints attached, as `Kernel::attach_evidence` returns them.
+    /// Reads the counts; `attached` are the attached tracepoints as `Kernel::attach_evidence` returns them.
     #[must_use]
     pub fn read(attached: Vec<&'static str>) -> Self {
         Self { domains: power_domains(Path::new(POWER_DOMAINS)), attached }
     }
 
-    /// What was told until `end` (ns); of power domains only at the end of the window, since looking takes their locks.
+    /// Returns the evidence until `end` (ns); power domains only at the end of the window, since reading them takes
+    /// their locks.
     ///
     /// # Errors
     /// When the kernel's maps cannot be read.
@@ -75,8 +76,8 @@ impl Baseline {
     }
 }
 
-/// What the kernel's power domains under `root` count, where it shows them: `State`, `Time Spent(ms)`, `Usage` and
-/// `Rejected` are the first columns of every version.
+/// Reads the counts of the kernel's power domains under `root`, where they are exposed: `State`, `Time Spent(ms)`,
+/// `Usage` and `Rejected` are the first columns in every version.
 #[must_use]
 pub(crate) fn power_domains(root: &Path) -> PowerDomains {
     let mut found = PowerDomains::new();
@@ -96,7 +97,7 @@ pub(crate) fn power_domains(root: &Path) -> PowerDomains {
     found
 }
 
-/// What was added to the counts of those domains that did anything.
+/// Returns the differences of the counts, without the states that did not change.
 fn changes(before: &PowerDomains, after: &PowerDomains) -> Vec<PowerDomainRow> {
     let rows = after.iter().map(|((domain, state), &(ns, usage, rejected))| {
         let old = before.get(&(domain.clone(), state.clone())).copied().unwrap_or((ns, usage, rejected));

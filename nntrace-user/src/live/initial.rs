@@ -1,8 +1,8 @@
-//! What the CPUs do when the window begins: attach first, then read (the power contract, section 1).
+//! State of the CPUs when the window begins: attach first, then read (the power contract, section 1).
 //!
-//! An event that comes after attaching wins over anything that is read, so that it does not matter when exactly
-//! something was read. Nobody is woken: frequencies come from sysfs, and what a CPU does from its run queue, whose
-//! memory a program reads on the CPU where this process runs.
+//! An event after attaching takes precedence over anything that is read, so the exact time of a reading does not
+//! matter. No CPU is woken: frequencies come from sysfs, and a CPU's activity from its run queue, whose memory a
+//! program reads on the CPU where this process runs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,15 +24,15 @@ use crate::model::{
     residency::CpuReading,
 };
 
-/// How often frequencies are read again when they differ from the last event: a policy may change meanwhile.
+/// Readings of the frequencies at most, while they differ from the last event: a policy may change meanwhile.
 const READS: usize = 3;
 
 /// What was read when everything had been attached.
 pub(crate) struct InitialReadings {
     online: BTreeSet<u32>,
-    /// What sysfs told of frequencies, as far as no event did.
+    /// Frequencies from sysfs, of the CPUs without a frequency event.
     khz: BTreeMap<u32, u32>,
-    /// CPUs that ran the idle task without a state of a driver.
+    /// CPUs that ran the idle task without a driver's idle state.
     idling: BTreeSet<u32>,
 }
 
@@ -56,7 +56,7 @@ impl InitialReadings {
         Ok(Self { online, khz, idling })
     }
 
-    /// Looks at the CPUs at the begin of the window.
+    /// Samples the CPUs at the begin of the window.
     ///
     /// # Errors
     /// When the kernel's maps cannot be read.
@@ -80,7 +80,7 @@ impl InitialReadings {
 }
 
 /// Reads the policies' frequencies again; where one changed after it was read, and before its event could be seen,
-/// the tables are told as if by an event. Returns what the tables hold from sysfs.
+/// updates the tables as if by an event. Returns the frequencies of the tables that are from sysfs.
 fn settle_frequencies(
     kernel: &mut Kernel,
     root: &Path,
@@ -92,9 +92,9 @@ fn settle_frequencies(
         for reading in kernel.read_cpus()? {
             let (cpu, khz) = (reading.cpu, reading.frequency.khz());
             let Some(&now) = read.get(&cpu) else { continue };
-            // Another frequency than it was told is from an event.
+            // A frequency other than the one written here is from an event.
             if now != khz && told.get(&cpu).copied().unwrap_or(0) == khz {
-                // A kernel that cannot run it (before 5.10) leaves what was read first.
+                // A kernel that cannot run the program (before 5.10) keeps the first reading.
                 changed |= kernel.tell_frequency(now, cpu).is_ok();
                 told.insert(cpu, now);
             }
@@ -106,7 +106,7 @@ fn settle_frequencies(
     Ok(told)
 }
 
-/// What a CPU that is online did when the window began, by a look at it.
+/// Derives the activity of an online CPU at the begin of the window from a run queue sample.
 fn activity(topology: &Topology, cpu: u32, look: &RunQueueSample, idled_before: bool) -> Option<Activity> {
     match look.seen {
         RunQueueSample::TASK => Some(Activity::Running),
@@ -114,8 +114,8 @@ fn activity(topology: &Topology, cpu: u32, look: &RunQueueSample, idled_before: 
             let state = topology.idle_state_named(cpu, name_of(look));
             Some(state.map_or(Activity::IdleUnknown, Activity::Idle))
         }
-        // The idle task also runs when it has just woken. If it ran before as well, and no event came in between,
-        // then it has been sleeping all the time; how deep, no driver has said.
+        // The idle task also runs just after waking. If it ran before as well, with no event in between, the CPU has
+        // been idle all the time, in a state that is not known.
         RunQueueSample::IDLE_TASK if idled_before => Some(Activity::IdleUnknown),
         _ => None,
     }
@@ -125,7 +125,7 @@ fn name_of(look: &RunQueueSample) -> &[u8] {
     look.name.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// What holds at the begin: what was read, unless an event came before.
+/// Returns the initial state of a CPU: the readings, unless an event came before.
 fn initial_cpu(reading: &CpuReading, activity: Option<Activity>, khz: Option<u32>) -> InitialCpu {
     let had_event = reading.idle.start() != Start::Open && reading.idle.activity() != Activity::Offline;
     let (activity, idle) = match activity {
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(seen(&["WFI", "sleep", "sleep"], "sleep"), Some(Activity::IdleUnknown));
         assert_eq!(seen(&["WFI"], "other"), Some(Activity::IdleUnknown));
         assert_eq!(seen(&[], "WFI"), Some(Activity::IdleUnknown));
-        // What the kernel's field has room for.
+        // Names are cut to the size of the kernel's field.
         assert_eq!(seen(&["a name of 18 bytes"], "a name of 18 by"), Some(Activity::Idle(0)));
     }
 

@@ -1,7 +1,7 @@
-//! The names of interface calls that drivers and runtimes are known to make: told to the kernel programs beforehand,
-//! so that even their first marks count. Others are told when they are first met.
+//! Names of interface calls that known drivers and runtimes make. The programs get them beforehand, so that even
+//! their first marks count; other names are added when they are first met.
 
-/// Methods, with the versions of each that there are.
+/// Methods, with their versions.
 const METHODS: [(&str, &[&str]); 3] = [
     (
         "IDevice",
@@ -43,7 +43,7 @@ const METHODS: [(&str, &[&str]); 3] = [
     ("IExecutionCallback", &["notify", "notify_1_2", "notify_1_3"]),
 ];
 
-/// Every such name.
+/// Returns all these names.
 pub(crate) fn well_known() -> impl Iterator<Item = String> {
     ["HIDL", "AIDL::ndk"].into_iter().flat_map(|stubs| {
         METHODS.into_iter().flat_map(move |(interface, methods)| {

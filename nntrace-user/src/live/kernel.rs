@@ -1,13 +1,12 @@
-//! The kernel side: loads the programs, attaches them, and reads and writes their maps. Nothing outside of this folder
-//! knows the library that does it.
+//! The kernel side: loads the programs, attaches them, and reads and writes their maps. Only this folder uses aya.
 //!
 //! ```text
 //! architecture, btf ─► each feature: globals, sizes of maps ─► object: programs, maps ─► links, probes ─► tables, rings
 //! ```
 //!
-//! A feature has a file with its globals, its programs, what they are attached to, and its tables. It comes in two parts:
-//! a structure of its own, made before the programs are loaded, whose `configure` hands globals and sizes to the loader;
-//! and its part of [`Kernel`], for everybody else.
+//! Each feature has a file with its globals, its programs, their attach points and its tables, in two parts: a
+//! structure created before the programs are loaded, whose `configure` passes globals and map sizes to the loader;
+//! and its part of [`Kernel`], the public interface.
 
 mod architecture;
 mod btf;
@@ -53,19 +52,19 @@ use self::{
 };
 use crate::model::cpu_list;
 
-/// Every ring starts with this many bytes, unless the user says otherwise.
+/// Default size of each ring, bytes.
 pub const DEFAULT_RING_BYTES: u32 = 512 * 1024;
 
-/// Choices for loading the programs.
+/// Options for loading the programs.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelOptions {
     /// Bytes of each CPU's ring; rounded up to a power of two of whole pages.
     pub ring_bytes: u32,
-    /// Whether begins are handed on that say no more than layer, phase and name.
+    /// Whether to emit begins that carry nothing but layer, phase and name.
     pub emit_begins: bool,
-    /// Bytes that the tables of marks take together; `None`: a part of the machine's memory.
+    /// Memory of all tables of marks together, bytes; `None`: a part of the system's memory.
     pub map_memory: Option<u64>,
-    /// Whether programs may wait for the page of a text, where the kernel has such programs.
+    /// Whether programs may wait for the page of a text, where the kernel supports that.
     pub may_wait_for_pages: bool,
 }
 
@@ -87,7 +86,7 @@ pub struct Kernel {
     log: Option<KernelLog>,
     cpus: u32,
     table_sizes: TableSizes,
-    /// Keeps the kernel's run-time statistics of BPF programs on.
+    /// Keeps the kernel's run-time statistics of BPF programs enabled.
     _statistics: Option<OwnedFd>,
     processes: ProcessPrograms,
     functions: FunctionProbes,
@@ -100,10 +99,11 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Loads the programs. Nothing is attached yet.
+    /// Loads the programs, without attaching any.
     ///
     /// # Errors
-    /// When this user may not, when the kernel cannot, or when a map cannot be made; each text says what to do.
+    /// When this user may not, when the kernel cannot, or when a map cannot be created; each message includes a
+    /// remedy.
     pub fn load(options: KernelOptions) -> Result<(Self, RingBuffers), KernelError> {
         architecture::check(OBJECT)?;
         let cpus = possible_cpus()?;
@@ -164,13 +164,13 @@ impl Kernel {
         Ok((kernel, rings))
     }
 
-    /// How many CPUs the machine can have: the length of every table by CPU.
+    /// Returns the number of possible CPUs: the length of every per-CPU table.
     #[must_use]
     pub fn cpus(&self) -> u32 {
         self.cpus
     }
 
-    /// Takes the programs on power events and on context switches away. The kernel lets that take some milliseconds.
+    /// Detaches the programs on power events and on context switches, which takes the kernel some milliseconds.
     pub(crate) fn detach_power(&mut self) {
         self.scheduling.detach(&mut self.object);
         self.power.detach(&mut self.object);

@@ -1,39 +1,39 @@
-//! One order of time out of many rings, with the gaps where power records were lost.
+//! Merging of many rings into one order of time, with the gaps where power records were lost.
 
 use std::collections::BTreeMap;
 
 use nntrace_common::record::{PowerRecord, Record};
 
-/// Records that came, waiting to be handed out in order.
+/// Records waiting to be handed out in order.
 #[derive(Default)]
 pub(crate) struct Merge {
-    /// Came since the last [`Merge::settle`].
+    /// Records since the last [`Merge::settle`].
     fresh: Vec<Record>,
-    /// In order; younger than the watermark.
+    /// Records younger than the watermark, in order.
     waiting: Vec<Record>,
-    /// Everything older was handed out, ns.
+    /// Time up to which all records were handed out, ns.
     watermark: u64,
     late: u64,
-    /// The last that was heard of each CPU: when (ns), and how many records it had lost by then.
+    /// Time (ns) of the last record of each CPU, and the records it had lost by then.
     heard: BTreeMap<u32, (u64, u32)>,
 }
 
 impl Merge {
-    /// Takes a record, in any order.
+    /// Adds a record, in any order.
     pub(crate) fn push(&mut self, record: Record) {
         self.late += u64::from(record.time() < self.watermark);
         self.fresh.push(record);
     }
 
-    /// Records that came after younger ones had been handed out.
+    /// Returns the number of records that came after younger ones had been handed out.
     pub(crate) fn late(&self) -> u64 {
         self.late
     }
 
-    /// Finds the gaps in what came: where a CPU's count of lost records grew between two of its records, or has
-    /// grown since its last one. `lost` are the counts of now, read before the records were taken.
+    /// Finds gaps in the new records: where a CPU's count of lost records grew between two of its records, or since
+    /// its last one. `lost` are the current counts, read before the records were taken.
     pub(crate) fn settle(&mut self, lost: &[u32]) {
-        // Stable, and fast on what is a few sorted runs.
+        // Stable, and fast on a few sorted runs.
         self.fresh.sort_by_key(Record::time);
         for at in 0..self.fresh.len() {
             if let Record::Idle(PowerRecord { cpu, time, lost, .. })
@@ -51,21 +51,21 @@ impl Merge {
         self.waiting.sort_by_key(Record::time);
     }
 
-    /// A CPU has lost so many records by now: more than before are a gap since it was last heard of.
+    /// Records a gap since the CPU's last record if its count of lost records has grown.
     fn note_lost(&mut self, cpu: u32, lost: u32) {
         let (time, before) = self.heard.get(&cpu).copied().unwrap_or_default();
-        // Counts wrap; a record that another CPU made may show an older one.
+        // Counts wrap around; a record about the CPU from another CPU may carry an older count.
         if lost.wrapping_sub(before).cast_signed() > 0 {
             self.fresh.push(Record::Lost { cpu, time: time.max(self.watermark) });
             self.heard.insert(cpu, (time, lost));
         }
     }
 
-    /// Hands out, in order, everything not younger than `until` (ns).
+    /// Hands out, in order, all records up to `until` (ns).
     pub(crate) fn hand_out(&mut self, until: u64, mut sink: impl FnMut(&Record)) {
         let ready = self.waiting.partition_point(|record| record.time() <= until);
         if let Some(last) = self.waiting[..ready].last() {
-            // What comes from now on may be as old as the last one, not older.
+            // Further records may be as old as the last one, but not older.
             self.watermark = self.watermark.max(if until == u64::MAX { last.time() } else { until });
         }
         self.waiting.drain(..ready).for_each(|record| sink(&record));
@@ -153,14 +153,14 @@ mod tests {
         assert_eq!(gaps, [&Record::Lost { cpu: 777, time: 10_000 + 247 }]);
     }
 
-    /// What programs may take from looking at the clock to finishing a record, ns.
+    /// Time from a program's reading of the clock to finishing its record at most, ns.
     const SLACK: u64 = 5;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// Where nothing was lost, what threads did does not depend on when which ring was drained. Events of one thread are
-        /// apart in time wherever they come from: the kernel makes them under one lock.
+        /// Without loss, the result for threads does not depend on when which ring was drained. Events of one thread
+        /// never coincide, on whichever CPUs: the kernel makes them under one lock.
         #[test]
         fn threads_of_several_cpus_are_put_together_as_they_were(
             found in world::found(), steps in world::calm_steps(),
@@ -170,7 +170,7 @@ mod tests {
             let mut rings = vec![Vec::new(); CPUS];
             for (record, delay) in world.records.iter().zip(delays.iter().cycle()) {
                 let ring: &mut Vec<_> = &mut rings[record.cpu as usize];
-                // Finished, and behind an unfinished one not to be had.
+                // Finished records behind an unfinished one cannot be read yet.
                 let ready = ring.last().map_or(0, |&(ready, _)| ready).max(record.time + delay);
                 ring.push((ready, Record::Sched(*record)));
             }

@@ -1,36 +1,37 @@
-//! Whether a probe on a leading nop does no harm on the running kernel: tried out, in a process of our own.
+//! Whether a probe on a leading nop is harmless on the running kernel: found out by trial, in a process of our own.
 //!
-//! From Linux 6.18 on x86-64 kernels replace a probed nop (of five bytes, on later ones of ten) by a call of a page that
-//! they add to the process. Linux 6.18 does not give that page to a forked child, while the call is copied: a child that
-//! goes on without exec dies of its next mark. Versions do not tell, as fixes move between kernels; a probed process that
-//! forks does. It takes some milliseconds, and is done when the first function with such a nop is met.
+//! From Linux 6.18 on, x86-64 kernels replace a probed nop (of five bytes, on later ones of ten) by a call into a
+//! page that they add to the process. Linux 6.18 does not give that page to a forked child, while the call is copied:
+//! a child that goes on without exec dies at its next mark. Kernel versions do not decide it, as fixes are
+//! backported; a probed process that forks does. The trial takes some milliseconds, and is made when the first
+//! function with such a nop is met.
 
 use super::kernel::Kernel;
 
-/// What a probe on a nop is on the running kernel.
+/// Kind of a probe on a nop on the running kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NopProbe {
     /// A breakpoint. The nop is then a single step, or emulated.
     Breakpoint,
-    /// The cheapest there is, and harmless: a call that forked children survive, or a breakpoint whose nop is simulated.
+    /// The cheapest kind, and harmless: a call that forked children survive, or a breakpoint whose nop is simulated.
     Cheap,
     /// A call that kills forked children.
     Harmful,
-    /// It could not be found out, for this reason.
+    /// The trial failed, for this reason.
     Unknown(String),
 }
 
-/// What probes are on nops of each length that matters, once that was found out.
+/// Kinds of probes on nops, by the lengths that matter, once found out.
 #[derive(Debug, Default)]
 pub(crate) struct NopProbes {
-    /// Of ten bytes.
+    /// For ten bytes.
     long: Option<NopProbe>,
-    /// Of any other length: five on x86-64, four on arm64.
+    /// For any other length: five on x86-64, four on arm64.
     short: Option<NopProbe>,
 }
 
 impl NopProbes {
-    /// What a probe is on a nop of so many bytes.
+    /// Returns the kind of a probe on a nop of this length, in bytes.
     pub(crate) fn get(&mut self, kernel: &mut Kernel, length: u8) -> &NopProbe {
         let is_long = length == 10;
         let known = if is_long { &mut self.long } else { &mut self.short };
@@ -43,11 +44,11 @@ mod trial {
     use super::NopProbe;
     use crate::live::kernel::Kernel;
 
-    /// The first kernel that simulates a probed `nop` (Linux commit ac4ad5c09b34).
+    /// First release that simulates a probed `nop` (Linux commit ac4ad5c09b34).
     const SIMULATES_NOPS: (u32, u32) = (6, 13);
 
-    /// Nothing is replaced on arm64, so there is nothing to be tried: a probe is a breakpoint, which newer kernels need no
-    /// step for. A kernel that is taken for another one costs time only.
+    /// Decides by the version: arm64 kernels replace nothing, so there is nothing to try; a probe is a breakpoint,
+    /// which newer kernels handle without a single step. A wrong version costs time only.
     pub(crate) fn run(_: &mut Kernel, _: bool) -> NopProbe {
         if version().is_some_and(|version| version >= SIMULATES_NOPS) {
             NopProbe::Cheap
@@ -56,7 +57,7 @@ mod trial {
         }
     }
 
-    /// The first two numbers of the kernel's version; `None` where it does not tell.
+    /// Returns the first two numbers of the kernel's version; `None` where it cannot be read.
     fn version() -> Option<(u32, u32)> {
         let system = nix::sys::utsname::uname().ok()?;
         let release = system.release().to_string_lossy();
@@ -75,17 +76,18 @@ mod trial {
     use super::NopProbe;
     use crate::live::{kernel::Kernel, target};
 
-    /// This program's file, whatever has become of its path.
+    /// File of this program, even if its path has changed.
     const OWN_FILE: &str = "/proc/self/exe";
-    /// How long a process of the trial may live, s. It needs a thousandth of that.
+    /// Time limit of a trial's process, s. It needs a thousandth of that.
     const LONGEST: u32 = 5;
-    /// Exit codes of the first process: what became of the function, and of the child that called it.
+    /// Exit codes of the first process: the outcomes for the function and for the child that called it.
     const UNPROBED: i32 = 0x40;
     const BREAKPOINT: i32 = 0x41;
     const LIVED: i32 = 0x42;
     const DIED: i32 = 0x43;
 
-    // Two functions that begin with a nop, as mark functions do. Each lies in one page, as a nop has to, to be replaced.
+    // Two functions that begin with a nop, as mark functions do. Each lies in one page, since kernels replace no nop
+    // across pages.
     global_asm!(
         ".pushsection .text.nntrace_trial,\"ax\",%progbits",
         ".balign 32",
@@ -103,8 +105,8 @@ mod trial {
         safe fn nntrace_trial_nop10();
     }
 
-    /// Probes a function of our own, that with the nop of ten bytes or that of five, and has a process call it, fork, and
-    /// the child call it again.
+    /// Probes a function of ours, with the nop of ten bytes or that of five, and starts a process that calls it and
+    /// forks a child, which calls it again.
     pub(crate) fn run(kernel: &mut Kernel, is_long: bool) -> NopProbe {
         let function = if is_long { nntrace_trial_nop10 } else { nntrace_trial_nop5 };
         let outcome = offset(function).and_then(|offset| {
@@ -123,7 +125,7 @@ mod trial {
         }
     }
 
-    /// Where a function of ours is in our own file.
+    /// Returns the offset of a function of ours in our own file.
     fn offset(function: extern "C" fn()) -> Result<u64, String> {
         let maps = fs::read("/proc/self/maps").map_err(|error| format!("/proc/self/maps: {error}"))?;
         let address = function as *const () as u64;
@@ -133,7 +135,8 @@ mod trial {
             .ok_or_else(|| "/proc/self/maps does not show the program itself".to_owned())
     }
 
-    /// What became of a probed function, and of a forked child that called it: the exit code of the first process.
+    /// Returns the outcome for a probed function and for a forked child that calls it: the exit code of the first
+    /// process.
     fn outcome(function: extern "C" fn()) -> Result<i32, String> {
         // SAFETY: no precondition.
         let parent = unsafe { libc::getpid() };
@@ -152,15 +155,15 @@ mod trial {
         }
     }
 
-    /// The first process: gets its nop replaced, and has a child call the function.
+    /// Runs the first process: calls the function, which has its nop replaced, and then has a child call it.
     fn first(parent: libc::pid_t, function: extern "C" fn()) -> ! {
         end_with(parent);
-        // The kernel replaces the nop when it is first met.
+        // The kernel replaces the nop at its first hit.
         function();
         function();
         // SAFETY: the function's own code, which is readable; volatile, as the kernel changes it.
         exit(match unsafe { (function as *const u8).read_volatile() } {
-            // As they were assembled.
+            // Unchanged, as assembled.
             0x0f | 0x66 => UNPROBED,
             0xcc => BREAKPOINT,
             _ if child_lives(function) => LIVED,
@@ -179,8 +182,8 @@ mod trial {
             0 => {
                 end_with(parent);
                 for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGTRAP] {
-                    // SAFETY: the handler ends the process and does nothing else. Without it the kernel's log, and
-                    // whoever collects dumps, would tell of a program that crashed.
+                    // SAFETY: the handler only ends the process. Without it, the kernel log and core dump collectors
+                    // would report a crash.
                     unsafe { libc::signal(signal, on_fault as *const () as libc::sighandler_t) };
                 }
                 function();
@@ -194,26 +197,27 @@ mod trial {
         exit(1)
     }
 
-    /// Has this process, a child of `parent`, end with it, and after [`LONGEST`] in any case.
+    /// Makes this process, a child of `parent`, end with its parent, and after [`LONGEST`] in any case.
     fn end_with(parent: libc::pid_t) {
         let mut none = MaybeUninit::uninit();
         // SAFETY: plain system calls; the set is initialised before it is read.
         unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            // What this process is asked to end by must not be ignored or blocked, nor its children's end.
+            // The signals that end this process, and those of its children's ends, must be neither ignored nor
+            // blocked.
             libc::signal(libc::SIGALRM, libc::SIG_DFL);
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
             libc::sigemptyset(none.as_mut_ptr());
             libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
             libc::alarm(LONGEST);
-            // It may have died before it was to be told.
+            // The parent may have died before the signal was requested.
             if libc::getppid() != parent {
                 libc::_exit(1);
             }
         }
     }
 
-    /// How a child ended; `None` when that is not told.
+    /// Waits for a child and returns its wait status; `None` when that cannot be had.
     fn wait(child: libc::pid_t) -> Option<libc::c_int> {
         let mut status = 0;
         loop {

@@ -1,4 +1,4 @@
-//! The begin of measuring power states: what is read, started and attached, in which order.
+//! Begin of measuring power states: the order of reading, starting and attaching.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -13,14 +13,14 @@ use super::{
 };
 use crate::model::Topology;
 
-/// From starting the tables to the begin of the window: time to attach the programs in.
+/// Time from starting the tables to the begin of the window, in which the programs are attached.
 const LEAD: Duration = Duration::from_millis(20);
 
 /// The programs are attached; the window begins soon.
 pub(crate) struct StartedWindow {
     /// When it begins, and when it ends, where that is known.
     pub window: Window,
-    /// When everything that residency is made of had been attached, ns.
+    /// Time when everything that residency needs had been attached, ns.
     pub attached_at: u64,
     /// What was read then.
     pub attached: InitialReadings,
@@ -28,8 +28,9 @@ pub(crate) struct StartedWindow {
     pub evidence: Baseline,
 }
 
-/// Attaches what measures power states of the machine that sysfs, under `root`, describes, and sets a window that begins
-/// when that is done, of this length where it is known. What could not be done goes to the notes.
+/// Attaches the programs that measure the power states of the system that sysfs, under `root`, describes, and sets a
+/// window that begins when that is done, with this duration where it is known. Anything that fails is added to the
+/// notes.
 ///
 /// # Errors
 /// When the kernel refuses; see [`Kernel::attach_power`].
@@ -52,7 +53,7 @@ pub(crate) fn attach(
         ));
     }
     let offline = topology.cpus.keys().copied().filter(|cpu| !online.contains(cpu)).collect();
-    // Attaching takes its time. What comes before the begin only sets the state, so that nothing is missed after.
+    // Attaching takes time. Events before the begin only set the state, so that nothing is missed after it.
     let begin = clock::now() + nanoseconds(LEAD);
     let end = duration.map_or(0, |duration| begin.saturating_add(nanoseconds(duration)));
     let window = Window { begin, end };

@@ -1,16 +1,16 @@
-//! What the kernel wants before it lets this process use BPF, and how to get it.
+//! Privileges that the kernel requires for BPF, and how to get them.
 
 use std::{error::Error, fs, io};
 
-/// The capabilities that are needed, by number, with what for.
+/// Required capabilities, by number, with their purpose.
 const NEEDED: [(u32, &str, &str); 2] = [
     (39, "CAP_BPF", "to load the programs"),
     (38, "CAP_PERFMON", "to attach them to the kernel's events and to functions"),
 ];
-/// Holds the power of each of the needed ones, as before Linux 5.8.
+/// Capability that includes all of the required ones, as before Linux 5.8.
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// The text for the user when `error` comes from a lack of privilege; `None` when it does not.
+/// Returns the message for the user when `error` comes from a lack of privilege; `None` when it does not.
 #[must_use]
 pub(crate) fn missing(error: &(dyn Error + 'static)) -> Option<String> {
     let denied = chain(error)
@@ -29,7 +29,7 @@ pub(crate) fn missing(error: &(dyn Error + 'static)) -> Option<String> {
     ))
 }
 
-/// What gives this program all that it can use, once, whoever runs it.
+/// Returns the command that grants this program all capabilities it can use, once and for every user.
 #[must_use]
 pub(crate) fn setcap() -> String {
     let program =
@@ -37,13 +37,13 @@ pub(crate) fn setcap() -> String {
     format!("once `sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep {program}`")
 }
 
-/// Every error from the outermost to its first cause, in one line.
+/// Joins the messages of an error and of all its causes, outermost first, in one line.
 #[must_use]
 pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     for error in chain(error) {
         let part = error.to_string();
-        // Some errors print their cause themselves.
+        // Some errors include the message of their cause.
         if !text.contains(&part) {
             if !text.is_empty() {
                 text.push_str(": ");
@@ -58,7 +58,7 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// Which of the needed capabilities `/proc/self/status` does not show; `None` when it shows all.
+/// Returns the required capabilities that are missing in `/proc/self/status`; `None` when all are there.
 fn lacking(status: &str) -> Option<Vec<String>> {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
     let effective = u64::from_str_radix(line.trim(), 16).ok()?;
@@ -74,7 +74,7 @@ fn lacking(status: &str) -> Option<Vec<String>> {
     (!lacking.is_empty()).then_some(lacking)
 }
 
-/// A word on the setting that some distributions keep stricter than the kernel does.
+/// Returns a hint on the setting that some distributions keep stricter than the kernel does.
 fn paranoid() -> String {
     let value = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     match value.trim().parse::<i32>() {

@@ -1,4 +1,4 @@
-//! Which mark functions are probed: each once, however many processes map its file.
+//! Probed mark functions: each once, however many processes map its file.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,49 +17,49 @@ use super::{
     },
 };
 
-/// Where a function is probed that begins with a nop.
+/// Placement of the probe on a function that begins with a nop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// At the cheapest place that does no harm on the running kernel; see [`super::nops`].
+    /// At the cheapest harmless place on the running kernel; see [`super::nops`].
     #[default]
     Safe,
-    /// On the nop, also where that kills forked children.
+    /// On the nop, even where that kills forked children.
     Fast,
 }
 
-/// What a process may have marked before the files that it maps are searched.
+/// Marks of a process that may be missed before the files that it maps are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissedSince {
-    /// Nothing that matters: it is stopped, or it is traced only from now on.
+    /// None that matter: the process is stopped, or traced only from now on.
     Nothing,
-    /// What its new files marked since this moment, ns.
+    /// Marks of its new files since this time, ns.
     Since(u64),
-    /// What its new files marked since it was last looked at.
+    /// Marks of its new files since the last look at the process.
     SinceLastLook,
 }
 
-/// The probes that are in place, and what was searched for them.
+/// Attached probes, and the results of the search for them.
 pub(crate) struct Probes {
     specs: Vec<SymbolSpec>,
     placement: Placement,
     searched: HashSet<ObjectId>,
     attached: HashSet<(ObjectId, u64)>,
-    /// The loaders that were met, and whether they tell what they map.
+    /// Loaders that were met, and whether their notifications are probed.
     loaders: HashMap<ObjectId, bool>,
-    /// When each process was last looked at, ns.
+    /// Time of the last look at each process, ns.
     looked: HashMap<u32, u64>,
-    /// Whether it is looked at whether one mark function calls another.
+    /// Whether calls of one mark function by another are recognized.
     nesting: bool,
     report: SearchReport,
     failures: Vec<String>,
-    /// What probes on nops are here, from the first function on that begins with one.
+    /// Kinds of probes on nops here, from the first function on that begins with one.
     nops: NopProbes,
-    /// Whether a note has told what that means.
+    /// Whether the note on nops was given.
     has_told_of_nops: bool,
 }
 
 impl Probes {
-    /// Probes for these functions; none is in place yet.
+    /// Creates the state for these functions, without any probe.
     #[must_use]
     pub(crate) fn new(specs: Vec<SymbolSpec>, placement: Placement) -> Self {
         Self {
@@ -77,12 +77,12 @@ impl Probes {
         }
     }
 
-    /// Searches the files that a process executes and that were not searched yet, and probes what is found there, and
-    /// its loader. If it may have marked something before, that is told with the failures.
+    /// Searches the new files that a process executes, probes the functions found and the loader. Marks that may have
+    /// been missed are noted with the failures.
     ///
     /// # Errors
-    /// When the process is gone or may not be looked at; a probe that cannot be attached is
-    /// told by [`Probes::take_failures`].
+    /// When the process is gone or may not be inspected; a probe that cannot be attached is among
+    /// [`Probes::take_failures`].
     pub(crate) fn follow(
         &mut self,
         kernel: &mut Kernel,
@@ -94,10 +94,10 @@ impl Probes {
         let last_look = self.looked.insert(pid, now);
         let objects = Objects::mapped_by(processes, pid)?;
         if objects.objects.is_empty() && objects.failed.is_empty() {
-            // All that runs a program maps a file; one that has ended does not until its parent has heard of it.
+            // Every process that runs a program maps a file; one that has ended does not, until its parent reaps it.
             return Err(ProcessError::NoSuchProcess { pid });
         }
-        // Before the search, which takes a while in which the process may load more.
+        // Before the search, which takes a while, in which the process may load more.
         self.follow_loader(kernel, processes, pid, &objects);
         let mut new = Objects { objects: Vec::new(), failed: objects.failed };
         let mapped = objects.objects;
@@ -120,8 +120,8 @@ impl Probes {
         Ok(())
     }
 
-    /// Has the literals of a process in memory, those of probed files: on kernels before 6.0 a mark whose text is not there
-    /// is lost.
+    /// Brings the literals of a process into memory, those of probed files: on kernels before 6.0 a mark whose text
+    /// is not in memory is lost.
     fn touch_literals(&mut self, processes: &Processes, pid: u32, mapped: &[Object]) {
         let is_probed = |object: &&Object| self.attached.iter().any(|(id, _)| *id == object.id);
         let files: Vec<&Path> =
@@ -130,7 +130,7 @@ impl Probes {
             return;
         }
         match target::touch_literals(processes, pid, &files) {
-            // It has ended, or all is there.
+            // The process has ended, or everything is in memory.
             Ok(0) | Err(ProcessError::NoSuchProcess { .. }) => {}
             Ok(left_out) => self.failures.push(format!(
                 "marks of process {pid} may be unreadable: {} MiB of its read-only memory are more than is brought in \
@@ -141,7 +141,7 @@ impl Probes {
         }
     }
 
-    /// Has the loader of a process tell what it maps, if it is not known yet.
+    /// Probes the notifications of a process's loader, if that is new.
     fn follow_loader(&mut self, kernel: &mut Kernel, processes: &Processes, pid: u32, objects: &Objects) {
         let Some(loader) = target::loader_of(processes, pid, objects) else { return };
         if self.loaders.contains_key(&loader.id) {
@@ -154,7 +154,7 @@ impl Probes {
                     kernel.attach_loader(&loader.path, points.plain).map_err(|error| error.to_string())
                 }),
             Notification::NotYet => return,
-            // A static program, which loads nothing.
+            // A static program loads nothing.
             Notification::Nowhere if objects.objects.len() == 1 => Ok(()),
             Notification::Nowhere => {
                 Err(format!("{} has no function that tells of new libraries", loader.display_path.display()))
@@ -167,20 +167,20 @@ impl Probes {
         }
     }
 
-    /// Makes ready for functions in libraries that are loaded later, if there is none yet and a loader tells of them.
+    /// Prepares for functions in libraries that are loaded later, if none was found yet and a loader is probed.
     pub(crate) fn expect_libraries(&self, kernel: &mut Kernel) {
         if self.attached.is_empty() && self.loaders.values().any(|&tells| tells) {
             kernel.expect_functions(&self.specs);
         }
     }
 
-    /// Whether a process was looked at after this moment, ns.
+    /// Whether a process was looked at after this time, ns.
     #[must_use]
     pub(crate) fn looked_after(&self, pid: u32, time: u64) -> bool {
         self.looked.get(&pid).is_some_and(|&looked| looked > time)
     }
 
-    /// Whether the loader of a process tells what it maps.
+    /// Whether the notifications of a process's loader are probed.
     #[must_use]
     pub(crate) fn hears_loader(&self, processes: &Processes, pid: u32) -> bool {
         let Ok(objects) = Objects::mapped_by(processes, pid) else { return false };
@@ -188,13 +188,13 @@ impl Probes {
         loader.is_some_and(|loader| self.loaders.get(&loader.id) == Some(&true))
     }
 
-    /// Searches one file, whoever maps it.
+    /// Searches one file, whichever processes map it.
     pub(crate) fn search_file(&mut self, kernel: &mut Kernel, object: Object) {
         self.searched.insert(object.id);
         self.search(kernel, &Objects { objects: vec![object], failed: Vec::new() });
     }
 
-    /// Probes what is found in files; returns those in which that was something.
+    /// Probes the functions found in files; returns the files that have any.
     fn search(&mut self, kernel: &mut Kernel, objects: &Objects) -> Vec<String> {
         let mut found = SearchReport::of(objects, &self.specs);
         for object in &objects.objects {
@@ -237,7 +237,7 @@ impl Probes {
 
     fn attach(&mut self, kernel: &mut Kernel, function: &MarkFunction) -> Result<(), KernelError> {
         let at = self.place(kernel, function);
-        // First, so that what it calls is known for that.
+        // First, so that the calls of this function are recognized.
         kernel.set_mark_code(function, at)?;
         kernel.attach_mark(function, at)?;
         if function.layout_guessed {
@@ -252,14 +252,14 @@ impl Probes {
         Ok(())
     }
 
-    /// Where to probe a function, as an offset in its file.
+    /// Returns where to probe a function, as an offset in its file.
     fn place(&mut self, kernel: &mut Kernel, function: &MarkFunction) -> u64 {
         let points = function.points;
         let Some(nop) = points.nop else { return points.plain };
         let probe = self.nops.get(kernel, nop.length).clone();
         let at = match (self.placement, &probe) {
             (Placement::Fast, NopProbe::Breakpoint | NopProbe::Harmful) | (_, NopProbe::Cheap) => nop.offset,
-            // It does no harm there either, and newer kernels emulate it.
+            // A probe on the nop is harmless too, and newer kernels emulate the nop.
             (_, NopProbe::Breakpoint) if !points.is_emulated => nop.offset,
             _ => points.plain,
         };
@@ -276,7 +276,7 @@ impl Probes {
         at
     }
 
-    /// Says once what a probe on a nop means for forked children here.
+    /// Notes, once, the effect of probes on nops on forked children here.
     fn tell_of_nops(&mut self, probe: &NopProbe) {
         let text = match (probe, self.placement) {
             (NopProbe::Harmful, Placement::Safe) => {
@@ -301,8 +301,8 @@ impl Probes {
         }
     }
 
-    /// Has mark functions that others call taken for parts of those once these and the known ones are of more than one
-    /// kind: functions of one kind are each a mark.
+    /// Lets the programs take a mark function called by another one for a part of that one's mark, once there are
+    /// functions of more than one kind: of one kind, each is a mark.
     fn see_nesting(&mut self, kernel: &mut Kernel, new: &[MarkFunction]) -> Result<(), KernelError> {
         let known = self.report.functions.iter().filter(|function| self.is_attached(function));
         let mut kinds: Vec<FunctionKind> = known.chain(new).map(target::kind).collect();
@@ -318,13 +318,13 @@ impl Probes {
         self.attached.contains(&(function.object, function.offset))
     }
 
-    /// How many probes are in place.
+    /// Returns the number of attached probes.
     #[must_use]
     pub(crate) fn count(&self) -> usize {
         self.attached.len()
     }
 
-    /// The files in which a function is probed.
+    /// Returns the files in which a function is probed.
     #[must_use]
     pub(crate) fn files(&self) -> Vec<String> {
         let mut files: Vec<String> = self
@@ -338,13 +338,13 @@ impl Probes {
         files
     }
 
-    /// What was searched when nothing was found, for people; `None` once something is probed.
+    /// Returns a text on the files searched when nothing was found; `None` once something is probed.
     #[must_use]
     pub(crate) fn nothing_found(&self, target: &str) -> Option<String> {
         self.attached.is_empty().then(|| self.report.nothing_found(target))
     }
 
-    /// What did not work, in words, since the last call.
+    /// Takes the messages on failures since the last call.
     pub(crate) fn take_failures(&mut self) -> Vec<String> {
         std::mem::take(&mut self.failures)
     }

@@ -1,8 +1,8 @@
-//! Draining the per-CPU rings, and putting their records into one order of time.
+//! Draining of the per-CPU rings, and merging of their records into one order of time.
 //!
-//! Within a ring records stand in the order of their reservation, nearly that of time. A drain takes everything there
-//! is, and hands out what is older than a watermark: the time just before the drain began, less a slack for records
-//! whose program had looked at the clock but not finished writing.
+//! The records of a ring are in the order of their reservation, which is nearly that of time. A drain takes all
+//! records, and hands out those older than a watermark: the time just before the drain began, less a slack for
+//! records whose program had read the clock but not finished writing.
 
 use std::{io, os::fd::OwnedFd, time::Duration};
 
@@ -15,20 +15,20 @@ use super::{
     merge::Merge,
 };
 
-/// How long a program may take from looking at the clock to finishing its record. Power events cannot be
-/// interrupted; a mark's program can be preempted, but its span's place in the order matters less.
+/// Time from a program's reading of the clock to finishing its record at most. Power events cannot be interrupted; a
+/// mark's program can be preempted, but its span's place in the order matters less.
 const SLACK: Duration = Duration::from_millis(5);
 
-/// A record that is handed out as it comes: it has its own place in time.
+/// Record that is handed out unordered, as it carries its own times.
 #[derive(Clone, Copy, Debug)]
 pub enum Unordered<'a> {
-    /// A counter, an instant, a slice, or what a begin says.
+    /// Counter, instant, slice, or the text of a begin.
     Track(Track<'a>),
-    /// What a process did.
+    /// Fork, exec, exit or another event of a process.
     Process(&'a Record),
 }
 
-/// The rings of all CPUs.
+/// Rings of all CPUs.
 pub struct Rings {
     buffers: RingBuffers,
     merge: Merge,
@@ -36,27 +36,27 @@ pub struct Rings {
     counts: DrainCounts,
 }
 
-/// What came out of the rings so far.
+/// Counts of the records drained so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DrainCounts {
     /// Records.
     pub drained: u64,
-    /// Records of these that were older than what had been handed out: they came out of order.
+    /// Records older than ones already handed out, and therefore out of order.
     pub late: u64,
-    /// Records that could not be read; only another version's programs write such.
+    /// Records that could not be decoded; only the programs of another version write such.
     pub unreadable: u64,
 }
 
 impl Rings {
-    /// Takes the rings of a loaded [`super::kernel::Kernel`].
+    /// Takes over the rings of a loaded [`super::kernel::Kernel`].
     #[must_use]
     pub fn new(buffers: RingBuffers) -> Self {
         Self { buffers, merge: Merge::default(), process_events: Vec::new(), counts: DrainCounts::default() }
     }
 
-    /// Takes what is in the rings, and hands out, in order of time, what cannot be preceded any more. `lost` are the
-    /// power records that were lost so far, by CPU, read before.
-    /// The rest is handed to `aside` before, as it comes. Returns the moment (ns) up to which everything was handed out.
+    /// Drains the rings, and hands out, in order of time, the records that no earlier one can precede any more;
+    /// unordered records go to `aside` before, as they come. `lost` are the counts of lost power records by CPU, read
+    /// before. Returns the time (ns) up to which everything was handed out.
     pub fn drain(
         &mut self,
         lost: &[u32],
@@ -70,7 +70,7 @@ impl Rings {
         until
     }
 
-    /// Like [`Rings::drain`], and hands out everything: for when the programs are detached.
+    /// Like [`Rings::drain`], but hands out everything: for use once the programs are detached.
     pub fn drain_all(
         &mut self,
         lost: &[u32],
@@ -82,13 +82,13 @@ impl Rings {
         u64::MAX
     }
 
-    /// What processes did, since the last call. It is not put in order with the rest: a program that was just
-    /// started waits for nobody, and has to be probed at once.
+    /// Takes the events of processes since the last call. They are not merged with the rest: a program that was just
+    /// started does not wait, and has to be probed at once.
     pub(crate) fn take_process_events(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.process_events)
     }
 
-    /// What came out so far.
+    /// Returns the counts so far.
     #[must_use]
     pub(crate) fn counts(&self) -> DrainCounts {
         DrainCounts { late: self.merge.late(), ..self.counts }
@@ -114,8 +114,8 @@ impl Rings {
         merge.settle(lost);
     }
 
-    /// Descriptors that become readable when a ring asks to be drained: when it is half full, or when a process did
-    /// something. They stay open for themselves.
+    /// Returns descriptors that become readable when a ring asks to be drained: when it is half full, or on an event
+    /// of a process. They are duplicates that outlive the rings.
     ///
     /// # Errors
     /// When there are no descriptors left.

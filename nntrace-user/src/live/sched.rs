@@ -1,4 +1,4 @@
-//! The threads of traced processes, with their names and states, as /proc shows them.
+//! Threads of traced processes, with their names and states, from /proc.
 
 use std::{fs, path::Path};
 
@@ -8,16 +8,16 @@ use super::{
 };
 use crate::model::scheduling::{Found, Scheduling};
 
-/// A thread as it was found.
+/// Thread as it was found.
 pub(crate) struct FoundThread {
-    /// Its id.
+    /// Thread id.
     pub tid: u32,
-    /// Its name.
+    /// Name.
     pub comm: String,
     found: Found,
 }
 
-/// The threads of a process now; none of one that has ended.
+/// Returns the current threads of a process; none of one that has ended.
 #[must_use]
 pub(crate) fn threads(pid: u32) -> Vec<FoundThread> {
     let folder = format!("/proc/{pid}/task");
@@ -30,7 +30,7 @@ fn thread(folder: &Path) -> Option<FoundThread> {
     parse(&String::from_utf8_lossy(&stat))
 }
 
-/// Reads `TID (NAME) STATE ..`; a name may hold parentheses.
+/// Parses `TID (NAME) STATE ..`; a name may contain parentheses.
 fn parse(stat: &str) -> Option<FoundThread> {
     let (head, rest) = stat.rsplit_once(')')?;
     let (tid, comm) = head.split_once(" (")?;
@@ -43,7 +43,7 @@ fn parse(stat: &str) -> Option<FoundThread> {
     Some(FoundThread { tid: tid.parse().ok()?, comm: comm.to_owned(), found })
 }
 
-/// Traces every thread that a traced process has by now.
+/// Traces all current threads of a traced process.
 ///
 /// # Errors
 /// When the table of targets is full.
@@ -52,7 +52,7 @@ pub(crate) fn watch(kernel: &mut Kernel, model: &mut Scheduling, pid: u32) -> Re
     for &tid in &known {
         kernel.add_target(tid)?;
     }
-    // From here on no event of theirs is missed; so what they do is looked at after.
+    // From here on none of their events is missed; so their states are read afterwards.
     let since = clock::now();
     let found = threads(pid);
     for thread in found.iter().filter(|thread| known.contains(&thread.tid)) {

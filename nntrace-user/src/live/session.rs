@@ -1,4 +1,4 @@
-//! One run: the kernel programs, the targets, and the model that their records feed.
+//! One run: the kernel programs, the targets, and the model that the records feed.
 
 mod following;
 mod results;
@@ -42,92 +42,93 @@ use crate::model::{
     residency::CpuReading,
 };
 
-/// How long a launched program may take to get to its entry point.
+/// Time for a launched program to reach its entry point.
 const ENTRY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where marks come from.
+/// Source of marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MarkSource {
-    /// Nowhere: none are taken.
+    /// No marks.
     #[default]
     None,
     /// Probes on functions.
     Functions,
-    /// What targets write to `trace_marker`. Functions are not probed then: a mark that passes one is written, too.
+    /// Writes of the targets to `trace_marker`. Functions are not probed then: a mark that passes through one is also
+    /// written.
     Writes,
 }
 
-/// What is to be measured.
+/// Options of a session.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct SessionOptions {
-    /// Where marks come from.
+    /// Source of marks.
     pub marks: MarkSource,
     /// Functions that write marks.
     pub symbols: Vec<SymbolSpec>,
-    /// Where functions that begin with a nop are probed.
+    /// Placement of probes on functions that begin with a nop.
     pub placement: Placement,
     /// Files to probe besides those that the targets map.
     pub libraries: Vec<PathBuf>,
-    /// Processes that are drivers.
+    /// Processes known to be drivers.
     pub drivers: BTreeSet<u32>,
-    /// Whether to tell every function of every thread by itself.
+    /// Whether to report every function of every thread separately.
     pub with_details: bool,
-    /// Whether to keep what CPUs and clusters do in which order, for timelines.
+    /// Whether to keep the sequence of states of CPUs and clusters, for timelines.
     pub with_steps: bool,
-    /// Whether to tell when threads ran, waited for a CPU, or slept.
+    /// Whether to measure when threads ran, waited for a CPU, or slept.
     pub scheduling: bool,
     /// Whether to compare our totals with the kernel's.
     pub verify: bool,
-    /// The clusters; `None`: as sysfs has them.
+    /// Topology; `None`: as in sysfs.
     pub topology: Option<Topology>,
-    /// What CPUs and clusters cost, if that is asked for.
+    /// Energy model of CPUs and clusters, if energy is estimated.
     pub energy_model: Option<EnergyModel>,
-    /// What is asked about the causes of work.
+    /// Questions about the causes of work.
     pub questions: Questions,
-    /// How large tables may become.
+    /// Limits of the tables.
     pub limits: Limits,
-    /// For the kernel side.
+    /// Options of the kernel side.
     pub kernel: KernelOptions,
 }
 
-/// A run, from the first probe to the last reading.
+/// Run from the first probe to the last reading.
 pub struct Session {
     kernel: Kernel,
     rings: Rings,
     probes: Probes,
     marks: MarkSource,
-    /// The command, while it may be stopped.
+    /// Command, while it may be stopped.
     held: Option<u32>,
-    /// Processes that were gone when what they had loaded was to be searched.
+    /// Processes that were gone before the files they had loaded could be searched.
     unsearched: BTreeSet<u32>,
-    /// Processes that have `trace_marker` open, as the user was told.
+    /// Processes that have `trace_marker` open, as the user was informed.
     writers: BTreeSet<u32>,
     processes: Processes,
-    /// Traced processes that live, as far as is known.
+    /// Traced processes that are alive, as far as is known.
     alive: BTreeMap<u32, ProcessLabel>,
-    /// Every process that was traced.
+    /// All processes traced so far.
     labels: BTreeMap<u32, ProcessLabel>,
     most_labels: usize,
     topology: Topology,
     energy_model: Option<EnergyModel>,
-    /// The CPUs at the begin of the window.
+    /// State of the CPUs at the begin of the window.
     initial: InitialState,
     evidence: Baseline,
     model: Model,
-    /// The last names of threads that were seen with one, where scheduling is asked for.
+    /// Last known names of threads, where scheduling is measured.
     thread_names: BTreeMap<u32, String>,
     with_details: bool,
     with_steps: bool,
     verifies: bool,
-    /// Interface calls that were met before their names had been answered.
+    /// Interface calls that were met before the meanings of their names were known.
     unanswered: u64,
     window: Window,
-    /// The tables of the CPUs at the end of the window, and that end (ns), once it is over.
+    /// Readings of the CPUs at the end of the window, and that end (ns), once it is over.
     last: Option<(Vec<CpuReading>, u64)>,
-    /// Where our totals are to be compared with the kernel's.
+    /// Comparison with the kernel's totals, if it is asked for.
     verifier: Option<Verifier>,
-    /// What that brought, once the window is over.
+    /// Result of the comparison, once the window is over.
     verified: Option<Verify>,
     /// What the kernel told beside, once the window is over.
     kernel_evidence: Option<Evidence>,
@@ -135,7 +136,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Loads the programs and attaches those on processes. No process is traced yet, and nothing counts before
+    /// Loads the programs and attaches those on process events. No process is traced yet, and nothing counts before
     /// [`Session::begin`].
     ///
     /// # Errors
@@ -208,10 +209,10 @@ impl Session {
         })
     }
 
-    /// Traces a process that runs, with its descendants.
+    /// Traces a running process and its descendants.
     ///
     /// # Errors
-    /// When the table of targets is full. A process that ends meanwhile is no error.
+    /// When the table of targets is full. A process that ends in the meantime is no error.
     pub fn trace(&mut self, process: &Process) -> Result<(), KernelError> {
         self.adopt(process.pid, &process.comm)?;
         match self.processes.descendants(&[process.pid]) {
@@ -231,11 +232,11 @@ impl Session {
         Ok(())
     }
 
-    /// Traces a command that is held at its exec: lets it run to its entry point, where the libraries that it is
-    /// linked with are mapped, and probes them. It is held there still.
+    /// Traces a command that is held at its exec: lets it run to its entry point, where the libraries it is linked
+    /// with are mapped, and probes them. The command stays held there.
     ///
     /// # Errors
-    /// When the table of targets is full. If it cannot be held there, a note says so, and it is held no more.
+    /// When the table of targets is full. A command that cannot be held there is noted, and held no more.
     pub fn trace_held(&mut self, held: &mut Held) -> Result<(), KernelError> {
         let pid = held.pid();
         let comm = self.processes.by_pid(pid).map(|process| process.comm).unwrap_or_default();
@@ -259,7 +260,7 @@ impl Session {
         self.kernel.release_entry(probe).map_err(|error| error.to_string())?;
         match event.map_err(|error| error.to_string())? {
             HeldEvent::TimedOut => Err(format!("it did not get there within {ENTRY_TIMEOUT:?}")),
-            // One that ended before it began tells why by its status.
+            // The exit status explains why it ended before it began.
             HeldEvent::Signalled | HeldEvent::Ended(_) => Ok(()),
         }
     }
@@ -270,20 +271,20 @@ impl Session {
         }
         let label = ProcessLabel { comm: comm.to_owned() };
         self.alive.insert(pid, label.clone());
-        // Of processes that are gone names alone are lost.
+        // For processes that are gone, only the names are lost.
         if self.labels.len() < self.most_labels || self.labels.contains_key(&pid) {
             self.labels.insert(pid, label);
         }
     }
 
-    /// Looks again at every traced process: libraries may have been mapped, names changed; and at which CPUs are
-    /// online.
+    /// Looks again at every traced process, as libraries may have been mapped and names changed, and at which CPUs
+    /// are online.
     pub fn refresh(&mut self) {
-        // What a loader told is looked at first: it tells since when.
+        // Notifications of loaders first, as they carry the time since when marks may be missed.
         self.drain();
         self.log_left_out();
         if self.last.is_none() {
-            // A kernel that cannot be told (before 5.10) has the events alone.
+            // A kernel that cannot run programs (before 5.10) has the events only.
             let _ = self.kernel.compare_online(Path::new(sysfs::CPUS));
         }
         let pids: Vec<u32> = self.alive.keys().copied().collect();
@@ -301,7 +302,7 @@ impl Session {
         }
     }
 
-    /// Takes the records that wait, and does what they ask for.
+    /// Drains the rings, and acts on the records.
     pub fn drain(&mut self) {
         self.take(false);
         self.kernel.drain_log();
@@ -314,10 +315,10 @@ impl Session {
     }
 
     fn take(&mut self, everything: bool) {
-        // Before the records, so that a loss that shows here is told after the ones it came after.
+        // Read before the records, so that a loss seen here is placed after the records that it came after.
         let lost = self.kernel.read_lost().unwrap_or_default();
         let Self { rings, model, kernel, verifier, .. } = self;
-        // What comes aside and what comes in order feed the same model, in turn.
+        // Ordered and unordered records feed the same model, in turn.
         let model = RefCell::new(model);
         let aside = |aside: Unordered<'_>| {
             let mut model = model.borrow_mut();
@@ -336,7 +337,8 @@ impl Session {
             let mut model = model.borrow_mut();
             match *record {
                 Record::Span(SpanRecord { name, .. }) | Record::Begin(BeginRecord { name, .. }) => {
-                    // Without its text a name only lacks its words; what it is to executions would be missed.
+                    // A missing text costs the name only its words; a missing phase would put executions in the wrong
+                    // one.
                     if !std::mem::replace(&mut knows_phases, true) {
                         follow_phases(kernel, &mut model.marks);
                     }
@@ -360,14 +362,14 @@ impl Session {
             if everything { rings.drain_all(&lost, aside, sink) } else { rings.drain(&lost, aside, sink) };
         follow_phases(&self.kernel, &mut self.model.marks);
         self.model.advance(until);
-        // What is open and did not come is known to the kernel still, if it ever was.
+        // Names of open marks are not passed: the kernel still has them, if it ever had.
         self.model.marks.forget_names(Vec::new);
         self.answer_names();
         let events = self.rings.take_process_events();
         self.on_process_events(events);
     }
 
-    /// Tells the programs what the names mean that they have asked for.
+    /// Passes the meanings of the names that the programs have asked for.
     fn answer_names(&mut self) {
         let asked = self.kernel.read_unknown_names().unwrap_or_default();
         if asked == self.unanswered {
@@ -384,7 +386,7 @@ impl Session {
         }
     }
 
-    /// Descriptors that become readable when [`Session::drain`] should be called at once.
+    /// Returns descriptors that become readable when [`Session::drain`] should be called at once.
     ///
     /// # Errors
     /// When there are no descriptors left.
@@ -392,35 +394,35 @@ impl Session {
         self.rings.alarms()
     }
 
-    /// Whether threads ran, waited for a CPU or slept; `None` when it was not asked for. Of the last tenth of a second not
-    /// all events are in it, before [`Session::finish`].
+    /// Returns the states of threads; `None` when they were not asked for. Before [`Session::finish`], some events of
+    /// the last tenth of a second are missing.
     #[must_use]
     pub fn scheduling(&self) -> Option<&Scheduling> {
         self.model.scheduling.as_ref()
     }
 
-    /// How many functions are probed.
+    /// Returns the number of probed functions.
     #[must_use]
     pub fn probe_count(&self) -> usize {
         self.probes.count()
     }
 
-    /// What was searched when no mark function was found; `None` when one was, or none is wanted.
+    /// Returns a text on the files searched when no mark function was found; `None` when one was, or none is wanted.
     #[must_use]
     pub fn no_marks(&self, target: &str) -> Option<String> {
         if self.marks == MarkSource::Functions { self.probes.nothing_found(target) } else { None }
     }
 
-    /// Adds a word on what could not be measured.
+    /// Adds a note on something that could not be measured.
     pub fn note(&mut self, note: String) {
         self.notes.push(note);
     }
 }
 
-/// Takes the changes of the application's phases that were numbered meanwhile. They do not come by records: none is lost,
-/// and a section that comes by a record began after those that are read once it is here.
+/// Takes the new changes of the application's phases from the kernel's table. They do not come as records: none is
+/// lost, and a section whose record comes later began after the changes that are read here.
 fn follow_phases(kernel: &Kernel, marks: &mut Marks) {
-    // What cannot be read now is read the next time.
+    // Changes that cannot be read now are read the next time.
     for event in kernel.read_app_events(marks.slots.last()).unwrap_or_default() {
         let _ = kernel.read_name(event.name, &mut marks.names);
         marks.app_event(&event);

@@ -1,5 +1,5 @@
-//! CPUs, their clusters, idle states and frequencies, as sysfs describes them. Every reader takes the root of the
-//! tree, so that other machines' trees can be read too.
+//! CPUs, their clusters, idle states and frequencies, as described in sysfs. Every function takes the root of the
+//! tree, so that the trees of other systems can be read too.
 
 use std::{
     collections::BTreeMap,
@@ -12,14 +12,14 @@ use crate::model::{
     topology::{self, ClusterDescription, CpuDescription, IdleStateDescription, Topology},
 };
 
-/// Where the kernel shows its CPUs.
+/// Folder of the CPUs in sysfs.
 pub const CPUS: &str = "/sys/devices/system/cpu";
 
-/// The machine under `root`, and a note when its clusters are a guess.
+/// Reads the topology under `root`, with a note when its clusters are a guess.
 ///
 /// CPUs share a clock by their frequency policies and go idle together by the CPUs' own topology; where only one of
-/// these tells, it stands for both, and where none does, all CPUs are together (the power contract, section 2). A
-/// physical package says nothing about clusters on arm64, and is not looked at.
+/// these is given, it stands for both, and where neither is, all CPUs form one cluster (the power contract, section
+/// 2). Physical packages are unrelated to clusters on arm64, and are ignored.
 #[must_use]
 pub fn topology(root: &Path) -> (Topology, Option<String>) {
     let numbers = present(root);
@@ -31,21 +31,21 @@ pub fn topology(root: &Path) -> (Topology, Option<String>) {
     (Topology { cpus, clusters, policies, has_no_idle_driver }, note)
 }
 
-/// Requested frequencies by CPU, kHz, of policies that tell one.
+/// Reads the requested frequencies by CPU, kHz, of policies that have one.
 #[must_use]
 pub fn frequencies(root: &Path) -> BTreeMap<u32, u32> {
     let known = policies(root).into_iter().filter_map(|policy| Some((policy.khz?, policy.cpus)));
     known.flat_map(|(khz, cpus)| cpus.into_iter().map(move |cpu| (cpu, khz))).collect()
 }
 
-/// CPUs that are online.
+/// Reads the online CPUs.
 #[must_use]
 pub fn online(root: &Path) -> Vec<u32> {
     cpu_list(&root.join("online"))
 }
 
-/// Frequencies that CPUs can have which share a clock, kHz, with these CPUs. Where the driver lists none, they are the
-/// lowest and the highest.
+/// Reads the available frequencies, kHz, of CPUs that share a clock, with these CPUs. Where the driver lists none,
+/// they are the lowest and the highest.
 #[must_use]
 pub fn opps(root: &Path) -> Vec<(Vec<u32>, Vec<u32>)> {
     let opps = policies(root).into_iter().map(|policy| {
@@ -61,7 +61,7 @@ pub fn opps(root: &Path) -> Vec<(Vec<u32>, Vec<u32>)> {
     opps.collect()
 }
 
-/// CPUs that are there, whether online or not.
+/// Reads the present CPUs, whether online or not.
 #[must_use]
 pub fn present(root: &Path) -> Vec<u32> {
     cpu_list(&root.join("present"))
@@ -90,7 +90,7 @@ fn clusters(root: &Path, cpus: &[u32], policies: &[Vec<u32>]) -> (Vec<ClusterDes
     let is_partition = |groups: &[Vec<u32>]| {
         let mut all: Vec<u32> = groups.iter().flatten().copied().collect();
         all.sort_unstable();
-        // Groups of one CPU each are no clusters: their CPUs may well share a clock and go idle together.
+        // Groups of one CPU each are no clusters: their CPUs may still share a clock and go idle together.
         all == cpus && groups.iter().any(|group| group.len() > 1)
     };
     let mut groups: Vec<Vec<u32>> = cpus
@@ -127,13 +127,13 @@ fn idle_states(root: &Path, cpu: u32) -> Vec<IdleStateDescription> {
         .collect()
 }
 
-/// Entries of a folder whose names are `prefix` and a number, with that number, ascending.
+/// Returns the entries of a folder whose names are `prefix` and a number, by that number.
 pub(super) fn numbered(folder: &Path, prefix: &str) -> BTreeMap<u32, PathBuf> {
     let paths = children(folder, prefix).into_iter();
     paths.filter_map(|path| Some((number_after(&path, prefix)?, path))).collect()
 }
 
-/// Entries of a folder whose names are `prefix` and a number.
+/// Returns the entries of a folder whose names are `prefix` and a number.
 pub(super) fn children(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| number_after(path, prefix).is_some()).collect()
@@ -143,7 +143,7 @@ fn number_after(path: &Path, prefix: &str) -> Option<u32> {
     path.file_name()?.to_str()?.strip_prefix(prefix)?.parse().ok()
 }
 
-/// CPUs that a file lists; none where there is no such file.
+/// Reads a list of CPUs from a file; empty where there is no such file.
 fn cpu_list(path: &Path) -> Vec<u32> {
     read(path).and_then(|text| cpu_list::parse(&text).ok()).unwrap_or_default()
 }

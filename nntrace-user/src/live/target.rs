@@ -1,17 +1,17 @@
-//! What to probe: the processes, the files they map, and the mark functions in those. Nothing here knows BPF.
+//! Things to probe: the processes, the files they map, and the mark functions in those. Nothing here depends on BPF.
 //!
 //! ```text
 //!  --pid, --comm ─► process ─► objects (maps) ─► search ─► MarkFunction: file, offset, layout
 //!  -- command ────► launch ──► held ──► process           (symbols ─ elf, signature, layout)
 //! ```
 //!
-//! - `process`: by number or name; threads, descendants. `pidfd`: learning their end.
-//! - `maps`, `objects`: which files a process executes, and by which path we can open each.
-//! - `elf`, `signature`, `layout`, `symbols`, `search`: which functions are to be probed, where, and what their
-//!   arguments are; and what to say if there are none. `points`: which of their instructions; `jumps`: whether one
-//!   leads to another. `pairs`: functions that are of use only together.
-//! - `pages`: what a probe can read only once somebody has read it.
-//! - `loader`: where the dynamic loader tells that it maps libraries.
+//! - `process`: selection by number or name; threads, descendants. `pidfd`: notification of their end.
+//! - `maps`, `objects`: the files that a process executes, and a path by which we can open each.
+//! - `elf`, `signature`, `layout`, `symbols`, `search`: the functions to probe, where they are, and what their
+//!   arguments are; and the message if there are none. `points`: the instructions to probe; `jumps`: whether one
+//!   function leads to another. `pairs`: functions that are of use only together.
+//! - `pages`: literals that a probe can read only once they are in memory.
+//! - `loader`: the function of the dynamic loader that is called when libraries are mapped.
 //! - `run_as`, `command`, `launch`, `held`: starting a command that waits until the probes are in place.
 
 mod command;

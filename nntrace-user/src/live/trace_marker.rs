@@ -1,4 +1,4 @@
-//! The file `trace_marker`, in tracefs and in each of its instances: which processes have it open.
+//! The file `trace_marker`, in tracefs and in each of its instances: the processes that have it open.
 
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
@@ -7,7 +7,7 @@ use super::{target::Processes, tracefs};
 /// Name of the file.
 pub(super) const NAME: &str = "trace_marker";
 
-/// Whether a process has `trace_marker` open now, that of any instance.
+/// Whether a process has `trace_marker` of any instance open.
 #[must_use]
 pub(super) fn has_marker_open(processes: &Processes, pid: u32) -> bool {
     let Some(device) = tracefs::mount_point().and_then(|mount| fs::metadata(mount).ok()).map(|at| at.dev())
@@ -15,7 +15,7 @@ pub(super) fn has_marker_open(processes: &Processes, pid: u32) -> bool {
         return false;
     };
     let is_marker = |link: &Path| {
-        // The link tells the name, what it leads to the file system.
+        // The link gives the name, and its target the file system.
         fs::read_link(link).is_ok_and(|path| path.file_name().is_some_and(|name| name == NAME))
             && fs::metadata(link).is_ok_and(|file| file.dev() == device)
     };

@@ -1,4 +1,4 @@
-//! The kernel's own descriptions of its trace events.
+//! The kernel's descriptions of its trace events.
 
 use std::{
     fs, io,
@@ -9,16 +9,16 @@ use nix::sys::statfs::{TRACEFS_MAGIC, statfs};
 
 use super::privilege;
 
-/// Where tracefs is found, best first.
+/// Mount points of tracefs, preferred first.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Where tracefs is mounted, and this user may read it; `None` when it is not.
+/// Returns the mount point of tracefs that this user may read; `None` when there is none.
 #[must_use]
 pub(crate) fn mount_point() -> Option<PathBuf> {
     MOUNTS.iter().map(PathBuf::from).find(|mount| mount.join("events").is_dir())
 }
 
-/// Why there is no [`mount_point`], and what mends that.
+/// Returns the reason why there is no [`mount_point`], and a remedy.
 #[must_use]
 pub(crate) fn lacking() -> String {
     let closed = MOUNTS
@@ -33,7 +33,7 @@ pub(crate) fn lacking() -> String {
     }
 }
 
-/// Where a field of an event stands in its record, bytes. `event` is `group/name`.
+/// Returns the offset of a field in the record of an event, bytes. `event` is `group/name`.
 ///
 /// # Errors
 /// When tracefs is not mounted or may not be read, or the kernel has no such event or field.
@@ -48,7 +48,7 @@ fn missing(path: &Path, field: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{} describes no field `{field}`", path.display()))
 }
 
-/// Finds `offset:N` of a field in the text of a `format` file.
+/// Parses `offset:N` of a field in the text of a `format` file.
 fn parse_offset(text: &str, field: &str) -> Option<u32> {
     text.lines().filter_map(|line| line.trim().strip_prefix("field:")).find_map(|line| {
         let mut parts = line.split(';');

@@ -1,4 +1,4 @@
-//! `--verify`: reads what the kernel counts at both ends of the window.
+//! `--verify`: reading of the kernel's counts at both ends of the window.
 
 use std::{
     fs,
@@ -14,14 +14,14 @@ use crate::model::{
     verify::{self, Counts, IdleCount, OurCpu, Ours, PolicyClock},
 };
 
-/// Compares one window.
+/// Comparison for one window.
 pub(crate) struct Verifier {
     root: PathBuf,
     begin: Counts,
-    /// Read shortly before the end.
+    /// Counts shortly before the end.
     before_end: Counts,
     begin_ns: u64,
-    /// Between attaching and the begin, ns: no event of that time was missed.
+    /// Time from attaching to the begin, ns, in which no event was missed.
     attached_ns: u64,
     policies: PolicyClock,
     lost: bool,
@@ -49,7 +49,8 @@ impl Verifier {
         }
     }
 
-    /// What the CPUs have done since the begin, read after [`Verifier::begin`]: what the files were late for is in it.
+    /// Takes the idle entries of the CPUs since the begin, read after [`Verifier::begin`]: those that happened while
+    /// the files were being read are among them.
     pub(crate) fn begun(&mut self, readings: &[CpuReading]) {
         let stays = |reading: &CpuReading| {
             let cpu = reading.cpu;
@@ -63,12 +64,12 @@ impl Verifier {
         self.before_end = counts(&self.root, topology, clock::now());
     }
 
-    /// A frequency event at `now` (ns).
+    /// Takes a frequency event at `now` (ns).
     pub(crate) fn frequency_event(&mut self, now: u64, cpu: u32, khz: u32) {
         self.policies.event(now, cpu, khz);
     }
 
-    /// Events were lost.
+    /// Notes that events were lost.
     pub(crate) fn lost(&mut self) {
         self.lost = true;
     }
@@ -81,7 +82,7 @@ impl Verifier {
         counts
     }
 
-    /// Compares what was read with our own.
+    /// Compares the kernel's counts with our own.
     #[must_use]
     pub(crate) fn compare(
         &self,
@@ -105,7 +106,7 @@ impl Verifier {
         }
         let mut counts = counts.clone();
         if self.lost {
-            // What CPUs do is counted by the programs; how long a policy was at a frequency, by records.
+            // Idle states are counted by the programs, but times at frequencies come from records.
             notes.push("frequencies are not compared: records were lost".into());
             ours.frequency.clear();
             counts.frequency.clear();
@@ -136,7 +137,7 @@ impl Verifier {
         let open = residency.idle_at_end;
         OurCpu {
             open_at_end: open.map(|state| (state, end.saturating_sub(reading.idle.since()))),
-            // After an event of its own, a CPU can have been asleep no longer than since that.
+            // A CPU cannot have been idle for longer than since its last event.
             asleep_at_begin_ns: match initial.idle {
                 IdleSource::Event | IdleSource::Sysfs => Some(self.attached_ns),
                 _ if residency.idle_unknown_ns == 0 && !initial.was_asleep() => Some(0),
@@ -147,14 +148,14 @@ impl Verifier {
     }
 }
 
-/// What the kernel counts under `root` now; the window begins or ends at `at` (ns).
+/// Reads the current counts of the kernel under `root`; the window begins or ends at `at` (ns).
 fn counts(root: &Path, topology: &Topology, at: u64) -> Counts {
     let mut counts = Counts::default();
     for &cpu in topology.cpus.keys() {
         for (state, folder) in sysfs::numbered(&root.join(format!("cpu{cpu}/cpuidle")), "state") {
             let number = |name: &str| sysfs::number(&folder.join(name));
             if let (Some(us), Some(usage)) = (number("time"), number("usage")) {
-                // Kernels before 5.11 do not count what was refused.
+                // Kernels before 5.11 do not count rejected entries.
                 let rejected = number("rejected").unwrap_or(0);
                 counts.idle.insert((cpu, state), IdleCount { ns: us.saturating_mul(1_000), usage, rejected });
             }
@@ -162,7 +163,7 @@ fn counts(root: &Path, topology: &Topology, at: u64) -> Counts {
     }
     for cpus in &topology.policies {
         let Some(&first) = cpus.first() else { continue };
-        // One that is offline has no such folder.
+        // Offline CPUs have no such folder.
         let text = cpus.iter().find_map(|cpu| {
             fs::read_to_string(root.join(format!("cpu{cpu}/cpufreq/stats/time_in_state"))).ok()
         });
@@ -191,7 +192,7 @@ mod tests {
     struct Tree(tempfile::TempDir);
 
     impl Tree {
-        /// A machine whose CPU 0 has slept for so long (us) and so often, at so many units of time at 600 MHz.
+        /// Creates the tree of a host whose CPU 0 has idle counts, and time at 600 MHz in ticks.
         fn new() -> Self {
             let tree = Self(tempfile::tempdir().unwrap());
             tree.set("present", "0\n");
@@ -213,7 +214,8 @@ mod tests {
             self.set("cpu0/cpufreq/stats/time_in_state", &format!("600000 {ticks}\n900000 0\n"));
         }
 
-        /// A window of a second, of which CPU 0 sleeps 400 ms in 4 stays, while the kernel counts this.
+        /// Verifies a window of a second, in which CPU 0 is idle for 400 ms in 4 stays, against these counts of the
+        /// kernel.
         fn verify(&self, us: u64, usage: u64, ticks: u64) -> Verify {
             let begin = clock::now();
             let end = begin + 1_000 * MS;

@@ -1,4 +1,4 @@
-//! Marks that begin a section, each text read once.
+//! Parsing of marks that begin a section, each text once.
 
 use nntrace_common::{
     begin::{BeginName, ParsedBegin},
@@ -10,19 +10,19 @@ use rustc_hash::FxHashMap;
 use super::parse_cache::ParseCache;
 use crate::model::names::Names;
 
-/// Marks that are remembered.
+/// Number of marks in the cache.
 const TEXTS: usize = 1024;
 
-/// Reads begins.
+/// Parser of begins.
 #[derive(Default)]
 pub(super) struct Begins {
     known: ParseCache<ParsedBegin, TEXTS>,
-    /// What untagged names mean, by hash.
+    /// Meanings of untagged names, by hash.
     meanings: FxHashMap<u64, Meaning>,
 }
 
 impl Begins {
-    /// Reads a payload of [`mark::Kind::Begin`]. A name that matters is put into `names`.
+    /// Parses a payload of [`mark::Kind::Begin`]. A name that matters is added to `names`.
     #[inline]
     pub(super) fn read(&mut self, payload: &[u8], names: &mut Names) -> ParsedBegin {
         let Self { known, meanings } = self;

@@ -1,6 +1,7 @@
-//! The CPUs of a trace: which there are, and how they belong together.
+//! CPUs of a trace and their clusters.
 //!
-//! A trace does not begin with a list of them. Its power records wait in the model until enough was read to know, or all.
+//! A trace does not begin with a list of its CPUs. Its power records wait in the model until enough of it, or all,
+//! was read.
 
 use std::collections::BTreeSet;
 
@@ -12,29 +13,30 @@ use crate::model::{
     topology::{ClusterDescription, Domain, TopologyError},
 };
 
-/// Power records after which it is settled which CPUs there are.
+/// Power records after which the set of CPUs is final.
 const ENOUGH: usize = 65_536;
 
-/// The CPUs of a trace.
+/// CPUs of a trace.
 pub(crate) struct CpuSurvey {
-    /// Begin of the window, ns: the first event, whatever it is.
+    /// Begin of the window, ns: the first event, of any kind.
     begin: Option<u64>,
     /// CPUs that any line is about, by number.
     seen: Vec<bool>,
-    /// CPUs of which an event has shown what they do, by number.
+    /// CPUs whose activity an event has shown, by number.
     known: Vec<bool>,
     has_events: bool,
     with_timelines: bool,
-    /// Whether nothing told which CPUs form a cluster.
+    /// Whether the clusters were given nowhere.
     pub(crate) clusters_are_presumed: bool,
-    /// The system, as far as it is described: by the user, or by the trace before its first event.
+    /// The system, as far as it is described: by the user, or in the header of the trace.
     pub(crate) topology: Topology,
-    /// Clusters that the user wants instead.
+    /// Clusters that the user asks for instead.
     wanted: Vec<ClusterDescription>,
 }
 
 impl CpuSurvey {
-    /// Of this system, as far as it is described, with these clusters instead of its own, if there are any.
+    /// Creates the survey of a system, as far as it is described, with the wanted clusters, if any, instead of its
+    /// own.
     #[must_use]
     pub(crate) fn new(topology: Topology, wanted: Vec<ClusterDescription>, with_timelines: bool) -> Self {
         Self {
@@ -49,13 +51,13 @@ impl CpuSurvey {
         }
     }
 
-    /// The window begins at `begin` (ns) or before. Called before the first record is taken.
+    /// Sets the begin of the window to `begin` (ns), unless it is earlier. Called before the first record is taken.
     #[inline]
     pub(crate) fn starts(&mut self, begin: u64) {
         self.begin = Some(self.begin.map_or(begin, |known| known.min(begin)));
     }
 
-    /// A CPU that the trace shows, whatever it does.
+    /// Adds a CPU that occurs in the trace.
     #[inline]
     pub(crate) fn see(&mut self, cpu: u32) {
         if let Some(seen) = self.seen.get_mut(cpu as usize) {
@@ -69,28 +71,28 @@ impl CpuSurvey {
         self.has_events
     }
 
-    /// Whether no event has shown what a CPU does.
+    /// Whether no event has shown the activity of a CPU.
     #[must_use]
     pub(crate) fn is_silent(&self, cpu: u32) -> bool {
         self.known.get(cpu as usize).is_none_or(|is_known| !is_known)
     }
 
-    /// The CPUs that there are: those that are described or asked for, and those that the trace showed so far.
+    /// Returns the CPUs that are described, asked for, or shown in the trace so far.
     pub(crate) fn shown(&self) -> BTreeSet<u32> {
         let seen = (0..).zip(&self.seen).filter(|(_, seen)| **seen).map(|(cpu, _)| cpu);
         let wanted = self.wanted.iter().flat_map(|cluster| cluster.cpus.iter().copied());
         seen.chain(wanted).chain(self.topology.cpus.keys().copied()).collect()
     }
 
-    /// A power record, which the model has taken.
+    /// Takes a power record that the model has already taken.
     ///
     /// # Errors
-    /// When the clusters that were asked for are none.
+    /// When the clusters asked for are invalid.
     pub(crate) fn record(&mut self, record: &Record, model: &mut Model) -> Result<(), TopologyError> {
         let (cpu, is_event, shows_activity) = match *record {
             Record::Idle(event) => (event.cpu, true, true),
             Record::Frequency(event) => (event.cpu, true, false),
-            // A CPU that comes back and had not gone changes nothing.
+            // A CPU that comes online without having gone offline changes nothing.
             Record::Hotplug(event) => (event.cpu, event.state == 0, event.state == 0),
             Record::Lost { cpu, .. } => (cpu, false, true),
             _ => return Ok(()),
@@ -103,10 +105,10 @@ impl CpuSurvey {
         if model.waiting() >= ENOUGH { self.settle(model) } else { Ok(()) }
     }
 
-    /// It is settled now which CPUs there are.
+    /// Makes the set of CPUs final.
     ///
     /// # Errors
-    /// When the clusters that were asked for are none.
+    /// When the clusters asked for are invalid.
     pub(crate) fn settle(&mut self, model: &mut Model) -> Result<(), TopologyError> {
         if !model.waits_for_cpus() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The events of several inputs as one stream in order of time.
+//! Events of several inputs as one stream in order of time.
 
 use super::{
     ftrace::{Columns, Event, Parsed},
@@ -9,25 +9,25 @@ use super::{
     tracedat,
 };
 
-/// Who takes the events.
+/// Receiver of events.
 pub trait Visitor {
-    /// What comes next is of this input, numbered from 0. At first it is the first one's turn.
+    /// Switches to an input, numbered from 0, that the following calls are about. The initial one is 0.
     fn turn(&mut self, _input: usize) {}
-    /// An event. `false`: no more, please.
+    /// Takes an event. Returns false to stop.
     fn event(&mut self, event: &Event<'_>) -> bool;
-    /// The tracer dropped events.
+    /// Takes a loss of events by the tracer.
     fn lost(&mut self, loss: Loss);
-    /// A line before the first event of an input, which may describe the machine; whether it does.
+    /// Takes a line before the first event of an input, which may describe the host. Returns whether it does.
     fn header(&mut self, _line: &[u8]) -> bool {
         false
     }
-    /// A line (numbered from 1) that is no event in any format that is known.
+    /// Takes a line (numbered from 1) that is no event in any known format.
     fn unreadable(&mut self, _input: &str, _number: u64, _line: &[u8]) {}
-    /// An input could not be read to its end; what came before was taken.
+    /// Takes the error of an input that could not be read to its end, after all that could be read.
     fn cut(&mut self, _input: &str, _why: String) {}
 }
 
-/// Hands the events of all inputs to a visitor: of each input in its own order, of several the oldest first.
+/// Passes the events of all inputs to a visitor: those of one input in its own order, of several the oldest first.
 pub fn visit(inputs: &[Input], visitor: &mut impl Visitor) {
     let mut sources: Vec<_> = inputs.iter().map(AnySource::new).collect();
     if let [source] = &mut sources[..] {
@@ -52,7 +52,7 @@ pub fn visit(inputs: &[Input], visitor: &mut impl Visitor) {
     }
 }
 
-/// One input of any kind.
+/// Input of any kind.
 enum AnySource<'a> {
     Text(Source<'a>),
     Dat(Dat<'a>),
@@ -66,7 +66,7 @@ impl<'a> AnySource<'a> {
         }
     }
 
-    /// Time of the event that waits for its turn, ns.
+    /// Returns the time of the waiting event, ns.
     fn time(&self) -> Option<u64> {
         match self {
             Self::Text(source) => source.time,
@@ -74,7 +74,7 @@ impl<'a> AnySource<'a> {
         }
     }
 
-    /// Keeps the next event for its turn.
+    /// Reads the next event, which then waits.
     fn peek(&mut self, visitor: &mut impl Visitor) {
         match self {
             Self::Text(source) => source.peek(visitor),
@@ -82,7 +82,7 @@ impl<'a> AnySource<'a> {
         }
     }
 
-    /// Hands the event that waits to the visitor; false: it has had enough.
+    /// Passes the waiting event to the visitor; false when the visitor stops.
     fn hand(&mut self, visitor: &mut impl Visitor) -> bool {
         match self {
             Self::Text(source) => match source.columns.parse(&source.line) {
@@ -93,7 +93,7 @@ impl<'a> AnySource<'a> {
         }
     }
 
-    /// Hands all events to the visitor.
+    /// Passes all events to the visitor.
     fn hand_all(&mut self, visitor: &mut impl Visitor) {
         match self {
             Self::Text(source) => {
@@ -104,16 +104,16 @@ impl<'a> AnySource<'a> {
     }
 }
 
-/// A `trace.dat` that is being read.
+/// `trace.dat` being read.
 struct Dat<'a> {
     name: &'a str,
     events: tracedat::Events<'a>,
-    /// Of the next event, where several inputs are merged, ns.
+    /// Time of the next event, where several inputs are merged, ns.
     time: Option<u64>,
 }
 
 impl Dat<'_> {
-    /// Goes on to the next event; false at the end.
+    /// Advances to the next event; false at the end.
     #[inline]
     fn next(&mut self, visitor: &mut impl Visitor) -> bool {
         loop {
@@ -126,34 +126,34 @@ impl Dat<'_> {
         }
     }
 
-    /// Hands the present event to the visitor; false: it has had enough.
+    /// Passes the current event to the visitor; false when the visitor stops.
     #[inline]
     fn hand(&mut self, visitor: &mut impl Visitor) -> bool {
         self.events.event().is_none_or(|event| visitor.event(&event))
     }
 }
 
-/// What a step through an input came to.
+/// Result of a step through an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// An event, and more may come.
+    /// An event, which more may follow.
     Event,
-    /// The end, or somebody has had enough.
+    /// The end, or the visitor has stopped.
     End,
 }
 
-/// One text that is being read.
+/// Text being read.
 struct Source<'a> {
     name: &'a str,
     lines: LineReader<InputReader>,
-    /// Lines so far.
+    /// Number of lines so far.
     number: u64,
     columns: Columns,
-    /// Tells trace text from the rest of an HTML page.
+    /// Filter for the trace text in an HTML page.
     html: Option<Html>,
-    /// No event came yet.
+    /// Whether no event came yet.
     in_header: bool,
-    /// The next event, where several inputs are merged, and its time, ns.
+    /// Next event, where several inputs are merged, and its time, ns.
     line: Vec<u8>,
     time: Option<u64>,
 }
@@ -173,7 +173,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Goes on to the next event, and hands it to `take` with its line.
+    /// Advances to the next event, and passes it to `take` with its line.
     #[inline]
     fn next<V: Visitor>(
         &mut self,
@@ -197,7 +197,7 @@ impl<'a> Source<'a> {
                     None => continue,
                 },
             };
-            // By reference: of what was just written in parts, a copy is slow.
+            // By reference: a copy of a value that was just written in parts is slow.
             match &self.columns.parse(text) {
                 Parsed::Event(event) => {
                     self.in_header = false;
@@ -211,8 +211,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Keeps the next event for its turn. It is parsed once more then: an event cannot be kept beside the line that it
-    /// points into.
+    /// Reads the next event, which then waits. It is parsed again later: an event cannot be kept beside the line that
+    /// it borrows from.
     fn peek<V: Visitor>(&mut self, visitor: &mut V) {
         let (mut line, mut time) = (std::mem::take(&mut self.line), None);
         self.next(visitor, |event, text, _| {

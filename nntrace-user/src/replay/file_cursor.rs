@@ -1,4 +1,4 @@
-//! A file that is read at several places at once.
+//! File that is read at several places at once.
 
 use std::{
     fs::File,
@@ -7,12 +7,12 @@ use std::{
     sync::Arc,
 };
 
-/// A file with a place of its own in it.
+/// Cursor in a shared file.
 #[derive(Debug)]
 pub(crate) struct FileCursor {
-    /// The file; others that read it do not disturb.
+    /// Shared file, whose own position is not used.
     pub file: Arc<File>,
-    /// Where the next read begins.
+    /// Offset of the next read.
     pub offset: u64,
 }
 

@@ -1,12 +1,11 @@
-//! One line of ftrace text: what the kernel's `trace` file, `trace-cmd report`, systrace, atrace and
-//! Perfetto's export have in common, and how they differ.
+//! Lines of ftrace text: the common ground, and the differences, of the kernel's `trace` file, `trace-cmd report`,
+//! systrace, atrace and Perfetto's export.
 //!
 //! ```text
 //! NAME-TID   (  TGID) [CPU] FLAGS  SECONDS.FRACTION: EVENT: FIELDS
 //! ```
 //!
-//! TGID and FLAGS may be missing, a name may hold anything, and what comes before FIELDS may be padded
-//! anywhere.
+//! TGID and FLAGS may be missing, a name may contain anything, and there may be padding anywhere before FIELDS.
 
 use memchr::{memchr, memchr2, memmem};
 
@@ -18,82 +17,80 @@ use notices::{is_chatter, lost, overwritten};
 mod columns;
 mod notices;
 
-/// What a line is.
+/// Kind of a line, with its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
-    /// Something happened.
+    /// An event.
     Event(Event<'a>),
-    /// Records are missing.
+    /// Notice of missing records.
     Lost(Loss),
-    /// Comments, blank lines, call stacks, and what the tools say about themselves.
+    /// Comment, blank line, call stack, or message of a tool about itself.
     Header,
-    /// None of these: cut, damaged, or text that is no trace.
+    /// None of these: truncated, damaged, or not a trace.
     Unreadable,
 }
 
-/// One event.
+/// Event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// The thread's name, as far as the trace knows it (`<...>` where it does not). Blanks at its start are
-    /// lost.
+    /// Name of the thread, as far as it is in the trace (`<...>` where it is not). Leading blanks are lost.
     pub comm: &'a [u8],
-    /// The thread; 0, with all of the text as the name, where a line names none (never so with a mark).
+    /// Thread id; 0, with the whole text as the name, where a line has none (never with a mark).
     pub tid: u32,
-    /// Its process; `None` where the trace does not tell.
+    /// Process id; `None` where it is not in the trace.
     pub tgid: Option<u32>,
-    /// The CPU that it happened on.
+    /// CPU that recorded the event.
     pub cpu: u32,
-    /// When, ns on the trace's clock.
+    /// Time on the trace's clock, ns.
     pub time: u64,
-    /// What.
+    /// Kind of the event, with its fields.
     pub kind: EventKind<'a>,
 }
 
-/// What happened.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind<'a> {
     /// Text written to `trace_marker`.
     Mark(&'a [u8]),
     /// `cpu` enters an idle state, or leaves it (`u32::MAX`).
     CpuIdle {
-        /// The state.
+        /// Idle state.
         state: u32,
-        /// The CPU that does so.
+        /// CPU concerned.
         cpu: u32,
     },
-    /// A frequency is asked for.
+    /// A frequency is requested.
     CpuFrequency {
-        /// The frequency, kHz.
+        /// Frequency, kHz.
         khz: u32,
-        /// The CPU that it is asked for.
+        /// CPU concerned.
         cpu: u32,
     },
-    /// Anything else.
+    /// Any other event.
     Other {
-        /// The event's name; for the function tracer's lines, the function.
+        /// Name of the event; for lines of the function tracer, the function.
         name: &'a [u8],
-        /// What follows, without leading blanks.
+        /// Text after the name, without leading blanks.
         fields: &'a [u8],
     },
 }
 
-/// The kernel function that writes marks, and so the name that stands before them.
+/// Kernel function that writes marks, whose name precedes them.
 const MARK: &[u8] = b"tracing_mark_write";
 
-/// More of these than any kernel prints (8, with the RT patches of old) are none.
+/// Number of latency flags at most: kernels print up to 8, with the RT patches of old.
 const MOST_FLAGS: usize = 10;
 
-/// Longer than any task's name is; what is longer has something before it.
+/// Length of a task's name at most; a longer text has something before the name.
 const LONGEST_COMM: usize = 15;
 
-/// Reads one line, without its line end.
+/// Parses one line, without its line end.
 #[must_use]
 pub fn parse(line: &[u8]) -> Parsed<'_> {
     if line.first() == Some(&b'#') {
         return overwritten(line).map_or(Parsed::Header, Parsed::Lost);
     }
-    // `[CPU]` is the anchor. Names hold brackets, too: the first one with all the right things around it
-    // counts.
+    // `[CPU]` is the anchor. Names may contain brackets, too: the first one in the right context counts.
     let mut from = 0;
     while let Some(found) = line.get(from..).and_then(|rest| memchr(b'[', rest)) {
         let at = from + found;
@@ -109,7 +106,7 @@ pub fn parse(line: &[u8]) -> Parsed<'_> {
     without_brackets(line)
 }
 
-/// All of an event but what happened.
+/// Parts of an event other than its kind.
 #[derive(Clone, Copy)]
 struct Head<'a> {
     comm: &'a [u8],
@@ -125,8 +122,8 @@ fn finish<'a>(head: Head<'a>, text: &'a [u8]) -> Parsed<'a> {
     kind(text).map_or(Parsed::Unreadable, |kind| Parsed::Event(Event { comm, tid, tgid, cpu, time, kind }))
 }
 
-/// A line without `-TID`: handmade ones have it for CPU events, where it does not matter. A mark needs its
-/// thread.
+/// Handles a line without `-TID`: handmade traces have such lines for CPU events, where it does not matter. A mark
+/// needs its thread.
 #[cold]
 fn nameless<'a>(comm: &'a [u8], cpu: u32, time: u64, text: &'a [u8]) -> Parsed<'a> {
     match finish(Head { comm, tid: 0, tgid: None, cpu, time }, text) {
@@ -135,7 +132,7 @@ fn nameless<'a>(comm: &'a [u8], cpu: u32, time: u64, text: &'a [u8]) -> Parsed<'
     }
 }
 
-/// Reads `CPU] FLAGS SECONDS.FRACTION:`: the CPU, the time (ns), and the text of the event.
+/// Parses `CPU] FLAGS SECONDS.FRACTION:`: the CPU, the time (ns), and the text of the event.
 #[inline]
 fn after_bracket(text: &[u8]) -> Option<(u32, u64, &[u8])> {
     let (cpu, text) = number(text)?;
@@ -144,7 +141,7 @@ fn after_bracket(text: &[u8]) -> Option<(u32, u64, &[u8])> {
     Some((cpu, time, skip_difference(text)?))
 }
 
-/// Reads `] FLAGS SECONDS.`: the seconds, ns.
+/// Parses `] FLAGS SECONDS.`: the seconds, in ns.
 #[inline]
 fn before_fraction(text: &[u8]) -> Option<(u64, &[u8])> {
     let text = skip_blanks(text.strip_prefix(b"]")?);
@@ -152,7 +149,7 @@ fn before_fraction(text: &[u8]) -> Option<(u64, &[u8])> {
     seconds(text)
 }
 
-/// Skips blanks, and the time since the line before, which `trace-cmd report --ts-diff` puts before the event.
+/// Skips blanks, and the time since the previous line, which `trace-cmd report --ts-diff` puts before the event.
 #[inline]
 fn skip_difference(text: &[u8]) -> Option<&[u8]> {
     let text = skip_blanks(text);
@@ -171,7 +168,7 @@ fn skip_flags(text: &[u8]) -> Option<&[u8]> {
     (plain && end > 0).then(|| skip_blanks(&text[end..]))
 }
 
-/// Reads `SECONDS.FRACTION:`, ns.
+/// Parses `SECONDS.FRACTION:`, in ns.
 #[inline]
 fn time(text: &[u8]) -> Option<(u64, &[u8])> {
     let (seconds, text) = seconds(text)?;
@@ -182,11 +179,11 @@ fn time(text: &[u8]) -> Option<(u64, &[u8])> {
 const UNITS: [u64; 10] =
     [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
 
-/// Seconds that the kernel's clocks do not reach: they are signed, in ns. A line that tells a later time is damaged, and
-/// no difference of times could hold it.
+/// First second beyond the kernel's clocks, which are signed, in ns. A line with a later time is damaged, and no
+/// difference of times could represent it.
 const END_OF_TIME: u64 = i64::MAX.cast_unsigned() / UNITS[0];
 
-/// Reads `SECONDS.`, ns.
+/// Parses `SECONDS.`, in ns.
 #[inline]
 fn seconds(text: &[u8]) -> Option<(u64, &[u8])> {
     // More digits than those of `END_OF_TIME`.
@@ -196,7 +193,7 @@ fn seconds(text: &[u8]) -> Option<(u64, &[u8])> {
     if count > 0 && seconds < END_OF_TIME { Some((seconds * UNITS[0], rest)) } else { None }
 }
 
-/// Reads `FRACTION:`, one to nine digits, and adds it to the seconds (ns).
+/// Parses `FRACTION:`, one to nine digits, and adds it to the seconds (ns).
 #[inline]
 fn fraction(seconds: u64, text: &[u8]) -> Option<(u64, &[u8])> {
     let (parts, places) = digits(text, UNITS.len() - 1);
@@ -204,7 +201,7 @@ fn fraction(seconds: u64, text: &[u8]) -> Option<(u64, &[u8])> {
     if places == 0 { None } else { Some((seconds + parts * UNITS[places], rest)) }
 }
 
-/// The value of the digits at the start, and how many there are; at most `most` (19 or less) are read.
+/// Parses leading digits, at most `most` (19 or less) of them: their value and their number.
 #[inline]
 fn digits(text: &[u8], most: usize) -> (u64, usize) {
     let mut value = 0;
@@ -220,7 +217,7 @@ fn digits(text: &[u8], most: usize) -> (u64, usize) {
     (value, count)
 }
 
-/// Reads a decimal number of 32 bits.
+/// Parses a decimal number of 32 bits.
 #[inline]
 pub(super) fn number(text: &[u8]) -> Option<(u32, &[u8])> {
     let (value, count) = digits(text, 11);
@@ -230,16 +227,16 @@ pub(super) fn number(text: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::try_from(value).ok()?, &text[count..]))
 }
 
-/// Whose line it is: what stands before `[CPU]`.
+/// Task of a line: the text before `[CPU]`.
 enum Task<'a> {
     Known {
         comm: &'a [u8],
         tid: u32,
         tgid: Option<u32>,
     },
-    /// No `-TID`.
+    /// The text lacks `-TID`.
     Nameless(&'a [u8]),
-    /// Numbers that are none.
+    /// A number is invalid.
     Damaged,
 }
 
@@ -262,7 +259,7 @@ fn task(text: &[u8]) -> Task<'_> {
     }
 }
 
-/// Reads `(  TGID` from the end: `None` inside for `(-----` and blanks.
+/// Parses `(  TGID` from the end: `None` inside for `(-----` and blanks.
 #[inline]
 fn process_column(text: &[u8]) -> Option<(Option<u32>, &[u8])> {
     let open = text.iter().rposition(|&byte| byte == b'(')?;
@@ -274,7 +271,7 @@ fn process_column(text: &[u8]) -> Option<(Option<u32>, &[u8])> {
     rest.is_empty().then_some((Some(tgid), before))
 }
 
-/// A task's name. `trace-cmd report` of several buffers puts `BUFFER: ` before the padded name.
+/// Returns a task's name. `trace-cmd report` of several buffers puts `BUFFER: ` before the padded name.
 #[inline]
 fn name(text: &[u8]) -> &[u8] {
     let name = skip_blanks(text);
@@ -296,14 +293,13 @@ fn trim_end(text: &[u8]) -> &[u8] {
     &text[..end]
 }
 
-/// Reads `EVENT: FIELDS`; `None` where it cannot be read.
+/// Parses `EVENT: FIELDS`; `None` where that is not possible.
 #[inline]
 fn kind(text: &[u8]) -> Option<EventKind<'_>> {
     match text.first()? {
         b't' => {
             if let Some(payload) = text.strip_prefix(MARK).and_then(after_symbol) {
-                // trace-cmd pads the names of events to 21 columns: vendors' kernels have an event of this
-                // name.
+                // trace-cmd pads the names of events to 21 columns: vendor kernels have an event of this name.
                 let padded = payload.strip_prefix(b"   ");
                 return Some(EventKind::Mark(padded.unwrap_or_else(|| strip_blank(payload))));
             }
@@ -318,7 +314,7 @@ fn kind(text: &[u8]) -> Option<EventKind<'_>> {
                 return Some(EventKind::CpuFrequency { khz, cpu });
             }
         }
-        // trace-cmd shows a mark as event `print` of that function, or of its address.
+        // trace-cmd prints a mark as event `print` of that function, or of its address.
         b'p' => {
             if let Some(fields) = text.strip_prefix(b"print:") {
                 let fields = skip_blanks(fields);
@@ -328,7 +324,7 @@ fn kind(text: &[u8]) -> Option<EventKind<'_>> {
                 return Some(payload.map_or(other, |payload| EventKind::Mark(strip_blank(payload))));
             }
         }
-        // Where the kernel may not tell symbols, the function is an address, or 0.
+        // Where the kernel must not reveal symbols, the function is an address, or 0.
         b'0'..=b'9' => {
             if let Some(payload) = after_address(text) {
                 return Some(EventKind::Mark(strip_blank(payload)));
@@ -342,8 +338,8 @@ fn kind(text: &[u8]) -> Option<EventKind<'_>> {
     (!name.is_empty()).then_some(EventKind::Other { name, fields })
 }
 
-/// What follows the `:` after the function's name, also where options add `+0x8a/0x170` or `
-/// <ffffffff81498b1a>`.
+/// Returns the text after the `:` of the function's name, also where options add `+0x8a/0x170` or
+/// ` <ffffffff81498b1a>`.
 #[inline]
 fn after_symbol(text: &[u8]) -> Option<&[u8]> {
     match text {
@@ -357,12 +353,12 @@ fn after_symbol(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What follows `0:`, `0xffff00000819ff24:` or, from libtraceevent, `0xffff00000819ff24s:`.
+/// Returns the text after `0:`, `0xffff00000819ff24:` or, from libtraceevent, `0xffff00000819ff24s:`.
 #[inline]
 fn after_address(text: &[u8]) -> Option<&[u8]> {
     let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0"))?;
     let count = digits.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    // Without `0x` it is only ever 0 itself.
+    // Without `0x` the address is always 0.
     if (count > 0) != (text.get(1) == Some(&b'x')) {
         return None;
     }
@@ -370,13 +366,13 @@ fn after_address(text: &[u8]) -> Option<&[u8]> {
     rest.strip_prefix(b"s").unwrap_or(rest).strip_prefix(b":")
 }
 
-/// One blank ends the name; more belong to the payload.
+/// Removes the blank that ends the name; further ones belong to the payload.
 #[inline]
 fn strip_blank(payload: &[u8]) -> &[u8] {
     payload.strip_prefix(b" ").unwrap_or(payload)
 }
 
-/// Reads `state=S cpu_id=C`, in any order and among others.
+/// Parses `state=S cpu_id=C`, in any order and among other fields.
 #[inline]
 pub(super) fn cpu_fields(text: &[u8]) -> Option<(u32, u32)> {
     let text = skip_blanks(text);
@@ -392,7 +388,7 @@ pub(super) fn cpu_fields(text: &[u8]) -> Option<(u32, u32)> {
     Some((value(b"state=")?, value(b"cpu_id=")?))
 }
 
-/// A number of 32 bits as kernels have printed it: decimal, hexadecimal (`0x`), or -1.
+/// Parses a number of 32 bits as kernels have printed it: decimal, hexadecimal (`0x`), or -1.
 fn any_number(text: &[u8]) -> Option<u32> {
     match text {
         b"-1" => Some(u32::MAX),
@@ -404,14 +400,14 @@ fn any_number(text: &[u8]) -> Option<u32> {
     }
 }
 
-/// What is no event with a `[CPU]`.
+/// Parses a line that is no event with a `[CPU]`.
 #[cold]
 fn without_brackets(line: &[u8]) -> Parsed<'_> {
     let text = trim_end(skip_blanks(line));
     if let Some((head, text)) = latency_format(text) {
         return finish(head, text);
     }
-    // `BUFFER: ` again.
+    // The prefix `BUFFER: `, as above.
     let inner = memmem::find(text, b": ").map_or(text, |at| skip_blanks(&text[at + 2..]));
     if let Some(lost) = lost(text).or_else(|| lost(inner)) {
         return lost;
@@ -419,8 +415,8 @@ fn without_brackets(line: &[u8]) -> Parsed<'_> {
     if is_chatter(text) || is_chatter(inner) { Parsed::Header } else { Parsed::Unreadable }
 }
 
-/// Reads `trace-cmd report -l`: `NAME-TID CPUFLAGS SECONDS.FRACTION:`. The kernel's own latency format has no
-/// such times.
+/// Parses a line of `trace-cmd report -l`: `NAME-TID CPUFLAGS SECONDS.FRACTION:`. The kernel's own latency format has
+/// no such times.
 fn latency_format(text: &[u8]) -> Option<(Head<'_>, &[u8])> {
     memchr::memchr_iter(b' ', text).find_map(|at| {
         let (cpu, flags) = number(&text[at + 1..])?;
@@ -432,8 +428,9 @@ fn latency_format(text: &[u8]) -> Option<(Head<'_>, &[u8])> {
     })
 }
 
-/// The time of a line that is an event but for the unit that this time lacks, as the kernel and trace-cmd print what a
-/// clock of other units counts: `[000] d..1. 6792243290455: sched_switch`, or without the blank before it.
+/// Returns the time of a line that is an event except that its time has no unit, as the kernel and trace-cmd print
+/// the times of clocks in other units: `[000] d..1. 6792243290455: sched_switch`, or without the blank before the
+/// time.
 #[cold]
 #[must_use]
 pub fn time_without_unit(line: &[u8]) -> Option<&str> {

@@ -1,5 +1,5 @@
-//! What a trace says of the machine before its first event: clusters and tables of idle states as idlestat writes them,
-//! in comments too.
+//! Description of the host in the header of a trace, before its first event: clusters and tables of idle states as
+//! idlestat writes them, also in comments.
 //!
 //! ```text
 //! clusterA:
@@ -12,13 +12,13 @@
 //!     -1
 //! ```
 //!
-//! After `cpuid N:` come the name and the target residency (us) of each idle state, in turn.
+//! After `cpuid N:`, the lines are alternately the name and the target residency (us) of each idle state.
 
 use nntrace_common::power::MAX_IDLE_STATES;
 
 use crate::model::topology::{ClusterDescription, Domain, IdleStateDescription, Topology};
 
-/// Reads the lines before the first event.
+/// Parser of the lines before the first event.
 #[derive(Debug, Default)]
 pub(crate) struct HeaderReader {
     part: Part,
@@ -26,17 +26,17 @@ pub(crate) struct HeaderReader {
 
 #[derive(Debug, Default)]
 enum Part {
-    /// Nothing that is described.
+    /// Outside of a description.
     #[default]
     Nowhere,
-    /// The CPUs of the last cluster.
+    /// CPUs of the last cluster.
     Cluster,
-    /// The idle states of this CPU; where there is one, it is the name whose residency comes next.
+    /// Idle states of this CPU; with `name`, the residency of that state comes next.
     IdleStates { cpu: u32, name: Option<String>, lines: usize },
 }
 
 impl HeaderReader {
-    /// Takes a line, and adds what it describes; whether it describes anything.
+    /// Parses a line, and adds its description; returns whether it has one.
     pub(crate) fn feed(&mut self, line: &[u8], topology: &mut Topology) -> bool {
         let Ok(line) = str::from_utf8(line) else { return false };
         let text = line.trim_start_matches('#').trim();
@@ -71,7 +71,7 @@ impl HeaderReader {
                 is_core
             }
             Part::IdleStates { cpu, name, lines } => {
-                // Each table has room for so many states.
+                // The tables have a limited number of states.
                 if *lines >= 2 * MAX_IDLE_STATES || !line.starts_with(['\t', ' ', '#']) {
                     self.part = Part::Nowhere;
                     return false;

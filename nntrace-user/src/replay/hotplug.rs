@@ -1,30 +1,30 @@
-//! CPUs that go offline and come back, from the steps that the kernel takes for it.
+//! CPUs that go offline and come back, from the steps of the kernel's hotplug state machine.
 //!
-//! Source: `cpuhp_enter` and `cpuhp_exit` (include/trace/events/cpuhp.h). A CPU that goes down takes its own steps first;
-//! the first one that another CPU takes for it is the one that takes it down (`takedown_cpu` in kernel/cpu.c), and when
-//! that is done, it is dead; others follow. A step that it takes itself shows that it is alive.
+//! Source: `cpuhp_enter` and `cpuhp_exit` (include/trace/events/cpuhp.h). A CPU that goes down first runs its own
+//! steps; the first step that another CPU runs for it takes it down (`takedown_cpu` in kernel/cpu.c), and when that
+//! step is done, the CPU is dead; further steps follow. A step that a CPU runs itself shows that it is alive.
 
 use rustc_hash::FxHashMap;
 
 use super::ftrace::number;
 
-/// Follows the steps of all CPUs.
+/// Hotplug steps of all CPUs.
 #[derive(Debug, Default)]
 pub(crate) struct Hotplug {
-    /// The step that is taking a CPU down.
+    /// Number of the step that is taking a CPU down, by CPU.
     takedown: FxHashMap<u32, u32>,
 }
 
-/// One step of a CPU.
+/// Step of a CPU.
 struct Step {
     cpu: u32,
-    /// Where all of it leads, when a step begins.
+    /// Final state of the whole transition, given when a step begins.
     target: Option<u32>,
     number: u32,
 }
 
 impl Hotplug {
-    /// Takes an event that happened on CPU `on`. Which CPU is offline now, or is not (any more), as far as it tells.
+    /// Takes an event recorded on CPU `on`. Returns a CPU and whether it is online, if the event shows that.
     pub(crate) fn event(&mut self, on: u32, name: &[u8], fields: &[u8]) -> Option<(u32, bool)> {
         let begins = match name {
             b"cpuhp_enter" => true,
@@ -43,19 +43,19 @@ impl Hotplug {
         }
         let is_down = self.takedown.get(&cpu) == Some(&number);
         self.takedown.remove(&cpu);
-        // A step that failed has undone itself.
+        // A failed step is rolled back.
         let failed = value(fields, b"ret").is_some_and(|ret| ret != b"0");
         (is_down && !failed).then_some((cpu, false))
     }
 }
 
-/// Reads `cpu: 0003 target:   0 step:  87 (takedown_cpu)`, or the bare fields of it, `cpu=3 target=0 idx=87 ..`.
+/// Parses `cpu: 0003 target:   0 step:  87 (takedown_cpu)`, or the bare fields of it, `cpu=3 target=0 idx=87 ..`.
 fn step(fields: &[u8]) -> Option<Step> {
     let of = |key: &[u8]| number(value(fields, key)?).map(|(value, _)| value);
     Some(Step { cpu: of(b"cpu")?, target: of(b"target"), number: of(b"step").or_else(|| of(b"idx"))? })
 }
 
-/// The word after `KEY:` or `KEY=`.
+/// Returns the word after `KEY:` or `KEY=`.
 fn value<'a>(fields: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     let words = fields.split(|byte| b" \t:=,()".contains(byte)).filter(|word| !word.is_empty());
     words.skip_while(|word| *word != key).nth(1)

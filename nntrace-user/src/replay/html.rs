@@ -7,9 +7,9 @@
 //!   </script>                                                  dummy-0000  [000] 0.0: 0: ..\n";
 //! ```
 //!
-//! The text stands there as it was recorded: systrace's `output_generator.py` writes strings unchanged, older
-//! versions replaced line ends only, and the viewer reads the blocks back without decoding anything. So
-//! `&lt;` in a mark is what the program wrote, and stays.
+//! The text is there as it was recorded: systrace's `output_generator.py` writes strings unchanged, older versions
+//! replaced line ends only, and the viewer reads the blocks without decoding. So `&lt;` in a mark is what the program
+//! wrote, and stays.
 
 use std::mem;
 
@@ -24,28 +24,28 @@ pub(crate) fn looks_like_html(start: &[u8]) -> bool {
     begins_with(start, b"<!doctype") || begins_with(start, b"<html")
 }
 
-/// Finds the trace text in a page that is shown to it line by line.
+/// Filter for the trace text in a page, fed line by line.
 #[derive(Debug, Default)]
 pub(crate) struct Html {
     state: State,
 }
 
-/// What the next byte belongs to.
+/// Context of the next byte.
 #[derive(Clone, Copy, Debug, Default)]
 enum State {
     #[default]
     Page,
     Comment,
-    /// The inside of `<script ..>`; whether the class was seen in it.
+    /// Inside of `<script ..>`; whether the class was seen in it.
     Tag {
         data: bool,
     },
-    /// The viewer's own programs.
+    /// Script of the viewer.
     Script,
-    /// The string of the old form.
+    /// String of the old form.
     PerfData,
-    /// A block of data. Each of systrace's agents writes one, and only one of them writes ftrace's text: a
-    /// block counts from the first line on that looks like it.
+    /// Block of data. Each of systrace's agents writes one, and only one of them writes ftrace text: a block counts
+    /// from the first line on that looks like it.
     Data {
         started: bool,
     },
@@ -56,7 +56,7 @@ const END: &[u8] = b"</script";
 const CLASS: &[u8] = b"trace-data";
 
 impl Html {
-    /// The trace text of the next line, if it holds any. Of two pieces in one line, the first.
+    /// Returns the trace text of the next line, if any; of two pieces in one line, the first.
     pub(crate) fn feed<'a>(&mut self, line: &'a [u8]) -> Option<&'a [u8]> {
         let mut rest = line;
         let mut text = None;
@@ -67,9 +67,9 @@ impl Html {
         text
     }
 
-    /// Goes on to where the state changes, or to the line's end.
+    /// Advances to the next change of state, or to the line's end.
     fn step<'a>(&mut self, rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-        // Lines that are too long come cut, and the end of a script may be what was cut off.
+        // Long lines come truncated, and the end of a script may be in the part cut off.
         if matches!(self.state, State::Script | State::Data { .. }) && opens_data(rest) {
             self.state = State::Page;
         }
@@ -115,7 +115,7 @@ impl Html {
         None
     }
 
-    /// Leaves a script where it ends.
+    /// Leaves a script at its end.
     fn script_end<'a>(&mut self, text: &'a [u8], rest: &mut &'a [u8]) {
         if let Some(tag) = next_tag(text, |tag| begins_with(tag, END)) {
             self.state = State::Page;
@@ -123,7 +123,7 @@ impl Html {
         }
     }
 
-    /// A line of the string, or its last one.
+    /// Returns the trace text in a line of the string.
     fn perf_data<'a>(&mut self, text: &'a [u8]) -> Option<&'a [u8]> {
         if begins_with(text.trim_ascii_start(), END) {
             self.state = State::Page;
@@ -135,23 +135,23 @@ impl Html {
         let Some(piece) = text.strip_suffix(b"\";") else { return Some(text) };
         self.state = State::Script;
         let piece = piece.strip_suffix(b"\\n").unwrap_or(piece);
-        // The page's own last line has time 0, and would begin the trace there.
+        // The page's own last line has time 0, and would set the begin of the trace.
         let made_up = piece.trim_ascii_start().starts_with(b"dummy-0000");
         (!made_up && !piece.is_empty()).then_some(piece)
     }
 }
 
-/// Whether a tag, of any case, is here.
+/// Whether the text begins with a tag, in any case.
 fn begins_with(text: &[u8], tag: &[u8]) -> bool {
     text.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag))
 }
 
-/// The text from the next such tag on.
+/// Returns the text from the next matching tag on.
 fn next_tag(text: &[u8], is: impl Fn(&[u8]) -> bool) -> Option<&[u8]> {
     memchr_iter(b'<', text).map(|at| &text[at..]).find(|tag| is(tag))
 }
 
-/// Whether a block of data begins with this line. The viewer's programs hold such text, too, but inside of a
+/// Whether a block of data begins with this line. The viewer's scripts contain such text, too, but in the middle of a
 /// line.
 fn opens_data(line: &[u8]) -> bool {
     let line = line.trim_ascii_start();

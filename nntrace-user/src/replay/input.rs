@@ -1,4 +1,4 @@
-//! Trace files, however they are packed.
+//! Trace files, compressed or not.
 
 use std::{
     error::Error,
@@ -22,73 +22,73 @@ use super::{
     tracedat::{self, Damage, TraceDat},
 };
 
-/// How much of the start is looked at, bytes.
+/// Bytes at the start that are examined.
 const HEAD: u64 = 1024;
 
 /// Compressed bytes read at once.
 const BUFFER: usize = 128 * 1024;
 
-/// What zstd's own tool takes without being asked for more, bytes.
+/// Window that zstd's own tool accepts by default, bytes.
 const ZSTD_WINDOW: u64 = 128 << 20;
 
-/// Why an input cannot be read.
+/// Reason why an input cannot be read.
 #[derive(Debug, Error)]
 pub enum InputError {
-    /// It cannot be opened.
+    /// The input cannot be opened.
     #[error("cannot open {name}: {reason}")]
     Open {
-        /// Which.
+        /// Name of the input.
         name: String,
-        /// What the system says.
+        /// Error of the system.
         reason: io::Error,
     },
-    /// It is a directory.
+    /// The input is a directory.
     #[error("{0} is a directory, not a trace file")]
     Directory(String),
-    /// What can be read only once cannot be copied for reading it again.
+    /// An input that can be read only once cannot be copied for reading it again.
     #[error("cannot copy {name} to a temporary file: {reason}")]
     Copy {
-        /// Which.
+        /// Name of the input.
         name: String,
-        /// What the system says.
+        /// Error of the system.
         reason: io::Error,
     },
     /// Reading fails.
     #[error("cannot read {name}: {reason}")]
     Read {
-        /// Which.
+        /// Name of the input.
         name: String,
-        /// What the system says.
+        /// Error of the system.
         reason: io::Error,
     },
-    /// Its compressed data ends early or makes no sense.
+    /// The compressed data ends early or is invalid.
     #[error("the compressed data is damaged after {decoded} bytes of text: {reason}")]
     Damaged {
-        /// Bytes of text that came out before.
+        /// Bytes of text decoded before.
         decoded: u64,
-        /// What the decoder says.
+        /// Error of the decoder.
         reason: io::Error,
     },
-    /// It begins like trace-cmd's binary file, and goes on in a way that leaves no event to read.
+    /// The file begins like trace-cmd's binary file, but no event in it can be read.
     #[error("cannot read {name} as trace-cmd's trace.dat: {damage}")]
     TraceDat {
-        /// Which.
+        /// Name of the input.
         name: String,
-        /// What is wrong, and where.
+        /// Kind and place of the damage.
         damage: Damage,
     },
 }
 
-/// A file or standard input, to be read as often as needed.
+/// File or standard input, to be read as often as needed.
 #[derive(Debug)]
 pub struct Input {
     name: String,
     file: Arc<File>,
     packed: Packed,
-    /// Where atrace's stream begins in the unpacked text.
+    /// Offset of atrace's stream in the unpacked text.
     atrace: Option<u64>,
     head: Vec<u8>,
-    /// What it is, where it is no text.
+    /// Contents of a binary file.
     dat: Option<TraceDat>,
 }
 
@@ -114,13 +114,12 @@ impl Input {
             Err(reason) => Err(InputError::Open { name, reason }),
             Ok((metadata, _)) if metadata.is_dir() => Err(InputError::Directory(name)),
             Ok((metadata, file)) if metadata.is_file() && metadata.len() > 0 => Self::new(name, file),
-            // A pipe, or a file that the kernel makes up: without a length, and different each time it is
-            // read.
+            // A pipe, or a file that the kernel generates: without a length, and different each time it is read.
             Ok((_, mut file)) => Self::copied(name, &mut file),
         }
     }
 
-    /// What can be read only once, from a file that is gone when it is closed.
+    /// Copies an input that can be read only once to a file that is gone when it is closed.
     fn copied(name: String, from: &mut dyn Read) -> Result<Self, InputError> {
         let copy = tempfile::tempfile().and_then(|mut file| io::copy(from, &mut file).map(|_| file));
         match copy {
@@ -148,7 +147,7 @@ impl Input {
         };
         input.packed = match input.head.as_slice() {
             [0x1f, 0x8b, ..] => Packed::Gzip,
-            // A file may begin with a frame that is to be skipped.
+            // A file may begin with a skippable frame.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Packed::Zstd,
             _ => Packed::Plain,
         };
@@ -165,13 +164,13 @@ impl Input {
         Ok(input)
     }
 
-    /// Opens a `trace.dat`; a packed one is unpacked to a temporary file, as it is read here and there.
+    /// Opens a `trace.dat`; a compressed one is unpacked to a temporary file, as it is read at random.
     fn open_dat(&mut self) -> Result<TraceDat, InputError> {
         let mut damage = None;
         if self.packed != Packed::Plain || self.atrace.is_some() {
             let copy = tempfile::tempfile().and_then(|mut file| {
                 match io::copy(&mut self.reader(), &mut file) {
-                    // What was unpacked before is there.
+                    // The part unpacked so far is there.
                     Err(error)
                         if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<InputError>) =>
                     {
@@ -191,26 +190,26 @@ impl Input {
             .map_err(|damage| InputError::TraceDat { name: self.name.clone(), damage })
     }
 
-    /// The first bytes, and what kept it from reading on.
+    /// Reads the first bytes, and returns the error that ended them, if any.
     fn read_head(&self) -> (Vec<u8>, Option<io::Error>) {
         let mut head = Vec::new();
         let error = self.reader().take(HEAD).read_to_end(&mut head).err();
         (head, error)
     }
 
-    /// What messages call it.
+    /// Returns the name for messages.
     #[must_use]
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The text's first bytes, up to 1 KiB, to tell what it is. What damaged data does not give is missing.
+    /// Returns the text's first bytes, up to 1 KiB, to recognize its kind; fewer where the data is damaged.
     #[must_use]
     pub(crate) fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// How its text is written, where no line of it can be read so, and what to do about it.
+    /// Returns the text's encoding, where no line can be read in it, and a remedy.
     #[must_use]
     pub(crate) fn encoding(&self) -> Option<&'static str> {
         let has = |byte: u8| self.head.contains(&byte);
@@ -225,15 +224,15 @@ impl Input {
         }
     }
 
-    /// What it is, where it is no text but trace-cmd's binary file.
+    /// Returns the contents of a trace-cmd binary file; `None` for text.
     #[must_use]
     pub(crate) fn trace_dat(&self) -> Option<&TraceDat> {
         self.dat.as_ref()
     }
 
-    /// Reads the text from its start. Readers do not disturb each other.
+    /// Reads the text from its start. Readers are independent of each other.
     ///
-    /// Each error of theirs holds an [`InputError`], and comes only after all that could be read before.
+    /// Each of their errors contains an [`InputError`], and comes after everything that could be read.
     #[must_use]
     pub fn reader(&self) -> InputReader {
         let raw = FileCursor { file: Arc::clone(&self.file), offset: 0 };
@@ -251,7 +250,7 @@ impl Input {
     }
 }
 
-/// Where the data begins in what `atrace -z` writes: chatter, `TRACE:`, and a zlib stream.
+/// Returns the offset of the data in the output of `atrace -z`: messages, `TRACE:`, and a zlib stream.
 fn atrace_stream(head: &[u8]) -> Option<u64> {
     let mut start = memmem::find(head, b"TRACE:")? + b"TRACE:".len();
     start += head[start..].iter().take_while(|byte| b"\r\n".contains(byte)).count();
@@ -259,7 +258,7 @@ fn atrace_stream(head: &[u8]) -> Option<u64> {
     matches!(head[start..], [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..]).then_some(start as u64)
 }
 
-/// Reads the text of an [`Input`].
+/// Reader of the text of an [`Input`].
 pub struct InputReader {
     text: Box<dyn Read + Send>,
     name: String,
@@ -278,7 +277,7 @@ impl Read for InputReader {
             Err(reason) if reason.kind() == ErrorKind::Interrupted => Err(reason),
             Err(reason) => {
                 let kind = reason.kind();
-                // Decoders hand the system's errors on as they are.
+                // Decoders pass on the system's errors unchanged.
                 let error = if self.packed && reason.raw_os_error().is_none() {
                     InputError::Damaged { decoded: self.count, reason }
                 } else {
@@ -290,12 +289,12 @@ impl Read for InputReader {
     }
 }
 
-/// Unpacks all frames of a zstd file.
+/// Decoder of all frames of a zstd file.
 struct Zstd<R> {
     source: R,
     decoder: FrameDecoder,
     in_frame: bool,
-    /// Why there is no more than what the decoder holds.
+    /// Error that follows the rest in the decoder.
     error: Option<io::Error>,
 }
 
@@ -324,7 +323,7 @@ impl<R: BufRead> Zstd<R> {
 
 impl<R: BufRead> Read for Zstd<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // An empty last block, and some checksum. The decoder keeps back a window of text until a frame ends.
+        // An empty last block, and some checksum. The decoder holds back a window of text until a frame ends.
         const END_OF_FRAME: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
         loop {
             if !self.in_frame && !self.begin()? {
@@ -358,10 +357,10 @@ impl<R: BufRead> Read for Zstd<R> {
     }
 }
 
-/// Unpacks atrace's stream. flate2's own reader takes a stream that ends early for a whole one.
+/// Decoder of atrace's stream. flate2's own reader takes a stream that ends early for a complete one.
 struct Atrace<R> {
     source: R,
-    /// Bytes before the stream that are still to be skipped.
+    /// Bytes still to skip before the stream.
     skip: u64,
     stream: Decompress,
     ended: bool,

@@ -1,47 +1,47 @@
-//! Lines out of a reader, without an allocation or a copy for each.
+//! Lines from a reader, without an allocation or a copy for each.
 
 use std::io::{self, ErrorKind, Read};
 
 use memchr::memchr;
 
-/// Bytes of a line that are kept; longer ones are cut here.
+/// Bytes of a line that are kept; longer ones are truncated.
 pub const LONGEST_LINE: usize = 64 * 1024;
 
-/// Bytes that are read at once: some hundred lines, among which the cost of a read is lost, and little enough to leave
-/// the caches to the accounting.
+/// Bytes read at once: some hundred lines, so that the cost of a read does not matter, and few enough to leave the
+/// caches to the accounting.
 const CHUNK: usize = 32 * 1024;
 
-/// Room for a chunk after the begin of a line that is kept.
+/// Room for a chunk after the kept begin of a line.
 const BUFFER: usize = LONGEST_LINE + 1 + CHUNK;
 
-/// Hands out the lines of a reader.
+/// Splitter of a reader's text into lines.
 pub struct LineReader<R> {
     reader: R,
     buffer: Box<[u8]>,
-    /// Handed out before here.
+    /// End of the lines handed out.
     start: usize,
-    /// Known to hold no line end between `start` and here.
+    /// End of the part after `start` that is known to have no line end.
     searched: usize,
-    /// Filled up to here.
+    /// End of the text.
     end: usize,
-    /// The reader has no more.
+    /// Whether the reader has no more.
     ended: bool,
     error: Option<io::Error>,
 }
 
 impl<R: Read> LineReader<R> {
-    /// Reads from where the reader stands.
+    /// Reads from the reader's current position.
     pub fn new(reader: R) -> Self {
         let buffer = vec![0; BUFFER].into_boxed_slice();
         Self { reader, buffer, start: 0, searched: 0, end: 0, ended: false, error: None }
     }
 
-    /// The next line, without its end (`\n`, and any `\r` before it), and without what follows its first
-    /// [`LONGEST_LINE`] bytes; `None` at the end.
+    /// Returns the next line, without its end (`\n`, and any `\r` before it), truncated to its first [`LONGEST_LINE`]
+    /// bytes; `None` at the end.
     ///
     /// # Errors
-    /// When the reader fails: after all that it had given, a line without end included. Then there is nothing
-    /// more.
+    /// When the reader fails: after everything it had provided, including a line without an end. Then there is
+    /// nothing more.
     #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend from its own buffer")]
     #[inline]
     pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
@@ -51,7 +51,7 @@ impl<R: Read> LineReader<R> {
         self.refill()
     }
 
-    /// Where the line ends, if the buffer holds its end.
+    /// Finds the end of the line in the buffer.
     #[inline]
     fn find(&mut self) -> Option<usize> {
         let found = memchr(b'\n', &self.buffer[self.searched..self.end]).map(|at| self.searched + at);
@@ -59,7 +59,7 @@ impl<R: Read> LineReader<R> {
         found
     }
 
-    /// Hands out what stands before `end`.
+    /// Hands out the text before `end`.
     #[inline]
     fn take(&mut self, end: usize, ended: bool) -> &[u8] {
         let range = self.start..end;
@@ -68,16 +68,16 @@ impl<R: Read> LineReader<R> {
         trim(&self.buffer[range])
     }
 
-    /// The next line, of which the buffer does not hold the end.
+    /// Returns the next line, whose end is not in the buffer.
     #[cold]
     fn refill(&mut self) -> io::Result<Option<&[u8]>> {
         loop {
             if self.end - self.start > LONGEST_LINE {
-                // A byte more than is kept stays, and shows that the line was longer.
+                // One byte more than the kept ones stays, to show that the line was longer.
                 self.end = self.start + LONGEST_LINE + 1;
                 self.searched = self.end;
             }
-            // Always to the same place, which the caches know.
+            // Always to the same place, which stays in the caches.
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.searched -= self.start;
@@ -115,7 +115,7 @@ impl<R: Read> LineReader<R> {
     }
 }
 
-/// Takes off `\r`, or what is too long.
+/// Removes `\r`, or the bytes beyond the limit.
 #[inline]
 fn trim(line: &[u8]) -> &[u8] {
     if line.len() > LONGEST_LINE {
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives its bytes in chunks of these sizes, with interruptions in between, and then perhaps an error.
+    /// Reader of bytes in chunks of these sizes, with interruptions in between, and then perhaps an error.
     struct Chunks<'a> {
         bytes: &'a [u8],
         sizes: Vec<usize>,
@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// All lines, and whether an error came at the end.
+    /// Returns all lines, and whether an error came at the end.
     fn read(bytes: &[u8], sizes: Vec<usize>, fails: bool) -> (Vec<Vec<u8>>, bool) {
         let mut reader = LineReader::new(Chunks { bytes, sizes, turn: 0, fails });
         let mut lines = Vec::new();

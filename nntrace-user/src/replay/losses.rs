@@ -1,7 +1,7 @@
 //! Events that the tracer dropped: their number, and the gaps that they leave.
 //!
-//! No format has the time of a loss. Its notice stands before the first event that the CPU recorded afterwards, so
-//! the gap reaches from the event that this CPU recorded before it, or from the begin of all.
+//! No format has the time of a loss. Its notice comes before the first event that the CPU recorded afterwards, so the
+//! gap extends from the previous event of this CPU, or from the begin of the trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,36 +12,36 @@ use crate::model::MAX_CPU;
 pub enum Loss {
     /// Events are missing before the next one of this CPU (`CPU:1 [LOST 9 EVENTS]`).
     Gap {
-        /// The CPU.
+        /// CPU of the loss.
         cpu: u32,
-        /// Number of events, where the notice has one.
+        /// Number of events, if the notice has one.
         events: Option<u64>,
     },
-    /// A ring that was overwritten begins with the next event of this CPU (`##### CPU 1 buffer started ####`).
+    /// The next event of this CPU is the first in a ring that was overwritten (`##### CPU 1 buffer started ####`).
     Started {
-        /// The CPU.
+        /// CPU of the ring.
         cpu: u32,
     },
-    /// Events were overwritten before the first that is left of each CPU (`entries-in-buffer/entries-written`).
+    /// Events before the first remaining one of each CPU were overwritten (`entries-in-buffer/entries-written`).
     Overwritten {
-        /// Their number, of all CPUs together.
+        /// Number of events of all CPUs together.
         events: u64,
     },
-    /// All losses of a CPU, those of its gaps included (the statistics in a `trace.dat`).
+    /// All losses of a CPU, including those of its gaps (the statistics in a `trace.dat`).
     Total {
-        /// The CPU.
+        /// CPU of the losses.
         cpu: u32,
         /// Number of events.
         events: u64,
     },
 }
 
-/// A stretch of time in which events of a CPU are missing, up to an event of it.
+/// Time in which events of a CPU are missing, up to one of its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Gap {
-    /// The last event before it, ns; `None` without any.
+    /// Last event before the gap, ns; `None` without any.
     pub since: Option<u64>,
-    /// The CPU.
+    /// CPU of the gap.
     pub cpu: u32,
 }
 
@@ -49,13 +49,13 @@ pub(crate) struct Gap {
 #[derive(Debug)]
 pub(crate) struct Gaps {
     inputs: Vec<Rings>,
-    /// Number of the input that events come from.
+    /// Number of the current input.
     turn: usize,
-    /// Those of any length that have ended, in order of their ends.
+    /// Gaps that have ended, except empty ones, in order of their ends.
     pub found: Vec<Gap>,
 }
 
-/// The rings of the CPUs of one input.
+/// Rings of the CPUs of one input.
 #[derive(Debug, Default)]
 struct Rings {
     cpus: Vec<Ring>,
@@ -64,7 +64,7 @@ struct Rings {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Ring {
-    /// Time of its last event, ns.
+    /// Time of the last event, ns.
     last: Option<u64>,
     missing: Missing,
 }
@@ -74,7 +74,7 @@ struct Ring {
 enum Missing {
     #[default]
     No,
-    /// If there is a next one.
+    /// Missing if there is a next one.
     OfOverwritten,
     Yes,
 }
@@ -86,7 +86,7 @@ impl Default for Gaps {
 }
 
 impl Gaps {
-    /// Events that follow are of this input.
+    /// Switches to an input, which the following events are from.
     pub(crate) fn turn(&mut self, input: usize) {
         if self.inputs.len() <= input {
             self.inputs.resize_with(input + 1, Rings::default);
@@ -122,7 +122,7 @@ impl Gaps {
         }
     }
 
-    /// Ends the input. Returns the gaps that no event ends; they are found, too.
+    /// Ends the inputs. Returns the gaps that no event ends; they are also in `found`.
     pub(crate) fn end(&mut self) -> Vec<Gap> {
         let mut open = Vec::new();
         for (cpu, ring) in self.inputs.iter_mut().flat_map(|rings| (0..).zip(&mut rings.cpus)) {
@@ -149,7 +149,7 @@ impl Gaps {
     }
 }
 
-/// Count of lost events, by input.
+/// Counts of lost events, by input.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(BTreeMap<usize, OfInput>);
 
@@ -163,7 +163,7 @@ struct OfInput {
     leaves_out: bool,
 }
 
-/// The gaps of a CPU.
+/// Gaps of a CPU.
 #[derive(Debug, Default)]
 struct OfGaps {
     /// Number of events, at least one for each gap without a number.
@@ -174,19 +174,19 @@ struct OfGaps {
     is_presumed: bool,
 }
 
-/// Number of lost events.
+/// Numbers of lost events.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lost {
-    /// All of them.
+    /// Total.
     pub events: u64,
-    /// The same by CPU, as far as it is known.
+    /// Numbers by CPU, as far as they are known.
     pub by_cpu: BTreeMap<u32, u64>,
     /// Whether there may have been more.
     pub at_least: bool,
 }
 
 impl Tally {
-    /// Counts a loss of an input; `counts`: it concerns the window.
+    /// Counts a loss of an input; `counts` if it concerns the window.
     pub(crate) fn add(&mut self, input: usize, loss: Loss, counts: bool) {
         let input = self.0.entry(input).or_default();
         match loss {
@@ -205,7 +205,8 @@ impl Tally {
         }
     }
 
-    /// The largest numbers that are certain. Two notices of one input may be of the same loss: the larger number counts.
+    /// Returns the largest certain numbers. Two notices of one input may be about the same loss: the larger number
+    /// counts.
     #[must_use]
     pub(crate) fn lost(&self) -> Lost {
         let mut all = Lost::default();

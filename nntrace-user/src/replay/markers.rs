@@ -1,12 +1,10 @@
-//! Words in a trace that tell about the trace itself: where the window begins and ends, and which frequency was read
-//! from a CPU.
+//! Words in a trace about the trace itself: begin and end of the window, and frequencies that were read from CPUs.
 //!
-//! Source: the power contract, section 1. They stand in `trace_marker` text, or, in traces that are written by hand, where
-//! the name of an event does.
+//! Source: the power contract, section 1. They are `trace_marker` text, or, in handmade traces, names of events.
 
 use super::ftrace::EventKind;
 
-/// What such a word says.
+/// Meaning of such a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Marker {
     /// The window begins.
@@ -15,14 +13,14 @@ pub(crate) enum Marker {
     End,
     /// This frequency (kHz) was read from a CPU.
     Frequency {
-        /// The frequency, kHz.
+        /// Frequency, kHz.
         khz: u32,
-        /// The CPU.
+        /// CPU of the frequency.
         cpu: u32,
     },
 }
 
-/// Reads an event of any kind.
+/// Parses an event of any kind.
 #[must_use]
 #[inline]
 pub(crate) fn of(kind: EventKind<'_>) -> Option<Marker> {
@@ -33,11 +31,11 @@ pub(crate) fn of(kind: EventKind<'_>) -> Option<Marker> {
     }
 }
 
-/// Reads a payload of `trace_marker`.
+/// Parses a payload of `trace_marker`.
 #[must_use]
 #[inline]
 pub(crate) fn read(payload: &[u8]) -> Option<Marker> {
-    // Most payloads are marks, which end here.
+    // Most payloads are marks, which are sorted out here.
     if !matches!(payload, [b'n' | b'i' | b'c', _, ..]) {
         return None;
     }
@@ -46,7 +44,7 @@ pub(crate) fn read(payload: &[u8]) -> Option<Marker> {
     of_event(name, rest.strip_prefix(b":").unwrap_or(rest))
 }
 
-/// Reads the name and the fields of an event.
+/// Parses the name and the fields of an event.
 #[must_use]
 pub(crate) fn of_event(name: &[u8], fields: &[u8]) -> Option<Marker> {
     match name {

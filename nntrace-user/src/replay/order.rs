@@ -1,11 +1,10 @@
-//! Events in order of time, and the records of one instant.
+//! Ordering of events by time, and of the records of one instant.
 //!
-//! A trace that is in order is accounted as it is read. Of one that is not, every event is kept until all are there,
-//! however far they are out of place, and handed on sorted: that takes about 64 bytes and its text for each. The sort is
-//! stable, so events of one instant keep the order of the file.
+//! A trace in order is accounted as it is read. Of any other, all events are kept, however little they are out of
+//! place, and passed on sorted: that takes about 64 bytes for each, and its text. The sort is stable, so events of
+//! one instant keep the order of the file.
 //!
-//! Records of one instant are put into an order of their own, so that it makes no difference in which order the threads
-//! of a file stand.
+//! Records of one instant get an order of their own, so that the order of the threads in a file does not matter.
 
 use nntrace_common::record::Record;
 
@@ -24,7 +23,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// It is `now` (ns): hands on what is older.
+    /// Advances to `now` (ns), and passes on older records.
     #[inline]
     pub(crate) fn advance(&mut self, now: u64, sink: impl FnMut(&Record)) {
         if now > self.now {
@@ -33,13 +32,13 @@ impl Order {
         }
     }
 
-    /// Keeps a record of the present instant.
+    /// Keeps a record of the current instant.
     #[inline]
     pub(crate) fn push(&mut self, record: Record) {
         self.waiting.push(record);
     }
 
-    /// The names of sections that wait.
+    /// Returns the names of waiting sections.
     pub(crate) fn names(&self) -> impl Iterator<Item = u64> {
         self.waiting.iter().filter_map(|record| match record {
             Record::Span(span) => Some(span.name),
@@ -48,7 +47,7 @@ impl Order {
         })
     }
 
-    /// Hands on all that is left, in order.
+    /// Passes on all remaining records, in order.
     pub(crate) fn release(&mut self, sink: impl FnMut(&Record)) {
         if self.waiting.len() > 1 {
             // Stable: the records of one thread or CPU keep their order.
@@ -59,7 +58,7 @@ impl Order {
     }
 }
 
-/// Order within one instant: what sections are assigned by comes before the sections.
+/// Returns the rank within one instant: the records that sections are assigned by come before the sections.
 fn rank(record: &Record) -> (u8, u32, u32) {
     match record {
         Record::Begin(begin) => (0, begin.tgid, begin.tid),
@@ -69,16 +68,16 @@ fn rank(record: &Record) -> (u8, u32, u32) {
         Record::Fork(process) | Record::Exec(process) | Record::Exit(process) | Record::Loader(process) => {
             (3, process.tgid, process.tid)
         }
-        // In the order of the trace: of one thread that goes from CPU to CPU, or of one CPU.
+        // In the order of the trace: of one thread that moves from CPU to CPU, or of one CPU.
         Record::Sched(_) => (4, 0, 0),
     }
 }
 
-/// Collector of events and losses that come in any order. All else goes on to another visitor at once.
+/// Collector of events and losses in any order. Everything else goes to another visitor at once.
 pub(crate) struct Sorter<'a, V> {
     other: &'a mut V,
     kept: Kept,
-    /// Losses that stand before an event that has not come yet.
+    /// Losses before an event that has not come yet.
     waiting: Vec<(usize, u32, Loss)>,
     turn: usize,
 }
@@ -90,7 +89,7 @@ pub(crate) struct Kept {
     text: Vec<u8>,
 }
 
-/// An event or a loss; its texts stand one after the other.
+/// Event or loss; its texts are consecutive.
 #[derive(Clone, Copy)]
 struct Item {
     time: u64,
@@ -113,15 +112,15 @@ enum Kind {
 }
 
 impl<'a, V: Visitor> Sorter<'a, V> {
-    /// A sorter that hands on to `other` what is neither event nor loss.
+    /// Creates a sorter that passes everything but events and losses to `other`.
     pub(crate) fn new(other: &'a mut V) -> Self {
         Self { other, kept: Kept::default(), waiting: Vec::new(), turn: 0 }
     }
 
-    /// All events and losses, sorted.
+    /// Returns all events and losses, sorted.
     #[must_use]
     pub(crate) fn sorted(mut self) -> Kept {
-        // What no event follows comes last.
+        // Losses without a following event come last.
         for (input, cpu, loss) in std::mem::take(&mut self.waiting) {
             self.keep_loss(input, cpu, u64::MAX, loss);
         }
@@ -134,7 +133,7 @@ impl<'a, V: Visitor> Sorter<'a, V> {
         self.kept.items.push(Item { time, text: 0, input, comm: 0, tid: 0, tgid: None, cpu, kind });
     }
 
-    /// The losses that stand before an event of this CPU go where it goes.
+    /// Places the losses before an event of this CPU where the event goes.
     #[cold]
     fn place_losses(&mut self, cpu: u32, time: u64) {
         let turn = self.turn;
@@ -181,7 +180,7 @@ impl<V: Visitor> Visitor for Sorter<'_, V> {
     fn lost(&mut self, loss: Loss) {
         match loss {
             Loss::Gap { cpu, .. } | Loss::Started { cpu } => self.waiting.push((self.turn, cpu, loss)),
-            // Before everything that may follow.
+            // Before anything that may follow.
             Loss::Overwritten { .. } | Loss::Total { .. } => self.keep_loss(self.turn, 0, 0, loss),
         }
     }
@@ -200,7 +199,7 @@ impl<V: Visitor> Visitor for Sorter<'_, V> {
 }
 
 impl Kept {
-    /// Hands everything to a visitor.
+    /// Passes everything to a visitor.
     pub(crate) fn visit(&self, visitor: &mut impl Visitor) {
         let mut turn = None;
         for item in &self.items {
@@ -242,7 +241,7 @@ mod tests {
         losses::Loss,
     };
 
-    /// Words of what it is shown.
+    /// Log of the calls.
     #[derive(Default)]
     struct Words(Vec<String>);
 

@@ -1,25 +1,25 @@
-//! What short texts say, remembered: traces repeat themselves, and comparing is less work than reading.
+//! Cache of parsed short texts: traces are repetitive, and comparing is less work than parsing.
 
 use std::hint::cold_path;
 
-/// Words of the longest text that is remembered.
+/// Words of the longest text that is cached.
 const WORDS: usize = 8;
-/// Bytes of the shortest text that is remembered.
+/// Bytes of the shortest text that is cached.
 const SHORTEST: usize = 8;
 
-/// What the last `N` texts or so said; `N` is a power of two.
+/// Parsed values of about the last `N` texts; `N` is a power of two.
 pub(crate) struct ParseCache<T, const N: usize> {
     places: Box<[Place<T>]>,
 }
 
-/// A text, and what it says.
+/// Text with its value.
 #[derive(Clone, Copy, Default)]
 struct Place<T> {
-    /// Whole words of it.
+    /// Whole words of the text.
     words: [u64; WORDS],
-    /// The eight bytes at its end.
+    /// Last eight bytes.
     last: u64,
-    /// Bytes; 0 for none.
+    /// Length in bytes; 0 for an empty place.
     len: usize,
     value: T,
 }
@@ -32,7 +32,7 @@ impl<T: Copy + Default, const N: usize> Default for ParseCache<T, N> {
 }
 
 impl<T: Copy, const N: usize> ParseCache<T, N> {
-    /// What a text says. `read` tells where it is not remembered, from the text alone; `None` is not kept.
+    /// Returns the value of a text. On a miss, `read` parses it, from the text alone; `None` is not kept.
     #[inline]
     pub(crate) fn get(&mut self, text: &[u8], read: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
         let (chunks, _) = text.as_chunks();
@@ -42,7 +42,7 @@ impl<T: Copy, const N: usize> ParseCache<T, N> {
         };
         let last = u64::from_le_bytes(*last);
         let first = hash(chunks, last) as usize & (N - 1);
-        // Two places each, so that two texts that belong to one do not drive each other out.
+        // Two places each, so that two texts with the same first place do not evict each other.
         for place in [first, first ^ 1] {
             let place = &self.places[place];
             if place.len == text.len() && place.last == last && same(chunks, &place.words) {
@@ -66,10 +66,10 @@ fn same(chunks: &[[u8; 8]], words: &[u64; WORDS]) -> bool {
     chunks.iter().zip(words).all(|(chunk, word)| u64::from_le_bytes(*chunk) == *word)
 }
 
-/// A number that texts of whole words and the last eight bytes hardly share.
+/// Hashes the whole words and the last eight bytes of a text.
 #[inline]
 fn hash(chunks: &[[u8; 8]], last: u64) -> u64 {
-    /// Odd, and without a pattern; a factor of its own for each word, so that none waits for another.
+    /// Odd, and without a pattern; each word has its own factor, so that none waits for another.
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut sum = last.wrapping_mul(MIX);
     let mut factor = MIX;

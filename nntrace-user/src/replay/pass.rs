@@ -1,4 +1,4 @@
-//! One pass through the inputs: every event to where it is accounted, every record on in order of time.
+//! One pass through the inputs: every event is accounted, every record passed on in order of time.
 
 use nntrace_common::{
     diagnostic::DiagnosticKind,
@@ -26,58 +26,58 @@ use super::{
 };
 use crate::model::{Marks, Model, Scheduling, Topology, causality::Origin, topology::TopologyError};
 
-/// One pass through events in order of time.
+/// Pass through events in order of time.
 pub(crate) struct Pass {
-    /// Way to account them.
+    /// Plan for accounting them.
     pub plan: Plan,
-    /// Facts about the whole of them, which may need another plan.
+    /// Facts about all events, which may require another plan.
     pub survey: Survey,
-    /// Number of the input that events come from.
+    /// Number of the current input.
     turn: usize,
     /// Number of gaps of the plan that were accounted.
     gaps: usize,
     tally: Tally,
-    /// Whether the user describes the machine, and not the trace.
+    /// Whether the user, and not the trace, describes the host.
     is_described: bool,
-    /// The threads.
+    /// Accounting of the threads.
     pub accounts: ThreadStacks,
     order: Order,
-    /// Names of threads that there is room for.
+    /// Number of thread names at most.
     most_names: usize,
     header: HeaderReader,
     hotplug: Hotplug,
-    /// What the records make.
+    /// Results from the records.
     pub results: Results,
-    /// How much there was.
+    /// Counts of events and lines.
     pub counts: Counts,
-    /// Inputs that could not be read to their end.
+    /// Notes on inputs that could not be read to their end.
     pub notes: Vec<String>,
 }
 
-/// How much there was.
+/// Counts of events and lines.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// Events.
     pub events: u64,
-    /// Marks of these.
+    /// Marks among the events.
     pub marks: u64,
-    /// Power events of these.
+    /// Power events among the events.
     pub power_events: u64,
-    /// Lines in no format that is known.
+    /// Lines in no known format.
     pub unreadable: u64,
     /// First of these whose time has no unit.
     pub without_unit: Option<String>,
 }
 
-/// What takes the records in order.
+/// Consumer of the ordered records.
 pub(crate) struct Results {
-    /// Everything that they add up to.
+    /// Model that they add up to.
     pub model: Model,
-    /// Which CPUs there are.
+    /// CPUs of the trace.
     pub cpus: CpuSurvey,
-    /// The last names of threads that left a CPU.
+    /// Last known names of threads that left a CPU.
     pub thread_names: FxHashMap<u32, Box<[u8]>>,
-    /// What was wrong with the clusters that were asked for.
+    /// Error in the clusters that were asked for.
     pub wrong: Option<TopologyError>,
 }
 
@@ -92,7 +92,7 @@ impl Results {
 }
 
 impl Pass {
-    /// A pass that accounts events so.
+    /// Creates a pass with a plan.
     #[must_use]
     pub(crate) fn new(options: &Options, plan: Plan) -> Self {
         let begin = plan.range.map_or(0, |range| range.begin);
@@ -129,12 +129,12 @@ impl Pass {
         }
     }
 
-    /// The time that is looked at.
+    /// Returns the range of the plan.
     fn range(&self) -> TimeRange {
         self.plan.range.unwrap_or(TimeRange::ALL)
     }
 
-    /// Begin and end of the window, ns: what there is of the range. `None` when the trace has no part of it.
+    /// Returns begin and end of the window, ns: the part of the range that the trace covers. `None` if there is none.
     #[must_use]
     pub(crate) fn window(&self) -> Option<(u64, u64)> {
         let (first, last) = self.survey.seen?;
@@ -143,7 +143,7 @@ impl Pass {
         (begin <= end).then_some((begin, end))
     }
 
-    /// No more events: the last records go on.
+    /// Ends the pass: the last records are passed on.
     pub(crate) fn end(&mut self) {
         self.open_gaps(u64::MAX);
         self.release();
@@ -155,7 +155,7 @@ impl Pass {
         self.results.model.diagnostics.set_count(DiagnosticKind::EventsLost, self.losses().events);
     }
 
-    /// Number of lost events, as far as they concern the time that is looked at.
+    /// Returns the numbers of lost events, as far as they concern the range.
     #[must_use]
     pub(crate) fn losses(&self) -> Lost {
         self.tally.lost()
@@ -166,7 +166,7 @@ impl Pass {
         self.order.release(|record| results.take(record));
     }
 
-    /// Opens the gaps that began before `time` (ns): nothing is known of their CPUs from there on.
+    /// Opens the gaps that began before `time` (ns): the state of their CPUs is unknown from there on.
     #[inline]
     fn open_gaps(&mut self, time: u64) {
         let range = self.range();
@@ -178,7 +178,7 @@ impl Pass {
         }
     }
 
-    /// Whether a gap concerns the time that is looked at.
+    /// Whether a gap concerns the range.
     fn concerns(&self, gap: Gap) -> bool {
         gap.since.is_none_or(|since| since <= self.range().end)
     }
@@ -204,7 +204,7 @@ impl Pass {
 
     fn push_power(&mut self, kind: RecordKind, cpu: u32, time: u64, mut state: u32) {
         if kind == RecordKind::Frequency && state == u32::MAX {
-            // No frequency, but -1: it is not known.
+            // -1 is no frequency: it is unknown.
             state = 0;
         }
         let event = PowerRecord { kind: kind as u32, cpu, time, state, lost: 0 };
@@ -215,15 +215,15 @@ impl Pass {
         });
     }
 
-    /// Takes an event behind the window: from the first of a CPU follows its state before.
+    /// Takes an event after the window: the first one of a CPU shows its state before.
     #[cold]
     fn behind(&mut self, event: &Event<'_>, gap: Option<Gap>) {
         let end = self.range().end;
-        // What came in the window decides first.
+        // Events in the window take precedence.
         self.release();
         if let Some(gap) = gap {
             self.note_gap(gap, end);
-            // Whatever follows says nothing of what came before the gap.
+            // Events after the gap show nothing about the time before it.
             self.order.push(Record::Lost { cpu: gap.cpu, time: end });
             self.release();
         }
@@ -257,7 +257,7 @@ impl Pass {
         };
         match sched::read(name, fields) {
             Some(SchedEvent::Switch { prev, why, next }) => {
-                // The event is that of the thread that leaves.
+                // The event is recorded for the thread that leaves.
                 let tgid = event.tgid.filter(|_| event.tid == prev.tid).unwrap_or(0);
                 push(prev.tid, tgid, why);
                 push(next.tid, 0, Change::In);
@@ -286,7 +286,8 @@ impl Pass {
                 let emits_begins = causality.questions().need_all_begins();
                 let mut context = Context { names, paths, diagnostics, causality, emits_begins };
                 accounts.mark(event, payload, now, &mut context, |causality, record| match record {
-                    // What ended before the range is not in it; what began before it counts from its begin on.
+                    // A section that ended before the range is not in it; one that began before it counts from its
+                    // begin on.
                     Record::Span(span) if !counts => {
                         let origin = Origin { pid: span.tgid, tid: span.tid, depth: span.depth };
                         causality.ended_before(origin, event.time);
@@ -296,7 +297,7 @@ impl Pass {
             }
             Some(_) => {
                 let origin = accounts.origin(event, payload);
-                // What is handed over before the range may be taken in it.
+                // Work handed over before the range may be taken in it.
                 if !counts {
                     results.model.marks.causality.instant(origin, event.time, payload);
                     return;
@@ -310,7 +311,7 @@ impl Pass {
         }
     }
 
-    /// Takes an event that is no mark, and of no power state by itself.
+    /// Takes an event that is neither a mark nor a power event by its name alone.
     fn other(&mut self, event: &Event<'_>, name: &[u8], fields: &[u8], now: u64) {
         if let Some((cpu, online)) = self.hotplug.event(event.cpu, name, fields) {
             self.power(RecordKind::Hotplug, cpu, now, u32::from(online));
@@ -325,8 +326,8 @@ impl Pass {
         }
     }
 
-    /// Takes what was read of a policy: it says what it is from here on, as a change would. The other words are the
-    /// survey's.
+    /// Takes a frequency that was read from a CPU: it holds from here on, like a change. The other words are handled
+    /// by the survey.
     fn word(&mut self, marker: Option<Marker>, now: u64) {
         if let Some(Marker::Frequency { khz, cpu }) = marker {
             self.push_power(RecordKind::Frequency, cpu, now, khz);
@@ -357,12 +358,12 @@ impl Visitor for Pass {
         self.counts.events += u64::from(counts);
         self.results.cpus.starts(now);
         let results = &mut self.results;
-        // By its own time: what came before the window is put in order, too.
+        // By its own time: events before the window are ordered, too.
         self.order.advance(time, |record| results.take(record));
         results.model.advance(time.saturating_sub(1));
         if let Some(gap) = gap {
             self.note_gap(gap, now);
-            // Also where it has no length, between events of one instant.
+            // Even without a length, between events of one instant.
             self.order.push(Record::Lost { cpu: event.cpu, time: now });
         }
         match event.kind {

@@ -1,4 +1,4 @@
-//! One replay: inputs through the accounting into the model.
+//! One replay: from the inputs through the accounting into the model.
 
 use std::{
     borrow::Cow,
@@ -31,32 +31,32 @@ use crate::model::{
     topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
 };
 
-/// What is to be replayed, and how.
+/// Options of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Files; `-` is standard input.
     pub files: Vec<PathBuf>,
-    /// The time to look at; `None`: what the trace's own markers say, or all of it.
+    /// Time range; `None`: from the trace's own markers, or all of it.
     pub range: Option<TimeRange>,
-    /// The machine; `None`: as the trace describes it.
+    /// Topology of the host; `None`: as the trace describes it.
     pub topology: Option<Topology>,
-    /// CPUs that form a cluster, whatever the machine's are.
+    /// CPUs that form a cluster, in place of the host's clusters.
     pub clusters: Vec<ClusterDescription>,
-    /// What CPUs and clusters cost, if that is asked for.
+    /// Energy model of CPUs and clusters, if energy is estimated.
     pub energy_model: Option<EnergyModel>,
-    /// Processes that are drivers, whatever they show.
+    /// Processes known to be drivers.
     pub drivers: BTreeSet<u32>,
-    /// What is asked about the causes of work.
+    /// Questions about the causes of work.
     pub questions: Questions,
-    /// Whether to tell every function of every thread by itself.
+    /// Whether to report every function of every thread separately.
     pub with_details: bool,
-    /// Whether to keep what CPUs and clusters did in which order, for timelines.
+    /// Whether to keep the sequence of states of CPUs and clusters, for timelines.
     pub with_steps: bool,
-    /// How large tables may become.
+    /// Limits of the tables.
     pub limits: Limits,
 }
 
-/// A stretch of a trace, in its own clock.
+/// Range of time in a trace, in its own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeRange {
     /// First instant, ns.
@@ -66,17 +66,17 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
-    /// All there is.
+    /// The whole trace.
     pub(crate) const ALL: Self = Self { begin: 0, end: u64::MAX };
 }
 
-/// Why nothing can be shown.
+/// Reason why a replay has no result.
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// An input cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The clusters that were asked for are none.
+    /// The clusters asked for are invalid.
     #[error(transparent)]
     Clusters(#[from] TopologyError),
     /// There is no event in the input.
@@ -84,9 +84,9 @@ pub enum ReplayError {
         "no trace event in {files}: {what}; expected the text of ftrace (trace, trace_pipe), `trace-cmd report`, systrace (HTML too), atrace or Perfetto's systrace export, or trace-cmd's trace.dat, plain or packed by gzip or zstd"
     )]
     NoEvents {
-        /// The inputs.
+        /// Names of the inputs.
         files: String,
-        /// What there is instead.
+        /// Contents found instead.
         what: String,
     },
     /// The files were recorded with different clocks.
@@ -94,21 +94,21 @@ pub enum ReplayError {
         "{first} was recorded with clock {clock}, {other} with clock {other_clock}: times of different clocks cannot be merged; replay them one by one, or record both with one clock (`trace-cmd record -C mono`)"
     )]
     Clocks {
-        /// A file.
+        /// Name of a file.
         first: String,
-        /// Its clock.
+        /// Clock of that file.
         clock: String,
-        /// Another file.
+        /// Name of another file.
         other: String,
-        /// Its clock.
+        /// Clock of the other file.
         other_clock: String,
     },
-    /// There are events, but none at that time.
+    /// There are events, but none in the range.
     #[error("no event between {begin} and {end} s; the trace goes from {first} to {last} s")]
     NotInRange {
-        /// First instant that was asked for, s.
+        /// Begin of the range, s.
         begin: String,
-        /// Last one, s.
+        /// End of the range, s.
         end: String,
         /// First event, s.
         first: String,
@@ -120,8 +120,8 @@ pub enum ReplayError {
 /// Replays the inputs.
 ///
 /// # Errors
-/// When an input cannot be opened, or when there is no event in any of them. Damage is no error: what can be read is
-/// taken, and what cannot is counted.
+/// When an input cannot be opened, or when there is no event in any of them. Damage is no error: readable parts are
+/// taken, and the others counted.
 pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
     let inputs = options.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>, _>>()?;
     one_clock(&inputs)?;
@@ -129,7 +129,7 @@ pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
     let mut pass = Pass::new(options, plan);
     events::visit(&inputs, &mut pass);
     if pass.survey.is_out_of_order {
-        // The order of time decides what the state is when the window begins, and what belongs together.
+        // The order of time determines the state at the begin of the window, and the assignment of records.
         pass = Pass::new(options, Plan::default());
         let mut sorter = Sorter::new(&mut pass);
         events::visit(&inputs, &mut sorter);
@@ -148,10 +148,10 @@ pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
     finish(pass, options, &inputs)
 }
 
-/// What came of a replay.
+/// Results of a replay.
 pub struct Replayed {
     model: Model,
-    /// The CPUs that the trace shows; none where it has no power event.
+    /// CPUs of the trace; none where it has no power event.
     cpus: BTreeSet<u32>,
     timelines: Option<Timelines>,
     threads: Vec<NamedThread>,
@@ -167,7 +167,7 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    /// Everything that was found.
+    /// Returns the findings.
     #[must_use]
     pub fn findings(&self) -> Findings<'_> {
         let run = RunFacts {
@@ -189,13 +189,14 @@ impl Replayed {
         self.model.findings(run, Sums::recorded(&self.model, cpus, self.window.end_ns))
     }
 
-    /// What CPUs and clusters did in which order; `None` when it was not asked for, or there is no power event.
+    /// Returns the sequence of states of CPUs and clusters; `None` when it was not asked for, or there is no power
+    /// event.
     #[must_use]
     pub fn timelines(&self) -> Option<&Timelines> {
         self.timelines.as_ref()
     }
 
-    /// Everything that the marks told, one by one where it is kept so.
+    /// Returns the model of the marks.
     #[must_use]
     pub fn marks(&self) -> &Marks {
         &self.model.marks
@@ -244,7 +245,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     let of_marks = accounts.processes();
     let threads = scheduling.named_threads(&window, |tid, pid| {
         let pid = pid.or_else(|| of_marks.get(&tid).copied()).unwrap_or(tid);
-        // All threads of the machine are in a trace: where there are marks, those of the processes that write them matter.
+        // A trace has all threads of the host: with marks, only those of the processes that write them matter.
         let is_shown = of_marks.is_empty() || of_marks.values().any(|marking| *marking == pid);
         let comm = thread_names.get(&tid).map(|comm| String::from_utf8_lossy(comm).into_owned());
         is_shown.then(|| (pid, comm.unwrap_or_default()))
@@ -298,7 +299,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
         files,
         processes,
         diagnostics,
-        // All is made of records here. What was lost of a CPU's is time of which nothing is known.
+        // Everything here comes from records. The state of a CPU is unknown in the time of its losses.
         loss: loss.with_incomplete(KeptSums { cpus: true, totals: lost.events == 0, reports: false }),
         overhead: Overhead { marks: counts.marks, power_events: counts.power_events, ..Overhead::default() },
         notes,
@@ -306,7 +307,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     })
 }
 
-/// Files of different clocks have no order among each other.
+/// Checks that all files have the same clock: others cannot be ordered.
 fn one_clock(inputs: &[Input]) -> Result<(), ReplayError> {
     let mut known = inputs.iter().filter_map(|input| Some((input.name(), input.trace_dat()?.clock_name()?)));
     let Some((first, clock)) = known.next() else { return Ok(()) };
@@ -321,7 +322,7 @@ fn one_clock(inputs: &[Input]) -> Result<(), ReplayError> {
     }
 }
 
-/// Why a time is not read, and what to do about it.
+/// Returns the reason why a time is not read, and a remedy.
 fn without_unit(time: &str) -> String {
     format!(
         "the time {time} is a number without a unit, as of the clocks counter, x86-tsc and uptime, or of boot in trace-cmd's report: \
@@ -329,7 +330,7 @@ fn without_unit(time: &str) -> String {
     )
 }
 
-/// A time (ns) as seconds.
+/// Formats a time (ns) as seconds.
 fn seconds(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }

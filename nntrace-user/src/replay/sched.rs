@@ -1,5 +1,5 @@
 //! Context switches, wake-ups and execs: the fields of `sched_switch`, `sched_wakeup`, `sched_wakeup_new` and
-//! `sched_process_exec`, as the kernel, as trace-cmd's plugins and as the bare fields of a record show them.
+//! `sched_process_exec`, as printed by the kernel and by trace-cmd's plugins, and as the bare fields of a record.
 //!
 //! ```text
 //! prev_comm=NAME prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=NAME next_pid=8 next_prio=120
@@ -9,49 +9,49 @@
 //! filename=PATH pid=7 old_pid=8
 //! ```
 //!
-//! A name may hold anything, also what stands around it; it has 15 bytes at most.
+//! A name may contain anything, even the text around it; it has 15 bytes at most.
 
 use memchr::memmem;
 use nntrace_common::sched::Change;
 
 use super::ftrace::number;
 
-/// What an event tells.
+/// Scheduling event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SchedEvent<'a> {
-    /// A CPU goes from one thread to another; 0 is the kernel's idle thread.
+    /// A CPU switches from one thread to another; 0 is the kernel's idle thread.
     Switch {
-        /// The one that leaves the CPU.
+        /// Thread that leaves the CPU.
         prev: Task<'a>,
-        /// Why.
+        /// Reason for leaving.
         why: Change,
-        /// The one that gets it.
+        /// Thread that gets the CPU.
         next: Task<'a>,
     },
     /// A thread is woken, or is new.
     Woken(Task<'a>, Change),
-    /// A thread executes another program, and has the id of its process from now on.
+    /// A thread executes another program, and has the id of its process from then on.
     Exec {
-        /// The id that it had.
+        /// Previous thread id.
         former: u32,
-        /// The id that it has.
+        /// New thread id.
         tid: u32,
     },
 }
 
-/// A thread.
+/// Thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Task<'a> {
-    /// Its name.
+    /// Name.
     pub comm: &'a [u8],
-    /// Its id.
+    /// Thread id.
     pub tid: u32,
 }
 
-/// The longest name.
+/// Length of a name at most.
 const COMM: usize = 15;
 
-/// Reads an event; `None` when it is another one, or cannot be read.
+/// Parses an event; `None` when it is another one, or cannot be parsed.
 #[must_use]
 pub(crate) fn read<'a>(name: &[u8], fields: &'a [u8]) -> Option<SchedEvent<'a>> {
     match name {
@@ -80,7 +80,7 @@ fn woken(fields: &[u8]) -> Option<Task<'_>> {
     }
 }
 
-/// Reads `filename=PATH pid=7 old_pid=8`.
+/// Parses `filename=PATH pid=7 old_pid=8`.
 fn exec(fields: &[u8]) -> Option<SchedEvent<'_>> {
     const FORMER: &[u8] = b" old_pid=";
     const TID: &[u8] = b" pid=";
@@ -90,8 +90,8 @@ fn exec(fields: &[u8]) -> Option<SchedEvent<'_>> {
     Some(SchedEvent::Exec { former, tid })
 }
 
-/// Reads `NAME KEY=TID ..`, up to the number. Of several places that the key stands at, the last one that a name can
-/// reach to counts.
+/// Parses `NAME KEY=TID ..`, up to the number. If the key occurs several times, the last one within reach of a name
+/// counts.
 fn named<'a>(text: &'a [u8], key: &[u8]) -> Option<(Task<'a>, &'a [u8])> {
     let reach = text.get(..COMM + key.len()).unwrap_or(text);
     let at = memmem::rfind(reach, key)?;
@@ -99,7 +99,7 @@ fn named<'a>(text: &'a [u8], key: &[u8]) -> Option<(Task<'a>, &'a [u8])> {
     Some((Task { comm: &text[..at], tid }, rest))
 }
 
-/// Reads `NAME:7 [120] S ==> NAME:8 [120]`.
+/// Parses `NAME:7 [120] S ==> NAME:8 [120]`.
 fn plugin_switch(fields: &[u8]) -> Option<SchedEvent<'_>> {
     let (prev, rest) = bracketed(fields)?;
     let (state, rest) = word(rest.strip_prefix(b" ")?);
@@ -107,7 +107,7 @@ fn plugin_switch(fields: &[u8]) -> Option<SchedEvent<'_>> {
     Some(SchedEvent::Switch { prev, why: why(state), next })
 }
 
-/// Reads `NAME:TID [PRIORITY]`.
+/// Parses `NAME:TID [PRIORITY]`.
 fn bracketed(text: &[u8]) -> Option<(Task<'_>, &[u8])> {
     let reach = text.get(..=COMM).unwrap_or(text);
     memchr::memrchr_iter(b':', reach).find_map(|colon| {
@@ -118,18 +118,18 @@ fn bracketed(text: &[u8]) -> Option<(Task<'_>, &[u8])> {
     })
 }
 
-/// What follows `key`.
+/// Returns the text after `key`.
 fn after<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     memmem::find(text, key).map(|at| &text[at + key.len()..])
 }
 
-/// Splits behind the first word.
+/// Splits after the first word.
 fn word(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(memchr::memchr(b' ', text).unwrap_or(text.len()))
 }
 
-/// Why a thread leaves its CPU: by the number of its state, or its letters (`R+`, `S`, `D|K`). A plus is a thread that
-/// would run on.
+/// Returns why a thread leaves its CPU, from the number of its state, or its letters (`R+`, `S`, `D|K`). A plus means
+/// that the thread was preempted.
 fn why(state: &[u8]) -> Change {
     if let Some((bits, [])) = number(state) {
         return Change::of_state(bits);
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(of_switch(text), Some(switch(("my task", 7), Change::Sleeps, ("swapper/0", 0))));
         let text = "prev_comm=a prev_pid=7 prev_prio=-1 prev_state=D|K ==> next_comm=b ==> c next_pid=8 next_prio=98";
         assert_eq!(of_switch(text), Some(switch(("a", 7), Change::SleepsDeep, ("b ==> c", 8))));
-        // As the fields of a trace.dat are told.
+        // In the format of the fields from a trace.dat.
         let text = "prev_comm= prev_pid=7 prev_prio=120 prev_state=256 next_comm=b next_pid=8 next_prio=120";
         assert_eq!(of_switch(text), Some(switch(("", 7), Change::Preempted, ("b", 8))));
     }
@@ -206,7 +206,7 @@ mod tests {
             expected
         );
         assert_eq!(woken(b"sched_wakeup_new", "kworker/0:1:7 [120] CPU:001"), expected);
-        // It comes before, and tells no more.
+        // It precedes the wake-up, and adds nothing.
         assert_eq!(woken(b"sched_waking", "comm=a pid=7 prio=120 target_cpu=001"), None);
     }
 

@@ -8,25 +8,25 @@ use super::{
     markers::{self, Marker},
 };
 
-/// Way to account events.
+/// Plan for accounting events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// The time to look at; `None`: all of it.
+    /// Time range; `None`: all of it.
     pub range: Option<TimeRange>,
-    /// Gaps, in order of time.
+    /// Gaps in order of time.
     pub gaps: Vec<Gap>,
 }
 
 /// Facts found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
-    /// First and last event, ns.
+    /// Times of the first and the last event, ns.
     pub seen: Option<(u64, u64)>,
     /// Gaps.
     pub gaps: Gaps,
-    /// Whether an event was older than the one before it.
+    /// Whether an event was older than the previous one.
     pub is_out_of_order: bool,
-    /// First marker of a begin, and last one of an end, ns.
+    /// Times of the first begin marker and the last end marker, ns.
     markers: (Option<u64>, Option<u64>),
 }
 
@@ -49,7 +49,8 @@ impl Survey {
         self.gaps.event(event.cpu, time)
     }
 
-    /// Plan for the events, all of which were taken: in this range, or else in the one of the trace's own markers.
+    /// Returns the plan for the events, all of which were taken: with this range, or else that of the trace's own
+    /// markers.
     #[must_use]
     pub(crate) fn plan(&mut self, range: Option<TimeRange>) -> Plan {
         self.gaps.end();
@@ -59,7 +60,7 @@ impl Survey {
         Plan { range: range.or_else(|| self.marked_range()), gaps }
     }
 
-    /// The window that the markers of the trace name; `None` without any.
+    /// Returns the window given by the markers in the trace; `None` without any.
     fn marked_range(&self) -> Option<TimeRange> {
         let (start, end) = self.markers;
         let range = TimeRange { begin: start.unwrap_or(0), end: end.unwrap_or(u64::MAX) };

@@ -1,24 +1,24 @@
-//! Threads and processes that begin and end: the events `sched_process_fork` and `sched_process_exit`.
+//! Begins and ends of threads and processes: the events `sched_process_fork` and `sched_process_exit`.
 
 use super::ftrace::number;
 
-/// What happened to a task.
+/// Begin or end of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskEvent {
-    /// The thread of the event creates this one, or a process.
+    /// The thread of the event creates this thread or process.
     Fork {
         /// Thread id of the new task.
         child: u32,
     },
-    /// The thread of the event ends.
+    /// The thread of the event exits.
     Exit,
 }
 
-/// Reads `comm=make pid=12 child_comm=make child_pid=34` of a fork; an end needs no field.
+/// Parses `comm=make pid=12 child_comm=make child_pid=34` of a fork; an exit needs no field.
 pub(crate) fn read(name: &[u8], fields: &[u8]) -> Option<TaskEvent> {
     match name {
         b"sched_process_fork" => {
-            // A name may hold anything; the number is the last field.
+            // A name may contain anything; the number is the last field.
             let at = fields.windows(KEY.len()).rposition(|window| window == KEY)?;
             number(&fields[at + KEY.len()..]).map(|(child, _)| TaskEvent::Fork { child })
         }

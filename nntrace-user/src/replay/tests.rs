@@ -1,4 +1,4 @@
-//! What a replay makes of odd files; found by fuzzing.
+//! Replays of odd files, found by fuzzing.
 
 use std::io::Write as _;
 
@@ -15,7 +15,7 @@ fn run(text: &str, range: Option<(u64, u64)>) -> Snapshot {
     Snapshot::of(&replay(&options).unwrap().findings())
 }
 
-/// Begin and end of the window, and how much of it is told of each CPU, ns.
+/// Returns begin and end of the window, and how much of it is accounted for each CPU, ns.
 fn told(snapshot: &Snapshot) -> ((u64, u64), Vec<u64>) {
     let of_cpu = snapshot.cpus.iter().map(|cpu| {
         let running: u64 = cpu.running.iter().map(|row| row.ns).sum();
@@ -57,7 +57,7 @@ fn no_time_is_too_long() {
         text += &line(tid, last, "tracing_mark_write: F|1|s|1");
         text += &line(tid, last, "tracing_mark_write: E|1");
     }
-    // The kernel's clocks do not go that far.
+    // The kernel's clocks do not reach that far.
     text += &line(1, last + 1, "cpu_idle: state=4294967295 cpu_id=0");
     let snapshot = run(&text, None);
     let window = last * 1_000_000_000;
@@ -98,18 +98,18 @@ fn context_switches_show_when_threads_ran_waited_and_slept() {
         uninterruptible_ns: deep_us * 1_000,
         unknown_ns: unknown_us * 1_000,
     };
-    // The last time that it was seen to leave a CPU it had another name than before.
+    // When it was last seen to leave a CPU it had another name than before.
     let expected =
         [row(5, 7, "a c", [20 + 40 + 30, 10 + 30 + 10, 60, 0]), row(9, 9, "other", [30, 0, 0, 30])];
     assert_eq!(rows, expected);
-    // With marks in the trace, only who writes them is shown.
+    // With marks in the trace, only the processes that write them are shown.
     let mark = "other-9 (9) [001] 1.000040: tracing_mark_write: B|9|[NN_LR_PE]f\n";
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let rows = run(&[&lines[..3].concat(), mark, &lines[3..].concat()].concat(), None).threads;
     assert_eq!(rows, [row(9, 9, "other", [30, 0, 0, 30])]);
 }
 
-/// One that is not the leader: the program goes on under the leader's id, and nobody has its own any more.
+/// A thread other than the leader: the program continues under the leader's id, and the thread's own id is gone.
 #[test]
 fn a_thread_that_execs_ends_when_the_new_program_begins() {
     let text = "\
@@ -123,7 +123,7 @@ fn a_thread_that_execs_ends_when_the_new_program_begins() {
     let snapshot = run(text, None);
     let rows =
         snapshot.threads.iter().map(|row| (row.pid, row.tid, row.runnable_ns, row.on_cpu_ns, row.unknown_ns));
-    // Of the leader nothing is known but its end.
+    // Only the end of the leader is known.
     let expected = [(5, 5, 0, 0, 15_000), (5, 5, 0, 40_000, 0), (5, 7, 10_000, 20_000, 0)];
     assert_eq!(rows.collect::<Vec<_>>(), expected);
     assert!(

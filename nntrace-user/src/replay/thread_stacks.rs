@@ -1,4 +1,4 @@
-//! The marks of every thread of a trace, one stack each: the same accounting that runs in the kernel programs.
+//! Stacks of marks, one per thread of a trace: the same accounting that runs in the kernel programs.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::model::{
     stacks::Paths,
 };
 
-/// Thread ids that are looked up in a table; Linux has none that are larger.
+/// Number of thread ids that are looked up in a table; larger than any id in Linux.
 const TABLE: usize = 1 << 22;
 
 /// All threads of a trace.
@@ -29,38 +29,38 @@ pub(crate) struct ThreadStacks {
     threads: Vec<Thread>,
     /// Number of a thread plus one, by its id.
     table: Vec<u32>,
-    /// The same for ids that no Linux gives.
+    /// The same for ids larger than any in Linux.
     others: FxHashMap<u32, u32>,
-    /// What begins say.
+    /// Parser of begins.
     begins: Begins,
     /// Names of the threads of processes: that of the main thread, else of the one with the smallest id.
     comms: BTreeMap<u32, (u32, Box<[u8]>)>,
-    /// Threads that are kept no more.
+    /// Threads that are no longer kept.
     parted: Parted,
     most_threads: usize,
     most_processes: usize,
-    /// Threads that there was no room for since room was last made.
+    /// Threads without room since the last attempt to make room.
     refused: usize,
 }
 
-/// Threads whose id went to another process, or that had nothing open when there was no room for another one.
+/// Threads whose id was given to another process, or that had nothing open when room was needed.
 #[derive(Default)]
 struct Parted {
     processes: BTreeMap<u32, u32>,
-    /// Diagnostics of those that took part.
+    /// Diagnostics of the threads that took part.
     diagnostics: DiagnosticCounts,
-    /// Sections that they left open, and how many there was no room for.
+    /// Their open sections, and the number of those without room.
     open: Vec<OpenSection>,
     left_out: u64,
 }
 
 struct Thread {
     tid: u32,
-    /// Process; `None` while nothing has told it.
+    /// Process id; `None` while it is unknown.
     pid: Option<u32>,
     is_marked: bool,
     stack: Box<Stack>,
-    /// Diagnostics of a thread that takes no part yet: they are nobody's loss unless it does.
+    /// Diagnostics of a thread that takes no part yet: they count only if it does later.
     held: Option<Box<DiagnosticCounts>>,
 }
 
@@ -69,28 +69,29 @@ impl Thread {
         Self { tid, pid: None, is_marked: false, stack: Box::new(Stack::EMPTY), held: None }
     }
 
-    /// Its process. A trace without that column, and marks without a number, leave the thread's own id.
+    /// Returns the process id. In a trace without that column, and with marks without a number, it is the thread's
+    /// own id.
     fn process(&self) -> u32 {
         self.pid.unwrap_or(self.tid)
     }
 }
 
-/// What the accounting of one mark works with.
+/// Context for accounting one mark.
 pub(crate) struct Context<'a> {
-    /// Where names are kept.
+    /// Names of sections.
     pub names: &'a mut Names,
-    /// Where stacks are kept.
+    /// Paths of stacks.
     pub paths: &'a mut Paths,
-    /// Where diagnostics are counted.
+    /// Counts of diagnostics.
     pub diagnostics: &'a mut DiagnosticCounts,
-    /// What is told what begins say.
+    /// Receiver of the texts of begins.
     pub causality: &'a mut Causality,
-    /// Whether it is told every begin.
+    /// Whether it needs every begin.
     pub emits_begins: bool,
 }
 
 impl ThreadStacks {
-    /// No thread yet.
+    /// Creates the state without any thread.
     #[must_use]
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
@@ -106,7 +107,7 @@ impl ThreadStacks {
         }
     }
 
-    /// Takes a mark that `event` brought at `now` (ns), and hands what comes of it to `sink`.
+    /// Takes a mark from `event` at `now` (ns), and passes the resulting records to `sink`.
     pub(crate) fn mark(
         &mut self,
         event: &Event<'_>,
@@ -158,7 +159,7 @@ impl ThreadStacks {
         }
     }
 
-    /// The thread of an event and its process, as far as that is known.
+    /// Returns the thread of an event and its process, as far as that is known.
     pub(crate) fn origin(&mut self, event: &Event<'_>, payload: &[u8]) -> Origin {
         let Some(number) = self.number(event, payload, false) else {
             let pid = event.tgid.or_else(|| mark::pid(payload)).unwrap_or(event.tid);
@@ -168,19 +169,19 @@ impl ThreadStacks {
         Origin { pid: thread.process(), tid: thread.tid, depth: thread.stack.depth() }
     }
 
-    /// Names of sections that are open.
+    /// Returns the names of open sections.
     pub(crate) fn open_names(&self) -> impl Iterator<Item = u64> {
         let open = self.threads.iter().flat_map(|thread| thread.stack.open_frames().map(|frame| frame.name));
         open.chain(self.parted.open.iter().map(|open| open.name))
     }
 
-    /// Names have been forgotten: what was read of begins does not hold any more.
+    /// Forgets the parsed begins, as their names have been forgotten.
     pub(crate) fn read_names_again(&mut self) {
         self.begins = Begins::default();
     }
 
-    /// The thread of an event; made when it is new, `None` when there is no room for it. An id that another process has now
-    /// is another thread.
+    /// Returns the thread of an event; a new one is created, `None` when there is no room for it. An id that now
+    /// belongs to another process is another thread.
     fn number(&mut self, event: &Event<'_>, payload: &[u8], begins: bool) -> Option<usize> {
         let number = match self.slot(event.tid) {
             Some(number) => number,
@@ -189,7 +190,7 @@ impl ThreadStacks {
         let thread = &mut self.threads[number];
         let told = match event.tgid {
             Some(tgid) => Some(tgid),
-            // The number in a mark is the writer's own idea; it decides only where nothing else does.
+            // The number in a mark comes from its writer, and decides only where nothing else does.
             None if thread.pid.is_none() => mark::pid(payload),
             None if begins && thread.stack.is_empty() => mark::pid(payload).or(thread.pid),
             None => thread.pid,
@@ -218,7 +219,7 @@ impl ThreadStacks {
     #[cold]
     fn make(&mut self, event: &Event<'_>) -> Option<usize> {
         if self.threads.len() >= self.most_threads {
-            // Looking for room takes time: not for each that there is none for.
+            // Making room takes time, so it is not tried for every thread without room.
             if self.refused.is_multiple_of(self.most_threads / 8 + 1) {
                 self.part();
             }
@@ -247,7 +248,7 @@ impl ThreadStacks {
         }
     }
 
-    /// Parts with all threads that have nothing open.
+    /// Drops all threads that have nothing open.
     #[cold]
     fn part(&mut self) {
         self.refused = 0;
@@ -266,7 +267,7 @@ impl ThreadStacks {
     #[cold]
     fn name_process(&mut self, number: usize, comm: &[u8]) {
         let (pid, tid) = (self.threads[number].process(), self.threads[number].tid);
-        // What the tracer did not know it writes as `<...>`.
+        // A name that the tracer did not know is `<...>`.
         if comm.is_empty() || comm == b"<...>" {
             return;
         }
@@ -280,7 +281,7 @@ impl ThreadStacks {
         }
     }
 
-    /// The processes of the threads that have marks, by thread.
+    /// Returns the processes of the threads with marks, by thread.
     #[must_use]
     pub(crate) fn processes(&self) -> BTreeMap<u32, u32> {
         let mut processes = self.parted.processes.clone();
@@ -288,12 +289,12 @@ impl ThreadStacks {
         processes
     }
 
-    /// The names of the processes.
+    /// Returns the names of the processes.
     pub(crate) fn names(&self) -> impl Iterator<Item = (u32, String)> {
         self.comms.iter().map(|(&pid, (_, comm))| (pid, String::from_utf8_lossy(comm).into_owned()))
     }
 
-    /// The end of the trace: what is still open. Returns how many open sections there was no room for.
+    /// Ends the trace: adds the open sections to `marks`. Returns the number of open sections without room.
     pub(crate) fn finish(self, marks: &mut Marks, diagnostics: &mut DiagnosticCounts) -> u64 {
         let Self { threads, mut parted, .. } = self;
         for thread in &threads {
@@ -304,7 +305,7 @@ impl ThreadStacks {
         }
         diagnostics.merge(&parted.diagnostics);
         marks.open = parted.open;
-        // As threads come in a file is no order to show.
+        // The order of the threads in a file is arbitrary.
         marks.open.sort_by_key(|open| (open.begin, open.tid));
         parted.left_out
     }

@@ -1,12 +1,12 @@
-//! `trace.dat`, the binary file of `trace-cmd record`: versions 6 and 7, of machines of any byte order and word size.
+//! `trace.dat`, the binary file of `trace-cmd record`: versions 6 and 7, from hosts of any byte order and word size.
 //!
-//! `bytes` reads numbers, `formats` the kernel's format files, `names` what threads and functions are called, `clock`
-//! makes nanoseconds; `parts` are what both versions have, `v6` and `v7` where they are; `compression` unpacks, `pages`
-//! takes a sub-buffer apart, `cpu` reads those of one CPU, `merge` puts the CPUs in order, `fields` makes events of
-//! records.
+//! `bytes` decodes numbers, `formats` the kernel's format files, `names` the names of threads and functions, `clock`
+//! converts time stamps to nanoseconds; `parts` are the parts of both versions, `v6` and `v7` their places;
+//! `compression` unpacks, `pages` splits a sub-buffer into records, `cpu` reads the sub-buffers of one CPU, `merge`
+//! puts the CPUs in order, `fields` decodes records into events.
 //!
-//! Source: trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5), and what `trace-cmd report` prints where they are silent. Damage
-//! costs what is damaged: what can be read is handed on.
+//! Source: trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5), and the output of `trace-cmd report` where they are silent.
+//! Damage affects only the damaged parts: everything else is passed on.
 
 mod bytes;
 mod clock;
@@ -36,19 +36,19 @@ use parts::{Buffer, Options, Parts};
 
 use super::{file_cursor::FileCursor, ftrace::Event, losses::Loss};
 
-/// What a file begins with.
+/// First bytes of a file.
 const MAGIC: &[u8] = &[0x17, 0x08, 0x44];
 
-/// Bytes of a sub-buffer: the kernel's is a page, and up to 128 of them.
+/// Bytes of a sub-buffer: the kernel's are 1 to 128 pages.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 512..=16 << 20;
 
-/// Whether a file that begins so is a `trace.dat`.
+/// Whether a file that begins with `head` is a `trace.dat`.
 #[must_use]
 pub(crate) fn is_trace_dat(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
-/// A file, without its events.
+/// Contents of a file, without its events.
 #[derive(Debug)]
 pub(crate) struct TraceDat {
     file: Arc<File>,
@@ -58,20 +58,20 @@ pub(crate) struct TraceDat {
     symbols: Symbols,
     texts: Texts,
     clock: Clock,
-    /// Its name, where that is told.
+    /// Name of the clock, if it is known.
     clock_name: Option<String>,
-    /// What was lost in all, as the statistics at its end say.
+    /// Total losses, from the statistics at its end.
     totals: Vec<Loss>,
-    /// The data of all CPUs of all buffers, and how it is packed.
+    /// Locations of the data of all CPUs of all buffers, with its compression.
     places: Vec<(Place, Option<Compression>)>,
     notes: Vec<String>,
 }
 
 impl TraceDat {
-    /// Reads all but the events. What was `damaged` on the way here is told with the rest.
+    /// Reads everything but the events. The text of `damaged` is added to the notes.
     ///
     /// # Errors
-    /// When nothing can be had of the events.
+    /// When no events can be read.
     pub(crate) fn open(file: Arc<File>, damaged: Option<String>) -> Result<Self, Damage> {
         let data = FileCursor { file: Arc::clone(&file), offset: 0 };
         let mut reader = Reader::new(BufReader::new(data), 0, Endian::Little);
@@ -107,7 +107,7 @@ impl TraceDat {
         Self::new(file, parts, compression, reader.offset())
     }
 
-    /// A file of these parts; `end` is where the first of them end.
+    /// Combines the parts of a file; `end` is the offset after the first of them.
     fn new(
         file: Arc<File>,
         parts: Parts,
@@ -140,7 +140,7 @@ impl TraceDat {
             return Err(Damage::new(end, wrong.swap_remove(0)));
         }
         notes.append(&mut wrong);
-        // Data that is there once is read once: else a small file could take for ever.
+        // Shared data is read once: otherwise a small file could take forever.
         let mut left = file.metadata().map_or(0, |metadata| metadata.len());
         let count = places.len();
         places.retain(|(place, _)| {
@@ -161,13 +161,13 @@ impl TraceDat {
         Ok(Self { file, layout, decoders, comms, symbols, texts, clock, clock_name, totals, places, notes })
     }
 
-    /// The clock that it was recorded with, where that is told.
+    /// Returns the name of the trace's clock, if it is known.
     #[must_use]
     pub(crate) fn clock_name(&self) -> Option<&str> {
         self.clock_name.as_deref()
     }
 
-    /// Reads the events from the start.
+    /// Returns the events from the start.
     #[must_use]
     pub(crate) fn events(&self) -> Events<'_> {
         let stream = |(place, compression): &(Place, Option<Compression>)| {
@@ -186,8 +186,8 @@ impl TraceDat {
     }
 }
 
-/// Whether the data of a buffer can be read at all; else, why not. `known` is the clock of the buffers before it that hold
-/// any.
+/// Checks whether the data of a buffer can be read at all; otherwise returns why not. `known` is the clock of the
+/// earlier buffers with data.
 fn checked<'a>(
     buffer: &'a Buffer,
     options: &'a Options,
@@ -226,7 +226,7 @@ fn checked<'a>(
     Ok(())
 }
 
-/// What a step came to.
+/// Result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// An event, for [`Events::event`].
@@ -235,29 +235,29 @@ pub(crate) enum Step {
     Lost(Loss),
     /// Some of the file could not be read.
     Cut(String),
-    /// There is nothing more.
+    /// The events have ended.
     End,
 }
 
-/// The events of a file in order of time.
+/// Events of a file in order of time.
 pub(crate) struct Events<'a> {
     dat: &'a TraceDat,
     merge: Merge<'a>,
-    /// With what events told so far.
+    /// Names of threads, including those learned from events so far.
     comms: Comms,
     notes: VecDeque<String>,
-    /// Of the statistics, told first.
+    /// Totals from the statistics, which come first.
     totals: std::slice::Iter<'a, Loss>,
-    /// Room for the fields of an event.
+    /// Buffer for the fields of an event.
     text: Vec<u8>,
-    /// An event is there, but what comes before it was not all told.
+    /// Whether an event is ready, and waits for the steps before it.
     waits: bool,
-    /// Of the present event, ns.
+    /// Time of the current event, ns.
     time: u64,
 }
 
 impl Events<'_> {
-    /// Goes on.
+    /// Advances by one step.
     #[inline]
     pub(crate) fn advance(&mut self) -> Step {
         if let Some(note) = self.notes.pop_front() {
@@ -267,7 +267,7 @@ impl Events<'_> {
             return Step::Lost(*total);
         }
         if !self.waits {
-            // Of the event before, which was shown with the name that was known then.
+            // Names from the previous event, which was itself shown with the earlier names.
             if let Some(stream) = self.merge.stream() {
                 self.dat.decoders.threads(stream.event(), |tid, comm| self.comms.learn(tid, comm));
             }
@@ -287,13 +287,13 @@ impl Events<'_> {
         Step::Event
     }
 
-    /// When the present event happened, ns.
+    /// Returns the time of the current event, ns.
     #[must_use]
     pub(crate) fn time(&self) -> u64 {
         self.time
     }
 
-    /// The present event.
+    /// Returns the current event.
     #[inline]
     pub(crate) fn event(&mut self) -> Option<Event<'_>> {
         let Self { dat, merge, comms, text, time, .. } = self;

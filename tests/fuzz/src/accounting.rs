@@ -1,4 +1,5 @@
-//! Any stream of marks is accounted as the slow tree does it, and any stream of power events leaves no gap.
+//! Checks the accounting of any stream of marks against the slow tree, and that any stream of power events leaves no
+//! gap.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use nntrace_common::{
     },
 };
 
-/// Marks that are looked at: the tree is slow, and these are enough to leave the table of frames.
+/// Marks that are used at most: the tree is slow, and these are enough to exceed the table of frames.
 const MOST_MARKS: usize = 160;
 
 /// Checks one input.
@@ -22,11 +23,11 @@ const MOST_MARKS: usize = 160;
 /// When the sums differ, when a path has two meanings, or when the times of a CPU do not add up.
 pub fn check(data: &[u8]) {
     let mut input = Unstructured::new(data);
-    // What the input does not hold is left out.
+    // Parts that the input does not contain are left out.
     let _ = if input.arbitrary().unwrap_or(false) { power(&mut input) } else { marks(&mut input) };
 }
 
-/// The next instant, ns: mostly later, by a step that no sum overflows with.
+/// Returns the next instant, ns: mostly later, by a step that does not overflow any sum.
 fn after(now: u64, input: &mut Unstructured<'_>) -> Result<u64> {
     let step = i64::from(i16::arbitrary(input)?);
     // Time runs backwards where clocks of CPUs differ.
@@ -69,7 +70,7 @@ fn marks(input: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A frame's path leads to the root, and every path has one meaning.
+/// Checks that a frame's path leads to the root, and that every path has one meaning.
 fn name(stack: &Stack, closed: &Closed, paths: &mut BTreeMap<u64, PathStep>) {
     let mut expected = closed.path;
     stack.steps(closed.depth, |path, step| {

@@ -1,10 +1,10 @@
-//! A line of ftrace text is read without harm, says the same whatever came before it, and what is read can be written and
-//! read again.
+//! Checks that a line of ftrace text is parsed without harm and independently of the lines before it, and that a
+//! parsed line can be written and parsed again.
 
 use nntrace_user::replay::ftrace::{Columns, Event, EventKind, Parsed, parse, time_without_unit};
 
-/// Longer names may have the name of a buffer before them. Shorter ones may look like a line of their own, too, by a CPU
-/// and a time in them, but hardly without brackets and colons.
+/// Longest name that is unambiguous: a longer one may begin with the name of a buffer. Shorter ones may contain a CPU
+/// and a time like a line of their own, but hardly without brackets and colons.
 const LONGEST_COMM: usize = 15;
 
 /// Checks one input: some lines.
@@ -34,7 +34,7 @@ fn check_event(event: Event<'_>, line: &[u8]) {
             super::lies_in(fields, line);
             assert!(line.windows(name.len()).any(|part| part == name));
             if name.starts_with(b"(+") {
-                // Behind a time difference; written alone it would be taken for one.
+                // After a time difference; written alone it would be taken for one.
                 return;
             }
         }
@@ -48,7 +48,7 @@ fn check_event(event: Event<'_>, line: &[u8]) {
     assert_eq!(again, Parsed::Event(event), "{}", written.escape_ascii());
 }
 
-/// As the kernel writes it; where that is ambiguous, as another tool does.
+/// Writes an event as the kernel does; where that is ambiguous, as another tool does.
 fn write(event: &Event<'_>) -> Vec<u8> {
     let Event { comm, tid, tgid, cpu, time, kind } = *event;
     let process = tgid.map_or(String::new(), |tgid| format!("({tgid:5}) "));
@@ -57,11 +57,11 @@ fn write(event: &Event<'_>) -> Vec<u8> {
     let number =
         |name: &str, state: u32, cpu: u32| format!("{name}: state={state} cpu_id={cpu}").into_bytes();
     let text = match kind {
-        // Here blanks at the start of a payload are no padding.
+        // Here blanks at the start of a payload are not padding.
         EventKind::Mark(payload) => [b"print: tracing_mark_write: ", payload].concat(),
         EventKind::CpuIdle { state, cpu } => number("cpu_idle", state, cpu),
         EventKind::CpuFrequency { khz, cpu } => number("cpu_frequency", khz, cpu),
-        // A blank and a tab never stand between what makes a mark.
+        // A blank and a tab never occur inside of a mark's prefix.
         EventKind::Other { name, fields } => [name, b" \t", fields].concat(),
     };
     // The kernel pads names to 16 places: a line never begins with one.

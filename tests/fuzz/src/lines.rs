@@ -1,28 +1,28 @@
-//! Lines out of a reader are those of a split, however the bytes come.
+//! Checks that the lines of a reader are those of a split, however the bytes arrive.
 
 use std::io::{self, ErrorKind, Read};
 
 use arbitrary::{Arbitrary, Unstructured};
 use nntrace_user::replay::lines::{LONGEST_LINE, LineReader};
 
-/// A text, and how it comes.
+/// Text, and the way in which it arrives.
 #[derive(Arbitrary)]
 struct Input<'a> {
-    /// Sizes of the reads, in turn; 0 for one that is interrupted.
+    /// Sizes of the reads, in turn; 0 for an interrupted one.
     sizes: Vec<u16>,
-    /// The reader ends with an error.
+    /// Whether the reader ends with an error.
     fails: bool,
-    /// Bytes to repeat, and how often: lines are cut at a length that no short input has.
+    /// Bytes to repeat, and how often: lines are truncated at a length that no short input has.
     runs: Vec<(u16, &'a [u8])>,
 }
 
-/// Bytes that a text may have: more than a reader's buffer.
+/// Bytes of a text at most: more than a reader's buffer.
 const MOST: usize = 5 * LONGEST_LINE;
 
 /// Checks one input.
 ///
 /// # Panics
-/// When a line is lost, or is another one.
+/// When a line is missing or different.
 pub fn check(data: &[u8]) {
     let Ok(Input { sizes, fails, runs }) = Input::arbitrary_take_rest(Unstructured::new(data)) else {
         return;
@@ -38,7 +38,7 @@ pub fn check(data: &[u8]) {
         let whole = piece.strip_suffix(b"\n").unwrap_or(piece);
         let kept = whole.get(..LONGEST_LINE).filter(|kept| kept.len() < whole.len());
         let kept = kept.unwrap_or_else(|| without_returns(whole));
-        // Not by `assert_eq`: nobody reads 64 KiB.
+        // Without `assert_eq`, which would print 64 KiB.
         assert!(line == kept, "line {number} of {} bytes, not {}", line.len(), kept.len());
     }
     assert_eq!(lines.next().is_err(), fails);
@@ -50,7 +50,7 @@ fn without_returns(line: &[u8]) -> &[u8] {
     &line[..end]
 }
 
-/// Gives its bytes in reads of these sizes, and then perhaps an error.
+/// Reader of bytes in reads of these sizes, and then perhaps an error.
 struct Chunks<'a> {
     bytes: &'a [u8],
     sizes: &'a [u16],
@@ -61,7 +61,7 @@ struct Chunks<'a> {
 impl Read for Chunks<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.turn += 1;
-        // More turns than sizes: one read for each, with all that there is room for in between.
+        // More turns than sizes: one read for each, with one of the full size in between.
         let size = self.sizes.get(self.turn % (self.sizes.len() + 1)).map_or(usize::MAX, |&size| size.into());
         if size == 0 {
             return Err(ErrorKind::Interrupted.into());

@@ -1,4 +1,4 @@
-//! The grammar of marks says the same whichever way it is asked.
+//! Checks that the functions of the grammar of marks agree with each other.
 
 use nntrace_common::{
     interface::{self, Role},
@@ -9,7 +9,7 @@ use nntrace_common::{
 /// Checks one input.
 ///
 /// # Panics
-/// When two of its functions contradict each other, or when a name is no part of the payload.
+/// When two of its functions contradict each other, or when a name is not part of the payload.
 pub fn check(data: &[u8]) {
     track(data);
     let captured = &data[..data.len().min(MARK_BYTES - 1)];
@@ -59,10 +59,10 @@ fn begins(data: &[u8]) {
 
 fn track(data: &[u8]) {
     let Some(mark) = TrackMark::read(data) else { return };
-    // The process is left out.
+    // The process id is left out.
     let written = match mark {
         TrackMark::Counter { name, value } => {
-            // With a further field: the name may end like a value.
+            // With a further field, as the name may end like a value.
             [b"C|1|", name, format!("|{value}|0").as_bytes()].concat()
         }
         TrackMark::SliceBegin { track: b"", name, cookie } => [b"S|1|", name, b"|", cookie].concat(),

@@ -1,4 +1,4 @@
-//! A whole file, whatever is in it, gives a snapshot that is the same each time and whose times add up.
+//! Checks that any file gives a snapshot that is the same each time and whose times add up.
 
 use std::{fs::File, io::Write as _, os::fd::AsRawFd as _, path::PathBuf};
 
@@ -15,8 +15,7 @@ use nntrace_user::{
 /// Checks one input.
 ///
 /// # Panics
-/// When the snapshot differs from one time to the next, or when its times do not add up. Also when the file cannot be
-/// made.
+/// When the snapshots differ, or when their times do not add up. Also when the file cannot be created.
 pub fn check(data: &[u8]) {
     let (_file, path) = file(data).expect("files can be made in memory");
     let options = Options { files: vec![path.clone()], with_details: true, ..Options::default() };
@@ -31,7 +30,7 @@ pub fn check(data: &[u8]) {
     );
     let _ = (tables::render(&snapshot), tables::details(&snapshot));
 
-    // The middle of it, and with another file: what is open at the edges, and how files are put together.
+    // The middle of it, and with another file: for sections open at the edges, and the merging of files.
     let (begin, length) = (snapshot.window.begin_ns, snapshot.window.length_ns());
     let range = TimeRange { begin: begin + length / 4, end: begin + length / 2 };
     for options in
@@ -43,7 +42,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// A file that holds these bytes as long as it is open, and where to find it.
+/// Creates a file with these bytes that exists as long as it is open, and returns its path.
 fn file(bytes: &[u8]) -> Result<(File, PathBuf)> {
     let mut file = File::from(memfd_create("trace", MFdFlags::MFD_CLOEXEC)?);
     file.write_all(bytes)?;
@@ -51,7 +50,7 @@ fn file(bytes: &[u8]) -> Result<(File, PathBuf)> {
     Ok((file, path))
 }
 
-/// `None` when nothing can be shown: that is said, and fine.
+/// Runs a replay; `None` when there is no result, which is no failure.
 fn run(options: &Options) -> Option<Snapshot> {
     match replay::replay(options) {
         Ok(replayed) => Some(Snapshot::of(&replayed.findings())),
@@ -81,7 +80,7 @@ fn adds_up(snapshot: &Snapshot) {
     }
 }
 
-/// All that a CPU did, ns.
+/// Returns the sum of a CPU's times, ns.
 fn cpu_ns(cpu: &CpuRow) -> u64 {
     let running: u64 = cpu.running.iter().map(|row| row.ns).sum();
     let effective: u64 = cpu.effective.iter().map(|row| row.ns).sum();
@@ -90,7 +89,7 @@ fn cpu_ns(cpu: &CpuRow) -> u64 {
     running + idle + cpu.idle_unknown_ns + cpu.offline_ns + cpu.unknown_ns
 }
 
-/// All that a cluster did, ns.
+/// Returns the sum of a cluster's times, ns.
 fn cluster_ns(cluster: &ClusterRow) -> u64 {
     let active: u64 = cluster.active.iter().map(|row| row.ns).sum();
     let idle: u64 = cluster.idle.iter().map(|row| row.ns).sum();

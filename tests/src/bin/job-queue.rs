@@ -1,5 +1,6 @@
-//! Two accounts, foo and bar, both submit images to be converted to one pool of two workers. The workers' time is the
-//! accounts', which the marks tell by the hand-over of each job; one image takes visibly longer than the other.
+//! Two accounts, foo and bar, both submit images to be converted to one pool of two workers. The workers' time
+//! belongs to the accounts, as the marks show by the hand-over of each job; one image takes visibly longer than the
+//! other.
 //!
 //! Prints the truth as JSON: bounds of the time of the work, by account and by image.
 
@@ -20,7 +21,7 @@ use nntrace_common::{emit, mark};
 use nntrace_tests::truth::Bounds;
 use serde::Serialize;
 
-/// An image that somebody wants converted.
+/// Image to be converted.
 struct Job {
     account: &'static str,
     image: &'static str,
@@ -67,7 +68,7 @@ fn run() -> Result<()> {
     Ok(())
 }
 
-/// Whether all could be submitted.
+/// Submits the images; returns whether all could be submitted.
 fn submit(
     queue: &Sender<Job>,
     account: &'static str,
@@ -101,8 +102,8 @@ fn serve(queue: &Mutex<Receiver<Job>>, truth: &Mutex<Truth>) {
     }
 }
 
-/// Lets this process and its threads run before all ordinary ones, if it may: what else the machine does is then not in
-/// their times.
+/// Gives this process and its threads a higher priority than all ordinary ones, if permitted: other work of the host
+/// is then not in their times.
 fn go_first() {
     let parameters = libc::sched_param { sched_priority: 1 };
     // SAFETY: the parameters live through the call. A refusal only makes the times less even.

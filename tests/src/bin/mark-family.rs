@@ -1,5 +1,5 @@
-//! A family of processes: each starts the next generation and writes a section for each of its years, at once. Prints
-//! `<pid> <sections>` for each of them, and `ready` when all are there.
+//! A family of processes: each starts the next generation and writes a section for each of its years, concurrently.
+//! Prints `<pid> <sections>` for each of them, and `ready` when all have started.
 
 use std::{
     env,
@@ -18,10 +18,10 @@ use nntrace_common::{
     layer::{Layer, Phase},
 };
 
-/// A family of processes that mark.
+/// A family of processes that write marks.
 #[derive(Debug, Parser)]
 struct Cli {
-    /// How a child is made.
+    /// Way of creating a child.
     #[arg(value_enum)]
     how: How,
     /// Descendants in a row.
@@ -30,7 +30,7 @@ struct Cli {
     /// Sections that the first process writes; each generation writes one more.
     #[arg(long, default_value_t = 5)]
     sections: u32,
-    /// All are started first; they write when there is a line on stdin.
+    /// Start all of them first; they write after a line on stdin.
     #[arg(long)]
     wait_stdin: bool,
 }

@@ -1,6 +1,6 @@
-//! Writes marks as fast as it can: begins and ends, nested two deep, a runtime's execution around a computation of the CPU
-//! fallback; or marks of which no two have the same name, or that wait for what never comes. Prints `ready` at first, and
-//! `done <N>` at the end: so many rounds were written.
+//! Writes marks as fast as it can: begins and ends, nested two deep, a runtime's execution around a computation of
+//! the CPU fallback; or marks with unique names, or ones that are never completed. Prints `ready` at first, and
+//! `done <N>` at the end, with the number of rounds written.
 
 use std::{
     ffi::CString,
@@ -113,7 +113,7 @@ fn run(cli: &Cli) -> io::Result<()> {
     say(&format!("done {}", done.into_inner()))
 }
 
-/// Writes rounds of marks; returns how many.
+/// Writes rounds of marks; returns their number.
 fn flood(rounds: u64, pause_us: u64, stop: &AtomicBool) -> u64 {
     let outer = Payload::begin(Layer::Runtime, Phase::Execution, "flood");
     let inner = Payload::begin(Layer::CpuFallback, Phase::Computation, "wave");
@@ -132,7 +132,7 @@ fn flood(rounds: u64, pause_us: u64, stop: &AtomicBool) -> u64 {
     done
 }
 
-/// Writes rounds of marks that carry numbers, none of them twice; returns how many.
+/// Writes rounds of marks with numbers, each of which is used once; returns the number of rounds.
 fn numbered(what: What, thread: u64, rounds: u64, pause_us: u64, stop: &AtomicBool) -> u64 {
     let end = Payload::end();
     let section = |name: std::fmt::Arguments<'_>| Payload::begin_args(Layer::Runtime, Phase::Execution, name);
@@ -170,7 +170,7 @@ fn numbered(what: What, thread: u64, rounds: u64, pause_us: u64, stop: &AtomicBo
     done
 }
 
-/// The begin of an asynchronous slice.
+/// Returns the begin of an asynchronous slice.
 fn slice(thread: u64, number: u64) -> CString {
     let text = format!("S|{}|flood|{thread}{number:012}", std::process::id());
     CString::new(text).unwrap_or_default()
@@ -182,7 +182,7 @@ fn say(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// The end of the input counts as a line.
+/// Waits for a line; the end of the input counts as one.
 fn wait_for_line() -> io::Result<()> {
     io::stdin().lock().read_line(&mut String::new()).map(drop)
 }

@@ -1,6 +1,6 @@
-//! Forks many children, one after the other, of which every other one executes this program again. Each marks, and so has
-//! the parent before: sections by the emitter, and one of two texts that nobody but the profiler ever reads. What
-//! `tests/native/forks.c` does by the header, for machines without a compiler.
+//! Forks many children, one after the other, half of which execute this program again. Each writes marks, and so has
+//! the parent before: sections by the emitter, and one of two texts that only the profiler ever reads. The
+//! counterpart of `tests/native/forks.c`, which uses the header, for systems without a compiler.
 
 use std::{env, os::unix::process::CommandExt as _, process::Command};
 
@@ -17,9 +17,10 @@ use nntrace_common::{
 
 /// Sections of each process by the emitter.
 const SECTIONS: u32 = 3;
-/// What stands in the place of the number of children in those that execute the program again.
+/// First argument, in place of the number of children, for those that execute the program again.
 const CHILD: &str = "child";
-/// The kernel maps what lies around a page that is read, in groups of 64 KiB; and a page is no larger than that.
+/// Size of the groups of pages, 64 KiB, that the kernel maps around a page that is read; and no page is larger than
+/// that.
 const GROUP: usize = 1 << 16;
 
 /// Texts in pages of their own.
@@ -46,7 +47,7 @@ fn main() -> Result<()> {
             }
             ForkResult::Child => {
                 mark();
-                // SAFETY: nothing of the parent's is to be cleaned up.
+                // SAFETY: nothing of the parent has to be cleaned up.
                 unsafe { libc::_exit(0) }
             }
             ForkResult::Parent { child } => {

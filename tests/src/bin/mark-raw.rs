@@ -1,5 +1,5 @@
-//! Writes its arguments as marks, one after the other, as they are. `@unmapped` is a mark at an address where nothing
-//! is, `@unterminated` one without an end before memory that may not be read.
+//! Writes its arguments as marks, one after the other, unchanged. `@unmapped` is a mark at an unmapped address,
+//! `@unterminated` one without an end before memory that may not be read.
 
 use std::{
     ffi::{CString, OsStr},
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
 
 fn write(argument: &OsStr) -> Result<()> {
     if argument == UNMAPPED {
-        // The first page is never mapped. The function does not look at it, only the probe does.
+        // The first page is never mapped. The function does not read it, only the probe does.
         tracing_mark_write(std::ptr::without_provenance(64));
     } else if argument == UNTERMINATED {
         let text = unterminated()?;
@@ -38,7 +38,8 @@ fn write(argument: &OsStr) -> Result<()> {
     Ok(())
 }
 
-/// A begin that ends with its page, and behind it a page that may not be read. It stays until the program ends.
+/// Returns a begin that extends to the end of its page, followed by a page that may not be read. It stays until the
+/// program ends.
 fn unterminated() -> Result<NonNull<u8>> {
     const PAGE: usize = 1 << 16; // no machine has larger ones by default
     const TEXT: &[u8] = b"B|1|[NN_LR_PE]work";
@@ -47,7 +48,7 @@ fn unterminated() -> Result<NonNull<u8>> {
     let memory = unsafe {
         mmap_anonymous(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_PRIVATE)
     }?;
-    // SAFETY: the second half of what was just mapped.
+    // SAFETY: the second half of the new mapping.
     let behind = unsafe { memory.byte_add(PAGE) };
     // SAFETY: nothing refers to that memory.
     unsafe { mprotect(behind, PAGE, ProtFlags::PROT_NONE) }?;

@@ -1,4 +1,4 @@
-//! Writes the marks of a file, one `<thread number> <payload>` a line, each thread's in their order.
+//! Writes the marks of a file, with lines `<thread number> <payload>`, those of each thread in their order.
 
 use std::{collections::BTreeMap, ffi::CString, process::ExitCode, thread};
 

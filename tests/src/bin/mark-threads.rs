@@ -11,12 +11,12 @@ use nntrace_common::{
 /// Starts threads that each write one section.
 #[derive(Debug, Parser)]
 struct Cli {
-    /// How many.
+    /// Number of threads.
     #[arg(long)]
     threads: usize,
 }
 
-/// Bytes of stack of a thread: hardly any is needed, and there are many.
+/// Stack size of a thread, bytes: hardly any is needed, and there are many threads.
 const STACK: usize = 64 * 1024;
 
 fn main() -> ExitCode {
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
                 all_have_marked.wait();
             };
             let spawned = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, mark);
-            // Those that run wait for the ones that could not be started.
+            // The running threads wait for the ones that could not be started.
             spawned.is_ok() || std::process::exit(1)
         })
     });

@@ -1,5 +1,6 @@
-//! Threads that sleep, run and wait for a CPU, and tell what the kernel counted of each: a line `NAME TID RUN WAIT SLEEP` for
-//! each, the last three in ns: on a CPU (its CPU clock), waiting for one (schedstat), and the rest of its time.
+//! Threads that sleep, run and wait for a CPU, and print the kernel's counts for each: a line
+//! `NAME TID RUN WAIT SLEEP`, the last three in ns: on a CPU (its CPU clock), waiting for one (schedstat), and the
+//! rest of its time.
 
 use std::{
     error::Error,
@@ -29,36 +30,36 @@ struct Cli {
 enum What {
     /// One sleeps and runs in turn
     Naps {
-        /// How often.
+        /// Number of naps.
         times: u32,
-        /// How long each of both takes, ms.
+        /// Length of each sleep and each run, ms.
         milliseconds: u64,
     },
     /// Some run at once on one CPU
     Rivals {
-        /// How many.
+        /// Number of threads.
         threads: u32,
-        /// How long, ms.
+        /// Running time, ms.
         milliseconds: u64,
     },
     /// Two on one CPU pass a byte to and fro
     PingPong {
-        /// How often.
+        /// Number of rounds.
         times: u32,
     },
     /// One sleeps 100 us at a time, and the main thread waits for it
     Dozes {
-        /// How long, ms.
+        /// Total time, ms.
         milliseconds: u64,
     },
     /// A thread that is not the leader waits a little, then executes `naps` with one nap
     Exec {
-        /// How long the nap is, ms.
+        /// Length of the nap, ms.
         milliseconds: u64,
     },
     /// Starts a process that sleeps, and ends before it
     Daemon {
-        /// How long it sleeps, s.
+        /// Length of the sleep, s.
         seconds: u64,
     },
 }
@@ -136,7 +137,7 @@ fn join(thread: thread::JoinHandle<Result<()>>) -> Result<()> {
     thread.join().map_err(|_| "a thread panicked")?
 }
 
-/// Does it, and prints what the kernel counted meanwhile.
+/// Runs `work`, and prints the kernel's counts for it.
 fn told(name: &str, work: impl FnOnce()) -> Result<()> {
     let (begin, run_before, waited_before) = (Instant::now(), cpu_time()?, waited()?);
     work();
@@ -163,14 +164,14 @@ fn cpu_time() -> Result<Duration> {
     Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?.into())
 }
 
-/// How long this thread has waited for a CPU so far.
+/// Returns how long this thread has waited for a CPU so far.
 fn waited() -> Result<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat")?;
     let ns = text.split_whitespace().nth(1).ok_or("the kernel keeps no schedstat")?.parse()?;
     Ok(Duration::from_nanos(ns))
 }
 
-/// Keeps all threads that start from now on to the first CPU that there is.
+/// Restricts all threads that start from now on to the first available CPU.
 fn stay_on_one_cpu() -> Result<()> {
     let allowed = sched_getaffinity(Pid::from_raw(0))?;
     let first = (0..CpuSet::count()).find(|&cpu| allowed.is_set(cpu).unwrap_or(false)).ok_or("no CPU")?;

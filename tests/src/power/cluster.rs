@@ -1,23 +1,23 @@
-//! The rules of a cluster, written down a second time: it looks at every CPU at every instant at which anything happens.
+//! Second implementation of the rules of a cluster: it looks at every CPU at every instant with an event.
 
 use std::collections::BTreeMap;
 
 use super::{Event, State, Stays, states};
 
-/// What a cluster did in a window.
+/// Residency of a cluster in a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterResidency {
-    /// At least one CPU running, by the highest frequency of those that run; `None` where one of these is not known.
+    /// At least one CPU running, by the highest frequency of the running ones; `None` where one of these is unknown.
     pub active: BTreeMap<Option<u32>, Stays>,
     /// All CPUs idle, by the deepest state in common.
     pub idle: BTreeMap<u32, Stays>,
-    /// Time (ns) by how many CPUs ran; `None` while one was unknown or offline.
+    /// Time (ns) by the number of running CPUs; `None` while one was unknown or offline.
     pub concurrency: BTreeMap<Option<u32>, u64>,
-    /// All idle, depth not known, ns.
+    /// All CPUs idle, in an unknown state, ns.
     pub idle_unknown_ns: u64,
-    /// All offline, ns.
+    /// All CPUs offline, ns.
     pub offline_ns: u64,
-    /// Nothing known, ns.
+    /// Unknown, ns.
     pub unknown_ns: u64,
     /// Running time (ns) of each CPU by the frequency of the cluster.
     pub effective: BTreeMap<u32, BTreeMap<Option<u32>, u64>>,
@@ -33,8 +33,8 @@ enum Joint {
 }
 
 impl ClusterResidency {
-    /// Goes through the events of all CPUs between `begin` and `end` (ns), which are in order of time, for a cluster of
-    /// these CPUs. `khz` are the frequencies at the begin that are known.
+    /// Sweeps the events of all CPUs between `begin` and `end` (ns), which are in order of time, for a cluster of
+    /// these CPUs. `khz` are the known frequencies at the begin.
     #[must_use]
     pub fn sweep(
         cpus: &[u32],

@@ -1,31 +1,31 @@
-//! Recordings of power events with losses, and the events that count in a window of them, written down a second time:
-//! everything is looked for in the whole list, each time anew.
+//! Second implementation of the events that count in a window of a recording with losses: everything is looked up in
+//! the whole list, each time anew.
 
 use super::Event;
 use crate::{recorded::At, trace::power_line};
 
-/// A line of a recording.
+/// Line of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Time, ns.
     pub at: u64,
-    /// The CPU that recorded it.
+    /// CPU that recorded the line.
     pub on: u32,
-    /// Power event, and the CPU that it is of; `None` in a line about something else.
+    /// Power event, and its CPU; `None` in a line about something else.
     pub event: Option<(u32, Event)>,
-    /// Events of the CPU that recorded it are missing before it.
+    /// Whether events of the recording CPU are missing before it.
     pub after_loss: bool,
 }
 
 impl Line {
-    /// A power event, recorded by the CPU that [`power_line`] has for it.
+    /// Returns the line of a power event, recorded by the CPU that [`power_line`] uses for it.
     #[must_use]
     pub fn of(at: u64, cpu: u32, event: Event) -> Self {
         let on = if event == Event::Online(false) { u32::from(cpu == 0) } else { cpu };
         Self { at, on, event: Some((cpu, event)), after_loss: false }
     }
 
-    /// Text of ftrace, without a notice of a loss.
+    /// Formats the line as ftrace text, without a notice of a loss.
     #[must_use]
     pub fn text(&self) -> String {
         if let Some((cpu, event)) = self.event {
@@ -36,16 +36,15 @@ impl Line {
     }
 }
 
-/// The events that decide what CPUs do between `begin` and `end` (ns), with what is missing among them, in order of time.
-/// `lines` are in order of time; those of one instant and CPU in their own.
+/// Returns the events that decide the CPUs' states between `begin` and `end` (ns), with the losses among them, in
+/// order of time. `lines` are in order of time; those of one instant and CPU in their own.
 ///
-/// What came before the window counts as of its begin. What came behind it counts as of its end, for a CPU of which
-/// nothing came before.
+/// Events before the window count as of its begin. Events after it count as of its end, for a CPU without any before.
 #[must_use]
 pub fn window(lines: &[Line], begin: u64, end: u64) -> Vec<At> {
     let mut all: Vec<At> = Vec::new();
     let mut gaps: Vec<At> = Vec::new();
-    // Nothing is known from the line before the loss on, nor at the line behind it unless that says.
+    // The state is unknown from the line before the loss on, and also at the line after it unless that shows it.
     for (number, line) in lines.iter().enumerate() {
         let next = lines[number + 1..].iter().find(|later| later.on == line.on);
         if line.after_loss {
@@ -61,7 +60,7 @@ pub fn window(lines: &[Line], begin: u64, end: u64) -> Vec<At> {
         }
     }
     all.extend(gaps);
-    // Of one instant, those of the lower CPU count first.
+    // Within one instant, events of the lower CPU count first.
     all.sort_by_key(|&(at, cpu, _)| (at, cpu));
     let says = |event: Event| !matches!(event, Event::Frequency(_) | Event::Online(true));
     let mut inside: Vec<At> = Vec::new();

@@ -1,4 +1,4 @@
-//! The application: what it does from its start to its end, and in which phase it is meanwhile.
+//! The application, from its start to its end, with its phases.
 
 use std::fs;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::runtime::{Runtime, RuntimeModel};
 use crate::truth::{Process, Section, Truth};
 use crate::workers::{Done, Workers};
 
-/// When the run is over.
+/// End of the run.
 #[derive(Clone, Copy, Debug)]
 enum Extent {
     Inferences(u64),
@@ -60,7 +60,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The part that is marked: one network, from its description to its end.
+/// Runs the marked part: one network, from its description to its end.
 fn overall(
     runtime: &mut Runtime,
     images: &Arc<Vec<Image>>,
@@ -104,7 +104,7 @@ fn overall(
     Ok(done)
 }
 
-/// A flag that an interrupt raises, so that the run ends in good order; a second one ends the process.
+/// Returns a flag that is raised by an interrupt, so that the run ends in good order; a second one ends the process.
 fn watch_signals() -> Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

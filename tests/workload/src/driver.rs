@@ -1,4 +1,4 @@
-//! The driver: a process of its own that runs the first part of the network for whoever is connected to it.
+//! The driver: a separate process that runs the first part of the network for all that are connected to it.
 
 use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -13,10 +13,10 @@ use crate::network::{Model, Part};
 use crate::protocol::{Kind, Message};
 use crate::truth::{self, Section};
 
-/// The compiled network, shared by the threads.
+/// Compiled network, shared by the threads.
 type Shared = Arc<Mutex<Option<Program>>>;
 
-/// Serves the socket on standard input: one connection that controls, and `connections` that execute.
+/// Serves the socket on standard input: one control connection, and `connections` for executions.
 pub fn run(connections: usize) -> Result<()> {
     let socket = std::io::stdin().as_fd().try_clone_to_owned().context("taking over the socket")?;
     let listener = UnixListener::from(socket);
@@ -35,7 +35,7 @@ pub fn run(connections: usize) -> Result<()> {
     serve_control(control, &program, threads)
 }
 
-/// Serves the connection that controls the driver, until it is closed.
+/// Serves the control connection until it is closed.
 fn serve_control(
     mut stream: UnixStream,
     program: &Shared,
@@ -60,11 +60,11 @@ fn serve_control(
     Ok(())
 }
 
-/// Serves one connection that executes, until it is closed.
+/// Serves an execution connection until it is closed.
 fn serve_executions(mut stream: UnixStream, engine: &Engine, program: &Shared) -> Result<()> {
     let mut message = Message::new();
     let mut values = Vec::new();
-    // Taken with the first request, so that requests do not meet at the lock.
+    // Taken with the first request, so that requests do not contend for the lock.
     let mut taken = None;
     while let Some(kind) = message.receive(&mut stream)? {
         let result = match kind {
@@ -85,7 +85,7 @@ fn refuse(error: &anyhow::Error, message: &mut Message, stream: &mut UnixStream)
     message.send(Kind::Failed, stream)
 }
 
-/// Compiles the network of the seed that the message holds.
+/// Compiles the network for the seed in the message.
 fn prepare(message: &Message, program: &Shared) -> Result<()> {
     let _section = Section::begin(Layer::Driver, Phase::Compilation, "prepare");
     let seed = message.content().try_into().context("a seed has eight bytes")?;
@@ -94,7 +94,7 @@ fn prepare(message: &Message, program: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// The program that is prepared, from `taken` once it is there.
+/// Returns the prepared program, from `taken` once it is there.
 fn take<'a>(taken: &'a mut Option<Program>, program: &Shared) -> Result<&'a Program> {
     if taken.is_none() {
         taken.clone_from(&program.lock().unwrap_or_else(PoisonError::into_inner));
@@ -102,7 +102,7 @@ fn take<'a>(taken: &'a mut Option<Program>, program: &Shared) -> Result<&'a Prog
     taken.as_ref().context("nothing was prepared")
 }
 
-/// Runs the network on the image that the message holds, and replaces it by the features.
+/// Runs the network on the image in the message, and replaces it by the features.
 fn execute(message: &mut Message, values: &mut Vec<f32>, engine: &Engine, program: &Program) -> Result<()> {
     let _section = Section::begin(Layer::Driver, Phase::Execution, "execute");
     {
@@ -118,7 +118,7 @@ fn execute(message: &mut Message, values: &mut Vec<f32>, engine: &Engine, progra
     Ok(())
 }
 
-/// Waits for the threads, whose connections are closed by now, and lets go of the network.
+/// Waits for the threads, whose connections are closed by now, and drops the network.
 fn release(program: &Shared, threads: &mut Vec<JoinHandle<Result<()>>>) -> Result<()> {
     let _section = Section::begin(Layer::Driver, Phase::Termination, "release");
     for thread in threads.drain(..) {

@@ -1,4 +1,4 @@
-//! The inference engine: compiled networks, and the threads that compute them.
+//! The inference engine: compiled networks, and the threads that execute them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use rten::{ModelOptions, RunOptions, ThreadPool, ValueView, op_registry};
 
 use crate::network::Model;
 
-/// A network that is optimised and planned, for any thread to run.
+/// Network that is optimised and planned, for any thread to run.
 #[derive(Clone)]
 pub struct Program {
     model: Arc<rten::Model>,
@@ -19,7 +19,7 @@ pub struct Program {
 /// One thread of the engine.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    /// Holds one thread only: what is parallel here are the images, not the parts of a layer.
+    /// Pool of one thread: images are processed in parallel, not the parts of a layer.
     pool: Arc<ThreadPool>,
 }
 
@@ -37,15 +37,15 @@ impl Program {
 }
 
 impl Engine {
-    /// An engine with a thread of its own.
+    /// Starts an engine with a thread of its own.
     pub fn start() -> Self {
         Self { pool: Arc::new(ThreadPool::with_num_threads(1)) }
     }
 
-    /// Starts an engine and does `work` on its thread.
+    /// Starts an engine and runs `work` on its thread.
     ///
-    /// So the thread that writes the marks is also the one that computes, as in most engines. Called from any
-    /// other thread, this engine would compute on its own thread and have the caller wait.
+    /// The thread that writes the marks is then also the one that computes, as in most engines. Called from any other
+    /// thread, this engine would compute on its own thread and make the caller wait.
     pub fn spawn<R, W>(name: String, work: W) -> Result<JoinHandle<R>>
     where
         R: Send + 'static,
@@ -54,7 +54,7 @@ impl Engine {
         let run = move || {
             let engine = Self::start();
             engine.pool.run(|| {
-                // Only for those who look at threads by their names, so it may fail.
+                // Only for viewing threads by their names, so it may fail.
                 let _ = std::fs::write("/proc/thread-self/comm", name);
                 work(&engine)
             })

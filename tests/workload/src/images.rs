@@ -1,4 +1,4 @@
-//! The pictures that are classified, and what the network says of each when it runs in one piece.
+//! Images to classify, and the reference scores of the undivided network.
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -6,26 +6,25 @@ use crate::engine::{Engine, Program};
 use crate::network::{CLASSES, Model, Part, SIDE};
 use crate::random::Random;
 
-/// How many different pictures there are.
+/// Number of different images.
 pub const COUNT: usize = 16;
 
-/// How far a score may be from the reference; it covers the other order of additions in differently fused
-/// layers.
+/// Tolerance of a score; it covers the different order of additions in differently fused layers.
 const TOLERANCE: f32 = 1e-4;
 
-/// One picture and its reference scores.
+/// Image with its reference scores.
 #[derive(Debug)]
 pub struct Image {
-    /// Its name, which the marks carry as an attribute.
+    /// Name, which the marks contain as an attribute.
     pub name: String,
     /// Red, green and blue planes.
     pub pixels: Vec<f32>,
-    /// The scores of the undivided network.
+    /// Scores of the undivided network.
     expected: Vec<f32>,
 }
 
 impl Image {
-    /// Every picture, with the scores of the undivided network.
+    /// Creates all images, with the scores of the undivided network.
     ///
     /// None of this is marked: it is the reference, not the application.
     pub fn all(seed: u64) -> Result<Vec<Self>> {
@@ -42,14 +41,14 @@ impl Image {
             .collect()
     }
 
-    /// Whether these scores are the reference's.
+    /// Checks scores against the reference.
     pub fn check(&self, scores: &[f32]) -> Result<()> {
         let name = &self.name;
         ensure!(scores.len() == CLASSES, "{name}: {} scores instead of {CLASSES}", scores.len());
         let (class, expected_class) = (best(scores), best(&self.expected));
         ensure!(class == expected_class, "{name}: class {class:?} instead of {expected_class:?}");
         for (class, (score, expected)) in scores.iter().zip(&self.expected).enumerate() {
-            // Written so that a NaN fails, too.
+            // Written such that a NaN also fails.
             let close = (score - expected).abs() <= TOLERANCE;
             ensure!(close, "{name}: class {class} scores {score} instead of {expected}");
         }
@@ -57,14 +56,14 @@ impl Image {
     }
 }
 
-/// The class with the highest score.
+/// Returns the class with the highest score.
 fn best(scores: &[f32]) -> Option<usize> {
     (0..scores.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b]))
 }
 
-/// Waves of random direction and length in each colour, and some noise.
+/// Draws waves of random direction and length in each colour, and some noise.
 fn draw(seed: u64, index: usize) -> Vec<f32> {
-    /// Apart from the streams of the weights, which are numbered from 0.
+    /// Separate from the streams of the weights, which are numbered from 0.
     const STREAM: u64 = 1 << 32;
     let mut random = Random::new(seed, STREAM + index as u64);
     let mut pixels = Vec::with_capacity(3 * SIDE * SIDE);

@@ -10,14 +10,14 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::protocol::{Kind, Message};
 use crate::truth;
 
-/// The driver's process, and the connection over which it is controlled.
+/// Process of the driver, with its control connection.
 #[derive(Debug)]
 pub struct DriverProcess {
     child: Child,
     control: Connection,
 }
 
-/// A connection to the driver, for one thread.
+/// Connection of one thread to the driver.
 #[derive(Debug)]
 pub struct Connection {
     stream: UnixStream,
@@ -26,13 +26,13 @@ pub struct Connection {
 }
 
 impl DriverProcess {
-    /// Starts the driver, with that many connections beside the one that controls it.
+    /// Starts the driver, with this many connections beside the control connection.
     pub fn start(connections: usize) -> Result<(Self, Vec<Connection>)> {
         let directory = tempfile::tempdir().context("making a directory for the driver's socket")?;
         let path = directory.path().join("driver");
         let listener = UnixListener::bind(&path).with_context(|| format!("binding {}", path.display()))?;
-        // The connections are made before the driver runs and wait in the listener's queue. So it never waits
-        // for one that will not come, and the path can go at once.
+        // The connections are made before the driver runs and wait in the listener's queue. So it never waits for one
+        // that does not come, and the path can be removed at once.
         let connect = || -> Result<Connection> {
             let stream = UnixStream::connect(&path).context("connecting to the driver's socket")?;
             Ok(Connection { stream, message: Message::new() })
@@ -44,27 +44,26 @@ impl DriverProcess {
             .arg("driver")
             .arg(connections.to_string())
             .stdin(Stdio::from(OwnedFd::from(listener)))
-            // An interrupt from the terminal is the application's to handle; the driver ends with its
-            // connections.
+            // An interrupt from the terminal is handled by the application; the driver ends with its connections.
             .process_group(0)
             .spawn()
             .with_context(|| format!("starting {} as the driver", program.display()))?;
         Ok((Self { child, control }, workers))
     }
 
-    /// Has the driver compile its part of the network of this seed.
+    /// Makes the driver compile its part of the network for this seed.
     pub fn prepare(&mut self, seed: u64) -> Result<()> {
         self.control.message.set(&seed.to_le_bytes());
         self.control.call(Kind::Prepare)
     }
 
-    /// Has the driver let go of the network, once every other connection is closed.
+    /// Makes the driver drop the network, once every other connection is closed.
     pub fn release(&mut self) -> Result<()> {
         self.control.message.set(&[]);
         self.control.call(Kind::Release)
     }
 
-    /// Asks what the driver counted, and waits until its process has ended.
+    /// Requests the driver's counts, and waits until its process has ended.
     pub fn finish(mut self) -> Result<truth::Process> {
         self.control.message.set(&[]);
         self.control.call(Kind::Report)?;

@@ -1,9 +1,8 @@
-//! A real network in the shape that such systems have: an application whose threads call an NN runtime, a
-//! driver in a process of its own that runs the first part of the network, and a CPU fallback for the rest,
-//! marked by the contract throughout.
+//! A real network in the architecture of typical systems: an application whose threads call an NN runtime, a driver
+//! in a process of its own that runs the first part of the network, and a CPU fallback for the rest, fully marked by
+//! the contract.
 //!
-//! It is what the profiler is demonstrated on and measured against, and an example of how a program is
-//! marked.
+//! It serves to demonstrate and to measure the profiler, and as an example of a marked program.
 
 mod application;
 mod driver;

@@ -1,8 +1,8 @@
 //! The network: a small residual image classifier, built in code with weights that follow from a seed.
 //!
-//! It can be had whole, or cut in two: a feature extractor for the driver, and a classifier for what the
-//! driver does not support. At the cut the tensor changes its layout, as it does on real accelerators: the
-//! driver hands out channels last.
+//! It can be built whole, or cut in two: a feature extractor for the driver, and a classifier with the layers that
+//! the driver does not support. At the cut the tensor changes its layout, as it does on real accelerators: the driver
+//! returns channels last.
 
 use anyhow::{Result, ensure};
 
@@ -11,13 +11,13 @@ use crate::random::Random;
 
 /// Width and height of an image, which has three channels.
 pub const SIDE: usize = 64;
-/// How many classes the classifier tells apart.
+/// Number of classes.
 pub const CLASSES: usize = 10;
 
 /// Channels, height and width at the cut.
 const CUT: (usize, usize, usize) = (64, 16, 16);
 
-/// What of the network to build.
+/// Part of the network to build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// All of it, in one piece: the reference for the two others.
@@ -28,17 +28,17 @@ pub enum Part {
     Classifier,
 }
 
-/// A network as it is described, in the ONNX format; nothing is planned or optimised yet.
+/// Description of a network in the ONNX format; nothing is planned or optimised yet.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// What an ONNX file would hold.
+    /// Contents of an ONNX file.
     pub onnx: Vec<u8>,
-    /// The shape of the input.
+    /// Shape of the input.
     pub input: [usize; 4],
 }
 
 impl Model {
-    /// Describes a part of the network of this seed.
+    /// Describes a part of the network for this seed.
     pub fn build(part: Part, seed: u64) -> Self {
         let (channels, height, width) = CUT;
         let image = [1, 3, SIDE, SIDE];
@@ -63,8 +63,8 @@ impl Model {
     }
 }
 
-/// The layout transformation at the cut: the extractor's output, channels last, as the classifier's input,
-/// channels first.
+/// Transforms the layout at the cut: from the extractor's output, channels last, to the classifier's input, channels
+/// first.
 pub fn channels_first(features: &[f32], planes: &mut Vec<f32>) -> Result<()> {
     let (channels, height, width) = CUT;
     let count = features.len();
@@ -78,16 +78,16 @@ pub fn channels_first(features: &[f32], planes: &mut Vec<f32>) -> Result<()> {
     Ok(())
 }
 
-/// The name of every network's input.
+/// Name of every network's input.
 const INPUT: &str = "input";
 
-/// A network under construction. Its layers are functions from the name of a value to the name of a value.
+/// Builder of a network. Its layers are functions from the name of a value to the name of a value.
 struct Builder {
     graph: Graph,
     seed: u64,
 }
 
-/// A square convolution that keeps the size but for its stride.
+/// Square convolution that keeps the size except for its stride.
 struct Convolution {
     from: usize,
     to: usize,
@@ -109,7 +109,7 @@ impl Builder {
         Model { onnx: self.graph.into_model("workload"), input }
     }
 
-    /// 64x64 pixels to 16x16 positions with 64 features each.
+    /// Builds the extractor: 64x64 pixels to 16x16 positions with 64 features each.
     fn extractor(&mut self, image: &str) -> String {
         let x = self.rectified("stem", image, &Convolution::new(3, 16, 3, 2));
         let x = self.rectified("widen", &x, &Convolution::new(16, 32, 3, 1));
@@ -119,7 +119,7 @@ impl Builder {
         self.rectified("features", &x, &Convolution::new(32, CUT.0, 3, 1))
     }
 
-    /// 16x16 positions with 64 features each to one score per class.
+    /// Builds the classifier: 16x16 positions with 64 features each to one score per class.
     fn classifier(&mut self, features: &str) -> String {
         let x = self.rectified("reduce", features, &Convolution::new(CUT.0, 96, 3, 2));
         let x = self.residual("block_b", &x, 96);
@@ -139,8 +139,7 @@ impl Builder {
         name.to_owned()
     }
 
-    /// Weights that keep the variance of what passes a layer of `fan_in` inputs and a rectifier (He's
-    /// initialization).
+    /// Draws weights that keep the variance through a layer of `fan_in` inputs and a rectifier (He's initialization).
     fn weights(&mut self, layer: &str, shape: &[usize], fan_in: usize) -> String {
         let deviation = (2.0 / fan_in as f32).sqrt();
         self.constant(&format!("{layer}.weights"), shape, deviation)
@@ -168,13 +167,13 @@ impl Builder {
         self.node(name, "Conv", &[x, &weights, &bias], &attributes)
     }
 
-    /// A convolution and its rectifier.
+    /// Adds a convolution and its rectifier.
     fn rectified(&mut self, name: &str, x: &str, of: &Convolution) -> String {
         let x = self.convolution(name, x, of);
         self.node(&format!("{name}.relu"), "Relu", &[&x], &[])
     }
 
-    /// Two convolutions, and their input added to their output.
+    /// Adds two convolutions, and their input to their output.
     fn residual(&mut self, name: &str, x: &str, channels: usize) -> String {
         let convolution = Convolution::new(channels, channels, 3, 1);
         let y = self.rectified(&format!("{name}.first"), x, &convolution);
@@ -184,8 +183,8 @@ impl Builder {
     }
 }
 
-/// The values of a constant, which follow from its name: a part of the network has the weights that the whole
-/// has there, whatever else it holds.
+/// Draws the values of a constant, which depend on its name: a part of the network has the same weights as the whole,
+/// whatever else it contains.
 fn drawn(seed: u64, name: &str, shape: &[usize], deviation: f32) -> Vec<f32> {
     let stream = name.bytes().fold(0, |sum: u64, byte| (sum * 31 + u64::from(byte)) & 0xffff_ffff);
     let mut random = Random::new(seed, stream);
@@ -236,8 +235,7 @@ mod tests {
         assert!(channels_first(&[0.0; 5], &mut Vec::new()).is_err());
     }
 
-    /// The engine against the definition: what a convolution with stride, border and bias is, written as
-    /// sums.
+    /// Compares the engine with the definition of a convolution with stride, border and bias, written as sums.
     #[test]
     fn a_convolution_computes_what_it_should() {
         let (from, to, side, seed) = (3, 4, 6, 5);

@@ -9,7 +9,7 @@ const FLOAT: u64 = 1;
 const ATTRIBUTE_INT: u64 = 2;
 const ATTRIBUTE_INTS: u64 = 7;
 
-/// A message of protocol buffers.
+/// Message of protocol buffers.
 #[derive(Clone, Debug, Default)]
 struct Message(Vec<u8>);
 
@@ -22,14 +22,14 @@ impl Message {
         self.0.push(value as u8);
     }
 
-    /// A field that holds a number.
+    /// Adds a field with a number.
     fn number(mut self, field: u64, value: u64) -> Self {
         self.varint(field << 3);
         self.varint(value);
         self
     }
 
-    /// A field that holds bytes.
+    /// Adds a field with bytes.
     fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
         self.varint(field << 3 | 2);
         self.varint(bytes.len() as u64);
@@ -37,25 +37,25 @@ impl Message {
         self
     }
 
-    /// A field that holds another message.
+    /// Adds a field with another message.
     fn message(self, field: u64, message: &Self) -> Self {
         self.bytes(field, &message.0)
     }
 }
 
-/// A network under construction. Values are known by their names.
+/// Builder of a network. Values are identified by their names.
 #[derive(Clone, Debug, Default)]
 pub struct Graph(Message);
 
-/// An attribute of a node: its name and its value.
+/// Attribute of a node: its name and its value.
 pub type Attribute<'a> = (&'a str, Value<'a>);
 
-/// The value of an attribute.
+/// Value of an attribute.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     /// One integer.
     Int(u64),
-    /// Several.
+    /// Several integers.
     Ints(&'a [usize]),
 }
 
@@ -94,17 +94,17 @@ impl Graph {
         self.add(1, &node);
     }
 
-    /// Declares what the network takes.
+    /// Declares the input of the network.
     pub fn input(&mut self, name: &str, shape: &[usize]) {
         self.add(11, &value_info(name, shape));
     }
 
-    /// Declares what the network gives.
+    /// Declares the output of the network.
     pub fn output(&mut self, name: &str, shape: &[usize]) {
         self.add(12, &value_info(name, shape));
     }
 
-    /// The content of an ONNX file with this network.
+    /// Returns the contents of an ONNX file with this network.
     pub fn into_model(self, name: &str) -> Vec<u8> {
         // Version 8 of the format, with version 17 of the operators: what exporters have written for years.
         let operators = Message::default().bytes(1, b"").number(2, 17);
@@ -117,7 +117,7 @@ impl Graph {
     }
 }
 
-/// The declaration of a value: `ValueInfoProto`.
+/// Returns the declaration of a value: `ValueInfoProto`.
 fn value_info(name: &str, shape: &[usize]) -> Message {
     let mut sizes = Message::default();
     for &size in shape {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn writes_what_protocol_buffers_specify() {
-        // The two examples of the encoding's documentation.
+        // The two examples in the encoding's documentation.
         assert_eq!(Message::default().number(1, 150).0, [0x08, 0x96, 0x01]);
         assert_eq!(Message::default().bytes(2, b"testing").0, b"\x12\x07testing");
     }

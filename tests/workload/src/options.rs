@@ -14,15 +14,15 @@ use clap::{Args, Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
 pub struct Cli {
-    /// What this process is; the application unless said otherwise.
+    /// Role of this process; by default the application.
     #[command(subcommand)]
     pub role: Option<Role>,
-    /// What the application is to do.
+    /// Options of the application.
     #[command(flatten)]
     pub options: Options,
 }
 
-/// What a process can be, beside the application.
+/// Role of a process, beside the application.
 #[derive(Debug, Subcommand)]
 pub enum Role {
     /// The driver; the application starts it, with a listening socket as its standard input.
@@ -33,7 +33,7 @@ pub enum Role {
     },
 }
 
-/// What the application is to do.
+/// Options of the application.
 #[derive(Debug, Args)]
 pub struct Options {
     /// How long to run.
@@ -48,7 +48,7 @@ pub struct Options {
     /// Milliseconds that a thread sleeps after each image, so that the CPUs have idle time.
     #[arg(long, value_name = "MS", default_value_t = 5)]
     pause: u64,
-    /// What weights and images are drawn from.
+    /// Seed of weights and images.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Write what was counted and timed, for comparison with a profiler's results.
@@ -63,7 +63,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// How long a thread sleeps after each image.
+    /// Returns how long a thread sleeps after each image.
     pub fn pause(&self) -> Duration {
         Duration::from_millis(self.pause)
     }

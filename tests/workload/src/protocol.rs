@@ -8,24 +8,24 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 /// Bytes before the content.
 const HEADER: usize = 5;
-/// No message is as long as this: whoever says so speaks another protocol.
+/// Length limit of a message: a longer one belongs to another protocol.
 const MAX_LENGTH: usize = 16 << 20;
 
-/// What a message is about.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Compile the network of this seed.
+    /// Compile the network for this seed.
     Prepare = 1,
     /// Run the network on this image; the reply holds the features.
     Execute = 2,
-    /// Let go of the network. Every connection but this one is closed by now.
+    /// Drop the network. Every connection but this one is closed by now.
     Release = 3,
-    /// Tell what was counted; the reply is JSON.
+    /// Report the counts; the reply is JSON.
     Report = 4,
     /// The reply to a request that was carried out.
     Done = 5,
-    /// The reply to one that was not, with the reason.
+    /// The reply to one that failed, with the reason.
     Failed = 6,
 }
 
@@ -37,20 +37,20 @@ impl Kind {
     }
 }
 
-/// A message in a buffer that is used again and again.
+/// Message in a reused buffer.
 #[derive(Debug)]
 pub struct Message {
-    /// Header and content, as they are sent.
+    /// Header and content, as sent.
     bytes: Vec<u8>,
 }
 
 impl Message {
-    /// An empty message, to be sent with [`Message::send`] or received into.
+    /// Creates an empty message, to be sent with [`Message::send`] or received into.
     pub fn new() -> Self {
         Self { bytes: vec![0; HEADER] }
     }
 
-    /// The content.
+    /// Returns the content.
     pub fn content(&self) -> &[u8] {
         &self.bytes[HEADER..]
     }
@@ -69,7 +69,7 @@ impl Message {
         }
     }
 
-    /// Reads the content as numbers, into a buffer that is used again and again.
+    /// Reads the content as numbers, into a reused buffer.
     pub fn read_floats(&self, values: &mut Vec<f32>) -> Result<()> {
         let (chunks, rest) = self.content().as_chunks::<4>();
         ensure!(rest.is_empty(), "{} bytes are no whole number of values", self.content().len());
@@ -78,7 +78,7 @@ impl Message {
         Ok(())
     }
 
-    /// Sends it in one piece.
+    /// Sends the message in one piece.
     pub fn send(&mut self, kind: Kind, to: &mut impl Write) -> Result<()> {
         let length = u32::try_from(self.content().len()).context("the message is too long")?;
         self.bytes[0] = kind as u8;
@@ -86,7 +86,7 @@ impl Message {
         to.write_all(&self.bytes).with_context(|| format!("sending {kind:?}"))
     }
 
-    /// Waits for a message and says its kind; `None` when the other side has closed the connection.
+    /// Waits for a message and returns its kind; `None` when the other side has closed the connection.
     pub fn receive(&mut self, from: &mut impl Read) -> Result<Option<Kind>> {
         let mut header = [0; HEADER];
         let read = loop {

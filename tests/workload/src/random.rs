@@ -1,4 +1,4 @@
-//! Numbers that follow from a seed, so that two processes build the same network.
+//! Numbers determined by a seed, so that two processes build the same network.
 
 use std::f32::consts::PI;
 
@@ -7,10 +7,10 @@ use std::f32::consts::PI;
 pub struct Random(u64);
 
 impl Random {
-    /// A generator for one purpose: streams of one seed are independent of each other.
+    /// Creates a generator for one purpose: streams of one seed are independent of each other.
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut random = Self(seed ^ stream.wrapping_mul(0xd6e8_feb8_6659_fd93));
-        // Neighbouring seeds start alike; one step parts them.
+        // Neighbouring seeds start alike; one step separates them.
         random.0 = random.next();
         random
     }
@@ -23,13 +23,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to 1, the 1 exclusive.
+    /// Returns a number from 0 to 1, the 1 exclusive.
     pub fn uniform(&mut self) -> f32 {
-        // 24 bits are what an f32 holds exactly.
+        // An f32 represents 24 bits exactly.
         (self.next() >> 40) as f32 / (1 << 24) as f32
     }
 
-    /// Normal with mean 0 and deviation 1, by Box and Muller.
+    /// Returns a normally distributed number with mean 0 and deviation 1, by Box and Muller.
     pub fn normal(&mut self) -> f32 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (2.0 * PI * self.uniform()).cos()

@@ -1,5 +1,5 @@
-//! The NN runtime: a library in the application's process that hands models to the driver, and runs the rest
-//! on the CPU.
+//! The NN runtime: a library in the application's process that passes models to the driver, and runs the rest on the
+//! CPU.
 
 use anyhow::{Context as _, Result, ensure};
 use nntrace_common::layer::{Layer, Phase};
@@ -14,37 +14,37 @@ use crate::truth::{self, Section};
 #[derive(Debug)]
 pub struct Runtime {
     driver: DriverProcess,
-    /// Connections that no session has taken yet.
+    /// Connections not used by any session yet.
     connections: Vec<Connection>,
 }
 
-/// A network that was described to the runtime.
+/// Network that was described to the runtime.
 #[derive(Debug)]
 pub struct RuntimeModel {
     seed: u64,
-    /// The part that the driver does not support.
+    /// Part that the driver does not support.
     fallback: Model,
 }
 
-/// A compiled network: the driver has its part, and this is the other one.
+/// Compiled network: the part other than the driver's.
 #[derive(Debug)]
 pub struct Compilation {
     fallback: Program,
 }
 
-/// What one thread needs to execute a compiled network.
+/// Resources of one thread to execute a compiled network.
 #[derive(Debug)]
 pub struct Session {
     connection: Connection,
     fallback: Program,
-    /// What the driver returned, channels last.
+    /// Output of the driver, channels last.
     features: Vec<f32>,
     /// The same, channels first.
     planes: Vec<f32>,
 }
 
 impl RuntimeModel {
-    /// Describes the network of this seed.
+    /// Describes the network for this seed.
     pub fn create(seed: u64) -> Self {
         let _section = Section::begin(Layer::Runtime, Phase::Preparation, "create model");
         Self { seed, fallback: Model::build(Part::Classifier, seed) }
@@ -58,7 +58,7 @@ impl Runtime {
         Ok(Self { driver, connections })
     }
 
-    /// Compiles a network: the driver its part, the CPU fallback what is left.
+    /// Compiles a network: the driver its part, the CPU fallback the rest.
     pub fn compile(&mut self, model: RuntimeModel) -> Result<Compilation> {
         let _section = Section::begin(Layer::Runtime, Phase::Compilation, "compile");
         {
@@ -69,14 +69,14 @@ impl Runtime {
         Ok(Compilation { fallback: Program::compile(model.fallback)? })
     }
 
-    /// What one thread needs to execute a compiled network.
+    /// Creates the resources of one thread to execute a compiled network.
     pub fn session(&mut self, compilation: &Compilation) -> Result<Session> {
         let connection = self.connections.pop().context("there are no more connections to the driver")?;
         let fallback = compilation.fallback.clone();
         Ok(Session { connection, fallback, features: Vec::new(), planes: Vec::new() })
     }
 
-    /// Lets go of a compiled network, whose sessions must be gone.
+    /// Drops a compiled network, whose sessions must be gone.
     pub fn free(&mut self, compilation: Compilation) -> Result<()> {
         let _section = Section::begin(Layer::Runtime, Phase::Termination, "free");
         drop(compilation);
@@ -85,7 +85,7 @@ impl Runtime {
         self.driver.release().context("releasing the driver's part")
     }
 
-    /// Ends the driver, and returns what it counted.
+    /// Ends the driver, and returns its counts.
     pub fn finish(self) -> Result<truth::Process> {
         self.driver.finish()
     }
@@ -111,8 +111,7 @@ impl Session {
         Ok(())
     }
 
-    /// The CPU fallback: what the driver returned, in the layout that the CPU wants, through the rest of the
-    /// network.
+    /// Runs the CPU fallback: the driver's output, in the layout for the CPU, through the rest of the network.
     fn fall_back(&mut self, engine: &Engine) -> Result<Vec<f32>> {
         let _section = Section::begin(Layer::CpuFallback, Phase::Execution, "execute");
         let transformation = Section::begin(Layer::CpuFallback, Phase::Transformation, "channels first");

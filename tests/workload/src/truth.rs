@@ -1,8 +1,8 @@
 //! Sections that are marked and, independently of any reader of the marks, counted and timed here.
 //!
-//! An ordinary program uses `nntrace_common::emit::Section` directly; [`Section`] is the same, with a stop
-//! watch. What it measures is what a profiler has to find, so none of the project's accounting is used: the
-//! few rules that the workload needs are written down here a second time.
+//! An ordinary program uses `nntrace_common::emit::Section` directly; [`Section`] is the same, with a stop watch. It
+//! measures the results that a profiler has to find, so none of the project's accounting is used: the few rules that
+//! the workload needs are implemented here a second time.
 
 use std::cell::Cell;
 use std::fmt;
@@ -17,49 +17,48 @@ use serde::{Deserialize, Serialize};
 const LAYERS: usize = Layer::ALL.len();
 const PHASES: usize = Phase::ALL.len();
 
-/// What one process has to show for itself.
+/// Counts and times of one process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Process {
-    /// Its process id.
+    /// Process id.
     pub pid: u32,
     /// `application` or `driver`.
     pub role: String,
-    /// How many marks it wrote.
+    /// Number of marks written.
     pub marks: u64,
-    /// One entry for each layer and phase that occurred, in the order of the contract.
+    /// Entries for each layer and phase that occurred, in the order of the contract.
     pub phases: Vec<PhaseTotal>,
 }
 
-/// The sections of one layer and phase.
+/// Sections of one layer and phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseTotal {
-    /// The letters of the layer, `LR`.
+    /// Letters of the layer, `LR`.
     pub layer: String,
-    /// The letters of the phase, `PE`.
+    /// Letters of the phase, `PE`.
     pub phase: String,
-    /// How many sections there were.
+    /// Number of sections.
     pub count: u64,
-    /// Their time, summed over threads.
+    /// Total time, summed over threads.
     pub total_ns: u64,
-    /// A reader of the marks cannot have seen less than this,
+    /// Least time that a reader of the marks can have seen: see [`Stamp`].
     pub least_ns: u64,
-    /// nor more than this: see [`Stamp`].
+    /// Most time that a reader of the marks can have seen.
     pub most_ns: u64,
 }
 
-/// All of the workload's truth, as `--truth` writes it.
+/// All of the workload's truth, as written by `--truth`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Truth {
     /// The application and its driver.
     pub processes: Vec<Process>,
     /// Marks of all processes.
     pub marks: u64,
-    /// How many images were classified.
+    /// Number of classified images.
     pub inferences: u64,
 }
 
-/// A running total. Counters of their own need no lock, and are exact once the threads that write them are
-/// joined.
+/// Running total. Separate counters need no lock, and are exact once the threads that write them are joined.
 struct Counter {
     count: AtomicU64,
     total: AtomicU64,
@@ -84,15 +83,15 @@ static COUNTERS: [[Counter; PHASES]; LAYERS] = [const { [const { Counter::new() 
 static MARKS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// How many sections of phase PE are open on this thread, by layer.
+    /// Number of sections of phase PE open on this thread, by layer.
     static EXECUTIONS: [Cell<u32>; LAYERS] = const { [const { Cell::new(0) }; LAYERS] };
 }
 
-/// The time around one mark.
+/// Times around one mark.
 ///
-/// A reader's clock was read somewhere between the two, which bounds what it can have measured. The estimate
-/// takes `before`: a probe reads its clock on the way in, before it does its work, and the kernel takes a
-/// thread off the CPU on the way out. So it is the first stretch that is short and equal for begins and ends.
+/// A reader's clock was read between the two, which bounds its measurement. The estimate takes `before`: a probe
+/// reads its clock on the way in, before it does its work, and the kernel takes a thread off the CPU on the way out.
+/// So it is the first interval that is short and equal for begins and ends.
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
     before: Instant,
@@ -108,15 +107,15 @@ fn write(payload: &Payload) -> Stamp {
     Stamp { before, after }
 }
 
-/// A marked section; the same as `nntrace_common::emit::Section`, and timed.
+/// Marked section; the same as `nntrace_common::emit::Section`, and timed.
 #[must_use = "a section that is dropped at once has no duration"]
 #[derive(Debug)]
 pub struct Section<'outer> {
     layer: Layer,
     phase: Phase,
-    /// When it began; `None` once it was switched away from, and its time is accounted.
+    /// Time of its begin; `None` once it was switched away from, and its time is accounted.
     begun: Cell<Option<Stamp>>,
-    /// It stays on its thread, and a section that was switched to does not outlive the one it replaced.
+    /// Keeps it on its thread, and makes a section that was switched to not outlive the one it replaced.
     bound: PhantomData<(&'outer (), *const ())>,
 }
 
@@ -126,7 +125,7 @@ impl Section<'static> {
         Self::open(layer, phase, &Payload::begin(layer, phase, name))
     }
 
-    /// Begins a section whose name is to be formatted, for instance with attributes: `name#key=value`.
+    /// Begins a section with a name as format arguments, for instance with attributes: `name#key=value`.
     pub fn begin_args(layer: Layer, phase: Phase, name: fmt::Arguments<'_>) -> Self {
         Self::open(layer, phase, &Payload::begin_args(layer, phase, name))
     }
@@ -171,7 +170,7 @@ impl Drop for Section<'_> {
     }
 }
 
-/// Parts of execution count as execution where they do not stand in one.
+/// Whether a phase is a part of execution, which counts as execution outside of one.
 fn is_part_of_execution(phase: Phase) -> bool {
     matches!(phase, Phase::InputsOutputs | Phase::Transformation | Phase::Computation | Phase::Results)
 }
@@ -192,7 +191,7 @@ fn nanoseconds(duration: Duration) -> u64 {
 }
 
 impl Process {
-    /// What this process did until now. Exact when the threads with sections in them have been joined.
+    /// Returns the counts of this process so far. Exact when the threads with sections in them have been joined.
     pub fn current(role: &str) -> Self {
         let phases = Layer::ALL.into_iter().zip(&COUNTERS).flat_map(|(layer, counters)| {
             Phase::ALL.into_iter().zip(counters).filter_map(move |(phase, counter)| {
@@ -225,7 +224,7 @@ mod tests {
     fn sections_are_accounted_by_the_rules() {
         let nap = || std::thread::sleep(Duration::from_millis(2));
         {
-            // A part without an execution around it counts as one, too.
+            // A part without an execution around it also counts as one.
             let _part = Section::begin(Layer::Other, Phase::InputsOutputs, "alone");
             nap();
         }
@@ -254,7 +253,7 @@ mod tests {
             assert!(entry.total_ns >= least, "{entry:?}");
             assert!(entry.least_ns <= entry.total_ns && entry.total_ns <= entry.most_ns, "{entry:?}");
         }
-        // The switch loses and doubles nothing: its two sections together are no longer than what is around
+        // The switch loses and duplicates nothing: its two sections together are no longer than the section around
         // them.
         let parts = entry(Phase::Transformation).total_ns + entry(Phase::Computation).total_ns;
         assert!(parts + entry(Phase::InputsOutputs).total_ns < entry(Phase::Execution).total_ns);

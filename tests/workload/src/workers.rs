@@ -13,14 +13,14 @@ use crate::images::Image;
 use crate::runtime::Session;
 use crate::truth::Section;
 
-/// One image to be classified.
+/// Image to be classified.
 #[derive(Clone, Copy, Debug)]
 struct Job {
-    /// Counts from 0 over the whole run; it is also what chooses the image.
+    /// Iteration, from 0 over the whole run, which also selects the image.
     iteration: u64,
 }
 
-/// How long one job took, or why it failed.
+/// Duration of a job, or the reason why it failed.
 type Outcome = Result<Duration>;
 
 /// Threads that classify images.
@@ -32,12 +32,12 @@ pub struct Workers {
     done: Done,
 }
 
-/// What the threads have done.
+/// Results of the threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// How many images were classified.
+    /// Number of classified images.
     pub inferences: u64,
-    /// The sum of their latencies.
+    /// Sum of their latencies.
     pub latency: Duration,
 }
 
@@ -59,8 +59,8 @@ impl Workers {
         Ok(Self { jobs, outcomes, threads, done: Done::default() })
     }
 
-    /// Has images classified, one per thread at a time, for as long as `go_on` says of the number asked for
-    /// in this batch.
+    /// Classifies images, one per thread at a time, for as long as `go_on` returns true for the number requested in
+    /// this batch.
     pub fn run_batch(&mut self, mut go_on: impl FnMut(u64) -> bool) -> Result<()> {
         let (mut asked, mut finished) = (0, 0);
         loop {

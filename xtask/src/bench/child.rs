@@ -1,4 +1,4 @@
-//! Programs that run beside this one, and the lines that they say.
+//! Programs that run beside this one, and the lines that they print.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -14,7 +14,7 @@ use nix::{
 
 use crate::{bench::release, run::command};
 
-/// A running program; ended with this value, if not before.
+/// Running program, which ends with this value, if not before.
 pub struct Running {
     name: String,
     child: Child,
@@ -22,7 +22,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a program whose lines are read here.
+    /// Starts a program whose output lines are read here.
     pub fn start(command: &mut Command) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         let mut child = command
@@ -34,19 +34,19 @@ impl Running {
         Ok(Self { name, child, output: BufReader::new(output) })
     }
 
-    /// Starts one of the programs that are measured.
+    /// Starts one of the measured programs.
     pub fn load(args: &[&str]) -> Result<Self> {
         let mut load = command(release("xtask")?);
         load.arg("bench-part").args(args);
         Self::start(&mut load)
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its next line.
+    /// Reads the next line.
     pub fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         let read =
@@ -55,7 +55,7 @@ impl Running {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Tells it what to do, and waits for the numbers that it answers with.
+    /// Sends a request, and waits for the numbers in the answer.
     pub fn ask<T: FromStr, const N: usize>(&mut self, request: &str) -> Result<[T; N]> {
         let input = self.child.stdin.as_mut().with_context(|| format!("{} takes no requests", self.name))?;
         writeln!(input, "{request}").with_context(|| format!("{} does not listen any more", self.name))?;
@@ -66,7 +66,7 @@ impl Running {
             .ok_or_else(|| anyhow!("{} answers `{line}` to `{request}`: expected {N} values", self.name))
     }
 
-    /// Asks it to end; returns what it still says.
+    /// Asks the program to end; returns the rest of its output.
     pub fn end(mut self, signal: Signal) -> Result<String> {
         kill(Pid::from_raw(self.pid().cast_signed()), signal)
             .with_context(|| format!("{} cannot be ended", self.name))?;
@@ -88,7 +88,7 @@ impl Drop for Running {
     }
 }
 
-/// The program's side: answers each line of stdin with one line, until there are no more.
+/// Runs the program's side: answers each line of stdin with one line, until there are no more.
 pub fn answer(mut answer: impl FnMut(&str) -> Result<String>) -> Result<()> {
     for line in std::io::stdin().lock().lines() {
         let line = line.context("stdin cannot be read")?;

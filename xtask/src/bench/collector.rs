@@ -1,4 +1,4 @@
-//! What the profiler's own process costs at the pace of the example network.
+//! Cost of the profiler's own process at the pace of the example network.
 
 use anyhow::Result;
 
@@ -7,14 +7,14 @@ use crate::{
     run::{as_root, command, quietly},
 };
 
-/// How often both runs are done.
+/// Number of repetitions of both runs.
 const ROUNDS: u32 = 3;
 
-/// How long the runs take, s: their difference is free of what starting costs.
+/// Length of the long run, s: the difference of both does not include the cost of starting.
 const LONG: u32 = 10;
 const SHORT: u32 = 2;
 
-/// One run.
+/// A run.
 struct Run {
     seconds: f64,
     cpu_seconds: f64,

@@ -14,7 +14,7 @@ use nntrace_common::{
 
 use crate::bench::{child, spread::Spread};
 
-/// Parts of a round. A round counts with its median part: in another one something else may have run.
+/// Number of parts of a round. A round counts with its median part: other programs may have run in another part.
 const PARTS: u32 = 20;
 
 /// Writes marks on request.
@@ -54,7 +54,7 @@ impl EmitMarks {
         })
     }
 
-    /// Times many calls of `write`, which writes four marks.
+    /// Times many calls of `write`, which writes four marks each.
     fn round(&self, mut write: impl FnMut() -> Result<()>) -> Result<String> {
         let calls = self.marks / 4 / PARTS;
         let mut parts = Vec::new();
@@ -69,19 +69,19 @@ impl EmitMarks {
     }
 }
 
-/// What the kernel made of the mark function's first instructions.
+/// State of the mark function's first instructions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Site {
-    /// What the compiler wrote: nobody probes.
+    /// Nops from the compiler: not probed.
     Nop,
-    /// A call, as optimised probes of x86-64 use it.
+    /// A call, as in optimised probes of x86-64.
     Call,
-    /// A trap, as probes ordinarily use it.
+    /// A trap, as in ordinary probes.
     Trap,
 }
 
 impl Site {
-    /// Looks at this program's own code.
+    /// Reads this program's own code.
     fn read() -> Result<Self> {
         const MEMORY: &str = "/proc/self/mem";
         let mut code = [0; 8];

@@ -1,4 +1,4 @@
-//! The Rust program whose sections are measured: what `pairs.c` is in C.
+//! The Rust program whose sections are measured: the counterpart of `pairs.c`.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use nntrace_common::{emit, mark};
 
 use crate::bench::{child, spread::Spread};
 
-/// Parts of a round. A round counts with its median part: in another one something else may have run.
+/// Number of parts of a round. A round counts with its median part: other programs may have run in another part.
 const PARTS: u32 = 20;
 
 /// Writes sections on request.

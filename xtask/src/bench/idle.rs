@@ -1,16 +1,16 @@
-//! What an idle transition costs.
+//! Cost of an idle transition.
 
 use anyhow::Result;
 
 use crate::bench::{child::Running, profiler::Profiler, spread::paired, table::Table, tracefs::Instance};
 
-/// How long a round takes, ms.
+/// Length of a round, ms.
 const ROUND: &str = "500";
 
-/// The event that both record.
+/// Event that both record.
 const EVENT: &str = "power/cpu_idle";
 
-/// What was measured with something attached, a figure each round.
+/// Measurements with something attached, a figure for each round.
 #[derive(Default)]
 struct Observed {
     /// Round trips, ns.
@@ -57,8 +57,8 @@ pub fn measure(rounds: u32) -> Result<Table> {
 }
 
 impl Observed {
-    /// A round with the profiler attached; returns what the kernel's statistics say, ns per event, if there
-    /// were any.
+    /// Runs a round with the profiler attached; returns the time per event from the kernel's statistics, ns, if there
+    /// were any events.
     fn with_profiler(&mut self, load: &mut Running) -> Result<Option<f64>> {
         const EVENTS: &str = "/overhead/power_events";
         let (profiler, first) = Profiler::attach(&["--marks", "none"])?;

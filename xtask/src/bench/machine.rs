@@ -1,4 +1,4 @@
-//! The machine that was measured.
+//! Description and CPUs of the host.
 
 use std::{fs, thread};
 
@@ -10,7 +10,7 @@ use nix::{
 
 use crate::bench::emit_marks::Site;
 
-/// One line on the machine. `probed` is what a probe made of the mark function; `None` where there was none.
+/// Describes the host in one line. `probed` is the state of a probed mark function; `None` where there was none.
 pub fn describe(probed: Option<Site>) -> String {
     let kernel = read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown kernel".into());
     let model = model().unwrap_or_else(|| "unknown CPU".into());
@@ -25,13 +25,13 @@ pub fn describe(probed: Option<Site>) -> String {
     format!("Linux {kernel}, {model}, {cpus} CPUs, load {load}{probe}")
 }
 
-/// The CPUs that this program may use, ascending.
+/// Returns the CPUs that this program may use, ascending.
 pub fn allowed_cpus() -> Result<Vec<usize>> {
     let allowed = sched_getaffinity(Pid::from_raw(0)).context("the CPUs of this program are not known")?;
     Ok((0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu).unwrap_or(false)).collect())
 }
 
-/// Moves this thread to a CPU, with all that it starts from now on.
+/// Moves this thread to a CPU, with everything that it starts from now on.
 pub fn pin(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu)
@@ -39,7 +39,7 @@ pub fn pin(cpu: usize) -> Result<()> {
         .with_context(|| format!("cannot move to CPU {cpu}"))
 }
 
-/// The CPU's name where the kernel knows it, else the board's.
+/// Returns the CPU's name where the kernel knows it, else the board's.
 fn model() -> Option<String> {
     let cpuinfo = read("/proc/cpuinfo")?;
     let named = cpuinfo.lines().find_map(|line| {
@@ -49,7 +49,7 @@ fn model() -> Option<String> {
     named.or_else(|| read("/sys/firmware/devicetree/base/model"))
 }
 
-/// A small file's text; the firmware's end with a NUL.
+/// Reads the text of a small file; the firmware's end with a NUL.
 fn read(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.trim_end_matches('\0').trim().to_owned())

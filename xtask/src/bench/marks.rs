@@ -1,4 +1,4 @@
-//! What a mark costs the program that writes it.
+//! Cost of a mark to the program that writes it.
 
 use std::{
     process::Stdio,
@@ -17,22 +17,22 @@ use crate::{
     run::{command, on_path},
 };
 
-/// The least that bpftrace can do with a mark.
+/// Minimal action of bpftrace on a mark.
 const COUNTING: &str = "@ = count();";
 
-/// The least that reads the mark, as every profiler of marks has to.
+/// Minimal action that reads the mark, as every profiler of marks has to.
 const READING: &str = "@[str(arg0)] = count();";
 
-/// How long a probe may take to come and to go.
+/// Time limit for attaching and detaching a probe.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What was measured, a figure each round.
+/// Measurements, a figure for each round.
 pub struct Marks {
-    /// What our probe made of the mark function.
+    /// State of the mark function with our probe.
     pub site: Site,
     off: Vec<f64>,
     profiler: Vec<f64>,
-    /// Time in our kernel program, by the kernel's statistics.
+    /// Time in our kernel program, from the kernel's statistics.
     program: Vec<f64>,
     /// Share of records that found the ring full, percent.
     dropped: Vec<f64>,
@@ -45,7 +45,7 @@ pub struct Marks {
 
 /// Measures all states in turn.
 pub fn measure(rounds: u32, marks: u32) -> Result<Marks> {
-    // Removed last: the load holds a file of it open.
+    // Removed last: the load keeps a file of it open.
     let buffer = Instance::create("nntrace-bench-marks")?;
     let marker = buffer.marker();
     let marker = marker.to_str().context("the path of trace_marker is no text")?;
@@ -90,7 +90,7 @@ impl Marks {
         Ok(())
     }
 
-    /// All of it.
+    /// Returns all of the measurements.
     pub fn table(&self) -> Table {
         let mut table = Table::new("ns per mark");
         table.row("nobody probes", &self.off);
@@ -136,29 +136,29 @@ fn with_bpftrace(load: &mut Load, action: &str) -> Result<f64> {
     Ok(round.0)
 }
 
-/// The sum of all counts that bpftrace printed.
+/// Returns the sum of all counts that bpftrace printed.
 fn counts(said: &str) -> u64 {
     let count = |line: &str| line.strip_prefix('@')?.rsplit_once(": ")?.1.parse::<u64>().ok();
     said.lines().filter_map(count).sum()
 }
 
-/// Nobody who misses marks is compared.
+/// Checks that a tool counted all marks: tools that miss marks are not compared.
 fn same_count(who: &str, counted: f64, written: f64) -> Result<()> {
     let close = (counted - written).abs() <= written / 1000.0;
     ensure!(close, "{who} saw {counted} marks of {written}; is another profiler at work?");
     Ok(())
 }
 
-/// The program that writes marks.
+/// Program that writes marks.
 struct Load(Running);
 
 impl Load {
-    /// A round: ns per mark, and how many.
+    /// Runs a round: ns per mark, and the number of marks.
     fn round(&mut self, what: &str) -> Result<(f64, f64)> {
         self.0.ask(what).map(|[ns, marks]| (ns, marks))
     }
 
-    /// A round that brings the kernel to optimise the probe, then the one that counts.
+    /// Runs a round that makes the kernel optimise the probe, then the one that counts.
     fn probed_rounds(&mut self) -> Result<((f64, f64), (f64, f64))> {
         self.wait_for(|site| site != Site::Nop)?;
         Ok((self.round("probe")?, self.round("probe")?))

@@ -1,4 +1,4 @@
-//! What a section costs the program that writes it: begin and end, by `nntrace.h` and by the Rust guard.
+//! Cost of a section to the program that writes it: begin and end, by `nntrace.h` and by the Rust guard.
 
 use std::{
     fs,
@@ -16,13 +16,13 @@ use crate::{
     run::{command, on_path, quietly, target_dir},
 };
 
-/// How long a probe may take to come and to go.
+/// Time limit for attaching and detaching a probe.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Pairs of a round in which nobody listens, so that the clock is good enough.
+/// Pairs in a round without a probe, so that the clock is precise enough.
 const UNHEARD: u32 = 20_000_000;
-/// The header, from the workspace's root.
+/// Folder of the header, from the workspace's root.
 const INCLUDE: &str = "nntrace-common/include";
-/// The C program, from the workspace's root.
+/// Source of the C program, from the workspace's root.
 const SOURCE: &str = "xtask/src/bench/pairs.c";
 
 /// Measures all states in turn.
@@ -55,7 +55,7 @@ pub fn measure(rounds: u32, pairs: u32) -> Result<Table> {
             called.push(round(uftrace, "calls", pairs)?);
         }
     }
-    // What uftrace runs ends with its input; asked to end, uftrace would wait for that.
+    // The program under uftrace ends with its input; when asked to end, uftrace would wait for that.
     drop(uftrace);
 
     let [header_off, guard_off, header_on, guard_on, fast, older_on, counting, ftrace, called] = &figures;
@@ -101,7 +101,7 @@ fn build(name: &str, flags: &[&str]) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The header as it was when its mark function had one cheap place only; returns the folder that it is in.
+/// Writes the header as it was when its mark function had only one cheap place; returns its folder.
 fn older_header() -> Result<String> {
     let header = Path::new(INCLUDE).join("nntrace.h");
     let text = fs::read_to_string(&header).with_context(|| format!("cannot read {}", header.display()))?;
@@ -122,19 +122,19 @@ fn under_uftrace(program: &Path) -> Result<Running> {
     Running::start(&mut uftrace)
 }
 
-/// A round: ns per pair.
+/// Runs a round: ns per pair.
 fn round(load: &mut Running, what: &str, count: u32) -> Result<f64> {
     load.ask(&format!("{what} {count}")).map(|[ns, _]: [f64; 2]| ns)
 }
 
-/// A round that brings the kernel to optimise the probe, then the one that counts.
+/// Runs a round that makes the kernel optimise the probe, then the one that counts.
 fn heard(load: &mut Running, count: u32) -> Result<f64> {
     wait_for(load, true)?;
     round(load, "pairs", count)?;
     round(load, "pairs", count)
 }
 
-/// A round while the profiler listens.
+/// Runs a round with the profiler attached.
 fn profiled(load: &mut Running, count: u32, options: &[&str]) -> Result<f64> {
     wait_for(load, false)?;
     let pid = load.pid().to_string();
@@ -144,7 +144,7 @@ fn profiled(load: &mut Running, count: u32, options: &[&str]) -> Result<f64> {
     Ok(ns)
 }
 
-/// A round while bpftrace counts marks.
+/// Runs a round while bpftrace counts marks.
 fn counted(load: &mut Running, program: &Path, count: u32) -> Result<f64> {
     wait_for(load, false)?;
     let action = format!("uprobe:{}:tracing_mark_write {{ @ = count(); }}", program.display());
@@ -157,10 +157,10 @@ fn counted(load: &mut Running, program: &Path, count: u32) -> Result<f64> {
     Ok(ns)
 }
 
-/// Waits until marks are heard, or no more.
+/// Waits until marks are probed, or no longer.
 fn wait_for(load: &mut Running, wanted: bool) -> Result<()> {
     let begin = Instant::now();
-    // The first mark finds out where marks go.
+    // The first mark determines where marks go.
     round(load, "pairs", 1000)?;
     loop {
         let [listens]: [u32; 1] = load.ask("listens")?;

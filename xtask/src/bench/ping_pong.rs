@@ -1,4 +1,4 @@
-//! The program whose CPUs fall idle all the time: two threads, each on its own CPU, wake each other in turn.
+//! The program whose CPUs often become idle: two threads, each on its own CPU, wake each other in turn.
 
 use std::{
     io::{PipeReader, PipeWriter, Read, Write, pipe},
@@ -20,7 +20,7 @@ pub struct PingPong {
 }
 
 impl PingPong {
-    /// Answers `round` with the median ns of a round trip, and how many there were.
+    /// Answers `round` with the median ns of a round trip, and the number of round trips.
     pub fn run(&self) -> Result<()> {
         let [here, there] = cpus()?;
         let (reader, mut writer) = pipe().context("no pipe")?;
@@ -54,7 +54,7 @@ fn pass(to: &mut PipeWriter, from: &mut PipeReader) -> std::io::Result<()> {
     from.read_exact(&mut [0])
 }
 
-/// The other thread: sends back what comes, until the first one ends.
+/// Runs the other thread: sends back the bytes that come, until the first one ends.
 fn echo(cpu: usize, mut from: PipeReader, mut to: PipeWriter) -> Result<()> {
     machine::pin(cpu)?;
     let mut byte = [0];
@@ -64,7 +64,7 @@ fn echo(cpu: usize, mut from: PipeReader, mut to: PipeWriter) -> Result<()> {
     }
 }
 
-/// The first two CPUs that this program may use.
+/// Returns the first two CPUs that this program may use.
 fn cpus() -> Result<[usize; 2]> {
     let [first, second, ..] = machine::allowed_cpus()?[..] else {
         bail!("waking each other takes two CPUs; this program may use one");

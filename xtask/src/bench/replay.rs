@@ -1,4 +1,4 @@
-//! How fast trace files are replayed, and in how much memory.
+//! Speed and memory of replaying trace files.
 
 use std::{
     fs::{self, File},
@@ -18,24 +18,24 @@ use crate::{
     run::{command, quietly, target_dir},
 };
 
-/// Bytes of the trace that is timed.
+/// Size of the timed trace, bytes.
 const LONG: u64 = 1_000_000_000;
-/// Bytes of the one whose memory is compared.
+/// Size of the trace whose memory is compared, bytes.
 const SHORT: u64 = 100_000_000;
-/// Events of the trace of power events.
+/// Number of events in the trace of power events.
 const POWER_EVENTS: u64 = 1_000_000;
 
-/// Measures with traces that are made for it; `keep` leaves them where they are.
+/// Measures with generated traces; `keep` leaves them where they are.
 pub fn measure(rounds: u32, keep: bool) -> Result<Table> {
     let cpu = machine::allowed_cpus()?.last().copied().context("this program may use no CPU")?;
-    // What is started from here stays there, with all its threads.
+    // Programs started from here stay there, with all their threads.
     machine::pin(cpu)?;
     let create = |name: &str, bytes: u64| Trace::create(name, keep, |out| trace_text::write(out, bytes));
     let (short, long) = (create("short", SHORT)?, create("long", LONG)?);
 
     let mut table = Table::new("replay, on one core");
     let short_memory = replay(&short)?.peak;
-    // Reading once what was just written leaves it in the page cache, if it fits.
+    // Reading the new file once leaves it in the page cache, if it fits.
     let lines = count_lines(&long)?.1;
     let long_memory = replay(&long)?.peak;
     let (mut wc, mut ours) = (Vec::new(), Vec::new());
@@ -110,7 +110,7 @@ pub fn measure_power(rounds: u32, keep: bool) -> Result<Table> {
     Ok(table)
 }
 
-/// A trace in a file.
+/// Trace in a file.
 struct Trace {
     path: PathBuf,
     bytes: f64,
@@ -145,25 +145,25 @@ impl Trace {
 impl Drop for Trace {
     fn drop(&mut self) {
         if !self.keep {
-            // It may never have come to be.
+            // It may never have been created.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// What a program took.
+/// Resources that a program used.
 struct Usage {
     /// CPU time, s.
     seconds: f64,
-    /// Most memory that it, or any program before it, had at once, MB.
+    /// Peak memory of this program, or any before it, MB.
     peak: f64,
 }
 
-/// What a replay took.
+/// Resources and events of a replay.
 struct Replay {
     seconds: f64,
     peak: f64,
-    /// Events that it read.
+    /// Number of events read.
     events: f64,
 }
 
@@ -173,14 +173,14 @@ fn replay(trace: &Trace) -> Result<Replay> {
     Ok(Replay { seconds, peak, events: Snapshot::parse(&said)?.number("/loss/records_drained")? })
 }
 
-/// What counting the lines took, and how many there are.
+/// Counts the lines; returns the resources used, and their number.
 fn count_lines(trace: &Trace) -> Result<(Usage, f64)> {
     let (usage, said) = timed(command("wc").arg("-l").arg::<&Path>(&trace.path))?;
     let lines = said.split_whitespace().next().and_then(|lines| lines.parse().ok());
     Ok((usage, lines.with_context(|| format!("wc -l says `{said}`: expected a number"))?))
 }
 
-/// Runs a program; what it took, and what it said.
+/// Runs a program; returns the resources used, and the output.
 fn timed(command: &mut Command) -> Result<(Usage, String)> {
     let used = || -> Result<(f64, f64)> {
         let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("what programs took is not known")?;

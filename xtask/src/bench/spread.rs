@@ -1,18 +1,18 @@
-//! Median and range: machines are noisy, and means follow the noise.
+//! Median and range: hosts are noisy, and means follow the noise.
 
-/// What repeated measurements of one thing say together.
+/// Summary of repeated measurements of one thing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The one in the middle.
+    /// Median.
     pub median: f64,
-    /// The smallest.
+    /// Smallest value.
     pub min: f64,
-    /// The largest.
+    /// Largest value.
     pub max: f64,
 }
 
 impl Spread {
-    /// The spread of some measurements; NaN without any.
+    /// Returns the spread of some measurements; NaN without any.
     pub fn of(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -23,7 +23,7 @@ impl Spread {
     }
 }
 
-/// Combines what was measured in the same rounds: neighbours in time share most of the noise.
+/// Combines measurements of the same rounds: neighbours in time share most of the noise.
 pub fn paired(a: &[f64], b: &[f64], combine: impl Fn(f64, f64) -> f64) -> Vec<f64> {
     a.iter().zip(b).map(|(&a, &b)| combine(a, b)).collect()
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::bench::spread::Spread;
 
-/// How a table is shown.
+/// Style of a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// For a terminal.
@@ -13,7 +13,7 @@ pub enum Style {
     Markdown,
 }
 
-/// A title, rows of subject, median and range, and what a reader must know about them.
+/// Table of a title, rows of subject, median and range, and notes for the reader.
 pub struct Table {
     title: &'static str,
     rows: Vec<[String; 3]>,
@@ -21,12 +21,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table.
+    /// Creates an empty table.
     pub fn new(title: &'static str) -> Self {
         Self { title, rows: Vec::new(), notes: Vec::new() }
     }
 
-    /// Adds what was measured several times. A figure that is none, a time per event without events, is left out.
+    /// Adds repeated measurements. A figure that is not a number, a time per event without events, is left out.
     pub fn row(&mut self, subject: &str, values: &[f64]) {
         let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         if values.is_empty() {
@@ -36,7 +36,7 @@ impl Table {
         self.rows.push([subject.into(), figure(median), format!("{} .. {}", figure(min), figure(max))]);
     }
 
-    /// Adds something that could not be measured.
+    /// Adds a measurement that was not possible.
     pub fn missing(&mut self, subject: &str, why: &str) {
         self.rows.push([subject.into(), why.into(), String::new()]);
     }
@@ -46,7 +46,7 @@ impl Table {
         self.notes.push(text.into());
     }
 
-    /// The table as text, with a closing newline.
+    /// Renders the table as text, with a closing newline.
     pub fn render(&self, style: Style) -> String {
         let head = [self.title, "median", "min .. max"];
         let mut widths = head.map(|cell| cell.chars().count());
@@ -71,7 +71,7 @@ impl Table {
         }
         for note in &self.notes {
             let bullet = if style == Style::Markdown { "- " } else { "  " };
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "{bullet}{note}");
         }
         text
@@ -90,7 +90,7 @@ fn push_row(text: &mut String, style: Style, cells: &[impl AsRef<str>; 3], width
     text.push('\n');
 }
 
-/// A number with about three digits that count.
+/// Formats a number with about three significant digits.
 fn figure(value: f64) -> String {
     let digits = match value.abs() {
         magnitude if magnitude < 10.0 => 2,

@@ -1,12 +1,12 @@
-//! A trace as the kernel prints it, as long as one likes: two programs that run networks and one that draws, on four
-//! CPUs that fall idle between. The same each time.
+//! Generator of a trace as the kernel prints it, of any length: two programs that run networks and one that draws, on
+//! four CPUs that become idle in between. The same each time.
 
 use std::io::{self, Write};
 
-/// CPUs.
+/// Number of CPUs.
 const CPUS: usize = 4;
 
-/// Sections of a thread that runs a network, by how many are open around them.
+/// Sections of a thread that runs a network, by the number of open ones around them.
 const SECTIONS: [&[&str]; 3] = [
     &["[NN_LR_PE]ANeuralNetworksExecution_compute"],
     &["[NN_LC_PE]CpuExecutor::run"],
@@ -19,10 +19,10 @@ const SECTIONS: [&[&str]; 3] = [
     ],
 ];
 
-/// Sections of a thread that draws: no contract knows them.
+/// Sections of a thread that draws, without tags.
 const FOREIGN: [&[&str]; 2] = [&["Choreographer#doFrame", "DrawFrame"], &["measure", "layout", "draw"]];
 
-/// What the governor asks for, kHz.
+/// Frequencies that the governor requests, kHz.
 const FREQUENCIES: [u32; 4] = [600_000, 1_200_000, 1_800_000, 2_400_000];
 
 /// Writes a trace of `bytes` or a line more.
@@ -40,7 +40,7 @@ pub fn write(out: &mut impl Write, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a trace of `events` power events in idlestat's own form, whose CPUs do little else than fall idle.
+/// Writes a trace of `events` power events in idlestat's own format, whose CPUs do little else than become idle.
 pub fn write_idle(out: &mut impl Write, events: u64) -> io::Result<()> {
     writeln!(out, "idlestat version = 0.8\ncpus={CPUS}\nclusterA:")?;
     for cpu in 0..CPUS {
@@ -71,7 +71,7 @@ pub fn write_idle(out: &mut impl Write, events: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A number below `limit`; Knuth's MMIX generator.
+/// Returns a random number below `limit`; Knuth's MMIX generator.
 fn next(random: &mut u64, limit: usize) -> usize {
     *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*random >> 33) as usize % limit
@@ -83,7 +83,7 @@ struct Thread {
     tid: u32,
     tgid: u32,
     sections: &'static [&'static [&'static str]],
-    /// Sections that are open.
+    /// Number of open sections.
     depth: usize,
 }
 
@@ -100,13 +100,13 @@ struct Trace<'a, W> {
     written: u64,
     random: u64,
     us: u64,
-    /// Which thread runs on which CPU; `None`: it is idle.
+    /// Thread that runs on each CPU; `None`: idle.
     running: [Option<usize>; CPUS],
     threads: Vec<Thread>,
 }
 
 impl<W: Write> Trace<'_, W> {
-    /// Something happens on one of the CPUs.
+    /// Generates an event on one of the CPUs.
     fn step(&mut self) -> io::Result<()> {
         let cpu = self.below(CPUS);
         let Some(thread) = self.running[cpu] else {
@@ -128,7 +128,7 @@ impl<W: Write> Trace<'_, W> {
         }
     }
 
-    /// A thread that waits gets the CPU.
+    /// Gives the CPU to a waiting thread.
     fn switch(&mut self, cpu: usize, from: Option<usize>) -> io::Result<()> {
         let mut next = self.below(self.threads.len());
         while self.running.contains(&Some(next)) {
@@ -155,7 +155,7 @@ impl<W: Write> Trace<'_, W> {
         )
     }
 
-    /// The thread begins a section, or ends one.
+    /// Begins or ends a section of the thread.
     fn mark(&mut self, cpu: usize, thread: usize) -> io::Result<()> {
         let (begins, choice) = (self.below(100) < 60, self.below(usize::MAX));
         let Thread { tgid, sections, depth, .. } = &mut self.threads[thread];
@@ -171,7 +171,7 @@ impl<W: Write> Trace<'_, W> {
         }
     }
 
-    /// A line of a thread, or of the idle task of a CPU, some us after the one before.
+    /// Writes a line of a thread, or of the idle task of a CPU, some us after the previous one.
     fn line(&mut self, thread: Option<usize>, cpu: usize, event: &str) -> io::Result<()> {
         self.us += 1 + self.below(9) as u64;
         let flags = ["...1.", ".....", "d..2.", "d..1."][self.below(4)];

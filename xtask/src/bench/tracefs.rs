@@ -1,4 +1,4 @@
-//! A trace buffer of our own: what others record is neither disturbed nor measured.
+//! A trace buffer of our own: recordings of others are neither disturbed nor measured.
 
 use std::{
     fs,
@@ -9,14 +9,14 @@ use anyhow::{Context, Result};
 
 const INSTANCES: &str = "/sys/kernel/tracing/instances";
 
-/// An ftrace instance, removed with this value.
+/// ftrace instance, removed with this value.
 pub struct Instance(PathBuf);
 
 impl Instance {
-    /// Makes one that records what is written to it.
+    /// Creates an instance that records everything written to it.
     pub fn create(name: &str) -> Result<Self> {
         let path = Path::new(INSTANCES).join(name);
-        // One that a killed run left; most often there is none.
+        // One left by a killed run; usually there is none.
         let _ = fs::remove_dir(&path);
         fs::create_dir(&path)
             .with_context(|| format!("cannot make the trace buffer {}; is it in use?", path.display()))?;
@@ -25,12 +25,12 @@ impl Instance {
         Ok(instance)
     }
 
-    /// The file that marks are written to.
+    /// Returns the file that marks are written to.
     pub fn marker(&self) -> PathBuf {
         self.0.join("trace_marker")
     }
 
-    /// Records an event from now on, or no longer; `false` if the kernel has no such event (`system/event`).
+    /// Enables or disables the recording of an event; `false` if the kernel has no such event (`system/event`).
     pub fn record(&self, event: &str, on: bool) -> Result<bool> {
         let switch = format!("events/{event}/enable");
         if !self.0.join(&switch).is_file() {
@@ -40,7 +40,7 @@ impl Instance {
         Ok(true)
     }
 
-    /// How much was recorded so far, what was overwritten included.
+    /// Returns the amount recorded so far, including overwritten entries.
     pub fn recorded(&self) -> Result<u64> {
         let buffers = self.0.join("per_cpu");
         let context = || format!("cannot read the counts in {}", buffers.display());
@@ -66,7 +66,7 @@ impl Drop for Instance {
     }
 }
 
-/// The number in a line that counts what is in a buffer, or what was overwritten there.
+/// Parses the number in a line that counts entries in a buffer, or overwritten ones.
 fn entries(line: &str) -> Option<u64> {
     let (name, count) = line.split_once(": ")?;
     if ["entries", "overrun"].contains(&name) { count.trim().parse().ok() } else { None }

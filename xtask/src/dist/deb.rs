@@ -1,4 +1,4 @@
-//! Packages of Debian's form (deb(5)): an `ar` archive of a version, a description and the files.
+//! Packages in Debian's format (deb(5)): an `ar` archive of a version, a description and the files.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use crate::{
     dist::{NAME, VERSION, tree::Tree},
 };
 
-/// Who answers for it.
+/// Maintainer of the package.
 const MAINTAINER: &str = "The nntrace-bpf developers <nntrace-bpf@localhost>";
 
-/// A package of these files.
+/// Builds a package of these files.
 pub fn package(arch: Arch, time: u64, files: &Tree) -> Result<Vec<u8>> {
     let size: usize = files.files().map(|(_, content)| content.len().div_ceil(1024)).sum();
     let control = format!(
@@ -42,7 +42,8 @@ pub fn package(arch: Arch, time: u64, files: &Tree) -> Result<Vec<u8>> {
     Ok(archive)
 }
 
-/// A member of an `ar` archive: name, time, user, group, mode and length in columns, then the content, of even length.
+/// Adds a member to an `ar` archive: name, time, user, group, mode and length in columns, then the content, of even
+/// length.
 fn member(archive: &mut Vec<u8>, name: &str, time: u64, content: &[u8]) {
     archive.extend(
         format!("{name:<16}{time:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, "100644", content.len()).bytes(),

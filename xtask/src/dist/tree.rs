@@ -1,18 +1,18 @@
-//! Files by path, packed so that the same files give the same bytes.
+//! Files by path, packed reproducibly.
 
 use std::{collections::BTreeMap, io::Write as _};
 
 use anyhow::Result;
 use flate2::{Compression, write::GzEncoder};
 
-/// Files, and the folders that they are in.
+/// Files, and the folders that contain them.
 pub struct Tree {
     files: BTreeMap<String, (Vec<u8>, bool)>,
     time: u64,
 }
 
 impl Tree {
-    /// Without any file yet; all of them will be dated `time`, seconds.
+    /// Creates an empty tree, whose files are dated `time`, seconds.
     pub const fn new(time: u64) -> Self {
         Self { files: BTreeMap::new(), time }
     }
@@ -22,12 +22,12 @@ impl Tree {
         self.files.insert(path, (content.to_vec(), executable));
     }
 
-    /// All files with their contents, in order.
+    /// Returns all files with their contents, in order.
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.files.iter().map(|(path, (content, _))| (path.as_str(), content.as_slice()))
     }
 
-    /// As a tar archive, packed by gzip. Everything is root's.
+    /// Packs the files into a tar archive compressed with gzip. All files belong to root.
     pub fn packed(&self) -> Result<Vec<u8>> {
         let mut archive = tar::Builder::new(Vec::new());
         let mut folder = String::new();
@@ -62,7 +62,7 @@ impl Tree {
     }
 }
 
-/// Without a name and a time in it.
+/// Compresses without a name and a time in the header.
 pub fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     packed.write_all(bytes)?;

@@ -1,5 +1,5 @@
-//! The program as it was packed, in a machine whose root has busybox and nothing else: no library, no compiler, no tool that
-//! it might have relied on.
+//! The packed program, in a VM whose root has busybox and nothing else: no library, no compiler, no tool that it
+//! might have relied on.
 
 use std::io::Read as _;
 
@@ -18,15 +18,15 @@ use crate::{
     },
 };
 
-/// The first process: the checks.
+/// First process: the checks.
 const SCRIPT: &[u8] = include_bytes!("../../vm/bare.sh");
-/// Where it lies.
+/// Path of the first process.
 const INIT: &str = "/init";
 
-/// Checks what is in an archive (`.tar.gz`) for machines of this architecture.
+/// Checks the contents of an archive (`.tar.gz`) for this architecture.
 ///
 /// # Errors
-/// When it does not pass, with the last lines of the console; when Debian's kernel or busybox cannot be had.
+/// When a check fails, with the last lines of the console; when Debian's kernel or busybox is not available.
 pub fn run(arch: Arch, packed: &[u8]) -> Result<()> {
     let kernel = Kernel::get(arch, Version::V6_1)?;
     let mut archive = Archive::default();

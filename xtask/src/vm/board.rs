@@ -1,4 +1,4 @@
-//! Boards: what an emulated machine's device tree says of its CPUs.
+//! Boards: the CPUs in a VM's device tree.
 
 use std::{
     fmt, fs,
@@ -10,22 +10,22 @@ use clap::ValueEnum;
 
 use crate::run::{command, quietly};
 
-/// A board.
+/// Board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Board {
     /// Four small and two large CPUs, three idle states, a frequency policy for each cluster
     Lab,
     /// Eight CPUs like an RK3588: 4+2+2, three policies, two idle states
     Rk3588,
-    /// The lab without idle states: CPUs wait for interrupts, and nobody tells how deep
+    /// The lab without idle states: CPUs wait for interrupts, in an unknown state
     NoIdle,
     /// Nothing but CPUs
     Plain,
 }
 
 impl Board {
-    /// How many CPUs it has. The interrupt controller, of version 2, takes eight at most; one of version 3 does not wake
-    /// CPUs from idle states here.
+    /// Returns the number of CPUs. The interrupt controller, of version 2, takes eight at most; one of version 3 does
+    /// not wake CPUs from idle states here.
     pub const fn cpus(self) -> u32 {
         match self {
             Self::Lab | Self::NoIdle | Self::Plain => 6,
@@ -42,14 +42,14 @@ impl Board {
         }
     }
 
-    /// Lays what we say of the CPUs over what the emulator says of its machine (`base`); returns the device tree.
+    /// Overlays our CPUs on the emulator's device tree (`base`); returns the result.
     ///
     /// The emulator's is dumped anew for each run: it differs between its versions.
     pub fn lay_over(self, base: &Path) -> Result<PathBuf> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("vm/boards");
         let source = folder.join(self.name()).with_extension("dts");
         let (overlay, result) = (base.with_file_name("overlay.dtbo"), base.with_file_name("board.dtb"));
-        // Ours is without sockets, as on boards.
+        // Ours has no sockets, like real boards.
         quietly(command("fdtput").arg("-r").arg(base).arg("/cpus/cpu-map/socket0"))?;
         quietly(
             command("dtc")

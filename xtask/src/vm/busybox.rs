@@ -1,4 +1,4 @@
-//! Debian's busybox: the tools of a machine that has no others.
+//! Debian's busybox: the tools of a VM without any others.
 
 use std::{fs, path::Path};
 
@@ -10,23 +10,23 @@ use crate::{
     vm::cpio::{Archive, Node},
 };
 
-/// Where it lies, in its package too.
+/// Path of the program, also in its package.
 const BUSYBOX: &str = "bin/busybox";
 
-/// The program, which needs no library.
+/// Statically linked program.
 pub struct Busybox(Vec<u8>);
 
 impl Busybox {
-    /// The one that is there, else Debian's.
+    /// Returns the cached program, else Debian's.
     ///
     /// # Errors
-    /// When it cannot be had.
+    /// When it is not available.
     pub fn get(arch: Arch) -> Result<Self> {
         let path = debian::cache()?.join(format!("busybox-{arch}"));
         fs::read(&path).or_else(|_| fetch(arch, &path)).map(Self)
     }
 
-    /// Adds it, and these tools by their names.
+    /// Adds the program, and links with the names of these tools.
     pub fn add(&self, tools: &[&str], archive: &mut Archive) {
         archive.add(BUSYBOX, Node::File { content: self.0.clone(), executable: true });
         for tool in tools {
@@ -47,7 +47,7 @@ fn fetch(arch: Arch, path: &Path) -> Result<Vec<u8>> {
         Ok(())
     })?;
     ensure!(!program.is_empty(), "{} has no {BUSYBOX}", package.name());
-    // Only a whole one gets the name by which it is found.
+    // Only a complete file gets the final name.
     let draft = path.with_extension("new");
     fs::write(&draft, &program).and_then(|()| fs::rename(&draft, path)).context(BUSYBOX)?;
     Ok(program)

@@ -1,20 +1,20 @@
-//! Archives in the form that the kernel unpacks as its first file system (`newc`, kernel:
+//! Archives in the format that the kernel unpacks as its first file system (`newc`, kernel:
 //! Documentation/driver-api/early-userspace/buffer-format.rst). The same files give the same bytes.
 
 use std::collections::BTreeMap;
 
-/// A file in it.
+/// Entry of an archive.
 pub enum Node {
     /// A folder.
     Folder,
-    /// A plain file, which may be run or not.
+    /// A plain file, which may be executable.
     File {
-        /// What is in it.
+        /// Content.
         content: Vec<u8>,
-        /// Whether it is a program.
+        /// Whether it is executable.
         executable: bool,
     },
-    /// A symbolic link, and where it points.
+    /// A symbolic link, with its target.
     Link(String),
 }
 
@@ -23,7 +23,7 @@ pub enum Node {
 pub struct Archive(BTreeMap<String, Node>);
 
 impl Archive {
-    /// Adds a file, and the folders that it is in.
+    /// Adds an entry, and the folders that contain it.
     pub fn add(&mut self, path: &str, node: Node) {
         let path = path.trim_start_matches('/');
         for (end, _) in path.match_indices('/') {
@@ -32,7 +32,7 @@ impl Archive {
         self.0.insert(path.into(), node);
     }
 
-    /// The archive.
+    /// Returns the archive.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (number, (path, node)) in self.0.iter().enumerate() {
@@ -62,7 +62,7 @@ fn entry(bytes: &mut Vec<u8>, inode: usize, mode: usize, path: &str, content: &[
     pad(bytes);
 }
 
-/// Everything begins at a multiple of four.
+/// Pads to a multiple of four, where everything begins.
 fn pad(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(4), 0);
 }

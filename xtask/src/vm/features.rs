@@ -1,4 +1,4 @@
-//! The tables of kernels in the documentation, from what each told when it was run.
+//! Tables of kernels in the documentation, from the facts recorded in their runs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,9 +10,9 @@ use std::{
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// Where the tables go.
+/// Page with the tables.
 const PAGE: &str = "nntrace-user/docs/kernels.md";
-/// The file of a fixture that says how the checks ended.
+/// File of a fixture with the results of the checks.
 pub const CHECKS: &str = "checks.txt";
 const HEAD: &str = "\
 # Kernels
@@ -30,14 +30,14 @@ files (`tests/tests`).
 
 ";
 
-/// A machine, as it was written down.
+/// Recorded facts of a VM.
 struct Column {
     facts: Value,
-    /// How each check ended, by name.
+    /// Results of the checks, by name.
     checks: BTreeMap<String, String>,
 }
 
-/// The checks that the guest told of on its console: a name and how it ended in each line.
+/// Extracts the checks that the guest reported on its console: a name and a result in each line.
 pub fn checks(serial: &str) -> String {
     let told = serial.lines().filter_map(|line| line.trim_end().strip_prefix("vm-guest: "));
     let mut text = String::new();
@@ -73,7 +73,7 @@ pub fn write(fixtures: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A row by name, and what stands in it for each machine.
+/// Row with its name, and its value for each VM.
 type Row = (&'static str, fn(&Value) -> String);
 
 fn features(machines: &[Column]) -> String {
@@ -117,7 +117,7 @@ fn table<'a>(machines: &[Column], rows: impl Iterator<Item = (&'a str, Vec<Strin
     text
 }
 
-/// A value as people read it.
+/// Formats a value for people.
 fn string(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -138,7 +138,7 @@ fn counts(value: &Value) -> String {
     pairs.map(|(name, count)| format!("`{name}` {count}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The numbers in a release, to sort by.
+/// Returns the numbers in a release, for sorting.
 fn numbers(release: &str) -> Vec<u64> {
     release.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }

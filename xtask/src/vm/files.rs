@@ -1,4 +1,4 @@
-//! Files that a guest wrote one after the other: a line with name and length each, then the content.
+//! Files that a guest wrote in sequence: a line with name and length each, then the content.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! What is kept of runs, and compared with other runs.
+//! Kept results of runs, and comparison with other runs.
 
 use std::{
     fs::{self, File},
@@ -11,10 +11,10 @@ use flate2::{Compression, GzBuilder};
 
 use crate::vm::{features, machine::SERIAL};
 
-/// What the guest sends that two runs have to agree on.
+/// Files of the guest that must be equal in two runs.
 const COMPARED: [&str; 5] = ["snapshot.json", "trace.txt", "replayed.json", "facts.json", SERIAL];
 
-/// Checks that two runs brought the same bytes.
+/// Checks that two runs gave the same bytes.
 pub fn assert_same(folder: &Path, again: &Path) -> Result<()> {
     for name in COMPARED {
         // A filter may leave some of them out.
@@ -32,8 +32,8 @@ pub fn assert_same(folder: &Path, again: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Keeps the recording of a kernel's runs among the fixtures, with what replaying it gave there, and writes the table of
-/// kernels.
+/// Keeps the recording of a kernel's runs among the fixtures, with the results of replaying it there, and writes the
+/// table of kernels.
 pub fn keep(folders: &[PathBuf], name: &str) -> Result<()> {
     const TRACE: &str = "trace.txt";
     let fixture = fixtures().join(name);

@@ -1,4 +1,4 @@
-//! Kernels of Debian's, as they are.
+//! Unmodified kernels of Debian.
 
 use std::{
     fmt, fs,
@@ -15,7 +15,7 @@ use crate::{
     run::{command, quietly},
 };
 
-/// A line of kernels.
+/// Kernel version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Version {
     /// Debian 11
@@ -36,7 +36,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// All of them, the oldest first.
+    /// All versions, the oldest first.
     pub const ALL: [Self; 5] = [Self::V5_10, Self::V6_1, Self::V6_12, Self::V6_18, Self::V7_2];
 
     const fn name(self) -> &'static str {
@@ -49,8 +49,8 @@ impl Version {
         }
     }
 
-    /// The names of its packages: the one that has the kernel, and, where they are apart, the one that has its modules.
-    /// The cloud flavours have no cpufreq.
+    /// Returns the names of its packages: that of the kernel and, where it is separate, that of its modules. The
+    /// cloud flavours have no cpufreq.
     fn packages(self, arch: Arch) -> (String, Option<&'static str>) {
         let arch = arch.debian();
         match self {
@@ -69,25 +69,25 @@ impl fmt::Display for Version {
     }
 }
 
-/// What of the modules is loaded, in this order: frequency policies from the device tree, and a governor that switches
-/// when it is told to. All else that is needed is built into these kernels.
+/// Modules to load, in this order: frequency policies from the device tree, and a governor that switches on request.
+/// Everything else that is needed is built into these kernels.
 const MODULES: [&str; 2] = ["cpufreq-dt", "cpufreq_userspace"];
-/// Where the name of the package is kept.
+/// File with the name of the package.
 const NAME: &str = "package";
-/// The kernel.
+/// File of the kernel.
 const IMAGE: &str = "vmlinuz";
 
-/// A kernel that was unpacked.
+/// Unpacked kernel.
 pub struct Kernel {
     folder: PathBuf,
-    /// Its line.
+    /// Version of the kernel.
     pub version: Version,
-    /// The package that it is from, with its version.
+    /// Package of the kernel, with its version.
     pub package: String,
 }
 
 impl Kernel {
-    /// The one that is there, else the newest of Debian's.
+    /// Returns the cached kernel, else Debian's newest.
     pub fn get(arch: Arch, version: Version) -> Result<Self> {
         let folder = debian::cache()?.join("kernels").join(format!("{arch}-{version}"));
         // Written last.
@@ -117,12 +117,12 @@ impl Kernel {
         Ok(Self { folder, version, package })
     }
 
-    /// The kernel.
+    /// Returns the path of the kernel.
     pub fn image(&self) -> PathBuf {
         self.folder.join(IMAGE)
     }
 
-    /// Its modules, in the order in which they are to be loaded.
+    /// Returns the modules, in the order of loading.
     pub fn modules(&self) -> Vec<PathBuf> {
         let paths = MODULES.map(|name| self.folder.join(name).with_extension("ko"));
         paths.into_iter().filter(|path| path.is_file()).collect()

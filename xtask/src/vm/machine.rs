@@ -1,4 +1,4 @@
-//! One run of an emulated machine.
+//! One run of a VM.
 
 use std::{
     fmt::Write as _,
@@ -17,77 +17,77 @@ use crate::{
     vm::{board::Board, emptied, files, kernel::Kernel},
 };
 
-/// What the guest prints.
+/// Output of the guest.
 pub const SERIAL: &str = "serial.log";
-/// What the emulator prints.
+/// Output of the emulator.
 const EMULATOR_LOG: &str = "qemu.log";
-/// The stream of files of a guest that has no better way.
+/// Stream of files, from a guest without a better way.
 const FILES: &str = "files.bin";
-/// A machine that takes longer hangs.
+/// Time limit: a VM that takes longer hangs.
 const LIMIT: Duration = Duration::from_mins(40);
-/// What random numbers begin from if nothing else is said.
+/// Default seed of the random numbers.
 pub const SEED: u32 = 42;
-/// The guest's memory holds its programs twice: packed, and as files.
+/// Memory of the guest, which holds its programs twice: packed, and as files.
 const MEMORY: &str = "2G";
 
-/// A machine.
+/// VM.
 pub struct Machine<'a> {
-    /// Its architecture.
+    /// Architecture.
     pub arch: Arch,
-    /// Its CPUs.
+    /// Board with the CPUs.
     pub board: Board,
-    /// Whether CPUs run at once.
+    /// Whether CPUs run concurrently.
     pub threads: bool,
-    /// What its random numbers begin from.
+    /// Seed of the random numbers.
     pub seed: u32,
-    /// Its kernel.
+    /// Kernel.
     pub kernel: &'a Kernel,
-    /// Its first file system.
+    /// First file system.
     pub archive: &'a [u8],
-    /// Its first process.
+    /// First process.
     pub first: First<'a>,
 }
 
-/// The first process of a machine, and how it tells that all passed.
+/// First process of a VM, and how it reports success.
 pub struct First<'a> {
-    /// Its path in the first file system.
+    /// Path in the first file system.
     pub path: &'a str,
-    /// Its arguments.
+    /// Arguments.
     pub words: &'a [String],
-    /// What the lines that are meant for us begin with.
+    /// Prefix of the lines with results.
     pub name: &'a str,
-    /// What it says there in the end when all passed, and never otherwise.
+    /// Last of these lines after success, and never otherwise.
     pub passed: &'a str,
-    /// How it ends.
+    /// Way of ending.
     pub end: End,
 }
 
-/// How a first process ends its machine.
+/// Way in which a first process ends its VM.
 #[derive(Clone, Copy)]
 pub enum End {
-    /// Through the emulator, whose exit status says that all passed.
+    /// Through the emulator, whose exit status shows success.
     Status,
-    /// By switching the machine off. The status is that of a kernel that panicked, too: only the last line tells.
+    /// By switching the VM off. The status is that of a kernel panic, too: only the last line shows success.
     PowerOff,
 }
 
 impl First<'_> {
-    /// What it told us on the console.
+    /// Returns the result lines on the console.
     fn lines<'s>(&self, serial: &'s str) -> impl Iterator<Item = &'s str> {
         serial.lines().filter_map(|line| line.trim_end().strip_prefix(self.name)?.strip_prefix(": "))
     }
 
-    /// Whether all passed, by what it told and by the status that the emulator ended with.
+    /// Whether everything passed, by the result lines and by the emulator's exit status.
     fn has_passed(&self, arch: Arch, serial: &str, status: Option<i32>) -> bool {
         status == Some(self.end.status(arch)) && self.lines(serial).last() == Some(self.passed)
     }
 }
 
 impl End {
-    /// The status that the emulator ends with when all passed.
+    /// Returns the emulator's exit status for success.
     const fn status(self, arch: Arch) -> i32 {
         match (self, arch) {
-            // Twice what the guest says, plus one.
+            // Twice the guest's value, plus one.
             (Self::Status, Arch::X86_64) => 41,
             (Self::Status, Arch::Aarch64) => 42,
             (Self::PowerOff, _) => 0,
@@ -96,13 +96,13 @@ impl End {
 }
 
 impl Machine<'_> {
-    /// Runs it in an empty folder, which then holds what came out.
+    /// Runs the VM in an empty folder, which then contains the results.
     pub fn run(&self, folder: &Path) -> Result<()> {
         emptied(folder)?;
         let archive = folder.join("initramfs.cpio");
         fs::write(&archive, self.archive)?;
         let mut qemu = self.qemu();
-        // Without a device tree of ours the emulator makes its own.
+        // Without a device tree of ours the emulator generates its own.
         if self.arch == Arch::Aarch64 && self.board != Board::Plain {
             let base = folder.join("base.dtb");
             let mut dump = self.qemu();
@@ -133,7 +133,7 @@ impl Machine<'_> {
         for line in self.first.lines(&serial) {
             let _ = writeln!(told, "           {line}");
         }
-        // In one go: others may run at the same time.
+        // In one go: others may run concurrently.
         print!("{told}");
         if self.arch == Arch::X86_64 {
             files::unpack(&folder.join(FILES), folder)?;
@@ -147,8 +147,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The machine without anything to run. Never KVM: that it can be opened does not mean that it works, and nothing would
-    /// be the same twice.
+    /// Returns the emulator's command without anything to run. Never with KVM: that it can be opened does not mean
+    /// that it works, and no two runs would be equal.
     fn qemu(&self) -> Command {
         let mut qemu = command(format!("qemu-system-{}", self.arch));
         match self.arch {
@@ -170,7 +170,7 @@ impl Machine<'_> {
     }
 }
 
-/// Waits for its end; returns the exit status.
+/// Waits for the end of the emulator; returns the exit status.
 fn wait(mut qemu: Command, folder: &Path) -> Result<Option<i32>> {
     let log = File::create(folder.join(EMULATOR_LOG))?;
     qemu.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);

@@ -1,4 +1,4 @@
-//! What emulating takes, and where it comes from.
+//! Requirements of emulating, and their packages.
 
 use std::{fs, path::Path};
 
@@ -10,11 +10,11 @@ use crate::{
     run::{as_root, command, on_path, quietly},
 };
 
-/// Whose QEMU is too old.
+/// Release of Debian whose QEMU is too old.
 const OLD: &str = "bookworm";
 const BACKPORTS: &str = "/etc/apt/sources.list.d/nntrace-backports.sources";
 
-/// Programs, and the packages of Debian that have them.
+/// Returns the required programs, and the packages of Debian that contain them.
 fn needed(arch: Arch) -> Vec<(String, Vec<String>)> {
     let mut needed = vec![(format!("qemu-system-{arch}"), vec![emulator(arch).to_owned()])];
     let (debian, triple) = (arch.debian(), arch.name().replace('_', "-"));
@@ -44,7 +44,7 @@ const fn emulator(arch: Arch) -> &'static str {
     }
 }
 
-/// The packages of the programs that are not there.
+/// Returns the packages of the missing programs.
 fn missing(arch: Arch) -> (Vec<String>, Vec<String>) {
     let missing = needed(arch).into_iter().filter(|(program, _)| !on_path(program));
     let (programs, packages): (Vec<String>, Vec<Vec<String>>) = missing.unzip();
@@ -53,7 +53,7 @@ fn missing(arch: Arch) -> (Vec<String>, Vec<String>) {
     (programs, packages)
 }
 
-/// Whether everything is there; says what is not.
+/// Checks whether everything is there; the error names what is missing, and the packages.
 pub fn check(arch: Arch) -> Result<()> {
     let (programs, packages) = missing(arch);
     if programs.is_empty() {
@@ -67,7 +67,7 @@ pub fn check(arch: Arch) -> Result<()> {
     )
 }
 
-/// Installs what is missing for both architectures.
+/// Installs the missing packages for both architectures.
 pub fn install() -> Result<()> {
     for arch in Arch::ALL {
         let (_, packages) = missing(arch);
@@ -95,7 +95,7 @@ fn is_old() -> bool {
     text.lines().any(|line| line == format!("VERSION_CODENAME={OLD}"))
 }
 
-/// Adds the newer packages for that release to apt's sources, from which nothing is taken unless it is asked for.
+/// Adds the newer packages for that release to apt's sources, from which packages are taken only on request.
 fn backports() -> Result<()> {
     if quietly(command("apt-cache").arg("policy"))?.contains(&format!("{OLD}-backports")) {
         return Ok(());
@@ -111,7 +111,7 @@ fn backports() -> Result<()> {
     Ok(())
 }
 
-/// The command that writes a file as root.
+/// Returns the command that writes a file as root.
 fn written(path: &str, text: &str) -> Result<std::process::Command> {
     let draft = crate::debian::cache()?.join(Path::new(path).file_name().unwrap_or_default());
     fs::create_dir_all(crate::debian::cache()?)?;

@@ -1,4 +1,4 @@
-//! What runs in the machine: the profiler, the network, the checks, and programs that write marks.
+//! Programs for the VM: the profiler, the network, the checks, and programs that write marks.
 
 use std::{
     fs,
@@ -36,20 +36,20 @@ const SLOW_SUITES: [&str; 8] = [
     "targets",
     "workload_truth",
 ];
-/// The one that starts the example network, whose engine takes longest to build.
+/// Test that starts the example network, whose engine takes longest to build.
 const WITH_NETWORK: &str = "workload_truth";
-/// Programs that these start.
+/// Programs that the tests start.
 const HELPERS: [&str; 6] =
     ["mark-family", "mark-flood", "mark-forks", "mark-raw", "mark-streams", "mark-threads"];
-/// Tools of every system that they start.
+/// Tools of every system that the tests start.
 const TOOLS: [&str; 3] = ["id", "sh", "sleep"];
-/// The check that needs Python.
+/// Check that needs Python.
 const WITH_PYTHON: &str = "python";
-/// The first process.
+/// First process.
 pub const GUEST: &str = "/nntrace/deps/vm-guest";
 const PROFILE: &str = "guest";
 
-/// Programs for one architecture, built.
+/// Built programs for one architecture.
 pub struct Programs {
     arch: Arch,
     built: PathBuf,
@@ -61,7 +61,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Builds what is wanted: with an empty filter all.
+    /// Builds the selected programs: with an empty filter all.
     pub fn build(arch: Arch, cross: &Cross, busybox: Busybox, filter: &[String]) -> Result<Self> {
         let named = |name: &&str| filter.iter().any(|it| it == name);
         let wanted: Vec<&str> = if filter.is_empty() || filter.iter().any(|it| it == "tests") {
@@ -74,7 +74,7 @@ impl Programs {
             SUITES.into_iter().chain(SLOW_SUITES).filter(named).collect()
         };
         println!("building   the programs for {arch}");
-        // In one go: apart, each would compile the libraries anew with the features that it needs.
+        // In one go: separately, each would compile the libraries again with the features that it needs.
         let mut cargo = cross.cargo("build");
         cargo.args([
             "--quiet",
@@ -91,7 +91,7 @@ impl Programs {
             cargo.args(["--package", "nntrace-workload"]);
             names.push("nntrace-workload");
         }
-        // What is built, told as JSON: the names of test programs have hashes in them.
+        // Artifacts as JSON: the names of test programs have hashes in them.
         cargo.args(["--bins", "--message-format=json-render-diagnostics"]);
         cargo.args(wanted.iter().flat_map(|name| ["--test", name]));
         let messages = quietly(&mut cargo)?;
@@ -112,7 +112,7 @@ impl Programs {
         })
     }
 
-    /// Puts them where the first process expects them.
+    /// Puts the programs where the first process expects them.
     pub fn pack(&self, archive: &mut Archive) -> Result<()> {
         let program = |path: &Path| -> Result<Node> {
             let content = fs::read(path).with_context(|| path.display().to_string())?;
@@ -130,7 +130,7 @@ impl Programs {
         }
         if !self.suites.is_empty() {
             self.busybox.add(&TOOLS, archive);
-            // Where these programs were when the tests were compiled.
+            // Their location when the tests were compiled.
             for name in HELPERS {
                 let path = self.built.join(name);
                 archive.add(&path.to_string_lossy(), Node::Link(format!("/nntrace/{name}")));
@@ -150,7 +150,7 @@ impl Programs {
     }
 }
 
-/// The path of a test program, as cargo tells it.
+/// Returns the path of a test program, from cargo's messages.
 fn executable(messages: &str, name: &str) -> Result<PathBuf> {
     for line in messages.lines() {
         let message: serde_json::Value = serde_json::from_str(line)?;
@@ -163,10 +163,10 @@ fn executable(messages: &str, name: &str) -> Result<PathBuf> {
     anyhow::bail!("cargo tells of no program")
 }
 
-/// The target that is written in C++.
+/// Target written in C++.
 const CPP: &str = "marks.cpp";
 
-/// Compiles programs that write marks, linked in every way there is.
+/// Compiles programs that write marks, linked in every possible way.
 fn targets(arch: Arch) -> Result<Vec<PathBuf>> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("vm/targets");
     let folder = debian::cache()?.join(format!("targets-{arch}"));
@@ -175,7 +175,7 @@ fn targets(arch: Arch) -> Result<Vec<PathBuf>> {
         ("c-static", "marks.c", &["-static", "-no-pie"]),
         ("c-static-pie", "marks.c", &["-static-pie", "-fPIE"]),
         ("c-pie", "marks.c", &["-pie", "-fPIE"]),
-        // Without `.symtab`: what is left is what the dynamic linker needs.
+        // Without `.symtab`: only the symbols for the dynamic linker are left.
         ("c-stripped", "marks.c", &["-pie", "-fPIE", "-rdynamic", "-s"]),
         ("cpp-method", CPP, &["-pie", "-fPIE", "-fno-exceptions", "-fno-rtti"]),
     ];
@@ -185,7 +185,7 @@ fn targets(arch: Arch) -> Result<Vec<PathBuf>> {
         let compiler = arch.gnu(if source == CPP { "g++" } else { "gcc" });
         let mut compile = command(compiler);
         compile.args(["-O2", "-Wall", "-Werror", "-Wl,--build-id=none"]).args(flags);
-        // Only the C library: C++'s own is not in the machine.
+        // Only the C library: C++'s own is not in the VM.
         compile.arg("-o").arg(&program).arg(sources.join(source)).args(["-nodefaultlibs", "-lc"]);
         if name.contains("static") {
             compile.args(["-lgcc", "-lgcc_eh", "-lc"]);
@@ -196,7 +196,7 @@ fn targets(arch: Arch) -> Result<Vec<PathBuf>> {
     Ok(programs)
 }
 
-/// The dynamic linker and the C library with its mathematics: where a program looks for them, and where they are here.
+/// Returns the dynamic linker and the C library with its mathematics: the path in programs, and the path here.
 fn libraries(arch: Arch) -> [(&'static str, &'static str); 3] {
     match (arch, arch.is_host()) {
         (Arch::Aarch64, false) => [

@@ -1,4 +1,4 @@
-//! Debian's Python, a library that marks, and a program that has processes forked which use it.
+//! Debian's Python, a library that writes marks, and a program that forks processes which use it.
 
 use std::{
     fs, io,
@@ -17,27 +17,27 @@ use crate::{
     },
 };
 
-/// Where the interpreter is in the machine.
+/// Path of the interpreter in the VM.
 const PROGRAM: &str = "usr/bin/python3";
-/// Packages with libraries that it is linked with, or that its module `ctypes` is, besides the C library's.
+/// Packages with libraries of the interpreter and of its module `ctypes`, besides the C library's.
 const LIBRARIES: [&str; 3] = ["libexpat1", "libffi8", "zlib1g"];
 
-/// What it loads and runs in the machine.
+/// Library that the program loads in the VM.
 const LIBRARY: &str = "nntrace/libmarks.so";
 const SCRIPT: &str = "nntrace/forks.py";
 
-/// The interpreter, its modules and libraries: a folder that is laid out as in the machine.
+/// The interpreter, its modules and libraries, in a folder that is laid out as in the VM.
 pub struct Python {
     folder: PathBuf,
-    /// The library that marks.
+    /// Library that writes marks.
     library: PathBuf,
 }
 
 impl Python {
-    /// The one that is there, else Debian's.
+    /// Returns the cached interpreter, else Debian's.
     ///
     /// # Errors
-    /// When it cannot be had.
+    /// When it is not available.
     pub fn get(arch: Arch) -> Result<Self> {
         let folder = debian::cache()?.join(format!("python-{arch}"));
         if !folder.is_dir() {
@@ -51,7 +51,7 @@ impl Python {
         Ok(Self { folder, library })
     }
 
-    /// Adds it.
+    /// Adds it to an archive.
     pub fn pack(&self, archive: &mut Archive) -> Result<()> {
         for (place, file) in [(LIBRARY, &self.library), (SCRIPT, &project("tests/programs/forks.py"))] {
             archive.add(place, Node::File { content: fs::read(file)?, executable: false });
@@ -60,7 +60,7 @@ impl Python {
     }
 }
 
-/// A file of this project.
+/// Returns the path of a file of this project.
 fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
@@ -85,7 +85,7 @@ fn fetch(arch: Arch, folder: &Path) -> Result<()> {
     let library = modules.trim_end_matches("-stdlib");
     let python = library.trim_start_matches("lib");
     let packages = [format!("{python}-minimal"), format!("{library}-minimal"), modules.clone()];
-    // Only a whole one gets the name by which it is found.
+    // Only a complete folder gets the final name.
     let draft = folder.with_extension("new");
     emptied(&draft)?;
     for package in packages.iter().map(String::as_str).chain(LIBRARIES) {
@@ -103,7 +103,7 @@ fn fetch(arch: Arch, folder: &Path) -> Result<()> {
     fs::rename(&draft, folder).with_context(|| folder.display().to_string())
 }
 
-/// Where a file of the packages belongs in the machine, if it is needed there.
+/// Returns the place of a package's file in the VM, if it is needed there.
 fn place(path: &Path, python: &str) -> Option<PathBuf> {
     if path.ends_with(Path::new("bin").join(python)) {
         return Some(PROGRAM.into());

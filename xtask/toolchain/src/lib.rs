@@ -1,7 +1,8 @@
-//! Which compiler and which linker build the kernel programs, and how they are called.
+//! Selection of the compiler and the linker of the kernel programs, and their command lines.
 //!
-//! The one answer for the build script of `nntrace-user` and for xtask. It is compiled before everything else, therefore it
-//! uses nothing but std; and it depends on what is installed only: no variable has to be set after `cargo xtask setup`.
+//! Shared by the build script of `nntrace-user` and by xtask. It is compiled before everything else, and therefore
+//! uses nothing but std; and it depends on the installed tools only: no variable has to be set after
+//! `cargo xtask setup`.
 
 use std::{
     env,
@@ -10,30 +11,30 @@ use std::{
     process::Command,
 };
 
-/// The oldest release of bpf-linker that is accepted, and the one that setup installs.
+/// Oldest release of bpf-linker that is accepted, and the one that setup installs.
 pub const LINKER_VERSION: &str = "0.13.0";
 
-/// Debian's compiler: its packages carry `core` for BPF, compiled.
+/// Debian's compiler: its packages contain compiled `core` for BPF.
 const SYSTEM_RUSTC: &str = "/usr/bin/rustc";
 
-/// What of an outer cargo's variables may reach the inner one. The rest describes the user-space build (compiler,
+/// Variables of an outer cargo that may reach the inner one. The rest describes the user-space build (compiler,
 /// flags, profile overrides, target), which must not leak into the kernel programs.
 const KEPT: [&str; 6] =
     ["CARGO_HOME", "CARGO_HTTP_", "CARGO_MAKEFLAGS", "CARGO_NET_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_"];
 
-/// A compiler for BPF.
+/// Compiler for BPF.
 #[derive(Debug)]
 pub struct Compiler {
-    /// Its path; none for rustup's nightly, which compiles `core` on the way.
+    /// Path; `None` for rustup's nightly, which also compiles `core`.
     rustc: Option<PathBuf>,
-    /// Its version, for people.
+    /// Version, for people.
     pub version: String,
-    /// The major version of its LLVM, whose bitcode the linker has to read.
+    /// Major version of its LLVM, whose bitcode the linker has to read.
     pub llvm: u32,
 }
 
 impl Compiler {
-    /// Rustup's nightly, if it has the sources of `core`.
+    /// Returns rustup's nightly, if it has the sources of `core`.
     ///
     /// # Errors
     /// Names what is missing.
@@ -46,7 +47,7 @@ impl Compiler {
         Self::from_version(None, rustc("-vV"))
     }
 
-    /// The distribution's compiler, if it came with `core` for BPF.
+    /// Returns the distribution's compiler, if it comes with `core` for BPF.
     ///
     /// # Errors
     /// Names what is missing.
@@ -57,7 +58,7 @@ impl Compiler {
         Self::from_version(Some(SYSTEM_RUSTC.into()), output(Command::new(SYSTEM_RUSTC).arg("-vV")))
     }
 
-    /// Reads what `rustc -vV` says.
+    /// Parses the output of `rustc -vV`.
     fn from_version(rustc: Option<PathBuf>, text: Option<String>) -> Result<Self, String> {
         let name = rustc.as_deref().unwrap_or(Path::new("rustup's nightly")).display().to_string();
         let text = text.ok_or_else(|| format!("the version of {name}, which does not start"))?;
@@ -69,24 +70,24 @@ impl Compiler {
         Ok(Self { rustc, version, llvm })
     }
 
-    /// The `cargo-clippy` that belongs to a system compiler.
+    /// Returns the `cargo-clippy` that belongs to a system compiler.
     #[must_use]
     pub fn clippy(&self) -> Option<PathBuf> {
         self.rustc.as_ref().map(|rustc| rustc.with_file_name("cargo-clippy"))
     }
 }
 
-/// A compiler and the linker that reads its bitcode.
+/// Compiler and the linker that reads its bitcode.
 #[derive(Debug)]
 pub struct Toolchain {
-    /// The compiler.
+    /// Compiler.
     pub compiler: Compiler,
-    /// The path of bpf-linker.
+    /// Path of bpf-linker.
     pub linker: PathBuf,
 }
 
 impl Toolchain {
-    /// The first compiler that is complete.
+    /// Finds the first complete compiler with its linker.
     ///
     /// # Errors
     /// Names what is missing for each.
@@ -97,8 +98,8 @@ impl Toolchain {
         })
     }
 
-    /// Cargo's `subcommand` on the kernel programs for machines of this architecture and endianness (both as in
-    /// `CARGO_CFG_TARGET_ARCH` and `_ENDIAN`), and the path of the object that a build makes.
+    /// Returns cargo's `subcommand` on the kernel programs for hosts of this architecture and endianness (both as in
+    /// `CARGO_CFG_TARGET_ARCH` and `_ENDIAN`), and the path of the object that a build creates.
     ///
     /// It works in a directory of its own under `target_dir`: an outer cargo holds the locks of the others.
     #[must_use]
@@ -116,7 +117,7 @@ impl Toolchain {
             cargo.env_remove(name);
         }
         match &self.compiler.rustc {
-            // The BPF crates need features that only the bootstrap switch opens in a stable compiler.
+            // The BPF crates need features that only the bootstrap switch enables in a stable compiler.
             Some(rustc) => cargo.env("RUSTC", rustc).env("RUSTC_BOOTSTRAP", "1").arg(subcommand),
             None => cargo.args(["run", "nightly", "cargo", subcommand, "-Zbuild-std=core"]),
         };
@@ -128,7 +129,7 @@ impl Toolchain {
             "-Clink-arg=--btf".into(),
             format!("-Clinker={}", self.linker.display()).into(),
         ];
-        // The description of types and lines that the kernel gets is in every binary.
+        // The description of types and lines for the kernel is in every binary.
         flags.extend(remapped());
         cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f".as_ref()));
         cargo.args(["--release", "--package", "nntrace-ebpf", "--target", target]);
@@ -137,8 +138,8 @@ impl Toolchain {
     }
 }
 
-/// The flags by which what is compiled tells nothing of where that was: of the sources, of the libraries, of the
-/// compiler's own.
+/// Returns the flags that remove the build's paths from the results: those of the sources, of the libraries, and of
+/// the compiler itself.
 #[must_use]
 pub fn remapped() -> Vec<OsString> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned);
@@ -160,20 +161,21 @@ pub fn remapped() -> Vec<OsString> {
     folders.into_iter().filter_map(flag).collect()
 }
 
-/// Where setup keeps the tools it compiled: outside of `target`, so that `cargo clean` and the next clone find them.
+/// Returns the folder of the tools that setup compiled: outside of `target`, so that `cargo clean` and the next clone
+/// find them.
 #[must_use]
 pub fn tools() -> PathBuf {
     let cache = env::var_os("XDG_CACHE_HOME").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     cache.unwrap_or_else(|| env::home_dir().unwrap_or_default().join(".cache")).join("nntrace-bpf")
 }
 
-/// The directory of the bpf-linker that setup installs for this LLVM.
+/// Returns the directory of the bpf-linker that setup installs for this LLVM.
 #[must_use]
 pub fn linker_root(llvm: u32) -> PathBuf {
     tools().join(format!("bpf-linker-{LINKER_VERSION}-llvm-{llvm}"))
 }
 
-/// The bpf-linker for this LLVM: setup's, else one on `PATH`, whose LLVM cannot be asked for.
+/// Finds the bpf-linker for this LLVM: setup's, else one on `PATH`, whose LLVM cannot be determined.
 ///
 /// # Errors
 /// Names what is missing.
@@ -204,7 +206,7 @@ fn leaks(name: &str) -> bool {
     ["CARGO_", "RUSTC", "RUSTDOC", "RUSTFLAGS"].iter().any(starts_with) && !KEPT.iter().any(starts_with)
 }
 
-/// What a command prints, if it starts and succeeds.
+/// Returns the output of a command, if it starts and succeeds.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     String::from_utf8(output.stdout).ok()

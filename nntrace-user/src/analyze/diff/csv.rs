@@ -1,4 +1,4 @@
-//! Two runs beside each other as CSV.
+//! Comparison of two runs as CSV.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::report::{
     units::CpuOrCluster,
 };
 
-/// A row of the file. What does not apply, or is not there, is empty.
+/// Row of the file. Values that do not apply, or do not exist, are empty.
 #[derive(Serialize)]
 struct Line<'a> {
     table: &'static str,
@@ -32,8 +32,8 @@ struct Line<'a> {
     after_hits: Option<u64>,
 }
 
-/// What changed in these tables from `before` to `after`, as CSV: the times and windows of both, from which shares and
-/// rates follow.
+/// Returns the changes in these tables from `before` to `after` as CSV: the times and windows of both, from which
+/// shares and rates follow.
 ///
 /// # Errors
 /// When a row cannot be written.

@@ -1,4 +1,4 @@
-//! Two runs beside each other as text for people, at most 80 columns wide.
+//! Comparison of two runs as text for people, at most 80 columns wide.
 
 use super::{Amount, Change, RowChange};
 use crate::report::{
@@ -10,10 +10,10 @@ use crate::report::{
     units::CpuOrCluster,
 };
 
-/// Columns of names.
+/// Width of the names, columns.
 const NAME: usize = 24;
 
-/// What changed from `before` to `after`, as text.
+/// Renders the changes from `before` to `after` as text.
 #[must_use]
 pub fn render(before: &Snapshot, after: &Snapshot, table: PowerTable) -> Text {
     let mut text = Text::new();

@@ -1,17 +1,17 @@
-//! Which machines the kernel programs are for.
+//! Target architecture of the kernel programs.
 //!
-//! Where a function's arguments stand in the registers is compiled into them. An object for another architecture loads,
-//! attaches and fires, and what it then reads is garbage: therefore the object names its own, and it is asked first.
+//! The registers of a function's arguments are compiled into the programs. An object for another architecture would
+//! load, attach and fire, but read garbage: therefore the object names its architecture, which is checked first.
 
 use std::env::consts::ARCH;
 
 use object::{Object as _, ObjectSection as _};
 use thiserror::Error;
 
-/// Where the object names its architecture; `nntrace-ebpf` puts it there.
+/// Section with the name of the object's architecture, written by `nntrace-ebpf`.
 const SECTION: &str = "nntrace.arch";
 
-/// The object that was built in is for other machines.
+/// Mismatch of the architectures of the embedded object and of this program.
 #[derive(Debug, Error)]
 #[error(
     "the kernel programs that were built in are for {found}, and this program is for {ARCH}: what they would read of marks is \
@@ -22,16 +22,16 @@ pub struct WrongArchitecture {
     found: String,
 }
 
-/// Checks that the programs are for the machine that this program is for.
+/// Checks that the programs are for the architecture of this program.
 ///
 /// # Errors
-/// When they are for another one, or do not say which.
+/// When they are for another one, or name none.
 pub(super) fn check(object: &[u8]) -> Result<(), WrongArchitecture> {
     let found = named(object).unwrap_or_else(|| "machines that they do not name".into());
     if found == ARCH { Ok(()) } else { Err(WrongArchitecture { found }) }
 }
 
-/// The architecture that the object names, as Rust names it.
+/// Returns the architecture that the object names, spelled as in Rust.
 fn named(object: &[u8]) -> Option<String> {
     let file = object::File::parse(object).ok()?;
     let data = file.section_by_name(SECTION)?.data().ok()?;
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::live::kernel::object::OBJECT;
 
-    /// The object with another architecture in the place of ours.
+    /// Returns the object with another architecture in the place of ours.
     fn for_other(name: [u8; 8]) -> Vec<u8> {
         let mut ours = [0; 8];
         ours[..ARCH.len()].copy_from_slice(ARCH.as_bytes());

@@ -1,16 +1,16 @@
-//! The kernel's own description of its types (BTF): where a member of a structure stands.
+//! The kernel's description of its types (BTF): offsets of members in structures.
 //!
-//! Source: Documentation/bpf/btf.rst. Only what that question needs is kept of it.
+//! Source: Documentation/bpf/btf.rst. Only what is needed for these offsets is kept.
 
 use std::{fs, ops::Range, path::Path};
 
 use bytes::Buf as _;
 
-/// Where the kernel shows it, if it was built with `CONFIG_DEBUG_INFO_BTF`.
+/// File of the kernel's BTF, present with `CONFIG_DEBUG_INFO_BTF`.
 pub(crate) const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 
 const MAGIC: u16 = 0xeb9f;
-/// Structures in one another, and names of names, deeper than any that the kernel has.
+/// Limit on nested structures and on chains of type names, beyond any in the kernel.
 const MAX_DEPTH: usize = 32;
 
 const PTR: u32 = 2;
@@ -22,12 +22,12 @@ const CONST: u32 = 10;
 const RESTRICT: u32 = 11;
 const TYPE_TAG: u32 = 18;
 
-/// The structures and pointers of a kernel.
+/// Structures and pointers of a kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Btf {
-    /// By number less one: number 0 is `void`.
+    /// Types by number less one: number 0 is `void`.
     types: Vec<Type>,
-    /// Those of all structures and unions.
+    /// Members of all structures and unions.
     members: Vec<Member>,
     texts: Vec<u8>,
 }
@@ -35,11 +35,11 @@ pub(crate) struct Btf {
 #[derive(Debug)]
 struct Type {
     kind: u32,
-    /// Where in the texts its name begins.
+    /// Offset of its name in the strings.
     name: u32,
-    /// The type that a pointer, a name or a qualifier is one of.
+    /// Type that a pointer, type name or qualifier refers to.
     of: u32,
-    /// Which members are its own.
+    /// Range of its members.
     members: Range<usize>,
 }
 
@@ -51,13 +51,13 @@ struct Member {
 }
 
 impl Btf {
-    /// Reads a file of it; `None` where there is none, or when it is something else.
+    /// Reads a BTF file; `None` when there is none, or it is something else.
     #[must_use]
     pub(crate) fn read(path: &Path) -> Option<Self> {
         Self::parse(&fs::read(path).ok()?)
     }
 
-    /// Reads it, in the byte order of this machine; `None` when it is something else.
+    /// Parses BTF in the byte order of this host; `None` when it is something else.
     #[must_use]
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut header = bytes;
@@ -77,8 +77,8 @@ impl Btf {
         Some(btf)
     }
 
-    /// Takes the next type off; `None` when it is cut off, or of a kind that is not known: what follows could not be
-    /// found then.
+    /// Parses the next type; `None` when it is truncated or of an unknown kind: its length, and so the next type,
+    /// could not be found then.
     fn take_type(&mut self, rest: &mut &[u8]) -> Option<()> {
         let mut next = || rest.try_get_u32_ne().ok();
         let (name, info, of) = (next()?, next()?, next()?);
@@ -88,13 +88,13 @@ impl Btf {
             STRUCT | UNION => {
                 for _ in 0..count {
                     let (name, type_id, place) = (next()?, next()?, next()?);
-                    // With bit fields in it, the upper byte is a member's size.
+                    // With bit fields in the structure, the upper byte is the member's size.
                     let bit = if packs_sizes { place & 0x00ff_ffff } else { place };
                     self.members.push(Member { name, type_id, bit });
                 }
                 0
             }
-            // Pointers, forward declarations, names, qualifiers, functions, floats and tags.
+            // Pointers, forward declarations, type names, qualifiers, functions, floats and tags.
             PTR | 7..=12 | 16 | TYPE_TAG => 0,
             // Integers, variables and declaration tags.
             1 | 14 | 17 => 4,
@@ -111,13 +111,14 @@ impl Btf {
         Some(())
     }
 
-    /// Where a member stands in the structure of that name, bytes; also one of a nameless structure or union in it.
+    /// Returns the offset of a member in the structure of that name, bytes; also of a member of a nameless structure
+    /// or union in it.
     #[must_use]
     pub(crate) fn offset(&self, structure: &str, member: &str) -> Option<u32> {
         self.member(structure, member).map(|(offset, _)| offset)
     }
 
-    /// Like [`Btf::offset`], of a member that is a pointer, `levels` deep, to the structure of the name `to`.
+    /// Like [`Btf::offset`], for a member that is a pointer, `levels` deep, to the structure named `to`.
     #[must_use]
     pub(crate) fn pointer_offset(
         &self,
@@ -158,13 +159,13 @@ impl Btf {
         })
     }
 
-    /// Whether the text that begins at `name` is this.
+    /// Whether the string at `name` is this text.
     fn is(&self, name: u32, text: &str) -> bool {
         let tail = self.texts.get(name as usize..).and_then(|tail| tail.strip_prefix(text.as_bytes()));
         tail.is_some_and(|tail| tail.first() == Some(&0))
     }
 
-    /// The type behind names and qualifiers.
+    /// Resolves type names and qualifiers.
     fn plain(&self, mut number: u32) -> Option<&Type> {
         for _ in 0..MAX_DEPTH {
             let found = self.types.get(usize::try_from(number.checked_sub(1)?).ok()?)?;
@@ -181,7 +182,8 @@ impl Btf {
 mod tests {
     use super::*;
 
-    /// `struct rq { int cpu : 8 (packed); union { struct task *curr; }; struct rq **all; const int bit : 3; }`
+    /// Builds
+    /// `struct rq { int cpu : 8 (packed); union { struct task *curr; }; struct rq **all; const int bit : 3; }`.
     fn sample() -> Vec<u8> {
         let texts = b"\0int\0rq\0cpu\0curr\0task\0all\0bit\0";
         let at = |name: &[u8]| {

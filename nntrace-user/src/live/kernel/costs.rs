@@ -1,4 +1,4 @@
-//! Cost of the programs: runs and time by the kernel's statistics, and the events that they count themselves.
+//! Cost of the programs: runs and time from the kernel's statistics, and the events that they count themselves.
 
 use std::os::fd::OwnedFd;
 
@@ -12,13 +12,14 @@ use nntrace_common::{counts::EventCounts, time_count::TimeCount};
 use super::{Kernel, KernelError, evidence, functions, object::Object, power};
 use crate::live::clock::nanoseconds;
 
-/// Switches the kernel's run-time statistics of BPF programs on, where this user may: they are on while this is open.
+/// Enables the kernel's run-time statistics of BPF programs, where this user may, for as long as the descriptor is
+/// open.
 pub(super) fn statistics() -> Option<OwnedFd> {
     enable_stats(Stats::RunTime).ok()
 }
 
 impl Object {
-    /// Runs and time of these programs, by the kernel's statistics.
+    /// Returns runs and time of these programs from the kernel's statistics.
     pub(super) fn cost(&self, programs: impl IntoIterator<Item = &'static str>) -> TimeCount {
         let infos = programs.into_iter().filter_map(|name| match self.program(name)? {
             Program::UProbe(program) => program.info().ok(),
@@ -35,8 +36,8 @@ impl Object {
 }
 
 impl Kernel {
-    /// Runs and time of the mark programs and of the power programs, by the kernel's statistics; of system calls only
-    /// those that were marks. Nothing where this user may not switch the statistics on.
+    /// Returns runs and time of the mark programs and of the power programs from the kernel's statistics; of system
+    /// calls, only those that were marks. Zero where this user may not enable the statistics.
     #[must_use]
     pub(crate) fn read_costs(&self) -> (TimeCount, TimeCount) {
         let mut marks = self.object.cost(functions::MARK_PROGRAMS);
@@ -47,7 +48,7 @@ impl Kernel {
         (marks, self.object.cost(power))
     }
 
-    /// Events, as the programs themselves count them.
+    /// Reads the counts of events that the programs keep themselves.
     ///
     /// # Errors
     /// When a map is missing or of another shape.

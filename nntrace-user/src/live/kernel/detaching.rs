@@ -1,9 +1,9 @@
-//! Taking the probes on marks away, also where a thread of a target does not get out of one.
+//! Detaching of the mark probes, even while a thread of a target stays inside one.
 //!
-//! A program that waits for the page of a text waits for whoever brings it: a file system in user space may never answer.
-//! The kernel takes no probe away before its programs have ended, and whoever asks for that waits as well, without a
-//! signal that could end it. So who waits is looked up first. If somebody still does after a while, the probes stay: a process
-//! of their own holds them, which ends when the page has come, and we go our way.
+//! A program that waits for the page of a text depends on the provider of that page: a file system in user space may
+//! never answer. The kernel removes no probe before its programs have finished, and the caller waits for that
+//! uninterruptibly. So waiting threads are looked up first. If any remain after a while, the probes stay: a process
+//! of their own holds them, and ends when the page has arrived, while we carry on.
 
 use std::{
     fs, io,
@@ -24,24 +24,24 @@ use nntrace_common::counts::PageWait;
 use super::{Kernel, KernelError};
 use crate::live::target::{PidFd, ProcessError};
 
-/// How long a thread may wait for a page before we go without it.
+/// Time that a thread may wait for a page before we carry on without it.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two looks. Also what a program takes at most from its look at the clock to writing down that it waits.
+/// Pause between two looks. Also the time from a program's reading of the clock to recording its wait, at most.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A thread in a mark's program that waits for a page.
+/// Thread in a mark's program that waits for a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StalledThread {
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// The thread.
+    /// Thread id.
     pub tid: u32,
-    /// Its name; empty when it cannot be read.
+    /// Name of the thread; empty when it cannot be read.
     pub comm: String,
 }
 
 impl StalledThread {
-    /// Its meaning, for people.
+    /// Returns the note for the user.
     pub(in crate::live) fn note(&self) -> String {
         let Self { pid, tid, comm } = self;
         format!(
@@ -53,13 +53,13 @@ impl StalledThread {
 }
 
 impl Kernel {
-    /// Takes the probes on marks away, once the window is over: no thread begins to wait for a page any more.
+    /// Detaches the mark probes once the window is over, when no further thread starts to wait for a page.
     ///
-    /// Returns the threads of which one has to be waited for longer than is sensible; the probes stay then, without effect,
-    /// until a process that is left behind is rid of them.
+    /// Returns the threads that keep waiting, of which at least one would have to be waited for too long; the probes
+    /// stay then, without effect, until a process that is left behind removes them.
     ///
     /// # Errors
-    /// When threads stall, and no process can be left behind: then whoever drops this waits for them.
+    /// When threads stall, and no process can be left behind: then dropping this waits for them.
     pub(crate) fn detach_marks(&mut self) -> Result<Vec<StalledThread>, KernelError> {
         self.writes.detach(&mut self.object);
         if self.functions.may_stall() {
@@ -88,7 +88,7 @@ impl Kernel {
         }
     }
 
-    /// The threads that wait for a page now.
+    /// Returns the threads that currently wait for a page.
     fn stalled_threads(&self) -> Result<Vec<StalledThread>, KernelError> {
         let waits: HashMap<_, u32, PageWait> = self.object.table("PAGE_WAITS")?;
         let threads = waits.iter().flatten().map(|(tid, wait)| {
@@ -99,8 +99,8 @@ impl Kernel {
     }
 }
 
-/// Leaves a process behind that holds everything that the kernel lets go of only when stalled threads do, and nothing else.
-/// It begins to let go when this process has ended: whoever closes a probe last waits.
+/// Leaves a process behind that holds only the descriptors that the kernel cannot release before stalled threads
+/// finish. It begins to release them when this process has ended: the last one to close a probe waits.
 fn leave_probes_behind() -> io::Result<()> {
     let end = PidFd::open(std::process::id()).map_err(|error| match error {
         ProcessError::Watch { source, .. } => source,
@@ -113,7 +113,7 @@ fn leave_probes_behind() -> io::Result<()> {
         ForkResult::Child => {
             // SAFETY: plain system calls on numbers, and on structures that live through the call.
             unsafe {
-                // No signal of a terminal's is meant for it.
+                // Detached from the terminal, whose signals are not meant for it.
                 libc::setsid();
                 libc::prctl(libc::PR_SET_NAME, c"nntrace-probes".as_ptr());
                 for descriptor in others {
@@ -129,18 +129,18 @@ fn leave_probes_behind() -> io::Result<()> {
     }
 }
 
-/// Whether the kernel makes whoever closes this last wait for programs that run.
+/// Whether the kernel makes the last one to close this descriptor wait for running programs.
 fn is_probe(name: &Path) -> bool {
     ["anon_inode:bpf_link", "anon_inode:[perf_event]"].iter().any(|probe| name.as_os_str() == *probe)
 }
 
-/// Our open descriptors whose names are asked for.
+/// Returns our open descriptors whose names are `wanted`.
 fn open_descriptors(wanted: impl Fn(&Path) -> bool) -> io::Result<Vec<RawFd>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc/self/fd")? {
         let entry = entry?;
         let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
-        // The one that this reads by is gone when it is asked for.
+        // The descriptor of this listing is gone when its name is read.
         if let (Some(number), Ok(name)) = (number, fs::read_link(entry.path()))
             && wanted(&name)
         {

@@ -1,4 +1,4 @@
-//! Why the kernel side does not work, for people: what the kernel refused, and what mends that.
+//! Errors of the kernel side, with the kernel's reason and a remedy.
 
 use std::{error, fs, io};
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::architecture::WrongArchitecture;
 use crate::live::privilege;
 
-/// Why the kernel side does not work.
+/// Error of the kernel side.
 #[derive(Debug, Error)]
 pub enum KernelError {
     /// The kernel refuses BPF to this user.
@@ -19,39 +19,39 @@ pub enum KernelError {
         "this kernel ({release}) cannot load the programs: {reason}; nntrace-bpf needs Linux 5.8 or newer with CONFIG_BPF_SYSCALL, CONFIG_BPF_EVENTS and CONFIG_UPROBE_EVENTS"
     )]
     Unsupported {
-        /// The release, as `uname -r` shows it.
+        /// Release, as in `uname -r`.
         release: String,
-        /// The kernel's answer.
+        /// Answer of the kernel.
         reason: String,
     },
-    /// The object is for other machines.
+    /// The object is for another architecture.
     #[error(transparent)]
     Architecture(#[from] WrongArchitecture),
-    /// The object does not hold what it should.
+    /// The object lacks an item.
     #[error("the kernel object that was built in holds no {0}; it is from another version: build again")]
     Missing(&'static str),
     /// A map could not be used.
     #[error("cannot {what}: {source}")]
     Map {
-        /// The attempt.
+        /// Attempted operation.
         what: &'static str,
-        /// The kernel's answer.
+        /// Answer of the kernel.
         source: MapError,
     },
     /// A program could not be attached.
     #[error("cannot attach to {point}: {reason}")]
     Attach {
-        /// Where to.
+        /// Attach point.
         point: String,
-        /// The kernel's answer.
+        /// Answer of the kernel.
         reason: String,
     },
-    /// A file of the kernel's could not be read.
+    /// A file of the kernel could not be read.
     #[error("cannot read {path}: {source}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The reason.
+        /// Cause.
         source: io::Error,
     },
 }

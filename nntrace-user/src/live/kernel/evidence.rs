@@ -1,4 +1,4 @@
-//! The programs on what the kernel tells about power beside idle states and frequencies, and their tables.
+//! The programs on power events beside idle states and frequencies, and their tables.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,20 @@ use nntrace_common::{
 use super::{Kernel, KernelError, links::Links, object::Object};
 use crate::live::{clock, tracefs};
 
-/// Programs by the tracepoints that they are for; a kernel may lack any of these.
+/// Programs and their tracepoints, any of which a kernel may lack.
 pub(super) const PROGRAMS: [(&str, &str); 4] = [
     ("psci_enter", "psci_domain_idle_enter"),
     ("psci_exit", "psci_domain_idle_exit"),
     ("idle_miss", "cpu_idle_miss"),
     ("suspend_resume", "suspend_resume"),
 ];
-/// The one that is no raw tracepoint.
+/// Program on an ordinary tracepoint, not a raw one.
 const LIMITS: (&str, &str) = ("frequency_limits", "cpu_frequency_limits");
 
-/// The programs, and what they are attached to.
+/// The programs and their attachments.
 pub(super) struct EvidencePrograms {
-    /// Where the fields of `cpu_frequency_limits` stand: lower and upper limit, CPU. `None` where tracefs does not tell.
+    /// Offsets of the fields of `cpu_frequency_limits`: lower limit, upper limit, CPU. `None` where tracefs lacks
+    /// them.
     limits_offsets: Option<[u32; 3]>,
     links: Links,
 }
@@ -43,11 +44,11 @@ impl EvidencePrograms {
         loader.map_max_entries("EVIDENCE", cpus);
     }
 
-    /// Attaches to what there is; returns the names of the tracepoints.
+    /// Attaches to the tracepoints that exist; returns their names.
     fn attach(&mut self, object: &mut Object) -> Vec<&'static str> {
         let mut attached = Vec::new();
         for (program, tracepoint) in PROGRAMS {
-            // Whatever stands against it: what cannot be attached is not shown.
+            // Whatever the reason: evidence that cannot be attached is not shown.
             if self.links.attach(object, program, tracepoint).is_ok() {
                 attached.push(tracepoint);
             }
@@ -62,7 +63,7 @@ impl EvidencePrograms {
         attached
     }
 
-    /// Takes them away, but that on limits, which stays until the end.
+    /// Detaches the programs except the one on limits, which stays until the end.
     pub(super) fn detach(&mut self, object: &mut Object) {
         self.links.detach(object);
     }
@@ -74,7 +75,7 @@ fn limits_offsets() -> Option<[u32; 3]> {
 }
 
 impl Kernel {
-    /// Attaches to what the kernel has of the tracepoints of evidence, in a window from `begin` (ns) on; returns their
+    /// Attaches to the tracepoints of evidence that the kernel has, for a window from `begin` (ns) on; returns their
     /// names.
     ///
     /// # Errors
@@ -84,7 +85,7 @@ impl Kernel {
         Ok(self.evidence.attach(&mut self.object))
     }
 
-    /// Puts the tables of evidence to their start.
+    /// Resets the tables of evidence.
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
@@ -95,14 +96,14 @@ impl Kernel {
         for cpu in 0..cpus {
             evidence.set(cpu, start, 0).map_err(KernelError::writing)?;
         }
-        // The machine's other clock is ahead of ours by all earlier suspends.
+        // `CLOCK_BOOTTIME` is ahead of our clock by the time of all earlier suspends.
         let ahead = clock::since_boot().saturating_sub(clock::now());
         let spell = OpenInterval::starting_at(begin + ahead);
         let mut suspends: Array<_, Suspends> = self.object.array("SUSPENDS")?;
         suspends.set(0, Suspends { spell, ..Suspends::default() }, 0).map_err(KernelError::writing)
     }
 
-    /// The tables as they are now: by CPU, of the states that firmware was asked for by CPU and parameter, and of suspends.
+    /// Reads the current tables: by CPU, of the states requested from firmware by CPU and parameter, and of suspends.
     ///
     /// # Errors
     /// When the kernel's maps cannot be read.

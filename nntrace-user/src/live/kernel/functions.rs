@@ -1,4 +1,4 @@
-//! Probes on functions: which program goes where.
+//! Probes on functions, and the choice of their programs.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use nntrace_common::nesting::{FunctionKind, MarkCode};
 use super::{Kernel, KernelError, error::attach_error, object::Object};
 use crate::live::target::{self, Layout, MarkFunction, Role, SymbolSpec};
 
-/// The programs that take marks from functions, one per argument layout, and their forms that may wait for a page.
+/// Programs that take marks from functions, one per argument layout, and their forms that may wait for a page.
 pub(super) const MARK_PROGRAMS: [&str; 18] = [
     "mark_buf",
     "mark_buf_len",
@@ -32,25 +32,25 @@ pub(super) const MARK_PROGRAMS: [&str; 18] = [
     "ndk_section_begin_sleepable",
     "ndk_section_begin_this_sleepable",
 ];
-/// The program on the loader's notifications.
+/// Program on the loader's notifications.
 const LOADER_PROGRAM: &str = "loader_event";
-/// The program that stops a target.
+/// Program that stops a target.
 const HOLD_PROGRAM: &str = "hold_at_entry";
 
-/// A probe at the entry point of a program; see [`Kernel::hold_at_entry`].
+/// Probe at the entry point of a program; see [`Kernel::hold_at_entry`].
 #[must_use = "the probe stays until it is handed back to `Kernel::release_entry`"]
 pub(crate) struct EntryProbe(UProbeLinkId);
 
-/// The programs on functions, and the probes that stay until the end of the window.
+/// Programs on functions, and the probes that stay until the end of the window.
 pub(super) struct FunctionProbes {
-    /// Whether programs wait for the page of a text; what has not been tried is presumed.
+    /// Whether programs wait for the page of a text; assumed until tried.
     waits_for_pages: bool,
     /// Probes on mark functions and loaders, by program.
     links: Vec<(&'static str, UProbeLinkId)>,
 }
 
 impl FunctionProbes {
-    /// None is in place yet.
+    /// Creates the state without any probe.
     pub(super) fn new(may_wait_for_pages: bool) -> Self {
         Self { waits_for_pages: may_wait_for_pages, links: Vec::new() }
     }
@@ -60,10 +60,10 @@ impl FunctionProbes {
         self.waits_for_pages && !self.links.is_empty()
     }
 
-    /// Takes the probes away that stay until the end of the window.
+    /// Detaches the probes that stay until the end of the window.
     pub(super) fn detach(&mut self, object: &mut Object) {
         for (program, link) in std::mem::take(&mut self.links) {
-            // A link that is gone already is what is wanted.
+            // A link that is already gone needs no detaching.
             let _ = object.uprobe(program).map(|program| program.detach(link));
         }
     }
@@ -81,8 +81,8 @@ impl FunctionProbes {
         Ok(())
     }
 
-    /// The program for a mark function: where the kernel takes it, the form that may wait for the page of a text. What the
-    /// kernel refuses once is not tried again.
+    /// Returns the program for a mark function: where the kernel supports it, the form that may wait for the page of
+    /// a text. A form that the kernel has refused is not tried again.
     fn mark_program(
         &mut self,
         object: &mut Object,
@@ -102,7 +102,8 @@ impl FunctionProbes {
 }
 
 impl Object {
-    /// Loads a program on functions, if it is not yet: checking a mark program takes the kernel a tenth of a second.
+    /// Loads a program on functions, if that is not done yet: verifying a mark program takes the kernel a tenth of a
+    /// second.
     fn load_function(&mut self, program: &'static str) -> Result<&mut UProbe, ProgramError> {
         let program = self.uprobe(program).map_err(|_| ProgramError::NotLoaded)?;
         if program.fd().is_err() {
@@ -123,11 +124,11 @@ impl Object {
 }
 
 impl Kernel {
-    /// Probes a mark function, at an offset of its file: in every process that maps it, of which only the targets are
-    /// counted.
+    /// Probes a mark function, at an offset of its file, in every process that maps it; only the marks of targets
+    /// count.
     ///
-    /// A probe for one process would not be in its children, and what they mark before it could be put there would
-    /// be lost.
+    /// A probe for one process would not be inherited by its children, and marks before it could be attached to them
+    /// would be lost.
     ///
     /// # Errors
     /// When the kernel refuses, with the object and the symbol.
@@ -140,8 +141,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Loads the programs for functions that may turn up: checking one takes the kernel a tenth of a second, in which
-    /// a process that runs on would not wait for its probe. One that cannot be loaded tells so when it is attached.
+    /// Loads the programs for functions that may turn up: verifying one takes the kernel a tenth of a second, in
+    /// which a process runs on without its probe. An error in loading is reported when the program is attached.
     pub(crate) fn expect_functions(&mut self, specs: &[SymbolSpec]) {
         for spec in specs {
             let (kind, layout) = (target::kind_of(spec.role, &spec.name), spec.layout.unwrap_or(Layout::Buf));
@@ -155,7 +156,7 @@ impl Kernel {
         self.functions.waits_for_pages
     }
 
-    /// From now on a mark function that another one calls, or jumps to, is taken for a part of that one's mark.
+    /// Enables nesting: from now on a mark function that another one calls, or jumps to, is part of that one's mark.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -163,7 +164,8 @@ impl Kernel {
         self.object.array::<u32>("NESTING")?.set(0, 1, 0).map_err(KernelError::writing)
     }
 
-    /// Has the programs know the code of a function that is probed at an offset of its file: who calls from there.
+    /// Registers the code of a function that is probed at an offset of its file, so that calls from it are
+    /// recognized.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -179,7 +181,7 @@ impl Kernel {
         codes.set(index, code, 0).map_err(KernelError::writing)
     }
 
-    /// Has the loader's notifications told, at this offset of its file; it goes with [`Kernel::detach_marks`].
+    /// Probes the loader's notifications at this offset of its file, until [`Kernel::detach_marks`].
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -191,7 +193,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Lets targets stop by SIGSTOP when they get to `offset` of the file, the entry point of a program.
+    /// Makes targets stop by SIGSTOP when they reach `offset` of the file, the entry point of a program.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -202,8 +204,7 @@ impl Kernel {
             .map_err(attach_error(&format!("the entry point of {}", path.display())))
     }
 
-    /// Does something while this offset of a file is probed, by a program to which processes that are no targets mean
-    /// nothing.
+    /// Runs `act` while an offset of a file is probed by a program that ignores processes other than targets.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -221,7 +222,7 @@ impl Kernel {
         Ok(done)
     }
 
-    /// Takes the probe at the entry point away.
+    /// Detaches the probe at the entry point.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -230,7 +231,7 @@ impl Kernel {
     }
 }
 
-/// The program for a mark function, and its form that may wait for a page; an end has no text.
+/// Returns the program for a mark function, and its form that may wait for a page; an end has no text.
 fn programs_for(kind: FunctionKind, role: Role, layout: Layout) -> (&'static str, Option<&'static str>) {
     let is_ndk = kind == FunctionKind::Ndk;
     let (plain, sleepable) = match (role, layout) {
@@ -238,7 +239,7 @@ fn programs_for(kind: FunctionKind, role: Role, layout: Layout) -> (&'static str
         (Role::Mark, Layout::BufLen) => ("mark_buf_len", "mark_buf_len_sleepable"),
         (Role::Mark, Layout::ThisBuf) => ("mark_this_buf", "mark_this_buf_sleepable"),
         (Role::Mark, Layout::ThisBufLen) => ("mark_this_buf_len", "mark_this_buf_len_sleepable"),
-        // A length is not asked for: names of sections end at a NUL.
+        // The length is not needed: names of sections end at a NUL.
         (Role::Begin, Layout::Buf | Layout::BufLen) if is_ndk => {
             ("ndk_section_begin", "ndk_section_begin_sleepable")
         }

@@ -1,4 +1,4 @@
-//! CPUs that go offline and come back: by events, and where those tell nothing, by comparing with sysfs.
+//! CPUs that go offline and come back: from events and, where there are none, by comparing with sysfs.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -8,11 +8,11 @@ use nntrace_common::power::Activity;
 use super::{Kernel, KernelError};
 use crate::live::sysfs;
 
-/// Stands for a step that is not known; the kernel counts up from 0.
+/// Placeholder for an unknown step; the kernel counts up from 0.
 const NO_STEP: u32 = u32::MAX;
 
-/// The number of the step that takes a CPU down (`takedown_cpu` in kernel/cpu.c), as the kernel lists it under `root`;
-/// [`NO_STEP`] when it does not.
+/// Returns the number of the step that takes a CPU down (`takedown_cpu` in kernel/cpu.c), from the kernel's list
+/// under `root`; [`NO_STEP`] when it is not listed.
 fn takedown_step(root: &Path) -> u32 {
     let text = fs::read_to_string(root.join("hotplug/states")).unwrap_or_default();
     let step = text.lines().find_map(|line| {
@@ -22,7 +22,7 @@ fn takedown_step(root: &Path) -> u32 {
     step.unwrap_or(NO_STEP)
 }
 
-/// The program on hotplug events, with the step by which it knows that a CPU goes down.
+/// The program on hotplug events, with the step that means that a CPU goes down.
 pub(super) struct Hotplug {
     takedown_step: u32,
 }
@@ -39,7 +39,7 @@ impl Hotplug {
 
 impl Kernel {
     /// Runs the program on hotplug events as if the kernel had just taken this CPU down, or on that CPU as if it had
-    /// just brought it up.
+    /// just been brought up.
     ///
     /// # Errors
     /// When the kernel refuses; it can since 5.10.
@@ -48,8 +48,8 @@ impl Kernel {
         self.object.run("cpuhp_exit", on, &[u64::from(cpu), 0, u64::from(step), 0])
     }
 
-    /// Tells the tables of CPUs that sysfs, under `root`, has online or offline and they have not: where the kernel
-    /// has no such events, or did not name the step.
+    /// Updates the tables of CPUs that are online or offline in sysfs, under `root`, but not in the tables: where the
+    /// kernel has no such events, or the step is unknown.
     ///
     /// # Errors
     /// When the kernel's maps cannot be read, or it refuses.
@@ -61,7 +61,7 @@ impl Kernel {
         }
         for (cpu, activity) in self.read_activities()?.into_iter().filter(|(cpu, _)| present.contains(cpu)) {
             let is_online = online.contains(&cpu);
-            // While it goes or comes, sysfs may still say otherwise: looked at again before it is believed.
+            // During a transition sysfs may lag behind: it is read again before it is believed.
             if (activity == Activity::Offline) == is_online && sysfs::online(root).contains(&cpu) == is_online
             {
                 self.tell_hotplug(cpu, is_online)?;

@@ -1,15 +1,15 @@
-//! Attachments to raw tracepoints that end before the programs are unloaded.
+//! Raw tracepoint attachments that end before the programs are unloaded.
 
 use aya::programs::raw_trace_point::RawTracePointLinkId;
 
 use super::{error::KernelError, object::Object};
 
-/// A feature's attachments, by program, in the order in which they were made.
+/// Attachments of a feature, by program, in the order in which they were made.
 #[derive(Default)]
 pub(super) struct Links(Vec<(&'static str, RawTracePointLinkId)>);
 
 impl Links {
-    /// Loads a program, if it is not yet, and attaches it to a raw tracepoint.
+    /// Loads a program, if that is not done yet, and attaches it to a raw tracepoint.
     pub(super) fn attach(
         &mut self,
         object: &mut Object,
@@ -21,10 +21,10 @@ impl Links {
         Ok(())
     }
 
-    /// Takes all programs away.
+    /// Detaches all programs.
     pub(super) fn detach(&mut self, object: &mut Object) {
         for (program, link) in std::mem::take(&mut self.0) {
-            // A link that is gone already is what is wanted.
+            // A link that is already gone needs no detaching.
             let _ = object.raw_tracepoint(program).map(|program| program.detach(link));
         }
     }

@@ -1,4 +1,4 @@
-//! The tables that the programs keep of marks: totals, names, threads, the application's phases.
+//! The programs' tables of marks: totals, names, threads, the application's phases.
 
 use aya::{
     EbpfLoader,
@@ -22,14 +22,14 @@ use crate::model::{
     stacks::{Paths, Totals},
 };
 
-/// The globals of the programs on marks.
+/// Globals of the programs on marks.
 pub(super) struct MarkGlobals {
     create_name: u64,
     emit_begins: u32,
 }
 
 impl MarkGlobals {
-    /// With or without begins that say no more than layer, phase and name.
+    /// Creates the globals, with or without begins that carry nothing but layer, phase and name.
     pub(super) fn new(emit_begins: bool) -> Self {
         Self { create_name: mark::name_hash(EXECUTION_CREATE, 0), emit_begins: u32::from(emit_begins) }
     }
@@ -41,7 +41,7 @@ impl MarkGlobals {
 }
 
 impl Kernel {
-    /// Tells the programs what the name of an interface call means.
+    /// Sets the meaning of the name of an interface call.
     ///
     /// # Errors
     /// When the table is full.
@@ -52,7 +52,7 @@ impl Kernel {
         meanings.insert(name, meaning, 0).map_err(map_error("add to the table of interface calls"))
     }
 
-    /// The exact totals of marks as they are now.
+    /// Reads the current exact totals of marks.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -60,7 +60,7 @@ impl Kernel {
         let map: PerCpuHashMap<_, TotalKey, Total> = self.object.table("TOTALS")?;
         let mut totals = Totals::default();
         for entry in &map {
-            // An entry that goes while it is read was of no use any more.
+            // An entry that is removed while it is read is no longer needed.
             let Ok((key, values)) = entry else { continue };
             let mut sum = Total::default();
             for value in values.iter() {
@@ -71,7 +71,7 @@ impl Kernel {
         Ok(totals)
     }
 
-    /// The changes of the application's phases behind the one with this number, in their order.
+    /// Reads the changes of the application's phases after the one with this number, in order.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -87,7 +87,7 @@ impl Kernel {
         Ok(events)
     }
 
-    /// How many changes of the application's phases there were.
+    /// Reads the number of changes of the application's phases.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -96,7 +96,7 @@ impl Kernel {
         counts.get(&0, 0).map_err(KernelError::reading)
     }
 
-    /// Processes that have shown that they are drivers.
+    /// Reads the processes that have turned out to be drivers.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -105,7 +105,7 @@ impl Kernel {
         Ok(map.keys().flatten().collect())
     }
 
-    /// Executions by thread and the application's phases.
+    /// Reads the executions by thread and the application's phases.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -114,7 +114,7 @@ impl Kernel {
         Ok(map.iter().flatten().collect())
     }
 
-    /// Adds what the stacks consist of that are not known yet.
+    /// Adds the steps of stacks that are not known yet.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -130,7 +130,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Keeps the text of a name, if it is not known yet and the kernel has it.
+    /// Adds the text of a name, if it is not known yet and the kernel has it.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -144,7 +144,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Keeps the texts of the names that are not known yet; returns their hashes.
+    /// Adds the texts of the names that are not known yet; returns their hashes.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -162,7 +162,7 @@ impl Kernel {
         Ok(new)
     }
 
-    /// How many interface calls were met before it was known what their names mean.
+    /// Reads the number of interface calls that were met before the meanings of their names were known.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -172,7 +172,7 @@ impl Kernel {
         Ok(values.iter().map(|value| value.count).sum())
     }
 
-    /// How often each kind of diagnostic was met, with the first example over all CPUs.
+    /// Reads the count of each kind of diagnostic, with the first example over all CPUs.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -190,7 +190,7 @@ impl Kernel {
         Ok(found)
     }
 
-    /// Hands each thread that has marks to `visit`, with its id.
+    /// Calls `visit` for each thread that has marks, with its id.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -203,7 +203,7 @@ impl Kernel {
     }
 }
 
-/// The name in a mark that was kept for it.
+/// Returns the name in the text that was kept for it.
 fn name_of(text: &NameText) -> &[u8] {
     let used = (text.len as usize).min(text.payload.len());
     let name_at = u16::try_from(text.name_at).unwrap_or(u16::MAX);

@@ -1,4 +1,4 @@
-//! The object with the programs and their maps: what is in it, by name.
+//! The object with the programs and their maps, by name.
 
 use aya::{
     Ebpf, EbpfLoader, Pod,
@@ -13,19 +13,19 @@ use log::Log;
 
 use super::error::{KernelError, attach_error, map_error, refused};
 
-/// The object that the build script compiled.
+/// Object compiled by the build script.
 pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/nntrace-ebpf"));
 
-/// The object once its maps are made. Dropping it detaches and unloads everything.
+/// The object once its maps are created. Dropping it detaches and unloads everything.
 pub(super) struct Object(Ebpf);
 
 impl Object {
-    /// Makes the maps, with the globals and sizes that the loader was given. No program is loaded yet.
+    /// Creates the maps, with the globals and sizes set on the loader. No program is loaded yet.
     pub(super) fn load(loader: &mut EbpfLoader<'_>) -> Result<Self, KernelError> {
         loader.load(OBJECT).map(Self).map_err(|error| refused(&error))
     }
 
-    /// Loads a program on a raw tracepoint, if it is not yet.
+    /// Loads a program on a raw tracepoint, if that is not done yet.
     pub(super) fn load_raw(&mut self, program: &'static str) -> Result<(), KernelError> {
         let raw = self.raw_tracepoint(program)?;
         if raw.fd().is_err() {
@@ -34,7 +34,7 @@ impl Object {
         Ok(())
     }
 
-    /// Attaches a program that is loaded to a raw tracepoint.
+    /// Attaches a loaded program to a raw tracepoint.
     pub(super) fn attach_raw(
         &mut self,
         program: &'static str,
@@ -48,7 +48,7 @@ impl Object {
         self.tracepoint(program)?.load().map_err(|error| refused(&error))
     }
 
-    /// Attaches a program that is loaded to a tracepoint; it stays until the end.
+    /// Attaches a loaded program to a tracepoint, until the end.
     pub(super) fn attach_event(
         &mut self,
         program: &'static str,
@@ -58,8 +58,8 @@ impl Object {
         self.tracepoint(program)?.attach(group, event).map(drop).map_err(attach_error(event))
     }
 
-    /// Runs a program on a raw tracepoint as if the event had come with these arguments, of which there are at most
-    /// twelve: on the CPU `on`, which it wakes, or on the one where this process runs.
+    /// Runs a program on a raw tracepoint as if the event had come with these arguments, at most twelve: on the CPU
+    /// `on`, which it wakes, or on the one where this process runs.
     pub(super) fn run(
         &mut self,
         program: &'static str,
@@ -72,7 +72,7 @@ impl Object {
         self.raw_tracepoint(program)?.test_run(options).map(|_| ()).map_err(attach_error(program))
     }
 
-    /// A map that is read.
+    /// Returns a map for reading.
     pub(super) fn table<'a, M>(&'a self, name: &'static str) -> Result<M, KernelError>
     where
         M: TryFrom<&'a Map, Error = MapError>,
@@ -81,7 +81,7 @@ impl Object {
         map.try_into().map_err(KernelError::reading)
     }
 
-    /// An array that is written.
+    /// Returns an array for writing.
     pub(super) fn array<V: Pod>(
         &mut self,
         name: &'static str,
@@ -90,7 +90,7 @@ impl Object {
         map.try_into().map_err(map_error("use a table"))
     }
 
-    /// A map of any kind that is written.
+    /// Returns a map of any kind for writing.
     pub(super) fn map_mut(&mut self, name: &str) -> Option<&mut Map> {
         self.0.map_mut(name)
     }

@@ -15,17 +15,17 @@ use nntrace_common::{
 use super::{Kernel, KernelError, links::Links, object::Object};
 use crate::model::residency::CpuReading;
 
-/// All of them.
+/// All programs of this feature.
 pub(super) const PROGRAMS: [&str; 3] = ["cpu_idle", "cpu_frequency", "cpuhp_exit"];
 
-/// The programs, and what they are attached to.
+/// The programs and their attachments.
 #[derive(Default)]
 pub(super) struct PowerPrograms {
     links: Links,
 }
 
 impl PowerPrograms {
-    /// Gives each CPU its place in the tables.
+    /// Sizes the tables for the number of CPUs.
     pub(super) fn configure(loader: &mut EbpfLoader<'_>, cpus: u32) {
         for map in ["CPU_IDLE", "CPU_FREQUENCY", "NEXT_IN_POLICY"] {
             loader.map_max_entries(map, cpus);
@@ -41,7 +41,7 @@ impl PowerPrograms {
         self.links
             .attach(object, "cpu_frequency", "policy_frequency")
             .or_else(|_| self.links.attach(object, "cpu_frequency", "cpu_frequency"))?;
-        // Without it, sysfs tells which CPUs are online.
+        // Without it, online CPUs are read from sysfs.
         let _ = self.links.attach(object, "cpuhp_exit", "cpuhp_exit");
         Ok(())
     }
@@ -52,7 +52,7 @@ impl PowerPrograms {
 }
 
 impl Kernel {
-    /// Puts every CPU's tables to their start: nothing known since `begin` (ns), these frequencies requested (kHz).
+    /// Resets every CPU's tables: nothing known since `begin` (ns), these frequencies requested (kHz).
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
@@ -60,7 +60,7 @@ impl Kernel {
         self.start_cpus_without(begin, khz, &BTreeSet::new())
     }
 
-    /// Like [`Kernel::start_cpus`], where these CPUs are offline.
+    /// Like [`Kernel::start_cpus`], with these CPUs offline.
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
@@ -84,8 +84,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Tells which CPUs change frequency together. Returns those policies that are too large for the programs: the
-    /// frequency of their CPUs changes by events of their own only.
+    /// Sets the groups of CPUs that change frequency together. Returns the policies that are too large for the
+    /// programs: the frequency of their CPUs changes by events of their own only.
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
@@ -106,11 +106,10 @@ impl Kernel {
         Ok(too_large)
     }
 
-    /// Attaches to `cpu_idle` and `cpu_frequency`, and to hotplug where the kernel tells of it. Call
+    /// Attaches to `cpu_idle` and `cpu_frequency`, and to hotplug where the kernel has its event. Call
     /// [`Kernel::start_cpus`] first.
     ///
-    /// Kernels that tell of a policy's frequency by one event, `policy_frequency`, do so with the same first two
-    /// arguments.
+    /// Kernels that report a policy's frequency by one event, `policy_frequency`, use the same first two arguments.
     ///
     /// # Errors
     /// When the kernel refuses, or has no such tracepoint (`cpu_frequency` needs `CONFIG_PM`).
@@ -139,10 +138,10 @@ impl Kernel {
         self.object.run("cpu_frequency", Some(on), &[u64::from(khz), u64::from(cpu)])
     }
 
-    /// The tables of each CPU as they are now.
+    /// Reads the current tables of each CPU.
     ///
-    /// A change of frequency moves time from one table to another: when one came while they were read, that time may be in
-    /// neither, and they are read again.
+    /// A change of frequency moves time from one table to another: if one came during the reading, that time may be
+    /// in neither, and they are read again.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -161,7 +160,7 @@ impl Kernel {
         Ok(readings)
     }
 
-    /// A number by CPU that tells whether a change of frequency came; odd while one is being written.
+    /// Reads the sequence number of frequency changes by CPU; odd while a change is being written.
     fn frequency_changes(&self) -> Result<Vec<u64>, KernelError> {
         let frequencies: Array<_, CpuFrequency> = self.object.table("CPU_FREQUENCY")?;
         let changes =
@@ -189,7 +188,7 @@ impl Kernel {
             .collect()
     }
 
-    /// The activity of each CPU.
+    /// Reads the activity of each CPU.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -199,7 +198,7 @@ impl Kernel {
     }
 }
 
-/// Reads an entry until no writer was at work meanwhile.
+/// Reads an entry until no write came in between.
 fn consistent(idles: &Array<&MapData, CpuIdle>, cpu: u32) -> Result<CpuIdle, KernelError> {
     const TRIES: usize = 16;
     let mut reading = idles.get(&cpu, 0).map_err(KernelError::reading)?;

@@ -12,7 +12,7 @@ use crate::live::tracefs;
 
 /// The programs, with the layout of the event that the one on fork reads.
 pub(super) struct ProcessPrograms {
-    /// Where `sched_process_fork` has the child's id; `None` where the kernel does not describe that event.
+    /// Offset of the child's id in `sched_process_fork`; `None` where the kernel does not describe that event.
     child_offset: Option<u32>,
 }
 
@@ -25,12 +25,12 @@ impl ProcessPrograms {
         loader.override_global("FORK_CHILD_OFFSET", self.child_offset.as_ref().unwrap_or(&0), true);
     }
 
-    /// Loads those on exec and exit.
+    /// Loads the programs on exec and exit.
     pub(super) fn load_raw(object: &mut Object) -> Result<(), KernelError> {
         ["process_exec", "process_exit"].iter().try_for_each(|program| object.load_raw(program))
     }
 
-    /// Loads the one on fork.
+    /// Loads the program on fork.
     pub(super) fn load_fork(object: &mut Object) -> Result<(), KernelError> {
         object.load_event("process_fork")
     }
@@ -55,7 +55,7 @@ impl Kernel {
         self.processes.attach(&mut self.object)
     }
 
-    /// Counts the marks of a process from now on.
+    /// Starts counting the marks of a process.
     ///
     /// # Errors
     /// When the table of targets is full.
@@ -63,7 +63,7 @@ impl Kernel {
         self.set_target(pid, TARGET)
     }
 
-    /// How a process is traced: [`TARGET`], or [`TARGET_TO_HOLD`](nntrace_common::record::TARGET_TO_HOLD).
+    /// Sets how a process is traced: [`TARGET`], or [`TARGET_TO_HOLD`](nntrace_common::record::TARGET_TO_HOLD).
     ///
     /// # Errors
     /// When the table of targets is full.
@@ -74,7 +74,7 @@ impl Kernel {
         targets.insert(pid, how, 0).map_err(map_error("add to the table of targets"))
     }
 
-    /// Counts the marks of a process no more.
+    /// Stops counting the marks of a process.
     ///
     /// # Errors
     /// When the table cannot be used.
@@ -82,7 +82,7 @@ impl Kernel {
         let map = self.object.map_mut("TARGETS").ok_or(KernelError::Missing("map TARGETS"))?;
         let mut targets: HashMap<_, u32, u8> =
             map.try_into().map_err(map_error("use the table of targets"))?;
-        // One that is not there any more is what is wanted.
+        // An entry that is already gone needs no removal.
         let _ = targets.remove(&pid);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The rings that the programs write records to, one for each CPU.
+//! Rings that the programs write records to, one per CPU.
 
 use std::{
     io,
@@ -17,11 +17,11 @@ use super::{
     object::Object,
 };
 
-/// Bytes of each ring.
+/// Size of each ring, bytes.
 pub(super) struct RingSize(u32);
 
 impl RingSize {
-    /// The size that the kernel takes: a power of two of whole pages.
+    /// Rounds up to a size that the kernel accepts: a power of two of whole pages.
     pub(super) fn rounded(bytes: u32) -> Self {
         Self(bytes.clamp(4096, 1 << 30).next_power_of_two())
     }
@@ -35,11 +35,11 @@ impl RingSize {
     }
 }
 
-/// The rings of all CPUs, as bytes.
+/// Rings of all CPUs, as bytes.
 pub struct RingBuffers(Vec<RingBuf<MapData>>);
 
 impl RingBuffers {
-    /// Makes a ring for each CPU, and puts it where the programs look for it.
+    /// Creates a ring for each CPU, in the map where the programs look it up.
     pub(super) fn make(object: &mut Object, cpus: u32, size: &RingSize) -> Result<Self, KernelError> {
         let map = object.map_mut("RINGS").ok_or(KernelError::Missing("map RINGS"))?;
         let mut slots: ArrayOfMaps<_> = map.try_into().map_err(map_error("use the table of rings"))?;
@@ -59,7 +59,7 @@ impl RingBuffers {
         rings.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Hands over everything that the rings hold, ring by ring, and frees its room.
+    /// Passes all records in the rings to `sink`, ring by ring, and frees their space.
     pub(in crate::live) fn take(&mut self, mut sink: impl FnMut(&[u8])) {
         for ring in &mut self.0 {
             while let Some(item) = ring.next() {
@@ -68,14 +68,14 @@ impl RingBuffers {
         }
     }
 
-    /// Descriptors that become readable when a ring asks to be drained; they stay open for themselves.
+    /// Returns duplicated descriptors that become readable when a ring asks to be drained.
     pub(in crate::live) fn alarms(&self) -> io::Result<Vec<OwnedFd>> {
         self.0.iter().map(|ring| ring.as_fd().try_clone_to_owned()).collect()
     }
 }
 
 impl Kernel {
-    /// Power records that were lost so far, by the CPU that they were about.
+    /// Reads the counts of lost power records, by the CPU that they were about.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -84,7 +84,7 @@ impl Kernel {
         (0..self.cpus()).map(|cpu| Ok(idles.get(&cpu, 0).map_err(KernelError::reading)?.lost)).collect()
     }
 
-    /// Counts of each CPU's ring, as its programs keep them.
+    /// Reads the counts of each CPU's ring, as its programs keep them.
     ///
     /// # Errors
     /// When a map is missing or of another shape.

@@ -1,4 +1,4 @@
-//! The program that reads run queues, to see what a CPU does without waking it.
+//! The program that reads run queues, to sample a CPU's activity without waking it.
 
 use aya::{EbpfLoader, maps::Array};
 use nntrace_common::run_queue::{RunQueueOffsets, RunQueueSample};
@@ -25,15 +25,15 @@ impl RunQueues {
         if let Some((program, _)) = self.sampler
             && object.raw_tracepoint(program)?.load().is_err()
         {
-            // Without it the first event of a CPU tells what it did before.
+            // Without it, a CPU's first event shows its previous state.
             self.sampler = None;
         }
         Ok(())
     }
 }
 
-/// The program that fits this kernel, with the offsets that it needs; `None` when the kernel does not tell them, or is built
-/// in another way: the ways from a task to the run queues are there with `CONFIG_FAIR_GROUP_SCHED`.
+/// Returns the program that fits this kernel, with the offsets that it needs; `None` when BTF lacks them, or the
+/// kernel is built differently: the path from a task to the run queues needs `CONFIG_FAIR_GROUP_SCHED`.
 fn sampler(btf: &Btf) -> Option<(&'static str, RunQueueOffsets)> {
     let queues = |levels| btf.pointer_offset("task_group", "cfs_rq", levels, "cfs_rq");
     let offsets = RunQueueOffsets {
@@ -56,7 +56,7 @@ fn sampler(btf: &Btf) -> Option<(&'static str, RunQueueOffsets)> {
 }
 
 impl Kernel {
-    /// The activity of a CPU; [`RunQueueSample::NOTHING`] where that cannot be seen.
+    /// Samples the activity of a CPU; [`RunQueueSample::NOTHING`] where that is not possible.
     #[must_use]
     pub fn sample_run_queue(&mut self, cpu: u32) -> RunQueueSample {
         let Some((program, _)) = self.run_queues.sampler else { return RunQueueSample::default() };

@@ -6,15 +6,15 @@ use nntrace_common::{sched::SchedOffsets, time_count::TimeCount};
 use super::{Kernel, KernelError, btf::Btf, links::Links, object::Object};
 use crate::live::tracefs;
 
-/// Tracepoints of group `sched`, with the program on the raw form and the one on the described form. The switch is the
-/// first: whether its raw form tells enough is found out by attaching to it.
+/// Tracepoints of group `sched`, with the programs on the raw and on the described form. The switch is first:
+/// attaching to it shows whether its raw form has all arguments.
 const PROGRAMS: [(&str, &str, &str); 3] = [
     ("sched_switch", "raw_sched_switch", "sched_switch"),
     ("sched_wakeup_new", "raw_sched_wakeup_new", "sched_wakeup_new"),
     ("sched_wakeup", "raw_sched_wakeup", "sched_wakeup"),
 ];
 
-/// The programs, and what they are attached to.
+/// The programs and their attachments.
 pub(super) struct SchedulingPrograms {
     offsets: SchedOffsets,
     links: Links,
@@ -32,7 +32,7 @@ impl SchedulingPrograms {
     fn attach(&mut self, object: &mut Object) -> Result<(), KernelError> {
         let SchedOffsets { prev_state, next_pid, woken_pid, task_pid } = self.offsets;
         let [(point, raw, _), others @ ..] = PROGRAMS;
-        // Before Linux 5.18 the raw form lacks the state, and is refused.
+        // Before Linux 5.18 the raw form lacks the state, and attaching is refused.
         if task_pid != 0 && self.links.attach(object, raw, point).is_ok() {
             return others.iter().try_for_each(|(point, raw, _)| self.links.attach(object, raw, point));
         }
@@ -53,13 +53,13 @@ impl SchedulingPrograms {
         })
     }
 
-    /// Takes those on raw tracepoints away; the others stay until the end.
+    /// Detaches the programs on raw tracepoints; the others stay until the end.
     pub(super) fn detach(&mut self, object: &mut Object) {
         self.links.detach(object);
     }
 }
 
-/// Where the programs find what they read: in tasks by BTF, in events by tracefs; 0 for what neither tells.
+/// Returns the offsets that the programs need: in tasks from BTF, in events from tracefs; 0 for those in neither.
 fn offsets(btf: Option<&Btf>) -> SchedOffsets {
     let offset = |event, field| tracefs::field_offset(event, field).unwrap_or(0);
     SchedOffsets {
@@ -80,7 +80,7 @@ impl Kernel {
         self.scheduling.attach(&mut self.object)
     }
 
-    /// Runs and time of these programs, by the kernel's statistics.
+    /// Returns runs and time of these programs from the kernel's statistics.
     #[must_use]
     pub(crate) fn read_scheduling_cost(&self) -> TimeCount {
         self.object.cost(PROGRAMS.into_iter().flat_map(|(_, raw, program)| [raw, program]))

@@ -1,7 +1,7 @@
-//! How many entries the tables of marks hold.
+//! Sizes of the tables of marks.
 //!
-//! The kernel sets their memory aside when they are made, as nothing could be had in the middle of a mark: so it is a share
-//! of the machine's, and not what would do for everybody.
+//! The kernel allocates their memory when they are created, as allocation may fail in the middle of a mark: so it is
+//! a share of the system's memory, and not enough for every case.
 
 use std::fs;
 
@@ -18,23 +18,23 @@ use nntrace_common::{
 use super::{Kernel, KernelError};
 use crate::model::facts::TableUse;
 
-/// Which part of the machine's memory the tables get by themselves.
+/// Default share of the system's memory, as a divisor.
 const PART: u64 = 64;
-/// The least and the most that they get by themselves, bytes.
+/// Bounds of the default share, bytes.
 const BOUNDS: [u64; 2] = [4 << 20, 64 << 20];
-/// Bytes that the kernel adds to an entry of a hash table: its links, and its bucket, of which there may be two.
+/// Bytes that the kernel adds to an entry of a hash table: its links, and up to two buckets.
 const ENTRY_BYTES: u64 = 48 + 2 * 16;
-/// An address, with which an entry of a table by CPU refers to its values.
+/// Pointer from an entry of a per-CPU table to its values, bytes.
 const ADDRESS_BYTES: u64 = 8;
 
-/// One of the tables.
+/// One table.
 struct Row {
     table: Table,
-    /// Its name in the kernel object.
+    /// Name in the kernel object.
     map: &'static str,
-    /// Its part of the memory, percent.
+    /// Share of the memory, percent.
     percent: u64,
-    /// Bytes of a key and its value.
+    /// Size of a key and its value, bytes.
     bytes: fn(cpus: u64) -> u64,
 }
 
@@ -50,24 +50,24 @@ const ROWS: [Row; Table::ALL.len()] = [
     Row { table: Table::Paths, map: "PATHS", percent: 6, bytes: |_| size::<u64>() + size::<PathStep>() },
 ];
 
-/// Keys and values begin at multiples of eight bytes.
+/// Returns a size rounded up to eight bytes, the alignment of keys and values.
 const fn size<T>() -> u64 {
     (size_of::<T>() as u64).next_multiple_of(8)
 }
 
-/// The entries that each table holds.
+/// Number of entries of each table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TableSizes {
-    /// Memory that all of them take, bytes.
+    /// Memory of all tables, bytes.
     pub bytes: u64,
     entries: [u32; Table::ALL.len()],
-    /// Entries of the totals that may go by the application's phases.
+    /// Entries of the totals that may be split by the application's phases.
     slot_totals: u32,
 }
 
 impl TableSizes {
-    /// Tables that take about so many bytes on a machine of so many possible CPUs; by themselves, the part of the machine's
-    /// memory that is sensible.
+    /// Creates tables of about this many bytes, for this number of possible CPUs; by default, of a sensible share of
+    /// the system's memory.
     #[must_use]
     pub(crate) fn new(bytes: Option<u64>, cpus: u32) -> Self {
         let budget =
@@ -76,7 +76,7 @@ impl TableSizes {
         for row in ROWS {
             let entry = ENTRY_BYTES + (row.bytes)(u64::from(cpus));
             let entries = (u128::from(budget) * u128::from(row.percent) / 100 / u128::from(entry)).max(1);
-            // More than a number of entries can say is more than any machine has.
+            // Beyond the largest number of entries there is more memory than in any system.
             let entries = u32::try_from(entries).unwrap_or(u32::MAX / 2);
             sizes.entries[row.table as usize] = entries;
             sizes.bytes += u64::from(entries) * entry;
@@ -86,7 +86,7 @@ impl TableSizes {
         sizes
     }
 
-    /// How many entries a table holds.
+    /// Returns the number of entries of a table.
     #[must_use]
     pub(crate) fn entries(&self, table: Table) -> u32 {
         self.entries[table as usize]
@@ -101,12 +101,12 @@ impl TableSizes {
 }
 
 impl Kernel {
-    /// Memory that the tables of marks take together, bytes.
+    /// Returns the memory that the tables of marks take together, bytes.
     pub(in crate::live) fn map_memory(&self) -> u64 {
         self.table_sizes.bytes
     }
 
-    /// How full the tables of marks are now.
+    /// Reads the current use of the tables of marks.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
@@ -139,7 +139,7 @@ impl Kernel {
     }
 }
 
-/// The sensible part of the memory that `/proc/meminfo` tells, bytes; the least, where it does not.
+/// Returns the default memory, bytes, by the total in `/proc/meminfo`; the least where it is not given.
 fn sensible(meminfo: &str) -> u64 {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib: u64 = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0);
@@ -170,7 +170,7 @@ mod tests {
             let sizes = TableSizes::new(Some(bytes), cpus);
             assert!(sizes.bytes <= bytes && sizes.bytes > bytes * 99 / 100, "{sizes:?} of {bytes}");
         }
-        // A machine of a gibibyte keeps what the tables held before they depended on it.
+        // A host with 1 GiB keeps the sizes from before they depended on memory.
         let small = TableSizes::new(Some(16 << 20), 4);
         assert!(small.entries(Table::Threads) > 2_048 && small.entries(Table::Paths) > 4_096, "{small:?}");
         assert!(TableSizes::new(Some(64 << 20), 8).entries(Table::Threads) > 3_000);

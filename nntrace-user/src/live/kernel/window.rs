@@ -1,5 +1,5 @@
-//! The window of the kernel programs: its ends are set ahead, so that marks, power states and scheduling begin and end
-//! at one moment.
+//! Window of the kernel programs: its ends are set ahead, so that marks, power states and scheduling begin and end at
+//! the same time.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use nntrace_common::window::Window;
 use super::{Kernel, KernelError};
 use crate::live::clock::{self, nanoseconds, wait_until};
 
-/// From setting the end of the window to that end: time to hand it to the programs in, and for those that have looked at
-/// the clock before to finish.
+/// Time from setting the end of the window to that end: enough to pass it to the programs, and for those that have
+/// already read the clock to finish.
 const TAIL: Duration = Duration::from_millis(2);
 
-/// An end that comes so soon is waited for.
+/// Time within which an end that was set is waited for.
 const NEAR: Duration = Duration::from_millis(30);
 
 impl Kernel {
@@ -26,8 +26,8 @@ impl Kernel {
         windows.set(0, window, 0).map_err(KernelError::writing)
     }
 
-    /// Ends the window that is `window` so far, waits for that end, and returns it (ns): from then on all tables stay as
-    /// they are. An end that was set stands when it is near; otherwise the window ends at once.
+    /// Ends the window, waits for that end, and returns it (ns): from then on all tables stay as they are. The end
+    /// that was set in `window` stands when it is near; otherwise the window ends at once.
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
@@ -41,7 +41,7 @@ impl Kernel {
                 return Ok(window.end);
             }
             self.set_window(Window { end, ..window })?;
-            // Set too late, what came between the two is in the tables already: a later end, then.
+            // If it was set too late, the tables already contain events after it: a later end, then.
             if clock::now() < end {
                 wait_until(end);
                 return Ok(end);

@@ -1,4 +1,4 @@
-//! The program on writes, for marks that targets write to `trace_marker` themselves: seen at the system call.
+//! The program on writes, for marks that targets write to `trace_marker` themselves: taken at the system call.
 
 use std::{fs::File, os::fd::AsRawFd as _};
 
@@ -7,13 +7,13 @@ use aya::{EbpfLoader, maps::Array};
 use super::{Kernel, KernelError, btf::Btf, links::Links, object::Object};
 use crate::live::{trace_marker, tracefs};
 
-/// The program that looks at writes. `writev` hands over its text in pieces, each of which would be a mark of its own, and
-/// `pwrite` is refused by `trace_marker`.
+/// Program on writes. `writev` passes its text in pieces, each of which would be a mark of its own, and
+/// `trace_marker` refuses `pwrite`.
 const PROGRAM: &str = "marker_write";
 
-/// The program, and what it is attached to.
+/// The program and its attachment.
 pub(super) struct WritePrograms {
-    /// Where the kernel keeps the open files of a task, if it tells.
+    /// Offsets on the way to the open files of a task, if BTF has them.
     offsets: Option<[u32; 5]>,
     links: Links,
 }
@@ -55,8 +55,8 @@ impl WritePrograms {
     }
 }
 
-/// Where this kernel keeps the open files of a task: what the programs need, in their order. `None` when it does not
-/// tell.
+/// Returns this kernel's offsets on the way to the open files of a task, in the order the programs need; `None` when
+/// BTF lacks them.
 fn offsets(btf: &Btf) -> Option<[u32; 5]> {
     Some([
         btf.pointer_offset("task_struct", "files", 1, "files_struct")?,
@@ -68,10 +68,10 @@ fn offsets(btf: &Btf) -> Option<[u32; 5]> {
 }
 
 impl Kernel {
-    /// Takes marks from what targets write to `trace_marker`, from now on; until [`Kernel::detach_marks`].
+    /// Takes marks from the targets' writes to `trace_marker`, from now on until [`Kernel::detach_marks`].
     ///
     /// # Errors
-    /// When `trace_marker` cannot be told from other files, or the kernel refuses.
+    /// When `trace_marker` cannot be distinguished from other files, or the kernel refuses.
     pub(crate) fn attach_writes(&mut self) -> Result<(), KernelError> {
         self.writes.attach(&mut self.object)
     }

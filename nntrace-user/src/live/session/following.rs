@@ -1,4 +1,4 @@
-//! Following the targets: what they fork, execute and load while they run.
+//! Following of targets: forks, execs and libraries loaded at run time.
 
 use nix::{
     sys::signal::{Signal, kill},
@@ -10,7 +10,7 @@ use super::{MarkSource, Session};
 use crate::live::{kernel::KernelError, probes::MissedSince, target::ProcessError, trace_marker};
 
 impl Session {
-    /// Probes what a process maps now; returns whether it is still there.
+    /// Probes the files that a process maps now; returns whether it is still there.
     pub(super) fn probe(&mut self, pid: u32, missed: MissedSince) -> bool {
         if self.marks != MarkSource::Functions {
             return true;
@@ -35,19 +35,19 @@ impl Session {
         is_there
     }
 
-    /// Makes ready for mark functions that none of the targets has yet: they run on while these are probed.
+    /// Prepares for mark functions that no target has yet: targets run on while these are probed.
     pub fn expect_libraries(&mut self) {
         self.probes.expect_libraries(&mut self.kernel);
     }
 
-    /// Lets a launched command be stopped whenever its loader maps something, until that is probed. It is our child, so
-    /// that nobody else is told of its stops.
+    /// Has a launched command stopped whenever its loader maps something, until that is probed. The command is our
+    /// child, so nobody else is notified of its stops.
     ///
     /// # Errors
     /// When the table of targets cannot be written.
     pub(super) fn hold_while_loading(&mut self, pid: u32) -> Result<(), KernelError> {
         if self.marks == MarkSource::Functions {
-            // What its loader told of its start is done with.
+            // Notifications of its start are done with.
             self.drain();
             self.kernel.set_target(pid, TARGET_TO_HOLD)?;
             self.held = Some(pid);
@@ -55,7 +55,7 @@ impl Session {
         Ok(())
     }
 
-    /// Stops the command no more, and lets it go on: to be called before it is asked to end.
+    /// Stops the command no more, and lets it continue: to be called before it is asked to end.
     pub fn hold_no_more(&mut self) {
         if let Some(pid) = self.held.take()
             && let Err(error) = self.kernel.set_target(pid, TARGET)
@@ -65,8 +65,8 @@ impl Session {
         self.drain();
     }
 
-    /// Does what processes ask for by what they did. The oldest comes first: what a library may have marked counts from
-    /// there.
+    /// Acts on the events of processes. The oldest comes first: the time from which a library may have missed marks
+    /// is that of the first notification.
     pub(super) fn on_process_events(&mut self, mut events: Vec<Record>) {
         events.sort_by_key(Record::time);
         for event in &events {
@@ -75,16 +75,17 @@ impl Session {
                 Record::Fork(ProcessRecord { tid, time, .. }) => self.on_new_program(tid, time),
                 Record::Exec(ProcessRecord { tgid, time, .. }) => self.on_new_program(tgid, time),
                 Record::Loader(event) => self.on_loader(&event),
-                // An end shows at the next refresh.
+                // An exit is noticed at the next refresh.
                 _ => {}
             }
         }
     }
 
-    /// Notes which processes of a command live on: the run ends with the command, and they are traced no more. To be called
-    /// when it has ended; what it started last is known before [`Session::finish`] only.
+    /// Notes the processes of a command that are still alive: the run ends with the command, and they are traced no
+    /// more. To be called when the command has ended, but before [`Session::finish`], as its last children are not
+    /// known after that.
     pub fn note_survivors(&mut self) {
-        /// Those that are named.
+        /// Number of processes that the note names.
         const NAMED: usize = 10;
         if self.last.is_none() {
             self.drain();
@@ -105,7 +106,7 @@ impl Session {
         ));
     }
 
-    /// What cannot be known of processes that were gone too soon, in words.
+    /// Returns a note on processes that were gone too soon to be searched.
     pub(super) fn note_on_unsearched(&self) -> Option<String> {
         let count = self.unsearched.len();
         (count > 0).then(|| {
@@ -123,7 +124,7 @@ impl Session {
         if let Ok(process) = self.processes.by_pid(pid) {
             log::info!("target {pid} runs {}", process.comm);
             self.label(pid, &process.comm);
-            // One that is stopped by its loader has run nothing of its own.
+            // A process that is stopped by its loader has run nothing of its own yet.
             let is_held = self.held == Some(pid) && self.probes.hears_loader(&self.processes, pid);
             self.probe(pid, if is_held { MissedSince::Nothing } else { MissedSince::Since(time) });
         }
@@ -131,7 +132,7 @@ impl Session {
 
     fn on_loader(&mut self, event: &ProcessRecord) {
         let is_held = event.detail != 0;
-        // One look is enough for all that a loader told before it.
+        // One look covers all earlier notifications of the loader.
         if self.last.is_none() && !self.probes.looked_after(event.tgid, event.time) {
             let missed = if is_held { MissedSince::Nothing } else { MissedSince::Since(event.time) };
             if !self.probe(event.tgid, missed) {
@@ -139,7 +140,7 @@ impl Session {
             }
         }
         if is_held {
-            // One that has been killed meanwhile needs it no more.
+            // It may have been killed in the meantime.
             let _ = kill(Pid::from_raw(event.tgid.cast_signed()), Signal::SIGCONT);
         }
     }

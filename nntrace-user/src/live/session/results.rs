@@ -1,4 +1,4 @@
-//! What a run has found.
+//! Results of a run.
 
 use std::{borrow::Cow, path::Path};
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Session {
-    /// What was found so far; in the end after [`Session::finish`].
+    /// Returns the findings so far, the final ones after [`Session::finish`].
     ///
     /// # Errors
     /// When the kernel's maps cannot be read.
@@ -49,7 +49,7 @@ impl Session {
         }
         let loss = self.loss()?;
         let is_full = |(kind, _): &(DiagnosticKind, _)| *kind == DiagnosticKind::TableFull;
-        // A thread whose part in the accounting shows by records alone counts only where these came.
+        // A thread whose part in the accounting comes only from records is complete only without lost records.
         let is_unsure = leaves_out && loss.records_dropped > 0;
         let totals_are_exact = !is_unsure && !diagnostics.iter().any(is_full);
         let exact_sums = self.exact_report_sums(&totals)?;
@@ -94,7 +94,7 @@ impl Session {
         Ok(self.model.findings(run, Sums { cpus, totals, reports }))
     }
 
-    /// What threads did in the window; none where context switches are not taken.
+    /// Returns the states of threads in the window; none where context switches are not measured.
     fn threads(&self, window: &Window) -> Vec<NamedThread> {
         let named = |scheduling: &Scheduling| {
             scheduling.named_threads(window, |tid, pid| {
@@ -106,7 +106,7 @@ impl Session {
         self.model.scheduling.as_ref().map(named).unwrap_or_default()
     }
 
-    /// Everything that the marks told, one by one where it is kept so.
+    /// Returns the model of the marks.
     #[must_use]
     pub fn marks(&self) -> &Marks {
         &self.model.marks
@@ -117,21 +117,22 @@ impl Session {
         self.evidence.until(&self.kernel, cpus, end, self.last.is_some())
     }
 
-    /// What CPUs and clusters did in which order so far; `None` when it was not asked for. In the end after
-    /// [`Session::finish`].
+    /// Returns the sequence of states of CPUs and clusters so far, all of it after [`Session::finish`]; `None` when
+    /// it was not asked for.
     #[must_use]
     pub fn timelines(&self) -> Option<Timelines> {
         let end = self.last.as_ref().map_or_else(|| self.end_so_far(), |(_, end)| *end);
         self.model.power.timelines_until(end)
     }
 
-    /// The moment up to which there are results while the window goes on, ns.
+    /// Returns the time up to which there are results, ns: now, or the end of a window that is over.
     fn end_so_far(&self) -> u64 {
         let now = clock::now();
         if self.window.is_over(now) { self.window.end } else { now }
     }
 
-    /// The sums of the reports by the kernel's totals; `None` where these are not all kept by the application's phases.
+    /// Returns the sums of the reports by the kernel's totals; `None` where some of these are not kept by the
+    /// application's phases.
     fn exact_report_sums(&self, totals: &Totals) -> Result<Option<ReportSums>, KernelError> {
         if self.kernel.read_app_event_counts()?.lost > 0 {
             return Ok(None);
@@ -161,7 +162,7 @@ impl Session {
     }
 }
 
-/// What was lost, by the counts of each CPU's ring and of what came out of all.
+/// Adds up the losses, from the counts of each CPU's ring and those of the drained records.
 fn loss(rings: &[RingCount], drained: DrainCounts) -> Loss {
     let lossy = (0..).zip(rings).filter(|(_, ring)| ring.dropped > 0);
     Loss {

@@ -1,4 +1,4 @@
-//! Begin and end of a run's window.
+//! Begin and end of a session's window.
 
 use std::{path::Path, time::Duration};
 
@@ -14,12 +14,12 @@ use crate::{
     model::{Scheduling, marks::OpenSection},
 };
 
-/// From reading what the kernel counts to the end of the window, where both are compared.
+/// Time from reading the kernel's counts to the end of the window, where both are compared.
 const VERIFY_AHEAD: Duration = Duration::from_millis(20);
 
 impl Session {
-    /// Begins the window, of this length where it is known, when everything is attached; returns in its first moment. From
-    /// here on all counts, to the end of the window.
+    /// Begins the window once everything is attached, with this duration if it is known; returns in its first moment.
+    /// Everything counts from here to the end of the window.
     ///
     /// # Errors
     /// When the kernel refuses an attachment, or its maps cannot be used.
@@ -48,16 +48,16 @@ impl Session {
         Ok(())
     }
 
-    /// How long the window goes on, if its end is set: until it is time for [`Session::finish`].
+    /// Returns the time until [`Session::finish`] is due, if the window's end is set.
     #[must_use]
     pub fn remaining(&self) -> Option<Duration> {
-        // What the kernel counts is read shortly before the end, too.
+        // The kernel's counts are also read shortly before the end.
         let ahead = if self.verifies { VERIFY_AHEAD } else { Duration::ZERO };
         let end = self.window.end.checked_sub(nanoseconds(ahead)).filter(|end| *end > 0)?;
         Some(Duration::from_nanos(end.saturating_sub(clock::now())))
     }
 
-    /// Ends the window, reads the tables of that moment, detaches, and takes the last records.
+    /// Ends the window, reads the tables of that time, detaches, and takes the last records.
     ///
     /// # Errors
     /// When the kernel's maps cannot be read.
@@ -66,7 +66,7 @@ impl Session {
             if let Some(verifier) = &mut self.verifier {
                 verifier.before_end(&self.topology);
             }
-            // Detaching takes a while: what comes meanwhile counts for nothing.
+            // Detaching takes a while: events in the meantime do not count.
             let end = self.kernel.end_window(self.window)?;
             let counts = self.verifier.as_ref().map(|verifier| verifier.end(&self.topology, end));
             self.last = Some((self.kernel.read_cpus()?, end));

@@ -1,4 +1,4 @@
-//! Finding the program of a command, and telling beforehand why it cannot be started.
+//! Finding the program of a command, and explaining beforehand why it cannot be started.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use super::elf::{Elf, ElfErrorReason, open};
 use super::launch::error::LaunchError;
 
-/// Where programs are looked for when there is no `PATH`.
+/// Search path for programs when there is no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-/// No `#!` line is read further by the kernel.
+/// Length of a `#!` line that the kernel reads at most.
 const LONGEST_SCRIPT_LINE: usize = 256;
 
-/// The file that a command's first word names, as a shell looks it up.
+/// Finds the file that a command's first word names, as a shell does.
 pub(super) fn find(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, LaunchError> {
     let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
     if command.is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn find(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Lau
     }
     let mut refused = None;
     let candidates = std::env::split_paths(path).map(|dir| Path::new(".").join(dir).join(command));
-    // A directory that we may not search is passed over, as a shell does.
+    // A directory that we may not search is skipped, as a shell does.
     for candidate in candidates.filter(|candidate| candidate.exists()) {
         match executable(candidate) {
             Ok(program) => return Ok(program),
@@ -48,12 +48,12 @@ fn executable(program: PathBuf) -> Result<PathBuf, LaunchError> {
             program,
             why: "its mode has no x: `chmod +x` it, or start it by its interpreter",
         }),
-        // What we may not see, the command's user may still: the kernel decides.
+        // A file that we may not see may still be visible to the command's user: the kernel decides.
         Ok(_) | Err(_) => Ok(program),
     }
 }
 
-/// Refuses what the kernel would not run, or what would run but could not be traced.
+/// Refuses files that the kernel would not run, and programs that would run but could not be traced.
 ///
 /// The C library would hand a file of unknown format to `/bin/sh`, which then complains about the wrong thing.
 pub(super) fn check_format(program: &Path) -> Result<(), LaunchError> {
@@ -74,7 +74,7 @@ pub(super) fn check_format(program: &Path) -> Result<(), LaunchError> {
     }
 }
 
-/// What else must be there to run a program: the interpreter of a script, the dynamic loader of an executable.
+/// Returns the other file needed to run a program: the interpreter of a script, the dynamic loader of an executable.
 pub(super) fn interpreter(program: &Path) -> Option<OsString> {
     let start = first_bytes(program).ok()?;
     let name = if let Some(line) = start.strip_prefix(b"#!") {

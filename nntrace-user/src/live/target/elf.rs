@@ -1,6 +1,7 @@
-//! The few things we need of an ELF file, read without loading it: file offsets, symbol tables, first instructions.
+//! Reading of the few needed parts of an ELF file, without loading it: file offsets, symbol tables, first
+//! instructions.
 //!
-//! The files belong to others and may be damaged, or made to mislead: every number in them is checked.
+//! The files belong to others, and may be damaged or malicious: every number in them is checked.
 
 mod notes;
 
@@ -21,13 +22,13 @@ type Header = elf::FileHeader64<NativeEndian>;
 type Segment = elf::ProgramHeader64<NativeEndian>;
 
 const ENDIAN: NativeEndian = NativeEndian;
-/// No symbol or string table is larger; a file that says so is damaged.
+/// Size of a symbol or string table at most; a file with a larger one is damaged.
 const LARGEST_TABLE: u64 = 1 << 30;
 
-/// No mark function is longer; of one that says so, as much is looked at.
+/// Length of a mark function at most; of a longer one, only so much is examined.
 const LONGEST: u64 = 1 << 16;
 
-/// The machine that this program is for, and can trace.
+/// Machine that this program is for, and can trace.
 const MACHINE: elf::Machine = if cfg!(target_arch = "x86_64") {
     elf::EM_X86_64
 } else if cfg!(target_arch = "aarch64") {
@@ -36,42 +37,42 @@ const MACHINE: elf::Machine = if cfg!(target_arch = "x86_64") {
     elf::EM_NONE
 };
 
-/// An ELF file that cannot be used.
+/// Error of an ELF file that cannot be used.
 #[derive(Debug, Error)]
 #[error("{}: {reason}", .path.display())]
 pub struct ElfError {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Why.
+    /// Reason.
     #[source]
     pub reason: ElfErrorReason,
 }
 
-/// Why an ELF file cannot be used.
+/// Reason why an ELF file cannot be used.
 #[derive(Debug, Error)]
 pub enum ElfErrorReason {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read it: {0}; check the path and its permissions")]
     Io(#[from] io::Error),
-    /// It is of another kind.
+    /// The file is of another kind.
     #[error("not an ELF file: nothing to probe in it")]
     NotElf,
-    /// It is a 32-bit program or library.
+    /// A 32-bit program or library.
     #[error("a 32-bit file ({0}): only 64-bit code of this machine can be traced, build the target for it")]
     Class32(String),
-    /// It is for a machine with the bytes the other way round.
+    /// A file of the other byte order.
     #[error("its bytes are in the other order than this machine's: build the target for this machine")]
     ForeignEndian,
-    /// It is for another machine.
+    /// A file for another machine.
     #[error("it is for {found}, this machine runs {host}: build the target for this machine", host = machine_name(MACHINE))]
     ForeignMachine {
-        /// The machine that it is for.
+        /// Machine that it is for.
         found: String,
     },
-    /// What it says of itself does not hold.
+    /// The file is inconsistent.
     #[error("damaged ELF file: {0}; copy or build it again")]
     Malformed(String),
-    /// It is a library or an object file.
+    /// A library or an object file.
     #[error("it has no entry point in its code: give an executable")]
     NoEntry,
 }
@@ -99,7 +100,7 @@ fn machine_name(machine: elf::Machine) -> String {
     }
 }
 
-/// Opens a file for [`Elf::parse`], which reads only what it is asked for.
+/// Opens a file for [`Elf::parse`], which reads only the parts it needs.
 pub(super) fn open(path: &Path) -> Result<ReadCache<File>, ElfErrorReason> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(ElfErrorReason::NotElf);
@@ -107,8 +108,8 @@ pub(super) fn open(path: &Path) -> Result<ReadCache<File>, ElfErrorReason> {
     Ok(ReadCache::new(File::open(path)?))
 }
 
-/// The entry point of an executable, as an offset in its file: where a probe stops a program after the dynamic loader
-/// has mapped its libraries, and before any of its own code runs but the libraries' constructors.
+/// Returns the entry point of an executable, as an offset in its file. A probe there stops a program after the
+/// dynamic loader has mapped its libraries, and before any of its own code runs except the libraries' constructors.
 ///
 /// # Errors
 /// When the file cannot be read, is no ELF file for this machine, is damaged, or has no entry point.
@@ -121,7 +122,7 @@ pub(crate) fn entry_offset(path: &Path) -> Result<u64, ElfError> {
     entry().map_err(|reason: ElfErrorReason| reason.in_file(path))
 }
 
-/// Where the function whose first instruction is at an offset of a file can be probed.
+/// Returns the probe points of the function whose first instruction is at an offset of a file.
 ///
 /// # Errors
 /// When the file cannot be read, is no ELF file for this machine, or is damaged.
@@ -130,7 +131,7 @@ pub(crate) fn probe_points(path: &Path, offset: u64) -> Result<ProbePoints, ElfE
     points().map_err(|reason: ElfErrorReason| reason.in_file(path))
 }
 
-/// A table of symbols with their names.
+/// Symbol table with its names.
 pub(super) struct SymbolTable<'data> {
     kind: elf::SectionType,
     pub(super) symbols: &'data [Symbol],
@@ -143,20 +144,20 @@ impl<'data> SymbolTable<'data> {
         self.kind == elf::SHT_SYMTAB
     }
 
-    /// The symbol's name without its version (`name@@VERSION`), if it is text.
+    /// Returns the symbol's name without its version (`name@@VERSION`), if it is text.
     pub(super) fn name(&self, symbol: &Symbol) -> Option<&'data str> {
         let from = self.names.get(symbol.st_name.get(ENDIAN) as usize..)?;
         let name = CStr::from_bytes_until_nul(from).ok()?.to_str().ok()?;
         name.split('@').next().filter(|name| !name.is_empty())
     }
 
-    /// Whether any name may hold this text: a quick look, as most files name nothing that is looked for.
+    /// Whether any name may contain this text: a quick test, as most files have no name of interest.
     pub(super) fn may_hold(&self, text: &str) -> bool {
         str::from_utf8(self.names).map_or(true, |names| names.contains(text))
     }
 }
 
-/// An ELF file for this machine.
+/// ELF file for this machine.
 pub(super) struct Elf<'data, R: ReadRef<'data>> {
     data: R,
     header: &'data Header,
@@ -171,7 +172,7 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
         Ok(Self { data, header, segments })
     }
 
-    /// Where the instruction at an address is in the file, if it is in a segment of code.
+    /// Returns the file offset of the instruction at an address, if it is in an executable segment.
     pub(super) fn code_offset(&self, address: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| {
             let code = segment.p_type(ENDIAN) == elf::PT_LOAD && segment.p_flags(ENDIAN).contains(elf::PF_X);
@@ -181,12 +182,12 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
         })
     }
 
-    /// Where the function whose first instruction is at an offset can be probed.
+    /// Returns the probe points of the function whose first instruction is at an offset.
     pub(super) fn probe_points(&self, offset: u64) -> ProbePoints {
         ProbePoints::of(self.bytes(offset, points::LOOKED_AT), offset)
     }
 
-    /// Where the function at an offset jumps to outside of itself.
+    /// Returns the jumps of the function at an offset to places outside of it.
     pub(super) fn jumps(&self, offset: u64, length: u64) -> Jumps {
         let address = self.segments.iter().find_map(|segment| {
             let within = offset.checked_sub(segment.p_offset(ENDIAN))?;
@@ -200,7 +201,7 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
         })
     }
 
-    /// `.symtab` and `.dynsym`, those of them that are there.
+    /// Returns `.symtab` and `.dynsym`, as far as they exist.
     pub(super) fn symbol_tables(&self) -> Result<Vec<SymbolTable<'data>>, ElfErrorReason> {
         let sections = self.header.sections(ENDIAN, self.data)?;
         let mut tables = Vec::new();
@@ -218,12 +219,12 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
         Ok(tables)
     }
 
-    /// The interpreter that the kernel is to start with the program.
+    /// Returns the interpreter that the kernel starts with the program.
     pub(super) fn interpreter(&self) -> Option<&'data [u8]> {
         self.segments.iter().find_map(|segment| segment.interpreter(ENDIAN, self.data).ok()?)
     }
 
-    /// Up to `length` bytes of the file.
+    /// Returns up to `length` bytes of the file.
     fn bytes(&self, offset: u64, length: u64) -> &'data [u8] {
         let end = self.data.len().unwrap_or(0);
         let length = length.min(end.saturating_sub(offset));
@@ -231,7 +232,7 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
     }
 }
 
-/// Tells a file of another kind or machine from a damaged one.
+/// Distinguishes a file of another kind or machine from a damaged one.
 fn check_identity<'data, R: ReadRef<'data>>(data: R) -> Result<(), ElfErrorReason> {
     let Ok(ident) = data.read_bytes_at(0, 20) else {
         return Err(ElfErrorReason::NotElf);

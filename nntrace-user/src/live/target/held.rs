@@ -1,4 +1,4 @@
-//! A command held by ptrace, and the same command let go.
+//! A command held by ptrace, and its release.
 //!
 //! ```text
 //!   Launch::spawn ──► Held: stopped at exec ──► run_until_signal ──► stopped again ──► release ──► Running
@@ -21,7 +21,7 @@ use nix::unistd::Pid;
 
 use super::launch::error::{LaunchError, shell_code};
 
-/// Between two looks at a held process that runs: its way to the point waited for takes milliseconds.
+/// Pause between two looks at a held process that runs: it reaches the point waited for within milliseconds.
 const POLL: Duration = Duration::from_micros(500);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +32,11 @@ enum State {
     LetGo,
 }
 
-/// A command that runs only when we say so.
+/// Command that runs only on request.
 ///
 /// It belongs to the thread that started it: ptrace takes requests from no other, and the type cannot be sent to one.
-/// If it is dropped, or if we are killed, the command is killed: none is left behind stopped. Only the process itself is
-/// held, not what it starts; before its first instruction it has started nothing.
+/// If it is dropped, or if we are killed, the command is killed: none is left behind stopped. Only the process itself
+/// is held, not the ones it starts; before its first instruction it has started none.
 #[derive(Debug)]
 pub struct Held {
     pid: Pid,
@@ -44,12 +44,12 @@ pub struct Held {
     own_thread: PhantomData<*const ()>,
 }
 
-/// How running a held command on has ended.
+/// Outcome of running a held command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeldEvent {
-    /// The signal came. The command is stopped, and will not see it.
+    /// The signal came. The command is stopped, and will not receive it.
     Signalled,
-    /// The time is over. The command runs, and is still held.
+    /// The time is up. The command runs, and is still held.
     TimedOut,
     /// The command has ended.
     Ended(ExitStatus),
@@ -64,20 +64,21 @@ impl Held {
             HeldEvent::Ended(status) => return Err(LaunchError::EndedEarly { status }),
             HeldEvent::Signalled | HeldEvent::TimedOut => {}
         }
-        // It dies with us, and a further exec stops it by an event of its own, not by a SIGTRAP like this one.
+        // It is killed when we end, and a further exec stops it by an event of its own, not by a SIGTRAP like this
+        // one.
         let options = Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACEEXEC;
         ptrace::setoptions(held.pid, options)
             .map_err(|error| held.lost("stop at its first instruction", error))?;
         Ok(held)
     }
 
-    /// Its number.
+    /// Returns the process id.
     #[must_use]
     pub(crate) fn pid(&self) -> u32 {
         self.pid.as_raw().cast_unsigned()
     }
 
-    /// The file it executes: for a script that is the interpreter.
+    /// Returns the file that the process executes: for a script, its interpreter.
     ///
     /// # Errors
     /// When it has ended, or /proc is not mounted.
@@ -85,10 +86,11 @@ impl Held {
         std::fs::read_link(format!("/proc/{}/exe", self.pid))
     }
 
-    /// Lets it run until it is sent a signal, which it will not see. All other signals are passed on to it.
+    /// Lets the command run until it is sent a signal, which it will not receive. All other signals are passed on to
+    /// it.
     ///
-    /// It is meant for a probe at the entry point of its program that sends `SIGSTOP`: then the dynamic loader has
-    /// mapped the libraries, and no mark was written yet. Called again after a timeout, it waits on.
+    /// Meant for a probe at the entry point of its program that sends `SIGSTOP`: by then the dynamic loader has
+    /// mapped the libraries, and no mark was written yet. Another call after a timeout continues to wait.
     ///
     /// # Errors
     /// When the kernel no longer knows it as held.
@@ -106,7 +108,7 @@ impl Held {
         self.run_on(signal as libc::c_int, Instant::now().checked_add(timeout))
     }
 
-    /// Lets it go. From here on it runs as if it had never been held, also when we end.
+    /// Releases the command. From here on it runs as if it had never been held, even when we end.
     ///
     /// # Errors
     /// When the kernel no longer knows it as held. It is killed then.
@@ -117,7 +119,7 @@ impl Held {
         if self.state == State::Stopped {
             match ptrace::detach(self.pid, None) {
                 Ok(()) => self.state = State::LetGo,
-                // It was killed while it was stopped: no signal has this number, so that this waits for its end.
+                // It was killed while it was stopped: no signal has this number, so this waits for its end.
                 Err(Errno::ESRCH) => _ = self.run_on(0, None)?,
                 Err(error) => return Err(self.lost("run on", error)),
             }
@@ -126,13 +128,13 @@ impl Held {
         Ok(Running { pid: self.pid, status })
     }
 
-    /// Stops it, as ptrace can let go of a stopped process only.
+    /// Stops the command, as ptrace can only detach from a stopped process.
     fn stop(&mut self) -> Result<(), LaunchError> {
-        // A process that has just ended takes no signal, and is found to have ended below.
+        // A process that has just ended takes no signal, which is noticed below.
         let _ = kill(self.pid, Signal::SIGSTOP);
         self.run_on(libc::SIGSTOP, None)?;
         if self.state == State::Stopped {
-            // Takes back a second SIGSTOP that may be waiting: a probe's and ours may both have been sent.
+            // Takes back a second SIGSTOP that may be pending: both a probe's and ours may have been sent.
             let _ = kill(self.pid, Signal::SIGCONT);
         }
         Ok(())
@@ -166,7 +168,7 @@ impl Held {
         }
     }
 
-    /// Lets it run on with a signal, or with none.
+    /// Resumes the command with a signal, or with none.
     fn resume(&mut self, signal: libc::c_int) -> Result<(), LaunchError> {
         const NOWHERE: libc::c_long = 0;
         // By number, as real-time signals have no name in nix.
@@ -174,7 +176,7 @@ impl Held {
         // SAFETY: PTRACE_CONT takes a process and a signal's number, and touches no memory of ours.
         let result = unsafe { libc::ptrace(libc::PTRACE_CONT, self.pid.as_raw(), NOWHERE, data) };
         let error = io::Error::last_os_error();
-        // A process that was killed while it was stopped is gone for ptrace: waiting for it tells how it ended.
+        // A process that was killed while it was stopped is gone for ptrace: waiting for it gives its exit status.
         if result != 0 && error.raw_os_error() != Some(libc::ESRCH) {
             return Err(self.lost("run on", error));
         }
@@ -202,7 +204,7 @@ impl Drop for Held {
     }
 }
 
-/// A launched command that runs freely. It runs on when this is dropped.
+/// Launched command that runs freely. It runs on when this is dropped.
 #[derive(Debug)]
 pub struct Running {
     pid: Pid,
@@ -210,13 +212,14 @@ pub struct Running {
 }
 
 impl Running {
-    /// Its number. It is given to no other process before the exit status was awaited.
+    /// Returns the process id, which is not reused before the exit status was awaited.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid.as_raw().cast_unsigned()
     }
 
-    /// How it has ended, if it has. To be called when a [`PidFd`](super::PidFd) tells the end, or now and then.
+    /// Returns the exit status if the command has ended. To be called when a [`PidFd`](super::PidFd) is ready, or now
+    /// and then.
     ///
     /// # Errors
     /// When something else in this process has awaited it.
@@ -227,7 +230,7 @@ impl Running {
         Ok(self.status)
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the command.
     ///
     /// # Errors
     /// When something else in this process has awaited it.
@@ -240,16 +243,16 @@ impl Running {
         }
     }
 
-    /// Its exit code as a shell gives it, if it has ended and that was awaited.
+    /// Returns the exit code as a shell does, if the command has ended and that was awaited.
     #[must_use]
     pub fn exit_code(&self) -> Option<i32> {
         self.status.map(shell_code)
     }
 
-    /// Sends it a signal; nothing if it has ended.
+    /// Sends a signal to the command, unless it has ended.
     ///
     /// # Errors
-    /// When it may not be signalled, as it has become another user's.
+    /// When it may not be signalled, as it now runs as another user.
     pub fn signal(&mut self, signal: Signal) -> io::Result<()> {
         if self.try_wait()?.is_none() {
             kill(self.pid, signal)?;
@@ -258,7 +261,7 @@ impl Running {
     }
 }
 
-/// The next change of a child: nothing if `WNOHANG` is given and there is none.
+/// Returns the next change of a child: `None` if `WNOHANG` is given and there is none.
 fn wait(pid: Pid, flags: libc::c_int) -> io::Result<Option<ExitStatus>> {
     loop {
         let mut status = 0;

@@ -1,22 +1,23 @@
-//! Where a function jumps to outside of itself: a mark function that ends by a jump to another one (a tail call) leaves no
-//! frame, and at that one's entry nothing tells the jump from another call of the same place in the program.
+//! Jumps of a function to places outside of it: a mark function that ends by a jump to another one (a tail call)
+//! leaves no frame, and at the entry of that one, the jump cannot be distinguished from another call of the same
+//! place in the program.
 //!
-//! Instructions are not decoded one by one: every place that may be a jump is taken for one, as that a function may jump
-//! where it does not is of little harm.
+//! Instructions are not decoded one by one: every place that may be a jump is taken for one, as a jump that does not
+//! exist does little harm.
 
 /// Jumps out of a function.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Jumps {
-    /// Where to, as addresses.
+    /// Target addresses.
     pub targets: Vec<u64>,
-    /// The same, where so many bytes look like it that only a place of interest means something.
+    /// Target addresses that so many bytes resemble that only known places among them mean something.
     pub doubtful: Vec<u64>,
-    /// Whether some lead where a register or memory says.
+    /// Whether some are indirect, through a register or memory.
     pub is_indirect: bool,
 }
 
 impl Jumps {
-    /// Those in the code of a whole function at this address.
+    /// Finds the jumps in the code of a whole function at this address.
     pub(super) fn of(code: &[u8], address: u64) -> Self {
         if cfg!(target_arch = "aarch64") {
             Self::on_arm64(code, address)
@@ -40,7 +41,7 @@ impl Jumps {
                 [0xeb | 0x70..=0x7f, near, ..] => {
                     jumps.doubtful.push(next(2).wrapping_add_signed(i64::from(near.cast_signed())));
                 }
-                // `jmp` of a register or of memory.
+                // `jmp` through a register or memory.
                 [0xff, operand, ..] if operand >> 3 & 7 == 4 => jumps.is_indirect = true,
                 _ => {}
             }
@@ -56,7 +57,7 @@ impl Jumps {
         let (words, _) = code.as_chunks::<4>();
         for (number, word) in (0..).zip(words) {
             let word = u32::from_le_bytes(*word);
-            // Words are counted, from bits so far from the top to bit `low`.
+            // Offsets count words; they take the bits from `above` bits below the top down to bit `low`.
             let target = |above: u32, low: u32| {
                 let words = i64::from((word << above).cast_signed() >> (above + low));
                 address.wrapping_add(4 * number).wrapping_add_signed(4 * words)
@@ -69,7 +70,7 @@ impl Jumps {
                     jumps.targets.push(target(8, 5));
                 }
                 _ if word & 0x7e00_0000 == 0x3600_0000 => jumps.targets.push(target(13, 5)),
-                // br, also with authentication
+                // br, also with pointer authentication
                 _ if word & 0xfeff_f800 == 0xd61f_0800 || word & 0xffff_fc1f == 0xd61f_0000 => {
                     jumps.is_indirect = true;
                 }
@@ -93,7 +94,7 @@ mod tests {
         assert_eq!(of(&[0x90, 0x0f, 0x84, 0xf0, 0xff, 0xff, 0xff]).targets, [0xff7]);
         assert_eq!(of(&[0xeb, 0x80]).doubtful, [0xf82]);
         assert!(of(&[0xff, 0x25, 0, 0, 0, 0]).is_indirect && of(&[0x3e, 0xff, 0xe0]).is_indirect);
-        // Calls and returns are none.
+        // Calls and returns are not jumps.
         assert_eq!(of(&[0xe8, 0, 1, 0, 0, 0xff, 0xd0, 0xff, 0x15, 0, 1, 0, 0, 0xc3]), Jumps::default());
         assert_eq!(of(&[]), Jumps::default());
     }
@@ -111,7 +112,7 @@ mod tests {
         assert_eq!(of(&[0x5400_0080, 0xb4ff_ffc0]).targets, [0x1010, 0xffc]);
         assert_eq!(of(&[0x3600_0080]).targets, [0x1010]);
         assert!(of(&[0xd61f_0200]).is_indirect && of(&[0xd71f_0a11]).is_indirect);
-        // bl, blr and ret are none.
+        // bl, blr and ret are not jumps.
         assert_eq!(of(&[0x9400_0010, 0xd63f_0200, 0xd65f_03c0]), Jumps::default());
     }
 }

@@ -1,4 +1,4 @@
-//! Starting a command to trace, held before its first instruction until the probes are in place.
+//! Starting of a command to trace, held before its first instruction until the probes are in place.
 
 pub(super) mod error;
 
@@ -18,19 +18,19 @@ use super::run_as::RunAs;
 
 const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
-/// Where a launched command's output goes.
+/// Destination of a launched command's output.
 #[derive(Debug, Default)]
 pub enum ChildOutput {
-    /// To ours, and its input comes from ours.
+    /// Our output, with our input.
     #[default]
     Inherit,
-    /// Nowhere. It has no input either: for when we use the terminal.
+    /// Nowhere, without input: for use when we occupy the terminal.
     Null,
-    /// Both streams to a file. It has no input either.
+    /// A file for both streams, without input.
     File(File),
 }
 
-/// A command to start.
+/// Command to start.
 #[derive(Debug)]
 pub struct Launch {
     argv: Vec<OsString>,
@@ -39,30 +39,30 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// A command by its words, to be run as ourselves, with our input and output.
+    /// Creates a command from its words, to be run as ourselves, with our input and output.
     #[must_use]
     pub fn new(argv: &[OsString]) -> Self {
         Self { argv: argv.to_vec(), output: ChildOutput::default(), user: None }
     }
 
-    /// Where its output goes.
+    /// Sets the destination of the output.
     #[must_use]
     pub fn output(mut self, output: ChildOutput) -> Self {
         self.output = output;
         self
     }
 
-    /// As whom it runs: [`RunAs::sudo_caller`] is what a user of `sudo nntrace-bpf -- command` expects.
+    /// Sets the user to run as: [`RunAs::sudo_caller`] is what a user of `sudo nntrace-bpf -- command` expects.
     #[must_use]
     pub fn run_as(mut self, user: Option<RunAs>) -> Self {
         self.user = user;
         self
     }
 
-    /// Starts it, and holds it before its first instruction.
+    /// Starts the command, and holds it before its first instruction.
     ///
-    /// Only the calling thread can let it go on: the kernel knows that thread as its tracer, and kills the command if
-    /// the thread ends first. The command runs in our process group, so that the terminal's signals reach both. A
+    /// Only the calling thread can let it go on: for the kernel, that thread is its tracer, and the command is killed
+    /// if the thread ends first. The command runs in our process group, so that the terminal's signals reach both. A
     /// set-user-ID program gets its rights only if we have `CAP_SYS_PTRACE`.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Launch {
         }
         hold_at_exec(&mut command, self.user.as_ref());
         let child = command.spawn().map_err(|source| explain(program, source, self.user.as_ref()))?;
-        // Dropping the handle neither ends nor awaits the child: from here on that is done by number.
+        // Dropping the handle neither ends nor awaits the child: from here on that is done by its process id.
         Held::at_exec(child.id())
     }
 }
@@ -103,7 +103,7 @@ fn redirect(command: &mut Command, output: ChildOutput) -> io::Result<()> {
     Ok(())
 }
 
-/// Has the child become the user, and stop when it has executed the program.
+/// Makes the child change to the user, and stop once it has executed the program.
 fn hold_at_exec(command: &mut Command, user: Option<&RunAs>) {
     let ids = user.map(|user| {
         let groups: Vec<libc::gid_t> = user.groups.iter().map(|group| group.as_raw()).collect();
@@ -118,7 +118,8 @@ fn hold_at_exec(command: &mut Command, user: Option<&RunAs>) {
             // SAFETY: as above.
             checked(unsafe { libc::setuid(*uid) })?;
         }
-        // A loader's word may have it stopped when we die: this lets it go on, and does nothing to one that runs.
+        // A notification of its loader may have it stopped when we die: this lets it continue, and has no effect
+        // otherwise.
         nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGCONT)?;
         nix::sys::ptrace::traceme().map_err(io::Error::from)
     };
@@ -131,7 +132,7 @@ fn checked(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What an error of `exec`, or of what comes just before it, means.
+/// Explains an error of `exec`, or of the steps just before it.
 fn explain(program: PathBuf, source: io::Error, user: Option<&RunAs>) -> LaunchError {
     match source.raw_os_error() {
         Some(libc::EACCES) => {
@@ -166,7 +167,7 @@ fn refusal(user: Option<&RunAs>) -> String {
     )
 }
 
-/// The words of a command, for [`Launch::new`].
+/// Returns the words of a command, for [`Launch::new`].
 #[cfg(test)]
 pub(super) fn words<const N: usize>(words: [&str; N]) -> [OsString; N] {
     words.map(OsString::from)

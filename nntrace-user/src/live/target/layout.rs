@@ -1,4 +1,4 @@
-//! Where a mark function keeps its text among its arguments, and how the user says so.
+//! Position of a mark function's text among its arguments, and its syntax in `--symbol`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,19 +6,19 @@ use std::str::FromStr;
 use nntrace_common::nesting::FunctionKind;
 use thiserror::Error;
 
-/// The name that libraries write marks under.
+/// Name of the function that libraries write marks with.
 pub const MARK_FUNCTION: &str = "tracing_mark_write";
 
-/// Functions that begin and end a section, and are handed nothing but its name: libcutils' and the NDK's.
+/// Functions that begin and end a section, with nothing but its name as an argument: libcutils' and the NDK's.
 pub const SECTION_FUNCTIONS: [(FunctionKind, &str, &str); 2] = [
     (FunctionKind::Body, "atrace_begin_body", "atrace_end_body"),
     (FunctionKind::Ndk, "ATrace_beginSection", "ATrace_endSection"),
 ];
 
-/// What a mark function does.
+/// Role of a mark function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Writes a mark, whose text says what it is.
+    /// Writes a mark, whose kind is given by its text.
     #[default]
     Mark,
     /// Begins the section that its text names.
@@ -27,7 +27,7 @@ pub enum Role {
     End,
 }
 
-/// Where a mark function's text is among its arguments.
+/// Position of a mark function's text among its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// `f(const char *text)`: ends at a NUL.
@@ -41,7 +41,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// All of them.
+    /// All layouts.
     pub(crate) const ALL: [Self; 4] = [Self::Buf, Self::BufLen, Self::ThisBuf, Self::ThisBufLen];
 
     const fn text(self) -> &'static str {
@@ -53,7 +53,7 @@ impl Layout {
         }
     }
 
-    /// Which argument is the address of the text, from 0.
+    /// Returns the index of the argument with the address of the text, from 0.
     #[must_use]
     pub const fn text_argument(self) -> usize {
         match self {
@@ -62,7 +62,7 @@ impl Layout {
         }
     }
 
-    /// Which argument is its length; without one it ends at a NUL.
+    /// Returns the index of the argument with its length; a text without one ends at a NUL.
     #[must_use]
     pub const fn length_argument(self) -> Option<usize> {
         match self {
@@ -79,54 +79,54 @@ impl fmt::Display for Layout {
     }
 }
 
-/// Why a `--symbol` is not understood.
+/// Syntax error in a `--symbol`.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum SpecError {
-    /// There is no name.
+    /// The name is missing.
     #[error("--symbol {0:?} names no function: write NAME or NAME=LAYOUT, as in my_mark_write=buf,len")]
     NoName(String),
-    /// There is no such layout.
+    /// The layout is unknown.
     #[error("--symbol {spec:?}: unknown layout {layout:?}; choose buf, buf,len, this,buf or this,buf,len")]
     UnknownLayout {
-        /// The whole argument.
+        /// Whole argument.
         spec: String,
-        /// What was taken for the layout.
+        /// Part that was taken for the layout.
         layout: String,
     },
 }
 
-/// A function to look for: `NAME[=buf|buf,len|this,buf|this,buf,len]`.
+/// Function to look for: `NAME[=buf|buf,len|this,buf|this,buf,len]`.
 ///
-/// A name without `::` is any function's last part: `mark` also finds `ns::mark(char const*)`. With `::` it is compared
-/// from the right, whole parts only. A mangled name (`_Z..`), or one with its arguments (`ns::mark(char const*)`), is
-/// compared as it is.
+/// A name without `::` is any function's last part: `mark` also finds `ns::mark(char const*)`. With `::`, names are
+/// compared from the right, whole parts only. A mangled name (`_Z..`), or one with its arguments
+/// (`ns::mark(char const*)`), is compared as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolSpec {
-    /// The name.
+    /// Name of the function.
     pub name: String,
-    /// The layout, when the user says so; else it is read from the signature.
+    /// Layout given by the user; otherwise it is derived from the signature.
     pub layout: Option<Layout>,
-    /// What it does.
+    /// Role of the function.
     pub role: Role,
 }
 
 impl SymbolSpec {
-    /// A function whose layout follows from its signature.
+    /// Specifies a function whose layout follows from its signature.
     #[must_use]
     pub(crate) fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), layout: None, role: Role::Mark }
     }
 
-    /// The name that people look for, as which pairs of others are only welcome.
+    /// Returns the name for messages on what was looked for; none for the other pairs, which are optional.
     pub(super) fn wanted(&self) -> Option<String> {
         (self.role == Role::Mark).then(|| self.name.clone())
     }
 
-    /// All that is looked for when nobody says what: [`MARK_FUNCTION`] and [`SECTION_FUNCTIONS`].
+    /// Returns the functions looked for by default: [`MARK_FUNCTION`] and [`SECTION_FUNCTIONS`].
     #[must_use]
     pub fn known() -> Vec<Self> {
         let pairs = SECTION_FUNCTIONS.into_iter().flat_map(|(_, begin, end)| {
-            // An end takes nothing, so that no layout can be wrong.
+            // An end takes no arguments, so no layout can be wrong.
             let end = Self { layout: Some(Layout::Buf), role: Role::End, ..Self::named(end) };
             [Self { role: Role::Begin, ..Self::named(begin) }, end]
         });
@@ -135,7 +135,7 @@ impl SymbolSpec {
 }
 
 impl Default for SymbolSpec {
-    /// [`MARK_FUNCTION`].
+    /// Returns the spec of [`MARK_FUNCTION`].
     fn default() -> Self {
         Self::named(MARK_FUNCTION)
     }

@@ -1,4 +1,5 @@
-//! The dynamic loader of a process, and the function that it calls for debuggers when libraries come and go.
+//! The dynamic loader of a process, and the function that it calls for debuggers when libraries are loaded or
+//! unloaded.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -13,22 +14,22 @@ use super::objects::{Object, ObjectId, Objects};
 use super::process::Processes;
 use super::symbols::search_file;
 
-/// Its names in glibc and musl, and in Android's linker.
+/// Names of that function in glibc and musl, and in Android's linker.
 const NOTIFICATIONS: [&str; 3] = ["_dl_debug_state", "rtld_db_dlactivity", "__dl_rtld_db_dlactivity"];
 
-/// In the auxiliary vector: where the program's headers are, and how many (getauxval(3)).
+/// Entries of the auxiliary vector: address and number of the program's headers (getauxval(3)).
 const AT_PHDR: u64 = 3;
 const AT_PHNUM: u64 = 5;
-/// In a dynamic section: where the loader tells debuggers what it has loaded.
+/// Entry of a dynamic section: address of the loader's data for debuggers.
 const DT_DEBUG: u64 = 21;
-/// Bytes of a program header of 64 bits.
+/// Size of a 64-bit program header, bytes.
 const HEADER: u64 = 56;
-/// No table of headers or dynamic section is longer; memory that says so is damaged.
+/// Size of a header table or dynamic section at most, bytes; memory with a larger one is damaged.
 const LONGEST_TABLE: u64 = 1 << 16;
 
-/// The loader among the files that a process maps: the interpreter that its executable asks for, or that executable
-/// itself, when the loader was started as a program. Of a static program it is the program, in which no such function
-/// is found.
+/// Returns the loader among the files that a process maps: the interpreter that its executable names, or that
+/// executable itself, when the loader was started as a program. For a static program it is the program, in which no
+/// such function is found.
 #[must_use]
 pub(crate) fn loader_of<'a>(processes: &Processes, pid: u32, objects: &'a Objects) -> Option<&'a Object> {
     let dir = processes.dir(pid);
@@ -44,18 +45,18 @@ pub(crate) fn loader_of<'a>(processes: &Processes, pid: u32, objects: &'a Object
     objects.objects.iter().find(|object| object.id == id)
 }
 
-/// Where a loader's function for debuggers is.
+/// Location of a loader's function for debuggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notification {
     /// At this offset of its file.
     At(u64),
-    /// It has not said yet: it has only been started.
+    /// Unknown so far: the loader has only just been started.
     NotYet,
-    /// It has none.
+    /// The loader has none.
     Nowhere,
 }
 
-/// Where the loader of a process tells of libraries: by the name of its function, or else by what it has told debuggers.
+/// Finds the loader's notification function in a process: by name, or else in the loader's data for debuggers.
 #[must_use]
 pub(crate) fn notification(processes: &Processes, pid: u32, loader: &Object) -> Notification {
     by_name(loader)
@@ -63,14 +64,15 @@ pub(crate) fn notification(processes: &Processes, pid: u32, loader: &Object) -> 
 }
 
 fn by_name(loader: &Object) -> Option<u64> {
-    // It takes nothing, so that no layout can be wrong.
+    // It takes no arguments, so no layout can be wrong.
     let spec = |name| SymbolSpec { layout: Some(Layout::Buf), ..SymbolSpec::named(name) };
     let found = search_file(&loader.path, &NOTIFICATIONS.map(spec)).ok()?;
     found.functions.first().map(|function| function.offset)
 }
 
-/// By `r_brk` of `struct r_debug` (link.h), to which `DT_DEBUG` in the program's dynamic section leads once the loader
-/// has written it there. `None` when there is no such section, or when the memory cannot be read.
+/// Finds the function by `r_brk` of `struct r_debug` (link.h), to which `DT_DEBUG` in the program's dynamic section
+/// leads once the loader has written it there. `None` when there is no such section, or when the memory cannot be
+/// read.
 fn by_address(dir: &Path) -> Option<Notification> {
     let auxiliary = std::fs::read(dir.join("auxv")).ok()?;
     let memory = File::open(dir.join("mem")).ok()?;
@@ -84,7 +86,7 @@ fn by_address(dir: &Path) -> Option<Notification> {
         let is_it = |header: &&[u8]| header.starts_with(&wanted.to_ne_bytes());
         table.chunks_exact(HEADER as usize).find(is_it)
     };
-    // Where the headers are, and where they were meant to be, tells where the program is.
+    // The program's load address is the difference between the actual and the linked address of its headers.
     let moved = headers.wrapping_sub(word(segment(elf::PT_PHDR.0)?, 16)?);
     let dynamic = segment(elf::PT_DYNAMIC.0)?;
     let entries = read(moved.wrapping_add(word(dynamic, 16)?), word(dynamic, 40)?)?;
@@ -101,7 +103,7 @@ fn by_address(dir: &Path) -> Option<Notification> {
     Some(Notification::At(address - mapping.start + mapping.offset))
 }
 
-/// The value beside a number in a table of such pairs.
+/// Returns the value of a key in a table of pairs.
 fn value(pairs: &[u8], number: u64) -> Option<u64> {
     pairs.chunks_exact(16).find(|pair| word(pair, 0) == Some(number)).and_then(|pair| word(pair, 8))
 }

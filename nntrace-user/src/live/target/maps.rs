@@ -1,4 +1,4 @@
-//! `/proc/<pid>/maps`: what a process has mapped, line by line.
+//! `/proc/<pid>/maps`: the mappings of a process, line by line.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 
 const DELETED: &[u8] = b" (deleted)";
 
-/// One mapping of a file.
+/// Mapping of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {
     /// First address.
     pub start: u64,
-    /// First address behind.
+    /// Address after the last one.
     pub end: u64,
-    /// Where in the file the mapping begins.
+    /// Offset of the mapping in the file.
     pub offset: u64,
-    /// The device, (major, minor), as the kernel knows it: on btrfs and overlayfs not what `stat` tells.
+    /// Device, (major, minor), as shown in maps: on btrfs and overlayfs not the one that `stat` returns.
     pub device: (u32, u32),
-    /// The inode.
+    /// Inode number.
     pub inode: u64,
-    /// The path as printed, without the escapes, with ` (deleted)` if it ends so.
+    /// Path as printed, without the escapes, with ` (deleted)` if it ends so.
     pub path: PathBuf,
 }
 
 impl Mapping {
-    /// The path without ` (deleted)`, when it ends so. A file may really be called that: only its inode tells.
+    /// Returns the path without a final ` (deleted)`. A file may really be called that: only its inode shows.
     #[must_use]
     pub(crate) fn path_before_deletion(&self) -> Option<&Path> {
         let path = self.path.as_os_str().as_bytes().strip_suffix(DELETED)?;
@@ -32,14 +32,14 @@ impl Mapping {
     }
 }
 
-/// The executable mappings of files in the text of a maps file. Lines of any other kind are left out.
+/// Parses the executable mappings of files in the text of a maps file. Other lines are skipped.
 ///
 /// Paths are bytes, and are read to the end of the line: they may hold spaces, and need not be UTF-8.
 pub(crate) fn executable(maps: &[u8]) -> impl Iterator<Item = Mapping> {
     of_files(maps, |perms| perms.contains(&b'x'))
 }
 
-/// The mappings of files that can be read and not written, executable or not.
+/// Parses the mappings of files that can be read and not written, executable or not.
 pub(crate) fn read_only(maps: &[u8]) -> impl Iterator<Item = Mapping> {
     of_files(maps, |perms| perms.contains(&b'r') && !perms.contains(&b'w'))
 }
@@ -51,7 +51,7 @@ fn of_files(maps: &[u8], wanted: impl Fn(&[u8]) -> bool) -> impl Iterator<Item =
     })
 }
 
-/// `start-end perms offset major:minor inode   path`: the permissions and the rest.
+/// Parses `start-end perms offset major:minor inode   path`: the permissions and the rest.
 fn parse(line: &[u8]) -> Option<(&[u8], Mapping)> {
     let mut rest = line;
     let mut field = || {
@@ -83,7 +83,7 @@ fn pair(text: &[u8], separator: char) -> Option<(u64, u64)> {
     Some((hex(left.as_bytes())?, hex(right.as_bytes())?))
 }
 
-/// The kernel writes a newline in a path as `\012`, and escapes nothing else here.
+/// Undoes the escapes of a path: the kernel writes a newline as `\012`, and escapes nothing else here.
 fn unescape(path: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path;

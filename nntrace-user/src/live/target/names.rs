@@ -1,10 +1,10 @@
-//! Comparing names: globs for `--comm`, likeness for "did you mean".
+//! Comparison of names: globs for `--comm`, similarity for "did you mean".
 
 /// Whether `name` matches `pattern`, where `*` stands for any text and `?` for any one character.
 pub(super) fn glob(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n) = (0, 0);
-    // Where to resume when what follows the last `*` does not fit: that star takes one more character.
+    // Place to resume at when the text after the last `*` does not match: that star takes one more character.
     let mut star = None;
     while n < name.len() {
         match pattern.get(p) {
@@ -26,7 +26,7 @@ pub(super) fn glob(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|&c| c == '*')
 }
 
-/// How many characters must be inserted, removed or replaced to make one name of the other.
+/// Returns the edit distance of two names: characters to insert, remove or replace.
 pub(super) fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -42,7 +42,7 @@ pub(super) fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Whether `a` is `b` but for a slip or two: at most one changed character in four, and at most three.
+/// Whether `a` is `b` but for a typing error or two: at most one changed character in four, and at most three.
 pub(super) fn alike(a: &str, b: &str) -> bool {
     let allowed = (a.len().min(b.len()) / 4).min(3);
     a.len().abs_diff(b.len()) <= allowed && distance(a, b) <= allowed

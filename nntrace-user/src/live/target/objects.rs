@@ -1,16 +1,16 @@
-//! The files whose code a process has mapped, and a path by which *we* can open each.
+//! Files whose code a process has mapped, and a path by which *we* can open each.
 //!
-//! The path in a maps file is the target's: in a container it names another file here, or none, and a file replaced
+//! The path in a maps file is the target's: in a container it may be another file here, or none, and a file replaced
 //! by an update while it was mapped is no longer at its path. So a path is used only if it leads to the mapped file,
-//! told by its inode. In this order:
+//! by its inode. In this order:
 //!
 //! 1. the path as it is, which also stays valid when the process ends;
 //! 2. `/proc/<pid>/root<path>`: the target's own view, for another mount namespace or a chroot;
 //! 3. `/proc/<pid>/map_files/<range>`: the mapped file itself, deleted or not. Only this needs a privilege
 //!    (`CAP_SYS_ADMIN` or `CAP_CHECKPOINT_RESTORE`).
 //!
-//! With that privilege the third also tells what the right file is. Without it the inode in the maps file does; its
-//! device is no help, as btrfs and overlayfs show another one there than `stat` gives.
+//! With that privilege the third also identifies the mapped file. Without it the inode in the maps file does; its
+//! device is no help, as btrfs and overlayfs show another one there than `stat` returns.
 
 use std::collections::HashSet;
 use std::fs::Metadata;
@@ -24,12 +24,12 @@ use thiserror::Error;
 use super::maps::{self, Mapping};
 use super::process::{ProcessError, Processes};
 
-/// One file, whatever it is called: what `stat` tells of it.
+/// Identity of a file, whatever its path, as `stat` returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ObjectId {
-    /// The device.
+    /// Device number.
     pub device: u64,
-    /// The inode.
+    /// Inode number.
     pub inode: u64,
 }
 
@@ -39,18 +39,18 @@ impl From<&Metadata> for ObjectId {
     }
 }
 
-/// A file to look for mark functions in.
+/// File to search for mark functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Object {
-    /// Which file it is.
+    /// Identity of the file.
     pub id: ObjectId,
-    /// Where we open it.
+    /// Path by which we open it.
     pub path: PathBuf,
-    /// What the target calls it; with ` (deleted)` if it is no longer there.
+    /// Path in the target's view; with ` (deleted)` if the file is no longer there.
     pub display_path: PathBuf,
 }
 
-/// Why a file cannot be looked into.
+/// Reason why a file cannot be searched.
 #[derive(Debug, Error)]
 pub(crate) enum OpenError {
     /// Nothing at its path is the mapped file, and the mapped file itself may not be opened.
@@ -58,37 +58,37 @@ pub(crate) enum OpenError {
         "the mapped file was deleted or replaced, or is in another mount namespace; opening it as it is mapped needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE: run with sudo, or restart the target"
     )]
     NotPermitted,
-    /// It was unmapped, or the process ended.
+    /// The file was unmapped, or the process ended.
     #[error("it was unmapped meanwhile, or its process ended: {0}")]
     Gone(io::Error),
-    /// It is a device, a directory or the like.
+    /// A device, a directory or the like.
     #[error("not a regular file: give the path of an executable or of a shared library")]
     NotAFile,
-    /// It cannot be reached.
+    /// The file cannot be reached.
     #[error("cannot open it: {0}; check the path and its permissions")]
     Io(io::Error),
 }
 
-/// A file that cannot be looked into.
+/// File that cannot be searched.
 #[derive(Debug)]
 pub(crate) struct Unopened {
-    /// What the target calls it.
+    /// Path in the target's view.
     pub display_path: PathBuf,
-    /// Why.
+    /// Reason.
     pub reason: OpenError,
 }
 
-/// The files whose code a process has mapped.
+/// Files whose code a process has mapped.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
-    /// Those that can be opened, each once, in the order of their addresses: usually the executable first.
+    /// Files that can be opened, each once, in the order of their addresses: usually the executable first.
     pub objects: Vec<Object>,
-    /// Those that cannot.
+    /// Files that cannot be opened.
     pub failed: Vec<Unopened>,
 }
 
 impl Object {
-    /// The file at a path of ours, as `--lib PATH` gives it.
+    /// Opens the file at a path of ours, as `--lib PATH` gives it.
     ///
     /// # Errors
     /// When there is none, or it is not a regular file.
@@ -103,11 +103,11 @@ impl Object {
 }
 
 impl Objects {
-    /// What a process has mapped now. Libraries that it loads later need another look.
+    /// Finds the files that a process has mapped now. Libraries that it loads later need another look.
     ///
     /// # Errors
-    /// When its maps cannot be read: it ended, or tracing it is not permitted. A file that cannot be opened is no
-    /// error, it is in `failed`.
+    /// When its maps cannot be read: it has ended, or tracing it is not permitted. A file that cannot be opened is no
+    /// error, but in `failed`.
     pub(crate) fn mapped_by(processes: &Processes, pid: u32) -> Result<Self, ProcessError> {
         let dir = processes.dir(pid);
         let maps = processes.maps(pid)?;
@@ -115,7 +115,7 @@ impl Objects {
         let mut seen_mappings = HashSet::new();
         let mut seen_files = HashSet::new();
         for mapping in maps::executable(&maps) {
-            // Two subvolumes of one btrfs share device and inode numbers here: the path tells them apart.
+            // Two subvolumes of one btrfs share device and inode numbers here: the path distinguishes them.
             if !seen_mappings.insert((mapping.device, mapping.inode, mapping.path.clone())) {
                 continue;
             }
@@ -154,7 +154,7 @@ fn resolve(dir: &Path, mapping: &Mapping) -> Result<Object, OpenError> {
     Ok(Object { id, path, display_path: mapping.path.clone() })
 }
 
-/// For a path that is not taken from the target's root, the inode alone is too little.
+/// Whether this is the mapped file, for a path outside of the target's root, where the inode alone is not enough.
 fn is_exactly(file: &Metadata, mapping: &Mapping) -> bool {
     let device = (u64::from(mapping.device.0), u64::from(mapping.device.1));
     file.ino() == mapping.inode && (major(file.dev()), minor(file.dev())) == device
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// A process 7 with one mapping, in a proc file system of our own making.
+    /// Process 7 with one mapping, in a fake proc file system.
     struct Fake {
         dir: tempfile::TempDir,
         root: PathBuf,
@@ -281,7 +281,7 @@ mod tests {
         assert!(cc.success());
         let id = Object::at(&program).unwrap().id;
         let child = Stop(Command::new(&program).stdin(Stdio::null()).spawn().unwrap());
-        // Its parent goes on as soon as the child has left our memory, before it has mapped its program.
+        // The parent continues as soon as the child has left our memory, before it has mapped its program.
         let mapped = || !Objects::mapped_by(&Processes::default(), child.0.id()).unwrap().objects.is_empty();
         while !mapped() {
             std::thread::yield_now();

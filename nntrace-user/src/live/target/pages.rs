@@ -1,4 +1,4 @@
-//! Bringing the literals of a program into its memory, where its probes cannot wait for that.
+//! Bringing the literals of a program into its memory, where its probes cannot wait for page faults.
 
 use std::{io::IoSliceMut, path::Path};
 
@@ -12,18 +12,19 @@ use super::{
     process::{ProcessError, Processes},
 };
 
-/// The smallest page there is, bytes.
+/// Size of the smallest page, bytes.
 const PAGE: u64 = 4096;
-/// Pages that one system call reads at most.
+/// Pages read by one system call at most.
 const BATCH: usize = 1024;
-/// Bytes that are touched of a process at most: a model may lie beside the literals.
+/// Bytes of a process that are read at most: a model may lie beside the literals.
 const MOST: u64 = 64 << 20;
 
-/// Reads a byte of each page that a process has mapped of these files, by the paths that it knows them by, and cannot write:
-/// whoever reads them in it afterwards finds them there. Returns how many bytes were left out, as there are too many.
+/// Reads a byte of each page that a process has mapped read-only from these files, given by its own paths, so that a
+/// probe in it finds the page in memory afterwards. Returns the number of bytes that exceeded the limit and were left
+/// out.
 ///
 /// # Errors
-/// When the process is gone, or may not be looked into.
+/// When the process is gone, or may not be inspected.
 pub(crate) fn touch_literals(processes: &Processes, pid: u32, files: &[&Path]) -> Result<u64, ProcessError> {
     let maps = processes.maps(pid)?;
     let (mut left, mut left_out) = (MOST, 0);
@@ -37,7 +38,7 @@ pub(crate) fn touch_literals(processes: &Processes, pid: u32, files: &[&Path]) -
     Ok(left_out)
 }
 
-/// Reads a byte of each page of a range. A page that cannot be read, as behind the end of its file, is left alone.
+/// Reads a byte of each page of a range. A page that cannot be read, as after the end of its file, is skipped.
 fn touch(pid: Pid, start: u64, end: u64) {
     let mut pages: Vec<RemoteIoVec> = (start..end)
         .step_by(PAGE as usize)
@@ -47,12 +48,12 @@ fn touch(pid: Pid, start: u64, end: u64) {
     while !pages.is_empty() {
         let count = pages.len().min(BATCH);
         let read = process_vm_readv(pid, &mut [IoSliceMut::new(&mut bytes[..count])], &pages[..count]);
-        // It stops at the first one that cannot be read.
+        // The system call stops at the first page that cannot be read.
         let done = match read {
             Ok(read) if read == count => count,
             Ok(read) => read + 1,
             Err(nix::Error::EFAULT) => 1,
-            // The process is gone, or none of ours to look into: its marks will tell.
+            // The process is gone, or not accessible to us: its unreadable marks are counted as such.
             Err(_) => return,
         };
         pages.drain(..done);
@@ -69,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// Resident KiB of the mappings of a file.
+    /// Returns the resident KiB of the mappings of a file.
     fn resident(pid: u32, path: &Path) -> u64 {
         let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
         let mut sum = 0;
@@ -90,7 +91,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("waiting");
         std::fs::copy("/bin/cat", &path).unwrap();
-        // Behind the end of what is mapped of it: of no effect.
+        // After the end of the mapped part: without effect.
         File::options().append(true).open(&path).unwrap().write_all(&[0; 64]).unwrap();
         let mut child = Command::new(&path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());

@@ -1,4 +1,4 @@
-//! Functions that begin and end sections belong together: one is of use only with the other.
+//! Pairs of functions that begin and end sections: one is of use only with the other.
 
 use std::mem;
 
@@ -7,14 +7,14 @@ use nntrace_common::nesting::FunctionKind;
 use super::layout::{Role, SECTION_FUNCTIONS};
 use super::search::MarkFunction;
 
-/// Which functions a mark function is one of: those that begin and end sections are one kind for each pair, and all
-/// that write whole marks are another.
+/// Returns the kind of a mark function: each pair of functions that begin and end sections is one kind, and all
+/// functions that write whole marks are another.
 #[must_use]
 pub(crate) fn kind(function: &MarkFunction) -> FunctionKind {
     kind_of(function.role, &function.wanted)
 }
 
-/// The same of a function that is looked for by this name.
+/// Returns the kind of a function that is looked for by this name.
 #[must_use]
 pub(crate) fn kind_of(role: Role, wanted: &str) -> FunctionKind {
     let is = |(_, begin, end): &(FunctionKind, &str, &str)| match role {
@@ -25,7 +25,7 @@ pub(crate) fn kind_of(role: Role, wanted: &str) -> FunctionKind {
     SECTION_FUNCTIONS.into_iter().find(is).map_or(FunctionKind::Mark, |(kind, ..)| kind)
 }
 
-/// Takes out the begins that have no end beside them in the same file and class, and the other way round; returns them.
+/// Removes the begins that have no end beside them in the same file and class, and vice versa; returns them.
 pub(crate) fn take_unpaired(functions: &mut Vec<MarkFunction>) -> Vec<MarkFunction> {
     let all = functions.clone();
     let has_partner = |function: &MarkFunction| {
@@ -42,7 +42,7 @@ pub(crate) fn take_unpaired(functions: &mut Vec<MarkFunction>) -> Vec<MarkFuncti
     lonely
 }
 
-/// What stands before the name: the class or namespace.
+/// Returns the part before the name: the class or namespace.
 fn scope(function: &MarkFunction) -> Option<&str> {
     function.demangled.find(&function.wanted).map(|at| &function.demangled[..at])
 }

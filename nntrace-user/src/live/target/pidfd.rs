@@ -1,4 +1,4 @@
-//! Learning at once that a process has ended, without asking again and again.
+//! Immediate notification of a process's end, without polling.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -9,18 +9,18 @@ use tokio::io::unix::AsyncFd;
 
 use super::process::ProcessError;
 
-/// A handle on one process: it never means another one that is given the number later.
+/// Handle on one process, which never refers to another one that is given the same id later.
 ///
 /// It becomes readable when the process has ended with all its threads.
 #[derive(Debug)]
 pub struct PidFd(OwnedFd);
 
 impl PidFd {
-    /// A handle on the process that has this number now. To be sure that it is the one meant, look at the process
-    /// again afterwards, as [`Processes::is_alive`](super::Processes::is_alive) does.
+    /// Opens the process that has this id now. To be sure that it is the one meant, look at the process again
+    /// afterwards, as [`Processes::is_alive`](super::Processes::is_alive) does.
     ///
     /// # Errors
-    /// When there is no such process, or the kernel has no such handles.
+    /// When there is no such process, or the kernel lacks process descriptors.
     pub fn open(pid: u32) -> Result<Self, ProcessError> {
         let Ok(raw) = libc::pid_t::try_from(pid) else {
             return Err(ProcessError::NoSuchProcess { pid });
@@ -88,7 +88,7 @@ mod tests {
             assert!(early.is_err());
             child.kill().unwrap();
             tokio::time::timeout(Duration::from_secs(10), pidfd.ended()).await.unwrap().unwrap();
-            // Told again, however often it is asked.
+            // Ready again on every further call.
             pidfd.ended().await.unwrap();
             child.wait().unwrap();
         });

@@ -1,14 +1,14 @@
-//! Where a function can be probed, and which of its instructions kernels probe cheaply.
+//! Places where a function can be probed, and the instructions that kernels probe cheaply.
 //!
-//! What a probe costs is decided by the instruction that it is on. Kernels run most of them by a single step, which takes
-//! ten times as long as to emulate one, and they emulate few: on x86-64 `nop` of one byte, `push`, direct calls and jumps
-//! (Linux, `arch/x86/kernel/uprobes.c`), on arm64 `ret` and direct jumps, from Linux 6.13 on `nop`
-//! (`arch/arm64/kernel/probes/decode-insn.c`). Newer x86-64 kernels replace a nop of five or of ten bytes by a call, which
-//! is cheaper still, and on some of them kills forked children.
+//! The cost of a probe depends on the instruction that it is on. Kernels run most of them by a single step, which
+//! takes ten times as long as emulating one, and they emulate few: on x86-64 `nop` of one byte, `push`, direct calls
+//! and jumps (Linux, `arch/x86/kernel/uprobes.c`), on arm64 `ret` and direct jumps, from Linux 6.13 on `nop`
+//! (`arch/arm64/kernel/probes/decode-insn.c`). Newer x86-64 kernels replace a nop of five or of ten bytes by a call,
+//! which is cheaper still, and on some of them kills forked children.
 
-/// A page, within which an instruction has to lie to be replaced.
+/// Size of a page, within which an instruction has to lie to be replaced.
 const PAGE: u64 = 4096;
-/// Bytes of code that [`ProbePoints::of`] looks at: a landing pad, some nops, and the instruction behind them.
+/// Bytes of code that [`ProbePoints::of`] examines: a landing pad, some nops, and the instruction after them.
 pub(super) const LOOKED_AT: u64 = 48;
 
 /// Landing pads for indirect calls: `endbr64`, `bti c`.
@@ -18,28 +18,29 @@ const BTI_C: &[u8] = &[0x5f, 0x24, 0x03, 0xd5];
 const NOP: &[u8] = &[0x1f, 0x20, 0x03, 0xd5];
 const RET: &[u8] = &[0xc0, 0x03, 0x5f, 0xd6];
 
-/// A nop that some kernels probe in a way of its own.
+/// Nop that some kernels probe in a special way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nop {
-    /// Where it is, as an offset in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Its length in bytes: five or ten on x86-64, four on arm64.
+    /// Length in bytes: five or ten on x86-64, four on arm64.
     pub length: u8,
 }
 
-/// Where a function can be probed before it has done anything.
+/// Places where a function can be probed before it has done anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbePoints {
-    /// The nop that it begins with, behind its landing pad.
+    /// Nop at its begin, after its landing pad.
     pub nop: Option<Nop>,
-    /// The instruction that no kernel replaces, as an offset in the file.
+    /// Offset in the file of the instruction that no kernel replaces.
     pub plain: u64,
     /// Whether all kernels emulate that instruction.
     pub is_emulated: bool,
 }
 
 impl ProbePoints {
-    /// Those of a function whose code, up to [`LOOKED_AT`] bytes of it, is at this offset of its file.
+    /// Finds the probe points of a function whose code, up to [`LOOKED_AT`] bytes of it, is at this offset of its
+    /// file.
     pub(super) fn of(code: &[u8], offset: u64) -> Self {
         if cfg!(target_arch = "aarch64") {
             Self::on_arm64(code, offset)
@@ -56,14 +57,14 @@ impl ProbePoints {
             let fits = from % PAGE + length as u64 <= PAGE;
             (matches!(length, 5 | 10) && fits).then_some(Nop { offset: from, length: length as u8 })
         };
-        // Where several follow each other, each of them may be replaced.
+        // If several nops follow each other, each of them may be replaced.
         let mut behind = pad;
         while let Some(nop) = nop_at(behind) {
             behind += usize::from(nop.length);
         }
         let is_emulated = code.get(behind..).is_some_and(is_emulated);
-        // A landing pad is never replaced, and never jumped back to. Otherwise what is behind the nop has to do, whatever
-        // it is.
+        // A landing pad is never replaced, and never the target of a jump back. Otherwise the instruction after the
+        // nop is used, whatever it is.
         let plain = if !is_emulated && pad > 0 { 0 } else { behind };
         Self { nop: nop_at(pad), plain: offset + plain as u64, is_emulated }
     }
@@ -73,7 +74,7 @@ impl ProbePoints {
         let first = offset + pad as u64;
         let words = code.get(pad..).unwrap_or_default();
         match words.strip_prefix(NOP) {
-            // No kernel replaces it: it is a place like another, and the return is a better one where it is next.
+            // No kernel replaces it: as good a place as any, but a return right after it is better.
             Some(next) => {
                 let is_emulated = next.starts_with(RET);
                 let plain = if is_emulated { first + NOP.len() as u64 } else { first };
@@ -84,13 +85,14 @@ impl ProbePoints {
     }
 }
 
-/// Length of the nop that x86-64 code begins with, in any of its forms: prefixes and `90`, or `0f 1f` with an operand; else 0.
+/// Returns the length of the nop that x86-64 code begins with, in any of its forms: prefixes and `90`, or `0f 1f`
+/// with an operand; else 0.
 fn nop_length(code: &[u8]) -> usize {
     let is_prefix = |byte: &u8| {
         matches!(byte, 0x66 | 0x67 | 0x2e | 0x36 | 0x3e | 0x26 | 0x64 | 0x65 | 0xf2 | 0xf3 | 0x40..=0x4f)
     };
     let prefixes = code.iter().take_while(|byte| is_prefix(byte)).count();
-    // With these it is `pause`, or exchanges two registers.
+    // With these prefixes it is `pause`, or exchanges two registers.
     let is_other = |byte: &u8| matches!(byte, 0xf3 | 0x41 | 0x43 | 0x45 | 0x47 | 0x49 | 0x4b | 0x4d | 0x4f);
     match code[prefixes..] {
         [0x90, ..] if code[..prefixes].iter().any(is_other) => 0,
@@ -111,8 +113,8 @@ fn nop_length(code: &[u8]) -> usize {
     }
 }
 
-/// Whether all x86-64 kernels emulate the instruction that code begins with: `nop` of one byte, `push` of a register, jumps
-/// and calls to a fixed place.
+/// Whether all x86-64 kernels emulate the instruction that code begins with: `nop` of one byte, `push` of a register,
+/// direct jumps and calls.
 fn is_emulated(code: &[u8]) -> bool {
     matches!(
         code,

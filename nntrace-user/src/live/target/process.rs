@@ -1,4 +1,4 @@
-//! The processes to trace: chosen by number or by name, with their threads and descendants.
+//! Selection of the processes to trace, by number or name, with their threads and descendants.
 
 use std::collections::HashSet;
 use std::io;
@@ -8,12 +8,12 @@ use thiserror::Error;
 
 use super::names;
 
-/// The kernel keeps this many bytes of a process's name.
+/// Bytes of a process's name that the kernel keeps.
 const COMM_LEN: usize = 15;
 /// `PF_KTHREAD` of the kernel's task flags.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// Why there is no process to trace.
+/// Reason why there is no process to trace.
 #[derive(Debug, Error)]
 pub enum ProcessError {
     /// No process or thread has this number.
@@ -21,7 +21,7 @@ pub enum ProcessError {
         "no process {pid}: it has ended, or never was; `pgrep -a NAME` lists the processes of a name with their numbers"
     )]
     NoSuchProcess {
-        /// The number asked for.
+        /// Number asked for.
         pid: u32,
     },
     /// The number is a thread's, not a process's.
@@ -29,11 +29,11 @@ pub enum ProcessError {
         "{tid} is a thread of process {pid} ({comm}), not a process: take --pid {pid}, all its threads are traced"
     )]
     IsThread {
-        /// The number asked for.
+        /// Number asked for.
         tid: u32,
-        /// The process it belongs to.
+        /// Process of the thread.
         pid: u32,
-        /// That process's name.
+        /// Name of that process.
         comm: String,
     },
     /// The process has ended and only waits for its parent.
@@ -41,9 +41,9 @@ pub enum ProcessError {
         "process {pid} ({comm}) has ended, only its exit status is left for its parent to read: start it again"
     )]
     Ended {
-        /// The number asked for.
+        /// Number asked for.
         pid: u32,
-        /// Its name.
+        /// Name of the process.
         comm: String,
     },
     /// The process is a part of the kernel.
@@ -51,41 +51,41 @@ pub enum ProcessError {
         "process {pid} ({comm}) is a kernel thread: it runs no program that could write marks; choose a user process"
     )]
     KernelThread {
-        /// The number asked for.
+        /// Number asked for.
         pid: u32,
-        /// Its name.
+        /// Name of the process.
         comm: String,
     },
     /// No process has such a name.
     #[error("no process is named {pattern:?}{}; `ps -eo pid,comm` lists all names, `*` and `?` stand for any text and any character", near_text(.near))]
     NoneNamed {
-        /// The pattern asked for.
+        /// Pattern asked for.
         pattern: String,
-        /// Running processes with a like name.
+        /// Running processes with a similar name.
         near: Vec<String>,
     },
-    /// What /proc tells about a process may not be read.
+    /// Information on the process in /proc may not be read.
     #[error("reading {} is not permitted: the process belongs to another user, or /proc hides it (hidepid); run as that user or with sudo", .path.display())]
     Permission {
-        /// The file refused.
+        /// File that may not be read.
         path: PathBuf,
     },
     /// /proc could not be read.
     #[error("cannot read {}: {source}; is /proc mounted?", .path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The reason.
+        /// Cause.
         source: io::Error,
     },
-    /// The kernel gave no handle on the process.
+    /// The kernel gave no pidfd of the process.
     #[error(
         "cannot watch process {pid} for its end: {source}; pidfd_open needs Linux 5.3 and a file descriptor to spare"
     )]
     Watch {
-        /// The process.
+        /// Process id.
         pid: u32,
-        /// The reason.
+        /// Cause.
         source: io::Error,
     },
 }
@@ -94,24 +94,24 @@ fn near_text(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!(", but there is {}", near.join(", ")) }
 }
 
-/// A process as it was when it was looked at.
+/// Snapshot of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number, which is also that of its main thread.
+    /// Process id, which is also that of its main thread.
     pub pid: u32,
-    /// Its parent's number.
+    /// Parent's process id.
     pub parent: u32,
-    /// Its name: at most 15 bytes.
+    /// Name: at most 15 bytes.
     pub comm: String,
-    /// The file it executes, as it names it; not for kernel threads, nor for processes we may not look into.
+    /// Path of its executable in its own view; not for kernel threads, nor for processes we may not inspect.
     pub exe: Option<PathBuf>,
-    /// When it started, in clock ticks since boot. With the number it is unique: numbers are used again.
+    /// Start time, in clock ticks since boot. With the id it is unique: ids are reused.
     pub started: u64,
     ended: bool,
     kernel: bool,
 }
 
-/// A view of the running processes through a proc file system.
+/// View of the running processes through a proc file system.
 #[derive(Clone, Debug)]
 pub struct Processes {
     proc: PathBuf,
@@ -124,22 +124,22 @@ impl Default for Processes {
 }
 
 impl Processes {
-    /// Through the proc file system mounted at `proc`.
+    /// Uses the proc file system mounted at `proc`.
     #[must_use]
     pub(crate) fn at(proc: impl Into<PathBuf>) -> Self {
         Self { proc: proc.into() }
     }
 
-    /// The proc file system's directory for a process.
+    /// Returns the proc file system's directory for a process.
     #[must_use]
     pub(crate) fn dir(&self, pid: u32) -> PathBuf {
         self.proc.join(pid.to_string())
     }
 
-    /// The process of this number.
+    /// Finds the process with this number.
     ///
     /// # Errors
-    /// When there is none, when it is a thread's number, or when it is no process that could run a program.
+    /// When there is none, when the number is a thread's, or when it is no process that could run a program.
     pub fn by_pid(&self, pid: u32) -> Result<Process, ProcessError> {
         let group = self.thread_group(pid)?;
         if group != pid {
@@ -155,12 +155,12 @@ impl Processes {
         }
     }
 
-    /// All processes whose name matches a glob, without ourselves and without kernel threads.
+    /// Finds all processes whose name matches a glob, except ourselves and kernel threads.
     ///
-    /// The kernel cuts names to 15 bytes: one that may be cut is compared by its program's file name too.
+    /// The kernel cuts names to 15 bytes: one that may be cut is also compared by its program's file name.
     ///
     /// # Errors
-    /// When none does, with the names that are like it.
+    /// When none matches, with similar names.
     pub(crate) fn by_comm(&self, pattern: &str) -> Result<Vec<Process>, ProcessError> {
         let (found, others): (Vec<_>, Vec<_>) = self
             .all()?
@@ -176,10 +176,10 @@ impl Processes {
         Ok(found)
     }
 
-    /// The processes of these numbers and of these names, each once.
+    /// Finds the processes with these numbers and these names, each once.
     ///
     /// # Errors
-    /// The first number or name that finds none.
+    /// For the first number or name that finds none.
     pub fn select(&self, pids: &[u32], comms: &[String]) -> Result<Vec<Process>, ProcessError> {
         let mut chosen = pids.iter().map(|&pid| self.by_pid(pid)).collect::<Result<Vec<_>, _>>()?;
         for pattern in comms {
@@ -190,10 +190,10 @@ impl Processes {
         Ok(chosen)
     }
 
-    /// All children of these processes, and theirs, without the processes themselves.
+    /// Finds all descendants of these processes, without the processes themselves.
     ///
-    /// What is started while this looks may be missed: have forks reported before calling it.
-    /// A daemon whose parent has ended belongs to nobody's descendants.
+    /// Processes started in the meantime may be missed: enable fork events before calling it. A daemon whose parent
+    /// has ended is nobody's descendant.
     ///
     /// # Errors
     /// When /proc cannot be listed.
@@ -214,24 +214,24 @@ impl Processes {
         }
     }
 
-    /// The numbers of a process's threads, its main thread's among them.
+    /// Lists the thread ids of a process, including the main thread's.
     ///
     /// # Errors
-    /// When it has ended or may not be looked into.
+    /// When it has ended or may not be inspected.
     pub fn threads(&self, pid: u32) -> Result<Vec<u32>, ProcessError> {
         numbers(&self.dir(pid).join("task")).map_err(|error| gone(error, pid))
     }
 
-    /// What a process has mapped, as the kernel prints it.
+    /// Reads the mappings of a process, as the kernel prints them.
     ///
     /// # Errors
-    /// When it has ended or may not be looked into.
+    /// When it has ended or may not be inspected.
     pub(super) fn maps(&self, pid: u32) -> Result<Vec<u8>, ProcessError> {
         let path = self.dir(pid).join("maps");
         std::fs::read(&path).map_err(|source| gone(read_error(path, source), pid))
     }
 
-    /// Whether this very process still runs: not another one that was given its number since.
+    /// Whether this very process still runs, and not another one with the same id.
     #[must_use]
     pub fn is_alive(&self, process: &Process) -> bool {
         self.look(process.pid).is_ok_and(|now| !now.ended && now.started == process.started)
@@ -239,11 +239,11 @@ impl Processes {
 
     fn all(&self) -> Result<Vec<Process>, ProcessError> {
         let pids = numbers(&self.proc)?;
-        // What ended since it was listed is no process any more; what may not be read cannot be traced.
+        // A process that has ended since it was listed is no longer one; one that may not be read cannot be traced.
         Ok(pids.into_iter().filter_map(|pid| self.look(pid).ok()).collect())
     }
 
-    /// The process a thread belongs to. The directory of a thread exists, though it is not listed.
+    /// Returns the process of a thread, whose directory exists though it is not listed.
     fn thread_group(&self, tid: u32) -> Result<u32, ProcessError> {
         let status = self.read(tid, "status")?;
         let group = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
@@ -278,7 +278,7 @@ impl Process {
     }
 }
 
-/// The names in a directory that are numbers, in order.
+/// Lists the names in a directory that are numbers, in order.
 fn numbers(dir: &Path) -> Result<Vec<u32>, ProcessError> {
     let entries = std::fs::read_dir(dir).map_err(|source| read_error(dir.to_owned(), source))?;
     let mut numbers: Vec<u32> =
@@ -287,7 +287,7 @@ fn numbers(dir: &Path) -> Result<Vec<u32>, ProcessError> {
     Ok(numbers)
 }
 
-/// `pid (comm) state ppid ...`: the name may hold spaces and parentheses, so it ends at the last one.
+/// Parses `pid (comm) state ppid ...`: the name may contain spaces and parentheses, so it ends at the last one.
 fn parse_stat(pid: u32, stat: &str) -> Option<Process> {
     let (head, tail) = stat.rsplit_once(')')?;
     let (_, comm) = head.split_once('(')?;
@@ -305,7 +305,7 @@ fn parse_stat(pid: u32, stat: &str) -> Option<Process> {
     })
 }
 
-/// Up to five names like the pattern: those that hold its text, then those that differ by a slip.
+/// Returns up to five names similar to the pattern: those that contain its text, then those with a typing error.
 fn near(pattern: &str, others: &[Process]) -> Vec<String> {
     let text = pattern.replace(['*', '?'], "").to_lowercase();
     let holds = |process: &&Process| !text.is_empty() && process.comm.to_lowercase().contains(&text);
@@ -323,7 +323,7 @@ fn read_error(path: PathBuf, source: io::Error) -> ProcessError {
     }
 }
 
-/// A file of a process that is not there means that the process is not there. A read meanwhile gives `ESRCH`.
+/// Converts a missing file, or `ESRCH` during a read, to the error for a process that has ended.
 pub(super) fn gone(error: ProcessError, pid: u32) -> ProcessError {
     match &error {
         ProcessError::Read { source, .. }

@@ -1,23 +1,23 @@
-//! As whom a launched command runs: under `sudo nntrace-bpf -- command`, as the user who called sudo.
+//! User that a launched command runs as: under `sudo nntrace-bpf -- command`, the user who called sudo.
 
 use std::ffi::{CString, OsString};
 
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 use thiserror::Error;
 
-/// What sudo tells of its caller. A command that no longer runs under sudo shall not see it.
+/// Variables in which sudo describes its caller, removed for a command that no longer runs under sudo.
 const SUDO_VARIABLES: [&str; 5] = ["SUDO_COMMAND", "SUDO_GID", "SUDO_HOME", "SUDO_UID", "SUDO_USER"];
 
-/// A user to run a command as.
+/// User to run a command as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunAs {
-    /// The user.
+    /// User id.
     pub uid: Uid,
-    /// The main group.
+    /// Main group.
     pub gid: Gid,
     /// All groups.
     pub groups: Vec<Gid>,
-    /// The user's entry in the user database.
+    /// Entry in the user database.
     account: Option<Account>,
 }
 
@@ -38,10 +38,10 @@ impl Account {
     }
 }
 
-/// A variable, and what of a user it holds.
+/// Variable, and its value for a user.
 type AccountVariable = (&'static str, fn(&Account) -> &OsString);
 
-/// What sudo sets to root's.
+/// Variables that sudo sets to root's values.
 const ACCOUNT_VARIABLES: [AccountVariable; 4] = [
     ("HOME", |account| &account.home),
     ("USER", |account| &account.name),
@@ -49,33 +49,33 @@ const ACCOUNT_VARIABLES: [AccountVariable; 4] = [
     ("SHELL", |account| &account.shell),
 ];
 
-/// Why it is not clear as whom to run a command.
+/// Reason why the user to run a command as is unclear.
 #[derive(Debug, Error)]
 pub enum RunAsError {
-    /// A variable of sudo holds no number.
+    /// A variable of sudo is not a number.
     #[error("{variable}={} is no user or group number: unset it to run the command as root, or call sudo again", .value.display())]
     BadNumber {
-        /// The variable.
+        /// Name of the variable.
         variable: &'static str,
-        /// What it holds.
+        /// Value of the variable.
         value: OsString,
     },
     /// The user database cannot be read.
     #[error("cannot look up user {uid} who called sudo: {source}; `getent passwd {uid}` must work")]
     Lookup {
-        /// The user.
+        /// User id.
         uid: Uid,
-        /// The reason.
+        /// Cause.
         source: nix::Error,
     },
 }
 
 impl RunAs {
-    /// The user who called sudo, told by `SUDO_UID` and `SUDO_GID`; nothing if we are not root, or not by sudo, or if
-    /// root called it.
+    /// Returns the user who called sudo, from `SUDO_UID` and `SUDO_GID`; `None` if we are not root, or not by sudo,
+    /// or if root called it.
     ///
     /// # Errors
-    /// When these variables hold no numbers, or the user database fails. It is no error if the user is not in it.
+    /// When these variables are not numbers, or the user database fails. A user who is not in it is no error.
     pub fn sudo_caller() -> Result<Option<Self>, RunAsError> {
         if !Uid::effective().is_root() {
             return Ok(None);
@@ -101,11 +101,11 @@ impl RunAs {
         Self::user(uid, gid).map(Some)
     }
 
-    /// A user with the groups that the user database lists, in a main group of choice.
+    /// Returns a user with the groups from the user database and the given main group, if any.
     ///
     /// # Errors
-    /// When the user database fails. A user who is not in it has only the main group, that of the same number if
-    /// none is given.
+    /// When the user database fails. A user who is not in it has only the main group, by default the one with the
+    /// user's number.
     pub(crate) fn user(uid: Uid, gid: Option<Gid>) -> Result<Self, RunAsError> {
         let failed = |source| RunAsError::Lookup { uid, source };
         let Some(user) = User::from_uid(uid).map_err(failed)? else {
@@ -118,7 +118,7 @@ impl RunAs {
         Ok(Self { uid, gid, groups, account: Some(Account::of(&user)) })
     }
 
-    /// The name to show.
+    /// Returns the name for display.
     #[must_use]
     pub(crate) fn name(&self) -> String {
         match &self.account {
@@ -127,10 +127,11 @@ impl RunAs {
         }
     }
 
-    /// What changes in the environment: a value to set, or nothing for what to remove.
+    /// Returns the changes of the environment: variables with a new value, or without one to remove them.
     ///
-    /// Set back is what sudo has set to root's (`HOME`, `USER`, `LOGNAME`, `SHELL`). What the caller kept or set, as
-    /// by `sudo -E` or `sudo HOME=/x`, is left alone, and so is `PATH`: the command was looked up in ours.
+    /// Variables that sudo has set to root's values (`HOME`, `USER`, `LOGNAME`, `SHELL`) are set back. Those that the
+    /// caller kept or set, as by `sudo -E` or `sudo HOME=/x`, are left alone, and so is `PATH`: the command was
+    /// looked up in ours.
     pub(super) fn environment(
         &self,
         variable: impl Fn(&str) -> Option<OsString>,

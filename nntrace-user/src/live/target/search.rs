@@ -1,4 +1,4 @@
-//! The mark functions in all files that a target maps, and what to say when there are none.
+//! Search for mark functions in all files that a target maps, and the message when there are none.
 
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
@@ -8,86 +8,86 @@ use super::objects::{Object, ObjectId, Objects};
 use super::points::ProbePoints;
 use super::symbols::{Found, Near, NearReason, choose, search_file, similar_in_file};
 
-/// Files listed in the text for a search that found nothing.
+/// Files listed in that message at most.
 const MOST_LISTED: usize = 20;
 
-/// A function to probe.
+/// Function to probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MarkFunction {
-    /// The file it is in.
+    /// File that contains it.
     pub object: ObjectId,
-    /// Where we open that file.
+    /// Path by which we open that file.
     pub path: PathBuf,
-    /// What the target calls it.
+    /// Path of the file in the target's view.
     pub display_path: PathBuf,
-    /// The name it was looked for by.
+    /// Name by which it was found.
     pub wanted: String,
-    /// Its symbol, without a version.
+    /// Symbol, without a version.
     pub symbol: String,
-    /// Its name as people write it.
+    /// Demangled name.
     pub demangled: String,
-    /// What it does.
+    /// Role of the function.
     pub role: Role,
-    /// Its first instruction, as an offset in the file.
+    /// Offset in the file of its first instruction.
     pub offset: u64,
-    /// Where it can be probed.
+    /// Places where it can be probed.
     pub points: ProbePoints,
-    /// Its length in bytes; 0 where the file does not tell.
+    /// Length in bytes; 0 where it is not in the file.
     pub length: u64,
     /// Whether it may end by a jump to another mark function.
     pub may_jump: bool,
-    /// Where it takes its text.
+    /// Position of its text.
     pub layout: Layout,
-    /// Whether the layout is only the likely one: `--symbol` may have to say it.
+    /// Whether the layout is only likely, and may need `--symbol`.
     pub layout_guessed: bool,
 }
 
-/// A file that was looked into.
+/// File that was searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Searched {
-    /// What the target calls it.
+    /// Path in the target's view.
     pub path: PathBuf,
-    /// How many functions it names.
+    /// Number of functions that it names.
     pub named_functions: usize,
-    /// Whether it was stripped, and names only what it exports.
+    /// Whether it was stripped, and names only its exports.
     pub stripped: bool,
 }
 
-/// A function that may be the one meant.
+/// Function that may be the one meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NearMatch {
-    /// What the target calls the file it is in.
+    /// Path of its file in the target's view.
     pub path: PathBuf,
     /// The function.
     pub function: Near,
 }
 
-/// A file that could not be looked into.
+/// File that could not be searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failed {
-    /// What the target calls it.
+    /// Path in the target's view.
     pub path: PathBuf,
-    /// Why, and what to do.
+    /// Reason and remedy.
     pub reason: String,
 }
 
-/// All that a search found. [`SearchReport::nothing_found`] tells it to the user.
+/// Results of a search, with a message for the user in [`SearchReport::nothing_found`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SearchReport {
-    /// The names looked for.
+    /// Names looked for.
     pub wanted: Vec<String>,
-    /// The functions to probe.
+    /// Functions to probe.
     pub functions: Vec<MarkFunction>,
-    /// Every file that was looked into.
+    /// Files searched.
     pub searched: Vec<Searched>,
-    /// Functions that look like the ones looked for, of files that hold none.
+    /// Functions similar to the ones looked for, in files that have none.
     pub near: Vec<NearMatch>,
-    /// Files that could not be looked into.
+    /// Files that could not be searched.
     pub failed: Vec<Failed>,
 }
 
 impl SearchReport {
-    /// Looks for functions in the files that a process maps.
+    /// Searches the files that a process maps.
     #[must_use]
     pub(crate) fn of(objects: &Objects, specs: &[SymbolSpec]) -> Self {
         let mut report =
@@ -107,7 +107,7 @@ impl SearchReport {
         report
     }
 
-    /// Looks into one more file.
+    /// Searches one more file.
     pub(crate) fn add(&mut self, object: &Object, specs: &[SymbolSpec]) {
         let path = object.display_path.clone();
         match search_file(&object.path, specs) {
@@ -122,18 +122,18 @@ impl SearchReport {
         }
     }
 
-    /// Adds what is like the functions looked for. A file that cannot be read is listed already.
+    /// Adds similar functions. A file that cannot be read is already listed.
     fn add_similar(&mut self, object: &Object, specs: &[SymbolSpec]) {
         let path = &object.display_path;
         let mut similar = similar_in_file(&object.path, specs).unwrap_or_default();
-        // Those that hold the very name come first, and take their places among the five.
+        // Those that have the very name come first among the five.
         let known = self.near.extract_if(.., |near| near.path == *path).map(|near| near.function);
         similar.extend(known.collect::<Vec<_>>());
         choose(&mut similar);
         self.near.extend(similar.into_iter().map(|function| NearMatch { path: path.clone(), function }));
     }
 
-    /// Takes in what another search found, as for another process of the target. Files met before stay once.
+    /// Merges another search, as of another process of the target. Files in both are kept once.
     pub(crate) fn merge(&mut self, other: Self) {
         fn extend<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
             for item in more {
@@ -149,11 +149,11 @@ impl SearchReport {
         extend(&mut self.failed, other.failed);
     }
 
-    /// Why there is nothing to probe in `target`, and what to do: a text of several lines.
+    /// Returns the reason why there is nothing to probe in `target`, and the remedies, in several lines.
     #[must_use]
     pub(crate) fn nothing_found(&self, target: &str) -> String {
         let mut text = String::new();
-        // Writing into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = self.write_nothing_found(&mut text, target);
         text
     }
@@ -216,7 +216,7 @@ impl Searched {
 }
 
 impl Near {
-    /// The name that `--symbol` takes.
+    /// Returns the name in the form for `--symbol`.
     fn plain_name(&self) -> &str {
         self.demangled.split('(').next().filter(|name| !name.is_empty()).unwrap_or(&self.demangled)
     }

@@ -1,30 +1,30 @@
-//! What a symbol's name tells of its function: its path, and where it takes its text.
+//! Path of a function, and position of its text, from the name of its symbol.
 //!
-//! A C name tells nothing: the text is taken to be the only argument. A C++ name tells the arguments, but not whether
-//! what encloses the function is a class or a namespace: `ns::f(char const*, int)` may take an object first, or not.
-//! It is taken for a method, as the known public example `tracer_client::tracing_mark_write(char const*, int)` is one.
-//! Certain are only `f() const`, a method, and `(anonymous namespace)::f()`, which is none. A Rust name tells no
-//! arguments: a `&str` or `&CStr` is assumed, an address and a length. A wrong guess is put right with `--symbol`.
+//! A C name has no arguments: the text is assumed to be the only one. A C++ name has them, but may be that of a
+//! method or of a function in a namespace: `ns::f(char const*, int)` may take an object first, or not. It is taken
+//! for a method, as the known public example `tracer_client::tracing_mark_write(char const*, int)` is one. Certain
+//! are only `f() const`, a method, and `(anonymous namespace)::f()`, which is none. A Rust name has no arguments: a
+//! `&str` or `&CStr` is assumed, an address and a length. `--symbol` corrects a wrong guess.
 
 use cpp_demangle::DemangleOptions;
 
 use super::layout::Layout;
 
-/// A symbol's name, read.
+/// Parsed name of a symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name {
-    /// As people write it: demangled, with arguments if it tells them.
+    /// Demangled name, with arguments if it has them.
     pub(super) shown: String,
-    /// The qualified name: no arguments, no return type, no template arguments of the last part.
+    /// Qualified name: no arguments, no return type, no template arguments of the last part.
     pub(super) path: String,
-    /// Where the text is; nothing for a signature that no layout fits.
+    /// Position of the text; none for a signature that no layout fits.
     pub(super) layout: Option<Layout>,
     /// Whether the layout could be another one.
     pub(super) guessed: bool,
 }
 
 impl Name {
-    /// Reads a symbol's name, without its version.
+    /// Parses a symbol's name, without its version.
     pub(super) fn read(symbol: &str) -> Self {
         rust(symbol).or_else(|| cxx(symbol)).unwrap_or_else(|| Self {
             shown: symbol.to_owned(),
@@ -34,13 +34,13 @@ impl Name {
         })
     }
 
-    /// Whether this is a function of such a name: parts compared from the right, whole parts only.
+    /// Whether this function has the wanted name: parts compared from the right, whole parts only.
     pub(super) fn is(&self, wanted: &str) -> bool {
         self.path == wanted || self.path.strip_suffix(wanted).is_some_and(|rest| rest.ends_with("::"))
     }
 }
 
-/// The part of a name that every mangled form of it holds: `ns::mark(char const*)` gives `mark`.
+/// Returns the part of a name that every mangled form of it contains: `ns::mark(char const*)` gives `mark`.
 pub(super) fn last_part(name: &str) -> &str {
     let path = without_generics(parts(name).map_or(name, |(path, ..)| path));
     path.rsplit("::").next().unwrap_or(path)
@@ -78,7 +78,7 @@ fn cxx(symbol: &str) -> Option<Name> {
     Some(Name { path, layout, guessed: !certain, shown })
 }
 
-/// `path(arguments) qualifiers`, unless it is something else.
+/// Splits `path(arguments) qualifiers`; `None` if the name has another form.
 fn parts(shown: &str) -> Option<(&str, &str, &str)> {
     let close = shown.rfind(')')?;
     let qualifiers = shown[close + 1..].trim();
@@ -97,7 +97,7 @@ fn parts(shown: &str) -> Option<(&str, &str, &str)> {
     Some((&shown[..open], &shown[open + 1..close], qualifiers))
 }
 
-/// Without an ABI tag and template arguments of the last part: `a<b>::c<d>` becomes `a<b>::c`.
+/// Returns the path without an ABI tag and template arguments of the last part: `a<b>::c<d>` becomes `a<b>::c`.
 fn without_generics(path: &str) -> &str {
     let path =
         path.strip_suffix(']').and_then(|path| path.rsplit_once("[abi:")).map_or(path, |(path, _)| path);
@@ -117,7 +117,7 @@ fn without_generics(path: &str) -> &str {
     open.map_or(path, |open| path[..open].trim_end_matches("::"))
 }
 
-/// The arguments, at the commas that are in no bracket.
+/// Splits the arguments at commas outside of brackets.
 fn split(arguments: &str) -> Vec<&str> {
     let (mut depth, mut start, mut found) = (0_usize, 0, Vec::new());
     for (at, c) in arguments.char_indices() {

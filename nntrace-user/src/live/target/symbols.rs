@@ -1,4 +1,4 @@
-//! The mark functions in one ELF file, and the functions that look like ones.
+//! Mark functions in one ELF file, and functions similar to them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,9 +13,9 @@ use super::names;
 use super::points::ProbePoints;
 use super::signature::{Name, last_part};
 
-/// Near matches shown for one file.
+/// Similar functions listed for one file at most.
 const MOST_NEAR: usize = 5;
-/// What names of functions that write marks usually hold.
+/// Usual parts of the names of functions that write marks.
 const NEAR_PARTS: [&str; 8] = [
     "mark_write",
     "markwrite",
@@ -27,65 +27,65 @@ const NEAR_PARTS: [&str; 8] = [
     "tracing_mark",
 ];
 
-/// A mark function in a file.
+/// Mark function in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The name it was looked for by.
+    /// Name by which it was found.
     pub wanted: String,
-    /// Its symbol, without a version.
+    /// Symbol, without a version.
     pub symbol: String,
-    /// Its name as people write it.
+    /// Demangled name.
     pub demangled: String,
-    /// What it does.
+    /// Role of the function.
     pub role: Role,
-    /// Its first instruction, as an offset in the file.
+    /// Offset in the file of its first instruction.
     pub offset: u64,
-    /// Where it can be probed.
+    /// Places where it can be probed.
     pub points: ProbePoints,
-    /// Its length in bytes; 0 where the file does not tell.
+    /// Length in bytes; 0 where it is not in the file.
     pub length: u64,
     /// Whether it may end by a jump to another mark function.
     pub may_jump: bool,
-    /// Where it takes its text.
+    /// Position of its text.
     pub layout: Layout,
-    /// Whether the layout is only the likely one: the name allows another.
+    /// Whether the layout is only likely: the name allows another.
     pub layout_guessed: bool,
 }
 
-/// A function that is not taken, but may be the one meant.
+/// Function that is not taken, but may be the one meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Near {
-    /// Its name as people write it.
+    /// Demangled name.
     pub demangled: String,
-    /// Why it is not taken.
+    /// Reason why it is not taken.
     pub why: NearReason,
 }
 
-/// Why a function is not taken.
+/// Reason why a function is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NearReason {
-    /// It has the name, but arguments that no layout fits.
+    /// The name is right, but no layout fits the arguments.
     Arguments,
-    /// It has the name, but is no plain function of this file's code.
+    /// The name is right, but it is not an ordinary function in this file's code.
     NoFunction,
-    /// Its name is only like the one looked for.
+    /// The name is only similar.
     Name,
 }
 
-/// What was found in one file.
+/// Results of the search in one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileSearch {
-    /// The mark functions, each once however many names it has.
+    /// Mark functions, each once however many names it has.
     pub functions: Vec<Found>,
-    /// If there are none: at most five whose names hold a name looked for.
+    /// If there are none: at most five functions whose names contain a name looked for.
     pub near: Vec<Near>,
-    /// How many functions the file names at all.
+    /// Number of functions that the file names.
     pub named_functions: usize,
-    /// Whether it has no table of all its symbols: it was stripped, and names only what it exports.
+    /// Whether it lacks the full symbol table: it was stripped, and names only its exports.
     pub stripped: bool,
 }
 
-/// Looks for functions in a file.
+/// Searches a file for functions.
 ///
 /// # Errors
 /// When the file cannot be read, is no ELF file for this machine, or is damaged.
@@ -93,8 +93,8 @@ pub fn search_file(path: &Path, specs: &[SymbolSpec]) -> Result<FileSearch, ElfE
     open(path).and_then(|cache| search(&cache, specs)).map_err(|reason| reason.in_file(path))
 }
 
-/// At most five functions of a file whose names are like those looked for. This looks at every name: it is for when
-/// nothing was found.
+/// Finds at most five functions of a file with similar names. This looks at every name: for use when nothing was
+/// found.
 ///
 /// # Errors
 /// As [`search_file`].
@@ -110,7 +110,7 @@ pub(super) fn search<'data, R: ReadRef<'data>>(
     let tables = elf.symbol_tables()?;
     let mut search =
         FileSearch { stripped: !tables.iter().any(SymbolTable::is_full), ..FileSearch::default() };
-    // The search by its probe's offset: names of one function are one probe.
+    // Index of the functions by probe offset: names of one function share a probe.
     let mut by_offset = HashMap::new();
     for table in &tables {
         let specs: Vec<_> = specs.iter().filter(|spec| table.may_hold(last_part(&spec.name))).collect();
@@ -151,7 +151,7 @@ fn similar<'data, R: ReadRef<'data>>(data: R, specs: &[SymbolSpec]) -> Result<Ve
     Ok(found)
 }
 
-/// Keeps the best, each once.
+/// Keeps the best ones, each once.
 pub(super) fn choose(near: &mut Vec<Near>) {
     near.sort_by(|a, b| (a.why, &a.demangled).cmp(&(b.why, &b.demangled)));
     near.dedup();
@@ -168,14 +168,14 @@ fn is_defined(symbol: &Symbol) -> bool {
     code && !symbol.is_undefined(NativeEndian)
 }
 
-/// A function that has a name looked for, or why what is called like one is not taken, or nothing of interest.
+/// Returns a function that has a name looked for, or why a similar one is not taken, or `None`.
 fn judge<'data, R: ReadRef<'data>>(
     elf: &Elf<'data, R>,
     symbol: &Symbol,
     name: &str,
     specs: &[&SymbolSpec],
 ) -> Option<Result<Found, Near>> {
-    // A file may name a million functions: demangle only those that hold a name looked for.
+    // A file may name a million functions: only those that contain a name looked for are demangled.
     if !specs.iter().any(|spec| name.contains(last_part(&spec.name))) {
         return None;
     }
@@ -204,7 +204,7 @@ fn judge<'data, R: ReadRef<'data>>(
     }))
 }
 
-/// The mark functions that the file tells of in notes, if such are looked for: those of stripped files, too.
+/// Returns the mark functions in the file's notes, if such are looked for, even in stripped files.
 fn noted<'data, R: ReadRef<'data>>(
     elf: &Elf<'data, R>,
     specs: &[SymbolSpec],
@@ -219,7 +219,7 @@ fn noted<'data, R: ReadRef<'data>>(
         demangled: MARK_FUNCTION.to_owned(),
         offset,
         points: elf.probe_points(offset),
-        // Ours does not: it returns.
+        // The function of `nntrace.h` returns: it does not end by a jump.
         length: 0,
         may_jump: false,
         layout: spec.layout.unwrap_or(Layout::Buf),
@@ -229,8 +229,8 @@ fn noted<'data, R: ReadRef<'data>>(
     Ok(found.collect())
 }
 
-/// Whether a mark function may end by a jump to another one: to one of this file, or to what no symbol of this file is, as
-/// where the linker leads to other files.
+/// Whether a mark function may end by a jump to another one: to one of this file, or to a place without a symbol in
+/// this file, as where the linker leads to other files.
 fn may_jump<'data, R: ReadRef<'data>>(
     elf: &Elf<'data, R>,
     tables: &[SymbolTable<'data>],
@@ -255,7 +255,7 @@ fn may_jump<'data, R: ReadRef<'data>>(
         || jumps.targets.iter().any(|target| is_mark(target) || !is_known(target))
 }
 
-/// Of two names of one function the one is kept whose layout is sure.
+/// Adds a function; of two names of one function, the one with a certain layout is kept.
 fn add(functions: &mut Vec<Found>, by_offset: &mut HashMap<u64, usize>, found: Found) {
     match by_offset.entry(found.offset) {
         Entry::Vacant(entry) => {
@@ -280,7 +280,7 @@ fn is_similar(name: &str, specs: &[SymbolSpec]) -> bool {
         let name = name.to_ascii_lowercase();
         NEAR_PARTS.iter().any(|part| name.contains(part))
     };
-    // All these parts hold one of these two, which most names do not: this is the quicker look.
+    // All these parts contain one of these two, which most names do not: a quick test.
     let may_hold_part = name.contains("ark") || name.contains("race");
     may_hold_part && holds_part() || specs.iter().any(|spec| names::alike(name, last_part(&spec.name)))
 }

@@ -1,43 +1,43 @@
-//! What stands before the event, by comparing it with the lines before: the columns of a thread, and flags and seconds
-//! come again and again as they are. Reading them digit by digit is most of the work on a line.
+//! Parsing of the text before the event by comparison with earlier lines: the columns of a thread, and flags and
+//! seconds, repeat exactly, and parsing them digit by digit is most of the work on a line.
 //!
-//! All that is known here was read by the parser itself, and follows from the bytes that are compared alone: the
-//! results are the same.
+//! Everything in the caches was parsed by the parser itself, and follows from the compared bytes alone: the results
+//! are the same.
 
 use memchr::memchr;
 
 use super::{Head, Parsed, Task, before_fraction, finish, fraction, number, parse, skip_difference, task};
 use crate::replay::parse_cache::ParseCache;
 
-/// Threads whose columns are remembered.
+/// Number of threads whose columns are cached.
 const TASKS: usize = 1024;
-/// Flags and seconds that are remembered: what differs at one time is the flags.
+/// Number of flags and seconds in the cache: within one second only the flags differ.
 const STAMPS: usize = 32;
 
-/// The columns of the lines before.
+/// Columns of the lines before.
 #[derive(Default)]
 pub struct Columns {
-    /// Where `[` stood.
+    /// Position of the last `[`.
     bracket: usize,
-    /// Where the decimal point of the time stood, from `]` on.
+    /// Position of the decimal point in the last time, from `]` on.
     point: usize,
-    /// What stands before `[`.
+    /// Columns before `[`.
     tasks: ParseCache<Known, TASKS>,
-    /// The seconds (ns) of `] FLAGS SECONDS.`.
+    /// Seconds (ns) of `] FLAGS SECONDS.`.
     seconds: ParseCache<u64, STAMPS>,
 }
 
-/// What the columns of a thread say.
+/// Parsed columns of a thread.
 #[derive(Clone, Copy, Default)]
 struct Known {
-    /// Where the name begins, and ends.
+    /// Range of the name.
     comm: (u8, u8),
     tid: u32,
     tgid: Option<u32>,
 }
 
 impl Columns {
-    /// Reads one line, without its line end: the same as [`parse`].
+    /// Parses one line, without its line end, to the same result as [`parse`].
     #[inline]
     pub fn parse<'a>(&mut self, line: &'a [u8]) -> Parsed<'a> {
         match self.head(line) {
@@ -46,7 +46,7 @@ impl Columns {
         }
     }
 
-    /// What stands before the event, and the event; `None` where it takes more to tell.
+    /// Splits off the columns before the event; `None` where that needs the whole parser.
     #[inline]
     fn head<'a>(&mut self, line: &'a [u8]) -> Option<(Head<'a>, &'a [u8])> {
         if line.get(self.bracket) != Some(&b'[') {
@@ -59,7 +59,7 @@ impl Columns {
         Some((Head { comm, tid, tgid, cpu, time }, text))
     }
 
-    /// The CPU, the time (ns), and the text of the event.
+    /// Parses the CPU, the time (ns), and the text of the event.
     #[inline]
     fn after_bracket<'a>(&mut self, text: &'a [u8]) -> Option<(u32, u64, &'a [u8])> {
         let (cpu, text) = match text {
@@ -80,7 +80,7 @@ impl Columns {
         }
     }
 
-    /// The seconds (ns) of `] FLAGS SECONDS.`, and what follows.
+    /// Parses the seconds (ns) of `] FLAGS SECONDS.`, and returns the rest.
     #[inline]
     fn seconds<'a>(&mut self, text: &'a [u8]) -> Option<(u64, &'a [u8])> {
         let read = |stamp: &[u8]| {
@@ -98,7 +98,8 @@ impl Columns {
 }
 
 impl Known {
-    /// What is no thread, or holds something that is told from `[CPU]` by the rest of the line alone, is not known.
+    /// Parses the columns of a thread; `None` where there is none, or where finding `[CPU]` needs the rest of the
+    /// line.
     #[cold]
     fn read(text: &[u8]) -> Option<Self> {
         if text.first() == Some(&b'#') || memchr(b'[', text).is_some() {
@@ -111,18 +112,18 @@ impl Known {
     }
 }
 
-/// The number in `123456: `, without a branch for each digit.
+/// Parses the number in `123456: `, without a branch for each digit.
 #[inline]
 const fn microseconds(text: [u8; 8]) -> Option<u64> {
-    // Digits become their values, the rest 0.
+    // Digits become their values, the colon and the blank 0.
     let word = u64::from_le_bytes(text) ^ u64::from_le_bytes(*b"000000: ");
-    // The room of each byte: one more, and its highest bit is set.
+    // The largest value that keeps each byte's highest bit clear: one more sets it.
     let room = u64::from_le_bytes([0x76, 0x76, 0x76, 0x76, 0x76, 0x76, 0x7f, 0x7f]);
     let highest = u64::from_le_bytes([0x80; 8]);
     if (((word & !highest) + room) | word) & highest != 0 {
         return None;
     }
-    // Each second byte: ten times itself, and the one after it.
+    // In every second byte: ten times itself, plus the next one.
     let pairs = word * 10 + (word >> 8);
     Some((pairs & 0xff) * 10_000 + ((pairs >> 16) & 0xff) * 100 + ((pairs >> 32) & 0xff))
 }

@@ -1,11 +1,11 @@
-//! Lines that are no event: notices of losses, chatter of tools, descriptions of the machine.
+//! Lines that are no event: notices of losses, messages of tools, descriptions of the host.
 
 use memchr::memmem;
 
 use super::{Parsed, digits, number, skip_blanks};
 use crate::replay::losses::Loss;
 
-/// Reads the kernel's `CPU:2 [LOST 123 EVENTS]`, trace-cmd's `CPU:2 [123 EVENTS DROPPED]`, and both without
+/// Parses the kernel's `CPU:2 [LOST 123 EVENTS]`, trace-cmd's `CPU:2 [123 EVENTS DROPPED]`, and both without a
 /// number.
 pub(crate) fn lost(text: &[u8]) -> Option<Parsed<'_>> {
     let (cpu, rest) = number(text.strip_prefix(b"CPU:")?)?;
@@ -22,8 +22,8 @@ pub(crate) fn lost(text: &[u8]) -> Option<Parsed<'_>> {
     }
 }
 
-/// Reads what the kernel says of a ring that was overwritten: `# entries-in-buffer/entries-written: 7/2000   #P:2` of all
-/// CPUs, and, where one of them was, `##### CPU 1 buffer started ####` before the first event of each.
+/// Parses the kernel's notices of an overwritten ring: `# entries-in-buffer/entries-written: 7/2000   #P:2` for all
+/// CPUs, and, where one of them was overwritten, `##### CPU 1 buffer started ####` before the first event of each.
 #[cold]
 pub(crate) fn overwritten(line: &[u8]) -> Option<Loss> {
     if let Some(rest) = line.strip_prefix(b"##### CPU ") {
@@ -37,7 +37,7 @@ pub(crate) fn overwritten(line: &[u8]) -> Option<Loss> {
     (places > 0 && written > left).then(|| Loss::Overwritten { events: written - left })
 }
 
-/// What the tools say about themselves and the machine, and the frames of call stacks.
+/// Whether a line is a message of a tool about itself or the host, or a frame of a call stack.
 pub(crate) fn is_chatter(text: &[u8]) -> bool {
     let starts = |start: &str| text.starts_with(start.as_bytes());
     let counted = |start: &str| {
@@ -55,7 +55,7 @@ pub(crate) fn is_chatter(text: &[u8]) -> bool {
         || text == b"done"
         || text == b"TRACE:"
         || starts("=> ")
-        // idlestat describes the machine so.
+        // idlestat describes the host so.
         || starts("cluster") && text.ends_with(b":")
         || counted("core")
         || counted("cpu")

@@ -2,7 +2,7 @@ use super::*;
 
 mod properties;
 
-/// One event: task, thread, process, CPU, time (ns), what.
+/// Parses a line into task, thread, process, CPU, time (ns), kind.
 fn event(line: &str) -> (&str, u32, Option<u32>, u32, u64, EventKind<'_>) {
     match parse(line.as_bytes()) {
         Parsed::Event(Event { comm, tid, tgid, cpu, time, kind }) => {
@@ -24,8 +24,8 @@ fn other<'a>(name: &'a str, fields: &'a str) -> EventKind<'a> {
     EventKind::Other { name: name.as_bytes(), fields: fields.as_bytes() }
 }
 
-/// The lines of the reference parser's own tests, and two of a current kernel: what they hold (name; thread;
-/// process; CPU; us), the line's start, and the payload.
+/// Lines of the reference parser's own tests, and two of a current kernel: expected contents (name; thread; process;
+/// CPU; us), the line's start, and the payload.
 const REFERENCE: &str = r#"NeuralNetworks; 5143; Some(5143); 5; 142924145
 NeuralNetworks-5143  ( 5143) [005] ...1   142.924145: tracing_mark_write:
 B|5143|[NN_L
@@ -84,7 +84,7 @@ fn lines_of_the_reference() {
     }
 }
 
-/// As Linux 6.18 writes `trace`, with its options.
+/// The format of Linux 6.18's `trace`, with its options.
 #[test]
 fn the_kernels_own_text() {
     let idle = EventKind::CpuIdle { state: u32::MAX, cpu: 0 };
@@ -153,7 +153,7 @@ fn the_kernels_own_text() {
     }
 }
 
-/// As trace-cmd 3.1.6 and the versions before it report.
+/// The format of trace-cmd 3.1.6 and earlier versions.
 #[test]
 fn the_text_of_trace_cmd() {
     for (text, wanted) in [
@@ -190,7 +190,7 @@ fn the_text_of_trace_cmd() {
         let idle = EventKind::CpuIdle { state: 1, cpu: 0 };
         assert_eq!(event(line), ("<idle>", 0, None, 0, 12_904_361_359_027, idle), "{line}");
     }
-    // An event of that name in a vendor's kernel, padded.
+    // An event of that name in a vendor kernel, padded.
     assert_eq!(kind_of("a-1 [000]     1.500000: tracing_mark_write:   B|1|x"), mark("B|1|x"));
     assert_eq!(
         event(
@@ -198,11 +198,11 @@ fn the_text_of_trace_cmd() {
         ),
         ("a-1 [000] b", 12263, None, 0, 12_904_741_506_000, mark("E"))
     );
-    // Below one second it prints another unit, and does not say which.
+    // Below one second it prints another unit, without naming it.
     assert_eq!(parse(b"a-1 [000]       500000: cpu_idle:             state=1 cpu_id=0"), Parsed::Unreadable);
 }
 
-/// As Perfetto exports it, and as it stands in pages of systrace.
+/// The format of Perfetto's export, and of pages of systrace.
 #[test]
 fn the_text_of_perfetto_and_systrace() {
     assert_eq!(
@@ -440,7 +440,7 @@ fn what_the_tools_say() {
     }
 }
 
-/// What a trace's first and last lines may be: cut anywhere.
+/// First and last lines of a trace, which may be truncated anywhere.
 #[test]
 fn cut_lines() {
     let line = "  kworker/0:1-46    (   46) [002] d..2. 76.211715: cpu_idle: state=4294967295 cpu_id=2";
@@ -449,13 +449,13 @@ fn cut_lines() {
         match parse(&line.as_bytes()[..at]) {
             Parsed::Unreadable => {}
             Parsed::Header => assert!(at <= 2, "only blanks say nothing"),
-            // The event's name is cut, and no longer that of an event that matters.
+            // The event's name is truncated, and so no longer one that matters.
             Parsed::Event(Event { kind: EventKind::Other { name, fields: b"" }, .. }) => {
                 assert!(b"cpu_idle".starts_with(name));
             }
             parsed => panic!("{}: {parsed:?}", &line[..at]),
         }
-        // The task's name may be gone, or all of the task: that matters to marks only.
+        // The task's name, or the whole task, may be gone: that matters to marks only.
         if let Parsed::Event(event) = parse(&line.as_bytes()[at..]) {
             assert_eq!(event.kind, whole);
             assert!(matches!(event.tid, 46 | 0), "{event:?}");
@@ -470,7 +470,7 @@ fn cut_lines() {
     }
 }
 
-/// Handmade lines of idlestat's tests name no thread, and end without `:`.
+/// Handmade lines of idlestat's tests have no thread, and end without `:`.
 #[test]
 fn lines_without_a_thread() {
     assert_eq!(

@@ -8,7 +8,7 @@ use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 use super::*;
 
-/// Some hundred kilobytes that do not pack too well.
+/// Generates some hundred kilobytes that do not compress too well.
 fn text() -> Vec<u8> {
     let mut seed = 1_u32;
     let mut text = String::new();
@@ -48,7 +48,7 @@ fn all(input: &Input) -> Vec<u8> {
     bytes
 }
 
-/// What comes out before the error, and the error.
+/// Reads an input to its error, and returns the text before it, and the error.
 fn until_error(input: &Input) -> (Vec<u8>, InputError) {
     let mut bytes = Vec::new();
     let error = input.reader().read_to_end(&mut bytes).unwrap_err();

@@ -1,4 +1,4 @@
-//! Numbers and texts out of bytes that may end or lie.
+//! Decoding of numbers and texts from bytes that may be truncated or wrong.
 
 use std::{
     fmt::Display,
@@ -7,51 +7,51 @@ use std::{
 
 use thiserror::Error;
 
-/// Bytes of a text that is kept (formats, `/proc/kallsyms`); what claims to be longer is damaged.
+/// Bytes of a text at most (formats, `/proc/kallsyms`); a longer length is damage.
 pub(crate) const LONGEST: u64 = 128 << 20;
 
-/// Bytes of a name.
+/// Bytes of a name at most.
 const LONGEST_NAME: usize = 4096;
 
-/// What is wrong, and where.
+/// Kind and place of damage.
 #[derive(Debug, Error)]
 #[error("at byte {offset}{inside}: {what}")]
 pub struct Damage {
     offset: u64,
-    /// Of which section, where the byte is one of its unpacked text.
+    /// Section, where the offset is one in its unpacked text.
     inside: String,
     what: String,
 }
 
 impl Damage {
-    /// `what` is wrong at this byte of the file.
+    /// Creates the damage `what` at an offset of the file.
     pub(crate) fn new(offset: u64, what: impl Into<String>) -> Self {
         Self { offset, inside: String::new(), what: what.into() }
     }
 
-    /// Something else than expected is at this byte of the file.
+    /// Creates the damage of an unexpected value at an offset of the file.
     pub(crate) fn unexpected(offset: u64, found: impl Display, expected: impl Display) -> Self {
         Self::new(offset, format!("{found}, where {expected} was expected"))
     }
 
-    /// The same, of the unpacked text of the section at `offset`.
+    /// Moves the damage into the unpacked text of the section at `offset`.
     #[must_use]
     pub(crate) fn in_section(self, offset: u64) -> Self {
         Self { inside: format!(" of the section at byte {offset}"), ..self }
     }
 }
 
-/// The order of the bytes of a number.
+/// Byte order of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endian {
-    /// The least one first.
+    /// Least significant byte first.
     Little,
-    /// The greatest one first.
+    /// Most significant byte first.
     Big,
 }
 
 impl Endian {
-    /// Four bytes at `at`; `None` where they are not all there.
+    /// Decodes four bytes at `at`; `None` where they are not all there.
     #[inline]
     pub(crate) fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let bytes = *bytes.get(at..)?.first_chunk()?;
@@ -61,7 +61,7 @@ impl Endian {
         })
     }
 
-    /// Eight bytes at `at`; `None` where they are not all there.
+    /// Decodes eight bytes at `at`; `None` where they are not all there.
     #[inline]
     pub(crate) fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
         let bytes = *bytes.get(at..)?.first_chunk()?;
@@ -71,7 +71,7 @@ impl Endian {
         })
     }
 
-    /// Two bytes at `at`; `None` where they are not all there.
+    /// Decodes two bytes at `at`; `None` where they are not all there.
     #[inline]
     pub(crate) fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let bytes = *bytes.get(at..)?.first_chunk()?;
@@ -82,19 +82,19 @@ impl Endian {
     }
 }
 
-/// Where a number stands in a record.
+/// Place of a number in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
-    /// First byte.
+    /// Offset of the first byte.
     pub offset: usize,
-    /// Bytes.
+    /// Number of bytes.
     pub size: usize,
-    /// Whether its first bit is a sign.
+    /// Whether the number is signed.
     pub signed: bool,
 }
 
 impl Word {
-    /// The number, its sign extended; `None` where it is not all there, or of a size that no number has.
+    /// Decodes the number, sign-extended; `None` where it is not all there, or of an invalid size.
     #[inline]
     pub(crate) fn read(self, bytes: &[u8], endian: Endian) -> Option<u64> {
         let Self { offset, size, signed } = self;
@@ -111,27 +111,27 @@ impl Word {
     }
 }
 
-/// Reads one thing after the other.
+/// Sequential decoder.
 pub(crate) struct Reader<R> {
     source: R,
-    /// Of the next byte.
+    /// Offset of the next byte.
     offset: u64,
-    /// How numbers are written.
+    /// Byte order of numbers.
     pub endian: Endian,
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads what begins at `offset` of the file.
+    /// Creates a reader of the bytes from `offset` of the file on.
     pub(crate) fn new(source: R, offset: u64, endian: Endian) -> Self {
         Self { source, offset, endian }
     }
 
-    /// Where the next byte stands.
+    /// Returns the offset of the next byte.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The next `size` bytes, which are `what`.
+    /// Reads the next `size` bytes, called `what` in an error.
     pub(crate) fn bytes(&mut self, size: u64, what: &str) -> Result<Vec<u8>, Damage> {
         if size > LONGEST {
             return Err(Damage::unexpected(
@@ -141,7 +141,7 @@ impl<R: Read> Reader<R> {
             ));
         }
         let mut bytes = Vec::new();
-        // It grows with what is there, whatever is claimed.
+        // The buffer grows with the bytes that exist, whatever the size.
         let read = self.source.by_ref().take(size).read_to_end(&mut bytes);
         if let Err(error) = read {
             return Err(self.failed(what, &error));
@@ -161,30 +161,30 @@ impl<R: Read> Reader<R> {
         Ok(bytes)
     }
 
-    /// The next byte.
+    /// Reads the next byte.
     pub(crate) fn u8(&mut self, what: &str) -> Result<u8, Damage> {
         self.array::<1>(what).map(|[byte]| byte)
     }
 
-    /// The next two bytes.
+    /// Reads the next two bytes.
     pub(crate) fn u16(&mut self, what: &str) -> Result<u16, Damage> {
         let bytes = self.array::<2>(what)?;
         Ok(if self.endian == Endian::Little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) })
     }
 
-    /// The next four bytes.
+    /// Reads the next four bytes.
     pub(crate) fn u32(&mut self, what: &str) -> Result<u32, Damage> {
         let bytes = self.array::<4>(what)?;
         Ok(if self.endian == Endian::Little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
     }
 
-    /// The next eight bytes.
+    /// Reads the next eight bytes.
     pub(crate) fn u64(&mut self, what: &str) -> Result<u64, Damage> {
         let bytes = self.array::<8>(what)?;
         Ok(if self.endian == Endian::Little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
     }
 
-    /// Text up to a NUL.
+    /// Reads text up to a NUL.
     pub(crate) fn name(&mut self, what: &str) -> Result<Vec<u8>, Damage> {
         let start = self.offset;
         let mut name = Vec::new();
@@ -199,7 +199,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Nothing else than `expected` may come.
+    /// Checks that the next bytes are `expected`.
     pub(crate) fn expect(&mut self, expected: &[u8]) -> Result<(), Damage> {
         let start = self.offset;
         let text = expected.escape_ascii();

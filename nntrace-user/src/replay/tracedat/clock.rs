@@ -1,4 +1,4 @@
-//! From the time stamps of a trace to nanoseconds.
+//! Conversion of the time stamps of a trace to nanoseconds.
 
 /// Clocks of the kernel that count nanoseconds; the others count cycles, events or, `uptime`, ticks of 10 ms
 /// (`trace_clocks` in `kernel/trace/trace.c`).
@@ -9,28 +9,28 @@ pub(crate) fn counts_ns(name: &[u8]) -> bool {
     name.is_empty() || NANOSECONDS.contains(&name)
 }
 
-/// Whether a clock counts no cycles that a multiplier makes nanoseconds of.
+/// Whether no multiplier converts a clock's units to nanoseconds, as they are no cycles.
 pub(crate) fn has_no_cycles(name: &[u8]) -> bool {
     matches!(name, b"uptime" | b"counter")
 }
 
-/// The clock in use, of tracefs' `trace_clock`: `[local] global counter`.
+/// Returns the selected clock in tracefs' `trace_clock`: `[local] global counter`.
 pub(crate) fn selected(list: &[u8]) -> &[u8] {
     let inside = list.split(|&byte| byte == b'[').nth(1);
     inside.and_then(|inside| inside.split(|&byte| byte == b']').next()).unwrap_or_default()
 }
 
-/// What is done to every time stamp, as `trace-cmd report` does unasked.
+/// Conversion of time stamps, as `trace-cmd report` applies it by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
-    /// Cycles to nanoseconds: times the first, shifted right by the second.
+    /// Conversion of cycles to nanoseconds: multiplier, then right shift.
     pub cycles: Option<(u32, u32)>,
-    /// Added then, ns.
+    /// Offset to add afterwards, ns.
     pub offset: i64,
 }
 
 impl Clock {
-    /// The time (ns) of a stamp.
+    /// Converts a time stamp to ns.
     #[inline]
     pub(crate) fn ns(&self, stamp: u64) -> u64 {
         let ns = self.cycles.map_or(stamp, |(times, shift)| {
@@ -41,7 +41,7 @@ impl Clock {
     }
 }
 
-/// Reads a number as options hold it: decimal or `0x`, maybe negative, up to a NUL.
+/// Parses a number in an option: decimal or `0x`, possibly negative, up to a NUL.
 pub(crate) fn number(text: &[u8]) -> Option<i64> {
     let text = text.split(|&byte| byte == 0).next()?;
     let text = str::from_utf8(text).ok()?.trim();
@@ -50,7 +50,7 @@ pub(crate) fn number(text: &[u8]) -> Option<i64> {
         None => (false, text),
     };
     let value = match digits.strip_prefix("0x") {
-        // Differences of clocks are printed as unsigned numbers, too.
+        // Differences of clocks are also printed as unsigned numbers.
         Some(digits) => u64::from_str_radix(digits, 16).ok()?.cast_signed(),
         None => digits.parse::<u64>().ok()?.cast_signed(),
     };

@@ -1,24 +1,24 @@
-//! The sections and chunks of version 7 that are packed one by one.
+//! Separately compressed sections and chunks of version 7.
 
 use std::fmt;
 
 use flate2::{Decompress, FlushDecompress, Status};
 use ruzstd::decoding::FrameDecoder;
 
-/// What zstd may ask for to look back at, bytes: the most that a section has.
+/// Window that zstd may require, bytes: the size of the longest section.
 const ZSTD_WINDOW: u64 = super::bytes::LONGEST;
 
-/// How a file is packed.
+/// Compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compression {
-    /// By zstd.
+    /// zstd.
     Zstd,
-    /// By zlib.
+    /// zlib.
     Zlib,
 }
 
 impl Compression {
-    /// The one of that name, as the file's header tells it.
+    /// Returns the compression with the name in the file's header.
     pub(crate) fn named(name: &[u8]) -> Option<Self> {
         match name {
             b"zstd" => Some(Self::Zstd),
@@ -28,7 +28,7 @@ impl Compression {
     }
 }
 
-/// Unpacks.
+/// Decompressor.
 pub(crate) struct Unpacker {
     compression: Compression,
     zstd: FrameDecoder,
@@ -41,14 +41,14 @@ impl fmt::Debug for Unpacker {
 }
 
 impl Unpacker {
-    /// For data of this kind.
+    /// Creates a decompressor.
     pub(crate) fn new(compression: Compression) -> Self {
         let mut zstd = FrameDecoder::new();
         zstd.set_max_window_size(ZSTD_WINDOW);
         Self { compression, zstd }
     }
 
-    /// Unpacks to exactly `size` bytes, for which the caller found a bound, into `out`; otherwise tells why not.
+    /// Unpacks to exactly `size` bytes, which the caller has bounded, into `out`; otherwise returns the reason.
     pub(crate) fn unpack(&mut self, packed: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), String> {
         out.clear();
         out.reserve_exact(size);

@@ -1,4 +1,4 @@
-//! What one CPU recorded: its sub-buffers out of the file, a few at a time.
+//! Recorded data of one CPU: its sub-buffers are read from the file a few at a time.
 
 use std::{fs::File, io::ErrorKind, ops::Range, os::unix::fs::FileExt};
 
@@ -8,53 +8,53 @@ use super::{
     pages::{Layout, Lost, Records},
 };
 
-/// Bytes of sub-buffers read at once, where they are not packed.
+/// Bytes of sub-buffers read at once, if not compressed.
 const BLOCK: u64 = 32 * 1024;
 
-/// Unpacked bytes of a chunk; trace-cmd's have a few hundred kilobytes.
+/// Unpacked bytes of a chunk at most; trace-cmd's have a few hundred kilobytes.
 const LONGEST_CHUNK: u32 = 16 << 20;
 
-/// Where the sub-buffers of a CPU are in the file.
+/// Location of a CPU's sub-buffers in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The CPU.
+    /// CPU number.
     pub cpu: u32,
-    /// Which bytes.
+    /// Range of bytes.
     pub bytes: Range<u64>,
     /// Bytes of a sub-buffer.
     pub page_size: u32,
 }
 
-/// Reads the sub-buffers of a CPU.
+/// Reader of the sub-buffers of a CPU.
 pub(crate) struct Stream<'a> {
     file: &'a File,
     layout: Layout,
-    /// The CPU.
+    /// CPU number.
     pub cpu: u32,
     page_size: usize,
-    /// What was not read yet.
+    /// Range that was not read yet.
     rest: Range<u64>,
-    /// Unpacks, and how many chunks are left once that is known.
+    /// Decompressor, and number of remaining chunks once that is known.
     chunks: Option<(Unpacker, Option<u32>)>,
     packed: Vec<u8>,
     /// Some sub-buffers.
     block: Vec<u8>,
-    /// Where the block begins in the file.
+    /// Offset of the block in the file.
     block_offset: u64,
-    /// The sub-buffer whose turn it is.
+    /// Current sub-buffer.
     page: Range<usize>,
     records: Records,
-    /// Of the present event, ns.
+    /// Time of the current event, ns.
     pub time: u64,
     event: Range<usize>,
     lost: Option<Lost>,
     damage: Option<Damage>,
-    /// Further places that are damaged.
+    /// Number of further damaged places.
     more_damage: u64,
 }
 
 impl<'a> Stream<'a> {
-    /// Before the first event.
+    /// Creates a reader before the first event.
     pub(crate) fn new(
         file: &'a File,
         place: &Place,
@@ -63,7 +63,7 @@ impl<'a> Stream<'a> {
     ) -> Self {
         let mut rest = place.bytes.clone();
         if compression.is_some() {
-            // The size that the file tells is that of the chunks, without their number.
+            // The size in the file is that of the chunks, without their number.
             rest.end = rest.end.saturating_add(4);
         }
         Self {
@@ -86,19 +86,19 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The data of the present event.
+    /// Returns the data of the current event.
     #[inline]
     pub(crate) fn event(&self) -> &[u8] {
         &self.block[self.page.clone()][self.event.clone()]
     }
 
-    /// What was lost before the present event; told once.
+    /// Takes the loss before the current event.
     #[inline]
     pub(crate) fn take_lost(&mut self) -> Option<Lost> {
         self.lost.take()
     }
 
-    /// Goes on to the next event; false at the end.
+    /// Advances to the next event; false at the end.
     #[inline]
     pub(crate) fn advance(&mut self) -> bool {
         loop {
@@ -116,7 +116,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// What was damaged of all that was read so far.
+    /// Takes the message on the damage read so far.
     pub(crate) fn damage(&mut self) -> Option<String> {
         let damage = self.damage.take()?;
         let more = match self.more_damage {
@@ -126,7 +126,7 @@ impl<'a> Stream<'a> {
         Some(format!("CPU {}: {damage}{more}", self.cpu))
     }
 
-    /// Goes on to the next sub-buffer that can be read; false at the end.
+    /// Advances to the next readable sub-buffer; false at the end.
     #[cold]
     fn turn_page(&mut self) -> bool {
         loop {
@@ -138,7 +138,7 @@ impl<'a> Stream<'a> {
             match Records::of(&self.block[self.page.clone()], self.page_size, &self.layout) {
                 Ok((records, lost)) => {
                     self.records = records;
-                    // A sub-buffer without events may tell of losses, too.
+                    // A sub-buffer without events may have losses, too.
                     self.lost = match (self.lost.take(), lost) {
                         (Some(before), Some(now)) => Some(before.zip(now).map(|(a, b)| a.saturating_add(b))),
                         (before, now) => now.or(before),
@@ -201,8 +201,8 @@ impl<'a> Stream<'a> {
         unpacked
     }
 
-    /// How many chunks are left after the next one, and whether that could be unpacked. Where its head is damaged,
-    /// nothing can be read behind it.
+    /// Returns the number of chunks after the next one, and whether that one could be unpacked. If its header is
+    /// damaged, nothing after it can be read.
     fn next_chunk(&mut self, unpacker: &mut Unpacker, count: Option<u32>) -> Result<(u32, bool), Damage> {
         let count = match count {
             Some(count) => count,
@@ -260,7 +260,7 @@ impl<'a> Stream<'a> {
         self.layout.endian.u32(&bytes, 0).ok_or_else(|| Damage::unexpected(start, "the end", what))
     }
 
-    /// Of the present sub-buffer; of a packed one, of its chunk.
+    /// Returns the offset of the current sub-buffer; of a compressed one, that of its chunk.
     fn page_offset(&self) -> u64 {
         let inside = if self.chunks.is_some() { 0 } else { self.page.start as u64 };
         self.block_offset + inside
@@ -277,7 +277,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Reads as much as there is, and tells what ended it.
+/// Reads as much as there is, and returns the reason for its end.
 fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> (usize, String) {
     let mut count = 0;
     while count < buffer.len() {

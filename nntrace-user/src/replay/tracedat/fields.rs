@@ -1,4 +1,4 @@
-//! From the bytes of a record to an event.
+//! Decoding of records into events.
 
 use std::io::Write as _;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::replay::ftrace::EventKind;
 
-/// Events whose fields somebody may want to read. Writing them costs more than all the rest.
+/// Events whose fields may be read later. Formatting them costs more than everything else.
 const TOLD: [&[u8]; 10] = [
     b"sched_switch",
     b"sched_wakeup",
@@ -25,7 +25,7 @@ const TOLD: [&[u8]; 10] = [
     b"cpu_idle_miss",
 ];
 
-/// Events that tell names of threads: field of the thread, and of its name. trace-cmd learns from the same.
+/// Events with names of threads: fields of the thread, and of its name. trace-cmd learns from the same.
 const TELLING: [(&[u8], &[u8], &[u8]); 4] = [
     (b"sched_switch", b"prev_pid", b"prev_comm"),
     (b"sched_switch", b"next_pid", b"next_comm"),
@@ -33,19 +33,19 @@ const TELLING: [(&[u8], &[u8], &[u8]); 4] = [
     (b"sched_wakeup_new", b"pid", b"comm"),
 ];
 
-/// What records of unknown formats are called.
+/// Name of records in unknown formats.
 const UNKNOWN: &[u8] = b"unknown";
 
-/// Reads events of all formats of a file.
+/// Decoders of all events of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoders {
     endian: Endian,
-    /// Which event it is.
+    /// Number of the event.
     id: Word,
-    /// The thread.
+    /// Thread of the event.
     tid: Word,
     all: FxHashMap<u16, Decoder>,
-    /// Events that tell names: which, the thread, its name.
+    /// Events with names of threads: number, thread, name.
     telling: Vec<(u16, Word, Word)>,
 }
 
@@ -59,7 +59,8 @@ enum Decoder {
 }
 
 impl Decoders {
-    /// For these formats; of the first list, those of ftrace itself. `None` where none tells what all events begin with.
+    /// Creates the decoders for these formats, the first list being ftrace's own. `None` where none has the fields
+    /// common to all events.
     pub(crate) fn new(endian: Endian, own: Vec<Format>, events: Vec<Format>) -> Option<Self> {
         let common = |name: &[u8]| own.iter().chain(&events).find_map(|format| format.number(name));
         let (id, tid) = (common(b"common_type")?, common(b"common_pid")?);
@@ -75,7 +76,7 @@ impl Decoders {
         Some(Self { endian, id, tid, all: events.chain(own).collect(), telling })
     }
 
-    /// Hands the threads that a record names to `learn`.
+    /// Passes the threads whose names are in a record to `learn`.
     #[inline]
     pub(crate) fn threads(&self, record: &[u8], mut learn: impl FnMut(u32, &[u8])) {
         let Some(id) = self.id.read(record, self.endian) else { return };
@@ -87,8 +88,8 @@ impl Decoders {
         }
     }
 
-    /// The thread of a record, and what happened, with `text` as room for the fields. A record that is too short is of an
-    /// unknown kind.
+    /// Decodes a record into its thread and its kind, with `text` as a buffer for the fields. A record that is too
+    /// short is of an unknown kind.
     #[inline]
     pub(crate) fn decode<'a>(
         &'a self,
@@ -119,7 +120,7 @@ impl Decoder {
         }
     }
 
-    /// Of the formats of ftrace itself.
+    /// Creates the decoder of one of ftrace's own formats.
     fn of_ftrace(format: Format) -> Self {
         match (&*format.name, format.number(b"ip"), format.field(b"buf")) {
             (b"print", Some(address), Some(text)) => Self::Print { address, text: text.word.offset },
@@ -160,8 +161,8 @@ impl Decoder {
     }
 }
 
-/// Writes fields as `NAME=VALUE`, with blanks between: numbers as decimals, text as it is, several numbers as the
-/// hexadecimal digits of their bytes. What the record does not hold is left out.
+/// Formats fields as `NAME=VALUE`, separated by blanks: numbers in decimal, text as it is, several numbers as the
+/// hexadecimal digits of their bytes. Fields outside of the record are left out.
 fn tell(fields: &[Field], record: &[u8], endian: Endian, texts: &Texts, out: &mut Vec<u8>) {
     out.clear();
     for field in fields {

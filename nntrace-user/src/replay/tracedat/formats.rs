@@ -1,4 +1,4 @@
-//! The kernel's format files: what an event is called, and where its fields stand.
+//! The kernel's format files: names of events, and places of their fields.
 //!
 //! ```text
 //! name: cpu_idle
@@ -10,40 +10,40 @@
 
 use super::bytes::Word;
 
-/// One event.
+/// Format of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Format {
-    /// Its name.
+    /// Name.
     pub name: Box<[u8]>,
-    /// What records of it begin with.
+    /// Number that begins its records.
     pub id: u16,
-    /// Its fields, those that all events have included.
+    /// Fields, including those common to all events.
     pub fields: Vec<Field>,
 }
 
-/// One field.
+/// Field of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
-    /// Its name.
+    /// Name.
     pub name: Box<[u8]>,
-    /// Where it stands.
+    /// Place in the record.
     pub word: Word,
-    /// What stands there.
+    /// Kind of its value.
     pub kind: Kind,
 }
 
-/// What a field is.
+/// Kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A number.
     Number,
-    /// The address of a text of the kernel.
+    /// The address of a text in the kernel.
     Pointer,
     /// Text, up to a NUL; of size 0, up to the end of the record.
     Text,
-    /// Where text stands: its offset in the lower, its size in the upper 16 bits.
+    /// The place of a text: its offset in the lower, its size in the upper 16 bits.
     TextElsewhere {
-        /// The offset counts from the end of the field.
+        /// Whether the offset counts from the end of the field.
         is_relative: bool,
     },
     /// Several numbers.
@@ -51,7 +51,7 @@ pub(crate) enum Kind {
 }
 
 impl Format {
-    /// Reads a format file; `None` where it is none.
+    /// Parses a format file; `None` if it is something else.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let (mut name, mut id, mut fields) = (None, None, Vec::new());
         for line in text.split(|&byte| byte == b'\n') {
@@ -69,22 +69,22 @@ impl Format {
         Some(Self { name: name?, id: id?, fields })
     }
 
-    /// The field of that name.
+    /// Returns the field of that name.
     pub(crate) fn field(&self, name: &[u8]) -> Option<&Field> {
         self.fields.iter().find(|field| *field.name == *name)
     }
 
-    /// Where the number of that name stands.
+    /// Returns the place of the number of that name.
     pub(crate) fn number(&self, name: &[u8]) -> Option<Word> {
         Some(self.field(name)?.word).filter(|word| matches!(word.size, 1 | 2 | 4 | 8))
     }
 }
 
 impl Field {
-    /// Reads `field:TYPE NAME; offset:N; size:N; signed:N;`.
+    /// Parses `field:TYPE NAME; offset:N; size:N; signed:N;`.
     pub(crate) fn parse(line: &[u8]) -> Option<Self> {
         let mut parts = line.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
-        // Fields of old kernels that are no numbers begin with `field special:`.
+        // In old kernels, fields other than numbers begin with `field special:`.
         let declaration = after_colon(parts.next()?)?;
         let (mut offset, mut size, mut signed) = (None, None, None);
         for part in parts {
@@ -97,7 +97,7 @@ impl Field {
             *place = Some(number(after_colon(part)?)?);
         }
         let (declaration, is_array) = match declaration.iter().position(|&byte| byte == b'[') {
-            // Of `__data_loc char[] name`, the name comes last.
+            // In `__data_loc char[] name`, the name comes last.
             Some(open) if declaration.ends_with(b"]") => (&declaration[..open], true),
             at => (declaration, at.is_some()),
         };

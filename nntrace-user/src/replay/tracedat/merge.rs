@@ -1,4 +1,4 @@
-//! The streams of all CPUs as one, in order of time; of one instant, in the order of the streams.
+//! Merging of the streams of all CPUs in order of time; within one instant, in the order of the streams.
 
 use std::{
     cmp::Reverse,
@@ -10,23 +10,23 @@ use super::{cpu::Stream, pages::Lost};
 /// All streams of a file.
 pub(crate) struct Merge<'a> {
     streams: Vec<Stream<'a>>,
-    /// Time (ns) of the next event of each stream, and which.
+    /// Time (ns) of the next event of each stream, and its number.
     order: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Nothing was read yet.
+    /// Whether nothing was read yet.
     is_new: bool,
-    /// What was damaged in streams that ended.
+    /// Damage in streams that ended.
     damage: Vec<String>,
-    /// What was lost after the last event of a CPU.
+    /// Losses after the last event of a CPU.
     lost: Vec<(u32, Lost)>,
 }
 
 impl<'a> Merge<'a> {
-    /// Before the first event.
+    /// Creates the merge before the first event.
     pub(crate) fn new(streams: Vec<Stream<'a>>) -> Self {
         Self { streams, order: BinaryHeap::new(), is_new: true, damage: Vec::new(), lost: Vec::new() }
     }
 
-    /// Goes on to the next event; false at the end.
+    /// Advances to the next event; false at the end.
     #[inline]
     pub(crate) fn advance(&mut self) -> bool {
         if self.is_new {
@@ -58,13 +58,13 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// The stream with the present event.
+    /// Returns the stream with the current event.
     #[inline]
     pub(crate) fn stream(&self) -> Option<&Stream<'a>> {
         self.order.peek().map(|first| &self.streams[first.0.1])
     }
 
-    /// What was lost on which CPU before the present event; told once.
+    /// Takes the loss before the current event, and its CPU.
     #[inline]
     pub(crate) fn take_lost(&mut self) -> Option<(u32, Lost)> {
         let Some(first) = self.order.peek() else { return self.lost.pop() };
@@ -72,7 +72,7 @@ impl<'a> Merge<'a> {
         Some((stream.cpu, stream.take_lost()?))
     }
 
-    /// What was damaged; told once.
+    /// Takes the next message on damage.
     #[inline]
     pub(crate) fn take_damage(&mut self) -> Option<String> {
         self.damage.pop()

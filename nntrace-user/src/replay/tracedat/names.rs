@@ -1,23 +1,23 @@
-//! What the file tells beside events: names of threads, functions and texts of the kernel.
+//! Names in a file beside its events: of threads and functions, and texts of the kernel.
 
 use memchr::memmem;
 use rustc_hash::FxHashMap;
 
-/// The kernel function that writes marks.
+/// Kernel function that writes marks.
 const MARK: &[u8] = b"tracing_mark_write";
 
-/// Names of threads, from `saved_cmdlines`: a line `TID NAME` each.
+/// Names of threads, from `saved_cmdlines`, with lines `TID NAME`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Comms(FxHashMap<u32, Box<[u8]>>);
 
 impl Comms {
-    /// Reads the file. Lines that are none are nothing worse than a name that is missing.
+    /// Parses the file. An invalid line costs no more than a name.
     pub(crate) fn parse(text: &[u8]) -> Self {
         let lines = text.split(|&byte| byte == b'\n');
         Self(lines.filter_map(line).collect())
     }
 
-    /// A name that an event told, for a thread without one.
+    /// Adds a name from an event, for a thread without one.
     #[inline]
     pub(crate) fn learn(&mut self, tid: u32, comm: &[u8]) {
         let comm = comm.trim_ascii_start();
@@ -26,7 +26,7 @@ impl Comms {
         }
     }
 
-    /// A thread's name; `<...>` where it was not saved, `<idle>` for the kernel's idle threads.
+    /// Returns a thread's name; `<...>` where it was not saved, `<idle>` for the kernel's idle threads.
     #[inline]
     pub(crate) fn get(&self, tid: u32) -> &[u8] {
         match self.0.get(&tid) {
@@ -46,17 +46,17 @@ fn line(line: &[u8]) -> Option<(u32, Box<[u8]>)> {
     (!comm.is_empty()).then(|| (tid, comm.into()))
 }
 
-/// Which addresses of code write marks, from `/proc/kallsyms`: a line `ADDRESS TYPE NAME` each, and `[MODULE]`.
+/// Addresses of code that writes marks, from `/proc/kallsyms`, with lines `ADDRESS TYPE NAME` and maybe `[MODULE]`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Symbols {
-    /// First address of the function, and first behind it.
+    /// First address of the function, and the one after its last.
     marks: Vec<(u64, u64)>,
-    /// The lowest address that has a name.
+    /// Lowest address with a name.
     lowest: Option<u64>,
 }
 
 impl Symbols {
-    /// Reads the file. Where the kernel hides addresses they are all 0, which is as if there was none.
+    /// Parses the file. Where the kernel hides addresses they are all 0, which is treated as no file.
     pub(crate) fn parse(text: &[u8]) -> Self {
         let symbols = text.split(|&byte| byte == b'\n').filter_map(symbol).filter(|symbol| symbol.0 > 0);
         let (mut addresses, mut marks) = (Vec::new(), Vec::new());
@@ -74,8 +74,8 @@ impl Symbols {
         }
     }
 
-    /// Whether a text that this code wrote into the trace is a mark: as in the text of a trace, also where the address has
-    /// no name.
+    /// Whether a text that this code wrote into the trace is a mark: as in a textual trace, also where the address
+    /// has no name.
     #[inline]
     pub(crate) fn writes_marks(&self, address: u64) -> bool {
         self.lowest.is_none_or(|lowest| address < lowest)
@@ -91,12 +91,12 @@ fn symbol(line: &[u8]) -> Option<(u64, &[u8])> {
     Some((address, &name[..end]))
 }
 
-/// Texts of the kernel by their address, from `printk_formats`: a line `0xADDRESS : "TEXT"` each.
+/// Texts of the kernel by address, from `printk_formats`, with lines `0xADDRESS : "TEXT"`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Texts(FxHashMap<u64, Box<[u8]>>);
 
 impl Texts {
-    /// Reads the file.
+    /// Parses the file.
     pub(crate) fn parse(text: &[u8]) -> Self {
         let entry = |line: &[u8]| {
             let colon = memmem::find(line, b" : \"")?;
@@ -106,7 +106,7 @@ impl Texts {
         Self(text.split(|&byte| byte == b'\n').filter_map(entry).collect())
     }
 
-    /// The text at an address.
+    /// Returns the text at an address.
     pub(crate) fn get(&self, address: u64) -> Option<&[u8]> {
         self.0.get(&address).map(AsRef::as_ref)
     }

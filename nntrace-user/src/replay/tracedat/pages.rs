@@ -1,9 +1,9 @@
 //! Sub-buffers of the kernel's ring buffer, and the records in them.
 //!
 //! Source: `kernel/trace/ring_buffer.c`, `include/linux/ring_buffer.h` and the files `events/header_page` and
-//! `events/header_event` of tracefs, which a file holds a copy of. A sub-buffer begins with a time stamp (ns) and with
-//! `commit`, the size of what follows; flags in its upper bits tell that events before it were lost. A record begins
-//! with 32 bits: its type, which is its length where it is short, and the time since the one before it.
+//! `events/header_event` of tracefs, which are copied into the file. A sub-buffer begins with a time stamp (ns) and
+//! with `commit`, the size of the rest; flags in its upper bits mean that events before it were lost. A record begins
+//! with 32 bits: its type, which is its length if it is short, and the time since the previous record.
 
 use std::ops::Range;
 
@@ -15,33 +15,33 @@ use super::{
 /// `commit`: events before this sub-buffer were lost (`RB_MISSED_EVENTS`).
 const MISSED: u64 = 1 << 31;
 
-/// `commit`: how many stands behind the records (`RB_MISSED_STORED`).
+/// `commit`: the number of lost events is stored after the records (`RB_MISSED_STORED`).
 const MISSED_STORED: u64 = 1 << 30;
 
-/// `commit`: bytes of records; the bits between are for flags to come.
+/// `commit`: bytes of records; the bits between are reserved for flags.
 const LENGTH: u64 = (1 << 27) - 1;
 
 /// Bits of a time that do not fit into a record's first word.
 const TIME_SHIFT: u32 = 27;
 
-/// Bits of a whole time stamp that the records hold none of; they stay as they were (`rb_fix_abs_ts`).
+/// Upper bits of a time stamp, which are not in the records; they stay unchanged (`rb_fix_abs_ts`).
 const TOP: u64 = !0 << 59;
 
-/// How sub-buffers are laid out.
+/// Layout of sub-buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// How numbers are written.
+    /// Byte order of numbers.
     pub endian: Endian,
-    /// Where the time stamp is.
+    /// Place of the time stamp.
     pub time: Word,
-    /// Where the size of the records is.
+    /// Place of the size of the records.
     pub commit: Word,
-    /// Where the records begin.
+    /// Offset of the records.
     pub records: usize,
 }
 
 impl Layout {
-    /// Reads `events/header_page`; `None` where it is not that.
+    /// Parses `events/header_page`; `None` if it is something else.
     pub(crate) fn parse(text: &[u8], endian: Endian) -> Option<Self> {
         let fields = text.split(|&byte| byte == b'\n').filter_map(|line| Field::parse(line.trim_ascii()));
         let fields: Vec<_> = fields.collect();
@@ -56,23 +56,23 @@ impl Layout {
     }
 }
 
-/// Events that the tracer dropped: so many, or it does not say.
+/// Events that the tracer dropped: their number, if it is known.
 pub(crate) type Lost = Option<u64>;
 
-/// The records of one sub-buffer, one after the other.
+/// Records of one sub-buffer, in sequence.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Records {
     at: usize,
     end: usize,
-    /// Of the record before, ns.
+    /// Time of the previous record, ns.
     time: u64,
-    /// The sub-buffer's bytes end before it does.
+    /// Whether the bytes of the sub-buffer are truncated.
     is_cut: bool,
 }
 
 impl Records {
-    /// The records of a sub-buffer, and what was lost before it. `size` bytes long by rights, its bytes may be fewer
-    /// where the file ends. An error tells what is wrong.
+    /// Opens a sub-buffer; returns its records, and the loss before it. Its length should be `size` bytes, but may be
+    /// less at the end of the file. An error is the reason.
     pub(crate) fn of(page: &[u8], size: usize, layout: &Layout) -> Result<(Self, Option<Lost>), String> {
         let (time, commit) = (layout.time.read(page, layout.endian), layout.commit.read(page, layout.endian));
         let (Some(time), Some(commit)) = (time, commit) else {
@@ -87,7 +87,7 @@ impl Records {
             ));
         }
         let lost = (commit & MISSED != 0).then(|| {
-            // A number as long as `commit` is, the kernel's `unsigned long`.
+            // A number as long as `commit`, the kernel's `unsigned long`.
             let count = Word { offset: end, ..layout.commit };
             let count = (commit & MISSED_STORED != 0).then(|| count.read(page, layout.endian)).flatten();
             count.filter(|&count| count > 0)
@@ -96,8 +96,8 @@ impl Records {
         Ok((Self { at: layout.records, end: end.min(page.len()), time, is_cut }, lost))
     }
 
-    /// The next record that holds an event: its time (ns), and where its data stands; `None` at the end. An error tells
-    /// what is wrong with the rest.
+    /// Returns the next record that holds an event: its time (ns), and the place of its data; `None` at the end. An
+    /// error is the reason why the rest cannot be read.
     #[inline]
     pub(crate) fn next(
         &mut self,
@@ -115,7 +115,7 @@ impl Records {
             };
             let (delta, start) = (u64::from(delta), self.at + 4);
             if kind == 29 && delta == 0 {
-                // Nothing but padding follows.
+                // Only padding follows.
                 self.at = self.end;
                 break;
             }
@@ -144,7 +144,7 @@ impl Records {
                 }
                 _ => {}
             }
-            // Its length, with these four bytes: of an event, or of padding where one was discarded.
+            // Its length, including these four bytes: of an event, or of padding in place of a discarded one.
             let end = start.saturating_add(array as usize);
             if array < 4 || end > page.len() {
                 let what = format!("a record of {array} bytes, with {} left", page.len() - start);
@@ -162,7 +162,7 @@ impl Records {
         Ok(None)
     }
 
-    /// Nothing more can be had of this sub-buffer.
+    /// Gives up the rest of this sub-buffer.
     #[cold]
     fn damaged(&mut self, what: &str) -> String {
         let why = if self.is_cut { "the end of the file within a sub-buffer" } else { what };

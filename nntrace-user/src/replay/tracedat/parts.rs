@@ -1,4 +1,4 @@
-//! The parts of a file that versions 6 and 7 have in common, one after the other or each in a section of its own.
+//! Parts common to versions 6 and 7, in sequence or in sections of their own.
 
 use std::{collections::BTreeMap, io::Read};
 
@@ -10,10 +10,10 @@ use super::{
     pages::Layout,
 };
 
-/// All that a file tells before and beside its events.
+/// Contents of a file other than its events.
 #[derive(Default)]
 pub(crate) struct Parts {
-    /// How sub-buffers are laid out.
+    /// Layout of sub-buffers.
     pub layout: Option<Layout>,
     /// Formats of ftrace's own events.
     pub own_formats: Vec<Format>,
@@ -21,33 +21,33 @@ pub(crate) struct Parts {
     pub formats: Vec<Format>,
     /// Names of threads.
     pub comms: Comms,
-    /// Which code writes marks.
+    /// Addresses of code that writes marks.
     pub symbols: Symbols,
     /// Texts of the kernel.
     pub texts: Texts,
-    /// Facts about the recording.
+    /// Options of the recording.
     pub options: Options,
-    /// What was recorded, that of the instances behind the rest.
+    /// Recorded data, with the instances last.
     pub buffers: Vec<Buffer>,
-    /// What is damaged, but leaves events to read.
+    /// Notes on damage that leaves events to read.
     pub notes: Vec<String>,
 }
 
-/// What one instance recorded.
+/// Recorded data of one instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Buffer {
-    /// Name of the instance; empty: of the kernel's main one.
+    /// Name of the instance; empty for the kernel's main buffer.
     pub name: Vec<u8>,
-    /// Its clock, where that is told.
+    /// Clock, if it is known.
     pub clock: Option<Vec<u8>>,
-    /// The data of its CPUs.
+    /// Locations of the data of its CPUs.
     pub places: Vec<Place>,
-    /// Whether it is packed.
+    /// Whether the data is compressed.
     pub is_packed: bool,
 }
 
 impl Buffer {
-    /// What messages call it.
+    /// Returns the name for messages.
     pub(crate) fn title(&self) -> String {
         match &*self.name {
             b"" => "the main buffer".into(),
@@ -59,35 +59,35 @@ impl Buffer {
 /// Options that matter here.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
-    /// The clock of buffers that do not tell.
+    /// Clock of the buffers that have none of their own.
     pub clock: Option<Vec<u8>>,
-    /// To be added to each time, ns.
+    /// Offset to add to each time, ns.
     pub offset: i64,
-    /// Multiplier and shift that make nanoseconds.
+    /// Multiplier and shift that convert to nanoseconds.
     pub cycles: Option<(u32, u32)>,
     /// Number of CPUs.
     pub cpus: Option<u32>,
-    /// Events that the buffers of each CPU lost in all.
+    /// Total of lost events in the buffers of each CPU.
     pub lost: BTreeMap<u32, u64>,
 }
 
-/// Numbers of options, and of the sections that some of them point to.
+/// Numbers of options, and of the sections that some of them refer to.
 pub(crate) mod id {
-    /// The last one; in version 7, with the place of the next options.
+    /// End of the options; in version 7, with the offset of the next options.
     pub(crate) const DONE: u16 = 0;
     /// Microseconds between the trace's clock and the time of day.
     pub(crate) const DATE: u16 = 1;
-    /// Statistics of the buffer of a CPU.
+    /// Statistics of a CPU's buffer.
     pub(crate) const STATISTICS: u16 = 2;
     /// Data of an instance; in version 7, of any buffer.
     pub(crate) const BUFFER: u16 = 3;
     /// The file `trace_clock`.
     pub(crate) const CLOCK: u16 = 4;
-    /// Nanoseconds to add.
+    /// Offset to add, ns.
     pub(crate) const OFFSET: u16 = 7;
     /// Number of CPUs.
     pub(crate) const CPUS: u16 = 8;
-    /// How cycles become nanoseconds.
+    /// Conversion of cycles to nanoseconds.
     pub(crate) const CYCLES: u16 = 14;
     /// `header_page`, `header_event`.
     pub(crate) const HEADERS: u16 = 16;
@@ -106,7 +106,7 @@ pub(crate) mod id {
 }
 
 impl Options {
-    /// Takes an option that means the same in both versions.
+    /// Takes an option with the same meaning in both versions.
     pub(crate) fn take(&mut self, id: u16, data: &mut Reader<&[u8]>, size: usize) -> Result<(), Damage> {
         match id {
             id::DATE | id::OFFSET => {
@@ -140,7 +140,7 @@ impl Options {
     }
 }
 
-/// How many events of which CPU were lost, if any were: `CPU: 1`, and the file `stats` of its buffer.
+/// Parses the number of lost events and their CPU, if any were lost: `CPU: 1`, and the file `stats` of its buffer.
 fn lost(text: &[u8]) -> Option<(u32, u64)> {
     let text = str::from_utf8(text).ok()?;
     let mut cpu = None;
@@ -159,7 +159,7 @@ fn lost(text: &[u8]) -> Option<(u32, u64)> {
 }
 
 impl Parts {
-    /// Reads `header_page` and `header_event`.
+    /// Parses `header_page` and `header_event`.
     pub(crate) fn headers<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
         reader.expect(b"header_page\0")?;
         let size = reader.u64("the size of header_page")?;
@@ -176,7 +176,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Reads the formats of ftrace's own events.
+    /// Parses the formats of ftrace's own events.
     pub(crate) fn own_formats<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
         for _ in 0..reader.u32("the number of ftrace's formats")? {
             let format = self.format(reader)?;
@@ -185,7 +185,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Reads the formats of all other events.
+    /// Parses the formats of all other events.
     pub(crate) fn formats<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
         for _ in 0..reader.u32("the number of event systems")? {
             reader.name("the name of an event system")?;
@@ -197,7 +197,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Reads a format; what is none is noted.
+    /// Parses a format; an invalid one is noted.
     fn format<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<Option<Format>, Damage> {
         let size = reader.u64("the size of a format")?;
         let start = reader.offset();
@@ -210,21 +210,21 @@ impl Parts {
         Ok(format)
     }
 
-    /// Reads `/proc/kallsyms`.
+    /// Parses `/proc/kallsyms`.
     pub(crate) fn symbols<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
         let size = reader.u32("the size of kallsyms")?;
         self.symbols = Symbols::parse(&reader.bytes(size.into(), "kallsyms")?);
         Ok(())
     }
 
-    /// Reads `printk_formats`.
+    /// Parses `printk_formats`.
     pub(crate) fn texts<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
         let size = reader.u32("the size of printk_formats")?;
         self.texts = Texts::parse(&reader.bytes(size.into(), "printk_formats")?);
         Ok(())
     }
 
-    /// Reads `saved_cmdlines`.
+    /// Parses `saved_cmdlines`.
     pub(crate) fn comms<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), Damage> {
         let size = reader.u64("the size of saved_cmdlines")?;
         self.comms = Comms::parse(&reader.bytes(size, "saved_cmdlines")?);

@@ -12,7 +12,7 @@ mod damage;
 const SHAPE: Shape =
     Shape { version: 6, endian: Endian::Little, long: 8, page_size: 1024, compression: "none" };
 
-/// Every kind of machine and file.
+/// Returns every kind of host and file.
 fn shapes() -> Vec<Shape> {
     let kinds = [(6, "none"), (7, "none"), (7, "zstd"), (7, "zlib")];
     let mut shapes = Vec::new();
@@ -31,7 +31,7 @@ fn open(bytes: &[u8]) -> Result<TraceDat, Damage> {
     TraceDat::open(Arc::new(file), None)
 }
 
-/// All steps, one line each.
+/// Formats all steps, one line each.
 fn steps(dat: &TraceDat) -> Vec<String> {
     let mut events = dat.events();
     let mut lines = Vec::new();
@@ -61,7 +61,7 @@ fn line(event: &Event<'_>, time: u64) -> String {
     format!("{} {time} {}-{} {kind}", event.cpu, text(event.comm), event.tid)
 }
 
-/// What is read of a record.
+/// Formats a record as it should be read.
 fn expected(cpu: u32, time: u64, tid: u32, what: &What) -> String {
     let comm = match tid {
         0 => "<idle>",
@@ -92,7 +92,7 @@ fn mark(text: &str) -> What {
 #[test]
 fn every_kind_of_record_of_every_kind_of_machine() {
     let second = 1_000_000_000;
-    // Far enough for the upper bits of a time that records do not hold.
+    // Far enough for the upper bits of a time, which records lack.
     for start in [5 * second, 3 << 59 | 7] {
         for shape in shapes() {
             let long = "x".repeat(300);
@@ -140,7 +140,7 @@ fn every_kind_of_record_of_every_kind_of_machine() {
     }
 }
 
-/// Sub-buffers of one CPU with one event each.
+/// Builds sub-buffers of one CPU with one event each.
 fn events(shape: &Shape, all: &[(u64, u32, What)]) -> Vec<Vec<u8>> {
     let mut pages = Pages::new(shape);
     for (time, tid, what) in all {
@@ -195,7 +195,7 @@ fn context_switches_tell_names() {
 
 #[test]
 fn times_are_what_trace_cmd_makes_of_them() {
-    // As it reports a file with these options.
+    // As trace-cmd reports a file with these options.
     for (options, stamp, ns) in [
         (vec![], 24_372_672_911_523, 24_372_672_911_523),
         (vec![(7, b"1000000000\0".to_vec())], 24_372_672_911_523, 24_373_672_911_523),
@@ -265,7 +265,7 @@ fn statistics_tell_what_was_lost_in_all() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-    /// What is lost before sub-buffers is lost as the text says it, which is checked against a sweep.
+    /// Losses before sub-buffers equal those of the text format, which is checked against a sweep.
     #[test]
     fn losses_are_those_of_the_text(
         cpus in prop::collection::vec(
@@ -316,7 +316,7 @@ proptest! {
             prop_assert_eq!(&other.clusters, &of_text.clusters);
         }
         prop_assert_eq!(&plain.loss, &of_text.loss);
-        // By CPU, the larger one: of its gaps, and in all.
+        // By CPU, the larger number: of its gaps, or of its total.
         let mut dropped = 0;
         let mut at_least = false;
         for (cpu, overrun) in overruns.iter().enumerate() {
@@ -365,10 +365,10 @@ fn fields_of_all_kinds() {
     }
 }
 
-/// A CPU's sub-buffers: begin, what was lost before it, events after one another.
+/// Sub-buffers of a CPU: begin, loss before it, consecutive events.
 type Recorded = Vec<(u64, Option<pages::Lost>, Vec<(u64, u32, What, bool)>)>;
 
-/// Time, CPU, and what is read.
+/// Time, CPU, and expected text.
 type Told = (u64, u32, String);
 
 fn what() -> impl Strategy<Value = What> {
@@ -396,7 +396,7 @@ fn shape() -> impl Strategy<Value = Shape> {
         .prop_map(|(shape, page_size)| Shape { page_size, ..shape })
 }
 
-/// The sub-buffers, and what is to come of them, with the time of each event.
+/// Returns the sub-buffers, and the expected steps, with the time of each event.
 fn write(shape: &Shape, cpu: u32, recorded: &Recorded) -> (Vec<Vec<u8>>, Vec<Told>) {
     let mut pages = Pages::new(shape);
     let (mut lines, mut now) = (Vec::new(), 1);

@@ -1,4 +1,4 @@
-//! Version 6: all parts in a fixed order, the data of the CPUs behind them.
+//! Version 6: all parts in a fixed order, followed by the data of the CPUs.
 //!
 //! Source: trace-cmd.dat.v6(5).
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::replay::file_cursor::FileCursor;
 
-/// Reads what follows the page size.
+/// Reads the file after the page size.
 pub(crate) fn read<R: Read>(
     reader: &mut Reader<R>,
     file: &Arc<File>,
@@ -46,7 +46,7 @@ pub(crate) fn read<R: Read>(
             }
         }
     }
-    // A file of instances alone may tell no CPUs here.
+    // A file of instances alone may have no CPUs here.
     let of_instances = if cpus > 0 { cpus } else { parts.options.cpus.unwrap_or(0) };
     let main = places(reader, cpus, page_size)?;
     parts.buffers.push(Buffer { name: Vec::new(), clock: None, places: main, is_packed: false });
@@ -65,7 +65,7 @@ pub(crate) fn read<R: Read>(
     Ok(parts)
 }
 
-/// Reads the options, up to the last; instances with the offset of their data.
+/// Reads the options; instances with the offset of their data.
 fn options<R: Read>(
     reader: &mut Reader<R>,
     parts: &mut Parts,

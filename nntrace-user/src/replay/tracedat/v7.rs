@@ -1,4 +1,4 @@
-//! Version 7: sections that options tell the places of, packed or not.
+//! Version 7: sections whose places are given by options, compressed or not.
 //!
 //! Source: trace-cmd.dat.v7(5).
 
@@ -17,10 +17,10 @@ use super::{
 };
 use crate::replay::file_cursor::FileCursor;
 
-/// Flag of a section: it is packed.
+/// Flag of a section that is compressed.
 const PACKED: u16 = 1;
 
-/// Reads what follows the page size; tells how the file is packed, too.
+/// Reads the file after the page size; also returns its compression.
 pub(crate) fn read<R: Read>(
     reader: &mut Reader<R>,
     file: &Arc<File>,
@@ -38,7 +38,7 @@ pub(crate) fn read<R: Read>(
     let mut seen = BTreeSet::new();
     let mut next = reader.u64("the offset of the options")?;
     let mut latency = None;
-    // The rest of the options is only ever behind a list that could be read.
+    // Further options are only reachable from a list that could be read.
     while next != 0 && seen.insert(next) {
         let is_first = seen.len() == 1;
         match sections.options(next, &mut parts, &mut latency) {
@@ -56,7 +56,7 @@ pub(crate) fn read<R: Read>(
             "the text of a latency tracer",
             "events (`trace-cmd report` prints such text)",
         )),
-        // The options with the data are the last to be written.
+        // The options with the data are written last.
         _ if parts.buffers.is_empty() => {
             let what = match parts.notes.last() {
                 Some(note) => format!("no list of the data of the CPUs: {note}"),
@@ -65,24 +65,24 @@ pub(crate) fn read<R: Read>(
             Err(Damage::new(start, what))
         }
         _ => {
-            // As it is shown: the kernel's main buffer before its instances.
+            // In the order of the output: the kernel's main buffer before its instances.
             parts.buffers.sort_by_key(|buffer| !buffer.name.is_empty());
             Ok((parts, compression))
         }
     }
 }
 
-/// The sections of a file.
+/// Sections of a file.
 struct Sections<'a> {
     file: &'a Arc<File>,
     endian: Endian,
     compression: Option<Compression>,
 }
 
-/// Reads a section.
+/// Reader of a section.
 struct Section {
     reader: Reader<Box<dyn Read>>,
-    /// Whether it was packed, and its bytes are not those of the file.
+    /// Whether it was compressed, so that its bytes are not those of the file.
     is_packed: bool,
 }
 
@@ -92,7 +92,7 @@ impl Sections<'_> {
         Reader::new(BufReader::new(data), offset, self.endian)
     }
 
-    /// Reads the head of a section: its flags and its size.
+    /// Reads the header of a section: its flags and its size.
     fn head<R: Read>(reader: &mut Reader<R>, expected: u16) -> Result<(u16, u64), Damage> {
         let start = reader.offset();
         let id = reader.u16("a section")?;
@@ -128,7 +128,7 @@ impl Sections<'_> {
         Ok(Section { reader: Reader::new(data, 0, self.endian), is_packed: true })
     }
 
-    /// Reads a section by `parse`.
+    /// Parses a section with `parse`.
     fn parse<T>(
         &self,
         offset: u64,
@@ -140,8 +140,8 @@ impl Sections<'_> {
         parse(&mut section.reader).map_err(inside)
     }
 
-    /// Reads a list of options and all that it points to; tells where the next one is, or 0. Where the text of a latency
-    /// tracer is goes to `latency`.
+    /// Reads a list of options and everything that it refers to; returns the offset of the next one, or 0. The offset
+    /// of a latency tracer's text is stored in `latency`.
     fn options(&self, offset: u64, parts: &mut Parts, latency: &mut Option<u64>) -> Result<u64, Damage> {
         self.parse(offset, id::DONE, |reader| {
             loop {
@@ -191,7 +191,7 @@ impl Sections<'_> {
         }
     }
 
-    /// Reads where the data of the CPUs is.
+    /// Reads the locations of the CPUs' data.
     fn buffer(&self, option: &mut Reader<&[u8]>) -> Result<Buffer, Damage> {
         let section = option.u64("the offset of a buffer")?;
         let name = option.name("the name of a buffer")?;

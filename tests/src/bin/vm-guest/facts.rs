@@ -1,4 +1,4 @@
-//! What the kernel of this machine gives, for the table in the documentation.
+//! Facts about this kernel, for the table in the documentation.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -13,34 +13,34 @@ use serde::Serialize;
 
 use crate::{Outcome, host, machine};
 
-/// The facts, as the host reads them.
+/// Facts in the format for the host.
 #[derive(Serialize)]
 struct Facts {
     /// `uname -r`.
     release: String,
     /// `uname -m`.
     machine: String,
-    /// From which the layout of the kernel's own structures is read.
+    /// Whether the kernel describes its types.
     btf: bool,
-    /// Who puts CPUs to sleep; none where the kernel just waits for an interrupt.
+    /// Driver of the idle states; `None` where the kernel just waits for an interrupt.
     idle_driver: Option<String>,
-    /// The names of the first CPU's idle states.
+    /// Names of the first CPU's idle states.
     idle_states: Vec<String>,
-    /// How many frequency policies there are.
+    /// Number of frequency policies.
     policies: usize,
-    /// Where the clusters are known from.
+    /// Source of the clusters.
     clusters: String,
-    /// Where it is known from what CPUs did when the window began, and of how many.
+    /// Sources of the CPUs' activity at the begin of the window, with the number of CPUs.
     initial_idle: BTreeMap<String, usize>,
-    /// The tracepoints beside, as the snapshot names them.
+    /// Tracepoints of evidence, as named in the snapshot.
     evidence: Vec<String>,
-    /// The tracepoints that residency needs, as far as they are there.
+    /// Tracepoints for residency that exist.
     tracepoints: Vec<&'static str>,
-    /// What the profiler says that it cannot measure.
+    /// Notes of the profiler on things that it cannot measure.
     notes: Vec<String>,
 }
 
-/// Gathers them, and gives them to the host.
+/// Gathers the facts, and sends them to the host.
 pub fn tell() -> Result<Outcome> {
     let snapshot: Snapshot =
         Profiler::new()?.args(["--marks", "none", "--duration", "300ms"]).run()?.snapshot;

@@ -1,4 +1,4 @@
-//! Children that are forked without exec, of a program that has marked.
+//! Children that are forked without exec, from a program that has written marks.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,17 @@ use nntrace_user::report::snapshot::Snapshot;
 
 use crate::Outcome;
 
-/// A family of four processes, of which each has marked before it forks the next.
+/// Family of four processes, each of which has written marks before it forks the next.
 const FAMILY: [&str; 4] = ["/nntrace/mark-family", "late-fork", "--generations", "3"];
-/// Forty children of one process, half of which execute the program again, with marks of texts that nobody reads.
+/// Forty children of one process, half of which execute the program again, with marks whose texts are not read
+/// before.
 const FORKS: [&str; 2] = ["/nntrace/mark-forks", "40"];
-/// Eight processes that Python forks, which mark through a library.
+/// Eight processes that Python forks, which write marks through a library.
 const PYTHON: [&str; 4] = ["/usr/bin/python3", "/nntrace/forks.py", "/nntrace/libmarks.so", "8"];
-/// The kernels, by the begins of their names, on which a probe on a leading nop kills forked children.
+/// Kernels, by prefixes of their releases, on which a probe on a leading nop kills forked children.
 const HARMFUL: [&str; 1] = ["6.18."];
 
-/// Whether the profiler finds out what probes do here, and places them accordingly.
+/// Checks that the profiler finds out the effect of probes here, and places them accordingly.
 pub fn children_live() -> Result<Outcome> {
     let release = uname()?.release().to_string_lossy().into_owned();
     let is_harmful = cfg!(target_arch = "x86_64") && HARMFUL.iter().any(|start| release.starts_with(start));
@@ -43,14 +44,15 @@ pub fn children_live() -> Result<Outcome> {
         expect_counts(&snapshot, &[("literal", 41)])?;
     }
 
-    // Where it does no harm by what was found, it does none.
+    // Where probes were found to be harmless, they do no harm.
     let Run { snapshot, ended } = Profiler::new()?.args(["--fast-probes"]).launch(FAMILY)?;
     ensure!((ended.code() == Some(0)) != is_harmful, "{release}: {}, {:?}", ended.status, snapshot.notes);
     println!("probes on leading nops: {}", if is_harmful { "harmful" } else { "harmless" });
     Ok(Outcome::Passed)
 }
 
-/// The same of what Python's `multiprocessing` forks, with `nntrace.h` in a library that Python loads.
+/// Checks the same for processes forked by Python's `multiprocessing`, with `nntrace.h` in a library that Python
+/// loads.
 pub fn children_of_python_live() -> Result<Outcome> {
     let Run { snapshot, ended } = Profiler::new()?.launch(PYTHON)?;
     let text = ended.expect_code(0)?.text();
@@ -59,7 +61,7 @@ pub fn children_of_python_live() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// How often sections of these names were counted, in all processes.
+/// Checks the counts of sections by name, in all processes.
 fn expect_counts(snapshot: &Snapshot, expected: &[(&str, u64)]) -> Result<()> {
     for &(name, count) in expected {
         let rows = snapshot.functions.iter().filter(|row| row.name == name);

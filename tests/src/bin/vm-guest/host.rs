@@ -1,22 +1,22 @@
-//! The way out of an emulated machine: files for the host, and how it all ended. No driver is needed for it.
+//! Output of a VM: files for the host, and the final result. No driver is needed for it.
 //!
-//! Both ways are QEMU's: semihosting on arm64 (Arm, "Semihosting for `AArch32` and `AArch64`", which it answers for programs
-//! of the user too), and two I/O ports on x86-64.
+//! Both ways are QEMU's: semihosting on arm64 (Arm, "Semihosting for `AArch32` and `AArch64`", which it also answers
+//! for programs in user space), and two I/O ports on x86-64.
 
 use anyhow::{Result, ensure};
 
-/// Gives the host a file: it appears in the folder that QEMU runs in.
+/// Sends a file to the host: it appears in the folder that QEMU runs in.
 ///
 /// # Errors
-/// When the host does not take it.
+/// When the host does not accept it.
 pub fn send(name: &str, content: &[u8]) -> Result<()> {
     ensure!(!name.contains(['/', '\n', '\0']), "{name} is no name of a file");
     machine::send(name, content)
 }
 
-/// Ends the machine.
+/// Ends the VM.
 pub fn end(passed: bool) -> ! {
-    // What was printed last is on its way still.
+    // The last output is still on its way.
     std::thread::sleep(std::time::Duration::from_millis(200));
     machine::end(passed);
     panic!("the machine goes on: it was started without what ends it");
@@ -32,15 +32,15 @@ mod machine {
     const SYS_CLOSE: u64 = 0x02;
     const SYS_WRITE: u64 = 0x05;
     const SYS_EXIT_EXTENDED: u64 = 0x20;
-    /// `fopen`'s `wb`.
+    /// Mode `wb` of `fopen`.
     const WRITE_BINARY: u64 = 5;
     const STOPPED_APPLICATION_EXIT: u64 = 0x20026;
 
-    /// A call of the host, which reads the block of arguments, and what they point to.
+    /// Makes a call to the host, which reads the block of arguments, and the memory that they point to.
     fn call(operation: u64, block: &[u64]) -> i64 {
         let result: i64;
-        // SAFETY: QEMU answers this very instruction with a result in x0, reads memory and changes no other register.
-        // Where nothing answers, the process dies of SIGILL.
+        // SAFETY: QEMU answers this instruction with a result in x0, reads memory and changes no other register.
+        // Without an answer, the process dies of SIGILL.
         unsafe { asm!("hlt #0xf000", inlateout("x0") operation => result, in("x1") block.as_ptr()) };
         result
     }
@@ -59,7 +59,7 @@ mod machine {
     }
 
     pub(super) fn end(passed: bool) {
-        // Never 0, which is also how a machine ends that panics.
+        // Never 0, which is also the status of a VM whose kernel panics.
         let status = if passed { 42 } else { 43 };
         call(SYS_EXIT_EXTENDED, &[STOPPED_APPLICATION_EXIT, status]);
     }
@@ -73,10 +73,10 @@ mod machine {
 
     /// `isa-debug-exit`: QEMU ends with twice the byte, plus one.
     const EXIT_PORT: u64 = 0xf4;
-    /// `isa-debugcon`: what is written here is appended to a file.
+    /// `isa-debugcon`: bytes written here are appended to a file.
     const FILE_PORT: u64 = 0xe9;
 
-    /// A line with name and length, then the content.
+    /// Sends a line with name and length, then the content.
     pub(super) fn send(name: &str, content: &[u8]) -> Result<()> {
         let header = format!("{name} {}\n", content.len());
         let port = ports()?;

@@ -1,4 +1,4 @@
-//! The machine as this program finds it, and what it does to it.
+//! Setup of the VM, and control of its CPUs.
 
 use std::{
     fs::{self, Permissions},
@@ -22,15 +22,15 @@ use nix::{
 };
 use nntrace_user::{live::sysfs, model::cpu_list};
 
-/// Modules of the kernel, loaded in the order of their names.
+/// Folder of the kernel's modules, loaded in the order of their names.
 const MODULES: &str = "/modules";
 
-/// Mounts what every system has mounted, and loads the kernel's modules.
+/// Mounts the usual file systems, and loads the kernel's modules.
 pub fn set_up() -> Result<()> {
     for (kind, at) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         mount_at(kind, at)?;
     }
-    // Nothing is mounted over it: programs can lie in it, at the paths that they were built at.
+    // Nothing is mounted over it: it may contain programs, at the paths of their build.
     fs::set_permissions("/tmp", Permissions::from_mode(0o1777)).context("/tmp")?;
     mount_debugging()?;
     let mut modules = match fs::read_dir(MODULES) {
@@ -48,7 +48,7 @@ pub fn set_up() -> Result<()> {
     Ok(())
 }
 
-/// Mounts where the kernel tells of itself.
+/// Mounts the kernel's debugging file systems.
 pub fn mount_debugging() -> Result<()> {
     mount_at("tracefs", "/sys/kernel/tracing")?;
     mount_at("debugfs", "/sys/kernel/debug")
@@ -62,13 +62,13 @@ fn mount_at(kind: &str, at: &str) -> Result<()> {
 /// CPUs that share a clock.
 pub struct Policy {
     folder: PathBuf,
-    /// Its CPUs.
+    /// Numbers of the CPUs.
     pub cpus: Vec<u32>,
-    /// The frequencies it can have, kHz, the lowest first.
+    /// Available frequencies, kHz, the lowest first.
     pub khz: Vec<u32>,
 }
 
-/// All of them, by their first CPU.
+/// Returns all policies, by their first CPU.
 pub fn policies() -> Result<Vec<Policy>> {
     let root = Path::new(sysfs::CPUS).join("cpufreq");
     let mut policies = Vec::new();
@@ -81,12 +81,12 @@ pub fn policies() -> Result<Vec<Policy>> {
 }
 
 impl Policy {
-    /// Chooses a governor.
+    /// Selects a governor.
     pub fn govern(&self, governor: &str) -> Result<()> {
         self.write("scaling_governor", governor)
     }
 
-    /// Has the governor `userspace` switch to this frequency.
+    /// Switches to a frequency by the governor `userspace`.
     pub fn switch(&self, khz: u32) -> Result<()> {
         self.write("scaling_setspeed", &khz.to_string())
     }
@@ -97,12 +97,12 @@ impl Policy {
     }
 }
 
-/// CPUs that are online.
+/// Returns the CPUs that are online.
 pub fn online() -> Result<Vec<u32>> {
     Ok(cpu_list::parse(&fs::read_to_string("/sys/devices/system/cpu/online")?)?)
 }
 
-/// Something that runs on one CPU until this is dropped.
+/// Load on one CPU until this is dropped.
 pub struct Load {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -114,7 +114,7 @@ impl Load {
         Self::start(cpu, std::hint::spin_loop)
     }
 
-    /// Sleeps again and again, for so long each time.
+    /// Sleeps repeatedly, with these lengths in turn.
     pub fn naps(cpu: u32, lengths: &'static [Duration]) -> Result<Self> {
         let mut turn = lengths.iter().cycle();
         Self::start(cpu, move || thread::sleep(turn.next().copied().unwrap_or_default()))

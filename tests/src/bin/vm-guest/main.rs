@@ -1,8 +1,8 @@
-//! What a virtual machine of `cargo xtask vm` runs as its first and only own process: it makes the machine usable, runs
-//! the checks, tells the host what came out, and ends the machine.
+//! First and only own process of a VM of `cargo xtask vm`: it sets up the VM, runs the checks, sends the results to
+//! the host, and ends the VM.
 //!
-//! Its arguments are the names of the checks to run: those of [`CHECKS`], or of the test programs beside it; `checks` and
-//! `tests` are all of either.
+//! Its arguments are the names of the checks to run: those of [`CHECKS`], or of the test programs beside it; `checks`
+//! and `tests` stand for all of either.
 
 mod facts;
 mod forks;
@@ -20,18 +20,18 @@ use std::{
 
 use anyhow::{Result, anyhow};
 
-/// How a check ended that did not fail.
+/// Outcome of a check that did not fail.
 pub enum Outcome {
-    /// As it should.
+    /// The check passed.
     Passed,
-    /// It could not be done on this machine, and why.
+    /// The check is not possible on this system, for this reason.
     Skipped(String),
 }
 
 /// A check by name.
 type Check = (&'static str, fn() -> Result<Outcome>);
 
-/// All checks but the test programs, in the order in which they run.
+/// All checks except the test programs, in the order in which they run.
 const CHECKS: [Check; 13] = [
     ("facts", facts::tell),
     ("marks", marks::of_functions),
@@ -68,7 +68,7 @@ fn main() {
     host::end(failed == 0);
 }
 
-/// Tells of words that mean nothing here; returns how many there are.
+/// Reports unknown arguments; returns their number.
 fn unknown(wanted: &[String]) -> usize {
     let suites = suites::names();
     let is_known = |word: &str| match word {
@@ -86,7 +86,7 @@ fn unknown(wanted: &[String]) -> usize {
     unknown.len() + usize::from(wanted.is_empty())
 }
 
-/// Runs a check and tells how it ended; returns how many failed.
+/// Runs a check and reports its outcome; returns 1 if it failed.
 fn run(name: &str, check: impl FnOnce() -> Result<Outcome>) -> usize {
     let started = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Err(anyhow!("it panicked")));

@@ -1,4 +1,4 @@
-//! Marks of programs that are linked in every way there is.
+//! Marks of programs that are linked in every possible way.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -11,23 +11,23 @@ use nntrace_user::report::snapshot::Snapshot;
 
 use crate::Outcome;
 
-/// Programs that write the marks that are expected here.
+/// Folder of programs that write the marks expected here.
 const TARGETS: &str = "/targets";
 
-/// What the names of programs of C++ begin with.
+/// Prefix of the names of C++ programs.
 const CPP: &str = "cpp-";
 
-/// Profiles programs of C, and compares what was read with what they wrote.
+/// Profiles C programs, and compares the result with the marks that they wrote.
 pub fn of_functions() -> Result<Outcome> {
     check_all(|name| !name.starts_with(CPP))
 }
 
-/// The same for a method of C++, which is handed a length.
+/// Profiles a C++ method, which takes a length.
 pub fn of_a_method() -> Result<Outcome> {
     check_all(|name| name.starts_with(CPP))
 }
 
-/// The programs whose names are wanted, in order.
+/// Returns the programs whose names are wanted, in order.
 pub fn programs(is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let mut programs =
         fs::read_dir(TARGETS)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
@@ -44,7 +44,7 @@ fn check_all(is_wanted: impl Fn(&str) -> bool) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Profiles a program, and compares what was read with what it wrote.
+/// Profiles a program, and compares the result with the marks that it wrote.
 pub fn profile(program: &PathBuf) -> Result<Snapshot> {
     check(program).with_context(|| program.display().to_string())
 }
@@ -65,7 +65,7 @@ fn check(program: &PathBuf) -> Result<Snapshot> {
     );
     let [pid] = snapshot.pids()[..] else { anyhow::bail!("processes: {:?}", snapshot.pids()) };
     let counts = snapshot.counts(pid);
-    // Computing is executing too, by the contract.
+    // Computing is also executing, by the contract.
     let expected = [("LC_PCO", 4), ("LC_PE", 4), ("LR_PE", 2)].map(|(tag, count)| (tag.to_owned(), count));
     ensure!(counts == expected.into(), "layers and phases: {counts:?}");
     println!("marks of {}: read as written", program.display());

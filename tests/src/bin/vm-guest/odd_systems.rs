@@ -1,4 +1,4 @@
-//! Systems on which something is missing that is usually there.
+//! Systems without something that is usually there.
 
 use std::{fs, path::Path, thread, time::Duration};
 
@@ -17,7 +17,7 @@ const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 const NAP: [Duration; 1] = [Duration::from_millis(3)];
 
-/// Without the kernel's description of its own structures, the first event of a CPU tells what it did before.
+/// Checks that without BTF, a CPU's first event shows its previous state.
 pub fn without_btf() -> Result<Outcome> {
     if !Path::new(BTF).exists() {
         return Ok(Outcome::Skipped("this kernel has none anyway".into()));
@@ -39,13 +39,13 @@ pub fn without_btf() -> Result<Outcome> {
     outcome
 }
 
-/// Nothing that is mounted tells of the kernel's events: raw tracepoints and functions need none of it.
+/// Checks that raw tracepoints and functions work without tracefs.
 pub fn without_tracefs() -> Result<Outcome> {
     for at in TRACEFS {
-        // Where debugfs mounts it by itself, that is a second one; else there is nothing.
+        // Where debugfs mounts it automatically, that is a second mount; otherwise there is nothing.
         let _ = umount2(at, MntFlags::MNT_DETACH);
     }
-    // Or the kernel mounts it again for whoever looks there.
+    // Otherwise the kernel mounts it again on access.
     umount2("/sys/kernel/debug", MntFlags::MNT_DETACH).context("debugfs")?;
     let outcome = (|| {
         let snapshot = power()?;
@@ -59,7 +59,7 @@ pub fn without_tracefs() -> Result<Outcome> {
     outcome
 }
 
-/// The strictest settings there are, which do not concern root.
+/// Checks the strictest settings, which do not affect root.
 pub fn paranoid() -> Result<Outcome> {
     for (file, value) in [("perf_event_paranoid", "3"), ("kptr_restrict", "2")] {
         let path = Path::new("/proc/sys/kernel").join(file);
@@ -69,7 +69,7 @@ pub fn paranoid() -> Result<Outcome> {
     one_program().map(|_| Outcome::Passed)
 }
 
-/// A CPU in the middle is offline from before the begin: the numbers of those that are there have a hole.
+/// Checks that a CPU in the middle may be offline from before the begin, with a gap in the numbers.
 pub fn a_hole_in_the_numbers() -> Result<Outcome> {
     let online = machine::online()?;
     let cpu = online[online.len() / 2];
@@ -98,12 +98,12 @@ pub fn a_hole_in_the_numbers() -> Result<Outcome> {
     outcome
 }
 
-/// Marks of one of the programs.
+/// Profiles the marks of one of the programs.
 fn one_program() -> Result<Snapshot> {
     marks::profile(&marks::programs(|name| name == "c-pie")?[0])
 }
 
-/// A while of all CPUs, every one of which is heard of.
+/// Profiles all CPUs for a while, and checks that each has events.
 fn power() -> Result<Snapshot> {
     let naps = machine::online()?.into_iter().map(|cpu| machine::Load::naps(cpu, &NAP));
     let naps = naps.collect::<Result<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! Power states of a machine of which everything is known: its idle states, its clusters, and who switches frequencies.
+//! Power states of a VM with known idle states and clusters, and known switches of frequencies.
 
 use std::{collections::BTreeMap, path::Path, thread, time::Duration};
 
@@ -25,16 +25,16 @@ use crate::{
     machine::{self, Load, Policy},
 };
 
-/// Events that residency is made of.
+/// Events of residency.
 const EVENTS: [&str; 2] = ["power/cpu_idle", "power/cpu_frequency"];
-/// What our reading of the clock and the recording's, which is cut to 1 us, may be apart for one event, in a sum over many:
-/// what this adds at one end of a stay it takes at the other.
+/// Mean difference of our reading of the clock and the recording's, which is cut to 1 us, for one event in a sum over
+/// many: time added at one end of a stay is removed at the other.
 const EVENT_NS: u64 = 50;
-/// The same for single events: between the two readings the emulator may give another CPU its turn.
+/// Difference for single events: between the two readings the emulator may give another CPU its turn.
 const TURN_NS: u64 = 2_000_000;
-/// How long the parts of a run are.
+/// Length of each part of a run.
 const PART: Duration = Duration::from_millis(120);
-/// Sleeps for each of the idle states there are.
+/// Lengths of sleeps for each of the idle states.
 const NAPS: [Duration; 4] = [
     Duration::from_micros(200),
     Duration::from_micros(900),
@@ -42,16 +42,16 @@ const NAPS: [Duration; 4] = [
     Duration::from_millis(17),
 ];
 
-/// What a run and the kernel's own recording of the same time brought.
+/// Results of a run, and of the kernel's own recording of the same time.
 struct Measured {
     snapshot: Snapshot,
     text: String,
     topology: Topology,
-    /// What each CPU was asked to run at when the recording began, kHz.
+    /// Requested frequency of each CPU at the begin of the recording, kHz.
     khz: BTreeMap<u32, u32>,
 }
 
-/// Profiles and records while `work` is done.
+/// Profiles and records while `work` runs.
 fn measure(arguments: &[&str], work: impl FnOnce() -> Result<()>) -> Result<Measured> {
     let cpus = sysfs::present(Path::new(sysfs::CPUS));
     let last = *cpus.last().context("no CPU is present")?;
@@ -70,10 +70,10 @@ fn measure(arguments: &[&str], work: impl FnOnce() -> Result<()>) -> Result<Meas
     Ok(Measured { snapshot, text, topology, khz })
 }
 
-/// The option that makes one cluster of all CPUs; [`measure`] adds them.
+/// Option that makes one cluster of all CPUs; [`measure`] adds them.
 const TOGETHER: &str = "--cluster";
 
-/// The policies, with the governor that switches when it is told to, each at its lowest frequency.
+/// Returns the policies, with the governor that switches on request, each at its lowest frequency.
 fn governed() -> Result<Vec<Policy>> {
     let policies = machine::policies()?;
     for policy in &policies {
@@ -87,7 +87,7 @@ fn no_policies() -> Outcome {
     Outcome::Skipped("this machine has no frequency policies".into())
 }
 
-/// Switches one policy once, and looks for exactly that.
+/// Switches one policy once, and checks for exactly that switch.
 pub fn one_switch_is_one_transition() -> Result<Outcome> {
     let policies = governed()?;
     let Some(policy) = policies.first() else { return Ok(no_policies()) };
@@ -152,7 +152,7 @@ pub fn one_switch_is_one_transition() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// CPUs of several policies as one cluster: it has the highest frequency of the CPUs that run.
+/// Checks that CPUs of several policies as one cluster have the highest frequency of the running ones.
 pub fn the_fastest_running_cpu_decides() -> Result<Outcome> {
     let policies = governed()?;
     if policies.len() < 2 {
@@ -175,12 +175,12 @@ pub fn the_fastest_running_cpu_decides() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Naps on every CPU.
+/// Starts naps on every CPU.
 fn naps() -> Result<Vec<Load>> {
     machine::online()?.into_iter().map(|cpu| Load::naps(cpu, &NAPS)).collect()
 }
 
-/// The kernel's own governor under changing load.
+/// Checks the kernel's own governor under changing load.
 pub fn every_switch_of_a_governor_is_seen() -> Result<Outcome> {
     let policies = governed()?;
     if policies.is_empty() {
@@ -211,8 +211,8 @@ fn changing_load(policies: &[Policy]) -> Result<()> {
     Ok(())
 }
 
-/// A run of everything. The host keeps the recording as an example of real events, the snapshot to compare it with that
-/// of another run.
+/// Runs a bit of everything. The host keeps the recording as an example of real events, the snapshot to compare it
+/// with that of another run.
 pub fn recording_for_the_golden_files() -> Result<Outcome> {
     let policies = governed()?;
     let measured = measure(&[], || {
@@ -227,7 +227,7 @@ pub fn recording_for_the_golden_files() -> Result<Outcome> {
         let loads = naps()?;
         thread::sleep(PART);
         drop(loads);
-        // Sleeps without an end that is known in advance: the deepest states.
+        // Sleeps without a known end: the deepest states.
         thread::sleep(PART);
         Ok(())
     })?;
@@ -249,15 +249,16 @@ pub fn recording_for_the_golden_files() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// How many idle states the first CPU has by its driver.
+/// Returns the number of the first CPU's idle states, by its driver.
 fn sysfs_states() -> u32 {
     let folder = Path::new(sysfs::CPUS).join("cpu0/cpuidle");
     let states = std::fs::read_dir(folder).into_iter().flatten().flatten();
     states.filter(|entry| entry.file_name().to_string_lossy().starts_with("state")).count() as u32
 }
 
-/// Compares all times of the snapshot with a sweep of what the kernel recorded meanwhile: by its own clock readings, so
-/// nearly. Replaying that recording has to give what the sweep gives, to the nanosecond; returns the snapshot of that.
+/// Compares all times of the snapshot with a sweep of the kernel's recording: approximately, as the clock readings
+/// differ. Replaying that recording has to give the result of the sweep, to the nanosecond; returns the snapshot of
+/// the replay.
 fn compare(measured: &Measured) -> Result<Snapshot> {
     let Measured { snapshot, text, topology, .. } = measured;
     let (begin, end) = (snapshot.window.begin_ns, snapshot.window.end_ns);

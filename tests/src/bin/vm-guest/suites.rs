@@ -1,4 +1,4 @@
-//! The live tests, as they are.
+//! Runs the live tests unchanged.
 
 use std::{fmt::Write as _, fs, path::Path, process::Command, time::Duration};
 
@@ -7,14 +7,14 @@ use nntrace_tests::child::Child;
 
 use crate::{Outcome, host, run};
 
-/// Test programs, each named as its source; this program is beside them.
+/// Folder of the test programs, each named like its source, and of this program.
 const SUITES: &str = "/nntrace/deps";
-/// Marks of a flood: each takes a tenth of a millisecond here.
+/// Number of marks of a flood: each takes a tenth of a millisecond here.
 const FLOOD: &str = "40000";
-/// What the host finds of what they printed.
+/// File with their output for the host.
 const LOG: &str = "tests.log";
 
-/// Runs those that are wanted; returns how many failed.
+/// Runs the wanted tests; returns the number of failed ones.
 pub fn run_all(is_wanted: impl Fn(&str) -> bool) -> usize {
     let mut log = String::new();
     let names = names();
@@ -28,7 +28,7 @@ pub fn run_all(is_wanted: impl Fn(&str) -> bool) -> usize {
     failed
 }
 
-/// The test programs that are here, in the order in which they run.
+/// Returns the test programs that are here, in the order in which they run.
 pub fn names() -> Vec<String> {
     let entries = fs::read_dir(SUITES).into_iter().flatten().flatten();
     let own = std::env::current_exe().ok();

@@ -1,27 +1,26 @@
-//! Probes that a file tells of in notes, in the form of SystemTap's `sys/sdt.h`: they outlive `strip`, which symbols do
-//! not.
+//! Notes on probes in a file, in the format of SystemTap's `sys/sdt.h`: unlike symbols, they outlive `strip`.
 
 use object::ReadRef;
 use object::read::elf::{FileHeader as _, SectionHeader as _};
 
 use super::{ENDIAN, Elf, ElfErrorReason};
 
-/// The section of the notes.
+/// Section of the notes.
 const NOTES: &[u8] = b".note.stapsdt";
-/// The section whose address tells whether the file was moved after its notes were written.
+/// Section whose address shows whether the file was moved after its notes were written.
 const BASE: &[u8] = b".stapsdt.base";
-/// The type of a note that tells of a probe.
+/// Type of a note on a probe.
 const PROBE: u32 = 3;
-/// What a mark function's note says: provider, name, and the argument that holds the text.
+/// Description in a mark function's note: provider, name, and the argument that holds the text.
 const MARK: &[u8] =
     if cfg!(target_arch = "aarch64") { b"nntrace\0mark\08@x0\0" } else { b"nntrace\0mark\08@%rdi\0" };
 
 impl<'data, R: ReadRef<'data>> Elf<'data, R> {
-    /// The addresses of mark functions by the notes that `nntrace.h` and `nntrace_common::emit` write.
+    /// Returns the addresses of mark functions from the notes that `nntrace.h` and `nntrace_common::emit` write.
     ///
-    /// A note has three addresses (the probe's; that of [`BASE`] when the note was written, for prelink, which moves code
-    /// and not notes; a semaphore's, which is not used), then the words of [`MARK`]. A damaged note ends the list: they
-    /// are usually somebody else's.
+    /// A note has three addresses (the probe's; that of [`BASE`] when the note was written, for prelink, which moves
+    /// code and not notes; a semaphore's, which is not used), then the strings of [`MARK`]. A damaged note ends the
+    /// list, since most notes are foreign.
     pub(in crate::live::target) fn mark_notes(&self) -> Result<Vec<u64>, ElfErrorReason> {
         let sections = self.header.sections(ENDIAN, self.data)?;
         let Some((_, notes)) = sections.section_by_name(ENDIAN, NOTES) else {

@@ -8,7 +8,7 @@ fn shell(script: &str) -> Held {
     Launch::new(&words(["/bin/sh", "-c", script])).output(ChildOutput::Null).spawn().unwrap()
 }
 
-/// The letter that /proc shows for what a process does; nothing if there is none.
+/// Returns the letter of a process's state in /proc; `None` if there is no such process.
 fn doing(pid: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()
@@ -69,7 +69,7 @@ fn a_signal_ends_it_after_release() {
 
 #[test]
 fn after_a_timeout_it_runs_and_is_still_held() {
-    // The shell replaces itself: a further exec does not end the wait, and is not mistaken for a signal.
+    // The shell replaces itself: a further exec neither ends the wait nor is mistaken for a signal.
     let mut held = shell("exec sh -c 'sleep 0.3; exit 9'");
     let before = Instant::now();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Why a command does not start, or how it has ended.
+//! Errors in starting a command, and its exit code.
 
 use std::{ffi::OsString, io, os::unix::process::ExitStatusExt as _, path::PathBuf, process::ExitStatus};
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::live::target::run_as::RunAsError;
 
-/// Why a command could not be started and held.
+/// Reason why a command could not be started and held.
 #[derive(Debug, Error)]
 pub enum LaunchError {
     /// There is no command.
@@ -18,42 +18,42 @@ pub enum LaunchError {
         .path.display(), .command.display()
     )]
     NotFound {
-        /// Its first word.
+        /// First word of the command.
         command: OsString,
-        /// The directories searched.
+        /// Directories searched.
         path: OsString,
     },
     /// The path given leads to nothing.
     #[error("no file {}: check the path, relative ones start in the current directory", .program.display())]
     NoFile {
-        /// The path.
+        /// Path as given.
         program: PathBuf,
     },
-    /// It is no program.
+    /// The file is not a program.
     #[error("{} cannot be executed: {why}", .program.display())]
     NotExecutable {
-        /// Its path.
+        /// Path of the program.
         program: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// Reason and remedy.
         why: &'static str,
     },
-    /// It is a program of an unknown kind, or for another machine.
+    /// A program of an unknown kind, or for another machine.
     #[error("{}: exec format error: {why}", .program.display())]
     Format {
-        /// Its path.
+        /// Path of the program.
         program: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// Reason and remedy.
         why: String,
     },
-    /// What it needs to run is missing.
+    /// An interpreter or dynamic loader is missing.
     #[error(
         "{} cannot be executed: its interpreter {} does not exist; install that, or build the program for this system",
         .program.display(), .interpreter.display()
     )]
     NoInterpreter {
-        /// Its path.
+        /// Path of the program.
         program: PathBuf,
-        /// The script's interpreter or the executable's dynamic loader.
+        /// Script's interpreter or executable's dynamic loader.
         interpreter: OsString,
     },
     /// The user it runs as may not execute it.
@@ -62,33 +62,33 @@ pub enum LaunchError {
         .program.display(), .program.display()
     )]
     Permission {
-        /// Its path.
+        /// Path of the program.
         program: PathBuf,
-        /// The user.
+        /// Name of the user.
         user: String,
     },
     /// The kernel does not let us hold a child, or change to the user.
     #[error("starting {} held was refused ({source}): {reason}", .program.display())]
     Refused {
-        /// Its path.
+        /// Path of the program.
         program: PathBuf,
-        /// What the kernel said.
+        /// Answer of the kernel.
         source: io::Error,
-        /// What may be the reason, and what to do.
+        /// Possible reason and remedy.
         reason: String,
     },
-    /// It could not be started for another reason.
+    /// The command could not be started for another reason.
     #[error("cannot start {}: {source}", .program.display())]
     Spawn {
-        /// Its path.
+        /// Path of the program.
         program: PathBuf,
-        /// The reason.
+        /// Cause.
         source: io::Error,
     },
-    /// It ended while it was held.
+    /// The command ended while it was held.
     #[error("the command ended before it was traced ({status}): run it without tracing to see why")]
     EndedEarly {
-        /// How it ended.
+        /// Exit status.
         status: ExitStatus,
     },
     /// Holding it failed.
@@ -96,19 +96,19 @@ pub enum LaunchError {
         "lost hold of process {pid} while it was to {step}: {source}; start it again, or start it first and use --pid"
     )]
     Trace {
-        /// The process.
+        /// Process id.
         pid: u32,
-        /// What was to be done.
+        /// Step that failed.
         step: &'static str,
-        /// The reason.
+        /// Cause.
         source: io::Error,
     },
-    /// It is not clear as whom to run it.
+    /// The user to run it as is unclear.
     #[error(transparent)]
     RunAs(#[from] RunAsError),
 }
 
-/// How a shell gives an end: the exit code, or 128 and the signal's number.
+/// Returns the exit code as a shell does: 128 and the signal's number for a signal.
 #[must_use]
 pub(crate) fn shell_code(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(255)

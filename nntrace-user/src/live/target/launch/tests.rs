@@ -16,7 +16,7 @@ fn refusal(argv: &[OsString]) -> String {
     Launch::new(argv).output(ChildOutput::Null).spawn().unwrap_err().to_string()
 }
 
-/// What a command writes, run as `user`.
+/// Returns the output of a command that runs as `user`.
 fn output(argv: &[OsString], user: Option<RunAs>) -> String {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("out");

@@ -3,7 +3,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::*;
 
-/// A proc file system of our own making.
+/// Fake proc file system.
 struct Fake(tempfile::TempDir);
 
 impl Fake {

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::*;
 
-/// Builds a shared object, or an executable if `flags` say so, and gives its path.
+/// Builds a shared object, or an executable if `flags` ask for one, and returns its path.
 fn build(dir: &Path, compiler: &str, name: &str, source: &str, flags: &[&str]) -> PathBuf {
     let (file, out) = (dir.join(name), dir.join(format!("{name}.so")));
     std::fs::write(&file, source).unwrap();
@@ -182,14 +182,14 @@ fn leading_nops() {
         let nop = found.points.nop.map(|nop| nop.offset - found.offset);
         (nop, found.points.plain - found.offset)
     };
-    // Behind the nop is a return, which arm64 simulates.
+    // After the nop is a return, which arm64 simulates.
     let (behind, behind_pad) = if cfg!(target_arch = "x86_64") { (5, 0) } else { (4, 8) };
     assert_eq!(places("with_nop"), (Some(0), behind));
     assert_eq!(places("padded"), (Some(4), behind_pad), "behind the landing pad");
     assert_eq!((places("without"), places("only_pad")), ((None, 0), (None, 0)));
 }
 
-/// What writes marks by `nntrace.h`.
+/// Program that writes marks by `nntrace.h`.
 const NOTED: &str = r#"
     #include "nntrace.h"
     void work(void) { NNTRACE_RT(NNTRACE_PHASE_EXECUTION, "work"); }
@@ -224,7 +224,7 @@ fn a_function_by_its_note() {
 fn several_functions_of_one_file_by_their_notes() {
     let dir = tempfile::tempdir().unwrap();
     let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../nntrace-common/include");
-    // Made local, so that the linker does not merge them: as a program has them that was linked in steps.
+    // Made local, so that the linker does not merge them: as in a program that was linked in steps.
     for name in ["one", "two"] {
         let (source, part) = (dir.path().join(format!("{name}.c")), dir.path().join(format!("{name}.o")));
         std::fs::write(&source, NOTED.replace("work", name)).unwrap();
@@ -249,7 +249,7 @@ fn several_functions_of_one_file_by_their_notes() {
     assert_ne!(search.functions[0].offset, search.functions[1].offset);
 }
 
-/// What prelink does: it moves the code, and leaves the notes as they were.
+/// Moves the code and leaves the notes unchanged, as prelink does.
 #[test]
 fn a_note_of_a_file_that_was_moved() {
     let dir = tempfile::tempdir().unwrap();
@@ -265,14 +265,14 @@ fn a_note_of_a_file_that_was_moved() {
     }
     std::fs::write(&library, &bytes).unwrap();
     assert_eq!(search_file(&library, &specs(&["tracing_mark_write"])).unwrap().functions, expected);
-    // Without the base there is nothing to tell that it was moved.
+    // Without the base it is unknown that it was moved.
     let removed = Command::new("objcopy").arg("--remove-section=.stapsdt.base").arg(&library).status();
     assert!(removed.unwrap().success());
     let found = search_file(&library, &specs(&["tracing_mark_write"])).unwrap().functions;
     assert_ne!(found, expected);
 }
 
-/// A small generator of numbers that are always the same.
+/// Small deterministic random number generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -303,7 +303,7 @@ fn damaged_files_are_refused_or_survived() {
     for round in 0..600 {
         let mut bytes = good.clone();
         for _ in 0..=numbers.below(8) {
-            // Most damage where it hurts: the headers.
+            // Most damage goes to the most sensitive part: the headers.
             let at = match round % 3 {
                 0 => numbers.below(headers),
                 1 => sections + numbers.below(bytes.len() - sections),

@@ -1,4 +1,4 @@
-//! Writes files of both versions, of any machine.
+//! Builder of files of both versions, for any host.
 
 use std::{fmt::Write as _, io::Write as _};
 
@@ -7,14 +7,14 @@ use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 use super::super::{bytes::Endian, pages::Lost};
 
-/// What begins in the kernel at these addresses.
+/// Addresses of functions in the kernel.
 pub(crate) const MARK: u64 = 0x8020;
 const KALLSYMS: &str = "0000000000008000 T _stext\n0000000000008020 t tracing_mark_write\n0000000000008040 T \
                         trace_vbprintk\n0000000000009000 t other\t[module]\n";
-/// The address of another function.
+/// Address of another function.
 pub(crate) const OTHER: u64 = 0x8040;
 
-/// What the records are made of.
+/// Contents of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// Text, written by code at this address.
@@ -26,7 +26,7 @@ pub(crate) enum What {
     Nothing,
 }
 
-/// A machine, and how its trace is kept.
+/// A host, and the format of its trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub version: u8,
@@ -55,7 +55,7 @@ impl Shape {
         if self.long == 8 { self.u64(value).to_vec() } else { self.u32(value as u32).to_vec() }
     }
 
-    /// The data of a record.
+    /// Returns the data of a record.
     pub(crate) fn data(&self, tid: u32, what: &What) -> Vec<u8> {
         let head = |id: u16| [&self.u16(id)[..], &[0, 0], &self.u32(tid)].concat();
         match what {
@@ -182,7 +182,7 @@ impl Shape {
         self.compression != "none"
     }
 
-    /// Chunks of two pages.
+    /// Returns chunks of two pages.
     pub(crate) fn chunks(&self, pages: &[Vec<u8>]) -> Vec<u8> {
         let chunks: Vec<_> = pages.chunks(2).map(<[Vec<u8>]>::concat).collect();
         let mut data = self.u32(chunks.len() as u32).to_vec();
@@ -216,7 +216,7 @@ impl Shape {
         [&head[..], &[endian, self.long as u8], &self.u32(self.page_size as u32)].concat()
     }
 
-    /// A file: options of any number, and the sub-buffers of the CPUs of each buffer, the first one the main one.
+    /// Builds a file: options with any number, and the sub-buffers of the CPUs of each buffer, the main one first.
     pub(crate) fn file(&self, options: &[(u16, Vec<u8>)], buffers: &[(&str, &[Vec<Vec<u8>>])]) -> Vec<u8> {
         if self.version == 6 { self.file_6(options, buffers) } else { self.file_7(options, buffers) }
     }
@@ -238,7 +238,7 @@ impl Shape {
         for (id, data) in options {
             file.extend(self.option(*id, data));
         }
-        // All that is to be known of a buffer has the same size wherever it is.
+        // The description of a buffer has the same size wherever its data is.
         let tables: usize = buffers[1..].iter().map(|(name, _)| 6 + 8 + name.len() + 1).sum();
         let mut table = file.len() + tables + 2;
         let mut behind = Vec::new();
@@ -288,7 +288,7 @@ impl Shape {
         for (id, data) in options {
             list.extend(self.option(*id, data));
         }
-        // As trace-cmd does it: lists of options one after the other, one for each buffer.
+        // Like trace-cmd: consecutive lists of options, one for each buffer.
         let mut pointer = pointer;
         for (name, cpus) in buffers {
             self.finish_options(&mut file, &mut list, pointer);
@@ -317,7 +317,7 @@ impl Shape {
         file
     }
 
-    /// Writes a list of options, and its place to where the one before it ends.
+    /// Writes a list of options, and its offset to the end of the previous one.
     fn finish_options(&self, file: &mut Vec<u8>, list: &mut Vec<u8>, pointer: usize) {
         let offset = file.len() as u64;
         file[pointer..pointer + 8].copy_from_slice(&self.u64(offset));
@@ -327,7 +327,7 @@ impl Shape {
     }
 }
 
-/// Writes the sub-buffers of a CPU.
+/// Writer of a CPU's sub-buffers.
 pub(crate) struct Pages<'a> {
     shape: &'a Shape,
     done: Vec<Vec<u8>>,
@@ -346,7 +346,7 @@ impl<'a> Pages<'a> {
         8 + self.shape.long
     }
 
-    /// Begins a sub-buffer, before which something may have been lost.
+    /// Begins a sub-buffer, before which events may have been lost.
     pub(crate) fn begin(&mut self, time: u64, lost: Option<Lost>) {
         self.end();
         self.page = vec![0; self.head()];
@@ -370,17 +370,17 @@ impl<'a> Pages<'a> {
         page[8..8 + commit.len()].copy_from_slice(&commit);
         page.extend(self.lost.map(|lost| self.shape.word(lost)).unwrap_or_default());
         assert!(page.len() <= self.shape.page_size);
-        // What was there before stays behind.
+        // Earlier contents of the page stay after the end.
         page.resize(self.shape.page_size, 0xaa);
         self.done.push(page);
     }
 
-    /// Whether so much more fits.
+    /// Whether `size` more bytes fit.
     pub(crate) fn fits(&self, size: usize) -> bool {
         !self.page.is_empty() && self.page.len() + size + 2 * 8 + 8 <= self.shape.page_size
     }
 
-    /// The first word of a record.
+    /// Writes the first word of a record.
     pub(crate) fn word(&mut self, kind: u32, delta: u32) {
         let word = match self.shape.endian {
             Endian::Little => kind | delta << 5,
@@ -393,7 +393,7 @@ impl<'a> Pages<'a> {
         self.page.extend(self.shape.u32(value));
     }
 
-    /// The time goes on to `time`, as far as a record cannot say that itself.
+    /// Advances the time to `time`, as far as the record cannot represent that itself.
     pub(crate) fn extend(&mut self, time: u64) -> u32 {
         let delta = time - self.time;
         self.time = time;
@@ -405,14 +405,14 @@ impl<'a> Pages<'a> {
         0
     }
 
-    /// The whole time, but its upper bits.
+    /// Writes a whole time stamp, without its upper bits.
     pub(crate) fn stamp(&mut self, time: u64) {
         self.time = time;
         self.word(31, (time & 0x07ff_ffff) as u32);
         self.number((time << 5 >> 32) as u32);
     }
 
-    /// A record; a long one has its length in a word of its own, as any may have.
+    /// Writes a record; a long one has its length in a separate word, which any may have.
     pub(crate) fn record(&mut self, time: u64, data: &[u8], is_long: bool) {
         let delta = self.extend(time);
         let size = data.len().next_multiple_of(4);
@@ -426,7 +426,7 @@ impl<'a> Pages<'a> {
         self.page.resize(self.page.len() + size - data.len(), 0);
     }
 
-    /// A discarded record.
+    /// Writes a discarded record.
     pub(crate) fn discard(&mut self, time: u64, size: usize) {
         let delta = self.extend(time);
         self.word(29, delta);
@@ -434,7 +434,7 @@ impl<'a> Pages<'a> {
         self.page.resize(self.page.len() + size, 0x55);
     }
 
-    /// Nothing more in this sub-buffer.
+    /// Pads the rest of the sub-buffer.
     pub(crate) fn pad(&mut self) {
         self.word(29, 0);
         self.page.extend([0x77; 12]);

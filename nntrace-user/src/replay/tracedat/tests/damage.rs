@@ -1,10 +1,10 @@
-//! Files that are cut, changed or lie.
+//! Files that are truncated, modified or inconsistent.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// Sub-buffers of two CPUs.
+/// Returns sub-buffers of two CPUs.
 fn cpus(shape: &Shape) -> [Vec<Vec<u8>>; 2] {
     [0_u32, 1].map(|cpu| {
         let mut pages = Pages::new(shape);
@@ -20,7 +20,7 @@ fn cpus(shape: &Shape) -> [Vec<Vec<u8>>; 2] {
     })
 }
 
-/// A file with some events on two CPUs, and of an instance on one, and what is read of it.
+/// Returns a file with some events on two CPUs, and of an instance on one, and its lines.
 fn sample(shape: &Shape) -> (Vec<u8>, Vec<String>) {
     let cpus = cpus(shape);
     let file = shape.file(&[(4, b"[local] mono\0".to_vec())], &[("", &cpus), ("other", &cpus[..1])]);
@@ -29,12 +29,12 @@ fn sample(shape: &Shape) -> (Vec<u8>, Vec<String>) {
     (file, lines)
 }
 
-/// What is read of a file, or why nothing is.
+/// Returns the lines of a file, or why there are none.
 fn result(file: &[u8]) -> Result<Vec<String>, String> {
     Ok(steps(&open(file).map_err(|damage| damage.to_string())?))
 }
 
-/// Where a text stands.
+/// Returns the position of a text.
 fn find(file: &[u8], text: &[u8]) -> usize {
     memchr::memmem::find(file, text).unwrap()
 }
@@ -51,7 +51,7 @@ fn what_a_cut_file_has_is_kept() {
                     let (cuts, events): (Vec<&String>, Vec<&String>) =
                         lines.iter().partition(|line| line.starts_with("cut "));
                     assert!(!cuts.is_empty() || length + 1024 > file.len(), "{length} of {}", file.len());
-                    // How many were lost may be cut off, too.
+                    // The number of lost events may be cut off, too.
                     let is_known = |line: &&String| {
                         known.contains(line) || line.starts_with("lost ") && line.ends_with(" None")
                     };
@@ -64,7 +64,7 @@ fn what_a_cut_file_has_is_kept() {
                 Err(why) => assert!(why.starts_with("at byte "), "{why}"),
             }
         }
-        // Of version 7, the list of the data is the last thing.
+        // In version 7, the list of the data comes last.
         assert_eq!(before > whole.len() * 3 / 4, shape.version == 6, "{before}");
     }
 }
@@ -81,7 +81,7 @@ fn a_cut_is_told_with_its_place() {
         "{one}"
     );
     assert!(one.ends_with(", and 1 more"), "{one}");
-    // Three of the last but one sub-buffer are there.
+    // Three events of the last but one sub-buffer are there.
     assert_eq!(lines.len(), whole.len() - 10 - 7 + 1);
 }
 
@@ -131,7 +131,7 @@ fn heads_that_allow_nothing() {
 fn a_damaged_sub_buffer_costs_itself_only() {
     for shape in shapes().into_iter().filter(|shape| shape.compression == "none") {
         let (mut file, whole) = sample(&shape);
-        // The third of the first CPU, as it is of the instance: both times once.
+        // The third sub-buffer of the first CPU, which also occurs in the instance: only one of them is damaged.
         let start = find(&file, &shape.u64(2_000));
         let commit = start + 8..start + 8 + shape.long;
         file[commit].fill(0x0f);
@@ -139,7 +139,7 @@ fn a_damaged_sub_buffer_costs_itself_only() {
         let cut = format!("cut CPU 0: at byte {start}: a sub-buffer with ");
         assert_eq!(lines.iter().filter(|line| line.starts_with(&cut)).count(), 1, "{lines:?}");
         assert_eq!(lines.len(), whole.len() - 10 + 1);
-        // A record that is longer than what is left.
+        // A record that is longer than the remaining bytes.
         let (mut file, whole) = sample(&shape);
         let start = find(&file, &shape.u64(2_000)) + 8 + shape.long;
         let records = find(&file[start..], b"B|1") + start;
