@@ -4,6 +4,11 @@ use std::{fmt::Write as _, num::NonZero};
 
 use vt100::{Cell, Color, Screen};
 
+/// Size of the terminal in the project's own picture, cells.
+pub const COLUMNS: u16 = 100;
+/// Size of the terminal in the project's own picture, cells.
+pub const ROWS: u16 = 26;
+
 /// Width of a cell, pixels.
 const WIDTH: u16 = 9;
 /// Height of a cell, pixels.

@@ -1,6 +1,6 @@
 //! The terminal interface in a real terminal, which is restored afterwards.
 
-use std::{fs, path::Path, process::Command};
+use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail};
 use nix::{
@@ -8,7 +8,7 @@ use nix::{
     unistd::Pid,
 };
 use nntrace_tests::{
-    binaries, live,
+    binaries, live, picture,
     tmux::{PROMPT, Tmux},
     wait,
 };
@@ -79,6 +79,47 @@ fn profiler_in(terminal: &Tmux) -> Result<Pid> {
     let line = text.lines().find(|line| line.contains("nntrace-bpf")).context("no profiler runs")?;
     let pid = line.split_whitespace().next().context("no number")?;
     Ok(Pid::from_raw(pid.parse()?))
+}
+
+/// The words of a picture's lines, from the left.
+fn lines_of(svg: &str) -> Result<Vec<String>> {
+    let document = roxmltree::Document::parse(svg)?;
+    let mut lines: BTreeMap<u32, Vec<(u32, &str)>> = BTreeMap::new();
+    for text in document.descendants().filter(|node| node.has_tag_name("text")) {
+        let place = |name| text.attribute(name).context("a text without a place")?.parse().context("a place");
+        lines.entry(place("y")?).or_default().push((place("x")?, text.text().unwrap_or_default()));
+    }
+    let words = |mut texts: Vec<(u32, &str)>| {
+        texts.sort_unstable();
+        let words = texts.iter().flat_map(|(_, text)| text.split_whitespace());
+        words.collect::<Vec<_>>().join(" ")
+    };
+    Ok(lines.into_values().map(words).collect())
+}
+
+/// Head of the table and keys are the interface's own: where they changed, `cargo xtask picture` was forgotten.
+#[test]
+fn the_picture_in_the_readme_is_of_this_interface() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    if terminal()?.is_none() {
+        return Ok(());
+    }
+    let terminal = Tmux::start(picture::COLUMNS, picture::ROWS)?;
+    start(&terminal)?;
+    terminal.wait_for("the phases", |screen| screen.contains("[1 Phases") && screen.contains("Execution"))?;
+    let coloured = terminal.coloured_screen()?;
+    let screen = picture::screen(coloured.as_bytes(), picture::ROWS, picture::COLUMNS);
+    let now = lines_of(&picture::svg(&screen, "now"))?;
+    terminal.key("q")?;
+
+    let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../nntrace-user/docs/screen.svg");
+    let committed = lines_of(&fs::read_to_string(committed).context(committed)?)?;
+    for mark in ["layer phase", "q quit"] {
+        let line = |lines: &[String]| lines.iter().find(|line| line.contains(mark)).cloned();
+        assert_eq!(line(&committed), line(&now), "{mark}: run `cargo xtask picture`");
+        assert!(line(&now).is_some(), "{now:#?}");
+    }
+    Ok(())
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `test`, `bench`, `soak`, `lint`, `fuzz`,
+//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `picture`, `test`, `bench`, `soak`, `lint`, `fuzz`,
 //! `vm`, `dist`.
 //!
 //! They run as an ordinary user; steps that need root use sudo.
@@ -12,6 +12,7 @@ mod demo;
 mod dist;
 mod fuzz;
 mod lint;
+mod picture;
 mod run;
 mod setup;
 mod side_by_side;
@@ -46,6 +47,8 @@ enum Task {
     Build,
     /// Set up, build the profiler and the example network, and profile it
     Demo(demo::Demo),
+    /// Render the picture of the terminal interface in the README, from a run on the example network
+    Picture,
     /// Set up, then run all tests, the live ones as root
     Test {
         /// Arguments for `cargo test`, after `--`
@@ -74,6 +77,7 @@ fn main() -> Result<()> {
         Task::Setup { lint, vm } => setup::asked(lint, vm),
         Task::Build => demo::build(),
         Task::Demo(demo) => demo.run(),
+        Task::Picture => picture::render(),
         Task::Test { args } => test::run_all(&args),
         Task::Bench(bench) => bench.run(),
         Task::Soak(soak) => soak.run(),

@@ -36,6 +36,7 @@ impl Session {
             *scheduling = Scheduling::starting_at(begin).with_room_for(scheduling.room());
             self.alive.keys().try_for_each(|&pid| sched::watch(kernel, scheduling, pid))?;
         }
+        log::info!("the window begins at {begin} ns, with {} CPUs", topology.cpus.len());
         wait_until(begin);
         let initial = attached.begin(kernel, topology)?;
         self.model.begin_power(topology, begin, &initial, self.with_steps);
@@ -68,6 +69,7 @@ impl Session {
             }
             // Detaching takes a while: events in the meantime do not count.
             let end = self.kernel.end_window(self.window)?;
+            log::info!("the window ended at {end} ns");
             let counts = self.verifier.as_ref().map(|verifier| verifier.end(&self.topology, end));
             self.last = Some((self.kernel.read_cpus()?, end));
             self.kernel_evidence = Some(self.read_evidence(end)?);
@@ -75,6 +77,8 @@ impl Session {
             self.notes.extend(stalled.iter().map(StalledThread::note));
             self.kernel.detach_power();
             self.take(true);
+            self.kernel.drain_log();
+            self.log_left_out();
             if let Some(scheduling) = &mut self.model.scheduling {
                 for (cpu, count) in (0..).zip(self.kernel.read_ring_counts()?) {
                     scheduling.lost_by(cpu, count.sched_dropped as u32, end);
