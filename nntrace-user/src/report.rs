@@ -1,4 +1,4 @@
-//! What is shown and written: the snapshot, and its views as text.
+//! Results for people and programs: the snapshot, and its views as text.
 
 pub(crate) mod build;
 pub mod energy_model;

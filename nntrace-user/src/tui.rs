@@ -56,7 +56,7 @@ use crate::report::snapshot::{Snapshot, TableUse};
 /// How the collector does: the second line of the screen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Health {
-    /// What is traced, in a few words.
+    /// Target, in a few words.
     pub target: String,
     /// Since the start.
     pub elapsed: Duration,

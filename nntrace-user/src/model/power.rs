@@ -1,6 +1,6 @@
 //! Power events of all CPUs, in order of time, each interpreted once.
 //!
-//! A `cpu_idle` event, a hotplug event or a loss makes a [`Transition`] of one CPU, a `cpu_frequency` event a change on each
+//! A `cpu_idle` event, a hotplug event or a loss makes a transition of one CPU, a `cpu_frequency` event a change on each
 //! CPU of its policy. Clusters, idle stays and timelines are made of these, and of nothing else. Source: the power
 //! contract, section 1.
 

@@ -1,4 +1,4 @@
-//! What was understood of a model file, for people.
+//! Summary of an energy model file, for people.
 
 use super::text::{Text, line};
 use crate::model::{

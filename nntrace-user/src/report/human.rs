@@ -2,7 +2,7 @@
 
 use super::snapshot::ResultUnit;
 
-/// What stands for a number that is not known.
+/// Sign for a number that is not known.
 pub(crate) const UNKNOWN: &str = "-";
 
 /// Greatest width of [`duration_ns`], in columns.

@@ -41,7 +41,7 @@ struct Column {
     cell: Cell,
 }
 
-/// What a column holds.
+/// Content of a column.
 #[derive(Clone, Copy)]
 enum Cell {
     /// The time of a phase.
@@ -227,14 +227,14 @@ static NOTHING: TimesByLayer = TimesByLayer::new();
 
 /// The numbers of one table.
 struct Numbers<'a> {
-    /// Of the whole report.
+    /// Tables of the whole report.
     whole: Tables<'a>,
     /// For execution and its parts: of the whole report, or of the benchmark alone.
     execution: Tables<'a>,
     is_benchmark: bool,
     per_execution: bool,
     incomplete: bool,
-    /// What times are divided by; 0 leaves them unknown.
+    /// Divisor of times; 0 leaves them unknown.
     executions: u64,
 }
 

@@ -26,14 +26,14 @@ pub enum PowerTable {
     Idle,
     /// Frequencies, requested and effective.
     Frequency,
-    /// What the CPUs of a cluster did together.
+    /// States that the CPUs of a cluster make together.
     Cluster,
 }
 
-/// What is measured of a unit.
+/// Measure of a CPU or cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measure {
-    /// What it did.
+    /// Its state.
     State,
     /// The same with the frequencies that were requested for it.
     Requested,
@@ -43,7 +43,7 @@ pub enum Measure {
     Concurrency,
 }
 
-/// What a row is the time of.
+/// Kind of time in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// Running, at whatever frequency.
@@ -86,7 +86,7 @@ pub struct Group {
     pub(crate) cluster: String,
     /// The CPUs of a cluster; none of a CPU.
     pub(crate) cpus: Vec<u32>,
-    /// Of what.
+    /// Measure.
     pub(crate) measure: Measure,
     /// Length of the window, ns.
     pub(crate) window_ns: u64,
@@ -172,7 +172,7 @@ impl Measure {
 }
 
 impl What {
-    /// What kind of time it is, in CSV.
+    /// Kind of time, in CSV.
     #[must_use]
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
@@ -263,7 +263,7 @@ fn running(row: &CpuOrClusterRow<'_>) -> Vec<Row> {
     vec![Row::new(What::Running, ns, None)]
 }
 
-/// What is neither running nor idle in a known state.
+/// Rows of time that is neither running nor idle in a known state.
 fn rest(row: &CpuOrClusterRow<'_>) -> Vec<Row> {
     vec![
         Row::new(What::IdleUnknown, row.idle_unknown_ns, None),
@@ -301,7 +301,7 @@ fn fastest_first(mut rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
-/// What is not running, as far as a table of frequencies tells it apart.
+/// Rows of time that is not running, as far as a table of frequencies separates it.
 fn asleep(row: &CpuOrClusterRow<'_>) -> Vec<Row> {
     let idle = row.idle.iter().map(|row| row.ns).sum::<u64>() + row.idle_unknown_ns;
     vec![

@@ -58,7 +58,7 @@ fn phases(text: &mut Text, snapshot: &Snapshot) {
     }
 }
 
-/// What the time of each layer and phase of a thread is made of; nothing unless the snapshot has it.
+/// Functions that the time of each layer and phase of a thread is made of; nothing unless the snapshot has them.
 #[must_use]
 pub fn details(snapshot: &Snapshot) -> Text {
     let (mut text, figures) = (Text::new(), Figures::under(snapshot, "details"));
@@ -156,7 +156,7 @@ fn rest(parts: &mut Vec<String>, ns: [u64; 3], window: u64, figures: Figures) {
     }
 }
 
-/// What the kernel told beside; only where there is anything.
+/// Adds the kernel's own counters, where there are any.
 fn evidence(text: &mut Text, snapshot: &Snapshot) {
     let Some(evidence) = &snapshot.evidence else { return };
     let mut lines = Vec::new();
@@ -194,7 +194,7 @@ fn evidence(text: &mut Text, snapshot: &Snapshot) {
     }
 }
 
-/// What the comparison with the kernel's own totals brought: how many rows pass, and each that does not.
+/// Adds the comparison with the kernel's own totals: how many rows pass, and each that does not.
 fn verify(text: &mut Text, snapshot: &Snapshot) {
     let Some(verify) = &snapshot.verify else { return };
     let passed = verify.rows.iter().filter(|row| row.passes).count();
@@ -265,7 +265,7 @@ fn table_use(used: &TableUse) -> String {
     }
 }
 
-/// What a table of power states does not show by itself: losses, and what could not be measured.
+/// Losses and notes, which a table of power states does not show by itself.
 #[must_use]
 pub fn losses_and_notes(snapshot: &Snapshot) -> Text {
     let (mut text, loss) = (Text::new(), &snapshot.loss);

@@ -1,4 +1,4 @@
-//! What every cluster and CPU did over time, as text and as a picture.
+//! Timelines of clusters and CPUs, as text and as a picture.
 
 mod svg;
 mod text;
@@ -53,7 +53,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// What there is to say when not every stretch was kept.
+    /// Note where not every stretch was kept.
     fn is_coarse(&self) -> Option<String> {
         let resolution = human::duration_ns(self.lane.resolution()?);
         let name = self.name();

@@ -63,7 +63,7 @@ impl<'a> CpuOrClusterRow<'a> {
         }
     }
 
-    /// What it did for how long, ns: running from the fastest down, then idle from the shallowest down, then the rest.
+    /// Times by state, ns: running from the fastest down, then idle from the shallowest down, then the rest.
     /// The times add up to the window.
     #[must_use]
     pub fn parts(&self) -> Vec<(CpuState, u64)> {

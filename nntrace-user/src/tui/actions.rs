@@ -1,6 +1,6 @@
-//! What the user can ask of the interface.
+//! Actions of the user.
 
-/// What a key asks for.
+/// Action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Leave the program.
@@ -58,7 +58,7 @@ pub(crate) enum View {
     /// Time by layer and phase.
     #[default]
     Phases,
-    /// What CPUs and clusters did.
+    /// States of CPUs and clusters.
     Cpus,
     /// Time by stack.
     Stacks,
@@ -92,7 +92,7 @@ impl View {
     }
 }
 
-/// What lies over the view.
+/// Overlay on a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overlay {
     /// The keys.

@@ -11,11 +11,11 @@ pub(crate) struct Binding {
     pub keys: &'static [(KeyCode, KeyModifiers)],
     /// How the help names the keys.
     pub label: &'static str,
-    /// What they do.
+    /// Action of the keys.
     pub action: Action,
-    /// What they do, for the help overlay.
+    /// Description for the help overlay.
     pub help: &'static str,
-    /// What they do in a word or two, for the footer; `None` keeps them out of it.
+    /// Hint of a word or two for the footer; `None` keeps them out of it.
     pub hint: Option<&'static str>,
 }
 
@@ -103,7 +103,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind(&[(KeyCode::Esc, PLAIN)], "Esc", Action::Back, "close this, or quit", None),
 ];
 
-/// What `event` asks for; `None` for a key that does nothing, and for releases.
+/// Action of `event`; `None` for a key without one, and for releases.
 #[must_use]
 pub(crate) fn action(event: KeyEvent) -> Option<Action> {
     if event.kind == KeyEventKind::Release || event.modifiers.contains(KeyModifiers::ALT) {

@@ -1,4 +1,4 @@
-//! What the interface knows, without a word about how it is drawn.
+//! State of the interface, without a word about how it is drawn.
 
 pub(crate) mod cpus;
 pub(crate) mod histogram;
@@ -23,7 +23,7 @@ pub(crate) struct Sample {
 /// Everything that the interface shows and remembers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
-    /// What is shown; `None` before the first snapshot.
+    /// Sample that is shown; `None` before the first snapshot.
     pub shown: Option<Sample>,
     /// The newest, while the shown one is kept still.
     pending: Option<Sample>,
@@ -31,7 +31,7 @@ pub(crate) struct State {
     pub paused: bool,
     /// The view in front.
     pub view: View,
-    /// What lies over it.
+    /// Overlay on the view.
     pub overlay: Option<Overlay>,
     /// First line of the overlay that is seen.
     pub overlay_scroll: usize,

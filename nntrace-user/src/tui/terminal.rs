@@ -30,7 +30,7 @@ pub struct Terminal {
     inner: Screen,
 }
 
-/// What is stopped with the interface.
+/// Processes that are stopped with the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// This process alone, as SIGTSTP to it asks.

@@ -1,4 +1,4 @@
-//! What keys and new results do to the interface; what it looks like is in [`screens`].
+//! Keys and new results, and their effect on the interface; its looks are in [`screens`].
 
 pub(crate) mod sample;
 mod screens;

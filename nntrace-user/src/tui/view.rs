@@ -62,7 +62,7 @@ pub(crate) fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buf
     overlay::draw(state, theme, over, buffer);
 }
 
-/// What to say instead of an empty table of marks.
+/// Text in the place of an empty table of marks.
 fn no_marks(snapshot: &Snapshot, ended: bool) -> &'static str {
     if snapshot.source.marks == MarksSeen::None {
         "marks are not traced: started with --marks none"

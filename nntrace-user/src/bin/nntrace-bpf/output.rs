@@ -37,7 +37,7 @@ use crate::{
 /// Columns of a timeline when it does not go to a terminal.
 const COLUMNS: usize = 100;
 
-/// What is printed at the end.
+/// Output at the end.
 #[derive(Default)]
 pub struct Last {
     table: Option<Table>,

@@ -156,7 +156,7 @@ impl Findings<'_> {
         (row != HandOverCounts::default()).then_some(row)
     }
 
-    /// What was left out of the above for want of room.
+    /// Notes on rows that were left out for want of room.
     pub(super) fn causality_notes(&self) -> Vec<String> {
         let causality = self.causality();
         let left_out = [

@@ -1,4 +1,4 @@
-//! What the CPUs and their clusters cost, as rows.
+//! Rows of the energy of CPUs and clusters.
 
 use crate::{
     model::{

@@ -1,4 +1,4 @@
-//! What the marks told, as rows.
+//! Rows of marks.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the CPUs and their clusters did, as rows.
+//! Rows of the residency of CPUs and clusters.
 
 use std::collections::BTreeMap;
 

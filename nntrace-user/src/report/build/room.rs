@@ -1,4 +1,4 @@
-//! What there was no room for.
+//! Notes on tables that were full.
 
 use std::collections::BTreeMap;
 

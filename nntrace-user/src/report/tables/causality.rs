@@ -9,7 +9,7 @@ use crate::report::{
     text::{Text, line},
 };
 
-/// What one look at them tells; nothing where marks say nothing of them.
+/// Adds the sums of iterations, accounts and hand-overs; nothing where marks carry none.
 pub(super) fn summary(text: &mut Text, snapshot: &Snapshot) {
     accounts(text, &snapshot.accounts, Figures::under(snapshot, "accounts"));
     groups(text, snapshot);

@@ -1,4 +1,4 @@
-//! What the CPUs and their clusters cost, as a table.
+//! Table of the energy of CPUs and clusters.
 
 use crate::report::{
     figures::Figures,

@@ -48,7 +48,7 @@ macro_rules! line {
     }};
 }
 
-/// What heights are measured by.
+/// Scale of heights.
 struct Scale {
     /// The highest frequency, kHz.
     khz: u32,

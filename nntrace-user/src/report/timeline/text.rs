@@ -23,7 +23,7 @@ const NAME: usize = 18;
 /// Columns from one mark of the axis to the next, at least.
 const TICK: usize = 10;
 
-/// What stands for what.
+/// Signs and their meanings.
 struct Signs {
     /// Ascending, kHz.
     frequencies: Vec<u32>,
@@ -141,7 +141,7 @@ impl Signs {
         }
     }
 
-    /// What each sign means, in lines of so many columns.
+    /// Legend of the signs, in lines of so many columns.
     fn legend(&self, text: &mut Text, columns: usize) {
         let count = self.frequencies.len();
         let mut meanings: Vec<(char, String)> = Vec::new();

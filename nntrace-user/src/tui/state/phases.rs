@@ -5,7 +5,7 @@ use nntrace_common::layer::{Layer, Phase};
 use super::list::List;
 use crate::report::snapshot::{PhaseRow, Snapshot};
 
-/// What makes a row the same row in the next snapshot.
+/// Identity of a row from one snapshot to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PhaseKey {
     /// Process.

@@ -3,7 +3,7 @@
 use super::list::List;
 use crate::report::snapshot::{Snapshot, StackFrame, StackRow};
 
-/// What makes a stack the same stack in the next snapshot.
+/// Identity of a stack from one snapshot to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StackKey {
     /// Process.

@@ -1,4 +1,4 @@
-//! What the screen looks like.
+//! Looks of the screen.
 
 use nntrace_common::layer::{Layer, Phase, Tag};
 

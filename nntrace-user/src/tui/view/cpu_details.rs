@@ -126,7 +126,7 @@ fn table(buffer: &mut Buffer, area: Rect, heading: &str, mut lines: Vec<Line<'st
     }
 }
 
-/// What the tables of one unit have in common.
+/// Painter of the tables of one CPU or cluster.
 struct Painter<'a> {
     row: &'a CpuOrClusterRow<'a>,
     known: &'a [u32],

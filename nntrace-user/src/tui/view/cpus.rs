@@ -114,7 +114,7 @@ fn summary(row: &CpuOrClusterRow<'_>) -> String {
     sums.map(|tenths| right(&percent_of_tenths(tenths), 7)).concat()
 }
 
-/// What the characters in the bars of `cluster` mean: those that occur there, in the order of a bar.
+/// Meanings of the characters in the bars of `cluster`: those that occur there, in the order of a bar.
 fn legend(snapshot: &Snapshot, cluster: &str, theme: Theme, columns: usize) -> Vec<Line<'static>> {
     let known = frequencies(snapshot, cluster);
     let units = snapshot

@@ -33,7 +33,7 @@ pub(crate) fn header(state: &State, theme: Theme, area: Rect, buffer: &mut Buffe
     put(buffer, area, 0, &line);
 }
 
-/// What measuring costs and loses, and how full the fullest table is. What does not fit is left out and never cut: first the probes, then the cost of an
+/// Cost and losses of measuring, and the use of the fullest table. What does not fit is left out and never cut: first the probes, then the cost of an
 /// event, then parts from the end.
 pub(crate) fn health(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let Some(Sample { health, .. }) = &state.shown else {

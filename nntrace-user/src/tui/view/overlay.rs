@@ -1,4 +1,4 @@
-//! What lies over a view: the keys, and what there is to know about the quality of the numbers.
+//! Overlays: the keys, and notes on the quality of the numbers.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -17,7 +17,7 @@ const WIDEST: u16 = 110;
 /// From this width on the keys stand in two columns.
 const TWO_COLUMNS: usize = 72;
 
-/// What the words in the views mean.
+/// Meanings of the words in the views.
 const GLOSSARY: [(&str, &str); 7] = [
     ("total", "time in that layer and phase, by the mark contract"),
     ("excl", "the same without what nested marked sections took"),

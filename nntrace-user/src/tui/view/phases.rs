@@ -109,7 +109,7 @@ const fn figure(
     Figure { title, key, sort, width, text, extra: sort.is_none() }
 }
 
-/// What is shown between the names and the bar.
+/// Columns between the names and the bar.
 const FIGURES: [Figure; 8] = [
     figure("count", "phases.count", Some(PhaseSort::Count), COUNT_WIDTH, |row| human::count(row.count)),
     figure("total", "phases.total_ns", Some(PhaseSort::Total), DURATION_WIDTH, |row| {

@@ -42,7 +42,7 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// What matters less: rules, units of an axis.
+    /// Style of less important parts: rules, units of an axis.
     pub(crate) const fn dim() -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
@@ -62,7 +62,7 @@ impl Theme {
         self.coloured(Color::Cyan).add_modifier(Modifier::BOLD)
     }
 
-    /// What the user has to know: losses, a pause, the end.
+    /// Style of alerts: losses, a pause, the end.
     pub(crate) fn alert(self) -> Style {
         self.coloured(Color::Red).add_modifier(Modifier::BOLD).add_modifier(Modifier::REVERSED)
     }
@@ -87,7 +87,7 @@ impl Theme {
         self.coloured(Color::Magenta)
     }
 
-    /// What is not known, wholly or in part.
+    /// Style of figures that are not known, wholly or in part.
     pub(crate) fn unknown(self) -> Style {
         self.coloured(Color::Yellow)
     }

@@ -234,7 +234,7 @@ impl Run {
         if matches!(self.output, Output::Screen(_)) { self.update().map(drop) } else { Ok(()) }
     }
 
-    /// What the command has started may live on when it has ended.
+    /// Notes that processes which the command started may live on when it has ended.
     fn note_survivors(&mut self) {
         if self.command.is_some() {
             self.session.note_survivors();
@@ -299,7 +299,7 @@ impl Run {
     }
 }
 
-/// What the run ends with.
+/// Targets that the run ends with.
 struct Targets {
     any: bool,
     living: Vec<PidFd>,

@@ -1,4 +1,4 @@
-//! What the command tells other programs about itself: completions for shells, the manual page, the schema of its JSON.
+//! Descriptions of the command for other programs: completions for shells, the manual page, the schema of its JSON.
 
 use std::process::ExitCode;
 

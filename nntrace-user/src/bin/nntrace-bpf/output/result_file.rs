@@ -1,6 +1,6 @@
 //! A file of results: known to be possible before anything runs, and in its place only when it is whole.
 //!
-//! What is there already stays as it is until the new content is written to the last byte, to a file without a name in
+//! An existing file stays as it is until the new content is written to the last byte, to a file without a name in
 //! the same folder; a rename then puts one in the place of the other. A run that fails, or that is killed, leaves the
 //! folder as it was.
 
@@ -29,7 +29,7 @@ use tempfile::{NamedTempFile, TempPath};
 const MOST_LINKS: usize = 40;
 /// Mode of a new file, before the umask.
 const NEW_MODE: u32 = 0o666;
-/// What names of unfinished files begin with.
+/// Prefix of the names of unfinished files.
 const UNFINISHED: &str = ".nntrace-bpf-";
 
 /// A file of results that can be written.
@@ -138,7 +138,7 @@ impl ResultFile {
 }
 
 impl Place {
-    /// What is there: a file to be replaced, or what is written as it is.
+    /// Opens an existing file: one to be replaced, or one that is written as it is.
     fn existing(path: &Path, force: bool) -> Result<Self> {
         // By the kernel's own rules on who may write what, and follow which link.
         let file = OpenOptions::new().write(true).open(path)?;
