@@ -8,9 +8,12 @@ use crate::diagnostic::{DiagnosticKind, Diagnostics};
 use crate::layer::{Layer, Phase, Tag};
 use crate::mark::{Label, Prefix};
 
+mod adds;
 #[cfg(any(test, feature = "oracle"))]
 pub mod oracle;
 mod rules;
+
+pub use adds::Adds;
 
 /// Sections that can be open on one thread at once. A power of two.
 pub const MAX_DEPTH: usize = 64;
@@ -74,45 +77,6 @@ pub struct Frame {
     adds: Adds,
     /// Number of the last change of the application's phases before it ([`crate::app_events`]).
     pub slot: u16,
-}
-
-/// Totals that the own time of a frame is added to. Determined at its begin: nothing open around it changes while it
-/// is open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(transparent)]
-pub struct Adds(u8);
-
-impl Adds {
-    const TOTAL: u8 = 1;
-    const EXECUTION: u8 = 2;
-
-    /// Decodes the byte of a record.
-    #[must_use]
-    pub const fn from_bits(bits: u8) -> Self {
-        Self(bits)
-    }
-
-    /// Encodes the byte of a record.
-    #[must_use]
-    #[inline(always)]
-    pub const fn bits(self) -> u8 {
-        self.0
-    }
-
-    /// Whether it is added to the total of its layer and phase.
-    #[must_use]
-    #[inline(always)]
-    pub const fn to_total(self) -> bool {
-        self.0 & Self::TOTAL != 0
-    }
-
-    /// Whether it is also added to its layer's execution: for a part of execution without an execution frame of the
-    /// layer around it.
-    #[must_use]
-    #[inline(always)]
-    pub const fn to_execution(self) -> bool {
-        self.0 & Self::EXECUTION != 0
-    }
 }
 
 /// Number of a marked frame, plus one; 0 for none.
@@ -191,7 +155,7 @@ impl Frame {
         parent: 0,
         reach: 0,
         executing: 0,
-        adds: Adds(0),
+        adds: Adds::NOTHING,
         slot: 0,
     };
 
@@ -433,14 +397,14 @@ impl Stack {
         let executing = frame.executing >> layer & 1;
         match class {
             Class::Section => {
-                frame.adds = Adds(Adds::TOTAL | (part_of_execution & !executing) << 1);
+                frame.adds = Adds::new(1, part_of_execution & !executing);
                 frame.open[0] |= low;
                 frame.open[1] |= high;
             }
             Class::Subtract => {
                 // A section of the same layer and phase around it already counts the time.
                 let counted = frame.open[0] & low | frame.open[1] & high != 0;
-                frame.adds = Adds(u8::from(!counted));
+                frame.adds = Adds::new(u8::from(!counted), 0);
             }
             _ => {}
         }

@@ -14,6 +14,7 @@ pub(crate) mod graph;
 mod groups;
 pub(crate) mod iterations;
 mod roots;
+mod site;
 mod texts;
 mod threads;
 
@@ -22,7 +23,6 @@ use std::collections::BTreeMap;
 use memchr::memmem;
 use nntrace_common::{
     attributes::{Attributes, Handle, RECEIVE, Reserved, SEND},
-    layer::Tag,
     mark::{self, Kind},
     record::SpanRecord,
 };
@@ -36,13 +36,10 @@ use graph::Graph;
 use groups::Groups;
 use iterations::Iterations;
 use roots::{Missing, Roots};
+pub(crate) use site::Site;
 use threads::{AnnotatedBegin, Threads};
 
-use super::{
-    capped::{Key, OTHERS_NAME, OTHERS_PID},
-    limits::Limits,
-    scheduling::Scheduling,
-};
+use super::{limits::Limits, scheduling::Scheduling};
 
 /// Questions about causes, beyond what the attributes of marks answer by themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -474,31 +471,6 @@ impl Causality {
             self.sent.retain(|_, (time, _)| *time > middle);
             self.hand_overs.forgotten += (times.len() - self.sent.len()) as u64;
         }
-    }
-}
-
-/// A marked function: process, layer and phase, and name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Site {
-    /// Process.
-    pub pid: u32,
-    /// Its layer and phase.
-    pub tag: Tag,
-    /// Hash of its name.
-    pub name: u64,
-}
-
-impl Key for Site {
-    fn coarser(&self) -> Option<Self> {
-        match *self {
-            Self { pid: OTHERS_PID, name: OTHERS_NAME, .. } => None,
-            Self { name: OTHERS_NAME, .. } => Some(Self { pid: OTHERS_PID, ..*self }),
-            _ => Some(Self { name: OTHERS_NAME, ..*self }),
-        }
-    }
-
-    fn is_others(&self) -> bool {
-        self.name == OTHERS_NAME
     }
 }
 

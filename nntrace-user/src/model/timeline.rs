@@ -75,18 +75,18 @@ impl Timeline {
     }
 
     /// From where it ends now until `end` (ns) this was done.
-    pub(crate) fn push(&mut self, end: u64, doing: CpuState) {
+    pub(crate) fn push(&mut self, end: u64, state: CpuState) {
         if end <= self.end {
             return;
         }
         let begin = std::mem::replace(&mut self.end, end);
         if let Some(buckets) = &mut self.buckets {
-            buckets.add(begin - self.begin, end - self.begin, doing);
+            buckets.add(begin - self.begin, end - self.begin, state);
             return;
         }
         match self.steps.last_mut() {
-            Some((until, last)) if *last == doing => *until = end,
-            _ => self.steps.push((end, doing)),
+            Some((until, last)) if *last == state => *until = end,
+            _ => self.steps.push((end, state)),
         }
         if self.steps.len() > self.cap {
             self.coarsen();
@@ -94,11 +94,11 @@ impl Timeline {
     }
 
     /// All of it, up to now, was this.
-    pub(crate) fn was(&mut self, doing: CpuState) {
+    pub(crate) fn was(&mut self, state: CpuState) {
         let end = std::mem::replace(&mut self.end, self.begin);
         self.steps.clear();
         self.buckets = None;
-        self.push(end, doing);
+        self.push(end, state);
     }
 
     fn coarsen(&mut self) {
@@ -115,7 +115,7 @@ impl Timeline {
         let at_most = at_most.max(1);
         let Some(buckets) = &self.buckets else {
             if self.steps.len() <= at_most {
-                let piece = |(begin, end, doing)| Piece { begin, end, parts: vec![(doing, end - begin)] };
+                let piece = |(begin, end, state)| Piece { begin, end, parts: vec![(state, end - begin)] };
                 return self.stretches().map(piece).collect();
             }
             let width = (self.end - self.begin).div_ceil(at_most as u64);
@@ -126,13 +126,13 @@ impl Timeline {
 
     fn stretches(&self) -> impl Iterator<Item = (u64, u64, CpuState)> {
         let begins = std::iter::once(self.begin).chain(self.steps.iter().map(|(end, _)| *end));
-        begins.zip(&self.steps).map(|(begin, &(end, doing))| (begin, end, doing))
+        begins.zip(&self.steps).map(|(begin, &(end, state))| (begin, end, state))
     }
 
     fn in_buckets(&self, width: u64) -> Buckets {
         let mut buckets = Buckets { width: width.max(1), all: Vec::new() };
-        for (begin, end, doing) in self.stretches() {
-            buckets.add(begin - self.begin, end - self.begin, doing);
+        for (begin, end, state) in self.stretches() {
+            buckets.add(begin - self.begin, end - self.begin, state);
         }
         buckets
     }
@@ -153,9 +153,9 @@ impl Timeline {
             let mut column = usize::try_from(column).unwrap_or(columns);
             while column < columns && edge(column) < last {
                 let overlap = last.min(edge(column + 1)).saturating_sub(from.max(edge(column)));
-                for &(doing, ns) in parts {
+                for &(state, ns) in parts {
                     let part = u128::from(ns) * u128::from(overlap) / u128::from(last - first);
-                    add(&mut slots[column], doing, part as u64);
+                    add(&mut slots[column], state, part as u64);
                 }
                 column += 1;
             }
@@ -167,7 +167,7 @@ impl Timeline {
     #[must_use]
     pub fn totals(&self) -> Parts {
         let mut totals = Parts::new();
-        self.visit(|_, _, parts| parts.iter().for_each(|&(doing, ns)| add(&mut totals, doing, ns)));
+        self.visit(|_, _, parts| parts.iter().for_each(|&(state, ns)| add(&mut totals, state, ns)));
         totals.sort_unstable();
         totals
     }
@@ -175,8 +175,8 @@ impl Timeline {
     /// Shows every piece: first instant, last instant, parts.
     fn visit(&self, mut piece: impl FnMut(u64, u64, &[(CpuState, u64)])) {
         let Some(buckets) = &self.buckets else {
-            for (begin, end, doing) in self.stretches() {
-                piece(begin, end, &[(doing, end - begin)]);
+            for (begin, end, state) in self.stretches() {
+                piece(begin, end, &[(state, end - begin)]);
             }
             return;
         };
@@ -188,7 +188,7 @@ impl Timeline {
 
 impl Buckets {
     /// Adds a stretch, whose ends are counted from the begin of the timeline.
-    fn add(&mut self, mut begin: u64, end: u64, doing: CpuState) {
+    fn add(&mut self, mut begin: u64, end: u64, state: CpuState) {
         while end.div_ceil(self.width) > MAX_BUCKETS as u64 {
             self.widen();
         }
@@ -199,7 +199,7 @@ impl Buckets {
             if self.all.len() <= number {
                 self.all.resize(number + 1, Parts::new());
             }
-            add(&mut self.all[number], doing, edge - begin);
+            add(&mut self.all[number], state, edge - begin);
             begin = edge;
         }
     }
@@ -224,17 +224,17 @@ impl Buckets {
 
 fn sum(all: &[Parts]) -> Parts {
     let mut sum = Parts::new();
-    all.iter().flatten().for_each(|&(doing, ns)| add(&mut sum, doing, ns));
+    all.iter().flatten().for_each(|&(state, ns)| add(&mut sum, state, ns));
     sum
 }
 
-fn add(parts: &mut Parts, doing: CpuState, ns: u64) {
+fn add(parts: &mut Parts, state: CpuState, ns: u64) {
     if ns == 0 {
         return;
     }
-    match parts.iter_mut().find(|(other, _)| *other == doing) {
+    match parts.iter_mut().find(|(other, _)| *other == state) {
         Some((_, sum)) => *sum += ns,
-        None => parts.push((doing, ns)),
+        None => parts.push((state, ns)),
     }
 }
 
@@ -249,30 +249,30 @@ mod tests {
 
     #[test]
     fn stretches_of_one_state_are_one_and_of_no_length_are_none() {
-        let mut lane = Timeline::starting_at(100, 10);
-        for (end, doing) in [(100, B), (150, A), (150, B), (200, A), (260, B)] {
-            lane.push(end, doing);
+        let mut timeline = Timeline::starting_at(100, 10);
+        for (end, state) in [(100, B), (150, A), (150, B), (200, A), (260, B)] {
+            timeline.push(end, state);
         }
         assert_eq!(
-            lane.pieces(10),
+            timeline.pieces(10),
             [
                 Piece { begin: 100, end: 200, parts: vec![(A, 100)] },
                 Piece { begin: 200, end: 260, parts: vec![(B, 60)] }
             ]
         );
-        assert_eq!(lane.resolution(), None);
-        lane.was(CpuState::Unknown);
-        assert_eq!(lane.totals(), [(CpuState::Unknown, 160)]);
+        assert_eq!(timeline.resolution(), None);
+        timeline.was(CpuState::Unknown);
+        assert_eq!(timeline.totals(), [(CpuState::Unknown, 160)]);
     }
 
     #[test]
     fn columns_share_what_lies_on_their_edges() {
-        let mut lane = Timeline::starting_at(0, 10);
-        lane.push(15, A);
-        lane.push(40, B);
-        let columns = lane.columns(0, 40, 4);
+        let mut timeline = Timeline::starting_at(0, 10);
+        timeline.push(15, A);
+        timeline.push(40, B);
+        let columns = timeline.columns(0, 40, 4);
         assert_eq!(columns, [vec![(A, 10)], vec![(A, 5), (B, 5)], vec![(B, 10)], vec![(B, 10)]]);
-        assert_eq!(lane.columns(0, 0, 2), [vec![], vec![]]);
+        assert_eq!(timeline.columns(0, 0, 2), [vec![], vec![]]);
     }
 
     proptest! {
@@ -288,13 +288,13 @@ mod tests {
             let mut end = 7;
             for (ns, state) in stretches {
                 end += ns;
-                for lane in [&mut exact, &mut coarse] {
-                    lane.push(end, CpuState::Idle(state));
+                for timeline in [&mut exact, &mut coarse] {
+                    timeline.push(end, CpuState::Idle(state));
                 }
             }
             prop_assert_eq!(exact.totals(), coarse.totals());
-            for lane in [&exact, &coarse] {
-                let pieces = lane.pieces(at_most);
+            for timeline in [&exact, &coarse] {
+                let pieces = timeline.pieces(at_most);
                 prop_assert!(pieces.len() <= at_most);
                 let mut at = 7;
                 for piece in &pieces {
@@ -310,12 +310,12 @@ mod tests {
 
     #[test]
     fn a_long_lane_stays_small() {
-        let mut lane = Timeline::starting_at(0, 1_000);
+        let mut timeline = Timeline::starting_at(0, 1_000);
         for step in 0..200_000 {
-            lane.push((step + 1) * 1_000, if step % 2 == 0 { A } else { B });
+            timeline.push((step + 1) * 1_000, if step % 2 == 0 { A } else { B });
         }
-        assert!(lane.pieces(usize::MAX).len() <= MAX_BUCKETS);
-        assert_eq!(lane.totals(), [(A, 100_000_000), (B, 100_000_000)]);
-        assert!(lane.resolution().is_some_and(|ns| ns <= 200_000_000 / (MAX_BUCKETS as u64 / 4)));
+        assert!(timeline.pieces(usize::MAX).len() <= MAX_BUCKETS);
+        assert_eq!(timeline.totals(), [(A, 100_000_000), (B, 100_000_000)]);
+        assert!(timeline.resolution().is_some_and(|ns| ns <= 200_000_000 / (MAX_BUCKETS as u64 / 4)));
     }
 }

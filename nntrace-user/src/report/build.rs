@@ -18,14 +18,14 @@ impl Snapshot {
             schema: SCHEMA.into(),
             version: VERSION,
             tool: Tool { name: "nntrace-bpf".into(), version: env!("CARGO_PKG_VERSION").into() },
-            host: found.host.clone(),
-            window: found.window.clone(),
-            source: found.source.clone(),
+            host: found.run.host.clone(),
+            window: found.run.window.clone(),
+            source: found.run.source.clone(),
             reports: found.reports(),
             phases: found.phases(),
             stacks: found.stacks(),
             functions: found.functions(),
-            details: if found.with_details { found.details() } else { Vec::new() },
+            details: if found.run.with_details { found.details() } else { Vec::new() },
             iterations: found.iterations(),
             accounts: found.accounts(),
             groups: found.groups(),
@@ -38,19 +38,19 @@ impl Snapshot {
             cpus: found.cpus(),
             clusters: found.clusters(),
             energy: found.energy(),
-            evidence: found.evidence.clone(),
-            verify: found.verify.clone(),
-            overhead: found.overhead.clone(),
-            loss: Loss { summed: found.summed(), ..found.loss.clone() },
+            evidence: found.run.evidence.clone(),
+            verify: found.run.verify.clone(),
+            overhead: found.run.overhead.clone(),
+            loss: Loss { summed: found.summed(), ..found.run.loss.clone() },
             diagnostics: found.diagnostics(),
-            notes: [found.notes.clone(), found.causality_notes(), found.notes_on_room()].concat(),
+            notes: [found.run.notes.clone(), found.causality_notes(), found.notes_on_room()].concat(),
         }
     }
 }
 
 impl Findings<'_> {
     fn diagnostics(&self) -> Vec<Diagnostic> {
-        let rows = self.diagnostics.iter().map(|(kind, count)| Diagnostic {
+        let rows = self.run.diagnostics.iter().map(|(kind, count)| Diagnostic {
             kind: *kind,
             count: count.count,
             first_ns: count.first_ns,

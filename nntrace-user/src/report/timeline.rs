@@ -15,25 +15,25 @@ use super::{
 };
 use crate::model::{timeline::Timeline, timelines::Timelines};
 
-/// A lane with what it needs to be shown.
+/// A timeline with what it needs to be shown.
 struct Entry<'a> {
     unit: CpuOrCluster,
     row: CpuOrClusterRow<'a>,
-    lane: &'a Timeline,
+    timeline: &'a Timeline,
 }
 
 impl<'a> Entry<'a> {
-    /// Every lane, each cluster followed by its CPUs.
+    /// Every timeline, each cluster followed by its CPUs.
     fn all(snapshot: &'a Snapshot, timelines: &'a Timelines) -> Vec<Self> {
         let clusters: BTreeMap<&str, &Timeline> =
-            timelines.clusters.iter().map(|(name, lane)| (name.as_str(), lane)).collect();
+            timelines.clusters.iter().map(|(name, timeline)| (name.as_str(), timeline)).collect();
         let entry = |unit: CpuOrCluster| {
             let row = units::find(snapshot, &unit)?;
-            let lane = match &unit {
+            let timeline = match &unit {
                 CpuOrCluster::Cluster(name) => clusters.get(name.as_str()).copied(),
                 CpuOrCluster::Cpu(cpu) => timelines.cpus.get(cpu),
             };
-            Some(Self { row, lane: lane?, unit })
+            Some(Self { row, timeline: timeline?, unit })
         };
         units::all(snapshot).into_iter().filter_map(entry).collect()
     }
@@ -46,8 +46,8 @@ impl<'a> Entry<'a> {
     }
 
     /// The name of what it does.
-    fn cpu_state_name(&self, doing: CpuState) -> String {
-        match doing {
+    fn cpu_state_name(&self, state: CpuState) -> String {
+        match state {
             CpuState::Running(Some(khz)) => human::khz_exact(khz),
             other => units::cpu_state_name(other, self.row.idle),
         }
@@ -55,7 +55,7 @@ impl<'a> Entry<'a> {
 
     /// Note where not every stretch was kept.
     fn is_coarse(&self) -> Option<String> {
-        let resolution = human::duration_ns(self.lane.resolution()?);
+        let resolution = human::duration_ns(self.timeline.resolution()?);
         let name = self.name();
         Some(format!(
             "{name} changed too often to keep every change: within {resolution} the order is not told, the sums are"

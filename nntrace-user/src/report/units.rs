@@ -125,8 +125,8 @@ pub(crate) fn frequencies(snapshot: &Snapshot, cluster: &str) -> Vec<u32> {
 
 /// The word for what a CPU does; `idle` are the states of that CPU.
 #[must_use]
-pub(crate) fn cpu_state_name(doing: CpuState, idle: &[IdleRow]) -> String {
-    match doing {
+pub(crate) fn cpu_state_name(state: CpuState, idle: &[IdleRow]) -> String {
+    match state {
         CpuState::Running(Some(khz)) => human::khz(khz),
         CpuState::Running(None) => "frequency unknown".to_owned(),
         CpuState::Idle(state) => idle

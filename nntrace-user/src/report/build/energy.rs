@@ -11,8 +11,8 @@ use crate::{
 impl Findings<'_> {
     /// `None` without a model.
     pub(super) fn energy(&self) -> Option<EnergyRow> {
-        let model = self.energy_model?;
-        let energy = energy::price(model, self.topology, &self.cpus, &self.clusters);
+        let model = self.run.energy_model?;
+        let energy = energy::price(model, self.topology, &self.sums.cpus, &self.clusters);
         let clusters = energy.clusters.into_iter().map(|cluster| ClusterEnergyRow {
             cluster: cluster.cluster,
             total: cluster.total,

@@ -47,15 +47,15 @@ impl Findings<'_> {
                 },
             }
         };
-        reports::reports(self.marks, &self.report_sums).iter().map(row).collect()
+        reports::reports(self.marks, &self.sums.reports).iter().map(row).collect()
     }
 
     pub(super) fn phases(&self) -> Vec<PhaseRow> {
         let unknown = ProcessLabel::default();
         let drivers = self.marks.drivers();
         let mut distributions = self.marks.sites.phases();
-        let rows = self.marks.paths.phases(&self.totals).into_iter().map(|((pid, tag), total)| {
-            let process = self.processes.get(&pid).unwrap_or(&unknown);
+        let rows = self.marks.paths.phases(&self.sums.totals).into_iter().map(|((pid, tag), total)| {
+            let process = self.run.processes.get(&pid).unwrap_or(&unknown);
             let times = distributions.remove(&(pid, tag)).filter(|times| times.count() > 0);
             let times = times.map(Times::into_histogram);
             let quantile = |q: f64| times.as_ref().map(|times| times.value_at_quantile(q));
@@ -85,7 +85,7 @@ impl Findings<'_> {
     }
 
     pub(super) fn stacks(&self) -> Vec<StackRow> {
-        let rows = self.marks.paths.stacks(&self.totals).into_iter().map(|sum| StackRow {
+        let rows = self.marks.paths.stacks(&self.sums.totals).into_iter().map(|sum| StackRow {
             pid: sum.pid,
             path: sum.path,
             count: sum.total.count,

@@ -12,7 +12,7 @@ use crate::{
 impl Findings<'_> {
     pub(super) fn cpus(&self) -> Vec<CpuRow> {
         let effective_of = |cpu: u32| self.clusters.iter().find_map(|cluster| cluster.effective.get(&cpu));
-        let rows = self.cpus.iter().map(|residency| CpuRow {
+        let rows = self.sums.cpus.iter().map(|residency| CpuRow {
             cpu: residency.cpu,
             cluster: self.topology.cluster_of(residency.cpu).into(),
             idle: idle_rows(

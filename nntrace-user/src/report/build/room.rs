@@ -24,7 +24,7 @@ impl Findings<'_> {
             ("sections", causality.graph.left_out),
         ];
         let met = all.into_iter().filter(|(_, count)| *count > 0);
-        met.map(|(table, count)| (table.to_owned(), count)).chain(self.loss.summed.clone()).collect()
+        met.map(|(table, count)| (table.to_owned(), count)).chain(self.run.loss.summed.clone()).collect()
     }
 
     /// The same in words.

@@ -23,6 +23,6 @@ impl Findings<'_> {
                 unknown_ns: unknown,
             }
         };
-        self.threads.iter().map(row).collect()
+        self.run.threads.iter().map(row).collect()
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Width of the plots, pixels; also how many pieces a lane is drawn of at most.
+/// Width of the plots, pixels; also how many pieces a timeline is drawn of at most.
 const PLOT: u64 = 1_000;
 /// Left of the plots: names and the vertical axis.
 const LEFT: u64 = 190;
@@ -61,12 +61,12 @@ struct Scale {
 pub fn svg(snapshot: &Snapshot, timelines: &Timelines) -> String {
     let entries = Entry::all(snapshot, timelines);
     let length = snapshot.window.length_ns();
-    let all = || entries.iter().flat_map(|entry| entry.lane.totals());
-    let khz = all().filter_map(|(doing, _)| match doing {
+    let all = || entries.iter().flat_map(|entry| entry.timeline.totals());
+    let khz = all().filter_map(|(state, _)| match state {
         CpuState::Running(khz) => khz,
         _ => None,
     });
-    let states = all().filter_map(|(doing, _)| match doing {
+    let states = all().filter_map(|(state, _)| match state {
         CpuState::Idle(state) => Some(state + 1),
         _ => None,
     });
@@ -137,7 +137,7 @@ fn axis(text: &mut String, length: u64, bottom: u64) {
     line!(text, r#"<text x="{middle}" y="{}" text-anchor="middle">time, ms</text>"#, bottom + 29);
 }
 
-/// One lane, whose zero line is at `zero`.
+/// One timeline, whose zero line is at `zero`.
 fn plot(text: &mut String, entry: &Entry<'_>, scale: &Scale, zero: f64, length: u64) {
     let (scope, name) = match &entry.unit {
         CpuOrCluster::Cluster(name) => ("cluster", name.clone()),
@@ -152,13 +152,13 @@ fn plot(text: &mut String, entry: &Entry<'_>, scale: &Scale, zero: f64, length: 
         escape(&shortened(&entry.name()))
     );
     labels(text, entry, scale, zero);
-    for piece in entry.lane.pieces(PLOT as usize) {
-        let mut from = piece.begin - entry.lane.begin();
-        for (doing, ns) in piece.parts {
-            let (y, height) = scale.place(doing, zero);
+    for piece in entry.timeline.pieces(PLOT as usize) {
+        let mut from = piece.begin - entry.timeline.begin();
+        for (state, ns) in piece.parts {
+            let (y, height) = scale.place(state, zero);
             let left = x(from, length);
             let wide = x(from + ns, length) - left;
-            let (class, detail) = match doing {
+            let (class, detail) = match state {
                 CpuState::Running(Some(khz)) => ("running", format!(r#" data-khz="{khz}""#)),
                 CpuState::Running(None) => ("running-unknown", String::new()),
                 CpuState::Idle(state) => ("idle", format!(r#" data-state="{state}""#)),
@@ -169,7 +169,7 @@ fn plot(text: &mut String, entry: &Entry<'_>, scale: &Scale, zero: f64, length: 
             line!(
                 text,
                 r#"<rect class="{class}" x="{left:.4}" y="{y:.1}" width="{wide:.4}" height="{height:.1}"{detail} data-ns="{ns}"><title>{}, {}</title></rect>"#,
-                escape(&entry.cpu_state_name(doing)),
+                escape(&entry.cpu_state_name(state)),
                 human::duration_ns(ns),
             );
             from += ns;
@@ -179,15 +179,15 @@ fn plot(text: &mut String, entry: &Entry<'_>, scale: &Scale, zero: f64, length: 
     line!(text, "</g>");
 }
 
-/// The vertical axis of a lane: its frequencies and its idle states, as far as there is room.
+/// The vertical axis of a timeline: its frequencies and its idle states, as far as there is room.
 fn labels(text: &mut String, entry: &Entry<'_>, scale: &Scale, zero: f64) {
     let mut used: Vec<f64> = vec![zero];
-    let mut totals = entry.lane.totals();
+    let mut totals = entry.timeline.totals();
     // From the fastest and the deepest on: where there is no room for all, the ends of the axis are told.
-    totals.sort_by_key(|(doing, _)| std::cmp::Reverse(*doing));
-    for (doing, _) in totals {
-        let (y, height) = scale.place(doing, zero);
-        let at = match doing {
+    totals.sort_by_key(|(state, _)| std::cmp::Reverse(*state));
+    for (state, _) in totals {
+        let (y, height) = scale.place(state, zero);
+        let at = match state {
             CpuState::Running(Some(_)) => y,
             CpuState::Idle(_) => y + height,
             _ => continue,
@@ -199,7 +199,7 @@ fn labels(text: &mut String, entry: &Entry<'_>, scale: &Scale, zero: f64) {
                 r#"<text class="s" x="{}" y="{:.1}" text-anchor="end">{}</text>"#,
                 LEFT - 6,
                 at + 3.0,
-                escape(&shortened(&entry.cpu_state_name(doing)))
+                escape(&shortened(&entry.cpu_state_name(state)))
             );
         }
     }
@@ -207,9 +207,9 @@ fn labels(text: &mut String, entry: &Entry<'_>, scale: &Scale, zero: f64) {
 
 impl Scale {
     /// Where something is drawn from, and how high.
-    fn place(&self, doing: CpuState, zero: f64) -> (f64, f64) {
+    fn place(&self, state: CpuState, zero: f64) -> (f64, f64) {
         let depth = |state: u32| DOWN * f64::from(state + 1) / f64::from(self.states);
-        match doing {
+        match state {
             CpuState::Running(khz) => {
                 let height = UP * khz.map_or(1.0, |khz| f64::from(khz) / f64::from(self.khz));
                 (zero - height.max(1.0), height.max(1.0))

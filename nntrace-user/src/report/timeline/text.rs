@@ -59,16 +59,16 @@ pub fn render(snapshot: &Snapshot, timelines: &Timelines, columns: usize) -> Tex
     line!(text, "{:name$} {marks}", "");
     for entry in &entries {
         let indent = if entry.row.cpu.is_some() { "  " } else { "" };
-        let slots = entry.lane.columns(window.begin_ns, window.end_ns, cells);
-        let lane: String = slots
+        let slots = entry.timeline.columns(window.begin_ns, window.end_ns, cells);
+        let timeline: String = slots
             .iter()
             .map(|parts| {
                 // Of two that took as long, the first.
                 let most = parts.iter().rev().max_by_key(|(_, ns)| *ns);
-                most.map_or(' ', |&(doing, _)| signs.sign(doing, entry))
+                most.map_or(' ', |&(state, _)| signs.sign(state, entry))
             })
             .collect();
-        line!(text, "{} {}", fit(&format!("{indent}{}", entry.name()), name), lane.trim_end());
+        line!(text, "{} {}", fit(&format!("{indent}{}", entry.name()), name), timeline.trim_end());
     }
     signs.legend(&mut text, columns);
     for note in entries.iter().filter_map(Entry::is_coarse) {
@@ -99,13 +99,13 @@ impl Signs {
     fn of(entries: &[Entry<'_>]) -> Self {
         let (mut frequencies, mut states, mut others) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for entry in entries {
-            for (doing, _) in entry.lane.totals() {
-                match doing {
+            for (state, _) in entry.timeline.totals() {
+                match state {
                     CpuState::Running(Some(khz)) => {
                         frequencies.insert(khz);
                     }
-                    CpuState::Idle(state) => {
-                        states.insert((state, entry.cpu_state_name(doing)));
+                    CpuState::Idle(number) => {
+                        states.insert((number, entry.cpu_state_name(state)));
                     }
                     other => {
                         others.insert(other);
@@ -117,14 +117,14 @@ impl Signs {
         Self { frequencies: frequencies.into_iter().collect(), states, others }
     }
 
-    fn sign(&self, doing: CpuState, entry: &Entry<'_>) -> char {
-        match doing {
+    fn sign(&self, state: CpuState, entry: &Entry<'_>) -> char {
+        match state {
             CpuState::Running(Some(khz)) => {
                 let place = self.frequencies.binary_search(&khz).unwrap_or_default();
                 pick(FREQUENCIES, place, self.frequencies.len())
             }
-            CpuState::Idle(state) => {
-                let wanted = (state, entry.cpu_state_name(doing));
+            CpuState::Idle(number) => {
+                let wanted = (number, entry.cpu_state_name(state));
                 let place = self.states.binary_search(&wanted).unwrap_or_default();
                 pick(STATES, place, self.states.len())
             }
@@ -132,8 +132,8 @@ impl Signs {
         }
     }
 
-    const fn fixed(doing: CpuState) -> char {
-        match doing {
+    const fn fixed(state: CpuState) -> char {
+        match state {
             CpuState::Running(_) => '*',
             CpuState::Idle(_) | CpuState::IdleUnknown => '~',
             CpuState::Offline => '-',
@@ -163,7 +163,7 @@ impl Signs {
                 _ => meanings.push((sign, name.clone())),
             }
         }
-        let word = |doing: &CpuState| match doing {
+        let word = |state: &CpuState| match state {
             CpuState::Running(_) => "running, no frequency known",
             CpuState::Idle(_) | CpuState::IdleUnknown => "idle, depth unknown",
             CpuState::Offline => "offline",

@@ -35,7 +35,7 @@ pub(crate) fn height(row: &CpuOrClusterRow<'_>, columns: usize) -> usize {
 
 /// A part of the window, with its share in tenths of a percent.
 struct Part {
-    doing: CpuState,
+    state: CpuState,
     ns: u64,
     tenths: u64,
 }
@@ -48,17 +48,17 @@ fn parts(row: &CpuOrClusterRow<'_>, effective: bool) -> (Vec<Part>, Vec<Part>) {
     let (mut running, other): (Vec<_>, Vec<_>) = parts
         .into_iter()
         .zip(tenths)
-        .map(|((doing, ns), tenths)| Part { doing, ns, tenths })
-        .filter(|part| part.ns > 0 || matches!(part.doing, CpuState::Idle(_)))
-        .partition(|part| matches!(part.doing, CpuState::Running(_)));
+        .map(|((state, ns), tenths)| Part { state, ns, tenths })
+        .filter(|part| part.ns > 0 || matches!(part.state, CpuState::Idle(_)))
+        .partition(|part| matches!(part.state, CpuState::Running(_)));
     if let Some(cpu) = row.cpu.filter(|_| effective) {
         for row in cpu.effective.iter().filter(|row| row.ns > 0) {
-            let doing = CpuState::Running(row.khz);
-            if !running.iter().any(|part| part.doing == doing) {
-                running.push(Part { doing, ns: 0, tenths: 0 });
+            let state = CpuState::Running(row.khz);
+            if !running.iter().any(|part| part.state == state) {
+                running.push(Part { state, ns: 0, tenths: 0 });
             }
         }
-        running.sort_by_key(|part| match part.doing {
+        running.sort_by_key(|part| match part.state {
             CpuState::Running(khz) => Reverse(khz),
             _ => Reverse(None),
         });
@@ -134,8 +134,8 @@ struct Painter<'a> {
 }
 
 impl Painter<'_> {
-    fn sign(&self, doing: CpuState) -> Span<'static> {
-        let (sign, style) = self.theme.glyph(doing, self.known);
+    fn sign(&self, state: CpuState) -> Span<'static> {
+        let (sign, style) = self.theme.glyph(state, self.known);
         Span::styled(format!("{sign} "), style)
     }
 
@@ -144,8 +144,8 @@ impl Painter<'_> {
         if effective {
             heading.push_str("  effective");
         }
-        let line = |&Part { doing, ns, tenths }: &Part| {
-            let CpuState::Running(khz) = doing else {
+        let line = |&Part { state, ns, tenths }: &Part| {
+            let CpuState::Running(khz) = state else {
                 return Line::default();
             };
             let hits = self.row.running.iter().filter(|row| row.khz == khz).map(|row| row.hits).sum();
@@ -161,7 +161,7 @@ impl Painter<'_> {
                 let ns = cpu.effective.iter().filter(|row| row.khz == khz).map(|row| row.ns).sum();
                 text.push_str(&right(&human::duration_ns(ns), 11));
             }
-            Line::from(vec![self.sign(doing), Span::raw(text)])
+            Line::from(vec![self.sign(state), Span::raw(text)])
         };
         let mut lines: Vec<_> = parts.iter().map(line).collect();
         if lines.is_empty() {
@@ -184,15 +184,15 @@ impl Painter<'_> {
             heading.push_str("  early   late");
         }
         // The longest of our own names is for the legend, where there is room.
-        let cpu_state_name = |doing| match doing {
+        let cpu_state_name = |state| match state {
             CpuState::IdleUnknown => "idle".to_owned(),
-            _ => cpu_state_name(doing, self.row.idle),
+            _ => cpu_state_name(state, self.row.idle),
         };
-        let line = |&Part { doing, ns, tenths }: &Part| {
-            let idle = self.row.idle.iter().find(|row| doing == CpuState::Idle(row.state));
+        let line = |&Part { state, ns, tenths }: &Part| {
+            let idle = self.row.idle.iter().find(|row| state == CpuState::Idle(row.state));
             let mut text = format!(
                 "{} {} {} {}",
-                left(&cpu_state_name(doing), name),
+                left(&cpu_state_name(state), name),
                 right(&human::duration_ns(ns), DURATION_WIDTH),
                 right(&percent_of_tenths(tenths), 6),
                 right(&human::or_unknown(idle.map(|row| row.hits), human::count), COUNT_WIDTH),
@@ -208,7 +208,7 @@ impl Painter<'_> {
                 push(idle.and_then(|row| row.early), human::count, COUNT_WIDTH + 1);
                 push(idle.and_then(|row| row.late), human::count, COUNT_WIDTH + 1);
             }
-            Line::from(vec![self.sign(doing), Span::raw(text)])
+            Line::from(vec![self.sign(state), Span::raw(text)])
         };
         let mut lines: Vec<_> = parts.iter().map(line).collect();
         lines.extend(concurrency::in_short(concurrency, columns));

@@ -88,8 +88,8 @@ fn segments(
     if cells.iter().sum::<u64>() == 0 {
         return vec![Span::styled(left(human::UNKNOWN, columns), Theme::dim())];
     }
-    let segment = |(&(doing, _), &cells): (&(CpuState, u64), &u64)| {
-        let (glyph, style) = theme.glyph(doing, &known);
+    let segment = |(&(state, _), &cells): (&(CpuState, u64), &u64)| {
+        let (glyph, style) = theme.glyph(state, &known);
         Span::styled(glyph.to_string().repeat(cells as usize), style)
     };
     parts.iter().zip(&cells).map(segment).collect()
@@ -103,8 +103,8 @@ fn summary(row: &CpuOrClusterRow<'_>) -> String {
         return right(human::UNKNOWN, 7).repeat(3);
     }
     let mut sums = [0; 3];
-    for ((doing, _), tenths) in parts.iter().zip(tenths) {
-        let place = match doing {
+    for ((state, _), tenths) in parts.iter().zip(tenths) {
+        let place = match state {
             CpuState::Running(_) => 0,
             CpuState::Idle(_) | CpuState::IdleUnknown => 1,
             CpuState::Offline | CpuState::Unknown => 2,
@@ -127,13 +127,13 @@ fn legend(snapshot: &Snapshot, cluster: &str, theme: Theme, columns: usize) -> V
         );
     let mut present: Vec<(CpuState, String)> = Vec::new();
     for row in units.filter_map(|unit| find(snapshot, &unit)) {
-        for (doing, ns) in row.parts() {
-            if ns > 0 && !present.iter().any(|(other, _)| *other == doing) {
-                present.push((doing, cpu_state_name(doing, row.idle)));
+        for (state, ns) in row.parts() {
+            if ns > 0 && !present.iter().any(|(other, _)| *other == state) {
+                present.push((state, cpu_state_name(state, row.idle)));
             }
         }
     }
-    present.sort_by_key(|&(doing, _)| match doing {
+    present.sort_by_key(|&(state, _)| match state {
         CpuState::Running(Some(khz)) => (0, u32::MAX - khz),
         CpuState::Running(None) => (1, 0),
         CpuState::Idle(state) => (2, state),
@@ -143,8 +143,8 @@ fn legend(snapshot: &Snapshot, cluster: &str, theme: Theme, columns: usize) -> V
     });
     // More than eight frequencies share heights: then one entry tells the range.
     let mut entries: Vec<(char, Style, String, String)> = Vec::new();
-    for (doing, name) in present {
-        let (sign, style) = theme.glyph(doing, &known);
+    for (state, name) in present {
+        let (sign, style) = theme.glyph(state, &known);
         match entries.last_mut() {
             Some((last, _, _, slowest)) if *last == sign => *slowest = name,
             _ => entries.push((sign, style, name.clone(), name)),

@@ -1,0 +1,49 @@
+//! Totals that a frame adds to.
+
+/// Totals that the own time of a frame is added to. Determined at its begin: nothing open around it changes while it
+/// is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Adds(u8);
+
+impl Adds {
+    const TOTAL: u8 = 1;
+    const EXECUTION: u8 = 2;
+
+    /// To no total.
+    pub(super) const NOTHING: Self = Self(0);
+
+    /// To the total of its layer and phase, and to its layer's execution: 1 or 0 each, so that nothing branches.
+    #[inline(always)]
+    pub(super) const fn new(to_total: u8, to_execution: u8) -> Self {
+        Self(to_total | to_execution << 1)
+    }
+
+    /// Decodes the byte of a record.
+    #[must_use]
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
+    /// Encodes the byte of a record.
+    #[must_use]
+    #[inline(always)]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Whether it is added to the total of its layer and phase.
+    #[must_use]
+    #[inline(always)]
+    pub const fn to_total(self) -> bool {
+        self.0 & Self::TOTAL != 0
+    }
+
+    /// Whether it is also added to its layer's execution: for a part of execution without an execution frame of the
+    /// layer around it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn to_execution(self) -> bool {
+        self.0 & Self::EXECUTION != 0
+    }
+}
