@@ -16,11 +16,11 @@ use nntrace_common::{
 use crate::{
     app_events, clock, counts, diagnostics,
     maps::{EMIT_BEGINS, MEANINGS, NAMES},
+    mark_text::{self, Paging},
     nesting,
     process::Ids,
     ring::{self, Wake},
     task_stack,
-    text::{self, Paging},
     thread::writer,
     totals,
 };
@@ -75,7 +75,7 @@ pub fn take(
 ) {
     counts::mark();
     let Thread { stack, mark, begin: parsed, is_marked, odd, .. } = thread;
-    let Some(len) = text::read(paging, payload, length, mark, now, ids) else { return };
+    let Some(len) = mark_text::read(paging, payload, length, mark, now, ids) else { return };
     if through_memory(&mut mark.len, len as u32) == 0 {
         diagnostics::count(DiagnosticKind::EmptyMark, now, ids.tid);
         return;
@@ -103,7 +103,7 @@ pub fn take_section(paging: Paging, now: u64, ids: Ids, thread: &mut Thread, nam
     counts::mark();
     let Thread { stack, mark, begin: parsed, is_marked, odd, .. } = thread;
     // Without a name, or with one that cannot be read, it is still a section: its end will come.
-    let len = text::read(paging, name, None, mark, now, ids).unwrap_or(0);
+    let len = mark_text::read(paging, name, None, mark, now, ids).unwrap_or(0);
     mark.len = len as u32;
     let parsed = through_memory(parsed, mark::section(Captured::of(&mark.payload), 0));
     let found = begin(now, ids, stack, mark, parsed, is_marked);

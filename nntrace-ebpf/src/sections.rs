@@ -5,7 +5,7 @@
 use aya_ebpf::{macros::uprobe, programs::ProbeContext};
 use nntrace_common::nesting::FunctionKind;
 
-use crate::{clock, marks, nesting, task_stack, text::Paging, thread::writer};
+use crate::{clock, mark_text::Paging, marks, nesting, task_stack, thread::writer};
 
 /// Handles `begin(const char *name)` of libcutils.
 #[uprobe]

@@ -7,7 +7,7 @@ use aya_ebpf::{macros::uprobe, programs::ProbeContext};
 
 use nntrace_common::nesting::FunctionKind::{Body, Ndk};
 
-use crate::{marks, sections, text::Paging::MayWait};
+use crate::{mark_text::Paging::MayWait, marks, sections};
 
 /// As [`marks::mark_buf`].
 #[uprobe(sleepable)]

@@ -16,9 +16,9 @@ use crate::{
     helpers::{current_task, monotonic_ns},
     kernel_memory::read,
     maps::{FILE_OFFSETS, MARKER, WRITE_COST},
+    mark_text::Paging,
     marks, process,
     ring::add,
-    text::Paging,
     thread,
 };
 

@@ -3,37 +3,36 @@
 //! A run feeds one [`Model`], record by record in order of time; the [`Findings`] are everything that came of it.
 
 pub(crate) mod app_phases;
+pub(crate) mod app_report_sums;
+pub(crate) mod app_reports;
 mod app_slots;
 pub(crate) mod capped;
 pub mod causality;
 pub mod clusters;
 pub mod cpu_list;
+pub(crate) mod cpu_transition;
 pub(crate) mod diagnostics;
 pub mod energy;
 pub mod executions;
 pub mod facts;
 pub mod findings;
+pub(crate) mod function_names;
 pub mod histogram;
 pub(crate) mod idle_stays;
 pub mod initial;
+pub(crate) mod kernel_comparison;
 pub mod limits;
 pub(crate) mod marks;
-pub(crate) mod names;
 pub mod power;
-pub(crate) mod report_sums;
-pub(crate) mod reports;
 pub mod residency;
 pub(crate) mod scheduling;
 mod sites;
 pub mod small_map;
 pub(crate) mod stacks;
 pub mod timeline;
-pub mod timelines;
 pub(crate) mod times;
 pub mod topology;
 mod tracks;
-pub(crate) mod transition;
-pub(crate) mod verify;
 
 pub use clusters::Clusters;
 pub use findings::Findings;

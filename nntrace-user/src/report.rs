@@ -3,8 +3,8 @@
 pub(crate) mod build;
 pub mod energy_model;
 pub(crate) mod figures;
-pub mod human;
 pub mod nnapi;
+pub mod number_format;
 pub mod power;
 pub mod sections;
 pub mod snapshot;

@@ -14,7 +14,7 @@ use nntrace_user::{
     model::{
         Topology,
         timeline::CpuState,
-        timelines::Timelines,
+        timeline::Timelines,
         topology::{ClusterDescription, Domain},
     },
     replay::{self, Options},

@@ -7,7 +7,7 @@ use crate::{
         Marks,
         causality::{Edge, graph::Node},
     },
-    report::{human, text::clean},
+    report::{number_format, text::clean},
 };
 
 /// Renders the graph that was kept; see [`crate::model::causality::Questions::graph`].
@@ -37,7 +37,7 @@ fn label(marks: &Marks, node: &Node) -> String {
     lines.extend(node.tag.map(|tag| tag.to_string()));
     if let Some(last) = lines.last_mut() {
         let _ = match node.end {
-            Some(end) => write!(last, " {}", human::duration_ns(end - node.begin)),
+            Some(end) => write!(last, " {}", number_format::duration_ns(end - node.begin)),
             None => write!(last, " has not ended"),
         };
     }

@@ -27,9 +27,9 @@ use super::{
     kernel::{Kernel, KernelError, KernelOptions},
     probes::{MissedSince, Placement, Probes},
     rings::{Rings, Unordered},
-    sched, sysfs,
+    sysfs,
     target::{Held, HeldEvent, Object, Process, Processes, SymbolSpec, entry_offset},
-    tracefs,
+    threads, tracefs,
     verify::Verifier,
 };
 use crate::model::{
@@ -267,7 +267,8 @@ impl Session {
 
     fn label(&mut self, pid: u32, comm: &str) {
         if self.model.scheduling.is_some() {
-            self.thread_names.extend(sched::threads(pid).into_iter().map(|thread| (thread.tid, thread.comm)));
+            self.thread_names
+                .extend(threads::threads(pid).into_iter().map(|thread| (thread.tid, thread.comm)));
         }
         let label = ProcessLabel { comm: comm.to_owned() };
         self.alive.insert(pid, label.clone());

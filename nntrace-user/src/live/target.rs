@@ -14,29 +14,30 @@
 //! - `loader`: the function of the dynamic loader that is called when libraries are mapped.
 //! - `run_as`, `command`, `launch`, `held`: starting a command that waits until the probes are in place.
 
+mod begin_end_pairs;
 mod command;
 mod elf;
-mod held;
+mod held_command;
 mod jumps;
 mod launch;
 mod layout;
 mod loader;
 mod maps;
-mod names;
+mod name_matching;
 mod objects;
 mod pages;
-mod pairs;
 mod pidfd;
-mod points;
+mod probe_points;
 mod process;
 mod run_as;
 mod search;
 mod signature;
 mod symbols;
 
+pub(crate) use begin_end_pairs::{kind, kind_of, take_unpaired};
 pub(crate) use elf::{entry_offset, probe_points};
-pub(crate) use held::HeldEvent;
-pub use held::{Held, Running};
+pub(crate) use held_command::HeldEvent;
+pub use held_command::{Held, Running};
 pub use launch::{ChildOutput, Launch};
 pub(crate) use layout::Role;
 pub use layout::{Layout, MARK_FUNCTION, SECTION_FUNCTIONS, SymbolSpec};
@@ -44,10 +45,9 @@ pub(crate) use loader::{Notification, loader_of, notification};
 pub(crate) use maps::executable;
 pub(crate) use objects::{Object, ObjectId, Objects};
 pub(crate) use pages::touch_literals;
-pub(crate) use pairs::{kind, kind_of, take_unpaired};
 pub use pidfd::PidFd;
 #[cfg(test)]
-pub(crate) use points::ProbePoints;
+pub(crate) use probe_points::ProbePoints;
 pub(crate) use process::ProcessError;
 pub use process::{Process, Processes};
 pub use run_as::RunAs;

@@ -10,8 +10,8 @@ use crate::model::{
     Topology,
     facts::{Verify, VerifyRow},
     initial::{IdleSource, InitialState},
+    kernel_comparison::{self, Counts, IdleCount, OurCpu, Ours, PolicyClock},
     residency::CpuReading,
-    verify::{self, Counts, IdleCount, OurCpu, Ours, PolicyClock},
 };
 
 /// Comparison for one window.
@@ -111,9 +111,9 @@ impl Verifier {
             ours.frequency.clear();
             counts.frequency.clear();
         }
-        let rows = verify::compare(&ours, &self.begin, &counts);
+        let rows = kernel_comparison::compare(&ours, &self.begin, &counts);
         Verify {
-            passes: rows.iter().all(verify::Row::passes),
+            passes: rows.iter().all(kernel_comparison::Row::passes),
             rows: rows
                 .into_iter()
                 .map(|row| VerifyRow {

@@ -10,7 +10,7 @@ use nntrace_common::{
 
 use super::{
     app_phases::{AppPhase, AppPhases},
-    report_sums::{ReportSums, SectionSum},
+    app_report_sums::{ReportSums, SectionSum},
     stacks::Totals,
 };
 

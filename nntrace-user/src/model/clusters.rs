@@ -12,11 +12,11 @@ use nntrace_common::{
 };
 
 use super::{
+    cpu_transition::Transition,
     initial::{InitialCpu, InitialState},
     small_map::SmallMap,
     timeline::{CpuState, Timeline},
     topology::Topology,
-    transition::Transition,
 };
 
 /// Events that a cluster keeps while it waits for the first event of each of its CPUs, which shows what the CPU did

@@ -6,12 +6,12 @@ use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind};
 
 use super::{
     Marks, Model, Topology,
+    app_report_sums::ReportSums,
+    app_reports,
     clusters::ClusterResidency,
     energy::EnergyModel,
     facts::{Evidence, Host, Loss, Overhead, ProcessLabel, Source, Verify, Window},
     idle_stays::IdleStays,
-    report_sums::ReportSums,
-    reports,
     residency::CpuResidency,
     scheduling::NamedThread,
     stacks::Totals,
@@ -79,7 +79,7 @@ impl Sums {
         Self {
             cpus: cpus.map(|cpu| model.power.reading(cpu).until(end)).collect(),
             totals: model.marks.sites.totals(),
-            reports: reports::recorded_sums(&model.marks),
+            reports: app_reports::recorded_sums(&model.marks),
         }
     }
 }

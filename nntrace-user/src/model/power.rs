@@ -16,11 +16,11 @@ use nntrace_common::{
 use super::{
     Clusters, Topology,
     clusters::ClusterResidency,
+    cpu_transition::Transition,
     idle_stays::IdleStays,
     initial::{InitialCpu, InitialState},
     residency::CpuReading,
-    timelines::{MAX_STEPS, Timelines},
-    transition::Transition,
+    timeline::{MAX_STEPS, Timelines},
 };
 use cpu::Cpu;
 

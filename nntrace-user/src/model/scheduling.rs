@@ -12,7 +12,7 @@
 //! Where wake-ups are not in a trace at all, a thread counts as sleeping until it gets a CPU.
 
 mod history;
-mod named;
+mod thread_names;
 
 use std::ops::AddAssign;
 
@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 
 use super::limits::Limits;
 use history::{History, State};
-pub(crate) use named::NamedThread;
+pub(crate) use thread_names::NamedThread;
 
 /// Stretches that are kept of each thread, some hundred events a second for minutes: 1.5 MB of one that has so many. Of
 /// what is older only the sum over everything is known.

@@ -3,6 +3,20 @@
 //! A timeline tiles its time without gap or overlap. One that has too many stretches is coarsened: it forgets in which order
 //! things were within short stretches of time, and keeps for how long each of them was, to the nanosecond.
 
+use std::collections::BTreeMap;
+
+/// Stretches that are kept one by one, over all timelines: about 16 MB.
+pub(crate) const MAX_STEPS: usize = 1 << 20;
+
+/// The timelines of all clusters and CPUs in one window.
+#[derive(Clone, Debug, Default)]
+pub struct Timelines {
+    /// By name, in the order of the topology.
+    pub clusters: Vec<(String, Timeline)>,
+    /// By CPU.
+    pub cpus: BTreeMap<u32, Timeline>,
+}
+
 /// The state of a CPU or a cluster for a part of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuState {

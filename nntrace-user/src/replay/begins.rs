@@ -8,7 +8,7 @@ use nntrace_common::{
 use rustc_hash::FxHashMap;
 
 use super::parse_cache::ParseCache;
-use crate::model::names::Names;
+use crate::model::function_names::Names;
 
 /// Number of marks in the cache.
 const TEXTS: usize = 1024;

@@ -27,7 +27,7 @@ use crate::model::{
     findings::{RunFacts, Sums},
     limits::Limits,
     scheduling::NamedThread,
-    timelines::Timelines,
+    timeline::Timelines,
     topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
 };
 

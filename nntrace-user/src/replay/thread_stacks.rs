@@ -15,9 +15,9 @@ use crate::model::{
     Marks,
     causality::{Causality, Origin},
     diagnostics::DiagnosticCounts,
+    function_names::Names,
     limits::Limits,
     marks::OpenSection,
-    names::Names,
     stacks::Paths,
 };
 

@@ -2,9 +2,9 @@
 
 mod causality;
 mod energy;
+mod full_tables;
 mod marks;
 mod power;
-mod room;
 mod threads;
 
 use super::snapshot::{Diagnostic, Loss, SCHEMA, Snapshot, Tool, VERSION};

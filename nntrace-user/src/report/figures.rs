@@ -1,6 +1,6 @@
 //! Figures as people read them: with `~` before those that lack what was lost.
 
-use super::{human, snapshot::Snapshot};
+use super::{number_format, snapshot::Snapshot};
 
 /// The figures under one key of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,24 +24,24 @@ impl Figures {
     /// A number.
     #[must_use]
     pub(crate) fn count(self, count: u64) -> String {
-        self.text(&human::count(count))
+        self.text(&number_format::count(count))
     }
 
     /// A time (ns).
     #[must_use]
     pub(crate) fn time(self, ns: u64) -> String {
-        self.text(&human::duration_ns(ns))
+        self.text(&number_format::duration_ns(ns))
     }
 
     /// A share of a whole.
     #[must_use]
     pub(crate) fn percent(self, part: u64, whole: u64) -> String {
-        self.text(&human::percent(part, whole))
+        self.text(&number_format::percent(part, whole))
     }
 
     /// A figure that may not be known; one that is not is not marked.
     #[must_use]
     pub(crate) fn known(self, figure: Option<u64>, show: impl Fn(u64) -> String) -> String {
-        human::or_unknown(figure, |figure| self.text(&show(figure)))
+        number_format::or_unknown(figure, |figure| self.text(&show(figure)))
     }
 }

@@ -14,7 +14,7 @@ pub(crate) use text::fit;
 pub use text::render;
 
 use super::{
-    human,
+    number_format,
     snapshot::{ClusterRow, ConcurrencyRow, IdleRow, Snapshot},
     units::{self, CpuOrCluster, CpuOrClusterRow},
 };
@@ -201,7 +201,7 @@ impl What {
         match self {
             Self::Running if is_cluster => "active".into(),
             Self::Running => "running".into(),
-            Self::At(Some(khz)) => human::khz_exact(*khz),
+            Self::At(Some(khz)) => number_format::khz_exact(*khz),
             Self::At(None) => "frequency unknown".into(),
             Self::Idle => "idle".into(),
             Self::IdleState(state, name) if name.is_empty() => format!("state{state}"),

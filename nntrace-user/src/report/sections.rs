@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::{
-    human,
+    number_format,
     text::{Text, line},
 };
 use crate::model::{
@@ -44,7 +44,8 @@ fn below(children: &BTreeMap<Option<u32>, Vec<u32>>, parent: Option<u32>) -> imp
 }
 
 fn section(text: &mut Text, marks: &Marks, node: &Node, depth: usize) {
-    let duration = node.end.map_or_else(|| "not ended".into(), |end| human::duration_ns(end - node.begin));
+    let duration =
+        node.end.map_or_else(|| "not ended".into(), |end| number_format::duration_ns(end - node.begin));
     let tag = node.tag.map_or_else(String::new, |tag| tag.to_string());
     let (seconds, rest) = (node.begin / 1_000_000_000, node.begin % 1_000_000_000);
     let mut attributes = String::new();

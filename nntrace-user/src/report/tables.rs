@@ -2,7 +2,7 @@
 
 use super::{
     figures::Figures,
-    human::{self, or_unknown},
+    number_format::{self, or_unknown},
     snapshot::{CpuRow, FrequencyRow, IdleRow, Loss, PhaseRow, Snapshot, TableUse, VerifiedFigure},
     text::{Text, line},
 };
@@ -93,7 +93,7 @@ pub fn details(snapshot: &Snapshot) -> Text {
 }
 
 fn phase(text: &mut Text, row: &PhaseRow, totals: Figures, times: Figures) {
-    let time = |ns: Option<u64>| times.known(ns, human::duration_ns);
+    let time = |ns: Option<u64>| times.known(ns, number_format::duration_ns);
     line!(
         text,
         "  {:<12}{:<15}{:>8}{:>9}{:>10}{:>9}{:>9}{:>9}",
@@ -111,7 +111,7 @@ fn phase(text: &mut Text, row: &PhaseRow, totals: Figures, times: Figures) {
 fn cpus(text: &mut Text, snapshot: &Snapshot) {
     let window = snapshot.window.length_ns();
     let (cpus, clusters) = (Figures::under(snapshot, "cpus"), Figures::under(snapshot, "clusters"));
-    line!(text, "CPUs, in percent of {}", human::duration_ns(window));
+    line!(text, "CPUs, in percent of {}", number_format::duration_ns(window));
     for row in &snapshot.cpus {
         let parts = cpu_parts(row, window, cpus);
         line!(text, "  {:<6} {:<9} {}", format!("cpu{}", row.cpu), row.cluster, parts.join("  "));
@@ -135,7 +135,7 @@ fn cpu_parts(row: &CpuRow, window: u64, figures: Figures) -> Vec<String> {
 
 fn running(parts: &mut Vec<String>, word: &str, rows: &[FrequencyRow], window: u64, figures: Figures) {
     for row in rows {
-        let at = row.khz.map_or_else(|| "unknown frequency".to_owned(), human::khz);
+        let at = row.khz.map_or_else(|| "unknown frequency".to_owned(), number_format::khz);
         parts.push(format!("{word} at {at} {}", figures.percent(row.ns, window)));
     }
 }
@@ -163,28 +163,34 @@ fn evidence(text: &mut Text, snapshot: &Snapshot) {
     for row in &evidence.cpus {
         let mut parts: Vec<String> = Vec::new();
         for state in &row.psci {
-            let (ns, count) = (human::duration_ns(state.ns), human::count(state.count));
+            let (ns, count) = (number_format::duration_ns(state.ns), number_format::count(state.count));
             parts.push(format!("PSCI {:#010x} {ns} ({count} times)", state.parameter));
         }
         for (word, count) in [("too deep", row.above), ("too shallow", row.below)] {
             parts.extend(
-                count.filter(|&count| count > 0).map(|count| format!("{} {word}", human::count(count))),
+                count
+                    .filter(|&count| count > 0)
+                    .map(|count| format!("{} {word}", number_format::count(count))),
             );
         }
         if let (Some(min), Some(max)) = (row.min_khz, row.max_khz) {
-            parts.push(format!("limits {} to {}", human::khz(min), human::khz(max)));
+            parts.push(format!("limits {} to {}", number_format::khz(min), number_format::khz(max)));
         }
         if !parts.is_empty() {
             lines.push(format!("  {:<6} {}", format!("cpu{}", row.cpu), parts.join("  ")));
         }
     }
     for row in &evidence.power_domains {
-        let (ns, usage) = (human::duration_ns(row.ns), human::count(row.usage));
-        let rejected = human::count(row.rejected);
+        let (ns, usage) = (number_format::duration_ns(row.ns), number_format::count(row.usage));
+        let rejected = number_format::count(row.rejected);
         lines.push(format!("  domain {} {} {ns} ({usage} times, {rejected} refused)", row.domain, row.state));
     }
     if let Some(row) = evidence.suspends.as_ref().filter(|row| row.count > 0) {
-        lines.push(format!("  suspended {} ({} times)", human::duration_ns(row.ns), human::count(row.count)));
+        lines.push(format!(
+            "  suspended {} ({} times)",
+            number_format::duration_ns(row.ns),
+            number_format::count(row.count)
+        ));
     }
     if !lines.is_empty() {
         line!(text, "told by the kernel beside");
@@ -202,10 +208,10 @@ fn verify(text: &mut Text, snapshot: &Snapshot) {
     line!(text, "verify {verdict}: {passed} of {} figures as the kernel has them", verify.rows.len());
     for row in verify.rows.iter().filter(|row| !row.passes) {
         let value = |value: u64| {
-            if row.what.is_time() { human::duration_ns(value) } else { human::count(value) }
+            if row.what.is_time() { number_format::duration_ns(value) } else { number_format::count(value) }
         };
         let state = match row.what {
-            VerifiedFigure::FrequencyTime => human::khz(row.state),
+            VerifiedFigure::FrequencyTime => number_format::khz(row.state),
             VerifiedFigure::IdleTime | VerifiedFigure::IdleUsage => format!("state{}", row.state),
         };
         line!(
@@ -227,16 +233,16 @@ fn verify(text: &mut Text, snapshot: &Snapshot) {
 
 fn health(text: &mut Text, snapshot: &Snapshot) {
     let (overhead, loss) = (&snapshot.overhead, &snapshot.loss);
-    let cost = |ns: Option<u64>| or_unknown(ns, human::duration_ns);
+    let cost = |ns: Option<u64>| or_unknown(ns, number_format::duration_ns);
     line!(
         text,
         "{} marks ({} each)  {} power events ({} each)  {}  collector {} CPU",
-        human::count(overhead.marks),
+        number_format::count(overhead.marks),
         cost(overhead.ns_per_mark),
-        human::count(overhead.power_events),
+        number_format::count(overhead.power_events),
         cost(overhead.ns_per_power_event),
         lost(loss),
-        human::duration_ns(overhead.collector_cpu_ns),
+        number_format::duration_ns(overhead.collector_cpu_ns),
     );
     if !overhead.tables.is_empty() {
         let tables: Vec<String> = overhead.tables.iter().map(table_use).collect();
@@ -247,7 +253,7 @@ fn health(text: &mut Text, snapshot: &Snapshot) {
         line!(
             text,
             "{} {}, {}: {}",
-            human::count(diagnostic.count),
+            number_format::count(diagnostic.count),
             diagnostic.kind.name(),
             diagnostic.place().map_or_else(|| "first".into(), |place| format!("first {place}")),
             or_dash(diagnostic.example.trim_end()),
@@ -258,10 +264,17 @@ fn health(text: &mut Text, snapshot: &Snapshot) {
 
 /// `3,000 of 9,380 threads (952 turned away)`.
 fn table_use(used: &TableUse) -> String {
-    let text = format!("{} of {} {}", human::count(used.entries), human::count(used.capacity), used.table);
+    let text = format!(
+        "{} of {} {}",
+        number_format::count(used.entries),
+        number_format::count(used.capacity),
+        used.table
+    );
     match used.turned_away {
         0 => text,
-        count => format!("{text} ({} turned away: --map-memory gives them more room)", human::count(count)),
+        count => {
+            format!("{text} ({} turned away: --map-memory gives them more room)", number_format::count(count))
+        }
     }
 }
 
@@ -283,10 +296,11 @@ pub fn losses_and_notes(snapshot: &Snapshot) -> Text {
 /// `3 of 100 records lost`, or `at least 3`, and how many could not be read.
 fn lost(loss: &Loss) -> String {
     let least = if loss.at_least { "at least " } else { "" };
-    let (dropped, produced) = (human::count(loss.records_dropped), human::count(loss.records_produced));
+    let (dropped, produced) =
+        (number_format::count(loss.records_dropped), number_format::count(loss.records_produced));
     let unreadable = match loss.records_unreadable {
         0 => String::new(),
-        count => format!(", {} unreadable", human::count(count)),
+        count => format!(", {} unreadable", number_format::count(count)),
     };
     format!("{least}{dropped} of {produced} records lost{unreadable}")
 }
@@ -304,7 +318,7 @@ fn notes(text: &mut Text, snapshot: &Snapshot) {
 }
 
 fn or_dash(text: &str) -> &str {
-    if text.is_empty() { human::UNKNOWN } else { text }
+    if text.is_empty() { number_format::UNKNOWN } else { text }
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ pub use svg::svg;
 pub use text::render;
 
 use super::{
-    human,
+    number_format,
     snapshot::Snapshot,
     units::{self, CpuOrCluster, CpuOrClusterRow, CpuState},
 };
-use crate::model::{timeline::Timeline, timelines::Timelines};
+use crate::model::{timeline::Timeline, timeline::Timelines};
 
 /// A timeline with what it needs to be shown.
 struct Entry<'a> {
@@ -48,14 +48,14 @@ impl<'a> Entry<'a> {
     /// The name of what it does.
     fn cpu_state_name(&self, state: CpuState) -> String {
         match state {
-            CpuState::Running(Some(khz)) => human::khz_exact(khz),
+            CpuState::Running(Some(khz)) => number_format::khz_exact(khz),
             other => units::cpu_state_name(other, self.row.idle),
         }
     }
 
     /// Note where not every stretch was kept.
     fn is_coarse(&self) -> Option<String> {
-        let resolution = human::duration_ns(self.timeline.resolution()?);
+        let resolution = number_format::duration_ns(self.timeline.resolution()?);
         let name = self.name();
         Some(format!(
             "{name} changed too often to keep every change: within {resolution} the order is not told, the sums are"

@@ -1,7 +1,7 @@
 //! Clusters and CPUs of a snapshot, seen in the same way: as parts of the window.
 
 use super::{
-    human,
+    number_format,
     snapshot::{ClusterRow, CpuRow, FrequencyRow, IdleRow, Snapshot},
 };
 pub(crate) use crate::model::timeline::CpuState;
@@ -127,7 +127,7 @@ pub(crate) fn frequencies(snapshot: &Snapshot, cluster: &str) -> Vec<u32> {
 #[must_use]
 pub(crate) fn cpu_state_name(state: CpuState, idle: &[IdleRow]) -> String {
     match state {
-        CpuState::Running(Some(khz)) => human::khz(khz),
+        CpuState::Running(Some(khz)) => number_format::khz(khz),
         CpuState::Running(None) => "frequency unknown".to_owned(),
         CpuState::Idle(state) => idle
             .iter()

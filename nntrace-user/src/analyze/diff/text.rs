@@ -2,7 +2,7 @@
 
 use super::{Amount, Change, RowChange};
 use crate::report::{
-    human::{self, UNKNOWN},
+    number_format::{self, UNKNOWN},
     power::{Measure, PowerTable, fit},
     snapshot::Snapshot,
     tables,
@@ -18,7 +18,7 @@ const NAME: usize = 24;
 pub fn render(before: &Snapshot, after: &Snapshot, table: PowerTable) -> Text {
     let mut text = Text::new();
     for (word, snapshot) in [("baseline", before), ("now", after)] {
-        let window = human::duration_ns(snapshot.window.length_ns());
+        let window = number_format::duration_ns(snapshot.window.length_ns());
         let files = snapshot.source.files.join(", ");
         line!(text, "{word:<9}{window:>8}  {} {files}", snapshot.source.kind);
     }
@@ -50,7 +50,7 @@ pub fn render(before: &Snapshot, after: &Snapshot, table: PowerTable) -> Text {
 
 fn one(change: &Change, row: &RowChange) -> String {
     let share = |amount: Option<Amount>| {
-        amount.map_or_else(|| UNKNOWN.to_owned(), |amount| human::hundredths(amount.share))
+        amount.map_or_else(|| UNKNOWN.to_owned(), |amount| number_format::hundredths(amount.share))
     };
     let counted =
         [row.before, row.after].into_iter().flatten().any(|amount| amount.hits_per_second.is_some());
@@ -79,5 +79,5 @@ fn one(change: &Change, row: &RowChange) -> String {
 
 fn signed(hundredths: i64) -> String {
     let sign = if hundredths < 0 { '-' } else { '+' };
-    format!("{sign}{}", human::hundredths(hundredths.unsigned_abs()))
+    format!("{sign}{}", number_format::hundredths(hundredths.unsigned_abs()))
 }

@@ -1,6 +1,6 @@
 //! The command line.
 
-mod headings;
+mod help_headings;
 mod host;
 mod live;
 mod replay;

@@ -2,9 +2,9 @@
 
 pub mod baseline;
 pub mod files;
-pub mod gates;
 pub mod result_file;
 pub mod screen;
+pub mod thresholds;
 
 use std::{
     fmt,
@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use nntrace_user::{
     analyze::diff,
-    model::timelines::Timelines,
+    model::timeline::Timelines,
     report::{
         nnapi::{self, Shown},
         power::{self, PowerTable},

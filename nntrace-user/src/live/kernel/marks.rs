@@ -18,7 +18,7 @@ use super::{
     error::{KernelError, map_error},
 };
 use crate::model::{
-    names::Names,
+    function_names::Names,
     stacks::{Paths, Totals},
 };
 

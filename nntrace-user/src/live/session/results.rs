@@ -9,14 +9,14 @@ use crate::{
     live::{clock, kernel::KernelError, rings::DrainCounts, sysfs},
     model::{
         Findings, Marks, Scheduling,
+        app_report_sums::ReportSums,
+        app_reports::recorded_sums,
         facts::{Clock, Evidence, Host, KeptSums, Loss, MarksSeen, Overhead, Source, SourceKind, Window},
         findings::{RunFacts, Sums},
-        report_sums::ReportSums,
-        reports::recorded_sums,
         residency::CpuResidency,
         scheduling::NamedThread,
         stacks::Totals,
-        timelines::Timelines,
+        timeline::Timelines,
     },
 };
 

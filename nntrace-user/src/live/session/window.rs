@@ -8,7 +8,7 @@ use crate::{
         clock::{self, nanoseconds, wait_until},
         kernel::{KernelError, detaching::StalledThread},
         power::{self, StartedWindow},
-        sched, sysfs,
+        sysfs, threads,
         verify::Verifier,
     },
     model::{Scheduling, marks::OpenSection},
@@ -34,7 +34,7 @@ impl Session {
         let begin = window.begin;
         if let Some(scheduling) = &mut self.model.scheduling {
             *scheduling = Scheduling::starting_at(begin).with_room_for(scheduling.room());
-            self.alive.keys().try_for_each(|&pid| sched::watch(kernel, scheduling, pid))?;
+            self.alive.keys().try_for_each(|&pid| threads::watch(kernel, scheduling, pid))?;
         }
         log::info!("the window begins at {begin} ns, with {} CPUs", topology.cpus.len());
         wait_until(begin);

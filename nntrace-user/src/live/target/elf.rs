@@ -15,7 +15,7 @@ use object::{NativeEndian, ReadCache, ReadRef, elf};
 use thiserror::Error;
 
 use super::jumps::Jumps;
-use super::points::{self, ProbePoints};
+use super::probe_points::{self, ProbePoints};
 
 pub(super) type Symbol = elf::Sym64<NativeEndian>;
 type Header = elf::FileHeader64<NativeEndian>;
@@ -184,7 +184,7 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
 
     /// Returns the probe points of the function whose first instruction is at an offset.
     pub(super) fn probe_points(&self, offset: u64) -> ProbePoints {
-        ProbePoints::of(self.bytes(offset, points::LOOKED_AT), offset)
+        ProbePoints::of(self.bytes(offset, probe_points::LOOKED_AT), offset)
     }
 
     /// Returns the jumps of the function at an offset to places outside of it.

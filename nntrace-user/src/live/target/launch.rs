@@ -13,7 +13,7 @@ use nix::libc;
 
 use self::error::LaunchError;
 use super::command;
-use super::held::Held;
+use super::held_command::Held;
 use super::run_as::RunAs;
 
 const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::names;
+use super::name_matching;
 
 /// Bytes of a process's name that the kernel keeps.
 const COMM_LEN: usize = 15;
@@ -273,8 +273,9 @@ impl Process {
     fn is_named(&self, pattern: &str) -> bool {
         let cut = self.comm.len() >= COMM_LEN;
         let file = self.exe.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
-        names::glob(pattern, &self.comm)
-            || file.is_some_and(|file| cut && file.starts_with(&self.comm) && names::glob(pattern, file))
+        name_matching::glob(pattern, &self.comm)
+            || file
+                .is_some_and(|file| cut && file.starts_with(&self.comm) && name_matching::glob(pattern, file))
     }
 }
 
@@ -309,7 +310,7 @@ fn parse_stat(pid: u32, stat: &str) -> Option<Process> {
 fn near(pattern: &str, others: &[Process]) -> Vec<String> {
     let text = pattern.replace(['*', '?'], "").to_lowercase();
     let holds = |process: &&Process| !text.is_empty() && process.comm.to_lowercase().contains(&text);
-    let alike = |process: &&Process| names::alike(&process.comm.to_lowercase(), &text);
+    let alike = |process: &&Process| name_matching::alike(&process.comm.to_lowercase(), &text);
     let mut near: Vec<_> = others.iter().filter(holds).chain(others.iter().filter(alike)).collect();
     let mut seen = HashSet::new();
     near.retain(|process| seen.insert(process.pid));

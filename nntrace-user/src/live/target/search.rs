@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::layout::{Layout, Role, SymbolSpec};
 use super::objects::{Object, ObjectId, Objects};
-use super::points::ProbePoints;
+use super::probe_points::ProbePoints;
 use super::symbols::{Found, Near, NearReason, choose, search_file, similar_in_file};
 
 /// Files listed in that message at most.

@@ -9,8 +9,8 @@ use object::{NativeEndian, ReadRef, elf};
 
 use super::elf::{Elf, ElfError, ElfErrorReason, Symbol, SymbolTable, open};
 use super::layout::{Layout, MARK_FUNCTION, Role, SymbolSpec};
-use super::names;
-use super::points::ProbePoints;
+use super::name_matching;
+use super::probe_points::ProbePoints;
 use super::signature::{Name, last_part};
 
 /// Similar functions listed for one file at most.
@@ -282,7 +282,8 @@ fn is_similar(name: &str, specs: &[SymbolSpec]) -> bool {
     };
     // All these parts contain one of these two, which most names do not: a quick test.
     let may_hold_part = name.contains("ark") || name.contains("race");
-    may_hold_part && holds_part() || specs.iter().any(|spec| names::alike(name, last_part(&spec.name)))
+    may_hold_part && holds_part()
+        || specs.iter().any(|spec| name_matching::alike(name, last_part(&spec.name)))
 }
 
 #[cfg(test)]

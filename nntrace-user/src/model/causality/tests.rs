@@ -10,7 +10,7 @@ use nntrace_common::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::names::Names;
+use crate::model::function_names::Names;
 
 mod plain_stack;
 

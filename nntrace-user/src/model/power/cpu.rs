@@ -9,9 +9,9 @@ use nntrace_common::{
 };
 
 use crate::model::{
+    cpu_transition::Transition,
     residency::CpuReading,
     timeline::{CpuState, Timeline},
-    transition::Transition,
 };
 
 /// One CPU.

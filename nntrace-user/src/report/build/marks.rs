@@ -8,11 +8,11 @@ use nntrace_common::{layer::Tag, record::Total};
 use crate::{
     model::{
         app_phases::AppPhase,
+        app_reports::{self, Report},
         capped::{OTHERS, OTHERS_PID},
         facts::ProcessLabel,
         findings::Findings,
         histogram::Times,
-        reports::{self, Report},
     },
     report::snapshot::{
         AppPhaseTimes, AppPhases, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ProcessRole,
@@ -47,7 +47,7 @@ impl Findings<'_> {
                 },
             }
         };
-        reports::reports(self.marks, &self.sums.reports).iter().map(row).collect()
+        app_reports::reports(self.marks, &self.sums.reports).iter().map(row).collect()
     }
 
     pub(super) fn phases(&self) -> Vec<PhaseRow> {

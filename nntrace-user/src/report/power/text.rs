@@ -3,7 +3,7 @@
 use super::{Group, Measure, PowerTable, Row, What};
 use crate::report::{
     figures::Figures,
-    human::{self, UNKNOWN},
+    number_format::{self, UNKNOWN},
     snapshot::Snapshot,
     tables,
     text::{Text, clean, line},
@@ -20,7 +20,7 @@ pub fn render(snapshot: &Snapshot, table: PowerTable) -> Text {
     if groups.is_empty() {
         line!(text, "no power events were seen");
     } else {
-        let window = human::duration_ns(snapshot.window.length_ns());
+        let window = number_format::duration_ns(snapshot.window.length_ns());
         match table {
             PowerTable::Idle => {
                 line!(text, "idle states that the kernel asked for, in {window}");
@@ -78,15 +78,15 @@ fn times(text: &mut Text, snapshot: &Snapshot, groups: &[Group]) {
         }
         let figures = figures(snapshot, group);
         for (row, share) in shown(group) {
-            let time = |ns: Option<u64>| figures.known(ns, human::duration_ns);
+            let time = |ns: Option<u64>| figures.known(ns, number_format::duration_ns);
             let idle = row.idle.as_ref();
             let average = row.hits.and_then(|hits| row.ns.checked_div(hits));
             let one = format!(
                 "  {}{:>9}{:>8}{:>8}{:>9}{:>9}{:>9}",
                 fit(&row.what.label(group.is_cluster()), NAME - 2),
                 figures.time(row.ns),
-                figures.text(&human::hundredths(share)),
-                figures.known(row.hits, human::count),
+                figures.text(&number_format::hundredths(share)),
+                figures.known(row.hits, number_format::count),
                 time(idle.and_then(|idle| idle.min_ns)),
                 time(average),
                 time(idle.and_then(|idle| idle.max_ns)),
@@ -116,7 +116,7 @@ fn stays(text: &mut Text, snapshot: &Snapshot, groups: &[Group]) {
             line!(text, "{}", group.title());
         }
         for idle in states {
-            let time = |ns: Option<u64>| figures.known(ns, human::duration_ns);
+            let time = |ns: Option<u64>| figures.known(ns, number_format::duration_ns);
             line!(
                 text,
                 "  {}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}",
@@ -125,8 +125,8 @@ fn stays(text: &mut Text, snapshot: &Snapshot, groups: &[Group]) {
                 time(idle.p50_ns),
                 time(idle.p90_ns),
                 time(idle.p99_ns),
-                figures.known(idle.early, human::count),
-                figures.known(idle.late, human::count),
+                figures.known(idle.early, number_format::count),
+                figures.known(idle.late, number_format::count),
             );
         }
     }
@@ -161,7 +161,7 @@ fn frequencies(text: &mut Text, snapshot: &Snapshot, groups: &[Group], window: &
                     return if rows.is_empty() { " ".repeat(25) } else { format!("{UNKNOWN:>9}{:16}", "") };
                 };
                 let hits = row.hits.map(|hits| figures.count(hits)).unwrap_or_default();
-                let share = figures.text(&human::hundredths(*share));
+                let share = figures.text(&number_format::hundredths(*share));
                 format!("{:>9}{share:>8}{hits:>8}", figures.time(row.ns))
             };
             let one = format!(

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use crate::report::{
     figures::Figures,
-    human,
+    number_format,
     snapshot::{AccountRow, ExplanationRow, IterationRow, Snapshot},
     text::{Text, line},
 };
@@ -113,7 +113,7 @@ fn by_name(text: &mut Text, iterations: &[IterationRow], figures: Figures) {
         let open = if open.is_empty() {
             String::new()
         } else {
-            format!("  (and {} not ended)", human::count(open.len() as u64))
+            format!("  (and {} not ended)", number_format::count(open.len() as u64))
         };
         line!(
             text,

@@ -2,7 +2,7 @@
 
 use crate::report::{
     figures::Figures,
-    human,
+    number_format,
     snapshot::{EnergyPartsRow, EnergyRow, ResultUnit},
     text::{Text, line},
 };
@@ -10,7 +10,7 @@ use crate::report::{
 /// The table; nothing without a model.
 pub(super) fn table(text: &mut Text, energy: Option<&EnergyRow>, figures: Figures) {
     let Some(energy) = energy else { return };
-    let amount = |value: f64| figures.text(&human::energy(value, energy.unit));
+    let amount = |value: f64| figures.text(&number_format::energy(value, energy.unit));
     let unit = match energy.unit {
         ResultUnit::Joule => "",
         ResultUnit::Relative => " (relative: the model states no unit)",
@@ -56,7 +56,7 @@ pub(super) fn table(text: &mut Text, energy: Option<&EnergyRow>, figures: Figure
     }
     for time in &energy.unpriced {
         let cpu = time.cpu.map_or_else(String::new, |cpu| format!(" cpu{cpu}"));
-        let ns = human::duration_ns(time.ns);
+        let ns = number_format::duration_ns(time.ns);
         line!(text, "  without a price: cluster {}{cpu}: {} for {ns}", time.cluster, time.what);
     }
     for note in &energy.notes {

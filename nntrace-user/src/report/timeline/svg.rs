@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 use super::{Entry, milliseconds, seconds, ticks};
 use crate::{
-    model::timelines::Timelines,
+    model::timeline::Timelines,
     report::{
-        human,
+        number_format,
         snapshot::{Snapshot, SourceKind},
         text::clean,
         units::{CpuOrCluster, CpuState},
@@ -117,7 +117,7 @@ fn title(snapshot: &Snapshot) -> String {
     };
     format!(
         "Power states of {files}: {} from {} s on",
-        human::duration_ns(window.length_ns()),
+        number_format::duration_ns(window.length_ns()),
         seconds(window.begin_ns)
     )
 }
@@ -170,7 +170,7 @@ fn plot(text: &mut String, entry: &Entry<'_>, scale: &Scale, zero: f64, length: 
                 text,
                 r#"<rect class="{class}" x="{left:.4}" y="{y:.1}" width="{wide:.4}" height="{height:.1}"{detail} data-ns="{ns}"><title>{}, {}</title></rect>"#,
                 escape(&entry.cpu_state_name(state)),
-                human::duration_ns(ns),
+                number_format::duration_ns(ns),
             );
             from += ns;
         }

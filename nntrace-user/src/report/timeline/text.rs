@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::{Entry, milliseconds, seconds, ticks};
 use crate::{
-    model::timelines::Timelines,
+    model::timeline::Timelines,
     report::{
-        human,
+        number_format,
         power::fit,
         snapshot::Snapshot,
         text::{Text, line},
@@ -50,9 +50,9 @@ pub fn render(snapshot: &Snapshot, timelines: &Timelines, columns: usize) -> Tex
     line!(
         text,
         "{} from {} s on; a column is {} and shows what took most of it",
-        human::duration_ns(length),
+        number_format::duration_ns(length),
         seconds(window.begin_ns),
-        human::duration_ns(length / cells as u64),
+        number_format::duration_ns(length / cells as u64),
     );
     let (labels, marks) = axis(length, cells);
     line!(text, "{:name$} {labels}", "ms");
@@ -151,9 +151,9 @@ impl Signs {
                 // More frequencies than signs: neighbours share one.
                 Some((last, text)) if *last == sign => {
                     let first = text.split(" to ").next().unwrap_or_default().to_owned();
-                    *text = format!("{first} to {}", human::khz_exact(khz));
+                    *text = format!("{first} to {}", number_format::khz_exact(khz));
                 }
-                _ => meanings.push((sign, human::khz_exact(khz))),
+                _ => meanings.push((sign, number_format::khz_exact(khz))),
             }
         }
         for (place, (_, name)) in self.states.iter().enumerate() {

@@ -6,12 +6,12 @@ use ratatui::text::{Line, Span};
 
 use super::text::{put, right, width};
 use super::theme::Theme;
-use crate::report::human;
+use crate::report::number_format;
 use crate::report::snapshot::TimeHistogram;
 use crate::tui::state::histogram::Buckets;
 
 /// Columns for the numbers on the left, with the axis.
-const MARGIN: usize = human::COUNT_WIDTH + 3;
+const MARGIN: usize = number_format::COUNT_WIDTH + 3;
 
 /// Draws `histogram` into all of `area`: bars, axis, labels.
 pub(crate) fn draw(histogram: &TimeHistogram, theme: Theme, area: Rect, buffer: &mut Buffer) {
@@ -22,7 +22,7 @@ pub(crate) fn draw(histogram: &TimeHistogram, theme: Theme, area: Rect, buffer: 
     };
     let most = buckets.most();
     for row in 0..rows {
-        let label = if row == 0 { human::count(most) } else { String::new() };
+        let label = if row == 0 { number_format::count(most) } else { String::new() };
         let tick = if row == 0 { '┤' } else { '│' };
         let line = Line::from(vec![
             Span::raw(right(&label, MARGIN - 2)),

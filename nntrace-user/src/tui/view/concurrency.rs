@@ -3,7 +3,7 @@
 use ratatui::text::Line;
 
 use super::text::{percent_of_tenths, wrap};
-use crate::report::human;
+use crate::report::number_format;
 use crate::report::snapshot::ConcurrencyRow;
 use crate::report::units::shares;
 
@@ -14,7 +14,7 @@ pub(crate) fn lines(rows: &[ConcurrencyRow]) -> Vec<Line<'static>> {
         Line::from(format!(
             "{:>12} {:>10} {:>6}",
             cpus(row),
-            human::duration_ns(row.ns),
+            number_format::duration_ns(row.ns),
             percent_of_tenths(tenths)
         ))
     };

@@ -10,7 +10,7 @@ use super::concurrency;
 use super::text::{left, percent_of_tenths, put, right, rule};
 use super::theme::Theme;
 use crate::model::cpu_list;
-use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH};
+use crate::report::number_format::{self, COUNT_WIDTH, DURATION_WIDTH};
 use crate::report::snapshot::{ConcurrencyRow, Snapshot};
 use crate::report::units::{CpuOrCluster, CpuOrClusterRow, CpuState, cpu_state_name, frequencies, shares};
 
@@ -149,17 +149,17 @@ impl Painter<'_> {
                 return Line::default();
             };
             let hits = self.row.running.iter().filter(|row| row.khz == khz).map(|row| row.hits).sum();
-            let name = khz.map_or_else(|| "unknown".to_owned(), human::khz);
+            let name = khz.map_or_else(|| "unknown".to_owned(), number_format::khz);
             let mut text = format!(
                 "{} {} {} {}",
                 left(&name, 8),
-                right(&human::duration_ns(ns), DURATION_WIDTH),
+                right(&number_format::duration_ns(ns), DURATION_WIDTH),
                 right(&percent_of_tenths(tenths), 6),
-                right(&human::count(hits), COUNT_WIDTH),
+                right(&number_format::count(hits), COUNT_WIDTH),
             );
             if let Some(cpu) = self.row.cpu.filter(|_| effective) {
                 let ns = cpu.effective.iter().filter(|row| row.khz == khz).map(|row| row.ns).sum();
-                text.push_str(&right(&human::duration_ns(ns), 11));
+                text.push_str(&right(&number_format::duration_ns(ns), 11));
             }
             Line::from(vec![self.sign(state), Span::raw(text)])
         };
@@ -193,20 +193,23 @@ impl Painter<'_> {
             let mut text = format!(
                 "{} {} {} {}",
                 left(&cpu_state_name(state), name),
-                right(&human::duration_ns(ns), DURATION_WIDTH),
+                right(&number_format::duration_ns(ns), DURATION_WIDTH),
                 right(&percent_of_tenths(tenths), 6),
-                right(&human::or_unknown(idle.map(|row| row.hits), human::count), COUNT_WIDTH),
+                right(
+                    &number_format::or_unknown(idle.map(|row| row.hits), number_format::count),
+                    COUNT_WIDTH
+                ),
             );
             let mut push = |value: Option<u64>, format: fn(u64) -> String, width: usize| {
-                text.push_str(&right(&human::or_unknown(value, format), width));
+                text.push_str(&right(&number_format::or_unknown(value, format), width));
             };
             if stays {
-                push(idle.and_then(|row| row.min_ns), human::duration_ns, DURATION_WIDTH + 1);
-                push(idle.and_then(|row| row.max_ns), human::duration_ns, DURATION_WIDTH + 1);
+                push(idle.and_then(|row| row.min_ns), number_format::duration_ns, DURATION_WIDTH + 1);
+                push(idle.and_then(|row| row.max_ns), number_format::duration_ns, DURATION_WIDTH + 1);
             }
             if verdicts {
-                push(idle.and_then(|row| row.early), human::count, COUNT_WIDTH + 1);
-                push(idle.and_then(|row| row.late), human::count, COUNT_WIDTH + 1);
+                push(idle.and_then(|row| row.early), number_format::count, COUNT_WIDTH + 1);
+                push(idle.and_then(|row| row.late), number_format::count, COUNT_WIDTH + 1);
             }
             Line::from(vec![self.sign(state), Span::raw(text)])
         };

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::cpu_details;
 use super::text::{left, percent_of_tenths, put, right, say, width};
 use super::theme::Theme;
-use crate::report::human;
+use crate::report::number_format;
 use crate::report::snapshot::Snapshot;
 use crate::report::units::{
     CpuOrCluster, CpuOrClusterRow, CpuState, cpu_state_name, find, frequencies, shares,
@@ -54,7 +54,7 @@ fn list(state: &mut Cpus, snapshot: &Snapshot, theme: Theme, area: Rect, buffer:
     let page = usize::from(area.height).saturating_sub(1);
     let count = state.list.keys().len();
     let first = state.list.scroll(count, state.list.index(), page);
-    let window = format!("window {}", human::duration_ns(snapshot.window.length_ns()));
+    let window = format!("window {}", number_format::duration_ns(snapshot.window.length_ns()));
     let header =
         format!("{} {}{:>7}{:>7}{:>7}", left(" unit", NAME), left(&window, bar), "run", "idle", "other");
     put(buffer, area, 0, &Line::styled(header, Theme::heading()));
@@ -86,7 +86,7 @@ fn segments(
     let known = frequencies(snapshot, row.cluster);
     let cells = shares(&parts.iter().map(|part| part.1).collect::<Vec<_>>(), columns as u64);
     if cells.iter().sum::<u64>() == 0 {
-        return vec![Span::styled(left(human::UNKNOWN, columns), Theme::dim())];
+        return vec![Span::styled(left(number_format::UNKNOWN, columns), Theme::dim())];
     }
     let segment = |(&(state, _), &cells): (&(CpuState, u64), &u64)| {
         let (glyph, style) = theme.glyph(state, &known);
@@ -100,7 +100,7 @@ fn summary(row: &CpuOrClusterRow<'_>) -> String {
     let parts = row.parts();
     let tenths = shares(&parts.iter().map(|part| part.1).collect::<Vec<_>>(), 1000);
     if tenths.iter().sum::<u64>() == 0 {
-        return right(human::UNKNOWN, 7).repeat(3);
+        return right(number_format::UNKNOWN, 7).repeat(3);
     }
     let mut sums = [0; 3];
     for ((state, _), tenths) in parts.iter().zip(tenths) {

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::text::{left, put, right, width};
 use super::theme::Theme;
-use crate::report::human;
+use crate::report::number_format;
 use crate::report::snapshot::TableUse;
 use crate::tui::Health;
 use crate::tui::keys::BINDINGS;
@@ -40,13 +40,16 @@ pub(crate) fn health(state: &State, theme: Theme, area: Rect, buffer: &mut Buffe
         return;
     };
     let lost = if health.records_lost > 0 {
-        Span::styled(format!(" LOST {} records! ", human::count(health.records_lost)), theme.alert())
+        Span::styled(format!(" LOST {} records! ", number_format::count(health.records_lost)), theme.alert())
     } else {
         Span::raw(" lost 0")
     };
     let turned_away: u64 = health.tables.iter().map(|table| table.turned_away).sum();
     let full = if turned_away > 0 {
-        Span::styled(format!(" FULL tables, {} turned away! ", human::count(turned_away)), theme.alert())
+        Span::styled(
+            format!(" FULL tables, {} turned away! ", number_format::count(turned_away)),
+            theme.alert(),
+        )
     } else {
         Span::raw("")
     };
@@ -75,9 +78,12 @@ fn health_parts(health: &Health, costs: bool) -> Vec<String> {
     let rate = |name, per_second: f64, cost| {
         // Negative and NaN become 0.
         #[allow(clippy::cast_sign_loss, reason = "`as` saturates")]
-        let per_second = human::count(per_second.round() as u64);
-        let cost =
-            if costs { format!(" ({})", human::or_unknown(cost, human::duration_ns)) } else { String::new() };
+        let per_second = number_format::count(per_second.round() as u64);
+        let cost = if costs {
+            format!(" ({})", number_format::or_unknown(cost, number_format::duration_ns))
+        } else {
+            String::new()
+        };
         format!("  {name} {per_second}/s{cost}")
     };
     let fullest = health.tables.iter().map(TableUse::percent).reduce(f64::max);
@@ -105,7 +111,7 @@ pub(crate) fn tabs(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     }
     if let Some(sample) = &state.shown {
         let plural = |count: u64, one: &str, more: &str| {
-            format!("{} {}", human::count(count), if count == 1 { one } else { more })
+            format!("{} {}", number_format::count(count), if count == 1 { one } else { more })
         };
         let notes = sample.snapshot.notes.len() as u64;
         let diagnostics: u64 = sample.snapshot.diagnostics.iter().map(|row| row.count).sum();

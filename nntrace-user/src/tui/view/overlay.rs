@@ -7,7 +7,7 @@ use ratatui::widgets::{Block, Clear, Widget};
 
 use super::text::{left, put, right, wrap};
 use super::theme::Theme;
-use crate::report::human::{self, COUNT_WIDTH};
+use crate::report::number_format::{self, COUNT_WIDTH};
 use crate::report::snapshot::Snapshot;
 use crate::tui::keys::{BINDINGS, Binding};
 use crate::tui::state::{Overlay, State};
@@ -108,21 +108,23 @@ fn diagnostics(snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Line<'s
     let loss = &snapshot.loss;
     let mut text = format!(
         "produced {}, drained {}, dropped {}{}, late {}",
-        human::count(loss.records_produced),
-        human::count(loss.records_drained),
+        number_format::count(loss.records_produced),
+        number_format::count(loss.records_drained),
         if loss.at_least { "at least " } else { "" },
-        human::count(loss.records_dropped),
-        human::count(loss.records_late),
+        number_format::count(loss.records_dropped),
+        number_format::count(loss.records_late),
     );
     if loss.records_unreadable > 0 {
         text.push_str(", unreadable ");
-        text.push_str(&human::count(loss.records_unreadable));
+        text.push_str(&number_format::count(loss.records_unreadable));
     }
     let lossy = loss.records_dropped > 0 || loss.records_late > 0 || loss.records_unreadable > 0;
     lines.push(if lossy { Line::styled(text, theme.alert()) } else { Line::from(text) });
     if !loss.dropped_by_cpu.is_empty() {
-        let cpus =
-            loss.dropped_by_cpu.iter().map(|(cpu, count)| format!("cpu{cpu}\u{a0}{}", human::count(*count)));
+        let cpus = loss
+            .dropped_by_cpu
+            .iter()
+            .map(|(cpu, count)| format!("cpu{cpu}\u{a0}{}", number_format::count(*count)));
         let text = format!("dropped by {}", cpus.collect::<Vec<_>>().join(", "));
         lines.extend(wrap(&text, columns).into_iter().map(Line::from));
     }
@@ -135,7 +137,7 @@ fn diagnostics(snapshot: &Snapshot, theme: Theme, columns: usize) -> Vec<Line<'s
     for row in &snapshot.diagnostics {
         let text = format!(
             "{} {} first{}: {}",
-            right(&human::count(row.count), COUNT_WIDTH),
+            right(&number_format::count(row.count), COUNT_WIDTH),
             left(row.kind.name(), 20),
             row.place().map(|place| format!(" {place}")).unwrap_or_default(),
             row.example

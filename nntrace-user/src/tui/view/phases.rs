@@ -8,7 +8,7 @@ use super::text::{bar, left, put, right, rule, say, width};
 use super::theme::Theme;
 use super::{chart, no_marks, process_name};
 use crate::report::figures::Figures;
-use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
+use crate::report::number_format::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
 use crate::report::snapshot::{PhaseRow, Snapshot};
 use crate::tui::state::Sample;
 use crate::tui::state::phases::{PhaseSort, Phases};
@@ -111,12 +111,14 @@ const fn figure(
 
 /// Columns between the names and the bar.
 const FIGURES: [Figure; 8] = [
-    figure("count", "phases.count", Some(PhaseSort::Count), COUNT_WIDTH, |row| human::count(row.count)),
+    figure("count", "phases.count", Some(PhaseSort::Count), COUNT_WIDTH, |row| {
+        number_format::count(row.count)
+    }),
     figure("total", "phases.total_ns", Some(PhaseSort::Total), DURATION_WIDTH, |row| {
-        human::duration_ns(row.total_ns)
+        number_format::duration_ns(row.total_ns)
     }),
     figure("excl", "phases.exclusive_ns", Some(PhaseSort::Exclusive), DURATION_WIDTH, |row| {
-        human::duration_ns(row.exclusive_ns)
+        number_format::duration_ns(row.exclusive_ns)
     }),
     figure("min", "phases.min_ns", None, DURATION_WIDTH, |row| time(row.min_ns)),
     figure("p50", "phases.p50_ns", Some(PhaseSort::P50), DURATION_WIDTH, |row| time(row.p50_ns)),
@@ -126,7 +128,7 @@ const FIGURES: [Figure; 8] = [
 ];
 
 fn time(ns: Option<u64>) -> String {
-    human::or_unknown(ns, human::duration_ns)
+    number_format::or_unknown(ns, number_format::duration_ns)
 }
 
 /// The columns for a table of that width.
@@ -164,7 +166,8 @@ fn process_line(snapshot: &Snapshot, pid: u32, all: u64, columns: usize) -> Line
     let rows = snapshot.phases.iter().filter(|row| row.pid == pid);
     let role = rows.clone().map(|row| row.role.to_string()).next().unwrap_or_default();
     let exclusive = rows.map(|row| row.exclusive_ns).sum();
-    let note = format!("excl {}, {}", human::duration_ns(exclusive), human::percent(exclusive, all));
+    let note =
+        format!("excl {}, {}", number_format::duration_ns(exclusive), number_format::percent(exclusive, all));
     rule(&format!("{} {role}", process_name(snapshot, pid)), &note, columns)
 }
 
@@ -184,7 +187,7 @@ fn phase_line(row: &PhaseRow, all: u64, columns: usize, selected: bool, theme: T
     text.push(' ');
     let mut room = columns.saturating_sub(width(&text));
     if room >= 2 * PERCENT_WIDTH {
-        text.push_str(&right(&human::percent(row.exclusive_ns, all), PERCENT_WIDTH));
+        text.push_str(&right(&number_format::percent(row.exclusive_ns, all), PERCENT_WIDTH));
         text.push(' ');
         room -= PERCENT_WIDTH + 1;
     }

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::text::{bar, left, put, right, rule, say, tail, width};
 use super::theme::Theme;
 use super::{no_marks, process_name};
-use crate::report::human::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
+use crate::report::number_format::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
 use crate::report::snapshot::{Snapshot, StackFrame, StackRow};
 use crate::tui::state::Sample;
 use crate::tui::state::stacks::{StackSort, Stacks};
@@ -68,8 +68,8 @@ fn stack_line(row: &StackRow, all: u64, columns: usize, selected: bool, theme: T
     let (sign, style) = Theme::line(selected);
     let text = format!(
         "{sign}{} {} ",
-        right(&human::duration_ns(row.exclusive_ns), DURATION_WIDTH),
-        right(&human::percent(row.exclusive_ns, all), PERCENT_WIDTH),
+        right(&number_format::duration_ns(row.exclusive_ns), DURATION_WIDTH),
+        right(&number_format::percent(row.exclusive_ns, all), PERCENT_WIDTH),
     );
     let mut line = Line::from(Span::styled(text, style));
     if columns >= BARS {
@@ -78,8 +78,8 @@ fn stack_line(row: &StackRow, all: u64, columns: usize, selected: bool, theme: T
     }
     let text = format!(
         "{} {} {:>7}  ",
-        right(&human::duration_ns(row.total_ns), DURATION_WIDTH),
-        right(&human::count(row.count), COUNT_WIDTH),
+        right(&number_format::duration_ns(row.total_ns), DURATION_WIDTH),
+        right(&number_format::count(row.count), COUNT_WIDTH),
         row.pid,
     );
     let room = columns.saturating_sub(line.width() + width(&text));

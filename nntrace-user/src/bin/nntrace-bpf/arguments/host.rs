@@ -13,7 +13,7 @@ use nntrace_user::{
 };
 
 use super::{
-    headings::POWER,
+    help_headings::POWER,
     values::{cluster, file},
 };
 

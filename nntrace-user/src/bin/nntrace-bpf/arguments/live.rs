@@ -8,7 +8,7 @@ use nntrace_user::live::{kernel::DEFAULT_RING_BYTES, session::MarkSource, target
 
 use super::{
     HostOptions, Results,
-    headings::{LIMITS, MARKS, OUTPUT, POWER, TARGET},
+    help_headings::{LIMITS, MARKS, OUTPUT, POWER, TARGET},
     values::{duration, memory},
 };
 use crate::logging;

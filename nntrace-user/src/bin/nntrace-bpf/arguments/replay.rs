@@ -9,7 +9,7 @@ use nntrace_user::replay::TimeRange;
 
 use super::{
     HostOptions, Results,
-    headings::{MARKS, TARGET},
+    help_headings::{MARKS, TARGET},
     values::time_range,
 };
 

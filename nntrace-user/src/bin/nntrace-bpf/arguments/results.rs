@@ -10,7 +10,7 @@ use nntrace_user::{
 
 use super::{
     Cli,
-    headings::{CAUSES, LIMITS, OUTPUT},
+    help_headings::{CAUSES, LIMITS, OUTPUT},
     values::{output_file, share, table_memory},
 };
 

@@ -31,7 +31,7 @@ use tokio::{
 use crate::{
     arguments::{Level, Live},
     logging,
-    output::{self, Output, files::Files, gates, screen::Screen},
+    output::{self, Output, files::Files, screen::Screen, thresholds},
     signals::EndSignals,
 };
 
@@ -124,8 +124,8 @@ pub fn run(cli: &Live, log_level: LevelFilter) -> Result<ExitCode> {
     looped.and(written).and(finished).and(shown)?;
     // A figure that is wrong, or over its limit, matters more than how the command ended.
     let differs = snapshot.verify.as_ref().is_some_and(|verify| !verify.passes);
-    let tripped = gates::tripped(&snapshot, &cli.results.causes);
-    Ok(if differs || tripped { ExitCode::from(gates::TRIPPED) } else { code })
+    let tripped = thresholds::tripped(&snapshot, &cli.results.causes);
+    Ok(if differs || tripped { ExitCode::from(thresholds::TRIPPED) } else { code })
 }
 
 /// The processes that `--pid` and `--comm` mean.

@@ -7,7 +7,7 @@ use nntrace_user::{replay, report::snapshot::Snapshot, tui::Health};
 
 use crate::{
     arguments::Replay,
-    output::{Output, files::Files, gates, screen::Screen},
+    output::{Output, files::Files, screen::Screen, thresholds},
     signals::EndSignals,
 };
 
@@ -40,8 +40,8 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         Output::Tables => {}
         output => output.finish(&snapshot, replayed.timelines())?,
     }
-    let tripped = gates::tripped(&snapshot, &cli.results.causes);
-    Ok(if tripped { ExitCode::from(gates::TRIPPED) } else { ExitCode::SUCCESS })
+    let tripped = thresholds::tripped(&snapshot, &cli.results.causes);
+    Ok(if tripped { ExitCode::from(thresholds::TRIPPED) } else { ExitCode::SUCCESS })
 }
 
 /// Shows the results on the terminal until the user has seen enough.

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use nntrace_user::{
     export::dot,
-    model::{Marks, timelines::Timelines},
+    model::{Marks, timeline::Timelines},
     report::{
         power::{self, PowerTable},
         snapshot::Snapshot,

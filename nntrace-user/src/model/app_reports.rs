@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 
 use super::{
     app_phases::{AppPhase, ReportSlot},
+    app_report_sums::{ReportSums, SectionSum},
     marks::Marks,
-    report_sums::{ReportSums, SectionSum},
     sites::{SiteKey, SiteSum},
     stacks::execution_of,
     times::Times,

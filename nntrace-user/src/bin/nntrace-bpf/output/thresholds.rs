@@ -1,6 +1,6 @@
 //! Limits that a regression job sets: one that is exceeded shows in the exit status.
 
-use nntrace_user::report::{human, snapshot::Snapshot};
+use nntrace_user::report::{number_format, snapshot::Snapshot};
 
 use crate::{arguments::Causes, output};
 
@@ -15,10 +15,10 @@ pub fn tripped(snapshot: &Snapshot, causes: &Causes) -> bool {
         if row.missing_ns as f64 > most * row.total_ns as f64 {
             output::message(format_args!(
                 "{} of the time of {} ({} of {}) is covered by no section; --max-missing allows {}%",
-                human::percent(row.missing_ns, row.total_ns),
+                number_format::percent(row.missing_ns, row.total_ns),
                 row.site.name,
-                human::duration_ns(row.missing_ns),
-                human::duration_ns(row.total_ns),
+                number_format::duration_ns(row.missing_ns),
+                number_format::duration_ns(row.total_ns),
                 most * 100.0,
             ));
             tripped = true;
