@@ -226,3 +226,29 @@ fn files_do_not_import_from_each_other_in_a_circle() -> Result<()> {
     assert!(left.is_empty(), "circles of imports:\n{}", left.join("\n"));
     Ok(())
 }
+
+/// Files in the page are named from the project's root, from the library, or from the folder of the file before.
+#[test]
+fn the_page_of_ways_names_files_that_exist() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let page = root.join("nntrace-user/docs/ways.md");
+    let text = fs::read_to_string(&page).with_context(|| page.display().to_string())?;
+    let mut missing = Vec::new();
+    for line in text.lines().filter(|line| line.starts_with('|')) {
+        let mut folder = root.clone();
+        for name in line.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs")) {
+            let places = [
+                root.join(name),
+                root.join("nntrace-user/src").join(name),
+                root.join("nntrace-user").join(name),
+                folder.join(name),
+            ];
+            match places.into_iter().find(|place| place.is_file()) {
+                Some(place) => folder = place.parent().map(Path::to_owned).unwrap_or_default(),
+                None => missing.push(name),
+            }
+        }
+    }
+    assert_eq!(missing, [""; 0]);
+    Ok(())
+}
