@@ -236,7 +236,12 @@ fn the_page_of_ways_names_files_that_exist() -> Result<()> {
     let mut missing = Vec::new();
     for line in text.lines().filter(|line| line.starts_with('|')) {
         let mut folder = root.clone();
-        for name in line.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs")) {
+        for name in line
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|name| Path::new(name).extension().is_some_and(|it| it == "rs"))
+        {
             let places = [
                 root.join(name),
                 root.join("nntrace-user/src").join(name),
