@@ -4,10 +4,10 @@ use aya_ebpf::bindings::BPF_NOEXIST;
 use nntrace_common::app_events::{AppChange, AppEvent, ExecutionCount, ExecutionKey, MAX_APP_EVENTS};
 
 use crate::{
+    atomic::add,
     log,
     maps::{APP_EVENT_COUNTS, APP_EVENTS, DRIVERS, EXECUTIONS},
     process::Ids,
-    ring::add,
 };
 
 /// Returns the number of the last change; 0 before the first.

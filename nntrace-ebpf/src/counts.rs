@@ -2,7 +2,7 @@
 
 use nntrace_common::counts::{EventCounts, Table};
 
-use crate::{log, maps::EVENT_COUNTS, ring::add};
+use crate::{atomic::add, log, maps::EVENT_COUNTS};
 
 /// Counts a mark of a traced process.
 #[inline(always)]

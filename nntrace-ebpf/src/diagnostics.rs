@@ -6,9 +6,9 @@
 use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics, EXAMPLE_BYTES};
 
 use crate::{
+    atomic::add,
     log,
     maps::{DIAGNOSTICS, THREADS},
-    ring::add,
 };
 
 /// Counts a diagnostic of a thread.

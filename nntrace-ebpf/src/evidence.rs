@@ -11,11 +11,11 @@ use nntrace_common::{
 };
 
 use crate::{
+    atomic::add,
     clock,
     helpers::boot_ns,
     kernel_memory::read,
     maps::{EVIDENCE, LIMITS_OFFSETS, PSCI, SUSPENDS},
-    ring::add,
 };
 
 /// Handles the request for a state to firmware: `(cpu, parameter, s2idle)`.

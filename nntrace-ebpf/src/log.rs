@@ -20,9 +20,9 @@ use nntrace_common::{
 };
 
 use crate::{
+    atomic::add,
     helpers::{current_tid, monotonic_ns},
     maps::LOG_GATES,
-    ring::add,
 };
 
 /// Declares lines: the function that logs one, its level, its kind, its text.

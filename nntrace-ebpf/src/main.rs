@@ -12,6 +12,7 @@
 )]
 
 mod app_events;
+mod atomic;
 mod clock;
 mod counts;
 mod diagnostics;

@@ -12,9 +12,10 @@ use nntrace_common::{
 };
 
 use crate::{
+    atomic::add,
     clock, counts, diagnostics, log,
     maps::{CPU_FREQUENCY, CPU_IDLE, FREQUENCY_TOTALS, NEXT_IN_POLICY},
-    ring::{self, Wake, add},
+    ring::{self, Wake},
 };
 
 /// Handles a CPU's entering or leaving an idle state.

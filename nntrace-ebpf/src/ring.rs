@@ -8,6 +8,7 @@ use aya_ebpf::{
 };
 
 use crate::{
+    atomic,
     helpers::current_cpu,
     log,
     maps::{RING_BYTES, RING_COUNTS, RINGS},
@@ -34,7 +35,7 @@ pub fn emit_with<T: Copy + 'static>(record: impl FnOnce() -> T, wake: Wake) -> b
     let counts = RING_COUNTS.get_ptr_mut(0);
     if let Some(counts) = counts {
         // SAFETY: the pointer comes from the map and is not null; marks can be preempted, hence atomic.
-        unsafe { add(&raw mut (*counts).produced, 1) };
+        unsafe { atomic::add(&raw mut (*counts).produced, 1) };
     }
     let Some(ring) = RINGS.get(current_cpu()) else {
         return drop_record(counts);
@@ -65,24 +66,7 @@ fn drop_record(counts: Option<*mut nntrace_common::record::RingCount>) -> bool {
     log::ring_full(current_cpu());
     if let Some(counts) = counts {
         // SAFETY: the pointer comes from the map and is not null.
-        unsafe { add(&raw mut (*counts).dropped, 1) };
+        unsafe { atomic::add(&raw mut (*counts).dropped, 1) };
     }
     false
-}
-
-/// Adds to a counter that a preempting program may add to as well.
-///
-/// # Safety
-/// `counter` must point into a map value.
-#[inline(always)]
-pub unsafe fn add(counter: *mut u64, value: u64) {
-    // `core` has no atomic add for this target; this instruction is in every kernel that has BPF.
-    // SAFETY: the caller's; every map value is aligned to eight bytes.
-    unsafe {
-        core::arch::asm!(
-            "lock *(u64 *)({counter} + 0) += {value}",
-            counter = in(reg) counter,
-            value = in(reg) value,
-        );
-    }
 }

@@ -19,7 +19,7 @@ use nntrace_common::{
 };
 
 use crate::{
-    clock, counts, diagnostics,
+    atomic, clock, counts, diagnostics,
     helpers::current_cpu,
     kernel_memory::read,
     log,
@@ -159,6 +159,6 @@ fn emit(tid: u32, tgid: u32, time: u64, change: Change) {
         && let Some(counts) = counts
     {
         // SAFETY: the pointer comes from the map and is not null.
-        unsafe { ring::add(&raw mut (*counts).sched_dropped, 1) };
+        unsafe { atomic::add(&raw mut (*counts).sched_dropped, 1) };
     }
 }

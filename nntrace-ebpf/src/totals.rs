@@ -10,10 +10,12 @@ use nntrace_common::{
 };
 
 use crate::{
-    app_events, counts, diagnostics,
+    app_events,
+    atomic::add,
+    counts, diagnostics,
     maps::{CREATE_NAME, PATHS, SLOT_TOTALS, THREADS, TOTAL_COUNT, TOTALS},
     process::Ids,
-    ring::{self, Wake, add},
+    ring::{self, Wake},
 };
 
 const WARM_UP: u8 = Tag::new(Layer::Application, Phase::WarmUp).index();

@@ -12,14 +12,13 @@ use core::mem::offset_of;
 use aya_ebpf::{bindings::pt_regs, macros::raw_tracepoint, programs::RawTracePointContext};
 
 use crate::{
+    atomic::add,
     clock,
     helpers::{current_task, monotonic_ns},
     kernel_memory::read,
     maps::{FILE_OFFSETS, MARKER, WRITE_COST},
     mark_text::Paging,
-    marks, process,
-    ring::add,
-    thread,
+    marks, process, thread,
 };
 
 /// Number of the system call `write`.

@@ -20,6 +20,7 @@ use crate::{
     arch::Arch,
     cross::Cross,
     dist::tree::Tree,
+    emulator,
     run::{command, quietly, run, target_dir},
     vm,
 };
@@ -76,7 +77,7 @@ impl Dist {
         fs::create_dir_all(&folder)?;
         let archs = self.arch.map_or(Arch::ALL.to_vec(), |arch| vec![arch]);
         if self.tried {
-            archs.iter().try_for_each(|&arch| vm::check(arch))?;
+            archs.iter().try_for_each(|&arch| emulator::check(arch))?;
         }
         let programs = archs.iter().map(|&arch| Ok((arch, program(arch)?))).collect::<Result<Vec<_>>>()?;
         // The program knows its own command line: the one for this host is run.

@@ -10,6 +10,7 @@ mod cross;
 mod debian;
 mod demo;
 mod dist;
+mod emulator;
 mod fuzz;
 mod lint;
 mod picture;

@@ -6,9 +6,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use toolchain::{Compiler, LINKER_VERSION, Toolchain};
 
 use crate::{
-    apt,
+    apt, emulator,
     run::{NeedsRoot, as_root, cargo, command, on_path, quietly, run},
-    vm,
 };
 
 /// Sets up building and live profiling.
@@ -25,7 +24,7 @@ pub fn asked(for_lint: bool, for_vm: bool) -> Result<()> {
     } else {
         all()?;
     }
-    if for_vm { vm::install() } else { Ok(()) }
+    if for_vm { emulator::install() } else { Ok(()) }
 }
 
 /// Sets up the further requirements of the tests: compilers for their example programs, clang with the linker for its

@@ -13,7 +13,6 @@ mod files;
 mod golden;
 mod kernel;
 mod machine;
-mod needs;
 mod programs;
 mod python;
 
@@ -32,7 +31,7 @@ use clap::Args;
 use crate::{
     arch::Arch,
     cross::Cross,
-    debian,
+    debian, emulator,
     vm::{
         board::Board,
         busybox::Busybox,
@@ -42,8 +41,6 @@ use crate::{
         programs::{GUEST, Programs},
     },
 };
-
-pub use needs::{check, install};
 
 /// Options for the VMs and their checks.
 #[derive(Args)]
@@ -139,7 +136,7 @@ impl Vm {
 
     /// Provides everything that is needed before the first VM starts.
     fn prepare(&self) -> Result<(Cross, Busybox, Vec<Kernel>)> {
-        check(self.arch)?;
+        emulator::check(self.arch)?;
         let cross = Cross::find(self.arch)?;
         let versions = if self.all { Version::ALL.to_vec() } else { self.kernels.clone() };
         let kernels = versions.into_iter().map(|version| Kernel::get(self.arch, version));

@@ -3,6 +3,7 @@
 mod help_headings;
 mod host;
 mod live;
+mod output_file;
 mod replay;
 mod results;
 mod values;
@@ -13,8 +14,9 @@ use clap::Parser;
 pub use host::HostOptions;
 pub use live::{Level, Live};
 use nntrace_user::{model::energy::EnergyModel, replay::TimeRange};
+pub use output_file::OutputKind;
 pub use replay::Replay;
-pub use results::{Causes, Format, OutputKind, Results, Table, default_memory};
+pub use results::{Causes, Format, Results, Table, default_memory};
 use values::{file, time_range};
 
 /// Shows where the time of a neural network goes, by layer and phase, and what the CPUs did.

@@ -9,7 +9,7 @@ use std::{
 
 use log::{LevelFilter, Log, Metadata, Record};
 
-use crate::output;
+use crate::stderr;
 
 /// Lines that are kept while the terminal interface runs: the newest ones.
 const KEPT: usize = 200;
@@ -56,7 +56,7 @@ pub fn kept() -> Vec<String> {
 /// Writes to stderr again, first what was kept.
 pub fn release() {
     if let Some(kept) = LOGGER.kept().take() {
-        kept.notes().iter().for_each(output::message);
+        kept.notes().iter().for_each(stderr::message);
     }
 }
 
@@ -93,7 +93,7 @@ impl Log for Logger {
         let line = format!("{elapsed:.3} s {level}: {from}{}", text.trim_end());
         match &mut *self.kept() {
             Some(kept) => kept.add(line),
-            None => output::message(line),
+            None => stderr::message(line),
         }
     }
 

@@ -8,6 +8,7 @@ mod commands;
 mod logging;
 mod output;
 mod signals;
+mod stderr;
 
 use std::{
     io::{self, Write as _},
@@ -56,7 +57,7 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            output::message(format_args!("{error:#}"));
+            stderr::message(format_args!("{error:#}"));
             ExitCode::FAILURE
         }
     }

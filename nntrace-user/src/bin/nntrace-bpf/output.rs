@@ -7,7 +7,6 @@ pub mod screen;
 pub mod thresholds;
 
 use std::{
-    fmt,
     io::{self, IsTerminal as _, Write as _},
     ops::ControlFlow,
     path::Path,
@@ -191,21 +190,6 @@ pub fn json(snapshot: &Snapshot) -> Result<Vec<u8>> {
 /// Prints text for people.
 pub fn print(text: &Text) -> Result<()> {
     write_stdout(text.as_bytes())
-}
-
-/// Prints an error or a note to stderr, in a line of its own, for people: see [`Text`].
-pub fn message(message: impl fmt::Display) {
-    messages([message]);
-}
-
-/// The same for a message of several lines.
-pub fn messages(lines: impl IntoIterator<Item = impl fmt::Display>) {
-    let mut text = Text::new();
-    for (number, line) in lines.into_iter().enumerate() {
-        text.line(format_args!("{}{line}", if number == 0 { "nntrace-bpf: " } else { "" }));
-    }
-    // Nobody is left to be told when this fails.
-    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// Writes data, such as JSON or CSV, to stdout. A reader that went away (`| head`) is no error.

@@ -11,7 +11,8 @@ use nntrace_user::{
 use super::{
     Cli,
     help_headings::{CAUSES, LIMITS, OUTPUT},
-    values::{output_file, share, table_memory},
+    output_file::{OutputFile, OutputKind, output_file},
+    values::{share, table_memory},
 };
 
 /// Output.
@@ -154,28 +155,6 @@ pub enum Format {
     Text,
     /// For programs: a header line, one row for each state, ns and kHz
     Csv,
-}
-
-/// A file of results.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutputFile {
-    /// Kind of its content.
-    pub kind: OutputKind,
-    /// Where it is.
-    pub path: PathBuf,
-}
-
-/// Content of a file of results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputKind {
-    /// The snapshot.
-    Json,
-    /// Tables of power states.
-    Csv,
-    /// Power states over time.
-    Svg,
-    /// Sections and their causes.
-    Dot,
 }
 
 impl Results {

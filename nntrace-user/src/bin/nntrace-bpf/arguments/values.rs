@@ -1,10 +1,6 @@
 //! Values of options: from the words of the command line to what they mean.
 
-use std::{
-    path::{Path, PathBuf},
-    str::FromStr,
-    time::Duration,
-};
+use std::{path::Path, str::FromStr, time::Duration};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use nntrace_user::{
@@ -15,8 +11,6 @@ use nntrace_user::{
     },
     replay::TimeRange,
 };
-
-use super::results::{OutputFile, OutputKind};
 
 /// Reads what a file describes.
 pub(super) fn file<T: Clone + Send + Sync + 'static>(
@@ -94,19 +88,6 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err("expected a share such as 5% or 0.05".into()),
     }
-}
-
-/// A file of results, of the kind that its name ends in.
-pub(super) fn output_file(text: &str) -> Result<OutputFile, String> {
-    let path = PathBuf::from(text);
-    let kind = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("json") => OutputKind::Json,
-        Some("csv") => OutputKind::Csv,
-        Some("svg") => OutputKind::Svg,
-        Some("dot") => OutputKind::Dot,
-        _ => return Err("expected a file name that ends in .json, .csv, .svg or .dot".into()),
-    };
-    Ok(OutputFile { kind, path })
 }
 
 /// `big=4-7`.

@@ -12,6 +12,7 @@ use nntrace_user::{
 use crate::{
     arguments::EnergyModelAction,
     output::{self, result_file},
+    stderr,
 };
 
 /// Does what is asked for.
@@ -42,7 +43,7 @@ fn init(file: Option<&Path>, force: bool) -> Result<()> {
         None => output::write_stdout(text.as_bytes())?,
     }
     for note in notes {
-        output::message(note);
+        stderr::message(note);
     }
     Ok(())
 }

@@ -33,6 +33,7 @@ use crate::{
     logging,
     output::{self, Output, files::Files, screen::Screen, thresholds},
     signals::EndSignals,
+    stderr,
 };
 
 /// How long a command may take to end when it is asked to.
@@ -83,7 +84,7 @@ pub fn run(cli: &Live, log_level: LevelFilter) -> Result<ExitCode> {
     let has_target = held.is_some() || !processes.is_empty();
     if has_target && let Some(text) = session.no_marks(&cli.target()) {
         session.note("no function that writes marks was found in the target when this began: until one is, there are power states only".into());
-        output::messages(text.lines());
+        stderr::messages(text.lines());
         // What a script starts does not wait for its probes either.
         session.expect_libraries();
     }
@@ -284,7 +285,7 @@ impl Run {
             let asked = Instant::now();
             while matches!(command.try_wait(), Ok(None)) {
                 if asked.elapsed() > PATIENCE {
-                    output::message(format_args!(
+                    stderr::message(format_args!(
                         "the command (process {}) ignores SIGTERM; it runs on",
                         command.pid()
                     ));

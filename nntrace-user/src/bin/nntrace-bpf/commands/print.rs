@@ -11,7 +11,7 @@ use nntrace_user::{
 
 use crate::{
     arguments::{Print, default_memory},
-    output,
+    output, stderr,
 };
 
 /// Prints every section of the files; returns the exit status.
@@ -31,7 +31,7 @@ pub fn run(cli: &Print) -> Result<ExitCode> {
     let text = if cli.tree { sections::tree(marks) } else { sections::list(marks) };
     output::print(&text)?;
     for note in Snapshot::of(&replayed.findings()).notes {
-        output::message(note);
+        stderr::message(note);
     }
     Ok(ExitCode::SUCCESS)
 }

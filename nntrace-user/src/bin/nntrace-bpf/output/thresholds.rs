@@ -2,7 +2,7 @@
 
 use nntrace_user::report::{number_format, snapshot::Snapshot};
 
-use crate::{arguments::Causes, output};
+use crate::{arguments::Causes, stderr};
 
 /// Exit status when a gate trips.
 pub const TRIPPED: u8 = 3;
@@ -13,7 +13,7 @@ pub fn tripped(snapshot: &Snapshot, causes: &Causes) -> bool {
     let mut tripped = false;
     for row in &snapshot.missing {
         if row.missing_ns as f64 > most * row.total_ns as f64 {
-            output::message(format_args!(
+            stderr::message(format_args!(
                 "{} of the time of {} ({} of {}) is covered by no section; --max-missing allows {}%",
                 number_format::percent(row.missing_ns, row.total_ns),
                 row.site.name,

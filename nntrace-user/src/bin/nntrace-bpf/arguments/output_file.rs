@@ -1,0 +1,38 @@
+//! Files of results, by the endings of their names.
+
+use std::path::PathBuf;
+
+/// A file of results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputFile {
+    /// Kind of its content.
+    pub kind: OutputKind,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// Content of a file of results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputKind {
+    /// The snapshot.
+    Json,
+    /// Tables of power states.
+    Csv,
+    /// Power states over time.
+    Svg,
+    /// Sections and their causes.
+    Dot,
+}
+
+/// A file of results, of the kind that its name ends in.
+pub(super) fn output_file(text: &str) -> Result<OutputFile, String> {
+    let path = PathBuf::from(text);
+    let kind = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => OutputKind::Json,
+        Some("csv") => OutputKind::Csv,
+        Some("svg") => OutputKind::Svg,
+        Some("dot") => OutputKind::Dot,
+        _ => return Err("expected a file name that ends in .json, .csv, .svg or .dot".into()),
+    };
+    Ok(OutputFile { kind, path })
+}
