@@ -44,6 +44,7 @@ impl Python {
             fetch(arch, &folder)?;
         }
         let library = debian::cache()?.join(format!("targets-{arch}/libmarks.so"));
+        fs::create_dir_all(library.parent().unwrap_or(&folder))?;
         let mut compile = command(arch.gnu("gcc"));
         compile.args(["-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-Wl,--build-id=none"]);
         compile.arg("-I").arg(project("nntrace-common/include")).arg("-o").arg(&library);
