@@ -2,7 +2,7 @@
 //!
 //! Source: the mark contract, section 2 ("Never die on input"); the power contract, section 1.
 
-use crate::enumeration::enumeration;
+use crate::named_enum::enumeration;
 
 enumeration! {
     /// One kind of diagnostic.
@@ -41,6 +41,9 @@ enumeration! {
         UnreadableLine = "unreadable_line",
         /// Events that the tracer dropped.
         EventsLost = "events_lost",
+        /// A function of an engine that was left without a return, by an exception, `longjmp` or a jump: its section
+        /// ends at the next event of its thread.
+        Unwound = "unwound",
     }
 
     /// Its name in a snapshot.

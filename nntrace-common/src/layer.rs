@@ -2,7 +2,7 @@
 //!
 //! Source of the letters and of the order: the mark contract, sections 1 and 2.
 
-use crate::enumeration::enumeration;
+use crate::named_enum::enumeration;
 
 enumeration! {
     /// A layer of the NN stack.

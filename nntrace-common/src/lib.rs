@@ -4,24 +4,27 @@
 
 pub mod app_events;
 pub mod attributes;
-pub mod begin;
-pub mod bounds;
-pub mod counts;
 pub mod diagnostic;
+pub mod driver_calls;
 #[cfg(feature = "emit")]
 pub mod emit;
-mod enumeration;
-pub mod evidence;
-pub mod interface;
+pub mod engine;
+pub mod engine_frames;
+pub mod event_counts;
+pub mod hidl_calls;
 pub mod layer;
 pub mod log_limit;
 pub mod mark;
-pub mod nesting;
+mod named_enum;
+pub mod nested_functions;
+pub mod other_power_events;
 pub mod power;
 pub mod record;
 pub mod run_queue;
 pub mod sched;
+pub mod section_begin;
 pub mod stack;
 pub mod time_count;
 pub mod track;
+pub mod verifier_bounds;
 pub mod window;

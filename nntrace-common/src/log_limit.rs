@@ -2,7 +2,7 @@
 //!
 //! A flood of one kind neither floods the log nor keeps the lines of another kind from it. What does not pass is counted.
 
-use crate::{counts::Table, diagnostic::DiagnosticKind};
+use crate::{diagnostic::DiagnosticKind, event_counts::Table};
 
 /// One kind of line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

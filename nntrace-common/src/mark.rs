@@ -3,8 +3,8 @@
 //! Source: the mark contract, section 1. Every index is masked or checked, so that the kernel's verifier accepts the same
 //! code that replay and tests run.
 
-use crate::bounds::{masked, word};
 use crate::layer::{Layer, Phase, Tag};
+use crate::verifier_bounds::{masked, word};
 
 /// Bytes of a mark that the kernel programs read, the terminating NUL included. A power of two.
 ///
@@ -144,6 +144,9 @@ pub enum Prefix {
     Switch,
     /// `[SUB]`: the section's time is subtracted from the ones around it.
     Subtract,
+    /// Work that a thread does for an execution on another one, where nothing is open on the thread: a part of that
+    /// execution. No text has it, functions of engines do ([`crate::engine`]).
+    Handed,
 }
 
 /// Tag of a begin, if it has one.
@@ -151,6 +154,10 @@ pub enum Prefix {
 /// One byte that is always written: an enum with a tag in it would leave that byte unwritten in the other cases, and
 /// the verifier refuses to copy unwritten bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "user",
+    derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)
+)]
 #[repr(transparent)]
 pub struct Label(u8);
 
@@ -177,6 +184,12 @@ impl Label {
                 None => None,
             },
         }
+    }
+
+    /// Returns the byte of a record.
+    #[must_use]
+    pub const fn byte(self) -> u8 {
+        self.0
     }
 
     /// Whether it is a tag of the contract.
@@ -367,7 +380,7 @@ const fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(every(1)) & !word & every(0x80)
 }
 
-/// Whether the text at `name_at` may be an interface call ([`crate::interface`]): it starts with `HIDL` or `AIDL`.
+/// Whether the text at `name_at` may be an interface call ([`crate::hidl_calls`]): it starts with `HIDL` or `AIDL`.
 #[must_use]
 #[inline(always)]
 pub fn may_be_interface_call<T: Text + ?Sized>(text: &T, name_at: u16) -> bool {

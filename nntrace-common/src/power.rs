@@ -5,7 +5,7 @@
 //! the policy. So [`CpuIdle`] is written by its own CPU only, and [`CpuFrequency`], written by the policy, reads the
 //! other's running clock; nothing needs a lock, and the slices add up to the running time exactly.
 
-use crate::{bounds::masked, diagnostic::DiagnosticKind};
+use crate::{diagnostic::DiagnosticKind, verifier_bounds::masked};
 
 /// `state` of a `cpu_idle` event that ends an idle period (`PWR_EVENT_EXIT`, printed as 4294967295 or -1).
 pub const IDLE_EXIT: u32 = u32::MAX;

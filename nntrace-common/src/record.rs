@@ -4,9 +4,10 @@
 //! every padding byte is spelled out.
 
 use crate::diagnostic::Diagnostics;
+use crate::engine_frames::EngineFrames;
 use crate::layer::Tag;
 use crate::mark::{BUFFER_BYTES, Begin, Label};
-use crate::nesting::Nesting;
+use crate::nested_functions::Nesting;
 use crate::stack::{Adds, Class, Closed, Stack, outermost_path};
 
 /// First word of every record: its kind.
@@ -44,6 +45,10 @@ pub enum RecordKind {
 
 /// Marked section that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "user",
+    derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)
+)]
 #[repr(C)]
 pub struct SpanRecord {
     /// [`RecordKind::Span`] or [`RecordKind::ProvisionalSpan`].
@@ -127,6 +132,10 @@ impl SpanRecord {
 /// Begin of a section that matters beyond its thread: a report or application phase of the application, or an end of
 /// an execution in a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "user",
+    derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)
+)]
 #[repr(C)]
 pub struct BeginRecord {
     /// [`RecordKind::Begin`].
@@ -157,6 +166,10 @@ impl BeginRecord {
 /// Mark as it was written: a counter, an instant, an end of an asynchronous slice, or the begin of a section with a
 /// layer and a phase.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    feature = "user",
+    derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)
+)]
 #[repr(C)]
 pub struct TrackRecord {
     /// [`RecordKind::Track`] or [`RecordKind::AnnotatedBegin`].
@@ -179,6 +192,10 @@ pub struct TrackRecord {
 
 /// `cpu_idle`, `cpu_frequency` or hotplug event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "user",
+    derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)
+)]
 #[repr(C)]
 pub struct PowerRecord {
     /// [`RecordKind::Idle`], [`RecordKind::Frequency`] or [`RecordKind::Hotplug`].
@@ -195,6 +212,10 @@ pub struct PowerRecord {
 
 /// Event of a traced process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "user",
+    derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)
+)]
 #[repr(C)]
 pub struct ProcessRecord {
     /// [`RecordKind::Fork`], [`RecordKind::Exec`], [`RecordKind::Exit`] or [`RecordKind::Loader`].
@@ -211,6 +232,10 @@ pub struct ProcessRecord {
 
 /// Scheduling event of a thread of a traced process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "user",
+    derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)
+)]
 #[repr(C)]
 pub struct SchedRecord {
     /// [`RecordKind::Sched`].
@@ -305,6 +330,8 @@ pub struct Thread {
     pub mark: NameText,
     /// Mark functions that the thread has entered, where one may call another.
     pub nesting: Nesting,
+    /// Functions of engines that the thread is in.
+    pub engines: EngineFrames,
     /// The current mark parsed, if it is a begin.
     pub begin: Begin,
     /// Whether the thread takes part in the accounting: not before a mark of its own, or the server of a device.
@@ -398,9 +425,11 @@ mod user {
     use super::{FrequencyKey, NameText, RingCount, Thread, Total, TotalKey};
     use crate::app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey};
     use crate::diagnostic::DiagnosticCount;
-    use crate::evidence::{CpuEvidence, PsciKey, Suspends};
-    use crate::interface::Meaning;
-    use crate::nesting::MarkCode;
+    use crate::driver_calls::DriverDevice;
+    use crate::engine::{EngineProbe, EnumKey, FlightKey};
+    use crate::hidl_calls::Meaning;
+    use crate::nested_functions::MarkCode;
+    use crate::other_power_events::{CpuEvidence, PsciKey, Suspends};
     use crate::power::{CpuFrequency, CpuIdle};
     use crate::run_queue::{RunQueueOffsets, RunQueueSample};
     use crate::sched::SchedOffsets;
@@ -438,6 +467,10 @@ mod user {
         AppEvent,
         AppEventCounts,
         ExecutionCount,
-        ExecutionKey
+        ExecutionKey,
+        DriverDevice,
+        EngineProbe,
+        EnumKey,
+        FlightKey
     );
 }

@@ -3,17 +3,18 @@
 //! Source: the mark contract, section 2. The kernel programs run this code on a [`Stack`] per thread; every index
 //! into it is masked, so that the verifier accepts it as it stands.
 
-use crate::bounds::masked;
 use crate::diagnostic::{DiagnosticKind, Diagnostics};
 use crate::layer::{Layer, Phase, Tag};
 use crate::mark::{Label, Prefix};
+use crate::verifier_bounds::masked;
 
-mod adds;
+mod added_totals;
+mod constants;
 #[cfg(any(test, feature = "oracle"))]
 pub mod oracle;
 mod rules;
 
-pub use adds::Adds;
+pub use added_totals::Adds;
 
 /// Sections that can be open on one thread at once. A power of two.
 pub const MAX_DEPTH: usize = 64;
@@ -35,6 +36,9 @@ pub enum Class {
     Detail,
     /// Like a section, but its time is subtracted from the section around it.
     Subtract,
+    /// Work for an execution on another thread, and what is in it: adds nothing, as that execution lasts as long as it
+    /// takes.
+    Handed,
 }
 
 impl Class {
@@ -125,6 +129,28 @@ pub struct Closed {
     pub slot: u16,
 }
 
+impl Closed {
+    /// Returns a section of its own, from `begin` to `end` (ns), with nothing around it and nothing in it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn alone(tag: Tag, name: u64, begin: u64, end: u64, slot: u16) -> Self {
+        let duration = end.saturating_sub(begin);
+        Self {
+            begin,
+            end,
+            own: duration,
+            exclusive: duration,
+            path: outermost_path(tag.index(), Class::Section),
+            name,
+            tag,
+            class: Class::Section,
+            adds: Adds::new(1, 0),
+            depth: 0,
+            slot,
+        }
+    }
+}
+
 /// Step of a path: enough to name it once the steps above are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -139,6 +165,16 @@ pub struct PathStep {
     pub adds: Adds,
     /// Always 0.
     pub reserved: [u8; 5],
+}
+
+impl PathStep {
+    /// Returns the step of a section with nothing around it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn outermost(closed: &Closed) -> Self {
+        let Closed { tag, class, adds, .. } = closed;
+        Self { parent: ROOT_PATH, tag: tag.index(), class: *class as u8, adds: *adds, reserved: [0; 5] }
+    }
 }
 
 impl Frame {
@@ -175,7 +211,7 @@ const fn open_bits(tag: u8) -> (u64, u64) {
 
 /// Returns the path of a frame inside a path. Bijective in `step` for one `parent`, so siblings never collide.
 #[inline(always)]
-const fn path_hash(parent: u64, step: u8) -> u64 {
+const fn path_hash(parent: u64, step: u16) -> u64 {
     let mixed = (parent ^ (step as u64 + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 29)
 }
@@ -186,10 +222,15 @@ pub const fn outermost_path(tag: u8, class: Class) -> u64 {
     path_hash(ROOT_PATH, step_of(tag, class))
 }
 
-/// Returns the step of a path, which differs for a subtracted and a plain frame of one tag.
+/// Returns the step of a path, which differs for a subtracted, a handed and a plain frame of one tag.
 #[inline(always)]
-const fn step_of(tag: u8, class: Class) -> u8 {
-    tag | if matches!(class, Class::Subtract) { 0x80 } else { 0 }
+const fn step_of(tag: u8, class: Class) -> u16 {
+    let kind = match class {
+        Class::Subtract => 0x80,
+        Class::Handed => 0x100,
+        _ => 0,
+    };
+    tag as u16 | kind
 }
 
 impl Stack {
@@ -298,7 +339,7 @@ impl Stack {
         let number = self.depth as usize;
         let frame = if label.is_tagged() {
             self.marked += 1;
-            self.classify(label.tag_index(), matches!(prefix, Prefix::Subtract), link, &mut diagnostics)
+            self.classify(label.tag_index(), prefix, link, &mut diagnostics)
         } else {
             self.transparent(Class::Foreign, link)
         };
@@ -362,7 +403,8 @@ impl Stack {
 
     /// Classifies a marked frame.
     #[inline(always)]
-    fn classify(&self, tag: u8, subtract: bool, link: Link, diagnostics: &mut Diagnostics) -> Frame {
+    fn classify(&self, tag: u8, prefix: Prefix, link: Link, diagnostics: &mut Diagnostics) -> Frame {
+        let subtract = matches!(prefix, Prefix::Subtract);
         let mut frame = self.transparent(Class::Section, link);
         let layer = tag >> 4;
         let mut phase = tag & 15;
@@ -373,6 +415,9 @@ impl Stack {
             }
             if layer == Layer::Utility as u8 && !subtract {
                 class = Class::Detail;
+            }
+            if matches!(prefix, Prefix::Handed) {
+                class = Class::Handed;
             }
         } else {
             let parent = self.frame(link as usize - 1);
@@ -386,6 +431,9 @@ impl Stack {
             if !matches!(class, Class::Subtract) && !rules::may_nest(parent_layer, parent_phase, layer, phase)
             {
                 diagnostics.add(DiagnosticKind::BadNesting);
+            }
+            if matches!(parent.class, Class::Handed) {
+                class = Class::Handed;
             }
         }
         frame.class = class;
@@ -408,7 +456,7 @@ impl Stack {
             }
             _ => {}
         }
-        if !matches!(class, Class::Detail) {
+        if !matches!(class, Class::Detail | Class::Handed) {
             frame.reach = frame.tag + 1;
         }
         if phase == Phase::Execution as u8 {

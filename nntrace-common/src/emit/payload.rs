@@ -49,7 +49,8 @@ impl Payload {
     #[must_use]
     pub fn section(prefix: Prefix, layer: Layer, phase: Phase, name: &str) -> Self {
         let prefix = match prefix {
-            Prefix::None => "",
+            // No text has the latter.
+            Prefix::None | Prefix::Handed => "",
             Prefix::Switch => "[SW]",
             Prefix::Subtract => "[SUB]",
         };

@@ -55,6 +55,25 @@ fn row(events: &[&str], expected: &[(&str, u64)]) {
 }
 
 #[test]
+fn operators_compute_constants_where_a_runtime_prepares_and_nowhere_else() {
+    let label = |tag: &str| mark::begin(format!("B|1|[NN_{tag}]f").as_bytes()).label;
+    for (around, operator, expected) in [
+        ("LR_PC", "LC_PE", true),
+        ("LR_PP", "LC_PE", true),
+        ("LR_PP", "LD_PE", true),
+        ("LR_PE", "LC_PE", false),
+        ("LR_PC", "LR_PE", false),
+        ("LR_PC", "LC_PC", false),
+        ("LA_PP", "LC_PE", false),
+    ] {
+        let (_, odd, stack) = run(&[(1, format!("B|1|[NN_{around}]g"))]);
+        assert_eq!(odd, []);
+        assert_eq!(stack.computes_constants(label(operator)), expected, "{operator} in {around}");
+    }
+    assert!(!Stack::EMPTY.computes_constants(label("LC_PE")));
+}
+
+#[test]
 fn the_rows_of_the_contract() {
     row(&["[NN_LR_PP]funcP", "-"], &[("LR_PP", 9)]);
     row(&["[NN_LA_PE]a", "[NN_LR_PE]c", "-", "-"], &[("LA_PE", 999), ("LR_PE", 90)]);

@@ -3,6 +3,10 @@
 /// Totals that the own time of a frame is added to. Determined at its begin: nothing open around it changes while it
 /// is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "user",
+    derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)
+)]
 #[repr(transparent)]
 pub struct Adds(u8);
 

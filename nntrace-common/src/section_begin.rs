@@ -3,7 +3,7 @@
 //! Source: the mark contract, sections 1 and 2.
 
 use crate::{
-    interface::Meaning,
+    hidl_calls::Meaning,
     mark::{self, Begin, HashedName, Label, Prefix, Text},
 };
 
@@ -12,7 +12,7 @@ use crate::{
 pub enum BeginName {
     /// Name of a section with a layer and a phase.
     Tagged(HashedName),
-    /// Hash of a name that may be an interface call ([`crate::interface`]).
+    /// Hash of a name that may be an interface call ([`crate::hidl_calls`]).
     Call(u64),
     /// Irrelevant name.
     Foreign,
@@ -79,6 +79,13 @@ impl ParsedBegin {
             has_attributes: name.has_attributes,
             ..Self::foreign(begin)
         }
+    }
+
+    /// Returns the section of a function with a layer and a phase, whose name has this hash.
+    #[must_use]
+    #[inline(always)]
+    pub const fn function(prefix: Prefix, label: Label, name: u64) -> Self {
+        Self::tagged(Begin { name_at: 0, prefix, label }, HashedName { hash: name, has_attributes: false })
     }
 
     /// Returns an interface call.

@@ -38,6 +38,10 @@ impl Table {
 pub struct EventCounts {
     /// Marks of traced processes.
     pub marks: u64,
+    /// Calls of engines' functions, of the marks.
+    pub calls: u64,
+    /// Such calls whose name is described and could not be had.
+    pub unnamed: u64,
     /// Power events in the window.
     pub power: u64,
     /// Context switches and wake-ups, of any process.
@@ -50,6 +54,8 @@ impl EventCounts {
     /// Adds the counts of another CPU.
     pub fn add(&mut self, other: &Self) {
         self.marks += other.marks;
+        self.calls += other.calls;
+        self.unnamed += other.unnamed;
         self.power += other.power;
         self.sched += other.sched;
         for (sum, count) in self.turned_away.iter_mut().zip(other.turned_away) {
@@ -95,9 +101,20 @@ mod tests {
 
     #[test]
     fn counts_of_cpus_add_up() {
-        let one = EventCounts { marks: 1, power: 2, sched: 3, turned_away: [4, 5, 6, 7] };
+        let one =
+            EventCounts { marks: 1, calls: 8, unnamed: 9, power: 2, sched: 3, turned_away: [4, 5, 6, 7] };
         let mut sum = one;
         sum.add(&one);
-        assert_eq!(sum, EventCounts { marks: 2, power: 4, sched: 6, turned_away: [8, 10, 12, 14] });
+        assert_eq!(
+            sum,
+            EventCounts {
+                marks: 2,
+                calls: 16,
+                unnamed: 18,
+                power: 4,
+                sched: 6,
+                turned_away: [8, 10, 12, 14]
+            }
+        );
     }
 }

@@ -110,7 +110,7 @@ impl Nesting {
         // The last byte of the code suffices to find it.
         let length = u64::from(entry.code.length);
         if length > 0 && !self.knows(entry.address.wrapping_add(length - 1)) {
-            let slot = crate::bounds::masked(self.next as usize, FUNCTIONS);
+            let slot = crate::verifier_bounds::masked(self.next as usize, FUNCTIONS);
             self.functions[slot] = Code { start: entry.address, length };
             self.next = self.next.wrapping_add(1);
         }

@@ -1,0 +1,173 @@
+//! Probes on functions of engines: the sections that they make, as user space describes them to the kernel programs.
+//!
+//! A probe has a number, which the kernel hands to the programs as its cookie (Linux 5.15).
+
+use crate::mark::{Label, Prefix, Text};
+
+/// Probes of all engines at most.
+pub const MAX_PROBES: usize = 4096;
+/// Offsets on the way from an argument to a name at most.
+pub const MAX_STEPS: usize = 4;
+
+/// Effect of a probe at the begin of its function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Action {
+    /// The function is a section.
+    Section = 0,
+    /// The function begins a section, which another function ends.
+    BracketBegin = 1,
+    /// The function ends the section that another function began.
+    BracketEnd = 2,
+    /// The function is a section that starts an execution; it is in flight from the function's return on.
+    AsyncBegin = 3,
+    /// The function is a section that waits for the execution, which is no longer in flight.
+    AsyncEnd = 4,
+}
+
+/// Form of a name in the memory of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum NameForm {
+    /// No name: the probe's own stands for it.
+    #[default]
+    None = 0,
+    /// Pointer to text that ends with a NUL; also the first word of a `std::string` of libstdc++.
+    CString = 1,
+    /// The text itself.
+    Inline = 2,
+    /// `std::string` of libc++.
+    LibcxxString = 3,
+    /// 32-bit number, which has a name in a table.
+    Enum = 4,
+}
+
+/// Way from an argument of a function to a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct NameRecipe {
+    /// Number of the argument, from 0.
+    pub argument: u8,
+    /// [`NameForm`] at the end of the way.
+    pub form: u8,
+    /// Number of offsets in use.
+    pub steps: u8,
+    /// Always 0.
+    pub reserved: u8,
+    /// Offsets, bytes: a pointer is read at each but the last.
+    pub offsets: [u16; MAX_STEPS],
+}
+
+/// Probe on a function of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct EngineProbe {
+    /// Hash of the name that stands where there is no other.
+    pub name: u64,
+    /// Layer and phase.
+    pub label: Label,
+    /// [`Prefix`] of the tag.
+    pub prefix: Prefix,
+    /// [`Action`] of the probe.
+    pub action: Action,
+    /// 1 when the function ends without a probe, always or on some of its ways, as by jumps to others; else 0.
+    pub ends_unseen: u8,
+    /// Bytes that the function has pushed on the stack before the probed instruction.
+    pub pushed: u32,
+    /// Way to the name of the section.
+    pub recipe: NameRecipe,
+    /// For the end of a bracket, the number of the probe that begins it; else 0.
+    pub begun_by: u32,
+    /// Number of the argument by which begin and end of an asynchronous execution pair; else 0.
+    pub object: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+/// Key of an execution in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct FlightKey {
+    /// Object of the execution: its address.
+    pub object: u64,
+    /// Process id.
+    pub tgid: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+/// Name of the time in which an execution is in flight.
+pub const IN_FLIGHT: &[u8] = b"in flight";
+
+/// Key of the names of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct EnumKey {
+    /// Number of the probe.
+    pub probe: u32,
+    /// Number with a name.
+    pub value: u32,
+}
+
+/// Whether text that was found where a name is expected may be one: not empty, without control characters.
+#[must_use]
+#[inline(always)]
+pub fn is_plausible_name<T: Text + ?Sized>(text: &T) -> bool {
+    let mut at = 0;
+    // Two bounds, as in [`crate::mark::hashed_name`].
+    for _ in 0..crate::mark::MARK_BYTES / 8 {
+        if at > text.zeros_at() {
+            break;
+        }
+        let word = text.word(at);
+        let zero = word.wrapping_sub(LOW) & !word & HIGH;
+        // The lowest zero byte is found exactly; those above it do not matter.
+        let below = zero & zero.wrapping_neg();
+        let seen = if zero == 0 { u64::MAX } else { below.wrapping_sub(1) >> 7 };
+        // A byte below 0x20 has none of the three upper bits.
+        let printable = (word | word << 1 | word << 2) & HIGH;
+        if !printable & HIGH & seen != 0 || at == 0 && seen == 0 {
+            return false;
+        }
+        if zero != 0 {
+            return true;
+        }
+        at += 8;
+    }
+    true
+}
+
+/// One in every byte.
+const LOW: u64 = 0x0101_0101_0101_0101;
+/// Top bit of every byte.
+const HIGH: u64 = LOW << 7;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_of_layers_are_plausible_and_pointers_are_not() {
+        for name in ["conv1", "a", "r1_nchwc/Relu:0 (fused)", "ügrün", "12345678", "123456789abcdef0"] {
+            assert!(is_plausible_name(name.as_bytes()), "{name}");
+        }
+        for bytes in
+            [&b""[..], b"\x01", b"conv\x02", b"12345678\x7f\x1f", &0x7fff_1234_5600_u64.to_le_bytes()]
+        {
+            assert!(!is_plausible_name(bytes), "{bytes:x?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn plausible_is_what_has_no_control_character_before_its_end(
+            bytes in proptest::collection::vec(prop_oneof![any::<u8>(), 0x1e_u8..0x23], 0..40),
+        ) {
+            let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+            let expected = end > 0 && bytes[..end].iter().all(|&byte| byte >= 0x20);
+            prop_assert_eq!(is_plausible_name(bytes.as_slice()), expected);
+        }
+    }
+}
