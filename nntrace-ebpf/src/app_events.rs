@@ -7,7 +7,7 @@ use crate::{
     atomic::add,
     log,
     maps::{APP_EVENT_COUNTS, APP_EVENTS, DRIVERS, EXECUTIONS},
-    process::Ids,
+    traced_processes::Ids,
 };
 
 /// Returns the number of the last change; 0 before the first.

@@ -3,7 +3,7 @@
 use aya_ebpf::{EbpfContext as _, helpers::bpf_send_signal, macros::uprobe, programs::ProbeContext};
 use nntrace_common::record::{RecordKind, TARGET_TO_HOLD};
 
-use crate::{log, maps::TARGETS, process, task_stack};
+use crate::{log, maps::TARGETS, task_stack, traced_processes};
 
 const SIGCONT: u32 = 18;
 const SIGSTOP: u32 = 19;
@@ -35,7 +35,7 @@ pub fn loader_event(ctx: ProbeContext) -> u32 {
     let Some(&target) = (unsafe { TARGETS.get(tgid) }) else { return 0 };
     log::loader(tgid);
     let held = target == TARGET_TO_HOLD && send(SIGSTOP);
-    if !process::emit(RecordKind::Loader, tgid, ctx.pid(), u32::from(held)) && held {
+    if !traced_processes::emit(RecordKind::Loader, tgid, ctx.pid(), u32::from(held)) && held {
         send(SIGCONT);
     }
     0

@@ -4,7 +4,7 @@ use aya_ebpf::{macros::raw_tracepoint, programs::RawTracePointContext};
 use nntrace_common::record::RecordKind;
 
 use crate::{
-    clock, counts,
+    clock, event_counts,
     helpers::current_cpu,
     log,
     maps::{CPU_IDLE, TAKEDOWN_STEP},
@@ -32,7 +32,7 @@ pub fn cpuhp_exit(ctx: RawTracePointContext) -> i32 {
     // User space also runs this program, possibly without a change.
     if changed {
         log::hotplug(cpu, u32::from(!is_down));
-        counts::power();
+        event_counts::power();
         power::emit(RecordKind::Hotplug, idle, cpu, now, u32::from(!is_down));
     }
     0

@@ -14,8 +14,8 @@
 // The macros check the level themselves, but what it takes to call them is to be gone as well.
 use aya_log_ebpf::macro_support::{Level, level_enabled};
 use nntrace_common::{
-    counts::Table,
     diagnostic::DiagnosticKind,
+    event_counts::Table,
     log_limit::{LogEvent, LogKind},
 };
 

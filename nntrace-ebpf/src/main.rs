@@ -14,10 +14,12 @@
 mod app_events;
 mod atomic;
 mod clock;
-mod counts;
 mod diagnostics;
+mod driver_calls;
 mod dynamic_loader;
-mod evidence;
+mod engine_names;
+mod engines;
+mod event_counts;
 mod helpers;
 mod hotplug;
 mod kernel_memory;
@@ -25,18 +27,20 @@ mod log;
 mod maps;
 mod mark_text;
 mod marks;
-mod nesting;
+mod nested_functions;
+mod other_power_events;
 mod power;
-mod process;
 mod ring;
 mod run_queues;
 mod sched;
+mod section_totals;
 mod sections;
-mod sleepable;
+mod sleepable_programs;
+mod system_calls;
 mod task_stack;
 mod thread;
-mod totals;
-mod writes;
+mod trace_marker_writes;
+mod traced_processes;
 
 /// Never reached: the verifier refuses programs in which it could be.
 #[panic_handler]

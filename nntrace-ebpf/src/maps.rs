@@ -7,12 +7,14 @@ use aya_ebpf::{
 };
 use nntrace_common::{
     app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey, MAX_APP_EVENTS},
-    counts::{EventCounts, PageWait},
     diagnostic::{DiagnosticCount, DiagnosticKind},
-    evidence::{CpuEvidence, PsciKey, Suspends},
-    interface::Meaning,
+    driver_calls::{DRIVER_CALL, DriverDevice, MAX_DEVICES},
+    engine::{EngineProbe, EnumKey, FlightKey},
+    event_counts::{EventCounts, PageWait},
+    hidl_calls::Meaning,
     log_limit::{LogGate, LogKind},
-    nesting::MarkCode,
+    nested_functions::MarkCode,
+    other_power_events::{CpuEvidence, PsciKey, Suspends},
     power::{CpuFrequency, CpuIdle},
     record::{FrequencyKey, NameText, RingCount, Thread, Total, TotalKey},
     run_queue::{RunQueueOffsets, RunQueueSample},
@@ -66,9 +68,10 @@ pub static RUN_QUEUE_OFFSETS: Global<RunQueueOffsets> = Global::new(RunQueueOffs
 });
 
 /// Offsets in the kernel's structures of, in this order: the files of a task, the table of these, its length and its
-/// slots, and the operations of a file. User space sets them if it knows them.
+/// slots, the operations of a file and its inode, and the mode of an inode and its device. User space sets them if it
+/// knows them.
 #[unsafe(no_mangle)]
-pub static FILE_OFFSETS: Global<[u32; 5]> = Global::new([0; 5]);
+pub static FILE_OFFSETS: Global<[u32; 8]> = Global::new([0; 8]);
 
 /// Traced processes, by process id: [`TARGET`](nntrace_common::record::TARGET) or
 /// [`TARGET_TO_HOLD`](nntrace_common::record::TARGET_TO_HOLD).
@@ -100,9 +103,29 @@ pub static EVENT_COUNTS: PerCpuArray<EventCounts, 1> = PerCpuArray::new();
 #[btf_map]
 pub static MARK_CODE: Array<MarkCode, 4096> = Array::new();
 
-/// Cost of taking marks from system calls: most runs of that program are for other calls.
+/// Probes on functions of engines, by number, and the one of [`DRIVER_CALL`]. User space sets them.
 #[btf_map]
-pub static WRITE_COST: PerCpuArray<TimeCount, 1> = PerCpuArray::new();
+pub static ENGINE_PROBES: Array<EngineProbe, { DRIVER_CALL as usize + 1 }> = Array::new();
+
+/// Devices whose calls are sections, by their number. User space sets them.
+#[btf_map]
+pub static DRIVER_DEVICES: HashMap<u32, DriverDevice, MAX_DEVICES> = HashMap::new();
+
+/// Hashes of the names of numbers that name sections. User space sets them.
+#[btf_map]
+pub static ENGINE_ENUMS: HashMap<EnumKey, u64, 4096> = HashMap::new();
+
+/// Times (ns) from which on executions are in flight.
+#[btf_map]
+pub static ENGINE_FLIGHTS: HashMap<FlightKey, u64, 1024> = HashMap::new();
+
+/// Hash of the name of the time in which an execution is in flight. User space sets it.
+#[unsafe(no_mangle)]
+pub static IN_FLIGHT_NAME: Global<u64> = Global::new(0);
+
+/// Cost of taking marks and sections from system calls: most runs of these programs are for other calls.
+#[btf_map]
+pub static SYSTEM_CALL_COST: PerCpuArray<TimeCount, 1> = PerCpuArray::new();
 
 /// Operations of a file that is a `trace_marker`.
 #[btf_map]
@@ -132,6 +155,10 @@ pub static APP_EVENT_COUNTS: Array<AppEventCounts, 1> = Array::new();
 /// Processes that have turned out to be drivers.
 #[btf_map]
 pub static DRIVERS: HashMap<u32, u8, 1024> = HashMap::new();
+
+/// Processes that call a driver of the kernel themselves.
+#[btf_map]
+pub static DRIVER_CALLERS: HashMap<u32, u8, 1024> = HashMap::new();
 
 /// Executions by thread and the application's phases.
 #[btf_map]

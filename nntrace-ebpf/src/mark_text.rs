@@ -13,9 +13,11 @@ use aya_ebpf::{
         generated::{bpf_copy_from_user, bpf_probe_read_user_str},
     },
 };
-use nntrace_common::{counts::PageWait, diagnostic::DiagnosticKind, mark::MARK_BYTES, record::NameText};
+use nntrace_common::{
+    diagnostic::DiagnosticKind, event_counts::PageWait, mark::MARK_BYTES, record::NameText,
+};
 
-use crate::{clock, diagnostics, log, maps::PAGE_WAITS, process::Ids};
+use crate::{clock, diagnostics, log, maps::PAGE_WAITS, traced_processes::Ids};
 
 /// Permission of a program to wait until a page is brought in.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -124,7 +126,7 @@ fn read_string(paging: Paging, payload: *const u8, mark: &mut NameText, now: u64
 
 /// Reads up to the NUL; returns the number of bytes including it, or the error.
 #[inline(always)]
-fn string(payload: *const u8, mark: &mut NameText) -> i64 {
+pub fn string(payload: *const u8, mark: &mut NameText) -> i64 {
     // SAFETY: the helper checks the address, and writes no more than the size it is given. The checked wrapper
     // would return a slice whose length the verifier cannot follow.
     unsafe { bpf_probe_read_user_str(mark.payload.as_mut_ptr().cast(), MARK_BYTES as u32, payload.cast()) }
@@ -160,7 +162,7 @@ extern "C" fn bring_in_page(address: u64, since: u64, tgid: u32, tid: u32) -> u3
 /// Zeros the payload, eight bytes at a time. As one assignment it would be a call that goes byte by byte. The word
 /// after [`MARK_BYTES`] is zero from [`NEW_THREAD`](crate::maps::NEW_THREAD) on: it is never written.
 #[inline(always)]
-fn clear(mark: &mut NameText) {
+pub fn clear(mark: &mut NameText) {
     const { assert!(align_of::<NameText>() == 8 && offset_of!(NameText, payload).is_multiple_of(8)) };
     let words: *mut u64 = mark.payload.as_mut_ptr().cast();
     for at in 0..MARK_BYTES / 8 {

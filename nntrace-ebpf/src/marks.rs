@@ -4,25 +4,25 @@ use core::ptr;
 
 use aya_ebpf::{bindings::BPF_NOEXIST, macros::uprobe, programs::ProbeContext};
 use nntrace_common::{
-    begin::{BeginName, ParsedBegin},
-    counts::Table,
     diagnostic::{DiagnosticKind, Diagnostics},
-    mark::{self, Begin, Captured, Kind, Label},
-    nesting::FunctionKind,
+    engine_frames::EngineFrames,
+    event_counts::Table,
+    mark::{self, Begin, Captured, Kind, Label, Prefix},
+    nested_functions::FunctionKind,
     record::{BeginRecord, NameText, RecordKind, Thread, TrackRecord},
+    section_begin::{BeginName, ParsedBegin},
     stack::Stack,
 };
 
 use crate::{
-    app_events, clock, counts, diagnostics,
+    app_events, clock, diagnostics, event_counts,
     maps::{EMIT_BEGINS, MEANINGS, NAMES},
     mark_text::{self, Paging},
-    nesting,
-    process::Ids,
+    nested_functions,
     ring::{self, Wake},
-    task_stack,
+    section_totals, task_stack,
     thread::writer,
-    totals,
+    traced_processes::Ids,
 };
 
 /// Takes a mark of `f(const char *payload)`.
@@ -56,7 +56,7 @@ pub fn on_mark(ctx: &ProbeContext, paging: Paging, payload: Option<*const u8>, l
     if let Some(now) = clock::now_inside()
         && let Some(payload) = payload
         && let Some((ids, thread)) = writer(now)
-        && nesting::enter(ctx, FunctionKind::Mark)
+        && nested_functions::enter(ctx, FunctionKind::Mark)
     {
         take(paging, now, ids, thread, payload, length);
     }
@@ -73,8 +73,8 @@ pub fn take(
     payload: *const u8,
     length: Option<u64>,
 ) {
-    counts::mark();
-    let Thread { stack, mark, begin: parsed, is_marked, odd, .. } = thread;
+    event_counts::mark();
+    let Thread { stack, mark, begin: parsed, is_marked, odd, engines, .. } = thread;
     let Some(len) = mark_text::read(paging, payload, length, mark, now, ids) else { return };
     if through_memory(&mut mark.len, len as u32) == 0 {
         diagnostics::count(DiagnosticKind::EmptyMark, now, ids.tid);
@@ -84,11 +84,11 @@ pub fn take(
     match mark::kind(text) {
         Some(Kind::Begin) => {
             let parsed = through_memory(parsed, mark::begin(text));
-            let found = begin(now, ids, stack, mark, parsed, is_marked);
+            let found = begin(now, ids, stack, mark, parsed, is_marked, engines);
             diagnostics::count_all(through_memory(odd, found), now, ids.tid);
         }
         Some(Kind::End) => {
-            let found = end(now, ids, stack, *is_marked);
+            let found = end_by_mark(now, ids, stack, *is_marked, engines);
             diagnostics::count_all(through_memory(odd, found), now, ids.tid);
         }
         // Counters and tracks are not part of the accounting of time.
@@ -100,29 +100,41 @@ pub fn take(
 /// Takes the begin of a section from its name alone.
 #[inline(always)]
 pub fn take_section(paging: Paging, now: u64, ids: Ids, thread: &mut Thread, name: *const u8) {
-    counts::mark();
-    let Thread { stack, mark, begin: parsed, is_marked, odd, .. } = thread;
+    event_counts::mark();
+    let Thread { stack, mark, begin: parsed, is_marked, odd, engines, .. } = thread;
     // Without a name, or with one that cannot be read, it is still a section: its end will come.
     let len = mark_text::read(paging, name, None, mark, now, ids).unwrap_or(0);
     mark.len = len as u32;
     let parsed = through_memory(parsed, mark::section(Captured::of(&mark.payload), 0));
-    let found = begin(now, ids, stack, mark, parsed, is_marked);
+    let found = begin(now, ids, stack, mark, parsed, is_marked, engines);
     diagnostics::count_all(through_memory(odd, found), now, ids.tid);
 }
 
 /// Takes the end of the innermost section, from a function without arguments.
 #[inline(always)]
 pub fn take_end(now: u64, ids: Ids, thread: &mut Thread) {
-    counts::mark();
-    let Thread { stack, mark, is_marked, odd, .. } = thread;
+    event_counts::mark();
+    let Thread { stack, mark, is_marked, odd, engines, .. } = thread;
     mark.len = 0;
-    let found = end(now, ids, stack, *is_marked);
+    let found = end_by_mark(now, ids, stack, *is_marked, engines);
     diagnostics::count_all(through_memory(odd, found), now, ids.tid);
 }
 
+/// Ends the innermost section by a mark. The section of an engine's function is ended by that function alone.
 #[inline(always)]
-fn end(now: u64, ids: Ids, stack: &mut Stack, is_marked: u32) -> Diagnostics {
-    stack.end(now, |_, closed| totals::store(ids, is_marked != 0, closed))
+fn end_by_mark(now: u64, ids: Ids, stack: &mut Stack, is_marked: u32, engines: &EngineFrames) -> Diagnostics {
+    if engines.owns(stack.depth()) {
+        let mut found = Diagnostics::NONE;
+        found.add(DiagnosticKind::UnmatchedEnd);
+        return found;
+    }
+    end(now, ids, stack, is_marked)
+}
+
+/// Ends the innermost section.
+#[inline(always)]
+pub fn end(now: u64, ids: Ids, stack: &mut Stack, is_marked: u32) -> Diagnostics {
+    stack.end(now, |_, closed| section_totals::store(ids, is_marked != 0, closed))
 }
 
 #[inline(always)]
@@ -133,6 +145,7 @@ fn begin(
     mark: &mut NameText,
     begin: Begin,
     is_marked: &mut u32,
+    engines: &EngineFrames,
 ) -> Diagnostics {
     let text = Captured::of(&mark.payload);
     let begin = match BeginName::read(text, begin) {
@@ -164,6 +177,18 @@ fn begin(
         }
         BeginName::Foreign => ParsedBegin::foreign(begin),
     };
+    // A switch cannot take the place of a function.
+    let prefix = if matches!(begin.prefix, Prefix::Switch) && engines.owns(stack.depth()) {
+        Prefix::None
+    } else {
+        begin.prefix
+    };
+    open(now, ids, stack, ParsedBegin { prefix, ..begin }, is_marked)
+}
+
+/// Opens a section.
+#[inline(always)]
+pub fn open(now: u64, ids: Ids, stack: &mut Stack, begin: ParsedBegin, is_marked: &mut u32) -> Diagnostics {
     if begin.is_marked {
         *is_marked = 1;
     }
@@ -172,7 +197,9 @@ fn begin(
     }
     let is_marked = *is_marked != 0;
     stack.set_slot(app_events::last());
-    stack.begin(now, begin.prefix, begin.label, begin.name, |_, closed| totals::store(ids, is_marked, closed))
+    stack.begin(now, begin.prefix, begin.label, begin.name, |_, closed| {
+        section_totals::store(ids, is_marked, closed);
+    })
 }
 
 /// Reports a begin that matters beyond its thread: in the table of changes or, if it is none of these or there is no
@@ -199,7 +226,7 @@ fn report_begin(ids: Ids, label: Label, name: u64, now: u64) {
 
 /// Stores the text of a name when it is first seen.
 #[inline(always)]
-fn know(begin: ParsedBegin, now: u64, tid: u32, mark: &mut NameText) {
+pub fn know(begin: ParsedBegin, now: u64, tid: u32, mark: &mut NameText) {
     let ParsedBegin { name, name_at, .. } = begin;
     mark.name_at = u32::from(name_at);
     // SAFETY: lookup only; the value is not used.
@@ -209,7 +236,7 @@ fn know(begin: ParsedBegin, now: u64, tid: u32, mark: &mut NameText) {
         // SAFETY: lookup only; the value is not used.
         && unsafe { NAMES.get(name) }.is_none()
     {
-        counts::turned_away(Table::Names);
+        event_counts::turned_away(Table::Names);
         diagnostics::count_mark(DiagnosticKind::TableFull, now, tid);
     }
 }
@@ -230,7 +257,7 @@ fn emit_annotated(now: u64, ids: Ids, stack: &Stack, mark: &mut NameText, begin:
     clippy::trivially_copy_pass_by_ref,
     reason = "by value these are two arguments, and a function takes five"
 )]
-fn emit_payload(kind: RecordKind, now: u64, ids: &Ids, mark: &NameText, depth: u8) {
+pub fn emit_payload(kind: RecordKind, now: u64, ids: &Ids, mark: &NameText, depth: u8) {
     ring::emit(
         TrackRecord {
             kind: kind as u32,

@@ -13,7 +13,7 @@ use nntrace_common::{
 
 use crate::{
     atomic::add,
-    clock, counts, diagnostics, log,
+    clock, diagnostics, event_counts, log,
     maps::{CPU_FREQUENCY, CPU_IDLE, FREQUENCY_TOTALS, NEXT_IN_POLICY},
     ring::{self, Wake},
 };
@@ -22,7 +22,7 @@ use crate::{
 #[raw_tracepoint(tracepoint = "cpu_idle")]
 pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
     let Some(now) = clock::now() else { return 0 };
-    counts::power();
+    event_counts::power();
     let (state, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
         diagnostics::count(DiagnosticKind::CpuOutOfRange, now, cpu);
@@ -46,7 +46,7 @@ pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
 #[raw_tracepoint(tracepoint = "cpu_frequency")]
 pub fn cpu_frequency(ctx: RawTracePointContext) -> i32 {
     let Some(now) = clock::now() else { return 0 };
-    counts::power();
+    event_counts::power();
     let (khz, cpu): (u32, u32) = (ctx.arg(0), ctx.arg(1));
     let Some(idle) = CPU_IDLE.get_ptr_mut(cpu) else {
         diagnostics::count(DiagnosticKind::CpuOutOfRange, now, cpu);

@@ -4,8 +4,8 @@ use aya_ebpf::{
     helpers::generated::bpf_map_lookup_percpu_elem, macros::raw_tracepoint, programs::RawTracePointContext,
 };
 use nntrace_common::{
-    bounds,
     run_queue::{IDLE_NAME_BYTES, RunQueueOffsets, RunQueueSample},
+    verifier_bounds,
 };
 
 use crate::{
@@ -61,7 +61,7 @@ fn queue_from_own(offsets: &RunQueueOffsets, task: u64, cpu: u32) -> Result<u64,
         return Err(-1);
     }
     // The difference first: the verifier allows nothing else with addresses of maps.
-    let distance = bounds::opaque((there as usize).wrapping_sub(here as usize));
+    let distance = verifier_bounds::opaque((there as usize).wrapping_sub(here as usize));
     Ok(own.wrapping_add(distance as u64))
 }
 

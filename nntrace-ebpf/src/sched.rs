@@ -19,7 +19,7 @@ use nntrace_common::{
 };
 
 use crate::{
-    atomic, clock, counts, diagnostics,
+    atomic, clock, diagnostics, event_counts,
     helpers::current_cpu,
     kernel_memory::read,
     log,
@@ -78,7 +78,7 @@ pub fn sched_wakeup_new(ctx: TracePointContext) -> u32 {
 #[inline(always)]
 fn switched(tgid: u32, tid: u32, change: Option<Change>, next: Option<u32>) {
     let Some(now) = clock::now() else { return };
-    counts::sched();
+    event_counts::sched();
     if is_traced(tgid)
         && let Some(change) = change
     {
@@ -101,7 +101,7 @@ fn switched(tgid: u32, tid: u32, change: Option<Change>, next: Option<u32>) {
 
 #[inline(always)]
 fn woken(tid: Option<u32>, change: Change) {
-    counts::sched();
+    event_counts::sched();
     if let Some(tid) = tid
         && is_traced(tid)
         && let Some(now) = clock::now()

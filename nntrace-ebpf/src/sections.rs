@@ -3,9 +3,9 @@
 //! for one mark: see [`nntrace_common::nesting`].
 
 use aya_ebpf::{macros::uprobe, programs::ProbeContext};
-use nntrace_common::nesting::FunctionKind;
+use nntrace_common::nested_functions::FunctionKind;
 
-use crate::{clock, mark_text::Paging, marks, nesting, task_stack, thread::writer};
+use crate::{clock, mark_text::Paging, marks, nested_functions, task_stack, thread::writer};
 
 /// Handles `begin(const char *name)` of libcutils.
 #[uprobe]
@@ -50,7 +50,7 @@ pub fn on_begin(ctx: &ProbeContext, kind: FunctionKind, paging: Paging, name: Op
     if let Some(now) = clock::now_inside()
         && let Some(name) = name
         && let Some((ids, thread)) = writer(now)
-        && nesting::enter(ctx, kind)
+        && nested_functions::enter(ctx, kind)
     {
         marks::take_section(paging, now, ids, thread, name);
     }
@@ -62,7 +62,7 @@ fn on_end(ctx: &ProbeContext, kind: FunctionKind) -> u32 {
     task_stack::keep_frames();
     if let Some(now) = clock::now_inside()
         && let Some((ids, thread)) = writer(now)
-        && nesting::enter(ctx, kind)
+        && nested_functions::enter(ctx, kind)
     {
         marks::take_end(now, ids, thread);
     }

@@ -1,18 +1,18 @@
 //! State of the threads that write marks.
 
 use aya_ebpf::bindings::BPF_ANY;
-use nntrace_common::{counts::Table, diagnostic::DiagnosticKind, record::Thread};
+use nntrace_common::{diagnostic::DiagnosticKind, event_counts::Table, record::Thread};
 
 use crate::{
-    counts, diagnostics, log,
+    diagnostics, event_counts, log,
     maps::{NEW_THREAD, THREADS},
-    process::{self, Ids},
+    traced_processes::{self, Ids},
 };
 
 /// Returns the current thread and its state, if its process is traced; a full table is counted.
 #[inline(always)]
 pub fn writer<'a>(now: u64) -> Option<(Ids, &'a mut Thread)> {
-    let ids = process::target()?;
+    let ids = traced_processes::target()?;
     Some((ids, state(now, ids)?))
 }
 
@@ -20,7 +20,7 @@ pub fn writer<'a>(now: u64) -> Option<(Ids, &'a mut Thread)> {
 #[inline(always)]
 pub fn state<'a>(now: u64, ids: Ids) -> Option<&'a mut Thread> {
     let Some(thread) = entry(ids.tid) else {
-        counts::turned_away(Table::Threads);
+        event_counts::turned_away(Table::Threads);
         diagnostics::count(DiagnosticKind::TableFull, now, ids.tid);
         return None;
     };

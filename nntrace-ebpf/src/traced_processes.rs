@@ -102,7 +102,8 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
     }
     // SAFETY: the entry is this thread's own, and it is ending.
     if let Some(thread) = unsafe { THREADS.get(tid) } {
-        let open = thread.stack.open_sections();
+        let unseen = thread.engines.perhaps_ended(thread.stack.depth());
+        let open = thread.stack.open_sections().saturating_sub(unseen);
         if open > 0 && thread.is_marked != 0 {
             let begin = thread.stack.first_begin();
             diagnostics::count_many(DiagnosticKind::OpenAtEnd, u64::from(open), begin, tid);

@@ -2,7 +2,7 @@
 //! [`nntrace_common::nesting`].
 
 use aya_ebpf::{EbpfContext as _, bindings::pt_regs, helpers::bpf_probe_read_user, programs::ProbeContext};
-use nntrace_common::nesting::{Entry, FunctionKind};
+use nntrace_common::nested_functions::{Entry, FunctionKind};
 
 use crate::{
     log,

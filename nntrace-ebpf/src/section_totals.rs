@@ -2,8 +2,8 @@
 
 use aya_ebpf::bindings::BPF_NOEXIST;
 use nntrace_common::{
-    counts::Table,
     diagnostic::DiagnosticKind,
+    event_counts::Table,
     layer::{Layer, Phase, Tag},
     record::{ANY_SLOT, SpanRecord, Total, TotalKey},
     stack::Closed,
@@ -12,10 +12,10 @@ use nntrace_common::{
 use crate::{
     app_events,
     atomic::add,
-    counts, diagnostics,
+    diagnostics, event_counts,
     maps::{CREATE_NAME, PATHS, SLOT_TOTALS, THREADS, TOTAL_COUNT, TOTALS},
-    process::Ids,
     ring::{self, Wake},
+    traced_processes::Ids,
 };
 
 const WARM_UP: u8 = Tag::new(Layer::Application, Phase::WarmUp).index();
@@ -37,7 +37,7 @@ extern "C" fn name_path(tid: u32, depth: u32) -> u32 {
         stack.steps(depth as u8, |path, step| {
             // An existing path is the same path.
             if PATHS.insert(path, &step, u64::from(BPF_NOEXIST)) == Err(TABLE_FULL) {
-                counts::turned_away(Table::Paths);
+                event_counts::turned_away(Table::Paths);
             }
         });
     }
@@ -88,7 +88,7 @@ fn other_total(key: TotalKey, tid: u32, closed: &Closed) -> Option<*mut Total> {
         // Another thread may have been faster: only without an entry now is the table full.
         let total = TOTALS.get_ptr_mut(key);
         if total.is_none() {
-            counts::turned_away(Table::Totals);
+            event_counts::turned_away(Table::Totals);
             diagnostics::count(DiagnosticKind::TableFull, closed.end, tid);
         }
         total

@@ -5,7 +5,7 @@
 
 use aya_ebpf::{macros::uprobe, programs::ProbeContext};
 
-use nntrace_common::nesting::FunctionKind::{Body, Ndk};
+use nntrace_common::nested_functions::FunctionKind::{Body, Ndk};
 
 use crate::{mark_text::Paging::MayWait, marks, sections};
 

@@ -6,7 +6,7 @@ use aya_ebpf::{
     programs::{RawTracePointContext, TracePointContext},
 };
 use nntrace_common::{
-    evidence::{CpuEvidence, PsciKey},
+    other_power_events::{CpuEvidence, PsciKey},
     time_count::TimeCount,
 };
 

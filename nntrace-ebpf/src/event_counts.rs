@@ -1,6 +1,6 @@
 //! Counters of events, and of entries without room in full tables.
 
-use nntrace_common::counts::{EventCounts, Table};
+use nntrace_common::event_counts::{EventCounts, Table};
 
 use crate::{atomic::add, log, maps::EVENT_COUNTS};
 
@@ -9,6 +9,20 @@ use crate::{atomic::add, log, maps::EVENT_COUNTS};
 pub fn mark() {
     // SAFETY: a field of a value of the map.
     with(|counts| unsafe { add(&raw mut (*counts).marks, 1) });
+}
+
+/// Counts the call of an engine's function, which is counted as marks as well.
+#[inline(always)]
+pub fn call() {
+    // SAFETY: a field of a value of the map.
+    with(|counts| unsafe { add(&raw mut (*counts).calls, 1) });
+}
+
+/// Counts a call of an engine's function whose name could not be had.
+#[inline(always)]
+pub fn unnamed() {
+    // SAFETY: a field of a value of the map.
+    with(|counts| unsafe { add(&raw mut (*counts).unnamed, 1) });
 }
 
 /// Counts a power event.

@@ -1,0 +1,115 @@
+//! Names of the sections of engines, read from the memory of a process on the way that user space describes.
+
+use aya_ebpf::{bindings::pt_regs, helpers::bpf_probe_read_user};
+use nntrace_common::{
+    engine::{self, EngineProbe, EnumKey, MAX_STEPS, NameForm, NameRecipe},
+    mark::{self, Captured},
+    record::NameText,
+};
+
+use crate::{maps::ENGINE_ENUMS, mark_text};
+
+/// Returns the hash of a section's name; `None` where there is none, it cannot be read, or is implausible. The text, if
+/// it is one, is in `mark`.
+#[inline(always)]
+pub fn read(registers: &pt_regs, number: u32, probe: &EngineProbe, mark: &mut NameText) -> Option<u64> {
+    let recipe = &probe.recipe;
+    if recipe.form == NameForm::None as u8 {
+        return None;
+    }
+    let mut at = argument(registers, recipe.argument)?;
+    at = follow(recipe, at)?;
+    if recipe.form == NameForm::Enum as u8 {
+        let value = if recipe.steps == 0 { at as u32 } else { word(at)? };
+        // SAFETY: user space writes an entry once, before the probe is attached.
+        return unsafe { ENGINE_ENUMS.get(EnumKey { probe: number, value }) }.copied();
+    }
+    if recipe.form == NameForm::LibcxxString as u8 {
+        at = libcxx_text(at)?;
+    } else if recipe.form == NameForm::CString as u8 && recipe.steps > 0 {
+        at = word(at)?;
+    }
+    mark_text::clear(mark);
+    let read = mark_text::string(at as *const u8, mark);
+    let len = if read > 0 { (read - 1).cast_unsigned() as u32 } else { 0 };
+    mark.len = len & (mark::MARK_BYTES as u32 - 1);
+    mark.name_at = 0;
+    name_hash(mark)
+}
+
+/// Hashes a plausible name.
+#[inline(always)]
+fn name_hash(mark: &NameText) -> Option<u64> {
+    let text = Captured::of(&mark.payload);
+    engine::is_plausible_name(text).then(|| mark::name_hash(text, 0))
+}
+
+/// Follows the offsets of a recipe: a pointer is read at each but the last.
+#[inline(always)]
+fn follow(recipe: &NameRecipe, argument: u64) -> Option<u64> {
+    let mut at = argument;
+    let steps = usize::from(recipe.steps);
+    for step in 0..MAX_STEPS {
+        if step < steps {
+            at = at.wrapping_add(u64::from(recipe.offsets[step]));
+            if step + 1 < steps {
+                at = word(at)?;
+            }
+        }
+    }
+    Some(at)
+}
+
+/// Returns the address of the text of a `std::string` of libc++: in the object itself, unless its lowest bit is set.
+///
+/// Source: `__rep` in libcxx/include/string, the layout without `_LIBCPP_ABI_ALTERNATE_STRING_LAYOUT`.
+#[inline(always)]
+fn libcxx_text(at: u64) -> Option<u64> {
+    let first: u8 = word(at)?;
+    if first & 1 == 0 { Some(at.wrapping_add(1)) } else { word(at.wrapping_add(16)) }
+}
+
+/// Reads a value from the memory of the current process.
+#[inline(always)]
+fn word<T>(at: u64) -> Option<T> {
+    // SAFETY: the helper checks the address.
+    unsafe { bpf_probe_read_user(at as *const T) }.ok()
+}
+
+/// Returns an argument of the function, before its first instruction has changed a register.
+///
+/// All of them are read, each at its own place: the verifier refuses a place in the registers that is computed.
+#[inline(always)]
+pub fn argument(registers: &pt_regs, number: u8) -> Option<u64> {
+    let [first, second, third, fourth, fifth, sixth] = arguments(registers);
+    Some(match number {
+        0 => first,
+        1 => second,
+        2 => third,
+        3 => fourth,
+        4 => fifth,
+        5 => sixth,
+        _ => return None,
+    })
+}
+
+#[cfg(bpf_target_arch = "x86_64")]
+#[inline(always)]
+fn arguments(registers: &pt_regs) -> [u64; 6] {
+    let pt_regs { rdi, rsi, rdx, rcx, r8, r9, .. } = registers;
+    [loaded(rdi), loaded(rsi), loaded(rdx), loaded(rcx), loaded(r8), loaded(r9)]
+}
+
+#[cfg(bpf_target_arch = "aarch64")]
+#[inline(always)]
+fn arguments(registers: &pt_regs) -> [u64; 6] {
+    let [x0, x1, x2, x3, x4, x5, ..] = &registers.regs;
+    [loaded(x0), loaded(x1), loaded(x2), loaded(x3), loaded(x4), loaded(x5)]
+}
+
+/// Reads a register here and now.
+#[inline(always)]
+fn loaded(register: &u64) -> u64 {
+    // SAFETY: a valid reference; volatile, so that the compiler does not choose the address instead of the value.
+    unsafe { core::ptr::read_volatile(register) }
+}
