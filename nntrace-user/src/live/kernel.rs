@@ -10,24 +10,28 @@
 
 mod architecture;
 mod btf;
-mod costs;
 pub(super) mod detaching;
+mod driver_calls;
+pub(super) mod engines;
 mod error;
-mod evidence;
-pub mod functions;
+pub(crate) mod function_probes;
 mod hotplug;
-mod links;
 mod log;
 mod marks;
+mod multi_probes;
 mod object;
+mod open_files;
+mod other_power_events;
 mod power;
 mod processes;
-pub mod rings;
+mod program_costs;
+pub(crate) mod rings;
 mod run_queues;
 mod scheduling;
 mod table_sizes;
+mod trace_marker_writes;
+mod tracepoint_links;
 mod window;
-mod writes;
 
 use std::{fs, os::fd::OwnedFd, path::Path};
 
@@ -36,19 +40,22 @@ use aya::EbpfLoader;
 pub use self::error::KernelError;
 use self::{
     btf::Btf,
-    evidence::EvidencePrograms,
-    functions::FunctionProbes,
+    driver_calls::DriverCallPrograms,
+    engines::EnginePrograms,
+    function_probes::FunctionProbes,
     hotplug::Hotplug,
     log::{KernelLog, LogLevel},
     marks::MarkGlobals,
     object::{OBJECT, Object},
+    open_files::OpenFiles,
+    other_power_events::EvidencePrograms,
     power::PowerPrograms,
     processes::ProcessPrograms,
     rings::{RingBuffers, RingSize},
     run_queues::RunQueues,
     scheduling::SchedulingPrograms,
     table_sizes::TableSizes,
-    writes::WritePrograms,
+    trace_marker_writes::WritePrograms,
 };
 use crate::model::cpu_list;
 
@@ -90,7 +97,10 @@ pub struct Kernel {
     _statistics: Option<OwnedFd>,
     processes: ProcessPrograms,
     functions: FunctionProbes,
+    engines: EnginePrograms,
+    files: OpenFiles,
     writes: WritePrograms,
+    driver_calls: DriverCallPrograms,
     power: PowerPrograms,
     hotplug: Hotplug,
     evidence: EvidencePrograms,
@@ -114,7 +124,7 @@ impl Kernel {
         let log_level = LogLevel::of_collector();
         let marks = MarkGlobals::new(options.emit_begins);
         let processes = ProcessPrograms::new();
-        let writes = WritePrograms::new(btf);
+        let files = OpenFiles::new(btf);
         let hotplug = Hotplug::new();
         let evidence = EvidencePrograms::new();
         let mut run_queues = RunQueues::new(btf);
@@ -126,7 +136,7 @@ impl Kernel {
         log_level.configure(&mut loader);
         marks.configure(&mut loader);
         processes.configure(&mut loader);
-        writes.configure(&mut loader);
+        files.configure(&mut loader);
         PowerPrograms::configure(&mut loader, cpus);
         hotplug.configure(&mut loader);
         evidence.configure(&mut loader, cpus);
@@ -141,7 +151,7 @@ impl Kernel {
             ring_size.bytes() / 1024,
             table_sizes.bytes / 1024
         );
-        let statistics = costs::statistics();
+        let statistics = program_costs::statistics();
         PowerPrograms::load(&mut object)?;
         ProcessPrograms::load_raw(&mut object)?;
         run_queues.load(&mut object)?;
@@ -154,7 +164,10 @@ impl Kernel {
             _statistics: statistics,
             processes,
             functions: FunctionProbes::new(options.may_wait_for_pages),
-            writes,
+            engines: EnginePrograms::default(),
+            files,
+            writes: WritePrograms::default(),
+            driver_calls: DriverCallPrograms::default(),
             power: PowerPrograms::default(),
             hotplug,
             evidence,

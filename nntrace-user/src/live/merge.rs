@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::model::scheduling::{
         KEPT,
-        world::{self, CPUS, TIDS, World},
+        simulated_machine::{self, CPUS, SimulatedMachine, TIDS},
     };
 
     fn idle(cpu: u32, time: u64, lost: u32) -> Record {
@@ -163,10 +163,10 @@ mod tests {
         /// never coincide, on whichever CPUs: the kernel makes them under one lock.
         #[test]
         fn threads_of_several_cpus_are_put_together_as_they_were(
-            found in world::found(), steps in world::calm_steps(),
+            found in simulated_machine::found(), steps in simulated_machine::calm_steps(),
             delays in prop::collection::vec(0..=SLACK, 1..40), drains in prop::collection::vec(1..30_u64, 1..20),
         ) {
-            let world = World::new(&found).apart().run(&steps);
+            let world = SimulatedMachine::new(&found).apart().run(&steps);
             let mut rings = vec![Vec::new(); CPUS];
             for (record, delay) in world.records.iter().zip(delays.iter().cycle()) {
                 let ring: &mut Vec<_> = &mut rings[record.cpu as usize];

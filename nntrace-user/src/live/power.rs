@@ -6,9 +6,9 @@ use nntrace_common::{power::MAX_POLICY_CPUS, window::Window};
 
 use super::{
     clock::{self, nanoseconds},
-    evidence::Baseline,
-    initial::InitialReadings,
+    initial_state::InitialReadings,
     kernel::{Kernel, KernelError},
+    other_power_events::Baseline,
     sysfs,
 };
 use crate::model::Topology;

@@ -5,12 +5,12 @@ use std::{
     path::Path,
 };
 
-use nntrace_common::nesting::FunctionKind;
+use nntrace_common::nested_functions::FunctionKind;
 
 use super::{
-    clock,
+    clock, itt,
     kernel::{Kernel, KernelError},
-    nops::{NopProbe, NopProbes},
+    probe_trials::leading_nops::{NopProbe, NopProbes},
     target::{
         self, MarkFunction, Notification, Object, ObjectId, Objects, ProcessError, Processes, SearchReport,
         SymbolSpec,
@@ -20,7 +20,7 @@ use super::{
 /// Placement of the probe on a function that begins with a nop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// At the cheapest harmless place on the running kernel; see [`super::nops`].
+    /// At the cheapest harmless place on the running kernel; see `probe_trials::leading_nops`.
     #[default]
     Safe,
     /// On the nop, even where that kills forked children.
@@ -77,8 +77,8 @@ impl Probes {
         }
     }
 
-    /// Searches the new files that a process executes, probes the functions found and the loader. Marks that may have
-    /// been missed are noted with the failures.
+    /// Searches the new files that a process executes, probes the functions found and the loader; returns all files that
+    /// it executes. Marks that may have been missed are noted with the failures.
     ///
     /// # Errors
     /// When the process is gone or may not be inspected; a probe that cannot be attached is among
@@ -89,7 +89,7 @@ impl Probes {
         processes: &Processes,
         pid: u32,
         missed: MissedSince,
-    ) -> Result<(), ProcessError> {
+    ) -> Result<Vec<Object>, ProcessError> {
         let now = clock::now();
         let last_look = self.looked.insert(pid, now);
         let objects = Objects::mapped_by(processes, pid)?;
@@ -117,7 +117,7 @@ impl Probes {
                 format!("marks of {file} in its first {us} us may be missing: process {pid} ran on meanwhile")
             }));
         }
-        Ok(())
+        Ok(mapped)
     }
 
     /// Brings the literals of a process into memory, those of probed files: on kernels before 6.0 a mark whose text
@@ -240,6 +240,14 @@ impl Probes {
         // First, so that the calls of this function are recognized.
         kernel.set_mark_code(function, at)?;
         kernel.attach_mark(function, at)?;
+        if itt::is_collector(&function.path) {
+            self.failures.push(format!(
+                "tasks that OpenVINO, oneDNN and others show by ITT are marks, by {}, which the target has loaded ({} in its \
+                 environment)",
+                function.display_path.display(),
+                itt::VARIABLE
+            ));
+        }
         if function.layout_guessed {
             self.failures.push(format!(
                 "took the arguments of {} in {} for ({}); --symbol {}=LAYOUT says otherwise",

@@ -15,31 +15,34 @@ use std::{
 
 use nix::sys::signal::Signal;
 use nntrace_common::{
-    interface, mark,
+    hidl_calls, mark,
     record::{BeginRecord, Record, SpanRecord},
     window::Window,
 };
+use thiserror::Error;
 
 use super::{
     decode::Track,
-    evidence::Baseline,
-    interfaces,
+    driver_calls::{DriverCalls, DriverSelection},
+    engine_probes::{EngineError, EngineOptions, EngineProbes},
     kernel::{Kernel, KernelError, KernelOptions},
+    kernel_comparison::Verifier,
+    known_hidl_calls,
+    other_power_events::Baseline,
     probes::{MissedSince, Placement, Probes},
-    rings::{Rings, Unordered},
+    ring_drain::{Rings, Unordered},
     sysfs,
     target::{Held, HeldEvent, Object, Process, Processes, SymbolSpec, entry_offset},
     threads, tracefs,
-    verify::Verifier,
 };
 use crate::model::{
     Marks, Model, Scheduling, Topology,
     causality::Questions,
+    cpu_residency::CpuReading,
     energy::EnergyModel,
-    facts::{Evidence, ProcessLabel, Verify},
-    initial::InitialState,
+    initial_state::InitialState,
     limits::Limits,
-    residency::CpuReading,
+    run_facts::{Evidence, ProbedEngine, ProcessLabel, Verify},
 };
 
 /// Time for a launched program to reach its entry point.
@@ -66,6 +69,10 @@ pub struct SessionOptions {
     pub marks: MarkSource,
     /// Functions that write marks.
     pub symbols: Vec<SymbolSpec>,
+    /// Engines to probe beside them.
+    pub engines: EngineOptions,
+    /// Drivers whose calls are sections.
+    pub driver_calls: DriverSelection,
     /// Placement of probes on functions that begin with a nop.
     pub placement: Placement,
     /// Files to probe besides those that the targets map.
@@ -92,11 +99,24 @@ pub struct SessionOptions {
     pub kernel: KernelOptions,
 }
 
+/// Reason why a session does not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The kernel side does not work.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The engines that are asked for are not known.
+    #[error(transparent)]
+    Engines(#[from] EngineError),
+}
+
 /// Run from the first probe to the last reading.
 pub struct Session {
     kernel: Kernel,
     rings: Rings,
     probes: Probes,
+    engines: EngineProbes,
+    driver_calls: DriverCalls,
     marks: MarkSource,
     /// Command, while it may be stopped.
     held: Option<u32>,
@@ -140,8 +160,8 @@ impl Session {
     /// [`Session::begin`].
     ///
     /// # Errors
-    /// When the kernel side does not work; see [`KernelError`].
-    pub fn start(options: SessionOptions) -> Result<Self, KernelError> {
+    /// When the kernel side does not work, or an engine map cannot be read.
+    pub fn start(options: SessionOptions) -> Result<Self, StartError> {
         let emit_begins = options.questions.need_all_begins();
         let (mut kernel, rings) = Kernel::load(KernelOptions { emit_begins, ..options.kernel })?;
         let root = Path::new(sysfs::CPUS);
@@ -162,25 +182,32 @@ impl Session {
             options.scheduling.then(|| Scheduling::starting_at(0).with_room_for(options.limits.threads));
         let mut model =
             Model::new(&options.limits, options.questions, scheduling).with_drivers(options.drivers);
-        for name in interfaces::well_known() {
+        for name in known_hidl_calls::well_known() {
             let hash = mark::name_hash(name.as_bytes(), 0);
             model.marks.names.insert_for_good(hash, name.as_bytes());
-            kernel.add_meaning(hash, interface::meaning(name.as_bytes()))?;
+            kernel.add_meaning(hash, hidl_calls::meaning(name.as_bytes()))?;
         }
         if options.marks == MarkSource::Writes {
             kernel.attach_writes()?;
         }
         let symbols = if options.marks == MarkSource::Functions { options.symbols } else { Vec::new() };
         let mut probes = Probes::new(symbols, options.placement);
+        let mut engines = EngineProbes::new(&options.engines, emit_begins)?;
         for library in &options.libraries {
             match Object::at(library) {
-                Ok(object) => probes.search_file(&mut kernel, object),
+                Ok(object) => {
+                    engines.follow(&mut kernel, &mut model.marks.names, std::slice::from_ref(&object));
+                    probes.search_file(&mut kernel, object);
+                }
                 Err(error) => notes.push(format!("--lib {}: {error}", library.display())),
             }
         }
+        let driver_calls = DriverCalls::new(options.driver_calls, &mut kernel);
         Ok(Self {
             rings: Rings::new(rings),
             probes,
+            engines,
+            driver_calls,
             marks: options.marks,
             held: None,
             unsearched: BTreeSet::new(),
@@ -295,12 +322,14 @@ impl Session {
                 self.probe(pid, MissedSince::SinceLastLook);
             } else {
                 self.alive.remove(&pid);
+                self.driver_calls.forget(pid);
                 log::info!("target {pid} is gone");
                 if let Err(error) = self.kernel.remove_target(pid) {
                     self.notes.push(error.to_string());
                 }
             }
         }
+        self.driver_calls.rest(&mut self.kernel);
     }
 
     /// Drains the rings, and acts on the records.
@@ -379,8 +408,8 @@ impl Session {
         self.unanswered = asked;
         for hash in self.kernel.read_names(&mut self.model.marks.names).unwrap_or_default() {
             let text = self.model.marks.names.text(hash);
-            if interface::is_interface_call(text.as_bytes())
-                && let Err(error) = self.kernel.add_meaning(hash, interface::meaning(text.as_bytes()))
+            if hidl_calls::is_interface_call(text.as_bytes())
+                && let Err(error) = self.kernel.add_meaning(hash, hidl_calls::meaning(text.as_bytes()))
             {
                 self.notes.push(error.to_string());
             }
@@ -395,23 +424,27 @@ impl Session {
         self.rings.alarms()
     }
 
-    /// Returns the states of threads; `None` when they were not asked for. Before [`Session::finish`], some events of
-    /// the last tenth of a second are missing.
-    #[must_use]
-    pub fn scheduling(&self) -> Option<&Scheduling> {
-        self.model.scheduling.as_ref()
-    }
-
     /// Returns the number of probed functions.
     #[must_use]
     pub fn probe_count(&self) -> usize {
-        self.probes.count()
+        self.probes.count() + self.kernel.engine_probes()
     }
 
     /// Returns a text on the files searched when no mark function was found; `None` when one was, or none is wanted.
     #[must_use]
     pub fn no_marks(&self, target: &str) -> Option<String> {
-        if self.marks == MarkSource::Functions { self.probes.nothing_found(target) } else { None }
+        let is_without = self.kernel.engine_probes() == 0 && !self.driver_calls.are_followed();
+        if self.marks == MarkSource::Functions && is_without {
+            self.probes.nothing_found(target)
+        } else {
+            None
+        }
+    }
+
+    /// Returns the engines that are probed.
+    #[must_use]
+    pub fn engines(&self) -> &[ProbedEngine] {
+        self.engines.engines()
     }
 
     /// Adds a note on something that could not be measured.

@@ -9,47 +9,52 @@
 //! - `maps`, `objects`: the files that a process executes, and a path by which we can open each.
 //! - `elf`, `signature`, `layout`, `symbols`, `search`: the functions to probe, where they are, and what their
 //!   arguments are; and the message if there are none. `points`: the instructions to probe; `jumps`: whether one
-//!   function leads to another. `pairs`: functions that are of use only together.
+//!   function leads to another. `pairs`: functions that are of use only together. `exports`: other symbols.
 //! - `pages`: literals that a probe can read only once they are in memory.
 //! - `loader`: the function of the dynamic loader that is called when libraries are mapped.
 //! - `run_as`, `command`, `launch`, `held`: starting a command that waits until the probes are in place.
 
+mod argument_layout;
 mod begin_end_pairs;
-mod command;
+mod command_lookup;
 mod elf;
+mod exports;
+mod function_search;
 mod held_command;
-mod jumps;
 mod launch;
-mod layout;
 mod loader;
-mod maps;
+mod mapped_files;
 mod name_matching;
-mod objects;
-mod pages;
 mod pidfd;
+mod prefault;
 mod probe_points;
+mod proc_maps;
 mod process;
 mod run_as;
-mod search;
 mod signature;
 mod symbols;
+mod tail_calls;
 
+pub(crate) use argument_layout::Role;
+pub use argument_layout::{Layout, SymbolSpec};
 pub(crate) use begin_end_pairs::{kind, kind_of, take_unpaired};
+pub(in crate::live) use elf::{ElfErrorReason, check_identity};
 pub(crate) use elf::{entry_offset, probe_points};
+pub(crate) use exports::exports;
+pub(crate) use function_search::{MarkFunction, SearchReport};
 pub(crate) use held_command::HeldEvent;
 pub use held_command::{Held, Running};
 pub use launch::{ChildOutput, Launch};
-pub(crate) use layout::Role;
-pub use layout::{Layout, MARK_FUNCTION, SECTION_FUNCTIONS, SymbolSpec};
 pub(crate) use loader::{Notification, loader_of, notification};
-pub(crate) use maps::executable;
-pub(crate) use objects::{Object, ObjectId, Objects};
-pub(crate) use pages::touch_literals;
+pub(crate) use mapped_files::{Object, ObjectId, Objects};
 pub use pidfd::PidFd;
+pub(crate) use prefault::touch_literals;
 #[cfg(test)]
 pub(crate) use probe_points::ProbePoints;
+pub(in crate::live) use probe_points::{PAGE, is_emulated_on_arm64, is_emulated_on_x86_64};
+pub(crate) use proc_maps::executable;
 pub(crate) use process::ProcessError;
 pub use process::{Process, Processes};
 pub use run_as::RunAs;
-pub(crate) use search::{MarkFunction, SearchReport};
 pub use symbols::search_file;
+pub(in crate::live) use tail_calls::{arm64_target, is_indirect_on_arm64};

@@ -19,7 +19,7 @@ use nix::{
     libc,
     unistd::{ForkResult, fork},
 };
-use nntrace_common::counts::PageWait;
+use nntrace_common::event_counts::PageWait;
 
 use super::{Kernel, KernelError};
 use crate::live::target::{PidFd, ProcessError};
@@ -62,6 +62,7 @@ impl Kernel {
     /// When threads stall, and no process can be left behind: then dropping this waits for them.
     pub(crate) fn detach_marks(&mut self) -> Result<Vec<StalledThread>, KernelError> {
         self.writes.detach(&mut self.object);
+        self.driver_calls.detach(&mut self.object);
         if self.functions.may_stall() {
             let stalled = self.wait_for_pages()?;
             if !stalled.is_empty() {
@@ -73,6 +74,7 @@ impl Kernel {
             }
         }
         self.functions.detach(&mut self.object);
+        self.engines.detach(&mut self.object);
         Ok(Vec::new())
     }
 

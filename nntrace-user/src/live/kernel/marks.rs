@@ -7,7 +7,8 @@ use aya::{
 use nntrace_common::{
     app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey},
     diagnostic::{DiagnosticCount, DiagnosticKind},
-    interface::{EXECUTION_CREATE, Meaning},
+    engine::IN_FLIGHT,
+    hidl_calls::{EXECUTION_CREATE, Meaning},
     mark,
     record::{NameText, Thread, Total, TotalKey},
     stack::PathStep,
@@ -25,17 +26,23 @@ use crate::model::{
 /// Globals of the programs on marks.
 pub(super) struct MarkGlobals {
     create_name: u64,
+    in_flight_name: u64,
     emit_begins: u32,
 }
 
 impl MarkGlobals {
     /// Creates the globals, with or without begins that carry nothing but layer, phase and name.
     pub(super) fn new(emit_begins: bool) -> Self {
-        Self { create_name: mark::name_hash(EXECUTION_CREATE, 0), emit_begins: u32::from(emit_begins) }
+        Self {
+            create_name: mark::name_hash(EXECUTION_CREATE, 0),
+            in_flight_name: mark::name_hash(IN_FLIGHT, 0),
+            emit_begins: u32::from(emit_begins),
+        }
     }
 
     pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         loader.override_global("CREATE_NAME", &self.create_name, true);
+        loader.override_global("IN_FLIGHT_NAME", &self.in_flight_name, true);
         loader.override_global("EMIT_BEGINS", &self.emit_begins, true);
     }
 }
@@ -101,7 +108,19 @@ impl Kernel {
     /// # Errors
     /// When a map is missing or of another shape.
     pub(crate) fn read_drivers(&self) -> Result<Vec<u32>, KernelError> {
-        let map: HashMap<_, u32, u8> = self.object.table("DRIVERS")?;
+        self.read_processes("DRIVERS")
+    }
+
+    /// Reads the processes that call a driver of the kernel themselves.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub(crate) fn read_driver_callers(&self) -> Result<Vec<u32>, KernelError> {
+        self.read_processes("DRIVER_CALLERS")
+    }
+
+    fn read_processes(&self, table: &'static str) -> Result<Vec<u32>, KernelError> {
+        let map: HashMap<_, u32, u8> = self.object.table(table)?;
         Ok(map.keys().flatten().collect())
     }
 

@@ -11,18 +11,28 @@ use aya::{
 use aya_log::EbpfLogger;
 use log::Log;
 
-use super::error::{KernelError, attach_error, map_error, refused};
+use super::{
+    error::{KernelError, attach_error, map_error, refused},
+    multi_probes::{self, MapDescriptors, MultiProgram},
+};
 
 /// Object compiled by the build script.
 pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/nntrace-ebpf"));
 
 /// The object once its maps are created. Dropping it detaches and unloads everything.
-pub(super) struct Object(Ebpf);
+pub(super) struct Object(Ebpf, MapDescriptors);
 
 impl Object {
     /// Creates the maps, with the globals and sizes set on the loader. No program is loaded yet.
     pub(super) fn load(loader: &mut EbpfLoader<'_>) -> Result<Self, KernelError> {
-        loader.load(OBJECT).map(Self).map_err(|error| refused(&error))
+        let ebpf = loader.load(OBJECT).map_err(|error| refused(&error))?;
+        let descriptors = MapDescriptors::of(&ebpf).map_err(|error| refused(&error))?;
+        Ok(Self(ebpf, descriptors))
+    }
+
+    /// Loads programs on functions once more, in the form that one link attaches to many places.
+    pub(super) fn load_multi(&self, programs: &[&str]) -> Result<Vec<MultiProgram>, KernelError> {
+        multi_probes::load(OBJECT, &self.1, programs)
     }
 
     /// Loads a program on a raw tracepoint, if that is not done yet.

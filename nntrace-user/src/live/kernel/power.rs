@@ -12,8 +12,8 @@ use nntrace_common::{
     time_count::TimeCount,
 };
 
-use super::{Kernel, KernelError, links::Links, object::Object};
-use crate::model::residency::CpuReading;
+use super::{Kernel, KernelError, object::Object, tracepoint_links::Links};
+use crate::model::cpu_residency::CpuReading;
 
 /// All programs of this feature.
 pub(super) const PROGRAMS: [&str; 3] = ["cpu_idle", "cpu_frequency", "cpuhp_exit"];

@@ -10,6 +10,9 @@ use super::{
 };
 use crate::live::tracefs;
 
+/// Program that closes the functions of engines which a thread has left when it ends; it needs Linux 5.15 with BTF.
+const ENGINE_THREAD_END: &str = "engine_thread_end";
+
 /// The programs, with the layout of the event that the one on fork reads.
 pub(super) struct ProcessPrograms {
     /// Offset of the child's id in `sched_process_fork`; `None` where the kernel does not describe that event.
@@ -37,6 +40,13 @@ impl ProcessPrograms {
 
     fn attach(&self, object: &mut Object) -> Result<bool, KernelError> {
         object.attach_raw("process_exec", "sched_process_exec")?;
+        // First, as the other one forgets the thread. Without it, functions that a thread left at its end are open.
+        let left_at_end = object
+            .load_raw(ENGINE_THREAD_END)
+            .and_then(|()| object.attach_raw(ENGINE_THREAD_END, "sched_process_exit"));
+        if let Err(error) = left_at_end {
+            log::info!("functions that threads leave by their end stay open: {error}");
+        }
         object.attach_raw("process_exit", "sched_process_exit")?;
         let follows_forks = self.child_offset.is_some();
         if follows_forks {

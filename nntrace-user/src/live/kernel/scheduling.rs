@@ -3,7 +3,7 @@
 use aya::EbpfLoader;
 use nntrace_common::{sched::SchedOffsets, time_count::TimeCount};
 
-use super::{Kernel, KernelError, btf::Btf, links::Links, object::Object};
+use super::{Kernel, KernelError, btf::Btf, object::Object, tracepoint_links::Links};
 use crate::live::tracefs;
 
 /// Tracepoints of group `sched`, with the programs on the raw and on the described form. The switch is first:

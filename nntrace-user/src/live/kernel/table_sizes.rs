@@ -10,13 +10,13 @@ use aya::{
     maps::{HashMap, PerCpuHashMap},
 };
 use nntrace_common::{
-    counts::{EventCounts, Table},
+    event_counts::{EventCounts, Table},
     record::{NameText, Thread, Total, TotalKey},
     stack::PathStep,
 };
 
 use super::{Kernel, KernelError};
-use crate::model::facts::TableUse;
+use crate::model::run_facts::TableUse;
 
 /// Default share of the system's memory, as a divisor.
 const PART: u64 = 64;

@@ -10,13 +10,19 @@ use super::{MarkSource, Session};
 use crate::live::{kernel::KernelError, probes::MissedSince, target::ProcessError, trace_marker};
 
 impl Session {
-    /// Probes the files that a process maps now; returns whether it is still there.
+    /// Probes the files that a process maps now, and follows the drivers that it uses; returns whether it is still there.
     pub(super) fn probe(&mut self, pid: u32, missed: MissedSince) -> bool {
+        self.driver_calls.look(&mut self.kernel, &self.processes, pid);
+        self.notes.append(&mut self.driver_calls.take_notes());
         if self.marks != MarkSource::Functions {
             return true;
         }
         let is_there = match self.probes.follow(&mut self.kernel, &self.processes, pid, missed) {
-            Ok(()) => true,
+            Ok(mapped) => {
+                self.engines.follow(&mut self.kernel, &mut self.model.marks.names, &mapped);
+                self.engines.touch_literals(&self.processes, pid);
+                true
+            }
             // There is nothing left to probe.
             Err(ProcessError::NoSuchProcess { .. } | ProcessError::Ended { .. }) => false,
             Err(error) => {
@@ -25,6 +31,7 @@ impl Session {
             }
         };
         self.notes.append(&mut self.probes.take_failures());
+        self.notes.append(&mut self.engines.take_notes_so_far());
         if !self.writers.contains(&pid) && trace_marker::has_marker_open(&self.processes, pid) {
             self.writers.insert(pid);
             self.notes.push(format!(

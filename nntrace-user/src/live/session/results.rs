@@ -2,18 +2,18 @@
 
 use std::{borrow::Cow, path::Path};
 
-use nntrace_common::{diagnostic::DiagnosticKind, record::RingCount};
+use nntrace_common::{diagnostic::DiagnosticKind, event_counts::EventCounts, record::RingCount};
 
 use super::{MarkSource, Session};
 use crate::{
-    live::{clock, kernel::KernelError, rings::DrainCounts, sysfs},
+    live::{clock, kernel::KernelError, ring_drain::DrainCounts, sysfs},
     model::{
         Findings, Marks, Scheduling,
         app_report_sums::ReportSums,
         app_reports::recorded_sums,
-        facts::{Clock, Evidence, Host, KeptSums, Loss, MarksSeen, Overhead, Source, SourceKind, Window},
+        cpu_residency::CpuResidency,
         findings::{RunFacts, Sums},
-        residency::CpuResidency,
+        run_facts::{Clock, Evidence, Host, KeptSums, Loss, MarksSeen, Overhead, Source, SourceKind, Window},
         scheduling::NamedThread,
         stacks::Totals,
         timeline::Timelines,
@@ -29,6 +29,7 @@ impl Session {
         self.kernel.read_paths(&mut self.model.marks.paths)?;
         self.kernel.read_names(&mut self.model.marks.names)?;
         self.model.marks.seen_drivers.extend(self.kernel.read_drivers()?);
+        self.model.marks.driver_callers.extend(self.kernel.read_driver_callers()?);
         let mut totals = self.kernel.read_totals()?;
         let entries = totals.len();
         totals.retain(|key, _| self.model.marks.sites.counts_total(key));
@@ -62,7 +63,8 @@ impl Session {
         };
         let reports = exact_sums.unwrap_or_else(|| recorded_sums(&self.model.marks));
         let missing = self.model.scheduling.as_ref().and_then(|scheduling| scheduling.note_on_missing(&loss));
-        let notes = self.notes.iter().cloned().chain(self.note_on_unsearched()).chain(missing);
+        let unnamed = note_on_unnamed(&self.kernel.read_event_counts()?);
+        let notes = self.notes.iter().cloned().chain(self.note_on_unsearched()).chain(missing).chain(unnamed);
         let window = Window { clock: Clock::Monotonic, begin_ns: self.window.begin, end_ns: end };
         let evidence = match &self.kernel_evidence {
             Some(read) => read.clone(),
@@ -78,6 +80,7 @@ impl Session {
                     MarkSource::Writes => MarksSeen::Syscall,
                 },
                 files: self.probes.files(),
+                engines: self.engines.engines().to_vec(),
             },
             processes: &self.labels,
             threads: Cow::Owned(self.threads(&window)),
@@ -147,6 +150,13 @@ impl Session {
         Ok(Overhead {
             marks: counts.marks,
             ns_per_mark: marks.mean(),
+            engine_calls: (counts.calls > 0).then_some(counts.calls),
+            // The programs run at the begin and at the end, and longer for targets than in the trial.
+            ns_per_engine_call: self
+                .engines
+                .call_ns()
+                .filter(|_| counts.calls > 0)
+                .map(|trap| trap + 2 * marks.mean().unwrap_or(0)),
             power_events: counts.power,
             ns_per_power_event: power.mean(),
             sched_events: is_sched.then_some(counts.sched),
@@ -160,6 +170,17 @@ impl Session {
     fn loss(&self) -> Result<Loss, KernelError> {
         Ok(loss(&self.kernel.read_ring_counts()?, self.rings.counts()))
     }
+}
+
+/// Returns a note on calls of engines' functions whose names could not be had.
+fn note_on_unnamed(counts: &EventCounts) -> Option<String> {
+    let EventCounts { calls, unnamed, .. } = *counts;
+    (unnamed > 0).then(|| {
+        format!(
+            "{unnamed} of {calls} calls of engines have the name of their function or class: what the map describes was empty, \
+             no plausible text (offsets of another version), or not in memory when the call began"
+        )
+    })
 }
 
 /// Adds up the losses, from the counts of each CPU's ring and those of the drained records.

@@ -2,14 +2,16 @@
 
 use std::{path::Path, time::Duration};
 
+use nntrace_common::record::Thread;
+
 use super::Session;
 use crate::{
     live::{
         clock::{self, nanoseconds, wait_until},
         kernel::{KernelError, detaching::StalledThread},
+        kernel_comparison::Verifier,
         power::{self, StartedWindow},
         sysfs, threads,
-        verify::Verifier,
     },
     model::{Scheduling, marks::OpenSection},
 };
@@ -91,7 +93,11 @@ impl Session {
             let marks = &mut self.model.marks;
             self.kernel.visit_threads(|tid, thread| {
                 if thread.is_marked != 0 {
-                    marks.open.extend(thread.stack.open_frames().map(|frame| OpenSection::new(tid, frame)));
+                    let Thread { stack, engines, .. } = thread;
+                    let unseen = engines.perhaps_ended(stack.depth());
+                    let open = stack.open_sections().saturating_sub(unseen);
+                    let frames = stack.open_frames().take(open as usize);
+                    marks.open.extend(frames.map(|frame| OpenSection::new(tid, frame)));
                 }
             })?;
         }

@@ -2,10 +2,10 @@
 
 use std::mem;
 
-use nntrace_common::nesting::FunctionKind;
+use nntrace_common::nested_functions::FunctionKind;
 
-use super::layout::{Role, SECTION_FUNCTIONS};
-use super::search::MarkFunction;
+use super::argument_layout::{Role, SECTION_FUNCTIONS};
+use super::function_search::MarkFunction;
 
 /// Returns the kind of a mark function: each pair of functions that begin and end sections is one kind, and all
 /// functions that write whole marks are another.

@@ -14,8 +14,8 @@ use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _}
 use object::{NativeEndian, ReadCache, ReadRef, elf};
 use thiserror::Error;
 
-use super::jumps::Jumps;
 use super::probe_points::{self, ProbePoints};
+use super::tail_calls::Jumps;
 
 pub(super) type Symbol = elf::Sym64<NativeEndian>;
 type Header = elf::FileHeader64<NativeEndian>;
@@ -45,12 +45,12 @@ pub struct ElfError {
     pub path: PathBuf,
     /// Reason.
     #[source]
-    pub reason: ElfErrorReason,
+    pub(crate) reason: ElfErrorReason,
 }
 
 /// Reason why an ELF file cannot be used.
 #[derive(Debug, Error)]
-pub enum ElfErrorReason {
+pub(crate) enum ElfErrorReason {
     /// The file cannot be read.
     #[error("cannot read it: {0}; check the path and its permissions")]
     Io(#[from] io::Error),
@@ -166,7 +166,7 @@ pub(super) struct Elf<'data, R: ReadRef<'data>> {
 
 impl<'data, R: ReadRef<'data>> Elf<'data, R> {
     pub(super) fn parse(data: R) -> Result<Self, ElfErrorReason> {
-        check_identity(data)?;
+        check_identity(data, &[MACHINE])?;
         let header = Header::parse(data)?;
         let segments = header.program_headers(ENDIAN, data)?;
         Ok(Self { data, header, segments })
@@ -232,8 +232,12 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
     }
 }
 
-/// Distinguishes a file of another kind or machine from a damaged one.
-fn check_identity<'data, R: ReadRef<'data>>(data: R) -> Result<(), ElfErrorReason> {
+/// Returns the machine that a file is for, which has to be one of these. Distinguishes a file of another kind or machine
+/// from a damaged one.
+pub(in crate::live) fn check_identity<'data, R: ReadRef<'data>>(
+    data: R,
+    machines: &[elf::Machine],
+) -> Result<elf::Machine, ElfErrorReason> {
     let Ok(ident) = data.read_bytes_at(0, 20) else {
         return Err(ElfErrorReason::NotElf);
     };
@@ -248,10 +252,10 @@ fn check_identity<'data, R: ReadRef<'data>>(data: R) -> Result<(), ElfErrorReaso
         Err(ElfErrorReason::Class32(machine_name(machine)))
     } else if little != cfg!(target_endian = "little") {
         Err(ElfErrorReason::ForeignEndian)
-    } else if machine != MACHINE {
-        Err(ElfErrorReason::ForeignMachine { found: machine_name(machine) })
+    } else if machines.contains(&machine) {
+        Ok(machine)
     } else {
-        Ok(())
+        Err(ElfErrorReason::ForeignMachine { found: machine_name(machine) })
     }
 }
 

@@ -9,7 +9,6 @@
 use std::io;
 use std::marker::PhantomData;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -76,14 +75,6 @@ impl Held {
     #[must_use]
     pub(crate) fn pid(&self) -> u32 {
         self.pid.as_raw().cast_unsigned()
-    }
-
-    /// Returns the file that the process executes: for a script, its interpreter.
-    ///
-    /// # Errors
-    /// When it has ended, or /proc is not mounted.
-    pub fn exe(&self) -> io::Result<PathBuf> {
-        std::fs::read_link(format!("/proc/{}/exe", self.pid))
     }
 
     /// Lets the command run until it is sent a signal, which it will not receive. All other signals are passed on to

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use nix::libc;
 
 use self::error::LaunchError;
-use super::command;
+use super::command_lookup;
 use super::held_command::Held;
 use super::run_as::RunAs;
 
@@ -36,13 +36,14 @@ pub struct Launch {
     argv: Vec<OsString>,
     output: ChildOutput,
     user: Option<RunAs>,
+    variables: Vec<(OsString, OsString)>,
 }
 
 impl Launch {
     /// Creates a command from its words, to be run as ourselves, with our input and output.
     #[must_use]
     pub fn new(argv: &[OsString]) -> Self {
-        Self { argv: argv.to_vec(), output: ChildOutput::default(), user: None }
+        Self { argv: argv.to_vec(), output: ChildOutput::default(), user: None, variables: Vec::new() }
     }
 
     /// Sets the destination of the output.
@@ -59,6 +60,13 @@ impl Launch {
         self
     }
 
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.variables.push((name.into(), value.into()));
+        self
+    }
+
     /// Starts the command, and holds it before its first instruction.
     ///
     /// Only the calling thread can let it go on: for the kernel, that thread is its tracer, and the command is killed
@@ -69,8 +77,8 @@ impl Launch {
     /// When it is not found, may not or cannot be executed, or when holding it is not permitted.
     pub fn spawn(self) -> Result<Held, LaunchError> {
         let first = self.argv.first().ok_or(LaunchError::Empty)?;
-        let program = command::find(first, std::env::var_os("PATH").as_deref())?;
-        command::check_format(&program)?;
+        let program = command_lookup::find(first, std::env::var_os("PATH").as_deref())?;
+        command_lookup::check_format(&program)?;
         let mut command = Command::new(&program);
         command.arg0(first).args(&self.argv[1..]);
         redirect(&mut command, self.output)
@@ -83,6 +91,7 @@ impl Launch {
                 };
             }
         }
+        command.envs(self.variables);
         hold_at_exec(&mut command, self.user.as_ref());
         let child = command.spawn().map_err(|source| explain(program, source, self.user.as_ref()))?;
         // Dropping the handle neither ends nor awaits the child: from here on that is done by its process id.
@@ -139,7 +148,7 @@ fn explain(program: PathBuf, source: io::Error, user: Option<&RunAs>) -> LaunchE
             let user = user.map_or_else(|| "the current user".to_owned(), RunAs::name);
             LaunchError::Permission { program, user }
         }
-        Some(libc::ENOENT) => match command::interpreter(&program) {
+        Some(libc::ENOENT) => match command_lookup::interpreter(&program) {
             Some(interpreter) => LaunchError::NoInterpreter { program, interpreter },
             None => LaunchError::NoFile { program },
         },

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use object::elf;
 
-use super::command;
-use super::layout::{Layout, SymbolSpec};
-use super::maps;
-use super::objects::{Object, ObjectId, Objects};
+use super::argument_layout::{Layout, SymbolSpec};
+use super::command_lookup;
+use super::mapped_files::{Object, ObjectId, Objects};
+use super::proc_maps;
 use super::process::Processes;
 use super::symbols::search_file;
 
@@ -34,7 +34,7 @@ const LONGEST_TABLE: u64 = 1 << 16;
 pub(crate) fn loader_of<'a>(processes: &Processes, pid: u32, objects: &'a Objects) -> Option<&'a Object> {
     let dir = processes.dir(pid);
     let exe = dir.join("exe");
-    let file = match command::interpreter(&exe) {
+    let file = match command_lookup::interpreter(&exe) {
         Some(interpreter) => {
             let interpreter = Path::new(&interpreter);
             dir.join("root").join(interpreter.strip_prefix("/").unwrap_or(interpreter))
@@ -99,7 +99,8 @@ fn by_address(dir: &Path) -> Option<Notification> {
         return Some(Notification::NotYet);
     }
     let maps = std::fs::read(dir.join("maps")).ok()?;
-    let mapping = maps::executable(&maps).find(|mapping| (mapping.start..mapping.end).contains(&address))?;
+    let mapping =
+        proc_maps::executable(&maps).find(|mapping| (mapping.start..mapping.end).contains(&address))?;
     Some(Notification::At(address - mapping.start + mapping.offset))
 }
 

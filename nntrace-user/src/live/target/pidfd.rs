@@ -17,7 +17,7 @@ pub struct PidFd(OwnedFd);
 
 impl PidFd {
     /// Opens the process that has this id now. To be sure that it is the one meant, look at the process again
-    /// afterwards, as [`Processes::is_alive`](super::Processes::is_alive) does.
+    /// afterwards.
     ///
     /// # Errors
     /// When there is no such process, or the kernel lacks process descriptors.

@@ -2,12 +2,12 @@
 //!
 //! The cost of a probe depends on the instruction that it is on. Kernels run most of them by a single step, which
 //! takes ten times as long as emulating one, and they emulate few: on x86-64 `nop` of one byte, `push`, direct calls
-//! and jumps (Linux, `arch/x86/kernel/uprobes.c`), on arm64 `ret` and direct jumps, from Linux 6.13 on `nop`
-//! (`arch/arm64/kernel/probes/decode-insn.c`). Newer x86-64 kernels replace a nop of five or of ten bytes by a call,
+//! and jumps (Linux, `arch/x86/kernel/uprobes.c`), on arm64 jumps, calls, `ret`, `adr` and `adrp`, from Linux 6.13 on
+//! `nop` (`arch/arm64/kernel/probes/decode-insn.c`). Newer x86-64 kernels replace a nop of five or of ten bytes by a call,
 //! which is cheaper still, and on some of them kills forked children.
 
 /// Size of a page, within which an instruction has to lie to be replaced.
-const PAGE: u64 = 4096;
+pub(in crate::live) const PAGE: u64 = 4096;
 /// Bytes of code that [`ProbePoints::of`] examines: a landing pad, some nops, and the instruction after them.
 pub(super) const LOOKED_AT: u64 = 48;
 
@@ -16,7 +16,6 @@ const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
 const BTI_C: &[u8] = &[0x5f, 0x24, 0x03, 0xd5];
 /// Instructions of arm64.
 const NOP: &[u8] = &[0x1f, 0x20, 0x03, 0xd5];
-const RET: &[u8] = &[0xc0, 0x03, 0x5f, 0xd6];
 
 /// Nop that some kernels probe in a special way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +61,7 @@ impl ProbePoints {
         while let Some(nop) = nop_at(behind) {
             behind += usize::from(nop.length);
         }
-        let is_emulated = code.get(behind..).is_some_and(is_emulated);
+        let is_emulated = code.get(behind..).is_some_and(is_emulated_on_x86_64);
         // A landing pad is never replaced, and never the target of a jump back. Otherwise the instruction after the
         // nop is used, whatever it is.
         let plain = if !is_emulated && pad > 0 { 0 } else { behind };
@@ -74,13 +73,13 @@ impl ProbePoints {
         let first = offset + pad as u64;
         let words = code.get(pad..).unwrap_or_default();
         match words.strip_prefix(NOP) {
-            // No kernel replaces it: as good a place as any, but a return right after it is better.
+            // No kernel replaces it: as good a place as any, but a return or a jump right after it is better.
             Some(next) => {
-                let is_emulated = next.starts_with(RET);
+                let is_emulated = begins_emulated(next);
                 let plain = if is_emulated { first + NOP.len() as u64 } else { first };
                 Self { nop: Some(Nop { offset: first, length: NOP.len() as u8 }), plain, is_emulated }
             }
-            None => Self { nop: None, plain: offset, is_emulated: pad == 0 && words.starts_with(RET) },
+            None => Self { nop: None, plain: offset, is_emulated: pad == 0 && begins_emulated(words) },
         }
     }
 }
@@ -115,13 +114,29 @@ fn nop_length(code: &[u8]) -> usize {
 
 /// Whether all x86-64 kernels emulate the instruction that code begins with: `nop` of one byte, `push` of a register,
 /// direct jumps and calls.
-fn is_emulated(code: &[u8]) -> bool {
+pub(in crate::live) fn is_emulated_on_x86_64(code: &[u8]) -> bool {
     matches!(
         code,
         [0x90 | 0x50..=0x57 | 0xe8 | 0xe9 | 0xeb | 0x70..=0x7f, ..]
             | [0x41, 0x50..=0x57, ..]
             | [0x0f, 0x80..=0x8f, ..]
     )
+}
+
+/// Whether all arm64 kernels emulate the instruction that code begins with.
+fn begins_emulated(code: &[u8]) -> bool {
+    code.first_chunk().is_some_and(|word| is_emulated_on_arm64(u32::from_le_bytes(*word)))
+}
+
+/// Whether all arm64 kernels emulate an instruction: jumps and calls, direct or through a register, `ret`, `adr`,
+/// `adrp`; none of those with pointer authentication.
+pub(in crate::live) fn is_emulated_on_arm64(word: u32) -> bool {
+    let is_direct = word & 0x7c00_0000 == 0x1400_0000 // b, bl
+        || word & 0xff00_0010 == 0x5400_0000 // b.cond
+        || word & 0x7c00_0000 == 0x3400_0000; // cbz, cbnz, tbz, tbnz
+    let is_adr = word & 0x1f00_0000 == 0x1000_0000;
+    let is_indirect = matches!(word & 0xffff_fc1f, 0xd61f_0000 | 0xd63f_0000 | 0xd65f_0000);
+    is_direct || is_adr || is_indirect
 }
 
 #[cfg(test)]
@@ -200,6 +215,8 @@ mod tests {
 
     #[test]
     fn on_arm64_the_return_is_simulated_by_all_kernels() {
+        const RET: &[u8] = &[0xc0, 0x03, 0x5f, 0xd6];
+        const B: &[u8] = &[0x04, 0x00, 0x00, 0x14];
         const STP: &[u8] = &[0xfd, 0x7b, 0xbf, 0xa9];
         let arm = |parts: &[&[u8]]| {
             let points = ProbePoints::on_arm64(&parts.concat(), 64);
@@ -210,5 +227,40 @@ mod tests {
         assert_eq!(arm(&[NOP, STP]), (Some(0), 0, false));
         assert_eq!(arm(&[BTI_C, STP]), (None, 0, false));
         assert_eq!(arm(&[RET]), (None, 0, true));
+        assert_eq!(arm(&[NOP, B]), (Some(0), 4, true));
+        assert_eq!(arm(&[B]), (None, 0, true));
+    }
+
+    #[test]
+    fn instructions_of_arm64_that_all_kernels_simulate() {
+        // b, bl, b.eq, cbz, cbnz, tbz, tbnz, adr, adrp, br, blr, ret
+        let emulated = [
+            0x1400_0004,
+            0x97ff_ffff,
+            0x5400_0080,
+            0xb400_0040,
+            0x3500_0041,
+            0x3600_0080,
+            0xb7f8_0080,
+            0x1000_0000,
+            0xb000_0401,
+            0xd61f_0200,
+            0xd63f_0100,
+            0xd65f_03c0,
+        ];
+        assert_eq!(emulated.iter().find(|&&word| !is_emulated_on_arm64(word)), None);
+        // nop, bti c, paciasp, retaa, braaz, ldr (literal), stp, svc, bc.eq
+        let others = [
+            0xd503_201f,
+            0xd503_245f,
+            0xd503_233f,
+            0xd65f_0bff,
+            0xd61f_081f,
+            0x5800_0040,
+            0xa9bf_7bfd,
+            0xd400_0001,
+            0x5400_0090,
+        ];
+        assert_eq!(others.iter().find(|&&word| is_emulated_on_arm64(word)), None);
     }
 }

@@ -231,12 +231,6 @@ impl Processes {
         std::fs::read(&path).map_err(|source| gone(read_error(path, source), pid))
     }
 
-    /// Whether this very process still runs, and not another one with the same id.
-    #[must_use]
-    pub fn is_alive(&self, process: &Process) -> bool {
-        self.look(process.pid).is_ok_and(|now| !now.ended && now.started == process.started)
-    }
-
     fn all(&self) -> Result<Vec<Process>, ProcessError> {
         let pids = numbers(&self.proc)?;
         // A process that has ended since it was listed is no longer one; one that may not be read cannot be traced.

@@ -1,6 +1,10 @@
 //! User that a launched command runs as: under `sudo nntrace-bpf -- command`, the user who called sudo.
 
 use std::ffi::{CString, OsString};
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 use thiserror::Error;
@@ -127,6 +131,38 @@ impl RunAs {
         }
     }
 
+    /// Checks that the user may read a file, by its mode and those of the directories on the way to it. The path is
+    /// absolute.
+    ///
+    /// # Errors
+    /// When the user may not, with the file or directory that is the reason; when that cannot be examined.
+    pub(crate) fn may_read(&self, path: &Path) -> io::Result<()> {
+        const READ: u32 = 4;
+        const PASS: u32 = 1;
+        let file = std::iter::once((path, READ));
+        for (path, right) in file.chain(path.ancestors().skip(1).map(|folder| (folder, PASS))) {
+            if !self.has_right(&std::fs::metadata(path)?, right) {
+                let text = format!("the mode of {} does not permit it", path.display());
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the user has a right, a bit of those of others, on a file.
+    fn has_right(&self, file: &Metadata, right: u32) -> bool {
+        let shift = if file.uid() == self.uid.as_raw() {
+            6
+        } else if self.gid.as_raw() == file.gid()
+            || self.groups.iter().any(|group| group.as_raw() == file.gid())
+        {
+            3
+        } else {
+            0
+        };
+        self.uid.is_root() || file.mode() >> shift & right != 0
+    }
+
     /// Returns the changes of the environment: variables with a new value, or without one to remove them.
     ///
     /// Variables that sudo has set to root's values (`HOME`, `USER`, `LOGNAME`, `SHELL`) are set back. Those that the
@@ -170,6 +206,46 @@ mod tests {
         assert_eq!(stranger.name(), "user 3999999");
         let error = RunAs::from_variables(of(&[("SUDO_UID", "me")])).unwrap_err().to_string();
         assert!(error.starts_with("SUDO_UID=me is no user or group number"), "{error}");
+    }
+
+    #[test]
+    fn a_file_is_read_by_whom_its_mode_and_those_of_its_folders_permit() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let user = |uid, gid| RunAs {
+            uid: Uid::from_raw(uid),
+            gid: Gid::from_raw(gid),
+            groups: vec![],
+            account: None,
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, file) = (dir.path().join("folder"), dir.path().join("folder/file"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(&file, "").unwrap();
+        let set = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+            std::fs::metadata(path).unwrap()
+        };
+        set(dir.path(), 0o755);
+        let own = set(&folder, 0o755);
+        let (owner, group) = (user(own.uid(), 3_999_998), user(3_999_999, own.gid()));
+        let stranger = user(3_999_999, 3_999_998);
+        for (folder_mode, file_mode, expected) in [
+            (0o755, 0o644, [true, true, true]),
+            (0o750, 0o644, [true, true, false]),
+            (0o755, 0o640, [true, true, false]),
+            (0o755, 0o604, [true, false, true]),
+            (0o744, 0o644, [true, false, false]),
+        ] {
+            set(&folder, folder_mode);
+            set(&file, file_mode);
+            let reads = [&owner, &group, &stranger].map(|user| user.may_read(&file).is_ok());
+            assert_eq!(reads, expected, "{folder_mode:o} {file_mode:o}");
+        }
+        let text = stranger.may_read(&file).unwrap_err().to_string();
+        assert_eq!(text, format!("the mode of {} does not permit it", folder.display()));
+        assert!(user(0, 0).may_read(&file).is_ok());
+        assert!(user(0, 0).may_read(&dir.path().join("none")).is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use cpp_demangle::DemangleOptions;
 
-use super::layout::Layout;
+use super::argument_layout::Layout;
 
 /// Parsed name of a symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]

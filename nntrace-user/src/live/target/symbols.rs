@@ -7,8 +7,8 @@ use std::path::Path;
 use object::read::elf::Sym as _;
 use object::{NativeEndian, ReadRef, elf};
 
+use super::argument_layout::{Layout, MARK_FUNCTION, Role, SymbolSpec};
 use super::elf::{Elf, ElfError, ElfErrorReason, Symbol, SymbolTable, open};
-use super::layout::{Layout, MARK_FUNCTION, Role, SymbolSpec};
 use super::name_matching;
 use super::probe_points::ProbePoints;
 use super::signature::{Name, last_part};
@@ -37,7 +37,7 @@ pub struct Found {
     /// Demangled name.
     pub demangled: String,
     /// Role of the function.
-    pub role: Role,
+    pub(crate) role: Role,
     /// Offset in the file of its first instruction.
     pub offset: u64,
     /// Places where it can be probed.
@@ -54,7 +54,7 @@ pub struct Found {
 
 /// Function that is not taken, but may be the one meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Near {
+pub(crate) struct Near {
     /// Demangled name.
     pub demangled: String,
     /// Reason why it is not taken.
@@ -63,7 +63,7 @@ pub struct Near {
 
 /// Reason why a function is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NearReason {
+pub(crate) enum NearReason {
     /// The name is right, but no layout fits the arguments.
     Arguments,
     /// The name is right, but it is not an ordinary function in this file's code.
@@ -78,7 +78,7 @@ pub struct FileSearch {
     /// Mark functions, each once however many names it has.
     pub functions: Vec<Found>,
     /// If there are none: at most five functions whose names contain a name looked for.
-    pub near: Vec<Near>,
+    pub(crate) near: Vec<Near>,
     /// Number of functions that the file names.
     pub named_functions: usize,
     /// Whether it lacks the full symbol table: it was stripped, and names only its exports.

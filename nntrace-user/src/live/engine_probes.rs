@@ -1,0 +1,345 @@
+//! Probes on engines: each file that holds one is examined and probed once, however many processes map it.
+
+mod description;
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use nntrace_common::{engine::IN_FLIGHT, layer::Tag, mark};
+use thiserror::Error;
+
+use self::description::{Description, describe};
+use super::{
+    engines::{
+        catalog::{Catalog, UnknownEngine},
+        examination::{ExaminationError, examine, exported_function},
+        probe::{EngineProbe, Kind},
+        resolve::Resolved,
+    },
+    itt,
+    kernel::{Kernel, KernelError, engines::ProbePlaces},
+    probe_trials::call_cost,
+    target::{self, Object, ObjectId, Processes},
+};
+use crate::model::{function_names::Names, run_facts::ProbedEngine};
+
+pub use super::engines::probe::Level as EngineLevel;
+
+/// Remarks on an engine's map that are shown; the rest is counted.
+const MOST_NOTES: usize = 5;
+
+/// Function of C++ runtimes that handlers of exceptions call first (Itanium C++ ABI, section 2.5.3 of part II).
+const CAUGHT: &str = "__cxa_begin_catch";
+
+/// Engines that a run looks for.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// Names of the engines; `None`: all that are known.
+    pub names: Option<Vec<String>>,
+    /// Files with maps, which add engines or replace them.
+    pub maps: Vec<PathBuf>,
+    /// Level of detail.
+    pub level: EngineLevel,
+}
+
+impl Default for EngineOptions {
+    /// No engine.
+    fn default() -> Self {
+        Self { names: Some(Vec::new()), maps: Vec::new(), level: EngineLevel::Run }
+    }
+}
+
+/// Reason why the engines of a run are unknown.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// A map cannot be read.
+    #[error("cannot read the engine map {}: {source}; check the path and its permissions", path.display())]
+    Unreadable {
+        /// Path of the map.
+        path: PathBuf,
+        /// Cause.
+        source: io::Error,
+    },
+    /// A map has no engine that can be used.
+    #[error("{}", errors.join("\n"))]
+    Map {
+        /// Errors, each with file and line.
+        errors: Vec<String>,
+    },
+    /// No engine has this name.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+impl EngineOptions {
+    /// Reads the maps; returns the engines, and remarks on entries of maps that are left out.
+    fn catalog(&self) -> Result<(Catalog, Vec<String>), EngineError> {
+        let mut catalog = Catalog::compiled_in();
+        let mut notes = Vec::new();
+        for path in &self.maps {
+            let text = fs::read_to_string(path)
+                .map_err(|source| EngineError::Unreadable { path: path.clone(), source })?;
+            let before = catalog.names().len();
+            let errors: Vec<String> =
+                catalog.add(&path.display().to_string(), &text).iter().map(ToString::to_string).collect();
+            if !errors.is_empty() && catalog.names().len() <= before && !names_any(&catalog, path) {
+                return Err(EngineError::Map { errors });
+            }
+            notes.extend(errors);
+        }
+        if let Some(names) = &self.names {
+            catalog.keep(names).map_err(|error: UnknownEngine| EngineError::Unknown(error.to_string()))?;
+        }
+        Ok((catalog, notes))
+    }
+}
+
+/// Whether any engine of a catalog is from this file.
+fn names_any(catalog: &Catalog, path: &Path) -> bool {
+    let path = path.display().to_string();
+    catalog.maps().iter().any(|map| *map.line.map == *path)
+}
+
+/// Probed engines, and files that were examined for them.
+pub(crate) struct EngineProbes {
+    catalog: Catalog,
+    level: EngineLevel,
+    /// Whether the programs need the texts of all names.
+    emits_begins: bool,
+    examined: HashSet<ObjectId>,
+    /// Processes, each with its program, whose literals are in memory.
+    touched: HashSet<(u32, PathBuf)>,
+    /// Files in which the begin of handlers of exceptions was looked for.
+    searched: HashSet<ObjectId>,
+    engines: Vec<ProbedEngine>,
+    /// Time by which the probes make a call longer, ns, without the programs' own; `None` while it is not known.
+    call_ns: Option<u64>,
+    notes: Vec<String>,
+}
+
+impl EngineProbes {
+    /// Creates the state for the engines of a run, without any probe.
+    ///
+    /// # Errors
+    /// When a map cannot be read, or no engine has a name that is asked for.
+    pub(crate) fn new(options: &EngineOptions, emits_begins: bool) -> Result<Self, EngineError> {
+        let (catalog, notes) = options.catalog()?;
+        Ok(Self {
+            catalog,
+            level: options.level,
+            emits_begins,
+            examined: HashSet::new(),
+            touched: HashSet::new(),
+            searched: HashSet::new(),
+            engines: Vec::new(),
+            call_ns: None,
+            notes,
+        })
+    }
+
+    /// Examines the files among these that are new, and probes the engines in them.
+    pub(crate) fn follow(&mut self, kernel: &mut Kernel, names: &mut Names, objects: &[Object]) {
+        if self.catalog.maps().is_empty() {
+            return;
+        }
+        if objects.iter().any(|object| !self.examined.contains(&object.id) && itt::is_collector(&object.path))
+        {
+            self.catalog.leave_to_itt();
+        }
+        for object in objects {
+            if self.examined.insert(object.id)
+                && let Err(error) = self.examine(kernel, names, object)
+            {
+                self.notes
+                    .push(format!("{}: not searched for engines: {error}", object.display_path.display()));
+            }
+        }
+        if self.engines.is_empty() {
+            return;
+        }
+        for object in objects {
+            if self.searched.insert(object.id)
+                && let Err(error) = probe_handlers(kernel, object)
+            {
+                let file = object.display_path.display();
+                self.notes.push(format!("{file}: functions that exceptions leave end late: {error}"));
+            }
+        }
+    }
+
+    fn examine(
+        &mut self,
+        kernel: &mut Kernel,
+        names: &mut Names,
+        object: &Object,
+    ) -> Result<(), ExamineError> {
+        let resolved = match examine(&object.path, &self.catalog, self.level) {
+            Ok(resolved) => resolved,
+            // Whatever is no program of a known kind has no engine.
+            Err(ExaminationError::Elf(_)) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        for engine in resolved {
+            let version = engine.version.as_ref().map(ToString::to_string);
+            log::info!(
+                "{} contains {} {} ({}): {} functions",
+                object.display_path.display(),
+                engine.engine,
+                version.as_deref().unwrap_or("of an unknown version"),
+                engine.signs.join(", "),
+                engine.probes.len()
+            );
+            self.notes.extend(notes(&engine));
+            let probed = attach(kernel, names, object, &engine.probes, self.emits_begins)?;
+            self.notes.extend(probed.refused);
+            if probed.functions > 0 {
+                self.measure(kernel);
+                self.engines.push(ProbedEngine {
+                    engine: engine.engine,
+                    about: engine.parts.join("; "),
+                    version,
+                    file: object.display_path.display().to_string(),
+                    functions: probed.functions,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the literals of a process's own program into memory, where an engine is probed: the path of a model often is
+    /// one, which nobody has read before the engine does.
+    pub(crate) fn touch_literals(&mut self, processes: &Processes, pid: u32) {
+        if self.engines.is_empty() {
+            return;
+        }
+        let Ok(program) = fs::read_link(processes.dir(pid).join("exe")) else { return };
+        // What is not brought in has no name, which is counted.
+        if self.touched.insert((pid, program.clone()))
+            && let Err(error) = target::touch_literals(processes, pid, &[&program])
+        {
+            log::info!("literals of process {pid} may not be in memory: {error}");
+        }
+    }
+
+    /// Measures once what a probed call costs.
+    fn measure(&mut self, kernel: &mut Kernel) {
+        if self.call_ns.is_none() {
+            match call_cost::measure(kernel) {
+                Ok(ns) => self.call_ns = Some(ns),
+                Err(reason) => log::info!("what the probes on engines cost is not known: {reason}"),
+            }
+        }
+    }
+
+    /// Returns the time by which the probes make a call longer, ns, without the programs' own; `None` where it is not known.
+    pub(crate) fn call_ns(&self) -> Option<u64> {
+        self.call_ns
+    }
+
+    /// Engines that are probed.
+    pub(crate) fn engines(&self) -> &[ProbedEngine] {
+        &self.engines
+    }
+
+    /// Takes the remarks since the last call.
+    pub(crate) fn take_notes_so_far(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+}
+
+/// Probes the function of a C++ runtime in this file that each handler of exceptions calls first.
+fn probe_handlers(kernel: &mut Kernel, object: &Object) -> Result<(), ExamineError> {
+    match exported_function(&object.path, CAUGHT) {
+        Ok(Some(entry)) => Ok(kernel.attach_caught(&object.path, entry.offset, entry.pushed)?),
+        // Whatever is no program of a known kind has no handler.
+        Ok(None) | Err(ExaminationError::Elf(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the first remarks on an engine in a file.
+fn notes(resolved: &Resolved) -> Vec<String> {
+    let mut notes: Vec<String> = resolved.notes.iter().take(MOST_NOTES).map(ToString::to_string).collect();
+    let more = resolved.notes.len().saturating_sub(MOST_NOTES);
+    if more > 0 {
+        notes.push(format!("and {more} more remarks of this kind, which `nntrace-bpf engines FILE` lists"));
+    }
+    notes
+}
+
+/// Reason why a file could not be examined, or probed.
+#[derive(Debug, Error)]
+enum ExamineError {
+    #[error(transparent)]
+    File(#[from] ExaminationError),
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+}
+
+/// Outcome of probing the functions of one engine.
+struct Probed {
+    /// Number of functions that are probed.
+    functions: usize,
+    /// Remarks on those that the kernel refuses.
+    refused: Vec<String>,
+}
+
+/// Describes probes to the programs and attaches them.
+fn attach(
+    kernel: &mut Kernel,
+    names: &mut Names,
+    object: &Object,
+    probes: &[EngineProbe],
+    emits_begins: bool,
+) -> Result<Probed, KernelError> {
+    names.insert_for_good(mark::name_hash(IN_FLIGHT, 0), IN_FLIGHT);
+    // Ends of brackets refer to their begins.
+    let mut ordered: Vec<&EngineProbe> = probes.iter().collect();
+    ordered.sort_by_key(|probe| probe.kind == Kind::BracketEnd);
+    let mut brackets: HashMap<Tag, u32> = HashMap::new();
+    let mut places = Vec::new();
+    let mut refused = Vec::new();
+    let mut by_number = HashMap::new();
+    for probe in ordered {
+        let begun_by = brackets.get(&probe.tag).copied();
+        let Description { probe: described, returns, names: texts, values, remark } =
+            match describe(probe, begun_by) {
+                Ok(description) => description,
+                Err(reason) => {
+                    refused.push(format!("{}: {}: not probed: {reason}", probe.map_line, probe.function));
+                    continue;
+                }
+            };
+        refused.extend(remark.map(|remark| format!("{}: {}: {remark}", probe.map_line, probe.function)));
+        for (hash, text) in &texts {
+            names.insert_for_good(*hash, text.as_bytes());
+            if emits_begins {
+                kernel.add_name(*hash, text.as_bytes())?;
+            }
+        }
+        let number = kernel.add_engine_probe(described, values)?;
+        if probe.kind == Kind::BracketBegin {
+            brackets.insert(probe.tag, number);
+        }
+        by_number.insert(number, probe);
+        places.push(ProbePlaces { number, entry: probe.entry, returns });
+    }
+    let failed = kernel.attach_engine(&object.path, &places)?;
+    let functions = places.len() - failed.iter().map(|(number, _)| number).collect::<HashSet<_>>().len();
+    refused.extend(failed.iter().filter_map(|(number, reason)| {
+        let probe = by_number.get(number)?;
+        Some(format!("{}: {}: not probed: the kernel refuses: {reason}", probe.map_line, probe.function))
+    }));
+    Ok(Probed { functions, refused })
+}
+
+/// An engine in words: `ONNX Runtime 1.31.1 in libonnxruntime.so: 7 functions`.
+impl fmt::Display for ProbedEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = self.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+        write!(f, "{}{version} in {}: {} functions are probed", self.about, self.file, self.functions)
+    }
+}

@@ -1,0 +1,159 @@
+//! The engine maps of a run: those that are compiled in, and the user's.
+
+use super::engine_map::{self, EngineMap, MapError};
+
+/// Maps that are compiled in: path in the sources, text.
+const COMPILED_IN: [(&str, &str); 13] = [
+    ("engines/onnxruntime.toml", include_str!("../../../engines/onnxruntime.toml")),
+    ("engines/litert.toml", include_str!("../../../engines/litert.toml")),
+    ("engines/xnnpack.toml", include_str!("../../../engines/xnnpack.toml")),
+    ("engines/ncnn.toml", include_str!("../../../engines/ncnn.toml")),
+    ("engines/openvino.toml", include_str!("../../../engines/openvino.toml")),
+    ("engines/mnn.toml", include_str!("../../../engines/mnn.toml")),
+    ("engines/llama.toml", include_str!("../../../engines/llama.toml")),
+    ("engines/tract.toml", include_str!("../../../engines/tract.toml")),
+    ("engines/executorch.toml", include_str!("../../../engines/executorch.toml")),
+    ("engines/armnn.toml", include_str!("../../../engines/armnn.toml")),
+    ("engines/opencv-dnn.toml", include_str!("../../../engines/opencv-dnn.toml")),
+    ("engines/rknn.toml", include_str!("../../../engines/rknn.toml")),
+    ("engines/torch.toml", include_str!("../../../engines/torch.toml")),
+];
+
+/// Engines that a run looks for.
+#[derive(Clone, Debug)]
+pub(in crate::live) struct Catalog {
+    maps: Vec<EngineMap>,
+}
+
+/// Name of an engine that no map has.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no engine is named {name:?}; there are {}, and --map FILE adds others", known.join(", "))]
+pub(in crate::live) struct UnknownEngine {
+    name: String,
+    known: Vec<String>,
+}
+
+impl Catalog {
+    /// Returns the maps that are compiled in.
+    pub(in crate::live) fn compiled_in() -> Self {
+        let maps = COMPILED_IN.iter().flat_map(|(path, text)| engine_map::parse(path, text).0);
+        Self { maps: maps.collect() }
+    }
+
+    /// Adds the engines of a map file, in the place of those that have the same names; returns what is wrong with it.
+    pub(in crate::live) fn add(&mut self, path: &str, text: &str) -> Vec<MapError> {
+        let (maps, errors) = engine_map::parse(path, text);
+        self.maps.retain(|known| maps.iter().all(|map| map.name != known.name));
+        self.maps.extend(maps);
+        errors
+    }
+
+    /// Keeps the engines of these names.
+    ///
+    /// # Errors
+    /// When there is none of a name; nothing is changed then.
+    pub(in crate::live) fn keep(&mut self, names: &[String]) -> Result<(), UnknownEngine> {
+        if let Some(name) = names.iter().find(|&name| self.maps.iter().all(|map| map.name != *name)) {
+            return Err(UnknownEngine { name: name.clone(), known: self.names() });
+        }
+        self.maps.retain(|map| names.contains(&map.name));
+        Ok(())
+    }
+
+    /// Leaves out what engines show by ITT as well.
+    pub(in crate::live) fn leave_to_itt(&mut self) {
+        self.maps.retain(|map| !map.shows_itt);
+    }
+
+    /// Returns the names of the engines, each once.
+    pub(in crate::live) fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for map in &self.maps {
+            if !names.contains(&map.name) {
+                names.push(map.name.clone());
+            }
+        }
+        names
+    }
+
+    /// Returns the maps, an engine's parts in their order.
+    pub(in crate::live) fn maps(&self) -> &[EngineMap] {
+        &self.maps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_to_itt_is_a_part_of_an_engine() {
+        let mut catalog = Catalog::compiled_in();
+        let (names, parts) = (catalog.names(), catalog.maps().len());
+        catalog.leave_to_itt();
+        assert_eq!(catalog.names(), names);
+        assert_eq!(catalog.maps().len(), parts - 1, "the plugin of OpenVINO");
+    }
+
+    #[test]
+    fn compiled_in_maps_have_no_errors() {
+        for (path, text) in COMPILED_IN {
+            let (maps, errors) = engine_map::parse(path, text);
+            assert_eq!(errors, [], "{path}");
+            let file = path.rsplit('/').next().and_then(|name| name.strip_suffix(".toml"));
+            assert!(maps.iter().all(|map| Some(map.name.as_str()) == file), "{path}");
+        }
+    }
+
+    #[test]
+    fn each_map_of_the_folder_is_compiled_in() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/engines");
+        let mut files: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| format!("engines/{}", entry.unwrap().file_name().to_string_lossy()))
+            .collect();
+        let mut compiled: Vec<_> = COMPILED_IN.iter().map(|(path, _)| (*path).to_owned()).collect();
+        files.sort();
+        compiled.sort();
+        assert_eq!(files, compiled);
+    }
+
+    const MINE: &str = r#"
+        [[engine]]
+        name = "ncnn"
+        match = { export = "mine" }
+        [[engine.probe]]
+        at = { export = "mine" }
+        mark = "LR_PE"
+    "#;
+
+    #[test]
+    fn a_map_replaces_the_engine_of_its_name() {
+        let mut catalog = Catalog::compiled_in();
+        let before = catalog.names();
+        assert!(catalog.maps().iter().filter(|map| map.name == "ncnn").count() > 1);
+        assert_eq!(catalog.add("mine.toml", MINE), []);
+        let own: Vec<_> = catalog.maps().iter().filter(|map| map.name == "ncnn").collect();
+        assert_eq!((own.len(), own[0].line.to_string().as_str()), (1, "mine.toml:2"));
+        assert_eq!(catalog.names().len(), before.len());
+    }
+
+    #[test]
+    fn a_wrong_map_replaces_nothing() {
+        let mut catalog = Catalog::compiled_in();
+        let before = catalog.maps().len();
+        assert_eq!(catalog.add("mine.toml", "engine = 1").len(), 1);
+        assert_eq!(catalog.maps().len(), before);
+    }
+
+    #[test]
+    fn engines_are_chosen_by_name() {
+        let mut catalog = Catalog::compiled_in();
+        let error = catalog.keep(&["ncnn".into(), "nccn".into()]).unwrap_err().to_string();
+        assert!(error.starts_with(r#"no engine is named "nccn"; there are onnxruntime, litert"#), "{error}");
+        catalog.keep(&["ncnn".into(), "mnn".into()]).unwrap();
+        assert_eq!(catalog.names(), ["ncnn", "mnn"]);
+        catalog.keep(&[]).unwrap();
+        assert!(catalog.maps().is_empty());
+    }
+}

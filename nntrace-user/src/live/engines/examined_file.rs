@@ -1,0 +1,88 @@
+//! File under examination: what is costly to find in it is found once, when it is needed.
+
+use std::{cell::OnceCell, path::Path};
+
+use memchr::memmem;
+
+use super::{
+    api_table::table_behind,
+    demangled_names,
+    engine_map::{Affixes, ClassName, Version, VersionSource},
+    image::Image,
+    rtti::Rtti,
+};
+
+/// Folders above a file in which its version is looked for.
+const LEVELS: usize = 4;
+/// Names of a folder that are compared at most.
+const MOST_NAMES: usize = 4096;
+
+/// File under examination.
+pub(in crate::live) struct Library<'image, 'data> {
+    /// Path by which we open it.
+    path: &'image Path,
+    /// Its content.
+    data: &'data [u8],
+    image: &'image Image<'data>,
+    rtti: OnceCell<Rtti<'image, 'data>>,
+}
+
+impl<'image, 'data> Library<'image, 'data> {
+    /// Begins the examination of a file with this content, which `image` was parsed from.
+    pub(in crate::live) fn new(path: &'image Path, data: &'data [u8], image: &'image Image<'data>) -> Self {
+        Self { path, data, image, rtti: OnceCell::new() }
+    }
+
+    /// Returns the path by which we open it.
+    pub(in crate::live) fn path(&self) -> &'image Path {
+        self.path
+    }
+
+    /// Returns its image.
+    pub(in crate::live) fn image(&self) -> &'image Image<'data> {
+        self.image
+    }
+
+    /// Returns the file's name.
+    pub(super) fn file_name(&self) -> &str {
+        self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+    }
+
+    /// Returns the index of its classes.
+    pub(super) fn rtti(&self) -> &Rtti<'image, 'data> {
+        self.rtti.get_or_init(|| Rtti::of(self.image))
+    }
+
+    /// Whether it has information on a class. Only a file in which the name occurs at all is indexed.
+    pub(super) fn has_class(&self, class: &ClassName) -> bool {
+        let name = format!("{}\0", class.mangled);
+        memmem::find(self.data, name.as_bytes()).is_some() && self.rtti().knows(&class.mangled)
+    }
+
+    /// Returns the version of an engine by the first source that has one.
+    pub(super) fn version(&self, sources: &[VersionSource]) -> Option<Version> {
+        sources.iter().find_map(|source| match source {
+            VersionSource::Table(export) => Version::of(table_behind(self.image, export).ok()?.version?),
+            VersionSource::Beside(affixes) => self.version_beside(affixes),
+        })
+    }
+
+    /// Returns the version in the name of something beside the file, or beside a folder that it is in.
+    fn version_beside(&self, affixes: &Affixes) -> Option<Version> {
+        self.path.ancestors().skip(1).take(LEVELS).find_map(|folder| {
+            let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+            let entries = std::fs::read_dir(folder).ok()?.take(MOST_NAMES);
+            let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+            let versions: Vec<Version> = names.filter_map(|name| affixes.version_in(&name)).collect();
+            // Several versions side by side tell nothing of this file.
+            let (first, others) = versions.split_first()?;
+            others.iter().all(|other| other == first).then(|| first.clone())
+        })
+    }
+}
+
+/// Returns the shortest of some classes' names, demangled, as the name of what they share.
+pub(super) fn common_name(classes: &[&str]) -> String {
+    let names = classes.iter().map(|class| demangled_names::class(class));
+    names.min_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b))).unwrap_or_default()
+}

@@ -1,0 +1,282 @@
+//! What a map asks for in a file: the functions of its entries, and where each can be probed.
+
+mod candidates;
+mod ends;
+mod stubs;
+
+use std::{collections::HashSet, fmt::Write as _, path::PathBuf};
+
+use super::{
+    bounds::FunctionBounds,
+    engine_map::{EngineMap, MachineName, NameEntry, ProbeEntry, Version},
+    examined_file::Library,
+    image::Machine,
+    probe::{EngineProbe, Kind, LONGEST_CHAIN, Level, NameRecipe, Note},
+    recognition::{Recognized, Sureness},
+};
+use candidates::Candidate;
+use ends::{Ends, Left};
+
+/// Probes of one file at most.
+const MOST_PROBES: usize = 16_384;
+/// Functions that a note names at most.
+const NAMED: usize = 3;
+
+/// Engine in a file, ready to be probed.
+#[derive(Clone, Debug)]
+pub(in crate::live) struct Resolved {
+    /// Name of the engine.
+    pub(in crate::live) engine: String,
+    /// Parts of it that are in the file, in a few words.
+    pub(in crate::live) parts: Vec<String>,
+    /// Signs by which it was recognized.
+    pub(in crate::live) signs: Vec<String>,
+    /// How sure it is.
+    pub(in crate::live) sureness: Sureness,
+    /// Whether all of these parts are tested on the real engine.
+    pub(in crate::live) is_tested: bool,
+    /// The file, by the path by which we open it.
+    pub(in crate::live) file: PathBuf,
+    /// Build id of the file in hexadecimal digits, if it has one.
+    pub(in crate::live) build_id: Option<String>,
+    /// Version, if it is known.
+    pub(in crate::live) version: Option<Version>,
+    /// Probes, in the order of the map.
+    pub(in crate::live) probes: Vec<EngineProbe>,
+    /// What is not probed, and why.
+    pub(in crate::live) notes: Vec<Note>,
+}
+
+/// Resolves the engines that were recognized in a file, each with all its parts. Entries of a higher level are not
+/// looked for.
+pub(in crate::live) fn resolve(
+    library: &Library<'_, '_>,
+    recognized: &[Recognized<'_>],
+    level: Level,
+) -> Vec<Resolved> {
+    let bounds = FunctionBounds::of(library.image());
+    let mut all: Vec<Resolved> = Vec::new();
+    for part in recognized {
+        let number = all.iter().position(|resolved| resolved.engine == part.map.name).unwrap_or_else(|| {
+            all.push(Resolved {
+                engine: part.map.name.clone(),
+                parts: Vec::new(),
+                signs: Vec::new(),
+                sureness: Sureness::Likely,
+                is_tested: true,
+                file: library.path().to_owned(),
+                build_id: library.image().build_id().map(hexadecimal),
+                version: None,
+                probes: Vec::new(),
+                notes: Vec::new(),
+            });
+            all.len() - 1
+        });
+        let resolved = &mut all[number];
+        let version = library.version(&part.map.versions);
+        resolved.parts.push(part.map.about.clone());
+        resolved.signs.extend(
+            part.signs.iter().filter(|sign| !resolved.signs.contains(sign)).cloned().collect::<Vec<_>>(),
+        );
+        resolved.sureness = resolved.sureness.max(part.sureness);
+        resolved.is_tested &= part.map.is_tested;
+        let mut resolver = Resolver { library, bounds: &bounds, version: version.as_ref(), resolved };
+        resolver.part(part.map, level);
+        resolved.version = resolved.version.take().or(version);
+    }
+    for resolved in &mut all {
+        resolved.note_missing_runs(recognized, level);
+    }
+    all
+}
+
+impl Resolved {
+    /// Says that whole runs are not seen, where no entry for them found anything.
+    fn note_missing_runs(&mut self, recognized: &[Recognized<'_>], level: Level) {
+        let is_run = |probe: &EngineProbe| probe.tag.phase().is_execution();
+        let wants_ops = |entry: &ProbeEntry| entry.level == Level::Op && entry.tag.phase().is_execution();
+        if level > Level::Run || self.probes.iter().any(is_run) {
+            return;
+        }
+        let mut parts = recognized.iter().filter(|part| part.map.name == self.engine);
+        if let Some(part) = parts.find(|part| part.map.probes.iter().any(wants_ops)) {
+            let text =
+                "whole runs are not seen in this file, its operators are: --engine-level op".to_owned();
+            self.notes.push(Note { at: part.map.line.clone(), text });
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+struct Resolver<'a, 'image, 'data> {
+    library: &'a Library<'image, 'data>,
+    bounds: &'a FunctionBounds<'image, 'data>,
+    version: Option<&'a Version>,
+    resolved: &'a mut Resolved,
+}
+
+impl Resolver<'_, '_, '_> {
+    fn note(&mut self, entry: &ProbeEntry, text: String) {
+        self.resolved.notes.push(Note { at: entry.line.clone(), text });
+    }
+
+    /// Adds the probes of one map.
+    fn part(&mut self, map: &EngineMap, level: Level) {
+        let mut entries = Vec::new();
+        for entry in map.probes.iter().filter(|entry| entry.level <= level) {
+            match (&entry.versions, self.version) {
+                (Some(wanted), Some(version)) if !wanted.allows(version) => {}
+                (Some(wanted), None) => {
+                    self.note(
+                        entry,
+                        format!("it is for versions {wanted}, and that of the file is not known"),
+                    );
+                }
+                _ => entries.push(entry),
+            }
+        }
+        self.note_unknown_version(map, level);
+        let found = candidates::of_entries(self.library, &entries);
+        let mut taken: HashSet<u64> = HashSet::new();
+        for (entry, found) in entries.into_iter().zip(found) {
+            for text in found.notes {
+                self.note(entry, text);
+            }
+            let mut left = Left::default();
+            for candidate in found.functions {
+                if self.resolved.probes.len() >= MOST_PROBES {
+                    self.note(
+                        entry,
+                        format!("only the first {MOST_PROBES} functions of the file are probed"),
+                    );
+                    return;
+                }
+                // The first entry that finds a function keeps it, in other parts of the engine as well.
+                if !taken.insert(candidate.address) {
+                    continue;
+                }
+                let probe = self.probe(entry, candidate, &mut left);
+                let is_new = |probe: &EngineProbe| {
+                    self.resolved
+                        .probes
+                        .iter()
+                        .all(|other| other.entry != probe.entry || other.kind != probe.kind)
+                };
+                if let Some(probe) = probe.filter(is_new) {
+                    self.resolved.probes.push(probe);
+                }
+            }
+            for text in left.notes() {
+                self.note(entry, text);
+            }
+        }
+    }
+
+    /// Says that a version is one that a whole map does not know, rather than each of its entries.
+    fn note_unknown_version(&mut self, map: &EngineMap, level: Level) {
+        let Some(version) = self.version else { return };
+        let limited = || map.probes.iter().filter(|entry| entry.level <= level && entry.versions.is_some());
+        let is_known =
+            |entry: &ProbeEntry| entry.versions.as_ref().is_some_and(|wanted| wanted.allows(version));
+        if limited().next().is_some() && !limited().any(is_known) {
+            let text = format!("none of the entries for certain versions is for {version}");
+            self.resolved.notes.push(Note { at: map.line.clone(), text });
+        }
+    }
+
+    /// Makes the probe of a function; takes note of what is not as usual.
+    fn probe(&self, entry: &ProbeEntry, candidate: Candidate, left: &mut Left) -> Option<EngineProbe> {
+        let image = self.library.image();
+        let (point, end) = match (entry.kind, entry.is_nothrow) {
+            (Kind::BracketBegin | Kind::BracketEnd, _) => {
+                ends::of_entry_alone(image, self.bounds, candidate.address)
+            }
+            (_, true) => ends::of_nothrow(image, self.bounds, candidate.address),
+            (_, false) => ends::of_returns(image, self.bounds, candidate.address),
+        }
+        .map_err(|reason: Ends| left.take(reason, &candidate.function))
+        .ok()
+        .map(|(point, end, remark)| {
+            if let Some(remark) = remark {
+                left.take(remark, &candidate.function);
+            }
+            (point, end)
+        })?;
+        let offset = image.file_offset(point.address)?;
+        let name = self.recipe(entry, &candidate, left);
+        Some(EngineProbe {
+            function: candidate.function,
+            map_line: entry.line.clone(),
+            level: entry.level,
+            prefix: entry.prefix,
+            tag: entry.tag,
+            name,
+            fallback_name: entry.label.clone().unwrap_or(candidate.fallback),
+            entry: offset,
+            entry_sp_offset: u32::try_from(point.sp_offset).ok()?,
+            entry_is_emulated: point.is_emulated,
+            end,
+            kind: self.kind(entry),
+            on_workers: entry.on_workers,
+        })
+    }
+
+    /// Returns the register of an argument.
+    fn register(&self, entry: &ProbeEntry, argument: u8) -> u8 {
+        // On arm64 the address of a returned object has a register of its own, x8.
+        let is_shifted = entry.returns_in_memory && self.library.image().machine() == Machine::X86_64;
+        argument + u8::from(is_shifted)
+    }
+
+    fn kind(&self, entry: &ProbeEntry) -> Kind {
+        match entry.kind {
+            Kind::AsyncBegin { argument } => Kind::AsyncBegin { argument: self.register(entry, argument) },
+            Kind::AsyncEnd { argument } => Kind::AsyncEnd { argument: self.register(entry, argument) },
+            other => other,
+        }
+    }
+
+    fn recipe(&self, entry: &ProbeEntry, candidate: &Candidate, left: &mut Left) -> Option<NameRecipe> {
+        let machine = match self.library.image().machine() {
+            Machine::X86_64 => MachineName::X86_64,
+            Machine::Arm64 => MachineName::Arm64,
+        };
+        let fits = |name: &&NameEntry| {
+            let is_version = match (&name.versions, self.version) {
+                (Some(wanted), Some(version)) => wanted.allows(version),
+                (Some(_), None) => false,
+                (None, _) => true,
+            };
+            is_version && name.machine.is_none_or(|wanted| wanted == machine)
+        };
+        let Some(name) = entry.names.iter().find(fits) else {
+            if !entry.names.is_empty() {
+                left.take(Ends::NoName, &candidate.function);
+            }
+            return None;
+        };
+        if candidate.has_other_arguments {
+            left.take(Ends::OtherArguments, &candidate.function);
+            return None;
+        }
+        let mut chain = [0; LONGEST_CHAIN];
+        chain[..name.chain.len()].copy_from_slice(&name.chain);
+        Some(NameRecipe {
+            argument: self.register(entry, name.argument),
+            chain,
+            length: name.chain.len() as u8,
+            form: name.form,
+            values: name.values.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,335 @@
+//! The programs on functions of engines, and the tables that describe their probes.
+
+use std::{collections::HashSet, io, path::Path};
+
+use aya::{
+    maps::{Array, HashMap},
+    programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLinkId, UProbeScope},
+};
+use nntrace_common::{
+    engine::{EngineProbe, EnumKey, MAX_PROBES},
+    mark::BUFFER_BYTES,
+    record::NameText,
+    time_count::TimeCount,
+};
+
+use super::{
+    Kernel,
+    error::{KernelError, attach_error, map_error},
+    multi_probes::{MultiLink, MultiProgram},
+    object::Object,
+};
+
+/// Program at the entry of a function, at its return instructions, and after its return; the last one is where handlers of
+/// exceptions begin.
+const PROGRAMS: [&str; 4] = ["engine_begin", "engine_return", "engine_returned", "engine_caught"];
+
+/// End of a function, as it is probed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::live) enum ReturnPlaces {
+    /// Offsets of its return instructions in the file.
+    Instructions(Vec<u64>),
+    /// A return probe: nothing in the function throws, is cancelled or jumps away.
+    AfterReturn,
+    /// None: the stack pointer alone shows it.
+    Unseen,
+}
+
+/// Places of a probe in its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::live) struct ProbePlaces {
+    /// Number of the probe, from [`Kernel::add_engine_probe`].
+    pub number: u32,
+    /// Offset of the probed instruction at the begin.
+    pub entry: u64,
+    /// End of the function.
+    pub returns: ReturnPlaces,
+}
+
+/// Places of a function of our own whose probes are tried.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::live) struct CallPlaces {
+    /// Offset of its first instruction in the file.
+    pub entry: u64,
+    /// Offset of its return instruction.
+    pub end: u64,
+}
+
+/// Place in a file that a program is attached to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    offset: u64,
+    cookie: u64,
+}
+
+/// Programs in the form that this kernel supports.
+enum Form {
+    /// One link for all places of a file (Linux 6.6).
+    Multi([MultiProgram; 4]),
+    /// A perf event for each place (Linux 5.15).
+    Single,
+}
+
+/// Programs on functions of engines.
+#[derive(Default)]
+pub(super) struct EnginePrograms {
+    /// Number of probes described so far.
+    described: u32,
+    form: Option<Form>,
+    multi_links: Vec<MultiLink>,
+    single_links: Vec<(&'static str, UProbeLinkId)>,
+    /// Functions that were probed, by number.
+    attached: HashSet<u32>,
+}
+
+impl EnginePrograms {
+    /// Detaches all probes. Those at the begins, attached last, go first: a section without an end would stay open.
+    pub(super) fn detach(&mut self, object: &mut Object) {
+        while let Some(link) = self.multi_links.pop() {
+            drop(link);
+        }
+        for (program, link) in std::mem::take(&mut self.single_links).into_iter().rev() {
+            // A link that is already gone needs no detaching.
+            let _ = object.uprobe(program).map(|program| program.detach(link));
+        }
+    }
+
+    /// Returns runs and time of the programs.
+    pub(super) fn cost(&self, object: &Object) -> TimeCount {
+        let mut sum = object.cost(PROGRAMS);
+        if let Some(Form::Multi(programs)) = &self.form {
+            programs.iter().filter_map(|program| program.cost().ok()).for_each(|cost| sum += cost);
+        }
+        sum
+    }
+
+    /// Loads the programs in the form that the kernel supports, if that is not done yet.
+    fn load(&mut self, object: &mut Object) -> Result<&Form, KernelError> {
+        if self.form.is_none() {
+            let loaded = object.load_multi(&PROGRAMS);
+            if let Err(error) = &loaded {
+                log::info!("no program for many places: {error}");
+            }
+            let is_known = |programs: &Vec<MultiProgram>| programs.iter().all(MultiProgram::can_be_attached);
+            let multi = loaded.ok().filter(is_known).and_then(|programs| programs.try_into().ok());
+            if multi.is_none() {
+                log::info!("each place of an engine is a probe of its own");
+            }
+            self.form = Some(multi.map_or(Form::Single, Form::Multi));
+        }
+        self.form.as_ref().ok_or(KernelError::Missing("program on functions of engines"))
+    }
+
+    /// Attaches one of the programs to places of a file; those that the kernel refuses are returned with its reason.
+    fn attach(
+        &mut self,
+        object: &mut Object,
+        which: usize,
+        path: &Path,
+        places: &[Place],
+    ) -> Result<Vec<(Place, String)>, KernelError> {
+        let mut refused = Vec::new();
+        if places.is_empty() {
+            return Ok(refused);
+        }
+        match self.load(object)? {
+            Form::Multi(programs) => {
+                let at_return = which == 2;
+                let mut links = Vec::new();
+                attach_all(&programs[which], path, places, at_return, &mut links, &mut refused);
+                self.multi_links.append(&mut links);
+            }
+            Form::Single => {
+                for place in places {
+                    let point = UProbeAttachPoint {
+                        location: UProbeAttachLocation::AbsoluteOffset(place.offset),
+                        cookie: Some(place.cookie),
+                    };
+                    let program =
+                        object.load_function(PROGRAMS[which]).map_err(attach_error(PROGRAMS[which]))?;
+                    match program.attach(point, path, UProbeScope::AllProcesses) {
+                        Ok(link) => self.single_links.push((PROGRAMS[which], link)),
+                        Err(error) => refused.push((*place, crate::live::privilege::causes(&error))),
+                    }
+                }
+            }
+        }
+        Ok(refused)
+    }
+}
+
+/// Attaches a program to all places at once; if the kernel refuses that, to halves of them, until it is known which it
+/// refuses.
+fn attach_all(
+    program: &MultiProgram,
+    path: &Path,
+    places: &[Place],
+    at_return: bool,
+    links: &mut Vec<MultiLink>,
+    refused: &mut Vec<(Place, String)>,
+) {
+    let (offsets, cookies): (Vec<u64>, Vec<u64>) =
+        places.iter().map(|place| (place.offset, place.cookie)).unzip();
+    match program.attach(path, &offsets, &cookies, at_return) {
+        Ok(link) => links.push(link),
+        // Nothing that depends on the place.
+        Err(error) if places.len() > 1 && !is_general(&error) => {
+            let (left, right) = places.split_at(places.len() / 2);
+            attach_all(program, path, left, at_return, links, refused);
+            attach_all(program, path, right, at_return, links, refused);
+        }
+        Err(error) => refused.extend(places.iter().map(|place| (*place, error.to_string()))),
+    }
+}
+
+/// Whether an error has nothing to do with the places: rights, memory, or a file that is gone.
+fn is_general(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::OutOfMemory | io::ErrorKind::NotFound
+    )
+}
+
+impl Kernel {
+    /// Describes a probe to the programs; returns its number. `values` are names of numbers, by their hash.
+    ///
+    /// # Errors
+    /// When there is no room for another one.
+    pub(in crate::live) fn add_engine_probe(
+        &mut self,
+        probe: EngineProbe,
+        values: impl IntoIterator<Item = (u32, u64)>,
+    ) -> Result<u32, KernelError> {
+        let number = self.engines.described;
+        if number as usize >= MAX_PROBES {
+            return Err(KernelError::Attach {
+                point: "another function of an engine".to_owned(),
+                reason: format!(
+                    "{MAX_PROBES} are probed already: --engine-level run, or --engine, probes fewer"
+                ),
+            });
+        }
+        let mut probes: Array<_, EngineProbe> = self.object.array("ENGINE_PROBES")?;
+        probes.set(number, probe, 0).map_err(KernelError::writing)?;
+        let map = self.object.map_mut("ENGINE_ENUMS").ok_or(KernelError::Missing("map ENGINE_ENUMS"))?;
+        let mut names: HashMap<_, EnumKey, u64> =
+            map.try_into().map_err(map_error("use the table of an engine's names"))?;
+        for (value, name) in values {
+            names
+                .insert(EnumKey { probe: number, value }, name, 0)
+                .map_err(map_error("add to the table of an engine's names"))?;
+        }
+        self.engines.described += 1;
+        Ok(number)
+    }
+
+    /// Gives the programs the text of a name that they do not read themselves.
+    ///
+    /// # Errors
+    /// When the table of names is full.
+    pub(in crate::live) fn add_name(&mut self, hash: u64, name: &[u8]) -> Result<(), KernelError> {
+        let map = self.object.map_mut("NAMES").ok_or(KernelError::Missing("map NAMES"))?;
+        let mut names: HashMap<_, u64, NameText> =
+            map.try_into().map_err(map_error("use the table of names"))?;
+        let mut text = NameText { len: 0, name_at: 0, payload: [0; BUFFER_BYTES] };
+        // The last word stays zero, as in the programs.
+        let len = name.len().min(nntrace_common::mark::MARK_BYTES - 1);
+        text.payload[..len].copy_from_slice(&name[..len]);
+        text.len = u32::try_from(len).unwrap_or(0);
+        names.insert(hash, text, 0).map_err(map_error("add to the table of names"))
+    }
+
+    /// Probes functions of a file that are described, in every process that maps it; only those of targets count.
+    /// Returns what the kernel refuses: the number of the probe, and the reason.
+    ///
+    /// # Errors
+    /// When the programs do not load: before Linux 5.15 probes have no cookies.
+    pub(in crate::live) fn attach_engine(
+        &mut self,
+        path: &Path,
+        probes: &[ProbePlaces],
+    ) -> Result<Vec<(u32, String)>, KernelError> {
+        let Self { engines, object, .. } = self;
+        // Ends first: a section without an end would stay open, an end without a begin is ignored.
+        let returns = probes.iter().flat_map(|probe| {
+            let instructions = match &probe.returns {
+                ReturnPlaces::Instructions(offsets) => offsets.as_slice(),
+                _ => &[],
+            };
+            instructions.iter().map(|&offset| Place { offset, cookie: u64::from(probe.number) })
+        });
+        let after = probes.iter().filter(|probe| probe.returns == ReturnPlaces::AfterReturn);
+        let entry = |probe: &ProbePlaces| Place { offset: probe.entry, cookie: u64::from(probe.number) };
+        let mut refused = engines.attach(object, 1, path, &returns.collect::<Vec<_>>())?;
+        refused.extend(engines.attach(object, 2, path, &after.map(entry).collect::<Vec<_>>())?);
+        let without_end: HashSet<u64> = refused.iter().map(|(place, _)| place.cookie).collect();
+        let begins: Vec<Place> =
+            probes.iter().map(entry).filter(|place| !without_end.contains(&place.cookie)).collect();
+        refused.extend(engines.attach(object, 0, path, &begins)?);
+        let refused: Vec<(u32, String)> =
+            refused.into_iter().map(|(place, reason)| (place.cookie as u32, reason)).collect();
+        let failed: HashSet<u32> = refused.iter().map(|(number, _)| *number).collect();
+        engines
+            .attached
+            .extend(probes.iter().map(|probe| probe.number).filter(|number| !failed.contains(number)));
+        Ok(refused)
+    }
+
+    /// Does something while both ends of a function are probed, in every process; none of them is a target by that.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(in crate::live) fn while_engine_probed<T>(
+        &mut self,
+        path: &Path,
+        places: CallPlaces,
+        act: impl FnOnce() -> T,
+    ) -> Result<T, KernelError> {
+        let Self { engines, object, .. } = self;
+        // Apart from the probes that stay.
+        let mut trial = EnginePrograms { form: engines.form.take(), ..EnginePrograms::default() };
+        let mut refused = Vec::new();
+        for (which, offset) in [(1, places.end), (0, places.entry)] {
+            match trial.attach(object, which, path, &[Place { offset, cookie: 0 }]) {
+                Ok(more) => refused.extend(more),
+                Err(error) => refused.push((Place { offset, cookie: 0 }, error.to_string())),
+            }
+        }
+        let done = act();
+        trial.detach(object);
+        engines.form = trial.form;
+        match refused.pop() {
+            None => Ok(done),
+            Some((_, reason)) => Err(KernelError::Attach { point: path.display().to_string(), reason }),
+        }
+    }
+
+    /// Probes the function of a C++ runtime that each handler of exceptions calls first: what was left by the exception
+    /// ends there. `pushed` is what it has put on the stack before the probed instruction.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(in crate::live) fn attach_caught(
+        &mut self,
+        path: &Path,
+        offset: u64,
+        pushed: u64,
+    ) -> Result<(), KernelError> {
+        let place = Place { offset, cookie: pushed };
+        let refused = self.engines.attach(&mut self.object, 3, path, &[place])?;
+        match refused.into_iter().next() {
+            Some((_, reason)) => {
+                Err(KernelError::Attach { point: "handlers of exceptions".to_owned(), reason })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Number of functions of engines that are probed.
+    pub(in crate::live) fn engine_probes(&self) -> usize {
+        self.engines.attached.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

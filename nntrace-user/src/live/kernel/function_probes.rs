@@ -1,0 +1,257 @@
+//! Probes on functions, and the choice of their programs.
+
+use std::path::Path;
+
+use aya::programs::{
+    ProgramError, UProbe,
+    uprobe::{UProbeAttachLocation, UProbeLinkId, UProbeScope},
+};
+use nntrace_common::nested_functions::{FunctionKind, MarkCode};
+
+use super::{Kernel, KernelError, error::attach_error, object::Object};
+use crate::live::target::{self, Layout, MarkFunction, Role, SymbolSpec};
+
+/// Programs that take marks from functions, one per argument layout, and their forms that may wait for a page.
+pub(super) const MARK_PROGRAMS: [&str; 18] = [
+    "mark_buf",
+    "mark_buf_len",
+    "mark_this_buf",
+    "mark_this_buf_len",
+    "section_begin",
+    "section_begin_this",
+    "section_end",
+    "ndk_section_begin",
+    "ndk_section_begin_this",
+    "ndk_section_end",
+    "mark_buf_sleepable",
+    "mark_buf_len_sleepable",
+    "mark_this_buf_sleepable",
+    "mark_this_buf_len_sleepable",
+    "section_begin_sleepable",
+    "section_begin_this_sleepable",
+    "ndk_section_begin_sleepable",
+    "ndk_section_begin_this_sleepable",
+];
+/// Program on the loader's notifications.
+const LOADER_PROGRAM: &str = "loader_event";
+/// Program that stops a target.
+const HOLD_PROGRAM: &str = "hold_at_entry";
+
+/// Probe at the entry point of a program; see [`Kernel::hold_at_entry`].
+#[must_use = "the probe stays until it is handed back to `Kernel::release_entry`"]
+pub(crate) struct EntryProbe(UProbeLinkId);
+
+/// Programs on functions, and the probes that stay until the end of the window.
+pub(super) struct FunctionProbes {
+    /// Whether programs wait for the page of a text; assumed until tried.
+    waits_for_pages: bool,
+    /// Probes on mark functions and loaders, by program.
+    links: Vec<(&'static str, UProbeLinkId)>,
+}
+
+impl FunctionProbes {
+    /// Creates the state without any probe.
+    pub(super) fn new(may_wait_for_pages: bool) -> Self {
+        Self { waits_for_pages: may_wait_for_pages, links: Vec::new() }
+    }
+
+    /// Whether a thread may be waiting for a page in one of the programs.
+    pub(super) fn may_stall(&self) -> bool {
+        self.waits_for_pages && !self.links.is_empty()
+    }
+
+    /// Detaches the probes that stay until the end of the window.
+    pub(super) fn detach(&mut self, object: &mut Object) {
+        for (program, link) in std::mem::take(&mut self.links) {
+            // A link that is already gone needs no detaching.
+            let _ = object.uprobe(program).map(|program| program.detach(link));
+        }
+    }
+
+    /// Probes an offset of a file until the end of the window.
+    fn attach(
+        &mut self,
+        object: &mut Object,
+        program: &'static str,
+        path: &Path,
+        offset: u64,
+    ) -> Result<(), ProgramError> {
+        let link = object.probe(program, path, offset)?;
+        self.links.push((program, link));
+        Ok(())
+    }
+
+    /// Returns the program for a mark function: where the kernel supports it, the form that may wait for the page of
+    /// a text. A form that the kernel has refused is not tried again.
+    fn mark_program(
+        &mut self,
+        object: &mut Object,
+        kind: FunctionKind,
+        role: Role,
+        layout: Layout,
+    ) -> &'static str {
+        let (plain, sleepable) = programs_for(kind, role, layout);
+        match sleepable {
+            Some(sleepable) if self.waits_for_pages => {
+                self.waits_for_pages = object.load_function(sleepable).is_ok();
+                if self.waits_for_pages { sleepable } else { plain }
+            }
+            _ => plain,
+        }
+    }
+}
+
+impl Object {
+    /// Loads a program on functions, if that is not done yet: verifying a mark program takes the kernel a tenth of a
+    /// second.
+    pub(super) fn load_function(&mut self, program: &'static str) -> Result<&mut UProbe, ProgramError> {
+        let program = self.uprobe(program).map_err(|_| ProgramError::NotLoaded)?;
+        if program.fd().is_err() {
+            program.load()?;
+        }
+        Ok(program)
+    }
+
+    fn probe(
+        &mut self,
+        program: &'static str,
+        path: &Path,
+        offset: u64,
+    ) -> Result<UProbeLinkId, ProgramError> {
+        let program = self.load_function(program)?;
+        program.attach(UProbeAttachLocation::AbsoluteOffset(offset), path, UProbeScope::AllProcesses)
+    }
+}
+
+impl Kernel {
+    /// Probes a mark function, at an offset of its file, in every process that maps it; only the marks of targets
+    /// count.
+    ///
+    /// A probe for one process would not be inherited by its children, and marks before it could be attached to them
+    /// would be lost.
+    ///
+    /// # Errors
+    /// When the kernel refuses, with the object and the symbol.
+    pub(crate) fn attach_mark(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
+        let Self { functions, object, .. } = self;
+        let program = functions.mark_program(object, target::kind(function), function.role, function.layout);
+        let point = format!("{} in {}", function.demangled, function.display_path.display());
+        functions.attach(object, program, &function.path, at).map_err(attach_error(&point))?;
+        log::info!("{program} is on {point}, offset {at:#x} of the file");
+        Ok(())
+    }
+
+    /// Loads the programs for functions that may turn up: verifying one takes the kernel a tenth of a second, in
+    /// which a process runs on without its probe. An error in loading is reported when the program is attached.
+    pub(crate) fn expect_functions(&mut self, specs: &[SymbolSpec]) {
+        for spec in specs {
+            let (kind, layout) = (target::kind_of(spec.role, &spec.name), spec.layout.unwrap_or(Layout::Buf));
+            let program = self.functions.mark_program(&mut self.object, kind, spec.role, layout);
+            let _ = self.object.load_function(program);
+        }
+    }
+
+    /// Whether the programs wait for the page of a text that is not in memory, as far as is known.
+    pub(in crate::live) fn waits_for_pages(&self) -> bool {
+        self.functions.waits_for_pages
+    }
+
+    /// Enables nesting: from now on a mark function that another one calls, or jumps to, is part of that one's mark.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn set_nesting(&mut self) -> Result<(), KernelError> {
+        self.object.array::<u32>("NESTING")?.set(0, 1, 0).map_err(KernelError::writing)
+    }
+
+    /// Registers the code of a function that is probed at an offset of its file, so that calls from it are
+    /// recognized.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn set_mark_code(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
+        let length = function.offset.saturating_add(function.length).saturating_sub(at);
+        let mut codes = self.object.array::<MarkCode>("MARK_CODE")?;
+        let index = (at & 0xfff) as u32;
+        let known = codes.get(&index, 0).map_err(KernelError::reading)?;
+        let code = MarkCode {
+            length: known.length.max(u32::try_from(length).unwrap_or(u32::MAX)),
+            jumps: known.jumps.max(u32::from(function.may_jump)),
+        };
+        codes.set(index, code, 0).map_err(KernelError::writing)
+    }
+
+    /// Probes the loader's notifications at this offset of its file, until [`Kernel::detach_marks`].
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn attach_loader(&mut self, path: &Path, offset: u64) -> Result<(), KernelError> {
+        self.functions
+            .attach(&mut self.object, LOADER_PROGRAM, path, offset)
+            .map_err(attach_error(&format!("the loader {}", path.display())))?;
+        log::debug!("{LOADER_PROGRAM} is on the loader {}, offset {offset:#x} of the file", path.display());
+        Ok(())
+    }
+
+    /// Makes targets stop by SIGSTOP when they reach `offset` of the file, the entry point of a program.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn hold_at_entry(&mut self, path: &Path, offset: u64) -> Result<EntryProbe, KernelError> {
+        self.object
+            .probe(HOLD_PROGRAM, path, offset)
+            .map(EntryProbe)
+            .map_err(attach_error(&format!("the entry point of {}", path.display())))
+    }
+
+    /// Runs `act` while an offset of a file is probed by a program that ignores processes other than targets.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(in crate::live) fn while_probed<T>(
+        &mut self,
+        path: &Path,
+        offset: u64,
+        act: impl FnOnce() -> T,
+    ) -> Result<T, KernelError> {
+        let point = path.display().to_string();
+        let refused = attach_error(&point);
+        let link = self.object.probe(LOADER_PROGRAM, path, offset).map_err(&refused)?;
+        let done = act();
+        self.object.uprobe(LOADER_PROGRAM)?.detach(link).map_err(&refused)?;
+        Ok(done)
+    }
+
+    /// Detaches the probe at the entry point.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn release_entry(&mut self, probe: EntryProbe) -> Result<(), KernelError> {
+        self.object.uprobe(HOLD_PROGRAM)?.detach(probe.0).map_err(attach_error("the entry point"))
+    }
+}
+
+/// Returns the program for a mark function, and its form that may wait for a page; an end has no text.
+fn programs_for(kind: FunctionKind, role: Role, layout: Layout) -> (&'static str, Option<&'static str>) {
+    let is_ndk = kind == FunctionKind::Ndk;
+    let (plain, sleepable) = match (role, layout) {
+        (Role::Mark, Layout::Buf) => ("mark_buf", "mark_buf_sleepable"),
+        (Role::Mark, Layout::BufLen) => ("mark_buf_len", "mark_buf_len_sleepable"),
+        (Role::Mark, Layout::ThisBuf) => ("mark_this_buf", "mark_this_buf_sleepable"),
+        (Role::Mark, Layout::ThisBufLen) => ("mark_this_buf_len", "mark_this_buf_len_sleepable"),
+        // The length is not needed: names of sections end at a NUL.
+        (Role::Begin, Layout::Buf | Layout::BufLen) if is_ndk => {
+            ("ndk_section_begin", "ndk_section_begin_sleepable")
+        }
+        (Role::Begin, Layout::Buf | Layout::BufLen) => ("section_begin", "section_begin_sleepable"),
+        (Role::Begin, Layout::ThisBuf | Layout::ThisBufLen) if is_ndk => {
+            ("ndk_section_begin_this", "ndk_section_begin_this_sleepable")
+        }
+        (Role::Begin, Layout::ThisBuf | Layout::ThisBufLen) => {
+            ("section_begin_this", "section_begin_this_sleepable")
+        }
+        (Role::End, _) if is_ndk => return ("ndk_section_end", None),
+        (Role::End, _) => return ("section_end", None),
+    };
+    (plain, Some(sleepable))
+}

@@ -1,0 +1,125 @@
+//! Draining of the per-CPU rings, and merging of their records into one order of time.
+//!
+//! The records of a ring are in the order of their reservation, which is nearly that of time. A drain takes all
+//! records, and hands out those older than a watermark: the time just before the drain began, less a slack for
+//! records whose program had read the clock but not finished writing.
+
+use std::{io, os::fd::OwnedFd, time::Duration};
+
+use nntrace_common::record::Record;
+
+use super::{
+    clock,
+    decode::{self, Track},
+    kernel::rings::RingBuffers,
+    merge::Merge,
+};
+
+/// Time from a program's reading of the clock to finishing its record at most. Power events cannot be interrupted; a
+/// mark's program can be preempted, but its span's place in the order matters less.
+const SLACK: Duration = Duration::from_millis(5);
+
+/// Record that is handed out unordered, as it carries its own times.
+#[derive(Clone, Copy, Debug)]
+pub enum Unordered<'a> {
+    /// Counter, instant, slice, or the text of a begin.
+    Track(Track<'a>),
+    /// Fork, exec, exit or another event of a process.
+    Process(&'a Record),
+}
+
+/// Rings of all CPUs.
+pub struct Rings {
+    buffers: RingBuffers,
+    merge: Merge,
+    process_events: Vec<Record>,
+    counts: DrainCounts,
+}
+
+/// Counts of the records drained so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DrainCounts {
+    /// Records.
+    pub drained: u64,
+    /// Records older than ones already handed out, and therefore out of order.
+    pub late: u64,
+    /// Records that could not be decoded; only the programs of another version write such.
+    pub unreadable: u64,
+}
+
+impl Rings {
+    /// Takes over the rings of a loaded [`super::kernel::Kernel`].
+    #[must_use]
+    pub fn new(buffers: RingBuffers) -> Self {
+        Self { buffers, merge: Merge::default(), process_events: Vec::new(), counts: DrainCounts::default() }
+    }
+
+    /// Drains the rings, and hands out, in order of time, the records that no earlier one can precede any more;
+    /// unordered records go to `aside` before, as they come. `lost` are the counts of lost power records by CPU, read
+    /// before. Returns the time (ns) up to which everything was handed out.
+    pub(crate) fn drain(
+        &mut self,
+        lost: &[u32],
+        aside: impl FnMut(Unordered<'_>),
+        sink: impl FnMut(&Record),
+    ) -> u64 {
+        let slack = u64::try_from(SLACK.as_nanos()).unwrap_or(u64::MAX);
+        let until = clock::now().saturating_sub(slack);
+        self.take(lost, aside);
+        self.merge.hand_out(until, sink);
+        until
+    }
+
+    /// Like `drain`, but hands out everything: for use once the programs are detached.
+    pub fn drain_all(
+        &mut self,
+        lost: &[u32],
+        aside: impl FnMut(Unordered<'_>),
+        sink: impl FnMut(&Record),
+    ) -> u64 {
+        self.take(lost, aside);
+        self.merge.hand_out(u64::MAX, sink);
+        u64::MAX
+    }
+
+    /// Takes the events of processes since the last call. They are not merged with the rest: a program that was just
+    /// started does not wait, and has to be probed at once.
+    pub(crate) fn take_process_events(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.process_events)
+    }
+
+    /// Returns the counts so far.
+    #[must_use]
+    pub(crate) fn counts(&self) -> DrainCounts {
+        DrainCounts { late: self.merge.late(), ..self.counts }
+    }
+
+    fn take(&mut self, lost: &[u32], mut aside: impl FnMut(Unordered<'_>)) {
+        let Self { buffers, merge, process_events, counts } = self;
+        buffers.take(|bytes| {
+            counts.drained += 1;
+            if let Some(track) = decode::track(bytes) {
+                aside(Unordered::Track(track));
+                return;
+            }
+            match decode::record(bytes) {
+                Some(record @ (Record::Fork(_) | Record::Exec(_) | Record::Exit(_) | Record::Loader(_))) => {
+                    aside(Unordered::Process(&record));
+                    process_events.push(record);
+                }
+                Some(record) => merge.push(record),
+                None => counts.unreadable += 1,
+            }
+        });
+        merge.settle(lost);
+    }
+
+    /// Returns descriptors that become readable when a ring asks to be drained: when it is half full, or on an event
+    /// of a process. They are duplicates that outlive the rings.
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub(crate) fn alarms(&self) -> io::Result<Vec<OwnedFd>> {
+        self.buffers.alarms()
+    }
+}

@@ -1,0 +1,51 @@
+//! Symbols that a file exports.
+
+use std::path::Path;
+
+use object::NativeEndian;
+use object::read::elf::Sym as _;
+
+use super::elf::{Elf, ElfError, ElfErrorReason, open};
+
+/// Whether a file exports a symbol of this name, function or not.
+///
+/// # Errors
+/// When the file cannot be read, is no ELF file for this machine, or is damaged.
+pub(crate) fn exports(path: &Path, name: &str) -> Result<bool, ElfError> {
+    let found = || {
+        let cache = open(path)?;
+        let tables = Elf::parse(&cache)?.symbol_tables()?;
+        Ok(tables.iter().filter(|table| !table.is_full() && table.may_hold(name)).any(|table| {
+            let is_it = |symbol| table.name(symbol) == Some(name);
+            table.symbols.iter().any(|symbol| !symbol.is_undefined(NativeEndian) && is_it(symbol))
+        }))
+    };
+    found().map_err(|reason: ElfErrorReason| reason.in_file(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn an_exported_variable_and_what_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let source = dir.path().join("library.c");
+        let text = "extern int imported; const int exported = 1; __attribute__((visibility(\"hidden\"))) int hidden;\n\
+                    int *use(void) { return hidden ? &imported : &hidden; }";
+        std::fs::write(&source, text).unwrap();
+        for strip in [None, Some("-s")] {
+            let library = dir.path().join("library.so");
+            let mut compile = Command::new("cc");
+            compile.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).args(strip);
+            assert!(compile.status().unwrap().success());
+            assert!(exports(&library, "exported").unwrap());
+            for other in ["imported", "hidden", "exporte", "exported_not"] {
+                assert!(!exports(&library, other).unwrap(), "{other}");
+            }
+        }
+        assert!(exports(&source, "exported").is_err());
+    }
+}

@@ -1,0 +1,312 @@
+//! Files whose code a process has mapped, and a path by which *we* can open each.
+//!
+//! The path in a maps file is the target's: in a container it may be another file here, or none, and a file replaced
+//! by an update while it was mapped is no longer at its path. So a path is used only if it leads to the mapped file,
+//! by its inode. In this order:
+//!
+//! 1. the path as it is, which also stays valid when the process ends;
+//! 2. `/proc/<pid>/root<path>`: the target's own view, for another mount namespace or a chroot;
+//! 3. `/proc/<pid>/map_files/<range>`: the mapped file itself, deleted or not. Only this needs a privilege
+//!    (`CAP_SYS_ADMIN` or `CAP_CHECKPOINT_RESTORE`).
+//!
+//! With that privilege the third also identifies the mapped file. Without it the inode in the maps file does; its
+//! device is no help, as btrfs and overlayfs show another one there than `stat` returns.
+
+use std::collections::HashSet;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::sys::stat::{major, minor};
+use thiserror::Error;
+
+use super::proc_maps::{self, Mapping};
+use super::process::{ProcessError, Processes};
+
+/// Identity of a file, whatever its path, as `stat` returns it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ObjectId {
+    /// Device number.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+}
+
+impl From<&Metadata> for ObjectId {
+    fn from(metadata: &Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+/// File to search for mark functions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Object {
+    /// Identity of the file.
+    pub id: ObjectId,
+    /// Path by which we open it.
+    pub path: PathBuf,
+    /// Path in the target's view; with ` (deleted)` if the file is no longer there.
+    pub display_path: PathBuf,
+}
+
+/// Reason why a file cannot be searched.
+#[derive(Debug, Error)]
+pub(crate) enum OpenError {
+    /// Nothing at its path is the mapped file, and the mapped file itself may not be opened.
+    #[error(
+        "the mapped file was deleted or replaced, or is in another mount namespace; opening it as it is mapped needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE: run with sudo, or restart the target"
+    )]
+    NotPermitted,
+    /// The file was unmapped, or the process ended.
+    #[error("it was unmapped meanwhile, or its process ended: {0}")]
+    Gone(io::Error),
+    /// A device, a directory or the like.
+    #[error("not a regular file: give the path of an executable or of a shared library")]
+    NotAFile,
+    /// The file cannot be reached.
+    #[error("cannot open it: {0}; check the path and its permissions")]
+    Io(io::Error),
+}
+
+/// File that cannot be searched.
+#[derive(Debug)]
+pub(crate) struct Unopened {
+    /// Path in the target's view.
+    pub display_path: PathBuf,
+    /// Reason.
+    pub reason: OpenError,
+}
+
+/// Files whose code a process has mapped.
+#[derive(Debug, Default)]
+pub(crate) struct Objects {
+    /// Files that can be opened, each once, in the order of their addresses: usually the executable first.
+    pub objects: Vec<Object>,
+    /// Files that cannot be opened.
+    pub failed: Vec<Unopened>,
+}
+
+impl Object {
+    /// Opens the file at a path of ours, as `--lib PATH` gives it.
+    ///
+    /// # Errors
+    /// When there is none, or it is not a regular file.
+    pub(crate) fn at(path: &Path) -> Result<Self, OpenError> {
+        let metadata = std::fs::metadata(path).map_err(OpenError::Io)?;
+        if !metadata.is_file() {
+            return Err(OpenError::NotAFile);
+        }
+        let path = path.to_owned();
+        Ok(Self { id: ObjectId::from(&metadata), display_path: path.clone(), path })
+    }
+}
+
+impl Objects {
+    /// Finds the files that a process has mapped now. Libraries that it loads later need another look.
+    ///
+    /// # Errors
+    /// When its maps cannot be read: it has ended, or tracing it is not permitted. A file that cannot be opened is no
+    /// error, but in `failed`.
+    pub(crate) fn mapped_by(processes: &Processes, pid: u32) -> Result<Self, ProcessError> {
+        let dir = processes.dir(pid);
+        let maps = processes.maps(pid)?;
+        let mut all = Self::default();
+        let mut seen_mappings = HashSet::new();
+        let mut seen_files = HashSet::new();
+        for mapping in proc_maps::executable(&maps) {
+            // Two subvolumes of one btrfs share device and inode numbers here: the path distinguishes them.
+            if !seen_mappings.insert((mapping.device, mapping.inode, mapping.path.clone())) {
+                continue;
+            }
+            match resolve(&dir, &mapping) {
+                Ok(object) if seen_files.insert(object.id) => all.objects.push(object),
+                Ok(_) => {}
+                Err(reason) => all.failed.push(Unopened { display_path: mapping.path, reason }),
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Finds the mapped file. `dir` is the process's directory in /proc.
+fn resolve(dir: &Path, mapping: &Mapping) -> Result<Object, OpenError> {
+    let mapped = dir.join("map_files").join(format!("{:x}-{:x}", mapping.start, mapping.end));
+    let truth = std::fs::metadata(&mapped);
+    if truth.as_ref().is_ok_and(|file| !file.is_file()) {
+        return Err(OpenError::NotAFile);
+    }
+    let names = || [Some(mapping.path.as_path()), mapping.path_before_deletion()].into_iter().flatten();
+    let rooted = |name: &Path| dir.join("root").join(name.strip_prefix("/").unwrap_or(name));
+    let regular = |path: &Path| std::fs::metadata(path).ok().filter(Metadata::is_file);
+
+    let id = match &truth {
+        Ok(file) => ObjectId::from(file),
+        Err(error) => names()
+            .filter_map(|name| regular(&rooted(name)))
+            .find(|file| file.ino() == mapping.inode)
+            .or_else(|| names().filter_map(regular).find(|file| is_exactly(file, mapping)))
+            .map(|file| ObjectId::from(&file))
+            .ok_or_else(|| refused(error))?,
+    };
+    let leads_there = |path: &PathBuf| regular(path).is_some_and(|file| ObjectId::from(&file) == id);
+    let path = names().map(Path::to_owned).chain(names().map(rooted)).find(leads_there).unwrap_or(mapped);
+    Ok(Object { id, path, display_path: mapping.path.clone() })
+}
+
+/// Whether this is the mapped file, for a path outside of the target's root, where the inode alone is not enough.
+fn is_exactly(file: &Metadata, mapping: &Mapping) -> bool {
+    let device = (u64::from(mapping.device.0), u64::from(mapping.device.1));
+    file.ino() == mapping.inode && (major(file.dev()), minor(file.dev())) == device
+}
+
+fn refused(error: &io::Error) -> OpenError {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => OpenError::NotPermitted,
+        _ => OpenError::Gone(io::Error::from(error.kind())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    /// Process 7 with one mapping, in a fake proc file system.
+    struct Fake {
+        dir: tempfile::TempDir,
+        root: PathBuf,
+    }
+
+    impl Fake {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let root = dir.path().join("container");
+            std::fs::create_dir_all(root.join("opt")).unwrap();
+            std::fs::create_dir_all(dir.path().join("proc/7/map_files")).unwrap();
+            symlink(&root, dir.path().join("proc/7/root")).unwrap();
+            Self { dir, root }
+        }
+
+        fn map(&self, lines: &[(u64, &str)]) {
+            let line = |(at, (inode, path)): (usize, &(u64, &str))| {
+                format!("{at}000-{at}800 r-xp 00000000 00:fff {inode} {path}\n")
+            };
+            let text: String = lines.iter().enumerate().map(line).collect();
+            std::fs::write(self.dir.path().join("proc/7/maps"), text).unwrap();
+        }
+
+        fn objects(&self) -> Objects {
+            Objects::mapped_by(&Processes::at(self.dir.path().join("proc")), 7).unwrap()
+        }
+
+        fn file(&self, name: &str) -> u64 {
+            let path = self.root.join(name);
+            std::fs::write(&path, name).unwrap();
+            std::fs::metadata(path).unwrap().ino()
+        }
+    }
+
+    #[test]
+    fn a_file_in_another_mount_namespace() {
+        let fake = Fake::new();
+        let inode = fake.file("opt/lib one.so");
+        fake.map(&[
+            (inode, "/opt/lib one.so"),
+            (inode, "/opt/lib one.so"),
+            (inode + 1000, "/opt/lib one.so"),
+        ]);
+        let found = fake.objects();
+        assert_eq!(found.objects.len(), 1);
+        assert_eq!(found.objects[0].path, fake.dir.path().join("proc/7/root/opt/lib one.so"));
+        assert_eq!(found.objects[0].display_path, Path::new("/opt/lib one.so"));
+        assert_eq!(found.failed.len(), 1, "another inode is another file: {found:?}");
+    }
+
+    #[test]
+    fn a_replaced_file_is_found_as_it_is_mapped() {
+        let fake = Fake::new();
+        let old = fake.file("opt/old.so");
+        fake.file("opt/lib.so");
+        fake.map(&[(old, "/opt/lib.so (deleted)")]);
+        assert!(fake.objects().objects.is_empty());
+        let mapped = fake.dir.path().join("proc/7/map_files/0-800");
+        symlink(fake.root.join("opt/old.so"), &mapped).unwrap();
+        assert_eq!(fake.objects().objects[0].path, mapped);
+    }
+
+    #[test]
+    fn a_file_whose_name_ends_so() {
+        let fake = Fake::new();
+        let inode = fake.file("opt/lib (deleted)");
+        fake.map(&[(inode, "/opt/lib (deleted)")]);
+        assert_eq!(fake.objects().objects[0].path, fake.dir.path().join("proc/7/root/opt/lib (deleted)"));
+    }
+
+    #[test]
+    fn two_names_of_one_file() {
+        let fake = Fake::new();
+        let inode = fake.file("opt/a.so");
+        std::fs::hard_link(fake.root.join("opt/a.so"), fake.root.join("opt/b.so")).unwrap();
+        fake.map(&[(inode, "/opt/a.so"), (inode, "/opt/b.so")]);
+        assert_eq!(fake.objects().objects.len(), 1);
+    }
+
+    #[test]
+    fn our_own_program_comes_by_its_plain_path() {
+        let exe = std::env::current_exe().unwrap();
+        let found = Objects::mapped_by(&Processes::default(), std::process::id()).unwrap();
+        let ours = found.objects.iter().find(|object| object.display_path == exe).unwrap();
+        assert_eq!(ours.path, exe);
+        assert_eq!(ours.id, Object::at(&exe).unwrap().id);
+        assert!(found.objects.len() > 1 || cfg!(target_feature = "crt-static"));
+    }
+
+    #[test]
+    fn a_running_program_that_was_deleted() {
+        struct Stop(Child);
+        impl Drop for Stop {
+            fn drop(&mut self) {
+                let _ = self.0.kill();
+                let _ = self.0.wait();
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("wait.c"), "#include <unistd.h>\nint main(void) { pause(); }")
+            .unwrap();
+        let program = dir.path().join("wait");
+        let cc = Command::new("cc").arg("-o").arg(&program).arg(dir.path().join("wait.c")).status().unwrap();
+        assert!(cc.success());
+        let id = Object::at(&program).unwrap().id;
+        let child = Stop(Command::new(&program).stdin(Stdio::null()).spawn().unwrap());
+        // The parent continues as soon as the child has left our memory, before it has mapped its program.
+        let mapped = || !Objects::mapped_by(&Processes::default(), child.0.id()).unwrap().objects.is_empty();
+        while !mapped() {
+            std::thread::yield_now();
+        }
+        std::fs::remove_file(&program).unwrap();
+        std::fs::write(&program, "something else").unwrap();
+        let found = Objects::mapped_by(&Processes::default(), child.0.id()).unwrap();
+        let name = format!("{} (deleted)", program.display());
+        if let Some(object) = found.objects.iter().find(|object| object.display_path == Path::new(&name)) {
+            assert_eq!(object.id, id);
+            assert!(std::fs::read(&object.path).unwrap().starts_with(b"\x7fELF"));
+        } else {
+            assert!(
+                found.failed.iter().any(|failed| matches!(failed.reason, OpenError::NotPermitted)),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_such_process_and_no_such_library() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Objects::mapped_by(&Processes::at(dir.path()), 5).unwrap_err();
+        assert!(matches!(error, ProcessError::NoSuchProcess { pid: 5 }));
+        assert!(matches!(Object::at(dir.path()), Err(OpenError::NotAFile)));
+        assert!(matches!(Object::at(&dir.path().join("none")), Err(OpenError::Io(_))));
+    }
+}
