@@ -1,40 +1,40 @@
 //! The meaning of records. Pure: no input or output, no clock, no terminal; knows `nntrace-common` only.
 //!
-//! A run feeds one [`Model`], record by record in order of time; the [`Findings`] are everything that came of it.
+//! A run feeds one `Model`, record by record in order of time; the [`Findings`] are everything that came of it.
 
+mod app_phase_numbers;
 pub(crate) mod app_phases;
 pub(crate) mod app_report_sums;
 pub(crate) mod app_reports;
-mod app_slots;
-pub(crate) mod capped;
+pub(crate) mod async_executions;
+pub(crate) mod capped_table;
 pub mod causality;
-pub mod clusters;
+pub(crate) mod cluster_residency;
 pub mod cpu_list;
+pub mod cpu_residency;
 pub(crate) mod cpu_transition;
 pub(crate) mod diagnostics;
 pub mod energy;
-pub mod executions;
-pub mod facts;
-pub mod findings;
+pub(crate) mod findings;
 pub(crate) mod function_names;
-pub mod histogram;
+pub(crate) mod histogram;
 pub(crate) mod idle_stays;
-pub mod initial;
+pub mod initial_state;
 pub(crate) mod kernel_comparison;
+pub(crate) mod layer_phase_times;
 pub mod limits;
 pub(crate) mod marks;
-pub mod power;
-pub mod residency;
+pub(crate) mod power;
+pub(crate) mod run_facts;
 pub(crate) mod scheduling;
-mod sites;
-pub mod small_map;
+mod section_sites;
+pub(crate) mod small_map;
 pub(crate) mod stacks;
 pub mod timeline;
-pub(crate) mod times;
 pub mod topology;
 mod tracks;
 
-pub use clusters::Clusters;
+pub(crate) use cluster_residency::Clusters;
 pub use findings::Findings;
 pub use marks::Marks;
 pub use power::Power;
@@ -50,16 +50,16 @@ use nntrace_common::{
 
 use causality::{Origin, Questions};
 use diagnostics::DiagnosticCounts;
-use initial::InitialState;
+use initial_state::InitialState;
 use limits::Limits;
 
 /// The largest number of a CPU that is believed.
 pub(crate) const MAX_CPU: u32 = 4_095;
 
 /// Everything that the records of one run add up to.
-pub struct Model {
+pub(crate) struct Model {
     /// Marks, what they cause, and what they belong to.
-    pub marks: Marks,
+    pub(crate) marks: Marks,
     /// CPUs and clusters.
     pub(crate) power: Power,
     /// Power records that came before it was known which CPUs there are.

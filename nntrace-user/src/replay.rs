@@ -6,27 +6,27 @@
 //! time; `survey` and `losses` find the window and the gaps, `cpu_survey` the CPUs; `thread_stacks` keeps a stack for
 //! each thread; `pass` goes once through all events.
 
-mod begins;
+mod accounting_pass;
+mod begin_parsing;
 mod cpu_survey;
-pub mod events;
+mod event_order;
+pub(crate) mod events;
 mod file_cursor;
+mod fork_exit;
 pub mod ftrace;
 mod header;
 mod hotplug;
 mod html;
-pub mod input;
+pub(crate) mod input;
 pub mod lines;
-pub mod losses;
-mod markers;
-mod order;
+pub(crate) mod losses;
 mod parse_cache;
-mod pass;
 mod run;
 mod sched;
-mod survey;
-mod tasks;
 mod thread_stacks;
+mod trace_survey;
 mod tracedat;
+mod window_markers;
 
 pub use run::{Options, Replayed, TimeRange, replay};
 

@@ -10,14 +10,14 @@ pub use csv::csv;
 pub use text::render;
 
 use crate::report::{
+    cpu_or_cluster::CpuOrCluster,
     power::{Group, Measure, PowerTable, Row, What},
     snapshot::Snapshot,
-    units::CpuOrCluster,
 };
 
 /// Change of the power states of one cluster or CPU.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub(crate) struct Change {
     /// The cluster or CPU.
     pub unit: CpuOrCluster,
     /// Name of the cluster, its own or the CPU's.
@@ -36,7 +36,7 @@ pub struct Change {
 
 /// Change of one state.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RowChange {
+pub(crate) struct RowChange {
     /// The state.
     pub what: What,
     /// Amount in the baseline; `None` when it is not there.
@@ -47,7 +47,7 @@ pub struct RowChange {
 
 /// Amount of a state.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Amount {
+pub(crate) struct Amount {
     /// Time, ns.
     pub(crate) ns: u64,
     /// Share of the window in hundredths of a percent.
@@ -61,7 +61,7 @@ pub struct Amount {
 /// Returns the changes from `before` to `after`, in the order of `after`, followed by the units that only `before`
 /// has.
 #[must_use]
-pub fn power(before: &Snapshot, after: &Snapshot, table: PowerTable) -> Vec<Change> {
+pub(crate) fn power(before: &Snapshot, after: &Snapshot, table: PowerTable) -> Vec<Change> {
     let (before, after) = (table.groups(before), table.groups(after));
     let key = |group: &Group| (group.unit.clone(), group.measure);
     let find =
@@ -126,14 +126,14 @@ impl RowChange {
     /// Returns the change of the share, hundredths of a percent. A state that is missing in one run has the share 0
     /// there.
     #[must_use]
-    pub fn share_change(&self) -> i64 {
+    pub(crate) fn share_change(&self) -> i64 {
         let share = |amount: Option<Amount>| amount.map_or(0, |amount| amount.share).cast_signed();
         share(self.after) - share(self.before)
     }
 
     /// Returns the change of the rate; `None` where it is not counted.
     #[must_use]
-    pub fn rate_change(&self) -> Option<f64> {
+    pub(crate) fn rate_change(&self) -> Option<f64> {
         let rate = |amount: Option<Amount>| match amount {
             None => Some(0.0),
             Some(amount) => amount.hits_per_second,
@@ -151,7 +151,7 @@ impl RowChange {
 impl Change {
     /// Whether both runs have the unit: a unit that one lacks has not changed, it is not there.
     #[must_use]
-    pub const fn is_in_both(&self) -> bool {
+    pub(crate) const fn is_in_both(&self) -> bool {
         self.before_window_ns.is_some() && self.after_window_ns.is_some()
     }
 }

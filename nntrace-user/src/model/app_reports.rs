@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use nntrace_common::{
     app_events::ExecutionCount,
-    interface::Role,
+    hidl_calls::Role,
     layer::{Layer, Phase, Tag},
 };
 use rustc_hash::FxHashMap;
@@ -14,10 +14,10 @@ use rustc_hash::FxHashMap;
 use super::{
     app_phases::{AppPhase, ReportSlot},
     app_report_sums::{ReportSums, SectionSum},
+    layer_phase_times::Times,
     marks::Marks,
-    sites::{SiteKey, SiteSum},
-    stacks::execution_of,
-    times::Times,
+    section_sites::{SiteKey, SiteSum},
+    stacks::{LayersOf, execution_of},
 };
 
 /// One report.
@@ -89,11 +89,16 @@ pub(crate) fn recorded_sums(marks: &Marks) -> ReportSums {
 pub(crate) fn reports(marks: &Marks, sums: &ReportSums) -> Vec<Report> {
     let mut all = Reports { all: sums.starting_marks.iter().map(|mark| Report::begun_by(mark)).collect() };
     let drivers = marks.drivers();
-    let mut shown: FxHashMap<(u64, bool), Option<_>> = FxHashMap::default();
+    let mut shown: FxHashMap<(u64, LayersOf), Option<_>> = FxHashMap::default();
     let mut add = |all: &mut Reports, stretch, pid, path, own: i64, wanted: Option<Tag>| {
-        let in_driver = drivers.contains(&pid);
-        let shown =
-            shown.entry((path, in_driver)).or_insert_with(|| marks.paths.as_reported(path, in_driver));
+        let process = if drivers.contains(&pid) {
+            LayersOf::Driver
+        } else if marks.driver_callers.contains(&pid) {
+            LayersOf::DriverCaller
+        } else {
+            LayersOf::Application
+        };
+        let shown = shown.entry((path, process)).or_insert_with(|| marks.paths.as_reported(path, process));
         let Some((tag, adds)) = *shown else { return };
         let to_total = adds.to_total().then_some(tag);
         let to_execution = adds.to_execution().then(|| execution_of(tag));

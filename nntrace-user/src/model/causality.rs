@@ -8,15 +8,15 @@
 //! together with the spans, which come in that order.
 
 pub(crate) mod accounts;
+mod attribute_groups;
 mod context;
 mod explain;
 pub(crate) mod graph;
-mod groups;
+mod interned_texts;
 pub(crate) mod iterations;
-mod roots;
+mod missing_time;
 mod site;
-mod texts;
-mod threads;
+mod thread_contexts;
 
 use std::collections::BTreeMap;
 
@@ -29,15 +29,15 @@ use nntrace_common::{
 use rustc_hash::FxHashMap;
 
 use accounts::Accounts;
-pub use context::Edge;
+use attribute_groups::Groups;
+pub(crate) use context::Edge;
 use context::{Charge, Context};
 use explain::Explanation;
 use graph::Graph;
-use groups::Groups;
 use iterations::Iterations;
-use roots::{Missing, Roots};
+use missing_time::{Missing, Roots};
 pub(crate) use site::Site;
-use threads::{AnnotatedBegin, Threads};
+use thread_contexts::{AnnotatedBegin, Threads};
 
 use super::{limits::Limits, scheduling::Scheduling};
 
@@ -70,7 +70,7 @@ impl Questions {
 
 /// Where a mark was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub(crate) struct Origin {
     /// Process.
     pub(crate) pid: u32,
     /// Thread.
@@ -81,7 +81,7 @@ pub struct Origin {
 
 /// How much was handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HandOvers {
+pub(crate) struct HandOvers {
     /// Hand-overs.
     pub(crate) sent: u64,
     /// Hand-overs that were taken.
@@ -93,7 +93,7 @@ pub struct HandOvers {
 }
 
 /// The causes of work, and what it adds up to by them.
-pub struct Causality {
+pub(crate) struct Causality {
     questions: Questions,
     /// Whether there was anything to keep, or a question; nothing is kept before.
     is_needed: bool,
@@ -117,7 +117,7 @@ pub struct Causality {
     /// Why a function takes now more, now less time.
     pub(crate) explanation: Option<Explanation>,
     /// Every section; empty unless it was asked for.
-    pub graph: Graph,
+    pub(crate) graph: Graph,
     /// How much was handed over.
     pub(crate) hand_overs: HandOvers,
 }
@@ -428,7 +428,7 @@ impl Causality {
             let calls = around.node.filter(|_| around.is_own_thread);
             let causes =
                 [(calls, Edge::Nested), (context.node.filter(|_| calls != context.node), context.arrived_by)];
-            self.graph.begin((pid, tid), hash, time, &causes, context)
+            self.graph.begin(tid, hash, time, &causes, context)
         });
         let node = node.flatten();
         context.node = node.or(context.node);

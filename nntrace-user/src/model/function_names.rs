@@ -1,16 +1,16 @@
 //! The names of marked functions, by hash.
 
-use nntrace_common::interface::{self, Role};
+use nntrace_common::hidl_calls::{self, Role};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    capped::{OTHERS, OTHERS_NAME},
+    capped_table::{OTHERS, OTHERS_NAME},
     limits::Limits,
 };
 
 /// Names that were met.
 #[derive(Debug)]
-pub struct Names {
+pub(crate) struct Names {
     by_hash: FxHashMap<u64, Name>,
     /// With more, those are forgotten that nothing uses.
     most: usize,
@@ -53,7 +53,7 @@ impl Names {
         self.by_hash.entry(hash).or_insert_with(|| Name {
             text: String::from_utf8_lossy(name).into_owned(),
             role: Role::of(name),
-            shows_driver: interface::meaning(name).driver != 0,
+            shows_driver: hidl_calls::meaning(name).driver != 0,
             stays: false,
         });
     }
@@ -90,7 +90,7 @@ impl Names {
 
     /// Its text, or its hash where the text never came.
     #[must_use]
-    pub fn text(&self, hash: u64) -> String {
+    pub(crate) fn text(&self, hash: u64) -> String {
         match self.get(hash) {
             Some(name) => name.text.clone(),
             None if hash == OTHERS_NAME => OTHERS.into(),

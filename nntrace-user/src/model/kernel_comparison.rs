@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use nntrace_common::{power::Residency, time_count::TimeCount};
 
-use super::facts::VerifiedFigure;
+use super::run_facts::VerifiedFigure;
 
 /// A unit of `time_in_state`, ns.
 pub(crate) const TICK_NS: u64 = 10_000_000;

@@ -5,21 +5,21 @@ use std::collections::BTreeSet;
 use nntrace_common::{
     app_events::{AppChange, AppEvent},
     diagnostic::{DiagnosticCount, DiagnosticKind},
-    interface::Role,
+    hidl_calls::Role,
     layer::{Layer, Phase, Tag},
     record::{BeginRecord, SpanRecord},
     stack::Frame,
 };
 
 use super::{
+    app_phase_numbers::AppSlots,
     app_phases::{AppPhase, AppPhases},
-    app_slots::AppSlots,
+    async_executions::Executions,
     causality::{Causality, Origin, Questions},
-    executions::Executions,
     function_names::Names,
     limits::Limits,
     scheduling::Scheduling,
-    sites::Sites,
+    section_sites::Sites,
     stacks::Paths,
     tracks::Tracks,
 };
@@ -28,7 +28,7 @@ use super::{
 #[derive(Default)]
 pub struct Marks {
     /// Names of functions. Whoever makes records puts a name in before the first record that has it.
-    pub names: Names,
+    pub(crate) names: Names,
     /// Frames of stacks.
     pub(crate) paths: Paths,
     /// Sections by where they stand.
@@ -42,11 +42,13 @@ pub struct Marks {
     /// Counters, instants and asynchronous slices.
     pub(crate) tracks: Tracks,
     /// Which iteration work belongs to, whose account, and what handed it over.
-    pub causality: Causality,
+    pub(crate) causality: Causality,
     /// Processes that are drivers by the user's choice.
     pub(crate) named_drivers: BTreeSet<u32>,
     /// Processes that the kernel programs saw to be drivers.
     pub(crate) seen_drivers: BTreeSet<u32>,
+    /// Processes that call a driver of the kernel themselves.
+    pub(crate) driver_callers: BTreeSet<u32>,
     /// Sections that are open at the end.
     pub(crate) open: Vec<OpenSection>,
 }

@@ -15,11 +15,11 @@ use nntrace_common::{
 
 use super::{
     Clusters, Topology,
-    clusters::ClusterResidency,
+    cluster_residency::ClusterResidency,
+    cpu_residency::CpuReading,
     cpu_transition::Transition,
     idle_stays::IdleStays,
-    initial::{InitialCpu, InitialState},
-    residency::CpuReading,
+    initial_state::{InitialCpu, InitialState},
     timeline::{MAX_STEPS, Timelines},
 };
 use cpu::Cpu;

@@ -101,7 +101,7 @@ pub(crate) struct ThreadTimes {
 
 /// All threads that there are events of.
 #[derive(Clone, Debug)]
-pub struct Scheduling {
+pub(crate) struct Scheduling {
     /// Events before it only set the state, ns.
     begin: u64,
     cap: usize,
@@ -475,6 +475,6 @@ impl Scheduling {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod simulated_machine;
 #[cfg(test)]
-pub(crate) mod world;
+mod tests;

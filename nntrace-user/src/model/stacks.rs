@@ -27,13 +27,47 @@ const UNKNOWN: &str = "?";
 pub struct StackFrame {
     /// Layer and phase; `None` where the kernel's table had no room for it.
     pub tag: Option<Tag>,
-    /// Whether its time is subtracted from the frame around it.
-    pub is_subtracted: bool,
+    /// Part of its time in the frame around it.
+    pub part: FramePart,
+}
+
+/// Part of a frame's time in the frame around it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FramePart {
+    /// It lies in that frame.
+    #[default]
+    Inside,
+    /// It is subtracted from that frame.
+    Subtracted,
+    /// It is work for an execution on another thread, which waits for it: in no total of a layer.
+    Handed,
+}
+
+impl FramePart {
+    /// Returns the mark behind the tag.
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Inside => "",
+            Self::Subtracted => "!",
+            Self::Handed => "+",
+        }
+    }
+
+    /// Returns the part by the class of a step.
+    const fn of(class: u8) -> Self {
+        if class == Class::Subtract as u8 {
+            Self::Subtracted
+        } else if class == Class::Handed as u8 {
+            Self::Handed
+        } else {
+            Self::Inside
+        }
+    }
 }
 
 impl StackFrame {
-    fn order(self) -> (Option<(&'static str, &'static str)>, bool) {
-        (self.tag.map(|tag| (tag.layer().code(), tag.phase().code())), self.is_subtracted)
+    fn order(self) -> (Option<(&'static str, &'static str)>, &'static str) {
+        (self.tag.map(|tag| (tag.layer().code(), tag.phase().code())), self.part.suffix())
     }
 }
 
@@ -49,14 +83,14 @@ impl PartialOrd for StackFrame {
     }
 }
 
-/// The tag, or `?`; `!` behind it where it is subtracted.
+/// The tag, or `?`; behind it `!` where it is subtracted, `+` where it is work handed to another thread.
 impl fmt::Display for StackFrame {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tag {
             Some(tag) => write!(formatter, "{tag}")?,
             None => formatter.write_str(UNKNOWN)?,
         }
-        formatter.write_str(if self.is_subtracted { "!" } else { "" })
+        formatter.write_str(self.part.suffix())
     }
 }
 
@@ -65,12 +99,12 @@ impl FromStr for StackFrame {
 
     /// Reads what a frame displays.
     fn from_str(text: &str) -> Result<Self, UnknownTag> {
-        let (tag, is_subtracted) = match text.strip_suffix('!') {
-            Some(tag) => (tag, true),
-            None => (text, false),
-        };
+        let suffixed = |part: FramePart| text.strip_suffix(part.suffix()).map(|tag| (tag, part));
+        let (tag, part) = suffixed(FramePart::Subtracted)
+            .or_else(|| suffixed(FramePart::Handed))
+            .unwrap_or((text, FramePart::Inside));
         let tag = if tag == UNKNOWN { None } else { Some(tag.parse()?) };
-        Ok(Self { tag, is_subtracted })
+        Ok(Self { tag, part })
     }
 }
 
@@ -95,6 +129,13 @@ impl Paths {
     /// Keeps the innermost step of a path; the first one stays.
     pub(crate) fn insert(&mut self, path: u64, step: PathStep) {
         self.steps.entry(path).or_insert(step);
+    }
+
+    /// Returns layer and phase of the innermost frames of a path.
+    #[cfg(test)]
+    #[must_use]
+    pub(crate) fn tag(&self, path: u64) -> Option<Tag> {
+        self.steps.get(&path).and_then(|step| Tag::from_index(step.tag))
     }
 
     /// Whether the innermost frames of a path add to the total of their layer and phase.
@@ -133,6 +174,10 @@ impl Paths {
             else {
                 continue;
             };
+            // The execution that it is work for is as long as it takes.
+            if step.class == Class::Handed as u8 {
+                continue;
+            }
             let counted = Total { exclusive: 0, ..*total };
             let sum = phases.entry((key.tgid, tag)).or_default();
             sum.add(&Total { exclusive: total.exclusive, ..Total::default() });
@@ -146,15 +191,18 @@ impl Paths {
         phases
     }
 
-    /// Role of the innermost frame of a path in a report, and the sum it adds to: in a driver process the CPU executor is
-    /// the driver, elsewhere a driver is the CPU executor (the mark contract, section 3). The two are one layer then,
-    /// so that the one inside the other is its detail, and is not counted twice. `None` for a path that is not known.
+    /// Layer of the innermost frame of a path in a report, and the sum it adds to. Where driver and CPU executor are one
+    /// layer, the one inside the other is its detail, and is not counted twice. `None` for a path that is not known.
     #[must_use]
-    pub(crate) fn as_reported(&self, path: u64, in_driver: bool) -> Option<(Tag, Adds)> {
+    pub(crate) fn as_reported(&self, path: u64, process: LayersOf) -> Option<(Tag, Adds)> {
         let mut stack = Stack::EMPTY;
         for step in self.steps(path)? {
-            let tag = reported(Tag::from_index(step.tag)?, in_driver);
-            let prefix = if step.class == Class::Subtract as u8 { Prefix::Subtract } else { Prefix::None };
+            let tag = reported(Tag::from_index(step.tag)?, process);
+            let prefix = match FramePart::of(step.class) {
+                FramePart::Inside => Prefix::None,
+                FramePart::Subtracted => Prefix::Subtract,
+                FramePart::Handed => Prefix::Handed,
+            };
             stack.begin(0, prefix, Label::tagged(tag), 0, |_, _| {});
         }
         let mut innermost = None;
@@ -178,12 +226,11 @@ impl Paths {
     /// The frames of a path from the outermost in. One of which a step was never stored is a single unknown frame.
     fn frames(&self, path: u64) -> Vec<StackFrame> {
         let Some(steps) = self.steps(path) else {
-            return vec![StackFrame { tag: None, is_subtracted: false }];
+            return vec![StackFrame { tag: None, part: FramePart::Inside }];
         };
-        let frames = steps.into_iter().map(|step| StackFrame {
-            tag: Tag::from_index(step.tag),
-            is_subtracted: step.class == Class::Subtract as u8,
-        });
+        let frames = steps
+            .into_iter()
+            .map(|step| StackFrame { tag: Tag::from_index(step.tag), part: FramePart::of(step.class) });
         frames.collect()
     }
 }
@@ -195,11 +242,22 @@ pub(crate) fn execution_of(tag: Tag) -> Tag {
     Tag::new(layer, Phase::Execution)
 }
 
-/// A tag as a report shows it, by the role of its process.
-fn reported(tag: Tag, in_driver: bool) -> Tag {
-    match (tag.layer(), in_driver) {
-        (Layer::CpuFallback, true) => Tag::new(Layer::Driver, tag.phase()),
-        (Layer::Driver, false) => Tag::new(Layer::CpuFallback, tag.phase()),
+/// Process, by which its layers in a report differ from those of its marks (the mark contract, section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum LayersOf {
+    /// Driver: the CPU executor in it is the driver.
+    Driver,
+    /// Application: a driver in it is the CPU executor.
+    Application,
+    /// Application that calls a driver of the kernel: it has both.
+    DriverCaller,
+}
+
+/// A tag as a report shows it, by its process.
+fn reported(tag: Tag, process: LayersOf) -> Tag {
+    match (tag.layer(), process) {
+        (Layer::CpuFallback, LayersOf::Driver) => Tag::new(Layer::Driver, tag.phase()),
+        (Layer::Driver, LayersOf::Application) => Tag::new(Layer::CpuFallback, tag.phase()),
         _ => tag,
     }
 }
@@ -212,10 +270,13 @@ mod tests {
     fn frames_are_in_the_order_of_their_text() {
         let tags = (0..=u8::MAX).filter_map(Tag::from_index).map(Some).chain([None]);
         let mut frames: Vec<StackFrame> = tags
-            .flat_map(|tag| [false, true].map(|is_subtracted| StackFrame { tag, is_subtracted }))
+            .flat_map(|tag| {
+                let parts = [FramePart::Inside, FramePart::Subtracted, FramePart::Handed];
+                parts.map(|part| StackFrame { tag, part })
+            })
             .collect();
         frames.sort();
-        assert_eq!(frames.len(), 2 * (91 + 1));
+        assert_eq!(frames.len(), 3 * (91 + 1));
         let texts: Vec<String> = frames.iter().map(ToString::to_string).collect();
         assert!(texts.is_sorted());
         let read: Result<Vec<StackFrame>, _> = texts.iter().map(|text| text.parse()).collect();

@@ -12,14 +12,14 @@ pub(crate) const MAX_STEPS: usize = 1 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct Timelines {
     /// By name, in the order of the topology.
-    pub clusters: Vec<(String, Timeline)>,
+    pub(crate) clusters: Vec<(String, Timeline)>,
     /// By CPU.
-    pub cpus: BTreeMap<u32, Timeline>,
+    pub(crate) cpus: BTreeMap<u32, Timeline>,
 }
 
 /// The state of a CPU or a cluster for a part of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CpuState {
+pub(crate) enum CpuState {
     /// Running at so many kHz, or at an unknown frequency.
     Running(Option<u32>),
     /// Idle in the state of that number.
@@ -37,7 +37,7 @@ const MAX_BUCKETS: usize = 8_192;
 
 /// The states of one CPU or cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Timeline {
+pub(crate) struct Timeline {
     begin: u64,
     end: u64,
     /// How many stretches are kept one by one.
@@ -179,7 +179,7 @@ impl Timeline {
 
     /// How long each thing was done, ns.
     #[must_use]
-    pub fn totals(&self) -> Parts {
+    pub(crate) fn totals(&self) -> Parts {
         let mut totals = Parts::new();
         self.visit(|_, _, parts| parts.iter().for_each(|&(state, ns)| add(&mut totals, state, ns)));
         totals.sort_unstable();

@@ -9,7 +9,7 @@ use nntrace_common::track::TrackMark;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::{
-    capped::{Capped, Key, OTHERS, OTHERS_PID, Row},
+    capped_table::{Capped, Key, OTHERS, OTHERS_PID, Row},
     limits::Limits,
 };
 

@@ -9,7 +9,7 @@ use nntrace_common::record::Record;
 
 use crate::model::{
     MAX_CPU, Model, Topology,
-    initial::InitialState,
+    initial_state::InitialState,
     topology::{ClusterDescription, Domain, TopologyError},
 };
 

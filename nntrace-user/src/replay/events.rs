@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Receiver of events.
-pub trait Visitor {
+pub(crate) trait Visitor {
     /// Switches to an input, numbered from 0, that the following calls are about. The initial one is 0.
     fn turn(&mut self, _input: usize) {}
     /// Takes an event. Returns false to stop.
@@ -28,7 +28,7 @@ pub trait Visitor {
 }
 
 /// Passes the events of all inputs to a visitor: those of one input in its own order, of several the oldest first.
-pub fn visit(inputs: &[Input], visitor: &mut impl Visitor) {
+pub(crate) fn visit(inputs: &[Input], visitor: &mut impl Visitor) {
     let mut sources: Vec<_> = inputs.iter().map(AnySource::new).collect();
     if let [source] = &mut sources[..] {
         source.hand_all(visitor);

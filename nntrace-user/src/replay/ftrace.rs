@@ -12,10 +12,10 @@ use memchr::{memchr, memchr2, memmem};
 pub use columns::Columns;
 
 use super::losses::Loss;
-use notices::{is_chatter, lost, overwritten};
+use other_lines::{is_chatter, lost, overwritten};
 
 mod columns;
-mod notices;
+mod other_lines;
 
 /// Kind of a line, with its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

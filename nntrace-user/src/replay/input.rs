@@ -81,7 +81,7 @@ pub enum InputError {
 
 /// File or standard input, to be read as often as needed.
 #[derive(Debug)]
-pub struct Input {
+pub(crate) struct Input {
     name: String,
     file: Arc<File>,
     packed: Packed,
@@ -104,7 +104,7 @@ impl Input {
     ///
     /// # Errors
     /// When it cannot be opened, read or copied, or is a directory. Damaged data is no error yet.
-    pub fn open(path: &Path) -> Result<Self, InputError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, InputError> {
         if path == Path::new("-") {
             return Self::copied("standard input".to_owned(), &mut io::stdin().lock());
         }
@@ -234,7 +234,7 @@ impl Input {
     ///
     /// Each of their errors contains an [`InputError`], and comes after everything that could be read.
     #[must_use]
-    pub fn reader(&self) -> InputReader {
+    pub(crate) fn reader(&self) -> InputReader {
         let raw = FileCursor { file: Arc::clone(&self.file), offset: 0 };
         let unpacked: Box<dyn Read + Send> = match self.packed {
             Packed::Plain => Box::new(raw),
@@ -259,7 +259,7 @@ fn atrace_stream(head: &[u8]) -> Option<u64> {
 }
 
 /// Reader of the text of an [`Input`].
-pub struct InputReader {
+pub(crate) struct InputReader {
     text: Box<dyn Read + Send>,
     name: String,
     packed: bool,

@@ -13,19 +13,19 @@ use nntrace_common::{
 use thiserror::Error;
 
 use super::{
+    accounting_pass::{Pass, Results},
+    event_order::Sorter,
     events,
     input::{Input, InputError},
-    order::Sorter,
-    pass::{Pass, Results},
-    survey::{Plan, Survey},
+    trace_survey::{Plan, Survey},
 };
 use crate::model::{
     Findings, Marks, Model, Topology,
     causality::Questions,
     energy::EnergyModel,
-    facts::{Clock, Host, KeptSums, Loss, MarksSeen, Overhead, ProcessLabel, Source, SourceKind, Window},
     findings::{RunFacts, Sums},
     limits::Limits,
+    run_facts::{Clock, Host, KeptSums, Loss, MarksSeen, Overhead, ProcessLabel, Source, SourceKind, Window},
     scheduling::NamedThread,
     timeline::Timelines,
     topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
@@ -173,7 +173,12 @@ impl Replayed {
         let run = RunFacts {
             host: Host { cpus: self.cpus.len() as u32, ..Host::default() },
             window: self.window.clone(),
-            source: Source { kind: SourceKind::Replay, marks: MarksSeen::Trace, files: self.files.clone() },
+            source: Source {
+                kind: SourceKind::Replay,
+                marks: MarksSeen::Trace,
+                files: self.files.clone(),
+                engines: Vec::new(),
+            },
             processes: &self.processes,
             threads: Cow::Borrowed(&self.threads),
             energy_model: self.energy_model.as_ref(),

@@ -10,7 +10,7 @@ use nntrace_common::{
 };
 use rustc_hash::FxHashMap;
 
-use super::{begins::Begins, ftrace::Event};
+use super::{begin_parsing::Begins, ftrace::Event};
 use crate::model::{
     Marks,
     causality::{Causality, Origin},

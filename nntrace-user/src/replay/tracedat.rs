@@ -10,14 +10,14 @@
 
 mod bytes;
 mod clock;
+mod common_parts;
 mod compression;
-mod cpu;
+mod cpu_data;
 mod fields;
 mod formats;
 mod merge;
-mod names;
 mod pages;
-mod parts;
+mod saved_names;
 mod v6;
 mod v7;
 
@@ -26,13 +26,13 @@ use std::{collections::VecDeque, fs::File, io::BufReader, sync::Arc};
 pub(crate) use bytes::Damage;
 use bytes::{Endian, Reader};
 use clock::Clock;
+use common_parts::{Buffer, Options, Parts};
 use compression::Compression;
-use cpu::{Place, Stream};
+use cpu_data::{Place, Stream};
 use fields::Decoders;
 use merge::Merge;
-use names::{Comms, Symbols, Texts};
 use pages::Layout;
-use parts::{Buffer, Options, Parts};
+use saved_names::{Comms, Symbols, Texts};
 
 use super::{file_cursor::FileCursor, ftrace::Event, losses::Loss};
 

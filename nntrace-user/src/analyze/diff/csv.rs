@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::{Change, RowChange};
 use crate::report::{
+    cpu_or_cluster::CpuOrCluster,
     power::{CsvError, PowerTable, What, to_csv},
     snapshot::Snapshot,
-    text::clean,
-    units::CpuOrCluster,
+    terminal_text::clean,
 };
 
 /// Row of the file. Values that do not apply, or do not exist, are empty.

@@ -2,12 +2,12 @@
 
 use super::{Amount, Change, RowChange};
 use crate::report::{
+    cpu_or_cluster::CpuOrCluster,
     number_format::{self, UNKNOWN},
     power::{Measure, PowerTable, fit},
     snapshot::Snapshot,
     tables,
-    text::{Text, line},
-    units::CpuOrCluster,
+    terminal_text::{Text, line},
 };
 
 /// Width of the names, columns.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::{
     Site,
     context::{Charge, Edge},
-    texts::Texts,
+    interned_texts::Texts,
 };
 use crate::model::{
-    capped::{Capped, Key, Row},
+    capped_table::{Capped, Key, Row},
     limits::Limits,
 };
 

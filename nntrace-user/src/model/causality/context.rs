@@ -2,7 +2,7 @@
 
 /// How it is known what a piece of work belongs to. From the surest to the least.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Edge {
+pub(crate) enum Edge {
     /// Given by its own mark.
     Explicit,
     /// Inherited from the section that it is nested in.

@@ -11,7 +11,7 @@ use nntrace_common::{mark, record::SpanRecord};
 use rustc_hash::FxHashMap;
 
 use crate::model::{
-    capped::{Capped, Key, OTHERS_NAME, Row},
+    capped_table::{Capped, Key, OTHERS_NAME, Row},
     limits::Limits,
 };
 

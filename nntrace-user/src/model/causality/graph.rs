@@ -9,7 +9,7 @@ use crate::model::limits::Limits;
 
 /// Sections and edges.
 #[derive(Clone, Debug)]
-pub struct Graph {
+pub(crate) struct Graph {
     nodes: Vec<Node>,
     /// Those beyond are only counted.
     most: usize,
@@ -20,9 +20,7 @@ pub struct Graph {
 
 /// A section.
 #[derive(Clone, Debug)]
-pub struct Node {
-    /// Process.
-    pub pid: u32,
+pub(crate) struct Node {
     /// Thread.
     pub tid: u32,
     /// Layer and phase; `None` while it has not ended.
@@ -48,7 +46,7 @@ impl Graph {
 
     /// The sections, in the order they began.
     #[must_use]
-    pub fn nodes(&self) -> &[Node] {
+    pub(crate) fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
@@ -70,7 +68,7 @@ impl Graph {
 
     pub(super) fn begin(
         &mut self,
-        (pid, tid): (u32, u32),
+        tid: u32,
         name: u64,
         begin: u64,
         causes: &[(Option<u32>, Edge)],
@@ -88,7 +86,6 @@ impl Graph {
             parent = Some((cause, edge));
         }
         self.nodes.push(Node {
-            pid,
             tid,
             tag: None,
             name,

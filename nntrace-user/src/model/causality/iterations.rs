@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::Site;
 use crate::model::{
-    capped::{OTHERS_NAME, OTHERS_PID},
+    capped_table::{OTHERS_NAME, OTHERS_PID},
     limits::Limits,
 };
 

@@ -2,7 +2,7 @@
 
 use nntrace_common::layer::Tag;
 
-use crate::model::capped::{Key, OTHERS_NAME, OTHERS_PID};
+use crate::model::capped_table::{Key, OTHERS_NAME, OTHERS_PID};
 
 /// A marked function: process, layer and phase, and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

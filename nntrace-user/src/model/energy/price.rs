@@ -8,7 +8,7 @@ use super::{
     matching::{self, Found},
     model::{ClusterModel, Cost, EnergyModel, IdleState, PState},
 };
-use crate::model::{Topology, clusters::ClusterResidency, residency::CpuResidency};
+use crate::model::{Topology, cluster_residency::ClusterResidency, cpu_residency::CpuResidency};
 
 /// Energy of all clusters, in the unit of the model.
 #[derive(Clone, Debug, Default, PartialEq)]

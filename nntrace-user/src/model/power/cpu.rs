@@ -9,8 +9,8 @@ use nntrace_common::{
 };
 
 use crate::model::{
+    cpu_residency::CpuReading,
     cpu_transition::Transition,
-    residency::CpuReading,
     timeline::{CpuState, Timeline},
 };
 

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use super::{
-    world::{Doing, TIDS, World, calm_steps, found, lossy_steps, patchy_steps, record},
+    simulated_machine::{
+        Doing, SimulatedMachine, TIDS, calm_steps, found, lossy_steps, patchy_steps, record,
+    },
     *,
 };
 
@@ -32,14 +34,14 @@ proptest! {
     fn nothing_is_said_that_is_not_true(
         found in found(), watched in any::<bool>(), steps in lossy_steps(),
     ) {
-        let world = World::new(&found).run(&steps);
-        let model = world.fed(world.model(KEPT, known(&found, watched)), &world.records);
+        let machine = SimulatedMachine::new(&found).run(&steps);
+        let model = machine.fed(machine.model(KEPT, known(&found, watched)), &machine.records);
         for tid in 1..=TIDS {
-            for pair in world.instants().windows(2) {
+            for pair in machine.instants().windows(2) {
                 let times = model.times(tid, pair[0], pair[1]);
                 prop_assert_eq!(times.total(), pair[1] - pair[0]);
                 if let Some(state) = only_state(&times) {
-                    prop_assert_eq!(Some(state), world.true_at(tid, pair[0]), "thread {} at {}", tid, pair[0]);
+                    prop_assert_eq!(Some(state), machine.true_at(tid, pair[0]), "thread {} at {}", tid, pair[0]);
                 }
             }
         }
@@ -49,11 +51,11 @@ proptest! {
     fn without_losses_all_is_known_from_the_first_switch_on(
         found in found(), watched in any::<bool>(), steps in calm_steps(),
     ) {
-        let world = World::new(&found).run(&steps);
-        let model = world.fed(world.model(KEPT, known(&found, watched)), &world.records);
-        for (&tid, &first) in &world.first_switch {
-            for pair in world.instants().windows(2).filter(|pair| pair[0] >= first) {
-                let truth = world.true_at(tid, pair[0]).filter(|doing| *doing != Doing::Gone);
+        let machine = SimulatedMachine::new(&found).run(&steps);
+        let model = machine.fed(machine.model(KEPT, known(&found, watched)), &machine.records);
+        for (&tid, &first) in &machine.first_switch {
+            for pair in machine.instants().windows(2).filter(|pair| pair[0] >= first) {
+                let truth = machine.true_at(tid, pair[0]).filter(|doing| *doing != Doing::Gone);
                 prop_assert_eq!(only_state(&model.times(tid, pair[0], pair[1])), truth);
             }
         }
@@ -63,14 +65,14 @@ proptest! {
     fn an_event_that_the_kernel_leaves_out_concerns_its_own_threads_only(
         found in found(), watched in any::<bool>(), steps in patchy_steps(),
     ) {
-        let world = World::new(&found).run(&steps);
-        let model = || world.model(KEPT, known(&found, watched));
-        let (seen, complete) = (world.fed(model(), &world.records), world.fed(model(), &world.complete));
+        let machine = SimulatedMachine::new(&found).run(&steps);
+        let model = || machine.model(KEPT, known(&found, watched));
+        let (seen, complete) = (machine.fed(model(), &machine.records), machine.fed(model(), &machine.complete));
         for tid in 1..=TIDS {
-            for pair in world.instants().windows(2) {
+            for pair in machine.instants().windows(2) {
                 let times = seen.times(tid, pair[0], pair[1]);
                 prop_assert_eq!(times.total(), pair[1] - pair[0]);
-                if !world.skipped.contains(&tid) {
+                if !machine.skipped.contains(&tid) {
                     prop_assert_eq!(times, complete.times(tid, pair[0], pair[1]), "thread {}", tid);
                 }
             }
@@ -82,9 +84,9 @@ proptest! {
     fn any_interval_is_the_sum_of_its_parts(
         found in found(), steps in lossy_steps(), ends in any::<[prop::sample::Index; 2]>(),
     ) {
-        let world = World::new(&found).run(&steps);
-        let model = world.fed(world.model(KEPT, &found), &world.records);
-        let instants = world.instants();
+        let machine = SimulatedMachine::new(&found).run(&steps);
+        let model = machine.fed(machine.model(KEPT, &found), &machine.records);
+        let instants = machine.instants();
         let mut ends = ends.map(|end| end.index(instants.len()));
         ends.sort_unstable();
         for tid in 1..=TIDS {
@@ -99,8 +101,8 @@ proptest! {
         }
         for tid in 1..=TIDS {
             let mut rows = StateTimes::default();
-            model.threads(1, world.now).iter().filter(|row| row.tid == tid).for_each(|row| rows += row.times);
-            let all = model.times(tid, 1, world.now);
+            model.threads(1, machine.now).iter().filter(|row| row.tid == tid).for_each(|row| rows += row.times);
+            let all = model.times(tid, 1, machine.now);
             prop_assert_eq!(StateTimes { unknown: 0, ..rows }, StateTimes { unknown: 0, ..all });
             prop_assert!(rows.unknown <= all.unknown);
         }
@@ -110,18 +112,18 @@ proptest! {
     fn what_is_not_kept_is_unknown_and_the_rest_as_it_was(
         found in found(), steps in calm_steps(),
     ) {
-        let world = World::new(&found).run(&steps);
-        let [all, few] = [KEPT, 4].map(|cap| world.fed(world.model(cap, &found), &world.records));
+        let machine = SimulatedMachine::new(&found).run(&steps);
+        let [all, few] = [KEPT, 4].map(|cap| machine.fed(machine.model(cap, &found), &machine.records));
         for tid in 1..=TIDS {
             let mut is_kept = false;
-            for pair in world.instants().windows(2) {
+            for pair in machine.instants().windows(2) {
                 let (all, few) = (all.times(tid, pair[0], pair[1]), few.times(tid, pair[0], pair[1]));
                 let forgotten = few == StateTimes::default().of(pair[1] - pair[0]);
                 prop_assert!(all == few || (forgotten && !is_kept));
-                is_kept |= !forgotten && world.truth[&tid].iter().all(|(_, doing)| *doing != Doing::Gone);
+                is_kept |= !forgotten && machine.truth[&tid].iter().all(|(_, doing)| *doing != Doing::Gone);
             }
         }
-        prop_assert_eq!(all.threads(1, world.now), few.threads(1, world.now));
+        prop_assert_eq!(all.threads(1, machine.now), few.threads(1, machine.now));
     }
 }
 

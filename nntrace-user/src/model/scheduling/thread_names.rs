@@ -1,7 +1,7 @@
 //! Threads by the names that they are shown with.
 
 use super::{Scheduling, StateTimes};
-use crate::model::facts::{Loss, Window};
+use crate::model::run_facts::{Loss, Window};
 
 /// One thread of the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::{
     bytes::{Endian, Word},
     formats::{Field, Format, Kind},
-    names::{Symbols, Texts},
+    saved_names::{Symbols, Texts},
 };
 use crate::replay::ftrace::EventKind;
 

@@ -5,7 +5,7 @@ use std::{
     collections::{BinaryHeap, binary_heap::PeekMut},
 };
 
-use super::{cpu::Stream, pages::Lost};
+use super::{cpu_data::Stream, pages::Lost};
 
 /// All streams of a file.
 pub(crate) struct Merge<'a> {

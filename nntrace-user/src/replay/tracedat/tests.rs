@@ -8,6 +8,7 @@ use builder::{MARK, OTHER, Pages, Shape, What};
 
 mod builder;
 mod damage;
+mod report;
 
 const SHAPE: Shape =
     Shape { version: 6, endian: Endian::Little, long: 8, page_size: 1024, compression: "none" };

@@ -10,8 +10,8 @@ use std::{
 
 use super::{
     bytes::{Damage, Reader},
-    cpu::Place,
-    parts::{Buffer, Parts, id},
+    common_parts::{Buffer, Parts, id},
+    cpu_data::Place,
 };
 use crate::replay::file_cursor::FileCursor;
 

@@ -11,9 +11,9 @@ use std::{
 
 use super::{
     bytes::{Damage, Endian, LONGEST, Reader},
+    common_parts::{Buffer, Parts, id},
     compression::{Compression, Unpacker},
-    cpu::Place,
-    parts::{Buffer, Parts, id},
+    cpu_data::Place,
 };
 use crate::replay::file_cursor::FileCursor;
 

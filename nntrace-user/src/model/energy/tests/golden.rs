@@ -7,8 +7,8 @@ use nntrace_common::{power::Residency, time_count::TimeCount};
 use super::*;
 use crate::model::{
     Topology,
-    clusters::ClusterResidency,
-    residency::CpuResidency,
+    cluster_residency::ClusterResidency,
+    cpu_residency::CpuResidency,
     topology::{ClusterDescription, CpuDescription, Domain, IdleStateDescription},
 };
 

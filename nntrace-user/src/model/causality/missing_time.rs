@@ -1,8 +1,8 @@
 //! Missing time: what no section in a root covers. A root is a section that is an iteration, or else an outermost one.
 
-use super::{Site, threads::Inner};
+use super::{Site, thread_contexts::Inner};
 use crate::model::{
-    capped::{Capped, Row},
+    capped_table::{Capped, Row},
     limits::Limits,
     scheduling::{Scheduling, StateTimes},
 };

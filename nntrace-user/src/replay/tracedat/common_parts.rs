@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, io::Read};
 
 use super::{
     bytes::{Damage, Reader},
-    cpu::Place,
+    cpu_data::Place,
     formats::Format,
-    names::{Comms, Symbols, Texts},
     pages::Layout,
+    saved_names::{Comms, Symbols, Texts},
 };
 
 /// Contents of a file other than its events.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use nntrace_common::record::Total;
 
-use super::{Site, texts::Texts};
+use super::{Site, interned_texts::Texts};
 use crate::model::{
-    capped::{Capped, Key, Row},
+    capped_table::{Capped, Key, Row},
     limits::Limits,
 };
 

@@ -1,9 +1,9 @@
 //! Parsing of marks that begin a section, each text once.
 
 use nntrace_common::{
-    begin::{BeginName, ParsedBegin},
-    interface::{self, Meaning},
+    hidl_calls::{self, Meaning},
     mark,
+    section_begin::{BeginName, ParsedBegin},
 };
 use rustc_hash::FxHashMap;
 
@@ -41,7 +41,7 @@ fn read(payload: &[u8], meanings: &mut FxHashMap<u64, Meaning>, names: &mut Name
             let meaning = *meanings.entry(name).or_insert_with(|| {
                 let text = mark::name(payload, begin.name_at);
                 names.insert(name, text);
-                interface::meaning(text)
+                hidl_calls::meaning(text)
             });
             ParsedBegin::call(begin, name, meaning)
         }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::{app_phases::ReportSlot, limits::Limits, sites::Place};
+use super::{app_phases::ReportSlot, limits::Limits, section_sites::Place};
 
 /// All of them.
 pub(crate) struct Executions {

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::model::capped::OTHERS;
+use crate::model::capped_table::OTHERS;
 
 /// Texts by number.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use nntrace_common::{
     time_count::TimeCount,
 };
 
-use super::initial::{FrequencySource, IdleSource, InitialCpu};
+use super::initial_state::{FrequencySource, IdleSource, InitialCpu};
 
 /// The tables of one CPU at one instant.
 #[derive(Clone, Debug)]

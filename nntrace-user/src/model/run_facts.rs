@@ -1,21 +1,22 @@
 //! Facts about a run that nothing is inferred from: where and when it was measured, at what cost, and what was lost. They
 //! are serialized as they are.
 
-mod evidence;
 mod loss;
+mod other_power_events;
 mod verification;
 
 use std::fmt;
 
-pub use evidence::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};
-pub use loss::{KeptSums, Loss};
+pub(crate) use loss::KeptSums;
+pub use loss::Loss;
+pub use other_power_events::{CpuEvidenceRow, Evidence, PowerDomainRow, PsciRow, SuspendRow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use verification::{VerifiedFigure, Verify, VerifyRow};
 
 /// A process that appears in the results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProcessLabel {
+pub(crate) struct ProcessLabel {
     /// Its name; empty if it could not be read.
     pub comm: String,
 }
@@ -100,6 +101,24 @@ pub struct Source {
     pub marks: MarksSeen,
     /// Files that were read, or objects that were probed.
     pub files: Vec<String>,
+    /// Engines whose functions were probed; live only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub engines: Vec<ProbedEngine>,
+}
+
+/// Engine whose functions were probed, in one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbedEngine {
+    /// Name, as `--engine` takes it.
+    pub engine: String,
+    /// The engine in a few words.
+    pub about: String,
+    /// Version; null where it is not known.
+    pub version: Option<String>,
+    /// Path of the file, in the target's view.
+    pub file: String,
+    /// Number of functions that are probed.
+    pub functions: usize,
 }
 
 /// Cost of measuring. How long programs take is known from the kernel's own BPF statistics, which not every user may switch
@@ -110,6 +129,13 @@ pub struct Overhead {
     pub marks: u64,
     /// Time that the program takes for one, ns, without the cost of the probe itself; null where it is not known.
     pub ns_per_mark: Option<u64>,
+    /// Calls of engines' functions that were probed; only where there are any. They are among the marks, twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_calls: Option<u64>,
+    /// Time by which the probes make such a call longer, as measured on this machine when the first one was attached, ns;
+    /// missing where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns_per_engine_call: Option<u64>,
     /// Events of idle states and frequencies, and changes by hotplug.
     pub power_events: u64,
     /// Time that the program takes for one, ns; null where it is not known.
@@ -146,7 +172,7 @@ pub struct TableUse {
 impl TableUse {
     /// Share of its entries that are in use, percent.
     #[must_use]
-    pub fn percent(&self) -> f64 {
+    pub(crate) fn percent(&self) -> f64 {
         if self.capacity == 0 { 0.0 } else { 100.0 * self.entries as f64 / self.capacity as f64 }
     }
 }

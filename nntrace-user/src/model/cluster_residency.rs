@@ -13,7 +13,7 @@ use nntrace_common::{
 
 use super::{
     cpu_transition::Transition,
-    initial::{InitialCpu, InitialState},
+    initial_state::{InitialCpu, InitialState},
     small_map::SmallMap,
     timeline::{CpuState, Timeline},
     topology::Topology,
@@ -25,7 +25,7 @@ const MAX_WAITING: usize = 65_536;
 
 /// All clusters of a system.
 #[derive(Clone, Debug)]
-pub struct Clusters {
+pub(crate) struct Clusters {
     all: Vec<Cluster>,
     /// Clusters and places in them, by CPU.
     places: Vec<Vec<(usize, usize)>>,
@@ -135,7 +135,7 @@ struct Sweep {
 impl Clusters {
     /// The clusters of a system of whose CPUs this is known at `begin` (ns).
     #[must_use]
-    pub fn new(topology: &Topology, begin: u64, initial: &InitialState) -> Self {
+    pub(crate) fn new(topology: &Topology, begin: u64, initial: &InitialState) -> Self {
         let cpus = topology.clusters.iter().flat_map(|cluster| cluster.cpus.iter());
         let mut places = vec![Vec::new(); cpus.max().map_or(0, |&last| last as usize + 1)];
         let clusters = topology.clusters.iter().enumerate().map(|(number, description)| {
@@ -196,7 +196,7 @@ impl Clusters {
 
     /// Residency of each cluster until `end` (ns), in the order of the topology.
     #[must_use]
-    pub fn until(&self, end: u64) -> Vec<ClusterResidency> {
+    pub(crate) fn until(&self, end: u64) -> Vec<ClusterResidency> {
         let until = |cluster: &Cluster| {
             let mut cluster = cluster.clone();
             cluster.sweep.steps = None;

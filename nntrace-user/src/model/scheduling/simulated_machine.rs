@@ -32,7 +32,7 @@ pub(crate) enum Doing {
 }
 
 /// A machine, its records, and what is true.
-pub(crate) struct World {
+pub(crate) struct SimulatedMachine {
     /// The time now, ns.
     pub now: u64,
     running: [Option<u32>; CPUS],
@@ -96,11 +96,11 @@ pub(crate) fn found() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(0..4_u8, 0..5)
 }
 
-impl World {
+impl SimulatedMachine {
     /// With threads that are there from the begin on, and do this.
     #[must_use]
     pub(crate) fn new(found: &[u8]) -> Self {
-        let mut world = Self {
+        let mut machine = Self {
             now: 1,
             running: [None; CPUS],
             doing: BTreeMap::new(),
@@ -119,9 +119,9 @@ impl World {
         };
         for (tid, found) in (1..).zip(found) {
             let doing = [Doing::Runnable, Doing::Sleeping, Doing::Deep, Doing::Gone][*found as usize % 4];
-            world.set(tid, doing);
+            machine.set(tid, doing);
         }
-        world
+        machine
     }
 
     /// No two events of one thread are of one instant, unless they are of one CPU.
@@ -288,7 +288,7 @@ impl World {
 
     /// An empty model of it; it knows what threads did at the begin where that is given.
     #[must_use]
-    #[expect(clippy::unused_self, reason = "a world makes its model, as it feeds it")]
+    #[expect(clippy::unused_self, reason = "a machine makes its model, as it feeds it")]
     pub(crate) fn model(&self, cap: usize, watched: &[u8]) -> Scheduling {
         let mut model = Scheduling::keeping(1, cap);
         for (tid, found) in (1..).zip(watched) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use nntrace_common::{
-    interface::Role,
+    hidl_calls::Role,
     layer::Tag,
     record::{SpanRecord, Total, TotalKey},
 };
@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     app_phases::ReportSlot,
-    capped::{Capped, Key, OTHERS_NAME, OTHERS_PID, Row},
+    capped_table::{Capped, Key, OTHERS_NAME, OTHERS_PID, Row},
     histogram::{FEW_DIGITS, MANY_DIGITS, Times},
     limits::Limits,
     stacks::execution_of,

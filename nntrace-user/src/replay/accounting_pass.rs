@@ -12,17 +12,17 @@ use rustc_hash::FxHashMap;
 use super::{
     Options, TimeRange,
     cpu_survey::CpuSurvey,
+    event_order::Order,
     events::Visitor,
+    fork_exit::{self, TaskEvent},
     ftrace::{self, Event, EventKind},
     header::HeaderReader,
     hotplug::Hotplug,
     losses::{Gap, Loss, Lost, Tally},
-    markers::{self, Marker},
-    order::Order,
     sched::{self, SchedEvent},
-    survey::{Plan, Survey},
-    tasks::{self, TaskEvent},
     thread_stacks::{Context, ThreadStacks},
+    trace_survey::{Plan, Survey},
+    window_markers::{self, Marker},
 };
 use crate::model::{Marks, Model, Scheduling, Topology, causality::Origin, topology::TopologyError};
 
@@ -307,7 +307,7 @@ impl Pass {
                     results.model.diagnostics.add(DiagnosticKind::UnreadableMark, now, event.tid, payload);
                 }
             }
-            None => self.word(markers::read(payload), now),
+            None => self.word(window_markers::read(payload), now),
         }
     }
 
@@ -318,11 +318,11 @@ impl Pass {
             return;
         }
         let causality = &mut self.results.model.marks.causality;
-        match tasks::read(name, fields) {
+        match fork_exit::read(name, fields) {
             Some(TaskEvent::Fork { child }) => causality.create(event.time, event.tid, child),
             Some(TaskEvent::Exit) => causality.exit(event.time, event.tid),
             None if name.starts_with(b"sched_") => self.scheduling(event, name, fields, now),
-            None => self.word(markers::of_event(name, fields), now),
+            None => self.word(window_markers::of_event(name, fields), now),
         }
     }
 

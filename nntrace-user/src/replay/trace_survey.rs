@@ -5,7 +5,7 @@ use super::{
     events::Visitor,
     ftrace::Event,
     losses::{Gap, Gaps, Loss},
-    markers::{self, Marker},
+    window_markers::{self, Marker},
 };
 
 /// Plan for accounting events.
@@ -41,7 +41,7 @@ impl Survey {
             return None;
         }
         self.seen = Some((first, time));
-        match markers::of(event.kind) {
+        match window_markers::of(event.kind) {
             Some(Marker::Start) => _ = self.markers.0.get_or_insert(time),
             Some(Marker::End) => self.markers.1 = Some(time),
             Some(Marker::Frequency { .. }) | None => {}

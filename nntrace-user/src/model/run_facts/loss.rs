@@ -35,7 +35,7 @@ pub struct Loss {
 
 /// Sums that are kept apart from records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeptSums {
+pub(crate) struct KeptSums {
     /// Residency of CPUs.
     pub cpus: bool,
     /// Time and count of every layer and phase, and of every stack.
