@@ -1,14 +1,18 @@
 //! Results for people and programs: the snapshot, and its views as text.
 
 pub(crate) mod build;
+pub(crate) mod cpu_or_cluster;
 pub mod energy_model;
-pub(crate) mod figures;
+pub(crate) mod incomplete_figures;
 pub mod nnapi;
 pub mod number_format;
 pub mod power;
-pub mod sections;
+pub mod probe_share;
+pub mod section_list;
 pub mod snapshot;
 pub mod tables;
-pub mod text;
+pub mod terminal_text;
 pub mod timeline;
-pub mod units;
+
+#[cfg(test)]
+mod tests;

@@ -76,6 +76,8 @@ pub struct Health {
     pub collector_cpu_percent: f64,
     /// Probes attached.
     pub probes: usize,
+    /// Share of the probes on engines in the time that they measure, where it is too much.
+    pub probe_share: Option<f64>,
     /// Why nothing new will come, once that is so: `target exited with status 0; q quits`.
     pub ended: Option<String>,
 }

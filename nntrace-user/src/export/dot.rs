@@ -7,7 +7,7 @@ use crate::{
         Marks,
         causality::{Edge, graph::Node},
     },
-    report::{number_format, text::clean},
+    report::{number_format, terminal_text::clean},
 };
 
 /// Renders the graph that was kept; see [`crate::model::causality::Questions::graph`].

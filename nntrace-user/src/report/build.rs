@@ -2,7 +2,7 @@
 
 mod causality;
 mod energy;
-mod full_tables;
+mod full_kernel_tables;
 mod marks;
 mod power;
 mod threads;

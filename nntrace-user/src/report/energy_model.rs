@@ -1,6 +1,6 @@
 //! Summary of an energy model file, for people.
 
-use super::text::{Text, line};
+use super::terminal_text::{Text, line};
 use crate::model::{
     cpu_list,
     energy::{Cost, EnergyModel, EnergyUnit, PowerUnit},

@@ -7,7 +7,7 @@ use nntrace_common::layer::{Layer, Phase};
 
 use super::{
     snapshot::{ReportRow, TableRow, TimesByLayer},
-    text::{Text, line},
+    terminal_text::{Text, line},
 };
 
 /// Which times a table shows.

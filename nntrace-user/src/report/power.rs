@@ -14,9 +14,9 @@ pub(crate) use text::fit;
 pub use text::render;
 
 use super::{
+    cpu_or_cluster::{self, CpuOrCluster, CpuOrClusterRow},
     number_format,
     snapshot::{ClusterRow, ConcurrencyRow, IdleRow, Snapshot},
-    units::{self, CpuOrCluster, CpuOrClusterRow},
 };
 
 /// A table of power states.
@@ -32,7 +32,7 @@ pub enum PowerTable {
 
 /// Measure of a CPU or cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Measure {
+pub(crate) enum Measure {
     /// Its state.
     State,
     /// The same with the frequencies that were requested for it.
@@ -45,7 +45,7 @@ pub enum Measure {
 
 /// Kind of time in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub(crate) enum What {
     /// Running, at whatever frequency.
     Running,
     /// Running at so many kHz; `None` where that is not known.
@@ -66,7 +66,7 @@ pub enum What {
 
 /// Time of a cluster or CPU in one state.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub(crate) struct Row {
     /// In which.
     pub(crate) what: What,
     /// How long, ns.
@@ -79,7 +79,7 @@ pub struct Row {
 
 /// The rows of one cluster or CPU: together the window.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub(crate) struct Group {
     /// Whose.
     pub unit: CpuOrCluster,
     /// Name of the cluster, its own or the CPU's.
@@ -110,11 +110,11 @@ impl PowerTable {
 
     /// Its rows, in the order of the topology: each cluster, followed by its CPUs.
     #[must_use]
-    pub fn groups(self, snapshot: &Snapshot) -> Vec<Group> {
+    pub(crate) fn groups(self, snapshot: &Snapshot) -> Vec<Group> {
         let window_ns = snapshot.window.length_ns();
         let mut groups = Vec::new();
-        for unit in units::all(snapshot) {
-            let Some(row) = units::find(snapshot, &unit) else { continue };
+        for unit in cpu_or_cluster::all(snapshot) {
+            let Some(row) = cpu_or_cluster::find(snapshot, &unit) else { continue };
             let mut add = |measure, rows| {
                 let cpus = row.group.map(|group| group.cpus.clone()).unwrap_or_default();
                 let (unit, cluster) = (unit.clone(), row.cluster.to_owned());
@@ -225,8 +225,8 @@ impl Row {
 impl Group {
     /// The share of each row in hundredths of a percent: together 100.00.
     #[must_use]
-    pub fn shares(&self) -> Vec<u64> {
-        units::shares(&self.rows.iter().map(|row| row.ns).collect::<Vec<_>>(), 10_000)
+    pub(crate) fn shares(&self) -> Vec<u64> {
+        cpu_or_cluster::shares(&self.rows.iter().map(|row| row.ns).collect::<Vec<_>>(), 10_000)
     }
 
     /// `cluster big, CPUs 4-7` or `cpu4`.

@@ -32,13 +32,13 @@ pub use threads::ThreadRow;
 
 pub use crate::model::{
     energy::ResultUnit,
-    facts::{
+    initial_state::{FrequencySource, IdleSource},
+    layer_phase_times::{TableRow, TimesByLayer},
+    run_facts::{
         Clock, CpuEvidenceRow, Evidence, Host, Loss, MarksSeen, Overhead, PowerDomainRow, PsciRow, Source,
         SourceKind, SuspendRow, TableUse, VerifiedFigure, Verify, VerifyRow, Window,
     },
-    initial::{FrequencySource, IdleSource},
-    stacks::StackFrame,
-    times::{TableRow, TimesByLayer},
+    stacks::{FramePart, StackFrame},
 };
 
 /// The value of [`Snapshot::schema`].

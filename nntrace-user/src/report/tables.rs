@@ -1,10 +1,11 @@
 //! Plain tables: what stdout shows when it is no terminal.
 
 use super::{
-    figures::Figures,
+    incomplete_figures::Figures,
     number_format::{self, or_unknown},
+    probe_share,
     snapshot::{CpuRow, FrequencyRow, IdleRow, Loss, PhaseRow, Snapshot, TableUse, VerifiedFigure},
-    text::{Text, line},
+    terminal_text::{Text, line},
 };
 
 mod causality;
@@ -244,6 +245,9 @@ fn health(text: &mut Text, snapshot: &Snapshot) {
         lost(loss),
         number_format::duration_ns(overhead.collector_cpu_ns),
     );
+    if let Some(warning) = probe_share::warning(snapshot) {
+        line!(text, "{warning}");
+    }
     if !overhead.tables.is_empty() {
         let tables: Vec<String> = overhead.tables.iter().map(table_use).collect();
         line!(text, "tables hold {}", tables.join(", "));

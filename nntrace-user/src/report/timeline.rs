@@ -9,9 +9,9 @@ pub use svg::svg;
 pub use text::render;
 
 use super::{
+    cpu_or_cluster::{self, CpuOrCluster, CpuOrClusterRow, CpuState},
     number_format,
     snapshot::Snapshot,
-    units::{self, CpuOrCluster, CpuOrClusterRow, CpuState},
 };
 use crate::model::{timeline::Timeline, timeline::Timelines};
 
@@ -28,14 +28,14 @@ impl<'a> Entry<'a> {
         let clusters: BTreeMap<&str, &Timeline> =
             timelines.clusters.iter().map(|(name, timeline)| (name.as_str(), timeline)).collect();
         let entry = |unit: CpuOrCluster| {
-            let row = units::find(snapshot, &unit)?;
+            let row = cpu_or_cluster::find(snapshot, &unit)?;
             let timeline = match &unit {
                 CpuOrCluster::Cluster(name) => clusters.get(name.as_str()).copied(),
                 CpuOrCluster::Cpu(cpu) => timelines.cpus.get(cpu),
             };
             Some(Self { row, timeline: timeline?, unit })
         };
-        units::all(snapshot).into_iter().filter_map(entry).collect()
+        cpu_or_cluster::all(snapshot).into_iter().filter_map(entry).collect()
     }
 
     fn name(&self) -> String {
@@ -49,7 +49,7 @@ impl<'a> Entry<'a> {
     fn cpu_state_name(&self, state: CpuState) -> String {
         match state {
             CpuState::Running(Some(khz)) => number_format::khz_exact(khz),
-            other => units::cpu_state_name(other, self.row.idle),
+            other => cpu_or_cluster::cpu_state_name(other, self.row.idle),
         }
     }
 

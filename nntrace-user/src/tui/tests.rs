@@ -11,7 +11,7 @@ use ratatui::style::{Color, Modifier};
 
 use super::{App, Flow, Health, Theme};
 use super::{actions::Action, keys::BINDINGS};
-use crate::report::snapshot::Snapshot;
+use crate::report::{probe_share, snapshot::Snapshot};
 
 fn app(snapshot: Snapshot, health: Health) -> App {
     let mut app = App::with_theme(Theme::new(true));
@@ -161,4 +161,28 @@ fn losses_stand_out_without_colours_too() {
             assert_eq!(coloured, colour);
         }
     }
+}
+
+#[test]
+fn probes_that_take_more_than_a_twentieth_are_warned_of() {
+    let mut snapshot = sample::snapshot(1);
+    assert_eq!(probe_share::warning(&snapshot), None, "no engine is probed");
+    let inside: u64 = snapshot.phases.iter().map(|row| row.exclusive_ns).sum();
+    snapshot.overhead.engine_calls = Some(1000);
+    snapshot.overhead.ns_per_engine_call = Some(inside / 1000 / 25);
+    assert_eq!(probe_share::warning(&snapshot), None, "four percent");
+    snapshot.overhead.ns_per_engine_call = Some(inside / 1000 / 10);
+    let warning = probe_share::warning(&snapshot).unwrap();
+    assert!(
+        warning.starts_with("the probes take about 10% of the time in sections: 1,000 calls"),
+        "{warning}"
+    );
+    let health = Health { probe_share: probe_share::excessive(&snapshot), ..sample::health() };
+    snapshot.overhead.ns_per_engine_call = None;
+    assert_eq!(probe_share::warning(&snapshot), None, "not known");
+
+    let mut app = app(snapshot, health);
+    let cells = screen(&mut app, 160, 24);
+    let text: String = cells.buffer().content().iter().map(ratatui::buffer::Cell::symbol).collect();
+    assert!(text.contains("probes 4: 10% of the time"), "{text}");
 }

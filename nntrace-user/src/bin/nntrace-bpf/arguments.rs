@@ -1,7 +1,9 @@
 //! The command line.
 
+mod engine_options;
+mod engines;
 mod help_headings;
-mod host;
+mod host_options;
 mod live;
 mod output_file;
 mod replay;
@@ -11,7 +13,9 @@ mod values;
 use std::path::PathBuf;
 
 use clap::Parser;
-pub use host::HostOptions;
+pub use engine_options::EngineSelection;
+pub use engines::Engines;
+pub use host_options::HostOptions;
 pub use live::{Level, Live};
 use nntrace_user::{model::energy::EnergyModel, replay::TimeRange};
 pub use output_file::OutputKind;
@@ -56,6 +60,12 @@ pub enum Action {
     /// When it began (s), its thread, how long it took, layer and phase, name, and the iteration and account that it
     /// belongs to.
     Print(Print),
+
+    /// Shows which engines programs contain, and which of their functions a run would probe
+    ///
+    /// In files, in the files that processes map, or, without either, which engines are known. No privileges are needed for
+    /// files.
+    Engines(Engines),
     /// Describes this host in TOML, for --topology
     ///
     /// Clusters, frequency policies, idle states.
@@ -89,7 +99,7 @@ pub enum EnergyModelAction {
     /// Shows how a model is understood, or its errors
     Check {
         /// The file
-        #[arg(value_name = "FILE", value_parser = file(host::read_energy_model))]
+        #[arg(value_name = "FILE", value_parser = file(host_options::read_energy_model))]
         model: EnergyModel,
     },
 }

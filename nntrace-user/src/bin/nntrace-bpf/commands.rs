@@ -1,6 +1,7 @@
 //! The subcommands: one file each, from its arguments to an exit status.
 
 pub mod energy_model;
+pub mod engines;
 pub mod live;
 pub mod manual;
 pub mod print;

@@ -16,11 +16,11 @@ use std::{
 };
 
 use clap::Parser as _;
-use nntrace_user::report::text::Text;
+use nntrace_user::report::terminal_text::Text;
 
 use crate::{
     arguments::{Action, Cli},
-    commands::{energy_model, live, manual, print, replay, topology},
+    commands::{energy_model, engines, live, manual, print, replay, topology},
 };
 
 /// Exit status when the command line is wrong.
@@ -44,6 +44,7 @@ fn main() -> ExitCode {
     let done = match &cli.action {
         Some(Action::Replay(arguments)) => replay::run(arguments),
         Some(Action::Print(arguments)) => print::run(arguments),
+        Some(Action::Engines(arguments)) => engines::run(arguments),
         Some(Action::Topology(arguments)) => topology::run(arguments),
         Some(Action::EnergyModel(action)) => energy_model::run(action),
         Some(Action::Completions { shell }) => manual::completions(*shell),

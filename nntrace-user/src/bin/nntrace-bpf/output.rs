@@ -21,7 +21,7 @@ use nntrace_user::{
         power::{self, PowerTable},
         snapshot::Snapshot,
         tables,
-        text::{self, Text},
+        terminal_text::{self, Text},
         timeline,
     },
     tui::Health,
@@ -184,7 +184,7 @@ impl Last {
 
 /// The snapshot as a line of JSON.
 pub fn json(snapshot: &Snapshot) -> Result<Vec<u8>> {
-    text::to_json(snapshot).context("cannot write the snapshot as JSON")
+    terminal_text::to_json(snapshot).context("cannot write the snapshot as JSON")
 }
 
 /// Prints text for people.

@@ -5,7 +5,7 @@ use std::{
     io::{self, Write as _},
 };
 
-use nntrace_user::report::text::Text;
+use nntrace_user::report::terminal_text::Text;
 
 /// Prints an error or a note to stderr, in a line of its own, for people: see [`Text`].
 pub fn message(message: impl fmt::Display) {

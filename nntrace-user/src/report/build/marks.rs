@@ -9,10 +9,10 @@ use crate::{
     model::{
         app_phases::AppPhase,
         app_reports::{self, Report},
-        capped::{OTHERS, OTHERS_PID},
-        facts::ProcessLabel,
+        capped_table::{OTHERS, OTHERS_PID},
         findings::Findings,
         histogram::Times,
+        run_facts::ProcessLabel,
     },
     report::snapshot::{
         AppPhaseTimes, AppPhases, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ProcessRole,

@@ -2,7 +2,7 @@ use nntrace_common::layer::Tag;
 
 use super::*;
 use crate::{
-    model::times::{
+    model::layer_phase_times::{
         Times,
         tests::{Cells, VECTORS, raw, read},
     },

@@ -7,7 +7,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::{Group, PowerTable, Row, What};
-use crate::report::{snapshot::Snapshot, text::clean, units::CpuOrCluster};
+use crate::report::{cpu_or_cluster::CpuOrCluster, snapshot::Snapshot, terminal_text::clean};
 
 /// A row of the file. What does not apply is empty.
 #[derive(Serialize)]

@@ -2,11 +2,11 @@
 
 use super::{Group, Measure, PowerTable, Row, What};
 use crate::report::{
-    figures::Figures,
+    incomplete_figures::Figures,
     number_format::{self, UNKNOWN},
     snapshot::Snapshot,
     tables,
-    text::{Text, clean, line},
+    terminal_text::{Text, clean, line},
 };
 
 /// Columns of names.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::histogram::{TimeHistogram, or_empty};
-use crate::model::{stacks::StackFrame, times::TimesByLayer};
+use crate::model::{layer_phase_times::TimesByLayer, stacks::StackFrame};
 
 /// The contract's table of one stretch: from one `[NN_LA_PO]` to the next, all processes together. The first one also
 /// holds what came before it.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    initial::{FrequencySource, IdleSource},
+    initial_state::{FrequencySource, IdleSource},
     topology::Domain,
 };
 

@@ -29,10 +29,11 @@ impl JsonSchema for StackFrame {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let (layers, phases) = (Layer::ALL.map(Layer::code).join("|"), Phase::ALL.map(Phase::code).join("|"));
         json_schema!({
-            "description": "A frame of a stack: its layer and phase, `LR_PE`, or `?` where they are not known; `!` behind \
-                            them says that it is subtracted from the frame around it.",
+            "description": "A frame of a stack: its layer and phase, `LR_PE`, or `?` where they are not known; behind \
+                            them, `!` says that it is subtracted from the frame around it, `+` that it is work for an \
+                            execution on another thread, in no total of a layer.",
             "type": "string",
-            "pattern": format!("^(({layers})_({phases})|\\?)!?$"),
+            "pattern": format!("^(({layers})_({phases})|\\?)[!+]?$"),
         })
     }
 }

@@ -6,7 +6,7 @@ use nntrace_common::layer::{Layer, Phase};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use crate::model::times::{TableRow, TimesByLayer};
+use crate::model::layer_phase_times::{TableRow, TimesByLayer};
 
 /// Code of the Total row.
 const TOTAL: &str = "LT";

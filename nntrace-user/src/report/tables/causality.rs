@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use crate::report::{
-    figures::Figures,
+    incomplete_figures::Figures,
     number_format,
     snapshot::{AccountRow, ExplanationRow, IterationRow, Snapshot},
-    text::{Text, line},
+    terminal_text::{Text, line},
 };
 
 /// Adds the sums of iterations, accounts and hand-overs; nothing where marks carry none.

@@ -1,10 +1,10 @@
 //! Table of the energy of CPUs and clusters.
 
 use crate::report::{
-    figures::Figures,
+    incomplete_figures::Figures,
     number_format,
     snapshot::{EnergyPartsRow, EnergyRow, ResultUnit},
-    text::{Text, line},
+    terminal_text::{Text, line},
 };
 
 /// The table; nothing without a model.

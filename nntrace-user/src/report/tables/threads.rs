@@ -1,9 +1,9 @@
 //! Whether threads ran, waited or slept, as a table.
 
 use crate::report::{
-    figures::Figures,
+    incomplete_figures::Figures,
     snapshot::ThreadRow,
-    text::{Text, line},
+    terminal_text::{Text, line},
 };
 
 /// A line for each thread; nothing where nothing is known of any.

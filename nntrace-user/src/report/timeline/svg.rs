@@ -10,10 +10,10 @@ use super::{Entry, milliseconds, seconds, ticks};
 use crate::{
     model::timeline::Timelines,
     report::{
+        cpu_or_cluster::{CpuOrCluster, CpuState},
         number_format,
         snapshot::{Snapshot, SourceKind},
-        text::clean,
-        units::{CpuOrCluster, CpuState},
+        terminal_text::clean,
     },
 };
 

@@ -6,11 +6,11 @@ use super::{Entry, milliseconds, seconds, ticks};
 use crate::{
     model::timeline::Timelines,
     report::{
+        cpu_or_cluster::CpuState,
         number_format,
         power::fit,
         snapshot::Snapshot,
-        text::{Text, line},
-        units::CpuState,
+        terminal_text::{Text, line},
     },
 };
 

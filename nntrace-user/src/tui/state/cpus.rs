@@ -1,8 +1,8 @@
 //! The CPUs view: clusters and their CPUs as one list.
 
 use super::list::List;
+use crate::report::cpu_or_cluster::{self, CpuOrCluster};
 use crate::report::snapshot::Snapshot;
-use crate::report::units::{self, CpuOrCluster};
 
 /// The state of the CPUs view.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +14,6 @@ pub(crate) struct Cpus {
 impl Cpus {
     /// Takes over a new snapshot.
     pub(crate) fn refresh(&mut self, snapshot: &Snapshot) {
-        self.list.set_keys(units::all(snapshot));
+        self.list.set_keys(cpu_or_cluster::all(snapshot));
     }
 }

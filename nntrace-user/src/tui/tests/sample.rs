@@ -13,7 +13,7 @@ use crate::report::snapshot::{
     StackRow, TableUse, TimeHistogram, Tool, VERSION, Window,
 };
 use crate::{
-    model::{facts::KeptSums, topology::Domain},
+    model::{run_facts::KeptSums, topology::Domain},
     tui::Health,
 };
 
@@ -156,7 +156,12 @@ pub(crate) fn empty() -> Snapshot {
         tool: Tool { name: "nntrace-bpf".to_owned(), version: "0.1.0".to_owned() },
         host: Host { kernel: "6.12.30".to_owned(), machine: "aarch64".to_owned(), cpus: 6 },
         window: Window::default(),
-        source: Source { kind: SourceKind::Live, marks: MarksSeen::Uprobe, files: Vec::new() },
+        source: Source {
+            kind: SourceKind::Live,
+            marks: MarksSeen::Uprobe,
+            files: Vec::new(),
+            engines: Vec::new(),
+        },
         reports: Vec::new(),
         phases: Vec::new(),
         stacks: Vec::new(),
@@ -274,6 +279,7 @@ pub(crate) fn health() -> Health {
         ns_per_power_event: Some(118),
         collector_cpu_percent: 0.43,
         probes: 4,
+        probe_share: None,
         ended: None,
     }
 }

@@ -3,7 +3,7 @@
 use nntrace_common::layer::{Layer, Phase, Tag};
 
 use super::{app, press, sample, screen, usual};
-use crate::report::snapshot::{Snapshot, StackFrame, Window};
+use crate::report::snapshot::{FramePart, Snapshot, StackFrame, Window};
 use crate::tui::{App, Health, Theme};
 
 #[test]
@@ -177,7 +177,8 @@ fn long_names_stay_in_their_columns() {
     }
     snapshot.cpus[0].idle[0].name = "a-state-with-a-very-long-name-indeed".to_owned();
     let phases = Phase::ALL.into_iter().cycle().take(40);
-    let frame = |phase| StackFrame { tag: Some(Tag::new(Layer::CpuFallback, phase)), is_subtracted: false };
+    let frame =
+        |phase| StackFrame { tag: Some(Tag::new(Layer::CpuFallback, phase)), part: FramePart::Inside };
     snapshot.stacks[0].path = phases.map(frame).collect();
     let target =
         "command /usr/lib/some/where/deep/benchmark_model --graph=a.tflite --num_threads=4".to_owned();

@@ -3,9 +3,9 @@
 use ratatui::text::Line;
 
 use super::text::{percent_of_tenths, wrap};
+use crate::report::cpu_or_cluster::shares;
 use crate::report::number_format;
 use crate::report::snapshot::ConcurrencyRow;
-use crate::report::units::shares;
 
 /// A line of a table for each number of CPUs.
 pub(crate) fn lines(rows: &[ConcurrencyRow]) -> Vec<Line<'static>> {

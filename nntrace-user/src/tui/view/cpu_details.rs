@@ -10,9 +10,11 @@ use super::concurrency;
 use super::text::{left, percent_of_tenths, put, right, rule};
 use super::theme::Theme;
 use crate::model::cpu_list;
+use crate::report::cpu_or_cluster::{
+    CpuOrCluster, CpuOrClusterRow, CpuState, cpu_state_name, frequencies, shares,
+};
 use crate::report::number_format::{self, COUNT_WIDTH, DURATION_WIDTH};
 use crate::report::snapshot::{ConcurrencyRow, Snapshot};
-use crate::report::units::{CpuOrCluster, CpuOrClusterRow, CpuState, cpu_state_name, frequencies, shares};
 
 /// From this width on there is room for every column, and for the concurrency beside.
 const WIDE: usize = 120;

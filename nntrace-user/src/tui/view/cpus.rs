@@ -8,11 +8,11 @@ use ratatui::text::{Line, Span};
 use super::cpu_details;
 use super::text::{left, percent_of_tenths, put, right, say, width};
 use super::theme::Theme;
-use crate::report::number_format;
-use crate::report::snapshot::Snapshot;
-use crate::report::units::{
+use crate::report::cpu_or_cluster::{
     CpuOrCluster, CpuOrClusterRow, CpuState, cpu_state_name, find, frequencies, shares,
 };
+use crate::report::number_format;
+use crate::report::snapshot::Snapshot;
 use crate::tui::state::Sample;
 use crate::tui::state::cpus::Cpus;
 

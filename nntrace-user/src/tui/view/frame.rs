@@ -92,7 +92,10 @@ fn health_parts(health: &Health, costs: bool) -> Vec<String> {
         rate("marks", health.marks_per_second, health.ns_per_mark),
         rate("power", health.power_events_per_second, health.ns_per_power_event),
         fullest.map_or_else(String::new, |percent| format!("  tables {percent:.0}%")),
-        format!("  probes {}", health.probes),
+        match health.probe_share {
+            Some(share) => format!("  probes {}: {:.0}% of the time", health.probes, share * 100.0),
+            None => format!("  probes {}", health.probes),
+        },
     ]
 }
 

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::text::{bar, left, put, right, rule, say, width};
 use super::theme::Theme;
 use super::{chart, no_marks, process_name};
-use crate::report::figures::Figures;
+use crate::report::incomplete_figures::Figures;
 use crate::report::number_format::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
 use crate::report::snapshot::{PhaseRow, Snapshot};
 use crate::tui::state::Sample;

@@ -8,7 +8,7 @@ use super::text::{bar, left, put, right, rule, say, tail, width};
 use super::theme::Theme;
 use super::{no_marks, process_name};
 use crate::report::number_format::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
-use crate::report::snapshot::{Snapshot, StackFrame, StackRow};
+use crate::report::snapshot::{FramePart, Snapshot, StackFrame, StackRow};
 use crate::tui::state::Sample;
 use crate::tui::state::stacks::{StackSort, Stacks};
 
@@ -121,10 +121,14 @@ fn frames(row: &StackRow, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) 
 
 /// A frame in words: `LR_PE  Runtime, Execution (subtracted)`.
 fn frame_name(frame: StackFrame) -> String {
-    let subtracted = if frame.is_subtracted { " (subtracted)" } else { "" };
-    let bare = StackFrame { is_subtracted: false, ..frame };
+    let part = match frame.part {
+        FramePart::Inside => "",
+        FramePart::Subtracted => " (subtracted)",
+        FramePart::Handed => " (on another thread)",
+    };
+    let bare = StackFrame { part: FramePart::Inside, ..frame };
     match frame.tag {
-        Some(tag) => format!("{bare}  {}, {}{subtracted}", tag.layer().name(), tag.phase().name()),
-        None => format!("{bare}{subtracted}"),
+        Some(tag) => format!("{bare}  {}, {}{part}", tag.layer().name(), tag.phase().name()),
+        None => format!("{bare}{part}"),
     }
 }

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::theme::Theme;
-use crate::report::text::clean;
+use crate::report::terminal_text::clean;
 
 /// Tenths of a percent as `12.3%`: always with its decimal, so that a column adds up.
 pub(crate) fn percent_of_tenths(tenths: u64) -> String {

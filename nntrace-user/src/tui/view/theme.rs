@@ -2,7 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::report::units::CpuState;
+use crate::report::cpu_or_cluster::CpuState;
 
 /// The styles: ANSI colours on the terminal's own background, or no colours at all.
 #[derive(Clone, Copy, Debug)]

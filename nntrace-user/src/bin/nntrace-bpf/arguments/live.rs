@@ -4,10 +4,13 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::error::ErrorKind;
 use log::LevelFilter;
-use nntrace_user::live::{kernel::DEFAULT_RING_BYTES, session::MarkSource, target::SymbolSpec};
+use nntrace_user::live::{
+    driver_calls::DriverSelection, engine_probes::EngineOptions, kernel::DEFAULT_RING_BYTES,
+    session::MarkSource, target::SymbolSpec,
+};
 
 use super::{
-    HostOptions, Results,
+    EngineSelection, HostOptions, Results,
     help_headings::{LIMITS, MARKS, OUTPUT, POWER, TARGET},
     values::{duration, memory},
 };
@@ -52,6 +55,18 @@ pub struct Live {
     /// Search this file for mark functions too, though no target maps it yet
     #[arg(long = "lib", value_name = "PATH", help_heading = MARKS, hide_short_help = true)]
     pub libraries: Vec<PathBuf>,
+
+    /// Engines.
+    #[command(flatten)]
+    pub engines: EngineSelection,
+
+    /// Calls of NPU and GPU drivers: auto, off, or a device
+    ///
+    /// Each `ioctl` on such a device is a section of the driver layer. By itself those of the devices that are known
+    /// (/dev/accel/*, /dev/dri/renderD* and others), only while a target has one open, as tracing them makes every
+    /// system call on the machine take longer. A device is a path; may be given several times.
+    #[arg(long, value_name = "DEVICE", help_heading = MARKS, hide_short_help = true)]
+    pub driver_calls: Vec<OsString>,
 
     /// Probe leading nops even where that kills forked children
     ///
@@ -131,10 +146,33 @@ pub enum Level {
 }
 
 impl Live {
+    /// The drivers whose calls are sections.
+    #[must_use]
+    pub fn driver_selection(&self) -> DriverSelection {
+        let devices = || self.driver_calls.iter().filter(|word| *word != "auto" && *word != "off");
+        if self.marks == Marks::None || self.driver_calls.iter().any(|word| word == "off") {
+            DriverSelection::None
+        } else if devices().next().is_some() {
+            DriverSelection::Devices(devices().map(PathBuf::from).collect())
+        } else {
+            DriverSelection::Opened
+        }
+    }
+
     /// The functions to probe.
     #[must_use]
     pub fn symbols(&self) -> Vec<SymbolSpec> {
         if self.symbols.is_empty() { SymbolSpec::known() } else { self.symbols.clone() }
+    }
+
+    /// The engines to probe: none where functions are not the source of marks.
+    #[must_use]
+    pub fn engines(&self) -> EngineOptions {
+        if self.mark_source() == MarkSource::Functions {
+            self.engines.options()
+        } else {
+            EngineOptions::default()
+        }
     }
 
     /// The level of the log.
@@ -155,6 +193,13 @@ impl Live {
             Marks::Syscall => MarkSource::Writes,
             Marks::None => MarkSource::None,
         }
+    }
+
+    /// Whether tasks that libraries show by ITT are wanted: unless no engine is, as the library that makes marks of them
+    /// is probed as any other.
+    #[must_use]
+    pub fn collects_itt(&self) -> bool {
+        self.mark_source() == MarkSource::Functions && self.symbols.is_empty() && !self.engines.is_none()
     }
 
     /// The target, in a few words.

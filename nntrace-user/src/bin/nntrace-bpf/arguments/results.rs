@@ -38,7 +38,7 @@ pub struct Results {
     #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
     pub force: bool,
 
-    /// Print this table at the end
+    /// Print a table at the end
     #[arg(long, value_enum, conflicts_with = "json", help_heading = OUTPUT)]
     pub table: Option<Table>,
 
@@ -89,7 +89,7 @@ pub struct Causes {
     /// Number the calls of this function: each is an iteration
     ///
     /// By itself the sections that carry `#iter=` are the iterations.
-    #[arg(long, value_name = "FUNCTION", help_heading = CAUSES)]
+    #[arg(long, value_name = "FUNCTION", help_heading = CAUSES, hide_short_help = true)]
     pub iteration_root: Option<String>,
 
     /// Split times by the values of this attribute
@@ -107,7 +107,7 @@ pub struct Causes {
     /// Show the time that no marked section covers
     ///
     /// In iterations or, where there are none, in outermost sections.
-    #[arg(long, help_heading = CAUSES)]
+    #[arg(long, help_heading = CAUSES, hide_short_help = true)]
     pub missing: bool,
 
     /// Exit with 3 when a larger share of time is missing, such as 5%

@@ -14,12 +14,13 @@ use log::LevelFilter;
 use nix::sys::signal::Signal;
 use nntrace_user::{
     live::{
+        itt,
         kernel::KernelOptions,
         probes::Placement,
         session::{Session, SessionOptions},
         target::{ChildOutput, Held, Launch, PidFd, Process, Processes, RunAs, Running},
     },
-    report::snapshot::Snapshot,
+    report::{probe_share, snapshot::Snapshot},
     tui::Health,
 };
 use tokio::{
@@ -53,11 +54,13 @@ pub fn run(cli: &Live, log_level: LevelFilter) -> Result<ExitCode> {
     // While the terminal is ours, what the command prints would spoil it: it is kept, and shown at the end.
     let kept = if wants_screen && !cli.command.is_empty() { Some(scratch_file()?) } else { None };
     // Held from the start: if it cannot be started, nothing else need be.
-    let mut held = launch(cli, kept.as_ref())?;
+    let (mut held, unseen) = launch(cli, kept.as_ref())?.unzip();
 
     let mut session = Session::start(SessionOptions {
         marks: cli.mark_source(),
         symbols: cli.symbols(),
+        engines: cli.engines(),
+        driver_calls: cli.driver_selection(),
         placement: if cli.fast_probes { Placement::Fast } else { Placement::Safe },
         libraries: cli.libraries.clone(),
         drivers: cli.drivers.iter().copied().collect(),
@@ -75,6 +78,7 @@ pub fn run(cli: &Live, log_level: LevelFilter) -> Result<ExitCode> {
             ..KernelOptions::default()
         },
     })?;
+    unseen.flatten().into_iter().for_each(|note| session.note(note));
     for process in &processes {
         session.trace(process)?;
     }
@@ -82,9 +86,11 @@ pub fn run(cli: &Live, log_level: LevelFilter) -> Result<ExitCode> {
         session.trace_held(held)?;
     }
     let has_target = held.is_some() || !processes.is_empty();
-    if has_target && let Some(text) = session.no_marks(&cli.target()) {
-        session.note("no function that writes marks was found in the target when this began: until one is, there are power states only".into());
-        stderr::messages(text.lines());
+    for engine in session.engines() {
+        log::info!("{engine}");
+    }
+    let finds_nothing = has_target && session.no_marks(&cli.target()).is_some();
+    if finds_nothing {
         // What a script starts does not wait for its probes either.
         session.expect_libraries();
     }
@@ -107,13 +113,19 @@ pub fn run(cli: &Live, log_level: LevelFilter) -> Result<ExitCode> {
         rates: Rates::default(),
         target: cli.target(),
         ended: None,
+        finds_nothing,
     };
+    // A command has not loaded its libraries yet; in a process that runs, nothing may follow.
+    if run.command.is_none() {
+        run.tell_if_nothing_is_found();
+    }
     let looped = runtime.block_on(run.go(cli, &processes, end));
     run.session.hold_no_more();
     let finished = run.session.finish();
     // The target was not ours to end, unless we started it.
     let code = run.end_command();
     finished?;
+    run.tell_if_nothing_is_found();
     if run.ended.is_none() {
         run.note_survivors();
     }
@@ -134,7 +146,8 @@ fn targets(cli: &Live) -> Result<Vec<Process>> {
     Ok(Processes::default().select(&cli.pids, &cli.comms)?)
 }
 
-fn launch(cli: &Live, kept: Option<&File>) -> Result<Option<Held>> {
+/// Starts the command, if there is one; also returns a note on what will not be seen of it.
+fn launch(cli: &Live, kept: Option<&File>) -> Result<Option<(Held, Option<String>)>> {
     if cli.command.is_empty() {
         return Ok(None);
     }
@@ -142,9 +155,24 @@ fn launch(cli: &Live, kept: Option<&File>) -> Result<Option<Held>> {
         Some(file) => ChildOutput::File(file.try_clone().context("cannot share a file with the command")?),
         None => ChildOutput::Inherit,
     };
-    let held = Launch::new(&cli.command).output(output).run_as(RunAs::sudo_caller()?).spawn()?;
-    Ok(Some(held))
+    let user = RunAs::sudo_caller()?;
+    let (library, note) = match itt::environment(cli.collects_itt(), user.as_ref()) {
+        Ok(library) => (library, None),
+        Err(unreadable) => (None, Some(unreadable.to_string())),
+    };
+    let mut launch = Launch::new(&cli.command).output(output).run_as(user);
+    if let Some(library) = library {
+        log::info!("{}={} is set for the command", itt::VARIABLE, library.display());
+        launch = launch.env(itt::VARIABLE, library);
+        if let Some(level) = cli.engines.itt_level() {
+            launch = launch.env(itt::LEVEL, level);
+        }
+    }
+    Ok(Some((launch.spawn()?, note)))
 }
+
+/// Time in which a command may load what is to be probed before the user is told that nothing was found.
+const LOADING: Duration = Duration::from_secs(5);
 
 struct Run {
     session: Session,
@@ -155,6 +183,8 @@ struct Run {
     target: String,
     /// Why nothing new will come.
     ended: Option<String>,
+    /// Whether nothing to probe was found when the run began, and the user does not know yet.
+    finds_nothing: bool,
 }
 
 impl Run {
@@ -186,6 +216,9 @@ impl Run {
                 _ = ticks.tick() => {
                     self.session.refresh();
                     self.session.drain();
+                    if self.started.elapsed() >= LOADING {
+                        self.tell_if_nothing_is_found();
+                    }
                     if self.update()?.is_break() {
                         return Ok(());
                     }
@@ -242,10 +275,29 @@ impl Run {
         }
     }
 
+    /// Tells once that nothing to probe has been found, and where it was searched.
+    fn tell_if_nothing_is_found(&mut self) {
+        if !std::mem::take(&mut self.finds_nothing) {
+            return;
+        }
+        if let Some(text) = self.session.no_marks(&self.target) {
+            self.session.note(
+                "neither a function that writes marks nor a known engine was found in the target so far: until one is, \
+                 there are power states only"
+                    .into(),
+            );
+            // On the screen the note is enough.
+            if !matches!(self.output, Output::Screen(_)) {
+                stderr::messages(text.lines());
+            }
+        }
+    }
+
     /// Shows what there is; breaks off when nobody reads it any more.
     fn update(&mut self) -> Result<ControlFlow<()>> {
         let mut snapshot = Snapshot::of(&self.session.findings()?);
         if matches!(self.output, Output::Screen(_)) {
+            snapshot.notes.extend(probe_share::warning(&snapshot));
             snapshot.notes.extend(logging::kept());
         }
         let health = self.health(&snapshot);
@@ -270,6 +322,7 @@ impl Run {
             ns_per_power_event: snapshot.overhead.ns_per_power_event,
             collector_cpu_percent: self.rates.collector_cpu * 100.0,
             probes: self.session.probe_count(),
+            probe_share: probe_share::excessive(snapshot),
             ended: self.ended.clone(),
         }
     }

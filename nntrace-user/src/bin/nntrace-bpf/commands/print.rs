@@ -6,7 +6,7 @@ use anyhow::Result;
 use nntrace_user::{
     model::{causality::Questions, limits::Limits},
     replay,
-    report::{sections, snapshot::Snapshot},
+    report::{section_list, snapshot::Snapshot},
 };
 
 use crate::{
@@ -28,7 +28,7 @@ pub fn run(cli: &Print) -> Result<ExitCode> {
         ..replay::Options::default()
     })?;
     let marks = replayed.marks();
-    let text = if cli.tree { sections::tree(marks) } else { sections::list(marks) };
+    let text = if cli.tree { section_list::tree(marks) } else { section_list::list(marks) };
     output::print(&text)?;
     for note in Snapshot::of(&replayed.findings()).notes {
         stderr::message(note);

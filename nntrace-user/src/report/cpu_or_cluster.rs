@@ -8,7 +8,7 @@ pub(crate) use crate::model::timeline::CpuState;
 
 /// A cluster or a CPU, by what makes it the same in another snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CpuOrCluster {
+pub(crate) enum CpuOrCluster {
     /// A cluster, by name.
     Cluster(String),
     /// A CPU, by number.
@@ -17,7 +17,7 @@ pub enum CpuOrCluster {
 
 /// A cluster or a CPU of a snapshot, seen in the same way.
 #[derive(Clone, Copy, Debug)]
-pub struct CpuOrClusterRow<'a> {
+pub(crate) struct CpuOrClusterRow<'a> {
     /// Name of the cluster, its own or the CPU's.
     pub(crate) cluster: &'a str,
     /// Running, by requested frequency (of a cluster: the highest of its running CPUs).
@@ -66,7 +66,7 @@ impl<'a> CpuOrClusterRow<'a> {
     /// Times by state, ns: running from the fastest down, then idle from the shallowest down, then the rest.
     /// The times add up to the window.
     #[must_use]
-    pub fn parts(&self) -> Vec<(CpuState, u64)> {
+    pub(crate) fn parts(&self) -> Vec<(CpuState, u64)> {
         let mut running: Vec<_> = self.running.iter().map(|row| (row.khz, row.ns)).collect();
         running.sort_by_key(|&(khz, _)| std::cmp::Reverse(khz));
         let running = running.into_iter().map(|(khz, ns)| (CpuState::Running(khz), ns));
@@ -82,7 +82,7 @@ impl<'a> CpuOrClusterRow<'a> {
 
 /// Every cluster followed by its CPUs, in the order of the topology; CPUs without a cluster come last.
 #[must_use]
-pub fn all(snapshot: &Snapshot) -> Vec<CpuOrCluster> {
+pub(crate) fn all(snapshot: &Snapshot) -> Vec<CpuOrCluster> {
     let mut units = Vec::new();
     for cluster in &snapshot.clusters {
         units.push(CpuOrCluster::Cluster(cluster.cluster.clone()));
@@ -99,7 +99,7 @@ pub fn all(snapshot: &Snapshot) -> Vec<CpuOrCluster> {
 
 /// The row of `unit` in `snapshot`.
 #[must_use]
-pub fn find<'a>(snapshot: &'a Snapshot, unit: &CpuOrCluster) -> Option<CpuOrClusterRow<'a>> {
+pub(crate) fn find<'a>(snapshot: &'a Snapshot, unit: &CpuOrCluster) -> Option<CpuOrClusterRow<'a>> {
     match unit {
         CpuOrCluster::Cluster(name) => {
             snapshot.clusters.iter().find(|row| row.cluster == *name).map(CpuOrClusterRow::of_cluster)

@@ -2,7 +2,7 @@
 //!
 //! Names come from programs under test and from files: one that holds an escape sequence could write into the terminal of
 //! whoever looks, root's among them. All text for people is therefore a [`Text`], in which no character acts; what
-//! has a syntax of its own (CSV, SVG, DOT) is made of [`clean`] names, and JSON of [`to_json`].
+//! has a syntax of its own (CSV, SVG, DOT) is made of `clean` names, and JSON of [`to_json`].
 
 use std::{
     borrow::Cow,
@@ -25,7 +25,7 @@ impl Text {
         Self(String::new())
     }
 
-    /// Adds a line. Characters that act are shown as [`clean`] shows them, line ends too: what is one line here is one
+    /// Adds a line. Characters that act are shown as `clean` shows them, line ends too: what is one line here is one
     /// line to people.
     pub fn line(&mut self, line: fmt::Arguments<'_>) {
         let begin = self.0.len();
@@ -85,7 +85,7 @@ impl AddAssign<&Self> for Text {
 /// Text in which no character acts: those that do are shown as in source code, `\n`, `\x1b`, `\u{9b}`, `\u{202e}`.
 /// A backslash stands for itself.
 #[must_use]
-pub fn clean(text: &str) -> Cow<'_, str> {
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     // Nearly all text is plain.
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~');
     if text.bytes().all(is_plain) || !text.contains(acts) {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::{
     number_format,
-    text::{Text, line},
+    terminal_text::{Text, line},
 };
 use crate::model::{
     Marks,

@@ -1,0 +1,69 @@
+//! Options on engines: which are probed, and in which detail.
+
+use std::path::PathBuf;
+
+use nntrace_user::live::{
+    engine_probes::{EngineLevel, EngineOptions},
+    itt,
+};
+
+use super::help_headings::MARKS;
+
+/// Name that stands for no engine.
+const NONE: &str = "none";
+
+/// Engines.
+#[derive(Debug, clap::Args)]
+pub struct EngineSelection {
+    /// Engine to look for, or none; by itself all that are known
+    ///
+    /// An engine, such as ONNX Runtime, is recognized by the content of the files that a target maps, and its own
+    /// functions become sections: no change of the target is needed. May be given several times.
+    #[arg(long = "engine", value_name = "NAME", help_heading = MARKS, hide_short_help = true)]
+    pub engine_names: Vec<String>,
+
+    /// Detail of engines: run, or op for operators too
+    #[arg(long = "engine-level", value_enum, value_name = "LEVEL", default_value_t = Level::Run, help_heading = MARKS,
+          hide_possible_values = true)]
+    pub engine_level: Level,
+
+    /// Engine map, which adds an engine or replaces one
+    #[arg(long = "map", value_name = "FILE", help_heading = MARKS, hide_short_help = true)]
+    pub maps: Vec<PathBuf>,
+}
+
+/// Detail of engines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Level {
+    /// Loading of models, and whole runs
+    Run,
+    /// Each operator too
+    Op,
+}
+
+impl EngineSelection {
+    /// Whether no engine is wanted.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        !self.engine_names.is_empty() && self.engine_names.iter().all(|name| name == NONE)
+    }
+
+    /// Returns the detail of tasks that libraries show by ITT, if it is less than all.
+    #[must_use]
+    pub fn itt_level(&self) -> Option<&'static str> {
+        let is_chosen = std::env::var_os(itt::LEVEL).is_some();
+        (self.engine_level == Level::Run && !is_chosen).then_some("run")
+    }
+
+    /// Returns the engines to probe.
+    #[must_use]
+    pub fn options(&self) -> EngineOptions {
+        let level = match self.engine_level {
+            Level::Run => EngineLevel::Run,
+            Level::Op => EngineLevel::Op,
+        };
+        let names: Vec<String> = self.engine_names.iter().filter(|name| *name != NONE).cloned().collect();
+        let names = if self.engine_names.is_empty() { None } else { Some(names) };
+        EngineOptions { names, maps: self.maps.clone(), level }
+    }
+}

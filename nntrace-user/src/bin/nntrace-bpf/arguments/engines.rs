@@ -1,0 +1,31 @@
+//! Options of looking for engines.
+
+use std::path::PathBuf;
+
+/// Looks for engines.
+#[derive(Debug, clap::Args)]
+pub struct Engines {
+    /// Processes by number, and files: libraries and programs
+    #[arg(value_name = "PID|FILE")]
+    pub targets: Vec<String>,
+
+    /// Look for this engine only; may be given several times
+    #[arg(long = "engine", value_name = "NAME")]
+    pub names: Vec<String>,
+
+    /// Add the engines of this map
+    ///
+    /// An engine of the same name is replaced. May be given several times.
+    #[arg(long = "map", value_name = "FILE")]
+    pub maps: Vec<PathBuf>,
+
+    /// List each function
+    ///
+    /// By itself many functions of one line of a map are summed up.
+    #[arg(long)]
+    pub all: bool,
+
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+}
