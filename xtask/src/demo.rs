@@ -1,4 +1,4 @@
-//! The profiler on the example network.
+//! The profiler on the example network, or on a real engine.
 
 use std::{
     io::{IsTerminal, stdout},
@@ -9,6 +9,8 @@ use anyhow::{Error, Result};
 use clap::Args;
 
 use crate::{
+    engines::{self, Engine, Size},
+    itt,
     run::{as_root, cargo, command, run, target_dir},
     setup,
     side_by_side::{self, Part},
@@ -23,6 +25,9 @@ pub struct Demo {
     /// How long the network runs [default: 600 on a terminal, else 30]
     #[arg(long)]
     seconds: Option<u32>,
+    /// A real engine in the place of the example network: onnxruntime, litert, ncnn, openvino, mnn, llama, tract
+    #[arg(long, value_parser = engines::named)]
+    engine: Option<&'static Engine>,
     /// Arguments for nntrace-bpf, after `--`
     #[arg(last = true)]
     args: Vec<String>,
@@ -31,7 +36,8 @@ pub struct Demo {
 /// Builds everything in release mode.
 pub fn build() -> Result<()> {
     setup::build()?;
-    run(cargo("build").arg("--release"))
+    run(cargo("build").arg("--release"))?;
+    itt::beside("release")
 }
 
 impl Demo {
@@ -41,8 +47,17 @@ impl Demo {
         let seconds = self.seconds.unwrap_or(if stdout().is_terminal() { 600 } else { 30 });
         let programs = target_dir()?.join(PROFILE);
         let mut profiler = command(programs.join("nntrace-bpf"));
-        profiler.args(&self.args).arg("--").arg(programs.join("nntrace-workload"));
-        profiler.args(["--quiet", "--seconds", &seconds.to_string()]);
+        profiler.args(&self.args).arg("--");
+        match self.engine {
+            None => {
+                profiler.arg(programs.join("nntrace-workload"));
+                profiler.args(["--quiet", "--seconds", &seconds.to_string()]);
+            }
+            Some(engine) => {
+                profiler.arg(engine.environment()?).arg(engine.script()).arg(engine.model(Size::Large)?);
+                profiler.args(["1", "--seconds", &seconds.to_string()]);
+            }
+        }
         // A password is asked for before the minutes that the rest takes. Whoever has none has the programs then.
         let profiler = as_root(profiler);
         prepare()?;
@@ -58,7 +73,8 @@ fn prepare() -> Result<()> {
         Part::new("the example network", || build_programs(&["--bin", "nntrace-workload"])),
         Part::new("the kernel's tracing files", setup::live),
     ])?;
-    build_programs(&["--bins"])
+    build_programs(&["--bins"])?;
+    itt::beside(PROFILE)
 }
 
 /// Compiles these of the demo's programs. Both packages are named always: with other features the libraries that they share

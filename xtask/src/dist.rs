@@ -20,7 +20,7 @@ use crate::{
     arch::Arch,
     cross::Cross,
     dist::tree::Tree,
-    emulator,
+    emulator, itt,
     run::{command, quietly, run, target_dir},
     vm,
 };
@@ -59,6 +59,12 @@ pub struct Dist {
     tried: bool,
 }
 
+/// Files for one architecture.
+struct Built {
+    program: Vec<u8>,
+    library: Vec<u8>,
+}
+
 /// Files that are the same for all architectures.
 struct Shared {
     manual: Vec<u8>,
@@ -88,10 +94,10 @@ impl Dist {
         let shared = Shared::gather(&own)?;
         let (mut sums, mut archives) = (String::new(), Vec::new());
         for (arch, program) in &programs {
-            let program = read(program)?;
+            let built = Built { program: read(program)?, library: library(*arch)? };
             let stem = format!("{NAME}-{VERSION}-{arch}-linux");
-            let archive = shared.archive(&stem, &program).packed()?;
-            let package = deb::package(*arch, shared.time, &shared.package(&program)?)?;
+            let archive = shared.archive(&stem, &built).packed()?;
+            let package = deb::package(*arch, shared.time, &shared.package(&built)?)?;
             for (name, bytes) in [
                 (format!("{stem}.tar.gz"), &archive),
                 (format!("{NAME}_{VERSION}_{}.deb", arch.debian()), &package),
@@ -120,11 +126,25 @@ fn program(arch: Arch) -> Result<PathBuf> {
     let built = cross.programs("release")?.join(NAME);
     let stripped = built.with_extension("stripped");
     quietly(command(arch.gnu("strip")).arg("--strip-all").arg("-o").arg(&stripped).arg(&built))?;
-    let workspace = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))?;
-    if let Some(place) = place(&read(&stripped)?, &workspace) {
-        bail!("{} tells where it was built: {place} is in it", stripped.display());
-    }
+    check_places(&stripped)?;
     Ok(stripped)
+}
+
+/// Builds the library for ITT for an architecture, without symbols.
+fn library(arch: Arch) -> Result<Vec<u8>> {
+    println!("building   {} for {arch}", itt::LIBRARY);
+    let library = itt::for_arch(arch)?;
+    check_places(&library)?;
+    read(&library)
+}
+
+/// Checks that a file does not reveal where it was built.
+fn check_places(file: &Path) -> Result<()> {
+    let workspace = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))?;
+    if let Some(place) = place(&read(file)?, &workspace) {
+        bail!("{} tells where it was built: {place} is in it", file.display());
+    }
+    Ok(())
 }
 
 /// Finds a text in a program that reveals where it was built: the folder of the sources, of the libraries, or of the
@@ -165,9 +185,10 @@ impl Shared {
     }
 
     /// Creates the archive to unpack anywhere: everything in one folder.
-    fn archive(&self, stem: &str, program: &[u8]) -> Tree {
+    fn archive(&self, stem: &str, built: &Built) -> Tree {
         let mut tree = Tree::new(self.time);
-        tree.add(format!("{stem}/{NAME}"), program, true);
+        tree.add(format!("{stem}/{NAME}"), &built.program, true);
+        tree.add(format!("{stem}/{}", itt::LIBRARY), &built.library, false);
         tree.add(format!("{stem}/{NAME}.1"), &self.manual, false);
         for ((_, name, _), text) in SHELLS.iter().zip(&self.completions) {
             tree.add(format!("{stem}/completions/{name}"), text, false);
@@ -182,9 +203,10 @@ impl Shared {
     }
 
     /// Creates the files of the package: everything in Debian's places.
-    fn package(&self, program: &[u8]) -> Result<Tree> {
+    fn package(&self, built: &Built) -> Result<Tree> {
         let mut tree = Tree::new(self.time);
-        tree.add(format!("usr/bin/{NAME}"), program, true);
+        tree.add(format!("usr/bin/{NAME}"), &built.program, true);
+        tree.add(format!("usr/lib/{NAME}/{}", itt::LIBRARY), &built.library, false);
         tree.add(format!("usr/share/man/man1/{NAME}.1.gz"), &tree::gzip(&self.manual)?, false);
         for ((.., path), text) in SHELLS.iter().zip(&self.completions) {
             tree.add((*path).to_owned(), text, false);
@@ -219,6 +241,29 @@ fn source_time() -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_library_is_where_the_program_looks_for_it() {
+        let shared = Shared {
+            manual: Vec::new(),
+            completions: vec![Vec::new(); SHELLS.len()],
+            texts: Vec::new(),
+            headers: Vec::new(),
+            time: 7,
+        };
+        let built = Built { program: b"program".to_vec(), library: b"library".to_vec() };
+        let path_of = |tree: &Tree, wanted: &[u8]| {
+            let found = tree.files().find(|(_, content)| *content == wanted);
+            found.map(|(path, _)| PathBuf::from(path)).unwrap()
+        };
+        let archive = shared.archive("nntrace", &built);
+        let [program, library] = [&built.program, &built.library].map(|content| path_of(&archive, content));
+        assert_eq!(library, program.with_file_name(itt::LIBRARY));
+        let package = shared.package(&built).unwrap();
+        let [program, library] = [&built.program, &built.library].map(|content| path_of(&package, content));
+        let usr = program.ancestors().nth(2).unwrap();
+        assert_eq!(library, usr.join("lib/nntrace-bpf").join(itt::LIBRARY));
+    }
 
     #[test]
     fn a_program_that_tells_where_it_was_built_is_found() {

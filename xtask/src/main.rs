@@ -1,4 +1,4 @@
-//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `picture`, `test`, `bench`, `soak`, `lint`, `fuzz`,
+//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `engines`, `picture`, `test`, `bench`, `soak`, `lint`, `fuzz`,
 //! `vm`, `dist`.
 //!
 //! They run as an ordinary user; steps that need root use sudo.
@@ -11,7 +11,9 @@ mod debian;
 mod demo;
 mod dist;
 mod emulator;
+mod engines;
 mod fuzz;
+mod itt;
 mod lint;
 mod picture;
 mod run;
@@ -48,6 +50,8 @@ enum Task {
     Build,
     /// Set up, build the profiler and the example network, and profile it
     Demo(demo::Demo),
+    /// Fetch real engines and make models for them, for tests and demos
+    Engines(engines::Engines),
     /// Render the picture of the terminal interface in the README, from a run on the example network
     Picture,
     /// Set up, then run all tests, the live ones as root
@@ -78,6 +82,7 @@ fn main() -> Result<()> {
         Task::Setup { lint, vm } => setup::asked(lint, vm),
         Task::Build => demo::build(),
         Task::Demo(demo) => demo.run(),
+        Task::Engines(engines) => engines.run(),
         Task::Picture => picture::render(),
         Task::Test { args } => test::run_all(&args),
         Task::Bench(bench) => bench.run(),

@@ -28,9 +28,16 @@ pub fn asked(for_lint: bool, for_vm: bool) -> Result<()> {
 }
 
 /// Sets up the further requirements of the tests: compilers for their example programs, clang with the linker for its
-/// intermediate files; an interpreter that forks, and a terminal to drive.
+/// intermediate files; disassemblers for both architectures; an interpreter that forks, and a terminal to drive.
 pub fn tests() -> Result<()> {
+    let other_objdump = if cfg!(target_arch = "x86_64") {
+        ("aarch64-linux-gnu-objdump", "binutils-aarch64-linux-gnu")
+    } else {
+        ("x86_64-linux-gnu-objdump", "binutils-x86-64-linux-gnu")
+    };
     let needed = [
+        ("objdump", "binutils"),
+        other_objdump,
         ("c++", "g++"),
         ("clang", "clang"),
         ("ld.lld", "lld"),

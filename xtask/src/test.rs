@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::{
+    engines, itt,
     run::{as_root, cargo, command, is_root, run},
     setup,
 };
@@ -13,8 +14,10 @@ use crate::{
 pub fn run_all(args: &[String]) -> Result<()> {
     setup::all()?;
     setup::tests()?;
+    engines::for_tests();
     // The live tests call the binaries, which `cargo test` alone would not build.
     run(cargo("build").arg("--quiet"))?;
+    itt::beside("debug")?;
     run(live()?.args(["--workspace", "--exclude", "nntrace-ebpf"]).args(args))
 }
 

@@ -56,6 +56,7 @@ pub struct Programs {
     names: Vec<&'static str>,
     suites: Vec<(&'static str, PathBuf)>,
     targets: Vec<PathBuf>,
+    engine: Vec<PathBuf>,
     busybox: Busybox,
     python: Option<Python>,
 }
@@ -107,6 +108,7 @@ impl Programs {
             names,
             suites,
             targets: targets(arch)?,
+            engine: engine(arch)?,
             busybox,
             python,
         })
@@ -139,6 +141,10 @@ impl Programs {
         for path in &self.targets {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             archive.add(&format!("targets/{name}"), program(path)?);
+        }
+        for path in &self.engine {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            archive.add(&format!("engine/{name}"), program(path)?);
         }
         if let Some(python) = &self.python {
             python.pack(archive)?;
@@ -196,28 +202,57 @@ fn targets(arch: Arch) -> Result<Vec<PathBuf>> {
     Ok(programs)
 }
 
-/// Returns the dynamic linker and the C library with its mathematics: the path in programs, and the path here.
-fn libraries(arch: Arch) -> [(&'static str, &'static str); 3] {
+/// Compiles the engine whose functions end in every way, and the program that calls it; returns them and their map.
+fn engine(arch: Arch) -> Result<Vec<PathBuf>> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/native/engine-ends");
+    let folder = debian::cache()?.join(format!("engine-{arch}"));
+    fs::create_dir_all(&folder)?;
+    let (library, program) = (folder.join("libengine.so"), folder.join("calls"));
+    let compile = |sources: &[PathBuf], to: &Path, flags: &[&str]| {
+        let mut compile = command(arch.gnu("g++"));
+        compile.args(["-std=c++11", "-O2", "-Wall", "-Werror", "-pthread", "-Wl,--build-id=none"]);
+        compile.arg("-Itests/native").args(sources).args(flags).arg("-o").arg(to);
+        quietly(&mut compile)
+    };
+    let of_library = ["-shared", "-fPIC", "-fvisibility=hidden", "-s", "-Wl,-soname,libengine.so"];
+    compile(&[sources.join("engine.cc")], &library, &of_library)?;
+    let search = format!("-L{}", folder.display());
+    let of_program = [&search, "-lengine", "-Wl,-rpath,$ORIGIN"];
+    compile(&[sources.join("calls.cc"), sources.join("coroutines.cc")], &program, &of_program)?;
+    Ok(vec![library, program, sources.join("engine.toml")])
+}
+
+/// Returns the dynamic linker, the C library with its mathematics, and that of C++ with its part for exceptions: the path in
+/// programs, and the path here.
+fn libraries(arch: Arch) -> [(&'static str, &'static str); 5] {
     match (arch, arch.is_host()) {
         (Arch::Aarch64, false) => [
             ("lib/ld-linux-aarch64.so.1", "/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1"),
             ("lib/libc.so.6", "/usr/aarch64-linux-gnu/lib/libc.so.6"),
             ("lib/libm.so.6", "/usr/aarch64-linux-gnu/lib/libm.so.6"),
+            ("lib/libstdc++.so.6", "/usr/aarch64-linux-gnu/lib/libstdc++.so.6"),
+            ("lib/libgcc_s.so.1", "/usr/aarch64-linux-gnu/lib/libgcc_s.so.1"),
         ],
         (Arch::Aarch64, true) => [
             ("lib/ld-linux-aarch64.so.1", "/lib/ld-linux-aarch64.so.1"),
             ("lib/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6"),
             ("lib/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6"),
+            ("lib/libstdc++.so.6", "/usr/lib/aarch64-linux-gnu/libstdc++.so.6"),
+            ("lib/libgcc_s.so.1", "/lib/aarch64-linux-gnu/libgcc_s.so.1"),
         ],
         (Arch::X86_64, false) => [
             ("lib64/ld-linux-x86-64.so.2", "/usr/x86_64-linux-gnu/lib/ld-linux-x86-64.so.2"),
             ("lib/libc.so.6", "/usr/x86_64-linux-gnu/lib/libc.so.6"),
             ("lib/libm.so.6", "/usr/x86_64-linux-gnu/lib/libm.so.6"),
+            ("lib/libstdc++.so.6", "/usr/x86_64-linux-gnu/lib/libstdc++.so.6"),
+            ("lib/libgcc_s.so.1", "/usr/x86_64-linux-gnu/lib/libgcc_s.so.1"),
         ],
         (Arch::X86_64, true) => [
             ("lib64/ld-linux-x86-64.so.2", "/lib64/ld-linux-x86-64.so.2"),
             ("lib/libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6"),
             ("lib/libm.so.6", "/lib/x86_64-linux-gnu/libm.so.6"),
+            ("lib/libstdc++.so.6", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6"),
+            ("lib/libgcc_s.so.1", "/lib/x86_64-linux-gnu/libgcc_s.so.1"),
         ],
     }
 }
