@@ -1,14 +1,15 @@
-//! Architecture of the library: which layers depend on which, and no cycle among files.
+//! Architecture of the library: which layers depend on which, no cycle among files, and how much of it is public.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result};
 use syn::{
-    Attribute, Item, ItemMod, ItemUse, UseTree,
+    Attribute, ImplItem, Item, ItemMod, ItemUse, UseTree, Visibility,
     visit::{self, Visit},
 };
 
@@ -22,6 +23,10 @@ const FLOORS: [(&str, &[&str]); 7] = [
     ("analyze", &["model", "report"]),
     ("tui", &["model", "report"]),
 ];
+
+/// Public items that the library has at most. A name that is exported a second time is counted where it is declared, its
+/// `pub use` as one. What has to grow the interface says so here.
+const PUBLIC_ITEMS: usize = 374;
 
 /// Module by its path: `["live", "kernel"]`.
 type Module = Vec<String>;
@@ -116,7 +121,7 @@ impl<'ast> Visit<'ast> for Imports<'_> {
 
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
         // A module's re-exports are not its own uses.
-        if matches!(item.vis, syn::Visibility::Inherited) {
+        if matches!(item.vis, Visibility::Inherited) {
             self.tree(&mut Vec::new(), &item.tree);
         }
     }
@@ -125,6 +130,46 @@ impl<'ast> Visit<'ast> for Imports<'_> {
         let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         self.path(&segments);
         visit::visit_path(self, path);
+    }
+}
+
+/// Names of the items that are declared `pub`; fields and variants are parts of theirs.
+#[derive(Default)]
+struct PublicItems(Vec<String>);
+
+impl PublicItems {
+    fn add(&mut self, visibility: &Visibility, name: &(impl ToString + ?Sized)) {
+        if matches!(visibility, Visibility::Public(_)) {
+            self.0.push(name.to_string());
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for PublicItems {
+    fn visit_item(&mut self, item: &'ast Item) {
+        match item {
+            Item::Const(item) => self.add(&item.vis, &item.ident),
+            Item::Enum(item) => self.add(&item.vis, &item.ident),
+            Item::Fn(item) => self.add(&item.vis, &item.sig.ident),
+            Item::Mod(item) => self.add(&item.vis, &item.ident),
+            Item::Static(item) => self.add(&item.vis, &item.ident),
+            Item::Struct(item) => self.add(&item.vis, &item.ident),
+            Item::Trait(item) => self.add(&item.vis, &item.ident),
+            Item::Type(item) => self.add(&item.vis, &item.ident),
+            Item::Union(item) => self.add(&item.vis, &item.ident),
+            Item::Use(item) => self.add(&item.vis, "use"),
+            _ => {}
+        }
+        visit::visit_item(self, item);
+    }
+
+    fn visit_impl_item(&mut self, item: &'ast ImplItem) {
+        match item {
+            ImplItem::Const(item) => self.add(&item.vis, &item.ident),
+            ImplItem::Fn(item) => self.add(&item.vis, &item.sig.ident),
+            _ => {}
+        }
+        visit::visit_impl_item(self, item);
     }
 }
 
@@ -158,16 +203,22 @@ fn modules(root: &Path) -> Result<BTreeMap<Module, PathBuf>> {
     Ok(found)
 }
 
+fn library() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../nntrace-user/src")
+}
+
+fn parsed(path: &Path) -> Result<syn::File> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    syn::parse_file(&text).with_context(|| format!("cannot parse {}", path.display()))
+}
+
 /// Returns all imports between files of the library, as pairs of importer and imported.
 fn arrows() -> Result<BTreeSet<(Module, Module)>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nntrace-user/src");
-    let modules = modules(&root)?;
+    let modules = modules(&library())?;
     let mut imports = Imports { here: Module::new(), found: BTreeSet::new(), modules: &modules };
     for (module, path) in &modules {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let file = syn::parse_file(&text).with_context(|| format!("cannot parse {}", path.display()))?;
         imports.here.clone_from(module);
-        imports.visit_file(&file);
+        imports.visit_file(&parsed(path)?);
     }
     Ok(imports.found)
 }
@@ -224,6 +275,25 @@ fn files_do_not_import_from_each_other_in_a_circle() -> Result<()> {
         .flat_map(|(from, to)| to.iter().map(move |to| format!("{} -> {}", from.join("::"), to.join("::"))))
         .collect();
     assert!(left.is_empty(), "circles of imports:\n{}", left.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn the_public_surface_is_narrow() -> Result<()> {
+    let root = library();
+    let mut count = 0;
+    let mut list = String::new();
+    for path in modules(&root)?.values() {
+        let mut items = PublicItems::default();
+        items.visit_file(&parsed(path)?);
+        if !items.0.is_empty() {
+            count += items.0.len();
+            let file = path.strip_prefix(&root)?.display();
+            writeln!(list, "{:>4} {file}: {}", items.0.len(), items.0.join(", "))?;
+        }
+    }
+    assert!(count > 0, "nothing was read");
+    assert!(count <= PUBLIC_ITEMS, "{count} public items, more than {PUBLIC_ITEMS}:\n{list}");
     Ok(())
 }
 

@@ -7,8 +7,8 @@ use nntrace_common::time_count::TimeCount;
 use nntrace_tests::{live, profiler::Profiler};
 use nntrace_user::live::{
     clock,
-    evidence::Baseline,
     kernel::{Kernel, KernelOptions},
+    other_power_events::Baseline,
 };
 
 const NAP: Duration = Duration::from_millis(2);

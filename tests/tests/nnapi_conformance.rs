@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use nntrace_common::{diagnostic::DiagnosticKind, interface};
+use nntrace_common::{diagnostic::DiagnosticKind, hidl_calls};
 use nntrace_tests::{results, snapshot};
 use nntrace_user::{
     replay::{self, Options},
@@ -199,7 +199,7 @@ fn the_parsers_own_tests_hold() -> Result<()> {
 #[test]
 fn names_of_interface_calls_mean_what_the_parser_takes_them_for() -> Result<()> {
     for (name, layer, phase) in vectors()?.names {
-        let ours = match interface::meaning(name.as_bytes()).label.tag() {
+        let ours = match hidl_calls::meaning(name.as_bytes()).label.tag() {
             Some(tag) => (tag.layer().code().to_owned(), tag.phase().code().to_owned()),
             None => ("LX".to_owned(), String::new()),
         };

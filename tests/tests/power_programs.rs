@@ -18,13 +18,13 @@ use nntrace_user::{
     live::{
         clock,
         kernel::{Kernel, KernelOptions},
-        rings::Rings,
+        ring_drain::Rings,
         sysfs,
     },
     model::{
         Power, Topology,
-        initial::{InitialCpu, InitialState},
-        residency::CpuResidency,
+        cpu_residency::CpuResidency,
+        initial_state::{InitialCpu, InitialState},
         topology::{ClusterDescription, Domain},
     },
     replay::Options,

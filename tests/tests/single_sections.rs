@@ -1,20 +1,21 @@
 //! Views of single sections against a plain stack for each thread: the list and the tree of `print`, and the graph.
 //! Sections that have not ended are in no statistic.
 
-use std::{collections::BTreeMap, io::Read as _, path::Path};
+use std::{collections::BTreeMap, fs::File, io::Read as _, path::Path};
 
 use anyhow::{Context as _, Result};
-use nntrace_common::{interface, mark};
+use nntrace_common::{hidl_calls, mark};
 use nntrace_tests::{
     snapshot,
     trace::{self, Random},
 };
 use nntrace_user::{
     export::dot,
-    model::causality::{Edge, Questions},
-    replay::{self, Options, Replayed, TimeRange, input::Input},
-    report::{sections, tables},
+    model::causality::Questions,
+    replay::{self, Options, Replayed, TimeRange},
+    report::{number_format, section_list, tables},
 };
+use ruzstd::decoding::StreamingDecoder;
 
 /// Section of a plain stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +48,8 @@ fn plain(text: &str) -> Result<Vec<Section>> {
             let begin = mark::begin(payload.as_bytes());
             let is_switch = text.starts_with("[SW]");
             let is_marked = begin.label.is_tagged()
-                || interface::is_interface_call(text.as_bytes())
-                    && interface::meaning(text.as_bytes()).label.is_tagged();
+                || hidl_calls::is_interface_call(text.as_bytes())
+                    && hidl_calls::meaning(text.as_bytes()).label.is_tagged();
             if is_switch {
                 if let Some(number) = stack.pop().flatten() {
                     sections[number].end = Some(time);
@@ -71,16 +72,42 @@ fn plain(text: &str) -> Result<Vec<Section>> {
     Ok(sections)
 }
 
-fn of_graph(replayed: &Replayed) -> Vec<Section> {
-    let marks = replayed.marks();
-    let nodes = marks.causality.graph.nodes().iter().map(|node| Section {
-        tid: node.tid,
-        name: marks.names.text(node.name),
-        begin: node.begin,
-        end: node.end,
-        parent: node.parent.filter(|(_, edge)| *edge == Edge::Nested).map(|(parent, _)| parent as usize),
-    });
-    nodes.collect()
+/// Where a line of the list and of the tree has the begin, the thread and the duration of its section.
+const HEAD: std::ops::Range<usize> = 0..35;
+/// Where the name begins, behind the indentation.
+const NAME: usize = 43;
+
+/// Returns what a line says before the layer and the phase.
+fn head(section: &Section) -> String {
+    let Section { tid, begin, end, .. } = section;
+    let duration = end.map_or_else(|| "not ended".into(), |end| number_format::duration_ns(end - begin));
+    format!("{:>7}.{:09} {tid:>7} {duration:>9}", begin / 1_000_000_000, begin % 1_000_000_000)
+}
+
+/// Returns the depth of a line of the tree, and its text behind the indentation.
+fn indented(line: &str) -> (usize, &str) {
+    let text = line.get(NAME..).unwrap_or_default();
+    let name = text.trim_start();
+    ((text.len() - name.len()) / 2, name)
+}
+
+/// Checks that each line of the tree is below that of its section's parent, in any order of siblings.
+fn assert_tree(tree: &str, expected: &[Section]) {
+    let mut found = Vec::new();
+    let mut above: Vec<&str> = Vec::new();
+    for line in tree.lines() {
+        let (depth, name) = indented(line);
+        above.truncate(depth);
+        // What another thread caused has no parent on its own.
+        let is_nested = !name.ends_with("(handed over)") && !name.ends_with("(thread created)");
+        found.push((line[HEAD].to_owned(), above.last().filter(|_| is_nested).map(|&head| head.to_owned())));
+        above.push(&line[HEAD]);
+    }
+    let parent = |section: &Section| section.parent.map(|parent| head(&expected[parent]));
+    let mut expected: Vec<_> = expected.iter().map(|section| (head(section), parent(section))).collect();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
 }
 
 fn replay_file(path: &Path, questions: Questions) -> Result<Replayed> {
@@ -91,27 +118,18 @@ fn replay_file(path: &Path, questions: Questions) -> Result<Replayed> {
 fn assert_as_plain(path: &Path, text: &str) -> Result<usize> {
     let replayed = replay_file(path, Questions { graph: true, ..Questions::default() })?;
     let expected = plain(text)?;
-    let found = of_graph(&replayed);
-    assert_eq!(found.len(), expected.len());
-    for (found, expected) in found.iter().zip(&expected) {
-        assert_eq!(found, expected);
-    }
     let open = expected.iter().filter(|section| section.end.is_none()).count();
     let marks = replayed.marks();
-    let (list, tree, graph) = (sections::list(marks), sections::tree(marks), dot::render(marks));
+    let (list, tree, graph) = (section_list::list(marks), section_list::tree(marks), dot::render(marks));
     for (view, what) in [(&*list, "not ended"), (&*tree, "not ended"), (graph.as_str(), "has not ended")] {
         assert_eq!(view.matches(what).count(), open);
     }
-    assert_eq!((list.lines().count(), tree.lines().count()), (expected.len(), expected.len()));
-    // The tree is as deep as the stacks are.
-    let depth =
-        |section: &Section| std::iter::successors(section.parent, |&parent| expected[parent].parent).count();
-    let deepest = expected.iter().map(depth).max().unwrap_or(0);
-    let indent = |line: &str| {
-        let name = line.get(43..).unwrap_or_default();
-        name.len() - name.trim_start().len()
-    };
-    assert!(tree.lines().all(|line| indent(line) <= 2 * deepest + 2), "deeper than {deepest}:\n{tree}");
+    assert_eq!(list.lines().count(), expected.len());
+    for (line, expected) in list.lines().zip(&expected) {
+        assert_eq!(line[HEAD], head(expected));
+        assert!(indented(line).1.starts_with(&expected.name), "not {}: {line}", expected.name);
+    }
+    assert_tree(&tree, &expected);
     Ok(open)
 }
 
@@ -119,7 +137,7 @@ fn assert_as_plain(path: &Path, text: &str) -> Result<usize> {
 fn sections_of_the_reference_s_trace_end_in_every_view() -> Result<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/nnapi/omr1.trace.txt.zst");
     let mut bytes = Vec::new();
-    Input::open(&path)?.reader().read_to_end(&mut bytes)?;
+    StreamingDecoder::new(File::open(&path)?)?.read_to_end(&mut bytes)?;
     assert_eq!(assert_as_plain(&path, &String::from_utf8_lossy(&bytes))?, 2);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Checks that the functions of the grammar of marks agree with each other.
 
 use nntrace_common::{
-    interface::{self, Role},
+    hidl_calls::{self, Role},
     mark::{self, BUFFER_BYTES, Captured, Kind, MARK_BYTES},
     track::TrackMark,
 };
@@ -50,9 +50,9 @@ fn begins(data: &[u8]) {
         assert_eq!(nntrace_common::layer::Tag::from_index(tag.index()), Some(tag));
     }
 
-    let is_call = interface::is_interface_call(name);
+    let is_call = hidl_calls::is_interface_call(name);
     assert_eq!(mark::may_be_interface_call(data, begin.name_at), is_call);
-    let (meaning, role) = (interface::meaning(name), Role::of(name));
+    let (meaning, role) = (hidl_calls::meaning(name), Role::of(name));
     assert_eq!(meaning.report_begin != 0, matches!(role, Role::DriverStart | Role::DriverDone));
     assert!(is_call || meaning.driver == 0);
 }

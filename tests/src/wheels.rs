@@ -1,0 +1,31 @@
+//! Files of real engines, as `cargo xtask engines` fetches them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{binaries, live};
+
+/// Returns the folder of all of them.
+///
+/// # Errors
+/// When this program is not where cargo puts such.
+pub fn folder() -> Result<PathBuf> {
+    let target = binaries::profile_dir()?;
+    Ok(target.parent().context("it is in a folder")?.join("engines"))
+}
+
+/// Returns what was looked for; `None`, with a message, where it is missing.
+///
+/// # Errors
+/// When it is missing, and live tests are required.
+pub fn found(wanted: Option<PathBuf>, what: &Path) -> Result<Option<PathBuf>> {
+    if wanted.is_none() {
+        let missing = format!("{} is missing, which `cargo xtask engines` fetches", what.display());
+        if live::is_required() {
+            bail!(missing);
+        }
+        eprintln!("skipped: {missing}");
+    }
+    Ok(wanted)
+}

@@ -1,0 +1,449 @@
+//! Real engines with small models: loads, runs and operators are counted as they happened, and their times agree with the
+//! clock of the program that runs them.
+//!
+//! Each engine runs a tiny model as a command at level `op`, a larger one at level `run`, and a tiny one in a process
+//! that the profiler joins: before the model is loaded, and after that.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, ensure};
+use nntrace_tests::{
+    engines::{Engine, Joins, Operator, Printed, Size, Traced},
+    itt::Itt,
+    live,
+    results::Results as _,
+};
+use nntrace_user::report::snapshot::FunctionRow;
+
+/// Runs of the tiny model.
+const RUNS: u64 = 200;
+/// Runs of the large one, of about ten milliseconds.
+const LARGE_RUNS: u64 = 50;
+
+const ONNXRUNTIME: Engine = Engine::new("onnxruntime", "onnxruntime_python.py", "onnx");
+const ONNXRUNTIME_C: Engine = Engine::new("onnxruntime", "onnxruntime_c.py", "onnx");
+const LITERT: Engine = Engine::new("litert", "tflite_python.py", "tflite");
+const TFLITE_RUNTIME: Engine = Engine::new("tflite-runtime", "tflite_python.py", "tflite");
+const NCNN: Engine = Engine::new("ncnn", "ncnn_python.py", "ncnn");
+const OPENVINO: Engine = Engine::new("openvino", "openvino_python.py", "onnx");
+const MNN: Engine = Engine::new("mnn", "mnn_python.py", "mnn");
+const LLAMA: Engine = Engine::new("llama", "llama_python.py", "gguf");
+const TRACT: Engine = Engine::new("tract", "tract_python.py", "onnx");
+
+/// Time of a run outside of the function that executes the model, µs: of the interpreter and the engine's module for it,
+/// and of the kernel on its way to the probes. It is about 20.
+const OUTSIDE_US: u64 = 30;
+/// Launches until the clocks must have agreed: others may take the CPU from the loop, outside of the function or in it.
+const ATTEMPTS: u32 = 3;
+
+/// What an engine does besides its operators.
+struct Expected {
+    engine: Engine,
+    /// Layer and phase in which a model is loaded, once.
+    load: &'static str,
+    /// Layer and phase of the functions that know the model's path.
+    path: &'static str,
+    /// Functions that load a model and know its path, one inside of the other.
+    with_path: u64,
+    /// Time of a run outside of the function that executes the model, µs, at most.
+    outside_us: u64,
+}
+
+impl Expected {
+    const fn of(engine: Engine, load: &'static str, path: &'static str) -> Self {
+        Self { engine, load, path, with_path: 1, outside_us: OUTSIDE_US }
+    }
+
+    /// Runs the engine in all ways; `operators` checks the operators of so many runs.
+    fn check(&self, operators: impl Fn(&Traced, u64) -> Result<()>) -> Result<()> {
+        let Some(_live) = live::enter()? else { return Ok(()) };
+        if !self.engine.is_there()? {
+            return Ok(());
+        }
+        let launched = self.timed(|| self.engine.launched("op", Size::Tiny, RUNS)).context("as a command")?;
+        self.check_loaded(&launched, Size::Tiny)?;
+        let others = launched.printed.other_runs;
+        assert_eq!(launched.snapshot.count(launched.pid()?, "LR_PE"), RUNS + others, "runs");
+        operators(&launched, RUNS + others).context("as a command")?;
+
+        let large =
+            self.timed(|| self.engine.launched("run", Size::Large, LARGE_RUNS)).context("the large model")?;
+        self.check_loaded(&large, Size::Large)?;
+        assert_eq!(
+            large.snapshot.count(large.pid()?, "LR_PE"),
+            LARGE_RUNS + others,
+            "runs of the large model"
+        );
+        assert_eq!(large.snapshot.count(large.pid()?, "LC_PE"), 0, "operators, at level run");
+
+        let early = || self.engine.joined(Joins::BeforeTheModel, "run", Size::Tiny, RUNS);
+        let early = self.timed(early).context("joined before the model")?;
+        self.check_loaded(&early, Size::Tiny)?;
+        assert_eq!(
+            early.snapshot.count(early.pid()?, "LR_PE"),
+            RUNS + others,
+            "runs, joined before the model"
+        );
+
+        let late = || self.engine.joined(Joins::AfterTheModel, "op", Size::Tiny, RUNS);
+        let late = self.timed(late).context("joined after the model")?;
+        let seen = |tag| late.pid().map(|pid| late.snapshot.count(pid, tag));
+        assert_eq!((seen(self.load)?, seen("LR_PE")?), (0, RUNS), "loads and runs, joined after the model");
+        operators(&late, RUNS).context("joined after the model")
+    }
+
+    /// Runs the engine until the profiler and the loop agree on its time.
+    fn timed(&self, mut run: impl FnMut() -> Result<Traced>) -> Result<Traced> {
+        let mut attempts = 0;
+        loop {
+            let traced = run()?;
+            assert_eq!(traced.snapshot.odd_marks(), [].into(), "{:?}", traced.snapshot.diagnostics);
+            let row = traced.snapshot.phase(traced.pid()?, "LR_PE").context("no run was seen")?;
+            let Printed { runs, loop_ns, engine_ns, .. } = traced.printed;
+            // Runs that the engine did by itself take as long as the others.
+            let (shown, clock) = (row.total_ns * runs / row.count, engine_ns.unwrap_or(loop_ns));
+            let (share, outside) = (clock * 3 / 100, runs * self.outside_us * 1000);
+            // The engine's own clock runs outside of the function, as well as longer with the model.
+            let tolerance = if engine_ns.is_some() { share + outside } else { share.max(outside) };
+            if shown.abs_diff(clock) <= tolerance {
+                return Ok(traced);
+            }
+            attempts += 1;
+            ensure!(
+                attempts < ATTEMPTS,
+                "{runs} runs take {shown} ns by the profiler, {clock} ns by the loop's clock"
+            );
+        }
+    }
+
+    /// Checks that the model was loaded once, from its path.
+    fn check_loaded(&self, traced: &Traced, size: Size) -> Result<()> {
+        assert_eq!(traced.snapshot.count(traced.pid()?, self.load), 1, "{}", self.load);
+        let model = self.engine.model(size)?;
+        let model = model.to_str().context("the path is text")?;
+        let functions = traced.functions(self.path);
+        assert_eq!(functions.get(model), Some(&self.with_path), "{} of {model}: {functions:?}", self.path);
+        Ok(())
+    }
+}
+
+/// Checks the operators of a layer and phase: all of those that ran so often, by name.
+fn assert_operators(traced: &Traced, tag: &str, runs: u64, each: &BTreeMap<&str, u64>) {
+    let functions = traced.functions(tag);
+    let expected: BTreeMap<&str, u64> = each.iter().map(|(&name, count)| (name, count * runs)).collect();
+    // What ran less often was a part of loading, on a thread of its own.
+    let often: BTreeMap<&str, u64> = functions.into_iter().filter(|&(_, count)| count >= runs).collect();
+    assert_eq!(often, expected, "{tag}");
+}
+
+/// Returns how often each operator is in a run, from what the engine itself tells of one run.
+fn per_run(report: &Printed) -> BTreeMap<&str, u64> {
+    report.by(by_name).into_iter().map(|(name, all)| (name, all.len() as u64)).collect()
+}
+
+/// Checks ONNX Runtime's operators: the nodes of its optimised graph, which differs from the model's as the CPU does. The
+/// ends of the model are in it as they were.
+fn onnxruntime_operators() -> Result<impl Fn(&Traced, u64) -> Result<()>> {
+    let report = if ONNXRUNTIME.is_there()? { Some(ONNXRUNTIME.report(Size::Tiny, 1)?) } else { None };
+    Ok(move |traced: &Traced, runs| {
+        let each = per_run(report.as_ref().context("it is there")?);
+        for name in ["flat3", "dense4", "prob5"] {
+            assert_eq!(each.get(name), Some(&1), "{name}: {each:?}");
+        }
+        assert_operators(traced, "LC_PE", runs, &each);
+        Ok(())
+    })
+}
+
+#[test]
+fn onnxruntime_by_its_c_interface() -> Result<()> {
+    Expected::of(ONNXRUNTIME_C, "LR_PC", "LR_PC").check(onnxruntime_operators()?)
+}
+
+#[test]
+fn onnxruntime_by_python() -> Result<()> {
+    Expected::of(ONNXRUNTIME, "LR_PC", "LR_PC").check(onnxruntime_operators()?)
+}
+
+/// Operators of the delegate for XNNPACK: those of the model but the cumulative sum, which it does not take.
+const XNNPACK: [(&str, u64); 4] = [
+    ("Convolution (NHWC, F32)", 2),
+    ("Fully Connected (NC, F32)", 1),
+    ("Max Pooling (NHWC, F32)", 1),
+    ("Softmax (NC, F32)", 1),
+];
+
+/// Checks the operators of the interpreter: a part for the delegate, the cumulative sum, another part for the delegate.
+fn litert_operators(traced: &Traced, runs: u64, delegate: &str, sum: &str) {
+    assert_operators(traced, "LC_PE", runs, &[(delegate, 2), (sum, 1), ("xnn_invoke_runtime", 2)].into());
+    let inside = traced.functions("LC_PCO");
+    for (name, count) in XNNPACK {
+        assert_eq!(inside.get(name), Some(&(count * runs)), "{name}: {inside:?}");
+    }
+}
+
+#[test]
+fn litert() -> Result<()> {
+    Expected::of(LITERT, "LR_PI", "LR_PI").check(|traced, runs| {
+        litert_operators(traced, runs, "TfLiteXNNPackDelegate", "cumsum");
+        Ok(())
+    })
+}
+
+#[test]
+fn litert_with_compiled_models() -> Result<()> {
+    let engine = Engine { mode: Some("compiled"), ..LITERT };
+    Expected::of(engine, "LR_PC", "LR_PI").check(|traced, runs| {
+        litert_operators(traced, runs, "TfLiteXNNPackDelegate", "cumsum");
+        Ok(())
+    })
+}
+
+#[test]
+fn tflite_runtime() -> Result<()> {
+    // The module's function for files calls the library's.
+    let expected = Expected { with_path: 2, ..Expected::of(TFLITE_RUNTIME, "LR_PI", "LR_PI") };
+    expected.check(|traced, runs| {
+        litert_operators(traced, runs, "DELEGATE", "CUMSUM");
+        Ok(())
+    })
+}
+
+/// The layers of ncnn's model.
+const NCNN_LAYERS: [&str; 6] = ["conv1", "pool1", "conv2", "mean3", "dense4", "prob5"];
+
+/// The wheel has nothing by which a run or a whole load could be seen: its layers are, by the names of the model.
+#[test]
+fn ncnn() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    if !NCNN.is_there()? {
+        return Ok(());
+    }
+    for (size, runs) in [(Size::Tiny, RUNS), (Size::Large, LARGE_RUNS)] {
+        let launched = NCNN.launched("op", size, runs)?;
+        check_ncnn(&launched, runs)?;
+        for layer in ["conv1", "conv2", "dense4"] {
+            assert_eq!(launched.functions("LR_PC").get(layer), Some(&1), "{layer} is prepared once");
+        }
+    }
+    check_ncnn(&NCNN.joined(Joins::AfterTheModel, "op", Size::Tiny, RUNS)?, RUNS)?;
+    let at_level_run = NCNN.launched("run", Size::Tiny, RUNS)?.snapshot;
+    assert_eq!(at_level_run.pids(), [0; 0]);
+    let says_so = |note: &String| note.contains("whole runs are not seen in this file");
+    assert!(at_level_run.notes.iter().any(says_so), "{:?}", at_level_run.notes);
+    Ok(())
+}
+
+fn check_ncnn(traced: &Traced, runs: u64) -> Result<()> {
+    assert_eq!(traced.snapshot.odd_marks(), [].into(), "{:?}", traced.snapshot.diagnostics);
+    let functions = traced.functions("LC_PE");
+    for layer in NCNN_LAYERS {
+        assert_eq!(functions.get(layer), Some(&runs), "{layer}: {functions:?}");
+    }
+    let row = traced.snapshot.phase(traced.pid()?, "LC_PE").context("no layer was seen")?;
+    assert_eq!(
+        row.count,
+        runs * NCNN_LAYERS.len() as u64,
+        "layers beside those of the model are parts of them"
+    );
+    ensure!(row.total_ns <= traced.printed.loop_ns, "the layers take longer than the loop: {row:?}");
+    Ok(())
+}
+
+/// Checks the operators of the CPU plugin: the nodes that it tells of itself, around which is its part of a run.
+fn openvino_operators() -> Result<impl Fn(&Traced, u64) -> Result<()>> {
+    let report = if OPENVINO.is_there()? { Some(OPENVINO.report(Size::Tiny, 1)?) } else { None };
+    Ok(move |traced: &Traced, runs| {
+        let mut each = per_run(report.as_ref().context("it is there")?);
+        for name in ["conv1/WithoutBiases", "pool1", "conv2/WithoutBiases", "mean3", "dense4"] {
+            assert_eq!(each.get(name), Some(&1), "{name}: {each:?}");
+        }
+        each.insert("SyncInferRequest", 1);
+        assert_operators(traced, "LC_PE", runs, &each);
+        Ok(())
+    })
+}
+
+#[test]
+fn openvino() -> Result<()> {
+    Expected::of(OPENVINO, "LR_PC", "LR_PI").check(openvino_operators()?)
+}
+
+/// The plugin is left to ITT, which tells of the same nodes.
+#[test]
+fn openvino_by_its_own_tasks() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    if !OPENVINO.is_there()? {
+        return Ok(());
+    }
+    let itt = Itt::build("itt-network.c")?;
+    let collector = itt.library();
+    let collector = collector.to_str().context("the path is text")?;
+    let report = OPENVINO.report(Size::Tiny, 1)?;
+    let traced = OPENVINO.launched_with(collector, "op", Size::Tiny, RUNS)?;
+    assert_eq!(traced.snapshot.odd_marks(), [].into(), "{:?}", traced.snapshot.diagnostics);
+    assert_eq!(traced.snapshot.count(traced.pid()?, "LR_PE"), RUNS);
+    let functions = traced.functions("LC_PE");
+    for (node, count) in per_run(&report) {
+        assert_eq!(functions.get(node), Some(&(count * RUNS)), "{node}: {functions:?}");
+    }
+    assert_eq!(functions.get("SyncInferRequest"), None);
+    Ok(())
+}
+
+#[test]
+fn mnn() -> Result<()> {
+    // The file is read, and then what is in it: two sections of initialization, one of which knows the path.
+    let expected = Expected::of(MNN, "LR_PP", "LR_PI");
+    let report = if MNN.is_there()? { Some(MNN.report(Size::Tiny, 1)?) } else { None };
+    expected.check(|traced, runs| {
+        let report = report.as_ref().context("it is there")?;
+        let mut reported = BTreeMap::new();
+        for operator in &report.operators {
+            *reported.entry(operator.kind.as_str()).or_insert(0) += runs;
+        }
+        let mut seen = BTreeMap::new();
+        for (class, count) in traced.functions("LC_PE") {
+            if let Some(kind) = mnn_type(class) {
+                *seen.entry(kind).or_insert(0) += count;
+            }
+        }
+        assert_eq!(seen, reported);
+        Ok(())
+    })
+}
+
+/// Returns the type of an operator by its class; `None` for parts of others and what is around all.
+fn mnn_type(class: &str) -> Option<&str> {
+    match class {
+        "StrassenMatrixComputor" | "Pipeline::execute" => None,
+        "CPUPool" => Some("Pooling"),
+        "CPUUnary" => Some("UnaryOp"),
+        class if class.contains("Convolution") => Some("Convolution"),
+        class => Some(class.strip_prefix("CPU").unwrap_or(class)),
+    }
+}
+
+#[test]
+fn llama() -> Result<()> {
+    // The server's clock runs from when it begins to fill a batch until it has chosen a token: about 30 µs more than the
+    // batch, 70 at level `op`, where sampling is probed, and 80 with the larger model.
+    let expected = Expected { outside_us: 80, ..Expected::of(LLAMA, "LR_PI", "LR_PI") };
+    expected.check(|traced, runs| {
+        let functions = traced.functions("LC_PCO");
+        assert_eq!(functions.get("embd"), Some(&runs), "{functions:?}");
+        // The four layers of the model.
+        for layer in 0..4 {
+            let name = format!("ffn_swiglu-{layer}");
+            assert_eq!(functions.get(name.as_str()), Some(&runs), "{name}: {functions:?}");
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn tract() -> Result<()> {
+    let report = if TRACT.is_there()? { Some(TRACT.report(Size::Tiny, 1)?) } else { None };
+    Expected::of(TRACT, "LR_PI", "LR_PI").check(|traced, runs| {
+        // It tells of types by other names.
+        let each = report.as_ref().context("it is there")?.operators.len() as u64;
+        assert_eq!(
+            traced.snapshot.count(traced.pid()?, "LC_PE"),
+            each * runs,
+            "{:?}",
+            traced.functions("LC_PE")
+        );
+        assert_eq!(traced.functions("LC_PE").get("OptMaxPool"), Some(&runs));
+        Ok(())
+    })
+}
+
+/// Share of an operator's time in that of all, ‰, by name.
+type Shares<'a> = BTreeMap<&'a str, u64>;
+
+/// Shares may differ by so much, ‰: the runs are others, and a probe takes time as well.
+const APART: u64 = 100;
+
+fn shares<'a>(times: impl IntoIterator<Item = (&'a str, u64)>) -> Shares<'a> {
+    let mut sums = BTreeMap::new();
+    for (name, ns) in times {
+        *sums.entry(name).or_insert(0) += ns;
+    }
+    let all = sums.values().sum::<u64>().max(1);
+    sums.into_iter().map(|(name, ns)| (name, ns * 1000 / all)).collect()
+}
+
+/// Returns the time of an operator in a run, ns: the median, as first runs take longer; the mean where several have one name.
+fn our_time(row: &FunctionRow) -> u64 {
+    if row.count == LARGE_RUNS { row.p50_ns } else { row.total_ns / LARGE_RUNS }
+}
+
+/// The same by the engine.
+fn their_time(operators: &[&Operator]) -> u64 {
+    let mut times: Vec<u64> = operators.iter().map(|operator| operator.ns).collect();
+    times.sort_unstable();
+    if times.len() as u64 == LARGE_RUNS {
+        times[times.len() / 2]
+    } else {
+        times.iter().sum::<u64>() / LARGE_RUNS
+    }
+}
+
+/// Checks that the engine and the profiler agree on where the time goes.
+fn assert_agree(ours: &Shares<'_>, theirs: &Shares<'_>) {
+    let both = format!("by the profiler {ours:?}, by the engine {theirs:?}");
+    assert!(ours.keys().eq(theirs.keys()), "other operators: {both}");
+    for (name, share) in theirs {
+        assert!(ours[name].abs_diff(*share) <= APART, "{name}: {both}");
+        // As to the order, those count that are clearly apart.
+        for (other, _) in theirs.iter().filter(|(_, other)| **other + APART < *share) {
+            assert!(ours[name] > ours[other], "{name} before {other}: {both}");
+        }
+    }
+}
+
+/// Compares the times of operators with those that the engine measures itself, in a run of its own: `name` is that of a
+/// function in the engine's report, which is by `key`.
+fn compare(engine: Engine, name: fn(&str) -> Option<&str>, key: fn(&Operator) -> &str) -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    if !engine.is_there()? {
+        return Ok(());
+    }
+    let report = engine.report(Size::Large, LARGE_RUNS)?;
+    let theirs = report.by(key);
+    let traced = engine.launched("op", Size::Large, LARGE_RUNS)?;
+    // What ran less often was a part of loading.
+    let often = traced.rows("LC_PE").filter(|row| row.count >= LARGE_RUNS);
+    let ours = shares(often.filter_map(|row| Some((name(&row.name)?, our_time(row)))));
+    assert_agree(&ours, &shares(theirs.iter().map(|(name, all)| (*name, their_time(all)))));
+    Ok(())
+}
+
+fn by_name(operator: &Operator) -> &str {
+    &operator.name
+}
+
+fn by_type(operator: &Operator) -> &str {
+    &operator.kind
+}
+
+#[test]
+fn onnxruntime_agrees_with_its_own_profile() -> Result<()> {
+    compare(ONNXRUNTIME, |name| Some(name), by_name)
+}
+
+#[test]
+fn openvino_agrees_with_its_own_counters() -> Result<()> {
+    // It is around all of them.
+    compare(OPENVINO, |name| (name != "SyncInferRequest").then_some(name), by_name)
+}
+
+#[test]
+fn ncnn_agrees_with_the_times_of_its_layers_one_by_one() -> Result<()> {
+    compare(NCNN, |name| NCNN_LAYERS.contains(&name).then_some(name), by_name)
+}
+
+#[test]
+fn mnn_agrees_with_its_callbacks() -> Result<()> {
+    compare(MNN, mnn_type, by_type)
+}
