@@ -140,7 +140,7 @@ impl LogKind {
 /// With every kind at it, a second's lines fit into aya-log's ring of 128 KiB.
 const LINES: u64 = 8;
 
-/// What passed of one kind: a value of the kernel's map. Programs on several CPUs use it at once, so that a line more may
+/// Lines of one kind that passed: a value of the kernel's map. Programs on several CPUs use it at once, so that a line more may
 /// pass than should.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]

@@ -12,15 +12,15 @@ mod added_totals;
 mod constants;
 #[cfg(any(test, feature = "oracle"))]
 pub mod oracle;
+mod path;
 mod rules;
 
 pub use added_totals::Adds;
+pub use path::{PathStep, ROOT_PATH, outermost_path};
+use path::{path_hash, step_of};
 
 /// Sections that can be open on one thread at once. A power of two.
 pub const MAX_DEPTH: usize = 64;
-
-/// Path of the empty stack.
-pub const ROOT_PATH: u64 = 0;
 
 /// Class of a frame in the accounting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,32 +151,6 @@ impl Closed {
     }
 }
 
-/// Step of a path: enough to name it once the steps above are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct PathStep {
-    /// Path around it; [`ROOT_PATH`] for the outermost.
-    pub parent: u64,
-    /// [`Tag::index`] of the frame.
-    pub tag: u8,
-    /// [`Class`] of the frame.
-    pub class: u8,
-    /// Totals that the own time of its frames is added to.
-    pub adds: Adds,
-    /// Always 0.
-    pub reserved: [u8; 5],
-}
-
-impl PathStep {
-    /// Returns the step of a section with nothing around it.
-    #[must_use]
-    #[inline(always)]
-    pub const fn outermost(closed: &Closed) -> Self {
-        let Closed { tag, class, adds, .. } = closed;
-        Self { parent: ROOT_PATH, tag: tag.index(), class: *class as u8, adds: *adds, reserved: [0; 5] }
-    }
-}
-
 impl Frame {
     const EMPTY: Self = Self {
         begin: 0,
@@ -207,30 +181,6 @@ const fn open_bits(tag: u8) -> (u64, u64) {
     let bit = 1 << (tag & 63);
     let high = (tag >> 6 & 1) as u64;
     (bit * (1 - high), bit * high)
-}
-
-/// Returns the path of a frame inside a path. Bijective in `step` for one `parent`, so siblings never collide.
-#[inline(always)]
-const fn path_hash(parent: u64, step: u16) -> u64 {
-    let mixed = (parent ^ (step as u64 + 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed ^ (mixed >> 29)
-}
-
-/// Returns the path of a marked frame without another one around it.
-#[must_use]
-pub const fn outermost_path(tag: u8, class: Class) -> u64 {
-    path_hash(ROOT_PATH, step_of(tag, class))
-}
-
-/// Returns the step of a path, which differs for a subtracted, a handed and a plain frame of one tag.
-#[inline(always)]
-const fn step_of(tag: u8, class: Class) -> u16 {
-    let kind = match class {
-        Class::Subtract => 0x80,
-        Class::Handed => 0x100,
-        _ => 0,
-    };
-    tag as u16 | kind
 }
 
 impl Stack {

@@ -184,7 +184,7 @@ pub static MEANINGS: HashMap<u64, Meaning, 4096> = HashMap::new();
 #[btf_map]
 pub static DIAGNOSTICS: PerCpuArray<DiagnosticCount, { DiagnosticKind::ALL.len() }> = PerCpuArray::new();
 
-/// What passed of each kind of line that the programs log.
+/// Lines that passed the limit, of each kind that the programs log.
 #[btf_map]
 pub static LOG_GATES: Array<LogGate, { LogKind::COUNT }> = Array::new();
 

@@ -133,7 +133,7 @@ pub fn programs_that_use(held: &Objects, map: u32) -> Result<(BTreeSet<String>, 
     Ok((users, total))
 }
 
-/// What a program's code is written in.
+/// Representation of a program's code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// The machine's instructions.

@@ -139,7 +139,7 @@ pub struct EngineEnds {
     folder: PathBuf,
 }
 
-/// What came of a profiled run.
+/// Results of a profiled run.
 #[derive(Debug)]
 pub struct Profiled {
     /// Last snapshot.

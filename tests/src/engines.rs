@@ -66,7 +66,7 @@ pub struct Printed {
     /// Runs that the engine did by itself.
     #[serde(default)]
     pub other_runs: u64,
-    /// What the engine itself tells of its operators, if it was asked.
+    /// Operators by the engine's own report, if it was asked.
     #[serde(default)]
     pub operators: Vec<Operator>,
 }
@@ -86,9 +86,9 @@ pub struct Operator {
 /// Runs of an engine under the profiler.
 #[derive(Debug)]
 pub struct Traced {
-    /// What the script printed.
+    /// The script's own figures.
     pub printed: Printed,
-    /// What the profiler showed.
+    /// The profiler's.
     pub snapshot: Snapshot,
 }
 

@@ -77,7 +77,7 @@ impl Tmux {
         self.call(&["capture-pane", "-p"])
     }
 
-    /// What is on the screen, with the escape sequences of its colours, as a terminal of the same size takes it.
+    /// Contents of the screen, with the escape sequences of its colours, as a terminal of the same size takes it.
     ///
     /// # Errors
     /// When tmux fails.

@@ -149,7 +149,7 @@ impl Classes {
         self.places.get(&target).map_or(&[], Vec::as_slice)
     }
 
-    /// What follows in the file behind an address.
+    /// Bytes of the file from an address on.
     fn bytes(&self, address: u64) -> Option<&[u8]> {
         let is_in = |it: &&Segment| (it.address..it.address + it.size).contains(&address);
         let segment = self.segments.iter().find(is_in)?;

@@ -1,4 +1,4 @@
-//! What the maps find in the files of real engines, for both architectures, without running any: the virtual functions of
+//! Findings of the maps in the files of real engines, for both architectures, without running any: the virtual functions of
 //! the classes are those that another reading of the files finds, and each probe is at an instruction as a disassembler
 //! sees them.
 

@@ -66,7 +66,7 @@ fn counts(rows: &[(&str, u64)]) -> BTreeMap<String, u64> {
     rows.iter().map(|&(tag, count)| (tag.to_owned(), count)).collect()
 }
 
-/// What the engine does once: a second compilation is in the first, and a primitive is created in the first inference.
+/// Sections that are there once: a second compilation is in the first, and a primitive is created in the first inference.
 const ONCE: [(&str, &str, u64); 6] = [
     ("LR_PI", "Read model", 1),
     ("LR_PC", "Compile model", 1),

@@ -27,7 +27,7 @@ use crate::model::{
 /// Readings of the frequencies at most, while they differ from the last event: a policy may change meanwhile.
 const READS: usize = 3;
 
-/// What was read when everything had been attached.
+/// State that was read when everything had been attached.
 pub(crate) struct InitialReadings {
     online: BTreeSet<u32>,
     /// Frequencies from sysfs, of the CPUs without a frequency event.

@@ -22,9 +22,9 @@ pub(crate) struct StartedWindow {
     pub window: Window,
     /// Time when everything that residency needs had been attached, ns.
     pub attached_at: u64,
-    /// What was read then.
+    /// State that was read then.
     pub attached: InitialReadings,
-    /// What the kernel tells beside.
+    /// Facts from the kernel's files.
     pub evidence: Baseline,
 }
 

@@ -203,7 +203,7 @@ impl Probes {
         for lonely in target::take_unpaired(&mut found.functions) {
             self.failures.push(format!(
                 "{} in {} is not probed: the function that belongs to it is not there",
-                lonely.demangled,
+                lonely.found.demangled,
                 lonely.display_path.display()
             ));
         }
@@ -215,7 +215,7 @@ impl Probes {
         }
         let mut files = Vec::new();
         for function in &found.functions {
-            if !self.attached.insert((function.object, function.offset)) {
+            if !self.attached.insert((function.object, function.found.offset)) {
                 continue;
             }
             match self.attach(kernel, function) {
@@ -226,7 +226,7 @@ impl Probes {
                     }
                 }
                 Err(error) => {
-                    self.attached.remove(&(function.object, function.offset));
+                    self.attached.remove(&(function.object, function.found.offset));
                     self.failures.push(error.to_string());
                 }
             }
@@ -248,13 +248,13 @@ impl Probes {
                 itt::VARIABLE
             ));
         }
-        if function.layout_guessed {
+        if function.found.layout_guessed {
             self.failures.push(format!(
                 "took the arguments of {} in {} for ({}); --symbol {}=LAYOUT says otherwise",
-                function.demangled,
+                function.found.demangled,
                 function.display_path.display(),
-                function.layout,
-                function.wanted,
+                function.found.layout,
+                function.found.wanted,
             ));
         }
         Ok(())
@@ -262,7 +262,7 @@ impl Probes {
 
     /// Returns where to probe a function, as an offset in its file.
     fn place(&mut self, kernel: &mut Kernel, function: &MarkFunction) -> u64 {
-        let points = function.points;
+        let points = function.found.points;
         let Some(nop) = points.nop else { return points.plain };
         let probe = self.nops.get(kernel, nop.length).clone();
         let at = match (self.placement, &probe) {
@@ -277,7 +277,7 @@ impl Probes {
                 "a mark of {} in {} costs some 15 us instead of 1: behind the nop that it begins with is an instruction \
                  that the kernel runs by a single step; one built with the current nntrace.h or nntrace-common is \
                  cheaper, or --fast-probes where no child is forked that goes on without exec",
-                function.demangled,
+                function.found.demangled,
                 function.display_path.display()
             ));
         }
@@ -323,7 +323,7 @@ impl Probes {
     }
 
     fn is_attached(&self, function: &MarkFunction) -> bool {
-        self.attached.contains(&(function.object, function.offset))
+        self.attached.contains(&(function.object, function.found.offset))
     }
 
     /// Returns the number of attached probes.

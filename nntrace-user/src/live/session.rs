@@ -150,7 +150,7 @@ pub struct Session {
     verifier: Option<Verifier>,
     /// Result of the comparison, once the window is over.
     verified: Option<Verify>,
-    /// What the kernel told beside, once the window is over.
+    /// Facts from the kernel's files, once the window is over.
     kernel_evidence: Option<Evidence>,
     notes: Vec<String>,
 }

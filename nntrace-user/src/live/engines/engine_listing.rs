@@ -72,7 +72,7 @@ pub struct FoundEngine {
     pub is_tested: bool,
     /// Functions to probe, at level `op`; those of level `run` are among them.
     pub probes: Vec<PlannedProbe>,
-    /// What is not probed, or not as the map wants it; each with the line of the map.
+    /// Functions that are not probed, or not as the map wants it; each with the line of the map.
     pub notes: Vec<String>,
 }
 

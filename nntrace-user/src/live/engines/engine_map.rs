@@ -36,7 +36,7 @@ pub(in crate::live) struct EngineMap {
     pub(in crate::live) evidence: Vec<Evidence>,
     /// Places of the version; the first that is found counts.
     pub(in crate::live) versions: Vec<VersionSource>,
-    /// What to probe.
+    /// Functions to probe.
     pub(in crate::live) probes: Vec<ProbeEntry>,
 }
 
@@ -71,7 +71,7 @@ pub(in crate::live) enum VersionSource {
     Beside(Affixes),
 }
 
-/// What stands before and after a version.
+/// Text before and after a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::live) struct Affixes {
     /// Text before.
@@ -135,7 +135,7 @@ fn mangled_class(text: &str) -> Option<String> {
     }
 }
 
-/// What to probe: functions, and what a call of them is.
+/// Functions to probe, and the section that a call of them is.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub(in crate::live) struct ProbeEntry {
@@ -229,7 +229,7 @@ pub(in crate::live) enum MachineName {
 pub(in crate::live) struct MapError {
     /// Place.
     pub(in crate::live) at: MapLine,
-    /// What is wrong, what was expected, and what becomes of it.
+    /// Fault, what was expected, and what becomes of the entry.
     pub(in crate::live) what: String,
 }
 

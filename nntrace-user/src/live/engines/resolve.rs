@@ -1,4 +1,4 @@
-//! What a map asks for in a file: the functions of its entries, and where each can be probed.
+//! Entries of a map in a file: the functions of its entries, and where each can be probed.
 
 mod candidates;
 mod ends;
@@ -43,7 +43,7 @@ pub(in crate::live) struct Resolved {
     pub(in crate::live) version: Option<Version>,
     /// Probes, in the order of the map.
     pub(in crate::live) probes: Vec<EngineProbe>,
-    /// What is not probed, and why.
+    /// Functions that are not probed, and why.
     pub(in crate::live) notes: Vec<Note>,
 }
 

@@ -134,8 +134,13 @@ impl Kernel {
     /// When the kernel refuses, with the object and the symbol.
     pub(crate) fn attach_mark(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
         let Self { functions, object, .. } = self;
-        let program = functions.mark_program(object, target::kind(function), function.role, function.layout);
-        let point = format!("{} in {}", function.demangled, function.display_path.display());
+        let program = functions.mark_program(
+            object,
+            target::kind(function),
+            function.found.role,
+            function.found.layout,
+        );
+        let point = format!("{} in {}", function.found.demangled, function.display_path.display());
         functions.attach(object, program, &function.path, at).map_err(attach_error(&point))?;
         log::info!("{program} is on {point}, offset {at:#x} of the file");
         Ok(())
@@ -170,13 +175,13 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses.
     pub(crate) fn set_mark_code(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
-        let length = function.offset.saturating_add(function.length).saturating_sub(at);
+        let length = function.found.offset.saturating_add(function.found.length).saturating_sub(at);
         let mut codes = self.object.array::<MarkCode>("MARK_CODE")?;
         let index = (at & 0xfff) as u32;
         let known = codes.get(&index, 0).map_err(KernelError::reading)?;
         let code = MarkCode {
             length: known.length.max(u32::try_from(length).unwrap_or(u32::MAX)),
-            jumps: known.jumps.max(u32::from(function.may_jump)),
+            jumps: known.jumps.max(u32::from(function.found.may_jump)),
         };
         codes.set(index, code, 0).map_err(KernelError::writing)
     }

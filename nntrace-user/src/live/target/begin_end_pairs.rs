@@ -11,7 +11,7 @@ use super::function_search::MarkFunction;
 /// functions that write whole marks are another.
 #[must_use]
 pub(crate) fn kind(function: &MarkFunction) -> FunctionKind {
-    kind_of(function.role, &function.wanted)
+    kind_of(function.found.role, &function.found.wanted)
 }
 
 /// Returns the kind of a function that is looked for by this name.
@@ -30,12 +30,12 @@ pub(crate) fn take_unpaired(functions: &mut Vec<MarkFunction>) -> Vec<MarkFuncti
     let all = functions.clone();
     let has_partner = |function: &MarkFunction| {
         let is_partner = |other: &MarkFunction| {
-            other.role != function.role
+            other.found.role != function.found.role
                 && other.object == function.object
                 && kind(other) == kind(function)
                 && scope(other) == scope(function)
         };
-        function.role == Role::Mark || all.iter().any(is_partner)
+        function.found.role == Role::Mark || all.iter().any(is_partner)
     };
     let (paired, lonely) = mem::take(functions).into_iter().partition(has_partner);
     *functions = paired;
@@ -44,7 +44,7 @@ pub(crate) fn take_unpaired(functions: &mut Vec<MarkFunction>) -> Vec<MarkFuncti
 
 /// Returns the part before the name: the class or namespace.
 fn scope(function: &MarkFunction) -> Option<&str> {
-    function.demangled.find(&function.wanted).map(|at| &function.demangled[..at])
+    function.found.demangled.find(&function.found.wanted).map(|at| &function.found.demangled[..at])
 }
 
 #[cfg(test)]
@@ -52,23 +52,25 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::live::target::{Layout, ObjectId, ProbePoints};
+    use crate::live::target::{Layout, ObjectId, ProbePoints, symbols::Found};
 
     fn function(inode: u64, role: Role, wanted: &str, scope: &str) -> MarkFunction {
         MarkFunction {
             object: ObjectId { device: 1, inode },
             path: PathBuf::new(),
             display_path: PathBuf::new(),
-            wanted: wanted.into(),
-            symbol: wanted.into(),
-            demangled: format!("{scope}{wanted}()"),
-            role,
-            offset: 0,
-            points: ProbePoints { nop: None, plain: 0, is_emulated: false },
-            length: 0,
-            may_jump: false,
-            layout: Layout::Buf,
-            layout_guessed: false,
+            found: Found {
+                wanted: wanted.into(),
+                symbol: wanted.into(),
+                demangled: format!("{scope}{wanted}()"),
+                role,
+                offset: 0,
+                points: ProbePoints { nop: None, plain: 0, is_emulated: false },
+                length: 0,
+                may_jump: false,
+                layout: Layout::Buf,
+                layout_guessed: false,
+            },
         }
     }
 

@@ -3,9 +3,8 @@
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
-use super::argument_layout::{Layout, Role, SymbolSpec};
+use super::argument_layout::SymbolSpec;
 use super::mapped_files::{Object, ObjectId, Objects};
-use super::probe_points::ProbePoints;
 use super::symbols::{Found, Near, NearReason, choose, search_file, similar_in_file};
 
 /// Files listed in that message at most.
@@ -20,26 +19,8 @@ pub(crate) struct MarkFunction {
     pub path: PathBuf,
     /// Path of the file in the target's view.
     pub display_path: PathBuf,
-    /// Name by which it was found.
-    pub wanted: String,
-    /// Symbol, without a version.
-    pub symbol: String,
-    /// Demangled name.
-    pub demangled: String,
-    /// Role of the function.
-    pub role: Role,
-    /// Offset in the file of its first instruction.
-    pub offset: u64,
-    /// Places where it can be probed.
-    pub points: ProbePoints,
-    /// Length in bytes; 0 where it is not in the file.
-    pub length: u64,
-    /// Whether it may end by a jump to another mark function.
-    pub may_jump: bool,
-    /// Position of its text.
-    pub layout: Layout,
-    /// Whether the layout is only likely, and may need `--symbol`.
-    pub layout_guessed: bool,
+    /// Function in the file.
+    pub found: Found,
 }
 
 /// File that was searched.
@@ -233,21 +214,8 @@ impl fmt::Display for NearReason {
 }
 
 fn in_object(object: &Object, found: Found) -> MarkFunction {
-    MarkFunction {
-        object: object.id,
-        path: object.path.clone(),
-        display_path: object.display_path.clone(),
-        wanted: found.wanted,
-        symbol: found.symbol,
-        demangled: found.demangled,
-        role: found.role,
-        offset: found.offset,
-        points: found.points,
-        length: found.length,
-        may_jump: found.may_jump,
-        layout: found.layout,
-        layout_guessed: found.layout_guessed,
-    }
+    let Object { id, path, display_path, .. } = object;
+    MarkFunction { object: *id, path: path.clone(), display_path: display_path.clone(), found }
 }
 
 fn count(number: usize, what: &str) -> String {

@@ -140,7 +140,7 @@ fn line(text: &mut Text, probes: &[&PlannedProbe], all: bool) {
     }
 }
 
-/// What an inference passes.
+/// Probes that an inference passes.
 fn cost(engine: &FoundEngine) -> String {
     let executes = |probe: &&PlannedProbe| probe.mark.contains("_PE") || probe.mark.contains("_PCO");
     let count =

@@ -22,12 +22,12 @@ pub(super) struct Candidate {
     pub(super) has_other_arguments: bool,
 }
 
-/// What one entry means.
+/// Functions that one entry means.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// Functions, by place and address.
     pub(super) functions: Vec<Candidate>,
-    /// What is not there, or left out.
+    /// Functions that are not there, or left out.
     pub(super) notes: Vec<String>,
 }
 

@@ -13,7 +13,7 @@ use crate::live::engines::{
 /// Reason why a function is not probed whose jumps are not understood.
 const UNCLEAR: &str = "an indirect jump may lead into the function or out of it, so that its end is unclear";
 
-/// What is not as usual with a function.
+/// Peculiarity of a function.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Ends {
     /// It is not probed.
@@ -30,7 +30,7 @@ pub(super) enum Ends {
     OtherArguments,
 }
 
-/// What is not as usual with the functions of one entry.
+/// Peculiarities of the functions of one entry.
 #[derive(Debug, Default)]
 pub(super) struct Left {
     functions: BTreeMap<Ends, Vec<String>>,
@@ -72,7 +72,7 @@ impl Left {
 
 type Ended = Result<(EntryPoint, End, Option<Ends>), Ends>;
 
-/// Of a bracket, the entry is all that counts.
+/// Returns the entry alone, which is all that counts of a bracket.
 pub(super) fn of_entry_alone<'image, 'data>(
     image: &'image Image<'data>,
     bounds: &'image FunctionBounds<'image, 'data>,

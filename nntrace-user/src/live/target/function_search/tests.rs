@@ -67,8 +67,11 @@ fn a_search_goes_on_after_a_bad_file() {
     assert_eq!(report.failed.len(), 2);
     assert!(report.failed[1].reason.starts_with("not an ELF file"));
     assert_eq!(report.searched.len(), 1);
-    let found = report.functions.iter().find(|function| function.symbol == "main").unwrap();
-    assert_eq!((&found.path, found.object, found.wanted.as_str()), (&exe, objects.objects[1].id, "main"));
+    let found = report.functions.iter().find(|function| function.found.symbol == "main").unwrap();
+    assert_eq!(
+        (&found.path, found.object, found.found.wanted.as_str()),
+        (&exe, objects.objects[1].id, "main")
+    );
     let mut twice = report.clone();
     twice.merge(report.clone());
     assert_eq!(twice, report);
