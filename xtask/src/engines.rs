@@ -35,7 +35,7 @@ pub struct Engine {
 const NUMPY: &str = "numpy==2.4.6";
 
 /// The engines. Their versions are those that the tests know.
-const ENGINES: [Engine; 8] = [
+const ENGINES: [Engine; 9] = [
     Engine {
         name: "onnxruntime",
         packages: &["onnxruntime==1.32.0", NUMPY],
@@ -84,6 +84,13 @@ const ENGINES: [Engine; 8] = [
         has_arm64: true,
         script: "llama_python.py",
         model: "gguf",
+    },
+    Engine {
+        name: "whisper",
+        packages: &["pywhispercpp==1.5.1", NUMPY],
+        has_arm64: true,
+        script: "whisper_python.py",
+        model: "whisper",
     },
     Engine {
         name: "tract",

@@ -54,6 +54,14 @@ impl Size {
         }
     }
 
+    /// Returns the arguments for models of speech.
+    const fn of_sound(self) -> [&'static str; 4] {
+        match self {
+            Self::Tiny => ["--width", "32", "--positions", "64"],
+            Self::Large => ["--width", "128", "--positions", "256"],
+        }
+    }
+
     /// Returns the arguments for language models.
     const fn of_tokens(self) -> [&'static str; 2] {
         match self {
@@ -74,6 +82,7 @@ pub fn model(kind: &str, size: Size) -> Result<PathBuf> {
         "tflite" => ("cnn_tflite.py", environment("litert")?, owned(&size.of_images())),
         "ncnn" => ("cnn_ncnn.py", environment("ncnn")?, owned(&size.of_images())),
         "gguf" => ("llama_gguf.py", WRITERS.environment()?, owned(&size.of_tokens())),
+        "whisper" => ("whisper_ggml.py", environment("whisper")?, owned(&size.of_sound())),
         "mnn" => (
             "cnn_mnn.py",
             environment("mnn")?,
