@@ -35,7 +35,7 @@ pub struct Engine {
 const NUMPY: &str = "numpy==2.4.6";
 
 /// The engines. Their versions are those that the tests know.
-const ENGINES: [Engine; 9] = [
+const ENGINES: [Engine; 10] = [
     Engine {
         name: "onnxruntime",
         packages: &["onnxruntime==1.32.0", NUMPY],
@@ -62,6 +62,13 @@ const ENGINES: [Engine; 9] = [
         packages: &["ncnn==1.0.20261020", NUMPY],
         has_arm64: true,
         script: "ncnn_python.py",
+        model: "ncnn",
+    },
+    Engine {
+        name: "ncnn-library",
+        packages: &["sherpa-ncnn==2.1.15", NUMPY],
+        has_arm64: true,
+        script: "ncnn_library.py",
         model: "ncnn",
     },
     Engine {

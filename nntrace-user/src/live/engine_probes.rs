@@ -6,6 +6,7 @@ use std::{
     collections::{HashMap, HashSet},
     fmt, fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use nntrace_common::{engine::IN_FLIGHT, layer::Tag, mark};
@@ -21,7 +22,7 @@ use super::{
     },
     itt,
     kernel::{Kernel, KernelError, engines::ProbePlaces},
-    probe_trials::call_cost,
+    probe_trials::call_cost::{self, CallCost},
     target::{self, Object, ObjectId, Processes},
 };
 use crate::model::{function_names::Names, run_facts::ProbedEngine};
@@ -30,6 +31,9 @@ pub use super::engines::probe::Level as EngineLevel;
 
 /// Remarks on an engine's map that are shown; the rest is counted.
 const MOST_NOTES: usize = 5;
+
+/// Time to take probes off again from which on that is announced.
+const LONG: Duration = Duration::from_secs(2);
 
 /// Function of C++ runtimes that handlers of exceptions call first (Itanium C++ ABI, section 2.5.3 of part II).
 const CAUGHT: &str = "__cxa_begin_catch";
@@ -43,12 +47,14 @@ pub struct EngineOptions {
     pub maps: Vec<PathBuf>,
     /// Level of detail.
     pub level: EngineLevel,
+    /// Takes what the user has to know before it happens.
+    pub announce: fn(&str),
 }
 
 impl Default for EngineOptions {
     /// No engine.
     fn default() -> Self {
-        Self { names: Some(Vec::new()), maps: Vec::new(), level: EngineLevel::Run }
+        Self { names: Some(Vec::new()), maps: Vec::new(), level: EngineLevel::Run, announce: |_| {} }
     }
 }
 
@@ -107,6 +113,7 @@ fn names_any(catalog: &Catalog, path: &Path) -> bool {
 pub(crate) struct EngineProbes {
     catalog: Catalog,
     level: EngineLevel,
+    announce: fn(&str),
     /// Whether the programs need the texts of all names.
     emits_begins: bool,
     examined: HashSet<ObjectId>,
@@ -115,8 +122,8 @@ pub(crate) struct EngineProbes {
     /// Files in which the begin of handlers of exceptions was looked for.
     searched: HashSet<ObjectId>,
     engines: Vec<ProbedEngine>,
-    /// Time by which the probes make a call longer, ns, without the programs' own; `None` while it is not known.
-    call_ns: Option<u64>,
+    /// Cost of the probes; `None` while it is not known.
+    cost: Option<CallCost>,
     notes: Vec<String>,
 }
 
@@ -130,12 +137,13 @@ impl EngineProbes {
         Ok(Self {
             catalog,
             level: options.level,
+            announce: options.announce,
             emits_begins,
             examined: HashSet::new(),
             touched: HashSet::new(),
             searched: HashSet::new(),
             engines: Vec::new(),
-            call_ns: None,
+            cost: None,
             notes,
         })
     }
@@ -193,10 +201,13 @@ impl EngineProbes {
                 engine.probes.len()
             );
             self.notes.extend(notes(&engine));
+            if !engine.probes.is_empty() {
+                self.measure(kernel);
+                self.announce_wait(kernel, &engine);
+            }
             let probed = attach(kernel, names, object, &engine.probes, self.emits_begins)?;
             self.notes.extend(probed.refused);
             if probed.functions > 0 {
-                self.measure(kernel);
                 self.engines.push(ProbedEngine {
                     engine: engine.engine,
                     about: engine.parts.join("; "),
@@ -226,17 +237,32 @@ impl EngineProbes {
 
     /// Measures once what a probed call costs.
     fn measure(&mut self, kernel: &mut Kernel) {
-        if self.call_ns.is_none() {
+        if self.cost.is_none() {
             match call_cost::measure(kernel) {
-                Ok(ns) => self.call_ns = Some(ns),
+                Ok(cost) => self.cost = Some(cost),
                 Err(reason) => log::info!("what the probes on engines cost is not known: {reason}"),
             }
         }
     }
 
+    /// Says how long it will take to detach the probes of an engine, where that is long.
+    fn announce_wait(&self, kernel: &Kernel, engine: &Resolved) {
+        let Some(cost) = self.cost.filter(|_| kernel.probes_one_by_one()) else { return };
+        let places: usize = engine.probes.iter().map(EngineProbe::places).sum();
+        let wait = cost.detach * u32::try_from(places).unwrap_or(u32::MAX);
+        if wait >= LONG {
+            (self.announce)(&format!(
+                "{} is probed in {places} places, one by one before Linux 6.6: to detach them at the end will take about \
+                 {} s; --engine-level run, or --engine, probes fewer",
+                engine.engine,
+                wait.as_secs()
+            ));
+        }
+    }
+
     /// Returns the time by which the probes make a call longer, ns, without the programs' own; `None` where it is not known.
     pub(crate) fn call_ns(&self) -> Option<u64> {
-        self.call_ns
+        self.cost.filter(|_| !self.engines.is_empty()).map(|cost| cost.call_ns)
     }
 
     /// Engines that are probed.

@@ -47,6 +47,14 @@ pub fn keep() {
     *LOGGER.kept() = Some(Kept::default());
 }
 
+/// Says something at once, whatever the level: to stderr, or in the notes of the interface.
+pub fn announce(text: &str) {
+    match &mut *LOGGER.kept() {
+        Some(kept) => kept.add(text),
+        None => stderr::message(text),
+    }
+}
+
 /// The lines that are kept, for the notes of the interface.
 #[must_use]
 pub fn kept() -> Vec<String> {

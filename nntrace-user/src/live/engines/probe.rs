@@ -154,3 +154,14 @@ pub(in crate::live) struct EngineProbe {
     /// Whether pool threads call it, inside of an execution of another thread.
     pub(in crate::live) on_workers: bool,
 }
+
+impl EngineProbe {
+    /// Returns the number of places in the file that are probed for it.
+    pub(in crate::live) fn places(&self) -> usize {
+        1 + match &self.end {
+            End::Returns(offsets) | End::SomeReturns(offsets) => offsets.len(),
+            End::ReturnProbe => 1,
+            End::StackPointer | End::None => 0,
+        }
+    }
+}

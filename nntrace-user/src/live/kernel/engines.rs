@@ -1,6 +1,11 @@
 //! The programs on functions of engines, and the tables that describe their probes.
 
-use std::{collections::HashSet, io, path::Path};
+use std::{
+    collections::HashSet,
+    io,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use aya::{
     maps::{Array, HashMap},
@@ -275,7 +280,8 @@ impl Kernel {
         Ok(refused)
     }
 
-    /// Does something while both ends of a function are probed, in every process; none of them is a target by that.
+    /// Does something while both ends of a function are probed, in every process; none of them is a target by that. Returns
+    /// also how long it took to detach the two.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -284,7 +290,7 @@ impl Kernel {
         path: &Path,
         places: CallPlaces,
         act: impl FnOnce() -> T,
-    ) -> Result<T, KernelError> {
+    ) -> Result<(T, Duration), KernelError> {
         let Self { engines, object, .. } = self;
         // Apart from the probes that stay.
         let mut trial = EnginePrograms { form: engines.form.take(), ..EnginePrograms::default() };
@@ -296,10 +302,12 @@ impl Kernel {
             }
         }
         let done = act();
+        let begin = Instant::now();
         trial.detach(object);
+        let detached = begin.elapsed();
         engines.form = trial.form;
         match refused.pop() {
-            None => Ok(done),
+            None => Ok((done, detached)),
             Some((_, reason)) => Err(KernelError::Attach { point: path.display().to_string(), reason }),
         }
     }
@@ -323,6 +331,11 @@ impl Kernel {
             }
             None => Ok(()),
         }
+    }
+
+    /// Whether this kernel takes each place as a probe of its own: before Linux 6.6, once the programs are loaded.
+    pub(in crate::live) fn probes_one_by_one(&self) -> bool {
+        matches!(self.engines.form, Some(Form::Single))
     }
 
     /// Number of functions of engines that are probed.

@@ -3,7 +3,11 @@
 //! Most of it is the trap into the kernel and what the kernel does about the probed instruction, which depends on that,
 //! on the processor and on the hypervisor. The function begins and ends as compilers' functions do.
 
-use std::{arch::naked_asm, path::Path, time::Instant};
+use std::{
+    arch::naked_asm,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use super::{OWN_FILE, offset};
 use crate::live::{
@@ -36,17 +40,26 @@ extern "C" fn call() {
 #[cfg(target_arch = "aarch64")]
 const RETURN: u64 = 8;
 
-/// Measures what a call of a probed function takes longer, ns, without the part of the programs that only run for
-/// targets.
+/// Cost of probes on functions of engines.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::live) struct CallCost {
+    /// Time by which a call takes longer, ns, without the part of the programs that only run for targets.
+    pub call_ns: u64,
+    /// Time to detach one place.
+    pub detach: Duration,
+}
+
+/// Measures the cost of probes.
 ///
 /// # Errors
 /// With the reason why it cannot be measured.
-pub(in crate::live) fn measure(kernel: &mut Kernel) -> Result<u64, String> {
+pub(in crate::live) fn measure(kernel: &mut Kernel) -> Result<CallCost, String> {
     let entry = offset(call)?;
     let before = call_ns();
     let places = CallPlaces { entry, end: entry + RETURN };
     let probed = kernel.while_engine_probed(Path::new(OWN_FILE), places, call_ns);
-    Ok(probed.map_err(|error| error.to_string())?.saturating_sub(before))
+    let (during, detached) = probed.map_err(|error| error.to_string())?;
+    Ok(CallCost { call_ns: during.saturating_sub(before), detach: detached / 2 })
 }
 
 fn call_ns() -> u64 {

@@ -8,6 +8,7 @@ use nntrace_user::live::{
 };
 
 use super::help_headings::MARKS;
+use crate::logging;
 
 /// Name that stands for no engine.
 const NONE: &str = "none";
@@ -64,6 +65,6 @@ impl EngineSelection {
         };
         let names: Vec<String> = self.engine_names.iter().filter(|name| *name != NONE).cloned().collect();
         let names = if self.engine_names.is_empty() { None } else { Some(names) };
-        EngineOptions { names, maps: self.maps.clone(), level }
+        EngineOptions { names, maps: self.maps.clone(), level, announce: logging::announce }
     }
 }
