@@ -6,6 +6,8 @@ use crate::mark::{Label, Prefix, Text};
 
 /// Probes of all engines at most.
 pub const MAX_PROBES: usize = 4096;
+/// Entries of maps whose names are compared, and one for all others.
+pub const MAX_ENTRIES: usize = 256;
 /// Offsets on the way from an argument to a name at most.
 pub const MAX_STEPS: usize = 4;
 
@@ -80,8 +82,57 @@ pub struct EngineProbe {
     pub begun_by: u32,
     /// Number of the argument by which begin and end of an asynchronous execution pair; else 0.
     pub object: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// Number of the map's entry whose names are [compared](ObjectNames); 0 for none.
+    pub entry: u32,
+}
+
+/// Comparison of the names that one entry of a map leads to: text at an offset in an object is its own name only if it
+/// changes with the object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct ObjectNames {
+    /// Address of the last object.
+    object: u64,
+    /// Hash of its name.
+    name: u64,
+    /// Times that another object came with the same name.
+    repeated: u32,
+    /// 1 once two objects had different names; nothing is compared from then on.
+    differ: u32,
+}
+
+impl ObjectNames {
+    /// Other objects with the same name from which on it is not their own.
+    pub const MOST_REPEATED: u32 = 100;
+
+    /// Takes the name of an object; returns whether it may be the object's own.
+    #[must_use]
+    #[inline(always)]
+    pub fn take(&mut self, object: u64, name: u64) -> bool {
+        if self.differ != 0 {
+            return true;
+        }
+        if object != self.object {
+            if self.object != 0 {
+                if name == self.name {
+                    self.repeated = self.repeated.saturating_add(1);
+                } else {
+                    self.differ = 1;
+                    return true;
+                }
+            }
+            self.object = object;
+            self.name = name;
+        }
+        !self.are_constant()
+    }
+
+    /// Whether all objects had the same name, and many there were.
+    #[must_use]
+    #[inline(always)]
+    pub const fn are_constant(&self) -> bool {
+        self.differ == 0 && self.repeated >= Self::MOST_REPEATED
+    }
 }
 
 /// Key of an execution in flight.
@@ -158,6 +209,18 @@ mod tests {
         {
             assert!(!is_plausible_name(bytes), "{bytes:x?}");
         }
+    }
+
+    #[test]
+    fn names_that_do_not_change_with_the_object_are_not_its_own() {
+        let mut names = ObjectNames::default();
+        let last = u64::from(ObjectNames::MOST_REPEATED);
+        assert!((0..last).all(|object| names.take(0x1000 + object, 7)));
+        assert!(!names.take(0x2000, 7) && names.are_constant());
+        assert!(names.take(0x3000, 8) && !names.are_constant(), "they do change");
+        assert!(names.take(0x4000, 8), "objects may share a name");
+        let mut one = ObjectNames::default();
+        assert!((0..1000).all(|_| one.take(0x1000, 7)), "one object has one name");
     }
 
     proptest! {

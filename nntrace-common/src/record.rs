@@ -426,7 +426,7 @@ mod user {
     use crate::app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey};
     use crate::diagnostic::DiagnosticCount;
     use crate::driver_calls::DriverDevice;
-    use crate::engine::{EngineProbe, EnumKey, FlightKey};
+    use crate::engine::{EngineProbe, EnumKey, FlightKey, ObjectNames};
     use crate::hidl_calls::Meaning;
     use crate::nested_functions::MarkCode;
     use crate::other_power_events::{CpuEvidence, PsciKey, Suspends};
@@ -470,6 +470,7 @@ mod user {
         ExecutionKey,
         DriverDevice,
         EngineProbe,
+        ObjectNames,
         EnumKey,
         FlightKey
     );

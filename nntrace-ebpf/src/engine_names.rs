@@ -7,7 +7,10 @@ use nntrace_common::{
     record::NameText,
 };
 
-use crate::{maps::ENGINE_ENUMS, mark_text};
+use crate::{
+    maps::{ENGINE_ENUMS, OBJECT_NAMES},
+    mark_text,
+};
 
 /// Returns the hash of a section's name; `None` where there is none, it cannot be read, or is implausible. The text, if
 /// it is one, is in `mark`.
@@ -17,8 +20,8 @@ pub fn read(registers: &pt_regs, number: u32, probe: &EngineProbe, mark: &mut Na
     if recipe.form == NameForm::None as u8 {
         return None;
     }
-    let mut at = argument(registers, recipe.argument)?;
-    at = follow(recipe, at)?;
+    let object = argument(registers, recipe.argument)?;
+    let mut at = follow(recipe, object)?;
     if recipe.form == NameForm::Enum as u8 {
         let value = if recipe.steps == 0 { at as u32 } else { word(at)? };
         // SAFETY: user space writes an entry once, before the probe is attached.
@@ -34,7 +37,18 @@ pub fn read(registers: &pt_regs, number: u32, probe: &EngineProbe, mark: &mut Na
     let len = if read > 0 { (read - 1).cast_unsigned() as u32 } else { 0 };
     mark.len = len & (mark::MARK_BYTES as u32 - 1);
     mark.name_at = 0;
-    name_hash(mark)
+    name_hash(mark).filter(|&name| may_be_own(probe, object, name))
+}
+
+/// Whether a name may be the object's own, by those of other objects.
+#[inline(always)]
+fn may_be_own(probe: &EngineProbe, object: u64, name: u64) -> bool {
+    if probe.entry == 0 {
+        return true;
+    }
+    let Some(names) = OBJECT_NAMES.get_ptr_mut(probe.entry) else { return true };
+    // SAFETY: a value of the map, of which any bytes are valid.
+    unsafe { (*names).take(object, name) }
 }
 
 /// Hashes a plausible name.

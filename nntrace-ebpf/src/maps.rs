@@ -9,7 +9,7 @@ use nntrace_common::{
     app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey, MAX_APP_EVENTS},
     diagnostic::{DiagnosticCount, DiagnosticKind},
     driver_calls::{DRIVER_CALL, DriverDevice, MAX_DEVICES},
-    engine::{EngineProbe, EnumKey, FlightKey},
+    engine::{EngineProbe, EnumKey, FlightKey, MAX_ENTRIES, ObjectNames},
     event_counts::{EventCounts, PageWait},
     hidl_calls::Meaning,
     log_limit::{LogGate, LogKind},
@@ -110,6 +110,11 @@ pub static ENGINE_PROBES: Array<EngineProbe, { DRIVER_CALL as usize + 1 }> = Arr
 /// Devices whose calls are sections, by their number. User space sets them.
 #[btf_map]
 pub static DRIVER_DEVICES: HashMap<u32, DriverDevice, MAX_DEVICES> = HashMap::new();
+
+/// Names that the entries of maps lead to, by [`EngineProbe::entry`]. CPUs write at once until two names differ: what one of
+/// them overwrites is compared later.
+#[btf_map]
+pub static OBJECT_NAMES: Array<ObjectNames, { MAX_ENTRIES }> = Array::new();
 
 /// Hashes of the names of numbers that name sections. User space sets them.
 #[btf_map]

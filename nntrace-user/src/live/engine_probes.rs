@@ -9,15 +9,19 @@ use std::{
     time::Duration,
 };
 
-use nntrace_common::{engine::IN_FLIGHT, layer::Tag, mark};
+use nntrace_common::{
+    engine::{IN_FLIGHT, MAX_ENTRIES},
+    layer::Tag,
+    mark,
+};
 use thiserror::Error;
 
-use self::description::{Description, describe};
+use self::description::{Description, describe, has_own_names};
 use super::{
     engines::{
         catalog::{Catalog, UnknownEngine},
         examination::{ExaminationError, examine, exported_function},
-        probe::{EngineProbe, Kind},
+        probe::{EngineProbe, Kind, MapLine},
         resolve::Resolved,
     },
     itt,
@@ -122,6 +126,7 @@ pub(crate) struct EngineProbes {
     /// Files in which the begin of handlers of exceptions was looked for.
     searched: HashSet<ObjectId>,
     engines: Vec<ProbedEngine>,
+    compared: ComparedEntries,
     /// Cost of the probes; `None` while it is not known.
     cost: Option<CallCost>,
     notes: Vec<String>,
@@ -143,6 +148,7 @@ impl EngineProbes {
             touched: HashSet::new(),
             searched: HashSet::new(),
             engines: Vec::new(),
+            compared: ComparedEntries::default(),
             cost: None,
             notes,
         })
@@ -205,7 +211,8 @@ impl EngineProbes {
                 self.measure(kernel);
                 self.announce_wait(kernel, &engine);
             }
-            let probed = attach(kernel, names, object, &engine.probes, self.emits_begins)?;
+            let probed =
+                attach(kernel, names, object, &engine.probes, &mut self.compared, self.emits_begins)?;
             self.notes.extend(probed.refused);
             if probed.functions > 0 {
                 self.engines.push(ProbedEngine {
@@ -265,6 +272,23 @@ impl EngineProbes {
         self.cost.filter(|_| !self.engines.is_empty()).map(|cost| cost.call_ns)
     }
 
+    /// Returns remarks on entries of maps whose names did not change with the objects that they were read from.
+    ///
+    /// # Errors
+    /// When the kernel's table cannot be read.
+    pub(crate) fn notes_on_names(&self, kernel: &Kernel) -> Result<Vec<String>, KernelError> {
+        let mut notes = Vec::new();
+        for (number, entry) in (1..).zip(self.compared.0.iter().take(MAX_ENTRIES - 1)) {
+            if kernel.are_names_constant(number)? {
+                notes.push(format!(
+                    "{entry}: the text at the place of its names is the same in all objects, as if it stood elsewhere in this \
+                     version: the class's or the function's name takes its place"
+                ));
+            }
+        }
+        Ok(notes)
+    }
+
     /// Engines that are probed.
     pub(crate) fn engines(&self) -> &[ProbedEngine] {
         &self.engines
@@ -296,6 +320,22 @@ fn notes(resolved: &Resolved) -> Vec<String> {
     notes
 }
 
+/// Entries of maps whose names are compared with each other, in the order of their numbers, from 1.
+#[derive(Default)]
+struct ComparedEntries(Vec<MapLine>);
+
+impl ComparedEntries {
+    /// Returns the number of an entry; 0 where there is no room for it.
+    fn number(&mut self, entry: &MapLine) -> u32 {
+        let known = self.0.iter().position(|known| known == entry);
+        let place = known.unwrap_or_else(|| {
+            self.0.push(entry.clone());
+            self.0.len() - 1
+        });
+        u32::try_from(place + 1).ok().filter(|&number| (number as usize) < MAX_ENTRIES).unwrap_or(0)
+    }
+}
+
 /// Reason why a file could not be examined, or probed.
 #[derive(Debug, Error)]
 enum ExamineError {
@@ -319,6 +359,7 @@ fn attach(
     names: &mut Names,
     object: &Object,
     probes: &[EngineProbe],
+    compared: &mut ComparedEntries,
     emits_begins: bool,
 ) -> Result<Probed, KernelError> {
     names.insert_for_good(mark::name_hash(IN_FLIGHT, 0), IN_FLIGHT);
@@ -331,7 +372,7 @@ fn attach(
     let mut by_number = HashMap::new();
     for probe in ordered {
         let begun_by = brackets.get(&probe.tag).copied();
-        let Description { probe: described, returns, names: texts, values, remark } =
+        let Description { probe: mut described, returns, names: texts, values, remark } =
             match describe(probe, begun_by) {
                 Ok(description) => description,
                 Err(reason) => {
@@ -345,6 +386,9 @@ fn attach(
             if emits_begins {
                 kernel.add_name(*hash, text.as_bytes())?;
             }
+        }
+        if has_own_names(probe) {
+            described.entry = compared.number(&probe.map_line);
         }
         let number = kernel.add_engine_probe(described, values)?;
         if probe.kind == Kind::BracketBegin {

@@ -6,7 +6,7 @@ use nntrace_common::{
 };
 
 use crate::live::{
-    engines::probe::{End, EngineProbe, Kind, NameForm, NameRecipe},
+    engines::probe::{End, EngineProbe, Kind, Level, NameForm, NameRecipe},
     kernel::engines::ReturnPlaces,
 };
 
@@ -20,6 +20,13 @@ pub(super) struct Description {
     pub values: Vec<(u32, u64)>,
     /// Remark on something that is not as the map wants it.
     pub remark: Option<String>,
+}
+
+/// Whether the text that names a probe's sections has to change with the object it is read from: it stands in one, and many
+/// objects pass the probes of the entry.
+pub(super) fn has_own_names(probe: &EngineProbe) -> bool {
+    let in_object = |name: &NameRecipe| name.length > 0 && name.form != NameForm::Enum;
+    probe.level == Level::Op && probe.name.as_ref().is_some_and(in_object)
 }
 
 /// Describes a probe; `begun_by` is the number of the probe that begins the bracket which it ends.
@@ -76,7 +83,7 @@ pub(super) fn describe(probe: &EngineProbe, begun_by: Option<u32>) -> Result<Des
         recipe,
         begun_by,
         object: u32::from(object),
-        reserved: 0,
+        entry: 0,
     };
     Ok(Description { probe, returns, names, values, remark })
 }

@@ -58,7 +58,7 @@ fn probe() -> EngineProbe {
         recipe: NameRecipe::default(),
         begun_by: 0,
         object: 0,
-        reserved: 0,
+        entry: 0,
     }
 }
 

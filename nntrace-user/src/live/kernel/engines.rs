@@ -12,7 +12,7 @@ use aya::{
     programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLinkId, UProbeScope},
 };
 use nntrace_common::{
-    engine::{EngineProbe, EnumKey, MAX_PROBES},
+    engine::{EngineProbe, EnumKey, MAX_PROBES, ObjectNames},
     mark::BUFFER_BYTES,
     record::NameText,
     time_count::TimeCount,
@@ -331,6 +331,15 @@ impl Kernel {
             }
             None => Ok(()),
         }
+    }
+
+    /// Returns whether the names of an entry of a map, by [`EngineProbe::entry`], were the same for many objects.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub(in crate::live) fn are_names_constant(&self, entry: u32) -> Result<bool, KernelError> {
+        let names: Array<_, ObjectNames> = self.object.table("OBJECT_NAMES")?;
+        Ok(names.get(&entry, 0).map_err(KernelError::reading)?.are_constant())
     }
 
     /// Whether this kernel takes each place as a probe of its own: before Linux 6.6, once the programs are loaded.

@@ -64,7 +64,9 @@ impl Session {
         let reports = exact_sums.unwrap_or_else(|| recorded_sums(&self.model.marks));
         let missing = self.model.scheduling.as_ref().and_then(|scheduling| scheduling.note_on_missing(&loss));
         let unnamed = note_on_unnamed(&self.kernel.read_event_counts()?);
+        let misnamed = self.engines.notes_on_names(&self.kernel)?;
         let notes = self.notes.iter().cloned().chain(self.note_on_unsearched()).chain(missing).chain(unnamed);
+        let notes = notes.chain(misnamed);
         let window = Window { clock: Clock::Monotonic, begin_ns: self.window.begin, end_ns: end };
         let evidence = match &self.kernel_evidence {
             Some(read) => read.clone(),

@@ -103,7 +103,7 @@ fn probe(phase: Phase, layer: Layer, recipe: NameRecipe) -> EngineProbe {
         recipe,
         begun_by: 0,
         object: 0,
-        reserved: 0,
+        entry: 0,
     }
 }
 
@@ -174,6 +174,32 @@ fn check(is_multi: bool, returns: impl Fn(usize) -> ReturnPlaces) {
     }
 }
 
+/// Returns how many calls for these objects had no name of their own, and whether the names are told to be constant.
+fn unnamed(objects: &[Model]) -> (u64, bool) {
+    let (mut kernel, _rings) = Kernel::load(KernelOptions::default()).expect("the programs load");
+    let described = EngineProbe {
+        entry: 3,
+        ..probe(Phase::Execution, Layer::CpuFallback, recipe(0, NameForm::CString, &[8]))
+    };
+    let number = kernel.add_engine_probe(described, []).expect("room for a probe");
+    let places = ProbePlaces {
+        number,
+        entry: offset(nntrace_test_op as *const () as usize),
+        returns: ReturnPlaces::Instructions(vec![offset(nntrace_test_op_return as *const () as usize)]),
+    };
+    let refused = kernel.attach_engine(Path::new("/proc/self/exe"), &[places]).expect("the programs attach");
+    assert_eq!(refused, []);
+    kernel.add_target(std::process::id()).expect("room for a target");
+    for object in objects {
+        // SAFETY: it calls `nothing`, with a pointer that is not read.
+        unsafe { nntrace_test_op(object, nothing) };
+    }
+    kernel.engines.detach(&mut kernel.object);
+    let counts = kernel.read_event_counts().expect("counts");
+    assert_eq!(counts.calls, objects.len() as u64);
+    (counts.unnamed, kernel.are_names_constant(3).expect("the table"))
+}
+
 /// One test: the functions of this process are traced by whoever probes them.
 #[test]
 fn functions_are_sections_by_return_instructions_and_by_return_probes_in_either_form() {
@@ -182,4 +208,11 @@ fn functions_are_sections_by_return_instructions_and_by_return_probes_in_either_
     check(false, |_| ReturnPlaces::AfterReturn);
     check(true, instructions);
     check(true, |_| ReturnPlaces::AfterReturn);
+
+    let most = ObjectNames::MOST_REPEATED as usize;
+    let model = |name: &'static CStr| Model { class: 1, name: name.as_ptr(), kind: 7 };
+    let mut objects: Vec<Model> = (0..most + 50).map(|_| model(c"float32")).collect();
+    assert_eq!(unnamed(&objects), (50, true), "text that all objects have is not their name");
+    objects[1] = model(c"conv1");
+    assert_eq!(unnamed(&objects), (0, false), "two objects have different names");
 }
