@@ -28,12 +28,13 @@ mod program_costs;
 pub(crate) mod rings;
 mod run_queues;
 mod scheduling;
+mod statistics;
 mod table_sizes;
 mod trace_marker_writes;
 mod tracepoint_links;
 mod window;
 
-use std::{fs, os::fd::OwnedFd, path::Path};
+use std::{fs, path::Path};
 
 use aya::EbpfLoader;
 
@@ -54,6 +55,7 @@ use self::{
     rings::{RingBuffers, RingSize},
     run_queues::RunQueues,
     scheduling::SchedulingPrograms,
+    statistics::Statistics,
     table_sizes::TableSizes,
     trace_marker_writes::WritePrograms,
 };
@@ -93,8 +95,7 @@ pub struct Kernel {
     log: Option<KernelLog>,
     cpus: u32,
     table_sizes: TableSizes,
-    /// Keeps the kernel's run-time statistics of BPF programs enabled.
-    _statistics: Option<OwnedFd>,
+    statistics: Statistics,
     processes: ProcessPrograms,
     functions: FunctionProbes,
     engines: EnginePrograms,
@@ -151,7 +152,7 @@ impl Kernel {
             ring_size.bytes() / 1024,
             table_sizes.bytes / 1024
         );
-        let statistics = program_costs::statistics();
+        let statistics = Statistics::start();
         PowerPrograms::load(&mut object)?;
         ProcessPrograms::load_raw(&mut object)?;
         run_queues.load(&mut object)?;
@@ -161,7 +162,7 @@ impl Kernel {
             log,
             cpus,
             table_sizes,
-            _statistics: statistics,
+            statistics,
             processes,
             functions: FunctionProbes::new(options.may_wait_for_pages),
             engines: EnginePrograms::default(),

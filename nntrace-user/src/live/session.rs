@@ -336,6 +336,7 @@ impl Session {
     pub fn drain(&mut self) {
         self.take(false);
         self.kernel.drain_log();
+        self.kernel.sample_statistics();
     }
 
     fn log_left_out(&mut self) {

@@ -1,22 +1,10 @@
 //! Cost of the programs: runs and time from the kernel's statistics, and the events that they count themselves.
 
-use std::os::fd::OwnedFd;
-
-use aya::{
-    maps::PerCpuArray,
-    programs::Program,
-    sys::{Stats, enable_stats},
-};
+use aya::{maps::PerCpuArray, programs::Program};
 use nntrace_common::{event_counts::EventCounts, time_count::TimeCount};
 
 use super::{Kernel, KernelError, function_probes, object::Object, other_power_events, power};
 use crate::live::clock::nanoseconds;
-
-/// Enables the kernel's run-time statistics of BPF programs, where this user may, for as long as the descriptor is
-/// open.
-pub(super) fn statistics() -> Option<OwnedFd> {
-    enable_stats(Stats::RunTime).ok()
-}
 
 impl Object {
     /// Returns runs and time of these programs from the kernel's statistics.
