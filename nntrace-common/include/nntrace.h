@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* ---- Layers and phases ---------------------------------------------------------------------------------------- */
@@ -46,26 +47,35 @@
 #define NNTRACE_PHASE_COMPUTATION "PCO"
 #define NNTRACE_PHASE_RESULTS "PR"
 
-/* ---- The function that is probed ------------------------------------------------------------------------------ */
+/* ---- The functions that are probed ---------------------------------------------------------------------------- */
 
-/* It has two places that kernels probe without a single step. On x86-64 the first is the very five bytes that newer
- * kernels replace by a call, the second a `nop` of one byte, which all kernels emulate: some kill forked children by the
- * call. On arm64 the first is the `nop` that newer kernels skip, the second the `ret`, which all simulate. It never crosses
- * a page, being aligned. No landing pad (endbr64, bti c) is in front, as it is only ever called directly.
+/* One gets the marks as text; the other, which offers lanes, is further below. Each has two places that kernels probe
+ * without a single step. On x86-64 the first is the very five bytes that newer kernels replace by a call, the second a
+ * `nop` of one byte, which all kernels emulate: some kill forked children by the call. On arm64 the first is the `nop` that
+ * newer kernels skip, the second the `ret`, which all simulate. They never cross a page, being aligned. No landing pad
+ * (endbr64, bti c) is in front, as they are only ever called directly.
  *
- * The assembler, not the compiler, writes it, so that no optimisation changes it. It is in a group of its own: of many
- * files that include this one, an executable or a library keeps one copy; and within one run of the assembler, which
- * link-time optimisation makes of many files, only the first is written. It is hidden, so that each library has its own
- * copy and calls it without a detour. What `strip` leaves of it is the note, in the form of SystemTap's probes
- * (nntrace:mark), which nntrace-bpf, perf and bpftrace read. */
+ * The assembler, not the compiler, writes them, so that no optimisation changes them. Each is in a group of its own: of
+ * many files that include this one, an executable or a library keeps one copy; and within one run of the assembler, which
+ * link-time optimisation makes of many files, only the first is written. They are hidden, so that each library has its own
+ * copies and calls them without a detour. What `strip` leaves of them is the notes, in the form of SystemTap's probes
+ * (nntrace:mark, nntrace:lane), which nntrace-bpf, perf and bpftrace read. The size is counted from a label of its own, as
+ * link-time optimisation takes the function's away where another file's copy is kept. */
 #if defined(__x86_64__) && defined(__LP64__)
 #define NNTRACE_BYTES_ 0xccc3900000441f0fULL
 #define NNTRACE_BODY_ ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00, 0x90, 0xc3\n.balign 16, 0xcc\n"
 #define NNTRACE_ARGUMENT_ "8@%rdi"
+#define NNTRACE_ARGUMENTS_ "-8@%rdi 8@%rsi"
 #elif defined(__aarch64__) && defined(__LP64__) && !defined(__AARCH64EB__)
 #define NNTRACE_BYTES_ 0xd65f03c0d503201fULL
 #define NNTRACE_BODY_ "nop\nret\n.balign 16\n"
 #define NNTRACE_ARGUMENT_ "8@x0"
+#define NNTRACE_ARGUMENTS_ "-8@x0 8@x1"
+#endif
+
+/* A program that is to have no lanes defines NNTRACE_NO_LANES for all of its files. */
+#if defined(NNTRACE_BYTES_) && !defined(NNTRACE_NO_LANES)
+#define NNTRACE_LANES_
 #endif
 
 #ifdef __cplusplus
@@ -73,11 +83,13 @@
 #define NNTRACE_INLINE_ inline __attribute__((visibility("hidden")))
 #define NNTRACE_SLOW_ NNTRACE_INLINE_ __attribute__((noinline))
 #define NNTRACE_CAST_(type, value) static_cast<type>(value)
+#define NNTRACE_AS_(type, value) reinterpret_cast<type>(value)
 #else
 #define NNTRACE_EXTERN_C_ extern
 #define NNTRACE_INLINE_ static inline __attribute__((unused))
 #define NNTRACE_SLOW_ static __attribute__((noinline, unused))
 #define NNTRACE_CAST_(type, value) ((type)(value))
+#define NNTRACE_AS_(type, value) ((type)(value))
 #endif
 /* What every mark begins with, and all that it does while nobody listens. */
 #define NNTRACE_FAST_ NNTRACE_INLINE_ __attribute__((always_inline))
@@ -85,32 +97,31 @@
 #define NNTRACE_SHARED_ __attribute__((weak, visibility("hidden")))
 
 #ifdef NNTRACE_BYTES_
-__asm__(".ifndef tracing_mark_write\n"
-        ".pushsection .text.tracing_mark_write,\"axG\",%progbits,tracing_mark_write,comdat\n"
-        ".balign 16\n"
-        ".weak tracing_mark_write\n"
-        ".hidden tracing_mark_write\n"
-        ".type tracing_mark_write,%function\n"
-        "tracing_mark_write:\n" NNTRACE_BODY_ ".size tracing_mark_write, . - tracing_mark_write\n"
-        ".popsection\n"
-        ".ifndef _.stapsdt.base\n"
-        ".pushsection .stapsdt.base,\"aG\",%progbits,.stapsdt.base,comdat\n"
-        ".weak _.stapsdt.base\n"
-        ".hidden _.stapsdt.base\n"
-        "_.stapsdt.base: .space 1\n"
-        ".size _.stapsdt.base, 1\n"
-        ".popsection\n"
-        ".endif\n"
-        /* Owner, type 3; address, base, semaphore (none); provider, name, argument. */
-        ".pushsection .note.stapsdt,\"G\",%note,tracing_mark_write,comdat\n"
-        ".balign 4\n"
-        ".4byte 8, 992f - 991f, 3\n"
-        ".asciz \"stapsdt\"\n"
-        "991: .8byte tracing_mark_write, _.stapsdt.base, 0\n"
-        ".asciz \"nntrace\", \"mark\", \"" NNTRACE_ARGUMENT_ "\"\n"
-        "992: .balign 4\n"
-        ".popsection\n"
-        ".endif\n");
+#define NNTRACE_PROBED_(function, note, semaphore, arguments)                            \
+    ".pushsection .text." function ",\"axG\",%progbits," function ",comdat\n"            \
+    ".balign 16\n"                                                                       \
+    ".weak " function "\n"                                                               \
+    ".hidden " function "\n"                                                             \
+    ".type " function ",%function\n" function ":\n"                                      \
+    "990: " NNTRACE_BODY_ ".size " function ", . - 990b\n"                               \
+    ".popsection\n"                                                                      \
+    ".ifndef _.stapsdt.base\n"                                                           \
+    ".pushsection .stapsdt.base,\"aG\",%progbits,.stapsdt.base,comdat\n"                 \
+    ".weak _.stapsdt.base\n"                                                             \
+    ".hidden _.stapsdt.base\n"                                                           \
+    "_.stapsdt.base: .space 1\n"                                                         \
+    ".size _.stapsdt.base, 1\n"                                                          \
+    ".popsection\n"                                                                      \
+    ".endif\n" /* Owner, type 3; address, base, semaphore; provider, name, arguments. */ \
+    ".pushsection .note.stapsdt,\"G\",%note," function ",comdat\n"                       \
+    ".balign 4\n"                                                                        \
+    ".4byte 8, 992f - 991f, 3\n"                                                         \
+    ".asciz \"stapsdt\"\n"                                                               \
+    "991: .8byte " function ", _.stapsdt.base, " semaphore "\n"                          \
+    ".asciz \"nntrace\", \"" note "\", \"" arguments "\"\n"                              \
+    "992: .balign 4\n"                                                                   \
+    ".popsection\n"
+__asm__(".ifndef tracing_mark_write\n" NNTRACE_PROBED_("tracing_mark_write", "mark", "0", NNTRACE_ARGUMENT_) ".endif\n");
 
 /* Where the profiler listens: does nothing. Call it for a payload of your own. */
 NNTRACE_EXTERN_C_ void tracing_mark_write(const char *payload) __attribute__((visibility("hidden")));
@@ -133,13 +144,8 @@ NNTRACE_SHARED_ uint64_t nntrace_handles_ = 0;
  * bytes, which are loaded in one go. Where that is not known to be so, always. */
 NNTRACE_FAST_ int nntrace_is_probed_(void) {
 #ifdef NNTRACE_BYTES_
-#ifdef __cplusplus
-    const uintptr_t address = reinterpret_cast<uintptr_t>(&tracing_mark_write);
-    return *reinterpret_cast<const volatile uint64_t *>(address) != NNTRACE_BYTES_;
-#else
-    const uintptr_t address = (uintptr_t)&tracing_mark_write;
-    return *(const volatile uint64_t *)address != NNTRACE_BYTES_;
-#endif
+    const uintptr_t address = NNTRACE_AS_(uintptr_t, &tracing_mark_write);
+    return *NNTRACE_AS_(const volatile uint64_t *, address) != NNTRACE_BYTES_;
 #else
     return 1;
 #endif
@@ -256,20 +262,6 @@ NNTRACE_INLINE_ int nntrace_start_(struct nntrace_text_ *text, char kind) {
     return 1;
 }
 
-/* Hands a payload to the probe, and to ftrace if that was asked for. */
-NNTRACE_INLINE_ void nntrace_write_(struct nntrace_text_ *text) {
-    const int sink = __atomic_load_n(&nntrace_sink_, __ATOMIC_RELAXED);
-    text->bytes[text->length] = '\0';
-    tracing_mark_write(text->bytes);
-    if (sink > 1) {
-        const int saved = errno;
-        if (write(sink - 2, text->bytes, text->length) < 0) {
-            errno = 0; /* ftrace may be switched off, and its file taken away: the program goes on. */
-        }
-        errno = saved;
-    }
-}
-
 /* ---- What a section tells beside its name --------------------------------------------------------------------- */
 
 /* A key with a text, or with a number where there is no text. */
@@ -304,11 +296,7 @@ NNTRACE_INLINE_ nntrace_pair nntrace_takes(uint64_t handle) { return nntrace_num
  * upper part is the page of this library's counter. Its lower 28 bits count by even numbers: those of Rust's guards,
  * whose counter may be in the same page, are odd. */
 NNTRACE_INLINE_ uint64_t nntrace_handle(void) {
-#ifdef __cplusplus
-    const uint64_t page = reinterpret_cast<uintptr_t>(&nntrace_handles_) >> 12;
-#else
-    const uint64_t page = (uint64_t)(uintptr_t)&nntrace_handles_ >> 12;
-#endif
+    const uint64_t page = NNTRACE_AS_(uintptr_t, &nntrace_handles_) >> 12;
     const uint64_t count = __atomic_add_fetch(&nntrace_handles_, 2, __ATOMIC_RELAXED);
     return page << 28 | (count & ((1ULL << 28) - 1));
 }
@@ -331,13 +319,576 @@ NNTRACE_INLINE_ void nntrace_put_pair_(struct nntrace_text_ *text, const nntrace
     }
 }
 
+/* ---- The express lane ----------------------------------------------------------------------------------------- */
+
+#ifdef NNTRACE_LANES_
+/* While the profiler wants it, a thread does not enter the kernel for its marks, but writes them to a lane: a ring in
+ * memory that it shares with the profiler. It makes the memory and offers it, and goes on with the probe until the profiler
+ * has answered by a lease, which is the time until which it will read. All of this is done by the functions that are called
+ * only while somebody listens. The format and the rules of both sides: nntrace-user/docs/express.md.
+ *
+ * Nothing here allocates on the heap, takes a lock or changes errno, so a mark may stand in a signal handler and in an
+ * allocator. A handler that interrupts the thread in here finds the lane busy, and takes the probe. */
+
+/* Offers the lane with this key in a file; with -1 for a file, calls its reader. Does nothing, as the one above. */
+NNTRACE_EXTERN_C_ void nntrace_lane_offer_(int64_t file, uint64_t key) __attribute__((visibility("hidden")));
+/* Number of profilers that want lanes, which the kernel counts by the note. Several could not share one: they get none. The
+ * assembler writes it, since link-time optimisation does not see the note, and renames what only others refer to. */
+NNTRACE_EXTERN_C_ volatile unsigned short nntrace_lanes_wanted_ __attribute__((visibility("hidden")));
+__asm__(".ifndef nntrace_lane_offer_\n" NNTRACE_PROBED_("nntrace_lane_offer_", "lane", "nntrace_lanes_wanted_",
+                                                       NNTRACE_ARGUMENTS_) ".endif\n"
+        ".ifndef nntrace_lanes_wanted_\n"
+        ".pushsection .probes,\"awG\",%progbits,nntrace_lane_offer_,comdat\n"
+        ".balign 2\n"
+        ".weak nntrace_lanes_wanted_\n"
+        ".hidden nntrace_lanes_wanted_\n"
+        ".type nntrace_lanes_wanted_,%object\n"
+        "nntrace_lanes_wanted_: .2byte 0\n"
+        ".size nntrace_lanes_wanted_, 2\n"
+        ".popsection\n"
+        ".endif\n");
+
+/* Libc's, which strict C99 hides. The calls are made by number, as libc's functions for them may end a thread that is
+ * cancelled, and be replaced by others that write marks. */
+NNTRACE_EXTERN_C_ long nntrace_syscall_(long number, ...) __asm__("syscall");
+NNTRACE_EXTERN_C_ int nntrace_clock_(int number, void *reading) __asm__("clock_gettime");
+
+#if defined(SYS_memfd_create)
+#define NNTRACE_MEMFD_CREATE_ SYS_memfd_create
+#elif defined(__x86_64__)
+#define NNTRACE_MEMFD_CREATE_ 319
+#else
+#define NNTRACE_MEMFD_CREATE_ 279
+#endif
+
+/* Bytes of the header in front of the ring, and the words in it of which others than the first change. */
+#define NNTRACE_HEADER_BYTES_ 4096
+#define NNTRACE_HEAD_ 8
+#define NNTRACE_CLOSED_ 9
+#define NNTRACE_TAIL_ 16
+#define NNTRACE_LEASE_ 24
+/* Bytes of the first ring and of the largest, and of all lanes of a library. */
+#define NNTRACE_MIN_RING_ (16U << 10)
+#define NNTRACE_MAX_RING_ (4U << 20)
+#define NNTRACE_ALL_LANES_ (64U << 20)
+/* Kinds of records. */
+#define NNTRACE_END_RECORD_ 1
+#define NNTRACE_SITE_RECORD_ 2
+#define NNTRACE_TEXT_RECORD_ 3
+#define NNTRACE_DEFINITION_ 4
+#define NNTRACE_SKIP_ 5
+/* Places in the table of sites, of which half at most are taken. */
+#define NNTRACE_SITES_ 1024U
+/* Marks by the probe after which a thread tries to get a lane. */
+#define NNTRACE_MARKS_BEFORE_ 64
+#define NNTRACE_MILLISECOND_ 1000000U
+#define NNTRACE_SECOND_ 1000000000U
+
+/* A thread's side of its lane. A forked child finds zeros in it, and so has no lane. */
+struct nntrace_lane_ {
+    struct nntrace_lane_ *next;
+    /* Thread that it belongs to; when that is dead another may take it. */
+    int owner;
+    /* The owner is at work here. */
+    int is_busy;
+    /* The shared memory, once there is some; bytes of the ring, written to it so far, and read so far as last seen. */
+    uint64_t *shared;
+    uint64_t size;
+    uint64_t head;
+    uint64_t tail;
+    /* Sections begun in this ring that are open: there is room for their ends. How many others were open before. */
+    uint64_t open;
+    unsigned depth;
+    /* No mark was written yet. */
+    int is_new;
+    /* A mark found no room, and a larger ring is possible. */
+    int is_full;
+    /* The reader was called, and has not caught up since. */
+    int is_rung;
+    /* Descriptor of the memory, -1 once it was closed, and the device and inode that it was opened as. */
+    int file;
+    uint64_t identity[2];
+    uint64_t key;
+    /* Time before which no other ring is made, and how long the last failure made the thread wait. */
+    uint64_t retry;
+    uint64_t wait;
+    /* Literal names that are defined in this ring: the place in the table is the number of the site. */
+    unsigned sites_taken;
+    struct {
+        const char *tag;
+        const char *name;
+    } sites[NNTRACE_SITES_];
+};
+
+/* All lanes of a library. A forked child finds zeros in it, too. */
+struct nntrace_lanes_ {
+    /* This process. One that borrows its memory, after vfork, is another. */
+    int process;
+    struct nntrace_lane_ *first;
+    /* Where the search for a dead thread's goes on. */
+    struct nntrace_lane_ *next_checked;
+    uint64_t bytes;
+};
+
+/* NULL until the first thread tries to get a lane. */
+NNTRACE_SHARED_ struct nntrace_lanes_ *nntrace_all_lanes_ = NULL;
+
+/* What each thread has, also after a fork. */
+struct nntrace_thread_ {
+    struct nntrace_lane_ *lane;
+    /* Marks by the probe while there is no lane. */
+    int marks;
+    /* Open sections, and a bit for each of the first 64: whether it began in a ring, so that its end is the same way. The
+     * sections themselves do not know it: that would take a register at each of them while nobody listens. */
+    unsigned depth;
+    uint64_t in_ring;
+};
+NNTRACE_SHARED_ __thread struct nntrace_thread_ nntrace_self_ = {NULL, 0, 0, 0};
+
+NNTRACE_INLINE_ uint64_t nntrace_now_(void) {
+    uint64_t reading[2] = {0, 0};
+    nntrace_clock_(1 /* CLOCK_MONOTONIC */, reading);
+    return reading[0] * NNTRACE_SECOND_ + reading[1];
+}
+
+/* For signal handlers on this thread, which see all that was done before, and nothing of what comes after. */
+NNTRACE_INLINE_ void nntrace_set_busy_(struct nntrace_lane_ *lane, int is_busy) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n(&lane->is_busy, is_busy, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Whether this thread's system calls may be refused, or deadly. A kernel without seccomp does not know the question. */
+NNTRACE_INLINE_ int nntrace_is_confined_(void) {
+    const long mode = nntrace_syscall_(SYS_prctl, 21L /* PR_GET_SECCOMP */, 0L, 0L, 0L, 0L);
+    return mode > 0 || (mode < 0 && errno != EINVAL);
+}
+
+/* Closes a lane's descriptor, unless the program has closed it already, and perhaps opened another file. */
+NNTRACE_SLOW_ void nntrace_close_lane_(struct nntrace_lane_ *lane) {
+    uint64_t status[32] = {0}; /* struct stat begins with device and inode where there are lanes. */
+    const long file = lane->file;
+    lane->file = -1;
+    if (file >= 0 && !nntrace_is_confined_() && nntrace_syscall_(SYS_fstat, file, status) == 0 &&
+        status[0] == lane->identity[0] && status[1] == lane->identity[1]) {
+        nntrace_syscall_(SYS_close, file);
+    }
+}
+
+/* Gives up the memory that is shared. The profiler has a mapping of its own, and reads what is in it. */
+NNTRACE_SLOW_ void nntrace_drop_ring_(struct nntrace_lane_ *lane) {
+    const uint64_t bytes = NNTRACE_HEADER_BYTES_ + lane->size;
+    if (lane->shared) {
+        nntrace_close_lane_(lane);
+        __atomic_store_n(&lane->shared[NNTRACE_CLOSED_], 1, __ATOMIC_RELEASE);
+        nntrace_syscall_(SYS_munmap, lane->shared, bytes);
+        __atomic_sub_fetch(&nntrace_all_lanes_->bytes, bytes, __ATOMIC_RELAXED);
+        lane->shared = NULL;
+    }
+}
+
+/* Makes a file of so many bytes that stays as it is, with all of its memory, so that no write can fail later; or -1. */
+NNTRACE_SLOW_ long nntrace_lane_file_(uint64_t bytes) {
+    static const char name[] = "nntrace-lane";
+    uint64_t limit[2] = {0, 0};
+    long file = -1, other;
+    /* A signal would end the program for a file that is too long. */
+    if (nntrace_syscall_(SYS_prlimit64, 0L, 1L /* RLIMIT_FSIZE */, NULL, limit) == 0 && limit[0] >= bytes) {
+        /* MFD_CLOEXEC, MFD_ALLOW_SEALING, and MFD_NOEXEC_SEAL, which kernels before 6.3 do not know. */
+        file = nntrace_syscall_(NNTRACE_MEMFD_CREATE_, name, 1L | 2L | 8L);
+        if (file < 0 && errno == EINVAL) {
+            file = nntrace_syscall_(NNTRACE_MEMFD_CREATE_, name, 1L | 2L);
+        }
+    }
+    if (file >= 0 && file <= 2) {
+        /* Whoever closed a standard stream must not read or print here. F_DUPFD_CLOEXEC. */
+        other = nntrace_syscall_(SYS_fcntl, file, 1030L, 3L);
+        nntrace_syscall_(SYS_close, file);
+        file = other;
+    }
+    if (file >= 0 && (nntrace_syscall_(SYS_fallocate, file, 0L, 0L, bytes) != 0 ||
+                      /* F_ADD_SEALS: F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW. */
+                      nntrace_syscall_(SYS_fcntl, file, 1033L, 1L | 2L | 4L) != 0)) {
+        nntrace_syscall_(SYS_close, file);
+        file = -1;
+    }
+    return file;
+}
+
+/* Maps memory that a forked child has as well, or has not (MADV_DONTFORK), or has as zeros (MADV_WIPEONFORK, which kernels
+ * before 4.14 do not know): of a file (MAP_SHARED), or of none (MAP_PRIVATE, MAP_ANONYMOUS). Its address, or 0. */
+NNTRACE_SLOW_ uintptr_t nntrace_map_(uint64_t bytes, long flags, long file, long advice) {
+    const long address = nntrace_syscall_(SYS_mmap, NULL, bytes, 1L | 2L /* PROT_READ, PROT_WRITE */, flags, file, 0L);
+    if (address != -1 && nntrace_syscall_(SYS_madvise, address, bytes, advice) != 0) {
+        nntrace_syscall_(SYS_munmap, address, bytes);
+        return 0;
+    }
+    return address == -1 ? 0 : NNTRACE_CAST_(uintptr_t, address);
+}
+#define NNTRACE_SHARED_MEMORY_(bytes, file) nntrace_map_(bytes, 1, file, 10)
+#define NNTRACE_WIPED_MEMORY_(bytes) nntrace_map_(bytes, 2 | 0x20, -1, 18)
+
+/* Makes a ring in place of the one that there is, if possible, and offers it. */
+NNTRACE_SLOW_ void nntrace_make_ring_(struct nntrace_lane_ *lane, uint64_t size) {
+    const uint64_t bytes = NNTRACE_HEADER_BYTES_ + size;
+    uint64_t status[32] = {0};
+    uintptr_t address = 0;
+    long file = -1;
+    if (nntrace_is_confined_()) {
+        return;
+    }
+    if (__atomic_add_fetch(&nntrace_all_lanes_->bytes, bytes, __ATOMIC_RELAXED) <= NNTRACE_ALL_LANES_) {
+        file = nntrace_lane_file_(bytes);
+    }
+    if (file >= 0 && nntrace_syscall_(SYS_fstat, file, status) == 0) {
+        address = NNTRACE_SHARED_MEMORY_(bytes, file);
+    }
+    if (!address) {
+        if (file >= 0) {
+            nntrace_syscall_(SYS_close, file);
+        }
+        __atomic_sub_fetch(&nntrace_all_lanes_->bytes, bytes, __ATOMIC_RELAXED);
+        return;
+    }
+    nntrace_drop_ring_(lane);
+    lane->shared = NNTRACE_AS_(uint64_t *, address);
+    lane->size = size;
+    lane->head = lane->tail = lane->open = 0;
+    lane->depth = nntrace_self_.depth;
+    lane->is_new = 1;
+    lane->is_full = lane->is_rung = 0;
+    lane->file = NNTRACE_CAST_(int, file);
+    memcpy(lane->identity, status, sizeof lane->identity);
+    lane->key = nntrace_handle();
+    lane->sites_taken = 0;
+    memset(lane->sites, 0, sizeof lane->sites);
+    memcpy(lane->shared, "nnlane\0\1", 8);
+    lane->shared[1] = lane->key;
+    lane->shared[2] = size;
+    nntrace_lane_offer_(file, lane->key);
+}
+
+/* The lanes of this library; NULL where there can be none. */
+NNTRACE_SLOW_ struct nntrace_lanes_ *nntrace_find_lanes_(void) {
+    struct nntrace_lanes_ *lanes = __atomic_load_n(&nntrace_all_lanes_, __ATOMIC_ACQUIRE);
+    const int process = NNTRACE_CAST_(int, getpid());
+    int found = 0;
+    if (!lanes) {
+        struct nntrace_lanes_ *made = NNTRACE_AS_(struct nntrace_lanes_ *, NNTRACE_WIPED_MEMORY_(sizeof *lanes));
+        if (!made) {
+            return NULL;
+        }
+        if (__atomic_compare_exchange_n(&nntrace_all_lanes_, &lanes, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            lanes = made;
+        } else {
+            nntrace_syscall_(SYS_munmap, made, sizeof *made); /* Another thread was faster. */
+        }
+    }
+    __atomic_compare_exchange_n(&lanes->process, &found, process, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return found == 0 || found == process ? lanes : NULL;
+}
+
+/* Takes over what a dead thread has left, if there is such a lane among the next few. */
+NNTRACE_SLOW_ struct nntrace_lane_ *nntrace_inherit_lane_(struct nntrace_lanes_ *lanes, int self) {
+    struct nntrace_lane_ *first = __atomic_load_n(&lanes->first, __ATOMIC_ACQUIRE);
+    struct nntrace_lane_ *next = __atomic_load_n(&lanes->next_checked, __ATOMIC_ACQUIRE);
+    struct nntrace_lane_ *begun = next ? next : first;
+    struct nntrace_lane_ *lane = begun;
+    struct nntrace_lane_ *found = NULL;
+    const long process = lanes->process;
+    int checks;
+    for (checks = 0; lane && !found && checks < 16 && (lane != begun || checks == 0); ++checks, lane = next) {
+        int owner = __atomic_load_n(&lane->owner, __ATOMIC_RELAXED);
+        const long thread = owner;
+        next = lane->next ? lane->next : first;
+        /* A dead thread may have had this one's id. */
+        if ((owner == self || (nntrace_syscall_(SYS_tgkill, process, thread, 0L) != 0 && errno == ESRCH)) &&
+            __atomic_compare_exchange_n(&lane->owner, &owner, self, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+            found = lane;
+            nntrace_drop_ring_(found);
+            found->retry = found->wait = 0;
+            nntrace_set_busy_(found, 0);
+        }
+    }
+    __atomic_store_n(&lanes->next_checked, lane, __ATOMIC_RELEASE);
+    return found;
+}
+
+/* Finds this thread a lane, still without a ring: a dead thread's, its own, wiped by a fork, or a new one. */
+NNTRACE_SLOW_ struct nntrace_lane_ *nntrace_find_lane_(void) {
+    struct nntrace_lanes_ *lanes = nntrace_is_confined_() ? NULL : nntrace_find_lanes_();
+    struct nntrace_lane_ *lane = nntrace_self_.lane;
+    if (lanes) {
+        const int self = NNTRACE_CAST_(int, nntrace_syscall_(SYS_gettid));
+        struct nntrace_lane_ *inherited = lane ? NULL : nntrace_inherit_lane_(lanes, self);
+        struct nntrace_lane_ *first;
+        if (inherited) {
+            return inherited;
+        }
+        lane = lane ? lane : NNTRACE_AS_(struct nntrace_lane_ *, NNTRACE_WIPED_MEMORY_(sizeof *lane));
+        if (lane) {
+            lane->owner = self;
+            do {
+                first = __atomic_load_n(&lanes->first, __ATOMIC_RELAXED);
+                lane->next = first;
+            } while (!__atomic_compare_exchange_n(&lanes->first, &first, lane, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+        }
+    }
+    return lane;
+}
+
+/* Gets this thread a lane, or a better one. */
+NNTRACE_SLOW_ void nntrace_seek_lane_(void) {
+    struct nntrace_lane_ *lane = nntrace_self_.lane;
+    const int saved = errno;
+    uint64_t now, lease, size = NNTRACE_MIN_RING_;
+    if (!lane || !lane->owner) {
+        if (++nntrace_self_.marks < NNTRACE_MARKS_BEFORE_) {
+            return;
+        }
+        nntrace_self_.marks = -1000000; /* A signal handler does not get here meanwhile. */
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        nntrace_self_.lane = lane = nntrace_find_lane_();
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        nntrace_self_.marks = 0;
+    }
+    if (lane && lane->owner && !lane->is_busy) {
+        nntrace_set_busy_(lane, 1);
+        now = nntrace_now_();
+        if (lane->shared) {
+            lease = __atomic_load_n(&lane->shared[NNTRACE_LEASE_], __ATOMIC_ACQUIRE);
+            size = lane->size;
+            if (lease > now && lane->is_full && !lane->open) {
+                size *= 16;
+                lane->is_full = 0; /* If there can be none, the ring that there is has to do. */
+            } else if (lease > now || (lease && lane->open && now - lease < NNTRACE_SECOND_)) {
+                size = 0; /* It is in use, or the profiler may still come back to it. */
+            }
+        }
+        if (size && now >= lane->retry) {
+            nntrace_make_ring_(lane, size);
+            /* If it could not be made, or nobody has seen the offer: a forked child may be early. */
+            lane->wait = lane->wait ? 2 * lane->wait : 10 * NNTRACE_MILLISECOND_;
+            lane->wait = lane->wait < NNTRACE_SECOND_ ? lane->wait : NNTRACE_SECOND_;
+            lane->retry = now + lane->wait;
+        }
+        nntrace_set_busy_(lane, 0);
+    }
+    errno = saved;
+}
+
+/* Counts a section that begins, for its end. */
+NNTRACE_INLINE_ void nntrace_push_(uint64_t in_ring) {
+    struct nntrace_thread_ *self;
+    unsigned at;
+    if (__atomic_load_n(&nntrace_all_lanes_, __ATOMIC_RELAXED)) {
+        self = &nntrace_self_;
+        at = self->depth++;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST); /* The sections of a signal handler are counted above it. */
+        if (at < 64) {
+            self->in_ring = (self->in_ring & ~(1ULL << at)) | in_ring << at;
+        }
+        if (in_ring && self->lane->depth > at) {
+            self->lane->depth = at;
+        }
+    }
+}
+
+/* Behind a mark that took the probe. */
+NNTRACE_INLINE_ void nntrace_took_probe_(int opens) {
+    if (opens) {
+        nntrace_push_(0);
+    }
+    /* ftrace has to see all marks. */
+    if (nntrace_lanes_wanted_ == 1 && __atomic_load_n(&nntrace_sink_, __ATOMIC_RELAXED) == 1) {
+        nntrace_seek_lane_();
+    }
+}
+
+/* Before a mark in a ring that is new or was full: whether the mark may be written there. */
+NNTRACE_SLOW_ int nntrace_settle_(struct nntrace_lane_ *lane) {
+    const int saved = errno;
+    if (lane->is_new) {
+        nntrace_close_lane_(lane); /* The profiler has opened it. */
+        lane->is_new = 0;
+        lane->retry = lane->wait = 0;
+    }
+    errno = saved;
+    return !lane->is_full || lane->open; /* Behind a mark by the probe a larger one is made. */
+}
+
+/* The lane of this thread, busy, and the time, if a mark may be written there; a section has to be one of the first 64. */
+NNTRACE_INLINE_ struct nntrace_lane_ *nntrace_enter_lane_(int opens, uint64_t *now) {
+    struct nntrace_thread_ *self = nntrace_lanes_wanted_ == 1 ? &nntrace_self_ : NULL;
+    struct nntrace_lane_ *lane = self ? self->lane : NULL;
+    uint64_t lease;
+    if (!lane || !lane->shared || lane->is_busy || (opens && self->depth >= 64)) {
+        return NULL;
+    }
+    nntrace_set_busy_(lane, 1);
+    lease = __atomic_load_n(&lane->shared[NNTRACE_LEASE_], __ATOMIC_ACQUIRE);
+    *now = nntrace_now_(); /* No mark is older than the lease. */
+    if (lease > *now && (__builtin_expect(!(lane->is_new | lane->is_full), 1) || nntrace_settle_(lane))) {
+        return lane;
+    }
+    nntrace_set_busy_(lane, 0);
+    return NULL;
+}
+
+/* Writes a record, by which a section begins (1) or ends (-1), or none, if there is room left for the ends of all that are
+ * open then; whether it did. */
+NNTRACE_SLOW_ int nntrace_record_(struct nntrace_lane_ *lane, int opens, uint64_t kind, uint64_t value, uint64_t second,
+                                  const char *text, size_t length) {
+    const uint64_t bytes = 16 + ((length + 15) & ~15ULL);
+    const uint64_t at = lane->head & (lane->size - 1);
+    const uint64_t skipped = at + bytes > lane->size ? lane->size - at : 0;
+    const uint64_t open = opens < 0 && !lane->open ? 0 : lane->open + NNTRACE_CAST_(uint64_t, opens);
+    const uint64_t needed = skipped + bytes + 16 * open;
+    uint64_t *record = lane->shared + (NNTRACE_HEADER_BYTES_ + at) / 8;
+    uint64_t used = lane->head - lane->tail;
+    int is_late;
+    if (__builtin_expect(used >= lane->size / 2 || used + needed > lane->size, 0)) {
+        lane->tail = __atomic_load_n(&lane->shared[NNTRACE_TAIL_], __ATOMIC_ACQUIRE);
+        used = lane->head - lane->tail;
+        if (used > lane->size || used + needed > lane->size) {
+            lane->is_full = lane->size < NNTRACE_MAX_RING_;
+            return 0;
+        }
+    }
+    if (skipped) {
+        *record = NNTRACE_SKIP_ | skipped << 8;
+        record = lane->shared + NNTRACE_HEADER_BYTES_ / 8;
+    }
+    record[0] = kind | bytes << 8 | value << 32;
+    record[1] = second;
+    if (length) {
+        record[bytes / 8 - 2] = record[bytes / 8 - 1] = 0;
+        memcpy(record + 2, text, length);
+    }
+    lane->open = open;
+    lane->head += skipped + bytes;
+    __atomic_store_n(&lane->shared[NNTRACE_HEAD_], lane->head, __ATOMIC_RELEASE);
+    is_late = used >= lane->size / 2;
+    if (__builtin_expect(is_late && !lane->is_rung, 0)) {
+        nntrace_lane_offer_(-1, lane->key);
+    }
+    lane->is_rung = is_late;
+    return 1;
+}
+
+/* Whether a section is of a phase of the application, which matters to other threads, and so always takes the probe. */
+NNTRACE_INLINE_ int nntrace_is_application_(const char *tag) {
+    const char *bare = tag[1] == 'S' ? strchr(tag, ']') + 1 : tag; /* Behind [SW] or [SUB]. */
+    return strcmp(bare, "[NN_LA_PO]") == 0 || strcmp(bare, "[NN_LA_PWU]") == 0 || strcmp(bare, "[NN_LA_PBM]") == 0;
+}
+
+/* Defines a site at a place of the table that is free; whether it can be one. */
+NNTRACE_SLOW_ int nntrace_define_site_(struct nntrace_lane_ *lane, unsigned at, const char *tag, const char *name) {
+    struct nntrace_text_ text = {0, NNTRACE_CAPACITY_ - 1, {0}};
+    nntrace_put_string_(&text, tag);
+    nntrace_put_string_(&text, name);
+    /* A name may have attributes in it. */
+    if (lane->sites_taken == NNTRACE_SITES_ / 2 || nntrace_is_application_(tag) || memchr(text.bytes, '#', text.length) ||
+        !nntrace_record_(lane, 0, NNTRACE_DEFINITION_, at, text.length, text.bytes, text.length)) {
+        return 0;
+    }
+    ++lane->sites_taken;
+    lane->sites[at].tag = tag;
+    lane->sites[at].name = name;
+    return 1;
+}
+
+/* Begins a section with a literal name in the thread's lane; whether it could. */
+NNTRACE_INLINE_ int nntrace_begin_in_lane_(const char *tag, const char *name) {
+    uint64_t now;
+    struct nntrace_lane_ *lane = nntrace_enter_lane_(1, &now);
+    const uint64_t hash = NNTRACE_AS_(uintptr_t, tag) * 31 + NNTRACE_AS_(uintptr_t, name);
+    unsigned at = NNTRACE_CAST_(unsigned, hash * 0x9e3779b97f4a7c15ULL >> 54);
+    int is_written = 0;
+    if (lane) {
+        while (lane->sites[at].tag && (lane->sites[at].tag != tag || lane->sites[at].name != name)) {
+            at = (at + 1) % NNTRACE_SITES_;
+        }
+        if ((lane->sites[at].tag || nntrace_define_site_(lane, at, tag, name)) &&
+            nntrace_record_(lane, 1, NNTRACE_SITE_RECORD_, at, now, NULL, 0)) {
+            nntrace_push_(1);
+            is_written = 1;
+        }
+        nntrace_set_busy_(lane, 0);
+    }
+    return is_written;
+}
+
+/* Writes a payload to the thread's lane, by which a section may begin (1); whether it could. */
+NNTRACE_INLINE_ int nntrace_text_in_lane_(const struct nntrace_text_ *text, int opens) {
+    uint64_t now;
+    struct nntrace_lane_ *lane = nntrace_enter_lane_(opens, &now);
+    int is_written = 0;
+    if (lane) {
+        is_written =
+            nntrace_record_(lane, opens, NNTRACE_TEXT_RECORD_, text->length, now, text->bytes, text->length);
+        if (is_written && opens) {
+            nntrace_push_(1);
+        }
+        nntrace_set_busy_(lane, 0);
+    }
+    return is_written;
+}
+
+/* Ends the innermost section if it began in a ring: there, or nowhere if that was replaced. Whether it did. */
+NNTRACE_INLINE_ int nntrace_end_in_lane_(void) {
+    struct nntrace_thread_ *self = __atomic_load_n(&nntrace_all_lanes_, __ATOMIC_RELAXED) ? &nntrace_self_ : NULL;
+    struct nntrace_lane_ *lane = self ? self->lane : NULL;
+    const unsigned at = self ? self->depth - 1 : ~0U;
+    const int in_ring = at < 64 && (self->in_ring >> at & 1);
+    if (at == ~0U) {
+        return 0; /* Nothing is open, or was counted. */
+    }
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* From now on a signal handler uses this bit. */
+    self->depth = at;
+    if (!in_ring || (lane && lane->is_busy)) {
+        return 0;
+    }
+    if (lane && lane->shared && at >= lane->depth) {
+        nntrace_set_busy_(lane, 1);
+        nntrace_record_(lane, -1, NNTRACE_END_RECORD_, 0, nntrace_now_(), NULL, 0);
+        nntrace_set_busy_(lane, 0);
+    }
+    return 1;
+}
+#else
+NNTRACE_INLINE_ int nntrace_begin_in_lane_(const char *tag, const char *name) { return (void)tag, (void)name, 0; }
+NNTRACE_INLINE_ int nntrace_text_in_lane_(struct nntrace_text_ *text, int opens) { return (void)text, (void)opens, 0; }
+NNTRACE_INLINE_ int nntrace_end_in_lane_(void) { return 0; }
+NNTRACE_INLINE_ int nntrace_is_application_(const char *tag) { return (void)tag, 0; }
+NNTRACE_INLINE_ void nntrace_took_probe_(int opens) { (void)opens; }
+#endif
+
 /* ---- Writing marks -------------------------------------------------------------------------------------------- */
 
+/* Hands a payload, by which a section may begin (1), to the probe, and to ftrace if that was asked for. */
+NNTRACE_INLINE_ void nntrace_write_(struct nntrace_text_ *text, int opens) {
+    const int sink = __atomic_load_n(&nntrace_sink_, __ATOMIC_RELAXED);
+    text->bytes[text->length] = '\0';
+    tracing_mark_write(text->bytes);
+    if (sink > 1) {
+        const int saved = errno;
+        if (write(sink - 2, text->bytes, text->length) < 0) {
+            errno = 0; /* ftrace may be switched off, and its file taken away: the program goes on. */
+        }
+        errno = saved;
+    }
+    nntrace_took_probe_(opens);
+}
+
 /* Writes a begin; whether it did. */
-NNTRACE_SLOW_ int nntrace_begin_(const char *tag, size_t tag_length, const char *name, const nntrace_pair *pairs,
-                                 size_t count) {
+NNTRACE_SLOW_ int nntrace_begin_(const char *tag, size_t tag_length, const char *name, int is_literal,
+                                 const nntrace_pair *pairs, size_t count) {
     struct nntrace_text_ text;
     size_t at;
+    if (is_literal && nntrace_begin_in_lane_(tag, name)) {
+        return 1;
+    }
     if (!nntrace_start_(&text, 'B')) {
         return 0;
     }
@@ -347,15 +898,17 @@ NNTRACE_SLOW_ int nntrace_begin_(const char *tag, size_t tag_length, const char 
     for (at = 0; at < count; ++at) {
         nntrace_put_pair_(&text, &pairs[at]);
     }
-    nntrace_write_(&text);
+    if (nntrace_is_application_(tag) || !nntrace_text_in_lane_(&text, 1)) {
+        nntrace_write_(&text, 1);
+    }
     return 1;
 }
 
 /* Writes an end. */
 NNTRACE_SLOW_ void nntrace_write_end_(void) {
     struct nntrace_text_ text;
-    if (nntrace_start_(&text, 'E')) {
-        nntrace_write_(&text);
+    if (!nntrace_end_in_lane_() && nntrace_start_(&text, 'E')) {
+        nntrace_write_(&text, 0);
     }
 }
 
@@ -369,7 +922,9 @@ NNTRACE_SLOW_ void nntrace_instant_(const char *name, const char *key, uint64_t 
         if (key) {
             nntrace_put_pair_(&text, &pair);
         }
-        nntrace_write_(&text);
+        if (!nntrace_text_in_lane_(&text, 0)) {
+            nntrace_write_(&text, 0);
+        }
     }
 }
 
@@ -382,7 +937,9 @@ NNTRACE_SLOW_ void nntrace_counter_(const char *name, int64_t value) {
         nntrace_put_string_(&text, name);
         nntrace_put_(&text, "|-", value < 0 ? 2 : 1);
         nntrace_put_number_(&text, value < 0 ? 0 - bits : bits);
-        nntrace_write_(&text);
+        if (!nntrace_text_in_lane_(&text, 0)) {
+            nntrace_write_(&text, 0);
+        }
     }
 }
 
@@ -417,7 +974,9 @@ NNTRACE_FAST_ void nntrace_end(nntrace_section *section) {
 }
 
 #define NNTRACE_TAG_(prefix, layer, phase) prefix "[NN_" layer "_" phase "]"
-#define NNTRACE_OPEN_(tag, name) (nntrace_listens() && nntrace_begin_(tag, sizeof(tag) - 1, name, NULL, 0))
+/* Only a literal is the same text each time, so that its address can stand for it. */
+#define NNTRACE_OPEN_(tag, name) \
+    (nntrace_listens() && nntrace_begin_(tag, sizeof(tag) - 1, name, __builtin_constant_p(name), NULL, 0))
 
 #ifdef __cplusplus
 namespace nntrace {
@@ -443,7 +1002,7 @@ private:
 template <typename... Pairs>
 NNTRACE_INLINE_ int begin_with_(const char *tag, size_t tag_length, const char *name, Pairs... pairs) {
     const nntrace_pair all[] = {pairs...};
-    return nntrace_begin_(tag, tag_length, name, all, sizeof...(pairs));
+    return nntrace_begin_(tag, tag_length, name, 0, all, sizeof...(pairs));
 }
 
 }  // namespace nntrace
@@ -453,7 +1012,7 @@ NNTRACE_INLINE_ int begin_with_(const char *tag, size_t tag_length, const char *
 #define NNTRACE_IS_OPEN_(variable) variable.is_open()
 #else
 #define NNTRACE_OPEN_WITH_(tag, name, ...)                                                        \
-    (nntrace_listens() && nntrace_begin_(tag, sizeof(tag) - 1, name, (nntrace_pair[]){__VA_ARGS__}, \
+    (nntrace_listens() && nntrace_begin_(tag, sizeof(tag) - 1, name, 0, (nntrace_pair[]){__VA_ARGS__}, \
                                          sizeof((nntrace_pair[]){__VA_ARGS__}) / sizeof(nntrace_pair)))
 #define NNTRACE_SCOPE_(variable, is_open) \
     __attribute__((cleanup(nntrace_end), unused)) nntrace_section variable = nntrace_opened_(is_open)

@@ -5,6 +5,8 @@
  */
 #include "tasks.h"
 
+/* A lane's memory for each thread is found by the dynamic linker: it would be a second library that this one needs. */
+#define NNTRACE_NO_LANES
 #include <nntrace.h>
 
 #include "domains.h"
@@ -106,7 +108,7 @@ static bool write_begin(itt_tag tag, bool subtracted, bool is_own, const char *n
     }
     /* In an own name, attributes may follow. */
     put_text(&text, name, NNTRACE_CAPACITY_, is_own ? '\0' : '#');
-    nntrace_write_(&text);
+    nntrace_write_(&text, 1);
     return true;
 }
 
@@ -255,7 +257,7 @@ static bool start_slice(struct nntrace_text_ *text, char kind, const struct itt_
 static void write_slice(struct nntrace_text_ *text, const struct itt_id *id) {
     nntrace_put_(text, "|", 1);
     nntrace_put_number_(text, id->d1 * 0x9e3779b97f4a7c15 ^ id->d2 * 0xc2b2ae3d27d4eb4f ^ id->d3);
-    nntrace_write_(text);
+    nntrace_write_(text, 0);
 }
 
 void nntrace_itt_begin_slice(const struct itt_domain *domain, const struct itt_id *id, const struct itt_string *name) {

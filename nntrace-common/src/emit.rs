@@ -20,11 +20,33 @@
 //!
 //! A mark is a call of [`tracing_mark_write`], on which the profiler puts a uprobe. While there is none ([`listens`]),
 //! a section costs two loads: nothing is formatted, and the values given to [`mark!`](crate::mark!) are not even computed.
+//! A thread with many marks does not enter the kernel for them while the profiler is there: it writes them to a ring in
+//! memory that both share, the express lane ([`crate::express`]).
 //!
-//! Features: `std` finds the process id itself, and lets marks go to ftrace as well when the environment says
-//! `NNTRACE_TO_FTRACE=1`; `tracing` makes marks of spans.
+//! Features: `std` finds the process id itself, has the express lane, and lets marks go to ftrace as well when the
+//! environment says `NNTRACE_TO_FTRACE=1`; `tracing` makes marks of spans.
 
 mod events;
+// For the second probed function.
+#[macro_use]
+mod probed;
+#[cfg(all(
+    feature = "std",
+    target_os = "linux",
+    target_endian = "little",
+    target_pointer_width = "64",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+mod lane;
+#[cfg(not(all(
+    feature = "std",
+    target_os = "linux",
+    target_endian = "little",
+    target_pointer_width = "64",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+#[path = "emit/no_lane.rs"]
+mod lane;
 mod payload;
 mod section;
 #[cfg(feature = "std")]
@@ -32,14 +54,16 @@ mod sink;
 mod site;
 #[cfg(feature = "tracing")]
 mod spans;
+mod write;
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 pub use events::{counter, handle, instant, recv, send};
 pub use payload::{CAPACITY, Payload};
+pub use probed::tracing_mark_write;
 pub use section::{Section, codes};
-pub use site::tracing_mark_write;
+pub use site::Site;
 #[cfg(feature = "tracing")]
 pub use spans::MarkLayer;
 
@@ -68,7 +92,7 @@ pub fn listens() -> bool {
     let to_ftrace = sink::may_be_open();
     #[cfg(not(feature = "std"))]
     let to_ftrace = false;
-    site::is_probed() || to_ftrace
+    probed::is_probed() || to_ftrace
 }
 
 /// Writes one mark unchanged.
@@ -76,27 +100,6 @@ pub fn mark(payload: &CStr) {
     tracing_mark_write(payload.as_ptr().cast());
     #[cfg(feature = "std")]
     sink::write(payload.to_bytes());
-}
-
-/// Creates and writes a mark if anyone listens; returns whether it did.
-#[inline]
-fn write_if_heard(make: impl FnOnce() -> Payload) -> bool {
-    listens() && write_now(make)
-}
-
-/// Creates and writes a mark if anyone listens. Kept out of the marking code, which mostly runs without it.
-#[cold]
-#[inline(never)]
-fn write_now(make: impl FnOnce() -> Payload) -> bool {
-    // The first mark determines whether marks go to ftrace.
-    #[cfg(feature = "std")]
-    let heard = sink::is_open() || site::is_probed();
-    #[cfg(not(feature = "std"))]
-    let heard = true;
-    if heard {
-        make().write();
-    }
-    heard
 }
 
 fn current_pid() -> u32 {

@@ -46,6 +46,8 @@ pub struct EventCounts {
     pub power: u64,
     /// Context switches and wake-ups, of any process.
     pub sched: u64,
+    /// Marks of threads that user space accounts, without room in a ring: they are in no total.
+    pub forwards_lost: u64,
     /// Entries without room in a full [`Table`], by its number: for threads, the marks of threads without an entry.
     pub turned_away: [u64; Table::ALL.len()],
 }
@@ -58,6 +60,7 @@ impl EventCounts {
         self.unnamed += other.unnamed;
         self.power += other.power;
         self.sched += other.sched;
+        self.forwards_lost += other.forwards_lost;
         for (sum, count) in self.turned_away.iter_mut().zip(other.turned_away) {
             *sum += count;
         }
@@ -101,20 +104,26 @@ mod tests {
 
     #[test]
     fn counts_of_cpus_add_up() {
-        let one =
-            EventCounts { marks: 1, calls: 8, unnamed: 9, power: 2, sched: 3, turned_away: [4, 5, 6, 7] };
+        let one = EventCounts {
+            marks: 1,
+            calls: 8,
+            unnamed: 9,
+            power: 2,
+            sched: 3,
+            forwards_lost: 10,
+            turned_away: [4, 5, 6, 7],
+        };
         let mut sum = one;
         sum.add(&one);
-        assert_eq!(
-            sum,
-            EventCounts {
-                marks: 2,
-                calls: 16,
-                unnamed: 18,
-                power: 4,
-                sched: 6,
-                turned_away: [8, 10, 12, 14]
-            }
-        );
+        let twice = EventCounts {
+            marks: 2,
+            calls: 16,
+            unnamed: 18,
+            power: 4,
+            sched: 6,
+            forwards_lost: 20,
+            turned_away: [8, 10, 12, 14],
+        };
+        assert_eq!(sum, twice);
     }
 }

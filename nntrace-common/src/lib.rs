@@ -11,6 +11,7 @@ pub mod emit;
 pub mod engine;
 pub mod engine_frames;
 pub mod event_counts;
+pub mod express;
 pub mod hidl_calls;
 pub mod layer;
 pub mod log_limit;

@@ -149,6 +149,27 @@ pub enum Prefix {
     Handed,
 }
 
+impl Prefix {
+    /// Returns its number in a record.
+    #[must_use]
+    #[inline(always)]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Returns the prefix with this number.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            0 => Self::None,
+            1 => Self::Switch,
+            2 => Self::Subtract,
+            3 => Self::Handed,
+            _ => return None,
+        })
+    }
+}
+
 /// Tag of a begin, if it has one.
 ///
 /// One byte that is always written: an enum with a tag in it would leave that byte unwritten in the other cases, and

@@ -41,6 +41,16 @@ pub enum RecordKind {
     Loader = 12,
     /// A [`TrackRecord`] of the begin of a section.
     AnnotatedBegin = 13,
+    /// A [`ForwardedRecord`]: a section begins on a thread that user space accounts.
+    ForwardedBegin = 14,
+    /// A [`ForwardedRecord`]: the innermost section of such a thread ends.
+    ForwardedEnd = 15,
+    /// A [`TrackRecord`] of any mark of such a thread whose text matters, with its number in place of the depth.
+    ForwardedText = 16,
+    /// A [`LaneRecord`].
+    Lane = 17,
+    /// A [`HandoverRecord`].
+    Handover = 18,
 }
 
 /// Marked section that ended.
@@ -190,6 +200,88 @@ pub struct TrackRecord {
     pub payload: [u8; BUFFER_BYTES],
 }
 
+/// Begin or end of a section on a thread that user space accounts, as it has a lane ([`crate::express`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "user",
+    derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)
+)]
+#[repr(C)]
+pub struct ForwardedRecord {
+    /// [`RecordKind::ForwardedBegin`] or [`RecordKind::ForwardedEnd`].
+    pub kind: u32,
+    /// Thread id.
+    pub tid: u32,
+    /// Process id.
+    pub tgid: u32,
+    /// Number of the record among those forwarded of its thread, from 1; see [`after_forwarded`].
+    pub number: u32,
+    /// Time, ns.
+    pub time: u64,
+    /// Hash of the name of a section that begins.
+    pub name: u64,
+    /// Layer and phase of a section that begins, if any.
+    pub label: Label,
+    /// [`Prefix::code`](crate::mark::Prefix::code) of a section that begins.
+    pub prefix: u8,
+    /// 1 when the thread takes part in the accounting from this begin on, else 0.
+    pub is_marked: u8,
+    /// 1 when a section that begins may be in any other ([`crate::section_begin::ParsedBegin::nests_anywhere`]), else 0.
+    pub nests_anywhere: u8,
+    /// Always 0.
+    pub reserved: [u8; 4],
+}
+
+/// Returns the number of the forwarded record after this one. It never is 0, which stands for a thread without any.
+#[must_use]
+#[inline(always)]
+pub const fn after_forwarded(number: u32) -> u32 {
+    let next = number.wrapping_add(1);
+    if next == 0 { 1 } else { next }
+}
+
+/// Offer of a lane, or its doorbell ([`crate::express`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "user",
+    derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout)
+)]
+#[repr(C)]
+pub struct LaneRecord {
+    /// [`RecordKind::Lane`].
+    pub kind: u32,
+    /// Thread id.
+    pub tid: u32,
+    /// Process id.
+    pub tgid: u32,
+    /// Always 0.
+    pub reserved: u32,
+    /// Time, ns.
+    pub time: u64,
+    /// Descriptor of the memfd in the process; [`DOORBELL`](crate::express::DOORBELL) for a lane that is known.
+    pub file: i64,
+    /// Key of the lane.
+    pub key: u64,
+}
+
+/// Hand-over of a thread's accounting to user space.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct HandoverRecord {
+    /// [`RecordKind::Handover`].
+    pub kind: u32,
+    /// Thread id.
+    pub tid: u32,
+    /// Process id.
+    pub tgid: u32,
+    /// Whether the thread takes part in the accounting.
+    pub is_marked: u32,
+    /// Time, ns.
+    pub time: u64,
+    /// Open sections.
+    pub stack: Stack,
+}
+
 /// `cpu_idle`, `cpu_frequency` or hotplug event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
@@ -224,7 +316,8 @@ pub struct ProcessRecord {
     pub tgid: u32,
     /// Thread id; for a fork, that of the new task, which is a process or a thread.
     pub tid: u32,
-    /// For a fork, the thread that forks; for a loader, 1 when its process is stopped until it is continued; else 0.
+    /// For a fork, the thread that forks; for a loader, 1 when its process is stopped until it is continued; for an exit,
+    /// [`Forwarding::next`]; else 0.
     pub detail: u32,
     /// Time, ns.
     pub time: u64,
@@ -319,6 +412,9 @@ pub struct NameText {
     pub payload: [u8; BUFFER_BYTES],
 }
 
+/// Names that a thread remembers to be known. A power of two.
+pub const KNOWN_NAMES: usize = 8;
+
 /// Open sections of a traced thread, and the buffer that its marks are read into. Only the thread itself writes it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -332,6 +428,8 @@ pub struct Thread {
     pub nesting: Nesting,
     /// Functions of engines that the thread is in.
     pub engines: EngineFrames,
+    /// Names that are in the table of names, by their lowest bits: most marks have one of the last few.
+    pub known_names: [u64; KNOWN_NAMES],
     /// The current mark parsed, if it is a begin.
     pub begin: Begin,
     /// Whether the thread takes part in the accounting: not before a mark of its own, or the server of a device.
@@ -340,6 +438,60 @@ pub struct Thread {
     pub odd: Diagnostics,
     /// Always 0.
     pub reserved: u32,
+    /// Forwarding of the thread's marks, once user space accounts them. The stack then has the sections that were begun by
+    /// a probe only.
+    pub express: Forwarding,
+}
+
+/// Forwarding of a thread's marks to user space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Forwarding {
+    /// Number of the next record; 0 while marks are not forwarded.
+    pub next: u32,
+    /// Records that found a ring full, and are lost.
+    pub lost: u32,
+    /// Time (ns) of the first lost one after the last that was not.
+    pub lost_from: u64,
+    /// Whether the last record is lost.
+    pub is_losing: u64,
+}
+
+impl Forwarding {
+    /// Whether marks are forwarded.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_on(&self) -> bool {
+        self.next != 0
+    }
+
+    /// Starts forwarding.
+    #[inline(always)]
+    pub const fn start(&mut self) {
+        self.next = after_forwarded(0);
+    }
+
+    /// Returns the number of the record that is forwarded now.
+    #[inline(always)]
+    pub const fn number(&mut self) -> u32 {
+        let number = self.next;
+        self.next = after_forwarded(number);
+        number
+    }
+
+    /// Notes whether a record of this time (ns) is in a ring.
+    #[inline(always)]
+    pub const fn note(&mut self, is_emitted: bool, now: u64) {
+        if is_emitted {
+            self.is_losing = 0;
+            return;
+        }
+        if self.is_losing == 0 {
+            self.lost_from = now;
+        }
+        self.is_losing = 1;
+        self.lost = self.lost.wrapping_add(1);
+    }
 }
 
 /// Key of the running time: a CPU at a requested frequency.

@@ -35,6 +35,7 @@ impl BeginName {
 
 /// Part of a section in the accounting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ParsedBegin {
     /// Offset of its name in the payload.
     pub name_at: u16,
@@ -50,6 +51,9 @@ pub struct ParsedBegin {
     pub is_reported: bool,
     /// Whether the name of a tagged section has attributes.
     pub has_attributes: bool,
+    /// Whether it may be in any section, and what is odd about that is no error: a driver is called from wherever it is
+    /// called.
+    pub nests_anywhere: bool,
 }
 
 impl Default for ParsedBegin {
@@ -65,7 +69,16 @@ impl ParsedBegin {
     #[inline(always)]
     pub const fn foreign(begin: Begin) -> Self {
         let Begin { name_at, prefix, label } = begin;
-        Self { name_at, prefix, label, name: 0, is_marked: false, is_reported: false, has_attributes: false }
+        Self {
+            name_at,
+            prefix,
+            label,
+            name: 0,
+            is_marked: false,
+            is_reported: false,
+            has_attributes: false,
+            nests_anywhere: false,
+        }
     }
 
     /// Returns a section with a layer and a phase.

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Payload, write_if_heard};
+use super::{Payload, write::event_if_heard};
 
 /// Returns a new handle for work that is handed over: unique in this process, whichever library creates it.
 ///
@@ -19,26 +19,26 @@ pub fn handle() -> u64 {
 /// Marks that this thread hands work over, under a handle from [`handle`].
 #[inline]
 pub fn send(handle: u64) {
-    write_if_heard(|| Payload::instant("nn.send").with("h", handle));
+    event_if_heard(|| Payload::instant("nn.send").with("h", handle));
 }
 
 /// Marks that this thread continues with that work. A section that is all about it has an attribute instead:
 /// `mark!(LC, PE, "work", h = handle)`.
 #[inline]
 pub fn recv(handle: u64) {
-    write_if_heard(|| Payload::instant("nn.recv").with("h", handle));
+    event_if_heard(|| Payload::instant("nn.recv").with("h", handle));
 }
 
 /// Marks an instant on this thread.
 #[inline]
 pub fn instant(name: &str) {
-    write_if_heard(|| Payload::instant(name));
+    event_if_heard(|| Payload::instant(name));
 }
 
 /// Marks the value of a counter from now on.
 #[inline]
 pub fn counter(name: &str, value: i64) {
-    write_if_heard(|| Payload::counter(name, value));
+    event_if_heard(|| Payload::counter(name, value));
 }
 
 #[cfg(test)]

@@ -21,6 +21,8 @@ pub struct Payload {
     len: usize,
     /// Whether the text was cut.
     is_full: bool,
+    /// Whether it begins a section that may be in a lane.
+    begins_in_lane: bool,
 }
 
 impl Payload {
@@ -48,13 +50,9 @@ impl Payload {
     /// Formats a begin with a prefix: `B|<pid>|<prefix>[NN_<layer>_<phase>]<name>`.
     #[must_use]
     pub fn section(prefix: Prefix, layer: Layer, phase: Phase, name: &str) -> Self {
-        let prefix = match prefix {
-            // No text has the latter.
-            Prefix::None | Prefix::Handed => "",
-            Prefix::Switch => "[SW]",
-            Prefix::Subtract => "[SUB]",
-        };
-        Self::tagged(prefix, layer.code(), phase.code(), name)
+        let mut payload = Self::untagged();
+        payload.push_section(prefix, layer, phase, name);
+        payload
     }
 
     /// Formats an instant: `I|<pid>|<name>`.
@@ -106,7 +104,20 @@ impl Payload {
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }
 
+    /// Returns the text as it is in a lane.
+    pub(super) fn text(&self) -> &[u8] {
+        self.as_c_str().to_bytes()
+    }
+
+    /// Whether it begins a section that may be in a lane: not one of a phase of the application, which matters to other
+    /// threads.
+    pub(super) fn begins_in_lane(&self) -> bool {
+        self.begins_in_lane
+    }
+
     /// Passes the text to the probe, and to ftrace if that is enabled.
+    ///
+    /// It never takes the express lane, so a begin that is written like this ends by `Payload::end().write()`.
     #[inline]
     pub fn write(&self) {
         tracing_mark_write(self.bytes.as_ptr());
@@ -116,21 +127,48 @@ impl Payload {
         }
     }
 
+    pub(super) const fn empty() -> Self {
+        Self { bytes: [0; CAPACITY], len: 0, is_full: false, begins_in_lane: false }
+    }
+
     /// Formats the kind and the process.
     fn of_kind(kind: &str) -> Self {
-        let mut payload = Self { bytes: [0; CAPACITY], len: 0, is_full: false };
+        let mut payload = Self::empty();
         payload.push(kind);
         payload.push_number(u64::from(current_pid()));
         payload
     }
 
-    /// Formats a begin whose tag has these letters.
-    pub(super) fn tagged(prefix: &str, layer: &str, phase: &str, name: &str) -> Self {
+    /// Formats what is before the prefix of a begin: `B|<pid>|`.
+    pub(super) fn untagged() -> Self {
         let mut payload = Self::of_kind("B|");
-        for piece in ["|", prefix, "[NN_", layer, "_", phase, "]", name] {
-            payload.push(piece);
-        }
+        payload.push("|");
         payload
+    }
+
+    /// Appends `<prefix>[NN_<layer>_<phase>]<name>`.
+    pub(super) fn push_section(&mut self, prefix: Prefix, layer: Layer, phase: Phase, name: &str) {
+        let prefix = match prefix {
+            // No text has the latter.
+            Prefix::None | Prefix::Handed => "",
+            Prefix::Switch => "[SW]",
+            Prefix::Subtract => "[SUB]",
+        };
+        self.push_tagged(prefix, layer.code(), phase.code(), name);
+    }
+
+    /// Appends a section by the letters of its tag.
+    pub(super) fn push_tagged(&mut self, prefix: &str, layer: &str, phase: &str, name: &str) {
+        self.push(prefix);
+        let tag_at = self.len;
+        for piece in ["[NN_", layer, "_", phase, "]"] {
+            self.push(piece);
+        }
+        // By the text, as a span may have any letters.
+        let tag = &self.bytes[tag_at..self.len];
+        let application = [&b"[NN_LA_PO]"[..], b"[NN_LA_PWU]", b"[NN_LA_PBM]"];
+        self.begins_in_lane = !application.iter().any(|phase| tag.starts_with(phase));
+        self.push(name);
     }
 
     /// Appends as many whole characters as fit, nothing after a text that was cut. Returns whether all of them fit.

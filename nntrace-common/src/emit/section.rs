@@ -3,7 +3,8 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use super::{Payload, write_if_heard};
+use super::write::{self, Begun, begin_if_heard, begin_site_if_heard};
+use super::{Payload, Site};
 use crate::layer::{Layer, Phase};
 use crate::mark::Prefix;
 
@@ -47,6 +48,24 @@ pub mod codes {
 /// ```
 #[macro_export]
 macro_rules! mark {
+    (switch $section:expr; $layer:ident, $phase:ident, $name:literal $(,)?) => {
+        $section.switch_at($crate::mark!(@site Switch $layer $phase $name))
+    };
+    (subtract; $layer:ident, $phase:ident, $name:literal $(,)?) => {
+        $crate::emit::Section::begin_at($crate::mark!(@site Subtract $layer $phase $name))
+    };
+    ($layer:ident, $phase:ident, $name:literal $(,)?) => {
+        $crate::emit::Section::begin_at($crate::mark!(@site None $layer $phase $name))
+    };
+    (@site $prefix:ident $layer:ident $phase:ident $name:literal) => {{
+        static SITE: $crate::emit::Site = $crate::emit::Site::new(
+            $crate::mark::Prefix::$prefix,
+            $crate::emit::codes::$layer,
+            $crate::emit::codes::$phase,
+            $name,
+        );
+        &SITE
+    }};
     (switch $section:expr; $layer:ident, $phase:ident, $name:expr $(, $key:ident = $value:expr)* $(,)?) => {
         $section.switch_with(|| $crate::mark!(@payload Switch $layer $phase $name $(, $key $value)*))
     };
@@ -78,8 +97,8 @@ macro_rules! mark {
 #[must_use = "a section that is dropped at once has no duration"]
 #[derive(Debug)]
 pub struct Section<'outer> {
-    /// Whether the begin was written.
-    is_open: bool,
+    /// How its begin was written: its end is the same way.
+    begun: Begun,
     /// Neither `Send` nor `Sync`, and not outliving the section it replaced.
     bound: PhantomData<(&'outer (), *const ())>,
 }
@@ -100,7 +119,13 @@ impl Section<'static> {
     /// Begins a section by a payload that is only created when anyone listens.
     #[inline]
     pub fn begin_with(begin: impl FnOnce() -> Payload) -> Self {
-        Self { is_open: write_if_heard(begin), bound: PhantomData }
+        Self { begun: begin_if_heard(begin), bound: PhantomData }
+    }
+
+    /// Begins a section of a site.
+    #[inline]
+    pub fn begin_at(site: &'static Site) -> Self {
+        Self { begun: begin_site_if_heard(site), bound: PhantomData }
     }
 }
 
@@ -118,30 +143,29 @@ impl Section<'_> {
     /// begin.
     #[inline]
     pub fn switch_with(&self, switch: impl FnOnce() -> Payload) -> Section<'_> {
-        Section { is_open: self.is_open && write_if_heard(switch), bound: PhantomData }
+        let begun = if self.is_open() { begin_if_heard(switch) } else { Begun::NOT };
+        Section { begun, bound: PhantomData }
+    }
+
+    /// Like [`Section::switch`], to a section of a site.
+    #[inline]
+    pub fn switch_at(&self, site: &'static Site) -> Section<'_> {
+        let begun = if self.is_open() { begin_site_if_heard(site) } else { Begun::NOT };
+        Section { begun, bound: PhantomData }
     }
 
     /// Whether the begin was written.
     #[must_use]
     pub const fn is_open(&self) -> bool {
-        self.is_open
+        self.begun.is_written()
     }
 }
 
 impl Drop for Section<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.is_open {
-            write_end();
-        }
+        write::end(self.begun);
     }
-}
-
-/// Writes an end. Kept out of the marking code, which mostly runs without it.
-#[cold]
-#[inline(never)]
-fn write_end() {
-    Payload::end().write();
 }
 
 #[cfg(test)]

@@ -1,119 +1,63 @@
-//! The probed function, and the check whether it is probed.
+//! Places in a program that begin sections of one name.
 
-use core::arch::global_asm;
+use super::{CAPACITY, Payload};
+use crate::layer::{Layer, Phase};
+use crate::mark::Prefix;
 
-/// Defines the function, with two places that kernels probe without a single step. On x86-64 the first is a nop of
-/// five bytes, which newer kernels replace by a call instead of a breakpoint, the second a `nop` of one byte, which
-/// all kernels emulate: on some kernels the call kills forked children. On arm64 the first is a `nop`, which newer
-/// kernels simulate, the second the `ret`, which all simulate. Both are at the function's entry because a probe may
-/// push on the stack, and only here is no red zone in use. The kernel does not replace a nop that crosses a page: the
-/// function is aligned.
+/// Bytes of the longest name that is never cut, whatever is in front of it.
+const WHOLE_NAME: usize = CAPACITY - "B|4294967295|[SUB][NN_LA_PBM]\0".len();
+
+/// Place in a program that begins sections of one layer, phase and name: [`mark!`](crate::mark!) with a literal name and
+/// without attributes makes one.
 ///
-/// The same text as in `nntrace.h`, so that a program of several languages has one function: the linker keeps one of
-/// its group. Hidden, so that each library has its own and calls it directly. The note, in the form of SystemTap's
-/// probes, identifies it after `strip`.
-macro_rules! function {
-    ($body:literal, $argument:literal) => {
-        global_asm!(
-            ".ifndef tracing_mark_write",
-            ".pushsection .text.tracing_mark_write,\"axG\",%progbits,tracing_mark_write,comdat",
-            ".balign 16",
-            ".weak tracing_mark_write",
-            ".hidden tracing_mark_write",
-            ".type tracing_mark_write,%function",
-            "tracing_mark_write:",
-            $body,
-            ".size tracing_mark_write, . - tracing_mark_write",
-            ".popsection",
-            ".ifndef _.stapsdt.base",
-            ".pushsection .stapsdt.base,\"aG\",%progbits,.stapsdt.base,comdat",
-            ".weak _.stapsdt.base",
-            ".hidden _.stapsdt.base",
-            "_.stapsdt.base: .space 1",
-            ".size _.stapsdt.base, 1",
-            ".popsection",
-            ".endif",
-            // Owner, type 3; address, base, semaphore (none); provider, name, argument.
-            ".pushsection .note.stapsdt,\"G\",%note,tracing_mark_write,comdat",
-            ".balign 4",
-            ".4byte 8, 992f - 991f, 3",
-            ".asciz \"stapsdt\"",
-            "991: .8byte tracing_mark_write, _.stapsdt.base, 0",
-            concat!(".asciz \"nntrace\", \"mark\", \"", $argument, "\""),
-            "992: .balign 4",
-            ".popsection",
-            ".endif",
-        );
-    };
+/// A thread names it once to the profiler, and then by a number.
+#[derive(Debug)]
+pub struct Site {
+    prefix: Prefix,
+    layer: Layer,
+    phase: Phase,
+    name: &'static str,
+    may_be_in_lane: bool,
 }
 
-#[cfg(target_arch = "x86_64")]
-function!(".byte 0x0f, 0x1f, 0x44, 0x00, 0x00, 0x90, 0xc3\n.balign 16, 0xcc", "8@%rdi");
-#[cfg(target_arch = "aarch64")]
-function!("nop\nret\n.balign 16", "8@x0");
-
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-// SAFETY: the function above, which takes one pointer and touches nothing.
-unsafe extern "C" {
-    /// Does nothing: the profiler probes this function, and sees its address and its argument.
-    pub safe fn tracing_mark_write(buf: *const u8);
-}
-
-/// Does nothing: the profiler probes this function, and sees its address and its argument.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-#[inline(never)]
-// SAFETY: the name is the contract's; no other Rust item of a program exports it, since there is one
-// nntrace-common in it.
-#[unsafe(no_mangle)]
-pub extern "C" fn tracing_mark_write(buf: *const u8) {
-    core::hint::black_box(buf);
-}
-
-/// First eight bytes of the function while it is not probed.
-#[cfg(target_arch = "x86_64")]
-const UNPROBED: u64 = 0xccc3_9000_0044_1f0f;
-/// First eight bytes of the function while it is not probed.
-#[cfg(target_arch = "aarch64")]
-const UNPROBED: u64 = 0xd65f_03c0_d503_201f;
-
-/// Whether the function is probed: a probe changes its code, at one of the two places. Always true where that is not
-/// known to be so.
-#[inline(always)]
-pub(super) fn is_probed() -> bool {
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    {
-        let start = (tracing_mark_write as *const ()).cast::<u64>();
-        // SAFETY: the function is 16 bytes long and aligned to 16, and code is readable. Volatile, as the kernel
-        // changes it: one load gives its state at one moment.
-        let bytes = unsafe { start.read_volatile() };
-        bytes != UNPROBED
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    true
-}
-
-#[cfg(test)]
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-mod tests {
-    use super::*;
-
-    /// The kernel replaces the nop only when it finds exactly this instruction, within one page.
-    #[test]
-    fn the_function_has_its_two_places() {
-        const PLACES: &[u8] = if cfg!(target_arch = "x86_64") {
-            &[0x0f, 0x1f, 0x44, 0, 0, 0x90]
-        } else {
-            &[0x1f, 0x20, 0x03, 0xd5, 0xc0, 0x03, 0x5f, 0xd6]
-        };
-        let start = (tracing_mark_write as *const ()).cast::<u8>();
-        // SAFETY: the function is 16 bytes long, and code is readable for as long as the program runs.
-        let code = unsafe { core::slice::from_raw_parts(start, PLACES.len()) };
-        assert_eq!(code, PLACES);
-        assert_eq!(start as usize % 16, 0);
+impl Site {
+    /// Creates a site. It is known by its address, so it belongs into a `static`.
+    #[must_use]
+    pub const fn new(prefix: Prefix, layer: Layer, phase: Phase, name: &'static str) -> Self {
+        // The phases of the application matter to other threads, so they always take the probe.
+        let is_application =
+            matches!((layer, phase), (Layer::Application, Phase::Overall | Phase::WarmUp | Phase::Benchmark));
+        let may_be_in_lane = !is_application && is_plain(name.as_bytes());
+        Self { prefix, layer, phase, name, may_be_in_lane }
     }
 
-    #[test]
-    fn nobody_probes_a_test() {
-        assert!(!is_probed());
+    /// Whether its sections may begin in a lane by its number.
+    #[inline]
+    pub(super) fn may_be_in_lane(&self) -> bool {
+        self.may_be_in_lane
     }
+
+    /// Formats a begin.
+    pub(super) fn begin(&self) -> Payload {
+        let mut payload = Payload::untagged();
+        self.put(&mut payload);
+        payload
+    }
+
+    /// Appends the text that a lane knows it by: `<prefix>[NN_<layer>_<phase>]<name>`.
+    pub(super) fn put(&self, to: &mut Payload) {
+        to.push_section(self.prefix, self.layer, self.phase, self.name);
+    }
+}
+
+/// Whether a name is written as it is, and has no attributes.
+const fn is_plain(name: &[u8]) -> bool {
+    let mut rest = name;
+    while let [first, others @ ..] = rest {
+        if *first == b'#' || *first == 0 {
+            return false;
+        }
+        rest = others;
+    }
+    name.len() <= WHOLE_NAME
 }

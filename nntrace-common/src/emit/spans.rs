@@ -10,7 +10,8 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{Payload, write_if_heard};
+use super::Payload;
+use super::write::{self, Begun, begin_if_heard};
 
 /// Layer that turns spans into sections: those with the fields `layer` and `phase`, by the letters of a mark.
 ///
@@ -40,8 +41,8 @@ struct Marked {
 }
 
 thread_local! {
-    /// Marked spans that this thread is in, and whether their begin was written.
-    static ENTERED: RefCell<Vec<(Id, bool)>> = const { RefCell::new(Vec::new()) };
+    /// Marked spans that this thread is in, and how their begins were written.
+    static ENTERED: RefCell<Vec<(Id, Begun)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for MarkLayer {
@@ -67,8 +68,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for MarkLayer {
         if let Some(span) = context.span(id)
             && let Some(marked) = span.extensions().get::<Marked>()
         {
-            let is_written = write_if_heard(|| marked.begin(span.name()));
-            ENTERED.with_borrow_mut(|entered| entered.push((id.clone(), is_written)));
+            let begun = begin_if_heard(|| marked.begin(span.name()));
+            ENTERED.with_borrow_mut(|entered| entered.push((id.clone(), begun)));
         }
     }
 
@@ -77,8 +78,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for MarkLayer {
             let at = entered.iter().rposition(|(entered, _)| entered == id)?;
             Some(entered.remove(at))
         });
-        if let Some((_, true)) = left {
-            Payload::end().write();
+        if let Some((_, begun)) = left {
+            write::end(begun);
         }
     }
 }
@@ -89,7 +90,8 @@ fn is_marked(metadata: &Metadata<'_>) -> bool {
 
 impl Marked {
     fn begin(&self, name: &str) -> Payload {
-        let mut payload = Payload::tagged("", &self.layer, &self.phase, name);
+        let mut payload = Payload::untagged();
+        payload.push_tagged("", &self.layer, &self.phase, name);
         payload.push(&self.details);
         payload
     }

@@ -1,0 +1,216 @@
+//! A thread's side of its ring.
+
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::offer::offer;
+use crate::emit::{Payload, Site};
+use crate::express::{
+    DOORBELL, HEADER_BYTES, Head, Kind, MAGIC, MAX_RING_BYTES, MAX_SITES, UNIT, offsets, record_bytes,
+};
+
+/// Places in the table of sites: half of them at most are taken.
+const PLACES: usize = MAX_SITES as usize;
+
+/// Memory of a header and a ring.
+#[repr(transparent)]
+struct Memory(NonNull<AtomicU64>);
+
+impl Memory {
+    /// Returns the word at an offset.
+    ///
+    /// # Safety
+    /// The offset is a multiple of eight, and within the memory.
+    #[inline]
+    unsafe fn word(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: by the promise of the caller, and that of `Ring::start`. The other side is a process, so the word is only
+        // ever accessed atomically.
+        unsafe { self.0.byte_add(offset).as_ref() }
+    }
+
+    /// Returns a word of the header.
+    #[inline]
+    fn header<const OFFSET: usize>(&self) -> &AtomicU64 {
+        const { assert!(OFFSET.is_multiple_of(8) && OFFSET < HEADER_BYTES) }
+        // SAFETY: as was just asserted.
+        unsafe { self.word(OFFSET) }
+    }
+}
+
+/// What a record is to the sections of its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// A section opens.
+    Opens,
+    /// A section closes.
+    Closes,
+    /// Neither.
+    None,
+}
+
+/// Ring that a thread writes, and all it knows of it.
+///
+/// All bytes may be zero, as they are in new memory and in a forked child: that is no ring.
+pub(super) struct Ring {
+    memory: Option<Memory>,
+    /// Bytes of the ring.
+    bytes: u64,
+    key: u64,
+    /// Bytes written so far.
+    head: u64,
+    /// Bytes read so far, as last seen.
+    tail: u64,
+    /// Sections begun in the ring that are open: there is room for their ends.
+    open: u64,
+    /// Whether a mark found no room, and a larger ring is possible.
+    pub(super) is_full: bool,
+    /// Whether the reader was called since it last was less than half a ring behind.
+    is_rung: bool,
+    sites_taken: usize,
+    /// Sites that are defined in the ring, each at the place of its number.
+    sites: [Option<&'static Site>; PLACES],
+}
+
+impl Ring {
+    /// Starts a ring of so many bytes, a power of two, in place of none.
+    ///
+    /// # Safety
+    /// The memory begins at a page, is all zeros, has so many bytes behind [`HEADER_BYTES`], and stays mapped until
+    /// [`Ring::close`] returns it.
+    pub(super) unsafe fn start(&mut self, memory: NonNull<u8>, bytes: u64, key: u64) {
+        let memory = Memory(memory.cast());
+        memory.header::<{ offsets::MAGIC }>().store(MAGIC, Ordering::Relaxed);
+        memory.header::<{ offsets::KEY }>().store(key, Ordering::Relaxed);
+        memory.header::<{ offsets::RING_BYTES }>().store(bytes, Ordering::Relaxed);
+        (self.memory, self.bytes, self.key) = (Some(memory), bytes, key);
+        (self.head, self.tail, self.open) = (0, 0, 0);
+        (self.is_full, self.is_rung) = (false, false);
+        self.sites_taken = 0;
+        self.sites.fill(None);
+    }
+
+    /// Tells the reader that nothing more will come, and returns the memory, if there is any, with the bytes of its ring.
+    pub(super) fn close(&mut self) -> Option<(NonNull<u8>, u64)> {
+        let memory = self.memory.take()?;
+        memory.header::<{ offsets::CLOSED }>().store(1, Ordering::Release);
+        self.key = 0;
+        Some((memory.0.cast(), self.bytes))
+    }
+
+    /// Whether there is one.
+    pub(super) fn exists(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// Returns its bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns the key that it is offered under; 0 if there is none.
+    #[inline]
+    pub(super) fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// Returns the number of sections begun in it that are open.
+    pub(super) fn open(&self) -> u64 {
+        self.open
+    }
+
+    /// Returns the time until which it is read, ns; 0 if it is not.
+    #[inline]
+    pub(super) fn lease(&self) -> u64 {
+        self.memory.as_ref().map_or(0, |memory| memory.header::<{ offsets::LEASE }>().load(Ordering::Acquire))
+    }
+
+    /// Writes the begin of a section of a site, which has a definition; returns whether it did.
+    #[inline]
+    pub(super) fn begin(&mut self, site: &'static Site, now: u64) -> bool {
+        let hash = (core::ptr::from_ref(site).addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut place = (hash >> (u64::BITS - PLACES.ilog2())) as usize;
+        while let Some(other) = self.sites[place]
+            && !core::ptr::eq(other, site)
+        {
+            place = (place + 1) % PLACES;
+        }
+        (self.sites[place].is_some() || self.define(site, place))
+            && self.write(Kind::Site, place as u32, now, &[], Effect::Opens)
+    }
+
+    /// Defines a site at a free place, unless too many are taken or there is no room for it; returns whether it did.
+    #[cold]
+    fn define(&mut self, site: &'static Site, place: usize) -> bool {
+        let mut definition = Payload::empty();
+        site.put(&mut definition);
+        let text = definition.text();
+        let is_defined = self.sites_taken < PLACES / 2
+            && self.write(Kind::Define, place as u32, text.len() as u64, text, Effect::None);
+        if is_defined {
+            self.sites[place] = Some(site);
+            self.sites_taken += 1;
+        }
+        is_defined
+    }
+
+    /// Writes a mark as its payload; returns whether it did.
+    pub(super) fn text(&mut self, text: &[u8], effect: Effect, now: u64) -> bool {
+        self.write(Kind::Text, text.len() as u32, now, text, effect)
+    }
+
+    /// Writes the end of a section that began in this ring.
+    #[inline]
+    pub(super) fn end(&mut self, now: u64) {
+        // There is room, unless the reader's count is nonsense.
+        self.write(Kind::End, 0, now, &[], Effect::Closes);
+    }
+
+    /// Writes a record if behind it there is room for the ends of all open sections; returns whether it did.
+    #[inline]
+    fn write(&mut self, kind: Kind, value: u32, second: u64, text: &[u8], effect: Effect) -> bool {
+        let Some(memory) = &self.memory else { return false };
+        let length = record_bytes(text.len());
+        let to_end = self.bytes - (self.head & (self.bytes - 1));
+        let skipped = if length as u64 > to_end { to_end } else { 0 };
+        let open = match effect {
+            Effect::Opens => self.open + 1,
+            Effect::Closes => self.open.saturating_sub(1),
+            Effect::None => self.open,
+        };
+        let needed = skipped + length as u64 + open * UNIT as u64;
+        let mut used = self.head.wrapping_sub(self.tail);
+        if used >= self.bytes / 2 || used + needed > self.bytes {
+            self.tail = memory.header::<{ offsets::TAIL }>().load(Ordering::Acquire);
+            used = self.head.wrapping_sub(self.tail);
+            if used > self.bytes || used + needed > self.bytes {
+                self.is_full = self.bytes < MAX_RING_BYTES as u64;
+                return false;
+            }
+        }
+        let store = |position: u64, word: u64| {
+            let offset = HEADER_BYTES + (position & (self.bytes - 1)) as usize;
+            // SAFETY: within the ring, whose size is a power of two. Positions are multiples of eight, as records are.
+            unsafe { memory.word(offset) }.store(word, Ordering::Relaxed);
+        };
+        if skipped > 0 {
+            store(self.head, Head::word(Kind::Skip, skipped as usize, 0));
+        }
+        let begin = self.head + skipped;
+        store(begin, Head::word(kind, length, value));
+        store(begin + 8, second);
+        for (number, eight) in (2..length / 8).zip(text.chunks(8).chain([&[][..]])) {
+            let mut word = [0; 8];
+            word[..eight.len()].copy_from_slice(eight);
+            store(begin + 8 * number as u64, u64::from_le_bytes(word));
+        }
+        self.open = open;
+        self.head = begin + length as u64;
+        memory.header::<{ offsets::HEAD }>().store(self.head, Ordering::Release);
+        let is_late = used >= self.bytes / 2;
+        if is_late && !self.is_rung {
+            offer(DOORBELL, self.key);
+        }
+        self.is_rung = is_late;
+        true
+    }
+}
