@@ -175,7 +175,7 @@ extern "C" fn begin_section(who: u64, now: u64, sp: u64, what: u64, name: u64) -
     let Some(probe) = ENGINE_PROBES.get(number) else { return 0 };
     let Some(thread) = THREADS.get_ptr_mut(ids.tid) else { return 0 };
     // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
-    let Thread { stack, mark, is_marked, odd, engines, .. } = unsafe { &mut *thread };
+    let Thread { stack, mark, is_marked, odd, engines, express, known_names, .. } = unsafe { &mut *thread };
     // A function without a section around its parts would leave these to others.
     if !engines.has_room() || stack.depth_of_next(Prefix::None).is_none() {
         diagnostics::count(DiagnosticKind::DepthOverflow, now, ids.tid);
@@ -191,17 +191,19 @@ extern "C" fn begin_section(who: u64, now: u64, sp: u64, what: u64, name: u64) -
         Prefix::Handed => Prefix::Handed,
         Prefix::None | Prefix::Switch => Prefix::None,
     };
-    let begin = ParsedBegin::function(prefix, probe.label, name);
+    let nests_anywhere = number == DRIVER_CALL;
+    let begin = ParsedBegin { nests_anywhere, ..ParsedBegin::function(prefix, probe.label, name) };
     if what & 1 != 0 {
-        marks::know(begin, now, ids.tid, mark);
+        marks::know(begin, now, ids.tid, mark, known_names);
     }
     if EMIT_BEGINS.load() != 0
+        && !express.is_on()
         // SAFETY: user space and the programs write an entry once.
         && let Some(text) = unsafe { NAMES.get(name) }
     {
         marks::emit_payload(RecordKind::AnnotatedBegin, now, &ids, text, stack.depth());
     }
-    *odd = marks::open(now, ids, stack, begin, is_marked);
+    *odd = marks::open(now, ids, stack, begin, is_marked, express);
     let returns_to = if probe.ends_unseen != 0 { return_address(sp) } else { 0 };
     engines.push(EngineFrame {
         sp,
@@ -212,8 +214,7 @@ extern "C" fn begin_section(who: u64, now: u64, sp: u64, what: u64, name: u64) -
         ends_unseen: probe.ends_unseen,
         reserved: 0,
     });
-    // A driver is called from wherever it is called: that is no error of the program.
-    if number != DRIVER_CALL {
+    if !nests_anywhere {
         diagnostics::count_all(*odd, now, ids.tid);
     }
     1
@@ -328,8 +329,8 @@ extern "C" fn close_section(who: u64, now: u64) -> u32 {
     let ids = unpacked(who);
     let Some(thread) = THREADS.get_ptr_mut(ids.tid) else { return 0 };
     // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
-    let Thread { stack, engines, is_marked, .. } = unsafe { &mut *thread };
-    let found: Diagnostics = marks::end(now, ids, stack, *is_marked);
+    let Thread { stack, engines, is_marked, express, .. } = unsafe { &mut *thread };
+    let found: Diagnostics = marks::end(now, ids, stack, *is_marked, express);
     engines.pop_closed(stack.depth());
     diagnostics::count_all(found, now, ids.tid);
     0

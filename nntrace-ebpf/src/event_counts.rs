@@ -39,6 +39,13 @@ pub fn sched() {
     with(|counts| unsafe { add(&raw mut (*counts).sched, 1) });
 }
 
+/// Counts a mark of a thread that user space accounts, without room in a ring.
+#[inline(always)]
+pub fn forward_lost() {
+    // SAFETY: a field of a value of the map.
+    with(|counts| unsafe { add(&raw mut (*counts).forwards_lost, 1) });
+}
+
 /// Counts an entry without room in a table.
 #[inline(always)]
 pub fn turned_away(table: Table) {

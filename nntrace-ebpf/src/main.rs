@@ -20,6 +20,7 @@ mod dynamic_loader;
 mod engine_names;
 mod engines;
 mod event_counts;
+mod express;
 mod helpers;
 mod hotplug;
 mod kernel_memory;

@@ -82,6 +82,10 @@ pub static TARGETS: HashMap<u32, u8, 16384> = HashMap::new();
 #[btf_map]
 pub static THREADS: HashMap<u32, Thread, 2048> = HashMap::new();
 
+/// Number of threads that user space accounts: at most, which it sets, and now. See [`crate::express`].
+#[btf_map]
+pub static LANES: Array<u64, 2> = Array::new();
+
 /// Initial state of a thread: too large for the program's stack.
 #[btf_map]
 pub static NEW_THREAD: Array<Thread, 1> = Array::new();

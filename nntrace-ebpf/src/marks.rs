@@ -5,17 +5,16 @@ use core::ptr;
 use aya_ebpf::{bindings::BPF_NOEXIST, macros::uprobe, programs::ProbeContext};
 use nntrace_common::{
     diagnostic::{DiagnosticKind, Diagnostics},
-    engine_frames::EngineFrames,
     event_counts::Table,
     mark::{self, Begin, Captured, Kind, Label, Prefix},
     nested_functions::FunctionKind,
-    record::{BeginRecord, NameText, RecordKind, Thread, TrackRecord},
+    record::{BeginRecord, Forwarding, KNOWN_NAMES, NameText, RecordKind, Thread, TrackRecord},
     section_begin::{BeginName, ParsedBegin},
     stack::Stack,
 };
 
 use crate::{
-    app_events, clock, diagnostics, event_counts,
+    app_events, clock, diagnostics, event_counts, express,
     maps::{EMIT_BEGINS, MEANINGS, NAMES},
     mark_text::{self, Paging},
     nested_functions,
@@ -74,7 +73,7 @@ pub fn take(
     length: Option<u64>,
 ) {
     event_counts::mark();
-    let Thread { stack, mark, begin: parsed, is_marked, odd, engines, .. } = thread;
+    let mark = &mut thread.mark;
     let Some(len) = mark_text::read(paging, payload, length, mark, now, ids) else { return };
     if through_memory(&mut mark.len, len as u32) == 0 {
         diagnostics::count(DiagnosticKind::EmptyMark, now, ids.tid);
@@ -83,16 +82,13 @@ pub fn take(
     let text = Captured::of(&mark.payload);
     match mark::kind(text) {
         Some(Kind::Begin) => {
-            let parsed = through_memory(parsed, mark::begin(text));
-            let found = begin(now, ids, stack, mark, parsed, is_marked, engines);
-            diagnostics::count_all(through_memory(odd, found), now, ids.tid);
+            let parsed = mark::begin(text);
+            begin(now, ids, thread, parsed);
         }
-        Some(Kind::End) => {
-            let found = end_by_mark(now, ids, stack, *is_marked, engines);
-            diagnostics::count_all(through_memory(odd, found), now, ids.tid);
-        }
+        Some(Kind::End) => end_by_mark(now, ids, thread),
+        Some(_) if thread.express.is_on() => express::text(now, ids, &thread.mark, &mut thread.express),
         // Counters and tracks are not part of the accounting of time.
-        Some(_) => emit_payload(RecordKind::Track, now, &ids, mark, stack.depth()),
+        Some(_) => emit_payload(RecordKind::Track, now, &ids, &thread.mark, thread.stack.depth()),
         None => {}
     }
 }
@@ -101,81 +97,77 @@ pub fn take(
 #[inline(always)]
 pub fn take_section(paging: Paging, now: u64, ids: Ids, thread: &mut Thread, name: *const u8) {
     event_counts::mark();
-    let Thread { stack, mark, begin: parsed, is_marked, odd, engines, .. } = thread;
+    let mark = &mut thread.mark;
     // Without a name, or with one that cannot be read, it is still a section: its end will come.
     let len = mark_text::read(paging, name, None, mark, now, ids).unwrap_or(0);
     mark.len = len as u32;
-    let parsed = through_memory(parsed, mark::section(Captured::of(&mark.payload), 0));
-    let found = begin(now, ids, stack, mark, parsed, is_marked, engines);
-    diagnostics::count_all(through_memory(odd, found), now, ids.tid);
+    let parsed = mark::section(Captured::of(&mark.payload), 0);
+    begin(now, ids, thread, parsed);
 }
 
 /// Takes the end of the innermost section, from a function without arguments.
 #[inline(always)]
 pub fn take_end(now: u64, ids: Ids, thread: &mut Thread) {
     event_counts::mark();
-    let Thread { stack, mark, is_marked, odd, engines, .. } = thread;
-    mark.len = 0;
-    let found = end_by_mark(now, ids, stack, *is_marked, engines);
-    diagnostics::count_all(through_memory(odd, found), now, ids.tid);
+    thread.mark.len = 0;
+    end_by_mark(now, ids, thread);
 }
 
 /// Ends the innermost section by a mark. The section of an engine's function is ended by that function alone.
 #[inline(always)]
-fn end_by_mark(now: u64, ids: Ids, stack: &mut Stack, is_marked: u32, engines: &EngineFrames) -> Diagnostics {
-    if engines.owns(stack.depth()) {
+fn end_by_mark(now: u64, ids: Ids, thread: &mut Thread) {
+    let Thread { stack, is_marked, odd, engines, express, .. } = thread;
+    let found = if engines.owns(stack.depth()) {
         let mut found = Diagnostics::NONE;
         found.add(DiagnosticKind::UnmatchedEnd);
-        return found;
-    }
-    end(now, ids, stack, is_marked)
+        found
+    } else {
+        end(now, ids, stack, *is_marked, express)
+    };
+    diagnostics::count_all(through_memory(odd, found), now, ids.tid);
 }
 
 /// Ends the innermost section.
 #[inline(always)]
-pub fn end(now: u64, ids: Ids, stack: &mut Stack, is_marked: u32) -> Diagnostics {
+pub fn end(now: u64, ids: Ids, stack: &mut Stack, is_marked: u32, express: &mut Forwarding) -> Diagnostics {
+    if express.is_on() {
+        express::end(now, ids, stack, express);
+        return Diagnostics::NONE;
+    }
     stack.end(now, |_, closed| section_totals::store(ids, is_marked != 0, closed))
 }
 
+/// Begins a section by the mark in the thread's buffer.
 #[inline(always)]
-fn begin(
-    now: u64,
-    ids: Ids,
-    stack: &mut Stack,
-    mark: &mut NameText,
-    begin: Begin,
-    is_marked: &mut u32,
-    engines: &EngineFrames,
-) -> Diagnostics {
+fn begin(now: u64, ids: Ids, thread: &mut Thread, parsed: Begin) {
+    let Thread { stack, mark, begin, is_marked, odd, engines, express, known_names, .. } = thread;
+    let parsed = through_memory(begin, parsed);
     let text = Captured::of(&mark.payload);
-    let begin = match BeginName::read(text, begin) {
+    let (begin, needs_text) = match BeginName::read(text, parsed) {
         BeginName::Tagged(name) => {
-            let begin = ParsedBegin::tagged(begin, name);
-            if begin.has_attributes || EMIT_BEGINS.load() != 0 {
-                emit_annotated(now, ids, stack, mark, begin);
-            }
-            know(begin, now, ids.tid, mark);
-            begin
+            let begin = ParsedBegin::tagged(parsed, name);
+            know(begin, now, ids.tid, mark, known_names);
+            (begin, begin.has_attributes || EMIT_BEGINS.load() != 0)
         }
         BeginName::Call(name) => {
             // SAFETY: user space writes an entry once, before it can be found.
             if let Some(&meaning) = unsafe { MEANINGS.get(name) } {
-                let begin = ParsedBegin::call(begin, name, meaning);
+                let begin = ParsedBegin::call(parsed, name, meaning);
                 if begin.is_marked {
                     app_events::note_driver(ids.tgid);
                 }
-                if begin.label.is_tagged() && EMIT_BEGINS.load() != 0 {
-                    emit_annotated(now, ids, stack, mark, begin);
-                }
-                begin
+                (begin, begin.label.is_tagged() && EMIT_BEGINS.load() != 0)
             } else {
-                let begin = ParsedBegin { name, ..ParsedBegin::foreign(begin) };
-                know(begin, now, ids.tid, mark);
+                let begin = ParsedBegin { name, ..ParsedBegin::foreign(parsed) };
+                know(begin, now, ids.tid, mark, known_names);
                 diagnostics::count_mark(DiagnosticKind::NameNotYetKnown, now, ids.tid);
-                begin
+                (begin, false)
             }
         }
-        BeginName::Foreign => ParsedBegin::foreign(begin),
+        // By the text of an unknown tag its error is found.
+        BeginName::Foreign => {
+            (ParsedBegin::foreign(parsed), express.is_on() && parsed.label == Label::UNKNOWN)
+        }
     };
     // A switch cannot take the place of a function.
     let prefix = if matches!(begin.prefix, Prefix::Switch) && engines.owns(stack.depth()) {
@@ -183,17 +175,45 @@ fn begin(
     } else {
         begin.prefix
     };
-    open(now, ids, stack, ParsedBegin { prefix, ..begin }, is_marked)
+    if needs_text {
+        mark.name_at = u32::from(begin.name_at);
+        if express.is_on() {
+            prepare(now, ids, begin, is_marked);
+            express::text(now, ids, mark, express);
+            express::push(now, stack, begin);
+            return;
+        }
+        emit_annotated(now, ids, stack, mark, begin);
+    }
+    let found = open(now, ids, stack, ParsedBegin { prefix, ..begin }, is_marked, express);
+    diagnostics::count_all(through_memory(odd, found), now, ids.tid);
 }
 
-/// Opens a section.
+/// Does what a begin means beyond the thread's stack.
 #[inline(always)]
-pub fn open(now: u64, ids: Ids, stack: &mut Stack, begin: ParsedBegin, is_marked: &mut u32) -> Diagnostics {
+fn prepare(now: u64, ids: Ids, begin: ParsedBegin, is_marked: &mut u32) {
     if begin.is_marked {
         *is_marked = 1;
     }
     if begin.is_reported {
         report(ids, begin, now);
+    }
+}
+
+/// Opens a section.
+#[inline(always)]
+pub fn open(
+    now: u64,
+    ids: Ids,
+    stack: &mut Stack,
+    begin: ParsedBegin,
+    is_marked: &mut u32,
+    express: &mut Forwarding,
+) -> Diagnostics {
+    prepare(now, ids, begin, is_marked);
+    if express.is_on() {
+        express::begin(now, ids, stack, begin, express);
+        return Diagnostics::NONE;
     }
     let is_marked = *is_marked != 0;
     stack.set_slot(app_events::last());
@@ -224,10 +244,14 @@ fn report_begin(ids: Ids, label: Label, name: u64, now: u64) {
     ring::emit(BeginRecord::new(ids.tgid, ids.tid, label, name, now), Wake::WhenHalfFull);
 }
 
-/// Stores the text of a name when it is first seen.
+/// Stores the text of a name when it is first seen. The thread remembers it among its `known` names.
 #[inline(always)]
-pub fn know(begin: ParsedBegin, now: u64, tid: u32, mark: &mut NameText) {
+pub fn know(begin: ParsedBegin, now: u64, tid: u32, mark: &mut NameText, known: &mut [u64; KNOWN_NAMES]) {
     let ParsedBegin { name, name_at, .. } = begin;
+    let place = &mut known[name as usize & (KNOWN_NAMES - 1)];
+    if *place == name {
+        return;
+    }
     mark.name_at = u32::from(name_at);
     // SAFETY: lookup only; the value is not used.
     if unsafe { NAMES.get(name) }.is_none()
@@ -238,15 +262,16 @@ pub fn know(begin: ParsedBegin, now: u64, tid: u32, mark: &mut NameText) {
     {
         event_counts::turned_away(Table::Names);
         diagnostics::count_mark(DiagnosticKind::TableFull, now, tid);
+        return;
     }
+    *place = name;
 }
 
 /// Emits the begin of a section with a layer and a phase, unless there is no room for the section: its end will not
 /// be seen.
 #[inline(always)]
-fn emit_annotated(now: u64, ids: Ids, stack: &Stack, mark: &mut NameText, begin: ParsedBegin) {
+fn emit_annotated(now: u64, ids: Ids, stack: &Stack, mark: &NameText, begin: ParsedBegin) {
     if let Some(depth) = stack.depth_of_next(begin.prefix) {
-        mark.name_at = u32::from(begin.name_at);
         emit_payload(RecordKind::AnnotatedBegin, now, &ids, mark, depth);
     }
 }

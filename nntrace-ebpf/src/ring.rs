@@ -23,6 +23,9 @@ pub enum Wake {
     Now,
 }
 
+/// Records between two questions whether a ring is half full.
+const RECORDS_BETWEEN: u64 = 4;
+
 /// Puts a record into this CPU's ring; `false`, and counted, when there is no room.
 #[inline(always)]
 pub fn emit<T: Copy + 'static>(record: T, wake: Wake) -> bool {
@@ -32,10 +35,25 @@ pub fn emit<T: Copy + 'static>(record: T, wake: Wake) -> bool {
 /// Like [`emit`], with a record that is created in the ring: the program's stack may have no room for it.
 #[inline(always)]
 pub fn emit_with<T: Copy + 'static>(record: impl FnOnce() -> T, wake: Wake) -> bool {
+    emit_entry(
+        |room: &mut MaybeUninit<T>| {
+            room.write(record());
+        },
+        wake,
+    )
+}
+
+/// Reserves room for a record, which `write` fills, and submits it.
+#[inline(always)]
+fn emit_entry<T: 'static>(write: impl FnOnce(&mut MaybeUninit<T>), wake: Wake) -> bool {
     let counts = RING_COUNTS.get_ptr_mut(0);
+    let mut produced = 0;
     if let Some(counts) = counts {
         // SAFETY: the pointer comes from the map and is not null; marks can be preempted, hence atomic.
-        unsafe { atomic::add(&raw mut (*counts).produced, 1) };
+        unsafe {
+            atomic::add(&raw mut (*counts).produced, 1);
+            produced = (*counts).produced;
+        }
     }
     let Some(ring) = RINGS.get(current_cpu()) else {
         return drop_record(counts);
@@ -43,15 +61,23 @@ pub fn emit_with<T: Copy + 'static>(record: impl FnOnce() -> T, wake: Wake) -> b
     let Some(mut entry) = ring.reserve_untyped::<T>(0) else {
         return drop_record(counts);
     };
-    let room: &mut MaybeUninit<T> = &mut entry;
-    room.write(record());
-    let flags = if wake == Wake::Now || half_full(ptr::from_ref(ring)) {
+    write(&mut entry);
+    // Asking costs a call, and half a ring is room for more than the records between.
+    let asks = produced.is_multiple_of(RECORDS_BETWEEN);
+    let flags = if wake == Wake::Now || asks && half_full(ptr::from_ref(ring)) {
         BPF_RB_FORCE_WAKEUP
     } else {
         BPF_RB_NO_WAKEUP
     };
     entry.submit(u64::from(flags));
     true
+}
+
+/// Like [`emit`], with a record that is too large for the program's stack, and is written in the ring by `write`, all
+/// of it.
+#[inline(always)]
+pub fn emit_in_place<T: 'static>(write: impl FnOnce(*mut T), wake: Wake) -> bool {
+    emit_entry(|room: &mut MaybeUninit<T>| write(room.as_mut_ptr()), wake)
 }
 
 #[inline(always)]

@@ -105,8 +105,15 @@ fn count_application(ids: Ids, closed: &Closed) {
     if creates || executes {
         app_events::count_execution(ids.tgid, ids.tid, slot, u64::from(creates), u64::from(executes));
     }
+    end_phase(ids, closed);
+}
+
+/// Stores the end of a phase of the application, if a closed frame is one.
+#[inline(always)]
+pub fn end_phase(ids: Ids, closed: &Closed) {
+    let tag = closed.tag.index();
     if tag == WARM_UP || tag == BENCHMARK {
         // An end without room is still in its section's record.
-        app_events::ends(ids, slot, closed.begin, closed.end);
+        app_events::ends(ids, u32::from(closed.slot), closed.begin, closed.end);
     }
 }

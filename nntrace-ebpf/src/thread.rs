@@ -12,6 +12,12 @@ use crate::{
 /// Returns the current thread and its state, if its process is traced; a full table is counted.
 #[inline(always)]
 pub fn writer<'a>(now: u64) -> Option<(Ids, &'a mut Thread)> {
+    let ids = traced_processes::current();
+    // A thread that has a state is of a traced process: the state ends with it.
+    if let Some(thread) = THREADS.get_ptr_mut(ids.tid) {
+        // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
+        return Some((ids, unsafe { &mut *thread }));
+    }
     let ids = traced_processes::target()?;
     Some((ids, state(now, ids)?))
 }

@@ -12,7 +12,7 @@ use nntrace_common::{
 };
 
 use crate::{
-    clock, diagnostics,
+    clock, diagnostics, express,
     helpers::monotonic_ns,
     log,
     maps::{FORK_CHILD_OFFSET, TARGETS, THREADS},
@@ -29,11 +29,17 @@ pub struct Ids {
     pub tid: u32,
 }
 
+/// Returns the current thread.
+#[inline(always)]
+pub fn current() -> Ids {
+    let ids = bpf_get_current_pid_tgid();
+    Ids { tgid: (ids >> 32) as u32, tid: ids as u32 }
+}
+
 /// Returns the current thread, if its process is traced.
 #[inline(always)]
 pub fn target() -> Option<Ids> {
-    let ids = bpf_get_current_pid_tgid();
-    let ids = Ids { tgid: (ids >> 32) as u32, tid: ids as u32 };
+    let ids = current();
     // SAFETY: lookup only; the value is not used.
     unsafe { TARGETS.get(ids.tgid) }.map(|_| ids)
 }
@@ -70,10 +76,10 @@ pub fn process_exec(ctx: RawTracePointContext) -> i32 {
     if unsafe { TARGETS.get(tgid) }.is_some() {
         log::exec(tgid);
         // What was open belongs to the program that is gone.
-        let _ = THREADS.remove(ctx.pid());
+        forget(ctx.pid());
         // The thread that runs it may have had another id so far.
         let former = ctx.arg::<u32>(1);
-        let _ = THREADS.remove(former);
+        forget(former);
         if former != tgid {
             sched::renamed(former, tgid);
         }
@@ -100,18 +106,31 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
     if clock::now().is_none() {
         return 0;
     }
+    let mut forwarded = 0;
     // SAFETY: the entry is this thread's own, and it is ending.
     if let Some(thread) = unsafe { THREADS.get(tid) } {
+        forwarded = thread.express.next;
         let unseen = thread.engines.perhaps_ended(thread.stack.depth());
         let open = thread.stack.open_sections().saturating_sub(unseen);
-        if open > 0 && thread.is_marked != 0 {
+        // User space knows what is open on the threads that it accounts.
+        if open > 0 && thread.is_marked != 0 && !thread.express.is_on() {
             let begin = thread.stack.first_begin();
             diagnostics::count_many(DiagnosticKind::OpenAtEnd, u64::from(open), begin, tid);
         }
     }
-    let _ = THREADS.remove(tid);
-    emit(RecordKind::Exit, tgid, tid, 0);
+    forget(tid);
+    emit(RecordKind::Exit, tgid, tid, forwarded);
     0
+}
+
+/// Removes the state of a thread.
+#[inline(always)]
+fn forget(tid: u32) {
+    // SAFETY: lookup only; the value is read before it is removed.
+    if let Some(thread) = unsafe { THREADS.get(tid) } {
+        express::ended(thread);
+        let _ = THREADS.remove(tid);
+    }
 }
 
 /// Emits an event to user space at once; returns whether there was room in the ring, and the window is not over.
