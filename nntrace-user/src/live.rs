@@ -17,6 +17,7 @@ pub mod driver_calls;
 pub mod energy_model;
 pub mod engine_probes;
 pub mod engines;
+pub mod express;
 mod initial_state;
 pub mod itt;
 pub mod kernel;

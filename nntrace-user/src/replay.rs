@@ -7,7 +7,6 @@
 //! each thread; `pass` goes once through all events.
 
 mod accounting_pass;
-mod begin_parsing;
 mod cpu_survey;
 mod event_order;
 pub(crate) mod events;
@@ -20,7 +19,6 @@ mod html;
 pub(crate) mod input;
 pub mod lines;
 pub(crate) mod losses;
-mod parse_cache;
 mod run;
 mod sched;
 mod thread_stacks;

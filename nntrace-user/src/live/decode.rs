@@ -2,10 +2,14 @@
 
 use nntrace_common::{
     mark::Label,
-    record::{BeginRecord, PowerRecord, ProcessRecord, Record, RecordKind, SchedRecord, TrackRecord},
+    record::{
+        BeginRecord, ForwardedRecord, HandoverRecord, LaneRecord, PowerRecord, ProcessRecord, Record,
+        RecordKind, SchedRecord, TrackRecord,
+    },
 };
 use zerocopy::FromBytes;
 
+use super::express::ExpressEvent;
 use crate::model::causality::Origin;
 
 /// Decodes one record; `None` when its kind or size is not one that the programs write.
@@ -27,6 +31,35 @@ pub(crate) fn record(bytes: &[u8]) -> Option<Record> {
         () if is(RecordKind::Loader) => Record::Loader(read(bytes)?),
         () => return None,
     })
+}
+
+/// Decodes the record of a thread with lanes; `None` when it is none.
+#[must_use]
+pub(crate) fn express(bytes: &[u8]) -> Option<ExpressEvent> {
+    let kind = kind(bytes)?;
+    let is = |wanted: RecordKind| kind == wanted as u32;
+    if is(RecordKind::ForwardedBegin) || is(RecordKind::ForwardedEnd) {
+        let record: ForwardedRecord = read(bytes)?;
+        Label::from_byte(record.label.byte())?;
+        ExpressEvent::forwarded(&record)
+    } else if is(RecordKind::ForwardedText) {
+        ExpressEvent::text(TrackRecord::ref_from_bytes(bytes).ok()?)
+    } else if is(RecordKind::Lane) {
+        Some(ExpressEvent::lane(read::<LaneRecord>(bytes)?))
+    } else if is(RecordKind::Handover) {
+        handover(bytes).map(ExpressEvent::handover)
+    } else {
+        None
+    }
+}
+
+fn handover(bytes: &[u8]) -> Option<Box<HandoverRecord>> {
+    if bytes.len() != size_of::<HandoverRecord>() {
+        return None;
+    }
+    // SAFETY: as many bytes as the type has, from a kernel program that wrote a value of this very type there: enums
+    // included, as its stack is the same structure. The bytes need not be aligned.
+    Some(Box::new(unsafe { bytes.as_ptr().cast::<HandoverRecord>().read_unaligned() }))
 }
 
 /// Returns the [`RecordKind`] that a record begins with.

@@ -16,6 +16,7 @@ pub(super) mod engines;
 mod error;
 pub(crate) mod function_probes;
 mod hotplug;
+pub(super) mod lanes;
 mod log;
 mod marks;
 mod multi_probes;

@@ -7,7 +7,7 @@ use nntrace_common::record::{PowerRecord, Record};
 /// Records waiting to be handed out in order.
 #[derive(Default)]
 pub(crate) struct Merge {
-    /// Records since the last [`Merge::settle`].
+    /// Records since the last [`Merge::hand_out`].
     fresh: Vec<Record>,
     /// Records younger than the watermark, in order.
     waiting: Vec<Record>,
@@ -32,7 +32,7 @@ impl Merge {
 
     /// Finds gaps in the new records: where a CPU's count of lost records grew between two of its records, or since
     /// its last one. `lost` are the current counts, read before the records were taken.
-    pub(crate) fn settle(&mut self, lost: &[u32]) {
+    pub(crate) fn find_losses(&mut self, lost: &[u32]) {
         // Stable, and fast on a few sorted runs.
         self.fresh.sort_by_key(Record::time);
         for at in 0..self.fresh.len() {
@@ -47,8 +47,6 @@ impl Merge {
         for (cpu, &lost) in (0..).zip(lost) {
             self.note_lost(cpu, lost);
         }
-        self.waiting.append(&mut self.fresh);
-        self.waiting.sort_by_key(Record::time);
     }
 
     /// Records a gap since the CPU's last record if its count of lost records has grown.
@@ -63,6 +61,10 @@ impl Merge {
 
     /// Hands out, in order, all records up to `until` (ns).
     pub(crate) fn hand_out(&mut self, until: u64, mut sink: impl FnMut(&Record)) {
+        if !self.fresh.is_empty() {
+            self.waiting.append(&mut self.fresh);
+            self.waiting.sort_by_key(Record::time);
+        }
         let ready = self.waiting.partition_point(|record| record.time() <= until);
         if let Some(last) = self.waiting[..ready].last() {
             // Further records may be as old as the last one, but not older.
@@ -99,11 +101,11 @@ mod tests {
         for (cpu, time) in [(0, 10), (0, 30), (0, 50), (1, 20), (1, 40)] {
             merge.push(idle(cpu, time, 0));
         }
-        merge.settle(&[0, 0]);
+        merge.find_losses(&[0, 0]);
         assert_eq!(drain(&mut merge, 35), [idle(0, 10, 0), idle(1, 20, 0), idle(0, 30, 0)]);
         merge.push(idle(1, 33, 0));
         merge.push(idle(1, 45, 0));
-        merge.settle(&[0, 0]);
+        merge.find_losses(&[0, 0]);
         assert_eq!(merge.late(), 1);
         let rest = drain(&mut merge, u64::MAX);
         assert_eq!(rest.iter().map(Record::time).collect::<Vec<_>>(), [33, 40, 45, 50]);
@@ -115,7 +117,7 @@ mod tests {
         for record in [idle(0, 10, 0), idle(1, 15, 0), idle(0, 20, 3)] {
             merge.push(record);
         }
-        merge.settle(&[3, 0]);
+        merge.find_losses(&[3, 0]);
         let lost = Record::Lost { cpu: 0, time: 10 };
         assert_eq!(drain(&mut merge, 50), [idle(0, 10, 0), lost, idle(1, 15, 0), idle(0, 20, 3)]);
     }
@@ -124,12 +126,12 @@ mod tests {
     fn a_loss_after_the_last_record_is_told_once() {
         let mut merge = Merge::default();
         merge.push(idle(0, 10, 0));
-        merge.settle(&[0]);
+        merge.find_losses(&[0]);
         assert_eq!(drain(&mut merge, 50).len(), 1);
-        merge.settle(&[7]);
+        merge.find_losses(&[7]);
         assert_eq!(drain(&mut merge, 60), [Record::Lost { cpu: 0, time: 50 }]);
         merge.push(idle(0, 70, 7));
-        merge.settle(&[7]);
+        merge.find_losses(&[7]);
         assert_eq!(drain(&mut merge, 80), [idle(0, 70, 7)]);
     }
 
@@ -145,7 +147,7 @@ mod tests {
                 merge.push(idle(cpu, u64::from(event * 10_000 + CPUS - cpu), lost));
             }
         }
-        merge.settle(&lost);
+        merge.find_losses(&lost);
         let out = drain(&mut merge, u64::MAX);
         assert!(out.is_sorted_by_key(Record::time));
         assert_eq!(out.len(), 2 * CPUS as usize + 1);
@@ -183,11 +185,11 @@ mod tests {
                     let ready = ring.partition_point(|&(ready, _)| ready <= now);
                     ring.drain(..ready).for_each(|(_, record)| merge.push(record));
                 }
-                merge.settle(&[0; CPUS]);
+                merge.find_losses(&[0; CPUS]);
                 merge.hand_out(now.saturating_sub(SLACK), &mut sink);
             }
             rings.into_iter().flatten().for_each(|(_, record)| merge.push(record));
-            merge.settle(&[0; CPUS]);
+            merge.find_losses(&[0; CPUS]);
             merge.hand_out(u64::MAX, &mut sink);
             prop_assert_eq!(merge.late(), 0);
             let merged = world.fed(model, &[]);

@@ -12,8 +12,8 @@ use super::{
     kernel::{Kernel, KernelError},
     probe_trials::leading_nops::{NopProbe, NopProbes},
     target::{
-        self, MarkFunction, Notification, Object, ObjectId, Objects, ProcessError, Processes, SearchReport,
-        SymbolSpec,
+        self, LaneFunction, MarkFunction, Notification, Object, ObjectId, Objects, ProcessError, Processes,
+        SearchReport, SymbolSpec,
     },
 };
 
@@ -324,6 +324,12 @@ impl Probes {
 
     fn is_attached(&self, function: &MarkFunction) -> bool {
         self.attached.contains(&(function.object, function.found.offset))
+    }
+
+    /// Returns the functions that offer lanes, in the files searched so far.
+    #[must_use]
+    pub(crate) fn lanes(&self) -> &[LaneFunction] {
+        &self.report.lanes
     }
 
     /// Returns the number of attached probes.

@@ -2,22 +2,23 @@
 //!
 //! The records of a ring are in the order of their reservation, which is nearly that of time. A drain takes all
 //! records, and hands out those older than a watermark: the time just before the drain began, less a slack for
-//! records whose program had read the clock but not finished writing.
+//! records whose program had read the clock but not finished writing. Records from lanes are added in between.
 
-use std::{io, os::fd::OwnedFd, time::Duration};
+use std::{io, os::fd::OwnedFd};
 
 use nntrace_common::record::Record;
 
 use super::{
     clock,
     decode::{self, Track},
+    express::ExpressEvent,
     kernel::rings::RingBuffers,
     merge::Merge,
 };
 
 /// Time from a program's reading of the clock to finishing its record at most. Power events cannot be interrupted; a
 /// mark's program can be preempted, but its span's place in the order matters less.
-const SLACK: Duration = Duration::from_millis(5);
+const SLACK_NS: u64 = 5_000_000;
 
 /// Record that is handed out unordered, as it carries its own times.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +34,7 @@ pub struct Rings {
     buffers: RingBuffers,
     merge: Merge,
     process_events: Vec<Record>,
+    express_events: Vec<ExpressEvent>,
     counts: DrainCounts,
 }
 
@@ -51,35 +53,61 @@ impl Rings {
     /// Takes over the rings of a loaded [`super::kernel::Kernel`].
     #[must_use]
     pub fn new(buffers: RingBuffers) -> Self {
-        Self { buffers, merge: Merge::default(), process_events: Vec::new(), counts: DrainCounts::default() }
+        Self {
+            buffers,
+            merge: Merge::default(),
+            process_events: Vec::new(),
+            express_events: Vec::new(),
+            counts: DrainCounts::default(),
+        }
     }
 
-    /// Drains the rings, and hands out, in order of time, the records that no earlier one can precede any more;
-    /// unordered records go to `aside` before, as they come. `lost` are the counts of lost power records by CPU, read
-    /// before. Returns the time (ns) up to which everything was handed out.
-    pub(crate) fn drain(
-        &mut self,
-        lost: &[u32],
-        aside: impl FnMut(Unordered<'_>),
-        sink: impl FnMut(&Record),
-    ) -> u64 {
-        let slack = u64::try_from(SLACK.as_nanos()).unwrap_or(u64::MAX);
-        let until = clock::now().saturating_sub(slack);
-        self.take(lost, aside);
+    /// Returns the time (ns) up to which a drain that begins now sees every record.
+    #[must_use]
+    pub(crate) fn watermark() -> u64 {
+        clock::now().saturating_sub(SLACK_NS)
+    }
+
+    /// Takes all records from the rings; unordered ones go to `aside`, as they come. `lost` are the counts of lost power
+    /// records by CPU, read before.
+    pub fn read(&mut self, lost: &[u32], mut aside: impl FnMut(Unordered<'_>)) {
+        let Self { buffers, merge, process_events, express_events, counts } = self;
+        buffers.take(|bytes| {
+            counts.drained += 1;
+            if let Some(track) = decode::track(bytes) {
+                aside(Unordered::Track(track));
+                return;
+            }
+            if let Some(event) = decode::express(bytes) {
+                express_events.push(event);
+                return;
+            }
+            match decode::record(bytes) {
+                Some(record @ (Record::Fork(_) | Record::Exec(_) | Record::Exit(_) | Record::Loader(_))) => {
+                    aside(Unordered::Process(&record));
+                    express_events.extend(ExpressEvent::last(&record));
+                    process_events.push(record);
+                }
+                Some(record) => merge.push(record),
+                None => counts.unreadable += 1,
+            }
+        });
+        merge.find_losses(lost);
+    }
+
+    /// Adds a record that was made of what threads wrote to their lanes.
+    pub(crate) fn push(&mut self, record: Record) {
+        self.merge.push(record);
+    }
+
+    /// Hands out, in order of time, the records up to a time (ns).
+    pub fn hand_out(&mut self, until: u64, sink: impl FnMut(&Record)) {
         self.merge.hand_out(until, sink);
-        until
     }
 
-    /// Like `drain`, but hands out everything: for use once the programs are detached.
-    pub fn drain_all(
-        &mut self,
-        lost: &[u32],
-        aside: impl FnMut(Unordered<'_>),
-        sink: impl FnMut(&Record),
-    ) -> u64 {
-        self.take(lost, aside);
-        self.merge.hand_out(u64::MAX, sink);
-        u64::MAX
+    /// Takes the events of threads with lanes since the last call.
+    pub(crate) fn take_express_events(&mut self) -> Vec<ExpressEvent> {
+        std::mem::take(&mut self.express_events)
     }
 
     /// Takes the events of processes since the last call. They are not merged with the rest: a program that was just
@@ -92,26 +120,6 @@ impl Rings {
     #[must_use]
     pub(crate) fn counts(&self) -> DrainCounts {
         DrainCounts { late: self.merge.late(), ..self.counts }
-    }
-
-    fn take(&mut self, lost: &[u32], mut aside: impl FnMut(Unordered<'_>)) {
-        let Self { buffers, merge, process_events, counts } = self;
-        buffers.take(|bytes| {
-            counts.drained += 1;
-            if let Some(track) = decode::track(bytes) {
-                aside(Unordered::Track(track));
-                return;
-            }
-            match decode::record(bytes) {
-                Some(record @ (Record::Fork(_) | Record::Exec(_) | Record::Exit(_) | Record::Loader(_))) => {
-                    aside(Unordered::Process(&record));
-                    process_events.push(record);
-                }
-                Some(record) => merge.push(record),
-                None => counts.unreadable += 1,
-            }
-        });
-        merge.settle(lost);
     }
 
     /// Returns descriptors that become readable when a ring asks to be drained: when it is half full, or on an event

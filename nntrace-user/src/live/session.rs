@@ -1,11 +1,11 @@
 //! One run: the kernel programs, the targets, and the model that the records feed.
 
+mod draining;
 mod following;
 mod results;
 mod window;
 
 use std::{
-    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     io,
     os::fd::OwnedFd,
@@ -14,29 +14,25 @@ use std::{
 };
 
 use nix::sys::signal::Signal;
-use nntrace_common::{
-    hidl_calls, mark,
-    record::{BeginRecord, Record, SpanRecord},
-    window::Window,
-};
+use nntrace_common::{hidl_calls, mark, window::Window};
 use thiserror::Error;
 
 use super::{
-    decode::Track,
     driver_calls::{DriverCalls, DriverSelection},
     engine_probes::{EngineError, EngineOptions, EngineProbes},
+    express::{Express, ExpressLane, offers::Offers},
     kernel::{Kernel, KernelError, KernelOptions},
     kernel_comparison::Verifier,
     known_hidl_calls,
     other_power_events::Baseline,
     probes::{MissedSince, Placement, Probes},
-    ring_drain::{Rings, Unordered},
+    ring_drain::Rings,
     sysfs,
     target::{Held, HeldEvent, Object, Process, Processes, SymbolSpec, entry_offset},
     threads, tracefs,
 };
 use crate::model::{
-    Marks, Model, Scheduling, Topology,
+    Model, Scheduling, Topology,
     causality::Questions,
     cpu_residency::CpuReading,
     energy::EnergyModel,
@@ -69,6 +65,8 @@ pub struct SessionOptions {
     pub marks: MarkSource,
     /// Functions that write marks.
     pub symbols: Vec<SymbolSpec>,
+    /// Use of the express lane.
+    pub express: ExpressLane,
     /// Engines to probe beside them.
     pub engines: EngineOptions,
     /// Drivers whose calls are sections.
@@ -114,6 +112,11 @@ pub enum StartError {
 pub struct Session {
     kernel: Kernel,
     rings: Rings,
+    express: Express,
+    express_lane: ExpressLane,
+    offers: Offers,
+    /// Records that the rings had lost when threads were last asked for lost marks.
+    dropped: u64,
     probes: Probes,
     engines: EngineProbes,
     driver_calls: DriverCalls,
@@ -203,8 +206,15 @@ impl Session {
             }
         }
         let driver_calls = DriverCalls::new(options.driver_calls, &mut kernel);
+        if options.express != ExpressLane::Never {
+            kernel.allow_lanes()?;
+        }
         Ok(Self {
             rings: Rings::new(rings),
+            express: Express::new(emit_begins),
+            express_lane: options.express,
+            offers: Offers::default(),
+            dropped: 0,
             probes,
             engines,
             driver_calls,
@@ -323,6 +333,7 @@ impl Session {
             } else {
                 self.alive.remove(&pid);
                 self.driver_calls.forget(pid);
+                self.offers.forget(pid);
                 log::info!("target {pid} is gone");
                 if let Err(error) = self.kernel.remove_target(pid) {
                     self.notes.push(error.to_string());
@@ -330,91 +341,6 @@ impl Session {
             }
         }
         self.driver_calls.rest(&mut self.kernel);
-    }
-
-    /// Drains the rings, and acts on the records.
-    pub fn drain(&mut self) {
-        self.take(false);
-        self.kernel.drain_log();
-        self.kernel.sample_statistics();
-    }
-
-    fn log_left_out(&mut self) {
-        if let Err(error) = self.kernel.log_left_out() {
-            log::warn!("how many lines of the kernel programs were left out is not known: {error}");
-        }
-    }
-
-    fn take(&mut self, everything: bool) {
-        // Read before the records, so that a loss seen here is placed after the records that it came after.
-        let lost = self.kernel.read_lost().unwrap_or_default();
-        let Self { rings, model, kernel, verifier, .. } = self;
-        // Ordered and unordered records feed the same model, in turn.
-        let model = RefCell::new(model);
-        let aside = |aside: Unordered<'_>| {
-            let mut model = model.borrow_mut();
-            match aside {
-                Unordered::Track(Track { origin, time, name_at: Some(name_at), payload }) => {
-                    model.annotated_begin(origin, time, payload, name_at);
-                }
-                Unordered::Track(Track { origin, time, name_at: None, payload }) => {
-                    model.marks.track(origin, time, payload);
-                }
-                Unordered::Process(record) => model.record(record),
-            }
-        };
-        let mut knows_phases = false;
-        let sink = |record: &Record| {
-            let mut model = model.borrow_mut();
-            match *record {
-                Record::Span(SpanRecord { name, .. }) | Record::Begin(BeginRecord { name, .. }) => {
-                    // A missing text costs the name only its words; a missing phase would put executions in the wrong
-                    // one.
-                    if !std::mem::replace(&mut knows_phases, true) {
-                        follow_phases(kernel, &mut model.marks);
-                    }
-                    let _ = kernel.read_name(name, &mut model.marks.names);
-                }
-                Record::Frequency(event) => {
-                    if let Some(verifier) = verifier {
-                        verifier.frequency_event(event.time, event.cpu, event.state);
-                    }
-                }
-                Record::Lost { .. } => {
-                    if let Some(verifier) = verifier {
-                        verifier.lost();
-                    }
-                }
-                _ => {}
-            }
-            model.record(record);
-        };
-        let until =
-            if everything { rings.drain_all(&lost, aside, sink) } else { rings.drain(&lost, aside, sink) };
-        follow_phases(&self.kernel, &mut self.model.marks);
-        self.model.advance(until);
-        // Names of open marks are not passed: the kernel still has them, if it ever had.
-        self.model.marks.forget_names(Vec::new);
-        self.answer_names();
-        let events = self.rings.take_process_events();
-        self.on_process_events(events);
-    }
-
-    /// Passes the meanings of the names that the programs have asked for.
-    fn answer_names(&mut self) {
-        let asked = self.kernel.read_unknown_names().unwrap_or_default();
-        if asked == self.unanswered {
-            return;
-        }
-        self.unanswered = asked;
-        for hash in self.kernel.read_names(&mut self.model.marks.names).unwrap_or_default() {
-            let text = self.model.marks.names.text(hash);
-            if hidl_calls::is_interface_call(text.as_bytes())
-                && let Err(error) = self.kernel.add_meaning(hash, hidl_calls::meaning(text.as_bytes()))
-            {
-                self.notes.push(error.to_string());
-            }
-        }
     }
 
     /// Returns descriptors that become readable when [`Session::drain`] should be called at once.
@@ -451,15 +377,5 @@ impl Session {
     /// Adds a note on something that could not be measured.
     pub fn note(&mut self, note: String) {
         self.notes.push(note);
-    }
-}
-
-/// Takes the new changes of the application's phases from the kernel's table. They do not come as records: none is
-/// lost, and a section whose record comes later began after the changes that are read here.
-fn follow_phases(kernel: &Kernel, marks: &mut Marks) {
-    // Changes that cannot be read now are read the next time.
-    for event in kernel.read_app_events(marks.slots.last()).unwrap_or_default() {
-        let _ = kernel.read_name(event.name, &mut marks.names);
-        marks.app_event(&event);
     }
 }

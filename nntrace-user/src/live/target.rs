@@ -41,7 +41,7 @@ pub(crate) use begin_end_pairs::{kind, kind_of, take_unpaired};
 pub(in crate::live) use elf::{ElfErrorReason, check_identity};
 pub(crate) use elf::{entry_offset, probe_points};
 pub(crate) use exports::exports;
-pub(crate) use function_search::{MarkFunction, SearchReport};
+pub(crate) use function_search::{LaneFunction, MarkFunction, SearchReport};
 pub(crate) use held_command::HeldEvent;
 pub use held_command::{Held, Running};
 pub use launch::{ChildOutput, Launch};
@@ -52,7 +52,7 @@ pub(crate) use prefault::touch_literals;
 #[cfg(test)]
 pub(crate) use probe_points::ProbePoints;
 pub(in crate::live) use probe_points::{PAGE, is_emulated_on_arm64, is_emulated_on_x86_64};
-pub(crate) use proc_maps::executable;
+pub(crate) use proc_maps::{executable, own_writable};
 pub(crate) use process::ProcessError;
 pub use process::{Process, Processes};
 pub use run_as::RunAs;

@@ -20,6 +20,8 @@ pub(crate) struct AppSlots {
     /// By number in place of time.
     timeline: AppPhases,
     last: u32,
+    /// Time of each change, ns, by number from 1; programs on several CPUs may be a little out of order.
+    times: Vec<u64>,
 }
 
 impl AppSlots {
@@ -32,6 +34,7 @@ impl AppSlots {
     /// Adds the change that comes next. `mark` is the payload of a report's begin.
     pub(crate) fn push(&mut self, event: &AppEvent, mark: impl FnOnce() -> String) {
         self.last += 1;
+        self.times.push(self.times.last().map_or(event.time, |&before| before.max(event.time)));
         let number = u64::from(self.last);
         match AppChange::from_code(event.change) {
             Some(AppChange::Report) => self.timeline.report_begins(number, mark()),
@@ -42,6 +45,14 @@ impl AppSlots {
             }
             None => {}
         }
+    }
+
+    /// Returns the number of the last change at a time (ns), and the times from and until which it is that.
+    #[must_use]
+    pub(crate) fn at(&self, time: u64) -> (u16, u64, u64) {
+        let number = self.times.partition_point(|&change| change <= time);
+        let from = number.checked_sub(1).map_or(0, |last| self.times[last]);
+        (number as u16, from, self.times.get(number).copied().unwrap_or(u64::MAX))
     }
 
     /// Number of the report that a section belongs to by the number of the last change before it.

@@ -44,12 +44,17 @@ impl DiagnosticCounts {
         }
     }
 
+    /// Adds the count of a kind, with its first example.
+    pub(crate) fn add_counted(&mut self, kind: DiagnosticKind, count: &DiagnosticCount) {
+        let example = &count.example[..count.len as usize];
+        self.add(kind, count.first_ns, count.tid, example);
+        self.add_more(kind, count.count - 1);
+    }
+
     /// Adds what another count has.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (kind, count) in other.counts() {
-            let example = &count.example[..count.len as usize];
-            self.add(kind, count.first_ns, count.tid, example);
-            self.add_more(kind, count.count - 1);
+            self.add_counted(kind, &count);
         }
     }
 

@@ -104,6 +104,32 @@ pub struct Source {
     /// Engines whose functions were probed; live only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engines: Vec<ProbedEngine>,
+    /// Use of the express lane; only where threads used it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub express: Option<ExpressUse>,
+}
+
+/// Use of the express lane: rings that threads write their marks to instead of calling the probed function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExpressUse {
+    /// Threads that used it.
+    pub threads: u64,
+    /// Marks that came by it.
+    pub marks: u64,
+    /// Marks of these threads that took the probe after all, as a ring was full or for other reasons.
+    pub probed: u64,
+    /// Marks of these threads that are lost. Sections that were open then are not counted.
+    pub lost: u64,
+    /// Rings that were damaged: what was in them is lost.
+    pub damaged: u64,
+}
+
+impl ExpressUse {
+    /// Whether every mark of the threads is in the totals.
+    #[must_use]
+    pub(crate) fn is_complete(&self) -> bool {
+        self.lost == 0 && self.damaged == 0
+    }
 }
 
 /// Engine whose functions were probed, in one file.

@@ -176,6 +176,7 @@ impl Replayed {
             source: Source {
                 kind: SourceKind::Replay,
                 marks: MarksSeen::Trace,
+                express: None,
                 files: self.files.clone(),
                 engines: Vec::new(),
             },

@@ -5,20 +5,22 @@ use std::collections::BTreeMap;
 use nntrace_common::{
     diagnostic::DiagnosticKind,
     mark::{self, Kind},
-    record::{BeginRecord, Record, SpanRecord},
+    record::{BeginRecord, Record},
     stack::{Closed, Stack},
 };
 use rustc_hash::FxHashMap;
 
-use super::{begin_parsing::Begins, ftrace::Event};
+use super::ftrace::Event;
 use crate::model::{
     Marks,
+    begin_parsing::Begins,
     causality::{Causality, Origin},
     diagnostics::DiagnosticCounts,
     function_names::Names,
     limits::Limits,
     marks::OpenSection,
     stacks::Paths,
+    thread_marks::{self, ThreadMarks},
 };
 
 /// Number of thread ids that are looked up in a table; larger than any id in Linux.
@@ -58,15 +60,12 @@ struct Thread {
     tid: u32,
     /// Process id; `None` while it is unknown.
     pid: Option<u32>,
-    is_marked: bool,
-    stack: Box<Stack>,
-    /// Diagnostics of a thread that takes no part yet: they count only if it does later.
-    held: Option<Box<DiagnosticCounts>>,
+    marks: ThreadMarks,
 }
 
 impl Thread {
     fn new(tid: u32) -> Self {
-        Self { tid, pid: None, is_marked: false, stack: Box::new(Stack::EMPTY), held: None }
+        Self { tid, pid: None, marks: ThreadMarks::default() }
     }
 
     /// Returns the process id. In a trace without that column, and with marks without a number, it is the thread's
@@ -125,10 +124,10 @@ impl ThreadStacks {
         let (tgid, tid) = (thread.process(), thread.tid);
         let found = if kind == Kind::Begin {
             let begin = self.begins.read(payload, context.names);
-            thread.is_marked |= begin.is_marked;
+            thread.marks.join(&begin);
             if begin.label.is_tagged()
                 && (begin.has_attributes || context.emits_begins)
-                && let Some(depth) = thread.stack.depth_of_next(begin.prefix)
+                && let Some(depth) = thread.marks.stack().depth_of_next(begin.prefix)
             {
                 let origin = Origin { pid: tgid, tid, depth };
                 context.causality.begins(origin, event.time, payload, begin.name_at);
@@ -137,26 +136,20 @@ impl ThreadStacks {
                 let record = BeginRecord::new(tgid, tid, begin.label, begin.name, now);
                 sink(context.causality, Record::Begin(record));
             }
-            let is_marked = thread.is_marked;
-            thread.stack.begin(now, begin.prefix, begin.label, begin.name, |stack, closed| {
-                let record = close((tgid, tid, is_marked), stack, closed, context.paths);
-                sink(context.causality, record);
-            })
+            let ids = (tgid, tid, thread.marks.is_marked());
+            let closed = |stack: &Stack, closed: &Closed| {
+                let record = thread_marks::span(ids, stack, closed, context.paths);
+                sink(context.causality, Record::Span(record));
+            };
+            thread.marks.begin(now, &begin, closed)
         } else {
-            let is_marked = thread.is_marked;
-            thread.stack.end(now, |stack, closed| {
-                let record = close((tgid, tid, is_marked), stack, closed, context.paths);
-                sink(context.causality, record);
+            let ids = (tgid, tid, thread.marks.is_marked());
+            thread.marks.end(now, |stack, closed| {
+                let record = thread_marks::span(ids, stack, closed, context.paths);
+                sink(context.causality, Record::Span(record));
             })
         };
-        if !found.is_empty() {
-            let diagnostics = if thread.is_marked {
-                &mut *context.diagnostics
-            } else {
-                thread.held.get_or_insert_default()
-            };
-            diagnostics.add_all(found, now, tid, payload);
-        }
+        thread.marks.diagnose(found, now, tid, payload, context.diagnostics);
     }
 
     /// Returns the thread of an event and its process, as far as that is known.
@@ -166,12 +159,13 @@ impl ThreadStacks {
             return Origin { pid, tid: event.tid, depth: 0 };
         };
         let thread = &self.threads[number];
-        Origin { pid: thread.process(), tid: thread.tid, depth: thread.stack.depth() }
+        Origin { pid: thread.process(), tid: thread.tid, depth: thread.marks.stack().depth() }
     }
 
     /// Returns the names of open sections.
     pub(crate) fn open_names(&self) -> impl Iterator<Item = u64> {
-        let open = self.threads.iter().flat_map(|thread| thread.stack.open_frames().map(|frame| frame.name));
+        let open =
+            self.threads.iter().flat_map(|thread| thread.marks.stack().open_frames().map(|frame| frame.name));
         open.chain(self.parted.open.iter().map(|open| open.name))
     }
 
@@ -192,7 +186,7 @@ impl ThreadStacks {
             Some(tgid) => Some(tgid),
             // The number in a mark comes from its writer, and decides only where nothing else does.
             None if thread.pid.is_none() => mark::pid(payload),
-            None if begins && thread.stack.is_empty() => mark::pid(payload).or(thread.pid),
+            None if begins && thread.marks.stack().is_empty() => mark::pid(payload).or(thread.pid),
             None => thread.pid,
         };
         if told != thread.pid && told.is_some() {
@@ -252,8 +246,9 @@ impl ThreadStacks {
     #[cold]
     fn part(&mut self) {
         self.refused = 0;
-        let (kept, idle): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.threads).into_iter().partition(|thread| !thread.stack.is_empty());
+        let (kept, idle): (Vec<_>, Vec<_>) = std::mem::take(&mut self.threads)
+            .into_iter()
+            .partition(|thread| !thread.marks.stack().is_empty());
         for thread in &idle {
             self.set_slot(thread.tid, 0);
             self.parted.add(thread, self.most_threads);
@@ -299,7 +294,7 @@ impl ThreadStacks {
         let Self { threads, mut parted, .. } = self;
         for thread in &threads {
             parted.add(thread, usize::MAX);
-            if thread.is_marked {
+            if thread.marks.is_marked() {
                 marks.sites.mark_thread(thread.process(), thread.tid);
             }
         }
@@ -316,30 +311,13 @@ impl Parted {
         if self.processes.len() < most {
             self.processes.insert(thread.tid, thread.process());
         }
-        if !thread.is_marked {
-            return;
-        }
-        if let Some(held) = &thread.held {
-            self.diagnostics.merge(held);
-        }
-        for frame in thread.stack.open_frames() {
+        thread.marks.release_held(&mut self.diagnostics);
+        for open in thread.marks.open(thread.tid) {
             if self.open.len() < most {
-                self.open.push(OpenSection::new(thread.tid, frame));
+                self.open.push(open);
             } else {
                 self.left_out += 1;
             }
         }
     }
-}
-
-fn close(
-    (tgid, tid, is_marked): (u32, u32, bool),
-    stack: &Stack,
-    closed: &Closed,
-    paths: &mut Paths,
-) -> Record {
-    if !paths.contains(closed.path) {
-        stack.steps(closed.depth, |path, step| paths.insert(path, step));
-    }
-    Record::Span(SpanRecord::new(tgid, tid, is_marked, closed))
 }

@@ -7,7 +7,9 @@ use nix::{
 use nntrace_common::record::{ProcessRecord, Record, TARGET, TARGET_TO_HOLD};
 
 use super::{MarkSource, Session};
-use crate::live::{kernel::KernelError, probes::MissedSince, target::ProcessError, trace_marker};
+use crate::live::{
+    express::ExpressLane, kernel::KernelError, probes::MissedSince, target::ProcessError, trace_marker,
+};
 
 impl Session {
     /// Probes the files that a process maps now, and follows the drivers that it uses; returns whether it is still there.
@@ -20,6 +22,9 @@ impl Session {
         let is_there = match self.probes.follow(&mut self.kernel, &self.processes, pid, missed) {
             Ok(mapped) => {
                 self.engines.follow(&mut self.kernel, &mut self.model.marks.names, &mapped);
+                if self.express_lane != ExpressLane::Never {
+                    self.offers.offer(&mut self.kernel, pid, &mapped, self.probes.lanes());
+                }
                 self.engines.touch_literals(&self.processes, pid);
                 true
             }
@@ -80,7 +85,10 @@ impl Session {
             match *event {
                 // The new task of a fork is a thread unless it leads a process.
                 Record::Fork(ProcessRecord { tid, time, .. }) => self.on_new_program(tid, time),
-                Record::Exec(ProcessRecord { tgid, time, .. }) => self.on_new_program(tgid, time),
+                Record::Exec(ProcessRecord { tgid, time, .. }) => {
+                    self.offers.forget(tgid);
+                    self.on_new_program(tgid, time);
+                }
                 Record::Loader(event) => self.on_loader(&event),
                 // An exit is noticed at the next refresh.
                 _ => {}

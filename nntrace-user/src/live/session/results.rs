@@ -6,7 +6,7 @@ use nntrace_common::{diagnostic::DiagnosticKind, event_counts::EventCounts, reco
 
 use super::{MarkSource, Session};
 use crate::{
-    live::{clock, kernel::KernelError, ring_drain::DrainCounts, sysfs},
+    live::{clock, express::ExpressLane, kernel::KernelError, ring_drain::DrainCounts, sysfs},
     model::{
         Findings, Marks, Scheduling,
         app_report_sums::ReportSums,
@@ -31,6 +31,7 @@ impl Session {
         self.model.marks.seen_drivers.extend(self.kernel.read_drivers()?);
         self.model.marks.driver_callers.extend(self.kernel.read_driver_callers()?);
         let mut totals = self.kernel.read_totals()?;
+        self.express.add_totals(&mut totals);
         let entries = totals.len();
         totals.retain(|key, _| self.model.marks.sites.counts_total(key));
         let leaves_out = totals.len() < entries;
@@ -45,6 +46,7 @@ impl Session {
             .map(|reading| reading.since(&self.initial.of(reading.cpu), end))
             .collect();
         let mut diagnostics = self.kernel.read_diagnostics()?;
+        self.express.add_diagnostics(&mut diagnostics);
         if self.last.is_some() {
             self.model.marks.add_unfinished(&mut diagnostics);
         }
@@ -52,7 +54,10 @@ impl Session {
         let is_full = |(kind, _): &(DiagnosticKind, _)| *kind == DiagnosticKind::TableFull;
         // A thread whose part in the accounting comes only from records is complete only without lost records.
         let is_unsure = leaves_out && loss.records_dropped > 0;
-        let totals_are_exact = !is_unsure && !diagnostics.iter().any(is_full);
+        let express = self.express.facts(self.kernel.read_event_counts()?.forwards_lost);
+        let totals_are_exact = !is_unsure
+            && express.is_none_or(|express| express.is_complete())
+            && !diagnostics.iter().any(is_full);
         let exact_sums = self.exact_report_sums(&totals)?;
         let kept = KeptSums {
             cpus: true,
@@ -66,7 +71,7 @@ impl Session {
         let unnamed = note_on_unnamed(&self.kernel.read_event_counts()?);
         let misnamed = self.engines.notes_on_names(&self.kernel)?;
         let notes = self.notes.iter().cloned().chain(self.note_on_unsearched()).chain(missing).chain(unnamed);
-        let notes = notes.chain(misnamed);
+        let notes = notes.chain(misnamed).chain(self.express_notes(express.is_some()));
         let window = Window { clock: Clock::Monotonic, begin_ns: self.window.begin, end_ns: end };
         let evidence = match &self.kernel_evidence {
             Some(read) => read.clone(),
@@ -83,6 +88,7 @@ impl Session {
                 },
                 files: self.probes.files(),
                 engines: self.engines.engines().to_vec(),
+                express,
             },
             processes: &self.labels,
             threads: Cow::Owned(self.threads(&window)),
@@ -97,6 +103,22 @@ impl Session {
             with_details: self.with_details,
         };
         Ok(self.model.findings(run, Sums { cpus, totals, reports }))
+    }
+
+    /// Returns notes on the express lane, and on its absence where it was asked for.
+    fn express_notes(&self, is_used: bool) -> Vec<String> {
+        let mut notes: Vec<String> = self.express.notes().collect();
+        if self.express_lane == ExpressLane::Wanted {
+            notes.extend(self.offers.notes());
+            if !is_used {
+                notes.push(
+                    "no thread used the express lane: it needs programs with the nntrace.h or nntrace-common of this \
+                     version, whose threads write more than 64 marks"
+                        .to_owned(),
+                );
+            }
+        }
+        notes
     }
 
     /// Returns the states of threads in the window; none where context switches are not measured.
@@ -142,7 +164,9 @@ impl Session {
         if self.kernel.read_app_event_counts()?.lost > 0 {
             return Ok(None);
         }
-        Ok(self.model.marks.slots.sums(totals, &self.kernel.read_executions()?))
+        let mut executions = self.kernel.read_executions()?;
+        self.express.add_executions(&mut executions);
+        Ok(self.model.marks.slots.sums(totals, &executions))
     }
 
     fn overhead(&self) -> Result<Overhead, KernelError> {
@@ -150,7 +174,7 @@ impl Session {
         let (marks, power) = self.kernel.read_costs();
         let is_sched = self.model.scheduling.is_some();
         Ok(Overhead {
-            marks: counts.marks,
+            marks: counts.marks + self.express.marks_by_lane(),
             ns_per_mark: marks.mean(),
             engine_calls: (counts.calls > 0).then_some(counts.calls),
             // The programs run at the begin and at the end, and longer for targets than in the trial.

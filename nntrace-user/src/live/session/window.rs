@@ -75,6 +75,8 @@ impl Session {
             let counts = self.verifier.as_ref().map(|verifier| verifier.end(&self.topology, end));
             self.last = Some((self.kernel.read_cpus()?, end));
             self.kernel_evidence = Some(self.read_evidence(end)?);
+            self.express.release();
+            self.offers.end();
             let stalled = self.kernel.detach_marks()?;
             self.notes.extend(stalled.iter().map(StalledThread::note));
             self.kernel.detach_power();
@@ -90,9 +92,11 @@ impl Session {
             {
                 self.verified = Some(verifier.compare(readings, &self.initial, end, &counts));
             }
+            let express = &mut self.express;
+            self.kernel.visit_forwarding(|tid, forwarding| express.check_number(tid, forwarding.next))?;
             let marks = &mut self.model.marks;
             self.kernel.visit_threads(|tid, thread| {
-                if thread.is_marked != 0 {
+                if thread.is_marked != 0 && !thread.express.is_on() {
                     let Thread { stack, engines, .. } = thread;
                     let unseen = engines.perhaps_ended(stack.depth());
                     let open = stack.open_sections().saturating_sub(unseen);
@@ -100,6 +104,7 @@ impl Session {
                     marks.open.extend(frames.map(|frame| OpenSection::new(tid, frame)));
                 }
             })?;
+            marks.open.extend(self.express.open());
         }
         Ok(())
     }

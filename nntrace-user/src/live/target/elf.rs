@@ -174,11 +174,20 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
 
     /// Returns the file offset of the instruction at an address, if it is in an executable segment.
     pub(super) fn code_offset(&self, address: u64) -> Option<u64> {
+        self.offset_in(address, elf::PF_X)
+    }
+
+    /// Returns the file offset of the variable at an address, if it is in a writable segment.
+    pub(super) fn data_offset(&self, address: u64) -> Option<u64> {
+        self.offset_in(address, elf::PF_W)
+    }
+
+    fn offset_in(&self, address: u64, permission: elf::ProgramFlags) -> Option<u64> {
         self.segments.iter().find_map(|segment| {
-            let code = segment.p_type(ENDIAN) == elf::PT_LOAD && segment.p_flags(ENDIAN).contains(elf::PF_X);
+            let fits = segment.p_type(ENDIAN) == elf::PT_LOAD && segment.p_flags(ENDIAN).contains(permission);
             let within = address.checked_sub(segment.p_vaddr(ENDIAN))?;
             let offset = segment.p_offset(ENDIAN).checked_add(within)?;
-            (code && within < segment.p_filesz(ENDIAN)).then_some(offset)
+            (fits && within < segment.p_filesz(ENDIAN)).then_some(offset)
         })
     }
 

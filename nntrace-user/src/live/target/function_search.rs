@@ -23,6 +23,21 @@ pub(crate) struct MarkFunction {
     pub found: Found,
 }
 
+/// Function that offers lanes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LaneFunction {
+    /// File that contains it.
+    pub object: ObjectId,
+    /// Path by which we open that file.
+    pub path: PathBuf,
+    /// Path of the file in the target's view.
+    pub display_path: PathBuf,
+    /// Offset of its first instruction in the file.
+    pub offset: u64,
+    /// Offset of its semaphore in the file.
+    pub semaphore: u64,
+}
+
 /// File that was searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Searched {
@@ -59,6 +74,8 @@ pub(crate) struct SearchReport {
     pub wanted: Vec<String>,
     /// Functions to probe.
     pub functions: Vec<MarkFunction>,
+    /// Functions that offer lanes.
+    pub lanes: Vec<LaneFunction>,
     /// Files searched.
     pub searched: Vec<Searched>,
     /// Functions similar to the ones looked for, in files that have none.
@@ -95,6 +112,13 @@ impl SearchReport {
             Err(error) => self.failed.push(Failed { path, reason: error.reason.to_string() }),
             Ok(file) => {
                 self.functions.extend(file.functions.into_iter().map(|found| in_object(object, found)));
+                self.lanes.extend(file.lanes.into_iter().map(|point| LaneFunction {
+                    object: object.id,
+                    path: object.path.clone(),
+                    display_path: object.display_path.clone(),
+                    offset: point.offset,
+                    semaphore: point.semaphore,
+                }));
                 let near = |function| NearMatch { path: path.clone(), function };
                 self.near.extend(file.near.into_iter().map(near));
                 let (named_functions, stripped) = (file.named_functions, file.stripped);
@@ -125,6 +149,7 @@ impl SearchReport {
         }
         extend(&mut self.wanted, other.wanted);
         extend(&mut self.functions, other.functions);
+        extend(&mut self.lanes, other.lanes);
         extend(&mut self.searched, other.searched);
         extend(&mut self.near, other.near);
         extend(&mut self.failed, other.failed);

@@ -44,6 +44,11 @@ pub(crate) fn read_only(maps: &[u8]) -> impl Iterator<Item = Mapping> {
     of_files(maps, |perms| perms.contains(&b'r') && !perms.contains(&b'w'))
 }
 
+/// Parses the mappings of files that the process has to itself, and can write to.
+pub(crate) fn own_writable(maps: &[u8]) -> impl Iterator<Item = Mapping> {
+    of_files(maps, |perms| perms.contains(&b'w') && perms.contains(&b'p'))
+}
+
 fn of_files(maps: &[u8], wanted: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = Mapping> {
     maps.split(|&byte| byte == b'\n').filter_map(parse).filter_map(move |(perms, mapping)| {
         let is_file = mapping.inode != 0 && mapping.path.is_absolute();
@@ -162,6 +167,16 @@ mod tests {
                     5000-6000 r--p 00000000 00:00 0 [vvar]\n";
         let starts: Vec<u64> = read_only(text.as_bytes()).map(|mapping| mapping.start).collect();
         assert_eq!(starts, [0x1000, 0x2000]);
+    }
+
+    #[test]
+    fn data_is_where_a_process_writes_to_its_own_copy() {
+        let text = "1000-2000 r-xp 00001000 fe:01 7 /usr/bin/app\n\
+                    2000-3000 rw-p 00002000 fe:01 7 /usr/bin/app\n\
+                    3000-4000 rw-s 00002000 fe:01 7 /usr/bin/app\n\
+                    4000-5000 rw-p 00000000 00:00 0 [heap]\n";
+        let starts: Vec<u64> = own_writable(text.as_bytes()).map(|mapping| mapping.start).collect();
+        assert_eq!(starts, [0x2000]);
     }
 
     #[test]

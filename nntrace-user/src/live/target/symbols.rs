@@ -72,11 +72,22 @@ pub(crate) enum NearReason {
     Name,
 }
 
+/// Function that offers lanes, by offsets in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LanePoint {
+    /// First instruction.
+    pub(crate) offset: u64,
+    /// Semaphore.
+    pub(crate) semaphore: u64,
+}
+
 /// Results of the search in one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileSearch {
     /// Mark functions, each once however many names it has.
     pub functions: Vec<Found>,
+    /// Functions that offer lanes.
+    pub(crate) lanes: Vec<LanePoint>,
     /// If there are none: at most five functions whose names contain a name looked for.
     pub(crate) near: Vec<Near>,
     /// Number of functions that the file names.
@@ -126,6 +137,17 @@ pub(super) fn search<'data, R: ReadRef<'data>>(
     }
     for found in noted(&elf, specs)? {
         add(&mut search.functions, &mut by_offset, found);
+    }
+    for note in elf.lane_notes()? {
+        if let (Some(offset), Some(semaphore)) =
+            (elf.code_offset(note.address), elf.data_offset(note.semaphore))
+        {
+            let point = LanePoint { offset, semaphore };
+            // A linker may keep the notes of several copies of the function, of which it keeps one.
+            if !search.lanes.contains(&point) {
+                search.lanes.push(point);
+            }
+        }
     }
     if search.functions.is_empty() {
         choose(&mut search.near);
@@ -212,7 +234,7 @@ fn noted<'data, R: ReadRef<'data>>(
     let Some(spec) = specs.iter().find(|spec| spec.name == MARK_FUNCTION) else {
         return Ok(Vec::new());
     };
-    let offsets = elf.mark_notes()?.into_iter().filter_map(|address| elf.code_offset(address));
+    let offsets = elf.mark_notes()?.into_iter().filter_map(|note| elf.code_offset(note.address));
     let found = offsets.map(|offset| Found {
         wanted: spec.name.clone(),
         symbol: MARK_FUNCTION.to_owned(),

@@ -7,7 +7,7 @@
 use memchr::memchr;
 
 use super::{Head, Parsed, Task, before_fraction, finish, fraction, number, parse, skip_difference, task};
-use crate::replay::parse_cache::ParseCache;
+use crate::model::parse_cache::ParseCache;
 
 /// Number of threads whose columns are cached.
 const TASKS: usize = 1024;

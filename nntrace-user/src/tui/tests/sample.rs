@@ -161,6 +161,7 @@ pub(crate) fn empty() -> Snapshot {
             marks: MarksSeen::Uprobe,
             files: Vec::new(),
             engines: Vec::new(),
+            express: None,
         },
         reports: Vec::new(),
         phases: Vec::new(),

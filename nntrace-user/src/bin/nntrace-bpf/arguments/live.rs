@@ -5,8 +5,8 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use clap::error::ErrorKind;
 use log::LevelFilter;
 use nntrace_user::live::{
-    driver_calls::DriverSelection, engine_probes::EngineOptions, kernel::DEFAULT_RING_BYTES,
-    session::MarkSource, target::SymbolSpec,
+    driver_calls::DriverSelection, engine_probes::EngineOptions, express::ExpressLane,
+    kernel::DEFAULT_RING_BYTES, session::MarkSource, target::SymbolSpec,
 };
 
 use super::{
@@ -126,9 +126,11 @@ pub struct Live {
 /// Source of marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Marks {
-    /// The best there is: probes on functions
+    /// The best there is: by the express lane where a program has it, else by probes on functions
     Auto,
-    /// Probes on functions
+    /// The same, with notes on where the express lane is not possible
+    Express,
+    /// Probes on functions only
     Uprobe,
     /// Writes to `trace_marker`, at the system call
     Syscall,
@@ -189,9 +191,19 @@ impl Live {
     #[must_use]
     pub fn mark_source(&self) -> MarkSource {
         match self.marks {
-            Marks::Auto | Marks::Uprobe => MarkSource::Functions,
+            Marks::Auto | Marks::Express | Marks::Uprobe => MarkSource::Functions,
             Marks::Syscall => MarkSource::Writes,
             Marks::None => MarkSource::None,
+        }
+    }
+
+    /// The use of the express lane.
+    #[must_use]
+    pub fn express_lane(&self) -> ExpressLane {
+        match self.marks {
+            Marks::Auto => ExpressLane::Auto,
+            Marks::Express => ExpressLane::Wanted,
+            Marks::Uprobe | Marks::Syscall | Marks::None => ExpressLane::Never,
         }
     }
 

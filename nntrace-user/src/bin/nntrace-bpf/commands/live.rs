@@ -59,6 +59,7 @@ pub fn run(cli: &Live, log_level: LevelFilter) -> Result<ExitCode> {
     let mut session = Session::start(SessionOptions {
         marks: cli.mark_source(),
         symbols: cli.symbols(),
+        express: cli.express_lane(),
         engines: cli.engines(),
         driver_calls: cli.driver_selection(),
         placement: if cli.fast_probes { Placement::Fast } else { Placement::Safe },

@@ -7,15 +7,14 @@ use nntrace_common::{
 };
 use rustc_hash::FxHashMap;
 
-use super::parse_cache::ParseCache;
-use crate::model::function_names::Names;
+use super::{function_names::Names, parse_cache::ParseCache};
 
 /// Number of marks in the cache.
 const TEXTS: usize = 1024;
 
 /// Parser of begins.
 #[derive(Default)]
-pub(super) struct Begins {
+pub(crate) struct Begins {
     known: ParseCache<ParsedBegin, TEXTS>,
     /// Meanings of untagged names, by hash.
     meanings: FxHashMap<u64, Meaning>,
@@ -24,7 +23,7 @@ pub(super) struct Begins {
 impl Begins {
     /// Parses a payload of [`mark::Kind::Begin`]. A name that matters is added to `names`.
     #[inline]
-    pub(super) fn read(&mut self, payload: &[u8], names: &mut Names) -> ParsedBegin {
+    pub(crate) fn read(&mut self, payload: &[u8], names: &mut Names) -> ParsedBegin {
         let Self { known, meanings } = self;
         known.get(payload, |payload| Some(read(payload, meanings, names))).unwrap_or_default()
     }

@@ -1,0 +1,305 @@
+//! Offers of lanes to the targets: the semaphores that we raise in their processes.
+//!
+//! A program writes to lanes only while its semaphore is 1: then one collector is there, which reads them. A collector that
+//! cannot be sure to be the only one raises it to 2. It is sure if it holds the lock of the process, and no lease of a former
+//! collector can still hold.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::net::{SocketAddr, UnixDatagram},
+    },
+};
+
+use nntrace_common::express::{LANE_NAME, LEASE_NS};
+
+use crate::live::{
+    clock,
+    kernel::{
+        Kernel,
+        lanes::{LaneInstruction, LaneProbe, raise_semaphore},
+    },
+    target::{LaneFunction, Object, ObjectId, own_writable},
+};
+
+/// Time between two looks at whether processes are under seccomp, ns.
+const LOOK_NS: u64 = 1_000_000_000;
+
+/// Semaphores that are raised.
+#[derive(Default)]
+pub(in crate::live) struct Offers {
+    processes: HashMap<u32, Process>,
+    /// Why none is raised where that was possible, and for how many processes.
+    failures: BTreeMap<String, u64>,
+    /// Time of the next look at seccomp, ns.
+    next_look: u64,
+}
+
+/// Semaphores of one process.
+struct Process {
+    /// Begin of the process, in clock ticks: another process may get its id.
+    start: u64,
+    /// Lock that makes us the only collector; `None` while another one has it.
+    lock: Option<UnixDatagram>,
+    /// Time from which on no lease of another collector holds, ns; `None` while that is not known.
+    alone_from: Option<u64>,
+    /// Whether it has come under seccomp.
+    is_confined: bool,
+    /// Probes by file and offset of the function.
+    files: HashMap<(ObjectId, u64), File>,
+}
+
+/// Probes in one file of a process.
+struct File {
+    _offers: LaneProbe,
+    /// Second probe, while we may not be the only collector.
+    guard: Option<LaneProbe>,
+}
+
+impl Offers {
+    /// Raises the semaphores of a process in the files that it maps, as far as they have any. To be called again whenever
+    /// it may have mapped others, and from time to time.
+    pub(in crate::live) fn offer(
+        &mut self,
+        kernel: &mut Kernel,
+        pid: u32,
+        mapped: &[Object],
+        functions: &[LaneFunction],
+    ) {
+        let has_function =
+            |function: &&LaneFunction| mapped.iter().any(|object| object.id == function.object);
+        let functions: Vec<_> = functions.iter().filter(has_function).collect();
+        let Some(start) = (!functions.is_empty()).then(|| start_of(pid)).flatten() else { return };
+        if self.processes.get(&pid).is_some_and(|process| process.start != start) {
+            self.processes.remove(&pid);
+        }
+        if !self.processes.contains_key(&pid) {
+            if let Some(reason) = why_not(pid) {
+                *self.failures.entry(reason).or_default() += 1;
+                return;
+            }
+            self.processes.insert(pid, Process::new(pid, start));
+        }
+        self.leave_confined(pid);
+        let Some(process) = self.processes.get_mut(&pid).filter(|process| !process.is_confined) else {
+            return;
+        };
+        let is_alone = process.is_alone(pid, clock::now());
+        let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+        for function in functions {
+            let place = (function.object, function.offset);
+            if let Some(file) = process.files.get_mut(&place) {
+                if is_alone {
+                    file.guard = None;
+                }
+                continue;
+            }
+            if !has_one_copy(&maps, function.object.inode, function.semaphore) {
+                continue;
+            }
+            match File::probe(kernel, pid, function, is_alone) {
+                Ok(file) => {
+                    log::info!(
+                        "threads of process {pid} may use lanes in {}",
+                        function.display_path.display()
+                    );
+                    process.files.insert(place, file);
+                }
+                Err(reason) => *self.failures.entry(reason).or_default() += 1,
+            }
+        }
+    }
+
+    /// Looks where we may have become the only collector, and once a second which processes have come under seccomp.
+    pub(in crate::live) fn review(&mut self) {
+        let now = clock::now();
+        for (&pid, process) in &mut self.processes {
+            if process.is_guarded() && process.is_alone(pid, now) {
+                process.files.values_mut().for_each(|file| file.guard = None);
+            }
+        }
+        if now >= self.next_look {
+            self.next_look = now + LOOK_NS;
+            for pid in self.processes.keys().copied().collect::<Vec<_>>() {
+                self.leave_confined(pid);
+            }
+        }
+    }
+
+    /// Lowers the semaphores of processes that have come under seccomp: their threads are not to make system calls for
+    /// lanes.
+    fn leave_confined(&mut self, pid: u32) {
+        if self.processes.get(&pid).is_some_and(|process| !process.is_confined)
+            && let Some(reason) = why_not(pid)
+        {
+            *self.failures.entry(reason).or_default() += 1;
+            if let Some(process) = self.processes.get_mut(&pid) {
+                process.is_confined = true;
+                process.files.clear();
+            }
+        }
+    }
+
+    /// Lowers the semaphores of a process that is gone, or that runs another program.
+    pub(in crate::live) fn forget(&mut self, pid: u32) {
+        self.processes.remove(&pid);
+    }
+
+    /// Lowers all semaphores.
+    pub(in crate::live) fn end(&mut self) {
+        self.processes.clear();
+    }
+
+    /// Returns notes on processes that get no lanes.
+    pub(in crate::live) fn notes(&self) -> impl Iterator<Item = String> {
+        self.failures
+            .iter()
+            .map(|(reason, count)| format!("{count} processes have no express lane: {reason}"))
+    }
+}
+
+impl Process {
+    fn new(pid: u32, start: u64) -> Self {
+        let lock = lock(pid, start);
+        // Lanes that are there now may be of a collector that was killed: they are written to until its leases end.
+        let alone_from = match &lock {
+            Some(_) if has_lanes(pid) => Some(clock::now() + LEASE_NS),
+            Some(_) => Some(0),
+            None => None,
+        };
+        Self { start, lock, alone_from, is_confined: false, files: HashMap::new() }
+    }
+
+    /// Whether a second probe keeps it from using lanes.
+    fn is_guarded(&self) -> bool {
+        self.files.values().any(|file| file.guard.is_some())
+    }
+
+    /// Whether no other collector reads lanes of the process.
+    fn is_alone(&mut self, pid: u32, now: u64) -> bool {
+        if self.lock.is_none() {
+            self.lock = lock(pid, self.start);
+            self.alone_from = self.lock.is_some().then(|| now + LEASE_NS);
+        }
+        self.alone_from.is_some_and(|from| now >= from)
+    }
+}
+
+impl File {
+    /// Probes the function; if we may not be alone, at another instruction first, so that the semaphore never is 1.
+    fn probe(kernel: &mut Kernel, pid: u32, function: &LaneFunction, is_alone: bool) -> Result<Self, String> {
+        let LaneFunction { path, offset, semaphore, .. } = function;
+        let at = |offset| LaneInstruction { offset, semaphore: *semaphore };
+        let guard = (!is_alone).then(|| raise_semaphore(pid, path, at(offset + GUARD_AT)));
+        let guard = guard.transpose().map_err(|error| error.to_string())?;
+        let offers =
+            kernel.take_offers(pid, path, at(offset + OFFER_AT)).map_err(|error| error.to_string())?;
+        Ok(Self { _offers: offers, guard })
+    }
+}
+
+/// Offset in the offering function of the instruction that is probed: that which all kernels probe without harm and
+/// without a single step, as in a mark function.
+const OFFER_AT: u64 = if cfg!(target_arch = "aarch64") { 4 } else { 5 };
+/// Offset of the instruction that a collector probes as well which may not be the only one.
+const GUARD_AT: u64 = if cfg!(target_arch = "aarch64") { 0 } else { 6 };
+
+/// Takes the lock of a process, which the kernel frees when we end, however that is.
+fn lock(pid: u32, start: u64) -> Option<UnixDatagram> {
+    let address = SocketAddr::from_abstract_name(format!("nntrace-lanes/{pid}/{start}")).ok()?;
+    UnixDatagram::bind_addr(&address).ok()
+}
+
+/// Whether a process maps lanes.
+fn has_lanes(pid: u32) -> bool {
+    let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let name = format!("/memfd:{LANE_NAME}");
+    memchr::memmem::find(&maps, name.as_bytes()).is_some()
+}
+
+/// Whether a process can write to one copy of the data at an offset of a file.
+///
+/// The kernel raises the semaphore in the first mapping of that part of the file that can be written to. That need not be
+/// where the program reads it: lld puts data behind what is protected after relocation, and the file's page at the border is
+/// mapped for both. Once the loader has protected the former there is one copy.
+///
+/// Source: `valid_ref_ctr_vma` and `find_ref_ctr_vma` in `kernel/events/uprobes.c`.
+fn has_one_copy(maps: &[u8], inode: u64, offset: u64) -> bool {
+    let copies = own_writable(maps).filter(|mapping| {
+        let length = mapping.end - mapping.start;
+        mapping.inode == inode && offset.checked_sub(mapping.offset).is_some_and(|within| within < length)
+    });
+    copies.count() == 1
+}
+
+/// Returns the reason why a process gets no lanes.
+fn why_not(pid: u32) -> Option<String> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let is_confined = |status: &str| {
+        let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:"));
+        mode.is_some_and(|mode| mode.trim() != "0")
+    };
+    let mut statuses =
+        threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
+    // A filter may end the process at the system calls that a lane needs.
+    statuses.any(|status| is_confined(&status)).then(|| {
+        "they are under seccomp, at least one thread, and may not make the system calls for one".to_owned()
+    })
+}
+
+/// Returns the begin of a process, in clock ticks after the system's.
+fn start_of(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may contain anything; the fields behind it are counted from the third on.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_holds_the_lock_of_a_process() {
+        let pid = std::process::id();
+        let start = start_of(pid).unwrap();
+        let first = lock(pid, start);
+        assert!(first.is_some() && lock(pid, start).is_none());
+        drop(first);
+        assert!(lock(pid, start).is_some());
+    }
+
+    #[test]
+    fn a_semaphore_is_raised_when_it_has_one_copy() {
+        let early = "61000-64000 rw-p 0005c000 fe:01 7 /usr/bin/app\n\
+                     64000-65000 rw-p 0005f000 fe:01 7 /usr/bin/app\n\
+                     65000-66000 rw-p 0005f000 fe:01 8 /usr/bin/other\n";
+        let inside = early.replace("61000-64000", "61000-65000");
+        let protected = inside.replace("61000-65000 rw-p", "61000-65000 r--p");
+        for (maps, offset, expected) in [
+            (early, 0x5_fcf8, true),
+            (&inside, 0x5_fcf8, false),
+            (&protected, 0x5_fcf8, true),
+            (&inside, 0x5_ecf8, true),
+            (&protected, 0x5_ecf8, false),
+            ("", 0x5_fcf8, false),
+        ] {
+            assert_eq!(has_one_copy(maps.as_bytes(), 7, offset), expected, "{offset:#x} of {maps}");
+        }
+    }
+
+    #[test]
+    fn a_process_without_seccomp_and_lanes_is_offered_some() {
+        let pid = std::process::id();
+        assert!(!has_lanes(pid));
+        let memory = nix::sys::memfd::memfd_create(LANE_NAME, nix::sys::memfd::MFdFlags::empty()).unwrap();
+        let memory = fs::File::from(memory);
+        memory.set_len(4096).unwrap();
+        // SAFETY: nobody writes to the memory.
+        let mapped = unsafe { memmap2::Mmap::map(&memory).unwrap() };
+        assert!(has_lanes(pid));
+        drop(mapped);
+    }
+}

@@ -1,0 +1,421 @@
+//! Lanes written by threads of these tests, and what comes of them, against a plain stack.
+
+use std::{ffi::c_void, os::fd::AsRawFd as _};
+
+use memmap2::MmapRaw;
+use nix::{
+    fcntl::{FcntlArg, SealFlag, fcntl},
+    sys::memfd::{MFdFlags, memfd_create},
+};
+use nntrace_common::{
+    express::{HEADER_BYTES, Head, Kind, LANE_NAME, LEASE_NS, MAGIC, MIN_RING_BYTES, offsets, record_bytes},
+    mark,
+    record::{ForwardedRecord, after_forwarded},
+    stack::Stack,
+};
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::{begin_parsing::Begins, causality::Questions, limits::Limits, thread_marks};
+
+const TGID: u32 = 7;
+const TID: u32 = 8;
+const KEY: u64 = 9;
+
+/// Producer of a lane.
+struct Lane {
+    file: File,
+    map: MmapRaw,
+    ring_bytes: usize,
+    head: u64,
+    defined: Vec<&'static str>,
+}
+
+impl Lane {
+    fn new(key: u64, ring_bytes: usize) -> Self {
+        let file = memfd_create(LANE_NAME, MFdFlags::MFD_ALLOW_SEALING | MFdFlags::MFD_CLOEXEC).unwrap();
+        let file = File::from(file);
+        file.set_len((HEADER_BYTES + ring_bytes) as u64).unwrap();
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
+        fcntl(&file, FcntlArg::F_ADD_SEALS(seals)).unwrap();
+        let map = MmapRaw::map_raw(&file).unwrap();
+        let lane = Self { file, map, ring_bytes, head: 0, defined: Vec::new() };
+        lane.set(offsets::MAGIC, MAGIC);
+        lane.set(offsets::KEY, key);
+        lane.set(offsets::RING_BYTES, ring_bytes as u64);
+        lane
+    }
+
+    fn set(&self, offset: usize, word: u64) {
+        // SAFETY: inside of the mapping, at a multiple of eight bytes from a page's begin; this test alone writes it.
+        unsafe { self.map.as_mut_ptr().cast::<c_void>().cast::<u64>().add(offset / 8).write_volatile(word) };
+    }
+
+    fn get(&self, offset: usize) -> u64 {
+        // SAFETY: as above.
+        unsafe { self.map.as_ptr().cast::<c_void>().cast::<u64>().add(offset / 8).read_volatile() }
+    }
+
+    /// Writes a record; `false` where there is no room.
+    fn write(&mut self, kind: Kind, value: u32, second: u64, text: &[u8]) -> bool {
+        let bytes = record_bytes(text.len());
+        let at = self.head as usize % self.ring_bytes;
+        let skip = if at + bytes > self.ring_bytes { self.ring_bytes - at } else { 0 };
+        if (self.head - self.get(offsets::TAIL)) as usize + skip + bytes > self.ring_bytes {
+            return false;
+        }
+        if skip > 0 {
+            self.set(HEADER_BYTES + at, Head::word(Kind::Skip, skip, 0));
+        }
+        let at = HEADER_BYTES + (at + skip) % self.ring_bytes;
+        self.set(at, Head::word(kind, bytes, value));
+        self.set(at + 8, second);
+        for (number, byte) in text.iter().enumerate() {
+            // SAFETY: inside of the mapping, which this test alone writes.
+            unsafe { self.map.as_mut_ptr().add(at + 16 + number).write(*byte) };
+        }
+        self.head += (skip + bytes) as u64;
+        self.set(offsets::HEAD, self.head);
+        true
+    }
+
+    fn begin(&mut self, text: &'static str, time: u64) -> bool {
+        let site = self.defined.iter().position(|known| *known == text).unwrap_or_else(|| {
+            let site = self.defined.len();
+            if self.write(Kind::Define, site as u32, text.len() as u64, text.as_bytes()) {
+                self.defined.push(text);
+            }
+            site
+        });
+        site < self.defined.len() && self.write(Kind::Site, site as u32, time, b"")
+    }
+
+    fn offer(&self, time: u64, key: u64) -> ExpressEvent {
+        let file = i64::from(self.file.as_raw_fd());
+        let kind = RecordKind::Lane as u32;
+        ExpressEvent::lane(LaneRecord {
+            kind,
+            tid: TID,
+            tgid: std::process::id(),
+            reserved: 0,
+            time,
+            file,
+            key,
+        })
+    }
+}
+
+fn handover(time: u64) -> ExpressEvent {
+    let kind = RecordKind::Handover as u32;
+    let stack = Stack::EMPTY;
+    ExpressEvent::handover(Box::new(HandoverRecord { kind, tid: TID, tgid: TGID, is_marked: 1, time, stack }))
+}
+
+/// Express lane with its model and the records that it made.
+struct Bench {
+    express: Express,
+    model: Model,
+    records: Vec<Record>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let model = Model::new(&Limits::default(), Questions::default(), None);
+        Self { express: Express::new(false), model, records: Vec::new() }
+    }
+
+    fn take(&mut self, events: Vec<ExpressEvent>) {
+        self.express.take(events, &mut self.model, &mut |record| self.records.push(record));
+    }
+
+    fn account(&mut self, until: u64) {
+        self.express.look();
+        for part in self.express.plan(until) {
+            self.express.account(part, until, &mut self.model, &mut |record| self.records.push(record));
+        }
+    }
+
+    fn facts(&self) -> ExpressUse {
+        self.express.facts(self.express.counts.lost).unwrap()
+    }
+
+    fn kinds(&self) -> Vec<(DiagnosticKind, u64)> {
+        let mut all = Vec::new();
+        self.express.add_diagnostics(&mut all);
+        all.into_iter().map(|(kind, count)| (kind, count.count)).collect()
+    }
+}
+
+#[test]
+fn a_lane_is_accepted_by_a_lease_and_read_in_order() {
+    let mut bench = Bench::new();
+    let mut lane = Lane::new(KEY, MIN_RING_BYTES);
+    bench.take(vec![handover(1), lane.offer(1, KEY)]);
+    let lease = lane.get(offsets::LEASE);
+    assert!(lease > clock::now() && lease <= clock::now() + LEASE_NS);
+    for (time, text) in [(10, "[NN_LR_PE]run"), (20, "[NN_LC_PCO]conv")] {
+        assert!(lane.begin(text, time));
+    }
+    for time in [30, 40] {
+        assert!(lane.write(Kind::End, 0, time, b""));
+    }
+    bench.account(35);
+    assert_eq!((bench.records.len(), lane.get(offsets::TAIL)), (1, lane.head - 16));
+    bench.account(40);
+    let spans = bench.records.iter().map(|record| match record {
+        Record::Span(span) => (span.begin, span.end, span.own, span.exclusive, span.depth),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(spans.collect::<Vec<_>>(), [(20, 30, 10, 10, 1), (10, 40, 30, 20, 0)]);
+    assert_eq!(bench.facts(), ExpressUse { threads: 1, marks: 4, probed: 0, lost: 0, damaged: 0 });
+}
+
+#[test]
+fn what_is_no_lane_is_refused() {
+    let lane = Lane::new(KEY, MIN_RING_BYTES);
+    let reason = |file: &File, key| Ring::map(file, key).err().map(|error| error.to_string());
+    assert_eq!(reason(&lane.file, KEY), None);
+    assert!(reason(&lane.file, KEY + 1).unwrap().contains("another one"));
+    lane.set(offsets::MAGIC, MAGIC + 1);
+    assert!(reason(&lane.file, KEY).unwrap().contains("version"));
+    assert!(reason(&tempfile::tempfile().unwrap(), KEY).is_some());
+    let unsealed = memfd_create(LANE_NAME, MFdFlags::MFD_ALLOW_SEALING).unwrap();
+    assert!(reason(&unsealed.into(), KEY).unwrap().contains("sealed"));
+    let other = memfd_create("other", MFdFlags::MFD_ALLOW_SEALING).unwrap();
+    let offered = i64::from(other.as_raw_fd());
+    assert!(matches!(
+        Ring::accept(std::process::id(), offered, KEY, 1),
+        Err(LaneError::NotALane("of another name"))
+    ));
+    let second = Lane::new(KEY, MIN_RING_BYTES);
+    let offered = i64::from(second.file.as_raw_fd());
+    assert!(Ring::accept(std::process::id(), offered, KEY, 1).is_ok());
+    assert!(matches!(Ring::accept(std::process::id(), offered, KEY, 1), Err(LaneError::Taken)));
+}
+
+#[test]
+fn a_damaged_lane_is_counted_and_read_no_further() {
+    let mut bench = Bench::new();
+    let mut lane = Lane::new(KEY, MIN_RING_BYTES);
+    bench.take(vec![handover(1), lane.offer(1, KEY)]);
+    lane.begin("[NN_LR_PE]run", 10);
+    lane.write(Kind::Site, 5, 20, b"");
+    lane.write(Kind::End, 0, 30, b"");
+    bench.account(100);
+    assert_eq!(bench.facts(), ExpressUse { threads: 1, marks: 1, probed: 0, lost: 0, damaged: 1 });
+    assert!(bench.records.is_empty());
+}
+
+#[test]
+fn forwarded_marks_that_are_missing_are_counted() {
+    let mut bench = Bench::new();
+    bench.take(vec![handover(1), forwarded(1, 10, Some("[NN_LR_PE]run")), forwarded(4, 20, None)]);
+    bench.account(100);
+    assert_eq!(bench.facts().lost, 2);
+    bench.express.check_number(TID, 8);
+    bench.express.check_number(TID + 1, 4);
+    assert_eq!(bench.facts().lost, 2 + 3 + 3);
+}
+
+#[test]
+fn a_lane_is_read_with_what_was_lost_before() {
+    let mut bench = Bench::new();
+    let mut lane = Lane::new(KEY, MIN_RING_BYTES);
+    // The end of a section at 20 and a begin at 30 are lost, and its thread goes on in its lane.
+    bench.take(vec![handover(1), lane.offer(1, KEY), forwarded(1, 10, Some("[NN_LR_PE]run"))]);
+    let lost = Forwarding { next: 4, lost: 2, lost_from: 20, is_losing: 1 };
+    bench.express.note_lost(TID, &lost);
+    for time in [40, 60] {
+        assert!(lane.begin("[NN_LC_PCO]conv", time) && lane.write(Kind::End, 0, time + 10, b""));
+    }
+    // That of the lost begin.
+    assert!(lane.write(Kind::End, 0, 80, b""));
+    bench.account(100);
+    let depths = bench.records.iter().map(|record| match record {
+        Record::Span(span) => (span.begin, span.depth),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(depths.collect::<Vec<_>>(), [(40, 0), (60, 0)]);
+    assert!(bench.kinds().is_empty());
+    assert_eq!(bench.facts().lost, 2);
+    bench.take(vec![forwarded(4, 110, Some("[NN_LR_PE]run")), forwarded(5, 120, None)]);
+    bench.account(200);
+    bench.express.check_number(TID, 6);
+    assert_eq!((bench.facts().lost, bench.records.len()), (2, 3));
+}
+
+#[test]
+fn sections_that_are_open_when_a_thread_ends_are_counted() {
+    let mut bench = Bench::new();
+    let mut lane = Lane::new(KEY, MIN_RING_BYTES);
+    bench.take(vec![handover(1), lane.offer(1, KEY)]);
+    lane.begin("[NN_LR_PE]run", 10);
+    assert_eq!(bench.express.open().count(), 0);
+    bench.account(15);
+    assert_eq!(bench.express.open().count(), 1);
+    let exit = ProcessRecord { kind: RecordKind::Exit as u32, tgid: TGID, tid: TID, detail: 1, time: 20 };
+    bench.take(vec![ExpressEvent::last(&Record::Exit(exit)).unwrap()]);
+    assert!(bench.kinds().is_empty());
+    bench.account(20);
+    assert_eq!(bench.kinds(), [(DiagnosticKind::OpenAtEnd, 1)]);
+}
+
+#[test]
+fn an_event_waits_for_the_hand_over_of_its_thread() {
+    let mut bench = Bench::new();
+    let now = clock::now();
+    bench.take(vec![forwarded(1, now, Some("[NN_LR_PE]run"))]);
+    bench.take(vec![handover(now - 1), forwarded(2, now + 5, None)]);
+    bench.account(now + 10);
+    assert_eq!((bench.facts().probed, bench.facts().lost, bench.records.len()), (2, 0, 1));
+}
+
+#[test]
+fn a_lease_that_has_run_out_is_not_renewed() {
+    let lane = Lane::new(KEY, MIN_RING_BYTES);
+    let mut ring = Ring::accept(std::process::id(), i64::from(lane.file.as_raw_fd()), KEY, 100).unwrap();
+    assert!(ring.renew(100 + LEASE_NS / 2));
+    assert_eq!(lane.get(offsets::LEASE), 100 + LEASE_NS / 2 + LEASE_NS);
+    assert!(!ring.renew(100 + 2 * LEASE_NS));
+    assert_eq!(lane.get(offsets::LEASE), 100 + LEASE_NS / 2 + LEASE_NS);
+    ring.release();
+    assert_eq!(lane.get(offsets::LEASE), 0);
+}
+
+fn forwarded(number: u32, time: u64, begin: Option<&str>) -> ExpressEvent {
+    let payload = begin.map(|text| format!("B|1|{text}")).unwrap_or_default();
+    let parsed = Begins::default().read(
+        payload.as_bytes(),
+        &mut Model::new(&Limits::default(), Questions::default(), None).marks.names,
+    );
+    let kind = if begin.is_some() { RecordKind::ForwardedBegin } else { RecordKind::ForwardedEnd };
+    let record = ForwardedRecord {
+        kind: kind as u32,
+        tid: TID,
+        tgid: TGID,
+        number,
+        time,
+        name: parsed.name,
+        label: parsed.label,
+        prefix: parsed.prefix.code(),
+        is_marked: u8::from(parsed.is_marked),
+        nests_anywhere: 0,
+        reserved: [0; 4],
+    };
+    ExpressEvent::forwarded(&record).unwrap()
+}
+
+const SITES: [&str; 6] = [
+    "[NN_LR_PE]run",
+    "[NN_LC_PCO]conv",
+    "[SW][NN_LC_PTR]to_nhwc",
+    "[SUB][NN_LR_PI]init",
+    "[NN_LU_PU]util",
+    "[NN_LD_PE]driver",
+];
+
+/// Way of a mark.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Lane(usize),
+    Text(usize),
+    Probe,
+    ProbedText,
+}
+
+fn way() -> impl Strategy<Value = Way> {
+    prop_oneof![
+        4 => (0..2_usize).prop_map(Way::Lane),
+        1 => (0..2_usize).prop_map(Way::Text),
+        1 => Just(Way::Probe),
+        1 => Just(Way::ProbedText),
+    ]
+}
+
+fn step() -> impl Strategy<Value = (Option<usize>, Way, u64, bool)> {
+    (prop::option::weighted(0.55, 0..SITES.len()), way(), 1..50_u64, prop::bool::weighted(0.1))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 10_000, ..ProptestConfig::default() })]
+
+    /// Marks of one thread by two lanes and by probes, whose records come in any order and are drained at any time, are
+    /// one sequence: as a plain stack accounts it.
+    #[test]
+    fn all_ways_of_a_thread_are_one_stack(steps in prop::collection::vec(step(), 1..400)) {
+        let mut bench = Bench::new();
+        let mut lanes = [Lane::new(KEY, MIN_RING_BYTES), Lane::new(KEY + 1, MIN_RING_BYTES)];
+        bench.take(vec![handover(1), lanes[0].offer(1, KEY), lanes[1].offer(1, KEY + 1)]);
+        let mut names = Model::new(&Limits::default(), Questions::default(), None).marks;
+        let (mut plain, mut begins) = (ThreadMarks::default(), Begins::default());
+        let (mut expected, mut found) = (Vec::new(), DiagnosticCounts::default());
+        let (mut now, mut number, mut pending) = (1_000, 1, Vec::new());
+        for (site, way, gap, drains) in steps {
+            now += gap;
+            let text = site.map(|site| SITES[site]);
+            let payload = text.map_or("E|1".to_owned(), |text| format!("B|1|{text}"));
+            let is_written = match way {
+                Way::Lane(lane) => match text {
+                    Some(text) => lanes[lane].begin(text, now),
+                    None => lanes[lane].write(Kind::End, 0, now, b""),
+                },
+                Way::Text(lane) => lanes[lane].write(Kind::Text, payload.len() as u32, now, payload.as_bytes()),
+                Way::Probe | Way::ProbedText => false,
+            };
+            if !is_written {
+                let event = if matches!(way, Way::ProbedText) {
+                    let mark = ForwardedMark::Text(payload.as_bytes().into());
+                    let kind = EventKind::Forwarded(Forwarded { time: now, number, mark });
+                    ExpressEvent { tgid: TGID, tid: TID, time: now, kind }
+                } else {
+                    forwarded(number, now, text)
+                };
+                // As of several CPUs.
+                pending.insert(pending.len() / 2, event);
+                number = after_forwarded(number);
+            }
+            let mut close = |stack: &Stack, closed: &nntrace_common::stack::Closed| {
+                expected.push(Record::Span(thread_marks::span((TGID, TID, true), stack, closed, &mut names.paths)));
+            };
+            let diagnostics = if text.is_some() {
+                let begin = begins.read(payload.as_bytes(), &mut names.names);
+                plain.join(&begin);
+                plain.begin(now, &begin, &mut close)
+            } else {
+                plain.end(now, &mut close)
+            };
+            found.add_all(diagnostics, now, TID, mark::name(payload.as_bytes(), 0));
+            if drains {
+                bench.take(std::mem::take(&mut pending));
+                bench.account(now);
+            }
+        }
+        bench.take(pending);
+        bench.account(now);
+        prop_assert_eq!(&bench.records, &expected);
+        let kinds: Vec<_> = found.counts().into_iter().map(|(kind, count)| (kind, count.count)).collect();
+        prop_assert_eq!(bench.kinds(), kinds);
+        prop_assert_eq!(bench.facts().lost + bench.facts().damaged, 0);
+        let mut totals = Totals::default();
+        bench.express.add_totals(&mut totals);
+        prop_assert_eq!(totals.values().map(|total| total.count).sum::<u64>(), expected.len() as u64);
+        prop_assert_eq!(bench.express.open().count(), plain.stack().open_frames().count());
+    }
+
+    /// Whatever is in the memory, reading ends, and nothing of it is believed that is no record.
+    #[test]
+    fn any_bytes_may_be_in_a_lane(
+        words in prop::collection::vec(prop_oneof![any::<u64>(), 0..600_u64, Just(Head::word(Kind::Text, 32, 9))], 0..200),
+        head in prop_oneof![any::<u64>(), (0..2048_u64).prop_map(|units| units * 16)],
+    ) {
+        let mut bench = Bench::new();
+        let lane = Lane::new(KEY, MIN_RING_BYTES);
+        bench.take(vec![handover(1), lane.offer(1, KEY)]);
+        for (number, word) in words.iter().enumerate() {
+            lane.set(HEADER_BYTES + 8 * number, *word);
+        }
+        lane.set(offsets::HEAD, head);
+        bench.account(u64::MAX);
+        prop_assert!(bench.facts().marks <= MIN_RING_BYTES as u64 / 16);
+    }
+}

@@ -1,0 +1,154 @@
+//! Probes on the function that offers lanes, with a semaphore, which the kernel raises in a process while one is there.
+//!
+//! aya knows no probes with a semaphore, so these are perf events of our own, one for each process: a process that is
+//! no target never sees its semaphore raised.
+//!
+//! Source: `create_local_trace_uprobe` in `kernel/trace/trace_uprobe.c`, `update_ref_ctr` in `kernel/events/uprobes.c`.
+
+use std::{
+    ffi::CString,
+    fs, io, mem,
+    os::{
+        fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
+    path::Path,
+    thread,
+};
+
+use aya_obj::generated::perf_event_attr;
+use nix::libc;
+use nntrace_common::record::Forwarding;
+
+use super::{Kernel, KernelError, error::attach_error};
+
+/// Program on the function that offers lanes.
+const PROGRAM: &str = "lane_offer";
+/// Threads whose marks user space accounts at most: each takes it some 7 KiB.
+const MOST_THREADS: u64 = 4_096;
+/// Kind of perf events that are uprobes.
+const TYPE: &str = "/sys/bus/event_source/devices/uprobe/type";
+/// Place of the semaphore's offset in an event's configuration; kernels before 4.20 have none.
+const SEMAPHORE: &str = "/sys/bus/event_source/devices/uprobe/format/ref_ctr_offset";
+/// Place on every kernel so far.
+const SEMAPHORE_PLACE: &str = "config:32-63";
+const SEMAPHORE_SHIFT: u32 = 32;
+/// `PERF_FLAG_FD_CLOEXEC`.
+const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+/// `PERF_EVENT_IOC_SET_BPF`.
+const SET_PROGRAM: libc::Ioctl = 0x4004_2408;
+
+/// Instruction of the offering function, in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::live) struct LaneInstruction {
+    /// Offset in the file.
+    pub(in crate::live) offset: u64,
+    /// Offset of the semaphore in the file.
+    pub(in crate::live) semaphore: u64,
+}
+
+/// Probe on an instruction of the offering function in one process. While it is there, the semaphore is raised, once for
+/// each such instruction.
+#[derive(Debug)]
+pub(in crate::live) struct LaneProbe(Option<OwnedFd>);
+
+impl Drop for LaneProbe {
+    fn drop(&mut self) {
+        // The kernel waits for the readers of its lists, for tens of milliseconds. Without a thread it waits here.
+        let event = self.0.take();
+        let _ = thread::Builder::new().name("nntrace-detach".to_owned()).spawn(move || drop(event));
+    }
+}
+
+impl Kernel {
+    /// Allows threads to hand their accounting over.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(in crate::live) fn allow_lanes(&mut self) -> Result<(), KernelError> {
+        self.object.array::<u64>("LANES")?.set(0, MOST_THREADS, 0).map_err(KernelError::writing)
+    }
+
+    /// Raises the semaphore of a process, and takes the offers that its threads make from then on.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or knows no semaphores (before Linux 4.20).
+    pub(in crate::live) fn take_offers(
+        &mut self,
+        pid: u32,
+        path: &Path,
+        at: LaneInstruction,
+    ) -> Result<LaneProbe, KernelError> {
+        let point = format!("the lanes of process {pid} in {}", path.display());
+        let refused =
+            |source| KernelError::Attach { point: point.clone(), reason: io::Error::to_string(&source) };
+        let program = self.object.load_function(PROGRAM).map_err(attach_error(&point))?;
+        let program = program.fd().map_err(attach_error(&point))?;
+        let event = open(pid, path, at).map_err(refused)?;
+        // SAFETY: two descriptors that are open; the kernel takes a reference of the program.
+        let set = unsafe { libc::ioctl(event.as_raw_fd(), SET_PROGRAM, program.as_fd().as_raw_fd()) };
+        nix::errno::Errno::result(set).map_err(io::Error::from).map_err(refused)?;
+        Ok(LaneProbe(Some(event)))
+    }
+
+    /// Calls `visit` for each thread that user space accounts, with its id and its state of forwarding.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub(in crate::live) fn visit_forwarding(
+        &self,
+        mut visit: impl FnMut(u32, &Forwarding),
+    ) -> Result<(), KernelError> {
+        self.visit_threads(|tid, thread| {
+            if thread.express.is_on() {
+                visit(tid, &thread.express);
+            }
+        })
+    }
+}
+
+/// Raises the semaphore of a process once more, without any other effect, by a probe on another instruction.
+///
+/// # Errors
+/// As [`Kernel::take_offers`].
+pub(in crate::live) fn raise_semaphore(
+    pid: u32,
+    path: &Path,
+    at: LaneInstruction,
+) -> Result<LaneProbe, KernelError> {
+    open(pid, path, at).map(|event| LaneProbe(Some(event))).map_err(|source| KernelError::Attach {
+        point: format!("the lanes of process {pid} in {}", path.display()),
+        reason: source.to_string(),
+    })
+}
+
+/// Opens a uprobe of one process. It exists from then on, with the semaphore.
+fn open(pid: u32, path: &Path, at: LaneInstruction) -> io::Result<OwnedFd> {
+    let place = fs::read_to_string(SEMAPHORE)?;
+    if place.trim() != SEMAPHORE_PLACE || at.semaphore > u64::from(u32::MAX) {
+        return Err(io::Error::other(format!("the semaphore's offset has no place in {}", place.trim())));
+    }
+    let kind = fs::read_to_string(TYPE)?.trim().parse().map_err(io::Error::other)?;
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: zeros are valid for all of its fields, which are numbers.
+    let mut attributes: perf_event_attr = unsafe { mem::zeroed() };
+    attributes.size = size_of::<perf_event_attr>() as u32;
+    attributes.type_ = kind;
+    attributes.config = at.semaphore << SEMAPHORE_SHIFT;
+    attributes.__bindgen_anon_3.uprobe_path = path.as_ptr() as u64;
+    attributes.__bindgen_anon_4.probe_offset = at.offset;
+    // SAFETY: the attributes and the path live through the call, which writes nothing but their size.
+    let event = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw mut attributes,
+            pid.cast_signed(),
+            -1,
+            -1,
+            CLOSE_ON_EXEC,
+        )
+    };
+    let event = nix::errno::Errno::result(event)?;
+    // SAFETY: a descriptor that was just opened, and that nobody else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(event as i32) })
+}

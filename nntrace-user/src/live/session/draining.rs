@@ -1,0 +1,150 @@
+//! Draining: records from the rings and from lanes to the model, in order of time.
+
+use nntrace_common::{
+    hidl_calls,
+    record::{BeginRecord, Record, SpanRecord},
+};
+
+use super::Session;
+use crate::{
+    live::{
+        decode::Track,
+        kernel::Kernel,
+        kernel_comparison::Verifier,
+        ring_drain::{Rings, Unordered},
+    },
+    model::{Marks, Model},
+};
+
+impl Session {
+    /// Drains the rings, and acts on the records.
+    pub fn drain(&mut self) {
+        self.take(false);
+        self.offers.review();
+        self.kernel.drain_log();
+        self.kernel.sample_statistics();
+    }
+
+    pub(super) fn log_left_out(&mut self) {
+        if let Err(error) = self.kernel.log_left_out() {
+            log::warn!("how many lines of the kernel programs were left out is not known: {error}");
+        }
+    }
+
+    /// Takes all records that no earlier one can precede any more, or all there are.
+    pub(super) fn take(&mut self, everything: bool) {
+        let until = if everything { u64::MAX } else { Rings::watermark() };
+        self.express.look();
+        self.read_rings();
+        // Before the marks: a section belongs to the phase of the application that it began in, and all that began before
+        // the records that were read are in the table now.
+        follow_phases(&self.kernel, &mut self.model.marks);
+        let end =
+            self.last.as_ref().map(|(_, end)| *end).or((self.window.end != 0).then_some(self.window.end));
+        let in_window = end.unwrap_or(u64::MAX);
+        for part in self.express.plan(in_window) {
+            let Self { rings, express, model, kernel, verifier, .. } = self;
+            express.account(part, until, model, &mut |record| rings.push(record));
+            rings.hand_out(until.min(part), |record| hand_over(record, kernel, model, verifier));
+            if part < in_window {
+                // Accounting takes longer than it takes threads without room in their lanes to fill the rings.
+                self.read_rings();
+            }
+        }
+        // After the window there may still be events of power.
+        let Self { rings, model, kernel, verifier, .. } = self;
+        rings.hand_out(until, |record| hand_over(record, kernel, model, verifier));
+        follow_phases(&self.kernel, &mut self.model.marks);
+        self.model.advance(until);
+        // Names of open marks of other threads are not passed: the kernel still has them, if it ever had.
+        if self.model.marks.forget_names(|| self.express.names()) {
+            self.express.read_names_again();
+        }
+        self.answer_names();
+        let events = self.rings.take_process_events();
+        self.on_process_events(events);
+    }
+
+    /// Takes all records from the rings, without handing out those that have an order.
+    fn read_rings(&mut self) {
+        // Read before the records, so that a loss seen here is placed after the records that it came after.
+        let lost = self.kernel.read_lost().unwrap_or_default();
+        let Self { rings, express, model, .. } = self;
+        rings.read(&lost, |aside| match aside {
+            Unordered::Track(Track { origin, time, name_at: Some(name_at), payload }) => {
+                model.annotated_begin(origin, time, payload, name_at);
+            }
+            Unordered::Track(Track { origin, time, name_at: None, payload }) => {
+                model.marks.track(origin, time, payload);
+            }
+            Unordered::Process(record) => model.record(record),
+        });
+        let events = rings.take_express_events();
+        express.take(events, model, &mut |record| rings.push(record));
+        self.note_lost_marks();
+    }
+
+    /// Looks which threads with lanes have lost marks, if rings have lost any records since the last time.
+    fn note_lost_marks(&mut self) {
+        if !self.express.is_used() {
+            return;
+        }
+        let dropped =
+            self.kernel.read_ring_counts().unwrap_or_default().iter().map(|ring| ring.dropped).sum();
+        if dropped != self.dropped {
+            self.dropped = dropped;
+            let express = &mut self.express;
+            // What cannot be read now is noted at the next loss, or by the numbers of other marks.
+            let _ = self.kernel.visit_forwarding(|tid, forwarding| express.note_lost(tid, forwarding));
+        }
+    }
+
+    /// Passes the meanings of the names that the programs have asked for.
+    fn answer_names(&mut self) {
+        let asked = self.kernel.read_unknown_names().unwrap_or_default();
+        if asked == self.unanswered {
+            return;
+        }
+        self.unanswered = asked;
+        for hash in self.kernel.read_names(&mut self.model.marks.names).unwrap_or_default() {
+            let text = self.model.marks.names.text(hash);
+            if hidl_calls::is_interface_call(text.as_bytes())
+                && let Err(error) = self.kernel.add_meaning(hash, hidl_calls::meaning(text.as_bytes()))
+            {
+                self.notes.push(error.to_string());
+            }
+        }
+    }
+}
+
+/// Hands a record to the model, with what it needs from the kernel's tables.
+fn hand_over(record: &Record, kernel: &Kernel, model: &mut Model, verifier: &mut Option<Verifier>) {
+    match *record {
+        Record::Span(SpanRecord { name, .. }) | Record::Begin(BeginRecord { name, .. }) => {
+            // A missing text costs the name only its words.
+            let _ = kernel.read_name(name, &mut model.marks.names);
+        }
+        Record::Frequency(event) => {
+            if let Some(verifier) = verifier {
+                verifier.frequency_event(event.time, event.cpu, event.state);
+            }
+        }
+        Record::Lost { .. } => {
+            if let Some(verifier) = verifier {
+                verifier.lost();
+            }
+        }
+        _ => {}
+    }
+    model.record(record);
+}
+
+/// Takes the new changes of the application's phases from the kernel's table. They do not come as records: none is
+/// lost, and a section whose record comes later began after the changes that are read here.
+fn follow_phases(kernel: &Kernel, marks: &mut Marks) {
+    // Changes that cannot be read now are read the next time.
+    for event in kernel.read_app_events(marks.slots.last()).unwrap_or_default() {
+        let _ = kernel.read_name(event.name, &mut marks.names);
+        marks.app_event(&event);
+    }
+}
