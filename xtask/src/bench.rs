@@ -4,6 +4,7 @@ mod child;
 mod collector;
 mod emit_marks;
 mod emit_pairs;
+mod express;
 mod idle;
 mod machine;
 mod marks;
@@ -95,6 +96,7 @@ impl Bench {
         println!("{}\n", machine::describe(Some(marks.site)));
         self.print(&marks.table());
         self.print(&pairs::measure(self.rounds, self.marks / 2)?);
+        self.print(&express::measure(self.rounds)?);
         self.print(&idle::measure(self.rounds)?);
         self.print(&collector::measure()?);
         Ok(())

@@ -28,7 +28,8 @@ pub fn asked(for_lint: bool, for_vm: bool) -> Result<()> {
 }
 
 /// Sets up the further requirements of the tests: compilers for their example programs, clang with the linker for its
-/// intermediate files; disassemblers for both architectures; an interpreter that forks, and a terminal to drive.
+/// intermediate files; disassemblers for both architectures; an interpreter that forks, a terminal to drive, and
+/// another tool that probes.
 pub fn tests() -> Result<()> {
     let other_objdump = if cfg!(target_arch = "x86_64") {
         ("aarch64-linux-gnu-objdump", "binutils-aarch64-linux-gnu")
@@ -44,6 +45,7 @@ pub fn tests() -> Result<()> {
         ("python3", "python3"),
         ("setcap", "libcap2-bin"),
         ("tmux", "tmux"),
+        ("bpftrace", "bpftrace"),
     ];
     for (program, package) in needed {
         if !on_path(program) {

@@ -57,13 +57,23 @@ impl Running {
 
     /// Sends a request, and waits for the numbers in the answer.
     pub fn ask<T: FromStr, const N: usize>(&mut self, request: &str) -> Result<[T; N]> {
+        self.send(request)?;
+        self.numbers().with_context(|| format!("the answer to `{request}` is none"))
+    }
+
+    /// Sends a request.
+    pub fn send(&mut self, request: &str) -> Result<()> {
         let input = self.child.stdin.as_mut().with_context(|| format!("{} takes no requests", self.name))?;
-        writeln!(input, "{request}").with_context(|| format!("{} does not listen any more", self.name))?;
+        writeln!(input, "{request}").with_context(|| format!("{} does not listen any more", self.name))
+    }
+
+    /// Waits for the numbers in the answer to a request.
+    pub fn numbers<T: FromStr, const N: usize>(&mut self) -> Result<[T; N]> {
         let line = self.line()?;
         let numbers: Option<Vec<T>> = line.split(' ').map(|word| word.parse().ok()).collect();
         numbers
             .and_then(|numbers| numbers.try_into().ok())
-            .ok_or_else(|| anyhow!("{} answers `{line}` to `{request}`: expected {N} values", self.name))
+            .ok_or_else(|| anyhow!("{} prints `{line}`: expected {N} values", self.name))
     }
 
     /// Asks the program to end; returns the rest of its output.

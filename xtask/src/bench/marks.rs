@@ -77,7 +77,7 @@ pub fn measure(rounds: u32, marks: u32) -> Result<Marks> {
 impl Marks {
     fn with_profiler(&mut self, load: &mut Load) -> Result<()> {
         load.wait_for(|site| site == Site::Nop)?;
-        let (profiler, _) = Profiler::attach(&["--pid", &load.0.pid().to_string()])?;
+        let (profiler, _) = Profiler::attach(&["--marks=uprobe", "--pid", &load.0.pid().to_string()])?;
         let (warm_up, round) = load.probed_rounds()?;
         self.site = load.site()?;
         let snapshot = profiler.end()?;
@@ -94,7 +94,7 @@ impl Marks {
     pub fn table(&self) -> Table {
         let mut table = Table::new("ns per mark");
         table.row("nobody probes", &self.off);
-        table.row("nntrace-bpf", &self.profiler);
+        table.row("nntrace-bpf --marks uprobe", &self.profiler);
         table.row("  of it in the kernel program", &self.program);
         let ratio = |other| paired(&self.profiler, other, |ours, others| ours / others);
         for (name, others) in

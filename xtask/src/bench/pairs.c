@@ -1,6 +1,7 @@
 /* The program whose sections are measured. Answers each line on stdin with a line of numbers:
  *   pairs N    ns per section, and how many there were
  *   calls N    the same of calls of an ordinary function, for tools that trace those
+ *   clocks N   the same of two readings of the clock, which a section takes at least
  *   listens    whether marks are heard, 0 or 1 */
 
 #include <nntrace.h>
@@ -36,6 +37,13 @@ static void call(unsigned count) {
     }
 }
 
+static void read_clock(unsigned count) {
+    for (unsigned number = 0; number < 2 * count; ++number) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    }
+}
+
 static int by_size(const void *a, const void *b) {
     const double first = *(const double *)a, second = *(const double *)b;
     return (first > second) - (first < second);
@@ -60,6 +68,8 @@ int main(void) {
             measure(write_sections, count);
         } else if (sscanf(line, "calls %u", &count) == 1 && count >= PARTS) {
             measure(call, count);
+        } else if (sscanf(line, "clocks %u", &count) == 1 && count >= PARTS) {
+            measure(read_clock, count);
         } else {
             printf("%d\n", nntrace_listens());
         }

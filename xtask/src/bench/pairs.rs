@@ -27,26 +27,41 @@ const SOURCE: &str = "xtask/src/bench/pairs.c";
 
 /// Measures all states in turn.
 pub fn measure(rounds: u32, pairs: u32) -> Result<Table> {
-    let program = build("pairs", &["-I", INCLUDE])?;
+    let program = program()?;
     let older = build("pairs-older", &["-I", &older_header()?])?;
     let (has_bpftrace, has_uftrace) = (on_path("bpftrace"), on_path("uftrace"));
     let traced = if has_uftrace { Some(build("pairs-mcount", &["-I", INCLUDE, "-pg"])?) } else { None };
-    let mut header = Running::start(&mut command(&program))?;
-    let mut older = Running::start(&mut command(&older))?;
+    let mut header = start(&program)?;
+    let mut older = start(&older)?;
     let mut guard = Running::load(&["emit-pairs"])?;
     let mut to_ftrace = Running::start(command(&program).env("NNTRACE_TO_FTRACE", "1"))?;
     let mut uftrace = traced.as_deref().map(under_uftrace).transpose()?;
 
-    let mut figures: [Vec<f64>; 9] = Default::default();
+    let mut figures: [Vec<f64>; 12] = Default::default();
     for _ in 0..rounds {
-        let [header_off, guard_off, header_on, guard_on, fast, older_on, counting, ftrace, called] =
-            &mut figures;
+        let [
+            header_off,
+            guard_off,
+            clocks,
+            header_lane,
+            guard_lane,
+            header_on,
+            guard_on,
+            fast,
+            older_on,
+            counting,
+            ftrace,
+            called,
+        ] = &mut figures;
         header_off.push(round(&mut header, "pairs", UNHEARD)?);
         guard_off.push(round(&mut guard, "pairs", UNHEARD)?);
-        header_on.push(profiled(&mut header, pairs, &[])?);
-        guard_on.push(profiled(&mut guard, pairs, &[])?);
-        fast.push(profiled(&mut header, pairs, &["--fast-probes"])?);
-        older_on.push(profiled(&mut older, pairs / 10, &[])?);
+        clocks.push(round(&mut header, "clocks", pairs)?);
+        header_lane.push(profiled(&mut header, pairs, &["--marks=express"])?);
+        guard_lane.push(profiled(&mut guard, pairs, &["--marks=express"])?);
+        header_on.push(profiled(&mut header, pairs, &["--marks=uprobe"])?);
+        guard_on.push(profiled(&mut guard, pairs, &["--marks=uprobe"])?);
+        fast.push(profiled(&mut header, pairs, &["--marks=uprobe", "--fast-probes"])?);
+        older_on.push(profiled(&mut older, pairs / 10, &["--marks=uprobe"])?);
         if has_bpftrace {
             counting.push(counted(&mut header, &program, pairs)?);
         }
@@ -58,23 +73,44 @@ pub fn measure(rounds: u32, pairs: u32) -> Result<Table> {
     // The program under uftrace ends with its input; when asked to end, uftrace would wait for that.
     drop(uftrace);
 
-    let [header_off, guard_off, header_on, guard_on, fast, older_on, counting, ftrace, called] = &figures;
+    let [
+        header_off,
+        guard_off,
+        clocks,
+        header_lane,
+        guard_lane,
+        header_on,
+        guard_on,
+        fast,
+        older_on,
+        counting,
+        ftrace,
+        called,
+    ] = &figures;
     let mut table = Table::new("ns per begin and end");
     table.row("nntrace.h, nobody listens", header_off);
     table.row("Rust mark!, nobody listens", guard_off);
-    table.row("nntrace.h, nntrace-bpf", header_on);
-    table.row("Rust mark!, nntrace-bpf", guard_on);
-    table.row("nntrace.h, nntrace-bpf --fast-probes", fast);
+    table.row("two readings of the clock alone", clocks);
+    table.row("nntrace.h, express lane", header_lane);
+    table.row("  without the clock", &paired(header_lane, clocks, |lane, clocks| lane - clocks));
+    table.row("Rust mark!, express lane", guard_lane);
+    table.row("nntrace.h, --marks uprobe", header_on);
+    table.row("Rust mark!, --marks uprobe", guard_on);
+    table.row(
+        "  the express lane is so many times cheaper",
+        &paired(header_on, header_lane, |probe, lane| probe / lane),
+    );
+    table.row("nntrace.h, --marks uprobe --fast-probes", fast);
     table.row(
         "  without that it is so many times as much",
         &paired(header_on, fast, |safe, fast| safe / fast),
     );
-    table.row("nntrace.h without its second cheap place, nntrace-bpf", older_on);
+    table.row("nntrace.h without its second cheap place, --marks uprobe", older_on);
     table.row("  that is so many times --fast-probes", &paired(older_on, fast, |older, fast| older / fast));
     if has_bpftrace {
         table.row("nntrace.h, bpftrace counting", counting);
         table.row(
-            "  nntrace-bpf is so many times that",
+            "  --marks uprobe is so many times that",
             &paired(header_on, counting, |ours, others| ours / others),
         );
     } else {
@@ -88,6 +124,16 @@ pub fn measure(rounds: u32, pairs: u32) -> Result<Table> {
     }
     table.note("one thread that does nothing else; each round counts with its median part");
     Ok(table)
+}
+
+/// Compiles the C program with the header as it is; returns its path.
+pub fn program() -> Result<PathBuf> {
+    build("pairs", &["-I", INCLUDE])
+}
+
+/// Starts a program that was compiled.
+pub fn start(program: &Path) -> Result<Running> {
+    Running::start(&mut command(program))
 }
 
 /// Compiles the C program.
