@@ -140,6 +140,37 @@ fn a_panic_a_question_mark_and_a_return_leave_no_section_open() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_rust_program_has_lanes_for_most_of_its_marks() -> Result<()> {
+    const THREADS: u32 = 3;
+    const ROUNDS: u32 = 1000;
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let program = env!("CARGO_BIN_EXE_mark-lanes");
+    let words = [program, "--threads", &THREADS.to_string(), "--rounds", &ROUNDS.to_string()];
+    let (snapshot, pid, _) = launched(&words)?;
+    let all = u64::from(THREADS * ROUNDS);
+    let counts = snapshot.counts(pid);
+    let expected = [
+        ("LA_PBM", 1),
+        ("LA_PE", THREADS.into()),
+        ("LA_PO", 1),
+        ("LC_PCO", 2 * all),
+        // Parts of an execution that is in another layer.
+        ("LC_PE", 3 * all),
+        ("LC_PTR", all),
+        ("LR_PC", all),
+        ("LR_PE", all),
+        ("LR_PR", all),
+    ];
+    let counts: Vec<(&str, u64)> = counts.iter().map(|(tag, &count)| (tag.as_str(), count)).collect();
+    assert_eq!(counts, expected);
+    let used = snapshot.source.express.context("no thread has a lane")?;
+    assert_eq!((used.threads, used.lost, used.damaged), (THREADS.into(), 0, 0), "{used:?}");
+    // A round has 13 of them. What is missing was before the lease, or found the ring full.
+    assert!(used.marks > 13 * all / 2, "{used:?}");
+    Ok(())
+}
+
 /// Runs a program; returns its process id, and its marks in ftrace, in order, without the header and the process.
 fn written_to_ftrace(program: &Path) -> Result<(u32, Vec<String>)> {
     let tracefs = Path::new("/sys/kernel/tracing");

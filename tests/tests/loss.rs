@@ -1,6 +1,6 @@
 //! Under loss every figure is exact, or marked in the snapshot as inexact.
 
-use std::{collections::BTreeMap, path::Path, process::Command};
+use std::{path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
@@ -8,19 +8,14 @@ use nntrace_common::layer::Tag;
 use nntrace_tests::{
     c,
     child::Child,
-    live,
+    figures, live,
     profiler::{Profiler, Run},
     results::Results as _,
 };
 use nntrace_user::report::snapshot::{Snapshot, TableRow};
-use serde_json::Value;
 
 /// Number of executions of one benchmark phase: more records than rings of the default size hold.
 const RUNS: &str = "9000";
-
-/// Keys of the host, or different in every run: not figures of the program.
-const OTHER: [&str; 9] =
-    ["host", "window", "source", "overhead", "loss", "cpus", "clusters", "evidence", "notes"];
 
 /// Traces the program with a ring of this size, or with a collector that is stopped while it runs.
 fn run(program: &Path, ring: &str, is_starved: bool) -> Result<Snapshot> {
@@ -50,58 +45,12 @@ fn run_with(program: &Path, arguments: &[&str], ring: &str, is_starved: bool) ->
     Ok(snapshot)
 }
 
-/// Returns all numbers and texts of a snapshot by their places, with rows identified by their words. Times are
-/// reduced to whether there is any.
-fn figures(snapshot: &Snapshot) -> Result<BTreeMap<String, (String, Value)>> {
-    let mut all = BTreeMap::new();
-    let Value::Object(top) = serde_json::to_value(snapshot)? else { return Ok(all) };
-    for (key, value) in top.iter().filter(|(key, _)| !OTHER.contains(&key.as_str())) {
-        collect(key, key, value, &mut all);
-    }
-    Ok(all)
-}
-
-/// Collects the figures of a value. `key` contains no rows: it is the name in `loss.incomplete`.
-fn collect(key: &str, place: &str, value: &Value, all: &mut BTreeMap<String, (String, Value)>) {
-    match value {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                collect(&format!("{key}.{name}"), &format!("{place}.{name}"), value, all);
-            }
-        }
-        Value::Array(rows) => {
-            for (number, row) in rows.iter().enumerate() {
-                let words = ["layer", "phase", "name", "kind", "path"]
-                    .map(|word| row.get(word).map(ToString::to_string).unwrap_or_default())
-                    .join(" ");
-                let row_place = if words.trim().is_empty() { number.to_string() } else { words };
-                collect(key, &format!("{place}[{row_place}]"), row, all);
-            }
-        }
-        // The process is another one.
-        Value::String(mark) if key.ends_with("starting_mark") => {
-            let text = mark.rsplit('|').next().unwrap_or_default();
-            all.insert(place.to_owned(), (key.to_owned(), text.into()));
-        }
-        _ => {
-            let is_of_the_run =
-                ["pid", "tid", "first_ns", "histogram"].iter().any(|name| key.ends_with(name));
-            let is_time = key.contains("_ns");
-            let value =
-                if is_time { Value::from(value.as_u64().is_some_and(|ns| ns > 0)) } else { value.clone() };
-            if !is_of_the_run {
-                all.insert(place.to_owned(), (key.to_owned(), value));
-            }
-        }
-    }
-}
-
 /// Compares a lossy run with one without losses: differences have to be named as incomplete.
 fn check(lossy: &Snapshot, lossless: &Snapshot) -> Result<()> {
     ensure!(lossless.loss.records_dropped == 0, "{:?}", lossless.loss);
     ensure!(lossless.loss.incomplete.is_empty(), "{:?}", lossless.loss);
     ensure!(lossy.loss.records_dropped > 0, "{:?}", lossy.loss);
-    let (found, expected) = (figures(lossy)?, figures(lossless)?);
+    let (found, expected) = (figures::of(lossy)?, figures::of(lossless)?);
     let mut differing = 0;
     let places: std::collections::BTreeSet<&String> = found.keys().chain(expected.keys()).collect();
     for place in places {

@@ -75,20 +75,17 @@ impl Bench {
     fn drain(&mut self) -> Result<Vec<(u64, u32, Event)>> {
         let lost = self.kernel.read_lost()?;
         let mut records = Vec::new();
-        self.rings.drain_all(
-            &lost,
-            |_| {},
-            |record| match record {
-                Record::Idle(event) => records.push((event.time, event.cpu, Event::Idle(event.state))),
-                Record::Frequency(event) => {
-                    records.push((event.time, event.cpu, Event::Frequency(event.state)));
-                }
-                Record::Hotplug(event) => {
-                    records.push((event.time, event.cpu, Event::Online(event.state != 0)));
-                }
-                _ => {}
-            },
-        );
+        self.rings.read(&lost, |_| {});
+        self.rings.hand_out(u64::MAX, |record| match record {
+            Record::Idle(event) => records.push((event.time, event.cpu, Event::Idle(event.state))),
+            Record::Frequency(event) => {
+                records.push((event.time, event.cpu, Event::Frequency(event.state)));
+            }
+            Record::Hotplug(event) => {
+                records.push((event.time, event.cpu, Event::Online(event.state != 0)));
+            }
+            _ => {}
+        });
         Ok(records)
     }
 

@@ -5,6 +5,7 @@
 
 pub mod accounting;
 pub mod ftrace_line;
+pub mod lane;
 pub mod lines;
 pub mod mark;
 pub mod replay;
@@ -13,9 +14,10 @@ pub mod replay;
 pub type Check = fn(&[u8]);
 
 /// All targets by name, which is also that of their folder in `corpus`.
-pub const TARGETS: [(&str, Check); 5] = [
+pub const TARGETS: [(&str, Check); 6] = [
     ("accounting", accounting::check),
     ("ftrace_line", ftrace_line::check),
+    ("lane", lane::check),
     ("lines", lines::check),
     ("mark", mark::check),
     ("replay", replay::check),

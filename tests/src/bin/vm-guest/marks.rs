@@ -14,12 +14,13 @@ use crate::Outcome;
 /// Folder of programs that write the marks expected here.
 const TARGETS: &str = "/targets";
 
-/// Prefix of the names of C++ programs.
+/// Prefixes of the names of programs in C and in C++.
+const C: &str = "c-";
 const CPP: &str = "cpp-";
 
 /// Profiles C programs, and compares the result with the marks that they wrote.
 pub fn of_functions() -> Result<Outcome> {
-    check_all(|name| !name.starts_with(CPP))
+    check_all(|name| name.starts_with(C))
 }
 
 /// Profiles a C++ method, which takes a length.
