@@ -194,7 +194,9 @@ fn targets(arch: Arch) -> Result<Vec<PathBuf>> {
         let mut compile = command(compiler);
         compile.args(["-O2", "-Wall", "-Werror", "-Wl,--build-id=none"]).args(flags);
         // Only the C library: C++'s own is not in the VM.
-        compile.arg("-o").arg(&program).arg(sources.join(source)).args(["-nodefaultlibs", "-lc"]);
+        compile.arg("-o").arg(&program).arg(sources.join(source));
+        // On arm64 the compiler's own library has the atomic operations.
+        compile.args(["-nodefaultlibs", "-lc", "-lgcc"]);
         if name.contains("static") {
             compile.args(["-lgcc", "-lgcc_eh", "-lc"]);
         }

@@ -34,8 +34,8 @@ pub fn of_threads() -> Result<Outcome> {
                 continue;
             }
             let express = snapshot.source.express.with_context(|| format!("{what}: {:?}", snapshot.notes))?;
-            ensure!(express.threads == 3 && express.lost == 0 && express.damaged == 0, "{what}: {express:?}");
-            ensure!(express.marks > express.probed, "{what}: {express:?}");
+            ensure!(express.threads >= 2 && express.lost == 0 && express.damaged == 0, "{what}: {express:?}");
+            ensure!(express.marks > 0, "{what}: {express:?}");
             println!("{what}: {express:?}");
         }
     }
