@@ -8,7 +8,6 @@ mod engines;
 mod facts;
 mod forks;
 mod host;
-mod lanes;
 mod machine;
 mod marks;
 mod odd_systems;
@@ -34,11 +33,10 @@ pub enum Outcome {
 type Check = (&'static str, fn() -> Result<Outcome>);
 
 /// All checks except the test programs, in the order in which they run.
-const CHECKS: [Check; 15] = [
+const CHECKS: [Check; 14] = [
     ("facts", facts::tell),
     ("marks", marks::of_functions),
     ("cpp-method", marks::of_a_method),
-    ("lanes", lanes::of_threads),
     ("forks", forks::children_live),
     ("engine-ends", engines::end_in_every_way),
     ("python", forks::children_of_python_live),
