@@ -135,8 +135,6 @@ void tracing_mark_write(const char *payload) { __asm__ volatile("" : : "r"(paylo
 
 /* The file for ftrace: 0 before anybody asked, 1 for none, else its descriptor + 2. */
 NNTRACE_SHARED_ int nntrace_sink_ = 0;
-/* This process's id once it was needed; it is for readers of payloads. */
-NNTRACE_SHARED_ int nntrace_pid_ = 0;
 /* Handles given out, twice their number. */
 NNTRACE_SHARED_ uint64_t nntrace_handles_ = 0;
 
@@ -242,23 +240,19 @@ NNTRACE_SLOW_ int nntrace_open_sink_(void) {
 /* Starts a payload with its kind and the process; whether anybody wants it. */
 NNTRACE_INLINE_ int nntrace_start_(struct nntrace_text_ *text, char kind) {
     int sink = __atomic_load_n(&nntrace_sink_, __ATOMIC_ACQUIRE);
-    int pid = __atomic_load_n(&nntrace_pid_, __ATOMIC_RELAXED);
     if (sink == 0) {
         sink = nntrace_open_sink_();
     }
     if (sink == 1 && !nntrace_is_probed_()) {
         return 0;
     }
-    /* ftrace's readers know the process by this text alone, so a forked child's must be right there. A probe knows. */
-    if (pid == 0 || sink != 1) {
-        pid = NNTRACE_CAST_(int, getpid());
-        __atomic_store_n(&nntrace_pid_, pid, __ATOMIC_RELAXED);
-    }
     text->bytes[0] = kind;
     text->bytes[1] = '|';
     text->length = 2;
     text->room = NNTRACE_CAPACITY_ - 1 - 2;
-    nntrace_put_number_(text, NNTRACE_CAST_(uint64_t, pid));
+    /* ftrace's readers know the process by this text alone. A profiler knows it, and a program that confines itself may be
+     * killed for the question. */
+    nntrace_put_number_(text, sink == 1 ? 0 : NNTRACE_CAST_(uint64_t, getpid()));
     return 1;
 }
 
@@ -464,15 +458,21 @@ NNTRACE_INLINE_ int nntrace_is_confined_(void) {
     return mode > 0 || (mode < 0 && errno != EINVAL);
 }
 
-/* Closes a lane's descriptor, unless the program has closed it already, and perhaps opened another file. */
-NNTRACE_SLOW_ void nntrace_close_lane_(struct nntrace_lane_ *lane) {
+/* Whether a lane's descriptor still is one of its memory: the program may have closed it, and perhaps opened another file. */
+NNTRACE_SLOW_ int nntrace_has_file_(const struct nntrace_lane_ *lane) {
     uint64_t status[32] = {0}; /* struct stat begins with device and inode where there are lanes. */
     const long file = lane->file;
-    lane->file = -1;
-    if (file >= 0 && !nntrace_is_confined_() && nntrace_syscall_(SYS_fstat, file, status) == 0 &&
-        status[0] == lane->identity[0] && status[1] == lane->identity[1]) {
+    return file >= 0 && !nntrace_is_confined_() && nntrace_syscall_(SYS_fstat, file, status) == 0 &&
+           status[0] == lane->identity[0] && status[1] == lane->identity[1];
+}
+
+/* Closes a lane's descriptor, if it still is one. */
+NNTRACE_SLOW_ void nntrace_close_lane_(struct nntrace_lane_ *lane) {
+    const long file = lane->file;
+    if (nntrace_has_file_(lane)) {
         nntrace_syscall_(SYS_close, file);
     }
+    lane->file = -1;
 }
 
 /* Gives up the memory that is shared. The profiler has a mapping of its own, and reads what is in it. */
@@ -641,7 +641,7 @@ NNTRACE_SLOW_ struct nntrace_lane_ *nntrace_find_lane_(void) {
 NNTRACE_SLOW_ void nntrace_seek_lane_(void) {
     struct nntrace_lane_ *lane = nntrace_self_.lane;
     const int saved = errno;
-    uint64_t now, lease, size = NNTRACE_MIN_RING_;
+    uint64_t now, lease = 0, size = NNTRACE_MIN_RING_;
     if (!lane || !lane->owner) {
         if (++nntrace_self_.marks < NNTRACE_MARKS_BEFORE_) {
             return;
@@ -666,7 +666,11 @@ NNTRACE_SLOW_ void nntrace_seek_lane_(void) {
             }
         }
         if (size && now >= lane->retry) {
-            nntrace_make_ring_(lane, size);
+            if (lane->shared && lane->is_new && lease == 0 && nntrace_has_file_(lane)) {
+                nntrace_lane_offer_(lane->file, lane->key); /* Another one would come too late as well for a slow reader. */
+            } else {
+                nntrace_make_ring_(lane, size);
+            }
             /* If it could not be made, or nobody has seen the offer: a forked child may be early. */
             lane->wait = lane->wait ? 2 * lane->wait : 10 * NNTRACE_MILLISECOND_;
             lane->wait = lane->wait < NNTRACE_SECOND_ ? lane->wait : NNTRACE_SECOND_;

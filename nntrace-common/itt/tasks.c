@@ -280,6 +280,4 @@ void nntrace_itt_forget_tasks(void) {
     thread.depth = 0;
     thread.helped_name = NULL;
     compilations = 0;
-    /* Marks carry the number of the process. */
-    nntrace_pid_ = 0;
 }

@@ -51,6 +51,10 @@ enumeration! {
 }
 
 impl DiagnosticKind {
+    /// Kinds that the mark of a thread can show by its place among the open sections.
+    pub const OF_STACKS: [Self; 5] =
+        [Self::UnmatchedEnd, Self::BadNesting, Self::UnknownTag, Self::DepthOverflow, Self::TimeBackwards];
+
     /// Whether it is about a CPU, and its first example names one where others name a thread.
     #[must_use]
     pub const fn is_of_cpu(self) -> bool {
@@ -134,6 +138,49 @@ impl DiagnosticCount {
     }
 }
 
+/// Diagnostics of a thread that takes no part in the accounting: they count if it does later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct HeldDiagnostics {
+    counts: [HeldCount; DiagnosticKind::OF_STACKS.len()],
+}
+
+/// Count of one kind that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct HeldCount {
+    /// Number of occurrences.
+    pub count: u64,
+    /// Time of the first, ns.
+    pub first_ns: u64,
+}
+
+impl HeldDiagnostics {
+    /// No diagnostics.
+    pub const NONE: Self =
+        Self { counts: [HeldCount { count: 0, first_ns: 0 }; DiagnosticKind::OF_STACKS.len()] };
+
+    /// Adds the diagnostics of a mark at a time (ns).
+    #[inline(always)]
+    pub fn add(&mut self, odd: Diagnostics, now: u64) {
+        for (held, kind) in self.counts.iter_mut().zip(DiagnosticKind::OF_STACKS) {
+            if odd.has(kind) {
+                if held.count == 0 {
+                    held.first_ns = now;
+                }
+                held.count += 1;
+            }
+        }
+    }
+
+    /// Returns the kinds that are held, with their counts.
+    #[inline(always)]
+    pub fn iter(&self) -> impl Iterator<Item = (DiagnosticKind, HeldCount)> {
+        let counts = DiagnosticKind::OF_STACKS.into_iter().zip(self.counts);
+        counts.filter(|(_, held)| held.count > 0)
+    }
+}
+
 /// Bytes of a mark that are kept as an example.
 pub const EXAMPLE_BYTES: usize = 64;
 
@@ -146,6 +193,20 @@ mod tests {
         for (number, kind) in DiagnosticKind::ALL.into_iter().enumerate() {
             assert_eq!(kind as usize, number);
         }
+    }
+
+    #[test]
+    fn held_diagnostics_keep_counts_and_first_times() {
+        let [mut odd, mut end] = [Diagnostics::NONE; 2];
+        odd.add(DiagnosticKind::BadNesting);
+        odd.add(DiagnosticKind::DepthOverflow);
+        end.add(DiagnosticKind::BadNesting);
+        let mut held = HeldDiagnostics::NONE;
+        held.add(odd, 10);
+        held.add(end, 20);
+        let expected = [(DiagnosticKind::BadNesting, 2), (DiagnosticKind::DepthOverflow, 1)];
+        let expected = expected.map(|(kind, count)| (kind, HeldCount { count, first_ns: 10 }));
+        assert_eq!(held.iter().collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -75,8 +75,8 @@ mod marking {}
 /// Process id in payloads. Informative only, so nothing depends on the order of its store and its loads.
 static PID: AtomicU32 = AtomicU32::new(0);
 
-/// Sets the process id that this process's payloads carry. Only needed without the feature `std`: they carry 0 until
-/// this is called.
+/// Sets the process id that this process's payloads carry. They carry 0 until this is called, but for those that go to
+/// ftrace's file by the feature `std`: these have the real one.
 ///
 /// The id is there for people who read payloads: the profiler pairs begins and ends by the kernel's thread id.
 pub fn init(pid: u32) {
@@ -103,13 +103,11 @@ pub fn mark(payload: &CStr) {
 }
 
 fn current_pid() -> u32 {
-    let known = PID.load(Ordering::Relaxed);
     #[cfg(feature = "std")]
-    // In ftrace's file this is the only process id, so it must be right in a forked child. A probe has the real one.
-    if known == 0 || sink::is_open() {
-        let pid = std::process::id();
-        init(pid);
-        return pid;
+    // In ftrace's file this is the only process id. A profiler knows it, and a program that confines itself may be killed
+    // for the question.
+    if sink::is_open() {
+        return std::process::id();
     }
-    known
+    PID.load(Ordering::Relaxed)
 }

@@ -3,7 +3,7 @@
 //! Both halves are built together and run on one host, so the layouts are those of `repr(C)` in native byte order;
 //! every padding byte is spelled out.
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostics, HeldDiagnostics};
 use crate::engine_frames::EngineFrames;
 use crate::layer::Tag;
 use crate::mark::{BUFFER_BYTES, Begin, Label};
@@ -51,6 +51,11 @@ pub enum RecordKind {
     Lane = 17,
     /// A [`HandoverRecord`].
     Handover = 18,
+    /// A [`ForwardedRecord`]: some were lost, one after the other. Its number and time are those of the first, its name is
+    /// how many.
+    ForwardedLoss = 19,
+    /// A [`ProcessRecord`]: a thread that has made interface calls takes part in the accounting from now on.
+    TakesPart = 20,
 }
 
 /// Marked section that ended.
@@ -208,7 +213,7 @@ pub struct TrackRecord {
 )]
 #[repr(C)]
 pub struct ForwardedRecord {
-    /// [`RecordKind::ForwardedBegin`] or [`RecordKind::ForwardedEnd`].
+    /// [`RecordKind::ForwardedBegin`], [`RecordKind::ForwardedEnd`] or [`RecordKind::ForwardedLoss`].
     pub kind: u32,
     /// Thread id.
     pub tid: u32,
@@ -278,6 +283,8 @@ pub struct HandoverRecord {
     pub is_marked: u32,
     /// Time, ns.
     pub time: u64,
+    /// Diagnostics from before it takes part.
+    pub held: HeldDiagnostics,
     /// Open sections.
     pub stack: Stack,
 }
@@ -310,7 +317,8 @@ pub struct PowerRecord {
 )]
 #[repr(C)]
 pub struct ProcessRecord {
-    /// [`RecordKind::Fork`], [`RecordKind::Exec`], [`RecordKind::Exit`] or [`RecordKind::Loader`].
+    /// [`RecordKind::Fork`], [`RecordKind::Exec`], [`RecordKind::Exit`], [`RecordKind::Loader`] or
+    /// [`RecordKind::TakesPart`].
     pub kind: u32,
     /// Process id; for a fork, that of the forking process.
     pub tgid: u32,
@@ -436,8 +444,10 @@ pub struct Thread {
     pub is_marked: u32,
     /// Diagnostics of the current mark.
     pub odd: Diagnostics,
-    /// Always 0.
-    pub reserved: u32,
+    /// Whether the thread has made interface calls.
+    pub has_calls: u32,
+    /// Diagnostics from before it takes part.
+    pub held: HeldDiagnostics,
     /// Forwarding of the thread's marks, once user space accounts them. The stack then has the sections that were begun by
     /// a probe only.
     pub express: Forwarding,
@@ -449,12 +459,31 @@ pub struct Thread {
 pub struct Forwarding {
     /// Number of the next record; 0 while marks are not forwarded.
     pub next: u32,
-    /// Records that found a ring full, and are lost.
-    pub lost: u32,
-    /// Time (ns) of the first lost one after the last that was not.
-    pub lost_from: u64,
     /// Whether the last record is lost.
-    pub is_losing: u64,
+    pub is_losing: u32,
+    /// Time (ns) of the first record in `lost`.
+    pub lost_from: u64,
+    /// Records that were lost last. They stay here behind the [`RecordKind::ForwardedLoss`] of them, which is read later.
+    pub lost: LostRecords,
+}
+
+/// Forwarded records that found a ring full, one after the other. Both words are written, and read, at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(8))]
+pub struct LostRecords {
+    /// Number of the first.
+    pub first: u32,
+    /// Number of records; 0 for none.
+    pub count: u32,
+}
+
+impl LostRecords {
+    /// Returns the number of the record after the last.
+    #[must_use]
+    #[inline(always)]
+    pub const fn next(&self) -> u32 {
+        self.first.wrapping_add(self.count)
+    }
 }
 
 impl Forwarding {
@@ -479,18 +508,16 @@ impl Forwarding {
         number
     }
 
-    /// Notes whether a record of this time (ns) is in a ring.
+    /// Notes that the record of this number and time (ns) is lost.
     #[inline(always)]
-    pub const fn note(&mut self, is_emitted: bool, now: u64) {
-        if is_emitted {
-            self.is_losing = 0;
-            return;
-        }
+    pub const fn note_lost(&mut self, number: u32, now: u64) {
         if self.is_losing == 0 {
             self.lost_from = now;
+            self.lost = LostRecords { first: number, count: 1 };
+        } else {
+            self.lost = LostRecords { first: self.lost.first, count: self.lost.count + 1 };
         }
         self.is_losing = 1;
-        self.lost = self.lost.wrapping_add(1);
     }
 }
 
@@ -550,6 +577,8 @@ pub enum Record {
     Sched(SchedRecord),
     /// The loader of a traced process begins or ends to map or unmap libraries.
     Loader(ProcessRecord),
+    /// A thread takes part in the accounting from now on: what it showed so far counts.
+    TakesPart(ProcessRecord),
 }
 
 impl Record {
@@ -561,9 +590,11 @@ impl Record {
             Self::Begin(begin) => begin.time,
             Self::Lost { time, .. } => *time,
             Self::Idle(power) | Self::Frequency(power) | Self::Hotplug(power) => power.time,
-            Self::Fork(process) | Self::Exec(process) | Self::Exit(process) | Self::Loader(process) => {
-                process.time
-            }
+            Self::Fork(process)
+            | Self::Exec(process)
+            | Self::Exit(process)
+            | Self::Loader(process)
+            | Self::TakesPart(process) => process.time,
             Self::Sched(sched) => sched.time,
         }
     }
@@ -574,7 +605,7 @@ impl Record {
 mod user {
     use aya::Pod;
 
-    use super::{FrequencyKey, NameText, RingCount, Thread, Total, TotalKey};
+    use super::{Forwarding, FrequencyKey, NameText, RingCount, Thread, Total, TotalKey};
     use crate::app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey};
     use crate::diagnostic::DiagnosticCount;
     use crate::driver_calls::DriverDevice;
@@ -596,6 +627,7 @@ mod user {
         )+};
     }
     pod!(
+        Forwarding,
         FrequencyKey,
         NameText,
         RingCount,

@@ -64,17 +64,19 @@ impl Default for ParsedBegin {
 }
 
 impl ParsedBegin {
-    /// Returns a section without a part in the accounting.
+    /// Returns a section without a part in the accounting. A tag that no contract knows is a mark of the thread's own all the
+    /// same, and its diagnostic counts.
     #[must_use]
     #[inline(always)]
     pub const fn foreign(begin: Begin) -> Self {
         let Begin { name_at, prefix, label } = begin;
+        let is_marked = label.byte() == Label::UNKNOWN.byte();
         Self {
             name_at,
             prefix,
             label,
             name: 0,
-            is_marked: false,
+            is_marked,
             is_reported: false,
             has_attributes: false,
             nests_anywhere: false,

@@ -3,7 +3,10 @@
 //! These are global functions, which the verifier checks once, for any arguments, and not again for every path to
 //! them. They take plain numbers, so the current mark is looked up.
 
-use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics, EXAMPLE_BYTES};
+use nntrace_common::{
+    diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics, EXAMPLE_BYTES},
+    record::Thread,
+};
 
 use crate::{
     atomic::add,
@@ -29,7 +32,7 @@ pub fn count_mark(kind: DiagnosticKind, now: u64, tid: u32) {
     count_odd_mark(kind as u32, now, tid);
 }
 
-/// Counts the diagnostics of the current mark.
+/// Counts the diagnostics of the current mark, or holds them while its thread takes no part in the accounting.
 #[inline(always)]
 pub fn count_all(odd: Diagnostics, now: u64, tid: u32) {
     if !odd.is_empty() {
@@ -72,13 +75,15 @@ extern "C" fn count_odd_mark(kind: u32, now: u64, tid: u32) -> u32 {
 #[inline(never)]
 extern "C" fn count_odd_marks(odd: u32, now: u64, tid: u32) -> u32 {
     let odd = Diagnostics::from_bits(odd);
-    for kind in [
-        DiagnosticKind::UnmatchedEnd,
-        DiagnosticKind::BadNesting,
-        DiagnosticKind::UnknownTag,
-        DiagnosticKind::DepthOverflow,
-        DiagnosticKind::TimeBackwards,
-    ] {
+    if let Some(thread) = THREADS.get_ptr_mut(tid) {
+        // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
+        let Thread { is_marked, held, .. } = unsafe { &mut *thread };
+        if *is_marked == 0 {
+            held.add(odd, now);
+            return 0;
+        }
+    }
+    for kind in DiagnosticKind::OF_STACKS {
         if odd.has(kind) {
             count_odd_mark(kind as u32, now, tid);
         }

@@ -6,8 +6,11 @@
 
 use core::ptr;
 
-use aya_ebpf::{helpers::generated::bpf_probe_read_kernel, macros::uprobe, programs::ProbeContext};
+use aya_ebpf::{
+    bindings::BPF_ANY, helpers::generated::bpf_probe_read_kernel, macros::uprobe, programs::ProbeContext,
+};
 use nntrace_common::{
+    diagnostic::HeldDiagnostics,
     express::DOORBELL,
     mark::{Label, Prefix},
     record::{
@@ -21,7 +24,7 @@ use crate::{
     app_events,
     atomic::add,
     clock, event_counts,
-    maps::LANES,
+    maps::{ENDED_LOSING, LANES},
     ring::{self, Wake},
     section_totals,
     thread::writer,
@@ -56,8 +59,8 @@ fn hand_over(now: u64, ids: Ids, thread: &mut Thread) -> bool {
     if unsafe { *used } >= room {
         return false;
     }
-    let Thread { stack, is_marked, .. } = thread;
-    let is_marked = *is_marked;
+    let Thread { stack, is_marked, held, .. } = thread;
+    let (is_marked, held) = (*is_marked, ptr::from_ref(held));
     let stack = ptr::from_ref(stack);
     let is_emitted = ring::emit_in_place(
         |record: *mut HandoverRecord| {
@@ -68,6 +71,8 @@ fn hand_over(now: u64, ids: Ids, thread: &mut Thread) -> bool {
                 (*record).tgid = ids.tgid;
                 (*record).is_marked = is_marked;
                 (*record).time = now;
+                // Aligned, and so copied in words.
+                (*record).held = *held;
                 // A copy by the compiler would be a loop over bytes.
                 bpf_probe_read_kernel(
                     (&raw mut (*record).stack).cast(),
@@ -79,7 +84,10 @@ fn hand_over(now: u64, ids: Ids, thread: &mut Thread) -> bool {
         Wake::Now,
     );
     if is_emitted {
+        // Of a former thread of this id.
+        let _ = ENDED_LOSING.remove(ids.tid);
         thread.express.start();
+        thread.held = HeldDiagnostics::NONE;
         // SAFETY: the pointer comes from the map and is not null.
         unsafe { add(used, 1) };
     }
@@ -88,10 +96,14 @@ fn hand_over(now: u64, ids: Ids, thread: &mut Thread) -> bool {
 
 /// Frees the place of a thread that ends.
 #[inline(always)]
-pub fn ended(thread: &Thread) {
-    if thread.express.is_on()
+pub fn ended(ids: Ids, thread: &Thread) {
+    let express = &thread.express;
+    if express.is_on()
         && let Some(used) = LANES.get_ptr_mut(USED)
     {
+        if express.is_losing != 0 && !forward_loss(express, &ids) {
+            let _ = ENDED_LOSING.insert(ids.tid, express, u64::from(BPF_ANY));
+        }
         // SAFETY: the pointer comes from the map and is not null.
         unsafe { add(used, 1_u64.wrapping_neg()) };
     }
@@ -101,28 +113,29 @@ pub fn ended(thread: &Thread) {
 #[inline(always)]
 pub fn begin(now: u64, ids: Ids, stack: &mut Stack, begin: ParsedBegin, express: &mut Forwarding) {
     let ParsedBegin { prefix, label, name, is_marked, nests_anywhere, .. } = begin;
-    let record = ForwardedRecord {
-        kind: RecordKind::ForwardedBegin as u32,
-        tid: ids.tid,
-        tgid: ids.tgid,
-        number: express.number(),
-        time: now,
-        name,
-        label,
-        prefix: prefix.code(),
-        is_marked: u8::from(is_marked),
-        nests_anywhere: u8::from(nests_anywhere),
-        reserved: [0; 4],
-    };
-    note(express, ring::emit(record, Wake::WhenHalfFull), now);
+    forward(express, ids, now, |number| {
+        let record = || ForwardedRecord {
+            kind: RecordKind::ForwardedBegin as u32,
+            tid: ids.tid,
+            tgid: ids.tgid,
+            number,
+            time: now,
+            name,
+            label,
+            prefix: prefix.code(),
+            is_marked: u8::from(is_marked),
+            nests_anywhere: u8::from(nests_anywhere),
+            reserved: [0; 4],
+        };
+        ring::emit_with(record, Wake::WhenHalfFull)
+    });
     push(now, stack, begin);
 }
 
 /// Forwards the text of a mark; see [`TrackRecord`].
 #[inline(always)]
 pub fn text(now: u64, ids: Ids, mark: &NameText, express: &mut Forwarding) {
-    let number = express.number();
-    note(express, forward_text(now, &ids, mark, number), now);
+    forward(express, ids, now, |number| forward_text(now, &ids, mark, number));
 }
 
 #[inline(never)]
@@ -157,28 +170,61 @@ pub fn push(now: u64, stack: &mut Stack, begin: ParsedBegin) {
 /// Forwards the end of a section that was begun by a probe.
 #[inline(always)]
 pub fn end(now: u64, ids: Ids, stack: &mut Stack, express: &mut Forwarding) {
-    let record = ForwardedRecord {
-        kind: RecordKind::ForwardedEnd as u32,
-        tid: ids.tid,
-        tgid: ids.tgid,
-        number: express.number(),
-        time: now,
-        name: 0,
-        label: Label::FOREIGN,
-        prefix: 0,
-        is_marked: 0,
-        nests_anywhere: 0,
-        reserved: [0; 4],
-    };
-    note(express, ring::emit(record, Wake::WhenHalfFull), now);
+    forward(express, ids, now, |number| {
+        let record = || ForwardedRecord {
+            kind: RecordKind::ForwardedEnd as u32,
+            tid: ids.tid,
+            tgid: ids.tgid,
+            number,
+            time: now,
+            name: 0,
+            label: Label::FOREIGN,
+            prefix: 0,
+            is_marked: 0,
+            nests_anywhere: 0,
+            reserved: [0; 4],
+        };
+        ring::emit_with(record, Wake::WhenHalfFull)
+    });
     stack.end(now, |_, closed| section_totals::end_phase(ids, closed));
 }
 
-/// Notes whether a forwarded record is in a ring.
+/// Puts the next record in a ring, behind that of the loss before it, if there is one; else it is lost as well. The count is
+/// raised last: whoever has read it finds the rest.
 #[inline(always)]
-fn note(express: &mut Forwarding, is_emitted: bool, now: u64) {
-    express.note(is_emitted, now);
-    if !is_emitted {
-        event_counts::forward_lost();
+fn forward(express: &mut Forwarding, ids: Ids, now: u64, emit: impl FnOnce(u32) -> bool) {
+    let number = express.number();
+    if express.is_losing != 0 && forward_loss(express, &ids) {
+        express.is_losing = 0;
     }
+    if express.is_losing == 0 && emit(number) {
+        return;
+    }
+    express.note_lost(number, now);
+    event_counts::forward_lost();
+}
+
+/// Forwards the loss of records; `false` if there is no room for that either. Written in the ring: it is called from where
+/// programs have little left of their stack.
+#[inline(never)]
+fn forward_loss(express: &Forwarding, ids: &Ids) -> bool {
+    ring::emit_in_place(
+        |record: *mut ForwardedRecord| {
+            // SAFETY: the record is in the ring, and as large as its type.
+            unsafe {
+                (*record).kind = RecordKind::ForwardedLoss as u32;
+                (*record).tid = ids.tid;
+                (*record).tgid = ids.tgid;
+                (*record).number = express.lost.first;
+                (*record).time = express.lost_from;
+                (*record).name = u64::from(express.lost.count);
+                (*record).label = Label::FOREIGN;
+                (*record).prefix = 0;
+                (*record).is_marked = 0;
+                (*record).nests_anywhere = 0;
+                (*record).reserved = [0; 4];
+            }
+        },
+        Wake::WhenHalfFull,
+    )
 }

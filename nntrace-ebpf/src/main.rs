@@ -38,6 +38,7 @@ mod section_totals;
 mod sections;
 mod sleepable_programs;
 mod system_calls;
+mod taking_part;
 mod task_stack;
 mod thread;
 mod trace_marker_writes;

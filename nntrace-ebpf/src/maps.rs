@@ -2,7 +2,7 @@
 
 use aya_ebpf::{
     Global,
-    btf_maps::{Array, ArrayOfMaps, HashMap, PerCpuArray, PerCpuHashMap, RingBuf},
+    btf_maps::{Array, ArrayOfMaps, HashMap, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf},
     macros::btf_map,
 };
 use nntrace_common::{
@@ -16,7 +16,7 @@ use nntrace_common::{
     nested_functions::MarkCode,
     other_power_events::{CpuEvidence, PsciKey, Suspends},
     power::{CpuFrequency, CpuIdle},
-    record::{FrequencyKey, NameText, RingCount, Thread, Total, TotalKey},
+    record::{Forwarding, FrequencyKey, NameText, RingCount, Thread, Total, TotalKey},
     run_queue::{RunQueueOffsets, RunQueueSample},
     sched::SchedOffsets,
     stack::PathStep,
@@ -232,6 +232,10 @@ pub static RUN_QUEUE_SAMPLE: Array<RunQueueSample, 1> = Array::new();
 /// Running time by CPU and requested frequency.
 #[btf_map]
 pub static FREQUENCY_TOTALS: HashMap<FrequencyKey, TimeCount, 16384> = HashMap::new();
+
+/// Forwarding of threads that have ended and whose last loss found no room in a ring.
+#[btf_map]
+pub static ENDED_LOSING: LruHashMap<u32, Forwarding, 4096> = LruHashMap::new();
 
 /// Counts of each CPU's ring.
 #[btf_map]

@@ -14,7 +14,10 @@ use aya_ebpf::{
     },
 };
 use nntrace_common::{
-    diagnostic::DiagnosticKind, event_counts::PageWait, mark::MARK_BYTES, record::NameText,
+    diagnostic::DiagnosticKind,
+    event_counts::PageWait,
+    mark::{self, Kind, MARK_BYTES},
+    record::NameText,
 };
 
 use crate::{clock, diagnostics, log, maps::PAGE_WAITS, traced_processes::Ids};
@@ -32,6 +35,23 @@ pub enum Paging {
 const PAGE_BYTES: usize = 4096;
 /// Bytes of a text at most: one in the buffer is left for the NUL, with and without a length.
 const ROOM: usize = MARK_BYTES - 1;
+
+/// Whether a payload is the end of a section: of that, two bytes are all there is to read. `false` if they are not in memory.
+#[inline(always)]
+pub fn is_end(payload: *const u8) -> bool {
+    let mut first = [0_u8; 2];
+    // SAFETY: the helper checks the address.
+    unsafe { bpf_probe_read_user_buf(payload, &mut first) }.is_ok()
+        && matches!(mark::kind(&first[..]), Some(Kind::End))
+}
+
+/// Reads a payload that is odd into `mark`, as an example.
+#[inline(always)]
+pub fn read_example(payload: *const u8, mark: &mut NameText) {
+    clear(mark);
+    let read = string(payload, mark);
+    mark.len = if read > 0 { (read - 1).cast_unsigned() as u32 } else { 0 };
+}
 
 /// Reads the payload into `mark`, followed by zeros; returns its length without the NUL, `None` when it could not be
 /// read.

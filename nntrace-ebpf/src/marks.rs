@@ -19,7 +19,7 @@ use crate::{
     mark_text::{self, Paging},
     nested_functions,
     ring::{self, Wake},
-    section_totals, task_stack,
+    section_totals, taking_part, task_stack,
     thread::writer,
     traced_processes::Ids,
 };
@@ -73,6 +73,10 @@ pub fn take(
     length: Option<u64>,
 ) {
     event_counts::mark();
+    if length.is_none() && mark_text::is_end(payload) {
+        end_by_mark(now, ids, thread, Some(payload));
+        return;
+    }
     let mark = &mut thread.mark;
     let Some(len) = mark_text::read(paging, payload, length, mark, now, ids) else { return };
     if through_memory(&mut mark.len, len as u32) == 0 {
@@ -85,7 +89,7 @@ pub fn take(
             let parsed = mark::begin(text);
             begin(now, ids, thread, parsed);
         }
-        Some(Kind::End) => end_by_mark(now, ids, thread),
+        Some(Kind::End) => end_by_mark(now, ids, thread, None),
         Some(_) if thread.express.is_on() => express::text(now, ids, &thread.mark, &mut thread.express),
         // Counters and tracks are not part of the accounting of time.
         Some(_) => emit_payload(RecordKind::Track, now, &ids, &thread.mark, thread.stack.depth()),
@@ -110,13 +114,14 @@ pub fn take_section(paging: Paging, now: u64, ids: Ids, thread: &mut Thread, nam
 pub fn take_end(now: u64, ids: Ids, thread: &mut Thread) {
     event_counts::mark();
     thread.mark.len = 0;
-    end_by_mark(now, ids, thread);
+    end_by_mark(now, ids, thread, None);
 }
 
-/// Ends the innermost section by a mark. The section of an engine's function is ended by that function alone.
+/// Ends the innermost section by a mark, whose text may not have been read yet. The section of an engine's function is ended by
+/// that function alone.
 #[inline(always)]
-fn end_by_mark(now: u64, ids: Ids, thread: &mut Thread) {
-    let Thread { stack, is_marked, odd, engines, express, .. } = thread;
+fn end_by_mark(now: u64, ids: Ids, thread: &mut Thread, unread: Option<*const u8>) {
+    let Thread { stack, mark, is_marked, odd, engines, express, .. } = thread;
     let found = if engines.owns(stack.depth()) {
         let mut found = Diagnostics::NONE;
         found.add(DiagnosticKind::UnmatchedEnd);
@@ -124,7 +129,13 @@ fn end_by_mark(now: u64, ids: Ids, thread: &mut Thread) {
     } else {
         end(now, ids, stack, *is_marked, express)
     };
-    diagnostics::count_all(through_memory(odd, found), now, ids.tid);
+    let odd = through_memory(odd, found);
+    if let Some(text) = unread
+        && !odd.is_empty()
+    {
+        mark_text::read_example(text, mark);
+    }
+    diagnostics::count_all(odd, now, ids.tid);
 }
 
 /// Ends the innermost section.
@@ -140,7 +151,7 @@ pub fn end(now: u64, ids: Ids, stack: &mut Stack, is_marked: u32, express: &mut 
 /// Begins a section by the mark in the thread's buffer.
 #[inline(always)]
 fn begin(now: u64, ids: Ids, thread: &mut Thread, parsed: Begin) {
-    let Thread { stack, mark, begin, is_marked, odd, engines, express, known_names, .. } = thread;
+    let Thread { stack, mark, begin, is_marked, odd, has_calls, engines, express, known_names, .. } = thread;
     let parsed = through_memory(begin, parsed);
     let text = Captured::of(&mark.payload);
     let (begin, needs_text) = match BeginName::read(text, parsed) {
@@ -153,6 +164,7 @@ fn begin(now: u64, ids: Ids, thread: &mut Thread, parsed: Begin) {
             // SAFETY: user space writes an entry once, before it can be found.
             if let Some(&meaning) = unsafe { MEANINGS.get(name) } {
                 let begin = ParsedBegin::call(parsed, name, meaning);
+                *has_calls = 1;
                 if begin.is_marked {
                     app_events::note_driver(ids.tgid);
                 }
@@ -192,8 +204,9 @@ fn begin(now: u64, ids: Ids, thread: &mut Thread, parsed: Begin) {
 /// Does what a begin means beyond the thread's stack.
 #[inline(always)]
 fn prepare(now: u64, ids: Ids, begin: ParsedBegin, is_marked: &mut u32) {
-    if begin.is_marked {
+    if begin.is_marked && *is_marked == 0 {
         *is_marked = 1;
+        taking_part::begins(ids, now);
     }
     if begin.is_reported {
         report(ids, begin, now);

@@ -76,10 +76,10 @@ pub fn process_exec(ctx: RawTracePointContext) -> i32 {
     if unsafe { TARGETS.get(tgid) }.is_some() {
         log::exec(tgid);
         // What was open belongs to the program that is gone.
-        forget(ctx.pid());
+        forget(tgid, ctx.pid());
         // The thread that runs it may have had another id so far.
         let former = ctx.arg::<u32>(1);
-        forget(former);
+        forget(tgid, former);
         if former != tgid {
             sched::renamed(former, tgid);
         }
@@ -118,17 +118,17 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
             diagnostics::count_many(DiagnosticKind::OpenAtEnd, u64::from(open), begin, tid);
         }
     }
-    forget(tid);
+    forget(tgid, tid);
     emit(RecordKind::Exit, tgid, tid, forwarded);
     0
 }
 
 /// Removes the state of a thread.
 #[inline(always)]
-fn forget(tid: u32) {
+fn forget(tgid: u32, tid: u32) {
     // SAFETY: lookup only; the value is read before it is removed.
     if let Some(thread) = unsafe { THREADS.get(tid) } {
-        express::ended(thread);
+        express::ended(Ids { tgid, tid }, thread);
         let _ = THREADS.remove(tid);
     }
 }

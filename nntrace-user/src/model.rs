@@ -30,6 +30,7 @@ pub(crate) mod power;
 pub(crate) mod run_facts;
 pub(crate) mod scheduling;
 mod section_sites;
+pub(crate) mod small_counts;
 pub(crate) mod small_map;
 pub(crate) mod stacks;
 pub(crate) mod thread_marks;
@@ -134,6 +135,7 @@ impl Model {
                 self.marks.span(span, scheduling.filter(|scheduling| scheduling.keeps_stretches()));
             }
             Record::Begin(begin) => self.marks.begin(begin),
+            Record::TakesPart(thread) => self.marks.sites.mark_thread(thread.tgid, thread.tid),
             Record::Sched(event) => {
                 if let Some(scheduling) = &mut self.scheduling {
                     scheduling.record(event);
@@ -166,7 +168,7 @@ impl Model {
     ///
     /// [`Causality::begins`]: causality::Causality::begins
     pub(crate) fn annotated_begin(&mut self, origin: Origin, time: u64, payload: &[u8], name_at: u16) {
-        self.marks.causality.begins(origin, time, payload, name_at);
+        self.marks.annotated_begin(origin, time, payload, name_at);
     }
 
     /// Everything up to this moment (ns) has been taken.

@@ -1,12 +1,15 @@
 //! Trace files: from the bytes of a file to records, and through the same model as live records.
 //!
 //! `input` opens and unpacks files, `lines` splits them, `html` finds the trace in a page, `ftrace` parses a line,
-//! `tracedat` reads trace-cmd's binary files, `header` and `markers` parse descriptions of the host and of the trace
-//! itself, `events` merges several inputs into one stream; `order` puts events and their records into one order of
+//! `batch` holds many parsed lines, `batches` has them parsed by other threads; `tracedat` reads trace-cmd's binary
+//! files, `header` and `markers` parse descriptions of the host and of the trace itself, `events` merges several inputs
+//! into one stream; `order` puts events and their records into one order of
 //! time; `survey` and `losses` find the window and the gaps, `cpu_survey` the CPUs; `thread_stacks` keeps a stack for
 //! each thread; `pass` goes once through all events.
 
 mod accounting_pass;
+mod batch;
+mod batches;
 mod cpu_survey;
 mod event_order;
 pub(crate) mod events;

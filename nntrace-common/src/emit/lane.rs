@@ -161,7 +161,10 @@ fn improve(lane: &mut Lane, now: u64) {
     if now < lane.retry {
         return;
     }
-    lane.make_ring(bytes);
+    // For a slow reader another one would come too late as well.
+    if lane.ring.lease() != 0 || !lane.offer_again() {
+        lane.make_ring(bytes);
+    }
     // If it could not be made, or nobody has seen the offer: a forked child may be early.
     lane.wait = (2 * lane.wait).clamp(10 * MILLISECOND, SECOND);
     lane.retry = now + lane.wait;

@@ -130,6 +130,11 @@ impl Lane {
         String::from_utf8(text).unwrap()
     }
 
+    /// Returns the key that it is offered under.
+    pub fn key(&self) -> u64 {
+        self.load(offsets::KEY)
+    }
+
     fn load(&self, offset: usize) -> u64 {
         self.word(offset).load(Ordering::Acquire)
     }

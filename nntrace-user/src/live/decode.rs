@@ -29,6 +29,7 @@ pub(crate) fn record(bytes: &[u8]) -> Option<Record> {
         () if is(RecordKind::Exit) => Record::Exit(read(bytes)?),
         () if is(RecordKind::Sched) => Record::Sched(read::<SchedRecord>(bytes)?),
         () if is(RecordKind::Loader) => Record::Loader(read(bytes)?),
+        () if is(RecordKind::TakesPart) => Record::TakesPart(read(bytes)?),
         () => return None,
     })
 }
@@ -38,7 +39,7 @@ pub(crate) fn record(bytes: &[u8]) -> Option<Record> {
 pub(crate) fn express(bytes: &[u8]) -> Option<ExpressEvent> {
     let kind = kind(bytes)?;
     let is = |wanted: RecordKind| kind == wanted as u32;
-    if is(RecordKind::ForwardedBegin) || is(RecordKind::ForwardedEnd) {
+    if [RecordKind::ForwardedBegin, RecordKind::ForwardedEnd, RecordKind::ForwardedLoss].into_iter().any(is) {
         let record: ForwardedRecord = read(bytes)?;
         Label::from_byte(record.label.byte())?;
         ExpressEvent::forwarded(&record)

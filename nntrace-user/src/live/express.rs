@@ -8,6 +8,7 @@
 
 mod accounting;
 mod lane_thread;
+mod lane_totals;
 pub(super) mod offers;
 mod ring;
 
@@ -19,8 +20,8 @@ use nntrace_common::{
     express::{DOORBELL, UNIT},
     mark::Prefix,
     record::{
-        ForwardedRecord, Forwarding, HandoverRecord, LaneRecord, ProcessRecord, Record, RecordKind,
-        TrackRecord,
+        ForwardedRecord, Forwarding, HandoverRecord, LaneRecord, LostRecords, ProcessRecord, Record,
+        RecordKind, TrackRecord,
     },
     section_begin::ParsedBegin,
 };
@@ -28,7 +29,7 @@ use rustc_hash::FxHashMap;
 
 use self::{
     accounting::{Accounting, Sums},
-    lane_thread::{Forwarded, ForwardedMark, LaneThread, LastEvent, MarkCounts},
+    lane_thread::{Forwarded, ForwardedMark, Gap, LaneThread, LastEvent, MarkCounts},
     ring::{LaneError, Ring},
 };
 use super::clock::{self, nanoseconds};
@@ -40,7 +41,7 @@ use crate::model::{
 /// Bytes of lanes that are mapped at most.
 const MOST_MAPPED: usize = 256 << 20;
 /// Marks of all threads that are accounted before their records are handed out, about.
-const BATCH: u64 = 16_384;
+const BATCH: u64 = 4_096;
 /// Parts that the time of one drain is split into at most.
 const MOST_PARTS: u64 = 64;
 /// Time for which an event waits for the hand-over of its thread, which may be in another CPU's ring.
@@ -72,6 +73,7 @@ enum EventKind {
     Handover(Box<HandoverRecord>),
     Lane(LaneRecord),
     Forwarded(Forwarded),
+    Lost(Gap),
     Ends(LastEvent),
 }
 
@@ -88,10 +90,14 @@ impl ExpressEvent {
         Self { tgid: record.tgid, tid: record.tid, time: record.time, kind: EventKind::Lane(record) }
     }
 
-    /// Creates the event of a forwarded begin or end; `None` if its prefix is none.
+    /// Creates the event of a forwarded begin or end, or of the loss of some; `None` if its prefix is none.
     #[must_use]
     pub(crate) fn forwarded(record: &ForwardedRecord) -> Option<Self> {
         let ForwardedRecord { tid, tgid, number, time, name, label, .. } = *record;
+        if record.kind == RecordKind::ForwardedLoss as u32 {
+            let lost = LostRecords { first: number, count: u32::try_from(name).ok()? };
+            return Some(Self { tgid, tid, time, kind: EventKind::Lost(Gap::new(time, lost)?) });
+        }
         let mark = if record.kind == RecordKind::ForwardedBegin as u32 {
             ForwardedMark::Begin(ParsedBegin {
                 prefix: Prefix::from_code(record.prefix)?,
@@ -125,7 +131,7 @@ impl ExpressEvent {
             _ => return None,
         };
         let ProcessRecord { tgid, tid, time, .. } = *event;
-        Some(Self { tgid, tid, time, kind: EventKind::Ends(LastEvent { number, is_end }) })
+        Some(Self { tgid, tid, time, kind: EventKind::Ends(LastEvent { time, number, is_end }) })
     }
 }
 
@@ -143,6 +149,10 @@ pub(crate) struct Express {
     bytes: u64,
     /// End of the last plan, ns.
     planned: u64,
+    /// Marks of these threads that were lost when their states were last read.
+    lost: u64,
+    /// Whether there are threads whose states were not read yet.
+    is_unread: bool,
 }
 
 impl Express {
@@ -159,6 +169,8 @@ impl Express {
             refused: BTreeMap::new(),
             bytes: 0,
             planned: 0,
+            lost: 0,
+            is_unread: false,
         }
     }
 
@@ -190,11 +202,12 @@ impl Express {
     ) {
         let ExpressEvent { tgid, tid, time, kind } = event;
         if let EventKind::Handover(record) = kind {
-            let HandoverRecord { is_marked, stack, .. } = &*record;
+            let HandoverRecord { is_marked, held, stack, .. } = &*record;
             // A former thread of this id has ended.
             self.finish_thread(tid, model, records);
             self.handed_over += 1;
-            let marks = ThreadMarks::new(stack, *is_marked != 0);
+            self.is_unread = true;
+            let marks = ThreadMarks::new(stack, *is_marked != 0, tid, held);
             self.threads.insert(tid, LaneThread::new(tgid, tid, marks, time));
             return;
         }
@@ -205,16 +218,16 @@ impl Express {
             }
             if time.saturating_add(nanoseconds(PATIENCE)) > now {
                 self.waiting.push(ExpressEvent { tgid, tid, time, kind });
-            } else if matches!(kind, EventKind::Forwarded(_)) {
-                // Its hand-over is lost: where it was put is known before anything is forwarded.
-                self.counts.lost += 1;
             }
             return;
         };
         match kind {
             EventKind::Lane(LaneRecord { file: DOORBELL, .. }) | EventKind::Handover(_) => {}
+            // A thread offers its ring again until it sees that the ring is read.
+            EventKind::Lane(LaneRecord { key, .. }) if thread.rings().iter().any(|ring| ring.key == key) => {}
             EventKind::Lane(LaneRecord { file, key, .. }) => self.accept(tgid, tid, file, key, now),
             EventKind::Forwarded(mark) => thread.forward(mark),
+            EventKind::Lost(gap) => thread.note_gap(gap),
             EventKind::Ends(event) => thread.end_with(event),
         }
     }
@@ -232,6 +245,8 @@ impl Express {
                 thread.add_ring(ring);
             }
             (Ok(_), None) => {}
+            // With the process its memory is gone.
+            (Err(_), _) if offers::has_ended(tgid) => {}
             (Err(error), _) => {
                 log::debug!("the lane of thread {tid} of process {tgid} is not read: {error}");
                 *self.refused.entry(error.to_string()).or_default() += 1;
@@ -244,6 +259,11 @@ impl Express {
         self.bytes = self.threads.values_mut().map(LaneThread::look).sum();
     }
 
+    /// Confirms the last look: all that was in the kernel's rings then is read.
+    pub(crate) fn confirm_look(&mut self) {
+        self.threads.values_mut().for_each(LaneThread::confirm_look);
+    }
+
     /// Splits the time up to `until` (ns) into parts of some [`BATCH`] marks each; returns the ends of the parts. Their records
     /// are handed out part by part, and so take bounded memory.
     pub(crate) fn plan(&mut self, until: u64) -> impl Iterator<Item = u64> + use<> {
@@ -254,22 +274,22 @@ impl Express {
         (1..parts).map(move |part| begin + length * part).chain([until])
     }
 
-    /// Accounts the marks of all threads up to `until` (ns). Their records go to `records`. Marks by probes that are missing
-    /// before others up to `settled` (ns) are lost.
+    /// Accounts the marks of all threads up to `until` (ns), as far as none can be missing, or all of them. Their records go to
+    /// `records`.
     pub(crate) fn account(
         &mut self,
         until: u64,
-        settled: u64,
+        all: bool,
         model: &mut Model,
         records: &mut dyn FnMut(Record),
     ) {
         let Self { threads, sums, diagnostics, counts, .. } = self;
         let mut accounting = Accounting::new(sums, diagnostics, model, records);
         for thread in threads.values_mut() {
-            thread.account(until, settled, counts, &mut accounting);
+            thread.account(until, all, counts, &mut accounting);
         }
-        for (_, mut thread) in threads.extract_if(|_, thread| thread.is_done()) {
-            thread.finish(counts, &mut accounting);
+        for (_, thread) in threads.extract_if(|_, thread| thread.is_done()) {
+            thread.finish(&mut accounting);
         }
     }
 
@@ -278,8 +298,8 @@ impl Express {
         let Some(mut thread) = self.threads.remove(&tid) else { return };
         let Self { sums, diagnostics, counts, .. } = self;
         let mut accounting = Accounting::new(sums, diagnostics, model, records);
-        thread.account(u64::MAX, u64::MAX, counts, &mut accounting);
-        thread.finish(counts, &mut accounting);
+        thread.account(u64::MAX, true, counts, &mut accounting);
+        thread.finish(&mut accounting);
     }
 
     /// Takes all leases back, at the end of the window.
@@ -287,10 +307,18 @@ impl Express {
         self.threads.values_mut().for_each(LaneThread::release);
     }
 
-    /// Notes the loss of marks that a thread has forwarded, by the state of that.
-    pub(crate) fn note_lost(&mut self, tid: u32, forwarding: &Forwarding) {
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.note_lost(forwarding.lost, forwarding.lost_from);
+    /// Notes the marks that threads have lost, by their states, if the kernel programs' count of them has changed.
+    pub(crate) fn note_lost(&mut self, lost: u64, forwarding: impl Fn(u32) -> Option<Forwarding>) {
+        if std::mem::replace(&mut self.lost, lost) == lost && (lost == 0 || !self.is_unread) {
+            return;
+        }
+        self.is_unread = false;
+        for (tid, thread) in &mut self.threads {
+            if let Some(state) = forwarding(*tid)
+                && let Some(gap) = Gap::new(state.lost_from, state.lost)
+            {
+                thread.note_gap(gap);
+            }
         }
     }
 
@@ -300,12 +328,14 @@ impl Express {
         !self.threads.is_empty()
     }
 
-    /// Compares what came of a thread with the number that its next forwarded record would have, at the end of the window.
-    pub(crate) fn check_number(&mut self, tid: u32, number: u32) {
-        match self.threads.get_mut(&tid) {
-            Some(thread) => thread.check_number(number, &mut self.counts),
-            // Its hand-over is lost, and all that was forwarded.
-            None => self.counts.lost += u64::from(number) - 1,
+    /// Compares what came of the threads with the numbers, in their states, that their next forwarded records would have, at the
+    /// end of the window. A thread without a state has ended.
+    pub(crate) fn check_numbers(&mut self, forwarding: impl Fn(u32) -> Option<Forwarding>) {
+        for (tid, thread) in &mut self.threads {
+            match forwarding(*tid) {
+                Some(state) => thread.lose_until(state.next),
+                None => thread.lose_end(),
+            }
         }
     }
 
@@ -327,7 +357,7 @@ impl Express {
 
     /// Adds the totals to those of the kernel programs.
     pub(crate) fn add_totals(&self, totals: &mut Totals) {
-        for (key, total) in &self.sums.totals {
+        for (key, total) in self.sums.totals.iter() {
             totals.entry(*key).or_default().add(total);
         }
     }
@@ -341,6 +371,9 @@ impl Express {
     pub(crate) fn add_diagnostics(&self, all: &mut Vec<(DiagnosticKind, DiagnosticCount)>) {
         let mut own = DiagnosticCounts::default();
         own.merge(&self.diagnostics);
+        for thread in self.threads.values() {
+            thread.marks.release_held(&mut own);
+        }
         self.sums.add_left_out(&mut own);
         for (kind, count) in std::mem::take(all) {
             own.add_counted(kind, &count);
@@ -355,7 +388,7 @@ impl Express {
     }
 
     /// Returns the use that was made of lanes; `None` if there was none. `lost` is the kernel programs' count of marks that found
-    /// no room in a ring: what is known here is where, and not of threads whose end found no room either.
+    /// no room in a ring.
     #[must_use]
     pub(crate) fn facts(&self, lost: u64) -> Option<ExpressUse> {
         (self.handed_over > 0).then_some(ExpressUse {
@@ -377,21 +410,22 @@ impl Express {
     }
 }
 
-/// Accounts all marks in a lane as those of one thread: for tests of what a program may write there.
+/// Accounts all marks in a lane as those of one thread, with causes or without: for tests of what a program may write there.
 ///
 /// # Errors
 /// When the file has not the form of a lane with this key.
-pub fn account_lane(file: &File, key: u64) -> io::Result<ExpressUse> {
+pub fn account_lane(file: &File, key: u64, with_causes: bool) -> io::Result<ExpressUse> {
     let ring = Ring::map(file, key).map_err(io::Error::other)?;
     let mut model = Model::new(&Limits::default(), Questions::default(), None);
-    let mut express = Express::new(true);
+    let mut express = Express::new(with_causes);
     let mut thread = LaneThread::new(1, 1, ThreadMarks::default(), 0);
     thread.add_ring(ring);
     express.threads.insert(1, thread);
     express.look();
-    express.account(u64::MAX, u64::MAX, &mut model, &mut |_| ());
-    let MarkCounts { by_lane, by_probe, lost, broken } = express.counts;
-    Ok(ExpressUse { threads: 1, marks: by_lane, probed: by_probe, lost, damaged: broken })
+    express.confirm_look();
+    express.account(u64::MAX, true, &mut model, &mut |_| ());
+    let MarkCounts { by_lane, by_probe, broken } = express.counts;
+    Ok(ExpressUse { threads: 1, marks: by_lane, probed: by_probe, lost: 0, damaged: broken })
 }
 
 #[cfg(test)]

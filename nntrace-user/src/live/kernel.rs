@@ -119,6 +119,9 @@ impl Kernel {
     pub fn load(options: KernelOptions) -> Result<(Self, RingBuffers), KernelError> {
         architecture::check(OBJECT)?;
         let cpus = possible_cpus()?;
+        // It reads the kernel's types, all of them: before ours are read, it forgets them. No program is relocated by them.
+        let mut loader = EbpfLoader::new();
+        loader.btf(None);
         let btf = Btf::read(Path::new(btf::KERNEL));
         let btf = btf.as_ref();
         let ring_size = RingSize::rounded(options.ring_bytes);
@@ -132,7 +135,6 @@ impl Kernel {
         let mut run_queues = RunQueues::new(btf);
         let scheduling = SchedulingPrograms::new(btf);
 
-        let mut loader = EbpfLoader::new();
         ring_size.configure(&mut loader, cpus);
         table_sizes.configure(&mut loader);
         log_level.configure(&mut loader);

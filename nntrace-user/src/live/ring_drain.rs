@@ -95,6 +95,11 @@ impl Rings {
         merge.find_losses(lost);
     }
 
+    /// Whether so many records of each CPU's ring were read.
+    pub(crate) fn are_read(&self, put: &[u64]) -> bool {
+        self.buffers.are_taken(put)
+    }
+
     /// Adds a record that was made of what threads wrote to their lanes.
     pub(crate) fn push(&mut self, record: Record) {
         self.merge.push(record);

@@ -115,8 +115,6 @@ pub struct Session {
     express: Express,
     express_lane: ExpressLane,
     offers: Offers,
-    /// Records that the rings had lost when threads were last asked for lost marks.
-    dropped: u64,
     probes: Probes,
     engines: EngineProbes,
     driver_calls: DriverCalls,
@@ -175,6 +173,9 @@ impl Session {
             found
         });
         kernel.set_window(Window::AHEAD)?;
+        if options.marks == MarkSource::Functions {
+            kernel.load_slowest(&options.symbols);
+        }
         if !kernel.attach_process_events()? {
             notes.push(format!(
                 "children of the targets are not followed: {}; then start again",
@@ -214,7 +215,6 @@ impl Session {
             express: Express::new(emit_begins),
             express_lane: options.express,
             offers: Offers::default(),
-            dropped: 0,
             probes,
             engines,
             driver_calls,

@@ -24,7 +24,7 @@ use memchr::memmem;
 use nntrace_common::{
     attributes::{Attributes, Handle, RECEIVE, Reserved, SEND},
     mark::{self, Kind},
-    record::SpanRecord,
+    record::{SpanRecord, Total},
 };
 use rustc_hash::FxHashMap;
 
@@ -197,6 +197,20 @@ impl Causality {
     #[must_use]
     pub(crate) fn questions(&self) -> &Questions {
         &self.questions
+    }
+
+    /// Whether sections have causes to keep, or there is a question about all of them.
+    #[must_use]
+    #[inline]
+    pub(crate) fn is_needed(&self) -> bool {
+        self.is_needed
+    }
+
+    /// Charges the sections from before causes were kept, by function, to no account.
+    pub(crate) fn charge_to_none(&mut self, functions: impl Iterator<Item = (Site, Total)>) {
+        for (site, total) in functions {
+            self.accounts.charge_to_none(site, &total);
+        }
     }
 
     /// The window begins at `begin` (ns): what is open then counts from there on.

@@ -14,6 +14,7 @@ use nntrace_common::{
 use super::{
     cpu_transition::Transition,
     initial_state::{InitialCpu, InitialState},
+    small_counts::SmallCounts,
     small_map::SmallMap,
     timeline::{CpuState, Timeline},
     topology::Topology,
@@ -114,8 +115,8 @@ struct Sweep {
     /// Until when `concurrency` is counted.
     counted_until: u64,
     running: u32,
-    running_khz: SmallMap<Option<u32>, u32>,
-    idle: SmallMap<u32, u32>,
+    running_khz: SmallCounts<Option<u32>>,
+    idle: SmallCounts<u32>,
     idle_unknown: u32,
     offline: u32,
     unknown: u32,
@@ -168,12 +169,12 @@ impl Clusters {
     pub(crate) fn change(&mut self, transition: &Transition) {
         let &Transition { cpu, before, next, .. } = transition;
         let (before, next) = (self.leveled(cpu, before.activity), self.leveled(cpu, next));
-        self.event(transition.before.end, cpu, Event::Activity { before, next });
+        self.event(transition.before.end, cpu, &Event::Activity { before, next });
     }
 
     /// The requested frequency (kHz) of a CPU changes at `now` (ns).
     pub(crate) fn frequency(&mut self, now: u64, cpu: u32, khz: Option<u32>) {
-        self.event(now, cpu, Event::Frequency(khz));
+        self.event(now, cpu, &Event::Frequency(khz));
     }
 
     /// The same with the level of the idle state in the place of its number.
@@ -188,7 +189,8 @@ impl Clusters {
         }
     }
 
-    fn event(&mut self, now: u64, cpu: u32, event: Event) {
+    // By reference: a copy of a value that was just written in parts is slow.
+    fn event(&mut self, now: u64, cpu: u32, event: &Event) {
         for &(cluster, slot) in self.places.get(cpu as usize).into_iter().flatten() {
             self.all[cluster].event(now, slot, event);
         }
@@ -222,7 +224,7 @@ impl Clusters {
 }
 
 impl Cluster {
-    fn event(&mut self, now: u64, slot: usize, event: Event) {
+    fn event(&mut self, now: u64, slot: usize, event: &Event) {
         if !self.shares_clock && matches!(event, Event::Frequency(_)) {
             return;
         }
@@ -231,9 +233,9 @@ impl Cluster {
             return;
         };
         if let Event::Activity { before, .. } = event {
-            self.members[slot].before.get_or_insert(before);
+            self.members[slot].before.get_or_insert(*before);
         }
-        waiting.push((now, slot, event));
+        waiting.push((now, slot, *event));
         if waiting.len() >= MAX_WAITING || self.is_settled() {
             self.start();
         }
@@ -254,7 +256,7 @@ impl Cluster {
         }
         self.sweep.state = self.sweep.current();
         for (now, slot, event) in waiting {
-            self.sweep.event(&mut self.members, now, slot, event);
+            self.sweep.event(&mut self.members, now, slot, &event);
         }
     }
 
@@ -288,8 +290,8 @@ impl Sweep {
             now: begin,
             counted_until: begin,
             running: 0,
-            running_khz: SmallMap::default(),
-            idle: SmallMap::default(),
+            running_khz: SmallCounts::default(),
+            idle: SmallCounts::default(),
             idle_unknown: 0,
             offline: 0,
             unknown: 0,
@@ -302,7 +304,7 @@ impl Sweep {
         }
     }
 
-    fn event(&mut self, members: &mut [Member], now: u64, slot: usize, event: Event) {
+    fn event(&mut self, members: &mut [Member], now: u64, slot: usize, event: &Event) {
         if now > self.now {
             self.settle(members);
             self.now = now;
@@ -310,7 +312,7 @@ impl Sweep {
         self.count(&members[slot], false);
         let member = &mut members[slot];
         let was_running = member.activity == Activity::Running;
-        match event {
+        match *event {
             Event::Activity { next, .. } => member.activity = next,
             Event::Frequency(khz) => member.khz = khz,
         }
@@ -332,9 +334,9 @@ impl Sweep {
         match member.activity {
             Activity::Running => {
                 change(&mut self.running);
-                change_in(&mut self.running_khz, member.khz, into);
+                count_in(&mut self.running_khz, member.khz, into);
             }
-            Activity::Idle(state) => change_in(&mut self.idle, state, into),
+            Activity::Idle(state) => count_in(&mut self.idle, state, into),
             Activity::IdleUnknown => change(&mut self.idle_unknown),
             Activity::Offline => change(&mut self.offline),
             Activity::Unknown => change(&mut self.unknown),
@@ -433,15 +435,7 @@ impl Member {
     }
 }
 
-fn change_in<K: Ord + Copy>(counts: &mut SmallMap<K, u32>, key: K, into: bool) {
-    let count = counts.entry(key, 0);
-    if into {
-        *count += 1;
-        return;
-    }
-    debug_assert!(*count > 0, "a member is counted out of the set that it was counted into");
-    *count -= 1;
-    if *count == 0 {
-        counts.remove(key);
-    }
+#[inline]
+fn count_in<K: Ord + Copy>(counts: &mut SmallCounts<K>, key: K, into: bool) {
+    if into { counts.add(key) } else { counts.take(key) }
 }

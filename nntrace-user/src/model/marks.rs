@@ -19,7 +19,7 @@ use super::{
     function_names::Names,
     limits::Limits,
     scheduling::Scheduling,
-    section_sites::Sites,
+    section_sites::{Sites, ends_app_phase, is_driver_execution},
     stacks::Paths,
     tracks::Tracks,
 };
@@ -163,35 +163,58 @@ impl Marks {
         let names = &self.names;
         let of_name =
             |name| names.get(name).map_or((Role::Ordinary, false), |name| (name.role, name.shows_driver));
-        let Some(added) = self.sites.add(span, stretch, of_name) else { return };
+        let Some(added) = self.sites.add(span, stretch, of_name).filter(|added| !added.is_plain) else {
+            return;
+        };
         let (pid, tid) = (span.tgid, span.tid);
         match added.role {
             Role::Start => self.executions.started(pid, tid, stretch, span.end),
             Role::Wait => self.executions.waited(pid, span.begin),
             _ => {}
         }
-        if matches!(added.tag.layer(), Layer::Driver | Layer::CpuFallback) && added.tag.phase().is_execution()
-        {
+        if is_driver_execution(added.tag) {
             if self.executions.covers(pid, span.begin, added.place, span.own) {
                 self.sites.cover(added.place, span.own);
             }
-        } else if added.tag.layer() == Layer::Application
-            && matches!(added.tag.phase(), Phase::WarmUp | Phase::Benchmark)
-        {
+        } else if ends_app_phase(added.tag) {
             self.timeline.phase_ends(tid, span.begin, span.end);
         }
     }
 
+    /// Takes a section that ended, at whatever place in the order of time; `false` if its place may matter: it has not been
+    /// taken then.
+    #[inline]
+    pub(crate) fn span_anywhere(&mut self, span: &SpanRecord) -> bool {
+        let Self { names, sites, timeline, causality, .. } = self;
+        let of_name = |name| names.get(name).map(|name| (name.role, name.shows_driver));
+        !causality.is_needed() && sites.add_plain(span, || timeline.stretch(span.begin), of_name)
+    }
+
     /// Takes a counter, an instant or an end of an asynchronous slice; returns whether it could be read.
     pub(crate) fn track(&mut self, origin: Origin, time: u64, payload: &[u8]) -> bool {
-        self.causality.instant(origin, time, payload);
+        self.keep_causes(|causality| causality.instant(origin, time, payload));
         self.tracks.add(origin.pid, time, payload)
+    }
+
+    /// Takes the payload of a begin whose attributes matter; see [`Causality::begins`].
+    pub(crate) fn annotated_begin(&mut self, origin: Origin, time: u64, payload: &[u8], name_at: u16) {
+        self.keep_causes(|causality| causality.begins(origin, time, payload, name_at));
+    }
+
+    /// Passes causes on. If they are the first ones, sections so far were on no account.
+    fn keep_causes(&mut self, pass: impl FnOnce(&mut Causality)) {
+        let were_kept = self.causality.is_needed();
+        pass(&mut self.causality);
+        if !were_kept && self.causality.is_needed() {
+            self.causality.charge_to_none(self.sites.function_totals());
+        }
     }
 
     /// Everything up to this moment (ns) has come.
     #[inline]
     pub(crate) fn advance(&mut self, until: u64) {
         self.causality.advance(until);
+        self.tracks.advance(until);
     }
 
     /// The processes that are drivers: those that the user names, and those that show the server of a device.

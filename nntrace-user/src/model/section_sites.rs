@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use nntrace_common::{
     hidl_calls::Role,
-    layer::Tag,
+    layer::{Layer, Phase, Tag},
     record::{SpanRecord, Total, TotalKey},
 };
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -13,6 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{
     app_phases::ReportSlot,
     capped_table::{Capped, Key, OTHERS_NAME, OTHERS_PID, Row},
+    causality,
     histogram::{FEW_DIGITS, MANY_DIGITS, Times},
     limits::Limits,
     stacks::execution_of,
@@ -24,7 +25,7 @@ const RECENT: usize = 256;
 /// All sites.
 pub(crate) struct Sites {
     all: Capped<SiteKey, Site>,
-    /// Places of sites that were used, by [`SiteKey::place`].
+    /// Places of sites that were used, by [`SiteKey::slot`].
     recent: Box<[u32; RECENT]>,
     phases: Capped<PhaseKey, Times>,
     functions: Capped<FunctionKey, FunctionSum>,
@@ -81,7 +82,7 @@ impl Key for SiteKey {
 impl SiteKey {
     /// Where the number of such a site is kept in [`Sites::recent`]. Paths and names are hashes already.
     #[inline]
-    fn place(&self) -> usize {
+    fn slot(&self) -> usize {
         const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
         let mixed = (self.path ^ self.name ^ u64::from(self.tid)).wrapping_mul(MIX);
         (mixed >> (64 - RECENT.trailing_zeros())) as usize
@@ -97,6 +98,8 @@ pub(crate) struct Site {
     pub tag: Tag,
     /// Role of their function in executions.
     pub role: Role,
+    /// Whether nothing but sums comes of them.
+    is_plain: bool,
     /// Sums by stretch of the run.
     pub sums: Vec<(ReportSlot, SiteSum)>,
     /// Where its distributions are.
@@ -138,6 +141,8 @@ pub(crate) struct Added {
     pub tag: Tag,
     /// Role of its function in executions.
     pub role: Role,
+    /// Whether nothing but sums comes of it.
+    pub is_plain: bool,
 }
 
 /// A layer and phase of a process.
@@ -274,23 +279,51 @@ impl Sites {
         stretch: ReportSlot,
         name: impl FnOnce(u64) -> (Role, bool),
     ) -> Option<Added> {
-        let provisional = span.is_provisional();
+        let place = self.place(span, |hash| Some(name(hash)))?;
+        self.add_at(place, span, stretch);
+        let Site { key, tag, role, is_plain, .. } = *self.all.at(place);
+        Some(Added { place: Place { site: key, stretch }, tag, role, is_plain })
+    }
+
+    /// Does the same with a section of which nothing but sums comes; `false` if more may, or its name is not known.
+    #[inline]
+    pub(crate) fn add_plain(
+        &mut self,
+        span: &SpanRecord,
+        stretch: impl FnOnce() -> ReportSlot,
+        name: impl FnOnce(u64) -> Option<(Role, bool)>,
+    ) -> bool {
+        let place = self.place(span, name).filter(|&place| self.all.at(place).is_plain);
+        if let Some(place) = place {
+            self.add_at(place, span, stretch());
+        }
+        place.is_some()
+    }
+
+    /// Returns the place of the site of a section, which is made if it is new; `None` if its tag or its name is not known.
+    #[inline]
+    fn place(&mut self, span: &SpanRecord, name: impl FnOnce(u64) -> Option<(Role, bool)>) -> Option<u32> {
         let mut key = SiteKey {
             pid: span.tgid,
             tid: span.tid,
             path: span.path,
             name: span.name,
-            provisional,
+            provisional: span.is_provisional(),
             keeps_name: false,
         };
-        let slot = key.place();
+        let slot = key.slot();
         let mut place = self.recent[slot];
         if self.all.get(place).is_none_or(|site| !site.key.is_of(&key)) {
-            let (role, shows_driver) = name(span.name);
+            let (role, shows_driver) = name(span.name)?;
             key.keeps_name = role != Role::Ordinary || shows_driver;
             place = self.make(key, span, role)?;
             self.recent[slot] = place;
         }
+        Some(place)
+    }
+
+    #[inline]
+    fn add_at(&mut self, place: u32, span: &SpanRecord, stretch: ReportSlot) {
         let generations = (self.functions.generation(), self.phases.generation());
         if self.all.at(place).links.generations != generations {
             self.link(place, span);
@@ -299,14 +332,15 @@ impl Sites {
         let (own, links) = (span.own, site.links);
         let total = Total { count: 1, own, exclusive: span.exclusive };
         site.sum_of(stretch).total.add(&total);
-        let added = Added { place: Place { site: site.key, stretch }, tag: site.tag, role: site.role };
-        for distribution in [links.phase, links.execution].into_iter().flatten() {
-            self.phases.at(distribution).record(own);
+        if let Some(phase) = links.phase {
+            self.phases.at(phase).record(own);
+        }
+        if let Some(execution) = links.execution {
+            self.phases.at(execution).record(own);
         }
         let function = self.functions.at(links.function);
         function.total.add(&total);
         function.times.record(own);
-        Some(added)
     }
 
     #[cold]
@@ -317,7 +351,8 @@ impl Sites {
         }
         // No generation is the last of all: it is linked before it is used.
         let links = Links { function: NONE, phase: None, execution: None, generations: (u32::MAX, u32::MAX) };
-        Some(self.all.place(key, || Site { key, tag, role, sums: Vec::new(), links }))
+        let is_plain = role == Role::Ordinary && !is_driver_execution(tag) && !ends_app_phase(tag);
+        Some(self.all.place(key, || Site { key, tag, role, is_plain, sums: Vec::new(), links }))
     }
 
     /// Looks up where the distributions of a site are: rows of them have been summed, or it is new.
@@ -386,6 +421,14 @@ impl Sites {
         self.counts(key.tgid, key.tid)
     }
 
+    /// Sums of the functions of threads that take part.
+    pub(crate) fn function_totals(&self) -> impl Iterator<Item = (causality::Site, Total)> {
+        let functions = self.functions.iter().filter(|(key, ..)| key.tid == 0);
+        functions.map(|(&FunctionKey { pid, tag, name, .. }, sum, _)| {
+            (causality::Site { pid, tag, name }, sum.total)
+        })
+    }
+
     /// The sites that count.
     pub(crate) fn counted(&self) -> impl Iterator<Item = &Site> {
         let all = self.all.iter().map(|(_, site, _)| site);
@@ -430,6 +473,16 @@ impl Sites {
         }
         merged
     }
+}
+
+/// Whether sections of a tag are executions that may cover others, or be covered by them.
+pub(crate) fn is_driver_execution(tag: Tag) -> bool {
+    matches!(tag.layer(), Layer::Driver | Layer::CpuFallback) && tag.phase().is_execution()
+}
+
+/// Whether the end of a section with a tag ends a phase of the application.
+pub(crate) fn ends_app_phase(tag: Tag) -> bool {
+    tag.layer() == Layer::Application && matches!(tag.phase(), Phase::WarmUp | Phase::Benchmark)
 }
 
 impl SiteKey {

@@ -149,7 +149,12 @@ impl Paths {
     pub(crate) fn stacks(&self, totals: &Totals) -> Vec<StackSum> {
         let mut sums: Vec<StackSum> = totals
             .iter()
-            .map(|(key, &total)| StackSum { pid: key.tgid, path: self.frames(key.path), total })
+            .map(|(key, &total)| {
+                // Replay keeps the own time of what adds to no total, too.
+                let adds = self.steps.get(&key.path).is_none_or(|step| step.adds.to_total());
+                let own = if adds { total.own } else { 0 };
+                StackSum { pid: key.tgid, path: self.frames(key.path), total: Total { own, ..total } }
+            })
             .collect();
         sums.sort_by(|a, b| (a.pid, &a.path).cmp(&(b.pid, &b.path)));
         // Threads that only took part later have entries of their own for the same stack.

@@ -1,7 +1,7 @@
 //! Accounting of the marks of one thread in user space: the same code that the kernel programs run.
 
 use nntrace_common::{
-    diagnostic::{DiagnosticKind, Diagnostics},
+    diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics, HeldCount, HeldDiagnostics},
     record::SpanRecord,
     section_begin::ParsedBegin,
     stack::{Closed, Stack},
@@ -15,21 +15,28 @@ pub(crate) struct ThreadMarks {
     is_marked: bool,
     /// Diagnostics of a thread that takes no part yet: they count only if it does later.
     held: Option<Box<DiagnosticCounts>>,
-    /// Sections that were open when marks were lost: their ends may still come, and are no error of the program.
+    /// Sections that were open when marks were lost, and lost begins at most: their ends may still come, and are no error of
+    /// the program.
     forgotten: u32,
 }
 
 impl Default for ThreadMarks {
     fn default() -> Self {
-        Self::new(&Stack::EMPTY, false)
+        Self::new(&Stack::EMPTY, false, 0, &HeldDiagnostics::NONE)
     }
 }
 
 impl ThreadMarks {
-    /// Creates the state of a thread with open sections, which takes part in the accounting or does not yet.
+    /// Creates the state of a thread with open sections, which takes part in the accounting or does not yet, with its
+    /// diagnostics so far in that case.
     #[must_use]
-    pub(crate) fn new(stack: &Stack, is_marked: bool) -> Self {
-        Self { stack: Box::new(*stack), is_marked, held: None, forgotten: 0 }
+    pub(crate) fn new(stack: &Stack, is_marked: bool, tid: u32, held: &HeldDiagnostics) -> Self {
+        let mut counts: Option<Box<DiagnosticCounts>> = None;
+        for (kind, HeldCount { count, first_ns }) in held.iter() {
+            let first = DiagnosticCount::first(first_ns, tid, b"");
+            counts.get_or_insert_default().add_counted(kind, &DiagnosticCount { count, ..first });
+        }
+        Self { stack: Box::new(*stack), is_marked, held: counts, forgotten: 0 }
     }
 
     /// Whether the thread takes part in the accounting.
@@ -49,10 +56,12 @@ impl ThreadMarks {
         self.stack.set_slot(slot);
     }
 
-    /// Makes the thread take part from now on, if the begin does that.
+    /// Makes the thread take part from now on, if the begin does that; returns whether it did not before.
     #[inline]
-    pub(crate) fn join(&mut self, begin: &ParsedBegin) {
-        self.is_marked |= begin.is_marked;
+    pub(crate) fn join(&mut self, begin: &ParsedBegin) -> bool {
+        let joins = begin.is_marked && !self.is_marked;
+        self.is_marked |= joins;
+        joins
     }
 
     /// Begins a section at `now` (ns); one that a switch closes is passed to `closed`. Diagnostics are returned.
@@ -106,10 +115,10 @@ impl ThreadMarks {
         frames.into_iter().flatten().map(move |frame| OpenSection::new(tid, frame))
     }
 
-    /// Forgets the open sections, as marks are lost.
-    pub(crate) fn forget_open(&mut self) {
-        // One of the lost marks may have been a begin.
-        self.forgotten = u32::from(self.stack.depth()) + 1;
+    /// Forgets the open sections, as so many marks are lost.
+    pub(crate) fn forget_open(&mut self, lost: u32) {
+        let begun = u32::from(self.stack.depth()).saturating_add(lost);
+        self.forgotten = self.forgotten.saturating_add(begun);
         *self.stack = Stack::EMPTY;
     }
 }

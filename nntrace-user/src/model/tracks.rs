@@ -22,6 +22,8 @@ pub(crate) struct Tracks {
     open: FxHashMap<u64, VecDeque<Open>>,
     open_count: usize,
     most_open: usize,
+    /// Begins and ends whose place in the order of time is not known yet.
+    waiting: Vec<Waiting>,
     /// Ends that had no begin.
     pub(crate) unmatched_ends: u64,
     /// Slices whose begin was forgotten, as too many were open.
@@ -122,6 +124,16 @@ struct Open {
     begin: u64,
 }
 
+/// Begin or end of a slice that waits for what may come before it: threads on several CPUs begin and end one.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    time: u64,
+    /// Track, cookie and, on no track of its own, name.
+    slice: u64,
+    /// Its row; `None` for an end.
+    begins: Option<TrackKey>,
+}
+
 impl Default for Tracks {
     fn default() -> Self {
         Self::new(&Limits::default())
@@ -138,12 +150,14 @@ impl Tracks {
             open: FxHashMap::default(),
             open_count: 0,
             most_open: limits.open_slices,
+            waiting: Vec::new(),
             unmatched_ends: 0,
             forgotten: 0,
         }
     }
 
-    /// Takes a payload that a process wrote at `time` (ns); returns whether it could be read.
+    /// Takes a payload that a process wrote at `time` (ns), in any order of time; returns whether it could be read. Slices
+    /// count from the next [`Tracks::advance`] on.
     pub(crate) fn add(&mut self, pid: u32, time: u64, payload: &[u8]) -> bool {
         let Some(mark) = TrackMark::read(payload) else { return false };
         match mark {
@@ -164,36 +178,65 @@ impl Tracks {
                 row.instants += 1;
             }
             TrackMark::SliceBegin { track, name, cookie } => {
-                let (key, row) = self.track(pid, track, name);
-                row.open += 1;
-                self.open
-                    .entry(slice(pid, track, name, cookie))
-                    .or_default()
-                    .push_back(Open { key, begin: time });
-                self.open_count += 1;
-                if self.open_count > self.most_open {
-                    self.forget_oldest();
-                }
+                let (key, _) = self.track(pid, track, name);
+                let slice = slice(pid, track, name, cookie);
+                self.waiting.push(Waiting { time, slice, begins: Some(key) });
             }
             TrackMark::SliceEnd { track, name, cookie } => {
                 let slice = slice(pid, track, name, cookie);
-                let Some(Open { key, begin }) = self.open.get_mut(&slice).and_then(VecDeque::pop_front)
-                else {
-                    self.unmatched_ends += 1;
-                    return true;
-                };
-                self.open_count -= 1;
-                if self.open.get(&slice).is_some_and(VecDeque::is_empty) {
-                    self.open.remove(&slice);
-                }
-                if let Some(row) = self.named.find(key) {
-                    row.open = row.open.saturating_sub(1);
-                    row.slices += 1;
-                    row.slices_ns = row.slices_ns.saturating_add(time.saturating_sub(begin));
-                }
+                self.waiting.push(Waiting { time, slice, begins: None });
             }
         }
         true
+    }
+
+    /// Takes the slices up to this moment (ns), of which all begins and ends have come.
+    #[inline]
+    pub(crate) fn advance(&mut self, until: u64) {
+        if !self.waiting.is_empty() {
+            self.take_waiting(until);
+        }
+    }
+
+    fn take_waiting(&mut self, until: u64) {
+        // Stable: of one instant, as they came.
+        self.waiting.sort_by_key(|waiting| waiting.time);
+        let ready = self.waiting.partition_point(|waiting| waiting.time <= until);
+        for number in 0..ready {
+            let Waiting { time, slice, begins } = self.waiting[number];
+            match begins {
+                Some(key) => self.begin(slice, key, time),
+                None => self.end(slice, time),
+            }
+        }
+        self.waiting.drain(..ready);
+    }
+
+    fn begin(&mut self, slice: u64, key: TrackKey, time: u64) {
+        if let Some(row) = self.named.find(key) {
+            row.open += 1;
+        }
+        self.open.entry(slice).or_default().push_back(Open { key, begin: time });
+        self.open_count += 1;
+        if self.open_count > self.most_open {
+            self.forget_oldest();
+        }
+    }
+
+    fn end(&mut self, slice: u64, time: u64) {
+        let Some(Open { key, begin }) = self.open.get_mut(&slice).and_then(VecDeque::pop_front) else {
+            self.unmatched_ends += 1;
+            return;
+        };
+        self.open_count -= 1;
+        if self.open.get(&slice).is_some_and(VecDeque::is_empty) {
+            self.open.remove(&slice);
+        }
+        if let Some(row) = self.named.find(key) {
+            row.open = row.open.saturating_sub(1);
+            row.slices += 1;
+            row.slices_ns = row.slices_ns.saturating_add(time.saturating_sub(begin));
+        }
     }
 
     fn track(&mut self, pid: u32, track: &[u8], name: &[u8]) -> (TrackKey, &mut Track) {
@@ -264,6 +307,7 @@ mod tests {
         for (time, payload) in marks {
             assert!(tracks.add(9, *time, payload.as_bytes()));
         }
+        tracks.advance(u64::MAX);
         tracks
     }
 
@@ -273,7 +317,7 @@ mod tests {
 
     #[test]
     fn slices_are_paired_across_threads_by_name_and_cookie() {
-        let tracks = tracks(&[
+        let mut marks = [
             (10, "S|9|load|1"),
             (11, "S|9|load|2"),
             (20, "F|9|load|2"),
@@ -282,12 +326,32 @@ mod tests {
             (35, "H|9|dma|2"),
             (40, "F|9|load|3"),
             (50, "S|9|load|4"),
-        ]);
+        ];
+        // The marks of one CPU come before those of another.
+        let orders: [fn(u64) -> u64; 3] = [|time| time, |time| time % 3 * 100 + time, |time| 100 - time];
+        for order in orders {
+            marks.sort_by_key(|(time, _)| order(*time));
+            let tracks = tracks(&marks);
+            let loads = named(&tracks, "load");
+            assert_eq!((loads.slices, loads.slices_ns, loads.open), (2, 29, 1), "{marks:?}");
+            let copies = named(&tracks, "copy");
+            assert_eq!((&*copies.track, copies.slices, copies.slices_ns, copies.open), ("dma", 1, 10, 0));
+            assert_eq!((tracks.unmatched_ends, tracks.open_slices()), (1, 1));
+        }
+    }
+
+    #[test]
+    fn what_may_still_come_is_waited_for() {
+        let mut tracks = Tracks::default();
+        assert!(tracks.add(9, 20, b"F|9|load|1"));
+        tracks.advance(15);
+        assert_eq!((tracks.unmatched_ends, tracks.open_slices()), (0, 0));
+        assert!(tracks.add(9, 16, b"S|9|load|1"));
+        tracks.advance(18);
+        assert_eq!((tracks.unmatched_ends, tracks.open_slices()), (0, 1));
+        tracks.advance(20);
         let loads = named(&tracks, "load");
-        assert_eq!((loads.slices, loads.slices_ns, loads.open), (2, 29, 1));
-        let copies = named(&tracks, "copy");
-        assert_eq!((&*copies.track, copies.slices, copies.slices_ns, copies.open), ("dma", 1, 10, 0));
-        assert_eq!((tracks.unmatched_ends, tracks.open_slices()), (1, 1));
+        assert_eq!((loads.slices, loads.slices_ns, loads.open), (1, 4, 0));
     }
 
     #[test]
@@ -309,6 +373,7 @@ mod tests {
             assert!(tracks.add(9, time, format!("I|9|instant{time}").as_bytes()));
             assert!(tracks.add(9, time, format!("S|9|load|{time}").as_bytes()));
             assert!(tracks.add(9, time, b"C|9|queue|3"));
+            tracks.advance(time);
         }
         assert!(tracks.counters().count() <= 51 && tracks.tracks().count() <= 51 && tracks.open_count <= 100);
         let queue = tracks.counters().find(|(_, counter)| &*counter.name == "queue").unwrap().1;

@@ -1,10 +1,12 @@
 //! Events of several inputs as one stream in order of time.
 
+use std::thread::{self, Scope};
+
 use super::{
-    ftrace::{Columns, Event, Parsed},
-    html::{self, Html},
-    input::{Input, InputReader},
-    lines::LineReader,
+    batch::{Batch, EventItem, Item},
+    batches::{Batches, Division},
+    ftrace::Event,
+    input::Input,
     losses::Loss,
     tracedat,
 };
@@ -28,21 +30,28 @@ pub(crate) trait Visitor {
 }
 
 /// Passes the events of all inputs to a visitor: those of one input in its own order, of several the oldest first.
-pub(crate) fn visit(inputs: &[Input], visitor: &mut impl Visitor) {
-    let mut sources: Vec<_> = inputs.iter().map(AnySource::new).collect();
-    if let [source] = &mut sources[..] {
-        source.hand_all(visitor);
-        return;
-    }
+pub(crate) fn visit(inputs: &[Input], division: Division, visitor: &mut impl Visitor) {
+    thread::scope(|scope| {
+        let mut sources: Vec<_> = inputs.iter().map(|input| AnySource::new(input, division, scope)).collect();
+        if let [source] = &mut sources[..] {
+            source.hand_all(visitor);
+        } else {
+            merge(&mut sources, visitor);
+        }
+    });
+}
+
+/// Passes the events of several inputs to a visitor, the oldest first.
+fn merge(sources: &mut [AnySource<'_>], visitor: &mut impl Visitor) {
     for (input, source) in sources.iter_mut().enumerate() {
         visitor.turn(input);
         source.peek(visitor);
     }
-    let next = |sources: &mut [AnySource<'_>]| {
+    let next = |sources: &[AnySource<'_>]| {
         let times = sources.iter().enumerate().filter_map(|(input, source)| Some((source.time()?, input)));
         times.min().map(|(_, input)| input)
     };
-    while let Some(input) = next(&mut sources) {
+    while let Some(input) = next(sources) {
         let source = &mut sources[input];
         visitor.turn(input);
         if !source.hand(visitor) {
@@ -59,17 +68,17 @@ enum AnySource<'a> {
 }
 
 impl<'a> AnySource<'a> {
-    fn new(input: &'a Input) -> Self {
+    fn new<'scope>(input: &'a Input, division: Division, scope: &'scope Scope<'scope, '_>) -> Self {
         match input.trace_dat() {
             Some(dat) => Self::Dat(Dat { name: input.name(), events: dat.events(), time: None }),
-            None => Self::Text(Source::new(input)),
+            None => Self::Text(Source::new(input, Batches::new(input, division, scope))),
         }
     }
 
     /// Returns the time of the waiting event, ns.
     fn time(&self) -> Option<u64> {
         match self {
-            Self::Text(source) => source.time,
+            Self::Text(source) => source.event().map(|event| event.time),
             Self::Dat(source) => source.time,
         }
     }
@@ -85,10 +94,7 @@ impl<'a> AnySource<'a> {
     /// Passes the waiting event to the visitor; false when the visitor stops.
     fn hand(&mut self, visitor: &mut impl Visitor) -> bool {
         match self {
-            Self::Text(source) => match source.columns.parse(&source.line) {
-                Parsed::Event(event) => visitor.event(&event),
-                _ => true,
-            },
+            Self::Text(source) => source.hand(visitor),
             Self::Dat(source) => source.hand(visitor),
         }
     }
@@ -97,7 +103,10 @@ impl<'a> AnySource<'a> {
     fn hand_all(&mut self, visitor: &mut impl Visitor) {
         match self {
             Self::Text(source) => {
-                while source.next(visitor, |event, _, visitor| visitor.event(event)) == Step::Event {}
+                source.peek(visitor);
+                while source.hand(visitor) {
+                    source.peek(visitor);
+                }
             }
             Self::Dat(source) => while source.next(visitor) && source.hand(visitor) {},
         }
@@ -133,94 +142,78 @@ impl Dat<'_> {
     }
 }
 
-/// Result of a step through an input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    /// An event, which more may follow.
-    Event,
-    /// The end, or the visitor has stopped.
-    End,
-}
-
 /// Text being read.
 struct Source<'a> {
     name: &'a str,
-    lines: LineReader<InputReader>,
-    /// Number of lines so far.
-    number: u64,
-    columns: Columns,
-    /// Filter for the trace text in an HTML page.
-    html: Option<Html>,
+    batches: Batches,
+    batch: Batch,
+    /// Number of items of the batch that were passed on.
+    passed: usize,
+    /// Number of lines in the batches before.
+    lines: u64,
     /// Whether no event came yet.
     in_header: bool,
-    /// Next event, where several inputs are merged, and its time, ns.
-    line: Vec<u8>,
-    time: Option<u64>,
 }
 
 impl<'a> Source<'a> {
-    fn new(input: &'a Input) -> Self {
-        let html = html::looks_like_html(input.head()).then(Html::default);
-        Self {
-            name: input.name(),
-            lines: LineReader::new(input.reader()),
-            number: 0,
-            columns: Columns::default(),
-            html,
-            in_header: true,
-            line: Vec::new(),
-            time: None,
+    fn new(input: &'a Input, batches: Batches) -> Self {
+        let batch = Batch::default();
+        Self { name: input.name(), batches, batch, passed: 0, lines: 0, in_header: true }
+    }
+
+    /// Returns the waiting event.
+    #[inline]
+    fn event(&self) -> Option<&EventItem> {
+        match self.batch.items.get(self.passed) {
+            Some(Item::Event(event)) => Some(event),
+            _ => None,
         }
     }
 
-    /// Advances to the next event, and passes it to `take` with its line.
+    /// Advances to the next event, which then waits. There is none after the last one.
     #[inline]
-    fn next<V: Visitor>(
-        &mut self,
-        visitor: &mut V,
-        mut take: impl FnMut(&Event<'_>, &[u8], &mut V) -> bool,
-    ) -> Step {
-        loop {
-            let line = match self.lines.next() {
-                Ok(Some(line)) => line,
-                Ok(None) => return Step::End,
-                Err(error) => {
-                    visitor.cut(self.name, error.to_string());
-                    return Step::End;
+    fn peek(&mut self, visitor: &mut impl Visitor) {
+        while self.event().is_none() && self.pass_other(visitor) {}
+    }
+
+    /// Passes on an item that is no event, or reads the next batch after the last item; false when there is none.
+    fn pass_other(&mut self, visitor: &mut impl Visitor) -> bool {
+        let Some(item) = self.batch.items.get(self.passed) else { return self.next_batch(visitor) };
+        let all = self.batch.text.bytes();
+        match *item {
+            Item::Lost(loss) => visitor.lost(loss),
+            Item::Other { text, .. } if self.in_header && visitor.header(text.from(all)) => {}
+            Item::Other { number, line, is_comment: false, .. } => {
+                visitor.unreadable(self.name, self.lines + number, line.from(all));
+            }
+            Item::Other { .. } | Item::Event(_) => {}
+        }
+        self.passed += 1;
+        true
+    }
+
+    /// Reads the next batch; false when there is none.
+    fn next_batch(&mut self, visitor: &mut impl Visitor) -> bool {
+        self.lines += std::mem::take(&mut self.batch.lines);
+        self.batch.items.clear();
+        self.passed = 0;
+        match self.batches.next(&mut self.batch) {
+            Ok(()) => true,
+            Err(error) => {
+                if let Some(error) = error {
+                    visitor.cut(self.name, error);
                 }
-            };
-            self.number += 1;
-            let text = match &mut self.html {
-                None => line,
-                Some(html) => match html.feed(line) {
-                    Some(text) => text,
-                    None => continue,
-                },
-            };
-            // By reference: a copy of a value that was just written in parts is slow.
-            match &self.columns.parse(text) {
-                Parsed::Event(event) => {
-                    self.in_header = false;
-                    return if take(event, text, visitor) { Step::Event } else { Step::End };
-                }
-                Parsed::Lost(loss) => visitor.lost(*loss),
-                Parsed::Header | Parsed::Unreadable if self.in_header && visitor.header(text) => {}
-                Parsed::Header => {}
-                Parsed::Unreadable => visitor.unreadable(self.name, self.number, line),
+                false
             }
         }
     }
 
-    /// Reads the next event, which then waits. It is parsed again later: an event cannot be kept beside the line that
-    /// it borrows from.
-    fn peek<V: Visitor>(&mut self, visitor: &mut V) {
-        let (mut line, mut time) = (std::mem::take(&mut self.line), None);
-        self.next(visitor, |event, text, _| {
-            line.clear();
-            line.extend_from_slice(text);
-            time = Some(event.time);
-            true
-        });
-        (self.line, self.time) = (line, time);
+    /// Passes the waiting event to the visitor; false when the visitor stops, or there is none.
+    #[inline]
+    fn hand(&mut self, visitor: &mut impl Visitor) -> bool {
+        let Some(Item::Event(event)) = self.batch.items.get(self.passed) else { return false };
+        self.in_header = false;
+        self.passed += 1;
+        visitor.event(&event.event(self.batch.text.bytes()))
     }
 }

@@ -320,7 +320,7 @@ fn kind(text: &[u8]) -> Option<EventKind<'_>> {
                 let fields = skip_blanks(fields);
                 let payload =
                     fields.strip_prefix(MARK).and_then(after_symbol).or_else(|| after_address(fields));
-                let other = EventKind::Other { name: b"print", fields };
+                let other = EventKind::Other { name: &text[..b"print".len()], fields };
                 return Some(payload.map_or(other, |payload| EventKind::Mark(strip_blank(payload))));
             }
         }

@@ -1,117 +1,116 @@
-//! Lines from a reader, without an allocation or a copy for each.
+//! Lines of a reader, without an allocation or a copy for each: chunks of whole lines, whose lines are found later, and
+//! perhaps elsewhere.
 
 use std::io::{self, ErrorKind, Read};
 
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 
 /// Bytes of a line that are kept; longer ones are truncated.
 pub const LONGEST_LINE: usize = 64 * 1024;
 
-/// Bytes read at once: some hundred lines, so that the cost of a read does not matter, and few enough to leave the
-/// caches to the accounting.
-const CHUNK: usize = 32 * 1024;
-
-/// Room for a chunk after the kept begin of a line.
-const BUFFER: usize = LONGEST_LINE + 1 + CHUNK;
-
-/// Splitter of a reader's text into lines.
-pub struct LineReader<R> {
-    reader: R,
-    buffer: Box<[u8]>,
-    /// End of the lines handed out.
-    start: usize,
-    /// End of the part after `start` that is known to have no line end.
-    searched: usize,
-    /// End of the text.
+/// Text of whole lines.
+#[derive(Default)]
+pub struct Text {
+    /// Room that is used again for the next chunk, so that it is cleared only once.
+    room: Vec<u8>,
+    /// End of the text in it.
     end: usize,
+}
+
+impl Text {
+    /// Returns the lines, without their ends (`\n`, and any `\r` before it), truncated to their first [`LONGEST_LINE`]
+    /// bytes.
+    #[inline]
+    pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = self.bytes();
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let end = memchr(b'\n', rest);
+            let line = &rest[..end.unwrap_or(rest.len())];
+            rest = end.map_or(&[], |end| &rest[end + 1..]);
+            Some(trim(line))
+        })
+    }
+
+    /// Returns all of it.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.room[..self.end]
+    }
+
+    /// Reads once, at most so many bytes; returns how many.
+    fn read(&mut self, reader: &mut impl Read, most: usize) -> io::Result<usize> {
+        let needed = self.end + most;
+        if self.room.len() < needed {
+            self.room.resize(needed, 0);
+        }
+        loop {
+            match reader.read(&mut self.room[self.end..needed]) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                count => {
+                    self.end += *count.as_ref().unwrap_or(&0);
+                    return count;
+                }
+            }
+        }
+    }
+}
+
+/// Splitter of a reader's text into chunks of whole lines.
+pub struct Chunks<R> {
+    reader: R,
+    /// Bytes read at once.
+    size: usize,
+    /// Begin of the line that the last chunk broke off before.
+    rest: Vec<u8>,
     /// Whether the reader has no more.
     ended: bool,
     error: Option<io::Error>,
 }
 
-impl<R: Read> LineReader<R> {
-    /// Reads from the reader's current position.
-    pub fn new(reader: R) -> Self {
-        let buffer = vec![0; BUFFER].into_boxed_slice();
-        Self { reader, buffer, start: 0, searched: 0, end: 0, ended: false, error: None }
+impl<R: Read> Chunks<R> {
+    /// Reads from the reader's current position, so many bytes at once.
+    pub fn new(reader: R, size: usize) -> Self {
+        Self { reader, size: size.max(1), rest: Vec::new(), ended: false, error: None }
     }
 
-    /// Returns the next line, without its end (`\n`, and any `\r` before it), truncated to its first [`LONGEST_LINE`]
-    /// bytes; `None` at the end.
+    /// Replaces `text` by the next lines; false at the end. Memory stays within what is read at once and a line.
     ///
     /// # Errors
     /// When the reader fails: after everything it had provided, including a line without an end. Then there is
     /// nothing more.
-    #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend from its own buffer")]
-    #[inline]
-    pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
-        if let Some(end) = self.find() {
-            return Ok(Some(self.take(end, true)));
+    pub fn fill(&mut self, text: &mut Text) -> io::Result<bool> {
+        text.end = self.rest.len();
+        if text.room.len() < text.end {
+            text.room.resize(text.end, 0);
         }
-        self.refill()
-    }
-
-    /// Finds the end of the line in the buffer.
-    #[inline]
-    fn find(&mut self) -> Option<usize> {
-        let found = memchr(b'\n', &self.buffer[self.searched..self.end]).map(|at| self.searched + at);
-        self.searched = found.unwrap_or(self.end);
-        found
-    }
-
-    /// Hands out the text before `end`.
-    #[inline]
-    fn take(&mut self, end: usize, ended: bool) -> &[u8] {
-        let range = self.start..end;
-        self.start = end + usize::from(ended);
-        self.searched = self.start;
-        trim(&self.buffer[range])
-    }
-
-    /// Returns the next line, whose end is not in the buffer.
-    #[cold]
-    fn refill(&mut self) -> io::Result<Option<&[u8]>> {
-        loop {
-            if self.end - self.start > LONGEST_LINE {
-                // One byte more than the kept ones stays, to show that the line was longer.
-                self.end = self.start + LONGEST_LINE + 1;
-                self.searched = self.end;
-            }
-            // Always to the same place, which stays in the caches.
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.searched -= self.start;
-            self.start = 0;
-            if !self.fill() {
-                break;
-            }
-            if let Some(end) = self.find() {
-                return Ok(Some(self.take(end, true)));
-            }
-        }
-        if self.start < self.end {
-            return Ok(Some(self.take(self.end, false)));
-        }
-        self.error.take().map_or(Ok(None), Err)
-    }
-
-    /// Reads more into the buffer; false when there is no more.
-    fn fill(&mut self) -> bool {
+        text.room[..text.end].copy_from_slice(&self.rest);
+        self.rest.clear();
         while !self.ended {
-            match self.reader.read(&mut self.buffer[self.end..][..CHUNK]) {
+            if text.end > LONGEST_LINE {
+                // One byte more than the kept ones stays, to show that the line was longer.
+                text.end = LONGEST_LINE + 1;
+            }
+            let searched = text.end;
+            match text.read(&mut self.reader, self.size) {
                 Ok(0) => self.ended = true,
-                Ok(count) => {
-                    self.end += count;
-                    return true;
+                Ok(_) => {
+                    if let Some(at) = memrchr(b'\n', &text.bytes()[searched..]) {
+                        let end = searched + at + 1;
+                        self.rest.extend_from_slice(&text.bytes()[end..]);
+                        text.end = end;
+                        return Ok(true);
+                    }
                 }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.error = Some(error);
                     self.ended = true;
                 }
             }
         }
-        false
+        if text.end > 0 { Ok(true) } else { self.error.take().map_or(Ok(false), Err) }
     }
 }
 
@@ -135,15 +134,15 @@ mod tests {
 
     use super::*;
 
-    /// Reader of bytes in chunks of these sizes, with interruptions in between, and then perhaps an error.
-    struct Chunks<'a> {
+    /// Reader of bytes in parts of these sizes, with interruptions in between, and then perhaps an error.
+    struct Parts<'a> {
         bytes: &'a [u8],
         sizes: Vec<usize>,
         turn: usize,
         fails: bool,
     }
 
-    impl Read for Chunks<'_> {
+    impl Read for Parts<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             self.turn += 1;
             if self.turn.is_multiple_of(5) {
@@ -162,16 +161,19 @@ mod tests {
     }
 
     /// Returns all lines, and whether an error came at the end.
-    fn read(bytes: &[u8], sizes: Vec<usize>, fails: bool) -> (Vec<Vec<u8>>, bool) {
-        let mut reader = LineReader::new(Chunks { bytes, sizes, turn: 0, fails });
-        let mut lines = Vec::new();
+    fn read(bytes: &[u8], sizes: Vec<usize>, at_once: usize, fails: bool) -> (Vec<Vec<u8>>, bool) {
+        let mut chunks = Chunks::new(Parts { bytes, sizes, turn: 0, fails }, at_once);
+        let (mut lines, mut text) = (Vec::new(), Text::default());
         loop {
-            match reader.next() {
-                Ok(Some(line)) => lines.push(line.to_vec()),
-                Ok(None) => return (lines, false),
+            match chunks.fill(&mut text) {
+                Ok(true) => {
+                    assert!(text.bytes().len() <= LONGEST_LINE + 1 + at_once, "{} bytes", text.bytes().len());
+                    lines.extend(text.lines().map(<[u8]>::to_vec));
+                }
+                Ok(false) => return (lines, false),
                 Err(error) => {
                     assert_eq!(error.to_string(), "damaged");
-                    assert_eq!(reader.next().unwrap(), None);
+                    assert!(!chunks.fill(&mut text).unwrap());
                     return (lines, true);
                 }
             }
@@ -193,14 +195,14 @@ mod tests {
 
     #[test]
     fn line_ends_of_all_kinds() {
-        let (lines, _) = read(b"one\r\n\ntwo\r\r\n\r\nlast", vec![3], false);
+        let (lines, _) = read(b"one\r\n\ntwo\r\r\n\r\nlast", vec![3], 64, false);
         assert_eq!(lines, [&b"one"[..], b"", b"two", b"", b"last"]);
-        assert_eq!(read(b"", vec![9], false), (Vec::new(), false));
+        assert_eq!(read(b"", vec![9], 64, false), (Vec::new(), false));
     }
 
     #[test]
     fn an_error_comes_after_all_that_was_read() {
-        let (lines, failed) = read(b"one\ntwo\nhal", vec![4], true);
+        let (lines, failed) = read(b"one\ntwo\nhal", vec![4], 64, true);
         assert!(failed);
         assert_eq!(lines.last().map(Vec::as_slice), Some(&b"hal"[..]));
     }
@@ -222,6 +224,7 @@ mod tests {
                 0..12,
             ),
             sizes in prop::collection::vec(prop_oneof![1..100_usize, 1_000..70_000_usize, Just(usize::MAX)], 1..4),
+            at_once in prop_oneof![1..200_usize, Just(64 * 1024)],
             fails: bool,
             unended: bool,
         ) {
@@ -233,7 +236,7 @@ mod tests {
             if unended {
                 bytes.pop();
             }
-            let (lines, failed) = read(&bytes, sizes, fails);
+            let (lines, failed) = read(&bytes, sizes, at_once, fails);
             prop_assert_eq!(failed, fails);
             let wanted = expected(&bytes);
             prop_assert_eq!(lines.len(), wanted.len());

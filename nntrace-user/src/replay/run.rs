@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use super::{
     accounting_pass::{Pass, Results},
+    batches::Division,
     event_order::Sorter,
     events,
     input::{Input, InputError},
@@ -123,16 +124,21 @@ pub enum ReplayError {
 /// When an input cannot be opened, or when there is no event in any of them. Damage is no error: readable parts are
 /// taken, and the others counted.
 pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
+    replay_divided(options, Division::suited(options.files.len()))
+}
+
+/// The same with a given division of the work, which the results do not depend on.
+pub(super) fn replay_divided(options: &Options, division: Division) -> Result<Replayed, ReplayError> {
     let inputs = options.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>, _>>()?;
     one_clock(&inputs)?;
     let plan = Plan { range: options.range, ..Plan::default() };
     let mut pass = Pass::new(options, plan);
-    events::visit(&inputs, &mut pass);
+    events::visit(&inputs, division, &mut pass);
     if pass.survey.is_out_of_order {
         // The order of time determines the state at the begin of the window, and the assignment of records.
         pass = Pass::new(options, Plan::default());
         let mut sorter = Sorter::new(&mut pass);
-        events::visit(&inputs, &mut sorter);
+        events::visit(&inputs, division, &mut sorter);
         let events = sorter.sorted();
         let mut survey = Survey::default();
         events.visit(&mut survey);
@@ -142,7 +148,7 @@ pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
         let plan = pass.survey.plan(options.range);
         if plan != pass.plan {
             pass = Pass::new(options, plan);
-            events::visit(&inputs, &mut pass);
+            events::visit(&inputs, division, &mut pass);
         }
     }
     finish(pass, options, &inputs)

@@ -66,7 +66,7 @@ pub(crate) fn read<'a>(name: &[u8], fields: &'a [u8]) -> Option<SchedEvent<'a>> 
 fn switch(fields: &[u8]) -> Option<SchedEvent<'_>> {
     let Some(text) = fields.strip_prefix(b"prev_comm=") else { return plugin_switch(fields) };
     let (prev, rest) = named(text, b" prev_pid=")?;
-    let (state, rest) = word(after(rest, b" prev_state=")?);
+    let (state, rest) = word(after_state(rest)?);
     // Bare fields have no arrow.
     let rest = rest.strip_prefix(b" ==>").unwrap_or(rest);
     let (next, _) = named(rest.strip_prefix(b" next_comm=")?, b" next_pid=")?;
@@ -93,8 +93,13 @@ fn exec(fields: &[u8]) -> Option<SchedEvent<'_>> {
 /// Parses `NAME KEY=TID ..`, up to the number. If the key occurs several times, the last one within reach of a name
 /// counts.
 fn named<'a>(text: &'a [u8], key: &[u8]) -> Option<(Task<'a>, &'a [u8])> {
-    let reach = text.get(..COMM + key.len()).unwrap_or(text);
-    let at = memmem::rfind(reach, key)?;
+    // A searcher takes longer to set up than these few places to try, most of which differ in the last byte already.
+    let (last, _) = key.split_last()?;
+    let is_at = |at: usize| {
+        let place = text.get(at..at + key.len());
+        place.is_some_and(|place| place.last() == Some(last) && place == key)
+    };
+    let at = (0..=COMM).rev().find(|&at| is_at(at))?;
     let (tid, rest) = number(&text[at + key.len()..])?;
     Some((Task { comm: &text[..at], tid }, rest))
 }
@@ -118,9 +123,15 @@ fn bracketed(text: &[u8]) -> Option<(Task<'_>, &[u8])> {
     })
 }
 
-/// Returns the text after `key`.
-fn after<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
-    memmem::find(text, key).map(|at| &text[at + key.len()..])
+/// Returns the text after ` prev_state=`, which a priority comes before.
+fn after_state(text: &[u8]) -> Option<&[u8]> {
+    const KEY: &[u8] = b" prev_state=";
+    if let Some((_, rest)) = text.strip_prefix(b" prev_prio=").and_then(number)
+        && let Some(state) = rest.strip_prefix(KEY)
+    {
+        return Some(state);
+    }
+    memmem::find(text, KEY).map(|at| &text[at + KEY.len()..])
 }
 
 /// Splits after the first word.

@@ -2,10 +2,15 @@
 
 use std::io::Write as _;
 
-use nntrace_common::layer::{Layer, Phase};
+use nntrace_common::{
+    diagnostic::DiagnosticKind,
+    layer::{Layer, Phase},
+};
 
 use super::{Options, TimeRange, replay};
 use crate::report::snapshot::{Snapshot, TableRow, ThreadRow};
+
+mod division;
 
 fn run(text: &str, range: Option<(u64, u64)>) -> Snapshot {
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -32,6 +37,28 @@ fn a_range_begins_with_what_went_on_before_it() {
     let second = 1_000_000_000;
     let snapshot = run(text, Some((2 * second, 9 * second)));
     assert_eq!(told(&snapshot), ((2 * second, 5 * second), vec![3 * second]));
+}
+
+/// Payload of the begin of an interface call.
+const CALL: &str = "B|1|HIDL::IDevice::prepareModel::client";
+
+/// Returns the number of interface calls that a thread's marks count, and of odd marks, if these follow a call, an end and
+/// an end of nothing.
+fn counted(marks: &[&str]) -> (u64, u64) {
+    let payloads = [&[CALL, "E", "E"], marks].concat();
+    let line =
+        |(at, payload): (usize, &&str)| format!("a-1 (1) [000] {at}.0: tracing_mark_write: {payload}\n");
+    let snapshot = run(&payloads.iter().enumerate().map(line).collect::<String>(), None);
+    let odd = snapshot.diagnostics.iter().filter(|row| row.kind != DiagnosticKind::OpenAtEnd);
+    (snapshot.functions.iter().map(|row| row.count).sum(), odd.map(|row| row.count).sum())
+}
+
+#[test]
+fn a_thread_takes_part_by_its_own_tags_known_and_unknown() {
+    assert_eq!(counted(&[]), (0, 0));
+    assert_eq!(counted(&["B|1|of somebody else"]), (0, 0));
+    assert_eq!(counted(&["B|1|[NN_LR_PE]open"]), (1, 1));
+    assert_eq!(counted(&["B|1|[NN_LQ_PE]open"]), (1, 2));
 }
 
 #[test]

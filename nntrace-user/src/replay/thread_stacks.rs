@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nntrace_common::{
     diagnostic::DiagnosticKind,
     mark::{self, Kind},
-    record::{BeginRecord, Record},
+    record::{BeginRecord, ProcessRecord, Record, RecordKind},
     stack::{Closed, Stack},
 };
 use rustc_hash::FxHashMap;
@@ -124,7 +124,11 @@ impl ThreadStacks {
         let (tgid, tid) = (thread.process(), thread.tid);
         let found = if kind == Kind::Begin {
             let begin = self.begins.read(payload, context.names);
-            thread.marks.join(&begin);
+            if thread.marks.join(&begin) {
+                let kind = RecordKind::TakesPart as u32;
+                let record = ProcessRecord { kind, tgid, tid, detail: 0, time: now };
+                sink(context.causality, Record::TakesPart(record));
+            }
             if begin.label.is_tagged()
                 && (begin.has_attributes || context.emits_begins)
                 && let Some(depth) = thread.marks.stack().depth_of_next(begin.prefix)
@@ -294,9 +298,6 @@ impl ThreadStacks {
         let Self { threads, mut parted, .. } = self;
         for thread in &threads {
             parted.add(thread, usize::MAX);
-            if thread.marks.is_marked() {
-                marks.sites.mark_thread(thread.process(), thread.tid);
-            }
         }
         diagnostics.merge(&parted.diagnostics);
         marks.open = parted.open;

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read};
 
 use arbitrary::{Arbitrary, Unstructured};
-use nntrace_user::replay::lines::{LONGEST_LINE, LineReader};
+use nntrace_user::replay::lines::{Chunks, LONGEST_LINE, Text};
 
 /// Text, and the way in which it arrives.
 #[derive(Arbitrary)]
@@ -19,6 +19,9 @@ struct Input<'a> {
 /// Bytes of a text at most: more than a reader's buffer.
 const MOST: usize = 5 * LONGEST_LINE;
 
+/// Bytes read at once: fewer than in a long line.
+const AT_ONCE: usize = 32 * 1024;
+
 /// Checks one input.
 ///
 /// # Panics
@@ -32,17 +35,29 @@ pub fn check(data: &[u8]) {
         let room = (MOST - text.len()) / bytes.len().max(1);
         text.extend(bytes.repeat(usize::from(times).min(room)));
     }
-    let mut lines = LineReader::new(Chunks { bytes: &text, sizes: &sizes, turn: 0, fails });
-    for (number, piece) in (1..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
-        let line = lines.next().expect("an error comes at the end").expect("there is one more line");
-        let whole = piece.strip_suffix(b"\n").unwrap_or(piece);
-        let kept = whole.get(..LONGEST_LINE).filter(|kept| kept.len() < whole.len());
-        let kept = kept.unwrap_or_else(|| without_returns(whole));
-        // Without `assert_eq`, which would print 64 KiB.
-        assert!(line == kept, "line {number} of {} bytes, not {}", line.len(), kept.len());
-    }
-    assert_eq!(lines.next().is_err(), fails);
-    assert!(lines.next().is_ok_and(|line| line.is_none()), "the end is the end");
+    let mut chunks = Chunks::new(Parts { bytes: &text, sizes: &sizes, turn: 0, fails }, AT_ONCE);
+    let mut pieces = text.split_inclusive(|&byte| byte == b'\n');
+    let mut chunk = Text::default();
+    let mut number = 0;
+    let ends_well = loop {
+        match chunks.fill(&mut chunk) {
+            Ok(true) => {}
+            Ok(false) => break true,
+            Err(_) => break false,
+        }
+        for line in chunk.lines() {
+            number += 1;
+            let piece = pieces.next().expect("there is no line more");
+            let whole = piece.strip_suffix(b"\n").unwrap_or(piece);
+            let kept = whole.get(..LONGEST_LINE).filter(|kept| kept.len() < whole.len());
+            let kept = kept.unwrap_or_else(|| without_returns(whole));
+            // Without `assert_eq`, which would print 64 KiB.
+            assert!(line == kept, "line {number} of {} bytes, not {}", line.len(), kept.len());
+        }
+    };
+    assert!(pieces.next().is_none(), "no line is missing after {number}");
+    assert_eq!(ends_well, !fails);
+    assert!(chunks.fill(&mut chunk).is_ok_and(|is_more| !is_more), "the end is the end");
 }
 
 fn without_returns(line: &[u8]) -> &[u8] {
@@ -51,14 +66,14 @@ fn without_returns(line: &[u8]) -> &[u8] {
 }
 
 /// Reader of bytes in reads of these sizes, and then perhaps an error.
-struct Chunks<'a> {
+struct Parts<'a> {
     bytes: &'a [u8],
     sizes: &'a [u16],
     turn: usize,
     fails: bool,
 }
 
-impl Read for Chunks<'_> {
+impl Read for Parts<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.turn += 1;
         // More turns than sizes: one read for each, with one of the full size in between.

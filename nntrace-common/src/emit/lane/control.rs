@@ -242,14 +242,26 @@ impl Lane {
         offer(file.number(), key);
     }
 
+    /// Offers the ring once more, if it was not written to yet and its descriptor still is one; returns whether it was.
+    pub(super) fn offer_again(&self) -> bool {
+        let file = self.own_file().filter(|_| self.is_new && self.ring.exists());
+        if let Some(file) = file {
+            offer(file.number(), self.ring.key());
+        }
+        file.is_some()
+    }
+
     /// Closes the descriptor of the memory, if it still is one.
     pub(super) fn close_file(&mut self) {
-        if let Some(file) = self.file.take()
-            && !system::is_confined()
-            && file.identity() == Some(self.identity)
-        {
+        if let Some(file) = self.own_file() {
             file.close();
         }
+        self.file = None;
+    }
+
+    /// Returns the descriptor of the memory, if it still is one: the program may have closed it, and opened another file.
+    fn own_file(&self) -> Option<Descriptor> {
+        self.file.filter(|file| !system::is_confined() && file.identity() == Some(self.identity))
     }
 
     /// Gives the ring's memory up. The profiler has a mapping of its own.

@@ -12,19 +12,16 @@ use nntrace_common::{
 };
 use rustc_hash::FxHashMap;
 
-use super::ring::Site;
+use super::{lane_totals::LaneTotals, ring::Site};
 use crate::model::{
     Model,
     begin_parsing::Begins,
     causality::Origin,
     diagnostics::DiagnosticCounts,
     marks::Marks,
-    stacks::Totals,
     thread_marks::{self, ThreadMarks},
 };
 
-/// Totals at most: no program has so many paths, but one that wants to harm us.
-const MOST_TOTALS: usize = 65_536;
 /// Threads with executions at most.
 const MOST_EXECUTIONS: usize = 65_536;
 
@@ -32,7 +29,7 @@ const EXECUTION: Tag = Tag::new(Layer::Application, Phase::Execution);
 
 /// Sums over all threads with lanes.
 pub(super) struct Sums {
-    pub(super) totals: Totals,
+    pub(super) totals: LaneTotals,
     pub(super) executions: FxHashMap<ExecutionKey, ExecutionCount>,
     /// Executions and totals without room.
     pub(super) left_out: u64,
@@ -54,7 +51,7 @@ impl Sums {
     /// Creates the sums, for a run that needs all begins or does not.
     pub(super) fn new(emits_begins: bool) -> Self {
         Self {
-            totals: Totals::default(),
+            totals: LaneTotals::default(),
             executions: FxHashMap::default(),
             left_out: 0,
             begins: Begins::default(),
@@ -147,7 +144,9 @@ impl<'a> Accounting<'a> {
         begin: &ParsedBegin,
         payload: &[u8],
     ) {
-        marks.join(begin);
+        if marks.join(begin) {
+            self.model.marks.sites.mark_thread(ids.0, ids.1);
+        }
         if (begin.has_attributes || self.sums.emits_begins)
             && begin.label.is_tagged()
             && let Some(depth) = marks.stack().depth_of_next(begin.prefix)
@@ -158,8 +157,9 @@ impl<'a> Accounting<'a> {
         marks.set_slot(self.slot(now));
         let ids = (ids.0, ids.1, marks.is_marked());
         let Self { sums, model, records, .. } = self;
-        let found = marks
-            .begin(now, begin, |stack, closed| sums.store(ids, stack, closed, &mut model.marks, records));
+        let found = marks.begin(now, begin, |stack, closed| {
+            sums.store_switched(ids, stack, closed, &mut model.marks, records);
+        });
         if !found.is_empty() && !begin.nests_anywhere {
             let name = payload.is_empty().then(|| self.model.marks.names.text(begin.name));
             let example = name.as_ref().map_or(payload, |name| name.as_bytes());
@@ -189,8 +189,9 @@ impl<'a> Accounting<'a> {
 }
 
 impl Sums {
-    /// Adds a closed frame to the totals, and creates its record.
-    #[inline]
+    /// Adds a closed frame to the totals and to the sections, or creates its record where its place among those of other
+    /// threads matters.
+    #[inline(always)]
     fn store(
         &mut self,
         ids: (u32, u32, bool),
@@ -209,14 +210,26 @@ impl Sums {
             total.add(&one);
         } else {
             thread_marks::know_path(stack, closed, &mut marks.paths);
-            if self.totals.len() < MOST_TOTALS {
-                self.totals.insert(key, one);
-            } else {
-                self.left_out += 1;
-            }
+            self.left_out += u64::from(!self.totals.insert(key, one));
         }
         self.count_execution(tgid, tid, closed);
-        records(Record::Span(SpanRecord::new(tgid, tid, is_marked, closed)));
+        let span = SpanRecord::new(tgid, tid, is_marked, closed);
+        if !marks.span_anywhere(&span) {
+            records(Record::Span(span));
+        }
+    }
+
+    /// Does the same for a frame that a switch closes: those are few.
+    #[cold]
+    fn store_switched(
+        &mut self,
+        ids: (u32, u32, bool),
+        stack: &Stack,
+        closed: &Closed,
+        marks: &mut Marks,
+        records: &mut dyn FnMut(Record),
+    ) {
+        self.store(ids, stack, closed, marks, records);
     }
 
     /// Counts an execution, in one of the two ways, or both.

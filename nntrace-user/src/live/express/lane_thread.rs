@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use nntrace_common::{
     diagnostic::DiagnosticKind,
     express::{Head, Kind},
-    record::after_forwarded,
+    record::{LostRecords, after_forwarded},
     section_begin::ParsedBegin,
 };
 
@@ -41,18 +41,49 @@ pub(super) enum ForwardedMark {
 /// Last event of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastEvent {
+    /// Time, ns.
+    pub(super) time: u64,
     /// Number that the next forwarded record would have had, if that is known.
     pub(super) number: Option<u32>,
     /// Whether sections that are open then are an error of the program: not at an exec.
     pub(super) is_end: bool,
 }
 
-/// Marks that are lost from some time on.
+/// Marks by probes that are lost, one after the other.
 #[derive(Clone, Copy, Debug)]
-struct Gap {
+pub(super) struct Gap {
     /// Time of the first, ns.
-    time: u64,
-    count: u32,
+    pub(super) time: u64,
+    /// Number of the first.
+    pub(super) number: u32,
+    /// Number of the mark after the last.
+    pub(super) next: u32,
+}
+
+impl Gap {
+    /// Creates the gap of records that are lost from a time (ns) on; `None` if there are none.
+    pub(super) fn new(time: u64, lost: LostRecords) -> Option<Self> {
+        (lost.count != 0).then_some(Self { time, number: lost.first, next: lost.next() })
+    }
+}
+
+/// Whether a number of a forwarded record comes before another one.
+fn is_before(number: u32, other: u32) -> bool {
+    number.wrapping_sub(other).cast_signed() < 0
+}
+
+/// Returns the later of two numbers of forwarded records.
+fn later(number: u32, other: u32) -> u32 {
+    if is_before(number, other) { other } else { number }
+}
+
+/// Newest of what has come of a thread by probes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Newest {
+    /// Number of the newest forwarded record.
+    number: u32,
+    /// Whether the last event is known.
+    is_end: bool,
 }
 
 /// Counts of the marks of a thread.
@@ -62,8 +93,6 @@ pub(super) struct MarkCounts {
     pub(super) by_lane: u64,
     /// Marks by probes since the hand-over.
     pub(super) by_probe: u64,
-    /// Marks that are known to be lost; the kernel programs have the exact count.
-    pub(super) lost: u64,
     /// Lanes that were damaged.
     pub(super) broken: u64,
 }
@@ -77,16 +106,18 @@ pub(super) struct LaneThread {
     forwarded: VecDeque<Forwarded>,
     /// Number of the next forwarded record.
     expected: u32,
-    /// Marks that the kernel programs have lost so far, as far as is known.
-    lost: u32,
-    /// Loss that is not accounted yet.
-    gap: Option<Gap>,
-    /// Lost marks that were accounted before the gap in the numbers was met.
-    noted: u32,
+    /// Losses that are not accounted yet.
+    gaps: VecDeque<Gap>,
     /// Time of the last mark, ns.
     last: u64,
+    /// Newest of what is known at the last look.
+    looked_at: Newest,
+    /// The same, of the last look that was confirmed.
+    settled: Newest,
     /// Last event, once it is known.
     ends: Option<LastEvent>,
+    /// Whether all that came by probes before the last event is accounted.
+    is_over: bool,
 }
 
 impl LaneThread {
@@ -99,11 +130,12 @@ impl LaneThread {
             rings: Vec::new(),
             forwarded: VecDeque::new(),
             expected: after_forwarded(0),
-            lost: 0,
-            gap: None,
-            noted: 0,
+            gaps: VecDeque::new(),
             last: time,
+            looked_at: Newest::default(),
+            settled: Newest::default(),
             ends: None,
+            is_over: false,
         }
     }
 
@@ -119,8 +151,8 @@ impl LaneThread {
 
     /// Adds a mark that came by a probe. Those of several CPUs do not come in order.
     pub(super) fn forward(&mut self, mark: Forwarded) {
-        let is_before = |other: &Forwarded| other.number.wrapping_sub(mark.number).cast_signed() <= 0;
-        let at = self.forwarded.iter().rposition(is_before).map_or(0, |at| at + 1);
+        let at = self.forwarded.iter().rposition(|other| is_before(other.number, mark.number));
+        let at = at.map_or(0, |at| at + 1);
         self.forwarded.insert(at, mark);
     }
 
@@ -131,16 +163,24 @@ impl LaneThread {
 
     /// Whether the thread has ended, and all that it did is accounted.
     pub(super) fn is_done(&self) -> bool {
-        self.ends.is_some()
-            && self.gap.is_none()
-            && self.forwarded.is_empty()
-            && self.rings.iter().all(Ring::is_empty)
+        self.is_over && self.rings.iter().all(Ring::is_empty)
     }
 
     /// Looks for new marks in lanes: what is there now was written after all marks by probes that are in the kernel's rings
     /// now. Returns the bytes that wait.
     pub(super) fn look(&mut self) -> u64 {
+        let read = self.forwarded.back().map_or(0, |mark| mark.number);
+        let end = self.ends.and_then(|event| event.number).unwrap_or(self.expected);
+        self.looked_at =
+            Newest { number: later(read, later(end, self.expected)), is_end: self.ends.is_some() };
         self.rings.iter_mut().map(Ring::look).sum()
+    }
+
+    /// Confirms the last look: all that was in the kernel's rings then is read. What is missing before what was known then is
+    /// lost.
+    pub(super) fn confirm_look(&mut self) {
+        self.settled = self.looked_at;
+        self.rings.iter_mut().for_each(Ring::confirm_look);
     }
 
     /// Renews the leases. A lane whose lease has run out is read to its end.
@@ -155,58 +195,84 @@ impl LaneThread {
         self.rings.iter_mut().for_each(Ring::release);
     }
 
-    /// Accounts all marks up to `until` (ns), in order of time, as far as it is known that none is missing before them. Marks
-    /// by probes that are missing before others up to `settled` (ns) are lost.
+    /// Accounts all marks up to `until` (ns), in order of time, as far as it is known that none is missing before them, or
+    /// all if none can come any more.
     ///
-    /// A thread does one thing after the other. So before a mark that [`LaneThread::look`] has seen in a lane, all marks by
-    /// probes were in the kernel's rings, which were read afterwards; and before a mark by a probe, all those in
-    /// lanes are there by now.
+    /// A thread does one thing after the other. So before a mark that a confirmed [`LaneThread::look`] has seen in a lane, all
+    /// marks by probes were in the kernel's rings, which were read afterwards; and before a mark by a probe, all
+    /// those in lanes are there by now.
     pub(super) fn account(
         &mut self,
         until: u64,
-        settled: u64,
+        all: bool,
         counts: &mut MarkCounts,
         accounting: &mut Accounting<'_>,
     ) {
         self.rings.iter_mut().for_each(Ring::refresh);
         loop {
-            let by_probe = self.next_forwarded(settled).unwrap_or(u64::MAX);
-            let gap = self.gap.map_or(u64::MAX, |gap| gap.time);
-            let next = by_probe.min(gap);
-            let all_is_there = next != u64::MAX || self.ends.is_some();
-            self.account_rings(until.min(next), all_is_there, counts, accounting);
-            if next == u64::MAX || next > until {
+            let Some((time, number)) = self.next_by_probe() else {
+                self.account_rings(until, self.is_over, counts, accounting);
+                break;
+            };
+            let is_settled = match number {
+                Some(number) => !is_before(self.settled.number, number),
+                None => self.settled.is_end,
+            };
+            let is_next = number == Some(self.expected) || is_settled || all;
+            self.account_rings(until.min(time), is_next, counts, accounting);
+            // Whatever is missing before a mark that was seen in a lane is lost.
+            if time > until || !(is_next || self.has_seen_mark()) {
                 break;
             }
-            if gap <= by_probe
-                && let Some(gap) = self.gap.take()
-            {
-                self.noted += gap.count;
-                self.lose(gap.count, counts);
-                continue;
-            }
-            if let Some(mark) = self.forwarded.pop_front() {
-                self.note_gap(mark.number, counts);
-                self.expected = after_forwarded(mark.number);
-                counts.by_probe += 1;
-                self.last = self.last.max(mark.time);
-                let ids = (self.tgid, self.tid);
-                let mark = match &mark.mark {
-                    ForwardedMark::Begin(begin) => Mark::Forwarded(begin),
-                    ForwardedMark::End => Mark::End,
-                    ForwardedMark::Text(text) => Mark::Text(text),
-                };
-                accounting.mark(ids, &mut self.marks, self.last, &mark);
-            }
+            self.account_by_probe(counts, accounting);
         }
         self.rings.iter().for_each(Ring::publish);
         self.drop_rings(counts);
     }
 
-    /// Returns the time of the next mark by a probe, unless one before it may still come.
-    fn next_forwarded(&self, settled: u64) -> Option<u64> {
-        let mark = self.forwarded.front()?;
-        (mark.number == self.expected || mark.time <= settled).then_some(mark.time)
+    /// Returns the time, and the number if it is known, of the next mark by a probe that is there, or known to be lost; or
+    /// those of the last event.
+    fn next_by_probe(&mut self) -> Option<(u64, Option<u32>)> {
+        while self.gaps.pop_front_if(|gap| !is_before(self.expected, gap.next)).is_some() {}
+        let mark = self.forwarded.front().map(|mark| (mark.time, mark.number));
+        let gap = self.gaps.front().map(|gap| (gap.time, later(gap.number, self.expected)));
+        let next = match (mark, gap) {
+            (Some(mark), Some(gap)) => Some(if is_before(mark.1, gap.1) { mark } else { gap }),
+            (mark, gap) => mark.or(gap),
+        };
+        let last = self.ends.filter(|_| !self.is_over).map(|event| (event.time, event.number));
+        next.map(|(time, number)| (time, Some(number))).or(last)
+    }
+
+    /// Whether a mark is next in a lane that was there when it was looked at.
+    fn has_seen_mark(&self) -> bool {
+        self.rings.iter().any(Ring::is_seen)
+    }
+
+    /// Accounts the next mark by a probe, the loss before it, or the last event.
+    fn account_by_probe(&mut self, counts: &mut MarkCounts, accounting: &mut Accounting<'_>) {
+        let is_before_gap =
+            |mark: &mut Forwarded| self.gaps.front().is_none_or(|gap| is_before(mark.number, gap.number));
+        let Some(mark) = self.forwarded.pop_front_if(is_before_gap) else {
+            if let Some(gap) = self.gaps.pop_front() {
+                self.lose_until(gap.next);
+            } else if let Some(event) = self.ends {
+                self.is_over = true;
+                self.lose_until(event.number.unwrap_or(self.expected));
+            }
+            return;
+        };
+        self.lose_until(mark.number);
+        self.expected = after_forwarded(mark.number);
+        counts.by_probe += 1;
+        self.last = self.last.max(mark.time);
+        let ids = (self.tgid, self.tid);
+        let mark = match &mark.mark {
+            ForwardedMark::Begin(begin) => Mark::Forwarded(begin),
+            ForwardedMark::End => Mark::End,
+            ForwardedMark::Text(text) => Mark::Text(text),
+        };
+        accounting.mark(ids, &mut self.marks, self.last, &mark);
     }
 
     /// Accounts the marks in lanes up to `until` (ns): those that were looked at, or all.
@@ -253,49 +319,43 @@ impl LaneThread {
         let broken = self.rings.extract_if(.., |ring| ring.is_broken()).count();
         if broken > 0 {
             counts.broken += broken as u64;
-            self.marks.forget_open();
+            // Its thread goes on with what was begun there.
+            self.marks.forget_open(1);
         }
         self.rings.retain(|ring| !ring.is_over());
     }
 
-    /// Notes that the kernel programs have lost so many forwarded marks so far, the last of them from `from` (ns) on. A
-    /// thread may go on in its lane for long before the gap is met in the numbers of others.
-    pub(super) fn note_lost(&mut self, lost: u32, from: u64) {
-        let count = lost.wrapping_sub(self.lost);
-        if count != 0 {
-            self.lost = lost;
-            let known = self.gap.unwrap_or(Gap { time: u64::MAX, count: 0 });
-            self.gap = Some(Gap { time: known.time.min(from), count: known.count.saturating_add(count) });
+    /// Notes lost marks. What is known of some may be noted before it is known of all of them; a state that was read while it
+    /// was written has a later time than the record that comes.
+    pub(super) fn note_gap(&mut self, gap: Gap) {
+        let is_behind = |other: &Gap| {
+            if gap.next == other.next { other.time <= gap.time } else { is_before(other.next, gap.next) }
+        };
+        let at = self.gaps.iter().rposition(is_behind).map_or(0, |at| at + 1);
+        self.gaps.insert(at, gap);
+    }
+
+    /// Forgets the open sections if marks by probes before the one with this number are missing: which are open now is not
+    /// known.
+    pub(super) fn lose_until(&mut self, number: u32) {
+        if is_before(self.expected, number) {
+            let lost = number.wrapping_sub(self.expected);
+            self.expected = number;
+            self.marks.forget_open(lost);
         }
     }
 
-    /// Counts forwarded marks that are missing before the one with this number.
-    fn note_gap(&mut self, number: u32, counts: &mut MarkCounts) {
-        let missing = number.wrapping_sub(self.expected);
-        let noted = std::mem::take(&mut self.noted);
-        if missing > noted {
-            self.lose(missing - noted, counts);
+    /// Forgets the open sections if the last event of the thread, which has ended, is lost.
+    pub(super) fn lose_end(&mut self) {
+        if self.ends.is_none() {
+            self.marks.forget_open(0);
         }
-    }
-
-    fn lose(&mut self, count: u32, counts: &mut MarkCounts) {
-        counts.lost += u64::from(count);
-        // Which sections are open now is not known.
-        self.marks.forget_open();
-    }
-
-    /// Counts what is missing before the record with this number would come.
-    pub(super) fn check_number(&mut self, number: u32, counts: &mut MarkCounts) {
-        self.note_gap(number, counts);
-        self.expected = number;
     }
 
     /// Ends the thread, all of whose marks are accounted.
-    pub(super) fn finish(&mut self, counts: &mut MarkCounts, accounting: &mut Accounting<'_>) {
+    pub(super) fn finish(&self, accounting: &mut Accounting<'_>) {
+        self.marks.release_held(accounting.diagnostics);
         let Some(event) = self.ends else { return };
-        if let Some(number) = event.number {
-            self.note_gap(number, counts);
-        }
         if event.is_end {
             for open in self.marks.open(self.tid) {
                 accounting.diagnostics.add(DiagnosticKind::OpenAtEnd, open.begin, self.tid, b"");
@@ -323,5 +383,5 @@ fn take(
             }
         }
     }
-    ring.advance();
+    ring.advance(head);
 }

@@ -6,14 +6,19 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fs,
+    fs, io,
     os::{
         linux::net::SocketAddrExt as _,
-        unix::net::{SocketAddr, UnixDatagram},
+        unix::{
+            fs::FileExt as _,
+            net::{SocketAddr, UnixDatagram},
+        },
     },
 };
 
-use nntrace_common::express::{LANE_NAME, LEASE_NS};
+use nntrace_common::express::{LANE_NAME, LEASE_NS, offsets};
+
+use super::ring::open_lane;
 
 use crate::live::{
     clock,
@@ -107,6 +112,7 @@ impl Offers {
                     );
                     process.files.insert(place, file);
                 }
+                Err(_) if has_ended(pid) => {}
                 Err(reason) => *self.failures.entry(reason).or_default() += 1,
             }
         }
@@ -164,11 +170,7 @@ impl Process {
     fn new(pid: u32, start: u64) -> Self {
         let lock = lock(pid, start);
         // Lanes that are there now may be of a collector that was killed: they are written to until its leases end.
-        let alone_from = match &lock {
-            Some(_) if has_lanes(pid) => Some(clock::now() + LEASE_NS),
-            Some(_) => Some(0),
-            None => None,
-        };
+        let alone_from = lock.is_some().then(|| last_lease(pid, clock::now()));
         Self { start, lock, alone_from, is_confined: false, files: HashMap::new() }
     }
 
@@ -212,11 +214,27 @@ fn lock(pid: u32, start: u64) -> Option<UnixDatagram> {
     UnixDatagram::bind_addr(&address).ok()
 }
 
-/// Whether a process maps lanes.
-fn has_lanes(pid: u32) -> bool {
+/// Returns the time (ns) until which a process may write to the lanes that it maps at `now`; 0 without any.
+fn last_lease(pid: u32, now: u64) -> u64 {
     let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let name = format!("/memfd:{LANE_NAME}");
-    memchr::memmem::find(&maps, name.as_bytes()).is_some()
+    latest(&maps, now, |range| lease(&format!("/proc/{pid}/map_files/{range}")))
+}
+
+/// Returns the latest lease in the lanes among mappings: 0 where a collector that ended by itself has left none.
+fn latest(maps: &[u8], now: u64, lease: impl Fn(&str) -> io::Result<u64>) -> u64 {
+    let name = format!("/memfd:{LANE_NAME} (deleted)");
+    let lanes = maps.split(|&byte| byte == b'\n').filter(|line| line.ends_with(name.as_bytes()));
+    let ranges = lanes.filter_map(|line| str::from_utf8(line).ok()?.split(' ').next());
+    // What is not known, or is later than any lease, may be the latest one.
+    let most = now + LEASE_NS;
+    ranges.map(|range| lease(range).map_or(most, |lease| lease.min(most))).max().unwrap_or(0)
+}
+
+/// Reads the lease in a lane.
+fn lease(path: &str) -> io::Result<u64> {
+    let mut lease = [0; 8];
+    open_lane(path, false).map_err(io::Error::other)?.read_exact_at(&mut lease, offsets::LEASE as u64)?;
+    Ok(u64::from_le_bytes(lease))
 }
 
 /// Whether a process can write to one copy of the data at an offset of a file.
@@ -249,12 +267,26 @@ fn why_not(pid: u32) -> Option<String> {
     })
 }
 
+/// Whether a process has ended, even if its parent has not taken note of it.
+pub(super) fn has_ended(pid: u32) -> bool {
+    field_of(pid, STATE).is_none_or(|state| matches!(&*state, "Z" | "X"))
+}
+
 /// Returns the begin of a process, in clock ticks after the system's.
 fn start_of(pid: u32) -> Option<u64> {
+    field_of(pid, START)?.parse().ok()
+}
+
+/// Fields of `/proc/PID/stat`, counted from the first behind the name.
+const STATE: usize = 0;
+const START: usize = 19;
+
+/// Returns a field of `/proc/PID/stat`; `None` if there is no such process.
+fn field_of(pid: u32, number: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may contain anything; the fields behind it are counted from the third on.
+    // The name may contain anything.
     let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_ascii_whitespace().nth(19)?.parse().ok()
+    fields.split_ascii_whitespace().nth(number).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -291,15 +323,25 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_seccomp_and_lanes_is_offered_some() {
-        let pid = std::process::id();
-        assert!(!has_lanes(pid));
+    fn the_latest_lease_in_the_lanes_of_a_process_holds() {
+        let lane = |range: &str| format!("{range} rw-s 00000000 00:01 7 /memfd:{LANE_NAME} (deleted)\n");
+        let maps = format!("61000-62000 rw-p 00000000 fe:01 7 /usr/bin/app\n{}{}", lane("a-b"), lane("c-d"));
+        let found = |lease: fn(&str) -> io::Result<u64>| latest(maps.as_bytes(), 100, lease);
+        assert_eq!(found(|range| Ok(if range == "c-d" { 107 } else { 0 })), 107);
+        assert_eq!(found(|_| Ok(0)), 0);
+        // No program makes another one believe that it is never alone.
+        assert_eq!(found(|_| Ok(u64::MAX)), 100 + LEASE_NS);
+        assert_eq!(found(|_| Err(io::ErrorKind::PermissionDenied.into())), 100 + LEASE_NS);
+        assert_eq!(latest(b"61000-62000 rw-p 00000000 fe:01 7 /usr/bin/app\n", 100, |_| Ok(107)), 0);
+    }
+
+    #[test]
+    fn the_lease_in_a_lane_is_read() {
         let memory = nix::sys::memfd::memfd_create(LANE_NAME, nix::sys::memfd::MFdFlags::empty()).unwrap();
         let memory = fs::File::from(memory);
-        memory.set_len(4096).unwrap();
-        // SAFETY: nobody writes to the memory.
-        let mapped = unsafe { memmap2::Mmap::map(&memory).unwrap() };
-        assert!(has_lanes(pid));
-        drop(mapped);
+        memory.write_all_at(&7_u64.to_le_bytes(), offsets::LEASE as u64).unwrap();
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&memory));
+        assert_eq!(lease(&path).unwrap(), 7);
+        assert!(lease("/proc/self/exe").is_err() && lease("/proc/self/fd/-1").is_err());
     }
 }

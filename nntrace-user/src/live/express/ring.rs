@@ -10,7 +10,7 @@ use std::{
         fd::{AsFd as _, AsRawFd as _},
         unix::fs::OpenOptionsExt as _,
     },
-    ptr::NonNull,
+    slice,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -25,9 +25,11 @@ use nntrace_common::{
     section_begin::ParsedBegin,
 };
 use thiserror::Error;
+use zerocopy::IntoBytes as _;
 
-/// Room for the text of a record, in whole words.
-const TEXT_WORDS: usize = MAX_TEXT_BYTES.div_ceil(8);
+/// Words that are copied at once: whole lines of the cache, so that the wait for one is the wait for several.
+const COPIED_WORDS: usize = 128;
+const _: () = assert!(COPIED_WORDS * 8 >= express::record_bytes(MAX_TEXT_BYTES));
 
 /// Reason why a lane is not read.
 #[derive(Debug, Error)]
@@ -55,18 +57,23 @@ pub(super) struct Site {
 /// Lane that we read.
 pub(super) struct Ring {
     map: MmapRaw,
+    /// Key that it was offered under.
+    pub(super) key: u64,
     capacity: usize,
     head: u64,
     /// Head at the last [`Ring::look`].
+    looked_at: u64,
+    /// The same, of the last one that was confirmed.
     seen: u64,
     tail: u64,
     lease: u64,
     sites: Vec<Option<Site>>,
-    /// Next record, once it was looked at.
-    next: Option<Head>,
     /// Whether a record was met that no version of the format writes: nothing behind it can be read.
     is_broken: bool,
-    text: [u64; TEXT_WORDS],
+    /// Copy of the ring from `copied_from` on, up to `copied_to`.
+    copy: Box<[u64; COPIED_WORDS]>,
+    copied_from: u64,
+    copied_to: u64,
 }
 
 impl Ring {
@@ -75,7 +82,7 @@ impl Ring {
     /// # Errors
     /// When the descriptor is gone, or is not a lane in the form that was agreed on.
     pub(super) fn accept(pid: u32, descriptor: i64, key: u64, now: u64) -> Result<Self, LaneError> {
-        let mut ring = Self::map(&open(pid, descriptor)?, key)?;
+        let mut ring = Self::map(&open_lane(&format!("/proc/{pid}/fd/{descriptor}"), true)?, key)?;
         let lease = now + express::LEASE_NS;
         // Another collector that the program cannot distinguish from us may have been faster.
         ring.word(offsets::LEASE)
@@ -108,15 +115,18 @@ impl Ring {
         let map = MmapOptions::new().len(length as usize).populate().map_raw(file)?;
         let ring = Self {
             map,
+            key,
             capacity: capacity as usize,
             head: 0,
+            looked_at: 0,
             seen: 0,
             tail: 0,
             lease: 0,
             sites: Vec::new(),
-            next: None,
             is_broken: false,
-            text: [0; TEXT_WORDS],
+            copy: Box::new([0; COPIED_WORDS]),
+            copied_from: 0,
+            copied_to: 0,
         };
         let has = |offset, expected| ring.word(offset).load(Ordering::Relaxed) == expected;
         if !has(offsets::MAGIC, MAGIC) || !has(offsets::RING_BYTES, capacity) {
@@ -176,14 +186,19 @@ impl Ring {
         }
     }
 
-    /// Makes visible what was written so far, which is seen from then on; returns the bytes that wait.
+    /// Makes visible what was written so far; returns the bytes that wait.
     pub(super) fn look(&mut self) -> u64 {
         self.refresh();
-        self.seen = self.head;
+        self.looked_at = self.head;
         if self.is_broken { 0 } else { self.head - self.tail }
     }
 
-    /// Whether the next record was there at the last [`Ring::look`].
+    /// Confirms the last [`Ring::look`]: what was there is seen from now on.
+    pub(super) fn confirm_look(&mut self) {
+        self.seen = self.looked_at;
+    }
+
+    /// Whether the next record was there at the last [`Ring::look`] that was confirmed.
     #[inline]
     pub(super) fn is_seen(&self) -> bool {
         self.tail < self.seen
@@ -198,14 +213,12 @@ impl Ring {
     #[inline]
     pub(super) fn peek(&mut self, mut define: impl FnMut(&[u8]) -> Site) -> Option<Head> {
         loop {
-            if let Some(head) = self.next {
-                return Some(head);
-            }
             if self.head == self.tail || self.is_broken {
                 return None;
             }
-            let at = self.at();
-            let Some(head) = Head::read(self.words(at), at, self.capacity, self.head - self.tail) else {
+            let (at, written) = (self.at(), self.head - self.tail);
+            let [first, second, ..] = *self.copied(UNIT) else { return None };
+            let Some(head) = Head::read([first, second], at, self.capacity, written) else {
                 self.is_broken = true;
                 return None;
             };
@@ -221,17 +234,15 @@ impl Ring {
                     self.tail += head.length as u64;
                 }
                 Kind::Site if self.site(&head).is_none() => self.is_broken = true,
-                Kind::End | Kind::Site | Kind::Text => self.next = Some(head),
+                Kind::End | Kind::Site | Kind::Text => return Some(head),
             }
         }
     }
 
     /// Passes over the mark that [`Ring::peek`] has returned.
     #[inline]
-    pub(super) fn advance(&mut self) {
-        if let Some(head) = self.next.take() {
-            self.tail += head.length as u64;
-        }
+    pub(super) fn advance(&mut self, head: &Head) {
+        self.tail += head.length as u64;
     }
 
     /// Frees the room of the marks that were passed.
@@ -250,14 +261,10 @@ impl Ring {
         self.sites.iter().flatten().map(|site| site.begin.name)
     }
 
-    /// Copies the text of a record, and returns it.
+    /// Returns the text of the next record.
     pub(super) fn text(&mut self, head: &Head) -> &[u8] {
-        let at = HEADER_BYTES + self.at() + UNIT;
-        let words = head.text.div_ceil(8).min(TEXT_WORDS);
-        for number in 0..words {
-            self.text[number] = self.word(at + 8 * number).load(Ordering::Relaxed);
-        }
-        &zerocopy::IntoBytes::as_bytes(&self.text)[..head.text.min(MAX_TEXT_BYTES)]
+        let words = self.copied(UNIT + head.text);
+        words.as_bytes().get(UNIT..UNIT + head.text).unwrap_or_default()
     }
 
     /// Offset of the next record in the ring.
@@ -266,27 +273,54 @@ impl Ring {
         self.tail as usize & (self.capacity - 1)
     }
 
+    /// Returns a copy of the ring from the next record on, of so many bytes at least if they are written, and none of them is
+    /// behind the ring's end.
     #[inline]
-    fn words(&self, at: usize) -> [u64; 2] {
-        [0, 8].map(|word| self.word(HEADER_BYTES + at + word).load(Ordering::Relaxed))
+    fn copied(&mut self, bytes: usize) -> &[u64] {
+        if self.tail < self.copied_from || self.tail + bytes as u64 > self.copied_to {
+            self.copy();
+        }
+        let from = (self.tail - self.copied_from) as usize / 8;
+        let to = (self.copied_to - self.copied_from) as usize / 8;
+        self.copy.get(from..to).unwrap_or_default()
+    }
+
+    /// Copies the ring from the next record on.
+    fn copy(&mut self) {
+        let at = self.at();
+        let written = (self.head - self.tail) as usize;
+        let bytes = written.min(self.capacity - at).min(size_of_val(&*self.copy));
+        let from = (HEADER_BYTES + at) / 8;
+        for (copy, word) in self.copy.iter_mut().zip(&words(&self.map)[from..from + bytes / 8]) {
+            *copy = word.load(Ordering::Relaxed);
+        }
+        self.copied_from = self.tail;
+        self.copied_to = self.tail + bytes as u64;
     }
 
     /// Returns the word at an offset, which is a multiple of eight below the size.
     #[inline]
-    #[expect(clippy::cast_ptr_alignment, reason = "a multiple of eight behind the begin of a page")]
     fn word(&self, offset: usize) -> &AtomicU64 {
-        let offset = (offset & !7).min(self.map.len() - 8);
-        // SAFETY: within the mapping, which begins at a page, lives as long as `self`, and does not change its size, as it is
-        // sealed. The other side is a process, so the word is only ever accessed atomically.
-        unsafe { NonNull::new_unchecked(self.map.as_mut_ptr().add(offset).cast::<AtomicU64>()).as_ref() }
+        let words = words(&self.map);
+        &words[(offset / 8).min(words.len() - 1)]
     }
+}
+
+/// Returns the words of a lane.
+#[inline]
+fn words(map: &MmapRaw) -> &[AtomicU64] {
+    // SAFETY: the mapping begins at a page, lives as long as the reference, and does not change its size, as its file is sealed.
+    // The other side is a process, so its words are only ever accessed atomically.
+    unsafe { slice::from_raw_parts(map.as_ptr().cast(), map.len() / 8) }
 }
 
 const _: () = assert!(MAX_SITES as usize * size_of::<Option<Site>>() <= 64 * 1024);
 
-/// Opens the memory that a thread of a process offers, if it is a memfd of that name.
-fn open(pid: u32, descriptor: i64) -> Result<File, LaneError> {
-    let path = format!("/proc/{pid}/fd/{descriptor}");
+/// Opens a lane by a name that it has in `/proc`, if it is a memfd of the right name.
+///
+/// # Errors
+/// When it is gone, or is another file.
+pub(super) fn open_lane(path: &str, for_writing: bool) -> Result<File, LaneError> {
     // By this descriptor the file can only be identified: opening a device or a pipe may have effects.
     let offered = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?;
     let own_path = format!("/proc/self/fd/{}", offered.as_raw_fd());
@@ -294,5 +328,5 @@ fn open(pid: u32, descriptor: i64) -> Result<File, LaneError> {
     if name.as_os_str() != format!("/memfd:{LANE_NAME} (deleted)").as_str() {
         return Err(LaneError::NotALane("of another name"));
     }
-    Ok(OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(own_path)?)
+    Ok(OpenOptions::new().read(true).write(for_writing).custom_flags(libc::O_NONBLOCK).open(own_path)?)
 }

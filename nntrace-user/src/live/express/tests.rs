@@ -8,9 +8,10 @@ use nix::{
     sys::memfd::{MFdFlags, memfd_create},
 };
 use nntrace_common::{
+    diagnostic::{Diagnostics, HeldDiagnostics},
     express::{HEADER_BYTES, Head, Kind, LANE_NAME, LEASE_NS, MAGIC, MIN_RING_BYTES, offsets, record_bytes},
-    mark,
-    record::{ForwardedRecord, after_forwarded},
+    mark::{self, Label},
+    record::{ForwardedRecord, LostRecords, TotalKey, after_forwarded},
     stack::Stack,
 };
 use proptest::prelude::*;
@@ -107,8 +108,9 @@ impl Lane {
 
 fn handover(time: u64) -> ExpressEvent {
     let kind = RecordKind::Handover as u32;
-    let stack = Stack::EMPTY;
-    ExpressEvent::handover(Box::new(HandoverRecord { kind, tid: TID, tgid: TGID, is_marked: 1, time, stack }))
+    let (stack, held) = (Stack::EMPTY, HeldDiagnostics::NONE);
+    let record = HandoverRecord { kind, tid: TID, tgid: TGID, is_marked: 1, time, held, stack };
+    ExpressEvent::handover(Box::new(record))
 }
 
 /// Express lane with its model and the records that it made.
@@ -119,8 +121,13 @@ struct Bench {
 }
 
 impl Bench {
+    /// Creates one that makes a record of each section.
     fn new() -> Self {
-        let model = Model::new(&Limits::default(), Questions::default(), None);
+        Self::with(Questions { missing: true, ..Questions::default() })
+    }
+
+    fn with(questions: Questions) -> Self {
+        let model = Model::new(&Limits::default(), questions, None);
         Self { express: Express::new(false), model, records: Vec::new() }
     }
 
@@ -130,13 +137,14 @@ impl Bench {
 
     fn account(&mut self, until: u64) {
         self.express.look();
+        self.express.confirm_look();
         for part in self.express.plan(until) {
-            self.express.account(part, until, &mut self.model, &mut |record| self.records.push(record));
+            self.express.account(part, false, &mut self.model, &mut |record| self.records.push(record));
         }
     }
 
     fn facts(&self) -> ExpressUse {
-        self.express.facts(self.express.counts.lost).unwrap()
+        self.express.facts(0).unwrap()
     }
 
     fn kinds(&self) -> Vec<(DiagnosticKind, u64)> {
@@ -194,6 +202,18 @@ fn what_is_no_lane_is_refused() {
 }
 
 #[test]
+fn a_lane_that_is_offered_again_is_read_once() {
+    let mut bench = Bench::new();
+    let mut lane = Lane::new(KEY, MIN_RING_BYTES);
+    bench.take(vec![handover(1), lane.offer(1, KEY), lane.offer(2, KEY)]);
+    lane.begin("[NN_LR_PE]run", 10);
+    lane.write(Kind::End, 0, 20, b"");
+    bench.account(100);
+    assert_eq!(bench.facts().marks, 2);
+    assert_eq!(bench.express.notes().collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
 fn a_damaged_lane_is_counted_and_read_no_further() {
     let mut bench = Bench::new();
     let mut lane = Lane::new(KEY, MIN_RING_BYTES);
@@ -207,14 +227,71 @@ fn a_damaged_lane_is_counted_and_read_no_further() {
 }
 
 #[test]
-fn forwarded_marks_that_are_missing_are_counted() {
+fn what_a_thread_held_before_its_hand_over_counts_once_it_takes_part() {
+    let mut odd = Diagnostics::NONE;
+    odd.add(DiagnosticKind::UnmatchedEnd);
+    let mut held = HeldDiagnostics::NONE;
+    held.add(odd, 1);
+    held.add(odd, 2);
+    let kind = RecordKind::Handover as u32;
+    let record =
+        HandoverRecord { kind, tid: TID, tgid: TGID, is_marked: 0, time: 3, held, stack: Stack::EMPTY };
     let mut bench = Bench::new();
-    bench.take(vec![handover(1), forwarded(1, 10, Some("[NN_LR_PE]run")), forwarded(4, 20, None)]);
+    bench.take(vec![ExpressEvent::handover(Box::new(record)), forwarded(1, 10, Some("of somebody else"))]);
+    bench.account(20);
+    let call = TotalKey { tid: TID, ..TotalKey::new(TGID, 0) };
+    assert!(bench.kinds().is_empty() && !bench.model.marks.sites.counts_total(&call));
+    // Its section does not end.
+    bench.take(vec![forwarded(2, 30, Some("[NN_LR_PE]run"))]);
+    bench.account(40);
+    assert_eq!(bench.kinds(), [(DiagnosticKind::UnmatchedEnd, 2)]);
+    assert!(bench.model.marks.sites.counts_total(&call));
+}
+
+/// Begin and depth of the sections that were recorded.
+fn depths(bench: &Bench) -> Vec<(u64, u8)> {
+    let depth = |record: &Record| match record {
+        Record::Span(span) => (span.begin, span.depth),
+        other => panic!("{other:?}"),
+    };
+    bench.records.iter().map(depth).collect()
+}
+
+#[test]
+fn sections_around_missing_marks_are_forgotten() {
+    let mut bench = Bench::new();
+    let begin = Some("[NN_LR_PE]run");
+    bench.take(vec![handover(1), forwarded(1, 10, begin), forwarded(4, 20, begin), forwarded(5, 30, None)]);
     bench.account(100);
-    assert_eq!(bench.facts().lost, 2);
-    bench.express.check_number(TID, 8);
-    bench.express.check_number(TID + 1, 4);
-    assert_eq!(bench.facts().lost, 2 + 3 + 3);
+    assert_eq!((depths(&bench), bench.express.open().count()), (vec![(20, 0)], 0));
+    bench.take(vec![forwarded(6, 110, begin)]);
+    bench.account(200);
+    assert_eq!(bench.express.open().count(), 1);
+    bench.express.check_numbers(|_| Some(lost(7, 0, 0, 0)));
+    assert_eq!(bench.express.open().count(), 1);
+    bench.express.check_numbers(|_| Some(lost(8, 0, 0, 0)));
+    assert_eq!(bench.express.open().count(), 0);
+}
+
+fn lost(next: u32, lost_from: u64, first: u32, count: u32) -> Forwarding {
+    Forwarding { next, is_losing: 1, lost_from, lost: LostRecords { first, count } }
+}
+
+fn loss(first: u32, lost_from: u64, count: u64) -> ExpressEvent {
+    let record = ForwardedRecord {
+        kind: RecordKind::ForwardedLoss as u32,
+        tid: TID,
+        tgid: TGID,
+        number: first,
+        time: lost_from,
+        name: count,
+        label: Label::FOREIGN,
+        prefix: 0,
+        is_marked: 0,
+        nests_anywhere: 0,
+        reserved: [0; 4],
+    };
+    ExpressEvent::forwarded(&record).unwrap()
 }
 
 #[test]
@@ -223,25 +300,79 @@ fn a_lane_is_read_with_what_was_lost_before() {
     let mut lane = Lane::new(KEY, MIN_RING_BYTES);
     // The end of a section at 20 and a begin at 30 are lost, and its thread goes on in its lane.
     bench.take(vec![handover(1), lane.offer(1, KEY), forwarded(1, 10, Some("[NN_LR_PE]run"))]);
-    let lost = Forwarding { next: 4, lost: 2, lost_from: 20, is_losing: 1 };
-    bench.express.note_lost(TID, &lost);
+    bench.express.note_lost(2, |_| Some(lost(4, 20, 2, 2)));
     for time in [40, 60] {
         assert!(lane.begin("[NN_LC_PCO]conv", time) && lane.write(Kind::End, 0, time + 10, b""));
     }
     // That of the lost begin.
     assert!(lane.write(Kind::End, 0, 80, b""));
     bench.account(100);
-    let depths = bench.records.iter().map(|record| match record {
-        Record::Span(span) => (span.begin, span.depth),
-        other => panic!("{other:?}"),
-    });
-    assert_eq!(depths.collect::<Vec<_>>(), [(40, 0), (60, 0)]);
+    assert_eq!(depths(&bench), [(40, 0), (60, 0)]);
     assert!(bench.kinds().is_empty());
-    assert_eq!(bench.facts().lost, 2);
-    bench.take(vec![forwarded(4, 110, Some("[NN_LR_PE]run")), forwarded(5, 120, None)]);
+    // What is known to be lost is lost once: the section at 90 is around those that come by probes.
+    assert!(lane.begin("[NN_LR_PE]run", 90));
+    bench.take(vec![forwarded(4, 110, Some("[NN_LC_PCO]conv")), forwarded(5, 120, None)]);
+    assert!(lane.write(Kind::End, 0, 130, b""));
     bench.account(200);
-    bench.express.check_number(TID, 6);
-    assert_eq!((bench.facts().lost, bench.records.len()), (2, 3));
+    assert_eq!(depths(&bench)[2..], [(110, 1), (90, 0)]);
+}
+
+#[test]
+fn a_loss_waits_for_the_marks_before_it() {
+    let mut bench = Bench::new();
+    let mut lane = Lane::new(KEY, MIN_RING_BYTES);
+    bench.take(vec![handover(1), lane.offer(1, KEY)]);
+    // The begin of a section is lost, and noted before the end of another one, before it, is read.
+    bench.express.note_lost(1, |_| Some(lost(4, 40, 3, 1)));
+    bench.account(10);
+    bench.take(vec![forwarded(1, 20, Some("[NN_LR_PE]run")), forwarded(2, 30, None)]);
+    assert!(lane.begin("[NN_LC_PCO]conv", 50) && lane.write(Kind::End, 0, 60, b""));
+    bench.take(vec![loss(3, 40, 3), forwarded(6, 70, Some("[NN_LR_PE]run")), forwarded(7, 80, None)]);
+    bench.account(100);
+    assert_eq!((depths(&bench), bench.kinds()), (vec![(20, 0), (50, 0), (70, 0)], vec![]));
+}
+
+#[test]
+fn the_earliest_time_of_a_loss_counts() {
+    // The state was read while the next loss was written to it; or the record came first.
+    for (state, record) in [(45, 20), (20, 45)] {
+        let mut bench = Bench::new();
+        let mut lane = Lane::new(KEY, MIN_RING_BYTES);
+        bench.take(vec![handover(1), lane.offer(1, KEY), forwarded(1, 10, Some("[NN_LR_PE]run"))]);
+        bench.express.note_lost(1, |_| Some(lost(3, state, 2, 1)));
+        bench.take(vec![loss(2, record, 1)]);
+        assert!(lane.begin("[NN_LC_PCO]conv", 40) && lane.write(Kind::End, 0, 50, b""));
+        bench.account(100);
+        assert_eq!((depths(&bench), bench.kinds()), (vec![(40, 0)], vec![]));
+    }
+}
+
+#[test]
+fn threads_that_are_handed_over_after_a_loss_was_counted_are_asked_for_it() {
+    let mut bench = Bench::new();
+    bench.express.note_lost(1, |_| unreachable!("no thread is known"));
+    bench.take(vec![handover(1), forwarded(1, 10, Some("[NN_LR_PE]run"))]);
+    bench.express.note_lost(1, |_| Some(lost(3, 20, 2, 1)));
+    bench.express.note_lost(1, |_| unreachable!("nothing is new"));
+    let mut lane = Lane::new(KEY, MIN_RING_BYTES);
+    bench.take(vec![lane.offer(1, KEY)]);
+    assert!(lane.begin("[NN_LC_PCO]conv", 40) && lane.write(Kind::End, 0, 50, b""));
+    bench.account(100);
+    assert_eq!((depths(&bench), bench.kinds()), (vec![(40, 0)], vec![]));
+}
+
+#[test]
+fn what_is_missing_before_a_mark_that_was_seen_in_a_lane_is_lost() {
+    let mut bench = Bench::new();
+    let mut lane = Lane::new(KEY, MIN_RING_BYTES);
+    let begin = Some("[NN_LR_PE]run");
+    bench.take(vec![handover(1), lane.offer(1, KEY), forwarded(1, 10, begin), forwarded(3, 30, begin)]);
+    assert!(lane.begin("[NN_LC_PCO]conv", 40) && lane.write(Kind::End, 0, 50, b""));
+    bench.express.look();
+    bench.express.confirm_look();
+    // Nothing is settled.
+    bench.express.account(u64::MAX, false, &mut bench.model, &mut |record| bench.records.push(record));
+    assert_eq!(depths(&bench), [(40, 1)]);
 }
 
 #[test]
@@ -267,7 +398,7 @@ fn an_event_waits_for_the_hand_over_of_its_thread() {
     bench.take(vec![forwarded(1, now, Some("[NN_LR_PE]run"))]);
     bench.take(vec![handover(now - 1), forwarded(2, now + 5, None)]);
     bench.account(now + 10);
-    assert_eq!((bench.facts().probed, bench.facts().lost, bench.records.len()), (2, 0, 1));
+    assert_eq!((bench.facts().probed, bench.records.len()), (2, 1));
 }
 
 #[test]
@@ -342,8 +473,10 @@ proptest! {
     /// Marks of one thread by two lanes and by probes, whose records come in any order and are drained at any time, are
     /// one sequence: as a plain stack accounts it.
     #[test]
-    fn all_ways_of_a_thread_are_one_stack(steps in prop::collection::vec(step(), 1..400)) {
-        let mut bench = Bench::new();
+    fn all_ways_of_a_thread_are_one_stack(
+        steps in prop::collection::vec(step(), 1..400), missing in any::<bool>(),
+    ) {
+        let mut bench = Bench::with(Questions { missing, ..Questions::default() });
         let mut lanes = [Lane::new(KEY, MIN_RING_BYTES), Lane::new(KEY + 1, MIN_RING_BYTES)];
         bench.take(vec![handover(1), lanes[0].offer(1, KEY), lanes[1].offer(1, KEY + 1)]);
         let mut names = Model::new(&Limits::default(), Questions::default(), None).marks;
@@ -392,10 +525,20 @@ proptest! {
         }
         bench.take(pending);
         bench.account(now);
-        prop_assert_eq!(&bench.records, &expected);
+        if missing {
+            prop_assert_eq!(&bench.records, &expected);
+        }
+        for record in &bench.records {
+            bench.model.record(record);
+        }
+        let mut sections = Model::new(&Limits::default(), Questions::default(), None);
+        for record in &expected {
+            sections.record(record);
+        }
+        prop_assert_eq!(bench.model.marks.sites.totals(), sections.marks.sites.totals());
         let kinds: Vec<_> = found.counts().into_iter().map(|(kind, count)| (kind, count.count)).collect();
         prop_assert_eq!(bench.kinds(), kinds);
-        prop_assert_eq!(bench.facts().lost + bench.facts().damaged, 0);
+        prop_assert_eq!(bench.facts().damaged, 0);
         let mut totals = Totals::default();
         bench.express.add_totals(&mut totals);
         prop_assert_eq!(totals.values().map(|total| total.count).sum::<u64>(), expected.len() as u64);

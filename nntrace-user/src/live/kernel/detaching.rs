@@ -52,6 +52,12 @@ impl StalledThread {
     }
 }
 
+/// Drops what detaches a probe, in a thread: the kernel waits for the readers of its lists, for tens of milliseconds. Without
+/// a thread it waits here.
+pub(super) fn in_background(probe: impl Send + 'static) {
+    let _ = thread::Builder::new().name("nntrace-detach".to_owned()).spawn(move || drop(probe));
+}
+
 impl Kernel {
     /// Detaches the mark probes once the window is over, when no further thread starts to wait for a page.
     ///

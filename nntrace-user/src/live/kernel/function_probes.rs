@@ -8,7 +8,9 @@ use aya::programs::{
 };
 use nntrace_common::nested_functions::{FunctionKind, MarkCode};
 
-use super::{Kernel, KernelError, error::attach_error, object::Object};
+use super::{
+    Kernel, KernelError, detaching, error::attach_error, object::Object, processes::ENGINE_THREAD_END,
+};
 use crate::live::target::{self, Layout, MarkFunction, Role, SymbolSpec};
 
 /// Programs that take marks from functions, one per argument layout, and their forms that may wait for a page.
@@ -146,6 +148,19 @@ impl Kernel {
         Ok(())
     }
 
+    /// Loads the programs whose verification takes longest, at the same time: that for the first of these functions, which is
+    /// the usual one, and that on the end of threads.
+    pub(in crate::live) fn load_slowest(&mut self, specs: &[SymbolSpec]) {
+        let usual = specs.first().map(|spec| {
+            let (kind, layout) = (target::kind_of(spec.role, &spec.name), spec.layout.unwrap_or(Layout::Buf));
+            let (plain, sleepable) = programs_for(kind, spec.role, layout);
+            sleepable.filter(|_| self.functions.waits_for_pages).unwrap_or(plain)
+        });
+        if let Some(usual) = usual {
+            self.object.load_together(&[usual, ENGINE_THREAD_END]);
+        }
+    }
+
     /// Loads the programs for functions that may turn up: verifying one takes the kernel a tenth of a second, in
     /// which a process runs on without its probe. An error in loading is reported when the program is attached.
     pub(crate) fn expect_functions(&mut self, specs: &[SymbolSpec]) {
@@ -223,7 +238,8 @@ impl Kernel {
         let refused = attach_error(&point);
         let link = self.object.probe(LOADER_PROGRAM, path, offset).map_err(&refused)?;
         let done = act();
-        self.object.uprobe(LOADER_PROGRAM)?.detach(link).map_err(&refused)?;
+        let link = self.object.uprobe(LOADER_PROGRAM)?.take_link(link).map_err(&refused)?;
+        detaching::in_background(link);
         Ok(done)
     }
 

@@ -13,19 +13,21 @@ use std::{
         unix::ffi::OsStrExt as _,
     },
     path::Path,
-    thread,
 };
 
+use aya::maps::HashMap;
 use aya_obj::generated::perf_event_attr;
 use nix::libc;
-use nntrace_common::record::Forwarding;
+use nntrace_common::record::{Forwarding, Thread};
 
-use super::{Kernel, KernelError, error::attach_error};
+use super::{Kernel, KernelError, detaching, error::attach_error};
 
 /// Program on the function that offers lanes.
 const PROGRAM: &str = "lane_offer";
 /// Threads whose marks user space accounts at most: each takes it some 7 KiB.
 const MOST_THREADS: u64 = 4_096;
+/// Readings of a thread's state until two are equal, at most.
+const MOST_READS: u32 = 8;
 /// Kind of perf events that are uprobes.
 const TYPE: &str = "/sys/bus/event_source/devices/uprobe/type";
 /// Place of the semaphore's offset in an event's configuration; kernels before 4.20 have none.
@@ -54,9 +56,7 @@ pub(in crate::live) struct LaneProbe(Option<OwnedFd>);
 
 impl Drop for LaneProbe {
     fn drop(&mut self) {
-        // The kernel waits for the readers of its lists, for tens of milliseconds. Without a thread it waits here.
-        let event = self.0.take();
-        let _ = thread::Builder::new().name("nntrace-detach".to_owned()).spawn(move || drop(event));
+        detaching::in_background(self.0.take());
     }
 }
 
@@ -91,18 +91,28 @@ impl Kernel {
         Ok(LaneProbe(Some(event)))
     }
 
-    /// Calls `visit` for each thread that user space accounts, with its id and its state of forwarding.
+    /// Returns a reader of the threads' states of forwarding, by id: `None` for a thread that has ended, unless its last loss
+    /// is not in a ring.
     ///
     /// # Errors
     /// When a map is missing or of another shape.
-    pub(in crate::live) fn visit_forwarding(
-        &self,
-        mut visit: impl FnMut(u32, &Forwarding),
-    ) -> Result<(), KernelError> {
-        self.visit_threads(|tid, thread| {
-            if thread.express.is_on() {
-                visit(tid, &thread.express);
+    pub(in crate::live) fn forwarding(&self) -> Result<impl Fn(u32) -> Option<Forwarding>, KernelError> {
+        let threads: HashMap<_, u32, Thread> = self.object.table("THREADS")?;
+        let ended: HashMap<_, u32, Forwarding> = self.object.table("ENDED_LOSING")?;
+        Ok(move |tid| {
+            let living = || threads.get(&tid, 0).ok().map(|thread| thread.express).filter(Forwarding::is_on);
+            // In this order: a thread is put among the ended ones before its state is removed.
+            let read = || living().or_else(|| ended.get(&tid, 0).ok());
+            // Its programs may be writing it.
+            let mut state = read();
+            for _ in 0..MOST_READS {
+                let again = read();
+                if again == state {
+                    break;
+                }
+                state = again;
             }
+            state
         })
     }
 }

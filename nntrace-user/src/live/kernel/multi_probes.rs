@@ -42,6 +42,7 @@ impl MapDescriptors {
             let (Map::Array(data)
             | Map::ArrayOfMaps(data)
             | Map::HashMap(data)
+            | Map::LruHashMap(data)
             | Map::PerCpuArray(data)
             | Map::PerCpuHashMap(data)
             | Map::PerfEventArray(data)

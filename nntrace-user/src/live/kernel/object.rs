@@ -1,5 +1,7 @@
 //! The object with the programs and their maps, by name.
 
+use std::thread;
+
 use aya::{
     Ebpf, EbpfLoader, Pod,
     maps::{Array, Map, MapData, MapError},
@@ -42,6 +44,20 @@ impl Object {
             raw.load().map_err(|error| refused(&error))?;
         }
         Ok(())
+    }
+
+    /// Loads programs on functions and on raw tracepoints, each in a thread of its own: the kernel verifies them at the same
+    /// time. An error is reported when the program is loaded where it is needed.
+    pub(super) fn load_together(&mut self, programs: &[&str]) {
+        thread::scope(|scope| {
+            for (_, program) in self.0.programs_mut().filter(|(name, _)| programs.contains(name)) {
+                scope.spawn(move || match program {
+                    Program::UProbe(program) => program.load().is_ok(),
+                    Program::RawTracePoint(program) => program.load().is_ok(),
+                    _ => false,
+                });
+            }
+        });
     }
 
     /// Attaches a loaded program to a raw tracepoint.

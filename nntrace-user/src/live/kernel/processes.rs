@@ -11,7 +11,7 @@ use super::{
 use crate::live::tracefs;
 
 /// Program that closes the functions of engines which a thread has left when it ends; it needs Linux 5.15 with BTF.
-const ENGINE_THREAD_END: &str = "engine_thread_end";
+pub(super) const ENGINE_THREAD_END: &str = "engine_thread_end";
 
 /// The programs, with the layout of the event that the one on fork reads.
 pub(super) struct ProcessPrograms {

@@ -36,7 +36,13 @@ impl RingSize {
 }
 
 /// Rings of all CPUs, as bytes.
-pub struct RingBuffers(Vec<RingBuf<MapData>>);
+pub struct RingBuffers(Vec<CpuRing>);
+
+struct CpuRing {
+    buffer: RingBuf<MapData>,
+    /// Records that were taken.
+    taken: u64,
+}
 
 impl RingBuffers {
     /// Creates a ring for each CPU, in the map where the programs look it up.
@@ -54,23 +60,31 @@ impl RingBuffers {
             let ring =
                 MapData::create(ring, &format!("ring{cpu}"), None).map_err(map_error("make a ring"))?;
             slots.set(cpu, &ring, 0).map_err(map_error("put a ring into its table"))?;
-            Map::RingBuf(ring).try_into().map_err(map_error("map a ring"))
+            let buffer = Map::RingBuf(ring).try_into().map_err(map_error("map a ring"))?;
+            Ok(CpuRing { buffer, taken: 0 })
         });
         rings.collect::<Result<_, _>>().map(Self)
     }
 
     /// Passes all records in the rings to `sink`, ring by ring, and frees their space.
     pub(in crate::live) fn take(&mut self, mut sink: impl FnMut(&[u8])) {
-        for ring in &mut self.0 {
-            while let Some(item) = ring.next() {
+        for CpuRing { buffer, taken } in &mut self.0 {
+            while let Some(item) = buffer.next() {
+                *taken += 1;
                 sink(&item);
             }
         }
     }
 
+    /// Whether as many records of each CPU are taken as [`Kernel::count_put_records`] has returned. A program that is
+    /// preempted while it writes its record holds up all that are behind it in the ring.
+    pub(in crate::live) fn are_taken(&self, put: &[u64]) -> bool {
+        self.0.iter().zip(put).all(|(ring, put)| ring.taken >= *put)
+    }
+
     /// Returns duplicated descriptors that become readable when a ring asks to be drained.
     pub(in crate::live) fn alarms(&self) -> io::Result<Vec<OwnedFd>> {
-        self.0.iter().map(|ring| ring.as_fd().try_clone_to_owned()).collect()
+        self.0.iter().map(|ring| ring.buffer.as_fd().try_clone_to_owned()).collect()
     }
 }
 
@@ -82,6 +96,17 @@ impl Kernel {
     pub fn read_lost(&self) -> Result<Vec<u32>, KernelError> {
         let idles: Array<_, CpuIdle> = self.object.table("CPU_IDLE")?;
         (0..self.cpus()).map(|cpu| Ok(idles.get(&cpu, 0).map_err(KernelError::reading)?.lost)).collect()
+    }
+
+    /// Returns how many records programs have put into each CPU's ring, or are about to: all of those at least.
+    ///
+    /// # Errors
+    /// When a map is missing or of another shape.
+    pub(in crate::live) fn count_put_records(&self) -> Result<Vec<u64>, KernelError> {
+        // One that is dropped while both are read must not be subtracted if it was not produced yet.
+        let dropped = self.read_ring_counts()?.into_iter().map(|counts| counts.dropped);
+        let produced = self.read_ring_counts()?.into_iter().map(|counts| counts.produced);
+        Ok(produced.zip(dropped).map(|(produced, dropped)| produced.saturating_sub(dropped)).collect())
     }
 
     /// Reads the counts of each CPU's ring, as its programs keep them.

@@ -8,6 +8,7 @@ use nntrace_common::{
 use super::Session;
 use crate::{
     live::{
+        clock,
         decode::Track,
         kernel::Kernel,
         kernel_comparison::Verifier,
@@ -15,6 +16,10 @@ use crate::{
     },
     model::{Marks, Model},
 };
+
+/// Time of accounting after which the rings are read again, ns: probed marks, of a microsecond or more each, fill about half of
+/// a ring in it.
+const READ_AGAIN_NS: u64 = 2_000_000;
 
 impl Session {
     /// Drains the rings, and acts on the records.
@@ -35,20 +40,28 @@ impl Session {
     pub(super) fn take(&mut self, everything: bool) {
         let until = if everything { u64::MAX } else { Rings::watermark() };
         self.express.look();
+        self.note_lost_marks();
+        let put = if self.express.is_used() { self.kernel.count_put_records() } else { Ok(Vec::new()) };
         self.read_rings();
+        if put.is_ok_and(|put| self.rings.are_read(&put)) {
+            self.express.confirm_look();
+        }
         // Before the marks: a section belongs to the phase of the application that it began in, and all that began before
         // the records that were read are in the table now.
         follow_phases(&self.kernel, &mut self.model.marks);
         let end =
             self.last.as_ref().map(|(_, end)| *end).or((self.window.end != 0).then_some(self.window.end));
         let in_window = end.unwrap_or(u64::MAX);
+        let mut read_at = clock::now();
         for part in self.express.plan(in_window) {
             let Self { rings, express, model, kernel, verifier, .. } = self;
-            express.account(part, until, model, &mut |record| rings.push(record));
+            express.account(part, everything, model, &mut |record| rings.push(record));
             rings.hand_out(until.min(part), |record| hand_over(record, kernel, model, verifier));
-            if part < in_window {
-                // Accounting takes longer than it takes threads without room in their lanes to fill the rings.
+            // Accounting takes longer than it takes threads without lanes, or without room in them, to fill the rings.
+            if part < in_window && clock::now() > read_at + READ_AGAIN_NS {
                 self.read_rings();
+                follow_phases(&self.kernel, &mut self.model.marks);
+                read_at = clock::now();
             }
         }
         // After the window there may still be events of power.
@@ -81,21 +94,16 @@ impl Session {
         });
         let events = rings.take_express_events();
         express.take(events, model, &mut |record| rings.push(record));
-        self.note_lost_marks();
     }
 
-    /// Looks which threads with lanes have lost marks, if rings have lost any records since the last time.
+    /// Notes the marks that threads with lanes have lost, by their states: between the look at the lanes and the reading of the
+    /// rings. A loss before what was seen in a lane is either in the state still, or in the rings already.
     fn note_lost_marks(&mut self) {
-        if !self.express.is_used() {
-            return;
-        }
-        let dropped =
-            self.kernel.read_ring_counts().unwrap_or_default().iter().map(|ring| ring.dropped).sum();
-        if dropped != self.dropped {
-            self.dropped = dropped;
-            let express = &mut self.express;
-            // What cannot be read now is noted at the next loss, or by the numbers of other marks.
-            let _ = self.kernel.visit_forwarding(|tid, forwarding| express.note_lost(tid, forwarding));
+        if self.express.is_used()
+            && let Ok(counts) = self.kernel.read_event_counts()
+            && let Ok(forwarding) = self.kernel.forwarding()
+        {
+            self.express.note_lost(counts.forwards_lost, forwarding);
         }
     }
 

@@ -92,8 +92,7 @@ impl Session {
             {
                 self.verified = Some(verifier.compare(readings, &self.initial, end, &counts));
             }
-            let express = &mut self.express;
-            self.kernel.visit_forwarding(|tid, forwarding| express.check_number(tid, forwarding.next))?;
+            self.express.check_numbers(self.kernel.forwarding()?);
             let marks = &mut self.model.marks;
             self.kernel.visit_threads(|tid, thread| {
                 if thread.is_marked != 0 && !thread.express.is_on() {

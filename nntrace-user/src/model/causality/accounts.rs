@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use nntrace_common::record::Total;
+
 use super::{
     Site,
     context::{Charge, Edge},
@@ -89,6 +91,13 @@ impl Accounts {
     pub(super) fn count(&mut self, site: Site, charge: Option<Charge>) {
         let charged = Charged { account: charge.map(|charge| charge.account), site };
         self.rows.row(charged, AccountSum::default).count += 1;
+    }
+
+    /// Charges sections of a function to no account.
+    pub(super) fn charge_to_none(&mut self, site: Site, total: &Total) {
+        let row = self.rows.row(Charged { account: None, site }, AccountSum::default);
+        row.count += total.count;
+        row.exclusive[Edge::Explicit as usize] += total.exclusive;
     }
 
     /// Whether any section named one.

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 
 use nntrace_common::{
+    layer::{self, Phase, Tag},
     mark::{self, Begin, Kind},
-    record::SpanRecord,
-    stack::Stack,
+    record::{Record, SpanRecord},
+    stack::{Closed, Stack},
 };
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::function_names::Names;
+use crate::model::{Model, function_names::Names};
 
 mod plain_stack;
 
@@ -476,4 +477,24 @@ proptest! {
         charged.retain(|_, ns| *ns > 0);
         prop_assert_eq!(charges(&causality), charged);
     }
+}
+
+#[test]
+fn sections_from_before_the_first_attribute_are_on_no_account() {
+    let mut model = Model::new(&Limits::default(), Questions::default(), None);
+    let tag = Tag::new(layer::Layer::Runtime, Phase::Execution);
+    let span = |begin, end| {
+        let closed = Closed::alone(tag, mark::name_hash(b"f".as_slice(), 0), begin, end, 0);
+        Record::Span(SpanRecord::new(1, 2, true, &closed))
+    };
+    model.record(&span(10, 20));
+    model.annotated_begin(Origin { pid: 1, tid: 2, depth: 0 }, 30, b"B|1|[NN_LR_PE]f#acct=a", 14);
+    model.record(&span(30, 45));
+    let accounts = model.marks.causality.accounts.by_name();
+    let sums: Vec<_> = accounts
+        .iter()
+        .map(|((_, name), sites)| (*name, sites.values().map(|sum| (sum.count, sum.exclusive())).collect()))
+        .collect();
+    let one = |count, ns| vec![(count, ns)];
+    assert_eq!(sums, [("a", one(1, 15)), ("", one(1, 10))]);
 }

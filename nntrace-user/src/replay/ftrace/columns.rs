@@ -64,8 +64,8 @@ impl Columns {
     fn after_bracket<'a>(&mut self, text: &'a [u8]) -> Option<(u32, u64, &'a [u8])> {
         let (cpu, text) = match text {
             [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', rest @ ..] if rest.first() == Some(&b']') => {
-                let [a, b, c] = [a, b, c].map(|digit| u32::from(digit - b'0'));
-                (a * 100 + b * 10 + c, rest)
+                let digit = |byte: &u8| u32::from(byte - b'0');
+                (digit(a) * 100 + digit(b) * 10 + digit(c), rest)
             }
             _ => number(text)?,
         };

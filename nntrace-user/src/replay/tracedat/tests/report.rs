@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::replay::{
+    batches::Division,
     events::{self, Visitor},
     ftrace::{Event, EventKind},
     input::Input,
@@ -60,7 +61,7 @@ impl Visitor for Lines {
 
 fn lines(name: &str) -> Vec<String> {
     let mut lines = Lines::default();
-    events::visit(&[Input::open(&fixture(name)).unwrap()], &mut lines);
+    events::visit(&[Input::open(&fixture(name)).unwrap()], Division::suited(1), &mut lines);
     lines.0
 }
 
@@ -90,7 +91,7 @@ fn fields_of_context_switches_are_told() {
         fn lost(&mut self, _: Loss) {}
     }
     let mut switches = Switches(Vec::new());
-    events::visit(&[Input::open(&fixture("power.v7.dat")).unwrap()], &mut switches);
+    events::visit(&[Input::open(&fixture("power.v7.dat")).unwrap()], Division::suited(1), &mut switches);
     let first = "prev_comm=bash prev_pid=25382 prev_prio=120 prev_state=1 next_comm=bash next_pid=25389 next_prio=120";
     assert_eq!(switches.0[0], first);
     assert!(switches.0.iter().any(|fields| fields.contains("prev_comm=worker net:1 prev_pid=")));
