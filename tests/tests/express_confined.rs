@@ -63,13 +63,11 @@ fn a_thread_that_would_be_killed_for_a_lane_takes_probes() -> Result<()> {
 
 /// Between its confinement and the profiler's next look the question whether it is confined would be deadly.
 #[test]
-#[ignore = "a mark by the probe asks for the process id, lane or not, and is killed for it"]
 fn a_thread_that_may_do_next_to_nothing_lives_on() -> Result<()> {
     check_all("listed", &["first", "thread", "noticed"])
 }
 
 #[test]
-#[ignore = "a mark by the probe asks for the process id, lane or not, and is killed for it"]
 fn a_strictly_confined_thread_lives_on() -> Result<()> {
     check_all("strict", &["first", "thread", "noticed"])
 }

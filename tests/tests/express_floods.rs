@@ -28,7 +28,6 @@ fn lost(snapshot: &Snapshot) -> Result<u64> {
 }
 
 #[test]
-#[ignore = "depends on the load of the machine"]
 fn instants_that_are_counted_and_lost_add_up_to_what_was_written() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     // The smallest rings of probed marks lose most of these.
@@ -38,7 +37,14 @@ fn instants_that_are_counted_and_lost_add_up_to_what_was_written() -> Result<()>
         let written = steps.ask("instants 2 1500")?;
         let snapshot = finish(profiler)?;
         let (counted, lost) = (instants(&snapshot, "tick"), lost(&snapshot)?);
-        assert_eq!(counted + lost, written, "{options:?}: {counted} counted, {lost} lost");
+        // Those from before the offer of a lane are among the other records.
+        let early = snapshot.loss.records_dropped - lost;
+        let missing = written - counted;
+        assert!(
+            (lost..=lost + early).contains(&missing),
+            "{options:?}: {missing} missing, {lost} lost, {early} early"
+        );
+        assert!(options != AMPLE || missing == 0, "{options:?}: {missing} missing");
         assert_eq!(snapshot.overhead.marks, written, "{options:?}");
         assert_eq!(snapshot.odd_marks(), [].into(), "{options:?}: {:?}", snapshot.diagnostics);
     }
@@ -65,20 +71,29 @@ fn check_pairs(snapshot: &Snapshot, written: u64) -> Result<()> {
     Ok(())
 }
 
+/// Profiles a flood of sections, and checks their counts.
+fn check_sections(options: &[&str]) -> Result<Snapshot> {
+    let mut steps = Steps::start()?;
+    let profiler = steps.profile(options)?;
+    let written = steps.ask("sections 2 3000")?;
+    let snapshot = finish(profiler)?;
+    assert_eq!(snapshot.overhead.marks, 4 * written);
+    check_pairs(&snapshot, written)?;
+    Ok(snapshot)
+}
+
 #[test]
-#[ignore = "after a loss a section may seem open until the next gap in the numbers"]
+fn sections_of_a_flood_are_counted() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let snapshot = check_sections(&AMPLE)?;
+    ensure!(lost(&snapshot)? == 0, "{:?}", snapshot.source.express);
+    Ok(())
+}
+
+#[test]
 fn sections_of_a_flood_are_counted_or_lost_and_nothing_else() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
-    for options in [&[][..], &AMPLE] {
-        let mut steps = Steps::start()?;
-        let profiler = steps.profile(options)?;
-        let written = steps.ask("sections 2 3000")?;
-        let snapshot = finish(profiler)?;
-        assert_eq!(snapshot.overhead.marks, 4 * written, "{options:?}");
-        check_pairs(&snapshot, written).with_context(|| format!("{options:?}"))?;
-        ensure!(options.is_empty() || lost(&snapshot)? == 0, "{:?}", snapshot.source.express);
-    }
-    Ok(())
+    check_sections(&[]).map(drop)
 }
 
 #[test]
@@ -147,11 +162,10 @@ fn peak(pid: u32) -> Result<u64> {
 }
 
 #[test]
-#[ignore = "depends on the load of the machine"]
 fn two_thousand_threads_have_a_lane_each_in_bounded_memory() -> Result<()> {
     const THREADS: u64 = 2_000;
     /// Memory of the profiler: what it needs for any run with rings of this size, and the lanes. MiB.
-    const MOST: u64 = 64 + 32 + 64;
+    const MOST: u64 = 64 + 32 + 96;
     /// Lanes of one library in one process, MiB.
     const MOST_LANES: u64 = 64;
     let Some(_live) = live::enter()? else { return Ok(()) };

@@ -8,6 +8,7 @@ mod engines;
 mod facts;
 mod forks;
 mod host;
+mod lanes;
 mod machine;
 mod marks;
 mod odd_systems;
@@ -33,10 +34,11 @@ pub enum Outcome {
 type Check = (&'static str, fn() -> Result<Outcome>);
 
 /// All checks except the test programs, in the order in which they run.
-const CHECKS: [Check; 14] = [
+const CHECKS: [Check; 15] = [
     ("facts", facts::tell),
     ("marks", marks::of_functions),
     ("cpp-method", marks::of_a_method),
+    ("lanes", lanes::of_threads),
     ("forks", forks::children_live),
     ("engine-ends", engines::end_in_every_way),
     ("python", forks::children_of_python_live),
