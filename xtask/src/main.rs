@@ -1,5 +1,5 @@
-//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `engines`, `picture`, `test`, `bench`, `soak`, `lint`, `fuzz`,
-//! `vm`, `dist`.
+//! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `engines`, `picture`, `test`, `bench`,
+//! `instructions`, `soak`, `lint`, `fuzz`, `vm`, `dist`.
 //!
 //! They run as an ordinary user; steps that need root use sudo.
 
@@ -13,6 +13,7 @@ mod dist;
 mod emulator;
 mod engines;
 mod fuzz;
+mod instructions;
 mod itt;
 mod lint;
 mod picture;
@@ -62,6 +63,8 @@ enum Task {
     },
     /// Set up, build, and measure the cost of profiling on this host
     Bench(bench::Bench),
+    /// Count the instructions that marks take, and compare them with the counts that are kept
+    Instructions(instructions::Instructions),
     /// Flood the profiler, live and with files, for minutes each, and check that its memory stays within its bound
     Soak(soak::Soak),
     /// Part of `bench`
@@ -86,6 +89,7 @@ fn main() -> Result<()> {
         Task::Picture => picture::render(),
         Task::Test { args } => test::run_all(&args),
         Task::Bench(bench) => bench.run(),
+        Task::Instructions(instructions) => instructions.run(),
         Task::Soak(soak) => soak.run(),
         Task::BenchPart(part) => part.run(),
         Task::Lint => lint::run_all(),

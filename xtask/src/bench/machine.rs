@@ -33,10 +33,16 @@ pub fn allowed_cpus() -> Result<Vec<usize>> {
 
 /// Moves this thread to a CPU, with everything that it starts from now on.
 pub fn pin(cpu: usize) -> Result<()> {
+    pin_to(&[cpu])
+}
+
+/// Moves this thread to some CPUs, with everything that it starts from now on.
+pub fn pin_to(cpus: &[usize]) -> Result<()> {
     let mut set = CpuSet::new();
-    set.set(cpu)
+    cpus.iter()
+        .try_for_each(|&cpu| set.set(cpu))
         .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
-        .with_context(|| format!("cannot move to CPU {cpu}"))
+        .with_context(|| format!("cannot move to the CPUs {cpus:?}"))
 }
 
 /// Returns the CPU's name where the kernel knows it, else the board's.

@@ -17,6 +17,9 @@ use crate::{
     run::{command, on_path},
 };
 
+/// Action of bpftrace that does nothing: what entering the kernel for a mark costs.
+const EMPTY: &str = "$nothing = 0;";
+
 /// Minimal action of bpftrace on a mark.
 const COUNTING: &str = "@ = count();";
 
@@ -36,6 +39,8 @@ pub struct Marks {
     program: Vec<f64>,
     /// Share of records that found the ring full, percent.
     dropped: Vec<f64>,
+    /// Empty where bpftrace is not installed.
+    empty: Vec<f64>,
     /// Empty where bpftrace is not installed.
     counting: Vec<f64>,
     /// Empty where bpftrace is not installed.
@@ -58,6 +63,7 @@ pub fn measure(rounds: u32, marks: u32) -> Result<Marks> {
         profiler: Vec::new(),
         program: Vec::new(),
         dropped: Vec::new(),
+        empty: Vec::new(),
         counting: Vec::new(),
         reading: Vec::new(),
         trace_marker: Vec::new(),
@@ -67,6 +73,7 @@ pub fn measure(rounds: u32, marks: u32) -> Result<Marks> {
         found.trace_marker.push(load.round("trace-marker")?.0);
         found.with_profiler(&mut load)?;
         if has_bpftrace {
+            found.empty.push(with_bpftrace(&mut load, EMPTY)?);
             found.counting.push(with_bpftrace(&mut load, COUNTING)?);
             found.reading.push(with_bpftrace(&mut load, READING)?);
         }
@@ -97,18 +104,23 @@ impl Marks {
         table.row("nntrace-bpf --marks uprobe", &self.profiler);
         table.row("  of it in the kernel program", &self.program);
         let ratio = |other| paired(&self.profiler, other, |ours, others| ours / others);
-        for (name, others) in
-            [("bpftrace, counting", &self.counting), ("bpftrace, counting by text", &self.reading)]
-        {
+        for (name, others, goal) in [
+            ("bpftrace, doing nothing", &self.empty, Some(1.6)),
+            ("bpftrace, counting", &self.counting, None),
+            ("bpftrace, counting by text", &self.reading, Some(1.0)),
+        ] {
             if others.is_empty() {
                 table.missing(name, "not installed");
                 continue;
             }
             table.row(name, others);
-            table.row("  nntrace-bpf is so many times that", &ratio(others));
+            let row = table.ratio(&format!("  nntrace-bpf / {name}"), &ratio(others));
+            if let Some(goal) = goal {
+                row.at_most(goal);
+            }
         }
         table.row("write to trace_marker", &self.trace_marker);
-        table.row("  nntrace-bpf is so many times that", &ratio(&self.trace_marker));
+        table.ratio("  nntrace-bpf / trace_marker", &ratio(&self.trace_marker));
         table.row("records that found the ring full, %", &self.dropped);
         if self.counting.is_empty() {
             table.note("bpftrace is not installed; on Debian: apt-get install bpftrace");
@@ -132,7 +144,9 @@ fn with_bpftrace(load: &mut Load, action: &str) -> Result<f64> {
     let (warm_up, round) =
         load.probed_rounds().with_context(|| format!("bpftrace does not probe: {program}"))?;
     let said = bpftrace.end(Signal::SIGINT)?;
-    same_count("bpftrace", counts(&said) as f64, warm_up.1 + round.1)?;
+    if action != EMPTY {
+        same_count("bpftrace", counts(&said) as f64, warm_up.1 + round.1)?;
+    }
     Ok(round.0)
 }
 

@@ -56,8 +56,9 @@ pub fn measure(rounds: u32, pairs: u32) -> Result<Table> {
         header_off.push(round(&mut header, "pairs", UNHEARD)?);
         guard_off.push(round(&mut guard, "pairs", UNHEARD)?);
         clocks.push(round(&mut header, "clocks", pairs)?);
-        header_lane.push(profiled(&mut header, pairs, &["--marks=express"])?);
-        guard_lane.push(profiled(&mut guard, pairs, &["--marks=express"])?);
+        // A process of its own: in one that another profiler has read lanes of, the next one waits for the end of the leases.
+        header_lane.push(profiled(&mut start(&program)?, pairs, &["--marks=express"])?);
+        guard_lane.push(profiled(&mut Running::load(&["emit-pairs"])?, pairs, &["--marks=express"])?);
         header_on.push(profiled(&mut header, pairs, &["--marks=uprobe"])?);
         guard_on.push(profiled(&mut guard, pairs, &["--marks=uprobe"])?);
         fast.push(profiled(&mut header, pairs, &["--marks=uprobe", "--fast-probes"])?);
@@ -88,28 +89,28 @@ pub fn measure(rounds: u32, pairs: u32) -> Result<Table> {
         called,
     ] = &figures;
     let mut table = Table::new("ns per begin and end");
-    table.row("nntrace.h, nobody listens", header_off);
-    table.row("Rust mark!, nobody listens", guard_off);
+    table.row("nntrace.h, nobody listens", header_off).at_most(1.0);
+    table.row("Rust mark!, nobody listens", guard_off).at_most(1.0);
     table.row("two readings of the clock alone", clocks);
     table.row("nntrace.h, express lane", header_lane);
     table.row("  without the clock", &paired(header_lane, clocks, |lane, clocks| lane - clocks));
     table.row("Rust mark!, express lane", guard_lane);
     table.row("nntrace.h, --marks uprobe", header_on);
     table.row("Rust mark!, --marks uprobe", guard_on);
-    table.row(
+    table.gain(
         "  the express lane is so many times cheaper",
         &paired(header_on, header_lane, |probe, lane| probe / lane),
     );
     table.row("nntrace.h, --marks uprobe --fast-probes", fast);
-    table.row(
+    table.ratio(
         "  without that it is so many times as much",
         &paired(header_on, fast, |safe, fast| safe / fast),
     );
     table.row("nntrace.h without its second cheap place, --marks uprobe", older_on);
-    table.row("  that is so many times --fast-probes", &paired(older_on, fast, |older, fast| older / fast));
+    table.ratio("  that is so many times --fast-probes", &paired(older_on, fast, |older, fast| older / fast));
     if has_bpftrace {
         table.row("nntrace.h, bpftrace counting", counting);
-        table.row(
+        table.ratio(
             "  --marks uprobe is so many times that",
             &paired(header_on, counting, |ours, others| ours / others),
         );
@@ -138,11 +139,16 @@ pub fn start(program: &Path) -> Result<Running> {
 
 /// Compiles the C program.
 fn build(name: &str, flags: &[&str]) -> Result<PathBuf> {
+    compile(SOURCE, name, flags)
+}
+
+/// Compiles a C program of a name; returns its path.
+pub fn compile(source: &str, name: &str, flags: &[&str]) -> Result<PathBuf> {
     let folder = target_dir()?.join("bench");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let program = folder.join(name);
     let mut cc = command("cc");
-    cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O2", SOURCE, "-o"]).arg(&program);
+    cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O2", source, "-o"]).arg(&program);
     quietly(cc.args(flags))?;
     Ok(program)
 }
@@ -169,20 +175,20 @@ fn under_uftrace(program: &Path) -> Result<Running> {
 }
 
 /// Runs a round: ns per pair.
-fn round(load: &mut Running, what: &str, count: u32) -> Result<f64> {
+pub fn round(load: &mut Running, what: &str, count: u32) -> Result<f64> {
     load.ask(&format!("{what} {count}")).map(|[ns, _]: [f64; 2]| ns)
 }
 
 /// Runs a round that makes the kernel optimise the probe, then the one that counts.
 fn heard(load: &mut Running, count: u32) -> Result<f64> {
-    wait_for(load, true)?;
+    wait_until_heard(load, true)?;
     round(load, "pairs", count)?;
     round(load, "pairs", count)
 }
 
 /// Runs a round with the profiler attached.
 fn profiled(load: &mut Running, count: u32, options: &[&str]) -> Result<f64> {
-    wait_for(load, false)?;
+    wait_until_heard(load, false)?;
     let pid = load.pid().to_string();
     let (profiler, _) = Profiler::attach(&[&["--pid", &pid], options].concat())?;
     let ns = heard(load, count)?;
@@ -192,7 +198,7 @@ fn profiled(load: &mut Running, count: u32, options: &[&str]) -> Result<f64> {
 
 /// Runs a round while bpftrace counts marks.
 fn counted(load: &mut Running, program: &Path, count: u32) -> Result<f64> {
-    wait_for(load, false)?;
+    wait_until_heard(load, false)?;
     let action = format!("uprobe:{}:tracing_mark_write {{ @ = count(); }}", program.display());
     let mut bpftrace = command("bpftrace");
     bpftrace.args(["-p", &load.pid().to_string(), "-e", &action]);
@@ -204,7 +210,7 @@ fn counted(load: &mut Running, program: &Path, count: u32) -> Result<f64> {
 }
 
 /// Waits until marks are probed, or no longer.
-fn wait_for(load: &mut Running, wanted: bool) -> Result<()> {
+pub fn wait_until_heard(load: &mut Running, wanted: bool) -> Result<()> {
     let begin = Instant::now();
     // The first mark determines where marks go.
     round(load, "pairs", 1000)?;

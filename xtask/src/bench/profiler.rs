@@ -26,6 +26,11 @@ impl Profiler {
         Ok((Self(profiler), first))
     }
 
+    /// Returns the process id.
+    pub fn pid(&self) -> u32 {
+        self.0.pid()
+    }
+
     /// Ends the profiler; returns its snapshot.
     pub fn end(self) -> Result<Snapshot> {
         Snapshot::parse(&self.0.end(Signal::SIGTERM)?)

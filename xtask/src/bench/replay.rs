@@ -5,6 +5,7 @@ use std::{
     io::{BufWriter, Write},
     path::{Path, PathBuf},
     process::Command,
+    time::Instant,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -27,87 +28,130 @@ const POWER_EVENTS: u64 = 1_000_000;
 
 /// Measures with generated traces; `keep` leaves them where they are.
 pub fn measure(rounds: u32, keep: bool) -> Result<Table> {
-    let cpu = machine::allowed_cpus()?.last().copied().context("this program may use no CPU")?;
-    // Programs started from here stay there, with all their threads.
-    machine::pin(cpu)?;
+    let cores = cores()?;
     let create = |name: &str, bytes: u64| Trace::create(name, keep, |out| trace_text::write(out, bytes));
     let (short, long) = (create("short", SHORT)?, create("long", LONG)?);
 
-    let mut table = Table::new("replay, on one core");
-    let short_memory = replay(&short)?.peak;
+    let mut table = Table::new("replay");
+    let short_memory = replay(&short)?.usage.peak;
     // Reading the new file once leaves it in the page cache, if it fits.
     let lines = count_lines(&long)?.1;
-    let long_memory = replay(&long)?.peak;
-    let (mut wc, mut ours) = (Vec::new(), Vec::new());
+    let long_memory = replay(&long)?.usage.peak;
+    let mut times = vec![[Times::default(), Times::default()]; cores.len()];
     for _ in 0..rounds {
-        wc.push(count_lines(&long)?.0.seconds);
-        let run = replay(&long)?;
-        ensure!(
-            run.events <= lines && run.events > lines * 0.999,
-            "{} has {lines} lines, of which the replay took {}",
-            long.path.display(),
-            run.events
-        );
-        ours.push(run.seconds);
+        for ((cpus, _), [wc, ours]) in cores.iter().zip(&mut times) {
+            machine::pin_to(cpus)?;
+            wc.add(&count_lines(&long)?.0);
+            let run = replay(&long)?;
+            ensure!(
+                run.events <= lines && run.events > lines * 0.999,
+                "{} has {lines} lines, of which the replay took {}",
+                long.path.display(),
+                run.events
+            );
+            ours.add(&run.usage);
+        }
     }
-    let each = |seconds: &[f64], figure: &dyn Fn(f64) -> f64| -> Vec<f64> {
-        seconds.iter().map(|&seconds| figure(seconds)).collect()
-    };
-    table.row("ns per line", &each(&ours, &|seconds| seconds * 1e9 / lines));
-    table.row("MB/s", &each(&ours, &|seconds| long.bytes / 1e6 / seconds));
-    table.row("wc -l, MB/s", &each(&wc, &|seconds| long.bytes / 1e6 / seconds));
-    table.row("replay takes so many times wc -l", &paired(&ours, &wc, |ours, wc| ours / wc));
+    for ((_, on), [wc, ours]) in cores.iter().zip(&times) {
+        table.row(&format!("{on}: ns per line"), &ours.wall(|seconds| seconds * 1e9 / lines));
+        table.row(&format!("{on}: ns per line, CPU time"), &ours.cpu(|seconds| seconds * 1e9 / lines));
+        table.row(&format!("{on}: MB/s"), &ours.wall(|seconds| long.bytes / 1e6 / seconds));
+        table.row(&format!("{on}: wc -l, MB/s"), &wc.wall(|seconds| long.bytes / 1e6 / seconds));
+        table.ratio(&format!("{on}: replay / wc -l"), &paired(&ours.wall, &wc.wall, |a, b| a / b));
+        table.ratio(&format!("{on}: replay / wc -l, CPU time"), &paired(&ours.cpu, &wc.cpu, |a, b| a / b));
+    }
     for (trace, memory) in [(&short, short_memory), (&long, long_memory)] {
         table.row(&format!("peak memory of {:.0} MB of trace, MB", trace.bytes / 1e6), &[memory]);
     }
-    table
-        .note(format!("CPU time, user and system, of whole processes on CPU {cpu}; files in the page cache"));
+    table.note(NOTE);
     table.note(format!("{lines} lines of {:.0} bytes on average", long.bytes / lines));
     Ok(table)
 }
 
 /// Measures power events alone, beside idlestat's import of the same file.
 pub fn measure_power(rounds: u32, keep: bool) -> Result<Table> {
-    let cpu = machine::allowed_cpus()?.last().copied().context("this program may use no CPU")?;
-    machine::pin(cpu)?;
+    let cores = cores()?;
     let trace = Trace::create("idle", keep, |out| trace_text::write_idle(out, POWER_EVENTS))?;
-    let mut table = Table::new("replay of power events, on one core");
-    let (mut wc, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+    let mut table = Table::new("replay of power events");
+    let mut theirs = Times::default();
+    let mut times = vec![[Times::default(), Times::default()]; cores.len()];
     let mut missing = None;
     count_lines(&trace)?;
     for _ in 0..rounds {
-        wc.push(count_lines(&trace)?.0.seconds);
-        ours.push(replay(&trace)?.seconds);
+        for ((cpus, _), [wc, ours]) in cores.iter().zip(&mut times) {
+            machine::pin_to(cpus)?;
+            wc.add(&count_lines(&trace)?.0);
+            ours.add(&replay(&trace)?.usage);
+        }
         let mut idlestat = command("idlestat");
         idlestat.args(["--import", "--idle", "--frequency", "--report-format", "csv", "--output-file"]);
         match timed(idlestat.arg("/dev/null").arg("--trace-file").arg(&trace.path)) {
-            Ok((usage, _)) => theirs.push(usage.seconds),
+            Ok((usage, _)) => theirs.add(&usage),
             Err(error) => missing = Some(format!("{error:#}")),
         }
     }
-    let per_event = |seconds: &[f64]| -> Vec<f64> {
-        seconds.iter().map(|seconds| seconds * 1e9 / POWER_EVENTS as f64).collect()
-    };
-    table.row("ns per event", &per_event(&ours));
-    table.row("replay takes so many times wc -l", &paired(&ours, &wc, |ours, wc| ours / wc));
+    let per_event = |seconds: f64| seconds * 1e9 / POWER_EVENTS as f64;
+    for ((_, on), [wc, ours]) in cores.iter().zip(&times) {
+        table.row(&format!("{on}: ns per event"), &ours.wall(per_event));
+        table.row(&format!("{on}: ns per event, CPU time"), &ours.cpu(per_event));
+        table.ratio(&format!("{on}: replay / wc -l"), &paired(&ours.wall, &wc.wall, |a, b| a / b));
+        table.ratio(&format!("{on}: replay / wc -l, CPU time"), &paired(&ours.cpu, &wc.cpu, |a, b| a / b));
+        if missing.is_none() {
+            let ratio = paired(&theirs.wall, &ours.wall, |theirs, ours| theirs / ours);
+            table.gain(&format!("{on}: idlestat / replay"), &ratio);
+        }
+    }
     match missing {
         None => {
-            table.row("idlestat --import, ns per event", &per_event(&theirs));
-            table.row(
-                "idlestat takes so many times replay",
-                &paired(&theirs, &ours, |theirs, ours| theirs / ours),
-            );
+            table.row("idlestat --import, ns per event", &theirs.wall(per_event));
         }
         Some(why) => {
             table.missing("idlestat --import", "did not run");
             table.note(format!("idlestat: {why}"));
         }
     }
+    table.note(NOTE);
     table.note(format!(
-        "{POWER_EVENTS} cpu_idle and cpu_frequency events, {:.0} MB in idlestat's own form; CPU time of whole processes",
+        "{POWER_EVENTS} cpu_idle and cpu_frequency events, {:.0} MB in idlestat's own form",
         trace.bytes / 1e6
     ));
     Ok(table)
+}
+
+/// Note on every table.
+const NOTE: &str = "whole processes, from start to end where it does not say CPU time (user and system); \
+                    files in the page cache";
+
+/// Returns the CPUs to measure on, with their name: one, and two where there are so many.
+fn cores() -> Result<Vec<(Vec<usize>, &'static str)>> {
+    let cpus = machine::allowed_cpus()?;
+    let last = |count: usize| cpus.len().checked_sub(count).map(|from| cpus[from..].to_vec());
+    let one = last(1).context("this program may use no CPU")?;
+    Ok([Some((one, "one core")), last(2).map(|two| (two, "two cores"))].into_iter().flatten().collect())
+}
+
+/// Times of a program by round, s.
+#[derive(Clone, Debug, Default)]
+struct Times {
+    wall: Vec<f64>,
+    cpu: Vec<f64>,
+}
+
+impl Times {
+    fn add(&mut self, usage: &Usage) {
+        self.wall.push(usage.wall);
+        self.cpu.push(usage.cpu);
+    }
+
+    /// Returns a figure of each time from start to end.
+    fn wall(&self, figure: impl Fn(f64) -> f64) -> Vec<f64> {
+        self.wall.iter().copied().map(figure).collect()
+    }
+
+    /// Returns a figure of each CPU time.
+    fn cpu(&self, figure: impl Fn(f64) -> f64) -> Vec<f64> {
+        self.cpu.iter().copied().map(figure).collect()
+    }
 }
 
 /// Trace in a file.
@@ -153,24 +197,25 @@ impl Drop for Trace {
 
 /// Resources that a program used.
 struct Usage {
+    /// Time from start to end, s.
+    wall: f64,
     /// CPU time, s.
-    seconds: f64,
+    cpu: f64,
     /// Peak memory of this program, or any before it, MB.
     peak: f64,
 }
 
 /// Resources and events of a replay.
 struct Replay {
-    seconds: f64,
-    peak: f64,
+    usage: Usage,
     /// Number of events read.
     events: f64,
 }
 
 fn replay(trace: &Trace) -> Result<Replay> {
     let mut replay = command(release("nntrace-bpf")?);
-    let (Usage { seconds, peak }, said) = timed(replay.arg("replay").arg(&trace.path).arg("--json"))?;
-    Ok(Replay { seconds, peak, events: Snapshot::parse(&said)?.number("/loss/records_drained")? })
+    let (usage, said) = timed(replay.arg("replay").arg(&trace.path).arg("--json"))?;
+    Ok(Replay { usage, events: Snapshot::parse(&said)?.number("/loss/records_drained")? })
 }
 
 /// Counts the lines; returns the resources used, and their number.
@@ -188,7 +233,9 @@ fn timed(command: &mut Command) -> Result<(Usage, String)> {
         Ok((seconds(usage.user_time()) + seconds(usage.system_time()), usage.max_rss() as f64 * 1024.0 / 1e6))
     };
     let (before, _) = used()?;
+    let start = Instant::now();
     let said = quietly(command)?;
+    let wall = start.elapsed().as_secs_f64();
     let (after, peak) = used()?;
-    Ok((Usage { seconds: after - before, peak }, said))
+    Ok((Usage { wall, cpu: after - before, peak }, said))
 }

@@ -40,6 +40,17 @@ pub fn write(out: &mut impl Write, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes a trace of `marks` begins and ends of sections, by a thread on each CPU.
+pub fn write_marks(out: &mut impl Write, marks: u64) -> io::Result<()> {
+    let running = std::array::from_fn(Some);
+    let mut trace = Trace { out, written: 0, random: 1, us: 1_000_000_000, running, threads: threads() };
+    for _ in 0..marks {
+        let thread = trace.below(CPUS);
+        trace.mark(thread, thread)?;
+    }
+    Ok(())
+}
+
 /// Writes a trace of `events` power events in idlestat's own format, whose CPUs do little else than become idle.
 pub fn write_idle(out: &mut impl Write, events: u64) -> io::Result<()> {
     writeln!(out, "idlestat version = 0.8\ncpus={CPUS}\nclusterA:")?;
@@ -210,6 +221,15 @@ mod tests {
         assert!(long.starts_with(&short));
         assert!((10_000..10_300).contains(&short.len()));
         assert!(long.ends_with('\n'));
+    }
+
+    #[test]
+    fn marks_can_be_had_alone() {
+        let mut text = Vec::new();
+        write_marks(&mut text, 1_000).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text.lines().count(), 1_000);
+        assert_eq!(text.matches(": tracing_mark_write: ").count(), 1_000);
     }
 
     #[test]

@@ -177,13 +177,15 @@ fn targets(arch: Arch) -> Result<Vec<PathBuf>> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("vm/targets");
     let folder = debian::cache()?.join(format!("targets-{arch}"));
     fs::create_dir_all(&folder)?;
-    let kinds: [(&str, &str, &[&str]); 5] = [
+    let kinds: [(&str, &str, &[&str]); 7] = [
         ("c-static", "marks.c", &["-static", "-no-pie"]),
         ("c-static-pie", "marks.c", &["-static-pie", "-fPIE"]),
         ("c-pie", "marks.c", &["-pie", "-fPIE"]),
         // Without `.symtab`: only the symbols for the dynamic linker are left.
         ("c-stripped", "marks.c", &["-pie", "-fPIE", "-rdynamic", "-s"]),
         ("cpp-method", CPP, &["-pie", "-fPIE", "-fno-exceptions", "-fno-rtti"]),
+        ("lanes-static", "lanes.c", &["-static", "-no-pie", "-Inntrace-common/include", "-pthread"]),
+        ("lanes-stripped", "lanes.c", &["-pie", "-fPIE", "-s", "-Inntrace-common/include", "-pthread"]),
     ];
     let mut programs = Vec::new();
     for (name, source, flags) in kinds {
