@@ -7,17 +7,24 @@ use serde_json::{Map, Value, json};
 
 /// File of the counts, from the workspace's root.
 const FILE: &str = "xtask/src/instructions/counts.json";
-/// How many more instructions than before are none: compilers and libraries differ in small ways, %.
-const TOLERANCE: f64 = 3.0;
 
 /// Instructions by path.
 #[derive(Debug, Default)]
-pub struct Counts(Vec<(&'static str, f64)>);
+pub struct Counts(Vec<Count>);
+
+/// Instructions of a path.
+#[derive(Debug)]
+struct Count {
+    path: &'static str,
+    instructions: f64,
+    /// How many more instructions than before are none, %.
+    tolerance: f64,
+}
 
 impl Counts {
-    /// Adds the instructions of a path.
-    pub fn add(&mut self, path: &'static str, count: f64) {
-        self.0.push((path, count));
+    /// Adds the instructions of a path, and the part of them, in %, by which a build differs from the next.
+    pub fn add(&mut self, path: &'static str, instructions: f64, tolerance: f64) {
+        self.0.push(Count { path, instructions, tolerance });
     }
 
     /// Takes them over into the file; those of other architectures stay.
@@ -25,7 +32,8 @@ impl Counts {
         let mut all = read()?;
         // As it is printed: the rest is in the noise.
         let rounded = |count: f64| json!((count * 10.0).round() / 10.0);
-        let ours: Map<_, _> = self.0.iter().map(|&(path, count)| (path.to_owned(), rounded(count))).collect();
+        let ours: Map<_, _> =
+            self.0.iter().map(|count| (count.path.to_owned(), rounded(count.instructions))).collect();
         all.insert(ARCH.to_owned(), Value::Object(ours));
         fs::write(path(), format!("{:#}\n", Value::Object(all)))
             .with_context(|| format!("cannot write to {FILE}"))?;
@@ -47,7 +55,7 @@ impl Counts {
             return Ok(());
         }
         bail!(
-            "instructions by more than {TOLERANCE} %:\n  {}\nif that is meant: cargo xtask instructions --bless",
+            "more instructions:\n  {}\nif that is meant: cargo xtask instructions --bless",
             more.join("\n  ")
         )
     }
@@ -55,16 +63,17 @@ impl Counts {
     /// Describes the paths that take more and those that take fewer, a line each.
     fn differences(&self, blessed: &Map<String, Value>) -> (Vec<String>, Vec<String>) {
         let (mut more, mut fewer) = (Vec::new(), Vec::new());
-        for &(path, count) in &self.0 {
+        for &Count { path, instructions, tolerance } in &self.0 {
             let Some(before) = blessed.get(path).and_then(Value::as_f64) else {
-                more.push(format!("{path}: {count:.1}, not in {FILE}"));
+                more.push(format!("{path}: {instructions:.1}, not in {FILE}"));
                 continue;
             };
-            let line = format!("{path}: {count:.1} instead of {before:.1}");
-            let bound = before * TOLERANCE / 100.0;
-            if count > before + bound {
+            let line =
+                format!("{path}: {instructions:.1} instead of {before:.1}, by more than {tolerance} %");
+            let bound = before * tolerance / 100.0;
+            if instructions > before + bound {
                 more.push(line);
-            } else if count < before - bound {
+            } else if instructions < before - bound {
                 fewer.push(line);
             }
         }
@@ -93,12 +102,15 @@ mod tests {
     fn more_than_the_tolerance_is_named_with_both_figures() {
         let mut counts = Counts::default();
         for (path, count) in [("same", 103.0), ("more", 103.1), ("fewer", 96.9), ("new", 1.0)] {
-            counts.add(path, count);
+            counts.add(path, count, 3.0);
         }
         let blessed = json!({ "same": 100, "more": 100, "fewer": 100, "gone": 1 });
         let Value::Object(blessed) = blessed else { unreachable!() };
         let (more, fewer) = counts.differences(&blessed);
-        assert_eq!(more, ["more: 103.1 instead of 100.0".to_owned(), format!("new: 1.0, not in {FILE}")]);
-        assert_eq!(fewer, ["fewer: 96.9 instead of 100.0"]);
+        assert_eq!(
+            more,
+            ["more: 103.1 instead of 100.0, by more than 3 %".to_owned(), format!("new: 1.0, not in {FILE}")]
+        );
+        assert_eq!(fewer, ["fewer: 96.9 instead of 100.0, by more than 3 %"]);
     }
 }
