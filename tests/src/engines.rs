@@ -69,6 +69,9 @@ pub struct Printed {
     /// Operators by the engine's own report, if it was asked.
     #[serde(default)]
     pub operators: Vec<Operator>,
+    /// Names of nodes without a time in that report: it is below the engine's unit, or another node contains them.
+    #[serde(default)]
+    pub untimed: Vec<String>,
 }
 
 /// Operator of a run, as the engine tells of it.

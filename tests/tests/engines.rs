@@ -278,6 +278,10 @@ fn openvino_operators() -> Result<impl Fn(&Traced, u64) -> Result<()>> {
             assert_eq!(each.get(name), Some(&1), "{name}: {each:?}");
         }
         each.insert("SyncInferRequest", 1);
+        // On a fast CPU, a conversion between layouts takes less than the microsecond that the engine counts in.
+        let functions = traced.functions("LC_PE");
+        let untimed = report.untimed.iter().map(String::as_str).filter(|name| functions.contains_key(name));
+        each.extend(untimed.map(|name| (name, 1)));
         assert_operators(traced, "LC_PE", runs, &each);
         Ok(())
     })

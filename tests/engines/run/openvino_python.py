@@ -26,7 +26,7 @@ def observe():
     """Takes the times of the nodes in the last run: the counters are means of all runs so far, in microseconds."""
     runs = 1 + len(operators) // max(len(totals), 1)
     for node in request.profiling_info:
-        # Nodes that others contain have no time.
+        # Nodes that others contain have no time, and neither have those below a microsecond.
         if node.status == openvino.ProfilingInfo.Status.EXECUTED:
             total = node.real_time.total_seconds() * 1e9 * runs
             own = max(total - totals.get(node.node_name, 0), 0)
@@ -48,4 +48,5 @@ def run():
 result = workload.measure("openvino", chosen, run)
 if chosen.operators:
     result["operators"] = operators
+    result["untimed"] = [node.node_name for node in request.profiling_info if node.node_name not in totals]
 workload.finish(result)
