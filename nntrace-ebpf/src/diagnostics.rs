@@ -3,9 +3,12 @@
 //! These are global functions, which the verifier checks once, for any arguments, and not again for every path to
 //! them. They take plain numbers, so the current mark is looked up.
 
+use core::{mem::offset_of, ptr};
+
 use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind, Diagnostics, EXAMPLE_BYTES},
-    record::Thread,
+    mark::MARK_BYTES,
+    record::{NameText, Thread},
 };
 
 use crate::{
@@ -66,7 +69,7 @@ extern "C" fn count_odd_mark(kind: u32, now: u64, tid: u32) -> u32 {
         let mark = unsafe { &(*thread).mark };
         let len = mark.len as usize;
         entry.len = if len < EXAMPLE_BYTES { len as u32 } else { EXAMPLE_BYTES as u32 };
-        entry.example = *mark.payload.first_chunk().unwrap_or(&[0; EXAMPLE_BYTES]);
+        copy_example(mark, entry);
     }
     count_diagnostics(kind, 1, now, tid)
 }
@@ -89,6 +92,21 @@ extern "C" fn count_odd_marks(odd: u32, now: u64, tid: u32) -> u32 {
         }
     }
     0
+}
+
+/// Copies the first bytes of a mark, word by word. As one assignment, all of them would be loaded before the first is
+/// stored, and wait on the stack.
+#[inline(always)]
+fn copy_example(mark: &NameText, entry: &mut DiagnosticCount) {
+    const { assert!(offset_of!(NameText, payload).is_multiple_of(8) && EXAMPLE_BYTES <= MARK_BYTES) };
+    const { assert!(offset_of!(DiagnosticCount, example).is_multiple_of(8) && EXAMPLE_BYTES.is_multiple_of(8)) };
+    let from: *const u64 = mark.payload.as_ptr().cast();
+    let to: *mut u64 = entry.example.as_mut_ptr().cast();
+    for at in 0..EXAMPLE_BYTES / 8 {
+        // SAFETY: inside of both texts, whose begins are multiples of eight; volatile, so that the compiler does not turn
+        // it into one assignment.
+        unsafe { ptr::write_volatile(to.add(at), ptr::read_volatile(from.add(at))) };
+    }
 }
 
 #[inline(always)]

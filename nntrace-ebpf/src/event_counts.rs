@@ -46,10 +46,16 @@ pub fn forward_lost() {
     with(|counts| unsafe { add(&raw mut (*counts).forwards_lost, 1) });
 }
 
-/// Counts an entry without room in a table.
+/// Counts an entry without room in a table, and logs that.
 #[inline(always)]
 pub fn turned_away(table: Table) {
     log::table_full(table);
+    count_turned_away(table);
+}
+
+/// Counts an entry without room in a table.
+#[inline(always)]
+pub fn count_turned_away(table: Table) {
     // SAFETY: an element, by a number that is known when this is compiled, of a field of a value of the map.
     with(|counts| unsafe { add((&raw mut (*counts).turned_away).cast::<u64>().add(table as usize), 1) });
 }

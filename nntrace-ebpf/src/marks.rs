@@ -73,12 +73,19 @@ pub fn take(
     length: Option<u64>,
 ) {
     event_counts::mark();
-    if length.is_none() && mark_text::is_end(payload) {
-        end_by_mark(now, ids, thread, Some(payload));
-        return;
-    }
     let mark = &mut thread.mark;
-    let Some(len) = mark_text::read(paging, payload, length, mark, now, ids) else { return };
+    let mut len = -1;
+    if length.is_none() && mark_text::read_first(payload, mark) {
+        if mark::kind(Captured::of(&mark.payload)) == Some(Kind::End) {
+            end_by_mark(now, ids, thread, Some(payload));
+            return;
+        }
+        len = mark_text::end_first(mark);
+    }
+    if len < 0 {
+        let Some(read) = mark_text::read(paging, payload, length, mark, now, ids) else { return };
+        len = read as i64;
+    }
     if through_memory(&mut mark.len, len as u32) == 0 {
         diagnostics::count(DiagnosticKind::EmptyMark, now, ids.tid);
         return;

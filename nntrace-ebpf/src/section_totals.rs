@@ -12,7 +12,7 @@ use nntrace_common::{
 use crate::{
     app_events,
     atomic::add,
-    diagnostics, event_counts,
+    diagnostics, event_counts, log,
     maps::{CREATE_NAME, PATHS, SLOT_TOTALS, THREADS, TOTAL_COUNT, TOTALS},
     ring::{self, Wake},
     traced_processes::Ids,
@@ -25,23 +25,26 @@ const EXECUTION: u8 = Tag::new(Layer::Application, Phase::Execution).index();
 /// Error of the kernel when a table has no room for another entry: `E2BIG`.
 const TABLE_FULL: i32 = -7;
 
-/// Stores the steps of the path of this thread's frame that was at `depth`, and was just closed.
+/// Stores the steps of the path of this thread's frame that was at `depth`, and was just closed. Returns 0 unless there is
+/// no room for one: it is not logged here, where hardly any stack is left.
 ///
 /// A global function, which the verifier checks once, for any arguments.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn name_path(tid: u32, depth: u32) -> u32 {
+    let mut is_full = 0;
     if let Some(thread) = THREADS.get_ptr_mut(tid) {
         // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
         let stack = unsafe { &(*thread).stack };
         stack.steps(depth as u8, |path, step| {
             // An existing path is the same path.
             if PATHS.insert(path, &step, u64::from(BPF_NOEXIST)) == Err(TABLE_FULL) {
-                event_counts::turned_away(Table::Paths);
+                event_counts::count_turned_away(Table::Paths);
+                is_full = 1;
             }
         });
     }
-    0
+    is_full
 }
 
 /// Adds a closed frame to the totals, and emits it.
@@ -80,7 +83,9 @@ fn other_total(key: TotalKey, tid: u32, closed: &Closed) -> Option<*mut Total> {
         TotalKey { slot: ANY_SLOT, ..key }
     };
     TOTALS.get_ptr_mut(key).or_else(|| {
-        name_path(tid, u32::from(closed.depth));
+        if name_path(tid, u32::from(closed.depth)) != 0 {
+            log::table_full(Table::Paths);
+        }
         if TOTALS.insert(key, &Total::default(), u64::from(BPF_NOEXIST)).is_ok() {
             // SAFETY: the pointer comes from the map and is not null.
             unsafe { add(made, 1) };

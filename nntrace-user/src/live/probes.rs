@@ -51,6 +51,8 @@ pub(crate) struct Probes {
     /// Whether calls of one mark function by another are recognized.
     nesting: bool,
     report: SearchReport,
+    /// Reason why the first function that was found could not be probed.
+    refusal: Option<String>,
     failures: Vec<String>,
     /// Kinds of probes on nops here, from the first function on that begins with one.
     nops: NopProbes,
@@ -71,6 +73,7 @@ impl Probes {
             looked: HashMap::new(),
             nesting: false,
             report: SearchReport::default(),
+            refusal: None,
             failures: Vec::new(),
             nops: NopProbes::default(),
             has_told_of_nops: false,
@@ -227,6 +230,7 @@ impl Probes {
                 }
                 Err(error) => {
                     self.attached.remove(&(function.object, function.found.offset));
+                    self.refusal.get_or_insert_with(|| error.to_string());
                     self.failures.push(error.to_string());
                 }
             }
@@ -352,10 +356,12 @@ impl Probes {
         files
     }
 
-    /// Returns a text on the files searched when nothing was found; `None` once something is probed.
+    /// Returns the reason why nothing is probed: the files searched, or what was found and could not be probed. `None` once
+    /// something is.
     #[must_use]
     pub(crate) fn nothing_found(&self, target: &str) -> Option<String> {
-        self.attached.is_empty().then(|| self.report.nothing_found(target))
+        let nothing = || self.refusal.clone().unwrap_or_else(|| self.report.nothing_found(target));
+        self.attached.is_empty().then(nothing)
     }
 
     /// Takes the messages on failures since the last call.

@@ -11,7 +11,12 @@ use nix::sys::signal::Signal;
 
 use crate::{
     bench::{
-        child::Running, emit_marks::Site, profiler::Profiler, release, spread::paired, table::Table,
+        child::Running,
+        emit_marks::Site,
+        profiler::{Profiler, Snapshot},
+        release,
+        spread::paired,
+        table::Table,
         tracefs::Instance,
     },
     run::{command, on_path},
@@ -29,12 +34,18 @@ const READING: &str = "@[str(arg0)] = count();";
 /// Time limit for attaching and detaching a probe.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Time for which marks are written before they are measured: the kernel has optimised the probe by then, and the
+/// profiler has switched the statistics off.
+pub const WARM_UP: Duration = Duration::from_millis(500);
+
 /// Measurements, a figure for each round.
 pub struct Marks {
     /// State of the mark function with our probe.
     pub site: Site,
     off: Vec<f64>,
     profiler: Vec<f64>,
+    /// With the probe where bpftrace has it, on the first instruction.
+    fast: Vec<f64>,
     /// Time in our kernel program, from the kernel's statistics.
     program: Vec<f64>,
     /// Share of records that found the ring full, percent.
@@ -61,6 +72,7 @@ pub fn measure(rounds: u32, marks: u32) -> Result<Marks> {
         site: Site::Nop,
         off: Vec::new(),
         profiler: Vec::new(),
+        fast: Vec::new(),
         program: Vec::new(),
         dropped: Vec::new(),
         empty: Vec::new(),
@@ -72,6 +84,7 @@ pub fn measure(rounds: u32, marks: u32) -> Result<Marks> {
         found.off.push(load.round("probe")?.0);
         found.trace_marker.push(load.round("trace-marker")?.0);
         found.with_profiler(&mut load)?;
+        found.fast.push(with_profiler(&mut load, &["--fast-probes"])?.0);
         if has_bpftrace {
             found.empty.push(with_bpftrace(&mut load, EMPTY)?);
             found.counting.push(with_bpftrace(&mut load, COUNTING)?);
@@ -83,13 +96,9 @@ pub fn measure(rounds: u32, marks: u32) -> Result<Marks> {
 
 impl Marks {
     fn with_profiler(&mut self, load: &mut Load) -> Result<()> {
-        load.wait_for(|site| site == Site::Nop)?;
-        let (profiler, _) = Profiler::attach(&["--marks=uprobe", "--pid", &load.0.pid().to_string()])?;
-        let (warm_up, round) = load.probed_rounds()?;
-        self.site = load.site()?;
-        let snapshot = profiler.end()?;
-        same_count("nntrace-bpf", snapshot.number("/overhead/marks")?, warm_up.1 + round.1)?;
-        self.profiler.push(round.0);
+        let (round, site, snapshot) = with_profiler(load, &[])?;
+        self.site = site;
+        self.profiler.push(round);
         self.program.push(snapshot.number("/overhead/ns_per_mark")?);
         let [dropped, produced] =
             ["dropped", "produced"].map(|which| snapshot.number(&format!("/loss/records_{which}")));
@@ -103,7 +112,9 @@ impl Marks {
         table.row("nobody probes", &self.off);
         table.row("nntrace-bpf --marks uprobe", &self.profiler);
         table.row("  of it in the kernel program", &self.program);
-        let ratio = |other| paired(&self.profiler, other, |ours, others| ours / others);
+        table.row("nntrace-bpf --marks uprobe --fast-probes", &self.fast);
+        // Of probes on the same instruction.
+        let ratio = |other| paired(&self.fast, other, |ours, others| ours / others);
         for (name, others, goal) in [
             ("bpftrace, doing nothing", &self.empty, Some(1.6)),
             ("bpftrace, counting", &self.counting, None),
@@ -114,23 +125,37 @@ impl Marks {
                 continue;
             }
             table.row(name, others);
-            let row = table.ratio(&format!("  nntrace-bpf / {name}"), &ratio(others));
+            let row = table.ratio(&format!("  --fast-probes / {name}"), &ratio(others));
             if let Some(goal) = goal {
                 row.at_most(goal);
             }
         }
         table.row("write to trace_marker", &self.trace_marker);
-        table.ratio("  nntrace-bpf / trace_marker", &ratio(&self.trace_marker));
+        table.ratio("  --fast-probes / trace_marker", &ratio(&self.trace_marker));
         table.row("records that found the ring full, %", &self.dropped);
         if self.counting.is_empty() {
             table.note("bpftrace is not installed; on Debian: apt-get install bpftrace");
         }
         table.note("one thread that does nothing but write marks; each round counts with its median part");
         table.note(
-            "nntrace-bpf switches the kernel's BPF statistics on, and pays for them; bpftrace does not",
+            "bpftrace probes the nop that the function begins with, as --fast-probes does; the kernel's own fast way for it kills \
+             forked children on some kernels, where nntrace-bpf alone probes the next instruction",
         );
+        table.note("nntrace-bpf has the kernel's BPF statistics on at the begin, and for 1 % of the time from then on");
         table
     }
+}
+
+/// Measures a round with our probe; returns its figure, the state of the mark function, and the profiler's results.
+fn with_profiler(load: &mut Load, options: &[&str]) -> Result<(f64, Site, Snapshot)> {
+    load.wait_for(|site| site == Site::Nop)?;
+    let pid = load.0.pid().to_string();
+    let (profiler, _) = Profiler::attach(&[&["--marks=uprobe", "--pid", &pid], options].concat())?;
+    let (warm_up, round) = load.probed_rounds()?;
+    let site = load.site()?;
+    let snapshot = profiler.end()?;
+    same_count("nntrace-bpf", snapshot.number("/overhead/marks")?, warm_up + round.1)?;
+    Ok((round.0, site, snapshot))
 }
 
 /// Attaches bpftrace with an action that counts.
@@ -145,7 +170,7 @@ fn with_bpftrace(load: &mut Load, action: &str) -> Result<f64> {
         load.probed_rounds().with_context(|| format!("bpftrace does not probe: {program}"))?;
     let said = bpftrace.end(Signal::SIGINT)?;
     if action != EMPTY {
-        same_count("bpftrace", counts(&said) as f64, warm_up.1 + round.1)?;
+        same_count("bpftrace", counts(&said) as f64, warm_up + round.1)?;
     }
     Ok(round.0)
 }
@@ -172,10 +197,14 @@ impl Load {
         self.0.ask(what).map(|[ns, marks]| (ns, marks))
     }
 
-    /// Runs a round that makes the kernel optimise the probe, then the one that counts.
-    fn probed_rounds(&mut self) -> Result<((f64, f64), (f64, f64))> {
+    /// Runs rounds for [`WARM_UP`], then the one that counts. Returns the marks of the former, and that one.
+    fn probed_rounds(&mut self) -> Result<(f64, (f64, f64))> {
         self.wait_for(|site| site != Site::Nop)?;
-        Ok((self.round("probe")?, self.round("probe")?))
+        let (begin, mut warm_up) = (Instant::now(), 0.0);
+        while begin.elapsed() < WARM_UP {
+            warm_up += self.round("probe")?.1;
+        }
+        Ok((warm_up, self.round("probe")?))
     }
 
     fn site(&mut self) -> Result<Site> {

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 
 use crate::{
-    bench::{child::Running, profiler::Profiler, spread::paired, table::Table},
+    bench::{child::Running, marks::WARM_UP, profiler::Profiler, spread::paired, table::Table},
     run::{command, on_path, quietly, target_dir},
 };
 
@@ -179,10 +179,13 @@ pub fn round(load: &mut Running, what: &str, count: u32) -> Result<f64> {
     load.ask(&format!("{what} {count}")).map(|[ns, _]: [f64; 2]| ns)
 }
 
-/// Runs a round that makes the kernel optimise the probe, then the one that counts.
+/// Runs rounds for [`WARM_UP`], then the one that counts.
 fn heard(load: &mut Running, count: u32) -> Result<f64> {
     wait_until_heard(load, true)?;
-    round(load, "pairs", count)?;
+    let begin = Instant::now();
+    while begin.elapsed() < WARM_UP {
+        round(load, "pairs", count)?;
+    }
     round(load, "pairs", count)
 }
 

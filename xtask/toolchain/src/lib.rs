@@ -127,6 +127,8 @@ impl Toolchain {
             "--check-cfg=cfg(bpf_target_arch,values(any()))".into(),
             "-Cdebuginfo=2".into(),
             "-Clink-arg=--btf".into(),
+            // With that order, no memset is expanded: each would be a call that goes byte by byte.
+            "-Clink-arg=--disable-expand-memcpy-in-order".into(),
             format!("-Clinker={}", self.linker.display()).into(),
         ];
         // The description of types and lines for the kernel is in every binary.

@@ -16,7 +16,7 @@ const ENOUGH_MARKS: u64 = 1000;
 /// Runs of power programs after which no marks are waited for.
 const ENOUGH_POWER_EVENTS: u64 = 100_000;
 /// Time between two looks at how many runs there were.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_millis(100);
 /// Length of a sample.
 const SAMPLE: Duration = Duration::from_millis(100);
 /// Time between two samples. Switching interrupts all CPUs, those that are idle too: not each second.
