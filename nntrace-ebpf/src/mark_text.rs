@@ -67,7 +67,7 @@ pub fn end_first(mark: &mut NameText) -> i64 {
                 // SAFETY: as above.
                 unsafe { ptr::write_volatile(words.add(after), 0) };
             }
-            return (at * 8 + mark::bytes_of(text)) as i64;
+            return (at * 8 + mark::bytes_of(text)).cast_signed() as i64;
         }
     }
     -1
@@ -93,15 +93,14 @@ pub fn read(
     ids: Ids,
 ) -> Option<usize> {
     clear(mark);
-    let read = match length {
-        Some(length) => read_bytes(paging, payload, length, mark, now, ids),
-        None => {
-            let len = match paging {
-                Paging::Never => read_string::<false>(payload, mark, now, ids),
-                Paging::MayWait => read_string::<true>(payload, mark, now, ids),
-            };
-            usize::try_from(len).ok()
-        }
+    let read = if let Some(length) = length {
+        read_bytes(paging, payload, length, mark, now, ids)
+    } else {
+        let len = match paging {
+            Paging::Never => read_string::<false>(payload, mark, now, ids),
+            Paging::MayWait => read_string::<true>(payload, mark, now, ids),
+        };
+        usize::try_from(len).ok()
     };
     // A mark after the window does not count.
     if read.is_none() && clock::now().is_some() {
@@ -178,7 +177,7 @@ fn read_string<const MAY_WAIT: bool>(payload: *const u8, mark: &mut NameText, no
             diagnostics::count_mark(DiagnosticKind::TruncatedMark, now, ids.tid);
         }
     }
-    len as i64
+    len.cast_signed() as i64
 }
 
 /// Reads up to the NUL; returns the number of bytes including it, or the error.

@@ -84,9 +84,9 @@ pub fn take(
     }
     if len < 0 {
         let Some(read) = mark_text::read(paging, payload, length, mark, now, ids) else { return };
-        len = read as i64;
+        len = read.cast_signed() as i64;
     }
-    if through_memory(&mut mark.len, len as u32) == 0 {
+    if through_memory(&mut mark.len, len.cast_unsigned() as u32) == 0 {
         diagnostics::count(DiagnosticKind::EmptyMark, now, ids.tid);
         return;
     }
