@@ -102,6 +102,8 @@ pub(super) struct LaneThread {
     pub(super) tgid: u32,
     pub(super) tid: u32,
     pub(super) marks: ThreadMarks,
+    /// Time of the hand-over, ns.
+    since: u64,
     rings: Vec<Ring>,
     forwarded: VecDeque<Forwarded>,
     /// Number of the next forwarded record.
@@ -127,6 +129,7 @@ impl LaneThread {
             tgid,
             tid,
             marks,
+            since: time,
             rings: Vec::new(),
             forwarded: VecDeque::new(),
             expected: after_forwarded(0),
@@ -156,9 +159,10 @@ impl LaneThread {
         self.forwarded.insert(at, mark);
     }
 
-    /// Sets the last event.
+    /// Sets the last event. One from before the hand-over is another one's, or its program's before it was replaced: it may
+    /// come late, as it may be in the ring of another CPU.
     pub(super) fn end_with(&mut self, event: LastEvent) {
-        self.ends = self.ends.or(Some(event));
+        self.ends = self.ends.or(Some(event).filter(|event| event.time >= self.since));
     }
 
     /// Whether the thread has ended, and all that it did is accounted.

@@ -392,6 +392,21 @@ fn sections_that_are_open_when_a_thread_ends_are_counted() {
 }
 
 #[test]
+fn what_ended_before_the_hand_over_does_not_end_the_thread() {
+    let mut bench = Bench::new();
+    let mut lane = Lane::new(KEY, MIN_RING_BYTES);
+    bench.take(vec![handover(10), lane.offer(10, KEY)]);
+    // Of another CPU, whose ring was read too early to have it.
+    let exec = ProcessRecord { kind: RecordKind::Exec as u32, tgid: TGID, tid: TID, detail: 0, time: 9 };
+    bench.take(vec![ExpressEvent::last(&Record::Exec(exec)).unwrap()]);
+    bench.account(15);
+    lane.begin("[NN_LR_PE]run", 20);
+    lane.write(Kind::End, 0, 30, b"");
+    bench.account(40);
+    assert_eq!((bench.facts().marks, bench.records.len()), (2, 1));
+}
+
+#[test]
 fn an_event_waits_for_the_hand_over_of_its_thread() {
     let mut bench = Bench::new();
     let now = clock::now();
