@@ -15,26 +15,6 @@ pub const MARK_BYTES: usize = 256;
 /// any byte of it.
 pub const BUFFER_BYTES: usize = MARK_BYTES + 8;
 
-/// Returns the mask of a word's bytes before its first NUL, the first byte lowest; all ones when there is none.
-#[must_use]
-#[inline(always)]
-pub const fn before_nul(word: u64) -> u64 {
-    const LOWEST: u64 = u64::from_ne_bytes([0x01; 8]);
-    const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
-    // The highest bit of each NUL, and of 1 behind a NUL: the first one is right.
-    let nuls = word.wrapping_sub(LOWEST) & !word & HIGHEST;
-    let first = nuls & nuls.wrapping_neg();
-    (first >> 7).wrapping_sub(1)
-}
-
-/// Returns the number of bytes in a mask of [`before_nul`].
-#[must_use]
-#[inline(always)]
-pub const fn bytes_of(mask: u64) -> usize {
-    const LOWEST: u64 = u64::from_ne_bytes([0x01; 8]);
-    ((mask & LOWEST).wrapping_mul(LOWEST) >> 56) as usize
-}
-
 /// Payload of a mark: bytes with an end.
 pub trait Text {
     /// Returns the byte at `at`, 0 beyond the end.

@@ -16,7 +16,7 @@ use aya_ebpf::{
 use nntrace_common::{
     diagnostic::DiagnosticKind,
     event_counts::PageWait,
-    mark::{self, MARK_BYTES},
+    mark::{self, Kind, MARK_BYTES},
     record::NameText,
 };
 
@@ -36,41 +36,13 @@ const PAGE_BYTES: usize = 4096;
 /// Bytes of a text at most: one in the buffer is left for the NUL, with and without a length.
 const ROOM: usize = MARK_BYTES - 1;
 
-/// Bytes that are read of a payload first. Most are not longer; and of a string, so many bytes cost half as much when
-/// the helper need not look for the NUL.
-const FIRST_BYTES: usize = 64;
-
-/// Reads the first bytes of a payload into `mark`; `false` if they are not all in memory, which is not known to be an
-/// error. See [`end_first`].
+/// Whether a payload is the end of a section: of that, two bytes are all there is to read. `false` if they are not in memory.
 #[inline(always)]
-pub fn read_first(payload: *const u8, mark: &mut NameText) -> bool {
+pub fn is_end(payload: *const u8) -> bool {
+    let mut first = [0_u8; 2];
     // SAFETY: the helper checks the address.
-    unsafe { bpf_probe_read_user_buf(payload, &mut mark.payload[..FIRST_BYTES]) }.is_ok()
-}
-
-/// Puts zeros behind the first bytes of a payload, from the NUL on; returns its length without the NUL, negative when
-/// there is no NUL among them.
-///
-/// A function of its own, for the registers: inside of another one, what that one holds would move to the stack.
-#[inline(never)]
-pub fn end_first(mark: &mut NameText) -> i64 {
-    zero(mark, FIRST_BYTES / 8);
-    let words: *mut u64 = mark.payload.as_mut_ptr().cast();
-    for at in 0..FIRST_BYTES / 8 {
-        // SAFETY: inside of the payload, see `zero`; volatile, as there.
-        let word = unsafe { ptr::read_volatile(words.add(at)) };
-        let text = mark::before_nul(word);
-        if text != u64::MAX {
-            // SAFETY: as above.
-            unsafe { ptr::write_volatile(words.add(at), word & text) };
-            for after in at + 1..FIRST_BYTES / 8 {
-                // SAFETY: as above.
-                unsafe { ptr::write_volatile(words.add(after), 0) };
-            }
-            return (at * 8 + mark::bytes_of(text)).cast_signed() as i64;
-        }
-    }
-    -1
+    unsafe { bpf_probe_read_user_buf(payload, &mut first) }.is_ok()
+        && matches!(mark::kind(&first[..]), Some(Kind::End))
 }
 
 /// Reads a payload that is odd into `mark`, as an example.
@@ -93,14 +65,9 @@ pub fn read(
     ids: Ids,
 ) -> Option<usize> {
     clear(mark);
-    let read = if let Some(length) = length {
-        read_bytes(paging, payload, length, mark, now, ids)
-    } else {
-        let len = match paging {
-            Paging::Never => read_string::<false>(payload, mark, now, ids),
-            Paging::MayWait => read_string::<true>(payload, mark, now, ids),
-        };
-        usize::try_from(len).ok()
+    let read = match length {
+        Some(length) => read_bytes(paging, payload, length, mark, now, ids),
+        None => read_string(paging, payload, mark, now, ids),
     };
     // A mark after the window does not count.
     if read.is_none() && clock::now().is_some() {
@@ -144,13 +111,10 @@ fn read_bytes(
     Some(len)
 }
 
-/// Reads a string; returns its length without the NUL, or the error.
-///
-/// A function of its own, as [`end_first`] is.
-#[inline(never)]
-fn read_string<const MAY_WAIT: bool>(payload: *const u8, mark: &mut NameText, now: u64, ids: Ids) -> i64 {
+#[inline(always)]
+fn read_string(paging: Paging, payload: *const u8, mark: &mut NameText, now: u64, ids: Ids) -> Option<usize> {
     let mut read = string(payload, mark);
-    if MAY_WAIT && read < 0 && wait_for(payload, now, ids) {
+    if paging == Paging::MayWait && read < 0 && wait_for(payload, now, ids) {
         read = string(payload, mark);
         // The text continues in the next page, then. If it ends before, that page does not matter.
         let next = payload.wrapping_add(PAGE_BYTES - payload.addr() % PAGE_BYTES);
@@ -159,7 +123,7 @@ fn read_string<const MAY_WAIT: bool>(payload: *const u8, mark: &mut NameText, no
         }
     }
     if read < 0 {
-        return read;
+        return None;
     }
     // The length read includes the NUL.
     let len = if read > 0 { (read - 1).cast_unsigned() as usize & ROOM } else { 0 };
@@ -168,7 +132,7 @@ fn read_string<const MAY_WAIT: bool>(payload: *const u8, mark: &mut NameText, no
         let (mut next, at) = (0_u8, payload.wrapping_add(ROOM));
         // SAFETY: the helper checks the address.
         let mut more = unsafe { bpf_probe_read_user_buf(at, slice::from_mut(&mut next)) };
-        if MAY_WAIT && more.is_err() && wait_for(at, now, ids) {
+        if paging == Paging::MayWait && more.is_err() && wait_for(at, now, ids) {
             // SAFETY: as above.
             more = unsafe { bpf_probe_read_user_buf(at, slice::from_mut(&mut next)) };
         }
@@ -177,7 +141,7 @@ fn read_string<const MAY_WAIT: bool>(payload: *const u8, mark: &mut NameText, no
             diagnostics::count_mark(DiagnosticKind::TruncatedMark, now, ids.tid);
         }
     }
-    len.cast_signed() as i64
+    Some(len)
 }
 
 /// Reads up to the NUL; returns the number of bytes including it, or the error.
@@ -215,19 +179,13 @@ extern "C" fn bring_in_page(address: u64, since: u64, tgid: u32, tid: u32) -> u3
     u32::from(copied == 0)
 }
 
-/// Zeros the payload.
-#[inline(always)]
-pub fn clear(mark: &mut NameText) {
-    zero(mark, 0);
-}
-
-/// Zeros the payload from this word on, eight bytes at a time. As one assignment it would be a call that goes byte by byte. The word
+/// Zeros the payload, eight bytes at a time. As one assignment it may be a call that goes byte by byte. The word
 /// after [`MARK_BYTES`] is zero from [`NEW_THREAD`](crate::maps::NEW_THREAD) on: it is never written.
 #[inline(always)]
-fn zero(mark: &mut NameText, from: usize) {
+pub fn clear(mark: &mut NameText) {
     const { assert!(align_of::<NameText>() == 8 && offset_of!(NameText, payload).is_multiple_of(8)) };
     let words: *mut u64 = mark.payload.as_mut_ptr().cast();
-    for at in from..MARK_BYTES / 8 {
+    for at in 0..MARK_BYTES / 8 {
         // SAFETY: inside of the payload, whose begin is a multiple of eight; volatile, so that the compiler does not
         // turn it into one assignment.
         unsafe { ptr::write_volatile(words.add(at), 0) };

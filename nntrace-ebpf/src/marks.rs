@@ -73,20 +73,13 @@ pub fn take(
     length: Option<u64>,
 ) {
     event_counts::mark();
+    if length.is_none() && mark_text::is_end(payload) {
+        end_by_mark(now, ids, thread, Some(payload));
+        return;
+    }
     let mark = &mut thread.mark;
-    let mut len = -1;
-    if length.is_none() && mark_text::read_first(payload, mark) {
-        if mark::kind(Captured::of(&mark.payload)) == Some(Kind::End) {
-            end_by_mark(now, ids, thread, Some(payload));
-            return;
-        }
-        len = mark_text::end_first(mark);
-    }
-    if len < 0 {
-        let Some(read) = mark_text::read(paging, payload, length, mark, now, ids) else { return };
-        len = read.cast_signed() as i64;
-    }
-    if through_memory(&mut mark.len, len.cast_unsigned() as u32) == 0 {
+    let Some(len) = mark_text::read(paging, payload, length, mark, now, ids) else { return };
+    if through_memory(&mut mark.len, len as u32) == 0 {
         diagnostics::count(DiagnosticKind::EmptyMark, now, ids.tid);
         return;
     }

@@ -86,22 +86,6 @@ fn ends_are_told_from_free_text() {
 
 proptest::proptest! {
     #[test]
-    fn the_bytes_before_the_first_nul_are_found_by_words(bytes in proptest::array::uniform8(0..=2_u8)) {
-        let kept = bytes.iter().position(|&byte| byte == 0).unwrap_or(8);
-        let mask = before_nul(u64::from_le_bytes(bytes));
-        assert_eq!(bytes_of(mask), kept);
-        assert_eq!(mask.to_le_bytes(), std::array::from_fn(|at| if at < kept { 0xff } else { 0 }));
-    }
-
-    #[test]
-    fn any_bytes_before_a_nul_are_kept(word in proptest::num::u64::ANY, nul in 0..8_usize) {
-        let mut bytes = word.to_le_bytes().map(|byte| byte.max(1));
-        assert_eq!(before_nul(u64::from_le_bytes(bytes)), u64::MAX);
-        bytes[nul] = 0;
-        assert_eq!(bytes_of(before_nul(u64::from_le_bytes(bytes))), nul);
-    }
-
-    #[test]
     fn the_captured_buffer_reads_like_a_slice(
         payload in proptest::collection::vec(proptest::num::u8::ANY, 0..MARK_BYTES),
         tagged in proptest::bool::ANY,
