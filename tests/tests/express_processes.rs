@@ -129,8 +129,9 @@ fn what_a_killed_program_has_written_counts() -> Result<()> {
         let expected = [of_marks(written), of_marks(written + 1)];
         let [sections, instants] = counted;
         let dropped = snapshot.loss.records_dropped;
-        let is_counted = |(ended, written): &(u64, u64)| {
-            sections == *ended && (written.saturating_sub(dropped)..=*written).contains(&instants)
+        let is_counted = |&(all_sections, all_instants): &(u64, u64)| {
+            sections == all_sections
+                && (all_instants.saturating_sub(dropped)..=all_instants).contains(&instants)
         };
         ensure!(expected.iter().any(is_counted), "{written} marks of {pid}: {counted:?} of {expected:?}");
     }
