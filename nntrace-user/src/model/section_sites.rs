@@ -1,6 +1,8 @@
 //! Sections by where they stand: a thread, a stack of layers and phases, a name. What one site adds up to, by report
 //! and phase of the application, is what all tables are sums of.
 
+mod key;
+
 use std::collections::BTreeMap;
 
 use nntrace_common::{
@@ -10,6 +12,8 @@ use nntrace_common::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use self::key::NOBODY;
+pub(crate) use self::key::SiteKey;
 use super::{
     app_phases::ReportSlot,
     capped_table::{Capped, Key, OTHERS_NAME, OTHERS_PID, Row},
@@ -38,54 +42,6 @@ pub(crate) struct Sites {
 impl Default for Sites {
     fn default() -> Self {
         Self::new(&Limits::default())
-    }
-}
-
-/// Identity of a site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct SiteKey {
-    /// Process.
-    pub pid: u32,
-    /// Thread.
-    pub tid: u32,
-    /// The stack.
-    pub path: u64,
-    /// Hash of the name.
-    pub name: u64,
-    /// Its thread had shown interface calls only: it counts if the thread takes part in the end.
-    pub provisional: bool,
-    /// Whether its name matters beyond its words: to executions, or as that of a driver.
-    pub keeps_name: bool,
-}
-
-/// A thread that never takes part: what is summed of threads that might.
-const NOBODY: u32 = u32::MAX;
-
-impl Key for SiteKey {
-    fn coarser(&self) -> Option<Self> {
-        let tid = if self.provisional { NOBODY } else { 0 };
-        match *self {
-            Self { name, keeps_name: false, .. } if name != OTHERS_NAME => {
-                Some(Self { name: OTHERS_NAME, ..*self })
-            }
-            Self { pid: OTHERS_PID, .. } if self.tid == tid && self.name == OTHERS_NAME => None,
-            _ if self.tid != tid && !self.provisional => Some(Self { tid, ..*self }),
-            _ => Some(Self { pid: OTHERS_PID, tid, name: OTHERS_NAME, keeps_name: false, ..*self }),
-        }
-    }
-
-    fn is_others(&self) -> bool {
-        self.name == OTHERS_NAME
-    }
-}
-
-impl SiteKey {
-    /// Where the number of such a site is kept in [`Sites::recent`]. Paths and names are hashes already.
-    #[inline]
-    fn slot(&self) -> usize {
-        const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mixed = (self.path ^ self.name ^ u64::from(self.tid)).wrapping_mul(MIX);
-        (mixed >> (64 - RECENT.trailing_zeros())) as usize
     }
 }
 
@@ -483,14 +439,6 @@ pub(crate) fn is_driver_execution(tag: Tag) -> bool {
 /// Whether the end of a section with a tag ends a phase of the application.
 pub(crate) fn ends_app_phase(tag: Tag) -> bool {
     tag.layer() == Layer::Application && matches!(tag.phase(), Phase::WarmUp | Phase::Benchmark)
-}
-
-impl SiteKey {
-    /// Whether it is the key of a span, whatever its name matters for.
-    #[inline]
-    fn is_of(&self, span: &Self) -> bool {
-        Self { keeps_name: false, ..*self } == *span
-    }
 }
 
 impl Site {

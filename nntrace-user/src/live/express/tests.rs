@@ -1,110 +1,26 @@
 //! Lanes written by threads of these tests, and what comes of them, against a plain stack.
 
-use std::{ffi::c_void, os::fd::AsRawFd as _};
+mod lane;
 
-use memmap2::MmapRaw;
-use nix::{
-    fcntl::{FcntlArg, SealFlag, fcntl},
-    sys::memfd::{MFdFlags, memfd_create},
-};
+use std::os::fd::AsRawFd as _;
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nntrace_common::{
     diagnostic::{Diagnostics, HeldDiagnostics},
-    express::{HEADER_BYTES, Head, Kind, LANE_NAME, LEASE_NS, MAGIC, MIN_RING_BYTES, offsets, record_bytes},
+    express::{HEADER_BYTES, Head, Kind, LANE_NAME, LEASE_NS, MAGIC, MIN_RING_BYTES, offsets},
     mark::{self, Label},
     record::{ForwardedRecord, LostRecords, TotalKey, after_forwarded},
     stack::Stack,
 };
 use proptest::prelude::*;
 
+use self::lane::Lane;
 use super::*;
 use crate::model::{begin_parsing::Begins, causality::Questions, limits::Limits, thread_marks};
 
 const TGID: u32 = 7;
 const TID: u32 = 8;
 const KEY: u64 = 9;
-
-/// Producer of a lane.
-struct Lane {
-    file: File,
-    map: MmapRaw,
-    ring_bytes: usize,
-    head: u64,
-    defined: Vec<&'static str>,
-}
-
-impl Lane {
-    fn new(key: u64, ring_bytes: usize) -> Self {
-        let file = memfd_create(LANE_NAME, MFdFlags::MFD_ALLOW_SEALING | MFdFlags::MFD_CLOEXEC).unwrap();
-        let file = File::from(file);
-        file.set_len((HEADER_BYTES + ring_bytes) as u64).unwrap();
-        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
-        fcntl(&file, FcntlArg::F_ADD_SEALS(seals)).unwrap();
-        let map = MmapRaw::map_raw(&file).unwrap();
-        let lane = Self { file, map, ring_bytes, head: 0, defined: Vec::new() };
-        lane.set(offsets::MAGIC, MAGIC);
-        lane.set(offsets::KEY, key);
-        lane.set(offsets::RING_BYTES, ring_bytes as u64);
-        lane
-    }
-
-    fn set(&self, offset: usize, word: u64) {
-        // SAFETY: inside of the mapping, at a multiple of eight bytes from a page's begin; this test alone writes it.
-        unsafe { self.map.as_mut_ptr().cast::<c_void>().cast::<u64>().add(offset / 8).write_volatile(word) };
-    }
-
-    fn get(&self, offset: usize) -> u64 {
-        // SAFETY: as above.
-        unsafe { self.map.as_ptr().cast::<c_void>().cast::<u64>().add(offset / 8).read_volatile() }
-    }
-
-    /// Writes a record; `false` where there is no room.
-    fn write(&mut self, kind: Kind, value: u32, second: u64, text: &[u8]) -> bool {
-        let bytes = record_bytes(text.len());
-        let at = self.head as usize % self.ring_bytes;
-        let skip = if at + bytes > self.ring_bytes { self.ring_bytes - at } else { 0 };
-        if (self.head - self.get(offsets::TAIL)) as usize + skip + bytes > self.ring_bytes {
-            return false;
-        }
-        if skip > 0 {
-            self.set(HEADER_BYTES + at, Head::word(Kind::Skip, skip, 0));
-        }
-        let at = HEADER_BYTES + (at + skip) % self.ring_bytes;
-        self.set(at, Head::word(kind, bytes, value));
-        self.set(at + 8, second);
-        for (number, byte) in text.iter().enumerate() {
-            // SAFETY: inside of the mapping, which this test alone writes.
-            unsafe { self.map.as_mut_ptr().add(at + 16 + number).write(*byte) };
-        }
-        self.head += (skip + bytes) as u64;
-        self.set(offsets::HEAD, self.head);
-        true
-    }
-
-    fn begin(&mut self, text: &'static str, time: u64) -> bool {
-        let site = self.defined.iter().position(|known| *known == text).unwrap_or_else(|| {
-            let site = self.defined.len();
-            if self.write(Kind::Define, site as u32, text.len() as u64, text.as_bytes()) {
-                self.defined.push(text);
-            }
-            site
-        });
-        site < self.defined.len() && self.write(Kind::Site, site as u32, time, b"")
-    }
-
-    fn offer(&self, time: u64, key: u64) -> ExpressEvent {
-        let file = i64::from(self.file.as_raw_fd());
-        let kind = RecordKind::Lane as u32;
-        ExpressEvent::lane(LaneRecord {
-            kind,
-            tid: TID,
-            tgid: std::process::id(),
-            reserved: 0,
-            time,
-            file,
-            key,
-        })
-    }
-}
 
 fn handover(time: u64) -> ExpressEvent {
     let kind = RecordKind::Handover as u32;
