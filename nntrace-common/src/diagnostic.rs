@@ -146,7 +146,7 @@ pub struct HeldDiagnostics {
 }
 
 /// Count of one kind that is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct HeldCount {
     /// Number of occurrences.
@@ -176,8 +176,15 @@ impl HeldDiagnostics {
     /// Returns the kinds that are held, with their counts.
     #[inline(always)]
     pub fn iter(&self) -> impl Iterator<Item = (DiagnosticKind, HeldCount)> {
-        let counts = DiagnosticKind::OF_STACKS.into_iter().zip(self.counts);
+        let counts = DiagnosticKind::OF_STACKS.into_iter().map(|kind| (kind, self.of(kind)));
         counts.filter(|(_, held)| held.count > 0)
+    }
+
+    /// Returns the count of a kind; none for kinds that are not of stacks.
+    #[inline(always)]
+    pub fn of(&self, kind: DiagnosticKind) -> HeldCount {
+        let place = DiagnosticKind::OF_STACKS.iter().position(|known| *known == kind);
+        place.and_then(|place| self.counts.get(place).copied()).unwrap_or_default()
     }
 }
 

@@ -32,7 +32,8 @@ pub fn count_many(kind: DiagnosticKind, times: u64, now: u64, tid: u32) {
 /// Counts a diagnostic of the current mark, and keeps the first such mark as an example.
 #[inline(always)]
 pub fn count_mark(kind: DiagnosticKind, now: u64, tid: u32) {
-    count_odd_mark(kind as u32, now, tid);
+    keep_example(kind as u32, tid);
+    count(kind, now, tid);
 }
 
 /// Counts the diagnostics of the current mark, or holds them while its thread takes no part in the accounting.
@@ -58,9 +59,10 @@ extern "C" fn count_diagnostics(kind: u32, times: u64, now: u64, tid: u32) -> u3
     0
 }
 
+/// Keeps the current mark as the example of a kind that was not counted yet.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn count_odd_mark(kind: u32, now: u64, tid: u32) -> u32 {
+extern "C" fn keep_example(kind: u32, tid: u32) -> u32 {
     if let Some(entry) = entry(kind)
         && entry.count == 0
         && let Some(thread) = THREADS.get_ptr_mut(tid)
@@ -71,7 +73,7 @@ extern "C" fn count_odd_mark(kind: u32, now: u64, tid: u32) -> u32 {
         entry.len = if len < EXAMPLE_BYTES { len as u32 } else { EXAMPLE_BYTES as u32 };
         copy_example(mark, entry);
     }
-    count_diagnostics(kind, 1, now, tid)
+    0
 }
 
 #[unsafe(no_mangle)]
@@ -88,7 +90,7 @@ extern "C" fn count_odd_marks(odd: u32, now: u64, tid: u32) -> u32 {
     }
     for kind in DiagnosticKind::OF_STACKS {
         if odd.has(kind) {
-            count_odd_mark(kind as u32, now, tid);
+            count_mark(kind, now, tid);
         }
     }
     0

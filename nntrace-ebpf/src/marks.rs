@@ -206,7 +206,7 @@ fn begin(now: u64, ids: Ids, thread: &mut Thread, parsed: Begin) {
 fn prepare(now: u64, ids: Ids, begin: ParsedBegin, is_marked: &mut u32) {
     if begin.is_marked && *is_marked == 0 {
         *is_marked = 1;
-        taking_part::begins(ids, now);
+        taking_part::begins(now);
     }
     if begin.is_reported {
         report(ids, begin, now);

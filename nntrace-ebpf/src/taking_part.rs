@@ -1,7 +1,7 @@
 //! The moment from which a thread takes part in the accounting: what it showed before counts as well.
 
 use nntrace_common::{
-    diagnostic::HeldDiagnostics,
+    diagnostic::{DiagnosticKind, HeldCount, HeldDiagnostics},
     record::{ProcessRecord, RecordKind, Thread},
 };
 
@@ -9,29 +9,35 @@ use crate::{
     diagnostics,
     maps::THREADS,
     ring::{self, Wake},
-    traced_processes::Ids,
+    traced_processes::{self, Ids},
 };
 
-/// Counts the diagnostics that were held, and reports the thread if sections of it may have been stored.
+/// Counts the diagnostics that the current thread held, and reports it if sections of it may have been stored.
 #[inline(always)]
-pub fn begins(ids: Ids, now: u64) {
-    thread_takes_part(ids.tgid, ids.tid, now);
+pub fn begins(now: u64) {
+    thread_takes_part(now);
 }
 
 /// A global function, which the verifier checks once, for any arguments.
+///
+/// It is called with little stack left: so the ids are asked for, twice, and the counts are not an iterator's.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn thread_takes_part(tgid: u32, tid: u32, now: u64) -> u32 {
+extern "C" fn thread_takes_part(now: u64) -> u32 {
+    let tid = traced_processes::current().tid;
     let Some(thread) = THREADS.get_ptr_mut(tid) else { return 0 };
     // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
     let Thread { held, has_calls, .. } = unsafe { &mut *thread };
-    for (kind, held) in held.iter() {
-        diagnostics::count_many(kind, held.count, held.first_ns, tid);
+    for kind in DiagnosticKind::OF_STACKS {
+        let HeldCount { count, first_ns } = held.of(kind);
+        if count > 0 {
+            diagnostics::count_many(kind, count, first_ns, tid);
+        }
     }
     // They are not handed over to user space again.
     *held = HeldDiagnostics::NONE;
     if *has_calls != 0 {
-        let kind = RecordKind::TakesPart as u32;
+        let (kind, Ids { tgid, tid }) = (RecordKind::TakesPart as u32, traced_processes::current());
         ring::emit(ProcessRecord { kind, tgid, tid, detail: 0, time: now }, Wake::WhenHalfFull);
     }
     0
