@@ -182,6 +182,7 @@ impl HeldDiagnostics {
 
     /// Returns the count of a kind; none for kinds that are not of stacks.
     #[inline(always)]
+    #[must_use]
     pub fn of(&self, kind: DiagnosticKind) -> HeldCount {
         let place = DiagnosticKind::OF_STACKS.iter().position(|known| *known == kind);
         place.and_then(|place| self.counts.get(place).copied()).unwrap_or_default()
