@@ -357,10 +357,19 @@ NNTRACE_EXTERN_C_ int nntrace_clock_(int number, void *reading) __asm__("clock_g
 
 /* Bytes of the header in front of the ring, and the words in it of which others than the first change. */
 #define NNTRACE_HEADER_BYTES_ 4096
+#define NNTRACE_CLOCK_ 3
+/* Whether times may be in ticks of the processor's counter. A program whose clock_gettime is not libc's defines NNTRACE_NO_TICKS. */
+#if defined(NNTRACE_NO_TICKS)
+#define NNTRACE_KNOWS_TICKS_ 0
+#else
+#define NNTRACE_KNOWS_TICKS_ 1
+#endif
 #define NNTRACE_HEAD_ 8
 #define NNTRACE_CLOSED_ 9
 #define NNTRACE_TAIL_ 16
 #define NNTRACE_LEASE_ 24
+#define NNTRACE_TICK_LEASE_ 25
+#define NNTRACE_DISTINCT_ 26
 /* Bytes of the first ring and of the largest, and of all lanes of a library. */
 #define NNTRACE_MIN_RING_ (16U << 10)
 #define NNTRACE_MAX_RING_ (4U << 20)
@@ -399,6 +408,8 @@ struct nntrace_lane_ {
     int is_full;
     /* The reader was called, and has not caught up since. */
     int is_rung;
+    /* Times are in ticks of the processor's counter, which the reader can convert. */
+    int in_ticks;
     /* Descriptor of the memory, -1 once it was closed, and the device and inode that it was opened as. */
     int file;
     uint64_t identity[2];
@@ -443,6 +454,43 @@ NNTRACE_INLINE_ uint64_t nntrace_now_(void) {
     uint64_t reading[2] = {0, 0};
     nntrace_clock_(1 /* CLOCK_MONOTONIC */, reading);
     return reading[0] * NNTRACE_SECOND_ + reading[1];
+}
+
+/* The processor's counter, of which the kernel makes its clock where the profiler allows this. */
+NNTRACE_INLINE_ uint64_t nntrace_ticks_(void) {
+#if defined(__x86_64__)
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
+    return NNTRACE_CAST_(uint64_t, high) << 32 | low;
+#else
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks) : : "memory");
+    return ticks;
+#endif
+}
+
+/* The time by the clock of the lane, behind everything that the thread did before, and later than any reading before. */
+NNTRACE_SLOW_ uint64_t nntrace_distinct_now_(const struct nntrace_lane_ *lane) {
+    uint64_t now = 0, first = 0;
+    int readings;
+    for (readings = 0; now == first && readings < 1000; ++readings) {
+#if defined(__x86_64__)
+        __asm__ volatile("lfence" : : : "memory");
+#else
+        __asm__ volatile("isb" : : : "memory");
+#endif
+        now = lane->in_ticks ? nntrace_ticks_() : nntrace_now_();
+        first = readings ? first : now;
+    }
+    return now;
+}
+
+/* The time, by the clock of the lane. */
+NNTRACE_INLINE_ uint64_t nntrace_lane_now_(const struct nntrace_lane_ *lane) {
+    if (__builtin_expect(__atomic_load_n(&lane->shared[NNTRACE_DISTINCT_], __ATOMIC_RELAXED) != 0, 0)) {
+        return nntrace_distinct_now_(lane);
+    }
+    return __builtin_expect(lane->in_ticks, 1) ? nntrace_ticks_() : nntrace_now_();
 }
 
 /* For signal handlers on this thread, which see all that was done before, and nothing of what comes after. */
@@ -556,7 +604,7 @@ NNTRACE_SLOW_ void nntrace_make_ring_(struct nntrace_lane_ *lane, uint64_t size)
     lane->head = lane->tail = lane->open = 0;
     lane->depth = nntrace_self_.depth;
     lane->is_new = 1;
-    lane->is_full = lane->is_rung = 0;
+    lane->is_full = lane->is_rung = lane->in_ticks = 0;
     lane->file = NNTRACE_CAST_(int, file);
     memcpy(lane->identity, status, sizeof lane->identity);
     lane->key = nntrace_handle();
@@ -565,6 +613,7 @@ NNTRACE_SLOW_ void nntrace_make_ring_(struct nntrace_lane_ *lane, uint64_t size)
     memcpy(lane->shared, "nnlane\0\1", 8);
     lane->shared[1] = lane->key;
     lane->shared[2] = size;
+    lane->shared[NNTRACE_CLOCK_] = NNTRACE_KNOWS_TICKS_;
     nntrace_lane_offer_(file, lane->key);
 }
 
@@ -714,6 +763,10 @@ NNTRACE_SLOW_ int nntrace_settle_(struct nntrace_lane_ *lane) {
     const int saved = errno;
     if (lane->is_new) {
         nntrace_close_lane_(lane); /* The profiler has opened it. */
+        if (__atomic_load_n(&lane->shared[NNTRACE_TICK_LEASE_], __ATOMIC_ACQUIRE)) {
+            lane->shared[NNTRACE_CLOCK_] = 2;
+            lane->in_ticks = 1;
+        }
         lane->is_new = 0;
         lane->retry = lane->wait = 0;
     }
@@ -721,18 +774,24 @@ NNTRACE_SLOW_ int nntrace_settle_(struct nntrace_lane_ *lane) {
     return !lane->is_full || lane->open; /* Behind a mark by the probe a larger one is made. */
 }
 
+/* Whether the lane is read by now, the time by its clock. */
+NNTRACE_INLINE_ int nntrace_is_read_(const struct nntrace_lane_ *lane, uint64_t *now) {
+    const uint64_t *leases = lane->shared + NNTRACE_LEASE_;
+    const uint64_t lease = __atomic_load_n(leases + !!lane->in_ticks, __ATOMIC_ACQUIRE);
+    *now = nntrace_lane_now_(lane); /* No mark is older than the lease. */
+    return lease > *now;
+}
+
 /* The lane of this thread, busy, and the time, if a mark may be written there; a section has to be one of the first 64. */
 NNTRACE_INLINE_ struct nntrace_lane_ *nntrace_enter_lane_(int opens, uint64_t *now) {
     struct nntrace_thread_ *self = nntrace_lanes_wanted_ == 1 ? &nntrace_self_ : NULL;
     struct nntrace_lane_ *lane = self ? self->lane : NULL;
-    uint64_t lease;
     if (!lane || !lane->shared || lane->is_busy || (opens && self->depth >= 64)) {
         return NULL;
     }
     nntrace_set_busy_(lane, 1);
-    lease = __atomic_load_n(&lane->shared[NNTRACE_LEASE_], __ATOMIC_ACQUIRE);
-    *now = nntrace_now_(); /* No mark is older than the lease. */
-    if (lease > *now && (__builtin_expect(!(lane->is_new | lane->is_full), 1) || nntrace_settle_(lane))) {
+    if (nntrace_is_read_(lane, now) && (__builtin_expect(!(lane->is_new | lane->is_full), 1) ||
+                                        (nntrace_settle_(lane) && nntrace_is_read_(lane, now)))) {
         return lane;
     }
     nntrace_set_busy_(lane, 0);
@@ -855,7 +914,7 @@ NNTRACE_INLINE_ int nntrace_end_in_lane_(void) {
     }
     if (lane && lane->shared && at >= lane->depth) {
         nntrace_set_busy_(lane, 1);
-        nntrace_record_(lane, -1, NNTRACE_END_RECORD_, 0, nntrace_now_(), NULL, 0);
+        nntrace_record_(lane, -1, NNTRACE_END_RECORD_, 0, nntrace_lane_now_(lane), NULL, 0);
         nntrace_set_busy_(lane, 0);
     }
     return 1;

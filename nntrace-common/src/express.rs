@@ -3,7 +3,8 @@
 //!
 //! A lane is a sealed memfd: a page with the [header](offsets), and behind it the ring. Everything is in the byte order of the
 //! host, which is little-endian. One thread writes, one collector reads. Records are multiples of [`UNIT`] bytes,
-//! are never split at the ring's end, and begin with a word of kind, length and a value, and a word with the time.
+//! are never split at the ring's end, and begin with a word of kind, length and a value, and a word with the time. That is
+//! in ns of `CLOCK_MONOTONIC`, or in [ticks](crate::ticks) where both sides agree on it.
 //!
 //! How a thread and a collector agree on a lane is described in `docs/express.md` of the profiler.
 
@@ -23,8 +24,12 @@ pub const UNIT: usize = 16;
 pub const MAX_TEXT_BYTES: usize = 255;
 /// Sites that a ring can define.
 pub const MAX_SITES: u32 = 1024;
+/// First value of [`offsets::LEASE`]: a collector has accepted the lane, and its lease follows.
+pub const ACCEPTED: u64 = 1;
 /// Time for which a collector promises to read a lane from the last renewal on, ns.
 pub const LEASE_NS: u64 = 2_000_000_000;
+/// Readings of the clock at most, until it is another one than before: more only where it stands still.
+pub const MOST_READINGS: u32 = 1000;
 /// First argument of the offering function in place of a file: the ring is half full.
 pub const DOORBELL: i64 = -1;
 
@@ -36,6 +41,8 @@ pub mod offsets {
     pub const KEY: usize = 8;
     /// Bytes of the ring, by the thread.
     pub const RING_BYTES: usize = 16;
+    /// One of [`clocks`](super::clocks), by the thread. The last one is set before the first record is written.
+    pub const CLOCK: usize = 24;
     /// Bytes written so far, by the thread.
     pub const HEAD: usize = 64;
     /// 1 once the thread writes no more to it, by the thread.
@@ -44,6 +51,21 @@ pub mod offsets {
     pub const TAIL: usize = 128;
     /// Time until which the collector reads the lane, ns of `CLOCK_MONOTONIC`; 0 before it does. By the collector.
     pub const LEASE: usize = 192;
+    /// The same time, in ticks; 0 where the collector cannot convert them. Set before [`LEASE`]. By the collector.
+    pub const TICK_LEASE: usize = 200;
+    /// 1 where no two marks of the thread may have the same time, as it has another lane, whose marks have to be put in order
+    /// with these; set in all its lanes before the [`LEASE`] of the last one. By the collector.
+    pub const DISTINCT: usize = 208;
+}
+
+/// Clocks of the times in a lane.
+pub mod clocks {
+    /// ns of `CLOCK_MONOTONIC`.
+    pub const NS: u64 = 0;
+    /// The same, by a thread that could write ticks.
+    pub const NS_OR_TICKS: u64 = 1;
+    /// [Ticks](crate::ticks).
+    pub const TICKS: u64 = 2;
 }
 
 /// Kind of a record: the lowest byte of its first word.
@@ -86,7 +108,7 @@ pub struct Head {
     pub site: u32,
     /// Bytes of the text that follows; 0 where there is none.
     pub text: usize,
-    /// Time, ns; 0 for a definition and a skip.
+    /// Time by the lane's clock; 0 for a definition and a skip.
     pub time: u64,
 }
 

@@ -25,6 +25,8 @@ pub mod run_queue;
 pub mod sched;
 pub mod section_begin;
 pub mod stack;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub mod ticks;
 pub mod time_count;
 pub mod track;
 pub mod verifier_bounds;

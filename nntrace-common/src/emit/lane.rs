@@ -77,7 +77,8 @@ pub(super) fn end(number: LaneNumber) -> bool {
     // SAFETY: it is this thread's.
     let Some(mut lane) = (unsafe { block.enter() }) else { return false };
     if number_of(&lane) == number {
-        lane.ring.end(system::now());
+        let now = lane.ring.now();
+        lane.ring.end(now);
     }
     true
 }
@@ -90,10 +91,14 @@ fn enter() -> Option<(Busy<'static>, u64)> {
     }
     // SAFETY: it is this thread's.
     let mut lane = unsafe { OWN.get()?.enter() }?;
-    // In this order, so that no mark is older than the lease.
-    let lease = lane.ring.lease();
-    let now = system::now();
-    (lease > now && (!(lane.is_new | lane.ring.is_full) || settle(&mut lane))).then_some((lane, now))
+    let mut now = lane.ring.now_if_read()?;
+    if lane.is_new | lane.ring.is_full {
+        if !settle(&mut lane) {
+            return None;
+        }
+        now = lane.ring.now_if_read()?;
+    }
+    Some((lane, now))
 }
 
 /// Before a mark in a ring that is new or was full: returns whether the mark is to be written there.
@@ -101,6 +106,7 @@ fn enter() -> Option<(Busy<'static>, u64)> {
 fn settle(lane: &mut Lane) -> bool {
     let _errno = SavedErrno::new();
     if lane.is_new {
+        lane.ring.choose_clock();
         // The profiler has opened it.
         lane.close_file();
         lane.is_new = false;

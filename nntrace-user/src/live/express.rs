@@ -11,6 +11,7 @@ mod lane_thread;
 mod lane_totals;
 pub(super) mod offers;
 mod ring;
+mod tick_clock;
 
 use std::{collections::BTreeMap, fs::File, io, time::Duration};
 
@@ -31,6 +32,7 @@ use self::{
     accounting::{Accounting, Sums},
     lane_thread::{Forwarded, ForwardedMark, Gap, LaneThread, LastEvent, MarkCounts},
     ring::{LaneError, Ring},
+    tick_clock::{Line, TickClock},
 };
 use super::clock::{self, nanoseconds};
 use crate::model::{
@@ -145,6 +147,9 @@ pub(crate) struct Express {
     waiting: Vec<ExpressEvent>,
     handed_over: u64,
     refused: BTreeMap<String, u64>,
+    clock: TickClock,
+    /// Conversion of ticks at the last look, where there is one.
+    line: Option<Line>,
     /// Bytes that waited in lanes at the last look.
     bytes: u64,
     /// End of the last plan, ns.
@@ -167,6 +172,8 @@ impl Express {
             waiting: Vec::new(),
             handed_over: 0,
             refused: BTreeMap::new(),
+            clock: TickClock::new(),
+            line: None,
             bytes: 0,
             planned: 0,
             lost: 0,
@@ -237,7 +244,7 @@ impl Express {
         let accepted = if mapped >= MOST_MAPPED {
             Err(LaneError::NotALane("lanes take too much memory already"))
         } else {
-            Ring::accept(tgid, file, key, now)
+            Ring::accept(tgid, file, key, now, self.line)
         };
         match (accepted, self.threads.get_mut(&tid)) {
             (Ok(ring), Some(thread)) => {
@@ -257,6 +264,9 @@ impl Express {
     /// Looks for new marks in lanes. To be called before the kernel's rings are read; see [`LaneThread::account`].
     pub(crate) fn look(&mut self) {
         self.bytes = self.threads.values_mut().map(LaneThread::look).sum();
+        // Behind the looks, so that all they have seen was written before the reading of the clock.
+        self.line = self.clock.update();
+        self.threads.values_mut().for_each(|thread| thread.convert_by(self.line));
     }
 
     /// Confirms the last look: all that was in the kernel's rings then is read.

@@ -4,10 +4,13 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::offer::offer;
+use super::system;
 use crate::emit::{Payload, Site};
 use crate::express::{
-    DOORBELL, HEADER_BYTES, Head, Kind, MAGIC, MAX_RING_BYTES, MAX_SITES, UNIT, offsets, record_bytes,
+    DOORBELL, HEADER_BYTES, Head, Kind, MAGIC, MAX_RING_BYTES, MAX_SITES, MOST_READINGS, UNIT, clocks,
+    offsets, record_bytes,
 };
+use crate::ticks;
 
 /// Places in the table of sites: half of them at most are taken.
 const PLACES: usize = MAX_SITES as usize;
@@ -66,6 +69,8 @@ pub(super) struct Ring {
     pub(super) is_full: bool,
     /// Whether the reader was called since it last was less than half a ring behind.
     is_rung: bool,
+    /// Whether its times are in ticks.
+    in_ticks: bool,
     sites_taken: usize,
     /// Sites that are defined in the ring, each at the place of its number.
     sites: [Option<&'static Site>; PLACES],
@@ -82,9 +87,10 @@ impl Ring {
         memory.header::<{ offsets::MAGIC }>().store(MAGIC, Ordering::Relaxed);
         memory.header::<{ offsets::KEY }>().store(key, Ordering::Relaxed);
         memory.header::<{ offsets::RING_BYTES }>().store(bytes, Ordering::Relaxed);
+        memory.header::<{ offsets::CLOCK }>().store(clocks::NS_OR_TICKS, Ordering::Relaxed);
         (self.memory, self.bytes, self.key) = (Some(memory), bytes, key);
         (self.head, self.tail, self.open) = (0, 0, 0);
-        (self.is_full, self.is_rung) = (false, false);
+        (self.is_full, self.is_rung, self.in_ticks) = (false, false, false);
         self.sites_taken = 0;
         self.sites.fill(None);
     }
@@ -122,6 +128,53 @@ impl Ring {
     #[inline]
     pub(super) fn lease(&self) -> u64 {
         self.memory.as_ref().map_or(0, |memory| memory.header::<{ offsets::LEASE }>().load(Ordering::Acquire))
+    }
+
+    /// Returns the time, by the clock of the ring.
+    #[inline]
+    pub(super) fn now(&self) -> u64 {
+        let distinct = |memory: &Memory| memory.header::<{ offsets::DISTINCT }>().load(Ordering::Relaxed);
+        if self.memory.as_ref().map_or(0, distinct) != 0 {
+            self.distinct_now()
+        } else if self.in_ticks {
+            ticks::now()
+        } else {
+            system::now()
+        }
+    }
+
+    /// Returns the time, by the clock of the ring, later than any reading of the thread before.
+    #[cold]
+    fn distinct_now(&self) -> u64 {
+        let read = || if self.in_ticks { ticks::ordered() } else { system::now() };
+        let first = read();
+        let mut readings = core::iter::repeat_with(read).take(MOST_READINGS as usize);
+        readings.find(|now| *now != first).unwrap_or(first)
+    }
+
+    /// Returns the time, by the clock of the ring, if it is read by then.
+    #[inline]
+    pub(super) fn now_if_read(&self) -> Option<u64> {
+        let memory = self.memory.as_ref()?;
+        // The lease first, so that no mark is older than it.
+        let lease = if self.in_ticks {
+            memory.header::<{ offsets::TICK_LEASE }>().load(Ordering::Acquire)
+        } else {
+            self.lease()
+        };
+        let now = self.now();
+        (lease > now).then_some(now)
+    }
+
+    /// Before the first record, and after the reader has accepted the ring: writes ticks from now on if the reader can
+    /// convert them.
+    pub(super) fn choose_clock(&mut self) {
+        if let Some(memory) = &self.memory
+            && memory.header::<{ offsets::TICK_LEASE }>().load(Ordering::Acquire) != 0
+        {
+            memory.header::<{ offsets::CLOCK }>().store(clocks::TICKS, Ordering::Relaxed);
+            self.in_ticks = true;
+        }
     }
 
     /// Writes the begin of a section of a site, which has a definition; returns whether it did.

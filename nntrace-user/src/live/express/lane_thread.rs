@@ -13,6 +13,7 @@ use nntrace_common::{
 use super::{
     accounting::{Accounting, Mark},
     ring::Ring,
+    tick_clock::Line,
 };
 use crate::model::thread_marks::ThreadMarks;
 
@@ -142,9 +143,20 @@ impl LaneThread {
         }
     }
 
-    /// Adds a lane.
+    /// Adds a lane, and promises to read it.
     pub(super) fn add_ring(&mut self, ring: Ring) {
         self.rings.push(ring);
+        // Before it is used.
+        self.distinguish();
+        if let Some(ring) = self.rings.last() {
+            ring.promise();
+        }
+    }
+
+    /// Demands times of which no two are the same where marks of several lanes have to be put in order.
+    fn distinguish(&self) {
+        let several = self.rings.iter().filter(|ring| !ring.is_closed()).count() > 1;
+        self.rings.iter().for_each(|ring| ring.distinguish(several));
     }
 
     /// Returns the lanes.
@@ -178,6 +190,11 @@ impl LaneThread {
         self.looked_at =
             Newest { number: later(read, later(end, self.expected)), is_end: self.ends.is_some() };
         self.rings.iter_mut().map(Ring::look).sum()
+    }
+
+    /// Converts ticks by this line from now on.
+    pub(super) fn convert_by(&mut self, line: Option<Line>) {
+        self.rings.iter_mut().for_each(|ring| ring.convert_by(line));
     }
 
     /// Confirms the last look: all that was in the kernel's rings then is read. What is missing before what was known then is
@@ -326,7 +343,11 @@ impl LaneThread {
             // Its thread goes on with what was begun there.
             self.marks.forget_open(1);
         }
+        let lanes = self.rings.len();
         self.rings.retain(|ring| !ring.is_over());
+        if self.rings.len() < lanes {
+            self.distinguish();
+        }
     }
 
     /// Notes lost marks. What is known of some may be noted before it is known of all of them; a state that was read while it

@@ -21,11 +21,16 @@ use nix::{
     sys::statfs::{TMPFS_MAGIC, fstatfs},
 };
 use nntrace_common::{
-    express::{self, HEADER_BYTES, Head, Kind, LANE_NAME, MAGIC, MAX_SITES, MAX_TEXT_BYTES, UNIT, offsets},
+    express::{
+        self, ACCEPTED, HEADER_BYTES, Head, Kind, LANE_NAME, MAGIC, MAX_SITES, MAX_TEXT_BYTES, UNIT, clocks,
+        offsets,
+    },
     section_begin::ParsedBegin,
 };
 use thiserror::Error;
 use zerocopy::IntoBytes as _;
+
+use super::tick_clock::Line;
 
 /// Words that are copied at once: whole lines of the cache, so that the wait for one is the wait for several.
 const COPIED_WORDS: usize = 128;
@@ -67,6 +72,12 @@ pub(super) struct Ring {
     seen: u64,
     tail: u64,
     lease: u64,
+    /// Conversion of ticks, where the thread may write these.
+    line: Option<Line>,
+    /// Whether times are in ticks; not known before the first record.
+    in_ticks: Option<bool>,
+    /// The conversion, where they are.
+    conversion: Option<Line>,
     sites: Vec<Option<Site>>,
     /// Whether a record was met that no version of the format writes: nothing behind it can be read.
     is_broken: bool,
@@ -77,18 +88,25 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Opens and accepts the lane that a thread of a process offers by this descriptor and key, at `now` (ns).
+    /// Opens and accepts the lane that a thread of a process offers by this descriptor and key, at `now` (ns), with a
+    /// conversion of ticks where there is one. The thread uses it from the [promise](Ring::promise) on.
     ///
     /// # Errors
     /// When the descriptor is gone, or is not a lane in the form that was agreed on.
-    pub(super) fn accept(pid: u32, descriptor: i64, key: u64, now: u64) -> Result<Self, LaneError> {
+    pub(super) fn accept(
+        pid: u32,
+        descriptor: i64,
+        key: u64,
+        now: u64,
+        line: Option<Line>,
+    ) -> Result<Self, LaneError> {
         let mut ring = Self::map(&open_lane(&format!("/proc/{pid}/fd/{descriptor}"), true)?, key)?;
-        let lease = now + express::LEASE_NS;
         // Another collector that the program cannot distinguish from us may have been faster.
         ring.word(offsets::LEASE)
-            .compare_exchange(0, lease, Ordering::AcqRel, Ordering::Relaxed)
+            .compare_exchange(0, ACCEPTED, Ordering::AcqRel, Ordering::Relaxed)
             .map_err(|_| LaneError::Taken)?;
-        ring.lease = lease;
+        ring.lease = now + express::LEASE_NS;
+        ring.line = line.filter(|_| ring.word(offsets::CLOCK).load(Ordering::Relaxed) != clocks::NS);
         Ok(ring)
     }
 
@@ -122,6 +140,9 @@ impl Ring {
             seen: 0,
             tail: 0,
             lease: 0,
+            line: None,
+            in_ticks: None,
+            conversion: None,
             sites: Vec::new(),
             is_broken: false,
             copy: Box::new([0; COPIED_WORDS]),
@@ -155,14 +176,27 @@ impl Ring {
         }
         if self.lease - now < express::LEASE_NS / 4 * 3 {
             self.lease = now + express::LEASE_NS;
-            self.word(offsets::LEASE).store(self.lease, Ordering::Release);
+            self.promise();
         }
         true
+    }
+
+    /// Writes the lease, by both clocks: the one that the thread uses has to be there before it chooses.
+    pub(super) fn promise(&self) {
+        let in_ticks = self.line.as_ref().map_or(0, |line| line.ticks(self.lease));
+        self.word(offsets::TICK_LEASE).store(in_ticks, Ordering::Relaxed);
+        self.word(offsets::LEASE).store(self.lease, Ordering::Release);
+    }
+
+    /// Demands times of which no two are the same, or no longer does. To be called before a [promise](Ring::promise).
+    pub(super) fn distinguish(&self, distinct: bool) {
+        self.word(offsets::DISTINCT).store(distinct.into(), Ordering::Relaxed);
     }
 
     /// Takes the promise back.
     pub(super) fn release(&mut self) {
         self.lease = 0;
+        self.word(offsets::TICK_LEASE).store(0, Ordering::Relaxed);
         self.word(offsets::LEASE).store(0, Ordering::Release);
     }
 
@@ -170,7 +204,12 @@ impl Ring {
     pub(super) fn is_over(&self) -> bool {
         // Read before the head, it would miss what was written in between.
         let head = self.word(offsets::HEAD);
-        self.word(offsets::CLOSED).load(Ordering::Acquire) != 0 && head.load(Ordering::Acquire) == self.tail
+        self.is_closed() && head.load(Ordering::Acquire) == self.tail
+    }
+
+    /// Whether the thread writes no more to it.
+    pub(super) fn is_closed(&self) -> bool {
+        self.word(offsets::CLOSED).load(Ordering::Acquire) != 0
     }
 
     /// Makes visible what was written so far.
@@ -182,7 +221,36 @@ impl Ring {
                 self.is_broken = true;
             } else {
                 self.head = head;
+                if self.in_ticks.is_none() && head != 0 {
+                    self.choose_clock();
+                }
             }
+        }
+    }
+
+    /// Reads which clock the thread has chosen, which is final with the first record.
+    fn choose_clock(&mut self) {
+        let in_ticks = self.word(offsets::CLOCK).load(Ordering::Relaxed) == clocks::TICKS;
+        self.in_ticks = Some(in_ticks);
+        self.conversion = self.line.filter(|_| in_ticks);
+        // Ticks are only allowed by a lease in ticks.
+        self.is_broken |= in_ticks && self.line.is_none();
+    }
+
+    /// Uses another conversion of ticks. Where there is none any more, the thread is to write none: its lane is given up, and
+    /// it makes another one.
+    pub(super) fn convert_by(&mut self, line: Option<Line>) {
+        match (self.line, line) {
+            (None, _) => {}
+            (Some(_), Some(line)) => {
+                self.line = Some(line);
+                self.conversion = self.line.filter(|_| self.in_ticks == Some(true));
+            }
+            (Some(_), None) if self.in_ticks == Some(false) => {
+                self.line = None;
+                self.promise();
+            }
+            (Some(_), None) => self.release(),
         }
     }
 
@@ -218,10 +286,13 @@ impl Ring {
             }
             let (at, written) = (self.at(), self.head - self.tail);
             let [first, second, ..] = *self.copied(UNIT) else { return None };
-            let Some(head) = Head::read([first, second], at, self.capacity, written) else {
+            let Some(mut head) = Head::read([first, second], at, self.capacity, written) else {
                 self.is_broken = true;
                 return None;
             };
+            if let Some(line) = &self.conversion {
+                head.time = line.time(head.time);
+            }
             match head.kind {
                 Kind::Skip => self.tail += head.length as u64,
                 Kind::Define => {

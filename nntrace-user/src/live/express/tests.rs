@@ -1,6 +1,7 @@
 //! Lanes written by threads of these tests, and what comes of them, against a plain stack.
 
 mod lane;
+mod ticks;
 
 use std::os::fd::AsRawFd as _;
 
@@ -95,6 +96,25 @@ fn a_lane_is_accepted_by_a_lease_and_read_in_order() {
 }
 
 #[test]
+fn times_have_to_differ_while_a_thread_has_several_lanes() {
+    let mut bench = Bench::new();
+    let mut lanes = [KEY, KEY + 1, KEY + 2].map(|key| Lane::new(key, MIN_RING_BYTES));
+    let distinct = |lanes: &[Lane; 3]| lanes.each_ref().map(|lane| lane.get(offsets::DISTINCT));
+    bench.take(vec![handover(1), lanes[0].offer(1, KEY)]);
+    assert_eq!(distinct(&lanes), [0, 0, 0]);
+    bench.take(vec![lanes[1].offer(2, KEY + 1)]);
+    assert_eq!(distinct(&lanes), [1, 1, 0]);
+    lanes[0].begin("[NN_LR_PE]run", 10);
+    lanes[0].set(offsets::CLOSED, 1);
+    bench.account(100);
+    assert_eq!(distinct(&lanes), [1, 0, 0], "the first is read to its end");
+    // A larger one in place of the second.
+    lanes[1].set(offsets::CLOSED, 1);
+    bench.take(vec![lanes[2].offer(200, KEY + 2)]);
+    assert_eq!(distinct(&lanes)[2], 0);
+}
+
+#[test]
 fn what_is_no_lane_is_refused() {
     let lane = Lane::new(KEY, MIN_RING_BYTES);
     let reason = |file: &File, key| Ring::map(file, key).err().map(|error| error.to_string());
@@ -108,13 +128,13 @@ fn what_is_no_lane_is_refused() {
     let other = memfd_create("other", MFdFlags::MFD_ALLOW_SEALING).unwrap();
     let offered = i64::from(other.as_raw_fd());
     assert!(matches!(
-        Ring::accept(std::process::id(), offered, KEY, 1),
+        Ring::accept(std::process::id(), offered, KEY, 1, None),
         Err(LaneError::NotALane("of another name"))
     ));
     let second = Lane::new(KEY, MIN_RING_BYTES);
     let offered = i64::from(second.file.as_raw_fd());
-    assert!(Ring::accept(std::process::id(), offered, KEY, 1).is_ok());
-    assert!(matches!(Ring::accept(std::process::id(), offered, KEY, 1), Err(LaneError::Taken)));
+    assert!(Ring::accept(std::process::id(), offered, KEY, 1, None).is_ok());
+    assert!(matches!(Ring::accept(std::process::id(), offered, KEY, 1, None), Err(LaneError::Taken)));
 }
 
 #[test]
@@ -335,7 +355,8 @@ fn an_event_waits_for_the_hand_over_of_its_thread() {
 #[test]
 fn a_lease_that_has_run_out_is_not_renewed() {
     let lane = Lane::new(KEY, MIN_RING_BYTES);
-    let mut ring = Ring::accept(std::process::id(), i64::from(lane.file.as_raw_fd()), KEY, 100).unwrap();
+    let mut ring =
+        Ring::accept(std::process::id(), i64::from(lane.file.as_raw_fd()), KEY, 100, None).unwrap();
     assert!(ring.renew(100 + LEASE_NS / 2));
     assert_eq!(lane.get(offsets::LEASE), 100 + LEASE_NS / 2 + LEASE_NS);
     assert!(!ring.renew(100 + 2 * LEASE_NS));
