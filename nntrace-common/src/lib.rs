@@ -20,6 +20,8 @@ mod named_enum;
 pub mod nested_functions;
 pub mod other_power_events;
 pub mod power;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub mod prefetch;
 pub mod record;
 pub mod run_queue;
 pub mod sched;

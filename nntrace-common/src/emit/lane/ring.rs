@@ -10,8 +10,10 @@ use crate::express::{
     DOORBELL, HEADER_BYTES, Head, Kind, MAGIC, MAX_RING_BYTES, MAX_SITES, MOST_READINGS, UNIT, clocks,
     offsets, record_bytes,
 };
-use crate::ticks;
+use crate::{prefetch, ticks};
 
+/// Distance from a record to the line that is prefetched.
+const AHEAD: u64 = 512;
 /// Places in the table of sites: half of them at most are taken.
 const PLACES: usize = MAX_SITES as usize;
 
@@ -249,6 +251,10 @@ impl Ring {
             store(self.head, Head::word(Kind::Skip, skipped as usize, 0));
         }
         let begin = self.head + skipped;
+        // SAFETY: as for `store`.
+        prefetch::to_write(unsafe {
+            memory.word(HEADER_BYTES + ((begin + AHEAD) & (self.bytes - 1)) as usize)
+        });
         store(begin, Head::word(kind, length, value));
         store(begin + 8, second);
         for (number, eight) in (2..length / 8).zip(text.chunks(8).chain([&[][..]])) {

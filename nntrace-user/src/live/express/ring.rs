@@ -25,6 +25,7 @@ use nntrace_common::{
         self, ACCEPTED, HEADER_BYTES, Head, Kind, LANE_NAME, MAGIC, MAX_SITES, MAX_TEXT_BYTES, UNIT, clocks,
         offsets,
     },
+    prefetch,
     section_begin::ParsedBegin,
 };
 use thiserror::Error;
@@ -32,6 +33,8 @@ use zerocopy::IntoBytes as _;
 
 use super::tick_clock::Line;
 
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
 /// Words that are copied at once: whole lines of the cache, so that the wait for one is the wait for several.
 const COPIED_WORDS: usize = 128;
 const _: () = assert!(COPIED_WORDS * 8 >= express::record_bytes(MAX_TEXT_BYTES));
@@ -367,6 +370,17 @@ impl Ring {
         }
         self.copied_from = self.tail;
         self.copied_to = self.tail + bytes as u64;
+        self.prefetch();
+    }
+
+    /// Fetches what is copied next, as far as it is written, while these records are accounted.
+    #[inline]
+    fn prefetch(&self) {
+        let written = (self.head - self.copied_to) as usize;
+        for ahead in (0..written.min(size_of_val(&*self.copy))).step_by(LINE) {
+            let at = (self.copied_to as usize + ahead) & (self.capacity - 1);
+            prefetch::to_read(self.word(HEADER_BYTES + at));
+        }
     }
 
     /// Returns the word at an offset, which is a multiple of eight below the size.
