@@ -83,7 +83,7 @@ impl Line {
     /// Returns the ns of so many ticks.
     #[inline(always)]
     fn ns_in(ticks: u64, rate: u64) -> u64 {
-        u64::try_from(u128::from(ticks) * u128::from(rate) >> 32).unwrap_or(u64::MAX)
+        u64::try_from((u128::from(ticks) * u128::from(rate)) >> 32).unwrap_or(u64::MAX)
     }
 
     /// Returns the ticks in so many ns.
@@ -97,7 +97,7 @@ impl Line {
     pub(super) fn time(&self, ticks: u64) -> u64 {
         let distance = ticks.wrapping_sub(self.near.ticks);
         if distance < 2 * NEAR {
-            let ns = u128::from(distance) * u128::from(self.rate) >> 32;
+            let ns = (u128::from(distance) * u128::from(self.rate)) >> 32;
             self.near.time.saturating_add(ns as u64)
         } else {
             self.far_time(ticks)
@@ -220,7 +220,7 @@ mod tests {
         /// Times near the last reading are those of all others, but for the rounding.
         #[test]
         fn near_times_are_those_of_all_others(
-            ticks in any::<u64>(), offset in -(NEAR as i64)..NEAR as i64, time in 0..1_u64 << 62, rate in 1..=MAX_RATE,
+            ticks in any::<u64>(), offset in -NEAR.cast_signed()..NEAR.cast_signed(), time in 0..1_u64 << 62, rate in 1..=MAX_RATE,
         ) {
             let line = Line::through(Reading { ticks, time }, rate);
             let ticks = ticks.saturating_add_signed(offset);
