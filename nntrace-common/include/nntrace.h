@@ -374,6 +374,8 @@ NNTRACE_EXTERN_C_ int nntrace_clock_(int number, void *reading) __asm__("clock_g
 #define NNTRACE_MIN_RING_ (16U << 10)
 #define NNTRACE_MAX_RING_ (4U << 20)
 #define NNTRACE_ALL_LANES_ (64U << 20)
+/* Readings of the clock at most, until it is another one than before: more only where it stands still. */
+#define NNTRACE_MOST_READINGS_ 1000
 /* Distance from a record to the line that is prefetched. */
 #define NNTRACE_AHEAD_ 512
 /* Kinds of records. */
@@ -475,7 +477,7 @@ NNTRACE_INLINE_ uint64_t nntrace_ticks_(void) {
 NNTRACE_SLOW_ uint64_t nntrace_distinct_now_(const struct nntrace_lane_ *lane) {
     uint64_t now = 0, first = 0;
     int readings;
-    for (readings = 0; now == first && readings < 1000; ++readings) {
+    for (readings = 0; now == first && readings < NNTRACE_MOST_READINGS_; ++readings) {
 #if defined(__x86_64__)
         __asm__ volatile("lfence" : : : "memory");
 #else

@@ -337,13 +337,13 @@ impl LaneThread {
 
     /// Drops damaged lanes, and those that the thread has closed and that are empty.
     fn drop_rings(&mut self, counts: &mut MarkCounts) {
+        let lanes = self.rings.len();
         let broken = self.rings.extract_if(.., |ring| ring.is_broken()).count();
         if broken > 0 {
             counts.broken += broken as u64;
             // Its thread goes on with what was begun there.
             self.marks.forget_open(1);
         }
-        let lanes = self.rings.len();
         self.rings.retain(|ring| !ring.is_over());
         if self.rings.len() < lanes {
             self.distinguish();

@@ -96,25 +96,6 @@ fn a_lane_is_accepted_by_a_lease_and_read_in_order() {
 }
 
 #[test]
-fn times_have_to_differ_while_a_thread_has_several_lanes() {
-    let mut bench = Bench::new();
-    let mut lanes = [KEY, KEY + 1, KEY + 2].map(|key| Lane::new(key, MIN_RING_BYTES));
-    let distinct = |lanes: &[Lane; 3]| lanes.each_ref().map(|lane| lane.get(offsets::DISTINCT));
-    bench.take(vec![handover(1), lanes[0].offer(1, KEY)]);
-    assert_eq!(distinct(&lanes), [0, 0, 0]);
-    bench.take(vec![lanes[1].offer(2, KEY + 1)]);
-    assert_eq!(distinct(&lanes), [1, 1, 0]);
-    lanes[0].begin("[NN_LR_PE]run", 10);
-    lanes[0].set(offsets::CLOSED, 1);
-    bench.account(100);
-    assert_eq!(distinct(&lanes), [1, 0, 0], "the first is read to its end");
-    // A larger one in place of the second.
-    lanes[1].set(offsets::CLOSED, 1);
-    bench.take(vec![lanes[2].offer(200, KEY + 2)]);
-    assert_eq!(distinct(&lanes)[2], 0);
-}
-
-#[test]
 fn what_is_no_lane_is_refused() {
     let lane = Lane::new(KEY, MIN_RING_BYTES);
     let reason = |file: &File, key| Ring::map(file, key).err().map(|error| error.to_string());

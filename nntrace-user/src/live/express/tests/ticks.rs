@@ -1,4 +1,4 @@
-//! Lanes with times in ticks of the processor's counter.
+//! Times in lanes: in ticks of the processor's counter, and distinct where a thread has several lanes.
 
 use std::os::fd::AsRawFd as _;
 
@@ -9,7 +9,7 @@ use super::{
         ring::{self, Ring},
         tick_clock::{Line, Reading},
     },
-    KEY,
+    Bench, KEY, handover,
     lane::Lane,
 };
 
@@ -83,4 +83,23 @@ fn ticks_that_were_not_allowed_are_damage() {
     lane.write(Kind::End, 0, 500, b"");
     ring.look();
     assert!(ring.is_broken() && ring.peek(no_site).is_none());
+}
+
+#[test]
+fn times_have_to_differ_while_a_thread_has_several_lanes() {
+    let mut bench = Bench::new();
+    let mut lanes = [KEY, KEY + 1, KEY + 2].map(|key| Lane::new(key, MIN_RING_BYTES));
+    let distinct = |lanes: &[Lane; 3]| lanes.each_ref().map(|lane| lane.get(offsets::DISTINCT));
+    bench.take(vec![handover(1), lanes[0].offer(1, KEY)]);
+    assert_eq!(distinct(&lanes), [0, 0, 0]);
+    bench.take(vec![lanes[1].offer(2, KEY + 1)]);
+    assert_eq!(distinct(&lanes), [1, 1, 0]);
+    lanes[0].begin("[NN_LR_PE]run", 10);
+    lanes[0].set(offsets::CLOSED, 1);
+    bench.account(100);
+    assert_eq!(distinct(&lanes), [1, 0, 0], "the first is read to its end");
+    // A larger one in place of the second.
+    lanes[1].set(offsets::CLOSED, 1);
+    bench.take(vec![lanes[2].offer(200, KEY + 2)]);
+    assert_eq!(distinct(&lanes)[2], 0);
 }
