@@ -93,7 +93,6 @@ pub fn measure(rounds: u32, pairs: u32) -> Result<Table> {
     table.row("Rust mark!, nobody listens", guard_off).at_most(1.0);
     table.row("two readings of the clock alone", clocks);
     table.row("nntrace.h, express lane", header_lane);
-    table.row("  without the clock", &paired(header_lane, clocks, |lane, clocks| lane - clocks));
     table.row("Rust mark!, express lane", guard_lane);
     table.row("nntrace.h, --marks uprobe", header_on);
     table.row("Rust mark!, --marks uprobe", guard_on);
