@@ -91,6 +91,7 @@ pub struct ExecutionKey {
 
 /// Executions, by the two ways of counting them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct ExecutionCount {
     /// Calls of `ANeuralNetworksExecution_create`.

@@ -18,6 +18,7 @@ pub const MAX_POLICY_CPUS: usize = 64;
 
 /// Activity of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Activity {
     /// Running.
     Running,
@@ -80,6 +81,7 @@ pub struct Interval {
 
 /// Total time and number of stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct Residency {
     /// Total time, ns.

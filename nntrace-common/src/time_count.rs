@@ -4,6 +4,7 @@ use core::ops::AddAssign;
 
 /// Time, and the number of intervals, runs or changes in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct TimeCount {
     /// Time, ns.

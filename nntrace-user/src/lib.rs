@@ -33,6 +33,7 @@ pub mod analyze;
 pub mod export;
 pub mod live;
 pub mod model;
+pub mod record;
 pub mod replay;
 pub mod report;
 pub mod tui;

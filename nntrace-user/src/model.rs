@@ -21,6 +21,7 @@ pub(crate) mod function_names;
 pub(crate) mod histogram;
 pub(crate) mod idle_stays;
 pub mod initial_state;
+pub mod input;
 pub(crate) mod kernel_comparison;
 pub(crate) mod layer_phase_times;
 pub mod limits;
@@ -48,14 +49,17 @@ pub use topology::Topology;
 use std::collections::BTreeSet;
 
 use nntrace_common::{
+    app_events::AppEvent,
     diagnostic::DiagnosticKind,
-    record::{PowerRecord, Record},
+    record::{PowerRecord, Record, SpanRecord},
 };
 
 use causality::{Origin, Questions};
 use diagnostics::DiagnosticCounts;
 use initial_state::InitialState;
+use input::{Input, Observer};
 use limits::Limits;
+use scheduling::Found;
 
 /// The largest number of a CPU that is believed.
 pub(crate) const MAX_CPU: u32 = 4_095;
@@ -72,6 +76,8 @@ pub(crate) struct Model {
     pub(crate) scheduling: Option<Scheduling>,
     /// Diagnostics that only the model can find; the kernel programs of a live run count their own.
     pub(crate) diagnostics: DiagnosticCounts,
+    /// Consumer of everything that is taken.
+    observer: Option<Observer>,
 }
 
 impl Model {
@@ -84,6 +90,45 @@ impl Model {
             waiting: Some(Vec::new()),
             scheduling,
             diagnostics: DiagnosticCounts::default(),
+            observer: None,
+        }
+    }
+
+    /// Shows every input to an observer from here on.
+    pub(crate) fn observe_by(&mut self, observer: Observer) {
+        self.observer = Some(observer);
+    }
+
+    #[inline]
+    fn observe(&mut self, input: &Input<'_>) {
+        if let Some(observer) = &mut self.observer {
+            observer.input(input, &self.marks.names);
+        }
+    }
+
+    /// Takes an input that an observer was shown.
+    pub(crate) fn apply(&mut self, input: &Input<'_>) {
+        match *input {
+            Input::Record(record) => self.record(record),
+            Input::SpanAnywhere(span) => {
+                if !self.span_anywhere(span) {
+                    self.record(&Record::Span(*span));
+                }
+            }
+            Input::ThreadMarked { tgid, tid } => self.mark_thread(tgid, tid),
+            Input::Track { origin, time, payload } => drop(self.track(origin, time, payload)),
+            Input::AnnotatedBegin { origin, time, payload, name_at } => {
+                self.annotated_begin(origin, time, payload, name_at);
+            }
+            Input::AppEvent(event) => self.app_event(event),
+            Input::SchedulingBegins { begin } => self.begin_scheduling(begin),
+            Input::ThreadWatched { pid, tid, since, found } => self.watch_thread(pid, tid, since, found),
+            Input::SchedulingLost { cpu, lost, time } => self.lose_scheduling(cpu, lost, time),
+            Input::PowerBegins { topology, begin, initial, with_timelines } => {
+                self.begin_power(topology, begin, initial, with_timelines);
+            }
+            Input::NamesForgotten { kept } => drop(self.forget_names(|| kept.to_vec())),
+            Input::Advance { until } => self.advance(until),
         }
     }
 
@@ -109,9 +154,35 @@ impl Model {
         initial: &InitialState,
         with_timelines: bool,
     ) {
+        self.observe(&Input::PowerBegins { topology, begin, initial, with_timelines });
         self.power = Power::new(topology, begin, initial, with_timelines);
         for record in self.waiting.take().into_iter().flatten() {
-            self.record(&record);
+            self.take(&record);
+        }
+    }
+
+    /// The window of scheduling begins at `begin` (ns); its events so far do not count. Without effect where scheduling is
+    /// not measured.
+    pub(crate) fn begin_scheduling(&mut self, begin: u64) {
+        self.observe(&Input::SchedulingBegins { begin });
+        if let Some(scheduling) = &mut self.scheduling {
+            *scheduling = Scheduling::starting_at(begin).with_room_for(scheduling.room());
+        }
+    }
+
+    /// Every event of a thread from `since` (ns) on will come; see [`Scheduling::watch`].
+    pub(crate) fn watch_thread(&mut self, pid: u32, tid: u32, since: u64, found: Found) {
+        self.observe(&Input::ThreadWatched { pid, tid, since, found });
+        if let Some(scheduling) = &mut self.scheduling {
+            scheduling.watch(pid, tid, since, found);
+        }
+    }
+
+    /// By the end of the run, at `time` (ns), a CPU has lost so many records of scheduling.
+    pub(crate) fn lose_scheduling(&mut self, cpu: u32, lost: u32, time: u64) {
+        self.observe(&Input::SchedulingLost { cpu, lost, time });
+        if let Some(scheduling) = &mut self.scheduling {
+            scheduling.lost_by(cpu, lost, time);
         }
     }
 
@@ -129,6 +200,12 @@ impl Model {
     /// The lives of threads come in any order.
     #[inline]
     pub(crate) fn record(&mut self, record: &Record) {
+        self.observe(&Input::Record(record));
+        self.take(record);
+    }
+
+    #[inline]
+    fn take(&mut self, record: &Record) {
         match record {
             Record::Span(span) => {
                 let scheduling = self.scheduling.as_ref();
@@ -168,12 +245,54 @@ impl Model {
     ///
     /// [`Causality::begins`]: causality::Causality::begins
     pub(crate) fn annotated_begin(&mut self, origin: Origin, time: u64, payload: &[u8], name_at: u16) {
+        self.observe(&Input::AnnotatedBegin { origin, time, payload, name_at });
         self.marks.annotated_begin(origin, time, payload, name_at);
+    }
+
+    /// Takes a counter, an instant or an end of an asynchronous slice; returns whether it could be read.
+    pub(crate) fn track(&mut self, origin: Origin, time: u64, payload: &[u8]) -> bool {
+        self.observe(&Input::Track { origin, time, payload });
+        self.marks.track(origin, time, payload)
+    }
+
+    /// Takes a change of the application's phases, in their order.
+    pub(crate) fn app_event(&mut self, event: &AppEvent) {
+        self.observe(&Input::AppEvent(event));
+        self.marks.app_event(event);
+    }
+
+    /// A thread takes part in the accounting: what it showed so far counts.
+    pub(crate) fn mark_thread(&mut self, tgid: u32, tid: u32) {
+        self.observe(&Input::ThreadMarked { tgid, tid });
+        self.marks.sites.mark_thread(tgid, tid);
+    }
+
+    /// Takes a section that ended, at whatever place in the order of time; `false` if its place may matter: it has not been
+    /// taken then.
+    #[inline]
+    pub(crate) fn span_anywhere(&mut self, span: &SpanRecord) -> bool {
+        let is_taken = self.marks.span_anywhere(span);
+        if is_taken {
+            self.observe(&Input::SpanAnywhere(span));
+        }
+        is_taken
+    }
+
+    /// Where there are too many names, forgets those that no result and none of `open` needs; returns whether it did.
+    #[inline]
+    pub(crate) fn forget_names(&mut self, open: impl FnOnce() -> Vec<u64>) -> bool {
+        if !self.marks.names.are_too_many() {
+            return false;
+        }
+        let kept = open();
+        self.observe(&Input::NamesForgotten { kept: &kept });
+        self.marks.forget_names(|| kept)
     }
 
     /// Everything up to this moment (ns) has been taken.
     #[inline]
     pub(crate) fn advance(&mut self, until: u64) {
+        self.observe(&Input::Advance { until });
         self.marks.advance(until);
     }
 }

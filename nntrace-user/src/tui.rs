@@ -80,6 +80,8 @@ pub struct Health {
     pub probe_share: Option<f64>,
     /// Why nothing new will come, once that is so: `target exited with status 0; q quits`.
     pub ended: Option<String>,
+    /// Size of the recording so far, where the run is recorded: `12034 events, 1.2 MB`.
+    pub recorded: Option<String>,
 }
 
 /// Whether to go on after a key.

@@ -37,6 +37,7 @@ use crate::model::{
     cpu_residency::CpuReading,
     energy::EnergyModel,
     initial_state::InitialState,
+    input::Observer,
     limits::Limits,
     run_facts::{Evidence, ProbedEngine, ProcessLabel, Verify},
 };
@@ -244,6 +245,11 @@ impl Session {
             notes,
             kernel,
         })
+    }
+
+    /// Shows an observer everything that the model takes from here on.
+    pub fn observe_by(&mut self, observer: Observer) {
+        self.model.observe_by(observer);
     }
 
     /// Traces a running process and its descendants.

@@ -6,7 +6,7 @@ use super::{
     clock,
     kernel::{Kernel, KernelError},
 };
-use crate::model::scheduling::{Found, Scheduling};
+use crate::model::{Model, scheduling::Found};
 
 /// Thread as it was found.
 pub(crate) struct FoundThread {
@@ -47,7 +47,7 @@ fn parse(stat: &str) -> Option<FoundThread> {
 ///
 /// # Errors
 /// When the table of targets is full.
-pub(crate) fn watch(kernel: &mut Kernel, model: &mut Scheduling, pid: u32) -> Result<(), KernelError> {
+pub(crate) fn watch(kernel: &mut Kernel, model: &mut Model, pid: u32) -> Result<(), KernelError> {
     let known: Vec<u32> = threads(pid).iter().map(|thread| thread.tid).collect();
     for &tid in &known {
         kernel.add_target(tid)?;
@@ -56,7 +56,7 @@ pub(crate) fn watch(kernel: &mut Kernel, model: &mut Scheduling, pid: u32) -> Re
     let since = clock::now();
     let found = threads(pid);
     for thread in found.iter().filter(|thread| known.contains(&thread.tid)) {
-        model.watch(pid, thread.tid, since, thread.found);
+        model.watch_thread(pid, thread.tid, since, thread.found);
     }
     for tid in known.into_iter().filter(|tid| *tid != pid && !found.iter().any(|thread| thread.tid == *tid)) {
         kernel.remove_target(tid)?;

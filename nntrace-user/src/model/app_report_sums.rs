@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nntrace_common::app_events::ExecutionCount;
+use serde::{Deserialize, Serialize};
 
 use super::app_phases::ReportSlot;
 
@@ -18,7 +19,7 @@ pub(crate) struct ReportSums {
 }
 
 /// Own time of the sections of a process and path that began in a stretch of the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SectionSum {
     /// The report, and the phase of the application.
     pub stretch: ReportSlot,

@@ -27,6 +27,7 @@ use nntrace_common::{
     record::{SpanRecord, Total},
 };
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use accounts::Accounts;
 use attribute_groups::Groups;
@@ -42,7 +43,7 @@ use thread_contexts::{AnnotatedBegin, Threads};
 use super::{limits::Limits, scheduling::Scheduling};
 
 /// Questions about causes, beyond what the attributes of marks answer by themselves.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Questions {
     /// Number the occurrences of this function: each is an iteration.
     pub iteration_root: Option<String>,

@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The state of all CPUs at the begin of the window.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InitialState {
     /// By CPU; of one that is not here nothing is known.
     pub cpus: BTreeMap<u32, InitialCpu>,
 }
 
 /// The state of one CPU at the begin of the window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InitialCpu {
     /// Activity; `None`: its first event shows it.
     pub activity: Option<Activity>,

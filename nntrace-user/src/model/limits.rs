@@ -1,8 +1,10 @@
 //! How many rows each table of the model may have: parts of one bound on memory.
 
+use serde::{Deserialize, Serialize};
+
 /// The most rows of each kind. Beyond, the smallest are summed as `(others)`, the oldest forgotten, or the new ones left
 /// out, and counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Functions of processes, each with the distribution of its times.
     pub(crate) functions: usize,

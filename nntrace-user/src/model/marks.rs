@@ -10,6 +10,7 @@ use nntrace_common::{
     record::{BeginRecord, SpanRecord},
     stack::Frame,
 };
+use serde::{Deserialize, Serialize};
 
 use super::{
     app_phase_numbers::AppSlots,
@@ -54,7 +55,7 @@ pub struct Marks {
 }
 
 /// A section that was open at the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OpenSection {
     /// Thread.
     pub(crate) tid: u32,

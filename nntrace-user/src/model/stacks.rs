@@ -131,6 +131,11 @@ impl Paths {
         self.steps.entry(path).or_insert(step);
     }
 
+    /// Returns every path with its innermost step, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &PathStep)> {
+        self.steps.iter().map(|(path, step)| (*path, step))
+    }
+
     /// Returns layer and phase of the innermost frames of a path.
     #[cfg(test)]
     #[must_use]

@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::cpu_list;
 
 /// The CPUs of a machine, in clusters.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
     /// Every CPU, by number.
     pub cpus: BTreeMap<u32, CpuDescription>,
@@ -26,14 +26,14 @@ pub struct Topology {
 }
 
 /// One CPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuDescription {
     /// Its idle states, in the order of its own table; empty when nothing describes them.
     pub idle_states: Vec<IdleStateDescription>,
 }
 
 /// One idle state of a CPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdleStateDescription {
     /// Its name.
     pub name: String,
@@ -48,7 +48,7 @@ pub struct IdleStateDescription {
 }
 
 /// CPUs that go idle together, or share a clock, or both.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterDescription {
     /// Its name.
     pub name: String,

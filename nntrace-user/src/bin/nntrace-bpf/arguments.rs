@@ -6,6 +6,7 @@ mod help_headings;
 mod host_options;
 mod live;
 mod output_file;
+mod record;
 mod replay;
 mod results;
 mod values;
@@ -19,6 +20,7 @@ pub use host_options::HostOptions;
 pub use live::{Level, Live};
 use nntrace_user::{model::energy::EnergyModel, replay::TimeRange};
 pub use output_file::OutputKind;
+pub use record::Record;
 pub use replay::Replay;
 pub use results::{Causes, Format, Results, Table, default_memory};
 use values::{file, time_range};
@@ -55,6 +57,11 @@ pub enum Action {
     /// show something, and what could not be read is counted; with 1 when a file cannot be opened or holds no event; with 2
     /// when the command line is wrong.
     Replay(Box<Replay>),
+    /// Records a run to a folder, to look at it later, elsewhere and without privileges
+    ///
+    /// Takes the targets and options of a live run, and shows the same view. `replay` makes of the recording whatever a live
+    /// run can show.
+    Record(Box<Record>),
     /// Prints every marked section of trace files, one a line
     ///
     /// When it began (s), its thread, how long it took, layer and phase, name, and the iteration and account that it
@@ -137,7 +144,7 @@ pub struct Print {
 
 #[cfg(test)]
 mod tests {
-    use std::{ffi::OsString, time::Duration};
+    use std::{ffi::OsString, path::Path, time::Duration};
 
     use clap::CommandFactory as _;
 
@@ -194,15 +201,31 @@ mod tests {
         let kinds: Vec<_> = cli.results.outputs.iter().map(|output| output.kind).collect();
         assert_eq!(kinds, [OutputKind::Svg, OutputKind::Csv, OutputKind::Json]);
         assert!(cli.results.wants_steps());
-        assert!(Cli::try_parse_from(["nntrace-bpf", "-o", "results"]).is_err());
+        assert!(parse(&["-o", "results"]).results.check(false).is_err());
+    }
+
+    #[test]
+    fn a_recording_has_one_folder() {
+        let record = |arguments: &[&str]| {
+            let arguments = [&["nntrace-bpf", "record"], arguments].concat();
+            let Ok(Cli { action: Some(Action::Record(record)), .. }) = Cli::try_parse_from(arguments) else {
+                panic!("no recording");
+            };
+            record.live.results
+        };
+        let one = record(&["-o", "a.csv", "-o", "run", "--pid", "1"]);
+        assert!(one.check(true).is_ok());
+        assert_eq!(one.recording(), Some(Path::new("run")));
+        assert_eq!(one.files().count(), 1);
+        assert!(record(&["-o", "run", "-o", "other"]).check(true).is_err());
     }
 
     #[test]
     fn options_of_power_tables_are_for_these_only() {
-        assert!(parse(&["--table", "idle", "--format", "csv"]).results.check().is_ok());
-        assert!(parse(&["--table", "cluster", "--baseline", "x"]).results.check().is_ok());
-        assert!(parse(&["--table", "nnapi", "--format", "csv"]).results.check().is_err());
-        assert!(parse(&["--table", "summary", "--baseline", "x"]).results.check().is_err());
+        assert!(parse(&["--table", "idle", "--format", "csv"]).results.check(false).is_ok());
+        assert!(parse(&["--table", "cluster", "--baseline", "x"]).results.check(false).is_ok());
+        assert!(parse(&["--table", "nnapi", "--format", "csv"]).results.check(false).is_err());
+        assert!(parse(&["--table", "summary", "--baseline", "x"]).results.check(false).is_err());
         assert!(Cli::try_parse_from(["nntrace-bpf", "--baseline", "x"]).is_err());
     }
 

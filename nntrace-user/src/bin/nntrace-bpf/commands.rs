@@ -5,5 +5,6 @@ pub mod engines;
 pub mod live;
 pub mod manual;
 pub mod print;
+pub mod record;
 pub mod replay;
 pub mod topology;

@@ -20,7 +20,7 @@ use nntrace_user::report::terminal_text::Text;
 
 use crate::{
     arguments::{Action, Cli},
-    commands::{energy_model, engines, live, manual, print, replay, topology},
+    commands::{energy_model, engines, live, manual, print, record, replay, topology},
 };
 
 /// Exit status when the command line is wrong.
@@ -34,11 +34,12 @@ fn main() -> ExitCode {
     if let Some(Action::Replay(replay)) = &mut cli.action {
         replay.settle_json(std::env::args_os());
     }
-    let results = match &cli.action {
-        Some(Action::Replay(replay)) => &replay.results,
-        _ => &cli.live.results,
+    let (results, records) = match &cli.action {
+        Some(Action::Replay(replay)) => (&replay.results, false),
+        Some(Action::Record(record)) => (&record.live.results, true),
+        _ => (&cli.live.results, false),
     };
-    if let Err(error) = results.check() {
+    if let Err(error) = results.check(records) {
         return refused(&error);
     }
     let done = match &cli.action {
@@ -50,8 +51,12 @@ fn main() -> ExitCode {
         Some(Action::Completions { shell }) => manual::completions(*shell),
         Some(Action::Man) => manual::page(),
         Some(Action::Schema) => manual::schema(),
+        Some(Action::Record(arguments)) => match arguments.live.log_level() {
+            Ok(level) => record::run(arguments, level),
+            Err(error) => return refused(&error),
+        },
         None => match cli.live.log_level() {
-            Ok(level) => live::run(&cli.live, level),
+            Ok(level) => live::run(&cli.live, level, None),
             Err(error) => return refused(&error),
         },
     };

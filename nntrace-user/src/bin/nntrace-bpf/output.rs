@@ -69,7 +69,7 @@ impl Output {
         results.json.is_none()
             && results.table.is_none()
             && !results.timeline
-            && results.outputs.is_empty()
+            && results.files().next().is_none()
             && io::stdout().is_terminal()
     }
 
@@ -110,7 +110,8 @@ impl Output {
             Self::Screen(screen) => screen.update(snapshot.clone(), health).map(ControlFlow::Continue),
             Self::Tables => {
                 let mut text = Text::new();
-                text.line(format_args!("--- {} s", health.elapsed.as_secs()));
+                let recorded = health.recorded.map_or_else(String::new, |size| format!(", recorded {size}"));
+                text.line(format_args!("--- {} s{recorded}", health.elapsed.as_secs()));
                 text += &tables::render(snapshot);
                 text.line(format_args!(""));
                 show(text.as_bytes())

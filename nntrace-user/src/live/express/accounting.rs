@@ -18,7 +18,6 @@ use crate::model::{
     begin_parsing::Begins,
     causality::Origin,
     diagnostics::DiagnosticCounts,
-    marks::Marks,
     thread_marks::{self, ThreadMarks},
 };
 
@@ -129,7 +128,7 @@ impl<'a> Accounting<'a> {
             Some(Kind::End) => self.end(ids, marks, now),
             Some(_) => {
                 let origin = Origin { pid: ids.0, tid: ids.1, depth: marks.stack().depth() };
-                self.model.marks.track(origin, now, text);
+                self.model.track(origin, now, text);
             }
             None => {}
         }
@@ -145,7 +144,7 @@ impl<'a> Accounting<'a> {
         payload: &[u8],
     ) {
         if marks.join(begin) {
-            self.model.marks.sites.mark_thread(ids.0, ids.1);
+            self.model.mark_thread(ids.0, ids.1);
         }
         if (begin.has_attributes || self.sums.emits_begins)
             && begin.label.is_tagged()
@@ -158,7 +157,7 @@ impl<'a> Accounting<'a> {
         let ids = (ids.0, ids.1, marks.is_marked());
         let Self { sums, model, records, .. } = self;
         let found = marks.begin(now, begin, |stack, closed| {
-            sums.store_switched(ids, stack, closed, &mut model.marks, records);
+            sums.store_switched(ids, stack, closed, model, records);
         });
         if !found.is_empty() && !begin.nests_anywhere {
             let name = payload.is_empty().then(|| self.model.marks.names.text(begin.name));
@@ -171,7 +170,7 @@ impl<'a> Accounting<'a> {
     fn end(&mut self, (tgid, tid): (u32, u32), marks: &mut ThreadMarks, now: u64) {
         let ids = (tgid, tid, marks.is_marked());
         let Self { sums, model, records, .. } = self;
-        let found = marks.end(now, |stack, closed| sums.store(ids, stack, closed, &mut model.marks, records));
+        let found = marks.end(now, |stack, closed| sums.store(ids, stack, closed, model, records));
         marks.diagnose(found, now, tid, b"E", self.diagnostics);
     }
 
@@ -197,7 +196,7 @@ impl Sums {
         ids: (u32, u32, bool),
         stack: &Stack,
         closed: &Closed,
-        marks: &mut Marks,
+        model: &mut Model,
         records: &mut dyn FnMut(Record),
     ) {
         let (tgid, tid, is_marked) = ids;
@@ -209,12 +208,12 @@ impl Sums {
         if let Some(total) = self.totals.get_mut(&key) {
             total.add(&one);
         } else {
-            thread_marks::know_path(stack, closed, &mut marks.paths);
+            thread_marks::know_path(stack, closed, &mut model.marks.paths);
             self.left_out += u64::from(!self.totals.insert(key, one));
         }
         self.count_execution(tgid, tid, closed);
         let span = SpanRecord::new(tgid, tid, is_marked, closed);
-        if !marks.span_anywhere(&span) {
+        if !model.span_anywhere(&span) {
             records(Record::Span(span));
         }
     }
@@ -226,10 +225,10 @@ impl Sums {
         ids: (u32, u32, bool),
         stack: &Stack,
         closed: &Closed,
-        marks: &mut Marks,
+        model: &mut Model,
         records: &mut dyn FnMut(Record),
     ) {
-        self.store(ids, stack, closed, marks, records);
+        self.store(ids, stack, closed, model, records);
     }
 
     /// Counts an execution, in one of the two ways, or both.

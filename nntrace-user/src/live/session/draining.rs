@@ -14,7 +14,7 @@ use crate::{
         kernel_comparison::Verifier,
         ring_drain::{Rings, Unordered},
     },
-    model::{Marks, Model},
+    model::Model,
 };
 
 /// Time of accounting after which the rings are read again, ns: probed marks, of a microsecond or more each, fill about half of
@@ -48,7 +48,7 @@ impl Session {
         }
         // Before the marks: a section belongs to the phase of the application that it began in, and all that began before
         // the records that were read are in the table now.
-        follow_phases(&self.kernel, &mut self.model.marks);
+        follow_phases(&self.kernel, &mut self.model);
         let end =
             self.last.as_ref().map(|(_, end)| *end).or((self.window.end != 0).then_some(self.window.end));
         let in_window = end.unwrap_or(u64::MAX);
@@ -60,17 +60,17 @@ impl Session {
             // Accounting takes longer than it takes threads without lanes, or without room in them, to fill the rings.
             if part < in_window && clock::now() > read_at + READ_AGAIN_NS {
                 self.read_rings();
-                follow_phases(&self.kernel, &mut self.model.marks);
+                follow_phases(&self.kernel, &mut self.model);
                 read_at = clock::now();
             }
         }
         // After the window there may still be events of power.
         let Self { rings, model, kernel, verifier, .. } = self;
         rings.hand_out(until, |record| hand_over(record, kernel, model, verifier));
-        follow_phases(&self.kernel, &mut self.model.marks);
+        follow_phases(&self.kernel, &mut self.model);
         self.model.advance(until);
         // Names of open marks of other threads are not passed: the kernel still has them, if it ever had.
-        if self.model.marks.forget_names(|| self.express.names()) {
+        if self.model.forget_names(|| self.express.names()) {
             self.express.read_names_again();
         }
         self.answer_names();
@@ -88,7 +88,7 @@ impl Session {
                 model.annotated_begin(origin, time, payload, name_at);
             }
             Unordered::Track(Track { origin, time, name_at: None, payload }) => {
-                model.marks.track(origin, time, payload);
+                model.track(origin, time, payload);
             }
             Unordered::Process(record) => model.record(record),
         });
@@ -149,10 +149,10 @@ fn hand_over(record: &Record, kernel: &Kernel, model: &mut Model, verifier: &mut
 
 /// Takes the new changes of the application's phases from the kernel's table. They do not come as records: none is
 /// lost, and a section whose record comes later began after the changes that are read here.
-fn follow_phases(kernel: &Kernel, marks: &mut Marks) {
+fn follow_phases(kernel: &Kernel, model: &mut Model) {
     // Changes that cannot be read now are read the next time.
-    for event in kernel.read_app_events(marks.slots.last()).unwrap_or_default() {
-        let _ = kernel.read_name(event.name, &mut marks.names);
-        marks.app_event(&event);
+    for event in kernel.read_app_events(model.marks.slots.last()).unwrap_or_default() {
+        let _ = kernel.read_name(event.name, &mut model.marks.names);
+        model.app_event(&event);
     }
 }

@@ -13,7 +13,7 @@ use crate::{
         power::{self, StartedWindow},
         sysfs, threads,
     },
-    model::{Scheduling, marks::OpenSection},
+    model::marks::OpenSection,
 };
 
 /// Time from reading the kernel's counts to the end of the window, where both are compared.
@@ -34,9 +34,9 @@ impl Session {
         let StartedWindow { window, attached_at, attached, evidence } =
             power::attach(kernel, root, topology, duration, notes)?;
         let begin = window.begin;
-        if let Some(scheduling) = &mut self.model.scheduling {
-            *scheduling = Scheduling::starting_at(begin).with_room_for(scheduling.room());
-            self.alive.keys().try_for_each(|&pid| threads::watch(kernel, scheduling, pid))?;
+        if self.model.scheduling.is_some() {
+            self.model.begin_scheduling(begin);
+            self.alive.keys().try_for_each(|&pid| threads::watch(kernel, &mut self.model, pid))?;
         }
         log::info!("the window begins at {begin} ns, with {} CPUs", topology.cpus.len());
         wait_until(begin);
@@ -83,9 +83,9 @@ impl Session {
             self.take(true);
             self.kernel.drain_log();
             self.log_left_out();
-            if let Some(scheduling) = &mut self.model.scheduling {
+            if self.model.scheduling.is_some() {
                 for (cpu, count) in (0..).zip(self.kernel.read_ring_counts()?) {
-                    scheduling.lost_by(cpu, count.sched_dropped as u32, end);
+                    self.model.lose_scheduling(cpu, count.sched_dropped as u32, end);
                 }
             }
             if let (Some(verifier), Some(counts), Some((readings, _))) = (&self.verifier, counts, &self.last)

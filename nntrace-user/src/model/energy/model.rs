@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const AMOUNTS: RangeInclusive<f64> = 0.0..=1e12;
 
 /// Cost of CPUs and clusters by state.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EnergyModel {
     /// Where it comes from.
     pub(crate) file: String,
@@ -25,7 +25,7 @@ pub struct EnergyModel {
 }
 
 /// Cost of one cluster and its CPUs.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ClusterModel {
     /// Its name.
     pub(crate) name: String,
@@ -40,7 +40,7 @@ pub(crate) struct ClusterModel {
 }
 
 /// Cost of running at one frequency.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PState {
     /// The frequency, kHz.
     pub(crate) khz: u32,
@@ -51,7 +51,7 @@ pub(crate) struct PState {
 }
 
 /// Cost of one idle state.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct IdleState {
     /// Its name.
     pub(crate) name: String,
@@ -62,7 +62,7 @@ pub(crate) struct IdleState {
 }
 
 /// A power or an energy: what the cluster costs, and what each CPU does.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cost {
     /// Share of the cluster.
     pub(crate) cluster: f64,
@@ -71,7 +71,7 @@ pub(crate) struct Cost {
 }
 
 /// The unit of powers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) enum PowerUnit {
     /// Watt.
     W,
@@ -84,7 +84,7 @@ pub(crate) enum PowerUnit {
 }
 
 /// The unit of energies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) enum EnergyUnit {
     /// Joule.
     J,

@@ -282,6 +282,7 @@ pub(crate) fn health() -> Health {
         probes: 4,
         probe_share: None,
         ended: None,
+        recorded: None,
     }
 }
 

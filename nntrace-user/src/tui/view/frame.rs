@@ -23,11 +23,13 @@ pub(crate) fn header(state: &State, theme: Theme, area: Rect, buffer: &mut Buffe
     let paused = if state.paused { " PAUSED " } else { "" };
     let seconds = sample.health.elapsed.as_secs();
     let elapsed = format!("  {}:{:02}:{:02} ", seconds / 3600, seconds / 60 % 60, seconds % 60);
-    let room = usize::from(area.width).saturating_sub(width(&name) + width(&elapsed) + width(paused));
+    let recorded = sample.health.recorded.as_ref().map_or_else(String::new, |size| format!("  REC {size}"));
+    let taken = [&name, &elapsed, &recorded, paused].map(width).iter().sum();
     let line = Line::from(vec![
         Span::styled(name, Theme::heading()),
-        Span::raw(left(&sample.health.target, room)),
+        Span::raw(left(&sample.health.target, usize::from(area.width).saturating_sub(taken))),
         Span::styled(paused, theme.alert()),
+        Span::styled(recorded, theme.alert()),
         Span::raw(elapsed),
     ]);
     put(buffer, area, 0, &line);

@@ -22,9 +22,14 @@ pub enum OutputKind {
     Svg,
     /// Sections and their causes.
     Dot,
+    /// A recording, in a folder.
+    Recording,
 }
 
-/// A file of results, of the kind that its name ends in.
+/// Names of the kinds of files.
+pub(super) const EXPECTED: &str = "expected a file name that ends in .json, .csv, .svg or .dot";
+
+/// A file of results, of the kind that its name ends in; any other name is that of a recording.
 pub(super) fn output_file(text: &str) -> Result<OutputFile, String> {
     let path = PathBuf::from(text);
     let kind = match path.extension().and_then(|extension| extension.to_str()) {
@@ -32,7 +37,8 @@ pub(super) fn output_file(text: &str) -> Result<OutputFile, String> {
         Some("csv") => OutputKind::Csv,
         Some("svg") => OutputKind::Svg,
         Some("dot") => OutputKind::Dot,
-        _ => return Err("expected a file name that ends in .json, .csv, .svg or .dot".into()),
+        _ if text.is_empty() => return Err(EXPECTED.into()),
+        _ => OutputKind::Recording,
     };
     Ok(OutputFile { kind, path })
 }

@@ -1,6 +1,6 @@
 //! Options of the output, and of questions about causes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
 use nntrace_user::{
@@ -11,7 +11,7 @@ use nntrace_user::{
 use super::{
     Cli,
     help_headings::{CAUSES, LIMITS, OUTPUT},
-    output_file::{OutputFile, OutputKind, output_file},
+    output_file::{EXPECTED, OutputFile, OutputKind, output_file},
     values::{share, table_memory},
 };
 
@@ -164,11 +164,33 @@ impl Results {
         Limits::of_memory(self.memory.unwrap_or_else(default_memory))
     }
 
+    /// The folder of a recording.
+    #[must_use]
+    pub fn recording(&self) -> Option<&Path> {
+        let mut outputs = self.outputs.iter();
+        outputs.find(|output| output.kind == OutputKind::Recording).map(|output| output.path.as_path())
+    }
+
+    /// The files of results, without a recording.
+    pub fn files(&self) -> impl Iterator<Item = &OutputFile> {
+        self.outputs.iter().filter(|output| output.kind != OutputKind::Recording)
+    }
+
     /// Checks rules that the definition of the command line cannot express.
     ///
     /// # Errors
-    /// When an option is for another table.
-    pub fn check(&self) -> Result<(), clap::Error> {
+    /// When an option is for another table, or a file of results is of no kind that is known.
+    pub fn check(&self, records: bool) -> Result<(), clap::Error> {
+        let recordings = self.outputs.len() - self.files().count();
+        if let Some(folder) = self.recording().filter(|_| recordings > usize::from(records)) {
+            let folder = folder.display();
+            let message = if records {
+                format!("one run has one recording, and {folder} is not the only name without a known ending: {EXPECTED}")
+            } else {
+                format!("invalid value '{folder}' for '--output <FILE>': {EXPECTED}; `record` writes folders")
+            };
+            return Err(Cli::command().error(clap::error::ErrorKind::ValueValidation, message));
+        }
         let of_power = self.table.and_then(Table::of_power).is_some();
         if of_power || (self.format == Format::Text && self.baseline.is_none()) {
             return Ok(());

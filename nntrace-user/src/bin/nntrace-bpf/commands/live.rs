@@ -29,6 +29,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
+use super::record::Recording;
 use crate::{
     arguments::{Level, Live},
     logging,
@@ -42,8 +43,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How often the rings are drained when none of them asks for it.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Traces live; returns the exit status.
-pub fn run(cli: &Live, log_level: LevelFilter) -> Result<ExitCode> {
+/// Traces live, and records the run where that is asked for; returns the exit status.
+pub fn run(cli: &Live, log_level: LevelFilter, recording: Option<Recording>) -> Result<ExitCode> {
     logging::start(log_level);
     let processes = targets(cli)?;
     let topology = cli.host.live_topology()?;
@@ -79,6 +80,9 @@ pub fn run(cli: &Live, log_level: LevelFilter) -> Result<ExitCode> {
             ..KernelOptions::default()
         },
     })?;
+    if let Some(observer) = recording.as_ref().and_then(Recording::observer) {
+        session.observe_by(observer);
+    }
     unseen.flatten().into_iter().for_each(|note| session.note(note));
     for process in &processes {
         session.trace(process)?;
@@ -112,6 +116,7 @@ pub fn run(cli: &Live, log_level: LevelFilter) -> Result<ExitCode> {
         command,
         started: Instant::now(),
         rates: Rates::default(),
+        recording,
         target: cli.target(),
         ended: None,
         finds_nothing,
@@ -130,12 +135,18 @@ pub fn run(cli: &Live, log_level: LevelFilter) -> Result<ExitCode> {
     if run.ended.is_none() {
         run.note_survivors();
     }
-    let (snapshot, timelines) = (Snapshot::of(&run.session.findings()?), run.session.timelines());
+    let findings = run.session.findings()?;
+    let status = run.command.as_ref().and_then(Running::exit_code);
+    let recorded = run.recording.map(|recording| recording.finish(&findings, status)).transpose();
+    let (snapshot, timelines) = (Snapshot::of(&findings), run.session.timelines());
     // None of these keeps the others from being written.
     let written = files.write(&snapshot, timelines.as_ref(), run.session.marks());
     let finished = run.output.finish(&snapshot, timelines.as_ref());
     let shown = kept.map_or(Ok(()), show);
     looped.and(written).and(finished).and(shown)?;
+    if let Some(recorded) = recorded? {
+        stderr::message(recorded);
+    }
     // A figure that is wrong, or over its limit, matters more than how the command ended.
     let differs = snapshot.verify.as_ref().is_some_and(|verify| !verify.passes);
     let tripped = thresholds::tripped(&snapshot, &cli.results.causes);
@@ -181,6 +192,7 @@ struct Run {
     command: Option<Running>,
     started: Instant,
     rates: Rates,
+    recording: Option<Recording>,
     target: String,
     /// Why nothing new will come.
     ended: Option<String>,
@@ -296,7 +308,11 @@ impl Run {
 
     /// Shows what there is; breaks off when nobody reads it any more.
     fn update(&mut self) -> Result<ControlFlow<()>> {
-        let mut snapshot = Snapshot::of(&self.session.findings()?);
+        let findings = self.session.findings()?;
+        if let Some(recording) = &mut self.recording {
+            recording.checkpoint(&findings);
+        }
+        let mut snapshot = Snapshot::of(&findings);
         if matches!(self.output, Output::Screen(_)) {
             snapshot.notes.extend(probe_share::warning(&snapshot));
             snapshot.notes.extend(logging::kept());
@@ -325,6 +341,7 @@ impl Run {
             probes: self.session.probe_count(),
             probe_share: probe_share::excessive(snapshot),
             ended: self.ended.clone(),
+            recorded: self.recording.as_ref().and_then(Recording::progress).map(|progress| progress.to_string()),
         }
     }
 

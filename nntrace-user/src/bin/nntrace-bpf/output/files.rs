@@ -32,7 +32,7 @@ impl Files {
     pub fn open(results: &Results) -> Result<Self> {
         let json = results.json.iter().filter(|path| *path != Path::new("-"));
         let wanted = json.map(|path| (OutputKind::Json, path));
-        let wanted = wanted.chain(results.outputs.iter().map(|output| (output.kind, &output.path)));
+        let wanted = wanted.chain(results.files().map(|output| (output.kind, &output.path)));
         let mut files: Vec<(OutputKind, ResultFile)> = Vec::new();
         for (kind, path) in wanted {
             let file = ResultFile::open(path, results.force)?;
@@ -54,6 +54,8 @@ impl Files {
                 (OutputKind::Csv, _) => power::csv(snapshot, &self.tables)?.into_bytes(),
                 (OutputKind::Svg, Some(timelines)) => timeline::svg(snapshot, timelines).into_bytes(),
                 (OutputKind::Dot, _) => dot::render(marks).into_bytes(),
+                // Written while the run goes on.
+                (OutputKind::Recording, _) => Vec::new(),
                 // A picture without a lane, as it is with power events that never came.
                 (OutputKind::Svg, None) => timeline::svg(snapshot, &Timelines::default()).into_bytes(),
             };

@@ -1,0 +1,27 @@
+//! Options of recording a run.
+
+use super::{
+    Live,
+    help_headings::{CAUSES, OUTPUT},
+};
+
+/// Records a run.
+#[derive(Debug, clap::Args)]
+pub struct Record {
+    /// Run; `-o` names the folder of the recording, which must be new or empty.
+    #[command(flatten)]
+    pub live: Live,
+
+    /// Record the begin of every section with its text
+    ///
+    /// A replay can then number iterations (--iteration-root) and show what caused what (.dot files).
+    #[arg(long, help_heading = CAUSES, hide_short_help = true)]
+    pub causes: bool,
+
+    /// Record this variable of the environment too
+    ///
+    /// By itself those are recorded that change what engines and loaders do, such as OMP_NUM_THREADS and LD_LIBRARY_PATH.
+    /// `*` at the end stands for anything, `all` for every variable, secrets included; may be given several times.
+    #[arg(long, value_name = "NAME", help_heading = OUTPUT, hide_short_help = true)]
+    pub env: Vec<String>,
+}

@@ -1,0 +1,247 @@
+//! Replay of a recording: its events into a model, and its last state beside them.
+
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use nntrace_common::{
+    diagnostic::{DiagnosticCount, DiagnosticKind},
+    record::Record,
+};
+
+use super::{
+    decode::{Event, EventReader},
+    error::ReadError,
+    facts::Checkpoint,
+    format::{BlockHeader, Stream},
+    order::{self, Visit},
+    read::Files,
+};
+use crate::model::{
+    Findings, Marks, Model, Scheduling,
+    causality::Questions,
+    energy::EnergyModel,
+    findings::RunFacts,
+    limits::Limits,
+    run_facts::{KeptSums, Loss, ProcessLabel, Source, SourceKind},
+    scheduling::NamedThread,
+    timeline::Timelines,
+};
+
+/// Notes on damage at most; more are counted.
+const MOST_NOTES: usize = 20;
+
+/// Options of replaying a recording.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayOptions {
+    /// Questions about the causes of work, in place of those of the recording.
+    pub questions: Option<Questions>,
+    /// Limits of the tables, in place of those of the recording.
+    pub limits: Option<Limits>,
+    /// Energy model, in place of that of the recording.
+    pub energy_model: Option<EnergyModel>,
+    /// Whether to report every function of every thread separately, even if the recording did not.
+    pub with_details: bool,
+    /// Whether to keep the sequence of states of CPUs and clusters, for timelines.
+    pub with_timelines: bool,
+}
+
+/// Results of a recording.
+pub struct Recorded {
+    folder: PathBuf,
+    model: Model,
+    state: Box<Checkpoint>,
+    processes: BTreeMap<u32, ProcessLabel>,
+    threads: Vec<NamedThread>,
+    diagnostics: Vec<(DiagnosticKind, DiagnosticCount)>,
+    energy_model: Option<EnergyModel>,
+    loss: Loss,
+    notes: Vec<String>,
+    with_details: bool,
+}
+
+/// Replays a recording.
+///
+/// # Errors
+/// When it cannot be read, or has not what the questions need. Damage is no error: the rest is read, and what is missing
+/// counted.
+pub fn replay(folder: &Path, options: &ReplayOptions) -> Result<Recorded, ReadError> {
+    let files = Files::open(folder)?;
+    let (state, mut damage) = files.last_checkpoint();
+    let Some((until, state)) = state else {
+        return Err(ReadError::NoCheckpoint { path: folder.to_owned() });
+    };
+    let questions = questions(options, &state)?;
+    let scheduling = state.run.scheduling.then(|| Scheduling::starting_at(0));
+    let limits = options.limits.unwrap_or(state.run.limits);
+    let scheduling = scheduling.map(|scheduling| scheduling.with_room_for(limits.threads));
+    let model = Model::new(&limits, questions, scheduling).with_drivers(state.run.drivers.clone());
+    let mut pass = Pass { model, with_timelines: options.with_timelines, events: 0, now: 0, damage: Vec::new() };
+    order::visit(&files, until, &mut pass);
+    let Pass { mut model, events, damage: of_events, .. } = pass;
+    damage.extend(of_events);
+    state.complete(&mut model.marks);
+    let mut notes = state.notes.clone();
+    let mut loss = state.loss.clone();
+    let missing = until.saturating_sub(events);
+    if missing > 0 {
+        loss.records_unreadable = loss.records_unreadable.saturating_add(missing);
+        // The sums are those of the state, and as complete as they were.
+        let kept = KeptSums {
+            cpus: true,
+            totals: !loss.makes_incomplete("phases"),
+            reports: !loss.makes_incomplete("reports"),
+        };
+        loss = loss.with_incomplete(kept);
+    }
+    notes.extend(note_on_damage(damage, missing));
+    notes.extend(note_on_end(&files, &state, until));
+    let processes = state.processes.iter().map(|(pid, comm)| (*pid, ProcessLabel { comm: comm.clone() }));
+    let threads = threads(&model, &state);
+    Ok(Recorded {
+        folder: folder.to_owned(),
+        processes: processes.collect(),
+        threads,
+        diagnostics: state.diagnostics(),
+        energy_model: options.energy_model.clone().or_else(|| state.energy_model.clone()),
+        with_details: options.with_details || state.with_details,
+        model,
+        state,
+        loss,
+        notes,
+    })
+}
+
+impl Recorded {
+    /// Returns the findings.
+    #[must_use]
+    pub fn findings(&self) -> Findings<'_> {
+        let Self { state, .. } = self;
+        let run = RunFacts {
+            host: state.host.clone(),
+            window: state.window.clone(),
+            source: Source {
+                kind: SourceKind::Replay,
+                files: vec![self.folder.display().to_string()],
+                ..state.source.clone()
+            },
+            processes: &self.processes,
+            threads: Cow::Borrowed(&self.threads),
+            energy_model: self.energy_model.as_ref(),
+            evidence: state.evidence.clone(),
+            verify: state.verify.clone(),
+            overhead: state.overhead.clone(),
+            loss: self.loss.clone(),
+            diagnostics: Cow::Borrowed(&self.diagnostics),
+            notes: self.notes.clone(),
+            with_details: self.with_details,
+        };
+        self.model.findings(run, state.sums())
+    }
+
+    /// Returns the sequence of states of CPUs and clusters; `None` when it was not asked for.
+    #[must_use]
+    pub fn timelines(&self) -> Option<Timelines> {
+        self.model.power.timelines_until(self.state.window.end_ns)
+    }
+
+    /// Returns the model of the marks.
+    #[must_use]
+    pub fn marks(&self) -> &Marks {
+        &self.model.marks
+    }
+}
+
+/// Returns the questions of a replay.
+fn questions(options: &ReplayOptions, state: &Checkpoint) -> Result<Questions, ReadError> {
+    let recorded = &state.run.questions;
+    let Some(questions) = &options.questions else { return Ok(recorded.clone()) };
+    if questions.need_all_begins() && !recorded.need_all_begins() {
+        return Err(ReadError::Question(
+            "the recording has not the begin of every section, which --iteration-root and .dot files need: record with \
+             --iteration-root or with --causes"
+                .into(),
+        ));
+    }
+    Ok(questions.clone())
+}
+
+/// Returns the states of threads in the window.
+fn threads(model: &Model, state: &Checkpoint) -> Vec<NamedThread> {
+    let names: BTreeMap<(u32, u32), &str> =
+        state.threads.iter().map(|thread| ((thread.pid, thread.tid), thread.comm.as_str())).collect();
+    let named = |scheduling: &Scheduling| {
+        scheduling.named_threads(&state.window, |tid, pid| {
+            let pid = pid.unwrap_or(tid);
+            let of_process = || state.processes.get(&pid).map(String::as_str);
+            let comm = names.get(&(pid, tid)).copied().or_else(of_process);
+            Some((pid, comm.unwrap_or_default().to_owned()))
+        })
+    };
+    model.scheduling.as_ref().map(named).unwrap_or_default()
+}
+
+/// Returns notes on damaged places.
+fn note_on_damage(mut damage: Vec<String>, missing: u64) -> Vec<String> {
+    let more = damage.len().saturating_sub(MOST_NOTES);
+    damage.truncate(MOST_NOTES);
+    damage.extend((more > 0).then(|| format!("{more} more places of the recording are damaged")));
+    if missing > 0 {
+        damage.push(format!("{missing} events of the recording are missing; the totals are those that the kernel kept"));
+    }
+    damage
+}
+
+/// Returns a note on a recording that was not ended.
+fn note_on_end(files: &Files, state: &Checkpoint, until: u64) -> Option<String> {
+    let later = files.blocks.iter().map(|block| &block.header).filter(|header| header.first > until);
+    let later: u64 = later.map(|header| u64::from(header.events)).sum();
+    let end = state.window.end_ns.saturating_sub(state.window.begin_ns);
+    (!state.is_last).then(|| {
+        format!(
+            "the recording was not ended, or is still being written: its last state is of {} ms after its begin, and {later} later \
+             events are left out",
+            end / 1_000_000
+        )
+    })
+}
+
+/// Pass over the events.
+struct Pass {
+    model: Model,
+    with_timelines: bool,
+    events: u64,
+    /// Time up to which everything has come, ns.
+    now: u64,
+    damage: Vec<String>,
+}
+
+impl Visit for Pass {
+    #[inline]
+    fn event(&mut self, _stream: Stream, event: &Event, reader: &EventReader) {
+        self.events += 1;
+        for (hash, text) in reader.names() {
+            self.model.marks.names.insert(hash, text);
+        }
+        match event {
+            Event::Advance { until } if *until != u64::MAX => self.now = *until,
+            _ => {}
+        }
+        self.model.apply(&event.input(reader.content(), self.with_timelines));
+    }
+
+    fn missing(&mut self, stream: Stream, block: Option<&BlockHeader>, reason: String) {
+        self.damage.push(reason);
+        if let Stream::Cpu(cpu) = stream {
+            let (begin, end) = block
+                .filter(|header| header.first_time <= header.last_time)
+                .map_or((self.now, self.now), |header| (header.first_time, header.last_time));
+            self.model.record(&Record::Lost { cpu, time: begin });
+            if let Some(scheduling) = &mut self.model.scheduling {
+                scheduling.lost(cpu, end);
+            }
+        }
+    }
+}
