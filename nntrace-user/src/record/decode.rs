@@ -43,13 +43,15 @@ pub(super) enum Event {
     NamesForgotten { kept: Vec<u64> },
     /// Time up to which everything was taken.
     Advance { until: u64 },
+    /// Event of a kind that a later minor version has.
+    Unknown,
 }
 
 impl Event {
-    /// Returns the input of a model that it is, with texts of the block's content.
+    /// Returns the input of a model that it is, with texts of the block's content; `None` if it is no input.
     #[inline]
-    pub(super) fn input<'a>(&'a self, content: &'a [u8], with_timelines: bool) -> Input<'a> {
-        match self {
+    pub(super) fn input<'a>(&'a self, content: &'a [u8], with_timelines: bool) -> Option<Input<'a>> {
+        Some(match self {
             Self::Record(record) => Input::Record(record),
             Self::SpanAnywhere(span) => Input::SpanAnywhere(span),
             &Self::ThreadMarked { tgid, tid } => Input::ThreadMarked { tgid, tid },
@@ -74,7 +76,8 @@ impl Event {
             },
             Self::NamesForgotten { kept } => Input::NamesForgotten { kept },
             &Self::Advance { until } => Input::Advance { until },
-        }
+            Self::Unknown => return None,
+        })
     }
 }
 
@@ -146,7 +149,15 @@ impl EventReader {
         let Self { content, cursor, .. } = self;
         let head = cursor.number(content)?;
         self.number = self.number.checked_add(head >> kind::BITS)?;
-        let event = match Kind::from_code(head & ((1 << kind::BITS) - 1))? {
+        let code = head & ((1 << kind::BITS) - 1);
+        let Some(kind) = Kind::from_code(code) else {
+            if code < kind::FIRST_WITH_LENGTH {
+                return None;
+            }
+            self.payload()?;
+            return Some(Entry::Event(Event::Unknown));
+        };
+        let event = match kind {
             Kind::Site => {
                 let site = self.site()?;
                 self.sites.push(site);

@@ -3,6 +3,9 @@
 /// Bits of an entry's first integer that are its kind; above them is the distance in numbers from the event before.
 pub(super) const BITS: u32 = 5;
 
+/// First kind whose entries have a length behind their first integer: readers that do not know one pass over it.
+pub(super) const FIRST_WITH_LENGTH: u64 = 25;
+
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $code:literal,)+) => {
         /// Kind of an entry.

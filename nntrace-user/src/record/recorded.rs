@@ -229,7 +229,9 @@ impl Visit for Pass {
             Event::Advance { until } if *until != u64::MAX => self.now = *until,
             _ => {}
         }
-        self.model.apply(&event.input(reader.content(), self.with_timelines));
+        if let Some(input) = event.input(reader.content(), self.with_timelines) {
+            self.model.apply(&input);
+        }
     }
 
     fn missing(&mut self, stream: Stream, block: Option<&BlockHeader>, reason: String) {
