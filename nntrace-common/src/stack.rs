@@ -42,6 +42,20 @@ pub enum Class {
 }
 
 impl Class {
+    /// Returns the class with this number.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            0 => Self::Foreign,
+            1 => Self::Placeholder,
+            2 => Self::Section,
+            3 => Self::Detail,
+            4 => Self::Subtract,
+            5 => Self::Handed,
+            _ => return None,
+        })
+    }
+
     /// Whether the frame has a tag of the contract.
     #[must_use]
     #[inline(always)]

@@ -30,6 +30,7 @@ pub(crate) mod parse_cache;
 pub(crate) mod power;
 pub(crate) mod run_facts;
 pub(crate) mod scheduling;
+pub mod section;
 mod section_sites;
 pub(crate) mod small_counts;
 pub(crate) mod small_map;

@@ -20,6 +20,7 @@ mod order;
 mod read;
 mod recorded;
 mod recorder;
+mod sections;
 mod streams;
 mod varint;
 
@@ -29,3 +30,4 @@ pub use facts::RunDescription;
 pub use format::is_recording;
 pub use recorded::{Recorded, ReplayOptions, replay};
 pub use recorder::{Progress, Recorder};
+pub use sections::sections;

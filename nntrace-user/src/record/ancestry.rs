@@ -57,7 +57,8 @@ impl Ancestry {
 
     fn known(&mut self, tgid: u32, tid: u32) -> &mut Thread {
         if !self.threads.contains_key(&tid) {
-            let name = if tid == tgid { self.main_name(tgid) } else { format!("{}_?{tid}", self.name(tgid, tgid)) };
+            let name =
+                if tid == tgid { self.main_name(tgid) } else { format!("{}_?{tid}", self.name(tgid, tgid)) };
             self.threads.insert(tid, Thread { name, started: 0 });
         }
         self.threads.entry(tid).or_insert_with(|| Thread { name: String::new(), started: 0 })

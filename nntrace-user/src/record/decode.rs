@@ -66,7 +66,9 @@ impl Event {
             },
             Self::AppEvent(event) => Input::AppEvent(event),
             &Self::SchedulingBegins { begin } => Input::SchedulingBegins { begin },
-            &Self::ThreadWatched { pid, tid, since, found } => Input::ThreadWatched { pid, tid, since, found },
+            &Self::ThreadWatched { pid, tid, since, found } => {
+                Input::ThreadWatched { pid, tid, since, found }
+            }
             &Self::SchedulingLost { cpu, lost, time } => Input::SchedulingLost { cpu, lost, time },
             Self::PowerBegins { begin, host } => Input::PowerBegins {
                 topology: &host.topology,
@@ -211,7 +213,8 @@ impl EventReader {
             Kind::NamesForgotten => {
                 let count = self.long()?;
                 // Eight bytes each: no more than there are.
-                let kept = (0..count).map(|_| self.cursor.word(&self.content)).collect::<Option<Vec<u64>>>()?;
+                let kept =
+                    (0..count).map(|_| self.cursor.word(&self.content)).collect::<Option<Vec<u64>>>()?;
                 Event::NamesForgotten { kept }
             }
             Kind::Advance => Event::Advance { until: self.long()? },
@@ -227,7 +230,21 @@ impl EventReader {
         let kind = if provisional == 0 { RecordKind::Span } else { RecordKind::ProvisionalSpan } as u32;
         let (path, name) = (cursor.word(content)?, cursor.word(content)?);
         let adds = Adds::from_bits(adds);
-        Some(SpanRecord { kind, tid, tgid, tag, class, depth, adds, path, name, begin: 0, end: 0, own: 0, exclusive: 0 })
+        Some(SpanRecord {
+            kind,
+            tid,
+            tgid,
+            tag,
+            class,
+            depth,
+            adds,
+            path,
+            name,
+            begin: 0,
+            end: 0,
+            own: 0,
+            exclusive: 0,
+        })
     }
 
     #[inline]

@@ -161,14 +161,31 @@ impl EventBlock {
             Record::Loader(event) => self.process(Kind::Loader, number, event),
             Record::TakesPart(event) => self.process(Kind::TakesPart, number, event),
             // Not here: by themselves.
-            Record::Span(_) | Record::Sched(_) | Record::Idle(_) | Record::Frequency(_) | Record::Hotplug(_) => {}
+            Record::Span(_)
+            | Record::Sched(_)
+            | Record::Idle(_)
+            | Record::Frequency(_)
+            | Record::Hotplug(_) => {}
         }
     }
 
     #[inline]
     fn span(&mut self, kind: Kind, number: u64, span: &SpanRecord, names: &Names, unnamed: &mut Unnamed) {
-        let SpanRecord { kind: record, tid, tgid, tag, class, depth, adds, begin, end, own, exclusive, path, name } =
-            *span;
+        let SpanRecord {
+            kind: record,
+            tid,
+            tgid,
+            tag,
+            class,
+            depth,
+            adds,
+            begin,
+            end,
+            own,
+            exclusive,
+            path,
+            name,
+        } = *span;
         let site = Site { kind: record, tid, tgid, tag, class, depth, adds: adds.bits(), path, name };
         let place = match self.sites.get(&site) {
             Some(place) => *place,

@@ -214,7 +214,8 @@ impl Checkpoint {
         let Findings { run: facts, marks, sums, .. } = findings;
         let processes = facts.processes.iter().map(|(pid, label)| (*pid, label.comm.clone()));
         let threads = facts.threads.iter();
-        let threads = threads.map(|thread| ThreadName { pid: thread.pid, tid: thread.tid, comm: thread.comm.clone() });
+        let threads =
+            threads.map(|thread| ThreadName { pid: thread.pid, tid: thread.tid, comm: thread.comm.clone() });
         let mut totals: Vec<TotalRow> = sums.totals.iter().map(TotalRow::new).collect();
         totals.sort_unstable();
         Self {
@@ -302,7 +303,16 @@ impl PathRow {
 
 impl CpuRow {
     fn new(residency: &CpuResidency) -> Self {
-        let CpuResidency { cpu, idle, idle_at_end, running, idle_unknown_ns, offline_ns, unknown_ns, initial } = residency;
+        let CpuResidency {
+            cpu,
+            idle,
+            idle_at_end,
+            running,
+            idle_unknown_ns,
+            offline_ns,
+            unknown_ns,
+            initial,
+        } = residency;
         Self {
             cpu: *cpu,
             idle: idle.clone(),
@@ -347,10 +357,13 @@ impl TotalRow {
 impl ReportRows {
     fn new(sums: &ReportSums) -> Self {
         let ReportSums { starting_marks, sections, executions } = sums;
-        let executions = executions
-            .iter()
-            .map(|(&(stretch, pid, tid), &count)| ExecutionRow { stretch, pid, tid, count });
-        Self { starting_marks: starting_marks.clone(), sections: sections.clone(), executions: executions.collect() }
+        let executions =
+            executions.iter().map(|(&(stretch, pid, tid), &count)| ExecutionRow { stretch, pid, tid, count });
+        Self {
+            starting_marks: starting_marks.clone(),
+            sections: sections.clone(),
+            executions: executions.collect(),
+        }
     }
 
     fn sums(&self) -> ReportSums {

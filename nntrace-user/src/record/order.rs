@@ -1,6 +1,6 @@
 //! Events of all streams in the order in which they were recorded.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, iter::Peekable, vec};
 
 use super::{
     decode::{Event, EventReader},
@@ -17,6 +17,16 @@ pub(super) trait Visit {
     fn missing(&mut self, stream: Stream, block: Option<&BlockHeader>, reason: String);
 }
 
+/// Events in their order, up to a number.
+pub(super) struct Ordered<'a> {
+    files: &'a Files,
+    /// Blocks and damaged places that have not been reached, by the number at which they begin.
+    begins: Peekable<vec::IntoIter<(u64, Begin)>>,
+    open: Vec<Option<Open>>,
+    /// Numbers of the next events of open blocks, with their places.
+    next: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
 /// Block whose events are handed out.
 struct Open {
     stream: Stream,
@@ -31,68 +41,87 @@ enum Begin {
     Hole(usize),
 }
 
-/// Hands out all events up to a number, in their order.
-pub(super) fn visit(files: &Files, until: u64, visitor: &mut impl Visit) {
-    let mut begins: Vec<(u64, Begin)> = Vec::new();
-    begins.extend(files.blocks.iter().zip(0..).map(|(block, place)| (block.header.first, Begin::Block(place))));
-    let events: u64 = files.blocks.iter().map(|block| &block.header).filter(|header| header.last <= until).map(|header| u64::from(header.events)).sum();
-    // Where none is missing, a cut or damaged place had none of them.
-    if events < until {
-        let holes = files.holes.iter().zip(0..).filter(|(hole, _)| hole.loses_events() && hole.after < until);
-        begins.extend(holes.map(|(hole, place)| (hole.after + 1, Begin::Hole(place))));
-    }
-    begins.sort_by_key(|(number, begin)| (*number, matches!(begin, Begin::Block(_))));
-    let mut begins = begins.into_iter().take_while(|(number, _)| *number <= until).peekable();
-    let mut open: Vec<Option<Open>> = Vec::new();
-    let mut next: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
-    loop {
-        let first = next.peek().map_or(u64::MAX, |Reverse((number, _))| *number);
-        if let Some((_, begin)) = begins.next_if(|(number, _)| *number <= first) {
-            match begin {
-                Begin::Hole(place) => {
-                    let hole = &files.holes[place];
-                    visitor.missing(files.stream_of_hole(hole), None, files.describe(hole));
-                }
-                Begin::Block(place) => {
-                    if let Some((number, block)) = begin_block(files, &files.blocks[place], visitor) {
-                        let free = open.iter().position(Option::is_none).unwrap_or(open.len());
-                        if free == open.len() {
-                            open.push(None);
-                        }
-                        open[free] = Some(block);
-                        next.push(Reverse((number, free)));
-                    }
-                }
-            }
-            continue;
+impl<'a> Ordered<'a> {
+    /// Creates the order of the events up to a number.
+    pub(super) fn new(files: &'a Files, until: u64) -> Self {
+        let mut begins: Vec<(u64, Begin)> = Vec::new();
+        begins.extend(
+            files.blocks.iter().zip(0..).map(|(block, place)| (block.header.first, Begin::Block(place))),
+        );
+        let headers = files.blocks.iter().map(|block| &block.header);
+        let events: u64 =
+            headers.filter(|header| header.last <= until).map(|header| u64::from(header.events)).sum();
+        // Where none is missing, a cut or damaged place had none of them.
+        if events < until {
+            let holes = files.holes.iter().zip(0..);
+            let holes = holes.filter(|(hole, _)| hole.loses_events() && hole.after < until);
+            begins.extend(holes.map(|(hole, place)| (hole.after + 1, Begin::Hole(place))));
         }
-        let Some(Reverse((mut number, place))) = next.pop() else { return };
-        let Some(mut block) = open[place].take() else { continue };
-        let other = next.peek().map_or(u64::MAX, |Reverse((number, _))| *number);
-        let other = begins.peek().map_or(other, |(begin, _)| other.min(*begin));
-        // Most events follow others of their stream.
-        let is_left = loop {
-            if number > until {
-                break false;
+        begins.retain(|(number, _)| *number <= until);
+        begins.sort_by_key(|(number, begin)| (*number, matches!(begin, Begin::Block(_))));
+        Self { files, begins: begins.into_iter().peekable(), open: Vec::new(), next: BinaryHeap::new() }
+    }
+
+    /// Hands out the next events, up to a number.
+    pub(super) fn visit(&mut self, until: u64, visitor: &mut impl Visit) {
+        loop {
+            let first = self.next.peek().map_or(u64::MAX, |Reverse((number, _))| *number);
+            if let Some((_, begin)) = self.begins.next_if(|(number, _)| *number <= first && *number <= until)
+            {
+                self.begin(begin, visitor);
+                continue;
             }
+            if first > until {
+                return;
+            }
+            self.visit_block(until, visitor);
+        }
+    }
+
+    fn begin(&mut self, begin: Begin, visitor: &mut impl Visit) {
+        match begin {
+            Begin::Hole(place) => {
+                let hole = &self.files.holes[place];
+                visitor.missing(self.files.stream_of_hole(hole), None, self.files.describe(hole));
+            }
+            Begin::Block(place) => {
+                if let Some((number, block)) = begin_block(self.files, &self.files.blocks[place], visitor) {
+                    self.put(number, block);
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, number: u64, block: Open) {
+        let free = self.open.iter().position(Option::is_none).unwrap_or(self.open.len());
+        if free == self.open.len() {
+            self.open.push(None);
+        }
+        self.open[free] = Some(block);
+        self.next.push(Reverse((number, free)));
+    }
+
+    /// Hands out events of the block that has the next one, as long as no other block has an earlier one.
+    fn visit_block(&mut self, until: u64, visitor: &mut impl Visit) {
+        let Some(Reverse((mut number, place))) = self.next.pop() else { return };
+        let Some(mut block) = self.open[place].take() else { return };
+        let other = self.next.peek().map_or(u64::MAX, |Reverse((number, _))| *number);
+        let other = self.begins.peek().map_or(other, |(begin, _)| other.min(*begin));
+        // Most events follow others of their stream. In a damaged recording two may have one number: both are handed out.
+        while number <= other && number <= until {
             visitor.event(block.stream, &block.event, &block.reader);
             match block.reader.next() {
                 Ok(Some((after, event))) => (number, block.event) = (after, event),
-                Ok(None) => break false,
+                Ok(None) => return,
                 Err(unreadable) => {
                     let reason = format!("stream {}: {unreadable}", block.stream);
                     visitor.missing(block.stream, None, reason);
-                    break false;
+                    return;
                 }
             }
-            if number >= other {
-                break true;
-            }
-        };
-        if is_left {
-            open[place] = Some(block);
-            next.push(Reverse((number, place)));
         }
+        self.open[place] = Some(block);
+        self.next.push(Reverse((number, place)));
     }
 }
 

@@ -26,6 +26,7 @@ const CHUNK: usize = 64 << 10;
 /// Files of a recording, and the places of their blocks.
 #[derive(Debug)]
 pub(super) struct Files {
+    folder: PathBuf,
     files: Vec<RecordedFile>,
     /// Blocks of events, by the number of their first event.
     pub(super) blocks: Vec<Block>,
@@ -89,7 +90,13 @@ impl Files {
         paths.retain(|path| path.extension().is_some_and(|extension| extension == EXTENSION));
         // Whatever order the folder has.
         paths.sort_unstable();
-        let mut files = Self { files: Vec::new(), blocks: Vec::new(), checkpoints: Vec::new(), holes: Vec::new() };
+        let mut files = Self {
+            folder: folder.to_owned(),
+            files: Vec::new(),
+            blocks: Vec::new(),
+            checkpoints: Vec::new(),
+            holes: Vec::new(),
+        };
         let mut number = None;
         for path in paths {
             files.add(path, &mut number)?;
@@ -120,7 +127,13 @@ impl Files {
             }
             Err(HeaderError::Damaged) => {
                 let length = length.min(FILE_HEADER as u64);
-                self.holes.push(Hole { file: place, offset: 0, length, after: 0, kind: HoleKind::FileHeader });
+                self.holes.push(Hole {
+                    file: place,
+                    offset: 0,
+                    length,
+                    after: 0,
+                    kind: HoleKind::FileHeader,
+                });
                 stream_by_name(&path)
             }
             Err(newer) => return Err(ReadError::Version { path, reason: newer.to_string() }),
@@ -147,7 +160,13 @@ impl Files {
             };
             let end = offset + BLOCK_HEADER as u64 + u64::from(header.stored);
             if end > file.length {
-                self.holes.push(Hole { file: place, offset, length: file.length - offset, after, kind: HoleKind::Cut });
+                self.holes.push(Hole {
+                    file: place,
+                    offset,
+                    length: file.length - offset,
+                    after,
+                    kind: HoleKind::Cut,
+                });
                 break;
             }
             after = header.last;
@@ -192,8 +211,18 @@ impl Files {
         })
     }
 
-    /// Returns the last state of the run that can be read, with texts on those that cannot.
-    pub(super) fn last_checkpoint(&self) -> (Option<(u64, Box<Checkpoint>)>, Vec<String>) {
+    /// Returns the last state of the run that can be read, the number of the last event that it covers, and texts on states
+    /// that cannot be read.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(super) fn state(&self) -> Result<(u64, Box<Checkpoint>, Vec<String>), ReadError> {
+        let (state, damage) = self.last_checkpoint();
+        let (until, state) = state.ok_or_else(|| ReadError::NoCheckpoint { path: self.folder.clone() })?;
+        Ok((until, state, damage))
+    }
+
+    fn last_checkpoint(&self) -> (Option<(u64, Box<Checkpoint>)>, Vec<String>) {
         let mut damage = Vec::new();
         for block in self.checkpoints.iter().rev() {
             let read = self.content(block).and_then(|content| {
@@ -215,9 +244,13 @@ impl Files {
         let path = self.files[hole.file].path.display();
         let Hole { offset, length, kind, .. } = hole;
         match kind {
-            HoleKind::FileHeader => format!("{path}: the header of the file is damaged; its name says what it holds"),
+            HoleKind::FileHeader => {
+                format!("{path}: the header of the file is damaged; its name says what it holds")
+            }
             HoleKind::Header => format!("{path}: {length} bytes from byte {offset} on are damaged"),
-            HoleKind::Cut => format!("{path}: the file ends within a block, of which {length} bytes from byte {offset} on are there"),
+            HoleKind::Cut => format!(
+                "{path}: the file ends within a block, of which {length} bytes from byte {offset} on are there"
+            ),
         }
     }
 }

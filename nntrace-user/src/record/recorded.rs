@@ -16,7 +16,7 @@ use super::{
     error::ReadError,
     facts::Checkpoint,
     format::{BlockHeader, Stream},
-    order::{self, Visit},
+    order::{Ordered, Visit},
     read::Files,
 };
 use crate::model::{
@@ -69,17 +69,15 @@ pub struct Recorded {
 /// counted.
 pub fn replay(folder: &Path, options: &ReplayOptions) -> Result<Recorded, ReadError> {
     let files = Files::open(folder)?;
-    let (state, mut damage) = files.last_checkpoint();
-    let Some((until, state)) = state else {
-        return Err(ReadError::NoCheckpoint { path: folder.to_owned() });
-    };
+    let (until, state, mut damage) = files.state()?;
     let questions = questions(options, &state)?;
     let scheduling = state.run.scheduling.then(|| Scheduling::starting_at(0));
     let limits = options.limits.unwrap_or(state.run.limits);
     let scheduling = scheduling.map(|scheduling| scheduling.with_room_for(limits.threads));
     let model = Model::new(&limits, questions, scheduling).with_drivers(state.run.drivers.clone());
-    let mut pass = Pass { model, with_timelines: options.with_timelines, events: 0, now: 0, damage: Vec::new() };
-    order::visit(&files, until, &mut pass);
+    let mut pass =
+        Pass { model, with_timelines: options.with_timelines, events: 0, now: 0, damage: Vec::new() };
+    Ordered::new(&files, until).visit(until, &mut pass);
     let Pass { mut model, events, damage: of_events, .. } = pass;
     damage.extend(of_events);
     state.complete(&mut model.marks);
@@ -189,7 +187,9 @@ fn note_on_damage(mut damage: Vec<String>, missing: u64) -> Vec<String> {
     damage.truncate(MOST_NOTES);
     damage.extend((more > 0).then(|| format!("{more} more places of the recording are damaged")));
     if missing > 0 {
-        damage.push(format!("{missing} events of the recording are missing; the totals are those that the kernel kept"));
+        damage.push(format!(
+            "{missing} events of the recording are missing; the totals are those that the kernel kept"
+        ));
     }
     damage
 }

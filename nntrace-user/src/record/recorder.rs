@@ -145,13 +145,13 @@ impl Recorder {
     fn write(&mut self, findings: &Findings<'_>, is_last: bool) -> Result<(), RecordError> {
         let mut writer = self.writer.borrow_mut();
         let names = &findings.marks.names;
-        let late = writer.unnamed.iter().filter_map(|hash| {
-            Some(LateName { hash: *hash, text: names.get(*hash)?.text.clone() })
-        });
+        let late = writer
+            .unnamed
+            .iter()
+            .filter_map(|hash| Some(LateName { hash: *hash, text: names.get(*hash)?.text.clone() }));
         let mut late: Vec<LateName> = late.collect();
         late.sort_unstable_by_key(|name| name.hash);
-        let state =
-            Checkpoint::new(findings, self.run.clone(), writer.host_at_begin.clone(), late, is_last);
+        let state = Checkpoint::new(findings, self.run.clone(), writer.host_at_begin.clone(), late, is_last);
         writer.checkpoint(&state)?;
         drop(writer);
         self.check()

@@ -129,7 +129,8 @@ impl Streams {
     pub(super) fn settle(&mut self, until: u64) -> Vec<Change> {
         let mut changes = Vec::new();
         if !self.ended.is_empty() {
-            let ended: Vec<u32> = self.ended.extract_if(.., |(time, _)| *time <= until).map(|(_, tid)| tid).collect();
+            let ended: Vec<u32> =
+                self.ended.extract_if(.., |(time, _)| *time <= until).map(|(_, tid)| tid).collect();
             for thread in ended.iter().filter_map(|tid| self.threads.remove(tid)) {
                 if let Some(place) = thread.own {
                     let (stream, block) = &mut self.blocks[place];

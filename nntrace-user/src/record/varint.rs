@@ -120,10 +120,16 @@ mod tests {
     #[test]
     fn what_is_too_long_or_cut_is_refused() {
         assert_eq!(Cursor::default().number(&[0x80; 11]), None);
-        assert_eq!(Cursor::default().number(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02]), None);
+        assert_eq!(
+            Cursor::default().number(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02]),
+            None
+        );
         assert_eq!(Cursor::default().number(&[0x80]), None);
         assert_eq!(Cursor::default().bytes(&[5, 1, 2]), None);
-        assert_eq!(Cursor::default().bytes(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]), None);
+        assert_eq!(
+            Cursor::default().bytes(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]),
+            None
+        );
     }
 
     proptest! {

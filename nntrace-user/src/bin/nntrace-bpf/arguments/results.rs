@@ -185,7 +185,9 @@ impl Results {
         if let Some(folder) = self.recording().filter(|_| recordings > usize::from(records)) {
             let folder = folder.display();
             let message = if records {
-                format!("one run has one recording, and {folder} is not the only name without a known ending: {EXPECTED}")
+                format!(
+                    "one run has one recording, and {folder} is not the only name without a known ending: {EXPECTED}"
+                )
             } else {
                 format!("invalid value '{folder}' for '--output <FILE>': {EXPECTED}; `record` writes folders")
             };

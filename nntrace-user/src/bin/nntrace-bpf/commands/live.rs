@@ -341,7 +341,11 @@ impl Run {
             probes: self.session.probe_count(),
             probe_share: probe_share::excessive(snapshot),
             ended: self.ended.clone(),
-            recorded: self.recording.as_ref().and_then(Recording::progress).map(|progress| progress.to_string()),
+            recorded: self
+                .recording
+                .as_ref()
+                .and_then(Recording::progress)
+                .map(|progress| progress.to_string()),
         }
     }
 

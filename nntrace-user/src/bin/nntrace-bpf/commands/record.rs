@@ -69,7 +69,8 @@ fn environment(asked_for: &[String]) -> BTreeMap<String, String> {
             Some(start) => name.starts_with(start),
             None => name == pattern,
         };
-        VARIABLES.iter().any(|pattern| is(pattern)) || asked_for.iter().any(|pattern| pattern == "all" || is(pattern))
+        VARIABLES.iter().any(|pattern| is(pattern))
+            || asked_for.iter().any(|pattern| pattern == "all" || is(pattern))
     };
     env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
