@@ -23,6 +23,7 @@ pub mod picture;
 pub mod power;
 pub mod profiler;
 pub mod recorded;
+pub mod recording;
 pub mod results;
 pub mod rows;
 pub mod snapshot;

@@ -33,12 +33,16 @@ impl Ancestry {
     pub(super) fn take(&mut self, input: &Input<'_>) {
         match *input {
             Input::Record(Record::Fork(fork)) => self.forks.push(*fork),
-            Input::Advance { until } if !self.forks.is_empty() => self.name_until(until),
+            Input::Advance { until } => self.name_until(until),
             _ => {}
         }
     }
 
-    fn name_until(&mut self, until: u64) {
+    /// Names the threads of all forks up to a time, ns, of which none is still to come.
+    pub(super) fn name_until(&mut self, until: u64) {
+        if self.forks.is_empty() {
+            return;
+        }
         self.forks.sort_by_key(|fork| fork.time);
         let due = self.forks.partition_point(|fork| fork.time <= until);
         let forks: Vec<ProcessRecord> = self.forks.drain(..due).collect();

@@ -13,8 +13,9 @@ pub(super) trait Visit {
     /// Takes an event, and the names that were not known before it.
     fn event(&mut self, stream: Stream, event: &Event, reader: &EventReader);
 
-    /// Events of a stream are missing from here on, up to the end of a block where that is known, by this reason.
-    fn missing(&mut self, stream: Stream, block: Option<&BlockHeader>, reason: String);
+    /// Events of a stream are missing from here on, up to the end of a block where that is known. The reason is that of a
+    /// block; places outside of blocks that are damaged are known before.
+    fn missing(&mut self, stream: Stream, block: Option<&BlockHeader>, reason: Option<String>);
 }
 
 /// Events in their order, up to a number.
@@ -82,7 +83,7 @@ impl<'a> Ordered<'a> {
         match begin {
             Begin::Hole(place) => {
                 let hole = &self.files.holes[place];
-                visitor.missing(self.files.stream_of_hole(hole), None, self.files.describe(hole));
+                visitor.missing(self.files.stream_of_hole(hole), None, None);
             }
             Begin::Block(place) => {
                 if let Some((number, block)) = begin_block(self.files, &self.files.blocks[place], visitor) {
@@ -115,7 +116,7 @@ impl<'a> Ordered<'a> {
                 Ok(None) => return,
                 Err(unreadable) => {
                     let reason = format!("stream {}: {unreadable}", block.stream);
-                    visitor.missing(block.stream, None, reason);
+                    visitor.missing(block.stream, None, Some(reason));
                     return;
                 }
             }
@@ -136,7 +137,7 @@ fn begin_block(files: &Files, block: &Block, visitor: &mut impl Visit) -> Option
     match read {
         Ok(open) => open,
         Err(reason) => {
-            visitor.missing(stream, Some(&block.header), reason);
+            visitor.missing(stream, Some(&block.header), Some(reason));
             None
         }
     }

@@ -223,8 +223,14 @@ impl Files {
     }
 
     fn last_checkpoint(&self) -> (Option<(u64, Box<Checkpoint>)>, Vec<String>) {
-        let mut damage = Vec::new();
+        let mut damage: Vec<String> = self.holes.iter().map(|hole| self.describe(hole)).collect();
+        let mut last = None;
         for block in self.checkpoints.iter().rev() {
+            if last.is_some() {
+                // Not needed, but somebody should know that it is damaged.
+                damage.extend(self.content(block).err());
+                continue;
+            }
             let read = self.content(block).and_then(|content| {
                 serde_json::from_slice(&content).map_err(|error| {
                     let path = self.files[block.file].path.display();
@@ -232,20 +238,27 @@ impl Files {
                 })
             });
             match read {
-                Ok(state) => return (Some((block.header.last, state)), damage),
+                Ok(state) => last = Some((block.header.last, state)),
                 Err(why) => damage.push(why),
             }
         }
-        (None, damage)
+        (last, damage)
+    }
+
+    /// Returns the number of the last event, whether a state covers it or not.
+    pub(super) fn last_event(&self) -> u64 {
+        self.blocks.iter().map(|block| block.header.last).max().unwrap_or(0)
     }
 
     /// Describes a damaged place.
-    pub(super) fn describe(&self, hole: &Hole) -> String {
+    fn describe(&self, hole: &Hole) -> String {
         let path = self.files[hole.file].path.display();
         let Hole { offset, length, kind, .. } = hole;
         match kind {
             HoleKind::FileHeader => {
-                format!("{path}: the header of the file is damaged; its name says what it holds")
+                format!(
+                    "{path}: the header of the file, from byte 0 on, is damaged; its name shows what it holds"
+                )
             }
             HoleKind::Header => format!("{path}: {length} bytes from byte {offset} on are damaged"),
             HoleKind::Cut => format!(

@@ -234,8 +234,8 @@ impl Visit for Pass {
         }
     }
 
-    fn missing(&mut self, stream: Stream, block: Option<&BlockHeader>, reason: String) {
-        self.damage.push(reason);
+    fn missing(&mut self, stream: Stream, block: Option<&BlockHeader>, reason: Option<String>) {
+        self.damage.extend(reason);
         if let Stream::Cpu(cpu) = stream {
             let (begin, end) = block
                 .filter(|header| header.first_time <= header.last_time)

@@ -15,7 +15,7 @@ use super::{
     facts::{Checkpoint, LateName, RunDescription},
     format::{BlockHeader, Content, EXTENSION, Stream, is_recording},
     initial_host::InitialHost,
-    streams::{Change, Streams},
+    streams::Streams,
 };
 use crate::model::{
     Findings,
@@ -181,21 +181,20 @@ impl Writer {
     fn input(&mut self, input: &Input<'_>, names: &Names) {
         let Self { disk: Some(disk), streams, number, unnamed, host_at_begin } = self else { return };
         *number += 1;
-        let (stream, block) = streams.of(input);
+        let place = streams.place(input);
+        let (stream, block) = streams.block(&place);
+        if let Some(name) = place.name {
+            disk.name(stream, name);
+        }
         block.push(*number, input, names, unnamed);
         if block.bytes.len() >= FULL {
             flush(disk, stream, block);
         }
         match *input {
             Input::Advance { until } => {
-                for change in streams.settle(until) {
-                    match change {
-                        Change::Named(stream, name) => disk.name(stream, name),
-                        Change::Ended(stream, mut block) => {
-                            flush(disk, stream, &mut block);
-                            disk.close(stream);
-                        }
-                    }
+                for (stream, mut block) in streams.take_ended(until) {
+                    flush(disk, stream, &mut block);
+                    disk.close(stream);
                 }
             }
             Input::PowerBegins { topology, initial, .. } => {

@@ -22,13 +22,14 @@ use crate::model::section::Section;
 /// Sections at most whose attributes are kept until they end; those whose ends were lost stay.
 const MOST_ANNOTATIONS: usize = 1 << 20;
 
-/// Hands out the sections of a recording that its last state covers; returns texts on what is damaged.
+/// Hands out the sections of a recording, those that no state covers included; returns texts on what is damaged.
 ///
 /// # Errors
 /// When the recording cannot be read.
 pub fn sections(folder: &Path, take: impl FnMut(&Section<'_>)) -> Result<Vec<String>, ReadError> {
     let files = Files::open(folder)?;
-    let (until, state, damage) = files.state()?;
+    let (_, state, damage) = files.state()?;
+    let until = files.last_event();
     let mut pass = Pass { names: names(&state), annotations: FxHashMap::default(), damage, take };
     Ordered::new(&files, until).visit(until, &mut pass);
     Ok(pass.damage)
@@ -68,8 +69,8 @@ impl<T: FnMut(&Section<'_>)> Visit for Pass<T> {
         }
     }
 
-    fn missing(&mut self, _stream: Stream, _block: Option<&BlockHeader>, reason: String) {
-        self.damage.push(reason);
+    fn missing(&mut self, _stream: Stream, _block: Option<&BlockHeader>, reason: Option<String>) {
+        self.damage.extend(reason);
     }
 }
 

@@ -20,8 +20,6 @@ pub(super) struct Streams {
     free: Vec<usize>,
     cpus: FxHashMap<u32, usize>,
     threads: FxHashMap<u32, Thread>,
-    /// Threads that have had many events since the last look.
-    candidates: Vec<u32>,
     /// Threads that have ended, with the times when they did.
     ended: Vec<(u64, u32)>,
     own: usize,
@@ -32,18 +30,16 @@ pub(super) struct Streams {
 
 #[derive(Clone, Copy, Default)]
 struct Thread {
-    tgid: u32,
     events: u32,
     /// Place of its own block.
     own: Option<usize>,
 }
 
-/// Change of the streams between two events.
-pub(super) enum Change {
-    /// A thread has a stream of its own from here on, with this name.
-    Named(Stream, String),
-    /// The stream ends with this block.
-    Ended(Stream, EventBlock),
+/// Place of an input in the streams.
+pub(super) struct Place {
+    number: usize,
+    /// Name of the stream, where the input is its first one and the stream is a thread's.
+    pub(super) name: Option<String>,
 }
 
 const RUN: usize = 0;
@@ -56,11 +52,14 @@ impl Streams {
         Self { blocks: blocks.into(), ..Self::default() }
     }
 
-    /// Returns the stream of an input, and its block.
+    /// Returns the place of an input.
     #[inline]
-    pub(super) fn of(&mut self, input: &Input<'_>) -> (Stream, &mut EventBlock) {
-        let place = match *input {
-            Input::Record(Record::Span(span)) | Input::SpanAnywhere(span) => self.thread(span.tgid, span.tid),
+    pub(super) fn place(&mut self, input: &Input<'_>) -> Place {
+        self.ancestry.take(input);
+        let number = match *input {
+            Input::Record(Record::Span(span)) | Input::SpanAnywhere(span) => {
+                return self.thread(span.tgid, span.tid, span.end);
+            }
             Input::Record(
                 Record::Idle(PowerRecord { cpu, .. })
                 | Record::Frequency(PowerRecord { cpu, .. })
@@ -68,11 +67,11 @@ impl Streams {
                 | Record::Sched(SchedRecord { cpu, .. })
                 | Record::Lost { cpu, .. },
             ) => self.cpu(*cpu),
-            Input::Record(Record::Begin(begin)) => self.thread(begin.tgid, begin.tid),
-            Input::Record(Record::TakesPart(thread)) => self.thread(thread.tgid, thread.tid),
-            Input::ThreadMarked { tgid, tid } => self.thread(tgid, tid),
-            Input::Track { origin, .. } | Input::AnnotatedBegin { origin, .. } => {
-                self.thread(origin.pid, origin.tid)
+            Input::Record(Record::Begin(begin)) => return self.thread(begin.tgid, begin.tid, begin.time),
+            Input::Record(Record::TakesPart(thread)) => self.known_thread(thread.tid),
+            Input::ThreadMarked { tid, .. } => self.known_thread(tid),
+            Input::Track { origin, time, .. } | Input::AnnotatedBegin { origin, time, .. } => {
+                return self.thread(origin.pid, origin.tid, time);
             }
             Input::Record(Record::Exit(exit)) => {
                 self.ended.push((exit.time, exit.tid));
@@ -80,8 +79,13 @@ impl Streams {
             }
             _ => RUN,
         };
-        self.ancestry.take(input);
-        let (stream, block) = &mut self.blocks[place];
+        Place { number, name: None }
+    }
+
+    /// Returns the stream of a place, and its block.
+    #[inline]
+    pub(super) fn block(&mut self, place: &Place) -> (Stream, &mut EventBlock) {
+        let (stream, block) = &mut self.blocks[place.number];
         (*stream, block)
     }
 
@@ -102,17 +106,34 @@ impl Streams {
         place
     }
 
+    /// Returns the place of an event of a thread at a time, ns. With many events it has a stream of its own.
     #[inline]
-    fn thread(&mut self, tgid: u32, tid: u32) -> usize {
-        let thread = self.threads.entry(tid).or_insert(Thread { tgid, ..Thread::default() });
+    fn thread(&mut self, tgid: u32, tid: u32, time: u64) -> Place {
+        let thread = self.threads.entry(tid).or_default();
+        if let Some(number) = thread.own {
+            return Place { number, name: None };
+        }
         thread.events = thread.events.saturating_add(1);
-        if let Some(place) = thread.own {
-            return place;
+        if thread.events < MANY || self.own >= MOST_THREADS {
+            return Place { number: THREADS, name: None };
         }
-        if thread.events == MANY {
-            self.candidates.push(tid);
-        }
-        THREADS
+        self.own_stream(tgid, tid, time)
+    }
+
+    #[cold]
+    fn own_stream(&mut self, tgid: u32, tid: u32, time: u64) -> Place {
+        // Forks are handed out as soon as they are read, and so before later events of the threads that they create.
+        self.ancestry.name_until(time);
+        let name = self.ancestry.name(tgid, tid).to_owned();
+        self.own += 1;
+        self.numbers += 1;
+        let number = self.add(Stream::Thread(self.numbers));
+        self.threads.entry(tid).or_default().own = Some(number);
+        Place { number, name: Some(name) }
+    }
+
+    fn known_thread(&self, tid: u32) -> usize {
+        self.threads.get(&tid).and_then(|thread| thread.own).unwrap_or(THREADS)
     }
 
     fn add(&mut self, stream: Stream) -> usize {
@@ -124,34 +145,18 @@ impl Streams {
         self.blocks.len() - 1
     }
 
-    /// Gives threads with many events streams of their own, and takes those of threads that have ended, at a time (ns) up to
-    /// which everything has come.
-    pub(super) fn settle(&mut self, until: u64) -> Vec<Change> {
-        let mut changes = Vec::new();
-        if !self.ended.is_empty() {
-            let ended: Vec<u32> =
-                self.ended.extract_if(.., |(time, _)| *time <= until).map(|(_, tid)| tid).collect();
-            for thread in ended.iter().filter_map(|tid| self.threads.remove(tid)) {
-                if let Some(place) = thread.own {
-                    let (stream, block) = &mut self.blocks[place];
-                    changes.push(Change::Ended(*stream, std::mem::take(block)));
-                    self.free.push(place);
-                    self.own -= 1;
-                }
-            }
+    /// Takes the streams of threads that have ended, with their last blocks, at a time (ns) up to which everything has come.
+    pub(super) fn take_ended(&mut self, until: u64) -> Vec<(Stream, EventBlock)> {
+        let ended = self.ended.extract_if(.., |(time, _)| *time <= until).map(|(_, tid)| tid);
+        let ended: Vec<u32> = ended.collect();
+        let mut taken = Vec::new();
+        for number in ended.iter().filter_map(|tid| self.threads.remove(tid)).filter_map(|thread| thread.own)
+        {
+            let (stream, block) = &mut self.blocks[number];
+            taken.push((*stream, std::mem::take(block)));
+            self.free.push(number);
+            self.own -= 1;
         }
-        for tid in std::mem::take(&mut self.candidates) {
-            let Some(&Thread { tgid, .. }) = self.threads.get(&tid) else { continue };
-            if self.own >= MOST_THREADS {
-                break;
-            }
-            self.own += 1;
-            self.numbers += 1;
-            let stream = Stream::Thread(self.numbers);
-            let own = Some(self.add(stream));
-            self.threads.insert(tid, Thread { tgid, events: MANY, own });
-            changes.push(Change::Named(stream, self.ancestry.name(tgid, tid).to_owned()));
-        }
-        changes
+        taken
     }
 }
