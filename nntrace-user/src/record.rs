@@ -28,6 +28,6 @@ pub use clocks::ClockReading;
 pub use error::{ReadError, RecordError};
 pub use facts::RunDescription;
 pub use format::is_recording;
-pub use recorded::{Recorded, ReplayOptions, replay};
+pub use recorded::{Recorded, ReplayOptions, play, replay};
 pub use recorder::{Progress, Recorder};
 pub use sections::sections;

@@ -231,18 +231,24 @@ impl Files {
                 damage.extend(self.content(block).err());
                 continue;
             }
-            let read = self.content(block).and_then(|content| {
-                serde_json::from_slice(&content).map_err(|error| {
-                    let path = self.files[block.file].path.display();
-                    format!("{path}: the checkpoint at byte {} cannot be read: {error}", block.offset)
-                })
-            });
-            match read {
+            match self.checkpoint(block) {
                 Ok(state) => last = Some((block.header.last, state)),
                 Err(why) => damage.push(why),
             }
         }
         (last, damage)
+    }
+
+    /// Returns the states of the run that can be read, each with the number of the last event that it covers.
+    pub(super) fn states(&self) -> impl Iterator<Item = (u64, Box<Checkpoint>)> {
+        self.checkpoints.iter().filter_map(|block| Some((block.header.last, self.checkpoint(block).ok()?)))
+    }
+
+    fn checkpoint(&self, block: &Block) -> Result<Box<Checkpoint>, String> {
+        serde_json::from_slice(&self.content(block)?).map_err(|error| {
+            let path = self.files[block.file].path.display();
+            format!("{path}: the checkpoint at byte {} cannot be read: {error}", block.offset)
+        })
     }
 
     /// Returns the number of the last event, whether a state covers it or not.

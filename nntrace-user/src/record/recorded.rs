@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     collections::BTreeMap,
+    ops::ControlFlow,
     path::{Path, PathBuf},
 };
 
@@ -48,10 +49,10 @@ pub struct ReplayOptions {
     pub with_timelines: bool,
 }
 
-/// Results of a recording.
+/// Results of a recording, up to one of its states.
 pub struct Recorded {
     folder: PathBuf,
-    model: Model,
+    pass: Pass,
     state: Box<Checkpoint>,
     processes: BTreeMap<u32, ProcessLabel>,
     threads: Vec<NamedThread>,
@@ -69,47 +70,101 @@ pub struct Recorded {
 /// counted.
 pub fn replay(folder: &Path, options: &ReplayOptions) -> Result<Recorded, ReadError> {
     let files = Files::open(folder)?;
-    let (until, state, mut damage) = files.state()?;
-    let questions = questions(options, &state)?;
-    let scheduling = state.run.scheduling.then(|| Scheduling::starting_at(0));
-    let limits = options.limits.unwrap_or(state.run.limits);
-    let scheduling = scheduling.map(|scheduling| scheduling.with_room_for(limits.threads));
-    let model = Model::new(&limits, questions, scheduling).with_drivers(state.run.drivers.clone());
-    let mut pass =
-        Pass { model, with_timelines: options.with_timelines, events: 0, now: 0, damage: Vec::new() };
-    Ordered::new(&files, until).visit(until, &mut pass);
-    let Pass { mut model, events, damage: of_events, .. } = pass;
-    damage.extend(of_events);
-    state.complete(&mut model.marks);
-    let mut notes = state.notes.clone();
-    let mut loss = state.loss.clone();
-    let missing = until.saturating_sub(events);
-    if missing > 0 {
-        loss.records_unreadable = loss.records_unreadable.saturating_add(missing);
-        // The sums are those of the state, and as complete as they were.
-        let kept = KeptSums {
-            cpus: true,
-            totals: !loss.makes_incomplete("phases"),
-            reports: !loss.makes_incomplete("reports"),
-        };
-        loss = loss.with_incomplete(kept);
+    let (until, state, damage) = files.state()?;
+    let mut recorded = Recorded::new(folder, state.clone(), damage, options)?;
+    recorded.take(&mut Ordered::new(&files, until), until, state);
+    recorded.notes.extend(note_on_end(&files, &recorded.state, until));
+    Ok(recorded)
+}
+
+/// Replays a recording from state to state, and shows the results at each, until all was shown or `show` breaks off.
+///
+/// # Errors
+/// As for [`replay`].
+pub fn play(
+    folder: &Path,
+    options: &ReplayOptions,
+    mut show: impl FnMut(&Recorded) -> ControlFlow<()>,
+) -> Result<(), ReadError> {
+    let files = Files::open(folder)?;
+    let (last, state, damage) = files.state()?;
+    let mut recorded = Recorded::new(folder, state, damage, options)?;
+    let mut events = Ordered::new(&files, last);
+    for (until, state) in files.states() {
+        recorded.take(&mut events, until, state);
+        if until == last {
+            recorded.notes.extend(note_on_end(&files, &recorded.state, until));
+        }
+        if show(&recorded).is_break() {
+            break;
+        }
     }
-    notes.extend(note_on_damage(damage, missing));
-    notes.extend(note_on_end(&files, &state, until));
-    let processes = state.processes.iter().map(|(pid, comm)| (*pid, ProcessLabel { comm: comm.clone() }));
-    let threads = threads(&model, &state);
-    Ok(Recorded {
-        folder: folder.to_owned(),
-        processes: processes.collect(),
-        threads,
-        diagnostics: state.diagnostics(),
-        energy_model: options.energy_model.clone().or_else(|| state.energy_model.clone()),
-        with_details: options.with_details || state.with_details,
-        model,
-        state,
-        loss,
-        notes,
-    })
+    Ok(())
+}
+
+impl Recorded {
+    /// Creates the results of no event yet, of a recording with this last state.
+    fn new(
+        folder: &Path,
+        state: Box<Checkpoint>,
+        damage: Vec<String>,
+        options: &ReplayOptions,
+    ) -> Result<Self, ReadError> {
+        let questions = questions(options, &state)?;
+        let scheduling = state.run.scheduling.then(|| Scheduling::starting_at(0));
+        let limits = options.limits.unwrap_or(state.run.limits);
+        let scheduling = scheduling.map(|scheduling| scheduling.with_room_for(limits.threads));
+        let model = Model::new(&limits, questions, scheduling).with_drivers(state.run.drivers.clone());
+        Ok(Self {
+            folder: folder.to_owned(),
+            pass: Pass { model, with_timelines: options.with_timelines, events: 0, now: 0, damage },
+            processes: BTreeMap::new(),
+            threads: Vec::new(),
+            diagnostics: Vec::new(),
+            energy_model: options.energy_model.clone().or_else(|| state.energy_model.clone()),
+            loss: Loss::default(),
+            notes: Vec::new(),
+            with_details: options.with_details || state.with_details,
+            state,
+        })
+    }
+
+    /// Takes the events up to a state, and the state.
+    fn take(&mut self, events: &mut Ordered<'_>, until: u64, state: Box<Checkpoint>) {
+        let Self { pass, .. } = self;
+        events.visit(until, pass);
+        state.complete(&mut pass.model.marks);
+        let missing = until.saturating_sub(pass.events);
+        self.loss = loss(&state, missing);
+        self.notes.clone_from(&state.notes);
+        self.notes.extend(note_on_damage(pass.damage.clone(), missing));
+        self.threads = threads(&pass.model, &state);
+        let processes = state.processes.iter();
+        self.processes = processes.map(|(pid, comm)| (*pid, ProcessLabel { comm: comm.clone() })).collect();
+        self.diagnostics = state.diagnostics();
+        self.state = state;
+    }
+
+    /// Returns the time that the recorded run had lasted, ns.
+    #[must_use]
+    pub fn elapsed_ns(&self) -> u64 {
+        self.state.window.end_ns.saturating_sub(self.state.window.begin_ns)
+    }
+}
+
+/// Returns the losses of a run of whose recording events are missing.
+fn loss(state: &Checkpoint, missing: u64) -> Loss {
+    let loss = state.loss.clone();
+    if missing == 0 {
+        return loss;
+    }
+    // The sums are those of the state, and as complete as they were.
+    let kept = KeptSums {
+        cpus: true,
+        totals: !loss.makes_incomplete("phases"),
+        reports: !loss.makes_incomplete("reports"),
+    };
+    Loss { records_unreadable: loss.records_unreadable.saturating_add(missing), ..loss }.with_incomplete(kept)
 }
 
 impl Recorded {
@@ -136,19 +191,19 @@ impl Recorded {
             notes: self.notes.clone(),
             with_details: self.with_details,
         };
-        self.model.findings(run, state.sums())
+        self.pass.model.findings(run, state.sums())
     }
 
     /// Returns the sequence of states of CPUs and clusters; `None` when it was not asked for.
     #[must_use]
     pub fn timelines(&self) -> Option<Timelines> {
-        self.model.power.timelines_until(self.state.window.end_ns)
+        self.pass.model.power.timelines_until(self.state.window.end_ns)
     }
 
     /// Returns the model of the marks.
     #[must_use]
     pub fn marks(&self) -> &Marks {
-        &self.model.marks
+        &self.pass.model.marks
     }
 }
 
