@@ -34,8 +34,15 @@ enum Begin {
 /// Hands out all events up to a number, in their order.
 pub(super) fn visit(files: &Files, until: u64, visitor: &mut impl Visit) {
     let mut begins: Vec<(u64, Begin)> = Vec::new();
-    begins.extend(files.blocks.iter().zip(0..).map(|(block, place)| (block.header.first, Begin::Block(place))));
-    let events: u64 = files.blocks.iter().map(|block| &block.header).filter(|header| header.last <= until).map(|header| u64::from(header.events)).sum();
+    begins
+        .extend(files.blocks.iter().zip(0..).map(|(block, place)| (block.header.first, Begin::Block(place))));
+    let events: u64 = files
+        .blocks
+        .iter()
+        .map(|block| &block.header)
+        .filter(|header| header.last <= until)
+        .map(|header| u64::from(header.events))
+        .sum();
     // Where none is missing, a cut or damaged place had none of them.
     if events < until {
         let holes = files.holes.iter().zip(0..).filter(|(hole, _)| hole.loses_events() && hole.after < until);

@@ -78,9 +78,14 @@ pub fn replay(folder: &Path, options: &ReplayOptions) -> Result<Recorded, ReadEr
     let limits = options.limits.unwrap_or(state.run.limits);
     let scheduling = scheduling.map(|scheduling| scheduling.with_room_for(limits.threads));
     let model = Model::new(&limits, questions, scheduling).with_drivers(state.run.drivers.clone());
-    let mut pass = Pass { model, with_timelines: options.with_timelines, events: 0, now: 0, damage: Vec::new() };
+    let mut pass =
+        Pass { model, with_timelines: options.with_timelines, events: 0, now: 0, damage: Vec::new() };
     order::visit(&files, until, &mut pass);
     let Pass { mut model, events, damage: of_events, .. } = pass;
+    if let Some(host) = state.host_at_begin.as_ref().filter(|_| model.waits_for_cpus()) {
+        // Its event is missing, and the state has it, too.
+        model.begin_power(&host.topology, state.window.begin_ns, &host.initial, options.with_timelines);
+    }
     damage.extend(of_events);
     state.complete(&mut model.marks);
     let mut notes = state.notes.clone();
@@ -189,7 +194,9 @@ fn note_on_damage(mut damage: Vec<String>, missing: u64) -> Vec<String> {
     damage.truncate(MOST_NOTES);
     damage.extend((more > 0).then(|| format!("{more} more places of the recording are damaged")));
     if missing > 0 {
-        damage.push(format!("{missing} events of the recording are missing; the totals are those that the kernel kept"));
+        damage.push(format!(
+            "{missing} events of the recording are missing; the totals are those that the kernel kept"
+        ));
     }
     damage
 }

@@ -145,13 +145,13 @@ impl Recorder {
     fn write(&mut self, findings: &Findings<'_>, is_last: bool) -> Result<(), RecordError> {
         let mut writer = self.writer.borrow_mut();
         let names = &findings.marks.names;
-        let late = writer.unnamed.iter().filter_map(|hash| {
-            Some(LateName { hash: *hash, text: names.get(*hash)?.text.clone() })
-        });
+        let late = writer
+            .unnamed
+            .iter()
+            .filter_map(|hash| Some(LateName { hash: *hash, text: names.get(*hash)?.text.clone() }));
         let mut late: Vec<LateName> = late.collect();
         late.sort_unstable_by_key(|name| name.hash);
-        let state =
-            Checkpoint::new(findings, self.run.clone(), writer.host_at_begin.clone(), late, is_last);
+        let state = Checkpoint::new(findings, self.run.clone(), writer.host_at_begin.clone(), late, is_last);
         writer.checkpoint(&state)?;
         drop(writer);
         self.check()
@@ -211,6 +211,13 @@ impl Writer {
             flush(disk, stream, block);
         }
         let content = serde_json::to_vec(state).map_err(|error| RecordError::Failed(error.to_string()))?;
+        let longest = Content::Checkpoint.longest() as usize;
+        if content.len() > longest {
+            let length = content.len();
+            return Err(RecordError::Failed(format!(
+                "the state of the run takes {length} bytes, more than the {longest} of a block: use smaller tables with --memory"
+            )));
+        }
         let header = BlockHeader {
             content: Content::Checkpoint,
             is_compressed: false,
