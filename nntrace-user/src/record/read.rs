@@ -83,17 +83,18 @@ impl Files {
     /// When the folder or a file cannot be read, or is of a newer version.
     pub(super) fn open(folder: &Path) -> Result<Self, ReadError> {
         let error = |source| ReadError::read(folder, source);
+        let mut files = Self { files: Vec::new(), blocks: Vec::new(), checkpoints: Vec::new(), holes: Vec::new() };
+        let mut number = None;
+        // First: if the recording is being written, the other files have all events of the checkpoints that are found here.
+        let run = folder.join(RUN_FILE);
+        files.add(run.clone(), &mut number)?;
         let entries = fs::read_dir(folder).map_err(error)?;
         let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
         let mut paths = paths.map_err(error)?;
-        paths.retain(|path| {
-            path.extension().is_some_and(|extension| extension == EXTENSION) && path.is_file()
-        });
+        let is_of_recording = |path: &Path| path.extension().is_some_and(|extension| extension == EXTENSION);
+        paths.retain(|path| *path != run && is_of_recording(path) && path.is_file());
         // Whatever order the folder has.
         paths.sort_unstable();
-        let mut files =
-            Self { files: Vec::new(), blocks: Vec::new(), checkpoints: Vec::new(), holes: Vec::new() };
-        let mut number = None;
         for path in paths {
             files.add(path, &mut number)?;
         }
