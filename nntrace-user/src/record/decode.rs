@@ -208,7 +208,9 @@ impl EventReader {
             }
             Kind::PowerBegins => {
                 let begin = self.long()?;
-                let host = serde_json::from_slice(self.cursor.bytes(&self.content)?).ok()?;
+                let host: Box<InitialHost> =
+                    serde_json::from_slice(self.cursor.bytes(&self.content)?).ok()?;
+                host.check().ok()?;
                 Event::PowerBegins { begin, host }
             }
             Kind::NamesForgotten => {

@@ -1,5 +1,7 @@
 //! State of a run in JSON: what no event shows, and the sums that the kernel programs keep exactly.
 
+mod checks;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use nntrace_common::{
@@ -10,7 +12,7 @@ use nntrace_common::{
     stack::{Adds, PathStep},
     time_count::TimeCount,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{clocks::ClockReading, hex, initial_host::InitialHost};
 use crate::model::{
@@ -85,6 +87,7 @@ pub(super) struct Checkpoint {
     /// Losses.
     pub(super) loss: Loss,
     /// Diagnostics.
+    #[serde(deserialize_with = "known_diagnostics")]
     pub(super) diagnostics: Vec<DiagnosticRow>,
     /// Notes.
     pub(super) notes: Vec<String>,
@@ -300,6 +303,12 @@ impl Checkpoint {
     pub(super) fn diagnostics(&self) -> Vec<(DiagnosticKind, DiagnosticCount)> {
         self.diagnostics.iter().map(DiagnosticRow::count).collect()
     }
+}
+
+/// Reads the diagnostics whose kinds are known: later minor versions may have others.
+fn known_diagnostics<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Vec<DiagnosticRow>, D::Error> {
+    let rows = Vec::<serde_json::Value>::deserialize(deserializer)?;
+    Ok(rows.into_iter().filter_map(|row| serde_json::from_value(row).ok()).collect())
 }
 
 impl DiagnosticRow {

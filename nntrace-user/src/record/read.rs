@@ -83,7 +83,8 @@ impl Files {
     /// When the folder or a file cannot be read, or is of a newer version.
     pub(super) fn open(folder: &Path) -> Result<Self, ReadError> {
         let error = |source| ReadError::read(folder, source);
-        let mut files = Self { files: Vec::new(), blocks: Vec::new(), checkpoints: Vec::new(), holes: Vec::new() };
+        let mut files =
+            Self { files: Vec::new(), blocks: Vec::new(), checkpoints: Vec::new(), holes: Vec::new() };
         let mut number = None;
         // First: if the recording is being written, the other files have all events of the checkpoints that are found here.
         let run = folder.join(RUN_FILE);
@@ -214,7 +215,7 @@ impl Files {
         let mut damage = Vec::new();
         for block in self.checkpoints.iter().rev() {
             let read = self.content(block).and_then(|content| {
-                serde_json::from_slice(&content).map_err(|error| {
+                Checkpoint::read(&content).map_err(|error| {
                     let path = self.files[block.file].path.display();
                     format!("{path}: the checkpoint at byte {} cannot be read: {error}", block.offset)
                 })
