@@ -327,3 +327,6 @@ impl fmt::Display for Stream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
