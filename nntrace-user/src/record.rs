@@ -14,6 +14,7 @@ mod encode;
 mod error;
 mod facts;
 mod format;
+mod hex;
 mod initial_host;
 mod kind;
 mod order;

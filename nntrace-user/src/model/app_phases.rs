@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A phase of the application that has runs in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub(crate) enum AppPhase {
     /// Neither of the others.
@@ -21,7 +22,7 @@ pub(crate) enum AppPhase {
 }
 
 /// A report and a phase of the application in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ReportSlot {
     /// Number of the report, from 0.
     pub report: u32,

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nntrace_common::app_events::ExecutionCount;
-use serde::{Deserialize, Serialize};
-
 use super::app_phases::ReportSlot;
+use nntrace_common::app_events::ExecutionCount;
 
 /// Sums of the reports.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +17,7 @@ pub(crate) struct ReportSums {
 }
 
 /// Own time of the sections of a process and path that began in a stretch of the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SectionSum {
     /// The report, and the phase of the application.
     pub stretch: ReportSlot,

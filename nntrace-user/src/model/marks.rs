@@ -10,7 +10,6 @@ use nntrace_common::{
     record::{BeginRecord, SpanRecord},
     stack::Frame,
 };
-use serde::{Deserialize, Serialize};
 
 use super::{
     app_phase_numbers::AppSlots,
@@ -55,7 +54,7 @@ pub struct Marks {
 }
 
 /// A section that was open at the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OpenSection {
     /// Thread.
     pub(crate) tid: u32,

@@ -194,6 +194,7 @@ impl Files {
             Stream::Run => RUN_FILE.into(),
             Stream::Threads => format!("threads.{EXTENSION}"),
             Stream::Cpu(cpu) => format!("cpu{cpu}.{EXTENSION}"),
+            Stream::Other(kind, number) => format!("stream{kind}_{number}.{EXTENSION}"),
             Stream::Thread(number) => {
                 let name = self.names.remove(&stream).unwrap_or_else(|| format!("thread{number}"));
                 let plain = format!("{name}.{EXTENSION}");

@@ -130,7 +130,9 @@ impl EventBlock {
             Input::NamesForgotten { kept } => {
                 self.head(Kind::NamesForgotten, number);
                 put(&mut self.bytes, kept.len() as u64);
-                kept.iter().for_each(|hash| self.hash(*hash));
+                for hash in kept {
+                    self.hash(*hash);
+                }
             }
             Input::Advance { until } => {
                 self.head(Kind::Advance, number);
@@ -194,10 +196,11 @@ impl EventBlock {
         self.head(kind, number);
         put(&mut self.bytes, u64::from(place));
         self.time(end);
-        let length = end.wrapping_sub(begin);
-        put(&mut self.bytes, length);
-        put_difference(&mut self.bytes, length, own);
-        put_difference(&mut self.bytes, length, exclusive);
+        let length = end.saturating_sub(begin);
+        // Neither is ever longer than the section.
+        for time in [length, length.saturating_sub(own), length.saturating_sub(exclusive)] {
+            put(&mut self.bytes, time);
+        }
     }
 
     #[cold]
@@ -277,7 +280,9 @@ impl EventBlock {
 
     #[inline]
     fn numbers(&mut self, numbers: &[u32]) {
-        numbers.iter().for_each(|number| put(&mut self.bytes, u64::from(*number)));
+        for number in numbers {
+            put(&mut self.bytes, u64::from(*number));
+        }
     }
 
     #[inline]

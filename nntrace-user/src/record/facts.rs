@@ -1,5 +1,7 @@
 //! State of a run in JSON: what no event shows, and the sums that the kernel programs keep exactly.
 
+mod checks;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use nntrace_common::{
@@ -10,12 +12,12 @@ use nntrace_common::{
     stack::{Adds, PathStep},
     time_count::TimeCount,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{clocks::ClockReading, initial_host::InitialHost};
+use super::{clocks::ClockReading, hex, initial_host::InitialHost};
 use crate::model::{
     Findings, Marks,
-    app_phases::ReportSlot,
+    app_phases::{AppPhase, ReportSlot},
     app_report_sums::{ReportSums, SectionSum},
     causality::Questions,
     cpu_residency::CpuResidency,
@@ -85,6 +87,7 @@ pub(super) struct Checkpoint {
     /// Losses.
     pub(super) loss: Loss,
     /// Diagnostics.
+    #[serde(deserialize_with = "known_diagnostics")]
     pub(super) diagnostics: Vec<DiagnosticRow>,
     /// Notes.
     pub(super) notes: Vec<String>,
@@ -95,7 +98,7 @@ pub(super) struct Checkpoint {
     /// Processes that call a driver of the kernel themselves.
     pub(super) driver_callers: BTreeSet<u32>,
     /// Sections that are open.
-    pub(super) open: Vec<OpenSection>,
+    pub(super) open: Vec<OpenRow>,
     /// Names whose texts came later than the events.
     pub(super) late_names: Vec<LateName>,
     /// Steps of paths.
@@ -134,6 +137,7 @@ pub(super) struct DiagnosticRow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LateName {
     /// Hash.
+    #[serde(with = "hex")]
     pub(super) hash: u64,
     /// Text.
     pub(super) text: String,
@@ -142,11 +146,23 @@ pub(super) struct LateName {
 /// Innermost step of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PathRow {
+    #[serde(with = "hex")]
     path: u64,
+    #[serde(with = "hex")]
     parent: u64,
     tag: u8,
     class: u8,
     adds: u8,
+}
+
+/// Section that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OpenRow {
+    tid: u32,
+    begin_ns: u64,
+    #[serde(with = "hex")]
+    name: u64,
+    slot: u16,
 }
 
 /// Residency of a CPU.
@@ -177,6 +193,7 @@ struct RunningRow {
 pub(super) struct TotalRow {
     pid: u32,
     tid: u32,
+    #[serde(with = "hex")]
     path: u64,
     slot: u32,
     count: u64,
@@ -188,14 +205,26 @@ pub(super) struct TotalRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReportRows {
     starting_marks: Vec<String>,
-    sections: Vec<SectionSum>,
+    sections: Vec<SectionRow>,
     executions: Vec<ExecutionRow>,
+}
+
+/// Own time of the sections of a process and path in a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct SectionRow {
+    report: u32,
+    app_phase: AppPhase,
+    pid: u32,
+    #[serde(with = "hex")]
+    path: u64,
+    own_ns: u64,
 }
 
 /// Executions of a thread in a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ExecutionRow {
-    stretch: ReportSlot,
+    report: u32,
+    app_phase: AppPhase,
     pid: u32,
     tid: u32,
     #[serde(flatten)]
@@ -237,7 +266,7 @@ impl Checkpoint {
             with_details: facts.with_details,
             seen_drivers: marks.seen_drivers.clone(),
             driver_callers: marks.driver_callers.clone(),
-            open: marks.open.clone(),
+            open: marks.open.iter().map(OpenRow::new).collect(),
             late_names,
             paths: PathRow::all(&marks.paths),
             cpus: sums.cpus.iter().map(CpuRow::new).collect(),
@@ -258,7 +287,7 @@ impl Checkpoint {
         }
         marks.seen_drivers.extend(&self.seen_drivers);
         marks.driver_callers.extend(&self.driver_callers);
-        marks.open.extend_from_slice(&self.open);
+        marks.open.extend(self.open.iter().map(OpenRow::section));
     }
 
     /// Returns the exact sums.
@@ -274,6 +303,12 @@ impl Checkpoint {
     pub(super) fn diagnostics(&self) -> Vec<(DiagnosticKind, DiagnosticCount)> {
         self.diagnostics.iter().map(DiagnosticRow::count).collect()
     }
+}
+
+/// Reads the diagnostics whose kinds are known: later minor versions may have others.
+fn known_diagnostics<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Vec<DiagnosticRow>, D::Error> {
+    let rows = Vec::<serde_json::Value>::deserialize(deserializer)?;
+    Ok(rows.into_iter().filter_map(|row| serde_json::from_value(row).ok()).collect())
 }
 
 impl DiagnosticRow {
@@ -298,6 +333,18 @@ impl PathRow {
         let mut rows: Vec<Self> = rows.collect();
         rows.sort_unstable_by_key(|row| row.path);
         rows
+    }
+}
+
+impl OpenRow {
+    fn new(section: &OpenSection) -> Self {
+        let OpenSection { tid, begin, name, slot } = *section;
+        Self { tid, begin_ns: begin, name, slot }
+    }
+
+    fn section(&self) -> OpenSection {
+        let Self { tid, begin_ns, name, slot } = *self;
+        OpenSection { tid, begin: begin_ns, name, slot }
     }
 }
 
@@ -357,21 +404,36 @@ impl TotalRow {
 impl ReportRows {
     fn new(sums: &ReportSums) -> Self {
         let ReportSums { starting_marks, sections, executions } = sums;
-        let executions =
-            executions.iter().map(|(&(stretch, pid, tid), &count)| ExecutionRow { stretch, pid, tid, count });
-        Self {
-            starting_marks: starting_marks.clone(),
-            sections: sections.clone(),
-            executions: executions.collect(),
-        }
+        let mut sections: Vec<SectionRow> = sections.iter().map(SectionRow::new).collect();
+        sections.sort_unstable();
+        let executions = executions.iter().map(|(&(slot, pid, tid), &count)| {
+            let ReportSlot { report, app } = slot;
+            ExecutionRow { report, app_phase: app, pid, tid, count }
+        });
+        Self { starting_marks: starting_marks.clone(), sections, executions: executions.collect() }
     }
 
     fn sums(&self) -> ReportSums {
-        let executions = self.executions.iter().map(|row| ((row.stretch, row.pid, row.tid), row.count));
+        let executions = self.executions.iter().map(|row| {
+            let ExecutionRow { report, app_phase, pid, tid, count } = *row;
+            ((ReportSlot { report, app: app_phase }, pid, tid), count)
+        });
         ReportSums {
             starting_marks: self.starting_marks.clone(),
-            sections: self.sections.clone(),
+            sections: self.sections.iter().map(SectionRow::sum).collect(),
             executions: executions.collect(),
         }
+    }
+}
+
+impl SectionRow {
+    fn new(sum: &SectionSum) -> Self {
+        let SectionSum { stretch: ReportSlot { report, app }, pid, path, own } = *sum;
+        Self { report, app_phase: app, pid, path, own_ns: own }
+    }
+
+    fn sum(&self) -> SectionSum {
+        let Self { report, app_phase, pid, path, own_ns } = *self;
+        SectionSum { stretch: ReportSlot { report, app: app_phase }, pid, path, own: own_ns }
     }
 }

@@ -12,8 +12,10 @@ pub(super) const FILE_HEADER: usize = 32;
 pub(super) const BLOCK_MAGIC: [u8; 4] = *b"NNB\n";
 /// Bytes of a block's header.
 pub(super) const BLOCK_HEADER: usize = 64;
-/// Bytes of a block's content at most, before compression.
-pub(super) const LONGEST_CONTENT: u32 = 256 << 20;
+/// Bytes of events in a block at most, before compression: a reader has a block of every stream in memory.
+pub(super) const LONGEST_EVENTS: u32 = 16 << 20;
+/// Bytes of a checkpoint at most, before compression.
+pub(super) const LONGEST_CHECKPOINT: u32 = 256 << 20;
 /// Name of the file that each recording has.
 pub(super) const RUN_FILE: &str = "run.nnt";
 /// Ending of the names of all files.
@@ -36,6 +38,8 @@ pub(super) enum Stream {
     Thread(u32),
     /// One CPU.
     Cpu(u32),
+    /// Stream of a kind that a later minor version has, by its kind and its number.
+    Other(u32, u32),
 }
 
 impl Stream {
@@ -45,17 +49,18 @@ impl Stream {
             Self::Threads => (1, 0),
             Self::Thread(number) => (2, number),
             Self::Cpu(cpu) => (3, cpu),
+            Self::Other(kind, number) => (kind, number),
         }
     }
 
-    const fn from_codes(kind: u32, number: u32) -> Option<Self> {
-        Some(match kind {
+    const fn from_codes(kind: u32, number: u32) -> Self {
+        match kind {
             0 => Self::Run,
             1 => Self::Threads,
             2 => Self::Thread(number),
             3 => Self::Cpu(number),
-            _ => return None,
-        })
+            _ => Self::Other(kind, number),
+        }
     }
 }
 
@@ -122,7 +127,7 @@ impl FileHeader {
         if version.0 > VERSION.0 {
             return Err(HeaderError::Newer(version.0, version.1));
         }
-        let stream = Stream::from_codes(word(bytes, 12), word(bytes, 16)).ok_or(HeaderError::Damaged)?;
+        let stream = Stream::from_codes(word(bytes, 12), word(bytes, 16));
         Ok(Self { version, stream, recording: long(bytes, 20) })
     }
 }
@@ -134,6 +139,34 @@ pub(super) enum Content {
     Events,
     /// State of the run after the events up to the block's last one, in JSON.
     Checkpoint,
+    /// Content of a kind that a later minor version has: readers pass over it.
+    Other(u8),
+}
+
+impl Content {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Events => 0,
+            Self::Checkpoint => 1,
+            Self::Other(code) => code,
+        }
+    }
+
+    const fn from_code(code: u8) -> Self {
+        match code {
+            0 => Self::Events,
+            1 => Self::Checkpoint,
+            _ => Self::Other(code),
+        }
+    }
+
+    /// Returns how many bytes it has at most, before compression.
+    pub(super) const fn longest(self) -> u32 {
+        match self {
+            Self::Events => LONGEST_EVENTS,
+            Self::Checkpoint | Self::Other(_) => LONGEST_CHECKPOINT,
+        }
+    }
 }
 
 /// Header of a block.
@@ -149,7 +182,7 @@ pub(super) struct BlockHeader {
     pub(super) plain: u32,
     /// Number of events.
     pub(super) events: u32,
-    /// Number of the first event; of a checkpoint, of the last event before it.
+    /// Number of the first event; of any other content, of the last event before it.
     pub(super) first: u64,
     /// Number of the last event.
     pub(super) last: u64,
@@ -165,7 +198,7 @@ impl BlockHeader {
     /// Returns the header's bytes.
     pub(super) fn bytes(&self) -> [u8; BLOCK_HEADER] {
         let mut fields = Fields::<BLOCK_HEADER>::new(&BLOCK_MAGIC);
-        fields.put(&[u8::from(self.content == Content::Checkpoint), u8::from(self.is_compressed), 0, 0]);
+        fields.put(&[self.content.code(), u8::from(self.is_compressed), 0, 0]);
         fields.put(&self.stored.to_le_bytes());
         fields.put(&self.plain.to_le_bytes());
         fields.put(&self.events.to_le_bytes());
@@ -179,11 +212,11 @@ impl BlockHeader {
 
     /// Reads a header; `None` if it is none, or damaged.
     pub(super) fn read(bytes: &[u8; BLOCK_HEADER]) -> Option<Self> {
-        if bytes[..4] != BLOCK_MAGIC || !is_sealed(bytes) || bytes[4] > 1 || bytes[5] > 1 {
+        if bytes[..4] != BLOCK_MAGIC || !is_sealed(bytes) || bytes[5] > 1 {
             return None;
         }
         let header = Self {
-            content: if bytes[4] == 0 { Content::Events } else { Content::Checkpoint },
+            content: Content::from_code(bytes[4]),
             is_compressed: bytes[5] == 1,
             stored: word(bytes, 8),
             plain: word(bytes, 12),
@@ -194,7 +227,22 @@ impl BlockHeader {
             last_time: long(bytes, 48),
             checksum: word(bytes, 56),
         };
-        (header.plain <= LONGEST_CONTENT && header.stored <= LONGEST_CONTENT).then_some(header)
+        header.is_consistent().then_some(header)
+    }
+
+    /// Whether its sizes agree: content is compressed only where that makes it shorter.
+    fn is_consistent(&self) -> bool {
+        let Self { content, is_compressed, stored, plain, .. } = *self;
+        plain <= content.longest() && if is_compressed { stored < plain } else { stored == plain }
+    }
+
+    /// Whether a block may stand behind one whose last event has this number, 0 for the first one of a file. Within a file
+    /// numbers go up, so that a reader has one block of each file in memory at most.
+    pub(super) fn may_follow(&self, before: u64) -> bool {
+        match self.content {
+            Content::Events => self.first > before && self.last >= self.first && self.events > 0,
+            Content::Checkpoint | Content::Other(_) => self.first >= before && self.last == self.first,
+        }
     }
 }
 
@@ -261,11 +309,36 @@ mod tests {
 
     #[test]
     fn headers_are_read_back() {
-        for stream in [Stream::Run, Stream::Threads, Stream::Thread(7), Stream::Cpu(255)] {
+        for stream in [Stream::Run, Stream::Threads, Stream::Thread(7), Stream::Cpu(255), Stream::Other(4, 1)]
+        {
             let header = FileHeader::new(stream, 0x1234_5678_9abc_def0);
             assert_eq!(FileHeader::read(&header.bytes()), Ok(header));
         }
-        assert_eq!(BlockHeader::read(&block().bytes()), Some(block()));
+        for content in [Content::Events, Content::Checkpoint, Content::Other(2)] {
+            let header = BlockHeader { content, ..block() };
+            assert_eq!(BlockHeader::read(&header.bytes()), Some(header));
+        }
+    }
+
+    #[test]
+    fn sizes_that_do_not_agree_are_no_header() {
+        let read = |header: BlockHeader| BlockHeader::read(&header.bytes());
+        let events = BlockHeader { content: Content::Events, plain: LONGEST_EVENTS, ..block() };
+        assert!(read(events).is_some());
+        assert_eq!(read(BlockHeader { plain: LONGEST_EVENTS + 1, ..events }), None);
+        assert_eq!(read(BlockHeader { plain: LONGEST_CHECKPOINT + 1, ..block() }), None);
+        assert_eq!(read(BlockHeader { is_compressed: false, ..block() }), None);
+        assert_eq!(read(BlockHeader { stored: 2, ..block() }), None);
+    }
+
+    #[test]
+    fn numbers_go_up_within_a_file() {
+        let events = BlockHeader { content: Content::Events, ..block() };
+        assert!(events.may_follow(3) && !events.may_follow(4));
+        assert!(!BlockHeader { last: 3, ..events }.may_follow(0));
+        assert!(!BlockHeader { events: 0, ..events }.may_follow(0));
+        let state = BlockHeader { last: 4, ..block() };
+        assert!(state.may_follow(4) && !state.may_follow(5) && !block().may_follow(0));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Topology, initial_state::InitialState};
+use crate::model::{MAX_CPU, Topology, initial_state::InitialState};
 
 /// CPUs and clusters, and their states when the window begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +14,20 @@ pub(super) struct InitialHost {
 }
 
 impl InitialHost {
+    /// Checks the numbers of its CPUs: tables are as long as the largest one.
+    ///
+    /// # Errors
+    /// When one is larger than any CPU's, with a text that says which.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let Self { topology, initial } = self;
+        let clusters = topology.clusters.iter().flat_map(|cluster| &cluster.cpus);
+        let cpus = topology.cpus.keys().chain(clusters).chain(topology.policies.iter().flatten());
+        match cpus.chain(initial.cpus.keys()).find(|cpu| **cpu > MAX_CPU) {
+            Some(cpu) => Err(format!("its host has CPU {cpu}, and {MAX_CPU} is the largest number of one")),
+            None => Ok(()),
+        }
+    }
+
     /// Returns it as JSON.
     pub(super) fn json(topology: &Topology, initial: &InitialState) -> Vec<u8> {
         #[derive(Serialize)]

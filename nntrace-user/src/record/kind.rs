@@ -6,6 +6,9 @@ pub(super) const BITS: u32 = 5;
 /// First kind whose entries have a length behind their first integer: readers that do not know one pass over it.
 pub(super) const FIRST_WITH_LENGTH: u64 = 25;
 
+/// First of these whose entries define something for later ones, and have no number.
+pub(super) const FIRST_WITHOUT_NUMBER: u64 = 30;
+
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $code:literal,)+) => {
         /// Kind of an entry.

@@ -3,20 +3,20 @@
 use std::{
     fmt,
     fs::{self, File},
-    io,
+    io::{self, Read as _},
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
 };
 
 use memchr::memmem;
-use ruzstd::decoding::FrameDecoder;
+use ruzstd::decoding::StreamingDecoder;
 
 use super::{
     error::ReadError,
     facts::Checkpoint,
     format::{
         BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, Content, EXTENSION, FILE_HEADER, FileHeader, HeaderError,
-        LONGEST_CONTENT, RUN_FILE, Stream,
+        RUN_FILE, Stream,
     },
 };
 
@@ -84,12 +84,6 @@ impl Files {
     /// When the folder or a file cannot be read, or is of a newer version.
     pub(super) fn open(folder: &Path) -> Result<Self, ReadError> {
         let error = |source| ReadError::read(folder, source);
-        let entries = fs::read_dir(folder).map_err(error)?;
-        let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
-        let mut paths = paths.map_err(error)?;
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == EXTENSION));
-        // Whatever order the folder has.
-        paths.sort_unstable();
         let mut files = Self {
             folder: folder.to_owned(),
             files: Vec::new(),
@@ -98,6 +92,16 @@ impl Files {
             holes: Vec::new(),
         };
         let mut number = None;
+        // First: if the recording is being written, the other files have all events of the checkpoints that are found here.
+        let run = folder.join(RUN_FILE);
+        files.add(run.clone(), &mut number)?;
+        let entries = fs::read_dir(folder).map_err(error)?;
+        let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
+        let mut paths = paths.map_err(error)?;
+        let is_of_recording = |path: &Path| path.extension().is_some_and(|extension| extension == EXTENSION);
+        paths.retain(|path| *path != run && is_of_recording(path) && path.is_file());
+        // Whatever order the folder has.
+        paths.sort_unstable();
         for path in paths {
             files.add(path, &mut number)?;
         }
@@ -149,8 +153,8 @@ impl Files {
         let mut offset = FILE_HEADER as u64;
         let mut after = 0;
         while offset < file.length {
-            let Some(header) = file.header(offset) else {
-                let next = file.next_block(offset + 1);
+            let Some(header) = file.header(offset).filter(|header| header.may_follow(after)) else {
+                let next = file.next_block(offset + 1, after);
                 let is_cut = next.is_none() && file.length - offset < BLOCK_HEADER as u64;
                 let kind = if is_cut { HoleKind::Cut } else { HoleKind::Header };
                 let end = next.unwrap_or(file.length);
@@ -174,6 +178,7 @@ impl Files {
             match header.content {
                 Content::Events => self.blocks.push(block),
                 Content::Checkpoint => self.checkpoints.push(block),
+                Content::Other(_) => {}
             }
             offset = end;
         }
@@ -245,7 +250,7 @@ impl Files {
     }
 
     fn checkpoint(&self, block: &Block) -> Result<Box<Checkpoint>, String> {
-        serde_json::from_slice(&self.content(block)?).map_err(|error| {
+        Checkpoint::read(&self.content(block)?).map_err(|error| {
             let path = self.files[block.file].path.display();
             format!("{path}: the checkpoint at byte {} cannot be read: {error}", block.offset)
         })
@@ -288,15 +293,16 @@ impl RecordedFile {
         BlockHeader::read(&bytes)
     }
 
-    /// Returns the offset of the first intact header from an offset on.
-    fn next_block(&self, mut offset: u64) -> Option<u64> {
+    /// Returns the offset of the first intact header from an offset on, of a block behind this number.
+    fn next_block(&self, mut offset: u64, after: u64) -> Option<u64> {
+        let begins_at = |offset: &u64| self.header(*offset).is_some_and(|header| header.may_follow(after));
         let mut chunk = vec![0; CHUNK];
         while offset < self.length {
             let length = CHUNK.min(usize::try_from(self.length - offset).unwrap_or(CHUNK));
             let chunk = &mut chunk[..length];
             self.file.read_exact_at(chunk, offset).ok()?;
-            let found = memmem::find_iter(chunk, &BLOCK_MAGIC).map(|at| offset + at as u64);
-            if let Some(found) = found.into_iter().find(|at| self.header(*at).is_some()) {
+            let mut found = memmem::find_iter(chunk, &BLOCK_MAGIC).map(|at| offset + at as u64);
+            if let Some(found) = found.find(begins_at) {
                 return Some(found);
             }
             // A magic may lie across two chunks.
@@ -314,11 +320,13 @@ impl RecordedFile {
             return Err("its checksum is wrong".into());
         }
         if is_compressed {
-            let mut decoder = FrameDecoder::new();
-            decoder.set_max_window_size(u64::from(LONGEST_CONTENT));
+            let window = u64::from(block.header.content.longest());
+            let decoder = StreamingDecoder::new_with_max_window_size(bytes.as_slice(), window);
+            let decoder = decoder.map_err(|error| error.to_string())?;
+            // As it comes, not as the header promises; and no more than that.
             let mut content = Vec::new();
-            content.reserve_exact(plain as usize);
-            decoder.decode_all_to_vec(&bytes, &mut content).map_err(|error| error.to_string())?;
+            let read = decoder.take(u64::from(plain) + 1).read_to_end(&mut content);
+            read.map_err(|error| error.to_string())?;
             bytes = content;
         }
         if bytes.len() == plain as usize {
@@ -350,6 +358,10 @@ impl fmt::Display for Stream {
             Self::Threads => formatter.write_str("threads"),
             Self::Thread(number) => write!(formatter, "thread {number}"),
             Self::Cpu(cpu) => write!(formatter, "CPU {cpu}"),
+            Self::Other(kind, number) => write!(formatter, "{number} of kind {kind}"),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -133,6 +133,10 @@ impl Recorded {
     fn take(&mut self, events: &mut Ordered<'_>, until: u64, state: Box<Checkpoint>) {
         let Self { pass, .. } = self;
         events.visit(until, pass);
+        if let Some(host) = state.host_at_begin.as_ref().filter(|_| pass.model.waits_for_cpus()) {
+            // Its event is missing, and the state has it, too.
+            pass.model.begin_power(&host.topology, state.window.begin_ns, &host.initial, pass.with_timelines);
+        }
         state.complete(&mut pass.model.marks);
         let missing = until.saturating_sub(pass.events);
         self.loss = loss(&state, missing);

@@ -210,6 +210,13 @@ impl Writer {
             flush(disk, stream, block);
         }
         let content = serde_json::to_vec(state).map_err(|error| RecordError::Failed(error.to_string()))?;
+        let longest = Content::Checkpoint.longest() as usize;
+        if content.len() > longest {
+            let length = content.len();
+            return Err(RecordError::Failed(format!(
+                "the state of the run takes {length} bytes, more than the {longest} of a block: use smaller tables with --memory"
+            )));
+        }
         let header = BlockHeader {
             content: Content::Checkpoint,
             is_compressed: false,

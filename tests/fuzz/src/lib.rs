@@ -8,18 +8,20 @@ pub mod ftrace_line;
 pub mod lane;
 pub mod lines;
 pub mod mark;
+pub mod recording;
 pub mod replay;
 
 /// Check of one input.
 pub type Check = fn(&[u8]);
 
 /// All targets by name, which is also that of their folder in `corpus`.
-pub const TARGETS: [(&str, Check); 6] = [
+pub const TARGETS: [(&str, Check); 7] = [
     ("accounting", accounting::check),
     ("ftrace_line", ftrace_line::check),
     ("lane", lane::check),
     ("lines", lines::check),
     ("mark", mark::check),
+    ("recording", recording::check),
     ("replay", replay::check),
 ];
 

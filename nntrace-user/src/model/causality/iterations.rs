@@ -68,7 +68,7 @@ impl Iterations {
         Self {
             numbers: FxHashMap::default(),
             most: limits.iterations,
-            room: 16 * limits.iterations,
+            room: limits.iterations.saturating_mul(16),
             all: Vec::new(),
             next: FxHashMap::default(),
             left_out: 0,

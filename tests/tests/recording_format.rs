@@ -1,0 +1,115 @@
+//! Recordings of every version of the format that there was: they stay readable for good.
+//!
+//! The recordings in `fixtures/recording-vN`, and the results of them in `fixtures/recording-vN.json`, are never made again.
+//! They are joined by those of new versions, and stay what they are: what somebody recorded years ago is like them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use flate2::Crc;
+use nntrace_tests::binaries;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Recordings, by the names of their folders.
+const RECORDINGS: [&str; 1] = ["recording-v1"];
+
+/// Bytes of the header of a file, and the places of major and minor version in it.
+const HEADER: usize = 32;
+const MAJOR: usize = 8;
+const MINOR: usize = 10;
+
+fn fixtures() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
+}
+
+/// Replays a recording from the folder that it is in: where that is, is not in the results then.
+fn replay(folder: &Path, name: &str) -> Result<Output> {
+    let mut profiler = Command::new(binaries::profiler()?);
+    Ok(profiler.current_dir(folder).args(["replay", name, "--json"]).output()?)
+}
+
+fn results(folder: &Path, name: &str) -> Result<Value> {
+    let output = replay(folder, name)?;
+    ensure!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// Takes away what later versions of the snapshot have beside the keys of this one.
+fn as_old_as(old: &Value, new: &mut Value) {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            new.retain(|key, _| old.contains_key(key));
+            for (key, value) in new.iter_mut() {
+                as_old_as(&old[key], value);
+            }
+        }
+        (Value::Array(old), Value::Array(new)) => {
+            old.iter().zip(new).for_each(|(old, new)| as_old_as(old, new));
+        }
+        _ => {}
+    }
+}
+
+/// Copies a recording, with one byte of the header of each file as it is in another version.
+fn of_version(name: &str, at: usize, number: u8) -> Result<TempDir> {
+    let folder = tempfile::tempdir()?;
+    fs::create_dir(folder.path().join(name))?;
+    for file in files(&fixtures().join(name))? {
+        let mut content = fs::read(&file)?;
+        content[at] = number;
+        let mut checksum = Crc::new();
+        checksum.update(&content[..HEADER - 4]);
+        content[HEADER - 4..HEADER].copy_from_slice(&checksum.sum().to_le_bytes());
+        fs::write(folder.path().join(name).join(file.file_name().context("a file has a name")?), content)?;
+    }
+    Ok(folder)
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    ensure!(files.len() > 2, "{} is no recording", folder.display());
+    Ok(files)
+}
+
+#[test]
+fn every_version_gives_the_results_that_it_gave() -> Result<()> {
+    for name in RECORDINGS {
+        let mut old: Value =
+            serde_json::from_slice(&fs::read(fixtures().join(name).with_extension("json"))?)?;
+        let mut new = results(fixtures(), name)?;
+        as_old_as(&old, &mut new);
+        // The one that replays.
+        old["tool"]["version"] = new["tool"]["version"].clone();
+        let [old, new] = [old, new].map(|results| format!("{results:#}"));
+        let differs = old.lines().zip(new.lines()).position(|(old, new)| old != new);
+        let line = |text: &str| text.lines().nth(differs.unwrap_or(0)).unwrap_or_default().to_owned();
+        assert!(old == new, "{name}: {} is now {}, line {differs:?}", line(&old), line(&new));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_newer_major_version_is_refused_with_both_versions() -> Result<()> {
+    let name = RECORDINGS[0];
+    let newer = of_version(name, MAJOR, 99)?;
+    let output = replay(newer.path(), name)?;
+    let text = String::from_utf8(output.stderr)?;
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("run.nnt: its format is 99.0, and this nntrace-bpf reads 1.0"), "{text}");
+    assert!(output.stdout.is_empty());
+    Ok(())
+}
+
+#[test]
+fn a_newer_minor_version_is_read() -> Result<()> {
+    let name = RECORDINGS[0];
+    let newer = of_version(name, MINOR, 99)?;
+    assert_eq!(results(newer.path(), name)?, results(fixtures(), name)?);
+    Ok(())
+}
