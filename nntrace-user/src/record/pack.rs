@@ -6,6 +6,8 @@ pub(super) mod layout;
 mod notes;
 mod secrets;
 mod selection;
+#[cfg(test)]
+mod tests;
 mod used;
 
 use std::{
@@ -88,7 +90,9 @@ pub fn pack(folder: &Path, file: &Path, options: &PackOptions) -> Result<Packed,
     let mut files = 0;
     if options.with_files {
         let (used, note) = used::used_files(folder, state.as_deref())?;
-        note.into_iter().for_each(|note| notes.add(Topic::Pack, note));
+        if let Some(note) = note {
+            notes.add(Topic::Pack, note);
+        }
         let limits = Limits { max_file: options.max_file, with_secrets: options.with_secrets };
         let selection = selection::select(&used, limits, &mut notes);
         let map = json(&selection.map, folder)?;

@@ -3,6 +3,8 @@
 mod archive;
 mod error;
 mod frames;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::HashSet,
@@ -64,7 +66,6 @@ pub fn unpack(file: &Path, folder: &Path, max_size: u64) -> Result<Unpacked, Unp
 fn is_empty_folder(folder: &Path) -> Result<bool, UnpackError> {
     match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
         Ok(true) => Ok(true),
-        Ok(false) => Err(UnpackError::Exists(folder.to_owned())),
         // A link to nowhere is there, too.
         Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(folder).is_err() => {
             Ok(false)
@@ -72,7 +73,8 @@ fn is_empty_folder(folder: &Path) -> Result<bool, UnpackError> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Err(UnpackError::write(folder, error))
         }
-        Err(_) => Err(UnpackError::Exists(folder.to_owned())),
+        // Whatever else is no folder either.
+        Ok(false) | Err(_) => Err(UnpackError::Exists(folder.to_owned())),
     }
 }
 

@@ -132,9 +132,9 @@ fn examine(file: &UsedFile, limits: Limits, notes: &mut Notes) -> Result<Examine
     if is_of_kernel(Path::new(&file.path)) {
         return Err(LeftOut::silently(OF_KERNEL));
     }
-    let path = fs::canonicalize(&file.source).map_err(unreadable)?;
+    let path = fs::canonicalize(&file.source).map_err(|error| unreadable(&error))?;
     let mut content = open(&path)?;
-    let metadata = content.metadata().map_err(unreadable)?;
+    let metadata = content.metadata().map_err(|error| unreadable(&error))?;
     check_size(metadata.len(), limits.max_file)?;
     let resolved = path.to_string_lossy();
     let mut secret =
@@ -143,7 +143,7 @@ fn examine(file: &UsedFile, limits: Limits, notes: &mut Notes) -> Result<Examine
     let mut size = 0;
     let mut chunk = vec![0; CHUNK];
     loop {
-        let length = read_chunk(&mut content, &mut chunk).map_err(unreadable)?;
+        let length = read_chunk(&mut content, &mut chunk).map_err(|error| unreadable(&error))?;
         if size == 0 {
             secret = secret.or_else(|| secrets::in_head(&chunk[..length.min(secrets::HEAD)]));
             if let Some(why) = secret.filter(|_| !limits.with_secrets) {
@@ -172,11 +172,12 @@ fn open(path: &Path) -> Result<File, LeftOut> {
     if is_of_kernel(path) {
         return Err(LeftOut::silently(OF_KERNEL));
     }
-    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+    if !fs::metadata(path).map_err(|error| unreadable(&error))?.is_file() {
         return Err(LeftOut::silently("it is no regular file"));
     }
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY;
-    let file = File::options().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
+    let file =
+        File::options().read(true).custom_flags(flags).open(path).map_err(|error| unreadable(&error))?;
     let kind = fstatfs(&file).map(|found| found.filesystem_type());
     if kind.is_ok_and(|kind| KERNEL_FILE_SYSTEMS.contains(&kind)) {
         return Err(LeftOut::silently(OF_KERNEL));
@@ -188,7 +189,7 @@ fn is_of_kernel(path: &Path) -> bool {
     KERNEL_FOLDERS.iter().any(|folder| path.starts_with(folder))
 }
 
-fn unreadable(error: io::Error) -> LeftOut {
+fn unreadable(error: &io::Error) -> LeftOut {
     if error.kind() == io::ErrorKind::NotFound {
         LeftOut::because(Topic::Gone, "it is gone".to_owned())
     } else {
@@ -227,7 +228,7 @@ fn mtime_ns(metadata: &fs::Metadata) -> i64 {
 fn changed(recorded: &RecordedState, sha256: &str, size: u64, mtime_ns: i64) -> Option<bool> {
     let RecordedState { size: old_size, mtime_ns: old_mtime, sha256: old_sha256, changed } = recorded;
     if let Some(old) = old_sha256 {
-        return if old == sha256 { changed.or(Some(false)) } else { Some(true) };
+        return if old == sha256 { *changed } else { Some(true) };
     }
     let differs = |known: bool, equal: bool| known.then_some(!equal);
     let by_size = differs(old_size.is_some(), *old_size == Some(size));

@@ -40,7 +40,8 @@ pub(super) struct RecordedState {
     pub(super) mtime_ns: Option<i64>,
     /// SHA-256, in hexadecimal digits.
     pub(super) sha256: Option<String>,
-    /// Whether a copy of it is another content than that of the run.
+    /// Whether the content with this digest is another one than that of the run, as a copy may be; `None` where that is not
+    /// known.
     pub(super) changed: Option<bool>,
 }
 
@@ -72,7 +73,7 @@ pub(super) fn used_files(
     }
     let files = state.map(of_probes).unwrap_or_default();
     let note = format!(
-        "the recording has no {FILE_LIST}: of the files that its run used, the pack has the {} that were probed",
+        "the recording has no {FILE_LIST}: of the files that its run used, those that were probed are packed, {} in number",
         files.len()
     );
     Ok((files, Some(note)))
@@ -171,6 +172,7 @@ fn of_row(row: &Value) -> UsedFile {
         None
     };
     let path = path.or_else(|| text(row, "as_given")).unwrap_or_default();
+    let sha256 = text(row, "sha256").map(str::to_lowercase);
     UsedFile {
         path: path.to_owned(),
         source: path.into(),
@@ -179,8 +181,8 @@ fn of_row(row: &Value) -> UsedFile {
         recorded: RecordedState {
             size: row.get("size").and_then(Value::as_u64),
             mtime_ns: row.get("mtime_ns").and_then(Value::as_i64),
-            sha256: text(row, "sha256").map(str::to_lowercase),
-            changed: None,
+            changed: sha256.is_some().then_some(false),
+            sha256,
         },
         obstacle,
     }
@@ -255,8 +257,12 @@ mod tests {
         ]));
         assert_eq!(paths(&files), ["/a"]);
         assert_eq!(files[0].obstacle, None);
-        let expected =
-            RecordedState { size: Some(7), mtime_ns: Some(3), sha256: Some("ab".into()), changed: None };
+        let expected = RecordedState {
+            size: Some(7),
+            mtime_ns: Some(3),
+            sha256: Some("ab".into()),
+            changed: Some(false),
+        };
         assert_eq!(files[0].recorded, expected);
     }
 

@@ -68,18 +68,20 @@ impl<R: BufRead> Archive<R> {
         let spaces = CHECKSUM.len() as u32 * u32::from(b' ');
         let checksum = sum(&block) - sum(&block[CHECKSUM]) + spaces;
         let is_intact = header.cksum().is_ok_and(|stored| stored == checksum);
-        let (true, Some(ustar), Ok(size)) = (is_intact, header.as_ustar(), header.size()) else {
+        let (true, Some(ustar)) = (is_intact, header.as_ustar()) else {
             return Err(Damage::Other("the header of an entry is damaged".to_owned()));
         };
         let name = ustar.path_bytes();
         let Ok(name) = std::str::from_utf8(&name) else {
-            return Err(Damage::Other(format!(
-                "the name of its entry {:?} is no text",
-                String::from_utf8_lossy(&name)
-            )));
+            let name = String::from_utf8_lossy(&name);
+            return Err(Damage::Other(format!("the name of its entry {name:?} is no text")));
         };
         let kind = match header.entry_type() {
-            EntryType::Regular => return Ok(Some((name.to_owned(), size))),
+            EntryType::Regular => {
+                let size = header.size();
+                let size = size.map_err(|_| Damage::Other(format!("the size of {name:?} is damaged")))?;
+                return Ok(Some((name.to_owned(), size)));
+            }
             EntryType::Link | EntryType::Symlink => "a link",
             EntryType::Directory => "a folder",
             EntryType::Block | EntryType::Char | EntryType::Fifo => "a device or a pipe",
