@@ -6,6 +6,7 @@ mod help_headings;
 mod host_options;
 mod live;
 mod output_file;
+mod pack;
 mod record;
 mod replay;
 mod results;
@@ -20,6 +21,7 @@ pub use host_options::HostOptions;
 pub use live::{Level, Live};
 use nntrace_user::{model::energy::EnergyModel, replay::TimeRange};
 pub use output_file::OutputKind;
+pub use pack::{Pack, Unpack};
 pub use record::Record;
 pub use replay::Replay;
 pub use results::{Causes, Format, Results, Table, default_memory};
@@ -62,6 +64,17 @@ pub enum Action {
     /// Takes the targets and options of a live run, and shows the same view. `replay` makes of the recording whatever a live
     /// run can show.
     Record(Box<Record>),
+    /// Packs a recording in one file, with the files that its run used, to look at it elsewhere
+    ///
+    /// The executable, its libraries, models and other files that were opened, each content once, with a map from their paths
+    /// to their copies. Devices and files of the kernel are never packed. Names on stderr what has changed since the recording,
+    /// what is gone, and what may hold a secret.
+    Pack(Pack),
+    /// Unpacks what `pack` has written
+    ///
+    /// To a folder that is new or empty, and is a recording afterwards. A pack that is damaged, or has anything in it that a
+    /// pack does not have, is refused, and leaves nothing.
+    Unpack(Unpack),
     /// Prints every marked section of trace files, one a line
     ///
     /// When it began (s), its thread, how long it took, layer and phase, name, and the iteration and account that it

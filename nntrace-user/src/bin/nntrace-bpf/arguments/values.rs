@@ -52,8 +52,12 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `16M`, `512KiB`, or a bare number of bytes: from 64 KiB to 64 GiB.
-pub(super) fn memory(text: &str) -> Result<u64, String> {
+/// `16M`, `512KiB`, or a bare number of bytes.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    bytes(text).ok_or_else(|| "expected a size such as 512K, 16M or 1G".into())
+}
+
+fn bytes(text: &str) -> Option<u64> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let shift = match unit.trim_start().trim_end_matches("iB").trim_end_matches('B') {
         "" => Some(0),
@@ -62,8 +66,12 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
         "G" => Some(30),
         _ => None,
     };
-    let bytes = shift.and_then(|shift| number.parse::<u64>().ok()?.checked_mul(1 << shift));
-    match bytes {
+    shift.and_then(|shift| number.parse::<u64>().ok()?.checked_mul(1 << shift))
+}
+
+/// The same, from 64 KiB to 64 GiB.
+pub(super) fn memory(text: &str) -> Result<u64, String> {
+    match bytes(text) {
         Some(bytes) if (64 << 10..=64 << 30).contains(&bytes) => Ok(bytes),
         _ => Err("expected a size such as 512K, 16M or 1G, from 64K to 64G".into()),
     }
@@ -123,6 +131,8 @@ mod tests {
         {
             assert_eq!(memory(text), Ok(bytes), "{text}");
         }
+        assert_eq!(size("200G"), Ok(200 << 30));
+        assert!(size("99999999999999999999G").is_err() && size("-1").is_err());
         for wrong in ["", "M", "-1M", "1.5M", "1T", "63K", "65G", "99999999999999999999G"] {
             assert!(memory(wrong).is_err(), "{wrong}");
         }
