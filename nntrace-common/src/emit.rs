@@ -59,7 +59,7 @@ mod write;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-pub use events::{counter, handle, instant, recv, send};
+pub use events::{counter, event, handle, instant, recv, send};
 pub use payload::{CAPACITY, Payload};
 pub use probed::tracing_mark_write;
 pub use section::{Section, codes};

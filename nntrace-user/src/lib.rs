@@ -19,6 +19,7 @@
 //! - [`live`] finds the functions that write marks, attaches the kernel programs and drains their rings. It is the only
 //!   floor that knows BPF.
 //! - [`replay`] reads trace files, and makes of their lines the records that a live run would have made.
+//! - [`emit`] plays what [`record`] kept of a run: processes and threads that write its marks once more.
 //! - [`model`] turns records into findings. It is pure: no input or output, no clock, no terminal.
 //! - [`report`] turns findings into the [snapshot](report::snapshot::Snapshot), which `--json` writes, and into text.
 //! - [`export`] writes results in the forms of other programs, [`analyze`] compares snapshots, [`tui`] shows them.
@@ -30,6 +31,7 @@
 #![warn(unreachable_pub)]
 
 pub mod analyze;
+pub mod emit;
 pub mod export;
 pub mod live;
 pub mod model;

@@ -41,6 +41,12 @@ pub fn counter(name: &str, value: i64) {
     event_if_heard(|| Payload::counter(name, value));
 }
 
+/// Marks any event at a point in time, by a payload that is only created when anyone listens.
+#[inline]
+pub fn event(payload: impl FnOnce() -> Payload) {
+    event_if_heard(payload);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

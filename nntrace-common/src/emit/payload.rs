@@ -5,7 +5,7 @@ use core::fmt::{self, Write as _};
 
 use super::{current_pid, tracing_mark_write};
 use crate::layer::{Layer, Phase};
-use crate::mark::Prefix;
+use crate::mark::{self, Kind, Prefix};
 
 /// Size of the longest payload, its closing NUL included, bytes.
 pub const CAPACITY: usize = 256;
@@ -52,6 +52,22 @@ impl Payload {
     pub fn section(prefix: Prefix, layer: Layer, phase: Phase, name: &str) -> Self {
         let mut payload = Self::untagged();
         payload.push_section(prefix, layer, phase, name);
+        payload
+    }
+
+    /// Takes a text as it is, such as one that was recorded, up to its first NUL. Of one that is too long the end is cut off.
+    #[must_use]
+    pub fn of_text(text: &[u8]) -> Self {
+        let mut payload = Self::empty();
+        let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
+        let fitting = &text[..text.len().min(CAPACITY - 1)];
+        payload.bytes[..fitting.len()].copy_from_slice(fitting);
+        payload.len = fitting.len();
+        payload.is_full = fitting.len() < text.len();
+        if mark::kind(fitting) == Some(Kind::Begin) {
+            let label = mark::begin(fitting).label;
+            payload.begins_in_lane = label.is_tagged() && !label.is_application_phase();
+        }
         payload
     }
 
@@ -298,6 +314,23 @@ mod tests {
             Payload::begin_args(Layer::Driver, Phase::Execution, format_args!("{}{}", "€".repeat(200), "x"));
         assert!(text(&payload).ends_with('€'));
         assert!(text(&payload.with("n", 1)).ends_with('€'));
+    }
+
+    #[test]
+    fn takes_texts_as_they_are() {
+        for (written, in_lane) in [
+            ("B|7|[NN_LR_PE]run#iter=3", true),
+            ("B||[SW][NN_LC_PCO]conv2d", true),
+            ("B|7|[NN_LA_PBM]case", false),
+            ("B|7|somebody else", false),
+            ("I|7|nn.send#h=1", false),
+            ("free text", false),
+        ] {
+            let payload = Payload::of_text(written.as_bytes());
+            assert_eq!((text(&payload).as_str(), payload.begins_in_lane()), (written, in_lane));
+        }
+        assert_eq!(text(&Payload::of_text(b"E|7\0rest")), "E|7");
+        assert_eq!(text(&Payload::of_text(&[b'x'; 2 * CAPACITY])).len(), CAPACITY - 1);
     }
 
     #[test]

@@ -280,14 +280,25 @@ impl Checkpoint {
         for name in &self.late_names {
             marks.names.insert(name.hash, name.text.as_bytes());
         }
-        for row in &self.paths {
-            let PathRow { path, parent, tag, class, adds } = *row;
-            let step = PathStep { parent, tag, class, adds: Adds::from_bits(adds), reserved: [0; 5] };
+        for (path, step) in self.path_steps() {
             marks.paths.insert(path, step);
         }
         marks.seen_drivers.extend(&self.seen_drivers);
         marks.driver_callers.extend(&self.driver_callers);
-        marks.open.extend(self.open.iter().map(OpenRow::section));
+        marks.open.extend(self.open_sections());
+    }
+
+    /// Returns the sections that are open.
+    pub(super) fn open_sections(&self) -> impl Iterator<Item = OpenSection> {
+        self.open.iter().map(OpenRow::section)
+    }
+
+    /// Returns the innermost steps of paths.
+    pub(super) fn path_steps(&self) -> impl Iterator<Item = (u64, PathStep)> {
+        self.paths.iter().map(|row| {
+            let PathRow { path, parent, tag, class, adds } = *row;
+            (path, PathStep { parent, tag, class, adds: Adds::from_bits(adds), reserved: [0; 5] })
+        })
     }
 
     /// Returns the exact sums.

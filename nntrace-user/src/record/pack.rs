@@ -82,8 +82,8 @@ pub fn pack(folder: &Path, file: &Path, options: &PackOptions) -> Result<Packed,
     if !options.replace && fs::symlink_metadata(file).is_ok() {
         return Err(PackError::Exists(file.to_owned()));
     }
-    let (state, _) = Files::open(folder)?.last_checkpoint();
-    let state = state.map(|(_, state)| state);
+    // One that was cut before its first state can be packed, too.
+    let state = Files::open(folder)?.state().ok().map(|(_, state, _)| state);
     let mut notes = Notes::default();
     note_variables(state.as_deref(), &mut notes);
     let mut items = recording(folder)?;

@@ -23,7 +23,7 @@ use nntrace_user::{model::energy::EnergyModel, replay::TimeRange};
 pub use output_file::OutputKind;
 pub use pack::{Pack, Unpack};
 pub use record::Record;
-pub use replay::Replay;
+pub use replay::{EmitTo, Replay};
 pub use results::{Causes, Format, Results, Table, default_memory};
 use values::{file, time_range};
 

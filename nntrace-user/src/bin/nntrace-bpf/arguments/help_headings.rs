@@ -12,3 +12,5 @@ pub(super) const POWER: &str = "Power";
 pub(super) const CAUSES: &str = "Causes";
 /// Memory.
 pub(super) const LIMITS: &str = "Limits";
+/// Marks that are written once more.
+pub(super) const EMIT: &str = "Marks once more";

@@ -3,14 +3,16 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use nntrace_user::replay::TimeRange;
+use nix::sys::signal::Signal;
+use nntrace_user::{emit::Speed, replay::TimeRange};
 
 use super::{
     HostOptions, Results,
-    help_headings::{MARKS, TARGET},
-    values::time_range,
+    help_headings::{EMIT, MARKS, TARGET},
+    values::{duration, start_signal, time_range},
 };
 
 /// Replays trace files.
@@ -37,6 +39,49 @@ pub struct Replay {
     /// The host.
     #[command(flatten)]
     pub host: HostOptions,
+
+    /// Options of writing the marks of a recording once more.
+    #[command(flatten)]
+    pub emit: Emit,
+}
+
+/// Options of writing the marks of a recording once more.
+#[derive(Debug, clap::Args)]
+pub struct Emit {
+    /// Write the marks of a recording once more, instead of showing them
+    ///
+    /// Processes and threads as in the recorded run call `tracing_mark_write` with the same texts at the same times, for
+    /// any consumer: `nntrace-bpf -- nntrace-bpf replay --emit DIR`. Neither the model nor the accelerator is needed.
+    #[arg(long = "emit", conflicts_with_all = ["Results", "HostOptions", "time_range", "drivers"],
+          help_heading = EMIT)]
+    pub is_wanted: bool,
+
+    /// Speed: 2x is twice as fast as it was, 0.5x half as fast, max without any waiting
+    #[arg(long, value_name = "SPEED", default_value = "1x", requires = "is_wanted", help_heading = EMIT)]
+    pub speed: Speed,
+
+    /// Where to write: to the function that profilers probe, or to ftrace's file
+    #[arg(long, value_enum, default_value_t = EmitTo::Function, requires = "is_wanted", help_heading = EMIT)]
+    pub to: EmitTo,
+
+    /// Wait for so long before the first mark: time to attach
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "is_wanted", help_heading = EMIT)]
+    pub wait: Option<Duration>,
+
+    /// Wait for this signal before the first mark, such as SIGUSR1
+    #[arg(long, value_name = "SIGNAL", value_parser = start_signal, conflicts_with = "wait", requires = "is_wanted",
+          help_heading = EMIT)]
+    pub start_on: Option<Signal>,
+}
+
+/// Consumer of the marks of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum EmitTo {
+    /// Calls of `tracing_mark_write` in this program
+    Function,
+    /// tracefs' file of this name
+    TraceMarker,
 }
 
 impl Replay {

@@ -3,6 +3,7 @@
 use std::{path::Path, str::FromStr, time::Duration};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
+use nix::sys::signal::Signal;
 use nntrace_user::{
     model::{
         cpu_list,
@@ -49,6 +50,18 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     match duration {
         Some(duration) if !duration.is_zero() => Ok(duration),
         _ => Err("expected a time such as 500ms, 10s or 5m, longer than nothing".into()),
+    }
+}
+
+/// `SIGUSR1` or `USR1`: a signal that a process can wait for.
+pub(super) fn start_signal(text: &str) -> Result<Signal, String> {
+    let name = text.to_ascii_uppercase();
+    let name = if name.starts_with("SIG") { name } else { format!("SIG{name}") };
+    match name.parse() {
+        Ok(Signal::SIGKILL | Signal::SIGSTOP) | Err(_) => {
+            Err("expected a signal that a process can wait for, such as SIGUSR1".into())
+        }
+        Ok(signal) => Ok(signal),
     }
 }
 
@@ -121,6 +134,16 @@ mod tests {
         assert_eq!(time_range("..2"), range(0, 2_000_000_000));
         for wrong in ["", "1", "3..2", "a..b", "1.0000000001..2", "-1..2", "99999999999999..", "1...2"] {
             assert!(time_range(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn signals_are_named() {
+        for text in ["SIGUSR1", "USR1", "usr1"] {
+            assert_eq!(start_signal(text), Ok(Signal::SIGUSR1), "{text}");
+        }
+        for wrong in ["", "SIGKILL", "STOP", "10", "nothing"] {
+            assert!(start_signal(wrong).is_err(), "{wrong}");
         }
     }
 

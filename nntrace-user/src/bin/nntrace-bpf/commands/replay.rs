@@ -11,6 +11,7 @@ use nntrace_user::{
     tui::Health,
 };
 
+use super::emit;
 use crate::{
     arguments::{Replay, Results},
     output::{Output, files::Files, screen::Screen, thresholds},
@@ -19,6 +20,9 @@ use crate::{
 
 /// Replays the files; returns the exit status.
 pub fn run(cli: &Replay) -> Result<ExitCode> {
+    if cli.emit.is_wanted {
+        return emit::run(cli);
+    }
     let output = Output::open(&cli.results, &cli.host)?;
     let files = Files::open(&cli.results)?;
     let run = Run::replay(cli)?;

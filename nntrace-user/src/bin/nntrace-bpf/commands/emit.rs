@@ -1,0 +1,55 @@
+//! `nntrace-bpf replay --emit`: the marks of a recording, written once more.
+
+use std::{process::ExitCode, thread};
+
+use anyhow::{Context as _, Result, bail};
+use nix::sys::signal::{SigSet, Signal};
+use nntrace_user::{
+    emit::{self, OutletKind, Script},
+    record,
+};
+
+use crate::{
+    arguments::{EmitTo, Replay},
+    stderr,
+};
+
+/// Writes the marks of a recording; returns the exit status.
+pub fn run(cli: &Replay) -> Result<ExitCode> {
+    let [folder] = &cli.files[..] else {
+        bail!("--emit writes the marks of one recording: name its folder alone");
+    };
+    if !record::is_recording(folder) {
+        bail!(
+            "{} is no recording: --emit needs a folder that `nntrace-bpf record -o DIR` wrote",
+            folder.display()
+        );
+    }
+    // From here on the signal waits until it is waited for.
+    if let Some(signal) = cli.emit.start_on {
+        SigSet::from(signal).thread_block().context("cannot wait for a signal")?;
+    }
+    let script = Script::of(folder)?;
+    script.notes().iter().for_each(stderr::message);
+    if let Some(wait) = cli.emit.wait {
+        thread::sleep(wait);
+    }
+    if let Some(signal) = cli.emit.start_on {
+        wait_for(signal)?;
+    }
+    let outlet = match cli.emit.to {
+        EmitTo::Function => OutletKind::Function,
+        EmitTo::TraceMarker => OutletKind::TraceMarker,
+    };
+    let played = emit::play(&script, cli.emit.speed, outlet)?;
+    played.failures.iter().for_each(stderr::message);
+    stderr::message(&played);
+    Ok(if played.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Waits for a signal, which is blocked.
+fn wait_for(signal: Signal) -> Result<()> {
+    let signals = SigSet::from(signal);
+    signals.wait().with_context(|| format!("cannot wait for {signal}"))?;
+    signals.thread_unblock().with_context(|| format!("cannot let {signal} through again"))
+}

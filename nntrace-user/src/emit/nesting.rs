@@ -1,0 +1,189 @@
+//! Sections of one thread as trees: which one was in which.
+
+use nntrace_common::{
+    record::SpanRecord,
+    stack::{Class, outermost_path},
+};
+
+/// Number of a section that is none.
+const NONE: u32 = u32::MAX;
+
+/// Sections of a thread as trees.
+#[derive(Debug, Default)]
+pub(super) struct Forest {
+    nodes: Vec<Node>,
+    /// Outermost sections, one behind the other.
+    roots: Vec<u32>,
+    /// Outermost sections that overlap with those: not all of what a thread did was on its stack.
+    aside: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    span: SpanRecord,
+    first_child: u32,
+    next_sibling: u32,
+}
+
+impl Node {
+    fn duration(&self) -> u64 {
+        self.span.end.saturating_sub(self.span.begin)
+    }
+
+    /// Whether it can be a section that never was on the thread's stack, as an execution in flight is.
+    fn may_be_alone(&self) -> bool {
+        let SpanRecord { depth, own, exclusive, path, tag, .. } = self.span;
+        let duration = self.duration();
+        depth == 0
+            && own == duration
+            && exclusive == duration
+            && path == outermost_path(tag, Class::Section)
+            && self.first_child == NONE
+    }
+}
+
+impl Forest {
+    /// Grows the trees of sections in the order in which they ended.
+    pub(super) fn grow(mut spans: Vec<SpanRecord>) -> Self {
+        // Those that ended at one time stay in their order.
+        spans.sort_by_key(|span| span.end);
+        let mut forest = Self::default();
+        forest.nodes.reserve_exact(spans.len());
+        for span in spans {
+            forest.add(span);
+        }
+        forest
+    }
+
+    fn add(&mut self, span: SpanRecord) {
+        let number = self.nodes.len() as u32;
+        let node = Node { span, first_child: NONE, next_sibling: NONE };
+        self.nodes.push(node);
+        let is_inside = |inner: &Node| inner.span.depth > span.depth && inner.span.begin >= span.begin;
+        let inside = self.roots.iter().rev().take_while(|root| is_inside(self.node(**root))).count();
+        let mut first = self.roots.len() - inside;
+        let has_time_inside = self.roots[first..].iter().any(|root| self.node(*root).duration() > 0);
+        if has_time_inside && span.exclusive == node.duration() {
+            // By their times those are in it, and by its own time they are not.
+            self.aside.push(number);
+            return;
+        }
+        let may_be_alone = inside == 0 && node.may_be_alone();
+        while let Some(before) = self.roots[..first].last().copied()
+            && self.node(before).span.end > span.begin
+        {
+            if may_be_alone || !self.node(before).may_be_alone() {
+                self.adopt(number, first);
+                self.aside.push(number);
+                return;
+            }
+            first -= 1;
+            self.roots.remove(first);
+            self.aside.push(before);
+        }
+        self.adopt(number, first);
+        self.roots.push(number);
+    }
+
+    /// Puts the roots from a place on into a section.
+    fn adopt(&mut self, number: u32, first: usize) {
+        let mut next = NONE;
+        for child in self.roots.drain(first..).rev() {
+            self.nodes[child as usize].next_sibling = next;
+            next = child;
+        }
+        self.nodes[number as usize].first_child = next;
+    }
+
+    fn node(&self, number: u32) -> &Node {
+        &self.nodes[number as usize]
+    }
+
+    /// Returns the begins and ends of what was on the thread's stack, in their order. Where one section ends, the next one
+    /// may take its place: `is_switch` has the last word on those for which nothing speaks against it.
+    pub(super) fn edges(&mut self, is_switch: impl Fn(&SpanRecord) -> bool) -> Vec<Edge> {
+        let mut next = NONE;
+        for root in self.roots.iter().rev() {
+            self.nodes[*root as usize].next_sibling = next;
+            next = *root;
+        }
+        self.walk(next, is_switch)
+    }
+
+    /// Returns the begins and ends of each tree of sections that overlap with the others, by their begins.
+    pub(super) fn edges_aside(&self, is_switch: impl Fn(&SpanRecord) -> bool) -> Vec<Vec<Edge>> {
+        let mut trees: Vec<_> = self.aside.iter().map(|root| self.walk(*root, &is_switch)).collect();
+        trees.sort_by_key(|edges| edges.first().map(|edge| edge.time));
+        trees
+    }
+
+    /// Walks a section, what is in it, and what comes behind it.
+    fn walk(&self, first: u32, is_switch: impl Fn(&SpanRecord) -> bool) -> Vec<Edge> {
+        let mut edges = Vec::new();
+        let mut to_do = Vec::new();
+        if first != NONE {
+            to_do.push(Step::Enter { number: first, switched: 0 });
+        }
+        while let Some(step) = to_do.pop() {
+            match step {
+                Step::Enter { number, switched } => {
+                    let Node { span, first_child, .. } = *self.node(number);
+                    let kind = EdgeKind::Begin { span, is_switch: switched > 0 };
+                    edges.push(Edge { time: span.begin, kind });
+                    to_do.push(Step::Leave { number, switched });
+                    if first_child != NONE {
+                        to_do.push(Step::Enter { number: first_child, switched: 0 });
+                    }
+                }
+                Step::Leave { number, switched } => {
+                    let Node { span, next_sibling: next, .. } = *self.node(number);
+                    let takes_place = next != NONE && {
+                        let after = &self.node(next).span;
+                        // The place that is left to it stays open around it.
+                        after.begin == span.end
+                            && after.depth == span.depth.saturating_add(1)
+                            && is_switch(after)
+                    };
+                    if !takes_place {
+                        let end = Edge { time: span.end, kind: EdgeKind::End };
+                        edges.extend(std::iter::repeat_n(end, 1 + switched));
+                    }
+                    if next != NONE {
+                        let switched = if takes_place { switched + 1 } else { 0 };
+                        to_do.push(Step::Enter { number: next, switched });
+                    }
+                }
+            }
+        }
+        edges
+    }
+}
+
+/// Step of a walk. A section in place of others has so many of them, each with an end of its own.
+enum Step {
+    Enter { number: u32, switched: usize },
+    Leave { number: u32, switched: usize },
+}
+
+/// Begin or end of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Edge {
+    /// Time, ns.
+    pub(super) time: u64,
+    /// Which of both.
+    pub(super) kind: EdgeKind,
+}
+
+/// Kind of an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EdgeKind {
+    /// A section begins, in place of the one that is open if it is a switch.
+    Begin {
+        /// Section.
+        span: SpanRecord,
+        /// Whether it is a switch.
+        is_switch: bool,
+    },
+    /// The innermost section, or the place that was left to another one, ends.
+    End,
+}
