@@ -16,7 +16,8 @@ use aya_ebpf::{
 };
 use nntrace_common::{
     opened_files::{
-        FILE_RING_BYTES, FileCall, FileRecord, FileReport, MOST_NAMES, NAME_BYTES, PATH_BYTES, Place, TEXTS_BYTES,
+        FILE_RING_BYTES, FileCall, FileRecord, FileReport, MOST_NAMES, NAME_BYTES, PATH_BYTES, Place,
+        TEXTS_BYTES,
     },
     verifier_bounds::masked,
 };
@@ -83,7 +84,7 @@ pub fn file_call(ctx: RawTracePointContext) -> i32 {
 
 /// Handles an exec: `(task, former id of the thread, program)`.
 #[raw_tracepoint(tracepoint = "sched_process_exec")]
-pub fn program_executed(ctx: RawTracePointContext) -> i32 {
+pub fn file_executed(ctx: RawTracePointContext) -> i32 {
     let Some(ids) = traced_processes::target() else { return 0 };
     let Some(report) = report(ids, FileCall::Execve, WORKING_FOLDER, 0, 0) else { return 0 };
     let offsets = PATH_OFFSETS.load();

@@ -95,7 +95,8 @@ pub fn is_of_32_bits(registers: u64) -> bool {
     {
         /// Code segment of programs of 64 bits (`__USER_CS`).
         const CODE_64: u64 = 0x33;
-        read::<u64>(registers, offset_of!(pt_regs, cs) as u32).is_ok_and(|segment| segment & 0xffff != CODE_64)
+        read::<u64>(registers, offset_of!(pt_regs, cs) as u32)
+            .is_ok_and(|segment| segment & 0xffff != CODE_64)
     }
     #[cfg(bpf_target_arch = "aarch64")]
     {

@@ -13,6 +13,7 @@ mod disk;
 mod encode;
 mod error;
 mod facts;
+mod files;
 mod format;
 mod initial_host;
 mod kind;

@@ -17,7 +17,7 @@ use nntrace_common::opened_files::{FILE_RING_BYTES, PathOffsets};
 use super::{Kernel, KernelError, btf::Btf, object::Object, tracepoint_links::Links};
 
 /// Programs, with the raw tracepoint of each.
-const PROGRAMS: [(&str, &str); 2] = [("file_call", "sys_exit"), ("program_executed", "sched_process_exec")];
+const PROGRAMS: [(&str, &str); 2] = [("file_call", "sys_exit"), ("file_executed", "sched_process_exec")];
 
 /// Smallest size of a ring, bytes; the loader rounds it up to a page.
 const UNUSED_RING_BYTES: u32 = 4096;

@@ -69,6 +69,11 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
     }
 }
 
+/// The same, or 0 for nothing.
+pub(super) fn budget(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { memory(text) }
+}
+
 /// The same, for tables that are of use.
 pub(super) fn table_memory(text: &str) -> Result<u64, String> {
     let bytes = memory(text)?;
@@ -123,6 +128,7 @@ mod tests {
         {
             assert_eq!(memory(text), Ok(bytes), "{text}");
         }
+        assert_eq!((budget("0"), budget("1G"), budget("1K").is_err()), (Ok(0), Ok(1 << 30), true));
         for wrong in ["", "M", "-1M", "1.5M", "1T", "63K", "65G", "99999999999999999999G"] {
             assert!(memory(wrong).is_err(), "{wrong}");
         }
