@@ -145,6 +145,7 @@ fn every_file_is_listed_once_by_its_path() -> Result<()> {
             (&kind.into(), &pid.into(), &pid.into()),
             "{entry:#}"
         );
+        assert_eq!(entry["thread"], if pid == parent { "main" } else { "main_0" });
         if !given.is_empty() {
             assert_eq!(entry["as_given"], given);
         }

@@ -23,6 +23,9 @@ const VERSION: u32 = 1;
 /// Entries at most; uses of further files are counted.
 const MOST_ENTRIES: usize = 65_536;
 
+/// Files that are held open at most, as they cannot be reached again.
+const MOST_HELD: usize = 128;
+
 /// List of the files of a run, as it grows.
 pub(super) struct FileList {
     list: Rc<RefCell<List>>,
@@ -41,6 +44,9 @@ struct List {
     lost: u64,
     #[serde(skip)]
     places: FxHashMap<Key, usize>,
+    /// Number of files that are held open.
+    #[serde(skip)]
+    held: usize,
     #[serde(skip)]
     is_changed: bool,
 }
@@ -67,6 +73,7 @@ impl FileList {
             not_listed: 0,
             lost: 0,
             places: FxHashMap::default(),
+            held: 0,
             is_changed: true,
         };
         Self { list: Rc::new(RefCell::new(list)), hash_bytes }
@@ -87,6 +94,13 @@ impl FileList {
             serde_json::to_vec_pretty(&*list).map_err(|error| RecordError::Failed(error.to_string()))?;
         text.push(b'\n');
         Ok(Some(text))
+    }
+
+    /// Names the threads that used the files first.
+    pub(super) fn name_threads(&self, mut name: impl FnMut(u32, u32) -> String) {
+        let mut list = self.list.borrow_mut();
+        list.is_changed = true;
+        list.files.iter_mut().for_each(|entry| entry.name_thread(&mut name));
     }
 
     /// Examines the files: their kinds, and as many hashes as there may be. Takes as long as it takes to read them.
@@ -113,7 +127,9 @@ impl List {
             hash_map::Entry::Vacant(_) if is_full => self.not_listed += 1,
             hash_map::Entry::Vacant(place) => {
                 place.insert(self.files.len());
-                self.files.push(Entry::new(file));
+                let entry = Entry::new(file, self.held < MOST_HELD);
+                self.held += usize::from(entry.held.is_some());
+                self.files.push(entry);
             }
         }
     }

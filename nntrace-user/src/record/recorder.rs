@@ -153,7 +153,9 @@ impl Recorder {
     /// When something could not be written.
     pub fn finish(mut self, findings: &Findings<'_>) -> Result<Progress, RecordError> {
         if let Some(files) = &self.files {
+            let mut writer = self.writer.borrow_mut();
             files.examine();
+            files.name_threads(|tgid, tid| writer.streams.thread_name(tgid, tid).to_owned());
         }
         self.write(findings, true)?;
         let mut writer = self.writer.borrow_mut();

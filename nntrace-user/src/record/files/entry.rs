@@ -28,6 +28,7 @@ pub(super) struct Entry {
     errno: Option<String>,
     pid: u32,
     tid: u32,
+    thread: Option<String>,
     first_ns: u64,
     count: u64,
     pub(super) size: Option<u64>,
@@ -64,7 +65,8 @@ pub(super) enum NotHashed {
 }
 
 impl Entry {
-    pub(super) fn new(file: OpenedFile) -> Self {
+    /// Creates the entry of a file, which it may hold open if it cannot be reached later.
+    pub(super) fn new(file: OpenedFile, may_hold: bool) -> Self {
         let mut entry = Self {
             kind: ImageKind::None,
             opened_by: file.how.name(),
@@ -72,6 +74,7 @@ impl Entry {
             errno: file.error.map(error_name),
             pid: file.pid,
             tid: file.tid,
+            thread: None,
             first_ns: file.time,
             count: 1,
             size: None,
@@ -89,7 +92,7 @@ impl Entry {
             path: file.path.map(PathText),
             as_given: file.given.map(PathText),
         };
-        entry.look(file.reached_by.as_deref());
+        entry.look(file.reached_by.as_deref(), may_hold);
         entry
     }
 
@@ -107,12 +110,12 @@ impl Entry {
     }
 
     /// Notes size and time of the last change, as they are when the file is first used.
-    fn look(&mut self, reached_by: Option<&Path>) {
+    fn look(&mut self, reached_by: Option<&Path>, may_hold: bool) {
         let Some(path) = reached_by.or(self.file()) else { return };
         let Ok(metadata) = fs::metadata(path) else { return };
         if metadata.is_file() {
             self.note(&metadata);
-            self.held = reached_by.and_then(|path| File::open(path).ok());
+            self.held = reached_by.filter(|_| may_hold).and_then(|path| File::open(path).ok());
         }
     }
 
@@ -120,6 +123,13 @@ impl Entry {
         self.size = Some(metadata.len());
         let since = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         self.mtime_ns = since.and_then(|since| u64::try_from(since.as_nanos()).ok());
+    }
+
+    /// Names the thread that used the file first, if one did.
+    pub(super) fn name_thread(&mut self, name: &mut impl FnMut(u32, u32) -> String) {
+        if self.pid != 0 {
+            self.thread = Some(name(self.pid, self.tid));
+        }
     }
 
     /// Returns the path, if a file was opened there that can be read again without harm.
