@@ -18,6 +18,7 @@ pub mod log_limit;
 pub mod mark;
 mod named_enum;
 pub mod nested_functions;
+pub mod opened_files;
 pub mod other_power_events;
 pub mod power;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

@@ -612,6 +612,7 @@ mod user {
     use crate::engine::{EngineProbe, EnumKey, FlightKey, ObjectNames};
     use crate::hidl_calls::Meaning;
     use crate::nested_functions::MarkCode;
+    use crate::opened_files::PathOffsets;
     use crate::other_power_events::{CpuEvidence, PsciKey, Suspends};
     use crate::power::{CpuFrequency, CpuIdle};
     use crate::run_queue::{RunQueueOffsets, RunQueueSample};
@@ -642,6 +643,7 @@ mod user {
         RunQueueSample,
         RunQueueOffsets,
         MarkCode,
+        PathOffsets,
         PathStep,
         PsciKey,
         SchedOffsets,

@@ -29,6 +29,7 @@ mod maps;
 mod mark_text;
 mod marks;
 mod nested_functions;
+mod opened_files;
 mod other_power_events;
 mod power;
 mod ring;

@@ -14,6 +14,7 @@ use nntrace_common::{
     hidl_calls::Meaning,
     log_limit::{LogGate, LogKind},
     nested_functions::MarkCode,
+    opened_files::{FILE_RING_BYTES, FileReport, PathOffsets},
     other_power_events::{CpuEvidence, PsciKey, Suspends},
     power::{CpuFrequency, CpuIdle},
     record::{Forwarding, FrequencyKey, NameText, RingCount, Thread, Total, TotalKey},
@@ -72,6 +73,26 @@ pub static RUN_QUEUE_OFFSETS: Global<RunQueueOffsets> = Global::new(RunQueueOffs
 /// knows them.
 #[unsafe(no_mangle)]
 pub static FILE_OFFSETS: Global<[u32; 8]> = Global::new([0; 8]);
+
+/// Offsets on the way to the names of files. User space sets them if it knows all of them.
+#[unsafe(no_mangle)]
+pub static PATH_OFFSETS: Global<PathOffsets> = Global::new(PathOffsets {
+    are_known: 0,
+    file_path: 0,
+    task_folders: 0,
+    working_folder: 0,
+    task_memory: 0,
+    executable: 0,
+    path_mount: 0,
+    path_entry: 0,
+    mount_public: 0,
+    mount_root: 0,
+    mount_parent: 0,
+    mount_point: 0,
+    entry_parent: 0,
+    entry_name: 0,
+    exec_path: 0,
+});
 
 /// Traced processes, by process id: [`TARGET`](nntrace_common::record::TARGET) or
 /// [`TARGET_TO_HOLD`](nntrace_common::record::TARGET_TO_HOLD).
@@ -244,3 +265,15 @@ pub static RING_COUNTS: PerCpuArray<RingCount, 1> = PerCpuArray::new();
 /// Rings, one per CPU. User space sets them.
 #[btf_map]
 pub static RINGS: ArrayOfMaps<RingBuf<u8, 4096>, MAX_CPUS> = ArrayOfMaps::new();
+
+/// Reports of opened files, for all CPUs: they are rare, and must not take room from the records of marks.
+#[btf_map]
+pub static OPENED_FILES: RingBuf<u8, { FILE_RING_BYTES as usize }> = RingBuf::new();
+
+/// Reports without room in it.
+#[btf_map]
+pub static OPENED_FILES_LOST: PerCpuArray<u64, 1> = PerCpuArray::new();
+
+/// Report that is being made: too large for the program's stack.
+#[btf_map]
+pub static FILE_REPORT: PerCpuArray<FileReport, 1> = PerCpuArray::new();

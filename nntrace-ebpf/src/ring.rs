@@ -64,7 +64,7 @@ fn emit_entry<T: 'static>(write: impl FnOnce(&mut MaybeUninit<T>), wake: Wake) -
     write(&mut entry);
     // Asking costs a call, and half a ring is room for more than the records between.
     let asks = produced.is_multiple_of(RECORDS_BETWEEN);
-    let flags = if wake == Wake::Now || asks && half_full(ptr::from_ref(ring)) {
+    let flags = if wake == Wake::Now || asks && half_full(ptr::from_ref(ring), RING_BYTES.load()) {
         BPF_RB_FORCE_WAKEUP
     } else {
         BPF_RB_NO_WAKEUP
@@ -80,11 +80,12 @@ pub fn emit_in_place<T: 'static>(write: impl FnOnce(*mut T), wake: Wake) -> bool
     emit_entry(|room: &mut MaybeUninit<T>| write(room.as_mut_ptr()), wake)
 }
 
+/// Whether a ring of this size, bytes, is half full.
 #[inline(always)]
-fn half_full<R>(ring: *const R) -> bool {
+pub fn half_full<R>(ring: *const R, bytes: u32) -> bool {
     // SAFETY: `ring` is the map that the verifier has just seen looked up.
     let waiting = unsafe { bpf_ringbuf_query(ring.cast_mut().cast(), u64::from(BPF_RB_AVAIL_DATA)) };
-    waiting >= u64::from(RING_BYTES.load() / 2)
+    waiting >= u64::from(bytes / 2)
 }
 
 #[inline(always)]

@@ -20,6 +20,28 @@ pub const WRITE: u64 = if cfg!(bpf_target_arch = "aarch64") { 64 } else { 1 };
 /// Number of the system call `ioctl`.
 pub const IOCTL: u64 = if cfg!(bpf_target_arch = "aarch64") { 29 } else { 16 };
 
+/// Numbers of the system calls that open files. Those that arm64 has not are numbers that no call has.
+pub mod opening {
+    const NONE: u64 = u64::MAX;
+
+    const fn number(x86_64: u64, aarch64: u64) -> u64 {
+        if cfg!(bpf_target_arch = "aarch64") { aarch64 } else { x86_64 }
+    }
+
+    /// `open`.
+    pub const OPEN: u64 = number(2, NONE);
+    /// `creat`.
+    pub const CREAT: u64 = number(85, NONE);
+    /// `openat`.
+    pub const OPENAT: u64 = number(257, 56);
+    /// `openat2`.
+    pub const OPENAT2: u64 = number(437, 437);
+    /// `execve`.
+    pub const EXECVE: u64 = number(59, 221);
+    /// `execveat`.
+    pub const EXECVEAT: u64 = number(322, 281);
+}
+
 /// Offsets of the first three arguments in the registers, bytes.
 const ARGUMENTS: [u32; 3] = {
     #[cfg(bpf_target_arch = "x86_64")]
@@ -54,6 +76,36 @@ pub fn argument(registers: u64, number: usize) -> Result<u64, i32> {
     read(registers, ARGUMENTS[number])
 }
 
+/// Returns one of the first three arguments of a call from the registers at its end. A call that replaces the program leaves
+/// none.
+#[inline(always)]
+pub fn argument_at_end(registers: u64, number: usize) -> Result<u64, i32> {
+    // The result is in the register of the first argument, which the kernel keeps behind the others.
+    #[cfg(bpf_target_arch = "aarch64")]
+    if number == 0 {
+        return read(registers, size_of::<pt_regs>() as u32);
+    }
+    argument(registers, number)
+}
+
+/// Whether the caller is a program of 32 bits, whose calls have other numbers.
+#[inline(always)]
+pub fn is_of_32_bits(registers: u64) -> bool {
+    #[cfg(bpf_target_arch = "x86_64")]
+    {
+        /// Code segment of programs of 64 bits (`__USER_CS`).
+        const CODE_64: u64 = 0x33;
+        read::<u64>(registers, offset_of!(pt_regs, cs) as u32)
+            .is_ok_and(|segment| segment & 0xffff != CODE_64)
+    }
+    #[cfg(bpf_target_arch = "aarch64")]
+    {
+        /// Mode of 32 bits in the state of the processor (`PSR_MODE32_BIT`).
+        const MODE_32: u64 = 0x10;
+        read::<u64>(registers, offset_of!(pt_regs, pstate) as u32).is_ok_and(|state| state & MODE_32 != 0)
+    }
+}
+
 /// Returns the number of a call from the registers at its end.
 #[inline(always)]
 pub fn number(registers: u64) -> Result<u64, i32> {
@@ -68,7 +120,7 @@ pub fn stack_pointer(registers: u64) -> Result<u64, i32> {
 
 /// Address of the file that the task has open as a descriptor.
 #[inline(always)]
-fn open_file(descriptor: u64) -> Result<u64, i32> {
+pub fn open_file(descriptor: u64) -> Result<u64, i32> {
     const NO_FILE: i32 = -9;
     let [files, table, length, slots, ..] = FILE_OFFSETS.load();
     let table: u64 = read(read::<u64>(current_task(), files)?, table)?;

@@ -24,6 +24,7 @@ pub mod kernel;
 mod kernel_comparison;
 mod known_hidl_calls;
 mod merge;
+mod opened_files;
 pub mod other_power_events;
 mod power;
 mod privilege;

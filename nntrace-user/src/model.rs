@@ -26,6 +26,7 @@ pub(crate) mod kernel_comparison;
 pub(crate) mod layer_phase_times;
 pub mod limits;
 pub(crate) mod marks;
+pub mod opened_files;
 pub(crate) mod parse_cache;
 pub(crate) mod power;
 pub(crate) mod run_facts;

@@ -13,6 +13,7 @@ mod disk;
 mod encode;
 mod error;
 mod facts;
+mod files;
 mod format;
 mod hex;
 mod initial_host;

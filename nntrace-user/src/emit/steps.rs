@@ -69,7 +69,7 @@ pub(super) struct StepMaker<'a> {
 
 /// Differences of the marks from the recorded run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Differences {
+pub(super) struct Differences {
     /// Sections without a layer and a phase, which no text gives: work for an execution on another thread.
     pub untagged: u64,
     /// Sections that the accounting of the marks gives another class, place or time.

@@ -22,6 +22,7 @@ mod marks;
 mod multi_probes;
 mod object;
 mod open_files;
+mod opened_files;
 mod other_power_events;
 mod power;
 mod processes;
@@ -50,6 +51,7 @@ use self::{
     marks::MarkGlobals,
     object::{OBJECT, Object},
     open_files::OpenFiles,
+    opened_files::FilePrograms,
     other_power_events::EvidencePrograms,
     power::PowerPrograms,
     processes::ProcessPrograms,
@@ -76,6 +78,8 @@ pub struct KernelOptions {
     pub map_memory: Option<u64>,
     /// Whether programs may wait for the page of a text, where the kernel supports that.
     pub may_wait_for_pages: bool,
+    /// Whether the files that targets open are wanted.
+    pub reports_files: bool,
 }
 
 impl Default for KernelOptions {
@@ -85,6 +89,7 @@ impl Default for KernelOptions {
             emit_begins: false,
             map_memory: None,
             may_wait_for_pages: true,
+            reports_files: false,
         }
     }
 }
@@ -101,6 +106,7 @@ pub struct Kernel {
     functions: FunctionProbes,
     engines: EnginePrograms,
     files: OpenFiles,
+    opened_files: FilePrograms,
     writes: WritePrograms,
     driver_calls: DriverCallPrograms,
     power: PowerPrograms,
@@ -130,6 +136,7 @@ impl Kernel {
         let marks = MarkGlobals::new(options.emit_begins);
         let processes = ProcessPrograms::new();
         let files = OpenFiles::new(btf);
+        let opened_files = FilePrograms::new(btf, options.reports_files);
         let hotplug = Hotplug::new();
         let evidence = EvidencePrograms::new();
         let mut run_queues = RunQueues::new(btf);
@@ -141,6 +148,7 @@ impl Kernel {
         marks.configure(&mut loader);
         processes.configure(&mut loader);
         files.configure(&mut loader);
+        opened_files.configure(&mut loader);
         PowerPrograms::configure(&mut loader, cpus);
         hotplug.configure(&mut loader);
         evidence.configure(&mut loader, cpus);
@@ -170,6 +178,7 @@ impl Kernel {
             functions: FunctionProbes::new(options.may_wait_for_pages),
             engines: EnginePrograms::default(),
             files,
+            opened_files,
             writes: WritePrograms::default(),
             driver_calls: DriverCallPrograms::default(),
             power: PowerPrograms::default(),

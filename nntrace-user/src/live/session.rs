@@ -24,6 +24,7 @@ use super::{
     kernel::{Kernel, KernelError, KernelOptions},
     kernel_comparison::Verifier,
     known_hidl_calls,
+    opened_files::FileFollower,
     other_power_events::Baseline,
     probes::{MissedSince, Placement, Probes},
     ring_drain::Rings,
@@ -39,6 +40,7 @@ use crate::model::{
     initial_state::InitialState,
     input::Observer,
     limits::Limits,
+    opened_files::FileObserver,
     run_facts::{Evidence, ProbedEngine, ProcessLabel, Verify},
 };
 
@@ -120,6 +122,8 @@ pub struct Session {
     engines: EngineProbes,
     driver_calls: DriverCalls,
     marks: MarkSource,
+    /// Follower of the files that targets open, if somebody wants them.
+    files: Option<FileFollower>,
     /// Command, while it may be stopped.
     held: Option<u32>,
     /// Processes that were gone before the files they had loaded could be searched.
@@ -220,6 +224,7 @@ impl Session {
             engines,
             driver_calls,
             marks: options.marks,
+            files: None,
             held: None,
             unsearched: BTreeSet::new(),
             writers: BTreeSet::new(),
@@ -252,14 +257,25 @@ impl Session {
         self.model.observe_by(observer);
     }
 
+    /// Passes the files that targets have and open to an observer, from here on; to be called before the first is traced, on a
+    /// kernel side that is loaded to report them.
+    pub fn follow_files(&mut self, observer: FileObserver) {
+        match self.kernel.attach_files() {
+            Ok(()) => self.files = Some(FileFollower::new(observer)),
+            Err(error) => {
+                self.notes.push(format!("the files that the targets open are not recorded: {error}"))
+            }
+        }
+    }
+
     /// Traces a running process and its descendants.
     ///
     /// # Errors
     /// When the table of targets is full. A process that ends in the meantime is no error.
     pub fn trace(&mut self, process: &Process) -> Result<(), KernelError> {
-        self.adopt(process.pid, &process.comm)?;
+        self.adopt(process.pid, &process.comm, true)?;
         match self.processes.descendants(&[process.pid]) {
-            Ok(children) => children.iter().try_for_each(|child| self.adopt(child.pid, &child.comm)),
+            Ok(children) => children.iter().try_for_each(|child| self.adopt(child.pid, &child.comm, false)),
             Err(error) => {
                 self.notes.push(format!("children of {} are not traced: {error}", process.pid));
                 Ok(())
@@ -267,10 +283,13 @@ impl Session {
         }
     }
 
-    fn adopt(&mut self, pid: u32, comm: &str) -> Result<(), KernelError> {
+    fn adopt(&mut self, pid: u32, comm: &str, is_target: bool) -> Result<(), KernelError> {
         self.kernel.add_target(pid)?;
         log::info!("process {pid} ({comm}) is a target");
         self.label(pid, comm);
+        if let Some(files) = &mut self.files {
+            files.found(&self.processes, pid, is_target);
+        }
         self.probe(pid, MissedSince::Nothing);
         Ok(())
     }
@@ -283,7 +302,7 @@ impl Session {
     pub fn trace_held(&mut self, held: &mut Held) -> Result<(), KernelError> {
         let pid = held.pid();
         let comm = self.processes.by_pid(pid).map(|process| process.comm).unwrap_or_default();
-        self.adopt(pid, &comm)?;
+        self.adopt(pid, &comm, true)?;
         if let Err(reason) = self.run_to_entry(held) {
             self.notes.push(format!(
                 "the command could not be held at its entry point ({reason}): marks of its libraries may be missing \
@@ -354,7 +373,9 @@ impl Session {
     /// # Errors
     /// When there are no descriptors left.
     pub fn alarms(&self) -> io::Result<Vec<OwnedFd>> {
-        self.rings.alarms()
+        let mut alarms = self.rings.alarms()?;
+        alarms.extend(self.kernel.opened_files_alarm()?);
+        Ok(alarms)
     }
 
     /// Returns the number of probed functions.

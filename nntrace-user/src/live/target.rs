@@ -7,6 +7,7 @@
 //!
 //! - `process`: selection by number or name; threads, descendants. `pidfd`: notification of their end.
 //! - `maps`, `objects`: the files that a process executes, and a path by which we can open each.
+//! - `process_files`: all files that a process has mapped.
 //! - `elf`, `signature`, `layout`, `symbols`, `search`: the functions to probe, where they are, and what their
 //!   arguments are; and the message if there are none. `points`: the instructions to probe; `jumps`: whether one
 //!   function leads to another. `pairs`: functions that are of use only together. `exports`: other symbols.
@@ -30,6 +31,7 @@ mod prefault;
 mod probe_points;
 mod proc_maps;
 mod process;
+mod process_files;
 mod run_as;
 mod signature;
 mod symbols;
@@ -55,6 +57,7 @@ pub(in crate::live) use probe_points::{PAGE, is_emulated_on_arm64, is_emulated_o
 pub(crate) use proc_maps::{executable, own_writable};
 pub(crate) use process::ProcessError;
 pub use process::{Process, Processes};
+pub(in crate::live) use process_files::mapped;
 pub use run_as::RunAs;
 pub use symbols::search_file;
 pub(in crate::live) use tail_calls::{arm64_target, is_indirect_on_arm64};

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Write as _},
     path::{Path, PathBuf},
     sync::{
@@ -23,6 +23,9 @@ use super::{
 /// Blocks that wait for the disk at most. With more, the recorder waits, and the rings fill meanwhile.
 const MOST_WAITING: usize = 256;
 
+/// End of the name of a file that is not written to its end.
+pub(super) const PART: &str = ".part";
+
 /// Work for the thread.
 enum Job {
     /// Writes a block to the file of a stream, which is created if it is new.
@@ -31,6 +34,8 @@ enum Job {
     Name { stream: Stream, name: String },
     /// Closes the file of a stream that has ended.
     Close { stream: Stream },
+    /// Writes a file of the folder anew.
+    Whole { name: &'static str, content: Vec<u8> },
 }
 
 /// Files of a recording that is being written.
@@ -92,6 +97,11 @@ impl Disk {
         self.send(Job::Close { stream });
     }
 
+    /// Has a file of the folder written anew: it is there as a whole, as it was before or as it is now.
+    pub(super) fn write_whole(&self, name: &'static str, content: Vec<u8>) {
+        self.send(Job::Whole { name, content });
+    }
+
     fn send(&self, job: Job) {
         // The thread ends early by an error only, which `error` and `finish` return.
         let _ = self.jobs.send(job);
@@ -147,12 +157,21 @@ impl Files {
         match job {
             Job::Name { stream, name } => drop(self.names.insert(stream, name)),
             Job::Close { stream } => drop(self.open.remove(&stream)),
+            Job::Whole { name, content } => self.whole(name, &content)?,
             Job::Block { stream, header, content } => {
                 self.block(stream, header, &content)?;
                 // Nobody takes buffers back at the end.
                 let _ = done.send(content);
             }
         }
+        Ok(())
+    }
+
+    fn whole(&self, name: &str, content: &[u8]) -> Result<(), RecordError> {
+        let (part, path) = (self.folder.join(format!("{name}{PART}")), self.folder.join(name));
+        fs::write(&part, content).map_err(|source| RecordError::write(&part, source))?;
+        fs::rename(&part, &path).map_err(|source| RecordError::write(&path, source))?;
+        self.shared.written.fetch_add(content.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 

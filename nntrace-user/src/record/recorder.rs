@@ -9,10 +9,11 @@ use std::{
 };
 
 use super::{
-    disk::Disk,
+    disk::{Disk, PART},
     encode::{EventBlock, Unnamed},
     error::RecordError,
     facts::{Checkpoint, LateName, RunDescription},
+    files::{self, FileList},
     format::{BlockHeader, Content, EXTENSION, Stream, is_recording},
     initial_host::InitialHost,
     streams::Streams,
@@ -21,6 +22,7 @@ use crate::model::{
     Findings,
     function_names::Names,
     input::{Input, Observe, Observer},
+    opened_files::FileObserver,
 };
 
 /// Bytes of a block's content from which it is written.
@@ -34,6 +36,8 @@ pub struct Recorder {
     writer: Rc<RefCell<Writer>>,
     run: RunDescription,
     folder: PathBuf,
+    /// List of the files that the run opens, if it is wanted.
+    files: Option<FileList>,
     /// End of the last checkpoint, and the time it took.
     last: Option<(Instant, Duration)>,
 }
@@ -89,7 +93,13 @@ impl Recorder {
             unnamed: Unnamed::default(),
             host_at_begin: None,
         };
-        Ok(Self { writer: Rc::new(RefCell::new(writer)), run, folder: folder.to_owned(), last: None })
+        Ok(Self {
+            writer: Rc::new(RefCell::new(writer)),
+            run,
+            folder: folder.to_owned(),
+            files: None,
+            last: None,
+        })
     }
 
     /// Returns the folder.
@@ -107,6 +117,12 @@ impl Recorder {
     #[must_use]
     pub fn observer(&self) -> Observer {
         Observer::new(Recording(Rc::clone(&self.writer)))
+    }
+
+    /// Returns an observer that lists the files of the run, of which at most so many bytes are hashed at the end.
+    #[must_use]
+    pub fn list_files(&mut self, hash_bytes: u64) -> FileObserver {
+        self.files.insert(FileList::new(hash_bytes)).observer()
     }
 
     /// Returns the progress.
@@ -136,6 +152,11 @@ impl Recorder {
     /// # Errors
     /// When something could not be written.
     pub fn finish(mut self, findings: &Findings<'_>) -> Result<Progress, RecordError> {
+        if let Some(files) = &self.files {
+            let mut writer = self.writer.borrow_mut();
+            files.examine();
+            files.name_threads(|tgid, tid| writer.streams.thread_name(tgid, tid).to_owned());
+        }
         self.write(findings, true)?;
         let mut writer = self.writer.borrow_mut();
         let bytes = writer.disk.take().map(Disk::finish).transpose()?.unwrap_or_default();
@@ -153,6 +174,11 @@ impl Recorder {
         late.sort_unstable_by_key(|name| name.hash);
         let state = Checkpoint::new(findings, self.run.clone(), writer.host_at_begin.clone(), late, is_last);
         writer.checkpoint(&state)?;
+        if let (Some(files), Some(disk)) = (&self.files, &writer.disk)
+            && let Some(content) = files.changed()?
+        {
+            disk.write_whole(files::NAME, content);
+        }
         drop(writer);
         self.check()
     }
@@ -169,7 +195,8 @@ fn remove_files(folder: &Path) -> Result<(), RecordError> {
     let error = |source| RecordError::write(folder, source);
     for entry in fs::read_dir(folder).map_err(error)? {
         let path = entry.map_err(error)?.path();
-        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+        let is_list = || ["", PART].iter().any(|end| path.ends_with(format!("{}{end}", files::NAME)));
+        if path.extension().is_some_and(|extension| extension == EXTENSION) || is_list() {
             fs::remove_file(&path).map_err(|source| RecordError::write(&path, source))?;
         }
     }

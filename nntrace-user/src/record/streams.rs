@@ -94,6 +94,11 @@ impl Streams {
         self.blocks.iter_mut().map(|(stream, block)| (*stream, block))
     }
 
+    /// Returns the name of a thread by its ancestry, once everything of its time has come.
+    pub(super) fn thread_name(&mut self, tgid: u32, tid: u32) -> &str {
+        self.ancestry.name(tgid, tid)
+    }
+
     fn cpu(&mut self, cpu: u32) -> usize {
         if cpu > MAX_CPU {
             return RUN;

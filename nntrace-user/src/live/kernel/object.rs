@@ -4,7 +4,7 @@ use std::thread;
 
 use aya::{
     Ebpf, EbpfLoader, Pod,
-    maps::{Array, Map, MapData, MapError},
+    maps::{Array, Map, MapData, MapError, RingBuf},
     programs::{
         Program, RawTracePoint, RawTracePointRunOptions, TestRun as _, TracePoint, UProbe,
         raw_trace_point::RawTracePointLinkId,
@@ -114,6 +114,12 @@ impl Object {
     ) -> Result<Array<&mut MapData, V>, KernelError> {
         let map = self.map_mut(name).ok_or(KernelError::Missing(name))?;
         map.try_into().map_err(map_error("use a table"))
+    }
+
+    /// Takes a ring out of the object: it is read while other maps are. The programs keep it.
+    pub(super) fn take_ring(&mut self, name: &'static str) -> Result<RingBuf<MapData>, KernelError> {
+        let map = self.0.take_map(name).ok_or(KernelError::Missing(name))?;
+        map.try_into().map_err(map_error("map a ring"))
     }
 
     /// Returns a map of any kind for writing.

@@ -38,6 +38,7 @@ impl Session {
 
     /// Takes all records that no earlier one can precede any more, or all there are.
     pub(super) fn take(&mut self, everything: bool) {
+        self.take_files();
         let until = if everything { u64::MAX } else { Rings::watermark() };
         self.express.look();
         self.note_lost_marks();
@@ -76,6 +77,13 @@ impl Session {
         self.answer_names();
         let events = self.rings.take_process_events();
         self.on_process_events(events);
+    }
+
+    /// Takes the reports of opened files. They come first, as what is in them is looked up in `/proc`.
+    fn take_files(&mut self) {
+        let Self { kernel, files: Some(files), .. } = self else { return };
+        kernel.take_opened_files(|report| files.take(report));
+        files.lost(kernel.lost_opened_files().unwrap_or_default());
     }
 
     /// Takes all records from the rings, without handing out those that have an order.

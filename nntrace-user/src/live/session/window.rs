@@ -80,7 +80,11 @@ impl Session {
             let stalled = self.kernel.detach_marks()?;
             self.notes.extend(stalled.iter().map(StalledThread::note));
             self.kernel.detach_power();
+            self.kernel.detach_files();
             self.take(true);
+            if let Some(files) = &mut self.files {
+                files.probed(self.probes.files());
+            }
             self.kernel.drain_log();
             self.log_left_out();
             if self.model.scheduling.is_some() {

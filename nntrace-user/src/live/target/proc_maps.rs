@@ -49,6 +49,11 @@ pub(crate) fn own_writable(maps: &[u8]) -> impl Iterator<Item = Mapping> {
     of_files(maps, |perms| perms.contains(&b'w') && perms.contains(&b'p'))
 }
 
+/// Parses the mappings of all files.
+pub(super) fn all(maps: &[u8]) -> impl Iterator<Item = Mapping> {
+    of_files(maps, |_| true)
+}
+
 fn of_files(maps: &[u8], wanted: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = Mapping> {
     maps.split(|&byte| byte == b'\n').filter_map(parse).filter_map(move |(perms, mapping)| {
         let is_file = mapping.inode != 0 && mapping.path.is_absolute();

@@ -3,6 +3,7 @@
 use super::{
     Live,
     help_headings::{CAUSES, OUTPUT},
+    values::size,
 };
 
 /// Records a run.
@@ -24,4 +25,17 @@ pub struct Record {
     /// `*` at the end stands for anything, `all` for every variable, secrets included; may be given several times.
     #[arg(long, value_name = "NAME", help_heading = OUTPUT, hide_short_help = true)]
     pub env: Vec<String>,
+
+    /// Leave out the list of the files that the targets open
+    ///
+    /// It is files.json in the recording. While it grows, every system call on the machine takes a little longer.
+    #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
+    pub no_files: bool,
+
+    /// Hash opened files up to this size together
+    ///
+    /// At the end of the run, models and code first; such as 4G, or 0 for none.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1G", conflicts_with = "no_files",
+          help_heading = OUTPUT, hide_short_help = true)]
+    pub hash_files: u64,
 }

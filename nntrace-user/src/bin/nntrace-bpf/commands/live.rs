@@ -44,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Traces live, and records the run where that is asked for; returns the exit status.
-pub fn run(cli: &Live, log_level: LevelFilter, recording: Option<Recording>) -> Result<ExitCode> {
+pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>) -> Result<ExitCode> {
     logging::start(log_level);
     let processes = targets(cli)?;
     let topology = cli.host.live_topology()?;
@@ -57,6 +57,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, recording: Option<Recording>) -> 
     // Held from the start: if it cannot be started, nothing else need be.
     let (mut held, unseen) = launch(cli, kept.as_ref())?.unzip();
 
+    let file_observer = recording.as_mut().and_then(Recording::take_file_observer);
     let mut session = Session::start(SessionOptions {
         marks: cli.mark_source(),
         symbols: cli.symbols(),
@@ -77,11 +78,15 @@ pub fn run(cli: &Live, log_level: LevelFilter, recording: Option<Recording>) -> 
         kernel: KernelOptions {
             ring_bytes: cli.ring_size.saturating_mul(1024),
             map_memory: cli.map_memory,
+            reports_files: file_observer.is_some(),
             ..KernelOptions::default()
         },
     })?;
     if let Some(observer) = recording.as_ref().and_then(Recording::observer) {
         session.observe_by(observer);
+    }
+    if let Some(observer) = file_observer {
+        session.follow_files(observer);
     }
     unseen.flatten().into_iter().for_each(|note| session.note(note));
     for process in &processes {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, env, fmt, path::PathBuf, process::ExitCode};
 use anyhow::{Result, bail};
 use log::LevelFilter;
 use nntrace_user::{
-    model::{Findings, input::Observer},
+    model::{Findings, input::Observer, opened_files::FileObserver},
     record::{ClockReading, Progress, RecordError, Recorder, RunDescription},
 };
 
@@ -58,8 +58,9 @@ pub fn run(cli: &Record, log_level: LevelFilter) -> Result<ExitCode> {
         drivers: cli.live.drivers.iter().copied().collect(),
         exit_status: None,
     };
-    let recorder = Recorder::create(folder, run, cli.live.results.force)?;
-    live::run(&cli.live, log_level, Some(Recording { recorder: Some(recorder), failure: None }))
+    let mut recorder = Recorder::create(folder, run, cli.live.results.force)?;
+    let files = (!cli.no_files).then(|| recorder.list_files(cli.hash_files));
+    live::run(&cli.live, log_level, Some(Recording { recorder: Some(recorder), files, failure: None }))
 }
 
 /// Returns the variables that are recorded, with those that are asked for; `all` means every one.
@@ -82,6 +83,8 @@ fn environment(asked_for: &[String]) -> BTreeMap<String, String> {
 /// target.
 pub struct Recording {
     recorder: Option<Recorder>,
+    /// Observer of the run's files, until it is taken.
+    files: Option<FileObserver>,
     failure: Option<RecordError>,
 }
 
@@ -89,6 +92,11 @@ impl Recording {
     /// Returns the observer of the run's model.
     pub fn observer(&self) -> Option<Observer> {
         self.recorder.as_ref().map(Recorder::observer)
+    }
+
+    /// Takes the observer of the run's files; `None` where they are not listed.
+    pub fn take_file_observer(&mut self) -> Option<FileObserver> {
+        self.files.take()
     }
 
     /// Writes the state of the run, if the last time was long enough ago.
