@@ -1,6 +1,10 @@
 //! Recordings of runs: their replay is the run, whatever was measured and lost.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result};
 use nntrace_tests::{
@@ -133,5 +137,18 @@ fn the_status_of_the_command_is_that_of_the_recorder() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let recorded = Recording::of(&["--marks", "none"], ["sh", "-c", "exit 7"])?;
     recorded.run.ended.expect_code(7)?;
+    Ok(())
+}
+
+#[test]
+fn a_recording_is_shown_at_the_speed_that_is_asked_for() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let recorded = Recording::of_cpus(&["--interval", "300ms", "--duration", "2s"])?;
+    let begun = Instant::now();
+    let mut profiler = Profiler::new()?.args(["replay", "--speed", "2x"]).args([recorded.path()]);
+    let shown = Child::run(profiler.command())?.expect_code(0)?.text();
+    // The last state is of the end of the run.
+    assert!(begun.elapsed() >= Duration::from_millis(990), "{:?}", begun.elapsed());
+    assert!(shown.matches("--- ").count() >= 3, "{shown}");
     Ok(())
 }

@@ -6,6 +6,7 @@ pub mod engines;
 pub mod live;
 pub mod manual;
 pub mod pack;
+pub mod playback;
 pub mod print;
 pub mod record;
 pub mod replay;

@@ -40,6 +40,12 @@ pub struct Replay {
     #[command(flatten)]
     pub host: HostOptions,
 
+    /// Show a recording as the run was: 1x as fast, 2x twice as fast, 0.5x half as fast
+    ///
+    /// By itself the end is shown at once. With --emit it is the speed of the marks, 1x by itself; max is without any waiting.
+    #[arg(long, value_name = "SPEED", help_heading = TARGET)]
+    pub speed: Option<Speed>,
+
     /// Options of writing the marks of a recording once more.
     #[command(flatten)]
     pub emit: Emit,
@@ -55,10 +61,6 @@ pub struct Emit {
     #[arg(long = "emit", conflicts_with_all = ["Results", "HostOptions", "time_range", "drivers"],
           help_heading = EMIT)]
     pub is_wanted: bool,
-
-    /// Speed: 2x is twice as fast as it was, 0.5x half as fast, max without any waiting
-    #[arg(long, value_name = "SPEED", default_value = "1x", requires = "is_wanted", help_heading = EMIT)]
-    pub speed: Speed,
 
     /// Where to write: to the function that profilers probe, or to ftrace's file
     #[arg(long, value_enum, default_value_t = EmitTo::Function, requires = "is_wanted", help_heading = EMIT)]

@@ -5,7 +5,7 @@ use std::{process::ExitCode, thread};
 use anyhow::{Context as _, Result, bail};
 use nix::sys::signal::{SigSet, Signal};
 use nntrace_user::{
-    emit::{self, OutletKind, Script},
+    emit::{self, OutletKind, Script, Speed},
     record,
 };
 
@@ -41,7 +41,7 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         EmitTo::Function => OutletKind::Function,
         EmitTo::TraceMarker => OutletKind::TraceMarker,
     };
-    let played = emit::play(&script, cli.emit.speed, outlet)?;
+    let played = emit::play(&script, cli.speed.unwrap_or(Speed::Times(1.0)), outlet)?;
     played.failures.iter().for_each(stderr::message);
     stderr::message(&played);
     Ok(if played.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -4,6 +4,7 @@ use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
 
 use anyhow::{Result, bail};
 use nntrace_user::{
+    emit::Speed,
     model::{Findings, Marks, causality::Questions, timeline::Timelines},
     record::{self, Recorded},
     replay::{self, Replayed},
@@ -11,7 +12,7 @@ use nntrace_user::{
     tui::Health,
 };
 
-use super::emit;
+use super::{emit, playback};
 use crate::{
     arguments::{Replay, Results},
     output::{Output, files::Files, screen::Screen, thresholds},
@@ -23,12 +24,16 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
     if cli.emit.is_wanted {
         return emit::run(cli);
     }
-    let output = Output::open(&cli.results, &cli.host)?;
+    let mut output = Output::open(&cli.results, &cli.host)?;
     let files = Files::open(&cli.results)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let wants_screen = Output::wants_screen(&cli.results);
+    if let Some(speed) = cli.speed {
+        runtime.block_on(play(cli, speed, wants_screen, &mut output))?;
+    }
     let run = Run::replay(cli)?;
     let (snapshot, timelines) = (Snapshot::of(&run.findings()), run.timelines());
-    if Output::wants_screen(&cli.results) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if wants_screen && cli.speed.is_none() {
         runtime.block_on(look(&snapshot))?;
     }
     // What is shown may fail (on a full disk, or a terminal that is gone): the files do not depend on it.
@@ -41,6 +46,22 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
     }
     let tripped = thresholds::tripped(&snapshot, &cli.results.causes);
     Ok(if tripped { ExitCode::from(thresholds::TRIPPED) } else { ExitCode::SUCCESS })
+}
+
+/// Shows a recording as the run was.
+async fn play(cli: &Replay, speed: Speed, wants_screen: bool, output: &mut Output) -> Result<()> {
+    let [folder] = &cli.files[..] else { bail!("--speed shows one recording: name its folder alone") };
+    if !record::is_recording(folder) {
+        bail!("--speed is for recordings, and {} is none", folder.display());
+    }
+    // At any speed, the states come as fast as they can be read.
+    let Speed::Times(times) = speed else { return Ok(()) };
+    let options = recording_options(&cli.results, cli);
+    if wants_screen {
+        let mut screen = Output::Screen(Box::new(Screen::enter()?));
+        return playback::show(folder, options, times, &mut screen).await;
+    }
+    playback::show(folder, options, times, output).await
 }
 
 /// Run from files.
@@ -125,14 +146,15 @@ fn refusal(cli: &Replay) -> Option<&'static str> {
 async fn look(snapshot: &Snapshot) -> Result<()> {
     let mut end = EndSignals::catch()?;
     let mut screen = Screen::enter()?;
-    screen.update(snapshot.clone(), health(snapshot))?;
+    screen.update(snapshot.clone(), health(snapshot, Some("replay; q quits")))?;
     tokio::select! {
         left = screen.until_left() => left,
         () = end.recv() => Ok(()),
     }
 }
 
-fn health(snapshot: &Snapshot) -> Health {
+/// Returns the health of a replay that has ended with this text, or goes on.
+pub fn health(snapshot: &Snapshot, ended: Option<&str>) -> Health {
     let elapsed = Duration::from_nanos(snapshot.window.length_ns());
     let rate = |events: u64| if elapsed.is_zero() { 0.0 } else { events as f64 / elapsed.as_secs_f64() };
     Health {
@@ -141,7 +163,7 @@ fn health(snapshot: &Snapshot) -> Health {
         marks_per_second: rate(snapshot.overhead.marks),
         power_events_per_second: rate(snapshot.overhead.power_events),
         records_lost: snapshot.loss.records_dropped,
-        ended: Some("replay; q quits".into()),
+        ended: ended.map(str::to_owned),
         ..Health::default()
     }
 }
