@@ -27,6 +27,8 @@ const CHUNK: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Files {
     folder: PathBuf,
+    /// Number of the recording; `None` where no header can be read.
+    pub(super) number: Option<u64>,
     files: Vec<RecordedFile>,
     /// Blocks of events, by the number of their first event.
     pub(super) blocks: Vec<Block>,
@@ -92,21 +94,21 @@ impl Files {
         paths.sort_unstable();
         let mut files = Self {
             folder: folder.to_owned(),
+            number: None,
             files: Vec::new(),
             blocks: Vec::new(),
             checkpoints: Vec::new(),
             holes: Vec::new(),
         };
-        let mut number = None;
         for path in paths {
-            files.add(path, &mut number)?;
+            files.add(path)?;
         }
         files.blocks.sort_by_key(|block| block.header.first);
         files.checkpoints.sort_by_key(|block| block.header.first);
         Ok(files)
     }
 
-    fn add(&mut self, path: PathBuf, number: &mut Option<u64>) -> Result<(), ReadError> {
+    fn add(&mut self, path: PathBuf) -> Result<(), ReadError> {
         let error = |source| ReadError::read(&path, source);
         let file = File::open(&path).map_err(error)?;
         let length = file.metadata().map_err(error)?.len();
@@ -118,7 +120,7 @@ impl Files {
         let place = self.files.len();
         let stream = match header {
             Ok(FileHeader { stream, recording, .. }) => {
-                let known = *number.get_or_insert(recording);
+                let known = *self.number.get_or_insert(recording);
                 if known != recording {
                     let reason = "it is of another recording than the files before it: remove it".to_owned();
                     return Err(ReadError::Version { path, reason });

@@ -14,7 +14,7 @@ use nntrace_common::{
 use super::{
     decode::{Event, EventReader},
     error::ReadError,
-    facts::Checkpoint,
+    facts::{Checkpoint, RunDescription},
     format::{BlockHeader, Stream},
     order::{Ordered, Visit},
     read::Files,
@@ -46,11 +46,14 @@ pub struct ReplayOptions {
     pub with_details: bool,
     /// Whether to keep the sequence of states of CPUs and clusters, for timelines.
     pub with_timelines: bool,
+    /// Whether to keep every hand-over.
+    pub with_hand_overs: bool,
 }
 
 /// Results of a recording.
 pub struct Recorded {
     folder: PathBuf,
+    number: Option<u64>,
     model: Model,
     state: Box<Checkpoint>,
     processes: BTreeMap<u32, ProcessLabel>,
@@ -70,7 +73,8 @@ pub struct Recorded {
 pub fn replay(folder: &Path, options: &ReplayOptions) -> Result<Recorded, ReadError> {
     let files = Files::open(folder)?;
     let (until, state, mut damage) = files.state()?;
-    let questions = questions(options, &state)?;
+    let mut questions = questions(options, &state)?;
+    questions.hand_overs |= options.with_hand_overs;
     let scheduling = state.run.scheduling.then(|| Scheduling::starting_at(0));
     let limits = options.limits.unwrap_or(state.run.limits);
     let scheduling = scheduling.map(|scheduling| scheduling.with_room_for(limits.threads));
@@ -100,6 +104,7 @@ pub fn replay(folder: &Path, options: &ReplayOptions) -> Result<Recorded, ReadEr
     let threads = threads(&model, &state);
     Ok(Recorded {
         folder: folder.to_owned(),
+        number: files.number,
         processes: processes.collect(),
         threads,
         diagnostics: state.diagnostics(),
@@ -149,6 +154,18 @@ impl Recorded {
     #[must_use]
     pub fn marks(&self) -> &Marks {
         &self.model.marks
+    }
+
+    /// Returns the description of the run.
+    #[must_use]
+    pub fn run(&self) -> &RunDescription {
+        &self.state.run
+    }
+
+    /// Returns the number of the recording, which is that of no other; `None` where every header is damaged.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        self.number
     }
 }
 

@@ -2,6 +2,8 @@
 
 pub mod energy_model;
 pub mod engines;
+pub mod export;
+mod file_run;
 pub mod live;
 pub mod manual;
 pub mod print;

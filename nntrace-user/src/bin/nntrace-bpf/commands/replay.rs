@@ -2,17 +2,12 @@
 
 use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
 
-use anyhow::{Result, bail};
-use nntrace_user::{
-    model::{Findings, Marks, causality::Questions, timeline::Timelines},
-    record::{self, Recorded},
-    replay::{self, Replayed},
-    report::snapshot::Snapshot,
-    tui::Health,
-};
+use anyhow::Result;
+use nntrace_user::{report::snapshot::Snapshot, tui::Health};
 
+use super::file_run::{Request, Run};
 use crate::{
-    arguments::{Replay, Results},
+    arguments::Replay,
     output::{Output, files::Files, screen::Screen, thresholds},
     signals::EndSignals,
 };
@@ -21,7 +16,16 @@ use crate::{
 pub fn run(cli: &Replay) -> Result<ExitCode> {
     let output = Output::open(&cli.results, &cli.host)?;
     let files = Files::open(&cli.results)?;
-    let run = Run::replay(cli)?;
+    let run = Run::of(&Request {
+        files: &cli.files,
+        range: cli.time_range,
+        drivers: &cli.drivers,
+        host: &cli.host,
+        questions: cli.results.questions(),
+        memory: cli.results.memory,
+        with_details: cli.results.detail,
+        with_timelines: cli.results.wants_steps(),
+    })?;
     let (snapshot, timelines) = (Snapshot::of(&run.findings()), run.timelines());
     if Output::wants_screen(&cli.results) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -37,84 +41,6 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
     }
     let tripped = thresholds::tripped(&snapshot, &cli.results.causes);
     Ok(if tripped { ExitCode::from(thresholds::TRIPPED) } else { ExitCode::SUCCESS })
-}
-
-/// Run from files.
-enum Run {
-    Traces(Box<Replayed>),
-    Recording(Box<Recorded>),
-}
-
-impl Run {
-    fn replay(cli: &Replay) -> Result<Self> {
-        let Some(folder) = cli.files.iter().find(|file| record::is_recording(file)) else {
-            return Ok(Self::Traces(Box::new(replay::replay(&replay::Options {
-                files: cli.files.clone(),
-                range: cli.time_range,
-                topology: cli.host.topology.clone(),
-                clusters: cli.host.clusters.clone(),
-                energy_model: cli.host.energy_model.clone(),
-                drivers: cli.drivers.iter().copied().collect(),
-                questions: cli.results.questions(),
-                limits: cli.results.limits(),
-                with_details: cli.results.detail,
-                with_steps: cli.results.wants_steps(),
-            })?)));
-        };
-        if let Some(reason) = refusal(cli) {
-            bail!("cannot replay the recording {} {reason}", folder.display());
-        }
-        Ok(Self::Recording(Box::new(record::replay(folder, &recording_options(&cli.results, cli))?)))
-    }
-
-    fn findings(&self) -> Findings<'_> {
-        match self {
-            Self::Traces(run) => run.findings(),
-            Self::Recording(run) => run.findings(),
-        }
-    }
-
-    fn timelines(&self) -> Option<Timelines> {
-        match self {
-            Self::Traces(run) => run.timelines().cloned(),
-            Self::Recording(run) => run.timelines(),
-        }
-    }
-
-    fn marks(&self) -> &Marks {
-        match self {
-            Self::Traces(run) => run.marks(),
-            Self::Recording(run) => run.marks(),
-        }
-    }
-}
-
-fn recording_options(results: &Results, cli: &Replay) -> record::ReplayOptions {
-    let questions = results.questions();
-    record::ReplayOptions {
-        // Without a question of its own, a replay answers those of the recording.
-        questions: (questions != Questions::default()).then_some(questions),
-        limits: results.memory.is_some().then(|| results.limits()),
-        energy_model: cli.host.energy_model.clone(),
-        with_details: results.detail,
-        with_timelines: results.wants_steps(),
-    }
-}
-
-/// Returns the reason why a recording cannot be replayed with these arguments: it knows its host and its drivers, and its
-/// totals are those of the whole run.
-fn refusal(cli: &Replay) -> Option<&'static str> {
-    if cli.files.len() > 1 {
-        Some("together with other files: name it alone")
-    } else if cli.time_range.is_some() {
-        Some("in part: --time-range is for traces")
-    } else if cli.host.topology.is_some() || !cli.host.clusters.is_empty() {
-        Some("on another host: --topology and --cluster are for traces, as a recording has its own")
-    } else if !cli.drivers.is_empty() {
-        Some("with other drivers: --driver is for traces; give it to `record`")
-    } else {
-        None
-    }
 }
 
 /// Shows the results on the terminal until the user has seen enough.
