@@ -13,7 +13,7 @@ use crate::model::section::Section;
 
 /// Table of sections that is being written.
 pub struct Spans {
-    table: Table,
+    pub(super) table: Table,
     /// First failure; nothing is written behind it.
     failure: Option<ExportError>,
 }

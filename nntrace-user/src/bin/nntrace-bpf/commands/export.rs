@@ -94,8 +94,12 @@ fn write(
     recorded: Option<RecordedRun<'_>>,
 ) -> Result<()> {
     parquet::write(folder, label, &parquet::Run { findings, timelines, recorded })?;
-    for note in Snapshot::of(findings).notes {
-        stderr::message(note);
+    let Snapshot { loss, notes, .. } = Snapshot::of(findings);
+    // The table of the run has all notes. Who exports a thousand runs has to see only those that lack something.
+    if !loss.incomplete.is_empty() || !loss.summed.is_empty() {
+        for note in notes {
+            stderr::message(format_args!("{} of {}: {note}", label.run, label.board));
+        }
     }
     Ok(())
 }
