@@ -1,3 +1,4 @@
 //! Results in the formats of other programs.
 
 pub mod dot;
+pub mod parquet;

@@ -79,7 +79,7 @@ pub(crate) struct Model {
     /// Diagnostics that only the model can find; the kernel programs of a live run count their own.
     pub(crate) diagnostics: DiagnosticCounts,
     /// Consumer of everything that is taken.
-    observer: Option<Observer>,
+    pub(crate) observer: Option<Observer>,
 }
 
 impl Model {

@@ -10,6 +10,7 @@ pub mod bpf;
 pub mod c;
 pub mod child;
 pub mod disassembly;
+pub mod duckdb;
 pub mod engine_ends;
 pub mod engines;
 pub mod express;

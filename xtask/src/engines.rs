@@ -1,6 +1,7 @@
-//! Real engines for tests and demos: their wheels, each in an environment of its own, and models made from nothing.
+//! Real engines for tests and demos: their wheels, each in an environment of its own, and models made from nothing. And an
+//! engine of queries, for the tests of exported tables.
 //!
-//! All of it is under `target/engines`, 0.8 GB: `<engine>` is a virtual environment of Python, `models` has the models,
+//! All of it is under `target/engines`, 0.9 GB: `<engine>` is a virtual environment of Python, `models` has the models,
 //! `writers` is the environment that makes them, `shared` has what several environments need, `pip` fetches them,
 //! `arm64/<engine>` has the libraries of the wheels for the other architecture, which are read, not run.
 
@@ -33,6 +34,9 @@ pub struct Engine {
 }
 
 const NUMPY: &str = "numpy==2.4.6";
+
+/// Engine of queries that reads exported tables.
+const DUCKDB: Wheels = Wheels { name: "duckdb", packages: &["duckdb==2.0.1"] };
 
 /// The engines. Their versions are those that the tests know.
 const ENGINES: [Engine; 10] = [
@@ -112,18 +116,28 @@ const ENGINES: [Engine; 10] = [
 #[derive(Args)]
 pub struct Engines {
     /// Engines [default: all]
-    #[arg(value_parser = named)]
-    engines: Vec<&'static Engine>,
+    #[arg(value_name = "ENGINES", value_parser = named)]
+    names: Vec<&'static Engine>,
     /// Also the libraries for arm64, to be read
     #[arg(long)]
     arm64: bool,
+    /// Only `DuckDB`, which queries exported tables
+    #[arg(long, conflicts_with_all = ["names", "arm64"])]
+    duckdb: bool,
 }
 
 impl Engines {
     /// Fetches and makes what is missing.
     pub fn run(&self) -> Result<()> {
+        if self.duckdb || self.names.is_empty() {
+            DUCKDB.environment()?;
+            println!("found      {}", DUCKDB.packages[0]);
+        }
+        if self.duckdb {
+            return Ok(());
+        }
         let all: Vec<&Engine> = ENGINES.iter().collect();
-        let engines = if self.engines.is_empty() { &all } else { &self.engines };
+        let engines = if self.names.is_empty() { &all } else { &self.names };
         for engine in engines {
             engine.complete()?;
             if self.arm64 && engine.has_arm64 {
@@ -147,6 +161,10 @@ pub fn for_tests() {
             Ok(()) => println!("found      {}", engine.packages[0]),
             Err(error) => println!("missing    {}: {error:#}", engine.packages[0]),
         }
+    }
+    match DUCKDB.environment() {
+        Ok(_) => println!("found      {}", DUCKDB.packages[0]),
+        Err(error) => println!("missing    {}: {error:#}", DUCKDB.packages[0]),
     }
     if let Err(error) = debian_libraries::fetch() {
         println!("missing    libraries of Debian for arm64: {error:#}");

@@ -12,6 +12,7 @@ mod attribute_groups;
 mod context;
 mod explain;
 pub(crate) mod graph;
+pub(crate) mod hand_over_list;
 mod interned_texts;
 pub(crate) mod iterations;
 mod missing_time;
@@ -35,6 +36,7 @@ pub(crate) use context::Edge;
 use context::{Charge, Context};
 use explain::Explanation;
 use graph::Graph;
+use hand_over_list::{HandOver, HandOverList, Moment};
 use iterations::Iterations;
 use missing_time::{Missing, Roots};
 pub(crate) use site::Site;
@@ -44,6 +46,7 @@ use super::{limits::Limits, scheduling::Scheduling};
 
 /// Questions about causes, beyond what the attributes of marks answer by themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Questions {
     /// Number the occurrences of this function: each is an iteration.
     pub iteration_root: Option<String>,
@@ -55,6 +58,9 @@ pub struct Questions {
     pub missing: bool,
     /// Keep every section, with what caused it.
     pub graph: bool,
+    /// Keep every hand-over.
+    #[serde(default)]
+    pub hand_overs: bool,
 }
 
 impl Questions {
@@ -104,7 +110,7 @@ pub(crate) struct Causality {
     pending: BTreeMap<(u64, u64), Event>,
     sequence: u64,
     threads: Threads,
-    sent: FxHashMap<(u32, Handle), (u64, Context)>,
+    sent: FxHashMap<(u32, Handle), (Moment, Context)>,
     /// Beyond that many the oldest are forgotten.
     most_sent: usize,
     /// Work by account.
@@ -121,6 +127,8 @@ pub(crate) struct Causality {
     pub(crate) graph: Graph,
     /// How much was handed over.
     pub(crate) hand_overs: HandOvers,
+    /// Hand-overs that were taken; none unless they were asked for.
+    pub(crate) hand_over_list: HandOverList,
 }
 
 /// An event that waits for its place in time.
@@ -178,6 +186,7 @@ impl Causality {
         Self {
             is_needed: questions.need_all_spans(),
             explanation: questions.explain.as_deref().map(|function| Explanation::of(function, limits)),
+            hand_over_list: HandOverList::new(questions.hand_overs, limits),
             questions,
             window_begin: 0,
             pending: BTreeMap::new(),
@@ -404,11 +413,12 @@ impl Causality {
                 Event::Send { origin, handle } => {
                     self.hand_overs.sent += 1;
                     let context = self.threads.context(origin.tid, origin.depth);
-                    self.sent.insert(Self::key(origin.pid, handle), (time, context));
+                    let sent = Moment { pid: origin.pid, tid: origin.tid, time };
+                    self.sent.insert(Self::key(origin.pid, handle), (sent, context));
                     self.forget_oldest();
                 }
                 Event::Receive { origin, handle } => {
-                    if let Some(context) = self.receive(origin.pid, handle) {
+                    if let Some(context) = self.receive(origin, time, handle) {
                         self.threads.receive(origin.tid, counted, origin.depth, context);
                     }
                 }
@@ -425,7 +435,7 @@ impl Causality {
         let Origin { pid, tid, depth } = origin;
         // What a switch closes may not be closed yet: its end is of the same instant.
         let around = self.threads.context(tid, depth.saturating_sub(u8::from(annotations.is_switch)));
-        let received = annotations.handle.and_then(|handle| self.receive(pid, handle));
+        let received = annotations.handle.and_then(|handle| self.receive(origin, time, handle));
         let mut context = received.unwrap_or_else(|| around.inside());
         if let Some(account) = annotations.account {
             context.charge = Some(Charge { account, edge: Edge::Explicit });
@@ -462,12 +472,15 @@ impl Causality {
         );
     }
 
-    fn receive(&mut self, pid: u32, handle: Handle) -> Option<Context> {
-        let sent = self.sent.get(&Self::key(pid, handle));
-        let count =
-            if sent.is_some() { &mut self.hand_overs.received } else { &mut self.hand_overs.unmatched };
-        *count += 1;
-        sent.map(|(_, context)| context.across(Edge::HandedOver))
+    fn receive(&mut self, origin: Origin, time: u64, handle: Handle) -> Option<Context> {
+        let Some(&(sent, context)) = self.sent.get(&Self::key(origin.pid, handle)) else {
+            self.hand_overs.unmatched += 1;
+            return None;
+        };
+        self.hand_overs.received += 1;
+        let received = Moment { pid: origin.pid, tid: origin.tid, time };
+        self.hand_over_list.add(HandOver { handle, sent, received, iteration: context.iteration });
+        Some(context.across(Edge::HandedOver))
     }
 
     fn key(pid: u32, handle: Handle) -> (u32, Handle) {
@@ -480,10 +493,10 @@ impl Causality {
     /// A job may be taken by many, so what was taken stays; but not for ever.
     fn forget_oldest(&mut self) {
         if self.sent.len() > self.most_sent {
-            let mut times: Vec<u64> = self.sent.values().map(|(time, _)| *time).collect();
+            let mut times: Vec<u64> = self.sent.values().map(|(sent, _)| sent.time).collect();
             let half = times.len() / 2;
             let (_, &mut middle, _) = times.select_nth_unstable(half);
-            self.sent.retain(|_, (time, _)| *time > middle);
+            self.sent.retain(|_, (sent, _)| sent.time > middle);
             self.hand_overs.forgotten += (times.len() - self.sent.len()) as u64;
         }
     }

@@ -2,7 +2,21 @@
 
 use std::borrow::Cow;
 
-use nntrace_common::{layer::Tag, stack::Class};
+use nntrace_common::{
+    layer::Tag,
+    mark,
+    record::{Record, SpanRecord},
+    stack::Class,
+};
+use rustc_hash::FxHashMap;
+
+use super::{
+    function_names::Names,
+    input::{Input, Observe},
+};
+
+/// Sections at most whose attributes are kept until they end; those whose ends were lost stay.
+const MOST_ANNOTATIONS: usize = 1 << 20;
 
 /// Marked section that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,12 +45,86 @@ pub struct Section<'a> {
     pub name: Cow<'a, str>,
     /// Attributes as written, each behind a `#`; empty where there is none, or they were not recorded.
     pub attributes: Cow<'a, str>,
+    /// Whether its thread took no part in the accounting when it ended. Sums have it if the thread took part later.
+    pub is_provisional: bool,
 }
 
-impl Section<'_> {
+impl<'a> Section<'a> {
+    /// Creates the section of a record; `None` for one without a layer and a phase. A name is `None` where its text never
+    /// came.
+    pub(crate) fn of(span: &SpanRecord, name: Option<&'a str>, attributes: Option<String>) -> Option<Self> {
+        Some(Self {
+            pid: span.tgid,
+            tid: span.tid,
+            begin_ns: span.begin,
+            end_ns: span.end,
+            own_ns: span.own,
+            exclusive_ns: span.exclusive,
+            depth: span.depth,
+            tag: span.tag()?,
+            class: Class::from_code(span.class)?,
+            path: span.path,
+            name: name.map_or_else(|| Cow::Owned(format!("?{:016x}", span.name)), Cow::Borrowed),
+            attributes: attributes.map_or(Cow::Borrowed(""), Cow::Owned),
+            is_provisional: span.is_provisional(),
+        })
+    }
+
     /// Returns the duration, ns.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns)
+    }
+}
+
+/// Attributes of sections that are open, by thread and begin.
+#[derive(Debug, Default)]
+pub(crate) struct Annotations(FxHashMap<(u32, u64), String>);
+
+impl Annotations {
+    /// Keeps the attributes of a section that begins, if its mark has any.
+    pub(crate) fn begin(&mut self, tid: u32, time: u64, payload: &[u8], name_at: u16) {
+        let name_end = usize::from(name_at) + mark::name(payload, name_at).len();
+        let attributes = payload.get(name_end..).unwrap_or_default().trim_ascii_end();
+        if !attributes.is_empty() && self.0.len() < MOST_ANNOTATIONS {
+            self.0.insert((tid, time), String::from_utf8_lossy(attributes).into_owned());
+        }
+    }
+
+    /// Takes the attributes of a section that ended.
+    #[inline]
+    pub(crate) fn end(&mut self, span: &SpanRecord) -> Option<String> {
+        if self.0.is_empty() { None } else { self.0.remove(&(span.tid, span.begin)) }
+    }
+}
+
+/// Observer of a model that hands out its sections in the order in which they end.
+pub(crate) struct SectionObserver<T> {
+    annotations: Annotations,
+    take: T,
+}
+
+impl<T: FnMut(&Section<'_>)> SectionObserver<T> {
+    /// Creates an observer that calls this with every section.
+    pub(crate) fn new(take: T) -> Self {
+        Self { annotations: Annotations::default(), take }
+    }
+}
+
+impl<T: FnMut(&Section<'_>)> Observe for SectionObserver<T> {
+    fn input(&mut self, input: &Input<'_>, names: &Names) {
+        match *input {
+            Input::Record(Record::Span(span)) | Input::SpanAnywhere(span) => {
+                let name = names.get(span.name).map(|name| name.text.as_str());
+                let attributes = self.annotations.end(span);
+                if let Some(section) = Section::of(span, name, attributes) {
+                    (self.take)(&section);
+                }
+            }
+            Input::AnnotatedBegin { origin, time, payload, name_at } => {
+                self.annotations.begin(origin.tid, time, payload, name_at);
+            }
+            _ => {}
+        }
     }
 }

@@ -149,6 +149,12 @@ impl Paths {
         self.steps.get(&path).is_some_and(|step| step.adds.to_total())
     }
 
+    /// Whether the innermost frames of a path add to the total of their stack: those of an unknown one do.
+    #[must_use]
+    pub(crate) fn adds_to_stack(&self, path: u64) -> bool {
+        self.steps.get(&path).is_none_or(|step| step.adds.to_total())
+    }
+
     /// Every stack, by process and path.
     #[must_use]
     pub(crate) fn stacks(&self, totals: &Totals) -> Vec<StackSum> {
@@ -156,8 +162,7 @@ impl Paths {
             .iter()
             .map(|(key, &total)| {
                 // Replay keeps the own time of what adds to no total, too.
-                let adds = self.steps.get(&key.path).is_none_or(|step| step.adds.to_total());
-                let own = if adds { total.own } else { 0 };
+                let own = if self.adds_to_stack(key.path) { total.own } else { 0 };
                 StackSum { pid: key.tgid, path: self.frames(key.path), total: Total { own, ..total } }
             })
             .collect();
@@ -234,7 +239,8 @@ impl Paths {
     }
 
     /// The frames of a path from the outermost in. One of which a step was never stored is a single unknown frame.
-    fn frames(&self, path: u64) -> Vec<StackFrame> {
+    #[must_use]
+    pub(crate) fn frames(&self, path: u64) -> Vec<StackFrame> {
         let Some(steps) = self.steps(path) else {
             return vec![StackFrame { tag: None, part: FramePart::Inside }];
         };

@@ -187,7 +187,7 @@ impl Timeline {
     }
 
     /// Shows every piece: first instant, last instant, parts.
-    fn visit(&self, mut piece: impl FnMut(u64, u64, &[(CpuState, u64)])) {
+    pub(crate) fn visit(&self, mut piece: impl FnMut(u64, u64, &[(CpuState, u64)])) {
         let Some(buckets) = &self.buckets else {
             for (begin, end, state) in self.stretches() {
                 piece(begin, end, &[(state, end - begin)]);

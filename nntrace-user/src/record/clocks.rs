@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockReading {
     /// `CLOCK_MONOTONIC`, the clock of all times, ns.
-    monotonic_ns: u64,
+    pub monotonic_ns: u64,
     /// `CLOCK_BOOTTIME`, ns.
-    boottime_ns: u64,
+    pub boottime_ns: u64,
     /// `CLOCK_REALTIME`, ns since 1970.
-    realtime_ns: u64,
+    pub realtime_ns: u64,
 }
 
 impl ClockReading {
@@ -28,11 +28,5 @@ impl ClockReading {
             boottime_ns: read(ClockId::CLOCK_BOOTTIME),
             realtime_ns: read(ClockId::CLOCK_REALTIME),
         }
-    }
-
-    /// Returns the time since 1970, ns.
-    #[must_use]
-    pub(super) fn realtime_ns(&self) -> u64 {
-        self.realtime_ns
     }
 }

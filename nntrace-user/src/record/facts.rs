@@ -43,6 +43,9 @@ pub struct RunDescription {
     pub folder: String,
     /// Variables of the environment, as far as they were allowed.
     pub environment: BTreeMap<String, String>,
+    /// Name of the host.
+    #[serde(default)]
+    pub host_name: String,
     /// Clocks at the begin of the recording.
     pub clocks: ClockReading,
     /// Whether context switches are recorded.

@@ -26,7 +26,9 @@ const CHUNK: usize = 64 << 10;
 /// Files of a recording, and the places of their blocks.
 #[derive(Debug)]
 pub(super) struct Files {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
+    /// Number of the recording; `None` where no header can be read.
+    pub(super) number: Option<u64>,
     files: Vec<RecordedFile>,
     /// Blocks of events, by the number of their first event.
     pub(super) blocks: Vec<Block>,
@@ -86,15 +88,15 @@ impl Files {
         let error = |source| ReadError::read(folder, source);
         let mut files = Self {
             folder: folder.to_owned(),
+            number: None,
             files: Vec::new(),
             blocks: Vec::new(),
             checkpoints: Vec::new(),
             holes: Vec::new(),
         };
-        let mut number = None;
         // First: if the recording is being written, the other files have all events of the checkpoints that are found here.
         let run = folder.join(RUN_FILE);
-        files.add(run.clone(), &mut number)?;
+        files.add(run.clone())?;
         let entries = fs::read_dir(folder).map_err(error)?;
         let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
         let mut paths = paths.map_err(error)?;
@@ -103,14 +105,14 @@ impl Files {
         // Whatever order the folder has.
         paths.sort_unstable();
         for path in paths {
-            files.add(path, &mut number)?;
+            files.add(path)?;
         }
         files.blocks.sort_by_key(|block| block.header.first);
         files.checkpoints.sort_by_key(|block| block.header.first);
         Ok(files)
     }
 
-    fn add(&mut self, path: PathBuf, number: &mut Option<u64>) -> Result<(), ReadError> {
+    fn add(&mut self, path: PathBuf) -> Result<(), ReadError> {
         let error = |source| ReadError::read(&path, source);
         let file = File::open(&path).map_err(error)?;
         let length = file.metadata().map_err(error)?.len();
@@ -122,7 +124,7 @@ impl Files {
         let place = self.files.len();
         let stream = match header {
             Ok(FileHeader { stream, recording, .. }) => {
-                let known = *number.get_or_insert(recording);
+                let known = *self.number.get_or_insert(recording);
                 if known != recording {
                     let reason = "it is of another recording than the files before it: remove it".to_owned();
                     return Err(ReadError::Version { path, reason });

@@ -15,7 +15,7 @@ use nntrace_common::{
 use super::{
     decode::{Event, EventReader},
     error::ReadError,
-    facts::Checkpoint,
+    facts::{Checkpoint, RunDescription},
     format::{BlockHeader, Stream},
     order::{Ordered, Visit},
     read::Files,
@@ -47,11 +47,14 @@ pub struct ReplayOptions {
     pub with_details: bool,
     /// Whether to keep the sequence of states of CPUs and clusters, for timelines.
     pub with_timelines: bool,
+    /// Whether to keep every hand-over.
+    pub with_hand_overs: bool,
 }
 
 /// Results of a recording, up to one of its states.
 pub struct Recorded {
     folder: PathBuf,
+    number: Option<u64>,
     pass: Pass,
     state: Box<Checkpoint>,
     processes: BTreeMap<u32, ProcessLabel>,
@@ -71,7 +74,7 @@ pub struct Recorded {
 pub fn replay(folder: &Path, options: &ReplayOptions) -> Result<Recorded, ReadError> {
     let files = Files::open(folder)?;
     let (until, state, damage) = files.state()?;
-    let mut recorded = Recorded::new(folder, state.clone(), damage, options)?;
+    let mut recorded = Recorded::new(&files, state.clone(), damage, options)?;
     recorded.take(&mut Ordered::new(&files, until), until, state);
     recorded.notes.extend(note_on_end(&files, &recorded.state, until));
     Ok(recorded)
@@ -88,7 +91,7 @@ pub fn play(
 ) -> Result<(), ReadError> {
     let files = Files::open(folder)?;
     let (last, state, damage) = files.state()?;
-    let mut recorded = Recorded::new(folder, state, damage, options)?;
+    let mut recorded = Recorded::new(&files, state, damage, options)?;
     let mut events = Ordered::new(&files, last);
     for (until, state) in files.states() {
         recorded.take(&mut events, until, state);
@@ -105,18 +108,20 @@ pub fn play(
 impl Recorded {
     /// Creates the results of no event yet, of a recording with this last state.
     fn new(
-        folder: &Path,
+        files: &Files,
         state: Box<Checkpoint>,
         damage: Vec<String>,
         options: &ReplayOptions,
     ) -> Result<Self, ReadError> {
-        let questions = questions(options, &state)?;
+        let mut questions = questions(options, &state)?;
+        questions.hand_overs |= options.with_hand_overs;
         let scheduling = state.run.scheduling.then(|| Scheduling::starting_at(0));
         let limits = options.limits.unwrap_or(state.run.limits);
         let scheduling = scheduling.map(|scheduling| scheduling.with_room_for(limits.threads));
         let model = Model::new(&limits, questions, scheduling).with_drivers(state.run.drivers.clone());
         Ok(Self {
-            folder: folder.to_owned(),
+            folder: files.folder.clone(),
+            number: files.number,
             pass: Pass { model, with_timelines: options.with_timelines, events: 0, now: 0, damage },
             processes: BTreeMap::new(),
             threads: Vec::new(),
@@ -208,6 +213,18 @@ impl Recorded {
     #[must_use]
     pub fn marks(&self) -> &Marks {
         &self.pass.model.marks
+    }
+
+    /// Returns the description of the run.
+    #[must_use]
+    pub fn run(&self) -> &RunDescription {
+        &self.state.run
+    }
+
+    /// Returns the number of the recording, which is that of no other; `None` where every header is damaged.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        self.number
     }
 }
 

@@ -87,7 +87,7 @@ impl Recorder {
             result => result.map_err(error)?,
         }
         let writer = Writer {
-            disk: Some(Disk::start(folder, run.clocks.realtime_ns())?),
+            disk: Some(Disk::start(folder, run.clocks.realtime_ns)?),
             streams: Streams::new(),
             number: 0,
             unnamed: Unnamed::default(),

@@ -1,12 +1,8 @@
 //! Sections of a recording, one by one, in the order in which they ended.
 
-use std::{borrow::Cow, path::Path};
+use std::path::Path;
 
-use nntrace_common::{
-    mark,
-    record::{Record, SpanRecord},
-    stack::Class,
-};
+use nntrace_common::record::{Record, SpanRecord};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -17,10 +13,7 @@ use super::{
     order::{Ordered, Visit},
     read::Files,
 };
-use crate::model::section::Section;
-
-/// Sections at most whose attributes are kept until they end; those whose ends were lost stay.
-const MOST_ANNOTATIONS: usize = 1 << 20;
+use crate::model::section::{Annotations, Section};
 
 /// Hands out the sections of a recording, those that no state covers included; returns texts on what is damaged.
 ///
@@ -30,7 +23,7 @@ pub fn sections(folder: &Path, take: impl FnMut(&Section<'_>)) -> Result<Vec<Str
     let files = Files::open(folder)?;
     let (_, state, damage) = files.state()?;
     let until = files.last_event();
-    let mut pass = Pass { names: names(&state), annotations: FxHashMap::default(), damage, take };
+    let mut pass = Pass { names: names(&state), annotations: Annotations::default(), damage, take };
     Ordered::new(&files, until).visit(until, &mut pass);
     Ok(pass.damage)
 }
@@ -43,8 +36,7 @@ fn names(state: &Checkpoint) -> FxHashMap<u64, String> {
 /// Pass over the events.
 struct Pass<T> {
     names: FxHashMap<u64, String>,
-    /// Attributes of sections that are open, by thread and begin.
-    annotations: FxHashMap<(u32, u64), String>,
+    annotations: Annotations,
     damage: Vec<String>,
     take: T,
 }
@@ -58,12 +50,7 @@ impl<T: FnMut(&Section<'_>)> Visit for Pass<T> {
             Event::Record(Record::Span(span)) | Event::SpanAnywhere(span) => self.span(span),
             Event::AnnotatedBegin { origin, time, payload, name_at } => {
                 let payload = reader.content().get(payload.clone()).unwrap_or_default();
-                let name_end = usize::from(*name_at) + mark::name(payload, *name_at).len();
-                let attributes = payload.get(name_end..).unwrap_or_default().trim_ascii_end();
-                if !attributes.is_empty() && self.annotations.len() < MOST_ANNOTATIONS {
-                    let attributes = String::from_utf8_lossy(attributes).into_owned();
-                    self.annotations.insert((origin.tid, *time), attributes);
-                }
+                self.annotations.begin(origin.tid, *time, payload, *name_at);
             }
             _ => {}
         }
@@ -76,23 +63,10 @@ impl<T: FnMut(&Section<'_>)> Visit for Pass<T> {
 
 impl<T: FnMut(&Section<'_>)> Pass<T> {
     fn span(&mut self, span: &SpanRecord) {
-        let (Some(tag), Some(class)) = (span.tag(), Class::from_code(span.class)) else { return };
         let name = self.names.get(&span.name).map(String::as_str);
-        let attributes =
-            if self.annotations.is_empty() { None } else { self.annotations.remove(&(span.tid, span.begin)) };
-        (self.take)(&Section {
-            pid: span.tgid,
-            tid: span.tid,
-            begin_ns: span.begin,
-            end_ns: span.end,
-            own_ns: span.own,
-            exclusive_ns: span.exclusive,
-            depth: span.depth,
-            tag,
-            class,
-            path: span.path,
-            name: name.map_or_else(|| Cow::Owned(format!("?{:016x}", span.name)), Cow::Borrowed),
-            attributes: attributes.map_or(Cow::Borrowed(""), Cow::Owned),
-        });
+        let attributes = self.annotations.end(span);
+        if let Some(section) = Section::of(span, name, attributes) {
+            (self.take)(&section);
+        }
     }
 }

@@ -281,10 +281,11 @@ impl Pass {
                 if results.model.marks.forget_names(|| accounts.open_names().chain(order.names()).collect()) {
                     accounts.read_names_again();
                 }
-                let Model { marks: Marks { names, paths, causality, .. }, diagnostics, .. } =
+                let Model { marks: Marks { names, paths, causality, .. }, diagnostics, observer, .. } =
                     &mut results.model;
                 let emits_begins = causality.questions().need_all_begins();
-                let mut context = Context { names, paths, diagnostics, causality, emits_begins };
+                let observer = observer.as_mut();
+                let mut context = Context { names, paths, diagnostics, causality, emits_begins, observer };
                 accounts.mark(event, payload, now, &mut context, |causality, record| match record {
                     // A section that ended before the range is not in it; one that began before it counts from its
                     // begin on.

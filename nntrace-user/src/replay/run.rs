@@ -25,9 +25,11 @@ use crate::model::{
     causality::Questions,
     energy::EnergyModel,
     findings::{RunFacts, Sums},
+    input::Observer,
     limits::Limits,
     run_facts::{Clock, Host, KeptSums, Loss, MarksSeen, Overhead, ProcessLabel, Source, SourceKind, Window},
     scheduling::NamedThread,
+    section::{Section, SectionObserver},
     timeline::Timelines,
     topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
 };
@@ -127,16 +129,45 @@ pub fn replay(options: &Options) -> Result<Replayed, ReplayError> {
     replay_divided(options, Division::suited(options.files.len()))
 }
 
+/// Replays the inputs and hands out their sections in the order in which they end. Where the inputs have to be gone through
+/// again, so are the sections: `start` is called at the begin of each pass, and returns who takes those of this pass.
+///
+/// # Errors
+/// As of [`replay`].
+pub fn replay_with_sections<T>(
+    options: &Options,
+    start: &mut dyn FnMut() -> T,
+) -> Result<Replayed, ReplayError>
+where
+    T: FnMut(&Section<'_>) + 'static,
+{
+    let mut observer = || Some(Observer::new(SectionObserver::new(start())));
+    replay_observed(options, Division::suited(options.files.len()), &mut observer)
+}
+
 /// The same with a given division of the work, which the results do not depend on.
 pub(super) fn replay_divided(options: &Options, division: Division) -> Result<Replayed, ReplayError> {
+    replay_observed(options, division, &mut || None)
+}
+
+fn replay_observed(
+    options: &Options,
+    division: Division,
+    observer: &mut dyn FnMut() -> Option<Observer>,
+) -> Result<Replayed, ReplayError> {
+    let mut new_pass = |plan| {
+        let mut pass = Pass::new(options, plan);
+        pass.results.model.observer = observer();
+        pass
+    };
     let inputs = options.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>, _>>()?;
     one_clock(&inputs)?;
     let plan = Plan { range: options.range, ..Plan::default() };
-    let mut pass = Pass::new(options, plan);
+    let mut pass = new_pass(plan);
     events::visit(&inputs, division, &mut pass);
     if pass.survey.is_out_of_order {
         // The order of time determines the state at the begin of the window, and the assignment of records.
-        pass = Pass::new(options, Plan::default());
+        pass = new_pass(Plan::default());
         let mut sorter = Sorter::new(&mut pass);
         events::visit(&inputs, division, &mut sorter);
         let events = sorter.sorted();
@@ -147,7 +178,7 @@ pub(super) fn replay_divided(options: &Options, division: Division) -> Result<Re
     } else {
         let plan = pass.survey.plan(options.range);
         if plan != pass.plan {
-            pass = Pass::new(options, plan);
+            pass = new_pass(plan);
             events::visit(&inputs, division, &mut pass);
         }
     }

@@ -17,6 +17,7 @@ use crate::model::{
     causality::{Causality, Origin},
     diagnostics::DiagnosticCounts,
     function_names::Names,
+    input::{Input, Observer},
     limits::Limits,
     marks::OpenSection,
     stacks::Paths,
@@ -87,6 +88,8 @@ pub(crate) struct Context<'a> {
     pub causality: &'a mut Causality,
     /// Whether it needs every begin.
     pub emits_begins: bool,
+    /// Consumer of what the model takes.
+    pub observer: Option<&'a mut Observer>,
 }
 
 impl ThreadStacks {
@@ -135,6 +138,12 @@ impl ThreadStacks {
             {
                 let origin = Origin { pid: tgid, tid, depth };
                 context.causality.begins(origin, event.time, payload, begin.name_at);
+                if let Some(observer) = &mut context.observer {
+                    let name_at = begin.name_at;
+                    // A section that began before the window begins with it.
+                    observer
+                        .input(&Input::AnnotatedBegin { origin, time: now, payload, name_at }, context.names);
+                }
             }
             if begin.is_reported {
                 let record = BeginRecord::new(tgid, tid, begin.label, begin.name, now);

@@ -2,6 +2,7 @@
 
 mod engine_options;
 mod engines;
+mod export;
 mod help_headings;
 mod host_options;
 mod live;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use clap::Parser;
 pub use engine_options::EngineSelection;
 pub use engines::Engines;
+pub use export::Export;
 pub use host_options::HostOptions;
 pub use live::{Level, Live};
 use nntrace_user::{model::energy::EnergyModel, replay::TimeRange};
@@ -80,6 +82,12 @@ pub enum Action {
     /// When it began (s), its thread, how long it took, layer and phase, name, and the iteration and account that it
     /// belongs to.
     Print(Print),
+    /// Writes a recording, or traces, as tables for engines that query many runs at once
+    ///
+    /// Apache Parquet, one file a table: sections, states of CPUs and clusters over time, iterations, hand-overs, totals, facts
+    /// about the run. DuckDB, Spark, ClickHouse, pandas and others read the tables of a thousand boards as one. No privileges
+    /// are needed.
+    Export(Box<Export>),
 
     /// Shows which engines programs contain, and which of their functions a run would probe
     ///

@@ -3,6 +3,8 @@
 pub mod emit;
 pub mod energy_model;
 pub mod engines;
+pub mod export;
+mod file_run;
 pub mod live;
 pub mod manual;
 pub mod pack;

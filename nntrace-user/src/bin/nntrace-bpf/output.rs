@@ -3,6 +3,7 @@
 pub mod baseline;
 pub mod files;
 pub mod result_file;
+pub mod result_folder;
 pub mod screen;
 pub mod thresholds;
 

@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::{Model, function_names::Names};
 
+mod hand_over_list;
 mod plain_stack;
 
 /// Action of a thread.

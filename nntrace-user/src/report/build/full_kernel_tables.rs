@@ -22,6 +22,7 @@ impl Findings<'_> {
             ("values", causality.accounts.names.beyond + causality.groups.values.beyond),
             ("iterations", causality.iterations.left_out),
             ("sections", causality.graph.left_out),
+            ("hand_over_list", causality.hand_over_list.left_out),
         ];
         let met = all.into_iter().filter(|(_, count)| *count > 0);
         met.map(|(table, count)| (table.to_owned(), count)).chain(self.run.loss.summed.clone()).collect()

@@ -212,6 +212,7 @@ impl Results {
             explain: explain.clone(),
             missing: *missing || max_missing.is_some(),
             graph: self.outputs.iter().any(|output| output.kind == OutputKind::Dot),
+            hand_overs: false,
         }
     }
 

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, env, fmt, path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
 use log::LevelFilter;
+use nix::sys::utsname::uname;
 use nntrace_user::{
     model::{Findings, input::Observer, opened_files::FileObserver},
     record::{ClockReading, Progress, RecordError, Recorder, RunDescription},
@@ -51,6 +52,7 @@ pub fn run(cli: &Record, log_level: LevelFilter) -> Result<ExitCode> {
         command: cli.live.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         folder: env::current_dir().unwrap_or_default().display().to_string(),
         environment: environment(&cli.env),
+        host_name: host_name(),
         clocks: ClockReading::now(),
         scheduling: cli.live.level == Level::Sched,
         questions,
@@ -61,6 +63,12 @@ pub fn run(cli: &Record, log_level: LevelFilter) -> Result<ExitCode> {
     let mut recorder = Recorder::create(folder, run, cli.live.results.force)?;
     let files = (!cli.no_files).then(|| recorder.list_files(cli.hash_files));
     live::run(&cli.live, log_level, Some(Recording { recorder: Some(recorder), files, failure: None }))
+}
+
+/// Returns the name of this host; empty where the kernel does not give it.
+fn host_name() -> String {
+    let names = uname().ok();
+    names.map(|names| names.nodename().to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Returns the variables that are recorded, with those that are asked for; `all` means every one.

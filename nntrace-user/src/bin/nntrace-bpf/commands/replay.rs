@@ -3,18 +3,15 @@
 use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
 
 use anyhow::{Result, bail};
-use nntrace_user::{
-    emit::Speed,
-    model::{Findings, Marks, causality::Questions, timeline::Timelines},
-    record::{self, Recorded},
-    replay::{self, Replayed},
-    report::snapshot::Snapshot,
-    tui::Health,
-};
+use nntrace_user::{emit::Speed, report::snapshot::Snapshot, tui::Health};
 
-use super::{emit, playback};
+use super::{
+    emit,
+    file_run::{Request, Run},
+    playback,
+};
 use crate::{
-    arguments::{Replay, Results},
+    arguments::Replay,
     output::{Output, files::Files, screen::Screen, thresholds},
     signals::EndSignals,
 };
@@ -28,10 +25,20 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
     let files = Files::open(&cli.results)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let wants_screen = Output::wants_screen(&cli.results);
+    let request = Request {
+        files: &cli.files,
+        range: cli.time_range,
+        drivers: &cli.drivers,
+        host: &cli.host,
+        questions: cli.results.questions(),
+        memory: cli.results.memory,
+        with_details: cli.results.detail,
+        with_timelines: cli.results.wants_steps(),
+    };
     if let Some(speed) = cli.speed {
-        runtime.block_on(play(cli, speed, wants_screen, &mut output))?;
+        runtime.block_on(play(&request, speed, wants_screen, &mut output))?;
     }
-    let run = Run::replay(cli)?;
+    let run = Run::of(&request)?;
     let (snapshot, timelines) = (Snapshot::of(&run.findings()), run.timelines());
     if wants_screen && cli.speed.is_none() {
         runtime.block_on(look(&snapshot))?;
@@ -49,97 +56,19 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
 }
 
 /// Shows a recording as the run was.
-async fn play(cli: &Replay, speed: Speed, wants_screen: bool, output: &mut Output) -> Result<()> {
-    let [folder] = &cli.files[..] else { bail!("--speed shows one recording: name its folder alone") };
-    if !record::is_recording(folder) {
-        bail!("--speed is for recordings, and {} is none", folder.display());
-    }
-    // At any speed, the states come as fast as they can be read.
+async fn play(request: &Request<'_>, speed: Speed, wants_screen: bool, output: &mut Output) -> Result<()> {
+    let Some(folder) = request.recording()? else {
+        bail!(
+            "--speed is for recordings, and none of the files is one: name the folder that `record -o` wrote"
+        );
+    };
+    // At any speed, only the end is shown.
     let Speed::Times(times) = speed else { return Ok(()) };
-    let options = recording_options(&cli.results, cli);
     if wants_screen {
         let mut screen = Output::Screen(Box::new(Screen::enter()?));
-        return playback::show(folder, options, times, &mut screen).await;
+        return playback::show(folder, request.of_recording(), times, &mut screen).await;
     }
-    playback::show(folder, options, times, output).await
-}
-
-/// Run from files.
-enum Run {
-    Traces(Box<Replayed>),
-    Recording(Box<Recorded>),
-}
-
-impl Run {
-    fn replay(cli: &Replay) -> Result<Self> {
-        let Some(folder) = cli.files.iter().find(|file| record::is_recording(file)) else {
-            return Ok(Self::Traces(Box::new(replay::replay(&replay::Options {
-                files: cli.files.clone(),
-                range: cli.time_range,
-                topology: cli.host.topology.clone(),
-                clusters: cli.host.clusters.clone(),
-                energy_model: cli.host.energy_model.clone(),
-                drivers: cli.drivers.iter().copied().collect(),
-                questions: cli.results.questions(),
-                limits: cli.results.limits(),
-                with_details: cli.results.detail,
-                with_steps: cli.results.wants_steps(),
-            })?)));
-        };
-        if let Some(reason) = refusal(cli) {
-            bail!("cannot replay the recording {} {reason}", folder.display());
-        }
-        Ok(Self::Recording(Box::new(record::replay(folder, &recording_options(&cli.results, cli))?)))
-    }
-
-    fn findings(&self) -> Findings<'_> {
-        match self {
-            Self::Traces(run) => run.findings(),
-            Self::Recording(run) => run.findings(),
-        }
-    }
-
-    fn timelines(&self) -> Option<Timelines> {
-        match self {
-            Self::Traces(run) => run.timelines().cloned(),
-            Self::Recording(run) => run.timelines(),
-        }
-    }
-
-    fn marks(&self) -> &Marks {
-        match self {
-            Self::Traces(run) => run.marks(),
-            Self::Recording(run) => run.marks(),
-        }
-    }
-}
-
-fn recording_options(results: &Results, cli: &Replay) -> record::ReplayOptions {
-    let questions = results.questions();
-    record::ReplayOptions {
-        // Without a question of its own, a replay answers those of the recording.
-        questions: (questions != Questions::default()).then_some(questions),
-        limits: results.memory.is_some().then(|| results.limits()),
-        energy_model: cli.host.energy_model.clone(),
-        with_details: results.detail,
-        with_timelines: results.wants_steps(),
-    }
-}
-
-/// Returns the reason why a recording cannot be replayed with these arguments: it knows its host and its drivers, and its
-/// totals are those of the whole run.
-fn refusal(cli: &Replay) -> Option<&'static str> {
-    if cli.files.len() > 1 {
-        Some("together with other files: name it alone")
-    } else if cli.time_range.is_some() {
-        Some("in part: --time-range is for traces")
-    } else if cli.host.topology.is_some() || !cli.host.clusters.is_empty() {
-        Some("on another host: --topology and --cluster are for traces, as a recording has its own")
-    } else if !cli.drivers.is_empty() {
-        Some("with other drivers: --driver is for traces; give it to `record`")
-    } else {
-        None
-    }
+    playback::show(folder, request.of_recording(), times, output).await
 }
 
 /// Shows the results on the terminal until the user has seen enough.

@@ -30,7 +30,7 @@ const MOST_LINKS: usize = 40;
 /// Mode of a new file, before the umask.
 const NEW_MODE: u32 = 0o666;
 /// Prefix of the names of unfinished files.
-const UNFINISHED: &str = ".nntrace-bpf-";
+pub(super) const UNFINISHED: &str = ".nntrace-bpf-";
 
 /// A file of results that can be written.
 #[derive(Debug)]
@@ -268,7 +268,7 @@ pub fn write(path: &Path, force: bool, text: &str) -> Result<()> {
 }
 
 /// The folder that a path is in.
-fn folder_of(path: &Path) -> &Path {
+pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -1,0 +1,134 @@
+//! A run from files: traces, or a recording.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use nntrace_user::{
+    model::{Findings, Marks, causality::Questions, limits::Limits, timeline::Timelines},
+    record::{self, Recorded},
+    replay::{self, Replayed, TimeRange},
+};
+
+use crate::arguments::{HostOptions, default_memory};
+
+/// Request for a run.
+pub struct Request<'a> {
+    /// Files, or the folder of a recording.
+    pub files: &'a [PathBuf],
+    /// Part of the time of traces.
+    pub range: Option<TimeRange>,
+    /// Drivers.
+    pub drivers: &'a [u32],
+    /// Host.
+    pub host: &'a HostOptions,
+    /// Questions about the causes of work.
+    pub questions: Questions,
+    /// Memory of the tables, bytes, if it was given.
+    pub memory: Option<u64>,
+    /// Whether every function of every thread is shown by itself.
+    pub with_details: bool,
+    /// Whether the sequence of states of CPUs and clusters is kept.
+    pub with_timelines: bool,
+}
+
+/// Run from files.
+pub enum Run {
+    /// Of traces.
+    Traces(Box<Replayed>),
+    /// Of a recording.
+    Recording(Box<Recorded>),
+}
+
+impl Run {
+    /// Replays the files.
+    pub fn of(request: &Request<'_>) -> Result<Self> {
+        Ok(match request.recording()? {
+            Some(folder) => Self::Recording(Box::new(record::replay(folder, &request.of_recording())?)),
+            None => Self::Traces(Box::new(replay::replay(&request.of_traces())?)),
+        })
+    }
+
+    /// Returns the findings.
+    pub fn findings(&self) -> Findings<'_> {
+        match self {
+            Self::Traces(run) => run.findings(),
+            Self::Recording(run) => run.findings(),
+        }
+    }
+
+    /// Returns the states of CPUs and clusters over time, if they were kept.
+    pub fn timelines(&self) -> Option<Timelines> {
+        match self {
+            Self::Traces(run) => run.timelines().cloned(),
+            Self::Recording(run) => run.timelines(),
+        }
+    }
+
+    /// Returns the model of the marks.
+    pub fn marks(&self) -> &Marks {
+        match self {
+            Self::Traces(run) => run.marks(),
+            Self::Recording(run) => run.marks(),
+        }
+    }
+}
+
+impl Request<'_> {
+    /// Returns the folder of the recording; `None` for traces.
+    ///
+    /// # Errors
+    /// When the recording cannot be replayed so.
+    pub fn recording(&self) -> Result<Option<&Path>> {
+        let folder = self.files.iter().find(|file| record::is_recording(file));
+        if let (Some(folder), Some(reason)) = (folder, self.refusal()) {
+            bail!("cannot replay the recording {} {reason}", folder.display());
+        }
+        Ok(folder.map(PathBuf::as_path))
+    }
+
+    /// Returns the options of replaying traces.
+    pub fn of_traces(&self) -> replay::Options {
+        replay::Options {
+            files: self.files.to_vec(),
+            range: self.range,
+            topology: self.host.topology.clone(),
+            clusters: self.host.clusters.clone(),
+            energy_model: self.host.energy_model.clone(),
+            drivers: self.drivers.iter().copied().collect(),
+            questions: self.questions.clone(),
+            limits: Limits::of_memory(self.memory.unwrap_or_else(default_memory)),
+            with_details: self.with_details,
+            with_steps: self.with_timelines,
+        }
+    }
+
+    /// Returns the options of replaying a recording.
+    pub fn of_recording(&self) -> record::ReplayOptions {
+        // Without a question of its own, a replay answers those of the recording.
+        let asked = Questions { hand_overs: false, ..self.questions.clone() };
+        record::ReplayOptions {
+            questions: (asked != Questions::default()).then_some(asked),
+            limits: self.memory.map(Limits::of_memory),
+            energy_model: self.host.energy_model.clone(),
+            with_details: self.with_details,
+            with_timelines: self.with_timelines,
+            with_hand_overs: self.questions.hand_overs,
+        }
+    }
+
+    /// Returns the reason why a recording cannot be replayed so: it knows its host and its drivers, and its totals are those
+    /// of the whole run.
+    fn refusal(&self) -> Option<&'static str> {
+        if self.files.len() > 1 {
+            Some("together with other files: name it alone")
+        } else if self.range.is_some() {
+            Some("in part: --time-range is for traces")
+        } else if self.host.topology.is_some() || !self.host.clusters.is_empty() {
+            Some("on another host: --topology and --cluster are for traces, as a recording has its own")
+        } else if !self.drivers.is_empty() {
+            Some("with other drivers: --driver is for traces; give it to `record`")
+        } else {
+            None
+        }
+    }
+}

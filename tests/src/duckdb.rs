@@ -1,0 +1,67 @@
+//! DuckDB, an engine of queries that shares no code with the project: what it reads in a table is what a user's engine reads.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use crate::{child::Child, wheels};
+
+/// Prints the rows of each query as JSON, a list for each.
+const SCRIPT: &str = "
+import duckdb, json, sys
+connection = duckdb.connect()
+results = []
+for query in sys.argv[1:]:
+    cursor = connection.execute(query)
+    names = [column[0] for column in cursor.description]
+    results.append([dict(zip(names, row)) for row in cursor.fetchall()])
+print(json.dumps(results))
+";
+
+/// Row of a result, by column.
+pub type Row = BTreeMap<String, Value>;
+
+/// DuckDB, queried in one folder.
+pub struct DuckDb {
+    python: PathBuf,
+    folder: PathBuf,
+}
+
+impl DuckDb {
+    /// Returns DuckDB as `cargo xtask engines` has installed it; `None`, with a message, where it is missing.
+    ///
+    /// # Errors
+    /// When it is missing, and live tests are required.
+    pub fn in_folder(folder: &Path) -> Result<Option<Self>> {
+        let python = wheels::folder()?.join("duckdb/bin/python");
+        let found = wheels::found(python.exists().then(|| python.clone()), &python)?;
+        Ok(found.map(|python| Self { python, folder: folder.to_owned() }))
+    }
+
+    /// Returns the rows of a query.
+    ///
+    /// # Errors
+    /// When DuckDB refuses it.
+    pub fn rows(&self, query: &str) -> Result<Vec<Row>> {
+        let [rows] = <[Vec<Row>; 1]>::try_from(self.all(&[query])?).ok().context("one result")?;
+        Ok(rows)
+    }
+
+    /// Returns the rows of queries.
+    ///
+    /// # Errors
+    /// When DuckDB refuses one.
+    pub fn all(&self, queries: &[&str]) -> Result<Vec<Vec<Row>>> {
+        let mut command = Command::new(&self.python);
+        command.args(["-c", SCRIPT]).args(queries).current_dir(&self.folder);
+        let ended = Child::run(&mut command)?.expect_code(0)?;
+        let results: Vec<Vec<Row>> = serde_json::from_slice(&ended.stdout).context("no results")?;
+        ensure!(results.len() == queries.len(), "{} results of {} queries", results.len(), queries.len());
+        Ok(results)
+    }
+}
