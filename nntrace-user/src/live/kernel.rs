@@ -10,6 +10,7 @@
 
 mod architecture;
 mod btf;
+pub(super) mod calls;
 pub(super) mod detaching;
 mod driver_calls;
 pub(super) mod engines;
@@ -23,6 +24,7 @@ mod multi_probes;
 mod object;
 mod open_files;
 mod other_power_events;
+mod place_programs;
 mod power;
 mod processes;
 mod program_costs;
@@ -42,6 +44,7 @@ use aya::EbpfLoader;
 pub use self::error::KernelError;
 use self::{
     btf::Btf,
+    calls::CallPrograms,
     driver_calls::DriverCallPrograms,
     engines::EnginePrograms,
     function_probes::FunctionProbes,
@@ -76,6 +79,8 @@ pub struct KernelOptions {
     pub map_memory: Option<u64>,
     /// Whether programs may wait for the page of a text, where the kernel supports that.
     pub may_wait_for_pages: bool,
+    /// Whether calls of functions are recorded.
+    pub calls: bool,
 }
 
 impl Default for KernelOptions {
@@ -85,6 +90,7 @@ impl Default for KernelOptions {
             emit_begins: false,
             map_memory: None,
             may_wait_for_pages: true,
+            calls: false,
         }
     }
 }
@@ -100,6 +106,7 @@ pub struct Kernel {
     processes: ProcessPrograms,
     functions: FunctionProbes,
     engines: EnginePrograms,
+    calls: CallPrograms,
     files: OpenFiles,
     writes: WritePrograms,
     driver_calls: DriverCallPrograms,
@@ -146,6 +153,7 @@ impl Kernel {
         evidence.configure(&mut loader, cpus);
         run_queues.configure(&mut loader);
         scheduling.configure(&mut loader);
+        CallPrograms::configure(&mut loader, options.calls);
 
         let mut object = Object::load(&mut loader)?;
         let rings = RingBuffers::make(&mut object, cpus, &ring_size)?;
@@ -169,6 +177,7 @@ impl Kernel {
             processes,
             functions: FunctionProbes::new(options.may_wait_for_pages),
             engines: EnginePrograms::default(),
+            calls: CallPrograms::new(options.may_wait_for_pages),
             files,
             writes: WritePrograms::default(),
             driver_calls: DriverCallPrograms::default(),

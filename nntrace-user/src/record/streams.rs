@@ -71,6 +71,7 @@ impl Streams {
             Input::Record(Record::Begin(begin)) => self.thread(begin.tgid, begin.tid),
             Input::Record(Record::TakesPart(thread)) => self.thread(thread.tgid, thread.tid),
             Input::ThreadMarked { tgid, tid } => self.thread(tgid, tid),
+            Input::Call(call) => self.thread(call.pid, call.tid),
             Input::Track { origin, .. } | Input::AnnotatedBegin { origin, .. } => {
                 self.thread(origin.pid, origin.tid)
             }

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod calls;
 mod engine_options;
 mod engines;
 mod help_headings;
@@ -13,6 +14,7 @@ mod values;
 
 use std::path::PathBuf;
 
+pub use calls::Calls;
 use clap::Parser;
 pub use engine_options::EngineSelection;
 pub use engines::Engines;
@@ -67,6 +69,11 @@ pub enum Action {
     /// When it began (s), its thread, how long it took, layer and phase, name, and the iteration and account that it
     /// belongs to.
     Print(Print),
+    /// Prints the calls of a recording, one a line, in the order of their begins
+    ///
+    /// When it began (s), its thread, how long it took, the function, its arguments and its result: those of the functions
+    /// that `record --call` named. No privileges are needed.
+    Calls(Calls),
 
     /// Shows which engines programs contain, and which of their functions a run would probe
     ///

@@ -20,7 +20,7 @@ use nntrace_user::report::terminal_text::Text;
 
 use crate::{
     arguments::{Action, Cli},
-    commands::{energy_model, engines, live, manual, print, record, replay, topology},
+    commands::{calls, energy_model, engines, live, manual, print, record, replay, topology},
 };
 
 /// Exit status when the command line is wrong.
@@ -45,6 +45,7 @@ fn main() -> ExitCode {
     let done = match &cli.action {
         Some(Action::Replay(arguments)) => replay::run(arguments),
         Some(Action::Print(arguments)) => print::run(arguments),
+        Some(Action::Calls(arguments)) => calls::run(arguments),
         Some(Action::Engines(arguments)) => engines::run(arguments),
         Some(Action::Topology(arguments)) => topology::run(arguments),
         Some(Action::EnergyModel(action)) => energy_model::run(action),

@@ -81,6 +81,9 @@ impl Session {
             self.notes.extend(stalled.iter().map(StalledThread::note));
             self.kernel.detach_power();
             self.take(true);
+            for call in self.kernel.read_open_calls()? {
+                self.calls.take(&call, end, &mut self.model);
+            }
             self.kernel.drain_log();
             self.log_left_out();
             if self.model.scheduling.is_some() {

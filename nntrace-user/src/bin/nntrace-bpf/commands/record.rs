@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, env, fmt, path::PathBuf, process::ExitCode};
 use anyhow::{Result, bail};
 use log::LevelFilter;
 use nntrace_user::{
+    live::calls::CallSpec,
     model::{Findings, input::Observer},
     record::{ClockReading, Progress, RecordError, Recorder, RunDescription},
 };
@@ -59,7 +60,11 @@ pub fn run(cli: &Record, log_level: LevelFilter) -> Result<ExitCode> {
         exit_status: None,
     };
     let recorder = Recorder::create(folder, run, cli.live.results.force)?;
-    live::run(&cli.live, log_level, Some(Recording { recorder: Some(recorder), failure: None }))
+    live::run(&cli.live, log_level, Some(Recording {
+        recorder: Some(recorder),
+        failure: None,
+        calls: cli.calls.clone(),
+    }))
 }
 
 /// Returns the variables that are recorded, with those that are asked for; `all` means every one.
@@ -82,12 +87,18 @@ fn environment(asked_for: &[String]) -> BTreeMap<String, String> {
 pub struct Recording {
     recorder: Option<Recorder>,
     failure: Option<RecordError>,
+    calls: Vec<CallSpec>,
 }
 
 impl Recording {
     /// Returns the observer of the run's model.
     pub fn observer(&self) -> Option<Observer> {
         self.recorder.as_ref().map(Recorder::observer)
+    }
+
+    /// Returns the functions whose calls are recorded.
+    pub fn calls(&self) -> &[CallSpec] {
+        &self.calls
     }
 
     /// Writes the state of the run, if the last time was long enough ago.
