@@ -139,7 +139,15 @@ fn read_text(call: &mut CallRecord, address: u64, most: u32) -> i64 {
 
 /// Reads so many bytes.
 #[inline(always)]
-fn bytes(paging: Paging, call: &mut CallRecord, address: u64, wanted: u64, most: u32, now: u64, ids: Ids) -> Memory {
+fn bytes(
+    paging: Paging,
+    call: &mut CallRecord,
+    address: u64,
+    wanted: u64,
+    most: u32,
+    now: u64,
+    ids: Ids,
+) -> Memory {
     let at = call.len as u16;
     let len = if wanted > u64::from(most) { most } else { wanted as u32 };
     let state = if wanted > u64::from(most) { MemoryState::Cut } else { MemoryState::Whole };

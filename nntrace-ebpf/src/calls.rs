@@ -13,7 +13,8 @@ use aya_ebpf::{
 };
 use nntrace_common::{
     calls::{
-        CALL_BYTES, CALL_HEADER, CallCounts, CallEnd, CallKey, CallRecord, Form, MAX_ITEMS, MAX_REGISTERS, Place,
+        CALL_BYTES, CALL_HEADER, CallCounts, CallEnd, CallKey, CallRecord, Form, MAX_ITEMS, MAX_REGISTERS,
+        Place,
     },
     engine_frames::{EngineEvent, EngineFrame, EngineFrames, MAX_FRAMES},
     record::RecordKind,
@@ -33,6 +34,10 @@ use crate::{
 
 /// Bytes between the stack pointer at a function's begin and its arguments on the stack.
 const BELOW_ARGUMENTS: u64 = if cfg!(bpf_target_arch = "x86_64") { 8 } else { 0 };
+
+/// Page whose begin stands in the place of a return address while a return probe of anybody waits for the return: the
+/// kernel's choice for it on x86-64, the last page but one.
+const RETURN_PROBES: u64 = 0x7fff_ffff_e000;
 
 /// Stands for no probe.
 const NO_PROBE: u32 = u32::MAX;
@@ -193,15 +198,18 @@ extern "C" fn is_call_left(tid: u32, sp: u64, what: u64) -> u32 {
     if frames.left(event, (what >> 1) as u32, sp).is_some() {
         return 1;
     }
-    let frame = frames.perhaps_left(sp);
-    u32::from(frame.is_some_and(|frame| return_address(frame.sp) != frame.returns_to))
+    let Some(frame) = frames.perhaps_left(sp) else { return 0 };
+    let returns_to = return_address(frame.sp);
+    u32::from(returns_to != frame.returns_to && returns_to != RETURN_PROBES)
 }
 
 /// Returns how many calls are open, if the innermost one is that of the function that ends at this stack pointer; else 0.
 #[inline(always)]
 fn ended_depth(tid: u32, sp: u64, number: u32) -> u32 {
     match frames(tid) {
-        Some(frames) if frames.returns(number, sp) => frames.innermost().map_or(0, |frame| u32::from(frame.depth)),
+        Some(frames) if frames.returns(number, sp) => {
+            frames.innermost().map_or(0, |frame| u32::from(frame.depth))
+        }
         _ => 0,
     }
 }

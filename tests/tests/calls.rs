@@ -72,7 +72,8 @@ impl Calls {
     fn calls(&self) -> Result<Recorded> {
         let show = |options: &[&str]| -> Result<Ended> {
             let folder = self.path("recording");
-            Child::run(Profiler::new()?.args(["calls"]).args([folder]).args(options).command())?.expect_code(0)
+            Child::run(Profiler::new()?.args(["calls"]).args([folder]).args(options).command())?
+                .expect_code(0)
         };
         let (text, json) = (show(&[])?, show(&["--json"])?);
         let lines = text.text().lines().map(call_of).collect::<Result<Vec<_>>>()?;
@@ -107,26 +108,30 @@ fn integers_have_their_width_and_sign() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let calls = Calls::build()?;
     let kinds = ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "bool", "char"];
-    let mut wanted: Vec<String> = kinds.iter().map(|kind| format!("libcalls.so:calls_{kind}(u64)->{kind}")).collect();
+    let mut wanted: Vec<String> =
+        kinds.iter().map(|kind| format!("libcalls.so:calls_{kind}(u64)->{kind}")).collect();
     // By its soname, with names, and more arguments than there are registers.
     let sum = "libcalls.so.1:calls_sum(a:i8,b:u8,c:i16,u16,i32,u32,i64,u64,i32,j:i8)->i64";
-    wanted.extend([sum, "libcalls.so:shapes::area(int, int)(i32,i32)->i32", ":main(count:i32,_)->i32"].map(str::to_owned));
+    wanted.extend(
+        [sum, "libcalls.so:shapes::area(int, int)(i32,i32)->i32", ":main(count:i32,_)->i32"]
+            .map(str::to_owned),
+    );
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
     let recorded = calls.recorded(&wanted, &["integers"])?;
     let mut expected = vec!["program:main(count=2, _) = 0".to_owned()];
     expected.extend(lines("libcalls.so:", &[
         "calls_sum(a=-1, b=255, c=-300, 65535, -70000, 4000000000, -9223372036854775808, 18446744073709551615, -9, \
-         j=-10) = -9223372032854780803",
-        "calls_sum(a=127, b=0, c=32767, 1, 2147483647, 2, 9223372036854775807, 3, 4, j=5) = -9223372034707259253",
-        "calls_i8(9332379950189610888) = -120",
-        "calls_u8(9332379950189610888) = 136",
-        "calls_i16(9332379950189610888) = -30840",
-        "calls_u16(9332379950189610888) = 34696",
-        "calls_i32(9332379950189610888) = -2054781048",
-        "calls_u32(9332379950189610888) = 2240186248",
-        "calls_i64(9332379950189610888) = -9114364123519940728",
-        "calls_u64(9332379950189610888) = 9332379950189610888",
-        "calls_bool(9332379950189610888) = true",
+         j=-10) = -9223372032854780339",
+        "calls_sum(a=127, b=0, c=32767, 1, 2147400000, 2, 9000000000000000000, 3, 4, j=5) = 9000000002147432909",
+        "calls_i8(9332165983064197000) = -120",
+        "calls_u8(9332165983064197000) = 136",
+        "calls_i16(9332165983064197000) = -30840",
+        "calls_u16(9332165983064197000) = 34696",
+        "calls_i32(9332165983064197000) = -2054781048",
+        "calls_u32(9332165983064197000) = 2240186248",
+        "calls_i64(9332165983064197000) = -9114578090645354616",
+        "calls_u64(9332165983064197000) = 9332165983064197000",
+        "calls_bool(9332165983064197000) = true",
         "calls_bool(0) = false",
         "calls_char(107) = 'k'",
         "shapes::area(int, int)(6, 7) = 42",
@@ -253,7 +258,8 @@ fn recursion_that_is_too_deep_is_counted() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let calls = Calls::build()?;
     let recorded = calls.recorded(&["libcalls.so:calls_recurse(i32)->void"], &["deep"])?;
-    let expected: Vec<String> = (4..=19).rev().map(|depth| format!("libcalls.so:calls_recurse({depth})")).collect();
+    let expected: Vec<String> =
+        (4..=19).rev().map(|depth| format!("libcalls.so:calls_recurse({depth})")).collect();
     assert_eq!(recorded.lines, expected);
     let note = "4 of 20 calls are not recorded: their threads were in 16 recorded calls already";
     assert!(recorded.notes.contains(note), "{}", recorded.notes);
@@ -264,7 +270,8 @@ fn recursion_that_is_too_deep_is_counted() -> Result<()> {
 fn each_thread_has_calls_of_its_own() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let calls = Calls::build()?;
-    let wanted = ["libcalls.so:calls_add(thread:i32,value:i32)->i32", "libcalls.so:calls_leave_thread(i32)->void"];
+    let wanted =
+        ["libcalls.so:calls_add(thread:i32,value:i32)->i32", "libcalls.so:calls_leave_thread(i32)->void"];
     let recorded = calls.recorded(&wanted, &["threads"])?;
     let mut threads: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
     for (row, line) in recorded.rows.iter().zip(&recorded.lines) {
@@ -275,7 +282,9 @@ fn each_thread_has_calls_of_its_own() -> Result<()> {
     found.sort();
     for (lines, thread) in found.iter().zip([1000, 2000, 3000, 4000]) {
         let mut expected: Vec<String> = (0..200)
-            .map(|value| format!("libcalls.so:calls_add(thread={thread}, value={value}) = {}", thread + value))
+            .map(|value| {
+                format!("libcalls.so:calls_add(thread={thread}, value={value}) = {}", thread + value)
+            })
             .collect();
         expected.push(format!("libcalls.so:calls_leave_thread({thread}) = <left without a return>"));
         assert_eq!(*lines, expected);
@@ -302,10 +311,14 @@ fn a_call_that_goes_on_after_the_recording_is_open() -> Result<()> {
 fn what_is_not_there_is_told() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let calls = Calls::build()?;
-    let wanted = ["libcalls.so:calls_none()->void", "libnone.so:f()->void", "libcalls.so:calls_add(i32,i32)->i32"];
+    let wanted =
+        ["libcalls.so:calls_none()->void", "libnone.so:f()->void", "libcalls.so:calls_add(i32,i32)->i32"];
     calls.run(&wanted, &["ends"])?;
     let Recorded { notes, lines, .. } = calls.calls()?;
-    assert!(notes.contains("--call libcalls.so:calls_none()->void: the file has no function of this name"), "{notes}");
+    assert!(
+        notes.contains("--call libcalls.so:calls_none()->void: the file has no function of this name"),
+        "{notes}"
+    );
     assert!(notes.contains("--call libnone.so:f()->void: no target maps libnone.so"), "{notes}");
     assert_eq!(lines.len(), 2);
     Ok(())
@@ -344,7 +357,18 @@ fn the_functions_of_a_running_process_are_probed_too() -> Result<()> {
     // Only what begins from now on: the thread is inside already.
     let pid = target.pid().to_string();
     let mut profiler = Profiler::new()?
-        .args(["record", "--force", "--marks", "none", "--json=/dev/null", "--duration", "500ms", "--pid", &pid, "-o"])
+        .args([
+            "record",
+            "--force",
+            "--marks",
+            "none",
+            "--json=/dev/null",
+            "--duration",
+            "500ms",
+            "--pid",
+            &pid,
+            "-o",
+        ])
         .args([calls.path("recording")])
         .args(["--call", "libcalls.so:calls_stay(i32)->void"]);
     Child::run(profiler.command())?.expect_code(0)?;

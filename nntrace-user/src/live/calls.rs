@@ -130,7 +130,8 @@ impl CallProbes {
         let wanted = &mut self.wanted[place];
         wanted.is_mapped = true;
         let file = object.display_path.display();
-        let found = with_library(&object.path, |library| functions::named(library.image(), &wanted.spec.symbol));
+        let found =
+            with_library(&object.path, |library| functions::named(library.image(), &wanted.spec.symbol));
         let Found { functions, notes } = match found {
             Ok(found) => found,
             Err(error) => {
@@ -169,7 +170,8 @@ impl CallProbes {
         kernel.attach_call(&object.path, &places).map_err(|error| error.to_string())?;
         log::info!("calls of {name} in {file} are recorded: offset {entry:#x}, {} returns", returns.len());
         if let Some(remark) = function.remark {
-            self.notes.push(format!("calls of {name} in {file} may seem to be left, and to end late: {remark}"));
+            self.notes
+                .push(format!("calls of {name} in {file} may seem to be left, and to end late: {remark}"));
         }
         let (function, signature) = (name.clone(), spec.signature.clone());
         model.call_definition(&CallDefinition { number, file, function, signature });
@@ -179,7 +181,8 @@ impl CallProbes {
     /// Hands a call to the model. One that is open ends at `end` (ns).
     pub(super) fn take(&self, record: &CallRecord, end: u64, model: &mut Model) {
         let CallRecord { tid, tgid, probe, begin, len, .. } = *record;
-        let (Some(items), Some(ended)) = (self.items.get(probe as usize), CallEnd::from_number(record.ended)) else {
+        let (Some(items), Some(ended)) = (self.items.get(probe as usize), CallEnd::from_number(record.ended))
+        else {
             return;
         };
         let data = record.data.get(..len as usize).unwrap_or_default();
@@ -315,6 +318,10 @@ mod tests {
         let memory = Memory { at: 1, len: 2, state: MemoryState::Cut };
         let read = |data| captured(&out, memory.word(), CallEnd::Returned, data);
         assert_eq!(read(b"abc"), Captured::Memory { state: MemoryState::Cut, bytes: b"bc" });
-        assert_eq!(read(b"ab"), Captured::Memory { state: MemoryState::Cut, bytes: b"" }, "outside of the record");
+        assert_eq!(
+            read(b"ab"),
+            Captured::Memory { state: MemoryState::Cut, bytes: b"" },
+            "outside of the record"
+        );
     }
 }

@@ -169,7 +169,8 @@ impl Session {
     /// When the kernel side does not work, or an engine map cannot be read.
     pub fn start(options: SessionOptions) -> Result<Self, StartError> {
         let emit_begins = options.questions.need_all_begins();
-        let (mut kernel, rings) = Kernel::load(KernelOptions { emit_begins, calls: !options.calls.is_empty(), ..options.kernel })?;
+        let (mut kernel, rings) =
+            Kernel::load(KernelOptions { emit_begins, calls: !options.calls.is_empty(), ..options.kernel })?;
         let root = Path::new(sysfs::CPUS);
         let (found, note) = sysfs::topology(root);
         let mut notes: Vec<String> = Vec::new();

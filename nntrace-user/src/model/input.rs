@@ -8,7 +8,10 @@ use nntrace_common::{
 
 use super::{
     calls::{Call, CallDefinition},
-    causality::Origin, function_names::Names, initial_state::InitialState, scheduling::Found,
+    causality::Origin,
+    function_names::Names,
+    initial_state::InitialState,
+    scheduling::Found,
     topology::Topology,
 };
 

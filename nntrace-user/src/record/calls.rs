@@ -32,7 +32,6 @@ pub fn calls(folder: &Path) -> Result<Calls, ReadError> {
     let mut calls = Calls::default();
     // Those after the last state of the run, too: they need none.
     order::visit(&files, u64::MAX, &mut calls);
-    // Of one instant, the outer call first: its thread entered it before.
     calls.calls.sort_by_key(|(begin, _)| *begin);
     let (state, damage) = files.last_checkpoint();
     calls.notes.extend(damage);

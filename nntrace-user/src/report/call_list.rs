@@ -41,7 +41,11 @@ fn described(definition: Option<&CallDefinition>, call: &Call<'_>) -> String {
     let Some(definition) = definition else {
         // Its definition is in a damaged part of the recording.
         let ended = ended.unwrap_or_default();
-        return format!("function {}, which is not known ({} values) {ended}", call.definition, call.values.len());
+        return format!(
+            "function {}, which is not known ({} values) {ended}",
+            call.definition,
+            call.values.len()
+        );
     };
     let (arguments, result) = split(definition, call);
     // Writing to a string cannot fail.
@@ -52,7 +56,8 @@ fn described(definition: Option<&CallDefinition>, call: &Call<'_>) -> String {
         let direction = if parameter.is_out { "out:" } else { "" };
         let equals = if parameter.name.is_some() { "=" } else { "" };
         let name = parameter.name.as_deref().unwrap_or_default();
-        let value = captured.map_or_else(|| "_".to_owned(), |captured| values::text(parameter.value_type, captured));
+        let value =
+            captured.map_or_else(|| "_".to_owned(), |captured| values::text(parameter.value_type, captured));
         let _ = write!(text, "{comma}{direction}{name}{equals}{value}");
     }
     text.push(')');
@@ -192,7 +197,8 @@ mod tests {
             "      2.000000007       2 {duration:>9} libx.so:f(fd=-1, _, out:buffer=[01 ff], \"a\\x1b\\\"\\xff\\n\"...) = 2\n"
         );
         assert_eq!(&*text, expected);
-        let line = String::from_utf8(json(Some(&function), &call(&values, CallEnd::Returned)).unwrap()).unwrap();
+        let line =
+            String::from_utf8(json(Some(&function), &call(&values, CallEnd::Returned)).unwrap()).unwrap();
         let json: serde_json::Value = serde_json::from_str(&line).unwrap();
         let expected = serde_json::json!({
             "begin_ns": 2_000_000_007_u64, "end_ns": 2_000_001_507_u64, "pid": 1, "tid": 2,
@@ -220,7 +226,8 @@ mod tests {
             let call = call(&[memory(MemoryState::Null, b""), unread], ended);
             let text = described(Some(&function), &call);
             assert_eq!(text, format!("libx.so:f(null) {shown}"));
-            let line: serde_json::Value = serde_json::from_slice(&json(Some(&function), &call).unwrap()).unwrap();
+            let line: serde_json::Value =
+                serde_json::from_slice(&json(Some(&function), &call).unwrap()).unwrap();
             assert_eq!((line["ended"].as_str(), line.get("result")), (Some(word), None));
             assert_eq!(line.get("end_ns").is_some(), ended != CallEnd::Open);
             assert_eq!(line["arguments"][0]["state"], "null");

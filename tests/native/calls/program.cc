@@ -17,7 +17,7 @@ extern "C" jmp_buf calls_back;
 static void integers()
 {
     calls_sum(-1, 255, -300, 65535, -70000, 4000000000U, INT64_MIN, UINT64_MAX, -9, -10);
-    calls_sum(127, 0, 32767, 1, 2147483647, 2, INT64_MAX, 3, 4, 5);
+    calls_sum(127, 0, 32767, 1, 2147400000, 2, 9000000000000000000, 3, 4, 5);
     const std::int64_t value = static_cast<std::int64_t>(0x8182838485868788);
     calls_i8(value);
     calls_u8(value);

@@ -69,7 +69,9 @@ pub(super) fn named(image: &Image<'_>, wanted: &str) -> Found {
     }
     if addresses.len() > MOST_FUNCTIONS {
         let count = addresses.len();
-        found.notes.push(format!("of {count} functions named {wanted} the first {MOST_FUNCTIONS} are probed"));
+        found
+            .notes
+            .push(format!("of {count} functions named {wanted} the first {MOST_FUNCTIONS} are probed"));
         addresses.truncate(MOST_FUNCTIONS);
     }
     let bounds = FunctionBounds::of(image);

@@ -121,14 +121,38 @@ mod tests {
         let nine = ["_f64"; 9].join(",");
         // The ninth is on the stack, before the further integers.
         let parameters = format!("i8,{nine},f32,i8,i8,i8,i8,i8,i8,i8,i8,f64");
-        assert_eq!(places(&parameters, "void", Machine::X86_64), [
-            (REGISTER, 0), (STACK, 1), (REGISTER, 1), (REGISTER, 2), (REGISTER, 3), (REGISTER, 4), (REGISTER, 5),
-            (STACK, 2), (STACK, 3), (STACK, 4), (STACK, 5),
-        ]);
-        assert_eq!(places(&parameters, "void", Machine::Arm64), [
-            (REGISTER, 0), (STACK, 1), (REGISTER, 1), (REGISTER, 2), (REGISTER, 3), (REGISTER, 4), (REGISTER, 5),
-            (REGISTER, 6), (REGISTER, 7), (STACK, 2), (STACK, 3),
-        ]);
+        assert_eq!(
+            places(&parameters, "void", Machine::X86_64),
+            [
+                (REGISTER, 0),
+                (STACK, 1),
+                (REGISTER, 1),
+                (REGISTER, 2),
+                (REGISTER, 3),
+                (REGISTER, 4),
+                (REGISTER, 5),
+                (STACK, 2),
+                (STACK, 3),
+                (STACK, 4),
+                (STACK, 5),
+            ]
+        );
+        assert_eq!(
+            places(&parameters, "void", Machine::Arm64),
+            [
+                (REGISTER, 0),
+                (STACK, 1),
+                (REGISTER, 1),
+                (REGISTER, 2),
+                (REGISTER, 3),
+                (REGISTER, 4),
+                (REGISTER, 5),
+                (REGISTER, 6),
+                (REGISTER, 7),
+                (STACK, 2),
+                (STACK, 3),
+            ]
+        );
     }
 
     #[test]
@@ -138,21 +162,25 @@ mod tests {
 
     #[test]
     fn lengths_refer_to_items() {
-        let signature = Signature::parse("_, out:bytes[ret], i16, bytes[arg3], str, out:*f32", "i64").unwrap();
+        let signature =
+            Signature::parse("_, out:bytes[ret], i16, bytes[arg3], str, out:*f32", "i64").unwrap();
         let probe = probe(&signature, Machine::X86_64, 24);
         let items = &probe.items[..probe.count as usize];
         assert_eq!((probe.pushed, items.len()), (24, 6));
         let facts: Vec<_> =
             items.iter().map(|item| (item.form, item.is_at_return, item.length_of, item.length)).collect();
         let (word, text, bytes) = (Form::Word as u8, Form::Text as u8, Form::Bytes as u8);
-        assert_eq!(facts, [
-            (bytes, 1, 5, 0),
-            (word, 0, NO_ITEM, 0),
-            (bytes, 0, 1, 0),
-            (text, 0, NO_ITEM, 0),
-            (bytes, 1, NO_ITEM, 4),
-            (word, 1, NO_ITEM, 0),
-        ]);
+        assert_eq!(
+            facts,
+            [
+                (bytes, 1, 5, 0),
+                (word, 0, NO_ITEM, 0),
+                (bytes, 0, 1, 0),
+                (text, 0, NO_ITEM, 0),
+                (bytes, 1, NO_ITEM, 4),
+                (word, 1, NO_ITEM, 0),
+            ]
+        );
         assert_eq!((items[1].width, items[5].width), (2 | SIGNED, 8 | SIGNED));
     }
 }

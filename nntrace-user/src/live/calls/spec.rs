@@ -45,7 +45,10 @@ impl FromStr for CallSpec {
             return Err(form());
         }
         if symbol.starts_with(':') {
-            return Err(format!("the first colon is the one behind LIB: write :{} for the executable", name.trim()));
+            return Err(format!(
+                "the first colon is the one behind LIB: write :{} for the executable",
+                name.trim()
+            ));
         }
         let library = match library {
             "" => LibraryName::Executable,
@@ -104,7 +107,16 @@ mod tests {
 
     #[test]
     fn what_is_no_function_is_refused_with_the_form() {
-        for text in ["", "open", "libc:open", "libc:open()", "libc:()->void", "libc:open->i32", "open()->void", "a:b)->i8"] {
+        for text in [
+            "",
+            "open",
+            "libc:open",
+            "libc:open()",
+            "libc:()->void",
+            "libc:open->i32",
+            "open()->void",
+            "a:b)->i8",
+        ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains("LIB:SYMBOL(arguments)->result"), "{text}: {error}");
         }

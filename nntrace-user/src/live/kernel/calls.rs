@@ -21,7 +21,8 @@ const SLEEPABLE: [&str; 3] = ["call_begin_sleepable", "call_end_sleepable", "cal
 const PLAIN: [&str; 3] = ["call_begin", "call_end", "call_caught"];
 
 /// Programs on the end of a thread and on exec.
-const EVENTS: [(&str, &str); 2] = [("call_thread_end", "sched_process_exit"), ("call_exec", "sched_process_exec")];
+const EVENTS: [(&str, &str); 2] =
+    [("call_thread_end", "sched_process_exit"), ("call_exec", "sched_process_exec")];
 
 /// Tables that are of use only where calls are recorded.
 const TABLES: [&str; 3] = ["CALL_PROBES", "CALL_FRAMES", "OPEN_CALLS"];
@@ -105,7 +106,11 @@ impl Kernel {
     ///
     /// # Errors
     /// When the programs do not load, or the kernel refuses one of the places.
-    pub(in crate::live) fn attach_call(&mut self, path: &Path, places: &CallPlaces) -> Result<(), KernelError> {
+    pub(in crate::live) fn attach_call(
+        &mut self,
+        path: &Path,
+        places: &CallPlaces,
+    ) -> Result<(), KernelError> {
         let Self { calls: CallPrograms { programs, .. }, object, .. } = self;
         let cookie = u64::from(places.number);
         let end = |is_jump: u64| move |&offset: &u64| Place { offset, cookie: cookie << 1 | is_jump };

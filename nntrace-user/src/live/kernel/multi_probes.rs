@@ -20,8 +20,8 @@ use aya::{Ebpf, maps::Map};
 use aya_obj::{
     Function, Object, ProgramSection,
     generated::{
-        BPF_F_SLEEPABLE, BPF_F_UPROBE_MULTI_RETURN, bpf_attach_type::BPF_TRACE_UPROBE_MULTI, bpf_attr, bpf_cmd, bpf_prog_info,
-        bpf_prog_type::BPF_PROG_TYPE_KPROBE,
+        BPF_F_SLEEPABLE, BPF_F_UPROBE_MULTI_RETURN, bpf_attach_type::BPF_TRACE_UPROBE_MULTI, bpf_attr,
+        bpf_cmd, bpf_prog_info, bpf_prog_type::BPF_PROG_TYPE_KPROBE,
     },
 };
 use nix::libc;

@@ -88,7 +88,9 @@ impl PlacePrograms {
             let multi = loaded.ok().filter(is_known);
             if multi.is_none() {
                 log::info!("each place is a probe of its own");
-                if self.names != self.plain && self.names.iter().any(|name| object.load_function(name).is_err()) {
+                if self.names != self.plain
+                    && self.names.iter().any(|name| object.load_function(name).is_err())
+                {
                     self.names = self.plain;
                 }
             }

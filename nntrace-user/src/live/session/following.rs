@@ -41,7 +41,8 @@ impl Session {
         self.notes.append(&mut self.calls.take_notes());
         if self.marks == MarkSource::Functions
             && !self.writers.contains(&pid)
-            && trace_marker::has_marker_open(&self.processes, pid) {
+            && trace_marker::has_marker_open(&self.processes, pid)
+        {
             self.writers.insert(pid);
             self.notes.push(format!(
                 "process {pid} has trace_marker open: what it writes there is not counted, --marks syscall counts \

@@ -95,7 +95,9 @@ impl Signature {
             Some(ValueType::Bytes(Length::Result)) => {
                 return Err("result: it cannot be its own length".to_owned());
             }
-            Some(value_type) => self.check_length(value_type).map_err(|reason| format!("result: {reason}"))?,
+            Some(value_type) => {
+                self.check_length(value_type).map_err(|reason| format!("result: {reason}"))?
+            }
             None => {}
         }
         for (place, parameter) in self.parameters.iter().enumerate() {
@@ -107,7 +109,9 @@ impl Signature {
         }
         let count = self.read().count();
         if count > MAX_ITEMS {
-            return Err(format!("{count} values are more than {MAX_ITEMS}, which a call may have: skip some by _"));
+            return Err(format!(
+                "{count} values are more than {MAX_ITEMS}, which a call may have: skip some by _"
+            ));
         }
         Ok(())
     }
@@ -117,7 +121,8 @@ impl Signature {
         let (of, name) = match value_type {
             ValueType::Bytes(Length::Argument(number)) => {
                 let parameter = self.parameters.get(usize::from(number) - 1);
-                let parameter = parameter.ok_or_else(|| format!("{value_type}: there is no argument {number}"))?;
+                let parameter =
+                    parameter.ok_or_else(|| format!("{value_type}: there is no argument {number}"))?;
                 (Some(parameter.value_type), format!("argument {number}"))
             }
             ValueType::Bytes(Length::Result) => (self.result, "the result".to_owned()),
@@ -125,7 +130,9 @@ impl Signature {
         };
         match of {
             Some(ValueType::Direct(scalar)) if scalar.is_integer() => Ok(()),
-            Some(other) => Err(format!("{value_type}: {name} is of type {other}, and a length is an integer")),
+            Some(other) => {
+                Err(format!("{value_type}: {name} is of type {other}, and a length is an integer"))
+            }
             None => Err(format!("{value_type}: {name} is void, and a length is an integer")),
         }
     }
@@ -224,7 +231,10 @@ mod tests {
             assert!(error.contains("not those of vectors"), "{error}");
         }
         let error = parse("i32, f32", "void").unwrap_err();
-        assert!(error.starts_with("argument 2: ") && error.contains("_f32") && error.contains("*f32"), "{error}");
+        assert!(
+            error.starts_with("argument 2: ") && error.contains("_f32") && error.contains("*f32"),
+            "{error}"
+        );
         assert_eq!(parse("_f64, *f64", "*f32").as_deref(), Ok("(_f64, *f64)->*f32"));
         let eight = ["_f64"; 8].join(",");
         assert!(parse(&format!("{eight},f64"), "void").is_ok(), "the ninth is on the stack");

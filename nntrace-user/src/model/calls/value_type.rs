@@ -262,7 +262,16 @@ pub(super) mod tests {
             let error = text.parse::<ValueType>().unwrap_err();
             assert!(error.contains(&format!("`{text}`")) && error.contains("bytes[argN]"), "{error}");
         }
-        for text in ["bytes", "bytes[]", "bytes[0]", "bytes[-1]", "bytes[+1]", "bytes[65536]", "bytes[arg0]", "bytes[arg]"] {
+        for text in [
+            "bytes",
+            "bytes[]",
+            "bytes[0]",
+            "bytes[-1]",
+            "bytes[+1]",
+            "bytes[65536]",
+            "bytes[arg0]",
+            "bytes[arg]",
+        ] {
             let error = text.parse::<ValueType>().unwrap_err();
             assert!(error.contains("has no length"), "{error}");
         }

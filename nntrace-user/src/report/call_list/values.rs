@@ -39,7 +39,9 @@ pub(super) fn text(value_type: ValueType, captured: Captured<'_>) -> String {
     };
     match value_type {
         ValueType::Text => format!("{}{}", quoted(bytes), if is_cut { "..." } else { "" }),
-        ValueType::Pointed(scalar) if bytes.len() == usize::from(scalar.width()) => scalar_text(scalar, word(bytes)),
+        ValueType::Pointed(scalar) if bytes.len() == usize::from(scalar.width()) => {
+            scalar_text(scalar, word(bytes))
+        }
         _ => {
             let mut words: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             words.extend(is_cut.then(|| "...".to_owned()));
@@ -120,7 +122,9 @@ fn scalar_json(scalar: Scalar, word: u64) -> Value {
         Scalar::I64 => word.cast_signed().into(),
         Scalar::U64 | Scalar::Pointer => word.into(),
         Scalar::Bool => (word as u8 != 0).into(),
-        Scalar::F32 => float(f32::from_bits(word as u32).into(), || format!("{:?}", f32::from_bits(word as u32))),
+        Scalar::F32 => {
+            float(f32::from_bits(word as u32).into(), || format!("{:?}", f32::from_bits(word as u32)))
+        }
         Scalar::F64 => float(f64::from_bits(word), || format!("{:?}", f64::from_bits(word))),
     }
 }
@@ -138,7 +142,9 @@ fn quoted(bytes: &[u8]) -> String {
         for character in chunk.valid().chars() {
             match character {
                 '"' | '\\' => text.extend(['\\', character]),
-                _ if character.is_ascii_control() => text.extend((character as u8).escape_ascii().map(char::from)),
+                _ if character.is_ascii_control() => {
+                    text.extend((character as u8).escape_ascii().map(char::from))
+                }
                 _ => text.push(character),
             }
         }
@@ -173,7 +179,10 @@ mod tests {
             assert_eq!(text(ValueType::Direct(scalar), Captured::Word(word)), shown);
         }
         let character = |byte: u8| text(ValueType::Direct(Scalar::Char), Captured::Word(byte.into()));
-        assert_eq!([b'a', b'\'', b'"', b'\n', 0].map(character), ["'a'", "'\\''", "'\"'", "'\\n'", "'\\x00'"]);
+        assert_eq!(
+            [b'a', b'\'', b'"', b'\n', 0].map(character),
+            ["'a'", "'\\''", "'\"'", "'\\n'", "'\\x00'"]
+        );
         assert_eq!(text(ValueType::Direct(Scalar::Bool), Captured::Word(0xff00)), "false");
     }
 

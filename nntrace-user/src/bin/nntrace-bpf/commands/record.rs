@@ -60,11 +60,11 @@ pub fn run(cli: &Record, log_level: LevelFilter) -> Result<ExitCode> {
         exit_status: None,
     };
     let recorder = Recorder::create(folder, run, cli.live.results.force)?;
-    live::run(&cli.live, log_level, Some(Recording {
-        recorder: Some(recorder),
-        failure: None,
-        calls: cli.calls.clone(),
-    }))
+    live::run(
+        &cli.live,
+        log_level,
+        Some(Recording { recorder: Some(recorder), failure: None, calls: cli.calls.clone() }),
+    )
 }
 
 /// Returns the variables that are recorded, with those that are asked for; `all` means every one.

@@ -144,7 +144,11 @@ fn profiled(is_multi: bool, returns: impl Fn(usize) -> ReturnPlaces) -> (Vec<(Ta
         // SAFETY: it calls `two_operators`, with an object that lives longer.
         unsafe { nntrace_test_run(&raw const model, two_operators) };
     }
-    assert_eq!(matches!(kernel.engines.programs.form, Some(Form::Multi(_))), is_multi, "this kernel has such links");
+    assert_eq!(
+        matches!(kernel.engines.programs.form, Some(Form::Multi(_))),
+        is_multi,
+        "this kernel has such links"
+    );
     kernel.engines.detach(&mut kernel.object);
     let diagnostics = kernel.read_diagnostics().expect("diagnostics");
     let odd: Vec<(DiagnosticKind, u64)> =
