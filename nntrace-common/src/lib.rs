@@ -4,6 +4,7 @@
 
 pub mod app_events;
 pub mod attributes;
+pub mod calls;
 pub mod diagnostic;
 pub mod driver_calls;
 #[cfg(feature = "emit")]

@@ -56,6 +56,8 @@ pub enum RecordKind {
     ForwardedLoss = 19,
     /// A [`ProcessRecord`]: a thread that has made interface calls takes part in the accounting from now on.
     TakesPart = 20,
+    /// A [`CallRecord`](crate::calls::CallRecord).
+    Call = 21,
 }
 
 /// Marked section that ended.

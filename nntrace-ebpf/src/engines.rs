@@ -338,37 +338,41 @@ extern "C" fn close_section(who: u64, now: u64) -> u32 {
 
 /// Packs the ids of a thread into an argument.
 #[inline(always)]
-fn packed(ids: Ids) -> u64 {
+pub fn packed(ids: Ids) -> u64 {
     u64::from(ids.tgid) << 32 | u64::from(ids.tid)
 }
 
+/// Unpacks the ids of a thread.
 #[inline(always)]
-fn unpacked(who: u64) -> Ids {
+pub fn unpacked(who: u64) -> Ids {
     Ids { tgid: (who >> 32) as u32, tid: who as u32 }
 }
 
 /// Returns the address that the function returns to which was entered at a stack pointer; 0 where it is in a register.
 #[cfg(bpf_target_arch = "x86_64")]
 #[inline(always)]
-fn return_address(sp: u64) -> u64 {
+pub fn return_address(sp: u64) -> u64 {
     // SAFETY: the helper checks the address.
     unsafe { bpf_probe_read_user(sp as *const u64) }.unwrap_or(0)
 }
 
+/// Returns 0: the address is in a register.
 #[cfg(bpf_target_arch = "aarch64")]
 #[inline(always)]
-fn return_address(_sp: u64) -> u64 {
+pub fn return_address(_sp: u64) -> u64 {
     0
 }
 
+/// Returns the stack pointer.
 #[cfg(bpf_target_arch = "x86_64")]
 #[inline(always)]
-fn stack_pointer(registers: &pt_regs) -> u64 {
+pub fn stack_pointer(registers: &pt_regs) -> u64 {
     registers.rsp
 }
 
+/// Returns the stack pointer.
 #[cfg(bpf_target_arch = "aarch64")]
 #[inline(always)]
-fn stack_pointer(registers: &pt_regs) -> u64 {
+pub fn stack_pointer(registers: &pt_regs) -> u64 {
     registers.sp
 }

@@ -13,6 +13,8 @@
 
 mod app_events;
 mod atomic;
+mod call_memory;
+mod calls;
 mod clock;
 mod diagnostics;
 mod driver_calls;

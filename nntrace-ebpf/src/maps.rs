@@ -7,9 +7,11 @@ use aya_ebpf::{
 };
 use nntrace_common::{
     app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey, MAX_APP_EVENTS},
+    calls::{CallCounts, CallKey, CallProbe, CallRecord, MAX_CALL_PROBES},
     diagnostic::{DiagnosticCount, DiagnosticKind},
     driver_calls::{DRIVER_CALL, DriverDevice, MAX_DEVICES},
     engine::{EngineProbe, EnumKey, FlightKey, MAX_ENTRIES, ObjectNames},
+    engine_frames::EngineFrames,
     event_counts::{EventCounts, PageWait},
     hidl_calls::Meaning,
     log_limit::{LogGate, LogKind},
@@ -131,6 +133,31 @@ pub static MARK_CODE: Array<MarkCode, 4096> = Array::new();
 /// Probes on functions of engines, by number, and the one of [`DRIVER_CALL`]. User space sets them.
 #[btf_map]
 pub static ENGINE_PROBES: Array<EngineProbe, { DRIVER_CALL as usize + 1 }> = Array::new();
+
+/// Functions whose calls are recorded, by the number of their probes. User space sets them, and makes this table and the
+/// next ones one entry large where there are none.
+#[btf_map]
+pub static CALL_PROBES: Array<CallProbe, MAX_CALL_PROBES> = Array::new();
+
+/// Functions whose calls are recorded that each thread is in, by thread id.
+#[btf_map]
+pub static CALL_FRAMES: HashMap<u32, EngineFrames, 1024> = HashMap::new();
+
+/// Frames of a thread that is in none: too large for the program's stack.
+#[btf_map]
+pub static NEW_CALL_FRAMES: Array<EngineFrames, 1> = Array::new();
+
+/// Open calls that will be recorded.
+#[btf_map]
+pub static OPEN_CALLS: HashMap<CallKey, CallRecord, 2048> = HashMap::new();
+
+/// Record of a call that has nothing yet: too large for the program's stack.
+#[btf_map]
+pub static NEW_CALL: Array<CallRecord, 1> = Array::new();
+
+/// Counts of calls.
+#[btf_map]
+pub static CALL_COUNTS: PerCpuArray<CallCounts, 1> = PerCpuArray::new();
 
 /// Devices whose calls are sections, by their number. User space sets them.
 #[btf_map]

@@ -32,7 +32,7 @@ pub enum Paging {
 }
 
 /// Size of the smallest page, bytes: larger page sizes are multiples.
-const PAGE_BYTES: usize = 4096;
+pub const PAGE_BYTES: usize = 4096;
 /// Bytes of a text at most: one in the buffer is left for the NUL, with and without a length.
 const ROOM: usize = MARK_BYTES - 1;
 
@@ -154,7 +154,7 @@ pub fn string(payload: *const u8, mark: &mut NameText) -> i64 {
 
 /// Waits until the page of this address is in memory; `false` when there is none, or when the window is over by then.
 #[inline(always)]
-fn wait_for(address: *const u8, now: u64, ids: Ids) -> bool {
+pub fn wait_for(address: *const u8, now: u64, ids: Ids) -> bool {
     bring_in_page(address as u64, now, ids.tgid, ids.tid) != 0 && clock::now().is_some()
 }
 

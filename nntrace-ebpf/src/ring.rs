@@ -7,6 +7,8 @@ use aya_ebpf::{
     helpers::bpf_ringbuf_query,
 };
 
+use nntrace_common::record::RingCount;
+
 use crate::{
     atomic,
     helpers::current_cpu,
@@ -46,15 +48,7 @@ pub fn emit_with<T: Copy + 'static>(record: impl FnOnce() -> T, wake: Wake) -> b
 /// Reserves room for a record, which `write` fills, and submits it.
 #[inline(always)]
 fn emit_entry<T: 'static>(write: impl FnOnce(&mut MaybeUninit<T>), wake: Wake) -> bool {
-    let counts = RING_COUNTS.get_ptr_mut(0);
-    let mut produced = 0;
-    if let Some(counts) = counts {
-        // SAFETY: the pointer comes from the map and is not null; marks can be preempted, hence atomic.
-        unsafe {
-            atomic::add(&raw mut (*counts).produced, 1);
-            produced = (*counts).produced;
-        }
-    }
+    let (counts, produced) = produce();
     let Some(ring) = RINGS.get(current_cpu()) else {
         return drop_record(counts);
     };
@@ -73,6 +67,37 @@ fn emit_entry<T: 'static>(write: impl FnOnce(&mut MaybeUninit<T>), wake: Wake) -
     true
 }
 
+/// Copies a record of any length into this CPU's ring; `false`, and counted, when there is no room. User space is woken
+/// when the ring is half full.
+#[inline(always)]
+pub fn emit_bytes(record: &[u8]) -> bool {
+    let (counts, _) = produce();
+    let Some(ring) = RINGS.get(current_cpu()) else {
+        return drop_record(counts);
+    };
+    let flags = if half_full(ptr::from_ref(ring), RING_BYTES.load()) {
+        BPF_RB_FORCE_WAKEUP
+    } else {
+        BPF_RB_NO_WAKEUP
+    };
+    ring.output_untyped::<[u8]>(record, u64::from(flags)).is_ok() || drop_record(counts)
+}
+
+/// Counts a record; returns the counters of this CPU and the number of records.
+#[inline(always)]
+fn produce() -> (Option<*mut RingCount>, u64) {
+    let counts = RING_COUNTS.get_ptr_mut(0);
+    let mut produced = 0;
+    if let Some(counts) = counts {
+        // SAFETY: the pointer comes from the map and is not null; marks can be preempted, hence atomic.
+        unsafe {
+            atomic::add(&raw mut (*counts).produced, 1);
+            produced = (*counts).produced;
+        }
+    }
+    (counts, produced)
+}
+
 /// Like [`emit`], with a record that is too large for the program's stack, and is written in the ring by `write`, all
 /// of it.
 #[inline(always)]
@@ -89,7 +114,7 @@ pub fn half_full<R>(ring: *const R, bytes: u32) -> bool {
 }
 
 #[inline(always)]
-fn drop_record(counts: Option<*mut nntrace_common::record::RingCount>) -> bool {
+fn drop_record(counts: Option<*mut RingCount>) -> bool {
     log::ring_full(current_cpu());
     if let Some(counts) = counts {
         // SAFETY: the pointer comes from the map and is not null.

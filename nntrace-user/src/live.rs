@@ -11,6 +11,7 @@
 //!
 //! [`kernel`] does not depend on probes, records and sessions. Only this module uses aya: programs, maps and links.
 
+pub mod calls;
 pub mod clock;
 mod decode;
 pub mod driver_calls;

@@ -8,6 +8,7 @@ pub(crate) mod app_report_sums;
 pub(crate) mod app_reports;
 pub(crate) mod async_executions;
 pub(crate) mod begin_parsing;
+pub mod calls;
 pub(crate) mod capped_table;
 pub mod causality;
 pub(crate) mod cluster_residency;
@@ -56,6 +57,7 @@ use nntrace_common::{
     record::{PowerRecord, Record, SpanRecord},
 };
 
+use calls::{Call, CallDefinition};
 use causality::{Origin, Questions};
 use diagnostics::DiagnosticCounts;
 use initial_state::InitialState;
@@ -131,6 +133,8 @@ impl Model {
             }
             Input::NamesForgotten { kept } => drop(self.forget_names(|| kept.to_vec())),
             Input::Advance { until } => self.advance(until),
+            Input::CallDefinition(definition) => self.call_definition(definition),
+            Input::Call(call) => self.call(call),
         }
     }
 
@@ -289,6 +293,16 @@ impl Model {
         let kept = open();
         self.observe(&Input::NamesForgotten { kept: &kept });
         self.marks.forget_names(|| kept)
+    }
+
+    /// Calls of a function come from here on.
+    pub(crate) fn call_definition(&mut self, definition: &CallDefinition) {
+        self.observe(&Input::CallDefinition(definition));
+    }
+
+    /// Takes a call of a function, in any order. Nothing is made of it.
+    pub(crate) fn call(&mut self, call: &Call<'_>) {
+        self.observe(&Input::Call(call));
     }
 
     /// Everything up to this moment (ns) has been taken.

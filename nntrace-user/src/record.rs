@@ -7,6 +7,8 @@
 //! byte.
 
 mod ancestry;
+mod call_entry;
+mod calls;
 mod clocks;
 mod decode;
 mod disk;
@@ -29,6 +31,7 @@ mod streams;
 mod unpack;
 mod varint;
 
+pub use calls::{Calls, calls};
 pub use clocks::ClockReading;
 pub use error::{ReadError, RecordError};
 pub use facts::RunDescription;

@@ -1,6 +1,7 @@
 //! Results for people and programs: the snapshot, and its views as text.
 
 pub(crate) mod build;
+pub mod call_list;
 pub(crate) mod cpu_or_cluster;
 pub mod energy_model;
 pub(crate) mod incomplete_figures;

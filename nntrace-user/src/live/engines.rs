@@ -13,15 +13,15 @@
 //! runs here.
 
 mod api_table;
-mod bounds;
+pub(super) mod bounds;
 pub(super) mod catalog;
-mod code;
-mod demangled_names;
+pub(super) mod code;
+pub(super) mod demangled_names;
 mod engine_listing;
 mod engine_map;
 pub(super) mod examination;
 mod examined_file;
-mod image;
+pub(super) mod image;
 pub(super) mod probe;
 mod recognition;
 pub(super) mod resolve;

@@ -10,6 +10,7 @@
 
 mod architecture;
 mod btf;
+pub(super) mod calls;
 pub(super) mod detaching;
 mod driver_calls;
 pub(super) mod engines;
@@ -24,6 +25,7 @@ mod object;
 mod open_files;
 mod opened_files;
 mod other_power_events;
+mod place_programs;
 mod power;
 mod processes;
 mod program_costs;
@@ -43,6 +45,7 @@ use aya::EbpfLoader;
 pub use self::error::KernelError;
 use self::{
     btf::Btf,
+    calls::CallPrograms,
     driver_calls::DriverCallPrograms,
     engines::EnginePrograms,
     function_probes::FunctionProbes,
@@ -80,6 +83,8 @@ pub struct KernelOptions {
     pub may_wait_for_pages: bool,
     /// Whether the files that targets open are wanted.
     pub reports_files: bool,
+    /// Whether calls of functions are recorded.
+    pub calls: bool,
 }
 
 impl Default for KernelOptions {
@@ -90,6 +95,7 @@ impl Default for KernelOptions {
             map_memory: None,
             may_wait_for_pages: true,
             reports_files: false,
+            calls: false,
         }
     }
 }
@@ -105,6 +111,7 @@ pub struct Kernel {
     processes: ProcessPrograms,
     functions: FunctionProbes,
     engines: EnginePrograms,
+    calls: CallPrograms,
     files: OpenFiles,
     opened_files: FilePrograms,
     writes: WritePrograms,
@@ -154,6 +161,7 @@ impl Kernel {
         evidence.configure(&mut loader, cpus);
         run_queues.configure(&mut loader);
         scheduling.configure(&mut loader);
+        CallPrograms::configure(&mut loader, options.calls);
 
         let mut object = Object::load(&mut loader)?;
         let rings = RingBuffers::make(&mut object, cpus, &ring_size)?;
@@ -177,6 +185,7 @@ impl Kernel {
             processes,
             functions: FunctionProbes::new(options.may_wait_for_pages),
             engines: EnginePrograms::default(),
+            calls: CallPrograms::new(options.may_wait_for_pages),
             files,
             opened_files,
             writes: WritePrograms::default(),

@@ -6,10 +6,10 @@
 
 use std::{io, os::fd::OwnedFd};
 
-use nntrace_common::record::Record;
+use nntrace_common::{calls::CallRecord, record::Record};
 
 use super::{
-    clock,
+    calls, clock,
     decode::{self, Track},
     express::ExpressEvent,
     kernel::rings::RingBuffers,
@@ -27,6 +27,8 @@ pub enum Unordered<'a> {
     Track(Track<'a>),
     /// Fork, exec, exit or another event of a process.
     Process(&'a Record),
+    /// Call of a function.
+    Call(&'a CallRecord),
 }
 
 /// Rings of all CPUs.
@@ -80,6 +82,10 @@ impl Rings {
             }
             if let Some(event) = decode::express(bytes) {
                 express_events.push(event);
+                return;
+            }
+            if let Some(call) = calls::decode(bytes) {
+                aside(Unordered::Call(&call));
                 return;
             }
             match decode::record(bytes) {

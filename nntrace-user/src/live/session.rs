@@ -18,6 +18,7 @@ use nntrace_common::{hidl_calls, mark, window::Window};
 use thiserror::Error;
 
 use super::{
+    calls::{CallProbes, CallSpec},
     driver_calls::{DriverCalls, DriverSelection},
     engine_probes::{EngineError, EngineOptions, EngineProbes},
     express::{Express, ExpressLane, offers::Offers},
@@ -74,6 +75,8 @@ pub struct SessionOptions {
     pub engines: EngineOptions,
     /// Drivers whose calls are sections.
     pub driver_calls: DriverSelection,
+    /// Functions whose calls are recorded.
+    pub calls: Vec<CallSpec>,
     /// Placement of probes on functions that begin with a nop.
     pub placement: Placement,
     /// Files to probe besides those that the targets map.
@@ -121,6 +124,7 @@ pub struct Session {
     probes: Probes,
     engines: EngineProbes,
     driver_calls: DriverCalls,
+    calls: CallProbes,
     marks: MarkSource,
     /// Follower of the files that targets open, if somebody wants them.
     files: Option<FileFollower>,
@@ -169,7 +173,8 @@ impl Session {
     /// When the kernel side does not work, or an engine map cannot be read.
     pub fn start(options: SessionOptions) -> Result<Self, StartError> {
         let emit_begins = options.questions.need_all_begins();
-        let (mut kernel, rings) = Kernel::load(KernelOptions { emit_begins, ..options.kernel })?;
+        let (mut kernel, rings) =
+            Kernel::load(KernelOptions { emit_begins, calls: !options.calls.is_empty(), ..options.kernel })?;
         let root = Path::new(sysfs::CPUS);
         let (found, note) = sysfs::topology(root);
         let mut notes: Vec<String> = Vec::new();
@@ -215,6 +220,9 @@ impl Session {
         if options.express != ExpressLane::Never {
             kernel.allow_lanes()?;
         }
+        if !options.calls.is_empty() {
+            kernel.attach_call_events()?;
+        }
         Ok(Self {
             rings: Rings::new(rings),
             express: Express::new(emit_begins),
@@ -223,6 +231,7 @@ impl Session {
             probes,
             engines,
             driver_calls,
+            calls: CallProbes::new(options.calls),
             marks: options.marks,
             files: None,
             held: None,
@@ -381,13 +390,15 @@ impl Session {
     /// Returns the number of probed functions.
     #[must_use]
     pub fn probe_count(&self) -> usize {
-        self.probes.count() + self.kernel.engine_probes()
+        self.probes.count() + self.kernel.engine_probes() + self.kernel.call_probes()
     }
 
     /// Returns a text on the files searched when no mark function was found; `None` when one was, or none is wanted.
     #[must_use]
     pub fn no_marks(&self, target: &str) -> Option<String> {
-        let is_without = self.kernel.engine_probes() == 0 && !self.driver_calls.are_followed();
+        let is_without = self.kernel.engine_probes() == 0
+            && self.kernel.call_probes() == 0
+            && !self.driver_calls.are_followed();
         if self.marks == MarkSource::Functions && is_without {
             self.probes.nothing_found(target)
         } else {

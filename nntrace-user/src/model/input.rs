@@ -7,7 +7,11 @@ use nntrace_common::{
 };
 
 use super::{
-    causality::Origin, function_names::Names, initial_state::InitialState, scheduling::Found,
+    calls::{Call, CallDefinition},
+    causality::Origin,
+    function_names::Names,
+    initial_state::InitialState,
+    scheduling::Found,
     topology::Topology,
 };
 
@@ -93,6 +97,10 @@ pub(crate) enum Input<'a> {
         /// Time up to which everything was taken, ns.
         until: u64,
     },
+    /// [`Model::call_definition`](super::Model::call_definition).
+    CallDefinition(&'a CallDefinition),
+    /// [`Model::call`](super::Model::call).
+    Call(&'a Call<'a>),
 }
 
 /// Consumer of a model's inputs.

@@ -14,7 +14,7 @@ use super::{
     kind::{self, Kind},
     varint::Cursor,
 };
-use crate::model::{causality::Origin, input::Input, scheduling::Found};
+use crate::model::{calls::CallDefinition, causality::Origin, input::Input, scheduling::Found};
 
 /// Event of a block. Texts are ranges of the block's content.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +43,10 @@ pub(super) enum Event {
     NamesForgotten { kept: Vec<u64> },
     /// Time up to which everything was taken.
     Advance { until: u64 },
+    /// Function whose calls come from here on.
+    CallDefinition(Box<CallDefinition>),
+    /// Call of a function, as [`call_entry`](super::call_entry) reads it.
+    Call(Range<usize>),
     /// Event of a kind that a later minor version has.
     Other,
 }
@@ -78,7 +82,8 @@ impl Event {
             },
             Self::NamesForgotten { kept } => Input::NamesForgotten { kept },
             &Self::Advance { until } => Input::Advance { until },
-            Self::Other => return None,
+            // Nothing is made of calls.
+            Self::CallDefinition(_) | Self::Call(_) | Self::Other => return None,
         })
     }
 }
@@ -221,6 +226,10 @@ impl EventReader {
                 Event::NamesForgotten { kept }
             }
             Kind::Advance => Event::Advance { until: self.long()? },
+            Kind::CallDefinition => {
+                Event::CallDefinition(serde_json::from_slice(self.cursor.bytes(&self.content)?).ok()?)
+            }
+            Kind::Call => Event::Call(self.payload()?),
         };
         Some(Entry::Event(event))
     }

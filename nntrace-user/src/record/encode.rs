@@ -7,6 +7,7 @@ use nntrace_common::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
+    call_entry,
     initial_host::InitialHost,
     kind::{self, Kind},
     varint::{put, put_bytes, put_difference},
@@ -137,6 +138,17 @@ impl EventBlock {
             Input::Advance { until } => {
                 self.head(Kind::Advance, number);
                 put(&mut self.bytes, until);
+            }
+            Input::CallDefinition(definition) => {
+                self.head(Kind::CallDefinition, number);
+                // Texts and numbers, which JSON has.
+                put_bytes(&mut self.bytes, &serde_json::to_vec(definition).unwrap_or_default());
+            }
+            Input::Call(call) => {
+                self.head(Kind::Call, number);
+                put_bytes(&mut self.bytes, &call_entry::bytes(call));
+                self.spans(call.begin);
+                self.spans(call.end);
             }
         }
     }
@@ -294,6 +306,12 @@ impl EventBlock {
     fn time(&mut self, time: u64) {
         put_difference(&mut self.bytes, time, self.time);
         self.time = time;
+        self.spans(time);
+    }
+
+    /// Includes a time in those of the block.
+    #[inline]
+    fn spans(&mut self, time: u64) {
         let (first, last) = self.times.unwrap_or((time, time));
         self.times = Some((first.min(time), last.max(time)));
     }

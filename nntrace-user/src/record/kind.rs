@@ -3,7 +3,8 @@
 /// Bits of an entry's first integer that are its kind; above them is the distance in numbers from the event before.
 pub(super) const BITS: u32 = 5;
 
-/// First kind whose entries have a length behind their first integer: readers that do not know one pass over it.
+/// First kind whose entries have a length behind their first integer, and share no times with others: readers that do not know
+/// one pass over it.
 pub(super) const FIRST_WITH_LENGTH: u64 = 25;
 
 /// First of these whose entries define something for later ones, and have no number.
@@ -81,4 +82,8 @@ kinds! {
     NamesForgotten = 23,
     /// Time up to which everything was taken.
     Advance = 24,
+    /// Call of a function.
+    Call = 25,
+    /// Function whose calls come from here on, in JSON.
+    CallDefinition = 26,
 }

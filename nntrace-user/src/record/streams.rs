@@ -70,6 +70,7 @@ impl Streams {
             Input::Record(Record::Begin(begin)) => return self.thread(begin.tgid, begin.tid, begin.time),
             Input::Record(Record::TakesPart(thread)) => self.known_thread(thread.tid),
             Input::ThreadMarked { tid, .. } => self.known_thread(tid),
+            Input::Call(call) => return self.thread(call.pid, call.tid, call.end),
             Input::Track { origin, time, .. } | Input::AnnotatedBegin { origin, time, .. } => {
                 return self.thread(origin.pid, origin.tid, time);
             }

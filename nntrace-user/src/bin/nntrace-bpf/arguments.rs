@@ -1,5 +1,6 @@
 //! The command line.
 
+mod calls;
 mod engine_options;
 mod engines;
 mod export;
@@ -15,6 +16,7 @@ mod values;
 
 use std::path::PathBuf;
 
+pub use calls::Calls;
 use clap::Parser;
 pub use engine_options::EngineSelection;
 pub use engines::Engines;
@@ -88,6 +90,11 @@ pub enum Action {
     /// about the run. DuckDB, Spark, ClickHouse, pandas and others read the tables of a thousand boards as one. No privileges
     /// are needed.
     Export(Box<Export>),
+    /// Prints the calls of a recording, one a line, in the order of their begins
+    ///
+    /// When it began (s), its thread, how long it took, the function, its arguments and its result: those of the functions
+    /// that `record --call` named. No privileges are needed.
+    Calls(Calls),
 
     /// Shows which engines programs contain, and which of their functions a run would probe
     ///

@@ -1,5 +1,6 @@
 //! The subcommands: one file each, from its arguments to an exit status.
 
+pub mod calls;
 pub mod emit;
 pub mod energy_model;
 pub mod engines;

@@ -20,7 +20,9 @@ use nntrace_user::report::terminal_text::Text;
 
 use crate::{
     arguments::{Action, Cli},
-    commands::{energy_model, engines, export, live, manual, pack, print, record, replay, topology, unpack},
+    commands::{
+        calls, energy_model, engines, export, live, manual, pack, print, record, replay, topology, unpack,
+    },
 };
 
 /// Exit status when the command line is wrong.
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Some(Action::Pack(arguments)) => pack::run(arguments),
         Some(Action::Unpack(arguments)) => unpack::run(arguments),
         Some(Action::Export(arguments)) => export::run(arguments),
+        Some(Action::Calls(arguments)) => calls::run(arguments),
         Some(Action::Engines(arguments)) => engines::run(arguments),
         Some(Action::Topology(arguments)) => topology::run(arguments),
         Some(Action::EnergyModel(action)) => energy_model::run(action),

@@ -7,18 +7,18 @@ const CLONES: [&str; 7] = [".cold", ".part.", ".isra.", ".constprop.", ".lto_pri
 
 /// Name of a symbol without the suffixes of a clone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SymbolName<'a> {
+pub(in crate::live) struct SymbolName<'a> {
     /// Name as the source has it, mangled.
-    pub(super) base: &'a str,
+    pub(in crate::live) base: &'a str,
     /// Whether the function is only a part of that one, to which that one jumps.
-    pub(super) is_part: bool,
+    pub(in crate::live) is_part: bool,
     /// Whether its arguments may be others than the source's.
-    pub(super) has_other_arguments: bool,
+    pub(in crate::live) has_other_arguments: bool,
 }
 
 impl<'a> SymbolName<'a> {
     /// Splits a symbol's name.
-    pub(super) fn of(name: &'a str) -> Self {
+    pub(in crate::live) fn of(name: &'a str) -> Self {
         let end = CLONES.iter().filter_map(|suffix| name.find(suffix)).min().unwrap_or(name.len());
         let (base, suffix) = name.split_at(end);
         Self {
@@ -30,7 +30,7 @@ impl<'a> SymbolName<'a> {
 }
 
 /// Demangles the name of a function of C++ or Rust, without its return type; `None` for other names.
-pub(super) fn demangled(name: &str) -> Option<String> {
+pub(in crate::live) fn demangled(name: &str) -> Option<String> {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return Some(format!("{rust:#}"));
     }

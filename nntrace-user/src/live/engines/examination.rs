@@ -71,7 +71,7 @@ pub(in crate::live) fn exported_function(
 }
 
 /// Maps a file and hands it over.
-pub(super) fn with_library<T>(
+pub(in crate::live) fn with_library<T>(
     path: &Path,
     work: impl FnOnce(&Library<'_, '_>) -> T,
 ) -> Result<T, ExaminationError> {

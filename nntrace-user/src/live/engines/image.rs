@@ -140,6 +140,11 @@ impl<'data> Image<'data> {
         self.machine
     }
 
+    /// Returns the name by which other files refer to this one.
+    pub(in crate::live) fn soname(&self) -> Option<&'data str> {
+        self.dynamic.soname
+    }
+
     /// Returns the identity that the linker gave the file.
     pub(in crate::live) fn build_id(&self) -> Option<&'data [u8]> {
         self.notes.iter().find_map(|program| {

@@ -2,7 +2,7 @@
 
 mod candidates;
 mod ends;
-mod stubs;
+pub(in crate::live) mod stubs;
 
 use std::{collections::HashSet, fmt::Write as _, path::PathBuf};
 

@@ -69,7 +69,7 @@ impl Kernel {
     pub(crate) fn detach_marks(&mut self) -> Result<Vec<StalledThread>, KernelError> {
         self.writes.detach(&mut self.object);
         self.driver_calls.detach(&mut self.object);
-        if self.functions.may_stall() {
+        if self.functions.may_stall() || self.calls.may_stall() {
             let stalled = self.wait_for_pages()?;
             if !stalled.is_empty() {
                 leave_probes_behind().map_err(|source| KernelError::File {
@@ -81,6 +81,7 @@ impl Kernel {
         }
         self.functions.detach(&mut self.object);
         self.engines.detach(&mut self.object);
+        self.calls.detach(&mut self.object);
         Ok(Vec::new())
     }
 

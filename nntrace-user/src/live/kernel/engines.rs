@@ -2,15 +2,11 @@
 
 use std::{
     collections::HashSet,
-    io,
     path::Path,
     time::{Duration, Instant},
 };
 
-use aya::{
-    maps::{Array, HashMap},
-    programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLinkId, UProbeScope},
-};
+use aya::maps::{Array, HashMap};
 use nntrace_common::{
     engine::{EngineProbe, EnumKey, MAX_PROBES, ObjectNames},
     mark::BUFFER_BYTES,
@@ -20,14 +16,16 @@ use nntrace_common::{
 
 use super::{
     Kernel,
-    error::{KernelError, attach_error, map_error},
-    multi_probes::{MultiLink, MultiProgram},
+    error::{KernelError, map_error},
     object::Object,
+    place_programs::{Place, PlacePrograms},
 };
 
 /// Program at the entry of a function, at its return instructions, and after its return; the last one is where handlers of
 /// exceptions begin.
 const PROGRAMS: [&str; 4] = ["engine_begin", "engine_return", "engine_returned", "engine_caught"];
+/// Place of the program that runs after the return.
+const AFTER_RETURN: usize = 2;
 
 /// End of a function, as it is probed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,72 +58,32 @@ pub(in crate::live) struct CallPlaces {
     pub end: u64,
 }
 
-/// Place in a file that a program is attached to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    offset: u64,
-    cookie: u64,
-}
-
-/// Programs in the form that this kernel supports.
-enum Form {
-    /// One link for all places of a file (Linux 6.6).
-    Multi([MultiProgram; 4]),
-    /// A perf event for each place (Linux 5.15).
-    Single,
-}
-
 /// Programs on functions of engines.
-#[derive(Default)]
 pub(super) struct EnginePrograms {
     /// Number of probes described so far.
     described: u32,
-    form: Option<Form>,
-    multi_links: Vec<MultiLink>,
-    single_links: Vec<(&'static str, UProbeLinkId)>,
+    programs: PlacePrograms,
     /// Functions that were probed, by number.
     attached: HashSet<u32>,
+}
+
+impl Default for EnginePrograms {
+    fn default() -> Self {
+        Self { described: 0, programs: PlacePrograms::new(&PROGRAMS, &PROGRAMS), attached: HashSet::new() }
+    }
 }
 
 impl EnginePrograms {
     /// Detaches all probes. Those at the begins, attached last, go first: a section without an end would stay open.
     pub(super) fn detach(&mut self, object: &mut Object) {
-        while let Some(link) = self.multi_links.pop() {
-            drop(link);
-        }
-        for (program, link) in std::mem::take(&mut self.single_links).into_iter().rev() {
-            // A link that is already gone needs no detaching.
-            let _ = object.uprobe(program).map(|program| program.detach(link));
-        }
+        self.programs.detach(object);
     }
 
     /// Returns runs and time of the programs.
     pub(super) fn cost(&self, object: &Object) -> TimeCount {
-        let mut sum = object.cost(PROGRAMS);
-        if let Some(Form::Multi(programs)) = &self.form {
-            programs.iter().filter_map(|program| program.cost().ok()).for_each(|cost| sum += cost);
-        }
-        sum
+        self.programs.cost(object)
     }
 
-    /// Loads the programs in the form that the kernel supports, if that is not done yet.
-    fn load(&mut self, object: &mut Object) -> Result<&Form, KernelError> {
-        if self.form.is_none() {
-            let loaded = object.load_multi(&PROGRAMS);
-            if let Err(error) = &loaded {
-                log::info!("no program for many places: {error}");
-            }
-            let is_known = |programs: &Vec<MultiProgram>| programs.iter().all(MultiProgram::can_be_attached);
-            let multi = loaded.ok().filter(is_known).and_then(|programs| programs.try_into().ok());
-            if multi.is_none() {
-                log::info!("each place of an engine is a probe of its own");
-            }
-            self.form = Some(multi.map_or(Form::Single, Form::Multi));
-        }
-        self.form.as_ref().ok_or(KernelError::Missing("program on functions of engines"))
-    }
-
-    /// Attaches one of the programs to places of a file; those that the kernel refuses are returned with its reason.
     fn attach(
         &mut self,
         object: &mut Object,
@@ -133,66 +91,8 @@ impl EnginePrograms {
         path: &Path,
         places: &[Place],
     ) -> Result<Vec<(Place, String)>, KernelError> {
-        let mut refused = Vec::new();
-        if places.is_empty() {
-            return Ok(refused);
-        }
-        match self.load(object)? {
-            Form::Multi(programs) => {
-                let at_return = which == 2;
-                let mut links = Vec::new();
-                attach_all(&programs[which], path, places, at_return, &mut links, &mut refused);
-                self.multi_links.append(&mut links);
-            }
-            Form::Single => {
-                for place in places {
-                    let point = UProbeAttachPoint {
-                        location: UProbeAttachLocation::AbsoluteOffset(place.offset),
-                        cookie: Some(place.cookie),
-                    };
-                    let program =
-                        object.load_function(PROGRAMS[which]).map_err(attach_error(PROGRAMS[which]))?;
-                    match program.attach(point, path, UProbeScope::AllProcesses) {
-                        Ok(link) => self.single_links.push((PROGRAMS[which], link)),
-                        Err(error) => refused.push((*place, crate::live::privilege::causes(&error))),
-                    }
-                }
-            }
-        }
-        Ok(refused)
+        self.programs.attach(object, which, path, places, which == AFTER_RETURN)
     }
-}
-
-/// Attaches a program to all places at once; if the kernel refuses that, to halves of them, until it is known which it
-/// refuses.
-fn attach_all(
-    program: &MultiProgram,
-    path: &Path,
-    places: &[Place],
-    at_return: bool,
-    links: &mut Vec<MultiLink>,
-    refused: &mut Vec<(Place, String)>,
-) {
-    let (offsets, cookies): (Vec<u64>, Vec<u64>) =
-        places.iter().map(|place| (place.offset, place.cookie)).unzip();
-    match program.attach(path, &offsets, &cookies, at_return) {
-        Ok(link) => links.push(link),
-        // Nothing that depends on the place.
-        Err(error) if places.len() > 1 && !is_general(&error) => {
-            let (left, right) = places.split_at(places.len() / 2);
-            attach_all(program, path, left, at_return, links, refused);
-            attach_all(program, path, right, at_return, links, refused);
-        }
-        Err(error) => refused.extend(places.iter().map(|place| (*place, error.to_string()))),
-    }
-}
-
-/// Whether an error has nothing to do with the places: rights, memory, or a file that is gone.
-fn is_general(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::PermissionDenied | io::ErrorKind::OutOfMemory | io::ErrorKind::NotFound
-    )
 }
 
 impl Kernel {
@@ -293,7 +193,8 @@ impl Kernel {
     ) -> Result<(T, Duration), KernelError> {
         let Self { engines, object, .. } = self;
         // Apart from the probes that stay.
-        let mut trial = EnginePrograms { form: engines.form.take(), ..EnginePrograms::default() };
+        let mut trial = EnginePrograms::default();
+        trial.programs.form = engines.programs.form.take();
         let mut refused = Vec::new();
         for (which, offset) in [(1, places.end), (0, places.entry)] {
             match trial.attach(object, which, path, &[Place { offset, cookie: 0 }]) {
@@ -305,7 +206,7 @@ impl Kernel {
         let begin = Instant::now();
         trial.detach(object);
         let detached = begin.elapsed();
-        engines.form = trial.form;
+        engines.programs.form = trial.programs.form;
         match refused.pop() {
             None => Ok((done, detached)),
             Some((_, reason)) => Err(KernelError::Attach { point: path.display().to_string(), reason }),
@@ -344,7 +245,7 @@ impl Kernel {
 
     /// Whether this kernel takes each place as a probe of its own: before Linux 6.6, once the programs are loaded.
     pub(in crate::live) fn probes_one_by_one(&self) -> bool {
-        matches!(self.engines.form, Some(Form::Single))
+        self.engines.programs.are_single()
     }
 
     /// Number of functions of engines that are probed.

@@ -18,10 +18,10 @@ use std::{
 
 use aya::{Ebpf, maps::Map};
 use aya_obj::{
-    Function, Object,
+    Function, Object, ProgramSection,
     generated::{
-        BPF_F_UPROBE_MULTI_RETURN, bpf_attach_type::BPF_TRACE_UPROBE_MULTI, bpf_attr, bpf_cmd, bpf_prog_info,
-        bpf_prog_type::BPF_PROG_TYPE_KPROBE,
+        BPF_F_SLEEPABLE, BPF_F_UPROBE_MULTI_RETURN, bpf_attach_type::BPF_TRACE_UPROBE_MULTI, bpf_attr,
+        bpf_cmd, bpf_prog_info, bpf_prog_type::BPF_PROG_TYPE_KPROBE,
     },
 };
 use nix::libc;
@@ -85,7 +85,8 @@ pub(super) fn load(
                 reason: "there is no such program".to_owned(),
             })?;
             let function = &object.functions[&program.function_key()];
-            load_program(name, function, &object.license, btf.as_ref())
+            let is_sleepable = matches!(program.section, ProgramSection::UProbe { sleepable: true });
+            load_program(name, function, is_sleepable, &object.license, btf.as_ref())
         })
         .collect()
 }
@@ -120,6 +121,7 @@ fn load_btf(object: &mut Object) -> Result<Option<OwnedFd>, KernelError> {
 fn load_program(
     name: &str,
     function: &Function,
+    is_sleepable: bool,
     license: &CString,
     btf: Option<&OwnedFd>,
 ) -> Result<MultiProgram, KernelError> {
@@ -130,6 +132,7 @@ fn load_program(
     let load = unsafe { &mut attributes.__bindgen_anon_3 };
     load.prog_type = BPF_PROG_TYPE_KPROBE as u32;
     load.expected_attach_type = BPF_TRACE_UPROBE_MULTI as u32;
+    load.prog_flags = if is_sleepable { BPF_F_SLEEPABLE } else { 0 };
     load.insns = function.instructions.as_ptr() as u64;
     load.insn_cnt = size(function.instructions.len());
     load.license = license.as_ptr() as u64;

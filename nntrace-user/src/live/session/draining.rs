@@ -90,7 +90,7 @@ impl Session {
     fn read_rings(&mut self) {
         // Read before the records, so that a loss seen here is placed after the records that it came after.
         let lost = self.kernel.read_lost().unwrap_or_default();
-        let Self { rings, express, model, .. } = self;
+        let Self { rings, express, calls, model, .. } = self;
         rings.read(&lost, |aside| match aside {
             Unordered::Track(Track { origin, time, name_at: Some(name_at), payload }) => {
                 model.annotated_begin(origin, time, payload, name_at);
@@ -99,6 +99,7 @@ impl Session {
                 model.track(origin, time, payload);
             }
             Unordered::Process(record) => model.record(record),
+            Unordered::Call(call) => calls.take(call, call.end, model),
         });
         let events = rings.take_express_events();
         express.take(events, model, &mut |record| rings.push(record));

@@ -16,7 +16,7 @@ impl Session {
     pub(super) fn probe(&mut self, pid: u32, missed: MissedSince) -> bool {
         self.driver_calls.look(&mut self.kernel, &self.processes, pid);
         self.notes.append(&mut self.driver_calls.take_notes());
-        if self.marks != MarkSource::Functions {
+        if !self.follows_functions() {
             return true;
         }
         let is_there = match self.probes.follow(&mut self.kernel, &self.processes, pid, missed) {
@@ -26,6 +26,7 @@ impl Session {
                     self.offers.offer(&mut self.kernel, pid, &mapped, self.probes.lanes());
                 }
                 self.engines.touch_literals(&self.processes, pid);
+                self.calls.follow(&mut self.kernel, &mut self.model, &self.processes, pid, &mapped);
                 true
             }
             // There is nothing left to probe.
@@ -37,7 +38,11 @@ impl Session {
         };
         self.notes.append(&mut self.probes.take_failures());
         self.notes.append(&mut self.engines.take_notes_so_far());
-        if !self.writers.contains(&pid) && trace_marker::has_marker_open(&self.processes, pid) {
+        self.notes.append(&mut self.calls.take_notes());
+        if self.marks == MarkSource::Functions
+            && !self.writers.contains(&pid)
+            && trace_marker::has_marker_open(&self.processes, pid)
+        {
             self.writers.insert(pid);
             self.notes.push(format!(
                 "process {pid} has trace_marker open: what it writes there is not counted, --marks syscall counts \
@@ -45,6 +50,11 @@ impl Session {
             ));
         }
         is_there
+    }
+
+    /// Whether functions are probed in the files that targets map.
+    fn follows_functions(&self) -> bool {
+        self.marks == MarkSource::Functions || self.calls.are_wanted()
     }
 
     /// Prepares for mark functions that no target has yet: targets run on while these are probed.
@@ -58,7 +68,7 @@ impl Session {
     /// # Errors
     /// When the table of targets cannot be written.
     pub(super) fn hold_while_loading(&mut self, pid: u32) -> Result<(), KernelError> {
-        if self.marks == MarkSource::Functions {
+        if self.follows_functions() {
             // Notifications of its start are done with.
             self.drain();
             self.kernel.set_target(pid, TARGET_TO_HOLD)?;

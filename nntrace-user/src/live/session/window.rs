@@ -85,6 +85,9 @@ impl Session {
             if let Some(files) = &mut self.files {
                 files.probed(self.probes.files());
             }
+            for call in self.kernel.read_open_calls()? {
+                self.calls.take(&call, end, &mut self.model);
+            }
             self.kernel.drain_log();
             self.log_left_out();
             if self.model.scheduling.is_some() {

@@ -1,8 +1,10 @@
 //! Options of recording a run.
 
+use nntrace_user::live::calls::CallSpec;
+
 use super::{
     Live,
-    help_headings::{CAUSES, OUTPUT},
+    help_headings::{CAUSES, MARKS, OUTPUT},
     values::size,
 };
 
@@ -18,6 +20,14 @@ pub struct Record {
     /// A replay can then number iterations (--iteration-root) and show what caused what (.dot files).
     #[arg(long, help_heading = CAUSES, hide_short_help = true)]
     pub causes: bool,
+
+    /// Record every call of a function with its arguments and its result
+    ///
+    /// LIB is a path, the name of a file that a target maps, or nothing for the executable; arguments are types, such as i32,
+    /// str, *f64, bytes[16], out:bytes[ret]. Quote it for the shell: 'libc.so.6:open(str,i32)->i32'. `nntrace-bpf calls`
+    /// shows the calls. May be given several times.
+    #[arg(long = "call", value_name = "LIB:SYMBOL(..)->..", help_heading = MARKS, hide_short_help = true)]
+    pub calls: Vec<CallSpec>,
 
     /// Record this variable of the environment too
     ///

@@ -64,6 +64,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
         express: cli.express_lane(),
         engines: cli.engines(),
         driver_calls: cli.driver_selection(),
+        calls: recording.as_ref().map(Recording::calls).unwrap_or_default().to_vec(),
         placement: if cli.fast_probes { Placement::Fast } else { Placement::Safe },
         libraries: cli.libraries.clone(),
         drivers: cli.drivers.iter().copied().collect(),

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use log::LevelFilter;
 use nix::sys::utsname::uname;
 use nntrace_user::{
+    live::calls::CallSpec,
     model::{Findings, input::Observer, opened_files::FileObserver},
     record::{ClockReading, Progress, RecordError, Recorder, RunDescription},
 };
@@ -62,7 +63,11 @@ pub fn run(cli: &Record, log_level: LevelFilter) -> Result<ExitCode> {
     };
     let mut recorder = Recorder::create(folder, run, cli.live.results.force)?;
     let files = (!cli.no_files).then(|| recorder.list_files(cli.hash_files));
-    live::run(&cli.live, log_level, Some(Recording { recorder: Some(recorder), files, failure: None }))
+    live::run(
+        &cli.live,
+        log_level,
+        Some(Recording { recorder: Some(recorder), files, failure: None, calls: cli.calls.clone() }),
+    )
 }
 
 /// Returns the name of this host; empty where the kernel does not give it.
@@ -94,6 +99,7 @@ pub struct Recording {
     /// Observer of the run's files, until it is taken.
     files: Option<FileObserver>,
     failure: Option<RecordError>,
+    calls: Vec<CallSpec>,
 }
 
 impl Recording {
@@ -105,6 +111,11 @@ impl Recording {
     /// Takes the observer of the run's files; `None` where they are not listed.
     pub fn take_file_observer(&mut self) -> Option<FileObserver> {
         self.files.take()
+    }
+
+    /// Returns the functions whose calls are recorded.
+    pub fn calls(&self) -> &[CallSpec] {
+        &self.calls
     }
 
     /// Writes the state of the run, if the last time was long enough ago.

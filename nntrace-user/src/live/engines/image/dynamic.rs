@@ -18,6 +18,8 @@ pub(super) struct Dynamic<'data> {
     /// Packed relocations of words that hold addresses of the same file.
     pub relr: &'data [Relr],
     pub symbols: &'data [Sym],
+    /// Name by which other files refer to this one.
+    pub soname: Option<&'data str>,
     names: &'data [u8],
     hash: Option<Hash<'data>>,
 }
@@ -44,12 +46,14 @@ impl<'data> Dynamic<'data> {
             let count = number_of_symbols(image, address, hash_data, value(elf::DT_HASH))?;
             Some(records(image.bytes(address, count.checked_mul(size_of::<Sym>() as u64)?)?))
         });
+        let names = table(elf::DT_STRTAB, elf::DT_STRSZ).unwrap_or_default();
         Self {
+            soname: value(elf::DT_SONAME).and_then(|at| text_at(names, usize::try_from(at).ok()?)),
             rela: [(elf::DT_RELA, elf::DT_RELASZ), (elf::DT_JMPREL, elf::DT_PLTRELSZ)]
                 .map(|(address, size)| table(address, size).map(records).unwrap_or_default()),
             relr: table(elf::DT_RELR, elf::DT_RELRSZ).map(records).unwrap_or_default(),
             symbols: symbols.unwrap_or_default(),
-            names: table(elf::DT_STRTAB, elf::DT_STRSZ).unwrap_or_default(),
+            names,
             hash: hash_data.and_then(Hash::parse),
         }
     }
@@ -140,6 +144,10 @@ pub(super) fn named<'data>(
 }
 
 fn name_at<'data>(names: &'data [u8], symbol: &Sym) -> Option<&'data str> {
-    let from = names.get(symbol.st_name(ENDIAN) as usize..)?;
+    text_at(names, symbol.st_name(ENDIAN) as usize)
+}
+
+fn text_at(names: &[u8], at: usize) -> Option<&str> {
+    let from = names.get(at..)?;
     str::from_utf8(&from[..memchr::memchr(0, from)?]).ok()
 }

@@ -24,7 +24,7 @@ pub(super) fn releases_memory(image: &Image<'_>, address: u64) -> bool {
 }
 
 /// Whether the instruction at an address is a jump without a condition.
-pub(super) fn is_unconditional(image: &Image<'_>, address: u64) -> bool {
+pub(in crate::live) fn is_unconditional(image: &Image<'_>, address: u64) -> bool {
     match image.machine() {
         Machine::X86_64 => {
             matches!(image.bytes(address, 2), Some([0xe9 | 0xeb, _] | [0xf2, 0xe9]))

@@ -9,7 +9,10 @@ use nntrace_common::{
 };
 
 use super::*;
-use crate::{live::kernel::KernelOptions, model::function_names::Names};
+use crate::{
+    live::kernel::{KernelOptions, place_programs::Form},
+    model::function_names::Names,
+};
 
 // A function of an engine, `call(object, inner)`, which calls `inner(object)`, and another one beside it.
 #[cfg(target_arch = "x86_64")]
@@ -111,7 +114,7 @@ fn probe(phase: Phase, layer: Layer, recipe: NameRecipe) -> EngineProbe {
 fn profiled(is_multi: bool, returns: impl Fn(usize) -> ReturnPlaces) -> (Vec<(Tag, Total)>, Names) {
     let (mut kernel, _rings) = Kernel::load(KernelOptions::default()).expect("the programs load");
     if !is_multi {
-        kernel.engines.form = Some(Form::Single);
+        kernel.engines.programs.form = Some(Form::Single);
     }
     let values = [(7, mark::name_hash(b"SEVEN".as_slice(), 0))];
     let run = probe(Phase::Execution, Layer::Runtime, recipe(0, NameForm::CString, &[8]));
@@ -141,7 +144,11 @@ fn profiled(is_multi: bool, returns: impl Fn(usize) -> ReturnPlaces) -> (Vec<(Ta
         // SAFETY: it calls `two_operators`, with an object that lives longer.
         unsafe { nntrace_test_run(&raw const model, two_operators) };
     }
-    assert_eq!(matches!(kernel.engines.form, Some(Form::Multi(_))), is_multi, "this kernel has such links");
+    assert_eq!(
+        matches!(kernel.engines.programs.form, Some(Form::Multi(_))),
+        is_multi,
+        "this kernel has such links"
+    );
     kernel.engines.detach(&mut kernel.object);
     let diagnostics = kernel.read_diagnostics().expect("diagnostics");
     let odd: Vec<(DiagnosticKind, u64)> =
