@@ -79,6 +79,9 @@ fn seal(file: &mut [u8]) {
         header[8..12].copy_from_slice(&stored);
         if header[5] == 0 {
             header[12..16].copy_from_slice(&stored);
+        } else {
+            // Millions of alike events are read in time, but not within that of an input.
+            header[14..16].fill(0);
         }
         header[56..60].copy_from_slice(&crc32fast::hash(content).to_le_bytes());
         put_checksum(header);
