@@ -14,12 +14,14 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io::{self, Read as _, Write},
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
 pub use error::PackError;
 use frames::FrameWriter;
 use layout::{CONTENTS, Contents, Entry, FILE_LIST, FILE_MAP, KIND, RECORDING, VERSION, hex, place};
+use nix::libc;
 use notes::{Notes, Topic};
 use selection::Limits;
 use sha2::{Digest as _, Sha256};
@@ -124,11 +126,11 @@ fn recording(folder: &Path) -> Result<Vec<Item>, PackError> {
     let entries = fs::read_dir(folder).map_err(error)?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
     let mut paths = paths.map_err(error)?;
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == EXTENSION) && path.is_file());
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == EXTENSION));
     // Whatever order the folder has.
     paths.sort_unstable();
     let list = folder.join(FILE_LIST);
-    paths.extend(list.is_file().then_some(list));
+    paths.extend(list.exists().then_some(list));
     paths.into_iter().map(Item::of_recording).collect()
 }
 
@@ -139,8 +141,12 @@ impl Item {
         let name = name.filter(|name| place(name).is_some() && Header::new_ustar().set_path(name).is_ok());
         let Some(name) = name else { return Err(PackError::Name(path)) };
         let error = |source| PackError::read(&path, source);
+        // A link in a recording from elsewhere may lead to a file of ours.
+        if !fs::symlink_metadata(&path).map_err(error)?.is_file() {
+            return Err(error(io::Error::other("it is no regular file")));
+        }
         let mut digest = Sha256::new();
-        let size = io::copy(&mut File::open(&path).map_err(error)?, &mut digest).map_err(error)?;
+        let size = io::copy(&mut open(&path).map_err(error)?, &mut digest).map_err(error)?;
         Ok(Self { entry: Entry { name, size, sha256: hex(digest) }, content: Content::File(path) })
     }
 
@@ -160,7 +166,7 @@ impl Item {
             Content::Bytes(bytes) => archive.write_all(bytes).map_err(write)?,
             Content::File(path) => {
                 let read = |source| PackError::read(path, source);
-                let mut file = File::open(path).map_err(read)?.take(*size);
+                let mut file = open(path).map_err(read)?.take(*size);
                 let mut digest = Sha256::new();
                 let mut chunk = vec![0; 64 << 10];
                 let mut left = *size;
@@ -183,6 +189,11 @@ impl Item {
         }
         archive.write_all(&vec![0; layout::padding(*size) as usize]).map_err(write)
     }
+}
+
+/// Opens a file. What has become a pipe meanwhile is not waited for.
+fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)
 }
 
 /// Returns the header of an entry, which says nothing of where and when it was packed.
@@ -210,7 +221,7 @@ fn json(value: &impl serde::Serialize, folder: &Path) -> Result<Vec<u8>, PackErr
 fn write(file: &Path, folder: &Path, items: &[Item], replace: bool) -> Result<u64, PackError> {
     let error = |source| PackError::write(file, source);
     let beside = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(NEW_MODE);
+    let mode = fs::Permissions::from_mode(NEW_MODE);
     let unfinished = tempfile::Builder::new().prefix(".nntrace-bpf-").permissions(mode).tempfile_in(beside);
     let unfinished = unfinished.map_err(error)?;
     let contents = Contents {

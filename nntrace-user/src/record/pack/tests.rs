@@ -251,6 +251,14 @@ fn other_folders_are_no_recordings() {
 }
 
 #[test]
+fn a_link_in_a_recording_is_not_followed() {
+    let place = Place::new();
+    symlink(place.file("mine", "private"), place.path("run").join("cpu1.nnt")).unwrap();
+    let error = pack(&place.path("run"), &place.path("x.nnpack"), &OPTIONS).unwrap_err();
+    assert!(error.to_string().contains("cpu1.nnt: it is no regular file"), "{error}");
+}
+
+#[test]
 fn a_file_that_changes_meanwhile_is_noticed() {
     let place = Place::new();
     let path = PathBuf::from(place.file("model", "weights"));
