@@ -39,7 +39,9 @@ pub enum EmitError {
     #[error("cannot share memory with the processes that write the marks: {0}")]
     Memory(io::Error),
     /// A process cannot be started.
-    #[error("cannot start a process for the recorded process {pid}: {source}; the marks up to there were written")]
+    #[error(
+        "cannot start a process for the recorded process {pid}: {source}; the marks up to there were written"
+    )]
     Process {
         /// Recorded process.
         pid: u32,

@@ -60,13 +60,8 @@ mod tests {
 
     #[test]
     fn an_id_is_of_the_thread_that_was_created_last() {
-        let fork = |tid, by, time| ProcessRecord {
-            kind: RecordKind::Fork as u32,
-            tgid: 10,
-            tid,
-            detail: by,
-            time,
-        };
+        let fork =
+            |tid, by, time| ProcessRecord { kind: RecordKind::Fork as u32, tgid: 10, tid, detail: by, time };
         let lives = Lives::of(&[fork(12, 11, 200), fork(12, 10, 100), fork(13, 10, 50)]);
         let at = [99, 100, 199, 200].map(|time| lives.at(12, time));
         assert_eq!(at, [(12, 0), (12, 1), (12, 1), (12, 2)]);

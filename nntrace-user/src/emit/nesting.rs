@@ -140,7 +140,9 @@ impl Forest {
                     let takes_place = next != NONE && {
                         let after = &self.node(next).span;
                         // The place that is left to it stays open around it.
-                        after.begin == span.end && after.depth == span.depth.saturating_add(1) && is_switch(after)
+                        after.begin == span.end
+                            && after.depth == span.depth.saturating_add(1)
+                            && is_switch(after)
                     };
                     if !takes_place {
                         let end = Edge { time: span.end, kind: EdgeKind::End };

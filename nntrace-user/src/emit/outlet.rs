@@ -16,7 +16,8 @@ use super::{
 };
 
 /// Places of ftrace's file for marks, the preferred one first.
-const TRACE_MARKERS: [&str; 2] = ["/sys/kernel/tracing/trace_marker", "/sys/kernel/debug/tracing/trace_marker"];
+const TRACE_MARKERS: [&str; 2] =
+    ["/sys/kernel/tracing/trace_marker", "/sys/kernel/debug/tracing/trace_marker"];
 
 /// Kind of an outlet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -57,8 +57,7 @@ pub fn play(script: &Script, speed: Speed, outlet: OutletKind) -> Result<Played,
     for process in &script.processes {
         pace.sleep_until_before(process.begin, AHEAD);
         children.reap(Some(WaitPidFlag::WNOHANG));
-        let stage =
-            Stage { script, pace, outlet: &outlet, shared: &shared, name: process.name.as_deref() };
+        let stage = Stage { script, pace, outlet: &outlet, shared: &shared, name: process.name.as_deref() };
         children.start(process, &stage)?;
     }
     children.reap(None);
@@ -119,7 +118,8 @@ impl Children {
             Ok(WaitStatus::StillAlive) => true,
             Ok(WaitStatus::Exited(_, 0)) | Err(_) => false,
             Ok(status) => {
-                failures.push(format!("the process for the recorded process {pid} was ended early: {status:?}"));
+                failures
+                    .push(format!("the process for the recorded process {pid} was ended early: {status:?}"));
                 false
             }
         });

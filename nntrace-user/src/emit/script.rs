@@ -202,8 +202,11 @@ fn tagged(
         });
         let path = inside.or(inner_path).and_then(around);
         let step = path.and_then(|path| paths.get(&path));
-        let known = step.and_then(|step| Some((Label::tagged(Tag::from_index(step.tag)?), Class::from_code(step.class)?)));
-        let known = known.or_else(|| labels.get(&(open.tid, open.begin)).map(|label| (*label, Class::Section)));
+        let known = step.and_then(|step| {
+            Some((Label::tagged(Tag::from_index(step.tag)?), Class::from_code(step.class)?))
+        });
+        let known =
+            known.or_else(|| labels.get(&(open.tid, open.begin)).map(|label| (*label, Class::Section)));
         let depth = u8::try_from(depth).unwrap_or(u8::MAX);
         tagged.push(OpenAtEnd { begin: open.begin, tag: known, name: open.name, depth });
         (inner_path, until) = (path, open.begin);

@@ -136,7 +136,9 @@ mod tests {
     #[test]
     fn every_time_is_in_its_bucket() {
         let mut before = None;
-        for ns in (0..200).chain((3..64).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit, (1 << bit) + 1])).chain([u64::MAX])
+        for ns in (0..200)
+            .chain((3..64).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit, (1 << bit) + 1]))
+            .chain([u64::MAX])
         {
             let bucket = bucket(ns);
             assert!(bucket < BUCKETS && largest_in(bucket) >= ns, "{ns}");

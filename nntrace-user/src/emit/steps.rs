@@ -98,16 +98,21 @@ impl StepMaker<'_> {
 
     /// Makes the steps of a thread from its begins and ends, its sections without an end, and its other events, each in
     /// order of time.
-    pub(super) fn make(&mut self, tid: u32, edges: &[Edge], open: &[OpenAtEnd], points: &[Point]) -> Vec<Step> {
+    pub(super) fn make(
+        &mut self,
+        tid: u32,
+        edges: &[Edge],
+        open: &[OpenAtEnd],
+        points: &[Point],
+    ) -> Vec<Step> {
         let mut made = Made { steps: Vec::with_capacity(edges.len() + points.len()), ..Made::default() };
         let (mut open, mut points) = (open.iter().peekable(), points.iter().peekable());
         for edge in edges {
             // At one time, what is around a section begins before it, and an event is inside of it.
             let is_begin = matches!(edge.kind, EdgeKind::Begin { .. });
             loop {
-                let is_before = |time: &u64, at_one_time: bool| {
-                    *time < edge.time || (at_one_time && *time == edge.time)
-                };
+                let is_before =
+                    |time: &u64, at_one_time: bool| *time < edge.time || (at_one_time && *time == edge.time);
                 let opened = open.peek().map(|open| open.begin).filter(|begin| is_before(begin, is_begin));
                 let event = points.peek().map(|point| point.time).filter(|time| is_before(time, !is_begin));
                 match (opened, event) {
@@ -272,6 +277,7 @@ impl Made {
 /// Whether a section is accounted as it was recorded.
 fn is_same(recorded: &SpanRecord, closed: &Closed) -> bool {
     let SpanRecord { tag, class, adds, begin, end, own, exclusive, path, name, .. } = *recorded;
-    (tag, class, adds, path, name) == (closed.tag.index(), closed.class as u8, closed.adds, closed.path, closed.name)
+    (tag, class, adds, path, name)
+        == (closed.tag.index(), closed.class as u8, closed.adds, closed.path, closed.name)
         && (begin, end, own, exclusive) == (closed.begin, closed.end, closed.own, closed.exclusive)
 }
