@@ -14,7 +14,7 @@ use nntrace_tests::{
     profiler::{Profiler, Run},
     results::Results as _,
 };
-use nntrace_user::report::snapshot::{MarksSeen, Snapshot};
+use nntrace_user::report::snapshot::{MarksSeen, PhaseRow, Snapshot};
 
 /// Tries of what depends on nobody else's load.
 const TRIES: u32 = 5;
@@ -108,8 +108,7 @@ fn emit(folder: &Path, live: &[&str], emit: &[&str]) -> Result<Run> {
 fn ensure_times(before: &Snapshot, after: &Snapshot, stretch: u64) -> Result<()> {
     for (pid, emitted) in before.pids().into_iter().zip(after.pids()) {
         for row in before.phases.iter().filter(|row| row.pid == pid) {
-            let same = |other: &&_| {
-                let other: &nntrace_user::report::snapshot::PhaseRow = other;
+            let same = |other: &&PhaseRow| {
                 other.pid == emitted && (other.layer, other.phase) == (row.layer, row.phase)
             };
             let after = after.phases.iter().find(same).context("no such phase")?;

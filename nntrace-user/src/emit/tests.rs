@@ -1,3 +1,5 @@
+//! Scripts of recordings that are made of marks: the marks come out as they went in.
+
 use std::collections::BTreeMap;
 
 use nntrace_common::{
@@ -48,7 +50,7 @@ impl Recording {
         let mut spans = Vec::new();
         let paths = &mut self.facts.paths;
         let close = |stack: &Stack, closed: &Closed| {
-            stack.steps(closed.depth, |path, step| drop(paths.insert(path, step)));
+            stack.steps(closed.depth, |path, step| _ = paths.insert(path, step));
             spans.push(SpanRecord::new(pid, tid, true, closed));
         };
         let depth = stack.depth();
@@ -65,7 +67,7 @@ impl Recording {
                     self.take(&Input::AnnotatedBegin { origin, time, payload: text, name_at: begin.name_at });
                 }
             }
-            mark::Kind::End => drop(stack.end(time, close)),
+            mark::Kind::End => _ = stack.end(time, close),
             _ => self.take(&Input::Track { origin: Origin { pid, tid, depth }, time, payload: text }),
         }
         for span in &spans {
@@ -116,7 +118,7 @@ fn accounted(marks: &[(u64, String)]) -> (Vec<Closed>, Vec<u64>) {
                 let name = mark::name_hash(text, begin.name_at);
                 stack.begin(*time, begin.prefix, begin.label, name, close);
             }
-            Some(mark::Kind::End) => drop(stack.end(*time, close)),
+            Some(mark::Kind::End) => _ = stack.end(*time, close),
             _ => {}
         }
     }
@@ -198,7 +200,7 @@ fn an_execution_in_flight_has_a_thread_of_its_own() {
     let mut recording = Recording::new();
     let tag = mark::begin(b"B|1|[NN_LR_PE]").label.tag().unwrap();
     recording.facts.names.insert(1, "in flight".into());
-    let mut flight = |recording: &mut Recording, begin, end| {
+    let flight = |recording: &mut Recording, begin, end| {
         let flight = SpanRecord::new(10, 11, true, &Closed::alone(tag, 1, begin, end, 0));
         recording.take(&Input::Record(&Record::Span(flight)));
     };
