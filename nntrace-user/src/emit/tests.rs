@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use nntrace_common::{
-    layer::{Layer, Phase},
+    layer::{Layer, Phase, Tag},
     mark,
-    record::{ProcessRecord, Record, RecordKind, SpanRecord},
+    record::{BeginRecord, ProcessRecord, Record, RecordKind, SpanRecord},
     stack::{Class, Closed, Stack},
 };
 
@@ -134,6 +134,11 @@ fn recorded(marks: &[(u64, String)]) -> Script {
     recording.script()
 }
 
+/// Returns the layer and phase of a begin.
+fn tag(begin: &[u8]) -> Tag {
+    mark::begin(begin).label.tag().unwrap()
+}
+
 fn timed(texts: &[&str]) -> Vec<(u64, String)> {
     texts.iter().zip(1..).map(|(text, number)| (number * 10, (*text).to_owned())).collect()
 }
@@ -185,7 +190,7 @@ fn work_for_other_threads_has_no_tag() {
     let mut recording = Recording::new();
     recording.mark(10, 10, 10, "B|1|[NN_LR_PE]f");
     recording.mark(10, 10, 20, "E|1");
-    let tag = mark::begin(b"B|1|[NN_LC_PE]").label.tag().unwrap();
+    let tag = tag(b"B|1|[NN_LC_PE]");
     let handed = Closed { class: Class::Handed, name: 1, ..Closed::alone(tag, 1, 30, 40, 0) };
     recording.take(&Input::Record(&Record::Span(SpanRecord::new(10, 10, true, &handed))));
     recording.facts.names.insert(1, "op".into());
@@ -198,7 +203,7 @@ fn work_for_other_threads_has_no_tag() {
 #[test]
 fn an_execution_in_flight_has_a_thread_of_its_own() {
     let mut recording = Recording::new();
-    let tag = mark::begin(b"B|1|[NN_LR_PE]").label.tag().unwrap();
+    let tag = tag(b"B|1|[NN_LR_PE]");
     recording.facts.names.insert(1, "in flight".into());
     let flight = |recording: &mut Recording, begin, end| {
         let flight = SpanRecord::new(10, 11, true, &Closed::alone(tag, 1, begin, end, 0));
@@ -228,7 +233,7 @@ fn an_execution_in_flight_has_a_thread_of_its_own() {
 fn interface_calls_are_known_by_their_names() {
     let mut recording = Recording::new();
     let call = "HIDL::IDevice::prepareModel::server";
-    let tag = mark::begin(b"B|1|[NN_LD_PC]").label.tag().unwrap();
+    let tag = tag(b"B|1|[NN_LD_PC]");
     for (name, text) in
         [(1, call), (2, "HIDL::IDevice::other"), (3, "HIDL::IExecutionCallback::notify::client")]
     {
@@ -238,7 +243,7 @@ fn interface_calls_are_known_by_their_names() {
         let section = Closed::alone(tag, name, name * 100, name * 100 + 50, 0);
         recording.take(&Input::Record(&Record::Span(SpanRecord::new(10, 10, true, &section))));
     }
-    let notified = nntrace_common::record::BeginRecord::new(10, 10, mark::Label::FOREIGN, 3, 170);
+    let notified = BeginRecord::new(10, 10, mark::Label::FOREIGN, 3, 170);
     recording.take(&Input::Record(&Record::Begin(notified)));
     let expected = [
         "B|1|HIDL::IDevice::prepareModel::server",
