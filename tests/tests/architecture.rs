@@ -14,10 +14,12 @@ use syn::{
 };
 
 /// Layers, each with those that it may depend on. The contract (`nntrace-common`) is available to all.
-const FLOORS: [(&str, &[&str]); 7] = [
+const FLOORS: [(&str, &[&str]); 9] = [
     ("model", &[]),
     ("live", &["model"]),
     ("replay", &["model"]),
+    ("record", &["model"]),
+    ("emit", &["model", "record"]),
     ("report", &["model"]),
     ("export", &["model", "report"]),
     ("analyze", &["model", "report"]),

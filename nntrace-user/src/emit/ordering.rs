@@ -91,7 +91,9 @@ pub(super) fn gates(threads: &mut [ThreadScript], texts: &Texts) -> u32 {
         }
     }
     changes.sort_unstable();
-    sends.values_mut().for_each(|gates| gates.sort_unstable());
+    for gates in sends.values_mut() {
+        gates.sort_unstable();
+    }
     for thread in threads {
         for step in &mut thread.steps {
             let (Action::Begin(text) | Action::Event(text)) = step.action else { continue };

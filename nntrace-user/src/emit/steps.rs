@@ -2,6 +2,8 @@
 //!
 //! The contract's accounting goes along: it says where a `[SUB]` is needed, and whether the marks give what was recorded.
 
+use std::borrow::Cow;
+
 use nntrace_common::{
     hidl_calls,
     layer::Phase,
@@ -71,9 +73,9 @@ pub(super) struct StepMaker<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Differences {
     /// Sections without a layer and a phase, which no text gives: work for an execution on another thread.
-    pub untagged: u64,
+    pub(super) untagged: u64,
     /// Sections that the accounting of the marks gives another class, place or time.
-    pub other_sections: u64,
+    pub(super) other_sections: u64,
 }
 
 /// Section that was open at the end of the recording.
@@ -179,18 +181,13 @@ impl StepMaker<'_> {
 
     /// Returns the text of a begin.
     fn begin(&mut self, prefix: Prefix, label: Label, name: u64, attributes: Option<TextId>) -> TextId {
-        let known = self.names.get(&name).map(String::as_str);
-        let unknown;
-        let name = match known {
-            Some(name) => name,
-            None => {
-                unknown = format!("?{name:016x}");
-                &unknown
-            }
+        let name = match self.names.get(&name) {
+            Some(name) => Cow::Borrowed(name.as_str()),
+            None => Cow::Owned(format!("?{name:016x}")),
         };
         let mut text = b"B".to_vec();
         if let Some(tag) = label.tag()
-            && !is_call(label, name)
+            && !is_call(label, &name)
         {
             text.extend_from_slice(match prefix {
                 Prefix::None | Prefix::Handed => b"",
