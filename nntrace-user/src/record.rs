@@ -8,26 +8,37 @@
 
 mod ancestry;
 mod clocks;
+mod contents;
 mod decode;
 mod disk;
 mod encode;
 mod error;
 mod facts;
+mod file_identity;
 mod format;
 mod initial_host;
 mod kind;
 mod order;
+mod ordered_sections;
 mod read;
 mod recorded;
 mod recorder;
 mod sections;
+mod statistics;
 mod streams;
+mod summary;
+mod threads;
 mod varint;
 
 pub use clocks::ClockReading;
 pub use error::{ReadError, RecordError};
 pub use facts::RunDescription;
+pub use file_identity::FileIdentity;
 pub use format::is_recording;
+pub use ordered_sections::OrderedSections;
 pub use recorded::{Recorded, ReplayOptions, replay};
 pub use recorder::{Progress, Recorder};
 pub use sections::sections;
+pub use statistics::{RecordedStatistics, statistics};
+pub use summary::{StreamSummary, Summary};
+pub use threads::{NamedThread, Threads};

@@ -32,7 +32,7 @@ impl ClockReading {
 
     /// Returns the time since 1970, ns.
     #[must_use]
-    pub(super) fn realtime_ns(&self) -> u64 {
+    pub fn realtime_ns(&self) -> u64 {
         self.realtime_ns
     }
 }

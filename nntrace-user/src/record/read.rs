@@ -6,6 +6,7 @@ use std::{
     io,
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use memchr::memmem;
@@ -27,7 +28,7 @@ const CHUNK: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Files {
     folder: PathBuf,
-    files: Vec<RecordedFile>,
+    files: Vec<Arc<RecordedFile>>,
     /// Blocks of events, by the number of their first event.
     pub(super) blocks: Vec<Block>,
     /// Checkpoints, by the number of the last event before them.
@@ -38,7 +39,7 @@ pub(super) struct Files {
 
 /// File of one stream.
 #[derive(Debug)]
-struct RecordedFile {
+pub(super) struct RecordedFile {
     path: PathBuf,
     file: File,
     stream: Stream,
@@ -138,7 +139,7 @@ impl Files {
             }
             Err(newer) => return Err(ReadError::Version { path, reason: newer.to_string() }),
         };
-        self.files.push(RecordedFile { path, file, stream, length });
+        self.files.push(Arc::new(RecordedFile { path, file, stream, length }));
         self.scan(place);
         Ok(())
     }
@@ -189,6 +190,11 @@ impl Files {
         self.files[hole.file].stream
     }
 
+    /// Returns all blocks, states of the run included.
+    pub(super) fn all_blocks(&self) -> impl Iterator<Item = &Block> {
+        self.blocks.iter().chain(&self.checkpoints)
+    }
+
     /// Returns the number of files and their bytes.
     pub(super) fn size(&self) -> (usize, u64) {
         (self.files.len(), self.files.iter().map(|file| file.length).sum())
@@ -205,10 +211,12 @@ impl Files {
     /// # Errors
     /// When it is damaged, with a text that says where.
     pub(super) fn content(&self, block: &Block) -> Result<Vec<u8>, String> {
-        let file = &self.files[block.file];
-        file.content(block).map_err(|why| {
-            format!("{}: the block at byte {} is damaged ({why})", file.path.display(), block.offset)
-        })
+        self.files[block.file].content(block)
+    }
+
+    /// Returns the file of a block.
+    pub(super) fn file(&self, block: &Block) -> &Arc<RecordedFile> {
+        &self.files[block.file]
     }
 
     /// Returns the last state of the run that can be read, the number of the last event that it covers, and texts on states
@@ -286,7 +294,17 @@ impl RecordedFile {
         None
     }
 
-    fn content(&self, block: &Block) -> Result<Vec<u8>, String> {
+    /// Reads the content of a block.
+    ///
+    /// # Errors
+    /// When it is damaged, with a text that says where.
+    pub(super) fn content(&self, block: &Block) -> Result<Vec<u8>, String> {
+        self.read_content(block).map_err(|why| {
+            format!("{}: the block at byte {} is damaged ({why})", self.path.display(), block.offset)
+        })
+    }
+
+    fn read_content(&self, block: &Block) -> Result<Vec<u8>, String> {
         let BlockHeader { stored, plain, checksum, is_compressed, .. } = block.header;
         let mut bytes = vec![0; stored as usize];
         let read = self.file.read_exact_at(&mut bytes, block.offset + BLOCK_HEADER as u64);

@@ -13,6 +13,7 @@ use super::{
     encode::{EventBlock, Unnamed},
     error::RecordError,
     facts::{Checkpoint, LateName, RunDescription},
+    file_identity::ProbedFiles,
     format::{BlockHeader, Content, EXTENSION, Stream, is_recording},
     initial_host::InitialHost,
     streams::{Change, Streams},
@@ -36,6 +37,7 @@ pub struct Recorder {
     folder: PathBuf,
     /// End of the last checkpoint, and the time it took.
     last: Option<(Instant, Duration)>,
+    probed: ProbedFiles,
 }
 
 /// Progress of a recording.
@@ -89,7 +91,8 @@ impl Recorder {
             unnamed: Unnamed::default(),
             host_at_begin: None,
         };
-        Ok(Self { writer: Rc::new(RefCell::new(writer)), run, folder: folder.to_owned(), last: None })
+        let writer = Rc::new(RefCell::new(writer));
+        Ok(Self { writer, run, folder: folder.to_owned(), last: None, probed: ProbedFiles::default() })
     }
 
     /// Returns the folder.
@@ -151,7 +154,9 @@ impl Recorder {
             .filter_map(|hash| Some(LateName { hash: *hash, text: names.get(*hash)?.text.clone() }));
         let mut late: Vec<LateName> = late.collect();
         late.sort_unstable_by_key(|name| name.hash);
-        let state = Checkpoint::new(findings, self.run.clone(), writer.host_at_begin.clone(), late, is_last);
+        let probed = self.probed.of(&findings.run.source);
+        let state =
+            Checkpoint::new(findings, self.run.clone(), writer.host_at_begin.clone(), probed, late, is_last);
         writer.checkpoint(&state)?;
         drop(writer);
         self.check()

@@ -20,7 +20,7 @@ use nntrace_user::report::terminal_text::Text;
 
 use crate::{
     arguments::{Action, Cli},
-    commands::{energy_model, engines, live, manual, print, record, replay, topology},
+    commands::{energy_model, engines, info, live, manual, print, record, replay, report, topology},
 };
 
 /// Exit status when the command line is wrong.
@@ -45,6 +45,8 @@ fn main() -> ExitCode {
     let done = match &cli.action {
         Some(Action::Replay(arguments)) => replay::run(arguments),
         Some(Action::Print(arguments)) => print::run(arguments),
+        Some(Action::Report(arguments)) => report::run(arguments),
+        Some(Action::Info(arguments)) => info::run(arguments),
         Some(Action::Engines(arguments)) => engines::run(arguments),
         Some(Action::Topology(arguments)) => topology::run(arguments),
         Some(Action::EnergyModel(action)) => energy_model::run(action),

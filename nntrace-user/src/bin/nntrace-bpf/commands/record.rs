@@ -63,7 +63,7 @@ pub fn run(cli: &Record, log_level: LevelFilter) -> Result<ExitCode> {
 }
 
 /// Returns the variables that are recorded, with those that are asked for; `all` means every one.
-fn environment(asked_for: &[String]) -> BTreeMap<String, String> {
+pub fn environment(asked_for: &[String]) -> BTreeMap<String, String> {
     let is_wanted = |name: &str| {
         let is = |pattern: &str| match pattern.strip_suffix('*') {
             Some(start) => name.starts_with(start),
