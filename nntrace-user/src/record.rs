@@ -18,6 +18,8 @@ mod file_identity;
 mod format;
 mod initial_host;
 mod kind;
+#[cfg(test)]
+mod made_up;
 mod order;
 mod ordered_sections;
 mod read;

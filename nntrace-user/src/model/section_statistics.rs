@@ -348,6 +348,8 @@ impl SectionStatistics {
                 _ => merged.push((key, sums.clone(), is_late)),
             }
         }
+        // Of some places, all sections are hidden.
+        merged.retain(|(_, sums, _)| sums.count > 0 || sums.exclusive > 0);
         let mut rows: Vec<SectionSums> =
             merged.into_iter().map(|(key, sums, is_late)| self.row(&key, &sums, is_late)).collect();
         rows.sort_by(|a, b| {

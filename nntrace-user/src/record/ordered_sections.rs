@@ -21,12 +21,19 @@ use super::{
 };
 use crate::model::{run_facts::Loss, section::Section};
 
-/// Sections that are kept from the first pass.
-const LONGEST: usize = 1 << 16;
-/// Events of a stretch, as a power of two.
-const STRETCH: u32 = 13;
-/// Sections of threads that are sorted at once, each thread by itself.
-const TOGETHER: u64 = 1 << 18;
+/// Sizes by which memory is bounded.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    /// Sections that are kept from the first pass.
+    longest: usize,
+    /// Events of a stretch, as a power of two.
+    stretch: u32,
+    /// Sections of threads that are sorted at once, each thread by itself.
+    together: u64,
+}
+
+const SIZES: Sizes = Sizes { longest: 1 << 16, stretch: 13, together: 1 << 18 };
+
 /// Names that are shared among sections at most.
 const MOST_NAMES: usize = 1 << 16;
 
@@ -34,6 +41,7 @@ const MOST_NAMES: usize = 1 << 16;
 /// in.
 pub struct OrderedSections {
     files: Files,
+    sizes: Sizes,
     until: u64,
     late_names: FxHashMap<u64, String>,
     threads: Threads,
@@ -117,15 +125,15 @@ impl OrderedSections {
     /// # Errors
     /// When it cannot be read.
     pub fn open(folder: &Path) -> Result<Self, ReadError> {
-        Self::keeping(folder, LONGEST)
+        Self::with_sizes(folder, SIZES)
     }
 
-    fn keeping(folder: &Path, most: usize) -> Result<Self, ReadError> {
+    fn with_sizes(folder: &Path, sizes: Sizes) -> Result<Self, ReadError> {
         let files = Files::open(folder)?;
         let (until, state, mut damage) = files.state()?;
         let late_names = late_names(&state);
         let first = FirstPass {
-            most,
+            sizes,
             threads: ThreadsSeen::default(),
             longest: BinaryHeap::new(),
             names: SharedNames::default(),
@@ -151,6 +159,7 @@ impl OrderedSections {
         }
         Ok(Self {
             files,
+            sizes,
             until,
             late_names,
             threads,
@@ -202,7 +211,7 @@ impl OrderedSections {
         while first < places.len() {
             let mut last = first;
             let mut count = self.count(places[first]);
-            while last + 1 < places.len() && count + self.count(places[last + 1]) <= TOGETHER {
+            while last + 1 < places.len() && count + self.count(places[last + 1]) <= self.sizes.together {
                 last += 1;
                 count += self.count(places[last]);
             }
@@ -286,7 +295,8 @@ impl OrderedSections {
             let mut pass = SectionPass::new(&self.late_names, second);
             let mut ordered = Ordered::of_blocks(&self.files, self.until, has_any);
             for (place, stretch) in self.stretches.iter().enumerate() {
-                let last = stretch.place << STRETCH | ((1 << STRETCH) - 1);
+                let bits = self.sizes.stretch;
+                let last = stretch.place << bits | ((1 << bits) - 1);
                 ordered.visit(last.min(self.until), &mut pass);
                 let earliest = self.stretches.get(place + 1).map_or(u64::MAX, |next| next.earliest);
                 pass.take.hand_out(earliest, &mut longest, take)?;
@@ -336,8 +346,7 @@ impl Ord for Long {
 
 /// Pass that finds the longest sections.
 struct FirstPass {
-    /// Sections that are kept at most.
-    most: usize,
+    sizes: Sizes,
     threads: ThreadsSeen,
     longest: BinaryHeap<Reverse<Long>>,
     names: SharedNames,
@@ -350,12 +359,12 @@ impl TakeSections for FirstPass {
     #[inline]
     fn section(&mut self, found: FoundSection<'_>) {
         self.threads.section(found.stream, found.number, found.span);
-        let place = found.number >> STRETCH;
+        let place = found.number >> self.sizes.stretch;
         if self.stretches.last().is_none_or(|last| last.place != place) {
             self.stretches.push(Stretch { place, earliest: u64::MAX });
         }
         let stretch = self.stretches.len() - 1;
-        if self.longest.len() < self.most {
+        if self.longest.len() < self.sizes.longest {
             self.longest.push(Reverse(Long { held: Held::new(found, &mut self.names), stretch }));
             return;
         }
@@ -436,3 +445,6 @@ impl<W> SecondPass<'_, W> {
         ControlFlow::Continue(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -124,3 +124,6 @@ impl Pass {
         self.statistics.add(&mut self.places[site], span, name);
     }
 }
+
+#[cfg(test)]
+mod tests;
