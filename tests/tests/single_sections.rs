@@ -11,7 +11,10 @@ use nntrace_tests::{
 };
 use nntrace_user::{
     export::dot,
-    model::causality::Questions,
+    model::{
+        causality::Questions,
+        section_filter::{Hidden, SectionFilter},
+    },
     replay::{self, Options, Replayed, TimeRange},
     report::{number_format, section_list, tables},
 };
@@ -120,7 +123,11 @@ fn assert_as_plain(path: &Path, text: &str) -> Result<usize> {
     let expected = plain(text)?;
     let open = expected.iter().filter(|section| section.end.is_none()).count();
     let marks = replayed.marks();
-    let (list, tree, graph) = (section_list::list(marks), section_list::tree(marks), dot::render(marks));
+    let (all, mut hidden) = (SectionFilter::default(), Hidden::default());
+    let list = section_list::list(marks, &all, &mut hidden);
+    let tree = section_list::tree(marks, &all, &mut hidden);
+    let graph = dot::render(marks);
+    assert_eq!(hidden, Hidden::default());
     for (view, what) in [(&*list, "not ended"), (&*tree, "not ended"), (graph.as_str(), "has not ended")] {
         assert_eq!(view.matches(what).count(), open);
     }

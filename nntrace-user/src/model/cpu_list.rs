@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> Result<Vec<u32>, NoCpuList> {
 
 /// The shortest list of these CPUs, which are in ascending order.
 #[must_use]
-pub(crate) fn format(cpus: &[u32]) -> String {
+pub fn format(cpus: &[u32]) -> String {
     let mut text = String::new();
     for run in cpus.chunk_by(|a, b| a + 1 == *b) {
         let comma = if text.is_empty() { "" } else { "," };

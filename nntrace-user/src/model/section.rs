@@ -52,7 +52,11 @@ pub struct Section<'a> {
 impl<'a> Section<'a> {
     /// Creates the section of a record; `None` for one without a layer and a phase. A name is `None` where its text never
     /// came.
-    pub(crate) fn of(span: &SpanRecord, name: Option<&'a str>, attributes: Option<String>) -> Option<Self> {
+    pub(crate) fn of(
+        span: &SpanRecord,
+        name: Option<&'a str>,
+        attributes: Option<Cow<'a, str>>,
+    ) -> Option<Self> {
         Some(Self {
             pid: span.tgid,
             tid: span.tid,
@@ -65,7 +69,7 @@ impl<'a> Section<'a> {
             class: Class::from_code(span.class)?,
             path: span.path,
             name: name.map_or_else(|| Cow::Owned(format!("?{:016x}", span.name)), Cow::Borrowed),
-            attributes: attributes.map_or(Cow::Borrowed(""), Cow::Owned),
+            attributes: attributes.unwrap_or_default(),
             is_provisional: span.is_provisional(),
         })
     }
@@ -116,7 +120,7 @@ impl<T: FnMut(&Section<'_>)> Observe for SectionObserver<T> {
         match *input {
             Input::Record(Record::Span(span)) | Input::SpanAnywhere(span) => {
                 let name = names.get(span.name).map(|name| name.text.as_str());
-                let attributes = self.annotations.end(span);
+                let attributes = self.annotations.end(span).map(Cow::Owned);
                 if let Some(section) = Section::of(span, name, attributes) {
                     (self.take)(&section);
                 }

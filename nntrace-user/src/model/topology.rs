@@ -206,6 +206,12 @@ impl Topology {
         Ok(())
     }
 
+    /// Returns the CPUs whose frequency is changed together.
+    #[must_use]
+    pub fn policies(&self) -> &[Vec<u32>] {
+        &self.policies
+    }
+
     /// CPUs whose frequency is changed together.
     ///
     /// # Errors

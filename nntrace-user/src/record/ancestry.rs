@@ -3,6 +3,8 @@
 //! Sources are the kernel's events of forks, in order of time. A thread that was there before is `main_?` and its id; the
 //! main thread of a second process that was is `main@` and its id.
 
+use std::cmp::Ordering;
+
 use nntrace_common::record::{ProcessRecord, Record};
 use rustc_hash::FxHashMap;
 
@@ -84,6 +86,24 @@ fn child_name(parent: &str, number: u32) -> String {
     format!("main_..{}", &name[end..])
 }
 
+/// Order of names: a thread before those that it starts, and these by their numbers.
+pub(super) fn order(a: &str, b: &str) -> Ordering {
+    a.split('_').map(Step::of).cmp(b.split('_').map(Step::of))
+}
+
+/// Part of a name between two underscores.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Step<'a> {
+    Number(u32),
+    Other(&'a str),
+}
+
+impl<'a> Step<'a> {
+    fn of(text: &'a str) -> Self {
+        text.parse().map_or(Self::Other(text), Self::Number)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use nntrace_common::record::RecordKind;
@@ -120,6 +140,15 @@ mod tests {
         fork(&mut ancestry, 5, 17, 18);
         ancestry.take(&Input::Advance { until: 5 });
         assert_eq!(ancestry.name(10, 18), "main_?17_0");
+    }
+
+    #[test]
+    fn threads_come_before_those_that_they_start() {
+        let sorted = ["main", "main_0", "main_0_0", "main_2", "main_10", "main_10_0", "main_?7", "main@20"];
+        let mut names = sorted;
+        names.reverse();
+        names.sort_by(|a, b| order(a, b));
+        assert_eq!(names, sorted);
     }
 
     #[test]

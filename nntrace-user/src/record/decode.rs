@@ -8,6 +8,7 @@ use nntrace_common::{
     record::{BeginRecord, PowerRecord, ProcessRecord, Record, RecordKind, SchedRecord, SpanRecord},
     stack::Adds,
 };
+use rustc_hash::FxHashMap;
 
 use super::{
     initial_host::InitialHost,
@@ -112,9 +113,22 @@ pub(super) struct EventReader {
     cursor: Cursor,
     number: u64,
     time: u64,
-    sites: Vec<SpanRecord>,
+    sites: Vec<Site>,
+    /// Place of the site of the last section.
+    site: usize,
     /// Names that were defined before the last event and since the one before it.
     names: Vec<(u64, Range<usize>)>,
+    /// Texts of all names so far.
+    texts: FxHashMap<u64, Range<usize>>,
+}
+
+/// Properties that sections have in common.
+#[derive(Debug)]
+struct Site {
+    /// Section without its times.
+    span: SpanRecord,
+    /// Text of its name, where the block has it.
+    name: Option<Range<usize>>,
 }
 
 impl EventReader {
@@ -131,6 +145,25 @@ impl EventReader {
     /// Returns the names that the last event needs first, with their texts.
     pub(super) fn names(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.names.iter().map(|(hash, range)| (*hash, text(&self.content, range)))
+    }
+
+    /// Returns the number of the last event.
+    #[inline]
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Returns the place of the last section's site among those of the block.
+    #[inline]
+    pub(super) fn site(&self) -> usize {
+        self.site
+    }
+
+    /// Returns the text of the last section's name; `None` where the block has it not.
+    #[inline]
+    pub(super) fn section_name(&self) -> Option<&[u8]> {
+        let name = self.sites.get(self.site)?.name.as_ref()?;
+        self.content.get(name.clone())
     }
 
     /// Reads the next event and its number; `None` at the end.
@@ -167,13 +200,15 @@ impl EventReader {
         };
         let event = match kind {
             Kind::Site => {
-                let site = self.site()?;
-                self.sites.push(site);
+                let span = self.site_span()?;
+                let name = self.texts.get(&span.name).cloned();
+                self.sites.push(Site { span, name });
                 return Some(Entry::Definition);
             }
             Kind::Name => {
                 let hash = self.cursor.word(&self.content)?;
                 let text = self.payload()?;
+                self.texts.entry(hash).or_insert_with(|| text.clone());
                 self.names.push((hash, text));
                 return Some(Entry::Definition);
             }
@@ -234,7 +269,7 @@ impl EventReader {
         Some(Entry::Event(event))
     }
 
-    fn site(&mut self) -> Option<SpanRecord> {
+    fn site_span(&mut self) -> Option<SpanRecord> {
         let (tgid, tid) = (self.small()?, self.small()?);
         let Self { content, cursor, .. } = self;
         let mut byte = || cursor.byte(content);
@@ -261,12 +296,13 @@ impl EventReader {
 
     #[inline]
     fn span(&mut self) -> Option<SpanRecord> {
-        let site = usize::try_from(self.long()?).ok()?;
+        self.site = usize::try_from(self.long()?).ok()?;
         let end = self.time()?;
         let length = self.long()?;
         let mut less = || length.checked_sub(self.cursor.number(&self.content)?);
         let (own, exclusive) = (less()?, less()?);
-        Some(SpanRecord { begin: end.checked_sub(length)?, end, own, exclusive, ..*self.sites.get(site)? })
+        let site = &self.sites.get(self.site)?.span;
+        Some(SpanRecord { begin: end.checked_sub(length)?, end, own, exclusive, ..*site })
     }
 
     fn begin(&mut self) -> Option<BeginRecord> {

@@ -14,7 +14,7 @@ use nntrace_common::{
 };
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{clocks::ClockReading, hex, initial_host::InitialHost};
+use super::{clocks::ClockReading, file_identity::FileIdentity, hex, initial_host::InitialHost};
 use crate::model::{
     Findings, Marks,
     app_phases::{AppPhase, ReportSlot},
@@ -75,6 +75,9 @@ pub(super) struct Checkpoint {
     pub(super) window: Window,
     /// Source of the records.
     pub(super) source: Source,
+    /// Identities of the files that were probed, as far as they could be read.
+    #[serde(default)]
+    pub(super) probed: Vec<FileIdentity>,
     /// Names of processes.
     pub(super) processes: BTreeMap<u32, String>,
     /// Threads whose states are known, by name.
@@ -240,6 +243,7 @@ impl Checkpoint {
         findings: &Findings<'_>,
         run: RunDescription,
         host_at_begin: Option<InitialHost>,
+        probed: Vec<FileIdentity>,
         late_names: Vec<LateName>,
         is_last: bool,
     ) -> Self {
@@ -257,6 +261,7 @@ impl Checkpoint {
             host: facts.host.clone(),
             window: facts.window.clone(),
             source: facts.source.clone(),
+            probed,
             processes: processes.collect(),
             threads: threads.collect(),
             energy_model: facts.energy_model.cloned(),

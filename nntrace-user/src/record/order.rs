@@ -3,6 +3,7 @@
 use std::{cmp::Reverse, collections::BinaryHeap, iter::Peekable, vec};
 
 use super::{
+    contents::Contents,
     decode::{Event, EventReader},
     format::{BlockHeader, Stream},
     read::{Block, Files},
@@ -26,6 +27,8 @@ pub(super) struct Ordered<'a> {
     open: Vec<Option<Open>>,
     /// Numbers of the next events of open blocks, with their places.
     next: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Contents of the blocks, as they are reached.
+    contents: Contents,
 }
 
 /// Block whose events are handed out.
@@ -45,10 +48,14 @@ enum Begin {
 impl<'a> Ordered<'a> {
     /// Creates the order of the events up to a number.
     pub(super) fn new(files: &'a Files, until: u64) -> Self {
-        let mut begins: Vec<(u64, Begin)> = Vec::new();
-        begins.extend(
-            files.blocks.iter().zip(0..).map(|(block, place)| (block.header.first, Begin::Block(place))),
-        );
+        Self::of_blocks(files, until, |_| true)
+    }
+
+    /// Creates the order of the events of some blocks, up to a number.
+    pub(super) fn of_blocks(files: &'a Files, until: u64, is_wanted: impl Fn(&Block) -> bool) -> Self {
+        let blocks = files.blocks.iter().zip(0..).filter(|(block, _)| is_wanted(block));
+        let mut begins: Vec<(u64, Begin)> =
+            blocks.map(|(block, place)| (block.header.first, Begin::Block(place))).collect();
         let headers = files.blocks.iter().map(|block| &block.header);
         let events: u64 =
             headers.filter(|header| header.last <= until).map(|header| u64::from(header.events)).sum();
@@ -60,7 +67,13 @@ impl<'a> Ordered<'a> {
         }
         begins.retain(|(number, _)| *number <= until);
         begins.sort_by_key(|(number, begin)| (*number, matches!(begin, Begin::Block(_))));
-        Self { files, begins: begins.into_iter().peekable(), open: Vec::new(), next: BinaryHeap::new() }
+        let blocks = begins.iter().filter_map(|(_, begin)| match begin {
+            Begin::Block(place) => Some(files.blocks[*place]),
+            Begin::Hole(_) => None,
+        });
+        let contents = Contents::read(files, blocks.collect());
+        let begins = begins.into_iter().peekable();
+        Self { files, begins, open: Vec::new(), next: BinaryHeap::new(), contents }
     }
 
     /// Hands out the next events, up to a number.
@@ -86,7 +99,10 @@ impl<'a> Ordered<'a> {
                 visitor.missing(self.files.stream_of_hole(hole), None, None);
             }
             Begin::Block(place) => {
-                if let Some((number, block)) = begin_block(self.files, &self.files.blocks[place], visitor) {
+                let content = self.contents.next();
+                if let Some((number, block)) =
+                    begin_block(self.files, &self.files.blocks[place], content, visitor)
+                {
                     self.put(number, block);
                 }
             }
@@ -126,10 +142,15 @@ impl<'a> Ordered<'a> {
     }
 }
 
-/// Reads a block and its first event.
-fn begin_block(files: &Files, block: &Block, visitor: &mut impl Visit) -> Option<(u64, Open)> {
+/// Reads the first event of a block with this content.
+fn begin_block(
+    files: &Files,
+    block: &Block,
+    content: Result<Vec<u8>, String>,
+    visitor: &mut impl Visit,
+) -> Option<(u64, Open)> {
     let stream = files.stream(block);
-    let read = files.content(block).and_then(|content| {
+    let read = content.and_then(|content| {
         let mut reader = EventReader::new(content, block.header.first);
         let first = reader.next().map_err(|unreadable| format!("stream {stream}: {unreadable}"))?;
         Ok(first.map(|(number, event)| (number, Open { stream, reader, event })))

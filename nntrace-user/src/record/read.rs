@@ -6,6 +6,7 @@ use std::{
     io::{self, Read as _},
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use memchr::memmem;
@@ -29,7 +30,7 @@ pub(super) struct Files {
     pub(super) folder: PathBuf,
     /// Number of the recording; `None` where no header can be read.
     pub(super) number: Option<u64>,
-    files: Vec<RecordedFile>,
+    files: Vec<Arc<RecordedFile>>,
     /// Blocks of events, by the number of their first event.
     pub(super) blocks: Vec<Block>,
     /// Checkpoints, by the number of the last event before them.
@@ -40,7 +41,7 @@ pub(super) struct Files {
 
 /// File of one stream.
 #[derive(Debug)]
-struct RecordedFile {
+pub(super) struct RecordedFile {
     path: PathBuf,
     file: File,
     stream: Stream,
@@ -144,7 +145,7 @@ impl Files {
             }
             Err(newer) => return Err(ReadError::Version { path, reason: newer.to_string() }),
         };
-        self.files.push(RecordedFile { path, file, stream, length });
+        self.files.push(Arc::new(RecordedFile { path, file, stream, length }));
         self.scan(place);
         Ok(())
     }
@@ -196,6 +197,11 @@ impl Files {
         self.files[hole.file].stream
     }
 
+    /// Returns all blocks, states of the run included.
+    pub(super) fn all_blocks(&self) -> impl Iterator<Item = &Block> {
+        self.blocks.iter().chain(&self.checkpoints)
+    }
+
     /// Returns the number of files and their bytes.
     pub(super) fn size(&self) -> (usize, u64) {
         (self.files.len(), self.files.iter().map(|file| file.length).sum())
@@ -212,10 +218,12 @@ impl Files {
     /// # Errors
     /// When it is damaged, with a text that says where.
     pub(super) fn content(&self, block: &Block) -> Result<Vec<u8>, String> {
-        let file = &self.files[block.file];
-        file.content(block).map_err(|why| {
-            format!("{}: the block at byte {} is damaged ({why})", file.path.display(), block.offset)
-        })
+        self.files[block.file].content(block)
+    }
+
+    /// Returns the file of a block.
+    pub(super) fn file(&self, block: &Block) -> &Arc<RecordedFile> {
+        &self.files[block.file]
     }
 
     /// Returns the last state of the run that can be read, the number of the last event that it covers, and texts on states
@@ -313,7 +321,17 @@ impl RecordedFile {
         None
     }
 
-    fn content(&self, block: &Block) -> Result<Vec<u8>, String> {
+    /// Reads the content of a block.
+    ///
+    /// # Errors
+    /// When it is damaged, with a text that says where.
+    pub(super) fn content(&self, block: &Block) -> Result<Vec<u8>, String> {
+        self.read_content(block).map_err(|why| {
+            format!("{}: the block at byte {} is damaged ({why})", self.path.display(), block.offset)
+        })
+    }
+
+    fn read_content(&self, block: &Block) -> Result<Vec<u8>, String> {
         let BlockHeader { stored, plain, checksum, is_compressed, .. } = block.header;
         let mut bytes = vec![0; stored as usize];
         let read = self.file.read_exact_at(&mut bytes, block.offset + BLOCK_HEADER as u64);

@@ -13,6 +13,7 @@ use super::{
     encode::{EventBlock, Unnamed},
     error::RecordError,
     facts::{Checkpoint, LateName, RunDescription},
+    file_identity::ProbedFiles,
     files::{self, FileList},
     format::{BlockHeader, Content, EXTENSION, Stream, is_recording},
     initial_host::InitialHost,
@@ -40,6 +41,7 @@ pub struct Recorder {
     files: Option<FileList>,
     /// End of the last checkpoint, and the time it took.
     last: Option<(Instant, Duration)>,
+    probed: ProbedFiles,
 }
 
 /// Progress of a recording.
@@ -93,12 +95,14 @@ impl Recorder {
             unnamed: Unnamed::default(),
             host_at_begin: None,
         };
+        let writer = Rc::new(RefCell::new(writer));
         Ok(Self {
-            writer: Rc::new(RefCell::new(writer)),
+            writer,
             run,
             folder: folder.to_owned(),
             files: None,
             last: None,
+            probed: ProbedFiles::default(),
         })
     }
 
@@ -172,7 +176,9 @@ impl Recorder {
             .filter_map(|hash| Some(LateName { hash: *hash, text: names.get(*hash)?.text.clone() }));
         let mut late: Vec<LateName> = late.collect();
         late.sort_unstable_by_key(|name| name.hash);
-        let state = Checkpoint::new(findings, self.run.clone(), writer.host_at_begin.clone(), late, is_last);
+        let probed = self.probed.of(&findings.run.source);
+        let state =
+            Checkpoint::new(findings, self.run.clone(), writer.host_at_begin.clone(), probed, late, is_last);
         writer.checkpoint(&state)?;
         if let (Some(files), Some(disk)) = (&self.files, &writer.disk)
             && let Some(content) = files.changed()?

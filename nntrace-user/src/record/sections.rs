@@ -1,6 +1,6 @@
 //! Sections of a recording, one by one, in the order in which they ended.
 
-use std::path::Path;
+use std::{borrow::Cow, path::Path};
 
 use nntrace_common::record::{Record, SpanRecord};
 use rustc_hash::FxHashMap;
@@ -21,38 +21,94 @@ use crate::model::section::{Annotations, Section};
 /// When the recording cannot be read.
 pub fn sections(folder: &Path, take: impl FnMut(&Section<'_>)) -> Result<Vec<String>, ReadError> {
     let files = Files::open(folder)?;
-    let (_, state, damage) = files.state()?;
+    let (_, state, mut damage) = files.state()?;
     let until = files.last_event();
-    let mut pass = Pass { names: names(&state), annotations: Annotations::default(), damage, take };
+    let late_names = late_names(&state);
+    let mut pass = SectionPass::new(&late_names, InOrderOfEnds(take));
     Ordered::new(&files, until).visit(until, &mut pass);
-    Ok(pass.damage)
+    damage.extend(pass.damage);
+    Ok(damage)
 }
 
 /// Returns the names whose texts came later than their sections.
-fn names(state: &Checkpoint) -> FxHashMap<u64, String> {
+pub(super) fn late_names(state: &Checkpoint) -> FxHashMap<u64, String> {
     state.late_names.iter().map(|name| (name.hash, name.text.clone())).collect()
 }
 
-/// Pass over the events.
-struct Pass<T> {
-    names: FxHashMap<u64, String>,
-    annotations: Annotations,
-    damage: Vec<String>,
-    take: T,
+/// Section as it is found among the events.
+pub(super) struct FoundSection<'a> {
+    /// Number of the event.
+    pub(super) number: u64,
+    /// Stream of the event.
+    pub(super) stream: Stream,
+    /// Section.
+    pub(super) span: &'a SpanRecord,
+    /// Name without attributes; its hash where the text never came.
+    pub(super) name: Cow<'a, str>,
+    /// Attributes as written, each behind a `#`.
+    pub(super) attributes: Option<String>,
 }
 
-impl<T: FnMut(&Section<'_>)> Visit for Pass<T> {
-    fn event(&mut self, _stream: Stream, event: &Event, reader: &EventReader) {
-        for (hash, text) in reader.names() {
-            self.names.entry(hash).or_insert_with(|| String::from_utf8_lossy(text).into_owned());
-        }
+/// Consumer of the sections among the events.
+pub(super) trait TakeSections {
+    /// Takes a section.
+    fn section(&mut self, section: FoundSection<'_>);
+
+    /// Takes another event. Of a begin with its text, the section comes later.
+    fn other(&mut self, stream: Stream, number: u64, event: &Event);
+}
+
+/// Pass over the events for their sections.
+pub(super) struct SectionPass<'a, T> {
+    late_names: &'a FxHashMap<u64, String>,
+    /// Attributes of sections that are open, by thread and begin.
+    annotations: Annotations,
+    /// Texts on what is damaged.
+    pub(super) damage: Vec<String>,
+    /// Consumer.
+    pub(super) take: T,
+}
+
+impl<'a, T: TakeSections> SectionPass<'a, T> {
+    /// Creates a pass.
+    pub(super) fn new(late_names: &'a FxHashMap<u64, String>, take: T) -> Self {
+        Self { late_names, annotations: Annotations::default(), damage: Vec::new(), take }
+    }
+
+    fn span(&mut self, stream: Stream, span: &SpanRecord, reader: &EventReader) {
+        let attributes = self.annotations.end(span);
+        let name = section_name(span, reader, self.late_names);
+        self.take.section(FoundSection { number: reader.number(), stream, span, name, attributes });
+    }
+}
+
+/// Returns the name of a section that was just read; its hash where the text never came.
+#[inline]
+pub(super) fn section_name<'a>(
+    span: &SpanRecord,
+    reader: &'a EventReader,
+    late_names: &'a FxHashMap<u64, String>,
+) -> Cow<'a, str> {
+    match reader.section_name() {
+        Some(text) => String::from_utf8_lossy(text),
+        None => match late_names.get(&span.name) {
+            Some(text) => Cow::Borrowed(text),
+            None => Cow::Owned(format!("?{:016x}", span.name)),
+        },
+    }
+}
+
+impl<T: TakeSections> Visit for SectionPass<'_, T> {
+    #[inline]
+    fn event(&mut self, stream: Stream, event: &Event, reader: &EventReader) {
         match event {
-            Event::Record(Record::Span(span)) | Event::SpanAnywhere(span) => self.span(span),
+            Event::Record(Record::Span(span)) | Event::SpanAnywhere(span) => self.span(stream, span, reader),
             Event::AnnotatedBegin { origin, time, payload, name_at } => {
                 let payload = reader.content().get(payload.clone()).unwrap_or_default();
                 self.annotations.begin(origin.tid, *time, payload, *name_at);
+                self.take.other(stream, reader.number(), event);
             }
-            _ => {}
+            _ => self.take.other(stream, reader.number(), event),
         }
     }
 
@@ -61,12 +117,15 @@ impl<T: FnMut(&Section<'_>)> Visit for Pass<T> {
     }
 }
 
-impl<T: FnMut(&Section<'_>)> Pass<T> {
-    fn span(&mut self, span: &SpanRecord) {
-        let name = self.names.get(&span.name).map(String::as_str);
-        let attributes = self.annotations.end(span);
-        if let Some(section) = Section::of(span, name, attributes) {
-            (self.take)(&section);
+/// Sections as they come.
+struct InOrderOfEnds<T>(T);
+
+impl<T: FnMut(&Section<'_>)> TakeSections for InOrderOfEnds<T> {
+    fn section(&mut self, found: FoundSection<'_>) {
+        if let Some(section) = Section::of(found.span, Some(&found.name), found.attributes.map(Cow::Owned)) {
+            (self.0)(&section);
         }
     }
+
+    fn other(&mut self, _stream: Stream, _number: u64, _event: &Event) {}
 }

@@ -4,36 +4,77 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::{
     number_format,
-    terminal_text::{Text, line},
+    terminal_text::{Text, line, to_json},
 };
 use crate::model::{
     Marks,
     causality::{Edge, graph::Node},
+    section_filter::{Hidden, SectionFilter},
 };
 
-/// Sections in the order they began.
+/// Sections in the order they began. Those that the filter leaves out are counted.
 #[must_use]
-pub fn list(marks: &Marks) -> Text {
+pub fn list(marks: &Marks, filter: &SectionFilter, hidden: &mut Hidden) -> Text {
     let mut text = Text::new();
     for node in marks.causality.graph.nodes() {
-        section(&mut text, marks, node, 0);
+        if shows(filter, marks, node, hidden) {
+            section(&mut text, marks, node, 0);
+        }
     }
     text
 }
 
-/// Sections below what caused them: what a section contains, hands over, or whose thread it creates.
+/// The same, one thread after the other.
 #[must_use]
-pub fn tree(marks: &Marks) -> Text {
+pub fn list_by_thread(marks: &Marks, filter: &SectionFilter, hidden: &mut Hidden) -> Text {
+    let mut threads: BTreeMap<u32, Vec<&Node>> = BTreeMap::new();
+    for node in marks.causality.graph.nodes() {
+        if shows(filter, marks, node, hidden) {
+            threads.entry(node.tid).or_default().push(node);
+        }
+    }
+    let mut text = Text::new();
+    for (tid, nodes) in threads {
+        line!(text, "thread {tid}");
+        nodes.into_iter().for_each(|node| section(&mut text, marks, node, 0));
+    }
+    text
+}
+
+/// Whether a section is shown. One that has not ended has no layer, phase or duration yet.
+fn shows(filter: &SectionFilter, marks: &Marks, node: &Node, hidden: &mut Hidden) -> bool {
+    if filter.shows_all() {
+        return true;
+    }
+    let name = marks.names.text(node.name);
+    let shown = match (node.tag, node.end) {
+        (Some(tag), Some(end)) => {
+            filter.shows_times(node.begin, end) && filter.shows_place(node.tid, tag, &name)
+        }
+        _ => filter.shows_unended(node.tid, &name),
+    };
+    if !shown {
+        hidden.add(node.end.map_or(0, |end| end - node.begin));
+    }
+    shown
+}
+
+/// Sections below what caused them: what a section contains, hands over, or whose thread it creates.
+/// Below one that is left out are those that it would have around it, at its place.
+#[must_use]
+pub fn tree(marks: &Marks, filter: &SectionFilter, hidden: &mut Hidden) -> Text {
     let graph = &marks.causality.graph;
     let children = graph.children();
     let mut text = Text::new();
     // Not by recursion: causes may be as many as there are sections.
     let mut open: Vec<(u32, usize)> = below(&children, None).map(|number| (number, 0)).collect();
     while let Some((number, depth)) = open.pop() {
-        if let Some(node) = graph.nodes().get(number as usize) {
+        let node = graph.nodes().get(number as usize).filter(|node| shows(filter, marks, node, hidden));
+        if let Some(node) = node {
             section(&mut text, marks, node, depth);
         }
-        open.extend(below(&children, Some(number)).map(|number| (number, depth + 1)));
+        let depth = depth + usize::from(node.is_some());
+        open.extend(below(&children, Some(number)).map(|number| (number, depth)));
     }
     text
 }
@@ -41,6 +82,37 @@ pub fn tree(marks: &Marks) -> Text {
 /// The last one first.
 fn below(children: &BTreeMap<Option<u32>, Vec<u32>>, parent: Option<u32>) -> impl Iterator<Item = u32> {
     children.get(&parent).into_iter().flatten().rev().copied()
+}
+
+/// Returns a line of JSON for each section that is shown, in the order they began. What traces do not tell is null.
+///
+/// # Errors
+/// When a name cannot be written as JSON.
+pub fn json_lines(marks: &Marks, filter: &SectionFilter, hidden: &mut Hidden) -> serde_json::Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    for node in marks.causality.graph.nodes() {
+        if !shows(filter, marks, node, hidden) {
+            continue;
+        }
+        let attributes: BTreeMap<&str, String> = marks.causality.labels(node).collect();
+        lines.extend(to_json(&serde_json::json!({
+            "pid": null,
+            "tid": node.tid,
+            "thread": null,
+            "begin_ns": node.begin,
+            "end_ns": node.end,
+            "duration_ns": node.end.map(|end| end - node.begin),
+            "own_ns": null,
+            "exclusive_ns": null,
+            "depth": null,
+            "layer": node.tag.map(|tag| tag.layer().code()),
+            "phase": node.tag.map(|tag| tag.phase().code()),
+            "class": null,
+            "name": marks.names.text(node.name),
+            "attributes": attributes,
+        }))?);
+    }
+    Ok(lines)
 }
 
 fn section(text: &mut Text, marks: &Marks, node: &Node, depth: usize) {

@@ -6,12 +6,16 @@ mod engines;
 mod export;
 mod help_headings;
 mod host_options;
+mod info;
 mod live;
 mod output_file;
 mod pack;
+mod print;
 mod record;
 mod replay;
+mod report;
 mod results;
+mod section_options;
 mod values;
 
 use std::path::PathBuf;
@@ -22,14 +26,18 @@ pub use engine_options::EngineSelection;
 pub use engines::Engines;
 pub use export::Export;
 pub use host_options::HostOptions;
+pub use info::Info;
 pub use live::{Level, Live};
-use nntrace_user::{model::energy::EnergyModel, replay::TimeRange};
+use nntrace_user::model::energy::EnergyModel;
 pub use output_file::OutputKind;
 pub use pack::{Pack, Unpack};
+pub use print::{Group, Print};
 pub use record::Record;
 pub use replay::{EmitTo, Replay};
+pub use report::Report;
 pub use results::{Causes, Format, Results, Table, default_memory};
-use values::{file, time_range};
+pub use section_options::SectionOptions;
+use values::file;
 
 /// Shows where the time of a neural network goes, by layer and phase, and what the CPUs did.
 ///
@@ -56,9 +64,9 @@ pub struct Cli {
 /// A subcommand.
 #[derive(Debug, clap::Subcommand)]
 pub enum Action {
-    /// Shows trace files in the same tables, views and snapshots
+    /// Shows a recording or trace files in the same tables, views and snapshots
     ///
-    /// No privileges are needed. Reads the text of ftrace, `trace-cmd report`, systrace (HTML too), atrace and Perfetto's systrace export, and
+    /// No privileges are needed. Reads the folders that `record` writes, the text of ftrace, `trace-cmd report`, systrace (HTML too), atrace and Perfetto's systrace export, and
     /// `trace.dat` as `trace-cmd record` writes it, plain or packed by gzip or zstd. Exits with 0 when it could
     /// show something, and what could not be read is counted; with 1 when a file cannot be opened or holds no event; with 2
     /// when the command line is wrong.
@@ -79,10 +87,10 @@ pub enum Action {
     /// To a folder that is new or empty, and is a recording afterwards. A pack that is damaged, or has anything in it that a
     /// pack does not have, is refused, and leaves nothing.
     Unpack(Unpack),
-    /// Prints every marked section of trace files, one a line
+    /// Prints the marked sections of a recording or of trace files, one a line
     ///
-    /// When it began (s), its thread, how long it took, layer and phase, name, and the iteration and account that it
-    /// belongs to.
+    /// When it began (s), its thread, how long it took, layer and phase, name, and its attributes; of traces, the iteration
+    /// and account that it belongs to. They are in the order in which they began.
     Print(Print),
     /// Writes a recording, or traces, as tables for engines that query many runs at once
     ///
@@ -95,6 +103,15 @@ pub enum Action {
     /// When it began (s), its thread, how long it took, the function, its arguments and its result: those of the functions
     /// that `record --call` named. No privileges are needed.
     Calls(Calls),
+    /// Sums up the sections of a recording: how many, how long, and how much that varies
+    ///
+    /// For each function, or by any choice of process, thread, layer, phase and function: count, total and exclusive time,
+    /// minimum, percentiles, maximum, standard deviation (sd) and the same as a share of the mean (rsd).
+    Report(Box<Report>),
+    /// Describes what is in a recording: its run, its host, its files, its losses
+    ///
+    /// With --check, whether it is whole; with --compare, how this machine differs.
+    Info(Info),
 
     /// Shows which engines programs contain, and which of their functions a run would probe
     ///
@@ -148,26 +165,6 @@ pub struct ShowTopology {
     /// Replace the file if it exists
     #[arg(long)]
     pub force: bool,
-}
-
-/// Shows sections.
-#[derive(Debug, clap::Args)]
-pub struct Print {
-    /// Trace files; `-` is standard input. Several are merged by time
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-
-    /// As a tree: below each section what it contains, hands over, and what threads that it creates do
-    #[arg(long)]
-    pub tree: bool,
-
-    /// Look at this time only, in seconds of the trace, such as 2084.02..2084.45; either end may be left out
-    #[arg(long, value_name = "FROM..TO", value_parser = time_range)]
-    pub time_range: Option<TimeRange>,
-
-    /// Number the occurrences of this function: each is an iteration
-    #[arg(long, value_name = "FUNCTION")]
-    pub iteration_root: Option<String>,
 }
 
 #[cfg(test)]

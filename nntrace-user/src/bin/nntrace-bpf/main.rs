@@ -21,7 +21,8 @@ use nntrace_user::report::terminal_text::Text;
 use crate::{
     arguments::{Action, Cli},
     commands::{
-        calls, energy_model, engines, export, live, manual, pack, print, record, replay, topology, unpack,
+        calls, energy_model, engines, export, info, live, manual, pack, print, record, replay, report,
+        topology, unpack,
     },
 };
 
@@ -51,6 +52,8 @@ fn main() -> ExitCode {
         Some(Action::Unpack(arguments)) => unpack::run(arguments),
         Some(Action::Export(arguments)) => export::run(arguments),
         Some(Action::Calls(arguments)) => calls::run(arguments),
+        Some(Action::Report(arguments)) => report::run(arguments),
+        Some(Action::Info(arguments)) => info::run(arguments),
         Some(Action::Engines(arguments)) => engines::run(arguments),
         Some(Action::Topology(arguments)) => topology::run(arguments),
         Some(Action::EnergyModel(action)) => energy_model::run(action),

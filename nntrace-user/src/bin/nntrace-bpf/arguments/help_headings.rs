@@ -4,6 +4,8 @@
 pub(super) const TARGET: &str = "Target";
 /// Sources of marks.
 pub(super) const MARKS: &str = "Marks";
+/// Choice of sections.
+pub(super) const SECTIONS: &str = "Sections";
 /// Tables, snapshots, files.
 pub(super) const OUTPUT: &str = "Output";
 /// CPUs, clusters, energy.

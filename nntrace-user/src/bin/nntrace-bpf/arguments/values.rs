@@ -4,6 +4,7 @@ use std::{path::Path, str::FromStr, time::Duration};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use nix::sys::signal::Signal;
+use nntrace_common::layer::{Layer, Phase};
 use nntrace_user::{
     model::{
         cpu_list,
@@ -41,6 +42,20 @@ fn nanoseconds(text: &str) -> Option<u64> {
     }
     let nanoseconds: u64 = format!("{fraction:0<9}").parse().ok()?;
     seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
+}
+
+/// `LR` or `Runtime`.
+pub(super) fn layer(text: &str) -> Result<Layer, String> {
+    let fits = |word: &str| word.eq_ignore_ascii_case(text);
+    let found = Layer::ALL.into_iter().find(|layer| fits(layer.code()) || fits(layer.name()));
+    found.ok_or_else(|| format!("expected one of {}", Layer::ALL.map(Layer::code).join(", ")))
+}
+
+/// `PE` or `Execution`.
+pub(super) fn phase(text: &str) -> Result<Phase, String> {
+    let fits = |word: &str| word.eq_ignore_ascii_case(text);
+    let found = Phase::ALL.into_iter().find(|phase| fits(phase.code()) || fits(phase.name()));
+    found.ok_or_else(|| format!("expected one of {}", Phase::ALL.map(Phase::code).join(", ")))
 }
 
 /// `500ms`, `10s`, or a bare number of seconds.
@@ -159,6 +174,13 @@ mod tests {
         for wrong in ["", "M", "-1M", "1.5M", "1T", "63K", "65G", "99999999999999999999G"] {
             assert!(memory(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn layers_and_phases_have_two_names() {
+        assert_eq!((layer("LR"), layer("runtime")), (Ok(Layer::Runtime), Ok(Layer::Runtime)));
+        assert_eq!((phase("pe"), phase("I/O")), (Ok(Phase::Execution), Ok(Phase::InputsOutputs)));
+        assert!(layer("PE").unwrap_err().contains("LA, LR") && phase("").unwrap_err().contains("PO, PWU"));
     }
 
     #[test]

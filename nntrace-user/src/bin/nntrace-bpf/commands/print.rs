@@ -1,24 +1,62 @@
-//! `nntrace-bpf print`: every section of trace files.
+//! `nntrace-bpf print`: single sections of a recording or of trace files.
 
-use std::process::ExitCode;
-
-use anyhow::Result;
-use nntrace_user::{
-    model::{causality::Questions, limits::Limits},
-    replay,
-    report::{section_list, snapshot::Snapshot},
+use std::{
+    io::{self, Write as _},
+    ops::ControlFlow,
+    path::Path,
+    process::ExitCode,
 };
 
+use anyhow::{Context as _, Result, bail};
+use nntrace_user::{
+    model::{
+        causality::Questions,
+        limits::Limits,
+        section::Section,
+        section_filter::{Hidden, SectionFilter},
+    },
+    record::{self, OrderedSections},
+    replay,
+    report::{
+        section_lines::{self, Nesting},
+        section_list,
+        snapshot::Snapshot,
+    },
+};
+
+use super::info;
 use crate::{
-    arguments::{Print, default_memory},
+    arguments::{Group, Print, default_memory},
     output, stderr,
 };
 
-/// Prints every section of the files; returns the exit status.
+/// Bytes that are written at once.
+const AT_ONCE: usize = 64 << 10;
+
+/// Prints the sections; returns the exit status.
 pub fn run(cli: &Print) -> Result<ExitCode> {
+    let Some(folder) = cli.files.iter().find(|file| record::is_recording(file)) else {
+        if cli.command {
+            bail!("--command is for recordings: {} is none", cli.files[0].display());
+        }
+        return print_traces(cli);
+    };
+    if cli.files.len() > 1 {
+        bail!("cannot print the recording {} together with other files: name it alone", folder.display());
+    }
+    if cli.iteration_root.is_some() {
+        bail!("--iteration-root is for traces: `replay` numbers the iterations of a recording");
+    }
+    if cli.command {
+        return info::print_command(folder);
+    }
+    print_recording(folder, cli)
+}
+
+fn print_traces(cli: &Print) -> Result<ExitCode> {
     let replayed = replay::replay(&replay::Options {
         files: cli.files.clone(),
-        range: cli.time_range,
+        range: cli.sections.range,
         limits: Limits::of_memory(default_memory()),
         questions: Questions {
             graph: true,
@@ -28,10 +66,121 @@ pub fn run(cli: &Print) -> Result<ExitCode> {
         ..replay::Options::default()
     })?;
     let marks = replayed.marks();
-    let text = if cli.tree { section_list::tree(marks) } else { section_list::list(marks) };
-    output::print(&text)?;
+    let mut hidden = Hidden::default();
+    // Nothing of the time outside is in it: what overlaps an end is cut there.
+    let filter = SectionFilter { range: None, ..cli.sections.filter() };
+    if cli.json_lines {
+        output::write_stdout(&section_list::json_lines(marks, &filter, &mut hidden)?)?;
+    } else {
+        let show = match (cli.tree, cli.group) {
+            (true, _) => section_list::tree,
+            (false, Some(Group::Thread)) => section_list::list_by_thread,
+            (false, _) => section_list::list,
+        };
+        output::print(&show(marks, &filter, &mut hidden))?;
+    }
     for note in Snapshot::of(&replayed.findings()).notes {
         stderr::message(note);
     }
+    tell_hidden(&filter, hidden);
     Ok(ExitCode::SUCCESS)
+}
+
+fn print_recording(folder: &Path, cli: &Print) -> Result<ExitCode> {
+    let sections = OrderedSections::open(folder)?;
+    let filter = cli.sections.filter();
+    let by_thread = cli.group.map_or(cli.tree, |group| group == Group::Thread);
+    let mut printer = Printer {
+        sections: &sections,
+        filter: &filter,
+        json: cli.json_lines,
+        by_thread,
+        nesting: cli.tree.then(Nesting::default),
+        heading: None,
+        lines: Vec::with_capacity(2 * AT_ONCE),
+        hidden: Hidden::default(),
+        failure: None,
+    };
+    let take = |section: &Section<'_>, thread: Option<u32>| printer.take(section, thread);
+    let _ = if by_thread { sections.visit_by_thread(take) } else { sections.visit(take) };
+    let hidden = printer.finish()?;
+    for text in sections.damage() {
+        stderr::message(text);
+    }
+    let lost = sections.loss().records_dropped;
+    if lost > 0 {
+        stderr::message(format_args!("{lost} records of the run were lost: sections are missing"));
+    }
+    tell_hidden(&filter, hidden);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Tells how many sections a filter has hidden.
+pub fn tell_hidden(filter: &SectionFilter, hidden: Hidden) {
+    if !filter.shows_all() {
+        stderr::message(hidden);
+    }
+}
+
+/// Printer of the sections of a recording.
+struct Printer<'a> {
+    sections: &'a OrderedSections,
+    filter: &'a SectionFilter,
+    json: bool,
+    by_thread: bool,
+    /// Open sections, for a tree.
+    nesting: Option<Nesting>,
+    /// Thread whose heading was printed last.
+    heading: Option<Option<u32>>,
+    lines: Vec<u8>,
+    hidden: Hidden,
+    failure: Option<io::Error>,
+}
+
+impl Printer<'_> {
+    fn take(&mut self, section: &Section<'_>, thread: Option<u32>) -> ControlFlow<()> {
+        if !self.filter.shows(section) {
+            self.hidden.add(section.duration_ns());
+            return ControlFlow::Continue(());
+        }
+        if self.by_thread && self.heading != Some(thread) {
+            self.heading = Some(thread);
+            let name = self.sections.threads().name(thread);
+            self.lines.extend_from_slice(
+                format!("{name}: thread {} of process {}\n", section.tid, section.pid).as_bytes(),
+            );
+        }
+        if self.json {
+            section_lines::json(&mut self.lines, section, self.sections.threads().name(thread));
+        } else {
+            let depth = self.nesting.as_mut().map_or(0, |nesting| nesting.depth(thread, section));
+            section_lines::text(&mut self.lines, section, depth);
+        }
+        if self.lines.len() >= AT_ONCE { self.write() } else { ControlFlow::Continue(()) }
+    }
+
+    /// Writes the lines; breaks off when their reader went away, or on a failure.
+    fn write(&mut self) -> ControlFlow<()> {
+        // Not line by line, as the stdout of the library does.
+        let written = io::stdout().lock().write_all(&self.lines);
+        self.lines.clear();
+        match written {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.failure = Some(error).filter(|error| error.kind() != io::ErrorKind::BrokenPipe);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    /// Writes what is left; returns what was hidden.
+    fn finish(mut self) -> Result<Hidden> {
+        if self.failure.is_none() && self.write().is_continue() {
+            match io::stdout().lock().flush() {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => self.failure = Some(error),
+                _ => {}
+            }
+        }
+        self.failure.map_or(Ok(self.hidden), Err).context("cannot write to stdout")
+    }
 }

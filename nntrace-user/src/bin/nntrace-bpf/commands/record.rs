@@ -77,7 +77,7 @@ fn host_name() -> String {
 }
 
 /// Returns the variables that are recorded, with those that are asked for; `all` means every one.
-fn environment(asked_for: &[String]) -> BTreeMap<String, String> {
+pub fn environment(asked_for: &[String]) -> BTreeMap<String, String> {
     let is_wanted = |name: &str| {
         let is = |pattern: &str| match pattern.strip_suffix('*') {
             Some(start) => name.starts_with(start),

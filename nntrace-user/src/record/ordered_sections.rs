@@ -1,0 +1,453 @@
+//! Sections of a recording in the order in which they began.
+//!
+//! A recording has them in about the order in which they ended. A first pass keeps the longest ones, and the earliest begin
+//! of all others from each stretch of the recording on: a second pass then knows, at each of its stretches, up to which time
+//! nothing earlier can come, and sorts what is before that. Memory is taken by the longest, and by as many others as end while
+//! the longest of these lasts.
+
+use std::{
+    borrow::Cow, cmp::Reverse, collections::BinaryHeap, iter::Peekable, ops::ControlFlow, path::Path, rc::Rc,
+};
+
+use nntrace_common::record::SpanRecord;
+use rustc_hash::FxHashMap;
+
+use super::{
+    decode::Event,
+    error::ReadError,
+    format::Stream,
+    order::Ordered,
+    read::{Block, Files},
+    sections::{FoundSection, SectionPass, TakeSections, late_names},
+    threads::{StreamUse, ThreadSections, Threads, ThreadsSeen},
+};
+use crate::model::{run_facts::Loss, section::Section};
+
+/// Sizes by which memory is bounded.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    /// Sections that are kept from the first pass.
+    longest: usize,
+    /// Events of a stretch, as a power of two.
+    stretch: u32,
+    /// Sections of threads that are sorted at once, each thread by itself.
+    together: u64,
+}
+
+const SIZES: Sizes = Sizes { longest: 1 << 16, stretch: 13, together: 1 << 18 };
+
+/// Names that are shared among sections at most.
+const MOST_NAMES: usize = 1 << 16;
+
+/// Sections of a recording by their begins; those of one instant by thread, in the order of ancestry, then from the outside
+/// in.
+pub struct OrderedSections {
+    files: Files,
+    sizes: Sizes,
+    until: u64,
+    late_names: FxHashMap<u64, String>,
+    threads: Threads,
+    seen: FxHashMap<(u32, u32), ThreadSections>,
+    /// Sections of the first pass that the second one leaves out.
+    longest: Vec<Held>,
+    /// Length and number above which a section is among these; `None` if all are.
+    longer_than: Option<(u64, u64)>,
+    stretches: Vec<Stretch>,
+    damage: Vec<String>,
+    loss: Loss,
+}
+
+/// Stretch of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stretch {
+    /// Place: the number of its events without the lowest bits.
+    place: u64,
+    /// Earliest begin of a section in it, or in a later one, that is not among the longest, ns.
+    earliest: u64,
+}
+
+/// Section that is kept.
+#[derive(Clone, Debug)]
+struct Held {
+    number: u64,
+    span: SpanRecord,
+    /// Place of its thread.
+    thread: Option<u32>,
+    name: Rc<str>,
+    attributes: Option<Box<str>>,
+}
+
+/// Order of sections: begin, thread, depth, number.
+type Key = (u64, u32, u8, u64);
+
+impl Held {
+    fn new(found: FoundSection<'_>, names: &mut SharedNames) -> Self {
+        Self {
+            number: found.number,
+            span: *found.span,
+            thread: None,
+            name: names.shared(found.span.name, &found.name),
+            attributes: found.attributes.map(Into::into),
+        }
+    }
+
+    fn key(&self) -> Key {
+        (self.span.begin, self.thread.unwrap_or(u32::MAX), self.span.depth, self.number)
+    }
+}
+
+/// Length of a section, and its number: no two are equal.
+fn length(number: u64, span: &SpanRecord) -> (u64, u64) {
+    (span.end.saturating_sub(span.begin), number)
+}
+
+/// Texts of names that several sections share.
+#[derive(Default)]
+struct SharedNames(FxHashMap<u64, Rc<str>>);
+
+impl SharedNames {
+    #[inline]
+    fn shared(&mut self, hash: u64, text: &str) -> Rc<str> {
+        if let Some(name) = self.0.get(&hash) {
+            return Rc::clone(name);
+        }
+        // Sections that have one keep it.
+        if self.0.len() >= MOST_NAMES {
+            self.0.clear();
+        }
+        let name: Rc<str> = text.into();
+        self.0.insert(hash, Rc::clone(&name));
+        name
+    }
+}
+
+impl OrderedSections {
+    /// Reads a recording as far as its last state covers it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn open(folder: &Path) -> Result<Self, ReadError> {
+        Self::with_sizes(folder, SIZES)
+    }
+
+    fn with_sizes(folder: &Path, sizes: Sizes) -> Result<Self, ReadError> {
+        let files = Files::open(folder)?;
+        let (until, state, mut damage) = files.state()?;
+        let late_names = late_names(&state);
+        let first = FirstPass {
+            sizes,
+            threads: ThreadsSeen::default(),
+            longest: BinaryHeap::new(),
+            names: SharedNames::default(),
+            stretches: Vec::new(),
+            dropped: false,
+        };
+        let mut pass = SectionPass::new(&late_names, first);
+        Ordered::new(&files, until).visit(until, &mut pass);
+        damage.extend(pass.damage);
+        let FirstPass { threads, longest, mut stretches, dropped, .. } = pass.take;
+        let (threads, seen) = threads.named();
+        let mut longest: Vec<Held> = longest.into_iter().map(|Reverse(long)| long.held).collect();
+        let longer_than = longest.iter().map(|held| length(held.number, &held.span)).min();
+        for held in &mut longest {
+            held.thread = threads.place(held.span.tgid, held.span.tid, held.span.begin);
+        }
+        longest.sort_unstable_by_key(Held::key);
+        // From the end on: the earliest of all that follow.
+        let mut earliest = u64::MAX;
+        for stretch in stretches.iter_mut().rev() {
+            earliest = earliest.min(stretch.earliest);
+            stretch.earliest = earliest;
+        }
+        Ok(Self {
+            files,
+            sizes,
+            until,
+            late_names,
+            threads,
+            seen,
+            longest,
+            longer_than: longer_than.filter(|_| dropped),
+            stretches,
+            damage,
+            loss: state.loss.clone(),
+        })
+    }
+
+    /// Returns texts on what is damaged.
+    #[must_use]
+    pub fn damage(&self) -> &[String] {
+        &self.damage
+    }
+
+    /// Returns the losses of the run.
+    #[must_use]
+    pub fn loss(&self) -> &Loss {
+        &self.loss
+    }
+
+    /// Returns the threads that have sections.
+    #[must_use]
+    pub fn threads(&self) -> &Threads {
+        &self.threads
+    }
+
+    /// Hands out the sections of all threads by their begins, each with the place of its thread, until the consumer has
+    /// enough.
+    pub fn visit(
+        &self,
+        mut take: impl FnMut(&Section<'_>, Option<u32>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.visit_some(|_| true, |_| true, &mut take)
+    }
+
+    /// Hands out the sections of one thread after the other, each by their begins.
+    pub fn visit_by_thread(
+        &self,
+        mut take: impl FnMut(&Section<'_>, Option<u32>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut places: Vec<Option<u32>> = (0..self.threads.all().len() as u32).map(Some).collect();
+        // Those without a name.
+        places.push(None);
+        let mut first = 0;
+        while first < places.len() {
+            let mut last = first;
+            let mut count = self.count(places[first]);
+            while last + 1 < places.len() && count + self.count(places[last + 1]) <= self.sizes.together {
+                last += 1;
+                count += self.count(places[last]);
+            }
+            let place = |place: Option<u32>| place.map_or(u32::MAX, |place| place);
+            let wanted = place(places[first])..=place(places[last]);
+            let uses = self.uses(&places[first..=last]);
+            let is_wanted = |thread: Option<u32>| wanted.contains(&place(thread));
+            let has_any = |block: &Block| {
+                let stream = self.files.stream(block);
+                let overlaps = |used: &StreamUse| {
+                    used.stream == stream
+                        && used.first <= block.header.last
+                        && block.header.first <= used.last
+                };
+                uses.as_ref().is_none_or(|uses| uses.iter().any(overlaps))
+            };
+            if first == last {
+                self.visit_some(is_wanted, has_any, &mut take)?;
+            } else {
+                let mut all: Vec<Held> = Vec::new();
+                let _ = self.visit_held(is_wanted, has_any, &mut |held| {
+                    all.push(held.clone());
+                    ControlFlow::Continue(())
+                });
+                // What is equal stays in its order, that of the begins.
+                all.sort_by_key(|held| place(held.thread));
+                all.iter().try_for_each(|held| hand_out(held, &mut take))?;
+            }
+            first = last + 1;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Returns the number of sections of the thread at a place at most.
+    fn count(&self, place: Option<u32>) -> u64 {
+        let thread = place.and_then(|place| self.threads.all().get(place as usize));
+        thread.and_then(|thread| self.seen.get(&(thread.pid, thread.tid))).map_or(0, |seen| seen.count)
+    }
+
+    /// Returns where events of threads are; `None` if they may be anywhere.
+    fn uses(&self, places: &[Option<u32>]) -> Option<Vec<StreamUse>> {
+        let mut uses = Vec::new();
+        for place in places {
+            let thread = self.threads.all().get((*place)? as usize)?;
+            uses.extend_from_slice(&self.seen.get(&(thread.pid, thread.tid))?.streams);
+        }
+        Some(uses)
+    }
+
+    fn visit_some(
+        &self,
+        is_wanted: impl Fn(Option<u32>) -> bool,
+        has_any: impl Fn(&Block) -> bool,
+        take: &mut impl FnMut(&Section<'_>, Option<u32>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.visit_held(is_wanted, has_any, &mut |held| hand_out(held, take))
+    }
+
+    fn visit_held(
+        &self,
+        is_wanted: impl Fn(Option<u32>) -> bool,
+        has_any: impl Fn(&Block) -> bool,
+        take: &mut impl FnMut(&Held) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let counts = |span: &SpanRecord| {
+            !span.is_provisional()
+                || self.seen.get(&(span.tgid, span.tid)).is_some_and(|thread| thread.takes_part)
+        };
+        let mut longest =
+            self.longest.iter().filter(|held| is_wanted(held.thread) && counts(&held.span)).peekable();
+        if let Some(longer_than) = self.longer_than {
+            let second = SecondPass {
+                threads: &self.threads,
+                longer_than,
+                is_wanted: |span: &SpanRecord, thread| is_wanted(thread) && counts(span),
+                names: SharedNames::default(),
+                waiting: Vec::new(),
+                order: Vec::new(),
+                kept: 0,
+            };
+            let mut pass = SectionPass::new(&self.late_names, second);
+            let mut ordered = Ordered::of_blocks(&self.files, self.until, has_any);
+            for (place, stretch) in self.stretches.iter().enumerate() {
+                let bits = self.sizes.stretch;
+                let last = stretch.place << bits | ((1 << bits) - 1);
+                ordered.visit(last.min(self.until), &mut pass);
+                let earliest = self.stretches.get(place + 1).map_or(u64::MAX, |next| next.earliest);
+                pass.take.hand_out(earliest, &mut longest, take)?;
+            }
+        }
+        longest.try_for_each(take)
+    }
+}
+
+/// Hands out a section in the common form.
+fn hand_out(
+    held: &Held,
+    take: &mut impl FnMut(&Section<'_>, Option<u32>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let attributes = held.attributes.as_deref().map(Cow::Borrowed);
+    match Section::of(&held.span, Some(&held.name), attributes) {
+        Some(section) => take(&section, held.thread),
+        None => ControlFlow::Continue(()),
+    }
+}
+
+/// Section that may be among the longest.
+struct Long {
+    held: Held,
+    /// Stretch that it belongs to, by its place in the list.
+    stretch: usize,
+}
+
+impl PartialEq for Long {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Long {}
+
+impl PartialOrd for Long {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Long {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        length(self.held.number, &self.held.span).cmp(&length(other.held.number, &other.held.span))
+    }
+}
+
+/// Pass that finds the longest sections.
+struct FirstPass {
+    sizes: Sizes,
+    threads: ThreadsSeen,
+    longest: BinaryHeap<Reverse<Long>>,
+    names: SharedNames,
+    stretches: Vec<Stretch>,
+    /// Whether any is not kept.
+    dropped: bool,
+}
+
+impl TakeSections for FirstPass {
+    #[inline]
+    fn section(&mut self, found: FoundSection<'_>) {
+        self.threads.section(found.stream, found.number, found.span);
+        let place = found.number >> self.sizes.stretch;
+        if self.stretches.last().is_none_or(|last| last.place != place) {
+            self.stretches.push(Stretch { place, earliest: u64::MAX });
+        }
+        let stretch = self.stretches.len() - 1;
+        if self.longest.len() < self.sizes.longest {
+            self.longest.push(Reverse(Long { held: Held::new(found, &mut self.names), stretch }));
+            return;
+        }
+        self.dropped = true;
+        let mut begin = (found.span.begin, stretch);
+        if let Some(mut shortest) = self.longest.peek_mut() {
+            let Held { number, span, .. } = &shortest.0.held;
+            if length(found.number, found.span) > length(*number, span) {
+                begin = (span.begin, shortest.0.stretch);
+                *shortest = Reverse(Long { held: Held::new(found, &mut self.names), stretch });
+            }
+        }
+        let earliest = &mut self.stretches[begin.1].earliest;
+        *earliest = begin.0.min(*earliest);
+    }
+
+    #[inline]
+    fn other(&mut self, stream: Stream, number: u64, event: &Event) {
+        self.threads.other(stream, number, event);
+    }
+}
+
+/// Pass that sorts the sections that are not among the longest.
+struct SecondPass<'a, W> {
+    threads: &'a Threads,
+    longer_than: (u64, u64),
+    is_wanted: W,
+    names: SharedNames,
+    /// Sections that something earlier may follow.
+    waiting: Vec<Held>,
+    /// Keys of those that are handed out, with their places among the waiting ones.
+    order: Vec<(Key, u32)>,
+    /// Number of sections that went on waiting the last time.
+    kept: usize,
+}
+
+impl<W: Fn(&SpanRecord, Option<u32>) -> bool> TakeSections for SecondPass<'_, W> {
+    #[inline]
+    fn section(&mut self, found: FoundSection<'_>) {
+        let FoundSection { number, span, .. } = found;
+        if length(number, span) >= self.longer_than {
+            return;
+        }
+        let thread = self.threads.place(span.tgid, span.tid, span.begin);
+        if (self.is_wanted)(span, thread) {
+            self.waiting.push(Held { thread, ..Held::new(found, &mut self.names) });
+        }
+    }
+
+    fn other(&mut self, _stream: Stream, _number: u64, _event: &Event) {}
+}
+
+impl<W> SecondPass<'_, W> {
+    /// Hands out the sections that begin before a time (ns), which nothing earlier follows, and the longest ones among them.
+    fn hand_out<'h>(
+        &mut self,
+        until: u64,
+        longest: &mut Peekable<impl Iterator<Item = &'h Held>>,
+        take: &mut impl FnMut(&Held) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        // Those that wait are looked through only when there are twice as many.
+        if until != u64::MAX && self.waiting.len() < 2 * self.kept {
+            return ControlFlow::Continue(());
+        }
+        let due =
+            self.waiting.iter().zip(0..).filter(|(held, _)| held.span.begin < until || until == u64::MAX);
+        self.order.clear();
+        self.order.extend(due.map(|(held, place)| (held.key(), place)));
+        self.order.sort_unstable();
+        for (key, place) in &self.order {
+            while let Some(long) = longest.next_if(|long| long.key() < *key) {
+                take(long)?;
+            }
+            take(&self.waiting[*place as usize])?;
+        }
+        self.waiting.retain(|held| held.span.begin >= until && until != u64::MAX);
+        self.kept = self.waiting.len();
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! Statistics of the sections of a recording, in one pass.
+
+use std::{borrow::Cow, collections::BTreeMap, path::Path};
+
+use nntrace_common::record::{ProcessRecord, Record, SpanRecord};
+use rustc_hash::FxHashMap;
+
+use super::{
+    contents::Contents,
+    decode::{Event, EventReader},
+    error::ReadError,
+    format::Stream,
+    read::{Block, Files},
+    sections::{late_names, section_name},
+    threads::{Threads, ThreadsSeen},
+};
+use crate::model::{
+    run_facts::Loss,
+    section_statistics::{Place, SectionStatistics},
+};
+
+/// Statistics of a recording.
+pub struct RecordedStatistics {
+    /// Rows.
+    pub statistics: SectionStatistics,
+    /// Threads that have sections.
+    pub threads: Threads,
+    /// Names of processes.
+    pub processes: BTreeMap<u32, String>,
+    /// Losses of the run.
+    pub loss: Loss,
+    /// Events of the recording that are missing.
+    pub missing: u64,
+    /// Texts on what is damaged.
+    pub damage: Vec<String>,
+}
+
+/// Adds the sections of a recording, as far as its last state covers it, to statistics.
+///
+/// # Errors
+/// When the recording cannot be read.
+pub fn statistics(folder: &Path, statistics: SectionStatistics) -> Result<RecordedStatistics, ReadError> {
+    let files = Files::open(folder)?;
+    let (until, state, mut damage) = files.state()?;
+    let blocks: Vec<Block> =
+        files.blocks.iter().filter(|block| block.header.first <= until).copied().collect();
+    let mut contents = Contents::read(&files, blocks.clone());
+    let mut pass = Pass {
+        until,
+        late_names: late_names(&state),
+        statistics,
+        threads: ThreadsSeen::default(),
+        places: Vec::new(),
+        events: 0,
+    };
+    // Sums do not depend on the order of streams: blocks are read one after the other.
+    for block in &blocks {
+        let stream = files.stream(block);
+        let read = contents.next().and_then(|content| {
+            let mut reader = EventReader::new(content, block.header.first);
+            pass.block(stream, &mut reader).map_err(|unreadable| format!("stream {stream}: {unreadable}"))
+        });
+        damage.extend(read.err());
+    }
+    let missing = until.saturating_sub(pass.events);
+    Ok(RecordedStatistics {
+        statistics: pass.statistics,
+        threads: pass.threads.named().0,
+        processes: state.processes.clone(),
+        loss: state.loss.clone(),
+        missing,
+        damage,
+    })
+}
+
+/// Pass over the events of one block after the other.
+struct Pass {
+    until: u64,
+    late_names: FxHashMap<u64, String>,
+    statistics: SectionStatistics,
+    threads: ThreadsSeen,
+    /// Rows of the sites of the block.
+    places: Vec<Place>,
+    events: u64,
+}
+
+impl Pass {
+    fn block(&mut self, stream: Stream, reader: &mut EventReader) -> Result<(), super::decode::Unreadable> {
+        self.places.clear();
+        while let Some((number, event)) = reader.next()? {
+            if number > self.until {
+                break;
+            }
+            self.events += 1;
+            match &event {
+                Event::Record(Record::Span(span)) | Event::SpanAnywhere(span) => {
+                    self.span(stream, span, reader);
+                }
+                Event::Record(Record::TakesPart(ProcessRecord { tgid, tid, .. }))
+                | Event::ThreadMarked { tgid, tid } => {
+                    self.statistics.mark_thread(*tgid, *tid);
+                }
+                event => self.threads.other(stream, number, event),
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn span(&mut self, stream: Stream, span: &SpanRecord, reader: &EventReader) {
+        let site = reader.site();
+        if site >= self.places.len() {
+            self.places.resize(site + 1, Place::default());
+        }
+        // A site is of one thread.
+        if self.places[site].is_new() {
+            self.threads.section(stream, reader.number(), span);
+        }
+        let late_names = &self.late_names;
+        let name = || -> Cow<'_, str> { section_name(span, reader, late_names) };
+        self.statistics.add(&mut self.places[site], span, name);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! Single sections as lines, of text or of JSON, for lists of any length.
+//!
+//! There may be millions of them in a second: numbers are written by hand here, and names go through the common functions
+//! only if they have a character that is not plain.
+
+use nntrace_common::{attributes::Attributes, stack::Class};
+use rustc_hash::FxHashMap;
+
+use super::{
+    number_format,
+    terminal_text::{clean, to_json},
+};
+use crate::model::section::Section;
+
+/// Adds a section as a line of text: begin (s), thread, duration, layer and phase, name and attributes. `depth` indents the
+/// name.
+pub fn text(line: &mut Vec<u8>, section: &Section<'_>, depth: usize) {
+    put_padded::<7>(line, section.begin_ns / 1_000_000_000, b' ');
+    line.push(b'.');
+    put_padded::<9>(line, section.begin_ns % 1_000_000_000, b'0');
+    line.push(b' ');
+    put_padded::<7>(line, u64::from(section.tid), b' ');
+    line.push(b' ');
+    put_duration(line, section.duration_ns());
+    line.push(b' ');
+    let begin = line.len();
+    let tag = section.tag;
+    put_tag(line, tag.layer().code(), tag.phase().code());
+    line.resize((begin + 7).max(line.len()) + 2 * depth + 1, b' ');
+    put_clean(line, &section.name);
+    for (key, value) in Attributes::of(section.attributes.as_bytes(), 0) {
+        line.extend_from_slice(b"  ");
+        put_clean(line, &String::from_utf8_lossy(key));
+        line.push(b' ');
+        put_clean(line, &String::from_utf8_lossy(value));
+    }
+    line.push(b'\n');
+}
+
+/// Adds a section of a thread of this name as a line of JSON.
+pub fn json(line: &mut Vec<u8>, section: &Section<'_>, thread: &str) {
+    let numbers = |line: &mut Vec<u8>, numbers: &[(&str, u64)]| {
+        for (key, number) in numbers {
+            line.extend_from_slice(key.as_bytes());
+            put_number(line, *number);
+        }
+    };
+    let Section { pid, tid, begin_ns, end_ns, own_ns, exclusive_ns, depth, tag, class, .. } = section;
+    numbers(line, &[("{\"pid\":", u64::from(*pid)), (",\"tid\":", u64::from(*tid))]);
+    line.extend_from_slice(b",\"thread\":");
+    put_string(line, thread);
+    let times = [
+        (",\"begin_ns\":", *begin_ns),
+        (",\"end_ns\":", *end_ns),
+        (",\"duration_ns\":", section.duration_ns()),
+        (",\"own_ns\":", *own_ns),
+        (",\"exclusive_ns\":", *exclusive_ns),
+        (",\"depth\":", u64::from(*depth)),
+    ];
+    numbers(line, &times);
+    let words = [
+        (",\"layer\":\"", tag.layer().code()),
+        ("\",\"phase\":\"", tag.phase().code()),
+        ("\",\"class\":\"", class_name(*class)),
+    ];
+    for (key, word) in words {
+        line.extend_from_slice(key.as_bytes());
+        line.extend_from_slice(word.as_bytes());
+    }
+    line.extend_from_slice(b"\",\"name\":");
+    put_string(line, &section.name);
+    line.extend_from_slice(b",\"attributes\":{");
+    put_attributes(line, section.attributes.as_bytes());
+    line.extend_from_slice(b"}}\n");
+}
+
+/// Adds the pairs of an object. Of a key that occurs twice, the last value counts.
+fn put_attributes(line: &mut Vec<u8>, text: &[u8]) {
+    if text.is_empty() {
+        return;
+    }
+    let mut comma = false;
+    let mut pairs = Attributes::of(text, 0);
+    while let Some((key, value)) = pairs.next() {
+        if pairs.clone().any(|(later, _)| later == key) {
+            continue;
+        }
+        if comma {
+            line.push(b',');
+        }
+        comma = true;
+        put_string(line, &String::from_utf8_lossy(key));
+        line.push(b':');
+        put_string(line, &String::from_utf8_lossy(value));
+    }
+}
+
+/// Returns the word for a class.
+const fn class_name(class: Class) -> &'static str {
+    match class {
+        Class::Foreign => "foreign",
+        Class::Placeholder => "placeholder",
+        Class::Section => "section",
+        Class::Detail => "detail",
+        Class::Subtract => "subtract",
+        Class::Handed => "handed",
+    }
+}
+
+/// Sections that are open around others, by thread, where sections come in the order of their begins.
+#[derive(Debug, Default)]
+pub struct Nesting {
+    /// Ends of the open sections, ns, the outermost first.
+    open: FxHashMap<Option<u32>, Vec<u64>>,
+}
+
+impl Nesting {
+    /// Returns the number of sections of its thread that contain a section, which is the next one to begin.
+    pub fn depth(&mut self, thread: Option<u32>, section: &Section<'_>) -> usize {
+        let open = self.open.entry(thread).or_default();
+        while open.last().is_some_and(|end| section.end_ns > *end || section.begin_ns >= *end) {
+            open.pop();
+        }
+        open.push(section.end_ns);
+        open.len() - 1
+    }
+}
+
+fn put_tag(line: &mut Vec<u8>, layer: &str, phase: &str) {
+    line.extend_from_slice(layer.as_bytes());
+    line.push(b'_');
+    line.extend_from_slice(phase.as_bytes());
+}
+
+/// Adds text in which no character acts.
+fn put_clean(line: &mut Vec<u8>, text: &str) {
+    line.extend_from_slice(clean(text).as_bytes());
+}
+
+/// Adds a string of JSON.
+fn put_string(line: &mut Vec<u8>, text: &str) {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    if text.bytes().all(is_plain) {
+        line.push(b'"');
+        line.extend_from_slice(text.as_bytes());
+        line.push(b'"');
+    } else if let Ok(escaped) = to_json(&text) {
+        line.extend_from_slice(escaped.trim_ascii_end());
+    }
+}
+
+/// Digits of the largest number.
+const DIGITS: usize = 20;
+
+/// Returns the digits of a number at the end of a buffer.
+fn digits(buffer: &mut [u8; DIGITS], mut number: u64) -> &[u8] {
+    let mut at = DIGITS;
+    loop {
+        at -= 1;
+        buffer[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &buffer[at..];
+        }
+    }
+}
+
+fn put_number(line: &mut Vec<u8>, number: u64) {
+    line.extend_from_slice(digits(&mut [0; DIGITS], number));
+}
+
+/// Adds a number of so many columns at least.
+fn put_padded<const WIDTH: usize>(line: &mut Vec<u8>, number: u64, padding: u8) {
+    let mut buffer = [0; DIGITS];
+    let digits = digits(&mut buffer, number);
+    line.resize(line.len() + WIDTH.saturating_sub(digits.len()), padding);
+    line.extend_from_slice(digits);
+}
+
+/// Columns of a duration.
+const DURATION: usize = 9;
+
+/// Adds a duration as [`number_format::duration_ns`] writes it, in nine columns.
+fn put_duration(line: &mut Vec<u8>, ns: u64) {
+    let mut text = [b' '; DURATION];
+    let mut at = DURATION;
+    let mut put = |character: u8| {
+        at -= 1;
+        text[at] = character;
+    };
+    let units: [(u64, &[u8]); 4] = [(1, b"sn"), (1_000, b"su"), (1_000_000, b"sm"), (1_000_000_000, b"s")];
+    // Three digits: the unit in which the number rounds to less than a thousand.
+    let fits = units.iter().find(|(unit, _)| ns < 1_000 * unit - unit / 2);
+    let Some((unit, name)) = fits else {
+        let text = number_format::duration_ns(ns);
+        line.resize(line.len() + DURATION.saturating_sub(text.len()), b' ');
+        line.extend_from_slice(text.as_bytes());
+        return;
+    };
+    name.iter().for_each(|character| put(*character));
+    put(b' ');
+    let rounded = |scale: u64| (ns * scale + unit / 2) / unit;
+    let (mut number, mut decimals) = match (rounded(100), rounded(10)) {
+        _ if *unit == 1 => (ns, 0),
+        (hundredths, _) if hundredths < 1_000 => (hundredths, 2),
+        (_, tenths) if tenths < 1_000 => (tenths, 1),
+        _ => (rounded(1), 0),
+    };
+    let mut point = decimals > 0;
+    loop {
+        put(b'0' + (number % 10) as u8);
+        number /= 10;
+        if point {
+            decimals -= 1;
+            if decimals == 0 {
+                point = false;
+                put(b'.');
+                continue;
+            }
+        }
+        if number == 0 && !point {
+            break;
+        }
+    }
+    line.extend_from_slice(&text);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use nntrace_common::layer::{Layer, Phase, Tag};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn section<'a>(name: &'a str, attributes: &'a str) -> Section<'a> {
+        Section {
+            pid: 10,
+            tid: 11,
+            begin_ns: 2_000_000_345,
+            end_ns: 2_001_234_912,
+            own_ns: 1_000,
+            exclusive_ns: 900,
+            depth: 2,
+            tag: Tag::new(Layer::Runtime, Phase::Execution),
+            class: Class::Detail,
+            path: 0,
+            name: Cow::Borrowed(name),
+            attributes: Cow::Borrowed(attributes),
+            is_provisional: false,
+        }
+    }
+
+    #[test]
+    fn a_line_of_text_has_fixed_columns() {
+        let mut line = Vec::new();
+        text(&mut line, &section("conv\x1b[2J", "#img=a\u{202e}#x"), 1);
+        assert_eq!(
+            String::from_utf8(line).unwrap(),
+            "      2.000000345      11   1.23 ms LR_PE     conv\\x1b[2J  img a\\u{202e}  x \n"
+        );
+    }
+
+    #[test]
+    fn a_line_of_json_has_every_key() {
+        let mut line = Vec::new();
+        json(&mut line, &section("a\"\\\u{9b}é", "#img=a#x#img=b\""), "main_0");
+        let value: serde_json::Value = serde_json::from_slice(&line).unwrap();
+        let expected = serde_json::json!({
+            "pid": 10, "tid": 11, "thread": "main_0", "begin_ns": 2_000_000_345_u64, "end_ns": 2_001_234_912_u64,
+            "duration_ns": 1_234_567, "own_ns": 1_000, "exclusive_ns": 900, "depth": 2, "layer": "LR", "phase": "PE",
+            "class": "detail", "name": "a\"\\\u{9b}é", "attributes": {"x": "", "img": "b\""},
+        });
+        assert_eq!(value, expected);
+        assert!(!String::from_utf8(line).unwrap().contains('\u{9b}'));
+    }
+
+    #[test]
+    fn sections_are_in_those_that_contain_them() {
+        let mut nesting = Nesting::default();
+        let mut depth = |thread, begin_ns, end_ns| {
+            nesting.depth(Some(thread), &Section { begin_ns, end_ns, ..section("", "") })
+        };
+        assert_eq!(depth(0, 0, 100), 0);
+        assert_eq!(depth(1, 5, 6), 0);
+        assert_eq!([depth(0, 0, 50), depth(0, 10, 50), depth(0, 50, 60), depth(0, 55, 101)], [1, 2, 1, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_those_of_the_common_functions(number in any::<u64>(), shift in 0..64_u32) {
+            for number in [number >> shift, 999_500 + (number >> 60), 9_995, 999_499_999_999, 999_500_000_000] {
+                let mut line = Vec::new();
+                put_duration(&mut line, number);
+                prop_assert_eq!(String::from_utf8(line).unwrap(), format!("{:>9}", number_format::duration_ns(number)));
+                let mut line = Vec::new();
+                put_number(&mut line, number);
+                put_padded::<9>(&mut line, number, b'0');
+                prop_assert_eq!(String::from_utf8(line).unwrap(), format!("{number}{number:09}"));
+            }
+        }
+    }
+}

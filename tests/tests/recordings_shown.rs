@@ -1,0 +1,211 @@
+//! Recordings as `print`, `report` and `info` show them, against the replay of the same recording.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use nntrace_tests::{binaries, child::Child, live, native::Program};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Recording of a program, in a folder that is removed with it.
+struct Recording {
+    folder: TempDir,
+}
+
+/// Function of a process, with layer and phase.
+type Function = (u64, String, String, String);
+/// Count, total and exclusive time, ns.
+type Sums = (u64, u64, u64);
+
+impl Recording {
+    /// Records a command; `None` where no live test can run.
+    fn of(words: &[&OsStr]) -> Result<Option<Self>> {
+        let Some(_live) = live::enter()? else { return Ok(None) };
+        let folder = tempfile::tempdir()?;
+        let mut command = Command::new(binaries::profiler()?);
+        // What the test runs under decides as whom the command runs.
+        for variable in ["SUDO_UID", "SUDO_GID", "SUDO_USER"] {
+            command.env_remove(variable);
+        }
+        command.env("OMP_NUM_THREADS", "3").args(["record", "--causes", "-o"]).arg(folder.path().join("run"));
+        Child::run(command.arg("--").args(words))?.expect_code(0)?;
+        Ok(Some(Self { folder }))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("run")
+    }
+
+    /// Runs a subcommand on the recording; returns what it prints, and its messages.
+    fn show(&self, words: &[&str]) -> Result<(String, String)> {
+        let (subcommand, options) = words.split_first().context("no subcommand")?;
+        let mut command = Command::new(binaries::profiler()?);
+        let ended = Child::run(command.arg(subcommand).arg(self.path()).args(options))?.expect_code(0)?;
+        Ok((ended.text(), ended.stderr))
+    }
+
+    /// Returns what a subcommand prints as JSON.
+    fn json(&self, words: &[&str]) -> Result<Value> {
+        Ok(serde_json::from_str(&self.show(words)?.0)?)
+    }
+
+    /// Returns the sections, one by one.
+    fn sections(&self, options: &[&str]) -> Result<Vec<Value>> {
+        let (lines, _) = self.show(&[&["print", "--json-lines"], options].concat())?;
+        Ok(lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
+    }
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
+}
+
+fn function(row: &Value) -> Function {
+    (number(&row["pid"]), word(&row["layer"]), word(&row["phase"]), word(&row["name"]))
+}
+
+/// Returns the sums of rows of a snapshot or of a report.
+fn sums(rows: &Value) -> BTreeMap<Function, Sums> {
+    let rows = rows.as_array().map(Vec::as_slice).unwrap_or_default().iter();
+    let sums = |row: &Value| (number(&row["count"]), number(&row["total_ns"]), number(&row["exclusive_ns"]));
+    rows.map(|row| (function(row), sums(row))).collect()
+}
+
+/// Checks that every view of a recording agrees with its replay.
+fn assert_agree(recording: &Recording) -> Result<()> {
+    let replayed = recording.json(&["replay", "--json"])?;
+    let expected = sums(&replayed["functions"]);
+    ensure!(!expected.is_empty(), "nothing was recorded");
+    let report = recording.json(&["report", "--json"])?;
+    assert_eq!(sums(&report["rows"]), expected);
+    let sections = recording.sections(&[])?;
+    let mut printed: BTreeMap<Function, Sums> = BTreeMap::new();
+    for section in &sections {
+        let sum = printed.entry(function(section)).or_default();
+        sum.0 += 1;
+        sum.1 += number(&section["own_ns"]);
+        sum.2 += number(&section["exclusive_ns"]);
+    }
+    assert_eq!(printed, expected);
+    let begins: Vec<u64> = sections.iter().map(|section| number(&section["begin_ns"])).collect();
+    assert!(begins.is_sorted());
+    let percentiles = |rows: &Value| -> Vec<(Function, u64, u64)> {
+        let rows = rows.as_array().map(Vec::as_slice).unwrap_or_default().iter();
+        let mut all: Vec<_> =
+            rows.map(|row| (function(row), number(&row["p50_ns"]), number(&row["max_ns"]))).collect();
+        all.sort();
+        all
+    };
+    for (own, theirs) in percentiles(&report["rows"]).iter().zip(percentiles(&replayed["functions"])) {
+        // The replay's are those of a histogram of two digits.
+        assert!(own.1.abs_diff(theirs.1) * 100 <= theirs.1 && own.2 <= theirs.2, "{own:?} {theirs:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn views_agree_with_the_replay() -> Result<()> {
+    let program = Program::build("nested.c")?;
+    let Some(recording) = Recording::of(&[program.path().as_os_str()])? else { return Ok(()) };
+    assert_agree(&recording)?;
+    let info = recording.json(&["info", "--check", "--json"])?;
+    assert_eq!(info["damage"], serde_json::json!([]));
+    assert_eq!((&info["is_ended"], &info["run"]["exit_status"]), (&true.into(), &0.into()));
+    assert_eq!(info["run"]["environment"]["OMP_NUM_THREADS"], "3");
+    assert_eq!(info["events"], info["events_found"]);
+    let own = program.path().display().to_string();
+    let probed = info["probed"].as_array().context("no probed files")?;
+    let identity = probed.iter().find(|file| file["path"] == *own).context("it was not probed")?;
+    assert_eq!(number(&identity["bytes"]), fs::metadata(program.path())?.len());
+    for subcommand in ["print", "info"] {
+        assert_eq!(recording.show(&[subcommand, "--command"])?.0.trim_end(), own);
+    }
+    // Only what was set for the recorder differs here; then the program, too.
+    let differences = recording.show(&["info", "--compare"])?.0;
+    assert_eq!(differences, "variable OMP_NUM_THREADS: \"3\" recorded, not set here\n");
+    let mut changed = fs::read(program.path())?;
+    changed.extend_from_slice(b"more");
+    fs::remove_file(program.path())?;
+    assert!(recording.show(&["info", "--compare"])?.0.contains(&format!("file {own}: ")));
+    Ok(())
+}
+
+#[test]
+fn threads_filters_and_trees() -> Result<()> {
+    let flood = Path::new(env!("CARGO_BIN_EXE_mark-flood"));
+    let words = [flood.as_os_str(), "--threads".as_ref(), "2".as_ref(), "--marks".as_ref(), "16000".as_ref()];
+    let Some(recording) = Recording::of(&words)? else { return Ok(()) };
+    assert_agree(&recording)?;
+    let all = recording.sections(&[])?;
+    let tids: BTreeMap<String, u64> =
+        all.iter().map(|section| (word(&section["thread"]), number(&section["tid"]))).collect();
+    assert_eq!(tids.keys().collect::<Vec<_>>(), ["main_0", "main_1"]);
+    // What is hidden and what is shown is all.
+    let first = tids["main_0"].to_string();
+    let options = ["--tid", &first, "--name", "w?v*", "--layer", "LC", "--phase", "PCO", "--min", "1us"];
+    let shown = recording.sections(&options)?;
+    let (_, messages) = recording.show(&[&["print"], &options[..]].concat())?;
+    let hidden = messages.trim_end().rsplit("hidden: ").next().context(messages.clone())?;
+    let hidden: usize = hidden.split(' ').next().context("no number")?.parse()?;
+    assert_eq!(shown.len() + hidden, all.len());
+    let is_shown = |section: &&Value| {
+        section["thread"] == "main_0" && section["name"] == "wave" && number(&section["duration_ns"]) >= 1_000
+    };
+    assert_eq!(shown, all.iter().filter(is_shown).cloned().collect::<Vec<_>>());
+    let report = recording.json(&[&["report", "--json"], &options[..]].concat())?;
+    assert_eq!(number(&report["hidden_sections"]) as usize, hidden);
+    assert_eq!(report["rows"].as_array().map(Vec::len), Some(1));
+    // A wave is in a flood.
+    let tree = recording.show(&["print", "--tree"])?.0;
+    let headings: Vec<&str> = tree.lines().filter(|line| line.starts_with("main")).collect();
+    assert!(headings.len() == 2 && headings[0].starts_with("main_0: "), "{headings:?}");
+    assert_eq!(tree.lines().filter(|line| line.ends_with("LC_PCO    wave")).count(), 4_000);
+    assert_eq!(tree.lines().filter(|line| line.ends_with("LR_PE   flood")).count(), 4_000);
+    let mut depth = Vec::new();
+    for line in tree.lines().filter(|line| !line.starts_with("main")) {
+        depth.push(line.contains("wave"));
+    }
+    assert!(depth.chunks(2).all(|pair| pair == [false, true]));
+    Ok(())
+}
+
+#[test]
+fn attributes_are_shown_and_a_reader_may_leave() -> Result<()> {
+    let flood = Path::new(env!("CARGO_BIN_EXE_mark-flood"));
+    let words = ["--threads", "1", "--marks", "40000", "--what", "accounts"].map(OsStr::new);
+    let words = [&[flood.as_os_str()], &words[..]].concat();
+    let Some(recording) = Recording::of(&words)? else { return Ok(()) };
+    let sections = recording.sections(&[])?;
+    assert_eq!(sections.len(), 10_000);
+    for (place, section) in sections.iter().enumerate() {
+        let expected = serde_json::json!({"acct": format!("a{place}"), "img": format!("i{place}")});
+        assert_eq!((&section["attributes"], word(&section["name"])), (&expected, format!("flood_0_{place}")));
+    }
+    let mut command = Command::new(binaries::profiler()?);
+    let mut print =
+        command.arg("print").arg(recording.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut begin = [0; 100];
+    print.stdout.take().context("no pipe")?.read_exact(&mut begin)?;
+    let ended = print.wait_with_output()?;
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{}", String::from_utf8_lossy(&ended.stderr));
+    // A changed byte in a block is found.
+    let file = recording.path().join("run.nnt");
+    let mut bytes = fs::read(&file)?;
+    bytes[32 + 64 + 3] ^= 1;
+    fs::write(&file, bytes)?;
+    let mut command = Command::new(binaries::profiler()?);
+    let ended = Child::run(command.arg("info").arg("--check").arg(recording.path()))?.expect_code(1)?;
+    assert!(ended.text().contains("damaged: "), "{}", ended.text());
+    Ok(())
+}
