@@ -107,6 +107,10 @@ pub struct FileRecord {
     pub names: u32,
     /// Number of a [`Place`].
     pub place: u32,
+    /// Number of the mount namespace of the process; 0 where it is not known.
+    pub mount_namespace: u32,
+    /// Always 0.
+    pub reserved: u32,
 }
 
 /// Report of a call, as it is made: the texts have no fixed length.
@@ -153,6 +157,12 @@ pub struct PathOffsets {
     pub entry_name: u32,
     /// Path as it was given to an exec: `linux_binprm.filename`.
     pub exec_path: u32,
+    /// Namespaces of a task: `task_struct.nsproxy`.
+    pub task_namespaces: u32,
+    /// Namespace of mounts among them: `nsproxy.mnt_ns`.
+    pub mount_namespace: u32,
+    /// Number of a namespace of mounts: `mnt_namespace.ns.inum`.
+    pub namespace_number: u32,
 }
 
 #[cfg(test)]

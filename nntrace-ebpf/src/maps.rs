@@ -94,6 +94,9 @@ pub static PATH_OFFSETS: Global<PathOffsets> = Global::new(PathOffsets {
     entry_parent: 0,
     entry_name: 0,
     exec_path: 0,
+    task_namespaces: 0,
+    mount_namespace: 0,
+    namespace_number: 0,
 });
 
 /// Traced processes, by process id: [`TARGET`](nntrace_common::record::TARGET) or

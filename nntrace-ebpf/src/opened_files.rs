@@ -69,7 +69,7 @@ pub fn file_call(ctx: RawTracePointContext) -> i32 {
         bpf_probe_read_user_str(report.texts.as_mut_ptr().cast(), PATH_BYTES as u32, path as *const _)
     };
     // Without an error, it includes the NUL.
-    let given = if given > 0 { masked(given as usize, TEXTS_BYTES) } else { 0 };
+    let given = if given > 0 { masked(given.cast_unsigned() as usize, TEXTS_BYTES) } else { 0 };
     report.record.given = given as u32;
     let (place, at) = if result >= 0 {
         (Place::File, system_calls::open_file(u64::from(result.cast_unsigned())).and_then(path_of_file))
@@ -96,7 +96,7 @@ pub fn file_executed(ctx: RawTracePointContext) -> i32 {
         let length = unsafe {
             bpf_probe_read_kernel_str(report.texts.as_mut_ptr().cast(), PATH_BYTES as u32, path as *const _)
         };
-        given = if length > 0 { masked(length as usize, TEXTS_BYTES) } else { 0 };
+        given = if length > 0 { masked(length.cast_unsigned() as usize, TEXTS_BYTES) } else { 0 };
         report.record.given = given as u32;
     }
     finish(report, Place::File, executable().and_then(path_of_file), given);
@@ -107,8 +107,10 @@ pub fn file_executed(ctx: RawTracePointContext) -> i32 {
 fn opening_call(number: u64) -> Option<FileCall> {
     match number {
         opening::OPENAT => Some(FileCall::OpenAt),
+        #[cfg(bpf_target_arch = "x86_64")]
         opening::OPEN => Some(FileCall::Open),
         opening::OPENAT2 => Some(FileCall::OpenAt2),
+        #[cfg(bpf_target_arch = "x86_64")]
         opening::CREAT => Some(FileCall::Creat),
         opening::EXECVE => Some(FileCall::Execve),
         opening::EXECVEAT => Some(FileCall::ExecveAt),
@@ -134,6 +136,8 @@ fn report<'a>(ids: Ids, call: FileCall, dirfd: i32, flags: u64, result: i32) -> 
         given: 0,
         names: 0,
         place: Place::Unknown as u32,
+        mount_namespace: mount_namespace().unwrap_or(0),
+        reserved: 0,
     };
     Some(report)
 }
@@ -178,6 +182,17 @@ fn folder(descriptor: i32) -> Result<(u64, u64), i32> {
     }
     let offsets = PATH_OFFSETS.load();
     path_at(read(current_task(), offsets.task_folders)?, offsets.working_folder)
+}
+
+/// Returns the number of the task's namespace of mounts.
+#[inline(always)]
+fn mount_namespace() -> Result<u32, i32> {
+    let offsets = PATH_OFFSETS.load();
+    if offsets.are_known == 0 {
+        return Ok(0);
+    }
+    let namespaces: u64 = read(current_task(), offsets.task_namespaces)?;
+    read(read(namespaces, offsets.mount_namespace)?, offsets.namespace_number)
 }
 
 /// Address of the file that the task executes.
@@ -234,7 +249,7 @@ extern "C" fn follow_path(mount: u64, entry: u64, at: u32) -> u32 {
         if length <= 0 {
             return 0;
         }
-        at += length as usize;
+        at += length.cast_unsigned() as usize;
         if at >= TEXTS_BYTES {
             return 0;
         }

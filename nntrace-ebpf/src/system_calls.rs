@@ -20,18 +20,18 @@ pub const WRITE: u64 = if cfg!(bpf_target_arch = "aarch64") { 64 } else { 1 };
 /// Number of the system call `ioctl`.
 pub const IOCTL: u64 = if cfg!(bpf_target_arch = "aarch64") { 29 } else { 16 };
 
-/// Numbers of the system calls that open files. Those that arm64 has not are numbers that no call has.
+/// Numbers of the system calls that open files.
 pub mod opening {
-    const NONE: u64 = u64::MAX;
-
     const fn number(x86_64: u64, aarch64: u64) -> u64 {
         if cfg!(bpf_target_arch = "aarch64") { aarch64 } else { x86_64 }
     }
 
-    /// `open`.
-    pub const OPEN: u64 = number(2, NONE);
-    /// `creat`.
-    pub const CREAT: u64 = number(85, NONE);
+    /// `open`, which arm64 has not.
+    #[cfg(bpf_target_arch = "x86_64")]
+    pub const OPEN: u64 = 2;
+    /// `creat`, which arm64 has not.
+    #[cfg(bpf_target_arch = "x86_64")]
+    pub const CREAT: u64 = 85;
     /// `openat`.
     pub const OPENAT: u64 = number(257, 56);
     /// `openat2`.

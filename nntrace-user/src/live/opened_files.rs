@@ -7,7 +7,7 @@ mod report;
 
 use std::{
     ffi::OsStr,
-    fs, io,
+    fs,
     os::unix::ffi::OsStrExt as _,
     path::{Component, Path, PathBuf},
 };
@@ -62,7 +62,7 @@ impl FileFollower {
             .chain(mapped.map(|path| (path, false)))
             .collect();
         for (path, is_executable) in paths {
-            let reached_by = self.reached_by(pid, &path);
+            let reached_by = self.reached_by(pid, 0, &path);
             self.observer.file(OpenedFile {
                 pid,
                 tid: pid,
@@ -86,8 +86,8 @@ impl FileFollower {
         let pid = report.pid;
         let error = (report.result < 0).then(|| report.result.saturating_neg());
         let (path, is_resolved_late) = self.resolve(report);
-        let reached_by =
-            path.as_ref().filter(|_| error.is_none()).and_then(|path| self.reached_by(pid, path));
+        let opened = path.as_ref().filter(|_| error.is_none());
+        let reached_by = opened.and_then(|path| self.reached_by(pid, report.mount_namespace, path));
         OpenedFile {
             pid,
             tid: report.tid,
@@ -156,12 +156,16 @@ impl FileFollower {
         folder.ok().filter(|folder| folder.is_absolute()).map(|folder| plain(&folder.join(given)))
     }
 
-    /// Returns the path by which we reach a file of a process whose mounts are not ours.
-    fn reached_by(&self, pid: u32, path: &Path) -> Option<PathBuf> {
-        let mounts = |process: &str| fs::read_link(self.proc.join(process).join("ns/mnt"));
-        let is_ours = |theirs: io::Result<PathBuf>| theirs.is_err() || theirs.ok() == mounts("self").ok();
-        let root = self.of_process(pid, "root");
-        (!is_ours(mounts(&pid.to_string()))).then(|| root.join(path.strip_prefix("/").unwrap_or(path)))
+    /// Returns the path by which we reach a file of a process whose mounts are not ours, as long as it lives. The number of its
+    /// namespace is 0 where the kernel has not reported it.
+    fn reached_by(&self, pid: u32, namespace: u32, path: &Path) -> Option<PathBuf> {
+        let link = |process: &str| fs::read_link(self.proc.join(process).join("ns/mnt")).ok();
+        let theirs = match namespace {
+            0 => link(&pid.to_string())?,
+            number => format!("mnt:[{number}]").into(),
+        };
+        let is_other = link("self").is_some_and(|ours| ours != theirs);
+        is_other.then(|| self.of_process(pid, "root").join(path.strip_prefix("/").unwrap_or(path)))
     }
 
     fn of_process(&self, pid: u32, file: &str) -> PathBuf {

@@ -100,7 +100,9 @@ impl FileList {
     pub(super) fn name_threads(&self, mut name: impl FnMut(u32, u32) -> String) {
         let mut list = self.list.borrow_mut();
         list.is_changed = true;
-        list.files.iter_mut().for_each(|entry| entry.name_thread(&mut name));
+        for entry in &mut list.files {
+            entry.name_thread(&mut name);
+        }
     }
 
     /// Examines the files: their kinds, and as many hashes as there may be. Takes as long as it takes to read them.

@@ -76,6 +76,9 @@ fn offsets(btf: &Btf) -> Option<PathOffsets> {
         entry_parent: btf.pointer_offset("dentry", "d_parent", 1, "dentry")?,
         entry_name: btf.offset("dentry", "d_name")?.checked_add(btf.offset("qstr", "name")?)?,
         exec_path: btf.offset("linux_binprm", "filename")?,
+        task_namespaces: btf.pointer_offset("task_struct", "nsproxy", 1, "nsproxy")?,
+        mount_namespace: btf.pointer_offset("nsproxy", "mnt_ns", 1, "mnt_namespace")?,
+        namespace_number: btf.offset("mnt_namespace", "ns")?.checked_add(btf.offset("ns_common", "inum")?)?,
     })
 }
 

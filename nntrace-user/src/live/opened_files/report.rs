@@ -23,6 +23,8 @@ pub(super) struct Report<'a> {
     pub(super) is_truncated: bool,
     /// Place that the names lead from.
     pub(super) place: Place,
+    /// Number of the mount namespace of the process; 0 where it is not known.
+    pub(super) mount_namespace: u32,
     /// Names up to the root, each with a NUL.
     names: &'a [u8],
 }
@@ -46,6 +48,7 @@ impl<'a> Report<'a> {
             given,
             is_truncated: is_too_long && given.is_some_and(|given| given.len() + 1 == PATH_BYTES),
             place: Place::from_number(record.place),
+            mount_namespace: record.mount_namespace,
             names,
         })
     }

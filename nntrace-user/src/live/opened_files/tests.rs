@@ -65,6 +65,8 @@ const OPENAT: FileRecord = FileRecord {
     given: 0,
     names: 0,
     place: 0,
+    mount_namespace: 0,
+    reserved: 0,
 };
 
 fn report(record: FileRecord, given: &[u8], names: &[&str]) -> Vec<u8> {
@@ -128,8 +130,15 @@ fn a_process_with_mounts_of_its_own_is_reached_through_its_root() {
         fs::create_dir_all(fake.dir.path().join(process).join("ns")).unwrap();
         symlink(mounts, fake.dir.path().join(process).join("ns/mnt")).unwrap();
     }
-    let file = fake.take(FileRecord { place: Place::File as u32, ..OPENAT }, b"/net", &["net"]);
-    assert_eq!(file.reached_by, Some(fake.dir.path().join("7/root/net")));
+    let of_file = FileRecord { place: Place::File as u32, ..OPENAT };
+    let reached_by = |record| fake.take(record, b"/net", &["net"]).reached_by;
+    assert_eq!(reached_by(of_file), Some(fake.dir.path().join("7/root/net")));
+    // The kernel has seen it, and the process may be gone.
+    assert_eq!(reached_by(FileRecord { mount_namespace: 2, ..of_file }), None);
+    assert_eq!(
+        reached_by(FileRecord { mount_namespace: 3, tgid: 9, ..of_file }),
+        Some(fake.dir.path().join("9/root/net"))
+    );
 }
 
 #[test]
