@@ -112,13 +112,15 @@ mod tests {
                 ended: CallEnd::from_number(ended).unwrap(),
                 values: values.collect(),
             };
-            prop_assert_eq!(read(&bytes(&call)), Some(call));
+            let entry = bytes(&call);
+            prop_assert_eq!(read(&entry), Some(call));
         }
 
         #[test]
         fn anything_is_survived(entry in proptest::collection::vec(any::<u8>(), 0..40)) {
             if let Some(call) = read(&entry) {
-                prop_assert_eq!(read(&bytes(&call)), Some(call));
+                let again = bytes(&call);
+                prop_assert_eq!(read(&again), Some(call));
             }
         }
     }
