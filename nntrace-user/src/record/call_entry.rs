@@ -119,8 +119,8 @@ mod tests {
         #[test]
         fn anything_is_survived(entry in proptest::collection::vec(any::<u8>(), 0..40)) {
             if let Some(call) = read(&entry) {
-                let entry = bytes(&call);
-                prop_assert_eq!(read(&entry), Some(call));
+                let again = bytes(&call);
+                prop_assert_eq!(read(&again), Some(call));
             }
         }
     }

@@ -261,8 +261,10 @@ impl EventReader {
                 Event::NamesForgotten { kept }
             }
             Kind::Advance => Event::Advance { until: self.long()? },
+            // One that a later minor version has added to is not understood, and no reason to leave out what follows.
             Kind::CallDefinition => {
-                Event::CallDefinition(serde_json::from_slice(self.cursor.bytes(&self.content)?).ok()?)
+                let definition = serde_json::from_slice(self.cursor.bytes(&self.content)?);
+                definition.map_or(Event::Unknown, Event::CallDefinition)
             }
             Kind::Call => Event::Call(self.payload()?),
         };
