@@ -287,7 +287,7 @@ impl Kind {
             Self::Long => "BIGINT",
             Self::Word => "UBIGINT",
             Self::Number => "UINTEGER",
-            Self::Instant => "TIMESTAMPTZ",
+            Self::Instant => "TIMESTAMPTZ_NS",
             Self::Name | Self::Text => "VARCHAR",
             Self::Flag => "BOOLEAN",
         }

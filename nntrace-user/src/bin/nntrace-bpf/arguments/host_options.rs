@@ -35,7 +35,7 @@ pub struct HostOptions {
     /// Cost of idle states and frequencies, for energy
     ///
     /// An energy model, of idlestat's form or (.toml) of ours; `nntrace-bpf energy-model init` writes one to fill in.
-    #[arg(long, value_name = "FILE", value_parser = file(read_energy_model), help_heading = POWER)]
+    #[arg(long, value_name = "FILE", value_parser = file(read_energy_model), help_heading = POWER, hide_short_help = true)]
     pub energy_model: Option<EnergyModel>,
 }
 
