@@ -264,7 +264,7 @@ impl EventReader {
             // One that a later minor version has added to is not understood, and no reason to leave out what follows.
             Kind::CallDefinition => {
                 let definition = serde_json::from_slice(self.cursor.bytes(&self.content)?);
-                definition.map_or(Event::Unknown, Event::CallDefinition)
+                definition.map_or(Event::Other, Event::CallDefinition)
             }
             Kind::Call => Event::Call(self.payload()?),
         };
