@@ -25,7 +25,7 @@ impl Recorded {
     /// Records a run. A list of the files that it used is written here where the profiler has not written one.
     fn new() -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let program = native::Program::build("nested.c")?;
+        let program = native::Program::build("job-queue.cc")?;
         fs::copy(program.path(), folder.path().join("app"))?;
         let recorded = Self { folder };
         recorded.used("model.bin", "weights")?;
