@@ -272,7 +272,7 @@ impl Session {
         match self.kernel.attach_files() {
             Ok(()) => self.files = Some(FileFollower::new(observer)),
             Err(error) => {
-                self.notes.push(format!("the files that the targets open are not recorded: {error}"))
+                self.notes.push(format!("the files that the targets open are not recorded: {error}"));
             }
         }
     }
