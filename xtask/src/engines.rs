@@ -121,7 +121,7 @@ pub struct Engines {
     /// Also the libraries for arm64, to be read
     #[arg(long)]
     arm64: bool,
-    /// Only `DuckDB`, which queries exported tables
+    /// Only DuckDB, which queries exported tables
     #[arg(long, conflicts_with_all = ["names", "arm64"])]
     duckdb: bool,
 }

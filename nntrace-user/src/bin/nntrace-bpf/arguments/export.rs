@@ -19,7 +19,7 @@ pub struct Export {
 
     /// Write the tables to this folder, whose name ends in .parquet
     ///
-    /// Such as -o board7/run42.parquet; the files in it are spans.parquet, cpu_intervals.parquet and so on.
+    /// Such as -o board7/run42.parquet; the files in it are `spans.parquet`, `cpu_intervals.parquet` and so on.
     #[arg(short, long, value_name = "FOLDER", value_parser = parquet_folder, help_heading = OUTPUT)]
     pub output: PathBuf,
 
