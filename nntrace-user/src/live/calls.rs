@@ -248,7 +248,7 @@ impl LibraryName {
 }
 
 /// Returns a value as it was read.
-fn captured<'a>(item: CallItem, word: u64, ended: CallEnd, data: &'a [u8]) -> Captured<'a> {
+fn captured(item: CallItem, word: u64, ended: CallEnd, data: &[u8]) -> Captured<'_> {
     const UNREAD: Captured<'_> = Captured::Memory { state: MemoryState::Unread, bytes: &[] };
     if ended != CallEnd::Returned && (item.is_at_return != 0 || item.place == Place::Result as u8) {
         return UNREAD;
