@@ -186,7 +186,7 @@ impl CallProbes {
             return;
         };
         let data = record.data.get(..len as usize).unwrap_or_default();
-        let values = items.iter().zip(record.words).map(|(item, word)| captured(item, word, ended, data));
+        let values = items.iter().zip(record.words).map(|(item, word)| captured(*item, word, ended, data));
         model.call(&Call {
             definition: probe,
             pid: tgid,
@@ -248,7 +248,7 @@ impl LibraryName {
 }
 
 /// Returns a value as it was read.
-fn captured<'a>(item: &CallItem, word: u64, ended: CallEnd, data: &'a [u8]) -> Captured<'a> {
+fn captured(item: CallItem, word: u64, ended: CallEnd, data: &[u8]) -> Captured<'_> {
     const UNREAD: Captured<'_> = Captured::Memory { state: MemoryState::Unread, bytes: &[] };
     if ended != CallEnd::Returned && (item.is_at_return != 0 || item.place == Place::Result as u8) {
         return UNREAD;
@@ -311,12 +311,12 @@ mod tests {
         let out = CallItem { form: Form::Bytes as u8, is_at_return: 1, ..CallItem::NONE };
         let result = CallItem { place: Place::Result as u8, ..CallItem::NONE };
         for ended in [CallEnd::Open, CallEnd::Left, CallEnd::Jumped] {
-            assert_eq!(captured(&out, pointer, ended, b""), unread);
-            assert_eq!(captured(&result, 0, ended, b""), unread);
-            assert_eq!(captured(&CallItem::NONE, 5, ended, b""), Captured::Word(5));
+            assert_eq!(captured(out, pointer, ended, b""), unread);
+            assert_eq!(captured(result, 0, ended, b""), unread);
+            assert_eq!(captured(CallItem::NONE, 5, ended, b""), Captured::Word(5));
         }
         let memory = Memory { at: 1, len: 2, state: MemoryState::Cut };
-        let read = |data| captured(&out, memory.word(), CallEnd::Returned, data);
+        let read = |data| captured(out, memory.word(), CallEnd::Returned, data);
         assert_eq!(read(b"abc"), Captured::Memory { state: MemoryState::Cut, bytes: b"bc" });
         assert_eq!(
             read(b"ab"),

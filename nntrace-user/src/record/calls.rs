@@ -19,7 +19,7 @@ pub struct Calls {
     /// Entries, one behind the other.
     entries: Vec<u8>,
     /// Begin of each call, ns, and its entry.
-    calls: Vec<(u64, Range<usize>)>,
+    order: Vec<(u64, Range<usize>)>,
     notes: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ pub fn calls(folder: &Path) -> Result<Calls, ReadError> {
     // Those after the last state of the run, too: they need none.
     let until = files.last_event();
     Ordered::new(&files, until).visit(until, &mut calls);
-    calls.calls.sort_by_key(|(begin, _)| *begin);
+    calls.order.sort_by_key(|(begin, _)| *begin);
     let (_, state, damage) = files.state()?;
     calls.notes.extend(damage);
     calls.notes.extend(state.notes);
@@ -43,7 +43,7 @@ pub fn calls(folder: &Path) -> Result<Calls, ReadError> {
 impl Calls {
     /// Passes each call to `take`, with its function.
     pub fn visit(&self, mut take: impl FnMut(Option<&CallDefinition>, &Call<'_>)) {
-        let entries = self.calls.iter().filter_map(|(_, range)| self.entries.get(range.clone()));
+        let entries = self.order.iter().filter_map(|(_, range)| self.entries.get(range.clone()));
         for call in entries.filter_map(call_entry::read) {
             take(self.definitions.get(&call.definition), &call);
         }
@@ -72,7 +72,7 @@ impl Visit for Calls {
                 if let Some(begin) = call_entry::begin(entry) {
                     let from = self.entries.len();
                     self.entries.extend_from_slice(entry);
-                    self.calls.push((begin, from..self.entries.len()));
+                    self.order.push((begin, from..self.entries.len()));
                 }
             }
             _ => {}

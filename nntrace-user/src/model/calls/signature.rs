@@ -96,7 +96,7 @@ impl Signature {
                 return Err("result: it cannot be its own length".to_owned());
             }
             Some(value_type) => {
-                self.check_length(value_type).map_err(|reason| format!("result: {reason}"))?
+                self.check_length(value_type).map_err(|reason| format!("result: {reason}"))?;
             }
             None => {}
         }

@@ -143,7 +143,7 @@ fn quoted(bytes: &[u8]) -> String {
             match character {
                 '"' | '\\' => text.extend(['\\', character]),
                 _ if character.is_ascii_control() => {
-                    text.extend((character as u8).escape_ascii().map(char::from))
+                    text.extend((character as u8).escape_ascii().map(char::from));
                 }
                 _ => text.push(character),
             }
