@@ -25,7 +25,7 @@ pub enum EmitError {
     TooManyMarks(PathBuf),
     /// The file for marks cannot be written.
     #[error(
-        "cannot write marks to {path}: {source}; mount tracefs (`sudo mount -t tracefs tracefs /sys/kernel/tracing`) and \
+        "cannot write marks to {path}: {reason}; mount tracefs (`sudo mount -t tracefs tracefs /sys/kernel/tracing`) and \
          run as root, or leave --to away to call `tracing_mark_write`",
         path = path.display()
     )]
@@ -33,19 +33,19 @@ pub enum EmitError {
         /// File.
         path: PathBuf,
         /// Reason.
-        source: io::Error,
+        reason: io::Error,
     },
     /// There is no memory for the processes to share.
     #[error("cannot share memory with the processes that write the marks: {0}")]
     Memory(io::Error),
     /// A process cannot be started.
     #[error(
-        "cannot start a process for the recorded process {pid}: {source}; the marks up to there were written"
+        "cannot start a process for the recorded process {pid}: {reason}; the marks up to there were written"
     )]
     Process {
         /// Recorded process.
         pid: u32,
         /// Reason.
-        source: io::Error,
+        reason: io::Error,
     },
 }

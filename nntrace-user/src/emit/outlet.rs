@@ -49,13 +49,13 @@ impl Outlet {
         for path in TRACE_MARKERS.map(PathBuf::from) {
             match File::options().write(true).open(&path) {
                 Ok(file) => return Ok(Self::TraceMarker(file)),
-                Err(source) if source.kind() == io::ErrorKind::NotFound && refused.is_some() => {}
-                Err(source) => refused = Some(EmitError::TraceMarker { path, source }),
+                Err(reason) if reason.kind() == io::ErrorKind::NotFound && refused.is_some() => {}
+                Err(reason) => refused = Some(EmitError::TraceMarker { path, reason }),
             }
         }
         let [path, _] = TRACE_MARKERS.map(PathBuf::from);
-        let source = io::Error::from(io::ErrorKind::NotFound);
-        Err(refused.unwrap_or(EmitError::TraceMarker { path, source }))
+        let reason = io::Error::from(io::ErrorKind::NotFound);
+        Err(refused.unwrap_or(EmitError::TraceMarker { path, reason }))
     }
 }
 

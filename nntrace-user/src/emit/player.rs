@@ -107,7 +107,7 @@ impl Children {
                 self.running.push((child, process.pid));
                 Ok(())
             }
-            Err(errno) => Err(EmitError::Process { pid: process.pid, source: io::Error::from(errno) }),
+            Err(errno) => Err(EmitError::Process { pid: process.pid, reason: io::Error::from(errno) }),
         }
     }
 

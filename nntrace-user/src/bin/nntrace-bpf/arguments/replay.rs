@@ -51,6 +51,22 @@ pub struct Replay {
     pub emit: Emit,
 }
 
+/// Options of showing a run, and groups of them; the others need `--table`. To clap, a group in which an option has a default
+/// is never given: those of results are named one by one.
+const NOT_WITH_EMIT: [&str; 11] = [
+    "json",
+    "outputs",
+    "force",
+    "table",
+    "timeline",
+    "detail",
+    "memory",
+    "Causes",
+    "HostOptions",
+    "time_range",
+    "drivers",
+];
+
 /// Options of writing the marks of a recording once more.
 #[derive(Debug, clap::Args)]
 pub struct Emit {
@@ -58,8 +74,7 @@ pub struct Emit {
     ///
     /// Processes and threads as in the recorded run call `tracing_mark_write` with the same texts at the same times, for
     /// any consumer: `nntrace-bpf -- nntrace-bpf replay --emit DIR`. Neither the model nor the accelerator is needed.
-    #[arg(long = "emit", conflicts_with_all = ["Results", "HostOptions", "time_range", "drivers"],
-          help_heading = EMIT)]
+    #[arg(long = "emit", conflicts_with_all = NOT_WITH_EMIT, help_heading = EMIT)]
     pub is_wanted: bool,
 
     /// Where to write: to the function that profilers probe, or to ftrace's file
