@@ -150,6 +150,6 @@ mod tests {
         let mut hidden = Hidden::default();
         hidden.add(1_234_567);
         hidden.add(u64::MAX);
-        assert_eq!(hidden.to_string(), "hidden: 2 sections, 18446744074944.119 ms");
+        assert_eq!(hidden.to_string(), "hidden: 2 sections, 18446744073710.786 ms");
     }
 }

@@ -177,6 +177,19 @@ impl Row<RowKey> for Sums {
     }
 }
 
+/// Times of a section, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SectionTimes {
+    /// Begin.
+    pub(crate) begin: u64,
+    /// End.
+    pub(crate) end: u64,
+    /// Duration without subtracted sections.
+    pub(crate) own: u64,
+    /// Duration without the marked sections in it.
+    pub(crate) exclusive: u64,
+}
+
 /// Rows that the sections of one place are added to, as long as no row has moved.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place {
@@ -225,38 +238,45 @@ impl SectionStatistics {
         self.taking_part.insert((pid, tid));
     }
 
-    /// Adds a section. `place` is that of earlier ones of the same thread, stack and name, or a new one.
+    /// Adds a section. `place` is that of earlier ones of the same thread, stack and name, or a new one, for which `section`
+    /// and `name` are asked.
     #[inline]
     pub(crate) fn add<'a>(
         &mut self,
         place: &mut Place,
-        span: &SpanRecord,
-        name: impl FnOnce() -> Cow<'a, str>,
+        times: SectionTimes,
+        section: impl FnOnce() -> Option<(SpanRecord, Cow<'a, str>)>,
     ) {
+        let SectionTimes { begin, end, own, exclusive } = times;
         if !place.is_known || place.generation != self.rows.generation() {
-            *place = self.place(span, name);
+            let Some((span, name)) = section() else { return };
+            *place = self.place(&span, &name);
         }
-        if place.is_hidden || !self.filter.shows_times(span.begin, span.end) {
-            self.hidden.add(span.end.saturating_sub(span.begin));
+        if place.is_hidden || !self.filter.shows_times(begin, end) {
+            self.hidden.add(end.saturating_sub(begin));
             return;
         }
         if let Some(row) = place.own {
-            self.rows.at(row).add_time(span.own);
+            let row = self.rows.at(row);
+            row.add_time(own);
+            // Most add both to one row.
+            if place.exclusive == place.own {
+                row.exclusive += u128::from(exclusive);
+            }
         }
         if let Some(row) = place.execution {
-            self.rows.at(row).add_time(span.own);
+            self.rows.at(row).add_time(own);
         }
-        if let Some(row) = place.exclusive {
-            self.rows.at(row).exclusive += u128::from(span.exclusive);
+        if let Some(row) = place.exclusive.filter(|_| place.own.is_none()) {
+            self.rows.at(row).exclusive += u128::from(exclusive);
         }
     }
 
     #[cold]
-    fn place<'a>(&mut self, span: &SpanRecord, name: impl FnOnce() -> Cow<'a, str>) -> Place {
+    fn place(&mut self, span: &SpanRecord, name: &str) -> Place {
         let hidden = Place { is_known: true, is_hidden: true, ..Place::default() };
         let (Some(tag), Some(class)) = (span.tag(), Class::from_code(span.class)) else { return hidden };
-        let name = name();
-        if !self.filter.shows_place(span.tid, tag, &name) {
+        if !self.filter.shows_place(span.tid, tag, name) {
             return Place { generation: self.rows.generation(), ..hidden };
         }
         if !span.is_provisional() {
@@ -277,7 +297,7 @@ impl SectionStatistics {
             let generation = self.rows.generation();
             let mut row = |tag: Tag, is_wanted: bool| {
                 let key = self.key(span, tag);
-                let name = by_function.then(|| Box::from(&*name));
+                let name = by_function.then(|| Box::from(name));
                 is_wanted.then(|| self.rows.place(key, || Sums::new(name)))
             };
             let (sums, executions) = (row(tag, own || exclusive), row(execution_of(tag), execution));

@@ -6,7 +6,13 @@
 //! the longest of these lasts.
 
 use std::{
-    borrow::Cow, cmp::Reverse, collections::BinaryHeap, iter::Peekable, ops::ControlFlow, path::Path, rc::Rc,
+    borrow::Cow,
+    cmp::{Ordering, Reverse},
+    collections::BinaryHeap,
+    iter::Peekable,
+    ops::ControlFlow,
+    path::Path,
+    rc::Rc,
 };
 
 use nntrace_common::record::SpanRecord;
@@ -147,7 +153,7 @@ impl OrderedSections {
         damage.extend(pass.damage);
         let FirstPass { threads, longest, mut stretches, dropped, .. } = pass.take;
         let (threads, seen) = threads.named();
-        let mut longest: Vec<Held> = longest.into_iter().map(|Reverse(long)| long.held).collect();
+        let mut longest: Vec<Held> = longest.into_iter().map(|Reverse(long)| *long.held).collect();
         let longer_than = longest.iter().map(|held| length(held.number, &held.span)).min();
         for held in &mut longest {
             held.thread = threads.place(held.span.tgid, held.span.tid, held.span.begin);
@@ -320,30 +326,32 @@ fn hand_out(
     }
 }
 
-/// Section that may be among the longest.
+/// Section that may be among the longest. It moves a lot among the others: what it is compared by stands in it.
 struct Long {
-    held: Held,
+    /// Length and number.
+    length: (u64, u64),
     /// Stretch that it belongs to, by its place in the list.
     stretch: usize,
+    held: Box<Held>,
 }
 
 impl PartialEq for Long {
     fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
+        self.length == other.length
     }
 }
 
 impl Eq for Long {}
 
 impl PartialOrd for Long {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl Ord for Long {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        length(self.held.number, &self.held.span).cmp(&length(other.held.number, &other.held.span))
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.length.cmp(&other.length)
     }
 }
 
@@ -367,18 +375,21 @@ impl TakeSections for FirstPass {
             self.stretches.push(Stretch { place, earliest: u64::MAX });
         }
         let stretch = self.stretches.len() - 1;
+        let length = length(found.number, found.span);
         if self.longest.len() < self.sizes.longest {
-            self.longest.push(Reverse(Long { held: Held::new(found, &mut self.names), stretch }));
+            let held = Box::new(Held::new(found, &mut self.names));
+            self.longest.push(Reverse(Long { length, stretch, held }));
             return;
         }
         self.dropped = true;
         let mut begin = (found.span.begin, stretch);
-        if let Some(mut shortest) = self.longest.peek_mut() {
-            let Held { number, span, .. } = &shortest.0.held;
-            if length(found.number, found.span) > length(*number, span) {
-                begin = (span.begin, shortest.0.stretch);
-                *shortest = Reverse(Long { held: Held::new(found, &mut self.names), stretch });
-            }
+        if let Some(mut shortest) = self.longest.peek_mut()
+            && length > shortest.0.length
+        {
+            begin = (shortest.0.held.span.begin, shortest.0.stretch);
+            let Long { length: key, stretch: place, held } = &mut shortest.0;
+            (*key, *place) = (length, stretch);
+            **held = Held::new(found, &mut self.names);
         }
         let earliest = &mut self.stretches[begin.1].earliest;
         *earliest = begin.0.min(*earliest);

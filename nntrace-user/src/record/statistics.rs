@@ -1,13 +1,13 @@
 //! Statistics of the sections of a recording, in one pass.
 
-use std::{borrow::Cow, collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 use nntrace_common::record::{ProcessRecord, Record, SpanRecord};
 use rustc_hash::FxHashMap;
 
 use super::{
     contents::Contents,
-    decode::{Event, EventReader},
+    decode::{Event, EventReader, Unreadable},
     error::ReadError,
     format::Stream,
     read::{Block, Files},
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::model::{
     run_facts::Loss,
-    section_statistics::{Place, SectionStatistics},
+    section_statistics::{Place, SectionStatistics, SectionTimes},
 };
 
 /// Statistics of a recording.
@@ -85,16 +85,27 @@ struct Pass {
 }
 
 impl Pass {
-    fn block(&mut self, stream: Stream, reader: &mut EventReader) -> Result<(), super::decode::Unreadable> {
+    fn block(&mut self, stream: Stream, reader: &mut EventReader) -> Result<(), Unreadable> {
         self.places.clear();
-        while let Some((number, event)) = reader.next()? {
+        loop {
+            // Most events are sections.
+            while let Some((site, times)) = reader.next_times() {
+                if reader.number() > self.until {
+                    return Ok(());
+                }
+                self.events += 1;
+                self.section(stream, site, times, reader);
+            }
+            let Some((number, event)) = reader.next()? else { return Ok(()) };
             if number > self.until {
-                break;
+                return Ok(());
             }
             self.events += 1;
             match &event {
+                // What stands behind definitions.
                 Event::Record(Record::Span(span)) | Event::SpanAnywhere(span) => {
-                    self.span(stream, span, reader);
+                    let SpanRecord { begin, end, own, exclusive, .. } = *span;
+                    self.section(stream, reader.site(), SectionTimes { begin, end, own, exclusive }, reader);
                 }
                 Event::Record(Record::TakesPart(ProcessRecord { tgid, tid, .. }))
                 | Event::ThreadMarked { tgid, tid } => {
@@ -103,22 +114,24 @@ impl Pass {
                 event => self.threads.other(stream, number, event),
             }
         }
-        Ok(())
     }
 
     #[inline]
-    fn span(&mut self, stream: Stream, span: &SpanRecord, reader: &EventReader) {
-        let site = reader.site();
+    fn section(&mut self, stream: Stream, site: usize, times: SectionTimes, reader: &EventReader) {
         if site >= self.places.len() {
             self.places.resize(site + 1, Place::default());
         }
-        // A site is of one thread.
-        if self.places[site].is_new() {
-            self.threads.section(stream, reader.number(), span);
-        }
-        let late_names = &self.late_names;
-        let name = || -> Cow<'_, str> { section_name(span, reader, late_names) };
-        self.statistics.add(&mut self.places[site], span, name);
+        let Self { statistics, threads, places, late_names, .. } = self;
+        let place = &mut places[site];
+        let is_new = place.is_new();
+        statistics.add(place, times, || {
+            let span = reader.section_at(site, times)?;
+            if is_new {
+                // A site is of one thread.
+                threads.section(stream, reader.number(), &span);
+            }
+            Some((span, section_name(&span, reader, late_names)))
+        });
     }
 }
 

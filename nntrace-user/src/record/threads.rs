@@ -168,7 +168,9 @@ impl ThreadsSeen {
         for (thread, place) in threads.iter().zip(0..) {
             places.entry((thread.pid, thread.tid)).or_default().push((thread.since_ns, place));
         }
-        places.values_mut().for_each(|places| places.sort_unstable());
+        for places in places.values_mut() {
+            places.sort_unstable();
+        }
         (Threads { threads, places }, self.seen)
     }
 }

@@ -36,7 +36,9 @@ pub fn list_by_thread(marks: &Marks, filter: &SectionFilter, hidden: &mut Hidden
     let mut text = Text::new();
     for (tid, nodes) in threads {
         line!(text, "thread {tid}");
-        nodes.into_iter().for_each(|node| section(&mut text, marks, node, 0));
+        for node in nodes {
+            section(&mut text, marks, node, 0);
+        }
     }
     text
 }

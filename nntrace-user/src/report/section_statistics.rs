@@ -182,7 +182,7 @@ impl Statistics {
         let name = if has_names { "  function" } else { "" };
         line!(
             text,
-            "{}{count:>7}{total:>9}{exclusive:>10}{min:>9}{p50:>9}{p95:>9}{p99:>9}{max:>9}{sd:>9}{rsd:>7}{name}",
+            "{}{count:>7}{total:>9}{exclusive:>10}{min:>9}{p50:>9}{p95:>9}{p99:>9}{max:>9}{sd:>9}{rsd:>8}{name}",
             before(&headings)
         );
         for (row, cells) in self.rows.iter().zip(&rows) {
@@ -203,16 +203,14 @@ impl Statistics {
         let time = |ns: u64| format!("{mark}{}", number_format::duration_ns(ns));
         // Longer than 584 years together is shown as that.
         let sum = |ns: u128| time(u64::try_from(ns).unwrap_or(u64::MAX));
-        let relative = row.relative_deviation.map_or_else(
-            || UNKNOWN.to_owned(),
-            |share| {
-                // Shares are written as parts of a whole number.
-                format!("{mark}{}", number_format::percent((share * 1e6) as u64, 1_000_000))
-            },
-        );
+        let relative = match row.relative_deviation {
+            None => UNKNOWN.to_owned(),
+            Some(share) if share >= 100.0 => format!("{mark}>9999%"),
+            Some(share) => format!("{mark}{}", number_format::percent(whole(share * 1e6), 1_000_000)),
+        };
         line!(
             text,
-            "{before}{:>7}{:>9}{:>10}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}{}{}",
+            "{before}{:>7}{:>9}{:>10}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>8}{}{}",
             format!("{mark}{}", number_format::count(row.count)),
             sum(row.total_ns),
             sum(row.exclusive_ns),
@@ -221,10 +219,10 @@ impl Statistics {
             time(row.p95_ns),
             time(row.p99_ns),
             time(row.max_ns),
-            time(row.deviation_ns.round() as u64),
+            time(whole(row.deviation_ns)),
             relative,
             if has_names { "  " } else { "" },
-            row.name.as_deref().unwrap_or_default(),
+            row.name.as_deref().filter(|_| has_names).unwrap_or_default(),
         );
     }
 
@@ -309,6 +307,12 @@ impl Column {
 
 fn or_unknown(text: Option<&str>) -> &str {
     text.filter(|text| !text.is_empty()).unwrap_or(UNKNOWN)
+}
+
+/// Returns a number that is not negative, rounded.
+#[expect(clippy::cast_sign_loss, reason = "it has no sign; what is too large is the largest number")]
+fn whole(number: f64) -> u64 {
+    number.round() as u64
 }
 
 /// Serializes properties by their names.

@@ -33,7 +33,9 @@ fn expected(sections: &OrderedSections, spans: &[SpanRecord], by_thread: bool) -
 }
 
 fn named(mut spans: Vec<SpanRecord>) -> Vec<SpanRecord> {
-    spans.iter_mut().for_each(|span| span.name = span.end % 5 + 1);
+    for span in &mut spans {
+        span.name = span.end % 5 + 1;
+    }
     spans
 }
 

@@ -27,8 +27,8 @@ fn assert_sums(row: &SectionSums, spans: &[&SpanRecord]) {
     let exclusive: u128 = spans.iter().map(|span| u128::from(span.exclusive)).sum();
     assert_eq!((row.count, row.total_ns, row.exclusive_ns), (times.len() as u64, total, exclusive));
     assert_eq!((row.min_ns, row.max_ns), (times[0], times[times.len() - 1]));
-    for (share, found) in [(0.5, row.p50_ns), (0.95, row.p95_ns), (0.99, row.p99_ns)] {
-        let place = (share * times.len() as f64).ceil() as usize;
+    for (percent, found) in [(50, row.p50_ns), (95, row.p95_ns), (99, row.p99_ns)] {
+        let place = (percent * times.len()).div_ceil(100);
         let exact = times[place.max(1) - 1];
         // Of two digits: as exact as 1 %. A histogram has no zero.
         assert!(found >= exact && found as f64 <= (exact as f64 * 1.01).max(1.0), "{found} for {exact}");
