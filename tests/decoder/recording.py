@@ -163,6 +163,8 @@ class Recording:
 
     def __init__(self, folder):
         # The checkpoint's events are in the files that are there once it was read.
+        if not (folder / RUN).is_file():
+            sys.exit(f"{folder} is no recording: it has no {RUN}")
         run = File(folder / RUN)
         states = [block for block in run.blocks() if block.content == CHECKPOINT]
         if not states:
