@@ -195,21 +195,23 @@ class Recording:
                 sites.append(Site(*fields))
             elif kind == NAME:
                 self.names[fields[0]] = fields[1]
+            elif number > self.last:
+                continue
             elif kind in (SPAN, SPAN_ANYWHERE):
                 site, end, length, not_own, not_exclusive = fields
                 if site >= len(sites):
                     raise Damaged(f"no site {site}")
                 times = (end - length, end, length - not_own, length - not_exclusive)
-                self.spans.append((number, sites[site], *times))
+                self.spans.append((sites[site], *times))
                 if not sites[site].provisional:
                     self.taking_part.add(sites[site][:2])
             elif kind in (TAKES_PART, THREAD_MARKED):
                 self.taking_part.add(tuple(fields[:2]))
 
     def counted(self):
-        """Yields all sections that count: number, site, begin, end, own and exclusive time."""
+        """Yields all sections that count: site, begin, end, own and exclusive time."""
         for span in self.spans:
-            site = span[1]
+            site = span[0]
             if is_tag(site.tag) and site[:2] in self.taking_part:
                 yield span
 
@@ -251,11 +253,10 @@ class Recording:
 
     def functions(self):
         sums = defaultdict(lambda: [0, 0, 0, 0])
-        for number, site, begin, end, own, exclusive in self.counted():
-            if number <= self.last:
-                row = sums[site.pid, site.tag, self.name(site.name)]
-                add(row, 1, own, exclusive)
-                row[3] = max(row[3], own)
+        for site, _, _, own, exclusive in self.counted():
+            row = sums[site.pid, site.tag, self.name(site.name)]
+            add(row, 1, own, exclusive)
+            row[3] = max(row[3], own)
         return [
             {"pid": pid} | letters(tag) | {"name": name} | counts(row) | {"max_ns": highest_alike(row[3])}
             for (pid, tag, name), row in sorted(sums.items())
@@ -278,7 +279,7 @@ class Recording:
         ]
 
     def sections(self):
-        for _, site, begin, end, own, exclusive in sorted(self.counted(), key=lambda span: (span[2], span[0])):
+        for site, begin, end, own, exclusive in sorted(self.counted(), key=lambda span: span[1]):
             yield {
                 "pid": site.pid, "tid": site.tid, "begin_ns": begin, "end_ns": end, "own_ns": own,
                 "exclusive_ns": exclusive, "depth": site.depth,
