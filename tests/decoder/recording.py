@@ -216,7 +216,7 @@ class Recording:
                 yield span
 
     def name(self, name):
-        return self.names.get(name, f"{name:016x}")
+        return self.names.get(name, f"?{name:016x}")
 
     def phases(self):
         paths = {path["path"]: path for path in self.state["paths"]}

@@ -232,15 +232,18 @@ fn later_stream(recording: [u8; 8], first: u64) -> Vec<u8> {
     file.extend([1, 0, 9, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
     file.extend(recording);
     seal(&mut file, 0);
-    // Event 25, definition 31, a site of process 10 and thread 11 in LR_PE, a name, a section of 200 ns.
-    let mut content = vec![25, 2, 0xff, 0xff, 31, 1, 0xff, 0, 10, 11, 0x16, 2, 2, 1, 0];
-    content.extend([[0x34; 8], [0xcd; 8]].concat());
-    content.push(1);
+    // Event 25, definition 31, a name.
+    let mut content = vec![25, 2, 0xff, 0xff, 31, 1, 0xff, 1];
     content.extend([0xcd; 8]);
     content.extend(b"\x05later");
-    content.extend([2 | 1 << 5, 0, 0xd8, 0x04, 0xc8, 0x01, 0x64, 0xc8, 0x01]);
+    // Sites of process 10 and thread 11 in LR_PE, one of that name and one without a text; a section of 200 ns in each.
+    for (number, name) in [(0, 0xcd), (1, 0xef)] {
+        content.extend([0, 10, 11, 0x16, 2, 2, 1, 0]);
+        content.extend([[0x34; 8], [name; 8]].concat());
+        content.extend([2 | 1 << 5, number, 0xd8, 0x04, 0xc8, 0x01, 0x64, 0xc8, 0x01]);
+    }
     block(&mut file, 9, b"nobody knows", [first - 1; 2], 0);
-    block(&mut file, 0, &content, [first, first + 1], 2);
+    block(&mut file, 0, &content, [first, first + 2], 3);
     file
 }
 
@@ -251,7 +254,7 @@ fn block(file: &mut Vec<u8>, content: u8, stored: &[u8], numbers: [u64; 2], even
     file.extend(b"NNB\n");
     file.extend([content, 0, 0, 0]);
     file.extend([size, size, events, 0].map(u32::to_le_bytes).concat());
-    file.extend([numbers[0], numbers[1], 300, 300].map(u64::to_le_bytes).concat());
+    file.extend([numbers[0], numbers[1], 300, 600].map(u64::to_le_bytes).concat());
     file.extend(crc(stored));
     seal(file, begin);
     file.extend(stored);
@@ -283,10 +286,11 @@ fn both_decoders_pass_over_what_a_later_version_adds() -> Result<()> {
     let later = folder.path().join("later.nnt");
     fs::write(&later, later_stream(recording, first))?;
     let after = decoder.check(folder.path())?;
-    assert_eq!(after.sections.len(), before.sections.len() + 1);
+    assert_eq!(after.sections.len(), before.sections.len() + 2);
     let added =
         after.rows("functions").iter().find(|row| row["name"] == "later").context("it is not there")?;
     assert_eq!((&added["total_ns"], &added["exclusive_ns"]), (&100.into(), &0.into()));
+    assert!(after.rows("functions").iter().any(|row| row["name"] == "?efefefefefefefef"), "{}", after.sums);
     // Behind the last state, or of another recording, it is not read.
     for (recording, first) in [(recording, 1 << 40), ([7; 8], first)] {
         fs::write(&later, later_stream(recording, first))?;
