@@ -186,7 +186,7 @@ class Recording:
                 try:
                     self.take_events(block)
                 except Damaged as damage:
-                    print(f"a block is left out from some entry on: {damage}", file=sys.stderr)
+                    print(f"entries at the end of a block are left out: {damage}", file=sys.stderr)
 
     def take_events(self, block):
         sites = []
@@ -202,6 +202,8 @@ class Recording:
                 if site >= len(sites):
                     raise Damaged(f"no site {site}")
                 times = (end - length, end, length - not_own, length - not_exclusive)
+                if min(times) < 0:
+                    raise Damaged(f"times of a section are negative: {times}")
                 self.spans.append((sites[site], *times))
                 if not sites[site].provisional:
                     self.taking_part.add(sites[site][:2])

@@ -227,7 +227,7 @@ fn both_decoders_read_what_damage_leaves() -> Result<()> {
 
 /// Returns a stream of the fixture as a later version may write it: of an unknown kind, with entries of unknown kinds before a
 /// section, and with a block of unknown content.
-fn later_stream(recording: [u8; 8], first: u64) -> Vec<u8> {
+fn later_stream(recording: [u8; 8], first: u64) -> Result<Vec<u8>> {
     let mut file = b"NNTREC\r\n".to_vec();
     file.extend([1, 0, 9, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
     file.extend(recording);
@@ -242,15 +242,17 @@ fn later_stream(recording: [u8; 8], first: u64) -> Vec<u8> {
         content.extend([[0x34; 8], [name; 8]].concat());
         content.extend([2 | 1 << 5, number, 0xd8, 0x04, 0xc8, 0x01, 0x64, 0xc8, 0x01]);
     }
-    block(&mut file, 9, b"nobody knows", [first - 1; 2], 0);
-    block(&mut file, 0, &content, [first, first + 2], 3);
-    file
+    block(&mut file, 9, b"nobody knows", [first - 1; 2], 0)?;
+    // A section whose begin would be negative: with it the block's entries end.
+    content.extend([2 | 1 << 5, 0, 0, 0xff, 0x7f, 0, 0]);
+    block(&mut file, 0, &content, [first, first + 3], 4)?;
+    Ok(file)
 }
 
 /// Adds a block that is not compressed.
-fn block(file: &mut Vec<u8>, content: u8, stored: &[u8], numbers: [u64; 2], events: u32) {
+fn block(file: &mut Vec<u8>, content: u8, stored: &[u8], numbers: [u64; 2], events: u32) -> Result<()> {
     let begin = file.len();
-    let size = stored.len() as u32;
+    let size = u32::try_from(stored.len())?;
     file.extend(b"NNB\n");
     file.extend([content, 0, 0, 0]);
     file.extend([size, size, events, 0].map(u32::to_le_bytes).concat());
@@ -258,6 +260,7 @@ fn block(file: &mut Vec<u8>, content: u8, stored: &[u8], numbers: [u64; 2], even
     file.extend(crc(stored));
     seal(file, begin);
     file.extend(stored);
+    Ok(())
 }
 
 /// Adds the CRC of a header.
@@ -276,7 +279,7 @@ fn crc(bytes: &[u8]) -> [u8; 4] {
 fn both_decoders_pass_over_what_a_later_version_adds() -> Result<()> {
     let Some(decoder) = Decoder::find()? else { return Ok(()) };
     let folder = copy(Path::new(FIXTURE))?;
-    // Its place in the order is that of two events of a CPU, whose file is taken away.
+    // Its place in the order is that of events of a CPU, whose file is taken away.
     let file = fs::read(folder.path().join("cpu1.nnt"))?;
     fs::remove_file(folder.path().join("cpu1.nnt"))?;
     let recording: [u8; 8] = file[20..28].try_into()?;
@@ -284,7 +287,7 @@ fn both_decoders_pass_over_what_a_later_version_adds() -> Result<()> {
     let first = u64::from_le_bytes(file[first..first + 8].try_into()?);
     let before = decoder.check(folder.path())?;
     let later = folder.path().join("later.nnt");
-    fs::write(&later, later_stream(recording, first))?;
+    fs::write(&later, later_stream(recording, first)?)?;
     let after = decoder.check(folder.path())?;
     assert_eq!(after.sections.len(), before.sections.len() + 2);
     let added =
@@ -293,7 +296,7 @@ fn both_decoders_pass_over_what_a_later_version_adds() -> Result<()> {
     assert!(after.rows("functions").iter().any(|row| row["name"] == "?efefefefefefefef"), "{}", after.sums);
     // Behind the last state, or of another recording, it is not read.
     for (recording, first) in [(recording, 1 << 40), ([7; 8], first)] {
-        fs::write(&later, later_stream(recording, first))?;
+        fs::write(&later, later_stream(recording, first)?)?;
         assert_eq!(decoder.check(folder.path())?.sections, before.sections);
     }
     Ok(())
