@@ -36,23 +36,22 @@ FIELDS = {
     19: "n", 20: "nntb", 21: "nnt", 22: "ns", 23: "l", 24: "n",
 } | dict.fromkeys(range(25, 32), "s")  # fmt: skip
 SITE, NAME, SPAN, SPAN_ANYWHERE, TAKES_PART, THREAD_MARKED = 0, 1, 2, 3, 14, 15
-DEFINITIONS = {SITE, NAME, 30, 31}
 Site = namedtuple("Site", "pid tid tag klass depth adds provisional path name")
 
 # Values.
 LAYERS = "LA LR LI LD LC LU LO".split()
 PHASES = "PO PWU PBM PI PP PC PE PT PU PIO PTR PCO PR".split()
 EXECUTION = PHASES.index("PE")
-SECTION, DETAIL, SUBTRACTED, HANDED = 2, 3, 4, 5
+SUBTRACTED, HANDED = 4, 5
 OWN_COUNTS, EXECUTION_COUNTS = 1, 2
 
 
 class Damaged(Exception):
-    """What was read is not what was written."""
+    """An entry is against the format."""
 
 
 class Content:
-    """Integers of one block's content."""
+    """Entries of one block."""
 
     def __init__(self, content):
         self.content, self.at, self.time = content, 0, 0
@@ -98,7 +97,7 @@ class Content:
                 return [self.field("h") for _ in range(self.number())]
 
     def entries(self, number):
-        """Yields number, kind and fields of each entry; the number of a definition is that of the event before it."""
+        """Yields number, kind and fields of each entry; a definition has the number of the event before it."""
         distance = 0
         while self.at < len(self.content):
             head = self.number()
@@ -159,7 +158,7 @@ class File:
 
 
 class Recording:
-    """What a recording's checkpoint and sections say."""
+    """Last checkpoint of a recording, and the sections up to it."""
 
     def __init__(self, folder):
         # The checkpoint's events are in the files that are there once it was read.
