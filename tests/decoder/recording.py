@@ -98,11 +98,10 @@ class Content:
 
     def entries(self, number):
         """Yields number, kind and fields of each entry; a definition has the number of the event before it."""
-        distance = 0
         while self.at < len(self.content):
             head = self.number()
-            kind, distance = head & 31, head >> 5
-            number += distance
+            kind = head & 31
+            number += head >> 5
             yield number, kind, [self.field(form) for form in FIELDS[kind]]
 
 
