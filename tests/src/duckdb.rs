@@ -38,9 +38,7 @@ impl DuckDb {
     /// # Errors
     /// When it is missing, and live tests are required.
     pub fn in_folder(folder: &Path) -> Result<Option<Self>> {
-        let python = wheels::folder()?.join("duckdb/bin/python");
-        let found = wheels::found(python.exists().then(|| python.clone()), &python)?;
-        Ok(found.map(|python| Self { python, folder: folder.to_owned() }))
+        Ok(wheels::readers()?.map(|python| Self { python, folder: folder.to_owned() }))
     }
 
     /// Returns the rows of a query.

@@ -70,14 +70,21 @@ pub fn replay(folder: &Path, options: &[&str]) -> Result<Snapshot> {
 /// With the first difference.
 pub fn expect_same(live: &Snapshot, replayed: &Snapshot) -> Result<()> {
     let Snapshot { source, overhead, .. } = live.clone();
-    let replayed = serde_json::to_string(&Snapshot { source, overhead, ..replayed.clone() })?;
-    let live = serde_json::to_string(live)?;
-    let place = live.bytes().zip(replayed.bytes()).take_while(|(live, replayed)| live == replayed).count();
+    let replayed = Snapshot { source, overhead, ..replayed.clone() };
+    expect_equal(&serde_json::to_string(live)?, &serde_json::to_string(&replayed)?)
+}
+
+/// Checks that a text about a recording is the expected one, byte for byte.
+///
+/// # Errors
+/// With the first difference.
+pub fn expect_equal(expected: &str, found: &str) -> Result<()> {
+    let place = expected.bytes().zip(found.bytes()).take_while(|(expected, found)| expected == found).count();
     let around = |text: &str| {
         let part = &text.as_bytes()[place.saturating_sub(200)..text.len().min(place + 100)];
         String::from_utf8_lossy(part).into_owned()
     };
-    ensure!(live == replayed, "live:     {}\nreplayed: {}", around(&live), around(&replayed));
+    ensure!(expected == found, "expected: {}\nfound:    {}", around(expected), around(found));
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Files of real engines, as `cargo xtask engines` fetches them.
+//! Files of real engines, and what tests read files by, as `cargo xtask engines` fetches them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,15 @@ use crate::{binaries, live};
 pub fn folder() -> Result<PathBuf> {
     let target = binaries::profile_dir()?;
     Ok(target.parent().context("it is in a folder")?.join("engines"))
+}
+
+/// Returns the Python that has what tests read files by; `None`, with a message, where it is missing.
+///
+/// # Errors
+/// When it is missing, and live tests are required.
+pub fn readers() -> Result<Option<PathBuf>> {
+    let python = folder()?.join("readers/bin/python");
+    found(python.exists().then(|| python.clone()), &python)
 }
 
 /// Returns what was looked for; `None`, with a message, where it is missing.

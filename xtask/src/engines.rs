@@ -1,8 +1,8 @@
-//! Real engines for tests and demos: their wheels, each in an environment of its own, and models made from nothing. And an
-//! engine of queries, for the tests of exported tables.
+//! Real engines for tests and demos: their wheels, each in an environment of its own, and models made from nothing. And
+//! what tests read exported tables and recordings by.
 //!
 //! All of it is under `target/engines`, 0.9 GB: `<engine>` is a virtual environment of Python, `models` has the models,
-//! `writers` is the environment that makes them, `shared` has what several environments need, `pip` fetches them,
+//! `writers` is the environment that makes them, `readers` has what tests read files by, `shared` has what several environments need, `pip` fetches them,
 //! `arm64/<engine>` has the libraries of the wheels for the other architecture, which are read, not run.
 
 mod debian_libraries;
@@ -35,8 +35,8 @@ pub struct Engine {
 
 const NUMPY: &str = "numpy==2.4.6";
 
-/// Engine of queries that reads exported tables.
-const DUCKDB: Wheels = Wheels { name: "duckdb", packages: &["duckdb==2.0.1"] };
+/// What tests read files by: an engine of queries for exported tables, and what decompresses recordings.
+const READERS: Wheels = Wheels { name: "readers", packages: &["duckdb==2.0.1", "zstandard==0.25.0"] };
 
 /// The engines. Their versions are those that the tests know.
 const ENGINES: [Engine; 10] = [
@@ -121,19 +121,19 @@ pub struct Engines {
     /// Also the libraries for arm64, to be read
     #[arg(long)]
     arm64: bool,
-    /// Only DuckDB, which queries exported tables
+    /// Only what tests read exported tables and recordings by
     #[arg(long, conflicts_with_all = ["names", "arm64"])]
-    duckdb: bool,
+    readers: bool,
 }
 
 impl Engines {
     /// Fetches and makes what is missing.
     pub fn run(&self) -> Result<()> {
-        if self.duckdb || self.names.is_empty() {
-            DUCKDB.environment()?;
-            println!("found      {}", DUCKDB.packages[0]);
+        if self.readers || self.names.is_empty() {
+            READERS.environment()?;
+            println!("found      {}", READERS.packages.join(", "));
         }
-        if self.duckdb {
+        if self.readers {
             return Ok(());
         }
         let all: Vec<&Engine> = ENGINES.iter().collect();
@@ -162,9 +162,9 @@ pub fn for_tests() {
             Err(error) => println!("missing    {}: {error:#}", engine.packages[0]),
         }
     }
-    match DUCKDB.environment() {
-        Ok(_) => println!("found      {}", DUCKDB.packages[0]),
-        Err(error) => println!("missing    {}: {error:#}", DUCKDB.packages[0]),
+    match READERS.environment() {
+        Ok(_) => println!("found      {}", READERS.packages.join(", ")),
+        Err(error) => println!("missing    {}: {error:#}", READERS.packages.join(", ")),
     }
     if let Err(error) = debian_libraries::fetch() {
         println!("missing    libraries of Debian for arm64: {error:#}");
