@@ -1,4 +1,6 @@
-//! Hashes in JSON: sixteen hexadecimal digits, as not every reader of JSON has integers of 64 bits.
+//! Hexadecimal digits: of digests and of hashes in JSON, of which sixteen are a text, as not every reader of JSON has integers of 64 bits.
+
+use std::fmt::Write as _;
 
 use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
@@ -38,4 +40,13 @@ mod tests {
             assert!(serde_json::from_str::<Row>(&format!(r#"{{"path":"{text}"}}"#)).is_err(), "{text}");
         }
     }
+}
+
+/// Returns bytes as hexadecimal digits.
+pub(super) fn digits(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
