@@ -20,6 +20,15 @@ pub(super) fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<u6
     })
 }
 
+/// Returns bytes as hexadecimal digits.
+pub(super) fn digits(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use serde::{Deserialize, Serialize};
@@ -40,13 +49,4 @@ mod tests {
             assert!(serde_json::from_str::<Row>(&format!(r#"{{"path":"{text}"}}"#)).is_err(), "{text}");
         }
     }
-}
-
-/// Returns bytes as hexadecimal digits.
-pub(super) fn digits(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -7,7 +7,7 @@ use log::LevelFilter;
 use nix::sys::utsname::uname;
 use nntrace_user::{
     live::calls::CallSpec,
-    model::{Findings, input::Observer, opened_files::FileObserver},
+    model::{Findings, causality::Questions, input::Observer, opened_files::FileObserver},
     record::{ClockReading, Progress, RecordError, Recorder, RunDescription},
 };
 
@@ -47,6 +47,7 @@ pub fn run(cli: &Record, log_level: LevelFilter) -> Result<ExitCode> {
     };
     let mut questions = cli.live.results.questions();
     questions.graph |= cli.causes;
+    let asked = questions.clone();
     let run = RunDescription {
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         arguments: env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
@@ -66,7 +67,13 @@ pub fn run(cli: &Record, log_level: LevelFilter) -> Result<ExitCode> {
     live::run(
         &cli.live,
         log_level,
-        Some(Recording { recorder: Some(recorder), files, failure: None, calls: cli.calls.clone() }),
+        Some(Recording {
+            recorder: Some(recorder),
+            files,
+            failure: None,
+            calls: cli.calls.clone(),
+            questions: asked,
+        }),
     )
 }
 
@@ -100,6 +107,7 @@ pub struct Recording {
     files: Option<FileObserver>,
     failure: Option<RecordError>,
     calls: Vec<CallSpec>,
+    questions: Questions,
 }
 
 impl Recording {
@@ -111,6 +119,11 @@ impl Recording {
     /// Takes the observer of the run's files; `None` where they are not listed.
     pub fn take_file_observer(&mut self) -> Option<FileObserver> {
         self.files.take()
+    }
+
+    /// Returns the questions that the run answers.
+    pub fn questions(&self) -> &Questions {
+        &self.questions
     }
 
     /// Returns the functions whose calls are recorded.
