@@ -80,17 +80,6 @@ pub(super) struct StepMaker<'a> {
     pub(super) differences: Differences,
 }
 
-/// Script of a thread.
-#[derive(Debug, Default)]
-pub(super) struct ThreadScript {
-    /// Recorded process.
-    pub(super) pid: u32,
-    /// Name, if it is known.
-    pub(super) name: Option<String>,
-    /// Steps in order of time.
-    pub(super) steps: Vec<Step>,
-}
-
 /// Differences of the marks from the recorded run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Differences {
