@@ -18,6 +18,7 @@ pub(crate) mod diagnostics;
 pub mod energy;
 pub(crate) mod findings;
 pub(crate) mod function_names;
+pub(crate) mod glob;
 pub(crate) mod histogram;
 pub(crate) mod idle_stays;
 pub mod initial_state;

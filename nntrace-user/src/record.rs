@@ -7,14 +7,24 @@
 //! byte.
 
 mod ancestry;
+mod block;
+mod cause;
 mod clocks;
+mod cpu_states;
+mod cuts;
 mod decode;
 mod disk;
+mod early;
 mod encode;
 mod error;
 mod facts;
+mod files;
+mod flight;
+mod flight_recorder;
+mod folder;
 mod format;
 mod initial_host;
+mod kept;
 mod kind;
 mod order;
 mod read;
@@ -22,12 +32,19 @@ mod recorded;
 mod recorder;
 mod sections;
 mod streams;
+#[cfg(test)]
+mod tests;
+mod trigger;
 mod varint;
+mod writer;
 
+pub use cause::Cause;
 pub use clocks::ClockReading;
 pub use error::{ReadError, RecordError};
 pub use facts::RunDescription;
+pub use flight_recorder::{FlightOptions, FlightRecorder};
 pub use format::is_recording;
 pub use recorded::{Recorded, ReplayOptions, replay};
-pub use recorder::{Progress, Recorder};
+pub use recorder::{MostSize, Progress, Recorder};
 pub use sections::sections;
+pub use trigger::{MOST_TRIGGERS, Trigger, TriggerError};

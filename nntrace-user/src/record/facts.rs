@@ -12,7 +12,7 @@ use nntrace_common::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{clocks::ClockReading, initial_host::InitialHost};
+use super::{cause::Cause, clocks::ClockReading, initial_host::InitialHost, kept::Kept};
 use crate::model::{
     Findings, Marks,
     app_phases::ReportSlot,
@@ -106,6 +106,18 @@ pub(super) struct Checkpoint {
     pub(super) totals: Vec<TotalRow>,
     /// Sums of the reports.
     pub(super) reports: ReportRows,
+    /// Begin of what is kept of the run; `None` if that is everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) kept: Option<Kept>,
+    /// Reason for which the last seconds of the run were written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) cause: Option<Cause>,
+    /// Whether less is kept than was asked for, for want of room.
+    #[serde(default)]
+    pub(super) lacks_room: bool,
+    /// Blocks of the stream of the run that were given up for want of room.
+    #[serde(default)]
+    pub(super) run_blocks_given_up: u64,
 }
 
 /// Thread and its name.
@@ -243,6 +255,10 @@ impl Checkpoint {
             cpus: sums.cpus.iter().map(CpuRow::new).collect(),
             totals,
             reports: ReportRows::new(&sums.reports),
+            kept: None,
+            cause: None,
+            lacks_room: false,
+            run_blocks_given_up: 0,
         }
     }
 

@@ -43,17 +43,17 @@ enum Begin {
 }
 
 impl<'a> Ordered<'a> {
-    /// Creates the order of the events up to a number.
-    pub(super) fn new(files: &'a Files, until: u64) -> Self {
+    /// Creates the order of the events up to a number, of which those from the first one on should be there.
+    pub(super) fn new(files: &'a Files, first: u64, until: u64) -> Self {
         let mut begins: Vec<(u64, Begin)> = Vec::new();
         begins.extend(
             files.blocks.iter().zip(0..).map(|(block, place)| (block.header.first, Begin::Block(place))),
         );
         let headers = files.blocks.iter().map(|block| &block.header);
-        let events: u64 =
-            headers.filter(|header| header.last <= until).map(|header| u64::from(header.events)).sum();
+        let headers = headers.filter(|header| header.first >= first && header.last <= until);
+        let events: u64 = headers.map(|header| u64::from(header.events)).sum();
         // Where none is missing, a cut or damaged place had none of them.
-        if events < until {
+        if events < (until + 1).saturating_sub(first) {
             let holes = files.holes.iter().zip(0..);
             let holes = holes.filter(|(hole, _)| hole.loses_events() && hole.after < until);
             begins.extend(holes.map(|(hole, place)| (hole.after + 1, Begin::Hole(place))));

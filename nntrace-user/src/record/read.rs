@@ -325,7 +325,12 @@ impl RecordedFile {
 
 /// Returns the stream that the file of this name has, as far as names show it.
 fn stream_by_name(path: &Path) -> Stream {
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    // Without the number of a segment.
+    let name = match stem.rsplit_once('.') {
+        Some((name, number)) if number.parse::<u32>().is_ok() => name,
+        _ => &stem,
+    };
     if path.file_name().is_some_and(|name| name == RUN_FILE) {
         Stream::Run
     } else if let Some(cpu) = name.strip_prefix("cpu").and_then(|number| number.parse().ok()) {

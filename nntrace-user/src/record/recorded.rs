@@ -13,6 +13,7 @@ use nntrace_common::{
 
 use super::{
     decode::{Event, EventReader},
+    early::{self, EarlyPass},
     error::ReadError,
     facts::Checkpoint,
     format::{BlockHeader, Stream},
@@ -25,7 +26,7 @@ use crate::model::{
     energy::EnergyModel,
     findings::RunFacts,
     limits::Limits,
-    run_facts::{KeptSums, Loss, ProcessLabel, Source, SourceKind},
+    run_facts::{KeptSums, Loss, Overhead, ProcessLabel, Source, SourceKind, Window},
     scheduling::NamedThread,
     timeline::Timelines,
 };
@@ -53,6 +54,9 @@ pub struct Recorded {
     folder: PathBuf,
     model: Model,
     state: Box<Checkpoint>,
+    /// Window of what is there.
+    window: Window,
+    overhead: Overhead,
     processes: BTreeMap<u32, ProcessLabel>,
     threads: Vec<NamedThread>,
     diagnostics: Vec<(DiagnosticKind, DiagnosticCount)>,
@@ -74,27 +78,31 @@ pub fn replay(folder: &Path, options: &ReplayOptions) -> Result<Recorded, ReadEr
     let scheduling = state.run.scheduling.then(|| Scheduling::starting_at(0));
     let limits = options.limits.unwrap_or(state.run.limits);
     let scheduling = scheduling.map(|scheduling| scheduling.with_room_for(limits.threads));
-    let model = Model::new(&limits, questions, scheduling).with_drivers(state.run.drivers.clone());
-    let mut pass =
-        Pass { model, with_timelines: options.with_timelines, events: 0, now: 0, damage: Vec::new() };
-    Ordered::new(&files, until).visit(until, &mut pass);
-    let Pass { mut model, events, damage: of_events, .. } = pass;
+    let mut model = Model::new(&limits, questions, scheduling).with_drivers(state.run.drivers.clone());
+    let first = state.kept.as_ref().map_or(1, |kept| kept.first_event);
+    let mut ordered = Ordered::new(&files, first, until);
+    if let Some(kept) = &state.kept {
+        early::begin(&mut model, &state, kept, options.with_timelines);
+        let mut early = EarlyPass { model: &mut model, damage: &mut damage };
+        ordered.visit(first.saturating_sub(1).min(until), &mut early);
+    }
+    let mut pass = Pass {
+        model,
+        with_timelines: options.with_timelines,
+        begin: state.kept.as_ref().map(|kept| kept.begin_ns),
+        counts: Counts::default(),
+        now: 0,
+        damage: Vec::new(),
+    };
+    ordered.visit(until, &mut pass);
+    let Pass { mut model, counts, damage: of_events, .. } = pass;
     damage.extend(of_events);
     state.complete(&mut model.marks);
-    let mut notes = state.notes.clone();
-    let mut loss = state.loss.clone();
-    let missing = until.saturating_sub(events);
-    if missing > 0 {
-        loss.records_unreadable = loss.records_unreadable.saturating_add(missing);
-        // The sums are those of the state, and as complete as they were.
-        let kept = KeptSums {
-            cpus: true,
-            totals: !loss.makes_incomplete("phases"),
-            reports: !loss.makes_incomplete("reports"),
-        };
-        loss = loss.with_incomplete(kept);
-    }
-    notes.extend(note_on_damage(damage, missing));
+    let mut notes = early::notes(&state);
+    notes.extend(state.notes.iter().cloned());
+    let missing = (until + 1).saturating_sub(first).saturating_sub(counts.events);
+    let loss = loss(&state, missing);
+    notes.extend(note_on_damage(damage, missing, state.kept.is_some()));
     notes.extend(note_on_end(&files, &state, until));
     let processes = state.processes.iter().map(|(pid, comm)| (*pid, ProcessLabel { comm: comm.clone() }));
     let threads = threads(&model, &state);
@@ -106,20 +114,61 @@ pub fn replay(folder: &Path, options: &ReplayOptions) -> Result<Recorded, ReadEr
         energy_model: options.energy_model.clone().or_else(|| state.energy_model.clone()),
         with_details: options.with_details || state.with_details,
         model,
+        window: early::window(&state),
+        overhead: overhead(&state, &counts),
         state,
         loss,
         notes,
     })
 }
 
+/// Returns the losses, with so many events that are missing.
+fn loss(state: &Checkpoint, missing: u64) -> Loss {
+    let mut loss = state.loss.clone();
+    loss.records_unreadable = loss.records_unreadable.saturating_add(missing);
+    let totals = !loss.makes_incomplete("phases");
+    if state.kept.is_some() {
+        // All sums are those of the events.
+        let totals = totals && missing == 0 && loss.records_dropped == 0;
+        return loss.with_incomplete(KeptSums { cpus: true, totals, reports: false });
+    }
+    if missing == 0 {
+        return loss;
+    }
+    // The sums are those of the state, and as complete as they were.
+    let reports = !loss.makes_incomplete("reports");
+    loss.with_incomplete(KeptSums { cpus: true, totals, reports })
+}
+
+/// Returns the cost of measuring. Of a part of a run, events are those of the part.
+fn overhead(state: &Checkpoint, counts: &Counts) -> Overhead {
+    let overhead = state.overhead.clone();
+    if state.kept.is_none() {
+        return overhead;
+    }
+    Overhead {
+        // Each section has two.
+        marks: counts.sections * 2,
+        engine_calls: None,
+        power_events: counts.power,
+        sched_events: overhead.sched_events.map(|_| counts.sched),
+        ..overhead
+    }
+}
+
 impl Recorded {
     /// Returns the findings.
     #[must_use]
     pub fn findings(&self) -> Findings<'_> {
-        let Self { state, .. } = self;
+        let Self { state, window, .. } = self;
+        let sums = match &state.kept {
+            Some(kept) => early::sums(&self.model, kept, window),
+            None => state.sums(),
+        };
+        let is_whole = state.kept.is_none();
         let run = RunFacts {
             host: state.host.clone(),
-            window: state.window.clone(),
+            window: window.clone(),
             source: Source {
                 kind: SourceKind::Replay,
                 files: vec![self.folder.display().to_string()],
@@ -128,21 +177,22 @@ impl Recorded {
             processes: &self.processes,
             threads: Cow::Borrowed(&self.threads),
             energy_model: self.energy_model.as_ref(),
-            evidence: state.evidence.clone(),
-            verify: state.verify.clone(),
-            overhead: state.overhead.clone(),
+            // Counters of the kernel are of the whole run.
+            evidence: state.evidence.clone().filter(|_| is_whole),
+            verify: state.verify.clone().filter(|_| is_whole),
+            overhead: self.overhead.clone(),
             loss: self.loss.clone(),
             diagnostics: Cow::Borrowed(&self.diagnostics),
             notes: self.notes.clone(),
             with_details: self.with_details,
         };
-        self.model.findings(run, state.sums())
+        self.model.findings(run, sums)
     }
 
     /// Returns the sequence of states of CPUs and clusters; `None` when it was not asked for.
     #[must_use]
     pub fn timelines(&self) -> Option<Timelines> {
-        self.model.power.timelines_until(self.state.window.end_ns)
+        self.model.power.timelines_until(self.window.end_ns)
     }
 
     /// Returns the model of the marks.
@@ -170,8 +220,9 @@ fn questions(options: &ReplayOptions, state: &Checkpoint) -> Result<Questions, R
 fn threads(model: &Model, state: &Checkpoint) -> Vec<NamedThread> {
     let names: BTreeMap<(u32, u32), &str> =
         state.threads.iter().map(|thread| ((thread.pid, thread.tid), thread.comm.as_str())).collect();
+    let window = early::window(state);
     let named = |scheduling: &Scheduling| {
-        scheduling.named_threads(&state.window, |tid, pid| {
+        scheduling.named_threads(&window, |tid, pid| {
             let pid = pid.unwrap_or(tid);
             let of_process = || state.processes.get(&pid).map(String::as_str);
             let comm = names.get(&(pid, tid)).copied().or_else(of_process);
@@ -182,14 +233,13 @@ fn threads(model: &Model, state: &Checkpoint) -> Vec<NamedThread> {
 }
 
 /// Returns notes on damaged places.
-fn note_on_damage(mut damage: Vec<String>, missing: u64) -> Vec<String> {
+fn note_on_damage(mut damage: Vec<String>, missing: u64, is_part: bool) -> Vec<String> {
     let more = damage.len().saturating_sub(MOST_NOTES);
     damage.truncate(MOST_NOTES);
     damage.extend((more > 0).then(|| format!("{more} more places of the recording are damaged")));
     if missing > 0 {
-        damage.push(format!(
-            "{missing} events of the recording are missing; the totals are those that the kernel kept"
-        ));
+        let totals = if is_part { "lack them, too" } else { "are those that the kernel kept" };
+        damage.push(format!("{missing} events of the recording are missing; the totals {totals}"));
     }
     damage
 }
@@ -212,21 +262,52 @@ fn note_on_end(files: &Files, state: &Checkpoint, until: u64) -> Option<String> 
 struct Pass {
     model: Model,
     with_timelines: bool,
-    events: u64,
+    /// Begin of what is kept of the run, ns; `None` if that is everything.
+    begin: Option<u64>,
+    counts: Counts,
     /// Time up to which everything has come, ns.
     now: u64,
     damage: Vec<String>,
 }
 
+/// Numbers of events.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    /// All of them.
+    events: u64,
+    sections: u64,
+    power: u64,
+    sched: u64,
+}
+
+impl Counts {
+    #[inline]
+    fn add(&mut self, event: &Event) {
+        self.events += 1;
+        match event {
+            Event::Record(Record::Span(_)) | Event::SpanAnywhere(_) => self.sections += 1,
+            Event::Record(Record::Idle(_) | Record::Frequency(_) | Record::Hotplug(_)) => self.power += 1,
+            Event::Record(Record::Sched(_)) => self.sched += 1,
+            _ => {}
+        }
+    }
+}
+
 impl Visit for Pass {
     #[inline]
     fn event(&mut self, _stream: Stream, event: &Event, reader: &EventReader) {
-        self.events += 1;
+        self.counts.add(event);
         for (hash, text) in reader.names() {
             self.model.marks.names.insert(hash, text);
         }
         match event {
             Event::Advance { until } if *until != u64::MAX => self.now = *until,
+            // It ended before, and came with others that belong to what is kept.
+            Event::Record(Record::Span(span)) | Event::SpanAnywhere(span)
+                if self.begin.is_some_and(|begin| span.end <= begin) =>
+            {
+                return;
+            }
             _ => {}
         }
         if let Some(input) = event.input(reader.content(), self.with_timelines) {

@@ -31,7 +31,7 @@ pub fn sections(folder: &Path, take: impl FnMut(&Section<'_>)) -> Result<Vec<Str
     let (_, state, damage) = files.state()?;
     let until = files.last_event();
     let mut pass = Pass { names: names(&state), annotations: FxHashMap::default(), damage, take };
-    Ordered::new(&files, until).visit(until, &mut pass);
+    Ordered::new(&files, 1, until).visit(until, &mut pass);
     Ok(pass.damage)
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::name_matching;
+use crate::model::glob::glob;
 
 /// Bytes of a process's name that the kernel keeps.
 const COMM_LEN: usize = 15;
@@ -267,9 +268,8 @@ impl Process {
     fn is_named(&self, pattern: &str) -> bool {
         let cut = self.comm.len() >= COMM_LEN;
         let file = self.exe.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
-        name_matching::glob(pattern, &self.comm)
-            || file
-                .is_some_and(|file| cut && file.starts_with(&self.comm) && name_matching::glob(pattern, file))
+        glob(pattern, &self.comm)
+            || file.is_some_and(|file| cut && file.starts_with(&self.comm) && glob(pattern, file))
     }
 }
 

@@ -12,3 +12,5 @@ pub(super) const POWER: &str = "Power";
 pub(super) const CAUSES: &str = "Causes";
 /// Memory.
 pub(super) const LIMITS: &str = "Limits";
+/// Size of a recording, and which part of the run it has.
+pub(super) const BOUNDS: &str = "Bounds";
