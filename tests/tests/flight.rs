@@ -127,7 +127,8 @@ fn nothing_is_written_without_a_cause() -> Result<()> {
 
 #[test]
 fn what_is_no_trigger_is_refused_with_the_place() -> Result<()> {
-    let mut profiler = Profiler::new()?.args(["record", "-o", "x", "--flight", "1s", "--trigger", "step > fast"]);
+    let mut profiler =
+        Profiler::new()?.args(["record", "-o", "x", "--flight", "1s", "--trigger", "step > fast"]);
     let ended = Child::run(profiler.command())?.expect_code(2)?;
     assert!(ended.stderr.contains("at character 8: expected a duration"), "{}", ended.stderr);
     Ok(())

@@ -175,7 +175,7 @@ impl Flight {
         state.run_blocks_given_up = self.run_blocks_given_up;
         if state.kept.is_some() {
             // Of what comes later not everything was taken.
-            state.window.end_ns = state.window.end_ns.min(until);
+            state.window.end_ns = until;
         }
         let blocks = self.stretches.iter().skip(older).flat_map(|stretch| &stretch.blocks);
         let mut blocks: Vec<Block> = self.run.iter().chain(blocks).cloned().collect();
@@ -214,5 +214,81 @@ impl FlightRecording {
         }
         files.state(number, self.state)?;
         Ok(files.size())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CPU: Stream = Stream::Cpu(0);
+
+    fn cut(flight: &mut Flight, time: u64) {
+        flight.cut(Kept { begin_ns: time, first_event: time, ..Kept::default() });
+    }
+
+    /// Returns the begins of what is kept.
+    fn begins(flight: &Flight) -> Vec<u64> {
+        flight.stretches.iter().map(|stretch| stretch.begin_ns(0)).collect()
+    }
+
+    #[test]
+    fn what_is_older_than_the_time_is_given_up() {
+        let mut flight = Flight::new(30, u64::MAX);
+        for time in [10, 20, 30] {
+            flight.block(CPU, vec![0; 36]);
+            cut(&mut flight, time);
+        }
+        assert_eq!((begins(&flight), flight.bytes()), (vec![0, 10, 20, 30], 300));
+        flight.block(CPU, vec![0; 36]);
+        cut(&mut flight, 45);
+        assert_eq!((begins(&flight), flight.bytes()), (vec![10, 20, 30, 45], 300));
+        cut(&mut flight, 50);
+        assert_eq!(begins(&flight), [20, 30, 45, 50]);
+        assert_eq!(flight.without_room, 0);
+    }
+
+    #[test]
+    fn the_oldest_goes_when_there_is_no_room() {
+        let mut flight = Flight::new(u64::MAX, 250);
+        for time in [10, 20, 30] {
+            flight.block(CPU, vec![0; 36]);
+            cut(&mut flight, time);
+        }
+        assert_eq!((begins(&flight), flight.bytes(), flight.without_room), (vec![10, 20, 30], 200, 10));
+        // More than there is room for at once.
+        flight.block(CPU, vec![0; 236]);
+        assert_eq!((begins(&flight), flight.bytes()), (vec![30], 0));
+        flight.block(CPU, vec![0; 36]);
+        assert_eq!(flight.bytes(), 0, "it would not be whole");
+        cut(&mut flight, 40);
+        flight.block(CPU, vec![0; 36]);
+        assert_eq!((begins(&flight), flight.bytes(), flight.without_room), (vec![40], 100, 40));
+    }
+
+    #[test]
+    fn changes_of_the_run_stay_as_long_as_there_is_room() {
+        let mut flight = Flight::new(10, 8 * 300);
+        for time in 1..=3 {
+            flight.block(Stream::Run, vec![0; 36]);
+            cut(&mut flight, time * 100);
+        }
+        assert_eq!((flight.run.len(), flight.run_blocks_given_up), (3, 0));
+        flight.block(Stream::Run, vec![0; 36]);
+        assert_eq!((flight.run.len(), flight.run_blocks_given_up, flight.bytes()), (3, 1, 300));
+    }
+
+    #[test]
+    fn names_of_threads_go_with_their_last_blocks() {
+        let mut flight = Flight::new(100, u64::MAX);
+        for thread in 0..1_000 {
+            let stream = Stream::Thread(thread);
+            flight.name(stream, format!("main_{thread}"));
+            flight.block(stream, vec![0]);
+            flight.close(stream);
+            cut(&mut flight, u64::from(thread) * 10);
+        }
+        assert!(flight.names.len() < 2 * MANY_ENDED, "{} names", flight.names.len());
+        assert!(flight.names.contains_key(&Stream::Thread(999)));
     }
 }

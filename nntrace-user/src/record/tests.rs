@@ -32,7 +32,7 @@ const CPUS: u64 = 2;
 fn topology() -> Topology {
     let cpus = (0..CPUS as u32).map(|cpu| (cpu, CpuDescription::default())).collect();
     let cluster = ClusterDescription { name: "all".into(), cpus: vec![0, 1], domain: Domain::Both };
-    Topology { cpus, clusters: vec![cluster], policies: vec![vec![0, 1]] }
+    Topology { cpus, clusters: vec![cluster], policies: vec![vec![0, 1]], ..Topology::default() }
 }
 
 /// Event of power of a round: the CPUs enter and leave idle states in turns.
@@ -80,7 +80,11 @@ fn model() -> Model {
     Model::new(&Limits::default(), Questions::default(), None)
 }
 
-fn findings<'a>(model: &'a Model, processes: &'a BTreeMap<u32, ProcessLabel>, window: &Window) -> Findings<'a> {
+fn findings<'a>(
+    model: &'a Model,
+    processes: &'a BTreeMap<u32, ProcessLabel>,
+    window: &Window,
+) -> Findings<'a> {
     let run = RunFacts {
         host: Host::default(),
         window: window.clone(),
@@ -133,7 +137,8 @@ fn check(folder: &Path, rounds: u64, end: u64) -> Kept {
     expected.mark_thread(7, 7);
     expected.begin_power(&topology(), kept.begin_ns, &initial, false);
     run(&mut expected, (0..rounds).filter(later));
-    let (none, window) = (BTreeMap::new(), Window { begin_ns: kept.begin_ns, end_ns: end, ..Window::default() });
+    let (none, window) =
+        (BTreeMap::new(), Window { begin_ns: kept.begin_ns, end_ns: end, ..Window::default() });
     let expected = findings(&expected, &none, &window);
 
     let replayed = replay(folder, &ReplayOptions::default()).unwrap();
@@ -146,7 +151,9 @@ fn check(folder: &Path, rounds: u64, end: u64) -> Kept {
         cpus.map(|cpu| (cpu.idle.clone(), cpu.running.clone(), cpu.unknown_ns)).collect::<Vec<_>>()
     };
     assert_eq!(residency(&replayed), residency(&expected));
-    assert!(replayed.sums.cpus.iter().all(|cpu| cpu.unknown_ns == 0 && cpu.total_ns() == end - kept.begin_ns));
+    assert!(
+        replayed.sums.cpus.iter().all(|cpu| cpu.unknown_ns == 0 && cpu.total_ns() == end - kept.begin_ns)
+    );
     assert_eq!(format!("{:?}", replayed.clusters), format!("{:?}", expected.clusters));
     assert!(!replayed.sums.totals.is_empty());
     assert_eq!(format!("{:?}", replayed.sums.totals), format!("{:?}", expected.sums.totals));
@@ -158,8 +165,7 @@ fn the_last_seconds_are_those_of_a_run_that_begins_later() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("run");
     let triggers = vec!["f5 >= 1us".parse().unwrap()];
-    let options =
-        FlightOptions { time: Duration::from_secs(2), memory: 1 << 20, triggers, replace: false };
+    let options = FlightOptions { time: Duration::from_secs(2), memory: 1 << 20, triggers, replace: false };
     let mut recorder = FlightRecorder::create(&folder, description(), options).unwrap();
     assert!(!folder.exists());
     let mut model = model();
@@ -178,7 +184,8 @@ fn the_last_seconds_are_those_of_a_run_that_begins_later() {
     let texts = recorder.finish().unwrap();
     assert!(texts.last().unwrap().starts_with("2 recordings were written; "), "{texts:?}");
 
-    for (folder, rounds, end) in [(folder.clone(), 1_000, until), (parent.path().join("run-2"), 1_200, later)] {
+    for (folder, rounds, end) in [(folder.clone(), 1_000, until), (parent.path().join("run-2"), 1_200, later)]
+    {
         let kept = check(&folder, rounds, end);
         let length = end - kept.begin_ns;
         assert!((1_800_000_000..=2_000_000_000).contains(&length), "{length} ns");
@@ -196,7 +203,8 @@ fn a_run_that_is_shorter_is_recorded_as_a_whole() {
     model.observe_by(recorder.observer());
     begin(&mut model);
     run(&mut model, 0..1_000);
-    let (none, window) = (BTreeMap::new(), Window { begin_ns: BEGIN, end_ns: 20_000 * ROUND, ..Window::default() });
+    let (none, window) =
+        (BTreeMap::new(), Window { begin_ns: BEGIN, end_ns: 20_000 * ROUND, ..Window::default() });
     let findings = findings(&model, &none, &window);
     recorder.write(&findings, Cause::Signal).unwrap();
     recorder.finish().unwrap();
@@ -212,8 +220,12 @@ fn a_run_that_is_shorter_is_recorded_as_a_whole() {
 fn what_has_no_room_is_given_up_from_the_oldest_on() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("run");
-    let options =
-        FlightOptions { time: Duration::from_mins(1), memory: 64 << 10, triggers: Vec::new(), replace: false };
+    let options = FlightOptions {
+        time: Duration::from_mins(1),
+        memory: 64 << 10,
+        triggers: Vec::new(),
+        replace: false,
+    };
     let mut recorder = FlightRecorder::create(&folder, description(), options).unwrap();
     let mut model = model();
     model.observe_by(recorder.observer());

@@ -31,8 +31,8 @@ pub(super) struct Writer {
     streams: Streams,
     /// Number of the last event.
     pub(super) number: u64,
-    /// Time up to which everything was taken, ns.
-    pub(super) until: u64,
+    /// Time up to which everything was taken, ns; the largest number at the end of a run.
+    until: u64,
     unnamed: Unnamed,
     host_at_begin: Option<InitialHost>,
     /// Cuts, where older events may be given up.
@@ -101,9 +101,7 @@ impl Writer {
                 disk.cut(cuts.cut(until, *number));
             }
         }
-        if until != u64::MAX {
-            self.until = until;
-        }
+        self.until = until;
     }
 
     /// Returns the state that findings show.
@@ -158,8 +156,10 @@ impl Writer {
     ) -> Result<(), RecordError> {
         self.flush();
         let state = self.state(findings, run, true);
+        // At the end of a run all there is was taken.
+        let until = self.until.min(state.window.end_ns);
         if let Some(disk) = &self.disk {
-            disk.flight(job(state, self.number, self.until));
+            disk.flight(job(state, self.number, until));
         }
         self.check()
     }

@@ -12,10 +12,7 @@ use nntrace_user::record::{
 pub use recording::{Due, Recording};
 
 use super::live;
-use crate::{
-    arguments::{Level, Record},
-    logging,
-};
+use crate::arguments::{Level, Record};
 
 /// Variables of the environment that are recorded: those that change what engines, runtimes and loaders do. Others may
 /// hold secrets.
