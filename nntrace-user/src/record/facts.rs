@@ -122,7 +122,7 @@ pub(super) struct Checkpoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) kept: Option<Kept>,
     /// Reason for which the last seconds of the run were written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_cause")]
     pub(super) cause: Option<Cause>,
     /// Whether less is kept than was asked for, for want of room.
     #[serde(default)]
@@ -357,6 +357,12 @@ impl Checkpoint {
 fn known_diagnostics<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Vec<DiagnosticRow>, D::Error> {
     let rows = Vec::<serde_json::Value>::deserialize(deserializer)?;
     Ok(rows.into_iter().filter_map(|row| serde_json::from_value(row).ok()).collect())
+}
+
+/// Reads a cause whose kind is known.
+fn known_cause<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Cause>, D::Error> {
+    let cause = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(cause).ok())
 }
 
 impl DiagnosticRow {

@@ -101,6 +101,7 @@ mod tests {
     #[test]
     fn keys_and_diagnostics_of_later_versions_are_left_out() {
         let mut state = empty();
+        state["cause"] = json!({"later": 1});
         state["later"] = json!({"a": 1});
         let row = |kind: &str| json!({"kind": kind, "count": 1, "first_ns": 2, "tid": 3, "example": []});
         state["diagnostics"] = json!([row("a_later_kind"), row("bad_nesting")]);
