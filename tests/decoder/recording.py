@@ -172,8 +172,9 @@ class Recording:
         for path in sorted(folder.glob("*.nnt")):
             if path.is_file() and path.name != RUN:
                 file = File(path)
-                if None in (file.recording, run.recording) or file.recording == run.recording:
-                    self.take(file)
+                if None not in (file.recording, run.recording) and file.recording != run.recording:
+                    sys.exit(f"{path} is of another recording")
+                self.take(file)
         self.take(run)
         late = {int(name["hash"], 16): name["text"] for name in self.state["late_names"]}
         self.names = late | {name: text.decode(errors="replace") for name, text in self.names.items()}

@@ -214,7 +214,7 @@ fn without_the_list_no_program_is_loaded_for_it() -> Result<()> {
     let loaded = |options: &[&str]| -> Result<(Vec<String>, bool)> {
         let target = tempfile::tempdir()?;
         let recording = target.path().join("run");
-        let mut waiting = Child::start(Command::new("sleep").arg("1000"))?;
+        let waiting = Child::start(Command::new("sleep").arg("1000"))?;
         let mut profiler = Profiler::new()?;
         profiler.command().arg("record").args(options).arg("-o").arg(&recording);
         let profiler = profiler.args(["--pid", &waiting.pid().to_string()]).attach()?;

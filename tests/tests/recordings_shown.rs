@@ -116,7 +116,7 @@ fn assert_agree(recording: &Recording) -> Result<()> {
 
 #[test]
 fn views_agree_with_the_replay() -> Result<()> {
-    let program = Program::build("nested.c")?;
+    let program = Program::build("threads.cc")?;
     let Some(recording) = Recording::of(&[program.path().as_os_str()])? else { return Ok(()) };
     assert_agree(&recording)?;
     let info = recording.json(&["info", "--check", "--json"])?;
@@ -134,8 +134,6 @@ fn views_agree_with_the_replay() -> Result<()> {
     // Only what was set for the recorder differs here; then the program, too.
     let differences = recording.show(&["info", "--compare"])?.0;
     assert_eq!(differences, "variable OMP_NUM_THREADS: \"3\" recorded, not set here\n");
-    let mut changed = fs::read(program.path())?;
-    changed.extend_from_slice(b"more");
     fs::remove_file(program.path())?;
     assert!(recording.show(&["info", "--compare"])?.0.contains(&format!("file {own}: ")));
     Ok(())
@@ -183,11 +181,11 @@ fn threads_filters_and_trees() -> Result<()> {
 #[test]
 fn attributes_are_shown_and_a_reader_may_leave() -> Result<()> {
     let flood = Path::new(env!("CARGO_BIN_EXE_mark-flood"));
-    let words = ["--threads", "1", "--marks", "40000", "--what", "accounts"].map(OsStr::new);
-    let words = [&[flood.as_os_str()], &words[..]].concat();
+    let options = ["--threads", "1", "--marks", "8000", "--what", "accounts", "--pause-us", "100"];
+    let words = [&[flood.as_os_str()], &options.map(OsStr::new)[..]].concat();
     let Some(recording) = Recording::of(&words)? else { return Ok(()) };
     let sections = recording.sections(&[])?;
-    assert_eq!(sections.len(), 10_000);
+    assert_eq!(sections.len(), 2_000);
     for (place, section) in sections.iter().enumerate() {
         let expected = serde_json::json!({"acct": format!("a{place}"), "img": format!("i{place}")});
         assert_eq!((&section["attributes"], word(&section["name"])), (&expected, format!("flood_0_{place}")));

@@ -11,8 +11,7 @@ use nntrace_common::{
 use rustc_hash::FxHashMap;
 
 use super::{
-    script::ThreadScript,
-    steps::{Action, GateId, NO_GATE},
+    steps::{Action, GateId, NO_GATE, ThreadScript},
     texts::Texts,
 };
 

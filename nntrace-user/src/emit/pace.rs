@@ -58,8 +58,7 @@ impl Pace {
         let after = recorded.saturating_sub(self.from);
         match self.speed {
             Speed::Max => None,
-            // Too exact for long runs only.
-            #[expect(clippy::float_cmp, reason = "it was read from text, and is exactly 1 there")]
+            // Without rounding.
             Speed::Times(1.0) => Some(self.start.saturating_add(after)),
             #[expect(clippy::cast_sign_loss, reason = "both are positive")]
             Speed::Times(times) => Some(self.start.saturating_add((after as f64 / times) as u64)),

@@ -18,7 +18,7 @@ use super::{
     lives::{Life, Lives},
     nesting::{Edge, EdgeKind, Forest},
     ordering,
-    steps::{Action, Differences, OpenAtEnd, Step, StepMaker},
+    steps::{Action, Differences, OpenAtEnd, Step, StepMaker, ThreadScript},
     texts::Texts,
 };
 use crate::{
@@ -57,17 +57,6 @@ pub(super) struct ProcessScript {
     pub(super) main: u32,
     /// Time of its first step, ns.
     pub(super) begin: u64,
-}
-
-/// Script of a thread.
-#[derive(Debug, Default)]
-pub(super) struct ThreadScript {
-    /// Recorded process.
-    pub(super) pid: u32,
-    /// Name, if it is known.
-    pub(super) name: Option<String>,
-    /// Steps in order of time.
-    pub(super) steps: Vec<Step>,
 }
 
 impl Script {

@@ -24,6 +24,17 @@ pub(super) type GateId = u32;
 /// Number that no gate has.
 pub(super) const NO_GATE: GateId = GateId::MAX;
 
+/// Script of a thread.
+#[derive(Debug, Default)]
+pub(super) struct ThreadScript {
+    /// Recorded process.
+    pub(super) pid: u32,
+    /// Name, if it is known.
+    pub(super) name: Option<String>,
+    /// Steps in order of time.
+    pub(super) steps: Vec<Step>,
+}
+
 /// Step of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {

@@ -5,9 +5,9 @@ use std::{thread, time::Duration};
 use super::{
     outlet::{Outlet, Writer},
     pace::{self, Pace},
-    script::{Script, ThreadScript},
+    script::Script,
     shared::{Counter, Shared},
-    steps::{Action, GateId},
+    steps::{Action, GateId, ThreadScript},
 };
 
 /// Stack of a thread: it does little.

@@ -72,6 +72,7 @@ pub const DEFAULT_RING_BYTES: u32 = 512 * 1024;
 
 /// Options for loading the programs.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct KernelOptions {
     /// Bytes of each CPU's ring; rounded up to a power of two of whole pages.
     pub ring_bytes: u32,

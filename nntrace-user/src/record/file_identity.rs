@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
     fs::File,
     os::unix::fs::MetadataExt as _,
     path::Path,
@@ -11,6 +10,7 @@ use std::{
 use object::{Object as _, ReadCache};
 use serde::{Deserialize, Serialize};
 
+use super::hex;
 use crate::model::run_facts::Source;
 
 /// Files that are remembered at most.
@@ -39,17 +39,9 @@ impl FileIdentity {
         // Only what is looked at is read.
         let cache = ReadCache::new(file);
         let parsed = object::File::parse(&cache).ok();
-        let build_id = parsed.and_then(|parsed| parsed.build_id().ok().flatten().map(hexadecimal));
+        let build_id = parsed.and_then(|parsed| parsed.build_id().ok().flatten().map(hex::digits));
         Some(Self { path: path.to_owned(), bytes: metadata.len(), modified_ns: modified, build_id })
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// Identities of the probed files of a run: each is read once, soon after it was probed.

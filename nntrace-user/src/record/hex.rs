@@ -1,4 +1,6 @@
-//! Hashes in JSON: sixteen hexadecimal digits, as not every reader of JSON has integers of 64 bits.
+//! Hexadecimal digits: of digests and of hashes in JSON, of which sixteen are a text, as not every reader of JSON has integers of 64 bits.
+
+use std::fmt::Write as _;
 
 use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
@@ -15,6 +17,15 @@ pub(super) fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<u6
     let hash = u64::from_str_radix(&text, 16).ok().filter(|_| is_hash);
     hash.ok_or_else(|| {
         D::Error::custom(format_args!("{text:?} is no hash: it has not sixteen hexadecimal digits"))
+    })
+}
+
+/// Returns bytes as hexadecimal digits.
+pub(super) fn digits(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
     })
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Files {
     pub(super) folder: PathBuf,
     /// Number of the recording; `None` where no header can be read.
     pub(super) number: Option<u64>,
-    files: Vec<Arc<RecordedFile>>,
+    streams: Vec<Arc<RecordedFile>>,
     /// Blocks of events, by the number of their first event.
     pub(super) blocks: Vec<Block>,
     /// Checkpoints, by the number of the last event before them.
@@ -90,7 +90,7 @@ impl Files {
         let mut files = Self {
             folder: folder.to_owned(),
             number: None,
-            files: Vec::new(),
+            streams: Vec::new(),
             blocks: Vec::new(),
             checkpoints: Vec::new(),
             holes: Vec::new(),
@@ -132,7 +132,7 @@ impl Files {
             Ok(()) => FileHeader::read(&bytes),
             Err(_) => Err(HeaderError::Damaged),
         };
-        let place = self.files.len();
+        let place = self.streams.len();
         let stream = match header {
             Ok(FileHeader { stream, recording, .. }) => {
                 let known = *self.number.get_or_insert(recording);
@@ -155,14 +155,14 @@ impl Files {
             }
             Err(newer) => return Err(ReadError::Version { path, reason: newer.to_string() }),
         };
-        self.files.push(Arc::new(RecordedFile { path, file, stream, length }));
+        self.streams.push(Arc::new(RecordedFile { path, file, stream, length }));
         self.scan(place);
         Ok(())
     }
 
     /// Finds the blocks of a file.
     fn scan(&mut self, place: usize) {
-        let file = &self.files[place];
+        let file = &self.streams[place];
         let mut offset = FILE_HEADER as u64;
         let mut after = 0;
         while offset < file.length {
@@ -199,12 +199,12 @@ impl Files {
 
     /// Returns the stream of a block.
     pub(super) fn stream(&self, block: &Block) -> Stream {
-        self.files[block.file].stream
+        self.streams[block.file].stream
     }
 
     /// Returns the stream of a damaged place.
     pub(super) fn stream_of_hole(&self, hole: &Hole) -> Stream {
-        self.files[hole.file].stream
+        self.streams[hole.file].stream
     }
 
     /// Returns all blocks, states of the run included.
@@ -214,12 +214,12 @@ impl Files {
 
     /// Returns the number of files and their bytes.
     pub(super) fn size(&self) -> (usize, u64) {
-        (self.files.len(), self.files.iter().map(|file| file.length).sum())
+        (self.streams.len(), self.streams.iter().map(|file| file.length).sum())
     }
 
     /// Returns the name of the file of a block, without its ending.
     pub(super) fn name(&self, block: &Block) -> String {
-        let stem = self.files[block.file].path.file_stem().unwrap_or_default();
+        let stem = self.streams[block.file].path.file_stem().unwrap_or_default();
         stem.to_string_lossy().into_owned()
     }
 
@@ -228,12 +228,12 @@ impl Files {
     /// # Errors
     /// When it is damaged, with a text that says where.
     pub(super) fn content(&self, block: &Block) -> Result<Vec<u8>, String> {
-        self.files[block.file].content(block)
+        self.streams[block.file].content(block)
     }
 
     /// Returns the file of a block.
     pub(super) fn file(&self, block: &Block) -> &Arc<RecordedFile> {
-        &self.files[block.file]
+        &self.streams[block.file]
     }
 
     /// Returns the last state of the run that can be read, the number of the last event that it covers, and texts on states
@@ -271,7 +271,7 @@ impl Files {
 
     fn checkpoint(&self, block: &Block) -> Result<Box<Checkpoint>, String> {
         Checkpoint::read(&self.content(block)?).map_err(|error| {
-            let path = self.files[block.file].path.display();
+            let path = self.streams[block.file].path.display();
             format!("{path}: the checkpoint at byte {} cannot be read: {error}", block.offset)
         })
     }
@@ -283,7 +283,7 @@ impl Files {
 
     /// Describes a damaged place.
     fn describe(&self, hole: &Hole) -> String {
-        let path = self.files[hole.file].path.display();
+        let path = self.streams[hole.file].path.display();
         let Hole { offset, length, kind, .. } = hole;
         match kind {
             HoleKind::FileHeader => {

@@ -148,14 +148,17 @@ impl Recorder {
         Ok(())
     }
 
-    /// Ends the recording with the last state of the run, and a note on why it ends before the run, if it does.
+    /// Ends the recording with the last state of the run, and a note on why it ends before the run, if it does: then its files
+    /// are not examined, which would take the run's time.
     ///
     /// # Errors
     /// When something could not be written.
     pub fn finish(self, findings: &Findings<'_>, note: Option<String>) -> Result<Progress, RecordError> {
         let mut writer = self.writer.borrow_mut();
         if let Some(files) = &self.files {
-            files.examine();
+            if note.is_none() {
+                files.examine();
+            }
             files.name_threads(|tgid, tid| writer.thread_name(tgid, tid).to_owned());
         }
         writer.checkpoint(findings, &self.run, true, note)?;

@@ -7,7 +7,10 @@ use nntrace_common::{
     stack::Class,
 };
 use parquet::{
-    file::reader::{FileReader as _, SerializedFileReader},
+    file::{
+        metadata::RowGroupMetaData,
+        reader::{FileReader as _, SerializedFileReader},
+    },
     record::Field,
 };
 use tempfile::TempDir;
@@ -144,7 +147,7 @@ fn memory_is_bounded_by_rows_and_by_text() {
     }
     spans.finish().unwrap();
     let reader = reader(&folder);
-    let groups: Vec<i64> = reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
+    let groups: Vec<i64> = reader.metadata().row_groups().iter().map(RowGroupMetaData::num_rows).collect();
     assert_eq!(groups.iter().sum::<i64>(), 300_040);
     assert_eq!(groups[..2], [128 << 10; 2]);
     assert!(groups.len() > 5, "{groups:?}");

@@ -1,6 +1,6 @@
 //! Checks of a checkpoint that was read. Values that no recorder writes would overflow sums, or ask for endless memory.
 
-use super::{Checkpoint, CpuRow};
+use super::{super::initial_host::InitialHost, Checkpoint, CpuRow};
 use crate::model::MAX_CPU;
 
 impl Checkpoint {
@@ -22,7 +22,7 @@ impl Checkpoint {
                 window.begin_ns, window.end_ns
             ));
         }
-        host_at_begin.as_ref().map_or(Ok(()), |host| host.check())?;
+        host_at_begin.as_ref().map_or(Ok(()), InitialHost::check)?;
         let mut kept_cpus = kept.iter().flat_map(|kept| kept.initial.cpus.keys());
         if let Some(cpu) = kept_cpus.find(|cpu| **cpu > MAX_CPU) {
             return Err(format!(
@@ -146,7 +146,7 @@ mod tests {
             let error = read(&state).err();
             match reason {
                 Some(reason) => {
-                    assert!(error.as_ref().is_some_and(|error| error.contains(reason)), "{key}: {error:?}")
+                    assert!(error.as_ref().is_some_and(|error| error.contains(reason)), "{key}: {error:?}");
                 }
                 None => assert_eq!(error, None, "{key}"),
             }

@@ -3,7 +3,6 @@
 //! In a thread of its own, which runs only when nobody else wants the CPU: targets may still run.
 
 use std::{
-    fmt::Write as _,
     fs::{File, OpenOptions},
     io::{self, Read as _, Seek as _},
     os::unix::fs::OpenOptionsExt as _,
@@ -14,6 +13,7 @@ use std::{
 use nix::libc;
 use sha2::{Digest as _, Sha256};
 
+use super::super::hex;
 use super::{
     entry::{Entry, NotHashed},
     image::{Image, ImageKind},
@@ -113,15 +113,6 @@ fn hash(entry: &mut Entry) -> Result<(), NotHashed> {
     if (entry.size, entry.mtime_ns) != before {
         return Err(NotHashed::Changing);
     }
-    entry.sha256 = Some(hexadecimal(&hash.finalize()));
+    entry.sha256 = Some(hex::digits(&hash.finalize()));
     Ok(())
-}
-
-/// Returns bytes as hexadecimal digits.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

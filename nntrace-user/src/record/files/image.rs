@@ -160,7 +160,7 @@ fn machine(head: &[u8]) -> Option<String> {
 fn build_id(file: File) -> Option<String> {
     let cache = ReadCache::new(file);
     let id = object::File::parse(&cache).ok()?.build_id().ok()??.to_vec();
-    Some(super::examination::hexadecimal(&id))
+    Some(super::super::hex::digits(&id))
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! Options of telling what a recording has.
+//! Options of describing a recording.
 
 use std::path::PathBuf;
 
 use super::help_headings::OUTPUT;
 
-/// Tells what is in a recording.
+/// Describes what is in a recording.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, clap::Args)]
 pub struct Info {
     /// Folder of the recording

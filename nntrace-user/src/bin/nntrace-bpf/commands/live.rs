@@ -20,6 +20,7 @@ use nntrace_user::{
         session::{Session, SessionOptions},
         target::{ChildOutput, Held, Launch, PidFd, Process, Processes, RunAs, Running},
     },
+    model::Topology,
     record::Cause,
     report::{probe_share, snapshot::Snapshot},
     tui::Health,
@@ -64,31 +65,8 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let (mut held, unseen) = launch(cli, kept.as_ref())?.unzip();
 
     let file_observer = recording.as_mut().and_then(Recording::take_file_observer);
-    let mut session = Session::start(SessionOptions {
-        marks: cli.mark_source(),
-        symbols: cli.symbols(),
-        express: cli.express_lane(),
-        engines: cli.engines(),
-        driver_calls: cli.driver_selection(),
-        calls: recording.as_ref().map(Recording::calls).unwrap_or_default().to_vec(),
-        placement: if cli.fast_probes { Placement::Fast } else { Placement::Safe },
-        libraries: cli.libraries.clone(),
-        drivers: cli.drivers.iter().copied().collect(),
-        with_details: cli.results.detail,
-        with_steps: cli.results.wants_steps(),
-        scheduling: cli.level == Level::Sched,
-        verify: cli.verify,
-        topology,
-        energy_model: cli.host.energy_model.clone(),
-        questions: cli.results.questions(),
-        limits: cli.results.limits(),
-        kernel: KernelOptions {
-            ring_bytes: cli.ring_size.saturating_mul(1024),
-            map_memory: cli.map_memory,
-            reports_files: file_observer.is_some(),
-            ..KernelOptions::default()
-        },
-    })?;
+    let options = session_options(cli, recording.as_ref(), topology, file_observer.is_some());
+    let mut session = Session::start(options)?;
     if let Some(observer) = recording.as_ref().and_then(Recording::observer) {
         session.observe_by(observer);
     }
@@ -163,6 +141,41 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let differs = snapshot.verify.as_ref().is_some_and(|verify| !verify.passes);
     let tripped = thresholds::tripped(&snapshot, &cli.results.causes);
     Ok(if differs || tripped { ExitCode::from(thresholds::TRIPPED) } else { code })
+}
+
+/// Returns the options of the session.
+fn session_options(
+    cli: &Live,
+    recording: Option<&Recording>,
+    topology: Option<Topology>,
+    reports_files: bool,
+) -> SessionOptions {
+    SessionOptions {
+        marks: cli.mark_source(),
+        symbols: cli.symbols(),
+        express: cli.express_lane(),
+        engines: cli.engines(),
+        driver_calls: cli.driver_selection(),
+        calls: recording.map(Recording::calls).unwrap_or_default().to_vec(),
+        placement: if cli.fast_probes { Placement::Fast } else { Placement::Safe },
+        libraries: cli.libraries.clone(),
+        drivers: cli.drivers.iter().copied().collect(),
+        with_details: cli.results.detail,
+        with_steps: cli.results.wants_steps(),
+        scheduling: cli.level == Level::Sched,
+        verify: cli.verify,
+        topology,
+        energy_model: cli.host.energy_model.clone(),
+        questions: recording
+            .map_or_else(|| cli.results.questions(), |recording| recording.questions().clone()),
+        limits: cli.results.limits(),
+        kernel: KernelOptions {
+            ring_bytes: cli.ring_size.saturating_mul(1024),
+            map_memory: cli.map_memory,
+            reports_files,
+            ..KernelOptions::default()
+        },
+    }
 }
 
 /// The processes that `--pid` and `--comm` mean.

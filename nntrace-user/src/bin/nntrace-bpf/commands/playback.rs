@@ -23,6 +23,9 @@ struct State {
     snapshot: Snapshot,
 }
 
+/// Thread that reads the states.
+type Reader = JoinHandle<Result<(), ReadError>>;
+
 /// Shows the states of a recording one after the other, so many times as fast as the run was.
 pub async fn show(folder: &Path, options: ReplayOptions, times: f64, output: &mut Output) -> Result<()> {
     let mut end = EndSignals::catch()?;
@@ -53,10 +56,7 @@ pub async fn show(folder: &Path, options: ReplayOptions, times: f64, output: &mu
 }
 
 /// Starts a thread that reads the states, one ahead of what is shown.
-fn read(
-    folder: &Path,
-    options: ReplayOptions,
-) -> Result<(mpsc::Receiver<State>, JoinHandle<Result<(), ReadError>>)> {
+fn read(folder: &Path, options: ReplayOptions) -> Result<(mpsc::Receiver<State>, Reader)> {
     let (sender, receiver) = mpsc::channel(1);
     let folder = folder.to_owned();
     let reader = thread::Builder::new().name("nntrace-replay".into()).spawn(move || {

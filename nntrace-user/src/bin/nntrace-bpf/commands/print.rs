@@ -122,6 +122,10 @@ pub fn tell_hidden(filter: &SectionFilter, hidden: Hidden) {
     }
 }
 
+/// Thread of a heading; the number of one that no fork shows is not known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Heading(Option<u32>);
+
 /// Printer of the sections of a recording.
 struct Printer<'a> {
     sections: &'a OrderedSections,
@@ -130,8 +134,8 @@ struct Printer<'a> {
     by_thread: bool,
     /// Open sections, for a tree.
     nesting: Option<Nesting>,
-    /// Thread whose heading was printed last.
-    heading: Option<Option<u32>>,
+    /// Thread whose heading was printed last: its number, if it has one; `None` before the first.
+    heading: Option<Heading>,
     lines: Vec<u8>,
     hidden: Hidden,
     failure: Option<io::Error>,
@@ -143,8 +147,8 @@ impl Printer<'_> {
             self.hidden.add(section.duration_ns());
             return ControlFlow::Continue(());
         }
-        if self.by_thread && self.heading != Some(thread) {
-            self.heading = Some(thread);
+        if self.by_thread && self.heading != Some(Heading(thread)) {
+            self.heading = Some(Heading(thread));
             let name = self.sections.threads().name(thread);
             self.lines.extend_from_slice(
                 format!("{name}: thread {} of process {}\n", section.tid, section.pid).as_bytes(),

@@ -45,6 +45,7 @@ pub fn run(cli: &Record, log_level: LevelFilter) -> Result<ExitCode> {
     };
     let mut questions = cli.live.results.questions();
     questions.graph |= cli.causes;
+    let asked = questions.clone();
     let run = RunDescription {
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         arguments: env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
@@ -66,12 +67,12 @@ pub fn run(cli: &Record, log_level: LevelFilter) -> Result<ExitCode> {
     let recording = if let Some(time) = cli.flight {
         let triggers = cli.triggers.clone();
         let options = FlightOptions { time, memory: cli.flight_memory, triggers, replace };
-        Recording::flight(FlightRecorder::create(folder, run, options)?, cli.calls.clone())
+        Recording::flight(FlightRecorder::create(folder, run, options)?, cli.calls.clone(), asked)
     } else {
         let most = cli.max_size.map(if cli.rotate { MostSize::Rotates } else { MostSize::Ends });
         let mut recorder = Recorder::create(folder, run, replace, most)?;
         let files = (!cli.no_files).then(|| recorder.list_files(cli.hash_files));
-        Recording::whole(recorder, files, cli.calls.clone())
+        Recording::whole(recorder, files, cli.calls.clone(), asked)
     };
     live::run(&cli.live, log_level, Some(recording))
 }

@@ -1,6 +1,9 @@
 use super::*;
 
-fn taken(questions: Questions) -> Vec<(Handle, [u64; 2], [u32; 2], Option<u64>)> {
+/// Handle, times, threads and iteration of a hand-over.
+type Taken = (Handle, [u64; 2], [u32; 2], Option<u64>);
+
+fn taken(questions: Questions) -> Vec<Taken> {
     // Work may be taken by a receive or by a section, and by several; what nobody gave is in no list.
     let (causality, _) = replay(
         questions,

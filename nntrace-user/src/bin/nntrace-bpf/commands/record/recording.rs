@@ -4,7 +4,7 @@
 use anyhow::{Result, bail};
 use nntrace_user::{
     live::calls::CallSpec,
-    model::{Findings, input::Observer, opened_files::FileObserver},
+    model::{Findings, causality::Questions, input::Observer, opened_files::FileObserver},
     record::{Cause, FlightRecorder, RecordError, Recorder},
 };
 
@@ -16,6 +16,7 @@ pub struct Recording {
     /// Observer of the run's files, until it is taken.
     files: Option<FileObserver>,
     calls: Vec<CallSpec>,
+    questions: Questions,
 }
 
 enum Kind {
@@ -30,14 +31,19 @@ enum Kind {
 }
 
 impl Recording {
-    /// Creates a recording of everything, with the calls of these functions.
-    pub fn whole(recorder: Recorder, files: Option<FileObserver>, calls: Vec<CallSpec>) -> Self {
-        Self { kind: Kind::Whole(recorder), files, calls }
+    /// Creates a recording of everything, with the calls of these functions, of a run that answers these questions.
+    pub fn whole(
+        recorder: Recorder,
+        files: Option<FileObserver>,
+        calls: Vec<CallSpec>,
+        questions: Questions,
+    ) -> Self {
+        Self { kind: Kind::Whole(recorder), files, calls, questions }
     }
 
-    /// Creates recordings of the last seconds, with the calls of these functions.
-    pub fn flight(recorder: FlightRecorder, calls: Vec<CallSpec>) -> Self {
-        Self { kind: Kind::Flight(recorder), files: None, calls }
+    /// Creates recordings of the last seconds, with the calls of these functions, of a run that answers these questions.
+    pub fn flight(recorder: FlightRecorder, calls: Vec<CallSpec>, questions: Questions) -> Self {
+        Self { kind: Kind::Flight(recorder), files: None, calls, questions }
     }
 
     /// Returns the observer of the run's model.
@@ -52,6 +58,11 @@ impl Recording {
     /// Takes the observer of the run's files; `None` where they are not listed.
     pub fn take_file_observer(&mut self) -> Option<FileObserver> {
         self.files.take()
+    }
+
+    /// Returns the questions that the run answers.
+    pub fn questions(&self) -> &Questions {
+        &self.questions
     }
 
     /// Returns the functions whose calls are recorded.
