@@ -7,21 +7,30 @@
 //! byte.
 
 mod ancestry;
+mod block;
 mod call_entry;
 mod calls;
+mod cause;
 mod clocks;
 mod contents;
+mod cpu_states;
+mod cuts;
 mod decode;
 mod disk;
+mod early;
 mod encode;
 mod error;
 mod facts;
 mod file_identity;
 mod files;
+mod flight;
+mod flight_recorder;
+mod folder;
 mod format;
 mod hex;
 mod initial_host;
 mod inputs;
+mod kept;
 mod kind;
 #[cfg(test)]
 mod made_up;
@@ -33,25 +42,33 @@ mod recorded;
 mod recorder;
 mod sections;
 mod statistics;
+mod stream_files;
 mod streams;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod threads;
+mod trigger;
 mod unpack;
 mod varint;
+mod writer;
 
 pub use calls::{Calls, calls};
+pub use cause::Cause;
 pub use clocks::ClockReading;
 pub use error::{ReadError, RecordError};
 pub use facts::RunDescription;
 pub use file_identity::FileIdentity;
+pub use flight_recorder::{FlightOptions, FlightRecorder};
 pub use format::is_recording;
 pub(crate) use inputs::{RecordedFacts, inputs};
 pub use ordered_sections::OrderedSections;
 pub use pack::{PackError, PackOptions, Packed, pack};
 pub use recorded::{Recorded, ReplayOptions, play, replay};
-pub use recorder::{Progress, Recorder};
+pub use recorder::{MostSize, Progress, Recorder};
 pub use sections::sections;
 pub use statistics::{RecordedStatistics, statistics};
 pub use summary::{StreamSummary, Summary};
 pub use threads::{NamedThread, Threads};
+pub use trigger::{MOST_TRIGGERS, Trigger, TriggerError};
 pub use unpack::{UnpackError, Unpacked, unpack};

@@ -17,7 +17,7 @@
 //!             Some(Event::Key(key)) => match app.on_key(key) {
 //!                 Flow::Quit => break,
 //!                 Flow::Suspend => terminal.suspend(Stop::Job)?,
-//!                 Flow::Continue => {}
+//!                 Flow::Write | Flow::Continue => {}
 //!             },
 //!             Some(_) => {} // a new size: draw again
 //!             None => break,
@@ -90,6 +90,8 @@ pub struct Health {
 pub enum Flow {
     /// Go on, and draw: something may look different.
     Continue,
+    /// The user wants the last seconds of the run written.
+    Write,
     /// The user wants the shell for a while: see [`Terminal::suspend`].
     Suspend,
     /// The user wants to leave.

@@ -29,12 +29,12 @@ pub struct Calls {
 /// When it cannot be read. Damage is no error: the rest is read, and what is missing noted.
 pub fn calls(folder: &Path) -> Result<Calls, ReadError> {
     let files = Files::open(folder)?;
+    let (_, state, damage) = files.state()?;
     let mut calls = Calls::default();
     // Those after the last state of the run, too: they need none.
     let until = files.last_event();
-    Ordered::new(&files, until).visit(until, &mut calls);
+    Ordered::new(&files, state.first_event(), until).visit(until, &mut calls);
     calls.order.sort_by_key(|(begin, _)| *begin);
-    let (_, state, damage) = files.state()?;
     calls.notes.extend(damage);
     calls.notes.extend(state.notes);
     Ok(calls)

@@ -1,30 +1,35 @@
-//! Writing of blocks: compressed and written by a thread of its own, so that a slow disk does not keep the rings full.
+//! Thread that compresses blocks and writes or keeps them, so that a slow disk does not keep the rings full.
 
 use std::{
-    collections::BTreeMap,
-    fs::{self, File, OpenOptions},
-    io::{self, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
     },
     thread::{self, JoinHandle},
 };
 
-use ruzstd::encoding::{CompressionLevel, compress_to_vec};
-
 use super::{
+    block,
     error::RecordError,
-    format::{BlockHeader, EXTENSION, FileHeader, RUN_FILE, Stream},
+    facts::Checkpoint,
+    flight::Flight,
+    format::{BlockHeader, Stream},
+    kept::Kept,
+    stream_files::StreamFiles,
 };
 
 /// Blocks that wait for the disk at most. With more, the recorder waits, and the rings fill meanwhile.
 const MOST_WAITING: usize = 256;
 
-/// End of the name of a file that is not written to its end.
-pub(super) const PART: &str = ".part";
+/// Place where blocks go.
+pub(super) enum Store {
+    /// Files of a recording.
+    Files(StreamFiles),
+    /// Memory, for the last seconds of a run.
+    Flight(Flight),
+}
 
 /// Work for the thread.
 enum Job {
@@ -36,9 +41,37 @@ enum Job {
     Close { stream: Stream },
     /// Writes a file of the folder anew.
     Whole { name: &'static str, content: Vec<u8> },
+    /// Cuts: everything before may be given up from here on.
+    Cut(Kept),
+    /// Writes the state of the run after the event of this number.
+    State { number: u64, state: Box<Checkpoint> },
+    /// Writes the last seconds.
+    Flight(Box<FlightJob>),
 }
 
-/// Files of a recording that is being written.
+/// Recording of the last seconds that is to be written.
+pub(super) struct FlightJob {
+    /// Its folder, which exists.
+    pub(super) folder: PathBuf,
+    /// Its number.
+    pub(super) recording: u64,
+    /// Number of the last event.
+    pub(super) number: u64,
+    /// Time up to which everything was taken, ns.
+    pub(super) until: u64,
+    /// State of the run.
+    pub(super) state: Checkpoint,
+}
+
+/// Recording of the last seconds that was written, or not.
+pub(super) struct FlightWritten {
+    /// Its folder.
+    pub(super) folder: PathBuf,
+    /// Its bytes.
+    pub(super) result: Result<u64, RecordError>,
+}
+
+/// Handle on the thread.
 pub(super) struct Disk {
     jobs: SyncSender<Job>,
     /// Buffers of blocks that have been written.
@@ -49,29 +82,25 @@ pub(super) struct Disk {
 
 #[derive(Default)]
 struct Shared {
-    written: AtomicU64,
+    size: AtomicU64,
+    is_full: AtomicBool,
     error: Mutex<Option<String>>,
+    flights: Mutex<Vec<FlightWritten>>,
 }
 
 impl Disk {
-    /// Starts the thread, for a recording of this number in a folder that exists.
+    /// Starts the thread.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub(super) fn start(folder: &Path, recording: u64) -> Result<Self, RecordError> {
+    pub(super) fn start(store: Store) -> Result<Self, RecordError> {
         let (jobs, received) = sync_channel(MOST_WAITING);
         let (done, buffers) = channel();
         let shared = Arc::new(Shared::default());
-        let files = Files {
-            folder: folder.to_owned(),
-            recording,
-            open: BTreeMap::new(),
-            names: BTreeMap::new(),
-            shared: Arc::clone(&shared),
-        };
+        let worker = Worker { store, shared: Arc::clone(&shared), writers: Vec::new() };
         let thread = thread::Builder::new().name("nntrace-record".into());
-        let thread = thread.spawn(move || files.write_all(&received, &done));
-        let thread = thread.map_err(|source| RecordError::write(folder, source))?;
+        let thread = thread.spawn(move || worker.work(&received, &done));
+        let thread = thread.map_err(|error| RecordError::Failed(format!("no thread for it: {error}")))?;
         Ok(Self { jobs, buffers, thread, shared })
     }
 
@@ -102,14 +131,34 @@ impl Disk {
         self.send(Job::Whole { name, content });
     }
 
+    /// Cuts: all blocks so far are of events before, and of no later ones.
+    pub(super) fn cut(&self, kept: Kept) {
+        self.send(Job::Cut(kept));
+    }
+
+    /// Has the state of the run after the event of this number written.
+    pub(super) fn state(&self, number: u64, state: Checkpoint) {
+        self.send(Job::State { number, state: Box::new(state) });
+    }
+
+    /// Has the last seconds written.
+    pub(super) fn flight(&self, job: FlightJob) {
+        self.send(Job::Flight(Box::new(job)));
+    }
+
     fn send(&self, job: Job) {
         // The thread ends early by an error only, which `error` and `finish` return.
         let _ = self.jobs.send(job);
     }
 
-    /// Returns the bytes written so far.
-    pub(super) fn written(&self) -> u64 {
-        self.shared.written.load(Ordering::Relaxed)
+    /// Returns the bytes on disk, or in memory.
+    pub(super) fn size(&self) -> u64 {
+        self.shared.size.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is no room for more in the size that a recording may have.
+    pub(super) fn is_full(&self) -> bool {
+        self.shared.is_full.load(Ordering::Relaxed)
     }
 
     /// Returns the error that ended writing, if one did.
@@ -117,123 +166,102 @@ impl Disk {
         self.shared.error.lock().ok()?.clone()
     }
 
-    /// Waits until everything is written; returns the number of bytes.
+    /// Takes the recordings of the last seconds that were written since the last call.
+    pub(super) fn take_flights(&self) -> Vec<FlightWritten> {
+        self.shared.take_flights()
+    }
+
+    /// Waits until everything is written; returns the number of bytes, and the recordings of the last seconds.
     ///
     /// # Errors
     /// When something could not be written.
-    pub(super) fn finish(self) -> Result<u64, RecordError> {
+    pub(super) fn finish(self) -> Result<(u64, Vec<FlightWritten>), RecordError> {
         let Self { jobs, thread, shared, .. } = self;
         drop(jobs);
         thread.join().map_err(|_| RecordError::Failed("its writer has ended early".into()))??;
-        Ok(shared.written.load(Ordering::Relaxed))
+        Ok((shared.size.load(Ordering::Relaxed), shared.take_flights()))
     }
 }
 
-/// Files as the thread has them.
-struct Files {
-    folder: PathBuf,
-    recording: u64,
-    open: BTreeMap<Stream, OpenFile>,
-    names: BTreeMap<Stream, String>,
+impl Shared {
+    fn take_flights(&self) -> Vec<FlightWritten> {
+        std::mem::take(&mut self.flights.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add_flight(&self, written: FlightWritten) {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner).push(written);
+    }
+}
+
+/// The thread's side.
+struct Worker {
+    store: Store,
     shared: Arc<Shared>,
+    /// Threads that write the last seconds, so that meanwhile the next ones can be kept.
+    writers: Vec<JoinHandle<()>>,
 }
 
-struct OpenFile {
-    path: PathBuf,
-    file: File,
-    length: u64,
-}
-
-impl Files {
-    fn write_all(mut self, jobs: &Receiver<Job>, done: &Sender<Vec<u8>>) -> Result<(), RecordError> {
+impl Worker {
+    fn work(mut self, jobs: &Receiver<Job>, done: &Sender<Vec<u8>>) -> Result<(), RecordError> {
         let result = jobs.iter().try_for_each(|job| self.run(job, done));
         if let (Err(error), Ok(mut place)) = (&result, self.shared.error.lock()) {
             *place = Some(error.to_string());
+        }
+        for writer in self.writers {
+            // What it wrote, or why it did not, is in `flights`.
+            let _ = writer.join();
         }
         result
     }
 
     fn run(&mut self, job: Job, done: &Sender<Vec<u8>>) -> Result<(), RecordError> {
-        match job {
-            Job::Name { stream, name } => drop(self.names.insert(stream, name)),
-            Job::Close { stream } => drop(self.open.remove(&stream)),
-            Job::Whole { name, content } => self.whole(name, &content)?,
-            Job::Block { stream, header, content } => {
-                self.block(stream, header, &content)?;
+        let Self { store, shared, writers } = self;
+        match (job, &mut *store) {
+            (Job::Name { stream, name }, Store::Files(files)) => files.name(stream, name),
+            (Job::Name { stream, name }, Store::Flight(flight)) => flight.name(stream, name),
+            (Job::Close { stream }, Store::Files(files)) => files.close(stream),
+            (Job::Close { stream }, Store::Flight(flight)) => flight.close(stream),
+            (Job::Whole { name, content }, Store::Files(files)) => files.whole(name, &content)?,
+            (Job::Cut(kept), Store::Files(files)) => files.cut(kept),
+            (Job::Cut(kept), Store::Flight(flight)) => flight.cut(kept),
+            (Job::Block { stream, header, content }, store) => {
+                let stored = block::stored(&header, &content);
+                match store {
+                    Store::Files(files) => files.block(stream, &stored)?,
+                    Store::Flight(flight) => flight.block(stream, stored),
+                }
                 // Nobody takes buffers back at the end.
                 let _ = done.send(content);
             }
-        }
-        Ok(())
-    }
-
-    fn whole(&self, name: &str, content: &[u8]) -> Result<(), RecordError> {
-        let (part, path) = (self.folder.join(format!("{name}{PART}")), self.folder.join(name));
-        fs::write(&part, content).map_err(|source| RecordError::write(&part, source))?;
-        fs::rename(&part, &path).map_err(|source| RecordError::write(&path, source))?;
-        self.shared.written.fetch_add(content.len() as u64, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn block(&mut self, stream: Stream, header: BlockHeader, content: &[u8]) -> Result<(), RecordError> {
-        let compressed = compress_to_vec(content, CompressionLevel::Fastest);
-        let is_compressed = compressed.len() < content.len();
-        let stored = if is_compressed { &compressed } else { content };
-        let header = BlockHeader {
-            is_compressed,
-            stored: stored.len() as u32,
-            plain: content.len() as u32,
-            checksum: crc32fast::hash(stored),
-            ..header
-        };
-        let written = [&header.bytes()[..], stored].concat();
-        if !self.open.contains_key(&stream) {
-            let opened = self.create(stream)?;
-            self.open.insert(stream, opened);
-        }
-        let Some(file) = self.open.get_mut(&stream) else { return Ok(()) };
-        let bytes = file.append(&written)?;
-        self.shared.written.fetch_add(bytes, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn create(&mut self, stream: Stream) -> Result<OpenFile, RecordError> {
-        let name = self.file_name(stream);
-        let path = self.folder.join(name);
-        let file = OpenOptions::new().write(true).create_new(true).open(&path);
-        let file = file.map_err(|source| RecordError::write(&path, source))?;
-        let mut opened = OpenFile { path, file, length: 0 };
-        let bytes = opened.append(&FileHeader::new(stream, self.recording).bytes())?;
-        self.shared.written.fetch_add(bytes, Ordering::Relaxed);
-        Ok(opened)
-    }
-
-    fn file_name(&mut self, stream: Stream) -> String {
-        match stream {
-            Stream::Run => RUN_FILE.into(),
-            Stream::Threads => format!("threads.{EXTENSION}"),
-            Stream::Cpu(cpu) => format!("cpu{cpu}.{EXTENSION}"),
-            Stream::Other(kind, number) => format!("stream{kind}_{number}.{EXTENSION}"),
-            Stream::Thread(number) => {
-                let name = self.names.remove(&stream).unwrap_or_else(|| format!("thread{number}"));
-                let plain = format!("{name}.{EXTENSION}");
-                // An id may come again: its second thread was found without its fork.
-                if self.folder.join(&plain).exists() { format!("{name}~{number}.{EXTENSION}") } else { plain }
+            (Job::State { number, state }, Store::Files(files)) => files.state(number, *state)?,
+            (Job::Flight(job), Store::Flight(flight)) => {
+                let FlightJob { folder, recording, number, until, state } = *job;
+                let flight = flight.recording(until, state);
+                let (place, of_writer) = (folder.clone(), Arc::clone(shared));
+                let writer = thread::Builder::new().name("nntrace-flight".into()).spawn(move || {
+                    let result = flight.write(&folder, recording, number);
+                    of_writer.add_flight(FlightWritten { folder, result });
+                });
+                match writer {
+                    Ok(writer) => writers.push(writer),
+                    Err(error) => {
+                        let result = Err(RecordError::Failed(format!("no thread for it: {error}")));
+                        shared.add_flight(FlightWritten { folder: place, result });
+                    }
+                }
+            }
+            // Each store has its own.
+            (Job::Whole { .. } | Job::State { .. }, Store::Flight(_)) | (Job::Flight(_), Store::Files(_)) => {
             }
         }
-    }
-}
-
-impl OpenFile {
-    /// Appends bytes, or nothing: what is written stays valid when there is no room for more.
-    fn append(&mut self, bytes: &[u8]) -> Result<u64, RecordError> {
-        let written: io::Result<()> = self.file.write_all(bytes);
-        if let Err(source) = written {
-            // A part of a block is no harm where this fails, too: a reader leaves it out.
-            let _ = self.file.set_len(self.length);
-            return Err(RecordError::write(&self.path, source));
+        let size = match store {
+            Store::Files(files) => files.size(),
+            Store::Flight(flight) => flight.bytes(),
+        };
+        shared.size.store(size, Ordering::Relaxed);
+        if matches!(store, Store::Files(files) if files.is_full()) {
+            shared.is_full.store(true, Ordering::Relaxed);
         }
-        self.length += bytes.len() as u64;
-        Ok(bytes.len() as u64)
+        Ok(())
     }
 }

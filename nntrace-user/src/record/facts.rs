@@ -14,7 +14,10 @@ use nntrace_common::{
 };
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{clocks::ClockReading, file_identity::FileIdentity, hex, initial_host::InitialHost};
+use super::{
+    cause::Cause, clocks::ClockReading, file_identity::FileIdentity, hex, initial_host::InitialHost,
+    kept::Kept,
+};
 use crate::model::{
     Findings, Marks,
     app_phases::{AppPhase, ReportSlot},
@@ -115,6 +118,18 @@ pub(super) struct Checkpoint {
     pub(super) totals: Vec<TotalRow>,
     /// Sums of the reports.
     pub(super) reports: ReportRows,
+    /// Begin of what is kept of the run; `None` if that is everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) kept: Option<Kept>,
+    /// Reason for which the last seconds of the run were written.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_cause")]
+    pub(super) cause: Option<Cause>,
+    /// Whether less is kept than was asked for, for want of room.
+    #[serde(default)]
+    pub(super) lacks_room: bool,
+    /// Blocks of the stream of the run that were given up for want of room.
+    #[serde(default)]
+    pub(super) run_blocks_given_up: u64,
 }
 
 /// Thread and its name.
@@ -280,7 +295,21 @@ impl Checkpoint {
             cpus: sums.cpus.iter().map(CpuRow::new).collect(),
             totals,
             reports: ReportRows::new(&sums.reports),
+            kept: None,
+            cause: None,
+            lacks_room: false,
+            run_blocks_given_up: 0,
         }
+    }
+
+    /// Returns the number of the first event from which on every event should be there.
+    pub(super) fn first_event(&self) -> u64 {
+        self.kept.as_ref().map_or(1, |kept| kept.first_event.max(1))
+    }
+
+    /// Returns how many of the events up to a number should be there, those before the first one aside.
+    pub(super) fn count_to(&self, until: u64) -> u64 {
+        until.saturating_sub(self.first_event() - 1)
     }
 
     /// Completes a model of the events by what the state has beside them.
@@ -328,6 +357,12 @@ impl Checkpoint {
 fn known_diagnostics<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Vec<DiagnosticRow>, D::Error> {
     let rows = Vec::<serde_json::Value>::deserialize(deserializer)?;
     Ok(rows.into_iter().filter_map(|row| serde_json::from_value(row).ok()).collect())
+}
+
+/// Reads a cause whose kind is known.
+fn known_cause<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Cause>, D::Error> {
+    let cause = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(cause).ok())
 }
 
 impl DiagnosticRow {

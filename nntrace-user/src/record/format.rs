@@ -18,6 +18,8 @@ pub(super) const LONGEST_EVENTS: u32 = 16 << 20;
 pub(super) const LONGEST_CHECKPOINT: u32 = 256 << 20;
 /// Name of the file that each recording has.
 pub(super) const RUN_FILE: &str = "run.nnt";
+/// Name of the files that have the states of a recording that gives up its oldest events, without their ends.
+pub(super) const STATES: &str = "states";
 /// Ending of the names of all files.
 pub(super) const EXTENSION: &str = "nnt";
 

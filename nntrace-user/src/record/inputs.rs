@@ -43,7 +43,7 @@ pub(crate) fn inputs(
     let (until, state, damage) = files.state()?;
     let late = state.late_names.iter().map(|name| (name.hash, name.text.clone()));
     let mut pass = Pass { names: late.collect(), damage, take, is_refused: false };
-    Ordered::new(&files, until).visit(until, &mut pass);
+    Ordered::new(&files, state.first_event(), until).visit(until, &mut pass);
     let threads = state.threads.iter().map(|thread| ((thread.pid, thread.tid), thread.comm.clone()));
     Ok(RecordedFacts {
         names: pass.names,

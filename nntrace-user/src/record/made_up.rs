@@ -60,7 +60,7 @@ pub(super) fn spans() -> impl Strategy<Value = Vec<SpanRecord>> {
 pub(super) fn recorded(spans: &[SpanRecord], forks: &[(u64, u32, u32)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
-    let recorder = Recorder::create(&path, RunDescription::default(), false).unwrap();
+    let recorder = Recorder::create(&path, RunDescription::default(), false, None).unwrap();
     let mut observer = recorder.observer();
     let mut names = Names::default();
     for &(time, detail, tid) in forks {
@@ -98,6 +98,6 @@ pub(super) fn recorded(spans: &[SpanRecord], forks: &[(u64, u32, u32)]) -> TempD
         with_details: false,
     };
     let sums = Sums { cpus: Vec::new(), totals: Totals::default(), reports: ReportSums::default() };
-    recorder.finish(&model.findings(run, sums)).unwrap();
+    recorder.finish(&model.findings(run, sums), None).unwrap();
     folder
 }

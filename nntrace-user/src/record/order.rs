@@ -46,21 +46,26 @@ enum Begin {
 }
 
 impl<'a> Ordered<'a> {
-    /// Creates the order of the events up to a number.
-    pub(super) fn new(files: &'a Files, until: u64) -> Self {
-        Self::of_blocks(files, until, |_| true)
+    /// Creates the order of the events up to a number, of which those from the first one on should be there.
+    pub(super) fn new(files: &'a Files, first: u64, until: u64) -> Self {
+        Self::of_blocks(files, first, until, |_| true)
     }
 
     /// Creates the order of the events of some blocks, up to a number.
-    pub(super) fn of_blocks(files: &'a Files, until: u64, is_wanted: impl Fn(&Block) -> bool) -> Self {
+    pub(super) fn of_blocks(
+        files: &'a Files,
+        first: u64,
+        until: u64,
+        is_wanted: impl Fn(&Block) -> bool,
+    ) -> Self {
         let blocks = files.blocks.iter().zip(0..).filter(|(block, _)| is_wanted(block));
         let mut begins: Vec<(u64, Begin)> =
             blocks.map(|(block, place)| (block.header.first, Begin::Block(place))).collect();
         let headers = files.blocks.iter().map(|block| &block.header);
-        let events: u64 =
-            headers.filter(|header| header.last <= until).map(|header| u64::from(header.events)).sum();
+        let headers = headers.filter(|header| header.first >= first && header.last <= until);
+        let events: u64 = headers.map(|header| u64::from(header.events)).sum();
         // Where none is missing, a cut or damaged place had none of them.
-        if events < until {
+        if events < until.saturating_sub(first.saturating_sub(1)) {
             let holes = files.holes.iter().zip(0..);
             let holes = holes.filter(|(hole, _)| hole.loses_events() && hole.after < until);
             begins.extend(holes.map(|(hole, place)| (hole.after + 1, Begin::Hole(place))));

@@ -50,6 +50,8 @@ const MOST_NAMES: usize = 1 << 16;
 pub struct OrderedSections {
     files: Files,
     sizes: Sizes,
+    /// First event from which on every one should be there.
+    first: u64,
     until: u64,
     late_names: FxHashMap<u64, String>,
     threads: Threads,
@@ -149,7 +151,7 @@ impl OrderedSections {
             dropped: false,
         };
         let mut pass = SectionPass::new(&late_names, first);
-        Ordered::new(&files, until).visit(until, &mut pass);
+        Ordered::new(&files, state.first_event(), until).visit(until, &mut pass);
         damage.extend(pass.damage);
         let FirstPass { threads, longest, mut stretches, dropped, .. } = pass.take;
         let (threads, seen) = threads.named();
@@ -168,6 +170,7 @@ impl OrderedSections {
         Ok(Self {
             files,
             sizes,
+            first: state.first_event(),
             until,
             late_names,
             threads,
@@ -301,7 +304,7 @@ impl OrderedSections {
                 kept: 0,
             };
             let mut pass = SectionPass::new(&self.late_names, second);
-            let mut ordered = Ordered::of_blocks(&self.files, self.until, has_any);
+            let mut ordered = Ordered::of_blocks(&self.files, self.first, self.until, has_any);
             for (place, stretch) in self.stretches.iter().enumerate() {
                 let bits = self.sizes.stretch;
                 let last = stretch.place << bits | ((1 << bits) - 1);

@@ -17,7 +17,7 @@ use super::{
     facts::Checkpoint,
     format::{
         BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, Content, EXTENSION, FILE_HEADER, FileHeader, HeaderError,
-        RUN_FILE, Stream,
+        RUN_FILE, STATES, Stream,
     },
 };
 
@@ -98,15 +98,25 @@ impl Files {
         // First: if the recording is being written, the other files have all events of the checkpoints that are found here.
         let run = folder.join(RUN_FILE);
         files.add(run.clone())?;
-        let entries = fs::read_dir(folder).map_err(error)?;
-        let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
-        let mut paths = paths.map_err(error)?;
-        let is_of_recording = |path: &Path| path.extension().is_some_and(|extension| extension == EXTENSION);
-        paths.retain(|path| *path != run && is_of_recording(path) && path.is_file());
-        // Whatever order the folder has.
-        paths.sort_unstable();
-        for path in paths {
-            files.add(path)?;
+        // So do those that are listed after the states of a recording of bounded size.
+        for are_states in [true, false] {
+            let entries = fs::read_dir(folder).map_err(error)?;
+            let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
+            let mut paths = paths.map_err(error)?;
+            let is_of_recording =
+                |path: &Path| path.extension().is_some_and(|extension| extension == EXTENSION);
+            paths.retain(|path| {
+                *path != run && is_of_recording(path) && has_states(path) == are_states && path.is_file()
+            });
+            // Whatever order the folder has.
+            paths.sort_unstable();
+            for path in paths {
+                match files.add(path) {
+                    // It was given up meanwhile.
+                    Err(ReadError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                    added => added?,
+                }
+            }
         }
         files.blocks.sort_by_key(|block| block.header.first);
         files.checkpoints.sort_by_key(|block| block.header.first);
@@ -357,10 +367,24 @@ impl RecordedFile {
     }
 }
 
+/// Returns the name of a file without its ending and the number of its segment.
+fn name_without_segment(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    match stem.rsplit_once('.') {
+        Some((name, number)) if number.parse::<u32>().is_ok() => name.to_owned(),
+        _ => stem.into_owned(),
+    }
+}
+
+/// Whether a file has states of a recording of bounded size.
+fn has_states(path: &Path) -> bool {
+    name_without_segment(path) == STATES
+}
+
 /// Returns the stream that the file of this name has, as far as names show it.
 fn stream_by_name(path: &Path) -> Stream {
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    if path.file_name().is_some_and(|name| name == RUN_FILE) {
+    let name = name_without_segment(path);
+    if path.file_name().is_some_and(|name| name == RUN_FILE) || has_states(path) {
         Stream::Run
     } else if let Some(cpu) = name.strip_prefix("cpu").and_then(|number| number.parse().ok()) {
         Stream::Cpu(cpu)

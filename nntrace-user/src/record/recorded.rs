@@ -14,6 +14,7 @@ use nntrace_common::{
 
 use super::{
     decode::{Event, EventReader},
+    early::{self, EarlyPass},
     error::ReadError,
     facts::{Checkpoint, RunDescription},
     format::{BlockHeader, Stream},
@@ -26,7 +27,7 @@ use crate::model::{
     energy::EnergyModel,
     findings::RunFacts,
     limits::Limits,
-    run_facts::{KeptSums, Loss, ProcessLabel, Source, SourceKind},
+    run_facts::{KeptSums, Loss, Overhead, ProcessLabel, Source, SourceKind, Window},
     scheduling::NamedThread,
     timeline::Timelines,
 };
@@ -57,6 +58,9 @@ pub struct Recorded {
     number: Option<u64>,
     pass: Pass,
     state: Box<Checkpoint>,
+    /// Window of what is there.
+    window: Window,
+    overhead: Overhead,
     processes: BTreeMap<u32, ProcessLabel>,
     threads: Vec<NamedThread>,
     diagnostics: Vec<(DiagnosticKind, DiagnosticCount)>,
@@ -75,7 +79,9 @@ pub fn replay(folder: &Path, options: &ReplayOptions) -> Result<Recorded, ReadEr
     let files = Files::open(folder)?;
     let (until, state, damage) = files.state()?;
     let mut recorded = Recorded::new(&files, state.clone(), damage, options)?;
-    recorded.take(&mut Ordered::new(&files, until), until, state);
+    let mut events = Ordered::new(&files, state.first_event(), until);
+    recorded.begin(&mut events, until);
+    recorded.take(&mut events, until, state);
     recorded.notes.extend(note_on_end(&files, &recorded.state, until));
     Ok(recorded)
 }
@@ -91,9 +97,12 @@ pub fn play(
 ) -> Result<(), ReadError> {
     let files = Files::open(folder)?;
     let (last, state, damage) = files.state()?;
+    let first = state.first_event();
     let mut recorded = Recorded::new(&files, state, damage, options)?;
-    let mut events = Ordered::new(&files, last);
-    for (until, state) in files.states() {
+    let mut events = Ordered::new(&files, first, last);
+    recorded.begin(&mut events, last);
+    // Of states before what is kept nothing is there to show.
+    for (until, state) in files.states().filter(|(until, _)| *until >= first || *until == last) {
         recorded.take(&mut events, until, state);
         if until == last {
             recorded.notes.extend(note_on_end(&files, &recorded.state, until));
@@ -122,7 +131,16 @@ impl Recorded {
         Ok(Self {
             folder: files.folder.clone(),
             number: files.number,
-            pass: Pass { model, with_timelines: options.with_timelines, events: 0, now: 0, damage },
+            pass: Pass {
+                model,
+                with_timelines: options.with_timelines,
+                begin: state.kept.as_ref().map(|kept| kept.begin_ns),
+                counts: Counts::default(),
+                now: 0,
+                damage,
+            },
+            window: early::window(&state),
+            overhead: state.overhead.clone(),
             processes: BTreeMap::new(),
             threads: Vec::new(),
             diagnostics: Vec::new(),
@@ -134,8 +152,19 @@ impl Recorded {
         })
     }
 
+    /// Takes what is known of the time before the events that are kept, if older ones were given up.
+    fn begin(&mut self, events: &mut Ordered<'_>, until: u64) {
+        let Self { pass: Pass { model, with_timelines, damage, .. }, state, .. } = self;
+        if let Some(kept) = &state.kept {
+            early::begin(model, state, kept, *with_timelines);
+            events.visit((state.first_event() - 1).min(until), &mut EarlyPass { model, damage });
+        }
+    }
+
     /// Takes the events up to a state, and the state.
-    fn take(&mut self, events: &mut Ordered<'_>, until: u64, state: Box<Checkpoint>) {
+    fn take(&mut self, events: &mut Ordered<'_>, until: u64, mut state: Box<Checkpoint>) {
+        // What was there when an earlier state was written may have been given up since.
+        state.kept.clone_from(&self.state.kept);
         let Self { pass, .. } = self;
         events.visit(until, pass);
         if let Some(host) = state.host_at_begin.as_ref().filter(|_| pass.model.waits_for_cpus()) {
@@ -143,10 +172,13 @@ impl Recorded {
             pass.model.begin_power(&host.topology, state.window.begin_ns, &host.initial, pass.with_timelines);
         }
         state.complete(&mut pass.model.marks);
-        let missing = until.saturating_sub(pass.events);
+        let missing = state.count_to(until).saturating_sub(pass.counts.events);
+        self.window = early::window(&state);
+        self.overhead = overhead(&state, &pass.counts);
         self.loss = loss(&state, missing);
-        self.notes.clone_from(&state.notes);
-        self.notes.extend(note_on_damage(pass.damage.clone(), missing));
+        self.notes = early::notes(&state);
+        self.notes.extend_from_slice(&state.notes);
+        self.notes.extend(note_on_damage(pass.damage.clone(), missing, state.kept.is_some()));
         self.threads = threads(&pass.model, &state);
         let processes = state.processes.iter();
         self.processes = processes.map(|(pid, comm)| (*pid, ProcessLabel { comm: comm.clone() })).collect();
@@ -154,36 +186,60 @@ impl Recorded {
         self.state = state;
     }
 
-    /// Returns the time that the recorded run had lasted, ns.
+    /// Returns the time that the recorded run had lasted, or what is kept of it, ns.
     #[must_use]
     pub fn elapsed_ns(&self) -> u64 {
-        self.state.window.end_ns.saturating_sub(self.state.window.begin_ns)
+        self.window.length_ns()
     }
 }
 
-/// Returns the losses of a run of whose recording events are missing.
+/// Returns the losses, with so many events that are missing.
 fn loss(state: &Checkpoint, missing: u64) -> Loss {
-    let loss = state.loss.clone();
+    let mut loss = state.loss.clone();
+    loss.records_unreadable = loss.records_unreadable.saturating_add(missing);
+    let totals = !loss.makes_incomplete("phases");
+    if state.kept.is_some() {
+        // All sums are those of the events.
+        let totals = totals && missing == 0 && loss.records_dropped == 0;
+        return loss.with_incomplete(KeptSums { cpus: true, totals, reports: false });
+    }
     if missing == 0 {
         return loss;
     }
     // The sums are those of the state, and as complete as they were.
-    let kept = KeptSums {
-        cpus: true,
-        totals: !loss.makes_incomplete("phases"),
-        reports: !loss.makes_incomplete("reports"),
-    };
-    Loss { records_unreadable: loss.records_unreadable.saturating_add(missing), ..loss }.with_incomplete(kept)
+    let reports = !loss.makes_incomplete("reports");
+    loss.with_incomplete(KeptSums { cpus: true, totals, reports })
+}
+
+/// Returns the cost of measuring. Of a part of a run, events are those of the part.
+fn overhead(state: &Checkpoint, counts: &Counts) -> Overhead {
+    let overhead = state.overhead.clone();
+    if state.kept.is_none() {
+        return overhead;
+    }
+    Overhead {
+        // Each section has two.
+        marks: counts.sections * 2,
+        engine_calls: None,
+        power_events: counts.power,
+        sched_events: overhead.sched_events.map(|_| counts.sched),
+        ..overhead
+    }
 }
 
 impl Recorded {
     /// Returns the findings.
     #[must_use]
     pub fn findings(&self) -> Findings<'_> {
-        let Self { state, .. } = self;
+        let Self { state, window, .. } = self;
+        let sums = match &state.kept {
+            Some(kept) => early::sums(&self.pass.model, kept, window),
+            None => state.sums(),
+        };
+        let is_whole = state.kept.is_none();
         let run = RunFacts {
             host: state.host.clone(),
-            window: state.window.clone(),
+            window: window.clone(),
             source: Source {
                 kind: SourceKind::Replay,
                 files: vec![self.folder.display().to_string()],
@@ -192,21 +248,22 @@ impl Recorded {
             processes: &self.processes,
             threads: Cow::Borrowed(&self.threads),
             energy_model: self.energy_model.as_ref(),
-            evidence: state.evidence.clone(),
-            verify: state.verify.clone(),
-            overhead: state.overhead.clone(),
+            // Counters of the kernel are of the whole run.
+            evidence: state.evidence.clone().filter(|_| is_whole),
+            verify: state.verify.clone().filter(|_| is_whole),
+            overhead: self.overhead.clone(),
             loss: self.loss.clone(),
             diagnostics: Cow::Borrowed(&self.diagnostics),
             notes: self.notes.clone(),
             with_details: self.with_details,
         };
-        self.pass.model.findings(run, state.sums())
+        self.pass.model.findings(run, sums)
     }
 
     /// Returns the sequence of states of CPUs and clusters; `None` when it was not asked for.
     #[must_use]
     pub fn timelines(&self) -> Option<Timelines> {
-        self.pass.model.power.timelines_until(self.state.window.end_ns)
+        self.pass.model.power.timelines_until(self.window.end_ns)
     }
 
     /// Returns the model of the marks.
@@ -246,8 +303,9 @@ fn questions(options: &ReplayOptions, state: &Checkpoint) -> Result<Questions, R
 fn threads(model: &Model, state: &Checkpoint) -> Vec<NamedThread> {
     let names: BTreeMap<(u32, u32), &str> =
         state.threads.iter().map(|thread| ((thread.pid, thread.tid), thread.comm.as_str())).collect();
+    let window = early::window(state);
     let named = |scheduling: &Scheduling| {
-        scheduling.named_threads(&state.window, |tid, pid| {
+        scheduling.named_threads(&window, |tid, pid| {
             let pid = pid.unwrap_or(tid);
             let of_process = || state.processes.get(&pid).map(String::as_str);
             let comm = names.get(&(pid, tid)).copied().or_else(of_process);
@@ -258,14 +316,13 @@ fn threads(model: &Model, state: &Checkpoint) -> Vec<NamedThread> {
 }
 
 /// Returns notes on damaged places.
-fn note_on_damage(mut damage: Vec<String>, missing: u64) -> Vec<String> {
+fn note_on_damage(mut damage: Vec<String>, missing: u64, is_part: bool) -> Vec<String> {
     let more = damage.len().saturating_sub(MOST_NOTES);
     damage.truncate(MOST_NOTES);
     damage.extend((more > 0).then(|| format!("{more} more places of the recording are damaged")));
     if missing > 0 {
-        damage.push(format!(
-            "{missing} events of the recording are missing; the totals are those that the kernel kept"
-        ));
+        let totals = if is_part { "lack them, too" } else { "are those that the kernel kept" };
+        damage.push(format!("{missing} events of the recording are missing; the totals {totals}"));
     }
     damage
 }
@@ -288,21 +345,52 @@ fn note_on_end(files: &Files, state: &Checkpoint, until: u64) -> Option<String> 
 struct Pass {
     model: Model,
     with_timelines: bool,
-    events: u64,
+    /// Begin of what is kept of the run, ns; `None` if that is everything.
+    begin: Option<u64>,
+    counts: Counts,
     /// Time up to which everything has come, ns.
     now: u64,
     damage: Vec<String>,
 }
 
+/// Numbers of events.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    /// All of them.
+    events: u64,
+    sections: u64,
+    power: u64,
+    sched: u64,
+}
+
+impl Counts {
+    #[inline]
+    fn add(&mut self, event: &Event) {
+        self.events += 1;
+        match event {
+            Event::Record(Record::Span(_)) | Event::SpanAnywhere(_) => self.sections += 1,
+            Event::Record(Record::Idle(_) | Record::Frequency(_) | Record::Hotplug(_)) => self.power += 1,
+            Event::Record(Record::Sched(_)) => self.sched += 1,
+            _ => {}
+        }
+    }
+}
+
 impl Visit for Pass {
     #[inline]
     fn event(&mut self, _stream: Stream, event: &Event, reader: &EventReader) {
-        self.events += 1;
+        self.counts.add(event);
         for (hash, text) in reader.names() {
             self.model.marks.names.insert(hash, text);
         }
         match event {
             Event::Advance { until } if *until != u64::MAX => self.now = *until,
+            // It ended before, and came with others that belong to what is kept.
+            Event::Record(Record::Span(span)) | Event::SpanAnywhere(span)
+                if self.begin.is_some_and(|begin| span.end <= begin) =>
+            {
+                return;
+            }
             _ => {}
         }
         if let Some(input) = event.input(reader.content(), self.with_timelines) {

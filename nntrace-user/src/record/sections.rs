@@ -25,7 +25,7 @@ pub fn sections(folder: &Path, take: impl FnMut(&Section<'_>)) -> Result<Vec<Str
     let until = files.last_event();
     let late_names = late_names(&state);
     let mut pass = SectionPass::new(&late_names, InOrderOfEnds(take));
-    Ordered::new(&files, until).visit(until, &mut pass);
+    Ordered::new(&files, state.first_event(), until).visit(until, &mut pass);
     damage.extend(pass.damage);
     Ok(damage)
 }

@@ -46,6 +46,7 @@ pub fn statistics(folder: &Path, statistics: SectionStatistics) -> Result<Record
         files.blocks.iter().filter(|block| block.header.first <= until).copied().collect();
     let mut contents = Contents::read(&files, blocks.clone());
     let mut pass = Pass {
+        first: state.first_event(),
         until,
         late_names: late_names(&state),
         statistics,
@@ -62,7 +63,7 @@ pub fn statistics(folder: &Path, statistics: SectionStatistics) -> Result<Record
         });
         damage.extend(read.err());
     }
-    let missing = until.saturating_sub(pass.events);
+    let missing = state.count_to(until).saturating_sub(pass.events);
     Ok(RecordedStatistics {
         statistics: pass.statistics,
         threads: pass.threads.named().0,
@@ -75,6 +76,8 @@ pub fn statistics(folder: &Path, statistics: SectionStatistics) -> Result<Record
 
 /// Pass over the events of one block after the other.
 struct Pass {
+    /// First event from which on every one should be there.
+    first: u64,
     until: u64,
     late_names: FxHashMap<u64, String>,
     statistics: SectionStatistics,
@@ -85,6 +88,12 @@ struct Pass {
 }
 
 impl Pass {
+    /// Counts an event, if it should be there.
+    #[inline]
+    fn count(&mut self, number: u64) {
+        self.events += u64::from(number >= self.first);
+    }
+
     fn block(&mut self, stream: Stream, reader: &mut EventReader) -> Result<(), Unreadable> {
         self.places.clear();
         loop {
@@ -93,14 +102,14 @@ impl Pass {
                 if reader.number() > self.until {
                     return Ok(());
                 }
-                self.events += 1;
+                self.count(reader.number());
                 self.section(stream, site, times, reader);
             }
             let Some((number, event)) = reader.next()? else { return Ok(()) };
             if number > self.until {
                 return Ok(());
             }
-            self.events += 1;
+            self.count(number);
             match &event {
                 // What stands behind definitions.
                 Event::Record(Record::Span(span)) | Event::SpanAnywhere(span) => {

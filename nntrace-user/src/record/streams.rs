@@ -68,8 +68,6 @@ impl Streams {
                 | Record::Lost { cpu, .. },
             ) => self.cpu(*cpu),
             Input::Record(Record::Begin(begin)) => return self.thread(begin.tgid, begin.tid, begin.time),
-            Input::Record(Record::TakesPart(thread)) => self.known_thread(thread.tid),
-            Input::ThreadMarked { tid, .. } => self.known_thread(tid),
             Input::Call(call) => return self.thread(call.pid, call.tid, call.end),
             Input::Track { origin, time, .. } | Input::AnnotatedBegin { origin, time, .. } => {
                 return self.thread(origin.pid, origin.tid, time);
@@ -78,6 +76,9 @@ impl Streams {
                 self.ended.push((exit.time, exit.tid));
                 RUN
             }
+            // Many, and needed only with the events before them.
+            Input::Advance { .. } => THREADS,
+            // Rare, and needed by whatever comes later: these are never given up.
             _ => RUN,
         };
         Place { number, name: None }
@@ -136,10 +137,6 @@ impl Streams {
         let number = self.add(Stream::Thread(self.numbers));
         self.threads.entry(tid).or_default().own = Some(number);
         Place { number, name: Some(name) }
-    }
-
-    fn known_thread(&self, tid: u32) -> usize {
-        self.threads.get(&tid).and_then(|thread| thread.own).unwrap_or(THREADS)
     }
 
     fn add(&mut self, stream: Stream) -> usize {

@@ -8,9 +8,10 @@ use super::{
     RunDescription,
     contents::Contents,
     decode::EventReader,
+    early,
     error::ReadError,
     file_identity::FileIdentity,
-    format::Content,
+    format::{BlockHeader, Content},
     read::{Block, Files},
 };
 use crate::model::{
@@ -29,8 +30,11 @@ pub struct Summary {
     pub is_ended: bool,
     /// Begin, ns since 1970.
     pub began_ns: u64,
-    /// Window of the run.
+    /// Window of the run, or of what is kept of it.
     pub window: Window,
+    /// Notes on which part of the run is kept, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub part: Vec<String>,
     /// Host.
     pub host: Host,
     /// Clusters of CPUs; empty where power events are not recorded.
@@ -49,7 +53,7 @@ pub struct Summary {
     pub files: usize,
     /// Bytes of the files.
     pub bytes: u64,
-    /// Events that the last state covers.
+    /// Events that the last state covers, of those that are kept.
     pub events: u64,
     /// Events in whole blocks that it covers.
     pub events_found: u64,
@@ -92,14 +96,16 @@ impl Summary {
             damage.extend(damaged_contents(&files));
         }
         let (number, bytes) = files.size();
-        let covered = files.blocks.iter().map(|block| &block.header).filter(|header| header.last <= until);
+        let is_covered = |header: &&BlockHeader| header.first >= state.first_event() && header.last <= until;
+        let covered = files.blocks.iter().map(|block| &block.header).filter(is_covered);
         let events_found = covered.map(|header| u64::from(header.events)).sum();
         let topology = state.host_at_begin.as_ref().map(|host| &host.topology);
         Ok(Self {
             recording: folder.display().to_string(),
             is_ended: state.is_last,
             began_ns: state.run.clocks.realtime_ns,
-            window: state.window.clone(),
+            window: early::window(&state),
+            part: early::notes(&state),
             host: state.host.clone(),
             clusters: topology.map(|topology| topology.clusters.clone()).unwrap_or_default(),
             policies: topology.map(|topology| topology.policies.clone()).unwrap_or_default(),
@@ -109,7 +115,7 @@ impl Summary {
             loss: state.loss.clone(),
             files: number,
             bytes,
-            events: until,
+            events: state.count_to(until),
             events_found,
             streams: streams(&files),
             is_checked: check,

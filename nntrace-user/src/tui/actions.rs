@@ -23,6 +23,8 @@ pub(crate) enum Action {
     ReverseSort,
     /// Keep the numbers still, or go on.
     Pause,
+    /// Write the recording of the last seconds.
+    Write,
     /// Stop the program until the shell continues it.
     Suspend,
 }

@@ -77,6 +77,7 @@ impl State {
         match action {
             Action::Quit => return Flow::Quit,
             Action::Suspend => return Flow::Suspend,
+            Action::Write => return Flow::Write,
             Action::Back if self.overlay.is_none() => return Flow::Quit,
             Action::Back => self.overlay = None,
             Action::NextView => self.show(self.view.next()),

@@ -88,6 +88,7 @@ fn every_key_does_something() {
             let expected = match binding.action {
                 Action::Quit | Action::Back => Flow::Quit,
                 Action::Suspend => Flow::Suspend,
+                Action::Write => Flow::Write,
                 _ => Flow::Continue,
             };
             assert_eq!(flow, expected, "{}", binding.label);

@@ -31,7 +31,7 @@ use ratatui::crossterm::terminal;
 
 use crate::{
     arguments::{Format, HostOptions, Results, Table},
-    output::screen::Screen,
+    output::screen::{Asked, Screen},
 };
 
 /// Columns of a timeline when it does not go to a terminal.
@@ -126,6 +126,14 @@ impl Output {
     pub async fn until_left(&mut self) -> Result<()> {
         match self {
             Self::Screen(screen) => screen.until_left().await,
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// Waits until the user of the terminal interface asks the run for something; for ever, when there is none.
+    pub async fn until_asked(&mut self) -> Result<Asked> {
+        match self {
+            Self::Screen(screen) => screen.until_asked().await,
             _ => std::future::pending().await,
         }
     }

@@ -22,7 +22,16 @@ impl EndSignals {
     /// # Errors
     /// When the kernel refuses.
     pub fn catch() -> Result<Self> {
-        let wanted = ENDS.into_iter().filter(|&number| number != libc::SIGHUP || !is_ignored(number));
+        Self::catch_but(None)
+    }
+
+    /// Catches all but one, which means something else.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn catch_but(other: Option<libc::c_int>) -> Result<Self> {
+        let ends = ENDS.into_iter().filter(|number| Some(*number) != other);
+        let wanted = ends.filter(|&number| number != libc::SIGHUP || !is_ignored(number));
         let caught = wanted.map(|number| signal(SignalKind::from_raw(number)));
         Ok(Self(caught.collect::<Result<_, _>>().context("cannot catch signals")?))
     }
@@ -37,6 +46,31 @@ impl EndSignals {
         let come =
             self.0.iter_mut().filter_map(|signal| signal.poll_recv(context).is_ready().then_some(())).count();
         if come > 0 { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// Signal that has the last seconds of a run written.
+pub const WRITE: libc::c_int = libc::SIGUSR2;
+
+/// The signal that has the last seconds of a run written, where they are kept.
+pub struct WriteSignal(Option<Signal>);
+
+impl WriteSignal {
+    /// Catches it, inside of a runtime, if it is wanted.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn catch(is_wanted: bool) -> Result<Self> {
+        let caught = is_wanted.then(|| signal(SignalKind::from_raw(WRITE))).transpose();
+        Ok(Self(caught.context("cannot catch signals")?))
+    }
+
+    /// Waits for it; for ever, if it is not caught.
+    pub async fn recv(&mut self) {
+        match &mut self.0 {
+            Some(signal) => drop(signal.recv().await),
+            None => std::future::pending().await,
+        }
     }
 }
 

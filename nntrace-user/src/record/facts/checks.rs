@@ -15,7 +15,7 @@ impl Checkpoint {
     }
 
     fn check(&self) -> Result<(), String> {
-        let Self { window, host_at_begin, cpus, reports, .. } = self;
+        let Self { window, host_at_begin, cpus, reports, kept, .. } = self;
         if window.begin_ns > window.end_ns {
             return Err(format!(
                 "its window begins at {} ns and ends at {} ns",
@@ -23,6 +23,12 @@ impl Checkpoint {
             ));
         }
         host_at_begin.as_ref().map_or(Ok(()), InitialHost::check)?;
+        let mut kept_cpus = kept.iter().flat_map(|kept| kept.initial.cpus.keys());
+        if let Some(cpu) = kept_cpus.find(|cpu| **cpu > MAX_CPU) {
+            return Err(format!(
+                "what it keeps begins with CPU {cpu}, and {MAX_CPU} is the largest number of one"
+            ));
+        }
         cpus.iter().try_for_each(CpuRow::check)?;
         // Sections without a report are in the first one.
         let count = reports.starting_marks.len().max(1);
@@ -95,6 +101,7 @@ mod tests {
     #[test]
     fn keys_and_diagnostics_of_later_versions_are_left_out() {
         let mut state = empty();
+        state["cause"] = json!({"later": 1});
         state["later"] = json!({"a": 1});
         let row = |kind: &str| json!({"kind": kind, "count": 1, "first_ns": 2, "tid": 3, "example": []});
         state["diagnostics"] = json!([row("a_later_kind"), row("bad_nesting")]);
@@ -116,6 +123,10 @@ mod tests {
                 "initial": {"cpus": {}},
             })
         };
+        let kept = |cpu: u32| {
+            let state = json!({"activity": null, "idle": "unknown", "khz": null, "frequency": "unknown"});
+            json!({"begin_ns": 11, "first_event": 2, "initial": {"cpus": {cpu.to_string(): state}}})
+        };
         let cases = [
             (["cpus", ""], json!([cpu(MAX_CPU, 9)]), None),
             (["cpus", ""], json!([cpu(MAX_CPU + 1, 9)]), Some("CPU 4096")),
@@ -123,6 +134,8 @@ mod tests {
             (["window", "end_ns"], json!(9), Some("ends at 9 ns")),
             (["reports", "sections"], json!([section(0)]), None),
             (["reports", "sections"], json!([section(1)]), Some("sums of report 1")),
+            (["kept", ""], kept(MAX_CPU), None),
+            (["kept", ""], kept(MAX_CPU + 1), Some("CPU 4096")),
             (["host_at_begin", ""], host(MAX_CPU), None),
             (["host_at_begin", ""], host(MAX_CPU + 1), Some("CPU 4096")),
         ];

@@ -16,3 +16,5 @@ pub(super) const CAUSES: &str = "Causes";
 pub(super) const LIMITS: &str = "Limits";
 /// Marks that are written once more.
 pub(super) const EMIT: &str = "Marks once more";
+/// Size of a recording, and which part of the run it has.
+pub(super) const BOUNDS: &str = "Bounds";

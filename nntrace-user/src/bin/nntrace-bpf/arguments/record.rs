@@ -1,11 +1,13 @@
 //! Options of recording a run.
 
-use nntrace_user::live::calls::CallSpec;
+use std::time::Duration;
+
+use nntrace_user::{live::calls::CallSpec, record::Trigger};
 
 use super::{
     Live,
-    help_headings::{CAUSES, MARKS, OUTPUT},
-    values::size,
+    help_headings::{BOUNDS, CAUSES, MARKS, OUTPUT},
+    values::{duration, memory, size},
 };
 
 /// Records a run.
@@ -38,14 +40,43 @@ pub struct Record {
 
     /// Leave out the list of the files that the targets open
     ///
-    /// It is files.json in the recording. While it grows, every system call on the machine takes a little longer.
+    /// It is files.json in the recording; with --flight there is none. While it grows, every system call on the machine takes a little longer.
     #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
     pub no_files: bool,
 
     /// Hash opened files up to this size together
     ///
     /// At the end of the run, models and code first; such as 4G, or 0 for none.
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1G", conflicts_with = "no_files",
-          help_heading = OUTPUT, hide_short_help = true)]
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1G",
+          conflicts_with_all = ["no_files", "flight"], help_heading = OUTPUT, hide_short_help = true)]
     pub hash_files: u64,
+
+    /// Keep the last TIME of the run in memory, and write it when a trigger fires
+    ///
+    /// Or on SIGUSR2, or on w in the live view: each time a recording of its own, first to the folder of -o, then to
+    /// FOLDER-2, FOLDER-3 and so on, at most 100. Else nothing is written.
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = BOUNDS)]
+    pub flight: Option<Duration>,
+
+    /// Write it when a section takes longer than this, such as 'LR_PE > 20ms'
+    ///
+    /// NAME > DURATION or NAME >= DURATION; the name of a section, in which `*` and `?` stand for anything, or a layer and
+    /// phase. Or `lost`: when records are lost. May be given several times. One that fires again within TIME is only counted.
+    #[arg(long = "trigger", value_name = "CONDITION", requires = "flight", help_heading = BOUNDS)]
+    pub triggers: Vec<Trigger>,
+
+    /// Memory for the time that is kept
+    ///
+    /// When there is no room for more, the oldest is given up earlier.
+    #[arg(long, value_name = "SIZE", value_parser = memory, default_value = "256M", requires = "flight",
+          help_heading = BOUNDS, hide_short_help = true)]
+    pub flight_memory: u64,
+
+    /// End the recording, and not the run, when it has this size, such as 500M
+    #[arg(long, value_name = "SIZE", value_parser = memory, conflicts_with = "flight", help_heading = BOUNDS)]
+    pub max_size: Option<u64>,
+
+    /// With --max-size: give up the oldest events instead, so that the newest stay
+    #[arg(long, requires = "max_size", help_heading = BOUNDS)]
+    pub rotate: bool,
 }

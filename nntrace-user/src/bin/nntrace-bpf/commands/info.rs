@@ -73,6 +73,9 @@ fn text(summary: &Summary) -> Text {
     row("began", humantime::format_rfc3339_millis(began).to_string());
     let ended = if summary.is_ended { "" } else { ", not ended: this is its last state" };
     row("duration", format!("{}{ended}", number_format::duration_ns(summary.window.length_ns())));
+    for note in &summary.part {
+        row("part", note.clone());
+    }
     let host = &summary.host;
     row("host", format!("Linux {} on {}, {} CPUs", host.kernel, host.machine, host.cpus));
     for cluster in &summary.clusters {

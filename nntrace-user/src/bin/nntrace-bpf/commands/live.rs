@@ -21,6 +21,7 @@ use nntrace_user::{
         target::{ChildOutput, Held, Launch, PidFd, Process, Processes, RunAs, Running},
     },
     model::Topology,
+    record::Cause,
     report::{probe_share, snapshot::Snapshot},
     tui::Health,
 };
@@ -30,12 +31,17 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::record::Recording;
+use super::record::{Due, Recording};
 use crate::{
     arguments::{Level, Live},
     logging,
-    output::{self, Output, files::Files, screen::Screen, thresholds},
-    signals::EndSignals,
+    output::{
+        self, Output,
+        files::Files,
+        screen::{Asked, Screen},
+        thresholds,
+    },
+    signals::{self, EndSignals, WriteSignal},
     stderr,
 };
 
@@ -86,7 +92,9 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // From here on the terminal may be ours, and the command runs: nothing may kill us half-way.
     let inside = runtime.enter();
-    let end = EndSignals::catch()?;
+    let is_flight = recording.as_ref().is_some_and(Recording::is_flight);
+    let end = EndSignals::catch_but(is_flight.then_some(signals::WRITE))?;
+    let write = WriteSignal::catch(is_flight)?;
     if wants_screen {
         output = Output::Screen(Box::new(Screen::enter()?));
     }
@@ -109,7 +117,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     if run.command.is_none() {
         run.tell_if_nothing_is_found();
     }
-    let looped = runtime.block_on(run.go(cli, &processes, end));
+    let looped = runtime.block_on(run.go(cli, &processes, end, write));
     run.session.hold_no_more();
     let finished = run.session.finish();
     // The target was not ours to end, unless we started it.
@@ -128,9 +136,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let finished = run.output.finish(&snapshot, timelines.as_ref());
     let shown = kept.map_or(Ok(()), show);
     looped.and(written).and(finished).and(shown)?;
-    if let Some(recorded) = recorded? {
-        stderr::message(recorded);
-    }
+    recorded?.iter().flatten().for_each(stderr::message);
     // A figure that is wrong, or over its limit, matters more than how the command ended.
     let differs = snapshot.verify.as_ref().is_some_and(|verify| !verify.passes);
     let tripped = thresholds::tripped(&snapshot, &cli.results.causes);
@@ -221,7 +227,13 @@ struct Run {
 
 impl Run {
     /// Drains, updates and waits until the target ends, the time is over, or somebody says so.
-    async fn go(&mut self, cli: &Live, processes: &[Process], mut end: EndSignals) -> Result<()> {
+    async fn go(
+        &mut self,
+        cli: &Live,
+        processes: &[Process],
+        mut end: EndSignals,
+        mut write: WriteSignal,
+    ) -> Result<()> {
         let mut ticks = interval(cli.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut drains = interval(DRAIN_INTERVAL);
@@ -247,7 +259,7 @@ impl Run {
             tokio::select! {
                 _ = ticks.tick() => {
                     self.session.refresh();
-                    self.session.drain();
+                    self.drain()?;
                     if self.started.elapsed() >= LOADING {
                         self.tell_if_nothing_is_found();
                     }
@@ -255,19 +267,41 @@ impl Run {
                         return Ok(());
                     }
                 }
-                _ = drains.tick() => self.session.drain(),
-                Some(()) = alarms.recv() => self.session.drain(),
+                _ = drains.tick() => self.drain()?,
+                Some(()) = alarms.recv() => self.drain()?,
                 () = &mut ended, if self.ended.is_none() => {
                     self.on_target_end()?;
                     if !matches!(self.output, Output::Screen(_)) {
                         return Ok(());
                     }
                 }
-                left = self.output.until_left() => return left,
+                asked = self.output.until_asked() => match asked? {
+                    Asked::Leave => return Ok(()),
+                    Asked::Write => self.record(Due::Write(Cause::Key))?,
+                },
+                () = write.recv() => {
+                    self.drain()?;
+                    self.record(Due::Write(Cause::Signal))?;
+                }
                 () = end.recv() => return Ok(()),
                 () = &mut time_is_over => return Ok(()),
             }
         }
+    }
+
+    /// Drains, and does what the recording asks for.
+    fn drain(&mut self) -> Result<()> {
+        self.session.drain();
+        let due = self.recording.as_ref().and_then(Recording::due);
+        due.map_or(Ok(()), |due| self.record(due))
+    }
+
+    /// Has the recording do something with the findings so far.
+    fn record(&mut self, due: Due) -> Result<()> {
+        if let Some(recording) = &mut self.recording {
+            recording.act(due, &self.session.findings()?);
+        }
+        Ok(())
     }
 
     /// Handles on what the run ends with: the command, or else all the processes.
@@ -360,11 +394,7 @@ impl Run {
             probes: self.session.probe_count(),
             probe_share: probe_share::excessive(snapshot),
             ended: self.ended.clone(),
-            recorded: self
-                .recording
-                .as_ref()
-                .and_then(Recording::progress)
-                .map(|progress| progress.to_string()),
+            recorded: self.recording.as_ref().and_then(Recording::progress),
         }
     }
 

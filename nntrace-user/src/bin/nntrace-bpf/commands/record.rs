@@ -1,21 +1,19 @@
 //! `nntrace-bpf record`: a live run that is recorded.
 
-use std::{collections::BTreeMap, env, fmt, path::PathBuf, process::ExitCode};
+mod recording;
+
+use std::{collections::BTreeMap, env, process::ExitCode};
 
 use anyhow::{Result, bail};
 use log::LevelFilter;
 use nix::sys::utsname::uname;
-use nntrace_user::{
-    live::calls::CallSpec,
-    model::{Findings, causality::Questions, input::Observer, opened_files::FileObserver},
-    record::{ClockReading, Progress, RecordError, Recorder, RunDescription},
+use nntrace_user::record::{
+    ClockReading, FlightOptions, FlightRecorder, MOST_TRIGGERS, MostSize, Recorder, RunDescription,
 };
+pub use recording::{Due, Recording};
 
 use super::live;
-use crate::{
-    arguments::{Level, Record},
-    logging,
-};
+use crate::arguments::{Level, Record};
 
 /// Variables of the environment that are recorded: those that change what engines, runtimes and loaders do. Others may
 /// hold secrets.
@@ -64,19 +62,21 @@ pub fn run(cli: &Record, log_level: LevelFilter) -> Result<ExitCode> {
         drivers: cli.live.drivers.iter().copied().collect(),
         exit_status: None,
     };
-    let mut recorder = Recorder::create(folder, run, cli.live.results.force)?;
-    let files = (!cli.no_files).then(|| recorder.list_files(cli.hash_files));
-    live::run(
-        &cli.live,
-        log_level,
-        Some(Recording {
-            recorder: Some(recorder),
-            files,
-            failure: None,
-            calls: cli.calls.clone(),
-            questions: asked,
-        }),
-    )
+    if cli.triggers.len() > MOST_TRIGGERS {
+        bail!("{} triggers are more than the {MOST_TRIGGERS} that a run may have", cli.triggers.len());
+    }
+    let replace = cli.live.results.force;
+    let recording = if let Some(time) = cli.flight {
+        let triggers = cli.triggers.clone();
+        let options = FlightOptions { time, memory: cli.flight_memory, triggers, replace };
+        Recording::flight(FlightRecorder::create(folder, run, options)?, cli.calls.clone(), asked)
+    } else {
+        let most = cli.max_size.map(if cli.rotate { MostSize::Rotates } else { MostSize::Ends });
+        let mut recorder = Recorder::create(folder, run, replace, most)?;
+        let files = (!cli.no_files).then(|| recorder.list_files(cli.hash_files));
+        Recording::whole(recorder, files, cli.calls.clone(), asked)
+    };
+    live::run(&cli.live, log_level, Some(recording))
 }
 
 /// Returns the name of this host; empty where the kernel does not give it.
@@ -99,82 +99,4 @@ pub fn environment(asked_for: &[String]) -> BTreeMap<String, String> {
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
         .filter(|(name, _)| is_wanted(name))
         .collect()
-}
-
-/// Recording beside a live run. When it cannot be written any more, the run goes on: a full disk is no reason to end the
-/// target.
-pub struct Recording {
-    recorder: Option<Recorder>,
-    /// Observer of the run's files, until it is taken.
-    files: Option<FileObserver>,
-    failure: Option<RecordError>,
-    calls: Vec<CallSpec>,
-    questions: Questions,
-}
-
-impl Recording {
-    /// Returns the observer of the run's model.
-    pub fn observer(&self) -> Option<Observer> {
-        self.recorder.as_ref().map(Recorder::observer)
-    }
-
-    /// Takes the observer of the run's files; `None` where they are not listed.
-    pub fn take_file_observer(&mut self) -> Option<FileObserver> {
-        self.files.take()
-    }
-
-    /// Returns the questions that the run answers.
-    pub fn questions(&self) -> &Questions {
-        &self.questions
-    }
-
-    /// Returns the functions whose calls are recorded.
-    pub fn calls(&self) -> &[CallSpec] {
-        &self.calls
-    }
-
-    /// Writes the state of the run, if the last time was long enough ago.
-    pub fn checkpoint(&mut self, findings: &Findings<'_>) {
-        let written = self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.checkpoint(findings));
-        if let Err(error) = written {
-            logging::announce(&format!("{error}; the run goes on without being recorded"));
-            self.recorder = None;
-            self.failure = Some(error);
-        }
-    }
-
-    /// Returns the progress; `None` when nothing is recorded any more.
-    pub fn progress(&self) -> Option<Progress> {
-        self.recorder.as_ref().map(Recorder::progress)
-    }
-
-    /// Ends the recording with the last state of the run and the exit status of its command.
-    ///
-    /// # Errors
-    /// When it could not be written to its end.
-    pub fn finish(self, findings: &Findings<'_>, exit_status: Option<i32>) -> Result<Recorded> {
-        match (self.recorder, self.failure) {
-            (Some(mut recorder), _) => {
-                recorder.set_exit_status(exit_status);
-                let folder = recorder.folder().to_owned();
-                Ok(Recorded { progress: recorder.finish(findings)?, folder })
-            }
-            (None, Some(failure)) => Err(failure.into()),
-            (None, None) => bail!("nothing was recorded"),
-        }
-    }
-}
-
-/// Recording that was ended.
-pub struct Recorded {
-    folder: PathBuf,
-    progress: Progress,
-}
-
-impl fmt::Display for Recorded {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { folder, progress } = self;
-        let folder = folder.display();
-        write!(formatter, "recorded {progress} to {folder}; look at it with: nntrace-bpf replay {folder}")
-    }
 }

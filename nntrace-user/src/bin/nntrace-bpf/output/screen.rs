@@ -14,6 +14,15 @@ use tokio::{
 
 use crate::logging;
 
+/// What the user asks the run for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// To end, or the terminal has gone away.
+    Leave,
+    /// To write the recording of the last seconds.
+    Write,
+}
+
 /// The interface on the terminal, which is given back when this is dropped, with the log's lines.
 pub struct Screen {
     app: App,
@@ -56,6 +65,12 @@ impl Screen {
 
     /// Does what keys ask for until the user leaves, or the terminal goes away. It may be broken off at any time.
     pub async fn until_left(&mut self) -> Result<()> {
+        while self.until_asked().await? != Asked::Leave {}
+        Ok(())
+    }
+
+    /// Does what keys ask for until that concerns the run. It may be broken off at any time.
+    pub async fn until_asked(&mut self) -> Result<Asked> {
         loop {
             let flow = tokio::select! {
                 event = self.events.recv() => match event {
@@ -70,7 +85,8 @@ impl Screen {
                 }
             };
             match flow {
-                Flow::Quit => return Ok(()),
+                Flow::Quit => return Ok(Asked::Leave),
+                Flow::Write => return Ok(Asked::Write),
                 Flow::Suspend => self.suspend(Stop::Job)?,
                 Flow::Continue => {}
             }
