@@ -77,6 +77,7 @@ fn read_item(paging: Paging, ids: Ids, now: u64, call: u64, place: u32) -> u32 {
     let item = &probe.items[place];
     let address = call.words[place];
     let used = call.len;
+    #[expect(clippy::implicit_saturating_sub, reason = "the verifier follows the comparison")]
     let room = if used < CALL_BYTES as u32 { CALL_BYTES as u32 - used } else { 0 };
     let most = if room < ITEM_BYTES as u32 { room } else { ITEM_BYTES as u32 };
     let memory = if address == 0 {
@@ -121,7 +122,7 @@ fn text(paging: Paging, call: &mut CallRecord, address: u64, most: u32, now: u64
         return Memory { at, len: 0, state: MemoryState::Unreadable };
     }
     // With the NUL, and one more byte where the text is longer than there is room.
-    let read = read as u32;
+    let read = read.cast_unsigned() as u32;
     if read > most + 1 {
         Memory { at, len: most as u16, state: MemoryState::Cut }
     } else {

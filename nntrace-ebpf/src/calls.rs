@@ -270,6 +270,7 @@ extern "C" fn open(who: u64, now: u64, sp: u64, number: u32) -> u32 {
 fn put_registers(call: &mut CallRecord, registers: &pt_regs) {
     let to: *mut u64 = call.data.as_mut_ptr().cast();
     let mut number = 0;
+    #[expect(clippy::explicit_counter_loop, reason = "the verifier sees a loop without an iterator's state")]
     for register in arguments(registers) {
         // SAFETY: inside of the room for texts, which is aligned to eight bytes; volatile, so that each is stored at once.
         unsafe { to.add(number).write_volatile(register) };
