@@ -523,7 +523,7 @@ mod tests {
     #[test]
     fn kinds_of_later_versions_are_passed_over() {
         let mut content = Vec::new();
-        for (kind, distance) in [(25, 0), (30, 0), (29, 1), (Kind::Advance as u64, 1)] {
+        for (kind, distance) in [(27, 0), (30, 0), (29, 1), (Kind::Advance as u64, 1)] {
             put(&mut content, distance << kind::BITS | kind);
             put(&mut content, 1);
             if kind >= kind::FIRST_WITH_LENGTH {
