@@ -93,20 +93,20 @@ impl Visit for EarlyPass<'_> {
         for (hash, text) in reader.names() {
             self.model.marks.names.insert(hash, text);
         }
-        match event.input(reader.content(), false) {
-            Some(
-                input @ (Input::Record(
-                    Record::Fork(_)
-                    | Record::Exec(_)
-                    | Record::Exit(_)
-                    | Record::Loader(_)
-                    | Record::TakesPart(_),
-                )
-                | Input::ThreadMarked { .. }
-                | Input::AppEvent(_)),
-            ) => self.model.apply(&input),
-            // Windows begin later, states of threads and CPUs are known from later events only.
-            _ => {}
+        // Windows begin later, states of threads and CPUs are known from later events only.
+        if let Some(
+            input @ (Input::Record(
+                Record::Fork(_)
+                | Record::Exec(_)
+                | Record::Exit(_)
+                | Record::Loader(_)
+                | Record::TakesPart(_),
+            )
+            | Input::ThreadMarked { .. }
+            | Input::AppEvent(_)),
+        ) = event.input(reader.content(), false)
+        {
+            self.model.apply(&input);
         }
     }
 

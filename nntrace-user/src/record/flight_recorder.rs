@@ -104,6 +104,7 @@ impl FlightRecorder {
     }
 
     /// Takes what has the last seconds written, if a trigger has fired.
+    #[must_use]
     pub fn fired(&self) -> Option<Cause> {
         self.writer.borrow_mut().watch.as_mut()?.take()
     }

@@ -100,7 +100,7 @@ fn tag(text: &str) -> Option<Tag> {
 
 /// Triggers as they are evaluated: in constant time and without allocation, but for names that are new.
 pub(super) struct Triggers {
-    triggers: Vec<Trigger>,
+    all: Vec<Trigger>,
     /// Shortest duration for which any of them fires, ns.
     least: u64,
     /// Triggers of each layer and phase, by number: one bit each.
@@ -124,7 +124,7 @@ impl Triggers {
             }
         }
         let waits_for_losses = triggers.iter().any(|trigger| trigger.condition == Condition::Lost);
-        Self { triggers, least, by_tag, by_name: FxHashMap::default(), waits_for_losses }
+        Self { all: triggers, least, by_tag, by_name: FxHashMap::default(), waits_for_losses }
     }
 
     /// Whether losses are waited for.
@@ -149,9 +149,8 @@ impl Triggers {
         while candidates != 0 {
             let number = candidates.trailing_zeros() as usize;
             candidates &= candidates - 1;
-            if matches!(self.triggers[number].condition, Condition::Section { least, .. } if duration >= least)
-            {
-                return self.triggers.get(number);
+            if matches!(self.all[number].condition, Condition::Section { least, .. } if duration >= least) {
+                return self.all.get(number);
             }
         }
         None
@@ -163,7 +162,7 @@ impl Triggers {
         }
         // One whose text has not come yet is looked at again.
         let Some(name) = names.get(hash) else { return 0 };
-        let matching = self.triggers.iter().enumerate().filter(|(_, trigger)| match &trigger.condition {
+        let matching = self.all.iter().enumerate().filter(|(_, trigger)| match &trigger.condition {
             Condition::Section { of: Sections::Named(pattern), .. } => glob(pattern, &name.text),
             _ => false,
         });

@@ -58,7 +58,7 @@ pub struct Record {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = BOUNDS)]
     pub flight: Option<Duration>,
 
-    /// Write it when a section takes longer than this, such as 'LR_PE > 20ms'
+    /// Write it when a section takes longer than this, such as `LR_PE > 20ms`
     ///
     /// NAME > DURATION or NAME >= DURATION; the name of a section, in which `*` and `?` stand for anything, or a layer and
     /// phase. Or `lost`: when records are lost. May be given several times. One that fires again within TIME is only counted.
