@@ -17,7 +17,7 @@ use crate::arguments::{Level, Record};
 
 /// Variables of the environment that are recorded: those that change what engines, runtimes and loaders do. Others may
 /// hold secrets.
-const VARIABLES: [&str; 18] = [
+const VARIABLES: [&str; 20] = [
     "CUDA_*",
     "GGML_*",
     "GOMP_*",
@@ -34,7 +34,9 @@ const VARIABLES: [&str; 18] = [
     "OPENVINO_*",
     "ORT_*",
     "OV_*",
-    "TF_*",
+    "TFLITE_*",
+    "TF_ENABLE_*",
+    "TF_NUM_*",
     "XNNPACK_*",
 ];
 
