@@ -28,9 +28,10 @@ pub(super) struct StreamFiles {
     recording: u64,
     open: BTreeMap<Place, OpenFile>,
     names: BTreeMap<Stream, String>,
-    /// Bytes of all files.
+    /// Bytes of all files of streams.
     size: u64,
-    /// Bytes of the files that are written anew, by their names.
+    /// Bytes of the files that are written anew, by their names. No events are given up for them: they come after the state
+    /// that says where these begin.
     whole: BTreeMap<&'static str, u64>,
     segments: Option<Segments>,
 }
@@ -97,7 +98,7 @@ impl StreamFiles {
 
     /// Returns the bytes of all files.
     pub(super) fn size(&self) -> u64 {
-        self.size
+        self.size + self.whole.values().sum::<u64>()
     }
 
     /// Whether there is no room left, even without older segments.
@@ -149,10 +150,8 @@ impl StreamFiles {
         let (part, path) = (self.folder.join(format!("{name}{PART}")), self.folder.join(name));
         fs::write(&part, content).map_err(|source| RecordError::write(&part, source))?;
         fs::rename(&part, &path).map_err(|source| RecordError::write(&path, source))?;
-        let bytes = content.len() as u64;
-        let before = self.whole.insert(name, bytes).unwrap_or_default();
-        self.size = self.size - before + bytes;
-        self.make_room(0)
+        self.whole.insert(name, content.len() as u64);
+        Ok(())
     }
 
     /// Removes the oldest segments until there is room for so many bytes.

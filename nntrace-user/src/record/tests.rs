@@ -1,6 +1,6 @@
 //! Bounded recordings of made-up runs: their replay is that of a run that begins later.
 
-use std::{borrow::Cow, collections::BTreeMap, fs, path::Path, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, fs, ops::ControlFlow, path::Path, time::Duration};
 
 use nntrace_common::{
     layer::{Layer, Phase, Tag},
@@ -12,7 +12,7 @@ use nntrace_common::{
 
 use super::{
     Cause, ClockReading, FlightOptions, FlightRecorder, MostSize, Recorder, ReplayOptions, RunDescription,
-    kept::Kept, read::Files, replay,
+    Summary, kept::Kept, play, read::Files, replay, statistics,
 };
 use crate::model::{
     Findings, Model, Topology,
@@ -21,6 +21,8 @@ use crate::model::{
     initial_state::{IdleSource, InitialCpu, InitialState},
     limits::Limits,
     run_facts::{Host, Loss, MarksSeen, Overhead, ProcessLabel, Source, SourceKind, Window},
+    section_filter::SectionFilter,
+    section_statistics::SectionStatistics,
     topology::{ClusterDescription, CpuDescription, Domain},
 };
 
@@ -157,7 +159,36 @@ fn check(folder: &Path, rounds: u64, end: u64) -> Kept {
     assert_eq!(format!("{:?}", replayed.clusters), format!("{:?}", expected.clusters));
     assert!(!replayed.sums.totals.is_empty());
     assert_eq!(format!("{:?}", replayed.sums.totals), format!("{:?}", expected.sums.totals));
+    check_other_views(folder, &replayed);
     kept
+}
+
+/// Checks that a recording is whole in every other view of it, and played to its end is what it is replayed.
+fn check_other_views(folder: &Path, replayed: &Findings<'_>) {
+    let summary = Summary::read(folder, true).unwrap();
+    assert!(summary.is_whole() && summary.events > 0, "{summary:?}");
+    assert_eq!(summary.events, summary.events_found);
+    assert_eq!(
+        (summary.window.begin_ns, summary.window.end_ns),
+        (replayed.run.window.begin_ns, replayed.run.window.end_ns)
+    );
+    assert!(summary.part[0].starts_with("the last "), "{:?}", summary.part);
+
+    let found =
+        statistics(folder, SectionStatistics::new(Vec::new(), SectionFilter::default(), &Limits::default()))
+            .unwrap();
+    assert_eq!((found.missing, found.damage.len()), (0, 0));
+
+    let mut last = None;
+    play(folder, &ReplayOptions::default(), |recorded| {
+        let findings = recorded.findings();
+        assert_eq!(findings.run.loss.records_unreadable, 0, "{:?}", findings.run.notes);
+        last = Some((recorded.elapsed_ns(), format!("{:?} {:?}", findings.sums.totals, findings.sums.cpus)));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let expected = format!("{:?} {:?}", replayed.sums.totals, replayed.sums.cpus);
+    assert_eq!(last, Some((replayed.run.window.length_ns(), expected)));
 }
 
 #[test]

@@ -93,7 +93,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "last line",
         None,
     ),
-    bind(&[(KeyCode::Char('w'), PLAIN)], "w", Action::Write, "write the last seconds (--flight)", None),
+    bind(&[(KeyCode::Char('w'), PLAIN)], "w", Action::Write, "write what --flight keeps", None),
     bind(
         &[(KeyCode::Char('z'), KeyModifiers::CONTROL)],
         "Ctrl-Z",
