@@ -110,18 +110,21 @@ const fn class_name(class: Class) -> &'static str {
 /// Sections that are open around others, by thread, where sections come in the order of their begins.
 #[derive(Debug, Default)]
 pub struct Nesting {
-    /// Ends of the open sections, ns, the outermost first.
-    open: FxHashMap<Option<u32>, Vec<u64>>,
+    /// Ends of the open sections, ns, and how many were open around each, the outermost first.
+    open: FxHashMap<Option<u32>, Vec<(u64, u8)>>,
 }
 
 impl Nesting {
     /// Returns the number of sections of its thread that contain a section, which is the next one to begin.
     pub fn depth(&mut self, thread: Option<u32>, section: &Section<'_>) -> usize {
         let open = self.open.entry(thread).or_default();
-        while open.last().is_some_and(|end| section.end_ns > *end || section.begin_ns >= *end) {
+        // Sections may have no length: what has as many around it is beside it, whatever the times. One whose record was lost
+        // is not there, and then times decide.
+        let contains = |&(end, depth): &(u64, u8)| depth < section.depth && section.end_ns <= end;
+        while open.last().is_some_and(|around| !contains(around)) {
             open.pop();
         }
-        open.push(section.end_ns);
+        open.push((section.end_ns, section.depth));
         open.len() - 1
     }
 }
@@ -279,12 +282,16 @@ mod tests {
     #[test]
     fn sections_are_in_those_that_contain_them() {
         let mut nesting = Nesting::default();
-        let mut depth = |thread, begin_ns, end_ns| {
-            nesting.depth(Some(thread), &Section { begin_ns, end_ns, ..section("", "") })
+        let mut nested = |thread, begin_ns, end_ns, depth| {
+            nesting.depth(Some(thread), &Section { begin_ns, end_ns, depth, ..section("", "") })
         };
-        assert_eq!(depth(0, 0, 100), 0);
-        assert_eq!(depth(1, 5, 6), 0);
-        assert_eq!([depth(0, 0, 50), depth(0, 10, 50), depth(0, 50, 60), depth(0, 55, 101)], [1, 2, 1, 0]);
+        assert_eq!(nested(0, 0, 100, 0), 0);
+        assert_eq!(nested(1, 5, 6, 0), 0);
+        assert_eq!([nested(0, 0, 50, 1), nested(0, 10, 50, 2), nested(0, 50, 60, 1)], [1, 2, 1]);
+        // Without length, at the end of what it is in; and beside what is as deep.
+        assert_eq!([nested(0, 60, 60, 2), nested(0, 60, 60, 2), nested(0, 60, 60, 1)], [2, 2, 1]);
+        // What was around it is lost.
+        assert_eq!(nested(0, 90, 101, 3), 0);
     }
 
     proptest! {
