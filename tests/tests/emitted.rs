@@ -24,13 +24,16 @@ const PER_SECTION: u64 = 1_000_000;
 /// The same as a part of its time.
 const PART: u64 = 20;
 
+/// Name, numbers and counts by function of an iteration.
+type IterationCounts = (String, u64, u64, u64, BTreeMap<String, u64>);
+
 /// Results that do not depend on time.
 #[derive(Debug, PartialEq, Eq)]
 struct Counts {
     processes: Vec<OfProcess>,
     reports: usize,
     /// Iterations by name and number: sections, those open, and what is in them.
-    iterations: Vec<(String, u64, u64, u64, BTreeMap<String, u64>)>,
+    iterations: Vec<IterationCounts>,
     /// Accounts: sections, and what is in them.
     accounts: BTreeMap<Option<String>, (u64, BTreeMap<String, u64>)>,
     /// Groups: sections by value and function.
