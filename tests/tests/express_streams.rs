@@ -355,7 +355,7 @@ fn compare(found: &Figures, expected: &Figures, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a batch was made of.
+/// Content of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     marks: usize,

@@ -74,7 +74,7 @@ impl Decoder {
     }
 }
 
-/// What both make of a recording.
+/// Results of both decoders for a recording.
 struct Findings {
     sums: Value,
     sections: Vec<String>,

@@ -93,7 +93,7 @@ enum What {
 }
 
 impl What {
-    /// What needs root's rights, in the order of measuring.
+    /// Measurements that need root's rights, in their order.
     const AS_ROOT: [Self; 5] = [Self::Marks, Self::Express, Self::Idle, Self::Collector, Self::Start];
 
     fn word(self) -> String {

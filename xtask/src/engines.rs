@@ -35,7 +35,7 @@ pub struct Engine {
 
 const NUMPY: &str = "numpy==2.4.6";
 
-/// What tests read files by: an engine of queries for exported tables, and what decompresses recordings.
+/// Packages that tests read files by: an engine of queries for exported tables, and a decompressor for recordings.
 const READERS: Wheels = Wheels { name: "readers", packages: &["duckdb==2.0.1", "zstandard==0.25.0"] };
 
 /// The engines. Their versions are those that the tests know.

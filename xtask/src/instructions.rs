@@ -45,7 +45,7 @@ struct HotPath {
     work: Work,
 }
 
-/// What runs it.
+/// Program that runs it.
 enum Work {
     /// The C program, with this word.
     Header(&'static str),
@@ -102,7 +102,7 @@ const HOT_PATHS: [HotPath; 7] = [
         work: Work::Replay(trace_text::write_idle),
     },
 ];
-/// What sizes are multiples of.
+/// Unit of sizes.
 const THOUSAND: u64 = 1_024;
 
 impl Instructions {

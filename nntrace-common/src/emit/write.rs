@@ -1,6 +1,6 @@
 //! The way that a mark takes: the thread's lane, or the probe.
 //!
-//! What is cold is kept out of the marking code, which mostly runs while nobody listens.
+//! Cold code is kept out of the marking code, which mostly runs while nobody listens.
 
 use super::lane;
 use super::{Payload, Site, listens};

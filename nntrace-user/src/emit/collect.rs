@@ -31,7 +31,7 @@ pub(super) struct Collection {
     marks: u64,
 }
 
-/// What is known of the text of a begin beside its tag and its name.
+/// Known parts of the text of a begin, beside its tag and its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Annotation {
     /// Attributes as written, each behind a `#`.
@@ -56,7 +56,7 @@ pub(super) struct ThreadEvents {
 pub(super) struct Point {
     /// Time, ns.
     pub(super) time: u64,
-    /// What it is.
+    /// Kind.
     pub(super) kind: PointKind,
 }
 

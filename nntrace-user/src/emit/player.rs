@@ -39,7 +39,7 @@ pub struct Played {
     pub marks: u64,
     /// Delays of the marks, ns: the median, the 99th percentile, the largest. `None` if nothing waited.
     pub delays: Option<[u64; 3]>,
-    /// What did not go as it should have.
+    /// Failures, as texts.
     pub failures: Vec<String>,
 }
 

@@ -40,7 +40,7 @@ pub(super) struct ThreadScript {
 pub(super) struct Step {
     /// Time, ns.
     pub(super) time: u64,
-    /// What is done then.
+    /// Action.
     pub(super) action: Action,
     /// Gate that must be open before.
     pub(super) waits: GateId,
@@ -72,7 +72,7 @@ impl Step {
 pub(super) struct StepMaker<'a> {
     /// Texts of names, by their hashes.
     pub(super) names: &'a FxHashMap<u64, String>,
-    /// What is known of the texts of begins, by thread, time and depth.
+    /// Known texts of begins, by thread, time and depth.
     pub(super) annotations: &'a FxHashMap<(u32, u64, u8), Annotation>,
     /// Texts of marks.
     pub(super) texts: &'a mut Texts,

@@ -17,7 +17,7 @@ const PATIENCE: u64 = 2_000_000_000;
 /// Time of that for which it does not sleep, ns.
 const SPIN: u64 = 20_000;
 
-/// What all threads of a process need.
+/// State that all threads of a process share.
 pub(super) struct Stage<'a> {
     pub(super) script: &'a Script,
     pub(super) pace: Pace,

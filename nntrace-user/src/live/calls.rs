@@ -55,7 +55,7 @@ pub(super) struct CallProbes {
     handlers: HashSet<ObjectId>,
     /// Probed functions, by file and offset.
     attached: HashSet<(ObjectId, u64)>,
-    /// What the kernel programs read of each function, by its number.
+    /// Values that the kernel programs read for each function, by its number.
     items: Vec<Vec<CallItem>>,
     notes: Vec<String>,
 }

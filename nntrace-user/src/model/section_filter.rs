@@ -40,7 +40,7 @@ impl SectionFilter {
 
     /// Whether sections of a thread, of this layer and phase, and of this name are shown.
     #[must_use]
-    pub fn shows_place(&self, tid: u32, tag: Tag, name: &str) -> bool {
+    pub(crate) fn shows_place(&self, tid: u32, tag: Tag, name: &str) -> bool {
         let Self { tids, names, layers, phases, .. } = self;
         (tids.is_empty() || tids.contains(&tid))
             && (layers.is_empty() || layers.contains(&tag.layer()))
@@ -62,7 +62,7 @@ impl SectionFilter {
     /// Whether sections with these times (ns) are shown.
     #[must_use]
     #[inline]
-    pub fn shows_times(&self, begin: u64, end: u64) -> bool {
+    pub(crate) fn shows_times(&self, begin: u64, end: u64) -> bool {
         let is_inside = self.range.is_none_or(|(first, last)| begin <= last && first <= end);
         is_inside && end.saturating_sub(begin) >= self.least_ns
     }

@@ -82,7 +82,7 @@ impl SectionSums {
 
     /// Returns the standard deviation as a share of the mean; `None` where that is 0.
     #[must_use]
-    pub fn relative_deviation(&self) -> Option<f64> {
+    pub(crate) fn relative_deviation(&self) -> Option<f64> {
         let mean = self.mean_ns();
         (mean > 0.0).then(|| self.deviation_ns / mean)
     }

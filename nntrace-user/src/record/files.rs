@@ -51,7 +51,7 @@ struct List {
     is_changed: bool,
 }
 
-/// What an entry stands for: a file, or a path that is not resolved, and the outcome.
+/// Identity of an entry: a file, or a path that is not resolved, and the outcome.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
     path: Option<PathBuf>,

@@ -125,7 +125,7 @@ impl<'a> Pack<'a> {
 
     /// Reads the list of contents, which is the first entry.
     fn contents(&mut self) -> Result<Contents, UnpackError> {
-        /// What lists of all versions have.
+        /// Keys that lists of all versions have.
         #[derive(Deserialize)]
         struct Version {
             kind: String,

@@ -1,4 +1,4 @@
-//! What each mark runs through, as often as asked for: the Rust guard, and the collector's reading of a lane.
+//! The code that each mark runs through, as often as asked for: the Rust guard, and the collector's reading of a lane.
 //!
 //! `off N` and `express N` write N sections, `lane N` reads as many from a lane. The part that counts is all in the
 //! function [`counted`].

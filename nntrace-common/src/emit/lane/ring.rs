@@ -42,7 +42,7 @@ impl Memory {
     }
 }
 
-/// What a record is to the sections of its thread.
+/// Effect of a record on the sections of its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// A section opens.

@@ -21,7 +21,7 @@ mod values;
 use std::path::PathBuf;
 
 pub use calls::Calls;
-use clap::Parser;
+use clap::{CommandFactory as _, Parser, error::ErrorKind};
 pub use engine_options::EngineSelection;
 pub use engines::Engines;
 pub use export::Export;
@@ -38,6 +38,11 @@ pub use report::Report;
 pub use results::{Causes, Format, Results, Table, default_memory};
 pub use section_options::SectionOptions;
 use values::file;
+
+/// Creates the error of a command line that asks for what cannot be; the exit status is that of a wrong command line.
+pub fn usage(message: String) -> anyhow::Error {
+    Cli::command().error(ErrorKind::ArgumentConflict, message).into()
+}
 
 /// Shows where the time of a neural network goes, by layer and phase, and what the CPUs did.
 ///
@@ -170,8 +175,6 @@ pub struct ShowTopology {
 #[cfg(test)]
 mod tests {
     use std::{ffi::OsString, path::Path, time::Duration};
-
-    use clap::CommandFactory as _;
 
     use super::*;
 

@@ -71,10 +71,13 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        Err(error) => {
-            stderr::message(format_args!("{error:#}"));
-            ExitCode::FAILURE
-        }
+        Err(error) => match error.downcast::<clap::Error>() {
+            Ok(usage) => refused(&usage),
+            Err(error) => {
+                stderr::message(format_args!("{error:#}"));
+                ExitCode::FAILURE
+            }
+        },
     }
 }
 

@@ -5,6 +5,7 @@ pub mod files;
 pub mod result_file;
 pub mod result_folder;
 pub mod screen;
+pub mod shell_words;
 pub mod thresholds;
 
 use std::{

@@ -185,7 +185,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of a clock that runs at a rate with a small error of reading, times between readings are right to within that
+        /// For a clock that runs at a rate with a small error of reading, times between readings are right to within that
         /// error, and behind them nearly so.
         #[test]
         fn times_are_those_of_the_clock(

@@ -34,9 +34,9 @@ pub(crate) enum Length {
 /// Kind of the registers that a value is passed in, while there are any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Register {
-    /// Of integers and pointers.
+    /// For integers and pointers.
     General,
-    /// Of vectors and floating-point numbers.
+    /// For vectors and floating-point numbers.
     Vector,
 }
 

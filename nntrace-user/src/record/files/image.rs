@@ -53,7 +53,7 @@ pub(super) enum ImageKind {
     None,
 }
 
-/// What a file is.
+/// Kind of a file, by its content or name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Image {
     /// Kind.

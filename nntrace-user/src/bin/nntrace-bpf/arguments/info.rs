@@ -22,6 +22,10 @@ pub struct Info {
     #[arg(long, conflicts_with = "json", help_heading = OUTPUT)]
     pub compare: bool,
 
+    /// With --compare: exit with 3 when there is a difference
+    #[arg(long, requires = "compare", help_heading = OUTPUT)]
+    pub strict: bool,
+
     /// Print the command line that was recorded, and nothing else
     #[arg(long, conflicts_with_all = ["json", "compare", "check"], help_heading = OUTPUT)]
     pub command: bool,

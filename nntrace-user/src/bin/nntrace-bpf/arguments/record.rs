@@ -23,6 +23,10 @@ pub struct Record {
     #[arg(long, help_heading = CAUSES, hide_short_help = true)]
     pub causes: bool,
 
+    /// Print the command with the variables that would be recorded, as a shell takes it, and run nothing
+    #[arg(long, requires = "command", help_heading = OUTPUT, hide_short_help = true)]
+    pub print_only: bool,
+
     /// Record every call of a function with its arguments and its result
     ///
     /// LIB is a path, the name of a file that a target maps, or nothing for the executable; arguments are types, such as i32,

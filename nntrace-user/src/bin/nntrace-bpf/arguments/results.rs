@@ -112,7 +112,7 @@ pub struct Causes {
 
     /// Exit with 3 when a larger share of time is missing, such as 5%
     ///
-    /// Of the time of any iterations, or else of outermost sections.
+    /// A share of the time of any iterations, or else of outermost sections.
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = CAUSES, hide_short_help = true)]
     pub max_missing: Option<f64>,
 }

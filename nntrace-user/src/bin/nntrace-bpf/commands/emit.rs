@@ -10,14 +10,14 @@ use nntrace_user::{
 };
 
 use crate::{
-    arguments::{EmitTo, Replay},
+    arguments::{EmitTo, Replay, usage},
     stderr,
 };
 
 /// Writes the marks of a recording; returns the exit status.
 pub fn run(cli: &Replay) -> Result<ExitCode> {
     let [folder] = &cli.files[..] else {
-        bail!("--emit writes the marks of one recording: name its folder alone");
+        return Err(usage("--emit writes the marks of one recording: name its folder alone".into()));
     };
     if !record::is_recording(folder) {
         bail!(

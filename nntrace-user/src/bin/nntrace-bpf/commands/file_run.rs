@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use nntrace_user::{
     model::{Findings, Marks, causality::Questions, limits::Limits, timeline::Timelines},
     record::{self, Recorded},
     replay::{self, Replayed, TimeRange},
 };
 
-use crate::arguments::{HostOptions, default_memory};
+use crate::arguments::{HostOptions, default_memory, usage};
 
 /// Request for a run.
 pub struct Request<'a> {
@@ -33,9 +33,9 @@ pub struct Request<'a> {
 
 /// Run from files.
 pub enum Run {
-    /// Of traces.
+    /// Run from traces.
     Traces(Box<Replayed>),
-    /// Of a recording.
+    /// Run from a recording.
     Recording(Box<Recorded>),
 }
 
@@ -77,11 +77,12 @@ impl Request<'_> {
     /// Returns the folder of the recording; `None` for traces.
     ///
     /// # Errors
-    /// When the recording cannot be replayed so.
+    /// When the recording cannot be replayed so: the command line is wrong.
     pub fn recording(&self) -> Result<Option<&Path>> {
         let folder = self.files.iter().find(|file| record::is_recording(file));
         if let (Some(folder), Some(reason)) = (folder, self.refusal()) {
-            bail!("cannot replay the recording {} {reason}", folder.display());
+            let message = format!("cannot replay the recording {} {reason}", folder.display());
+            return Err(usage(message));
         }
         Ok(folder.map(PathBuf::as_path))
     }

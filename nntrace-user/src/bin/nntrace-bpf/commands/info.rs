@@ -1,7 +1,6 @@
 //! `nntrace-bpf info`: what is in a recording.
 
 mod comparison;
-mod shell_words;
 
 use std::{
     path::Path,
@@ -19,8 +18,10 @@ use nntrace_user::{
     },
 };
 
-use self::shell_words::shell_words;
-use crate::{arguments::Info, output};
+use crate::{
+    arguments::Info,
+    output::{self, shell_words::shell_words, thresholds::TRIPPED},
+};
 
 /// Tells what is in a recording; returns the exit status.
 pub fn run(cli: &Info) -> Result<ExitCode> {
@@ -28,15 +29,23 @@ pub fn run(cli: &Info) -> Result<ExitCode> {
         return print_command(&cli.folder);
     }
     let summary = read(&cli.folder, cli.check)?;
+    let mut differs = false;
     if cli.compare {
-        output::print(&comparison::differences(&summary))?;
+        let differences = comparison::differences(&summary);
+        output::print(&comparison::text(&differences))?;
+        differs = !differences.is_empty();
     } else if cli.json {
         output::write_stdout(&terminal_text::to_json(&summary)?)?;
     } else {
         output::print(&text(&summary))?;
     }
-    let is_damaged = cli.check && !summary.is_whole();
-    Ok(if is_damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if cli.check && !summary.is_whole() {
+        ExitCode::FAILURE
+    } else if cli.strict && differs {
+        ExitCode::from(TRIPPED)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// Prints the command that was recorded, as a shell takes it; returns the exit status.

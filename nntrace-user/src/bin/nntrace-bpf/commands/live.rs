@@ -1,5 +1,7 @@
 //! One run of the command: targets, session, loop, end.
 
+mod rates;
+
 use std::{
     fs::File,
     io::{self, IsTerminal as _, Read as _, Seek as _},
@@ -25,6 +27,7 @@ use nntrace_user::{
     report::{probe_share, snapshot::Snapshot},
     tui::Health,
 };
+use rates::Rates;
 use tokio::{
     io::{Interest, unix::AsyncFd},
     sync::mpsc,
@@ -441,32 +444,6 @@ impl Targets {
             // never.
             let _ = handle.ended().await;
         }
-    }
-}
-
-/// Events per second between two updates.
-#[derive(Default)]
-struct Rates {
-    elapsed: Duration,
-    seen: (u64, u64, u64),
-    marks: f64,
-    power_events: f64,
-    /// Share of one CPU.
-    collector_cpu: f64,
-}
-
-impl Rates {
-    fn update(&mut self, elapsed: Duration, snapshot: &Snapshot) {
-        let seconds = elapsed.saturating_sub(self.elapsed).as_secs_f64();
-        let overhead = &snapshot.overhead;
-        let now = (overhead.marks, overhead.power_events, overhead.collector_cpu_ns);
-        if seconds > 0.0 {
-            let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
-            self.marks = rate(now.0, self.seen.0);
-            self.power_events = rate(now.1, self.seen.1);
-            self.collector_cpu = rate(now.2, self.seen.2) / 1e9;
-        }
-        (self.elapsed, self.seen) = (elapsed, now);
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use nntrace_user::{
     model::{
         causality::Questions,
@@ -26,7 +26,7 @@ use nntrace_user::{
 
 use super::info;
 use crate::{
-    arguments::{Group, Print, default_memory},
+    arguments::{Group, Print, default_memory, usage},
     output, stderr,
 };
 
@@ -37,15 +37,16 @@ const AT_ONCE: usize = 64 << 10;
 pub fn run(cli: &Print) -> Result<ExitCode> {
     let Some(folder) = cli.files.iter().find(|file| record::is_recording(file)) else {
         if cli.command {
-            bail!("--command is for recordings: {} is none", cli.files[0].display());
+            return Err(usage(format!("--command is for recordings: {} is none", cli.files[0].display())));
         }
         return print_traces(cli);
     };
     if cli.files.len() > 1 {
-        bail!("cannot print the recording {} together with other files: name it alone", folder.display());
+        let folder = folder.display();
+        return Err(usage(format!("cannot print the recording {folder} together with other files: name it alone")));
     }
     if cli.iteration_root.is_some() {
-        bail!("--iteration-root is for traces: `replay` numbers the iterations of a recording");
+        return Err(usage("--iteration-root is for traces: `replay` numbers the iterations of a recording".into()));
     }
     if cli.command {
         return info::print_command(folder);

@@ -4,16 +4,20 @@ mod recording;
 
 use std::{collections::BTreeMap, env, process::ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use log::LevelFilter;
 use nix::sys::utsname::uname;
-use nntrace_user::record::{
-    ClockReading, FlightOptions, FlightRecorder, MOST_TRIGGERS, MostSize, Recorder, RunDescription,
+use nntrace_user::{
+    record::{ClockReading, FlightOptions, FlightRecorder, MOST_TRIGGERS, MostSize, Recorder, RunDescription},
+    report::terminal_text::Text,
 };
 pub use recording::{Due, Recording};
 
 use super::live;
-use crate::arguments::{Level, Record};
+use crate::{
+    arguments::{Level, Record, usage},
+    output::{self, shell_words::shell_words},
+};
 
 /// Variables of the environment that are recorded: those that change what engines, runtimes and loaders do. Others may
 /// hold secrets.
@@ -42,8 +46,11 @@ const VARIABLES: [&str; 20] = [
 
 /// Records a run; returns the exit status.
 pub fn run(cli: &Record, log_level: LevelFilter) -> Result<ExitCode> {
+    if cli.print_only {
+        return print_command(cli);
+    }
     let Some(folder) = cli.live.results.recording() else {
-        bail!("name the folder of the recording with -o, such as -o run1");
+        return Err(usage("name the folder of the recording with -o, such as -o run1".into()));
     };
     let mut questions = cli.live.results.questions();
     questions.graph |= cli.causes;
@@ -77,6 +84,18 @@ pub fn run(cli: &Record, log_level: LevelFilter) -> Result<ExitCode> {
         Recording::whole(recorder, files, cli.calls.clone(), asked)
     };
     live::run(&cli.live, log_level, Some(recording))
+}
+
+/// Prints what would be run, and where, as a shell takes it; returns the exit status.
+fn print_command(cli: &Record) -> Result<ExitCode> {
+    let folder = env::current_dir().context("the current folder is gone: go to one that exists")?;
+    let mut words = vec!["env".to_owned(), "-C".to_owned(), folder.to_string_lossy().into_owned()];
+    words.extend(environment(&cli.env).iter().map(|(name, value)| format!("{name}={value}")));
+    words.extend(cli.live.command.iter().map(|word| word.to_string_lossy().into_owned()));
+    let mut text = Text::new();
+    text.line(format_args!("{}", shell_words(&words)));
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the name of this host; empty where the kernel does not give it.

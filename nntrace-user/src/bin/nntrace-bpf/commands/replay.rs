@@ -2,7 +2,7 @@
 
 use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use nntrace_user::{emit::Speed, report::snapshot::Snapshot, tui::Health};
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     playback,
 };
 use crate::{
-    arguments::Replay,
+    arguments::{Replay, usage},
     output::{Output, files::Files, screen::Screen, thresholds},
     signals::EndSignals,
 };
@@ -58,9 +58,9 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
 /// Shows a recording as the run was.
 async fn play(request: &Request<'_>, speed: Speed, wants_screen: bool, output: &mut Output) -> Result<()> {
     let Some(folder) = request.recording()? else {
-        bail!(
-            "--speed is for recordings, and none of the files is one: name the folder that `record -o` wrote"
-        );
+        let message =
+            "--speed is for recordings, and none of the files is one: name the folder that `record -o` wrote";
+        return Err(usage(message.into()));
     };
     // At any speed, only the end is shown.
     let Speed::Times(times) = speed else { return Ok(()) };

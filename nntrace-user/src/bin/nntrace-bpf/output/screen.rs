@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::logging;
 
-/// What the user asks the run for.
+/// Request of the user to the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// To end, or the terminal has gone away.

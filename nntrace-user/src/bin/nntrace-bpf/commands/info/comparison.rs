@@ -36,10 +36,14 @@ impl Present {
 }
 
 /// Returns a line for each difference.
-pub(super) fn differences(summary: &Summary) -> Text {
-    let lines = compare(summary, &Present::read(), FileIdentity::read);
+pub(super) fn differences(summary: &Summary) -> Vec<String> {
+    compare(summary, &Present::read(), FileIdentity::read)
+}
+
+/// Returns the differences as text.
+pub(super) fn text(lines: &[String]) -> Text {
     let mut text = Text::new();
-    for line in &lines {
+    for line in lines {
         text.line(format_args!("{line}"));
     }
     if lines.is_empty() {

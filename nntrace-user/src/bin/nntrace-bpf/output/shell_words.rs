@@ -1,7 +1,7 @@
 //! Words as a shell takes them.
 
 /// Returns a command line that a POSIX shell splits into these words.
-pub(super) fn shell_words(words: &[String]) -> String {
+pub fn shell_words(words: &[String]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
