@@ -13,6 +13,7 @@ pub mod pairs;
 mod ping_pong;
 mod process;
 mod profiler;
+mod recording;
 mod replay;
 mod results;
 mod single;
@@ -90,11 +91,14 @@ enum What {
     Collector,
     /// The time until the first results
     Start,
+    /// Recordings, and reading them
+    Recording,
 }
 
 impl What {
     /// Measurements that need root's rights, in their order.
-    const AS_ROOT: [Self; 5] = [Self::Marks, Self::Express, Self::Idle, Self::Collector, Self::Start];
+    const AS_ROOT: [Self; 6] =
+        [Self::Marks, Self::Express, Self::Idle, Self::Collector, Self::Start, Self::Recording];
 
     fn word(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
@@ -195,6 +199,10 @@ impl Bench {
         }
         if self.wants(What::Start) {
             tables.add(&start::measure(self.rounds)?);
+        }
+        if self.wants(What::Recording) {
+            tables.add(&recording::measure(self.rounds.div_ceil(3))?);
+            tables.add(&recording::measure_reading(self.rounds.div_ceil(3))?);
         }
         tables.end(self.json.as_deref())
     }

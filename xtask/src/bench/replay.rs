@@ -196,13 +196,13 @@ impl Drop for Trace {
 }
 
 /// Resources that a program used.
-struct Usage {
+pub(super) struct Usage {
     /// Time from start to end, s.
-    wall: f64,
+    pub(super) wall: f64,
     /// CPU time, s.
-    cpu: f64,
+    pub(super) cpu: f64,
     /// Peak memory of this program, or any before it, MB.
-    peak: f64,
+    pub(super) peak: f64,
 }
 
 /// Resources and events of a replay.
@@ -226,7 +226,7 @@ fn count_lines(trace: &Trace) -> Result<(Usage, f64)> {
 }
 
 /// Runs a program; returns the resources used, and the output.
-fn timed(command: &mut Command) -> Result<(Usage, String)> {
+pub(super) fn timed(command: &mut Command) -> Result<(Usage, String)> {
     let used = || -> Result<(f64, f64)> {
         let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("what programs took is not known")?;
         let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
