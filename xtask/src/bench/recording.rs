@@ -84,7 +84,9 @@ pub fn measure(rounds: u32) -> Result<Table> {
         table.row(&subject("bytes a mark"), &all(|it| it.mark_bytes / it.marks)).at_most(GOAL_BYTES);
         table.row(&subject("bytes a power event"), &all(|it| it.power_bytes / it.power_events));
     }
-    for (tool, found) in [("trace-cmd: bytes a mark", &trace_cmd), ("uftrace: bytes a call or return", &uftrace)] {
+    for (tool, found) in
+        [("trace-cmd: bytes a mark", &trace_cmd), ("uftrace: bytes a call or return", &uftrace)]
+    {
         if found.is_empty() {
             table.missing(tool, "not installed");
             continue;
@@ -109,7 +111,7 @@ pub fn measure_reading(rounds: u32) -> Result<Table> {
     let info = info(&recording.0)?;
     let sum = |key: &str| streams(&info).map(|stream| number(stream, key)).sum::<f64>();
     let (plain, events) = (sum("plain_bytes"), sum("events"));
-    let mut read = |subcommand: &str| -> Result<(Vec<f64>, Vec<f64>, f64)> {
+    let read = |subcommand: &str| -> Result<(Vec<f64>, Vec<f64>, f64)> {
         let (mut wall, mut cpu, mut peak) = (Vec::new(), Vec::new(), 0.0);
         for _ in 0..rounds {
             let mut command = command("sh");
@@ -129,7 +131,11 @@ pub fn measure_reading(rounds: u32) -> Result<Table> {
         times.iter().map(|seconds| bytes / 1e6 / seconds).collect()
     };
     let mut table = Table::new("reading a recording");
-    table.row("report: MB of records as the kernel programs write them, a second", &speed(events * RECORD_BYTES, &report))
+    table
+        .row(
+            "report: MB of records as the kernel programs write them, a second",
+            &speed(events * RECORD_BYTES, &report),
+        )
         .at_least(GOAL_SPEED);
     table.row("report: MB of uncompressed blocks a second", &speed(plain, &report)).at_least(GOAL_SPEED);
     table.row("report: ns of CPU an event", &report_cpu.iter().map(|s| s * 1e9 / events).collect::<Vec<_>>());

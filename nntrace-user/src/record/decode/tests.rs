@@ -43,19 +43,11 @@ fn read(content: Vec<u8>) -> (Vec<(u64, Event)>, Option<Unreadable>) {
 
 #[test]
 fn what_is_written_is_read() {
-    let (mut names, mut unnamed, mut block) =
-        (Names::default(), Unnamed::default(), EventBlock::default());
+    let (mut names, mut unnamed, mut block) = (Names::default(), Unnamed::default(), EventBlock::default());
     names.insert(0xabcd, b"run");
     let origin = Origin { pid: 10, tid: 11, depth: 3 };
-    let sched = SchedRecord {
-        kind: RecordKind::Sched as u32,
-        tid: 11,
-        tgid: 0,
-        cpu: 1,
-        time: 5,
-        change: 5,
-        lost: 2,
-    };
+    let sched =
+        SchedRecord { kind: RecordKind::Sched as u32, tid: 11, tgid: 0, cpu: 1, time: 5, change: 5, lost: 2 };
     let idle =
         PowerRecord { kind: RecordKind::Idle as u32, cpu: 1, time: u64::MAX, state: u32::MAX, lost: 0 };
     let app = AppEvent { change: 1, begun_by: 0, tgid: 10, tid: 11, time: 7, begin: 9, name: 0xabcd };

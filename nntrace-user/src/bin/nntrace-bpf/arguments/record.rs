@@ -11,6 +11,7 @@ use super::{
 };
 
 /// Records a run.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, clap::Args)]
 pub struct Record {
     /// Run; `-o` names the folder of the recording, which must be new or empty.

@@ -43,10 +43,14 @@ pub fn run(cli: &Print) -> Result<ExitCode> {
     };
     if cli.files.len() > 1 {
         let folder = folder.display();
-        return Err(usage(format!("cannot print the recording {folder} together with other files: name it alone")));
+        return Err(usage(format!(
+            "cannot print the recording {folder} together with other files: name it alone"
+        )));
     }
     if cli.iteration_root.is_some() {
-        return Err(usage("--iteration-root is for traces: `replay` numbers the iterations of a recording".into()));
+        return Err(usage(
+            "--iteration-root is for traces: `replay` numbers the iterations of a recording".into(),
+        ));
     }
     if cli.command {
         return info::print_command(folder);

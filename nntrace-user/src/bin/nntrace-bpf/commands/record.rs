@@ -8,7 +8,9 @@ use anyhow::{Context as _, Result, bail};
 use log::LevelFilter;
 use nix::sys::utsname::uname;
 use nntrace_user::{
-    record::{ClockReading, FlightOptions, FlightRecorder, MOST_TRIGGERS, MostSize, Recorder, RunDescription},
+    record::{
+        ClockReading, FlightOptions, FlightRecorder, MOST_TRIGGERS, MostSize, Recorder, RunDescription,
+    },
     report::terminal_text::Text,
 };
 pub use recording::{Due, Recording};
