@@ -11,12 +11,14 @@ use serde_json::Value;
 
 use crate::{
     bench::{
+        child::Running,
         pairs::compile,
         profiler::Snapshot,
         release,
         replay::{Usage, timed},
         spread::paired,
         table::Table,
+        tracefs::Instance,
     },
     run::{command, on_path, quietly, target_dir},
 };
@@ -39,6 +41,8 @@ const GOAL_BYTES: f64 = 12.0;
 const GOAL_SPEED: f64 = 300.0;
 /// Load of the large recording, as `paced` takes it: 5 million marks a second for 40 s.
 const LARGE: &str = "2 1250 40000";
+/// Marks that fit into the buffers of ftrace.
+const FTRACE_MARKS: &str = "16000";
 /// Bytes of a section's record as the kernel programs write it.
 const RECORD_BYTES: f64 = 64.0;
 
@@ -60,15 +64,12 @@ pub fn measure(rounds: u32) -> Result<Table> {
     let traced = on_path("uftrace")
         .then(|| compile(SOURCE, "recorded-mcount", &["-I", INCLUDE, "-pthread", "-pg"]))
         .transpose()?;
-    let has_trace_cmd = on_path("trace-cmd");
     let (mut probed, mut express) = (Vec::new(), Vec::new());
-    let (mut trace_cmd, mut uftrace) = (Vec::new(), Vec::new());
+    let (mut ftrace, mut uftrace) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         probed.push(Recorded::of(&program, "uprobe")?);
         express.push(Recorded::of(&program, "express")?);
-        if has_trace_cmd {
-            trace_cmd.push(by_trace_cmd(&program)?);
-        }
+        ftrace.push(in_ftrace()?);
         if let Some(traced) = &traced {
             uftrace.push(by_uftrace(traced)?);
         }
@@ -84,8 +85,7 @@ pub fn measure(rounds: u32) -> Result<Table> {
         table.row(&subject("bytes a mark"), &all(|it| it.mark_bytes / it.marks)).at_most(GOAL_BYTES);
         table.row(&subject("bytes a power event"), &all(|it| it.power_bytes / it.power_events));
     }
-    for (tool, found) in
-        [("trace-cmd: bytes a mark", &trace_cmd), ("uftrace: bytes a call or return", &uftrace)]
+    for (tool, found) in [("trace-cmd: bytes a mark", &ftrace), ("uftrace: bytes a call or return", &uftrace)]
     {
         if found.is_empty() {
             table.missing(tool, "not installed");
@@ -96,7 +96,10 @@ pub fn measure(rounds: u32) -> Result<Table> {
         table.gain("  that is so many times ours", &paired(found, &ours, |theirs, ours| theirs / ours));
     }
     table.note("default rings; bytes a mark: everything in the recording but the streams of CPUs");
-    table.note("trace-cmd records the same marks, written to trace_marker, and uftrace the calls of the same function");
+    table.note(
+        "trace-cmd copies ftrace's buffers as they are: bytes of a write to trace_marker there, without page headers",
+    );
+    table.note("uftrace records the calls of the function that writes the marks");
     Ok(table)
 }
 
@@ -185,25 +188,14 @@ impl Recorded {
     }
 }
 
-/// Returns the bytes of a mark that trace-cmd writes.
-fn by_trace_cmd(program: &Path) -> Result<f64> {
-    let folder = Folder::create("trace-cmd")?;
-    let file = folder.0.join("trace.dat");
-    fs::create_dir_all(&folder.0).context("cannot make the folder of trace-cmd")?;
-    let mut record = command("trace-cmd");
-    record.args(["record", "-q", "-e", "power:cpu_idle", "-o"]).arg(&file).arg(program);
-    let events = |name: &str| -> Result<f64> {
-        let mut report = command("sh");
-        let script = format!("trace-cmd report -q \"$0\" 2>/dev/null | grep -c '{name}'");
-        let found = quietly(report.args(["-c", &script]).arg(&file))?;
-        found.trim().parse().context("trace-cmd's report cannot be counted")
-    };
-    let sections = written(record.env("NNTRACE_TO_FTRACE", "1"))?;
-    let bytes = fs::metadata(&file).context("trace-cmd has written no file")?.len() as f64;
-    let (marks, idle) = (events("tracing_mark_write\\|print:")?, events("cpu_idle:")?);
-    ensure!(marks >= sections, "trace-cmd has {marks} marks of {sections} sections");
-    // An idle event has 8 bytes of its own, 4 of its time, and 8 that all events have; the rest is that of the marks.
-    Ok((bytes - 20.0 * idle) / marks)
+/// Returns the bytes of a mark in the buffers of ftrace, whose pages `trace-cmd record` copies to its file as they are.
+fn in_ftrace() -> Result<f64> {
+    let buffer = Instance::create("nntrace-bench-recording")?;
+    let marker = buffer.marker();
+    let marker = marker.to_str().context("the path of trace_marker is no text")?;
+    let mut load = Running::load(&["emit-marks", "--marks", FTRACE_MARKS, "--trace-marker", marker])?;
+    let [_, _]: [f64; 2] = load.ask("trace-marker")?;
+    buffer.bytes_per_entry()
 }
 
 /// Returns the bytes that uftrace writes for a call or a return.

@@ -42,12 +42,22 @@ impl Instance {
 
     /// Returns the amount recorded so far, including overwritten entries.
     pub fn recorded(&self) -> Result<u64> {
+        self.sum(&["entries", "overrun"])
+    }
+
+    /// Returns the bytes of an entry in the buffer, on average.
+    pub fn bytes_per_entry(&self) -> Result<f64> {
+        Ok(self.sum(&["bytes"])? as f64 / self.sum(&["entries"])? as f64)
+    }
+
+    /// Returns the sum of some counts over all CPUs.
+    fn sum(&self, names: &[&str]) -> Result<u64> {
         let buffers = self.0.join("per_cpu");
         let context = || format!("cannot read the counts in {}", buffers.display());
         let mut sum = 0;
         for buffer in fs::read_dir(&buffers).with_context(context)? {
             let counts = fs::read_to_string(buffer.with_context(context)?.path().join("stats"));
-            sum += counts.with_context(context)?.lines().filter_map(entries).sum::<u64>();
+            sum += counts.with_context(context)?.lines().filter_map(|line| count(line, names)).sum::<u64>();
         }
         Ok(sum)
     }
@@ -66,10 +76,10 @@ impl Drop for Instance {
     }
 }
 
-/// Parses the number in a line that counts entries in a buffer, or overwritten ones.
-fn entries(line: &str) -> Option<u64> {
+/// Parses the number in a line that has one of these names.
+fn count(line: &str, names: &[&str]) -> Option<u64> {
     let (name, count) = line.split_once(": ")?;
-    if ["entries", "overrun"].contains(&name) { count.trim().parse().ok() } else { None }
+    if names.contains(&name) { count.trim().parse().ok() } else { None }
 }
 
 #[cfg(test)]
@@ -79,6 +89,6 @@ mod tests {
     #[test]
     fn entries_are_those_kept_and_those_overwritten() {
         let stats = "entries: 12\noverrun: 5\ncommit overrun: 1\nbytes: 400\nread events: 3\n";
-        assert_eq!(stats.lines().filter_map(entries).sum::<u64>(), 17);
+        assert_eq!(stats.lines().filter_map(|line| count(line, &["entries", "overrun"])).sum::<u64>(), 17);
     }
 }
