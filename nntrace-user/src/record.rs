@@ -8,6 +8,7 @@
 
 mod ancestry;
 mod block;
+mod blocks;
 mod call_entry;
 mod calls;
 mod cause;

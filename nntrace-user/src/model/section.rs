@@ -95,6 +95,12 @@ impl Annotations {
         }
     }
 
+    /// Whether there are none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Takes the attributes of a section that ended.
     #[inline]
     pub(crate) fn end(&mut self, span: &SpanRecord) -> Option<String> {

@@ -5,27 +5,22 @@
 //! nothing earlier can come, and sorts what is before that. Memory is taken by the longest, and by as many others as end while
 //! the longest of these lasts.
 
-use std::{
-    borrow::Cow,
-    cmp::{Ordering, Reverse},
-    collections::BinaryHeap,
-    iter::Peekable,
-    ops::ControlFlow,
-    path::Path,
-    rc::Rc,
-};
+mod first_pass;
+
+use std::{borrow::Cow, iter::Peekable, ops::ControlFlow, path::Path, rc::Rc};
 
 use nntrace_common::record::SpanRecord;
 use rustc_hash::FxHashMap;
 
+use first_pass::{FirstFound, FirstPass};
+
 use super::{
-    decode::Event,
+    blocks::visit_blocks,
     error::ReadError,
-    format::Stream,
     order::Ordered,
     read::{Block, Files},
     sections::{FoundSection, SectionPass, TakeSections, late_names},
-    threads::{StreamUse, ThreadSections, Threads, ThreadsSeen},
+    threads::{StreamUse, ThreadSections, Threads},
 };
 use crate::model::{run_facts::Loss, section::Section};
 
@@ -89,14 +84,8 @@ struct Held {
 type Key = (u64, u32, u8, u64);
 
 impl Held {
-    fn new(found: FoundSection<'_>, names: &mut SharedNames) -> Self {
-        Self {
-            number: found.number,
-            span: *found.span,
-            thread: None,
-            name: names.shared(found.span.name, &found.name),
-            attributes: found.attributes.map(Into::into),
-        }
+    fn new(number: u64, span: SpanRecord, name: Rc<str>, attributes: Option<String>) -> Self {
+        Self { number, span, thread: None, name, attributes: attributes.map(Into::into) }
     }
 
     fn key(&self) -> Key {
@@ -105,8 +94,8 @@ impl Held {
 }
 
 /// Length of a section, and its number: no two are equal.
-fn length(number: u64, span: &SpanRecord) -> (u64, u64) {
-    (span.end.saturating_sub(span.begin), number)
+fn length(number: u64, begin: u64, end: u64) -> (u64, u64) {
+    (end.saturating_sub(begin), number)
 }
 
 /// Texts of names that several sections share.
@@ -115,7 +104,7 @@ struct SharedNames(FxHashMap<u64, Rc<str>>);
 
 impl SharedNames {
     #[inline]
-    fn shared(&mut self, hash: u64, text: &str) -> Rc<str> {
+    fn shared<'a>(&mut self, hash: u64, text: impl FnOnce() -> Cow<'a, str>) -> Rc<str> {
         if let Some(name) = self.0.get(&hash) {
             return Rc::clone(name);
         }
@@ -123,7 +112,7 @@ impl SharedNames {
         if self.0.len() >= MOST_NAMES {
             self.0.clear();
         }
-        let name: Rc<str> = text.into();
+        let name: Rc<str> = (&*text()).into();
         self.0.insert(hash, Rc::clone(&name));
         name
     }
@@ -142,21 +131,12 @@ impl OrderedSections {
         let files = Files::open(folder)?;
         let (until, state, mut damage) = files.state()?;
         let late_names = late_names(&state);
-        let first = FirstPass {
-            sizes,
-            threads: ThreadsSeen::default(),
-            longest: BinaryHeap::new(),
-            names: SharedNames::default(),
-            stretches: Vec::new(),
-            dropped: false,
-        };
-        let mut pass = SectionPass::new(&late_names, first);
-        Ordered::new(&files, state.first_event(), until).visit(until, &mut pass);
-        damage.extend(pass.damage);
-        let FirstPass { threads, longest, mut stretches, dropped, .. } = pass.take;
+        let mut pass = FirstPass::new(sizes, &late_names);
+        damage.extend(visit_blocks(&files, until, &mut pass));
+        let FirstFound { threads, mut longest, mut stretches, dropped } = pass.finish();
         let (threads, seen) = threads.named();
-        let mut longest: Vec<Held> = longest.into_iter().map(|Reverse(long)| *long.held).collect();
-        let longer_than = longest.iter().map(|held| length(held.number, &held.span)).min();
+        let longer_than =
+            longest.iter().map(|held| length(held.number, held.span.begin, held.span.end)).min();
         for held in &mut longest {
             held.thread = threads.place(held.span.tgid, held.span.tid, held.span.begin);
         }
@@ -329,81 +309,6 @@ fn hand_out(
     }
 }
 
-/// Section that may be among the longest. It moves a lot among the others: what it is compared by stands in it.
-struct Long {
-    /// Length and number.
-    length: (u64, u64),
-    /// Stretch that it belongs to, by its place in the list.
-    stretch: usize,
-    held: Box<Held>,
-}
-
-impl PartialEq for Long {
-    fn eq(&self, other: &Self) -> bool {
-        self.length == other.length
-    }
-}
-
-impl Eq for Long {}
-
-impl PartialOrd for Long {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Long {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.length.cmp(&other.length)
-    }
-}
-
-/// Pass that finds the longest sections.
-struct FirstPass {
-    sizes: Sizes,
-    threads: ThreadsSeen,
-    longest: BinaryHeap<Reverse<Long>>,
-    names: SharedNames,
-    stretches: Vec<Stretch>,
-    /// Whether any is not kept.
-    dropped: bool,
-}
-
-impl TakeSections for FirstPass {
-    #[inline]
-    fn section(&mut self, found: FoundSection<'_>) {
-        self.threads.section(found.stream, found.number, found.span);
-        let place = found.number >> self.sizes.stretch;
-        if self.stretches.last().is_none_or(|last| last.place != place) {
-            self.stretches.push(Stretch { place, earliest: u64::MAX });
-        }
-        let stretch = self.stretches.len() - 1;
-        let length = length(found.number, found.span);
-        if self.longest.len() < self.sizes.longest {
-            let held = Box::new(Held::new(found, &mut self.names));
-            self.longest.push(Reverse(Long { length, stretch, held }));
-            return;
-        }
-        self.dropped = true;
-        let mut begin = (found.span.begin, stretch);
-        if let Some(mut shortest) = self.longest.peek_mut()
-            && length > shortest.0.length
-        {
-            begin = (shortest.0.held.span.begin, shortest.0.stretch);
-            let Long { length: key, stretch: place, held } = &mut shortest.0;
-            (*key, *place) = (length, stretch);
-            **held = Held::new(found, &mut self.names);
-        }
-        let earliest = &mut self.stretches[begin.1].earliest;
-        *earliest = begin.0.min(*earliest);
-    }
-
-    #[inline]
-    fn other(&mut self, stream: Stream, number: u64, event: &Event) {
-        self.threads.other(stream, number, event);
-    }
-}
-
 /// Pass that sorts the sections that are not among the longest.
 struct SecondPass<'a, W> {
     threads: &'a Threads,
@@ -422,16 +327,15 @@ impl<W: Fn(&SpanRecord, Option<u32>) -> bool> TakeSections for SecondPass<'_, W>
     #[inline]
     fn section(&mut self, found: FoundSection<'_>) {
         let FoundSection { number, span, .. } = found;
-        if length(number, span) >= self.longer_than {
+        if length(number, span.begin, span.end) >= self.longer_than {
             return;
         }
         let thread = self.threads.place(span.tgid, span.tid, span.begin);
         if (self.is_wanted)(span, thread) {
-            self.waiting.push(Held { thread, ..Held::new(found, &mut self.names) });
+            let name = self.names.shared(span.name, || found.name());
+            self.waiting.push(Held { thread, ..Held::new(number, *span, name, found.attributes) });
         }
     }
-
-    fn other(&mut self, _stream: Stream, _number: u64, _event: &Event) {}
 }
 
 impl<W> SecondPass<'_, W> {

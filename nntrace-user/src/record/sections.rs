@@ -39,23 +39,26 @@ pub(super) fn late_names(state: &Checkpoint) -> FxHashMap<u64, String> {
 pub(super) struct FoundSection<'a> {
     /// Number of the event.
     pub(super) number: u64,
-    /// Stream of the event.
-    pub(super) stream: Stream,
     /// Section.
     pub(super) span: &'a SpanRecord,
-    /// Name without attributes; its hash where the text never came.
-    pub(super) name: Cow<'a, str>,
     /// Attributes as written, each behind a `#`.
     pub(super) attributes: Option<String>,
+    reader: &'a EventReader,
+    late_names: &'a FxHashMap<u64, String>,
+}
+
+impl<'a> FoundSection<'a> {
+    /// Returns the name without attributes; its hash where the text never came.
+    #[inline]
+    pub(super) fn name(&self) -> Cow<'a, str> {
+        section_name(self.span, self.reader, self.late_names)
+    }
 }
 
 /// Consumer of the sections among the events.
 pub(super) trait TakeSections {
     /// Takes a section.
     fn section(&mut self, section: FoundSection<'_>);
-
-    /// Takes another event. Of a begin with its text, the section comes later.
-    fn other(&mut self, stream: Stream, number: u64, event: &Event);
 }
 
 /// Pass over the events for their sections.
@@ -69,16 +72,27 @@ pub(super) struct SectionPass<'a, T> {
     pub(super) take: T,
 }
 
+impl Annotations {
+    /// Keeps the attributes of a begin with its text; other events have none.
+    #[inline]
+    pub(super) fn take(&mut self, event: &Event, content: &[u8]) {
+        if let Event::AnnotatedBegin { origin, time, payload, name_at } = event {
+            let payload = content.get(payload.clone()).unwrap_or_default();
+            self.begin(origin.tid, *time, payload, *name_at);
+        }
+    }
+}
+
 impl<'a, T: TakeSections> SectionPass<'a, T> {
     /// Creates a pass.
     pub(super) fn new(late_names: &'a FxHashMap<u64, String>, take: T) -> Self {
         Self { late_names, annotations: Annotations::default(), damage: Vec::new(), take }
     }
 
-    fn span(&mut self, stream: Stream, span: &SpanRecord, reader: &EventReader) {
+    fn span(&mut self, span: &SpanRecord, reader: &EventReader) {
         let attributes = self.annotations.end(span);
-        let name = section_name(span, reader, self.late_names);
-        self.take.section(FoundSection { number: reader.number(), stream, span, name, attributes });
+        let (number, late_names) = (reader.number(), self.late_names);
+        self.take.section(FoundSection { number, span, attributes, reader, late_names });
     }
 }
 
@@ -100,15 +114,10 @@ pub(super) fn section_name<'a>(
 
 impl<T: TakeSections> Visit for SectionPass<'_, T> {
     #[inline]
-    fn event(&mut self, stream: Stream, event: &Event, reader: &EventReader) {
+    fn event(&mut self, _stream: Stream, event: &Event, reader: &EventReader) {
         match event {
-            Event::Record(Record::Span(span)) | Event::SpanAnywhere(span) => self.span(stream, span, reader),
-            Event::AnnotatedBegin { origin, time, payload, name_at } => {
-                let payload = reader.content().get(payload.clone()).unwrap_or_default();
-                self.annotations.begin(origin.tid, *time, payload, *name_at);
-                self.take.other(stream, reader.number(), event);
-            }
-            _ => self.take.other(stream, reader.number(), event),
+            Event::Record(Record::Span(span)) | Event::SpanAnywhere(span) => self.span(span, reader),
+            event => self.annotations.take(event, reader.content()),
         }
     }
 
@@ -122,10 +131,9 @@ struct InOrderOfEnds<T>(T);
 
 impl<T: FnMut(&Section<'_>)> TakeSections for InOrderOfEnds<T> {
     fn section(&mut self, found: FoundSection<'_>) {
-        if let Some(section) = Section::of(found.span, Some(&found.name), found.attributes.map(Cow::Owned)) {
+        let name = found.name();
+        if let Some(section) = Section::of(found.span, Some(&name), found.attributes.map(Cow::Owned)) {
             (self.0)(&section);
         }
     }
-
-    fn other(&mut self, _stream: Stream, _number: u64, _event: &Event) {}
 }

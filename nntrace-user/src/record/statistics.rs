@@ -2,17 +2,17 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use nntrace_common::record::{ProcessRecord, Record, SpanRecord};
+use nntrace_common::record::{ProcessRecord, Record};
 use rustc_hash::FxHashMap;
 
 use super::{
-    contents::Contents,
-    decode::{Event, EventReader, Unreadable},
+    blocks::{VisitBlocks, visit_blocks},
+    decode::{Event, EventReader},
     error::ReadError,
     format::Stream,
-    read::{Block, Files},
+    read::Files,
     sections::{late_names, section_name},
-    threads::{Threads, ThreadsSeen},
+    threads::{ThreadUse, Threads, ThreadsSeen},
 };
 use crate::model::{
     run_facts::Loss,
@@ -42,27 +42,15 @@ pub struct RecordedStatistics {
 pub fn statistics(folder: &Path, statistics: SectionStatistics) -> Result<RecordedStatistics, ReadError> {
     let files = Files::open(folder)?;
     let (until, state, mut damage) = files.state()?;
-    let blocks: Vec<Block> =
-        files.blocks.iter().filter(|block| block.header.first <= until).copied().collect();
-    let mut contents = Contents::read(&files, blocks.clone());
     let mut pass = Pass {
         first: state.first_event(),
-        until,
         late_names: late_names(&state),
         statistics,
         threads: ThreadsSeen::default(),
         places: Vec::new(),
         events: 0,
     };
-    // Sums do not depend on the order of streams: blocks are read one after the other.
-    for block in &blocks {
-        let stream = files.stream(block);
-        let read = contents.next().and_then(|content| {
-            let mut reader = EventReader::new(content, block.header.first);
-            pass.block(stream, &mut reader).map_err(|unreadable| format!("stream {stream}: {unreadable}"))
-        });
-        damage.extend(read.err());
-    }
+    damage.extend(visit_blocks(&files, until, &mut pass));
     let missing = state.count_to(until).saturating_sub(pass.events);
     Ok(RecordedStatistics {
         statistics: pass.statistics,
@@ -78,7 +66,6 @@ pub fn statistics(folder: &Path, statistics: SectionStatistics) -> Result<Record
 struct Pass {
     /// First event from which on every one should be there.
     first: u64,
-    until: u64,
     late_names: FxHashMap<u64, String>,
     statistics: SectionStatistics,
     threads: ThreadsSeen,
@@ -93,40 +80,12 @@ impl Pass {
     fn count(&mut self, number: u64) {
         self.events += u64::from(number >= self.first);
     }
+}
 
-    fn block(&mut self, stream: Stream, reader: &mut EventReader) -> Result<(), Unreadable> {
-        self.places.clear();
-        loop {
-            // Most events are sections.
-            while let Some((site, times)) = reader.next_times() {
-                if reader.number() > self.until {
-                    return Ok(());
-                }
-                self.count(reader.number());
-                self.section(stream, site, times, reader);
-            }
-            let Some((number, event)) = reader.next()? else { return Ok(()) };
-            if number > self.until {
-                return Ok(());
-            }
-            self.count(number);
-            match &event {
-                // What stands behind definitions.
-                Event::Record(Record::Span(span)) | Event::SpanAnywhere(span) => {
-                    let SpanRecord { begin, end, own, exclusive, .. } = *span;
-                    self.section(stream, reader.site(), SectionTimes { begin, end, own, exclusive }, reader);
-                }
-                Event::Record(Record::TakesPart(ProcessRecord { tgid, tid, .. }))
-                | Event::ThreadMarked { tgid, tid } => {
-                    self.statistics.mark_thread(*tgid, *tid);
-                }
-                event => self.threads.other(stream, number, event),
-            }
-        }
-    }
-
+impl VisitBlocks for Pass {
     #[inline]
     fn section(&mut self, stream: Stream, site: usize, times: SectionTimes, reader: &EventReader) {
+        self.count(reader.number());
         if site >= self.places.len() {
             self.places.resize(site + 1, Place::default());
         }
@@ -137,10 +96,23 @@ impl Pass {
             let span = reader.section_at(site, times)?;
             if is_new {
                 // A site is of one thread.
-                threads.section(stream, reader.number(), &span);
+                threads.sections(&ThreadUse::new(stream, reader.number(), &span));
             }
             Some((span, section_name(&span, reader, late_names)))
         });
+    }
+
+    fn other(&mut self, stream: Stream, event: &Event, reader: &EventReader) {
+        self.count(reader.number());
+        match event {
+            Event::Record(Record::TakesPart(ProcessRecord { tgid, tid, .. }))
+            | Event::ThreadMarked { tgid, tid } => self.statistics.mark_thread(*tgid, *tid),
+            event => self.threads.other(stream, reader.number(), event),
+        }
+    }
+
+    fn end(&mut self, _stream: Stream, _reader: &EventReader) {
+        self.places.clear();
     }
 }
 

@@ -73,6 +73,40 @@ pub(super) struct StreamUse {
     pub(super) last: u64,
 }
 
+/// Use of a block by a thread: sections of one site.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThreadUse {
+    pid: u32,
+    tid: u32,
+    takes_part: bool,
+    used: StreamUse,
+    count: u64,
+    /// Earliest begin, ns.
+    begin: u64,
+}
+
+impl ThreadUse {
+    /// Creates the use by one section.
+    pub(super) fn new(stream: Stream, number: u64, span: &SpanRecord) -> Self {
+        Self {
+            pid: span.tgid,
+            tid: span.tid,
+            takes_part: !span.is_provisional(),
+            used: StreamUse { stream, first: number, last: number },
+            count: 1,
+            begin: span.begin,
+        }
+    }
+
+    /// Adds a later section of the site.
+    #[inline]
+    pub(super) fn add(&mut self, number: u64, begin: u64) {
+        self.used.last = number;
+        self.count += 1;
+        self.begin = begin.min(self.begin);
+    }
+}
+
 /// Sections of a thread, as a pass has seen them.
 #[derive(Debug, Default)]
 pub(super) struct ThreadSections {
@@ -94,14 +128,13 @@ pub(super) struct ThreadsSeen {
 }
 
 impl ThreadsSeen {
-    /// Takes a section.
-    #[inline]
-    pub(super) fn section(&mut self, stream: Stream, number: u64, span: &SpanRecord) {
-        let thread = self.thread(span.tgid, span.tid);
-        thread.begin = if thread.count == 0 { span.begin } else { thread.begin.min(span.begin) };
-        thread.count += 1;
-        thread.takes_part |= !span.is_provisional();
-        thread.uses(stream, number);
+    /// Takes sections of one thread.
+    pub(super) fn sections(&mut self, used: &ThreadUse) {
+        let thread = self.thread(used.pid, used.tid);
+        thread.begin = if thread.count == 0 { used.begin } else { thread.begin.min(used.begin) };
+        thread.count += used.count;
+        thread.takes_part |= used.takes_part;
+        thread.uses(used.used);
     }
 
     /// Takes another event.
@@ -110,7 +143,10 @@ impl ThreadsSeen {
             Event::Record(Record::Fork(fork)) if self.forks.len() < MOST_FORKS => self.forks.push(fork),
             Event::Record(Record::TakesPart(ProcessRecord { tgid, tid, .. }))
             | Event::ThreadMarked { tgid, tid } => self.thread(tgid, tid).takes_part = true,
-            Event::AnnotatedBegin { origin, .. } => self.thread(origin.pid, origin.tid).uses(stream, number),
+            Event::AnnotatedBegin { origin, .. } => {
+                let once = StreamUse { stream, first: number, last: number };
+                self.thread(origin.pid, origin.tid).uses(once);
+            }
             _ => {}
         }
     }
@@ -176,11 +212,13 @@ impl ThreadsSeen {
 }
 
 impl ThreadSections {
-    #[inline]
-    fn uses(&mut self, stream: Stream, number: u64) {
+    fn uses(&mut self, used: StreamUse) {
         match self.streams.last_mut() {
-            Some(last) if last.stream == stream => last.last = number,
-            _ => self.streams.push(StreamUse { stream, first: number, last: number }),
+            Some(last) if last.stream == used.stream => {
+                last.first = used.first.min(last.first);
+                last.last = used.last.max(last.last);
+            }
+            _ => self.streams.push(used),
         }
     }
 }

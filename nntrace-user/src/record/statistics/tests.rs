@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nntrace_common::record::SpanRecord;
 use proptest::prelude::*;
 
 use super::*;
