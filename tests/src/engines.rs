@@ -192,7 +192,11 @@ impl Engine {
         Ok(Traced { printed: printed(&ended)?, snapshot })
     }
 
-    fn words(&self, size: Size, runs: u64) -> Result<Vec<String>> {
+    /// Returns the command that runs a model so often.
+    ///
+    /// # Errors
+    /// When this program is not in cargo's target directory.
+    pub fn words(&self, size: Size, runs: u64) -> Result<Vec<String>> {
         let script = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/engines/run")).join(self.script);
         let paths = [folder()?.join(self.name).join("bin/python"), script, self.model(size)?];
         let mut words: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();

@@ -81,6 +81,12 @@ fn replayed(folder: &Path) -> Result<Value> {
     without_folder(&Child::run(profiler.command())?.expect_code(0)?.stdout)
 }
 
+/// Returns the statistics of a recording, whose processes have the same ids wherever it is.
+fn reported(folder: &Path) -> Result<String> {
+    let mut profiler = Profiler::new()?.args(["report", "--json"]).args([folder]);
+    Ok(Child::run(profiler.command())?.expect_code(0)?.text())
+}
+
 fn without_folder(snapshot: &[u8]) -> Result<Value> {
     let mut snapshot: Value = serde_json::from_slice(snapshot)?;
     let files = snapshot.pointer_mut("/source/files").context("no files")?;
@@ -122,6 +128,7 @@ fn a_pack_is_all_that_another_system_needs() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let recorded = Recorded::new()?;
     let before = replayed(&recorded.path("run"))?;
+    let report = reported(&recorded.path("run"))?;
     let program = fs::read(recorded.path("app"))?;
     let packed = recorded.pack("run.nnpack", &[])?;
     assert!(packed.stderr.contains("and 2 files to"), "{}", packed.stderr);
@@ -134,6 +141,7 @@ fn a_pack_is_all_that_another_system_needs() -> Result<()> {
     let out = elsewhere.path().join("out");
     unpack(&recorded.path("run.nnpack"), &out)?.expect_code(0)?;
     assert_eq!(replayed(&out)?, before);
+    assert_eq!(reported(&out)?, report);
     assert!(fs::read(out.join("files/0_app"))? == program);
     assert_eq!(fs::read(out.join("files/1_model.bin"))?, b"weights");
     let map: Value = serde_json::from_slice(&fs::read(out.join("replay_file_map.json"))?)?;
@@ -146,6 +154,8 @@ fn a_pack_is_all_that_another_system_needs() -> Result<()> {
     run_in(root.path(), &["unpack", "/run.nnpack", "-o", "/out"])?.expect_code(0)?;
     let shown = run_in(root.path(), &["replay", "/out", "--json"])?.expect_code(0)?;
     assert_eq!(without_folder(&shown.stdout)?, before);
+    let shown = run_in(root.path(), &["report", "/out", "--json"])?.expect_code(0)?;
+    assert_eq!(shown.text(), report);
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 use nntrace_tests::{
     binaries,
     child::Child,
+    engines::{Engine, Size},
     live,
     native::Program,
     profiler::Profiler,
@@ -56,6 +57,31 @@ fn a_replay_of_lanes_is_the_run() -> Result<()> {
     assert!(express.marks > 0, "{express:?}");
     let flood = [env!("CARGO_BIN_EXE_mark-flood"), "--threads", "3", "--marks", "800000"];
     record_and_check(&["--ring-size", "4096"], &flood).map(drop)
+}
+
+#[test]
+fn a_replay_of_an_engine_is_the_run() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    // They are loaded after the start, at which a command is stopped until they are probed.
+    let engines = [
+        Engine::new("onnxruntime", "onnxruntime_c.py", "onnx"),
+        Engine::new("litert", "tflite_python.py", "tflite"),
+        Engine::new("ncnn", "ncnn_python.py", "ncnn"),
+    ];
+    for engine in engines {
+        if !engine.is_there()? {
+            continue;
+        }
+        let words = engine.words(Size::Tiny, 50)?;
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let recorded = record_and_check(&["--engine-level", "op", "--level", "sched"], &words)?;
+        let snapshot = &recorded.run.snapshot;
+        let engines = &snapshot.source.engines;
+        assert!(engines.iter().any(|found| found.engine == engine.name), "{engines:?}");
+        let most = snapshot.functions.iter().map(|row| row.count).max();
+        assert!(most.is_some_and(|count| count >= 50), "{}: {most:?}", engine.name);
+    }
+    Ok(())
 }
 
 #[test]

@@ -43,13 +43,14 @@ fn parse(stat: &str) -> Option<FoundThread> {
     Some(FoundThread { tid: tid.parse().ok()?, comm: comm.to_owned(), found })
 }
 
-/// Traces all current threads of a traced process.
+/// Traces all current threads of a target.
 ///
 /// # Errors
 /// When the table of targets is full.
 pub(crate) fn watch(kernel: &mut Kernel, model: &mut Model, pid: u32) -> Result<(), KernelError> {
     let known: Vec<u32> = threads(pid).iter().map(|thread| thread.tid).collect();
-    for &tid in &known {
+    // The process itself is a target already; it may be one that is stopped while it loads libraries, and has to stay so.
+    for &tid in known.iter().filter(|tid| **tid != pid) {
         kernel.add_target(tid)?;
     }
     // From here on none of their events is missed; so their states are read afterwards.
