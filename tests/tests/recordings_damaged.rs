@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    ops::ControlFlow,
     path::Path,
     process::Command,
     thread,
@@ -21,7 +22,7 @@ use nntrace_tests::{
     wait::PATIENCE,
 };
 use nntrace_user::{
-    record::{self, ReplayOptions},
+    record::{self, OrderedSections, ReplayOptions},
     report::snapshot::Snapshot,
 };
 
@@ -71,10 +72,16 @@ fn what_a_killed_recorder_has_written_is_read() -> Result<()> {
         ensure!(recorded <= counted, "kill {kill}: {recorded} sections recorded, {counted} counted");
         let note = snapshot.notes.iter().find(|note| note.contains("was not ended"));
         note.with_context(|| format!("kill {kill}: no note on the end: {:?}", snapshot.notes))?;
-        // What came after the state is there, too.
+        // Sections behind the state are there, too.
         let mut listed = 0;
         record::sections(&path, |_| listed += 1)?;
         ensure!(listed >= recorded, "kill {kill}: {listed} sections listed, {recorded} in the state");
+        let mut printed = 0;
+        let _ = OrderedSections::open(&path)?.visit(|_, _| {
+            printed += 1;
+            ControlFlow::Continue(())
+        });
+        ensure!(printed == listed, "kill {kill}: {printed} sections printed, {listed} listed");
         target.send_line("")?;
         target.wait()?.expect_code(0)?;
     }

@@ -119,7 +119,7 @@ impl SharedNames {
 }
 
 impl OrderedSections {
-    /// Reads a recording as far as its last state covers it.
+    /// Reads a recording: all events of one that was not ended, too, which its last state need not cover.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -129,7 +129,8 @@ impl OrderedSections {
 
     fn with_sizes(folder: &Path, sizes: Sizes) -> Result<Self, ReadError> {
         let files = Files::open(folder)?;
-        let (until, state, mut damage) = files.state()?;
+        let (covered, state, mut damage) = files.state()?;
+        let until = files.last_event_with(&state, covered);
         let late_names = late_names(&state);
         let mut pass = FirstPass::new(sizes, &late_names);
         damage.extend(visit_blocks(&files, until, &mut pass));

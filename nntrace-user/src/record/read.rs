@@ -281,6 +281,12 @@ impl Files {
         self.blocks.iter().map(|block| block.header.last).max().unwrap_or(0)
     }
 
+    /// Returns the number of the last event to be shown beside a state, which covers the events up to a number: where the
+    /// recorder was killed, later ones are there.
+    pub(super) fn last_event_with(&self, state: &Checkpoint, covered: u64) -> u64 {
+        if state.is_last { covered } else { self.last_event().max(covered) }
+    }
+
     /// Describes a damaged place.
     fn describe(&self, hole: &Hole) -> String {
         let path = self.streams[hole.file].path.display();

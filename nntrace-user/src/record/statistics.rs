@@ -35,13 +35,15 @@ pub struct RecordedStatistics {
     pub damage: Vec<String>,
 }
 
-/// Adds the sections of a recording, as far as its last state covers it, to statistics.
+/// Adds the sections of a recording to statistics: all events of one that was not ended, too, which its last state need not
+/// cover.
 ///
 /// # Errors
 /// When the recording cannot be read.
 pub fn statistics(folder: &Path, statistics: SectionStatistics) -> Result<RecordedStatistics, ReadError> {
     let files = Files::open(folder)?;
-    let (until, state, mut damage) = files.state()?;
+    let (covered, state, mut damage) = files.state()?;
+    let until = files.last_event_with(&state, covered);
     let mut pass = Pass {
         first: state.first_event(),
         late_names: late_names(&state),
