@@ -1,4 +1,9 @@
 //! Results in the formats of other programs.
 
 pub mod dot;
+pub mod folded;
 pub mod parquet;
+pub mod pprof;
+pub mod prometheus;
+#[cfg(test)]
+mod tests;

@@ -40,6 +40,7 @@ mod section_sites;
 pub mod section_statistics;
 pub(crate) mod small_counts;
 pub(crate) mod small_map;
+pub(crate) mod stacked_functions;
 pub(crate) mod stacks;
 pub(crate) mod thread_marks;
 pub mod timeline;

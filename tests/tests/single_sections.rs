@@ -126,7 +126,7 @@ fn assert_as_plain(path: &Path, text: &str) -> Result<usize> {
     let (all, mut hidden) = (SectionFilter::default(), Hidden::default());
     let list = section_list::list(marks, &all, &mut hidden);
     let tree = section_list::tree(marks, &all, &mut hidden);
-    let graph = dot::render(marks);
+    let graph = dot::render(&replayed.findings());
     assert_eq!(hidden, Hidden::default());
     for (view, what) in [(&*list, "not ended"), (&*tree, "not ended"), (graph.as_str(), "has not ended")] {
         assert_eq!(view.matches(what).count(), open);

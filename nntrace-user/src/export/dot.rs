@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::{
     model::{
-        Marks,
+        Findings, Marks,
         causality::{Edge, graph::Node},
     },
     report::{number_format, terminal_text::clean},
@@ -12,7 +12,8 @@ use crate::{
 
 /// Renders the graph that was kept; see [`crate::model::causality::Questions::graph`].
 #[must_use]
-pub fn render(marks: &Marks) -> String {
+pub fn render(findings: &Findings<'_>) -> String {
+    let marks = findings.marks;
     let graph = &marks.causality.graph;
     let mut text = String::from("digraph sections {\n  rankdir=LR;\n  node [shape=box];\n");
     // Writing to a string cannot fail, here and below.

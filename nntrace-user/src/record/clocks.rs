@@ -17,6 +17,13 @@ pub struct ClockReading {
 }
 
 impl ClockReading {
+    /// Returns a time of `CLOCK_MONOTONIC` as time since 1970, ns; `None` before that.
+    #[must_use]
+    pub fn real_time(&self, monotonic_ns: u64) -> Option<u64> {
+        let real = i128::from(self.realtime_ns) - i128::from(self.monotonic_ns) + i128::from(monotonic_ns);
+        u64::try_from(real).ok()
+    }
+
     /// Reads the clocks.
     #[must_use]
     pub fn now() -> Self {

@@ -22,7 +22,7 @@ use super::{
     read::Files,
 };
 use crate::model::{
-    Findings, Marks, Model, Scheduling,
+    Findings, Model, Scheduling,
     causality::Questions,
     energy::EnergyModel,
     findings::RunFacts,
@@ -264,12 +264,6 @@ impl Recorded {
     #[must_use]
     pub fn timelines(&self) -> Option<Timelines> {
         self.pass.model.power.timelines_until(self.window.end_ns)
-    }
-
-    /// Returns the model of the marks.
-    #[must_use]
-    pub fn marks(&self) -> &Marks {
-        &self.pass.model.marks
     }
 
     /// Returns the description of the run.

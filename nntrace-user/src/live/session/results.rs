@@ -8,7 +8,7 @@ use super::{MarkSource, Session};
 use crate::{
     live::{clock, express::ExpressLane, kernel::KernelError, ring_drain::DrainCounts, sysfs},
     model::{
-        Findings, Marks, Scheduling,
+        Findings, Scheduling,
         app_report_sums::ReportSums,
         app_reports::recorded_sums,
         cpu_residency::CpuResidency,
@@ -132,12 +132,6 @@ impl Session {
             })
         };
         self.model.scheduling.as_ref().map(named).unwrap_or_default()
-    }
-
-    /// Returns the model of the marks.
-    #[must_use]
-    pub fn marks(&self) -> &Marks {
-        &self.model.marks
     }
 
     pub(super) fn read_evidence(&self, end: u64) -> Result<Evidence, KernelError> {

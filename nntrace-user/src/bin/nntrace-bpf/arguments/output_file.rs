@@ -22,12 +22,22 @@ pub enum OutputKind {
     Svg,
     /// Sections and their causes.
     Dot,
+    /// Folded stacks.
+    Folded,
+    /// A profile for pprof.
+    Pprof,
+    /// Metrics for Prometheus.
+    Prometheus,
     /// A recording, in a folder.
     Recording,
 }
 
 /// Names of the kinds of files.
-pub(super) const EXPECTED: &str = "expected a file name that ends in .json, .csv, .svg or .dot";
+pub(super) const EXPECTED: &str =
+    "expected a file name that ends in .json, .csv, .svg, .dot, .folded, .pb.gz or .prom";
+
+/// End of the names of profiles for pprof.
+const PPROF: &str = ".pb.gz";
 
 /// A file of results, of the kind that its name ends in; any other name is that of a recording.
 pub(super) fn output_file(text: &str) -> Result<OutputFile, String> {
@@ -37,6 +47,9 @@ pub(super) fn output_file(text: &str) -> Result<OutputFile, String> {
         Some("csv") => OutputKind::Csv,
         Some("svg") => OutputKind::Svg,
         Some("dot") => OutputKind::Dot,
+        Some("folded") => OutputKind::Folded,
+        Some("prom") => OutputKind::Prometheus,
+        Some("gz") if text.ends_with(PPROF) => OutputKind::Pprof,
         _ if text.is_empty() => return Err(EXPECTED.into()),
         _ => OutputKind::Recording,
     };

@@ -26,11 +26,11 @@ pub struct Results {
           help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
-    /// Write results to FILE: .json, .csv, .svg or .dot
+    /// Write results to FILE: .json, .csv, .svg, .dot, .folded, .pb.gz or .prom
     ///
     /// At the end, of the kind that the name ends in: .json (the snapshot), .csv (the tables of power states, or the one of
-    /// --table), .svg (a picture of power states over time), .dot (marked sections and their causes, for Graphviz). May be
-    /// given several times.
+    /// --table), .svg (a picture of power states over time), .dot (marked sections and their causes, for Graphviz), .folded
+    /// (stacks, for flame graphs), .pb.gz (a profile for pprof), .prom (metrics for Prometheus). May be given several times.
     #[arg(short, long = "output", value_name = "FILE", value_parser = output_file, help_heading = OUTPUT)]
     pub outputs: Vec<OutputFile>,
 

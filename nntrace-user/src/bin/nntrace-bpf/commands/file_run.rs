@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use nntrace_user::{
-    model::{Findings, Marks, causality::Questions, limits::Limits, timeline::Timelines},
+    model::{Findings, causality::Questions, limits::Limits, timeline::Timelines},
     record::{self, Recorded},
     replay::{self, Replayed, TimeRange},
 };
@@ -64,11 +64,11 @@ impl Run {
         }
     }
 
-    /// Returns the model of the marks.
-    pub fn marks(&self) -> &Marks {
+    /// Returns a time of the run as time since 1970, ns; `None` for a trace, which does not tell.
+    pub fn real_time(&self, time: u64) -> Option<u64> {
         match self {
-            Self::Traces(run) => run.marks(),
-            Self::Recording(run) => run.marks(),
+            Self::Traces(_) => None,
+            Self::Recording(run) => run.run().clocks.real_time(time),
         }
     }
 }

@@ -23,7 +23,7 @@ use nntrace_user::{
         target::{ChildOutput, Held, Launch, PidFd, Process, Processes, RunAs, Running},
     },
     model::Topology,
-    record::Cause,
+    record::{Cause, ClockReading},
     report::{probe_share, snapshot::Snapshot},
     tui::Health,
 };
@@ -40,7 +40,7 @@ use crate::{
     logging,
     output::{
         self, Output,
-        files::Files,
+        files::{Files, Found},
         screen::{Asked, Screen},
         thresholds,
     },
@@ -130,12 +130,18 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     if run.ended.is_none() {
         run.note_survivors();
     }
+    let timelines = run.session.timelines();
     let findings = run.session.findings()?;
     let status = run.command.as_ref().and_then(Running::exit_code);
     let recorded = run.recording.map(|recording| recording.finish(&findings, status)).transpose();
-    let (snapshot, timelines) = (Snapshot::of(&findings), run.session.timelines());
+    let snapshot = Snapshot::of(&findings);
     // None of these keeps the others from being written.
-    let written = files.write(&snapshot, timelines.as_ref(), run.session.marks());
+    let written = files.write(&Found {
+        findings: &findings,
+        snapshot: &snapshot,
+        timelines: timelines.as_ref(),
+        began_ns: ClockReading::now().real_time(snapshot.window.begin_ns),
+    });
     let finished = run.output.finish(&snapshot, timelines.as_ref());
     let shown = kept.map_or(Ok(()), show);
     looped.and(written).and(finished).and(shown)?;

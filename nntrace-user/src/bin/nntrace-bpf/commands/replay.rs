@@ -12,7 +12,12 @@ use super::{
 };
 use crate::{
     arguments::{Replay, usage},
-    output::{Output, files::Files, screen::Screen, thresholds},
+    output::{
+        Output,
+        files::{Files, Found},
+        screen::Screen,
+        thresholds,
+    },
     signals::EndSignals,
 };
 
@@ -39,12 +44,18 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         runtime.block_on(play(&request, speed, wants_screen, &mut output))?;
     }
     let run = Run::of(&request)?;
-    let (snapshot, timelines) = (Snapshot::of(&run.findings()), run.timelines());
+    let findings = run.findings();
+    let (snapshot, timelines) = (Snapshot::of(&findings), run.timelines());
     if wants_screen && cli.speed.is_none() {
         runtime.block_on(look(&snapshot))?;
     }
     // What is shown may fail (on a full disk, or a terminal that is gone): the files do not depend on it.
-    files.write(&snapshot, timelines.as_ref(), run.marks())?;
+    files.write(&Found {
+        findings: &findings,
+        snapshot: &snapshot,
+        timelines: timelines.as_ref(),
+        began_ns: run.real_time(snapshot.window.begin_ns),
+    })?;
     match output {
         // One look at the end, without a word about an interval.
         Output::Tables if !std::io::stdout().is_terminal() => Output::summary().finish(&snapshot, None)?,

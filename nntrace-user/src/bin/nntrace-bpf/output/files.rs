@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use nntrace_user::{
-    export::dot,
-    model::{Marks, timeline::Timelines},
+    export::{dot, folded, pprof, prometheus},
+    model::{Findings, timeline::Timelines},
     report::{
         power::{self, PowerTable},
         snapshot::Snapshot,
@@ -25,6 +25,18 @@ use crate::{
 pub struct Files {
     files: Vec<(OutputKind, ResultFile)>,
     tables: Vec<PowerTable>,
+}
+
+/// Last results of a run.
+pub struct Found<'a> {
+    /// Findings.
+    pub findings: &'a Findings<'a>,
+    /// Snapshot of them.
+    pub snapshot: &'a Snapshot,
+    /// States of CPUs and clusters over time, if they were kept.
+    pub timelines: Option<&'a Timelines>,
+    /// Begin of what was measured, ns since 1970, where that is known.
+    pub began_ns: Option<u64>,
 }
 
 impl Files {
@@ -47,13 +59,19 @@ impl Files {
     }
 
     /// Writes the last results: every file or, when one cannot be written, none.
-    pub fn write(self, snapshot: &Snapshot, timelines: Option<&Timelines>, marks: &Marks) -> Result<()> {
+    pub fn write(self, found: &Found<'_>) -> Result<()> {
+        let Found { findings, snapshot, timelines, began_ns } = *found;
         let stage = |(kind, file): (OutputKind, ResultFile)| {
             let bytes = match (kind, timelines) {
                 (OutputKind::Json, _) => output::json(snapshot)?,
                 (OutputKind::Csv, _) => power::csv(snapshot, &self.tables)?.into_bytes(),
                 (OutputKind::Svg, Some(timelines)) => timeline::svg(snapshot, timelines).into_bytes(),
-                (OutputKind::Dot, _) => dot::render(marks).into_bytes(),
+                (OutputKind::Dot, _) => dot::render(findings).into_bytes(),
+                (OutputKind::Folded, _) => folded::render(findings).into_bytes(),
+                (OutputKind::Pprof, _) => {
+                    pprof::render(findings, began_ns).context("cannot compress the profile")?
+                }
+                (OutputKind::Prometheus, _) => prometheus::render(findings, snapshot).into_bytes(),
                 // Written while the run goes on.
                 (OutputKind::Recording, _) => Vec::new(),
                 // A picture without a lane, as it is with power events that never came.
