@@ -1,13 +1,14 @@
 //! Real engines for tests and demos: their wheels, each in an environment of its own, and models made from nothing. And
-//! what tests read exported tables and recordings by.
+//! what tests read exported tables, recordings and metrics by.
 //!
 //! All of it is under `target/engines`, 0.9 GB: `<engine>` is a virtual environment of Python, `models` has the models,
-//! `writers` is the environment that makes them, `readers` has what tests read files by, `shared` has what several environments need, `pip` fetches them,
+//! `writers` is the environment that makes them, `readers` and `promtool` are what tests read files by, `shared` has what several environments need, `pip` fetches them,
 //! `arm64/<engine>` has the libraries of the wheels for the other architecture, which are read, not run.
 
 mod debian_libraries;
 mod environment;
 mod models;
+mod promtool;
 
 use std::path::{Path, PathBuf};
 
@@ -121,7 +122,7 @@ pub struct Engines {
     /// Also the libraries for arm64, to be read
     #[arg(long)]
     arm64: bool,
-    /// Only what tests read exported tables and recordings by
+    /// Only what tests read exported tables, recordings and metrics by
     #[arg(long, conflicts_with_all = ["names", "arm64"])]
     readers: bool,
 }
@@ -132,6 +133,8 @@ impl Engines {
         if self.readers || self.names.is_empty() {
             READERS.environment()?;
             println!("found      {}", READERS.packages.join(", "));
+            promtool::fetch()?;
+            println!("found      promtool");
         }
         if self.readers {
             return Ok(());
@@ -165,6 +168,10 @@ pub fn for_tests() {
     match READERS.environment() {
         Ok(_) => println!("found      {}", READERS.packages.join(", ")),
         Err(error) => println!("missing    {}: {error:#}", READERS.packages.join(", ")),
+    }
+    match promtool::fetch() {
+        Ok(()) => println!("found      promtool"),
+        Err(error) => println!("missing    promtool: {error:#}"),
     }
     if let Err(error) = debian_libraries::fetch() {
         println!("missing    libraries of Debian for arm64: {error:#}");
