@@ -24,6 +24,15 @@ pub fn readers() -> Result<Option<PathBuf>> {
     found(python.exists().then(|| python.clone()), &python)
 }
 
+/// Returns promtool, Prometheus's checker of metrics; `None`, with a message, where it is missing.
+///
+/// # Errors
+/// When it is missing, and live tests are required.
+pub fn promtool() -> Result<Option<PathBuf>> {
+    let program = folder()?.join("promtool");
+    found(program.exists().then(|| program.clone()), &program)
+}
+
 /// Returns what was looked for; `None`, with a message, where it is missing.
 ///
 /// # Errors

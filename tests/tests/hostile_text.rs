@@ -67,7 +67,7 @@ impl Folder {
     /// Checks every file of results, and returns their texts.
     fn check_results(&self) -> Result<String> {
         let mut all = String::new();
-        for kind in ["json", "csv", "svg", "dot"] {
+        for kind in ["json", "csv", "svg", "dot", "folded", "prom"] {
             let bytes = fs::read(self.path(format!("out.{kind}"))).context(kind)?;
             check(kind, &bytes);
             all += str::from_utf8(&bytes)?;
@@ -97,7 +97,21 @@ fn plain<const N: usize>(words: [&str; N]) -> Vec<OsString> {
     words.map(OsString::from).into()
 }
 
-const OUTPUTS: [&str; 9] = ["--force", "-o", "out.json", "-o", "out.csv", "-o", "out.svg", "-o", "out.dot"];
+const OUTPUTS: [&str; 13] = [
+    "--force",
+    "-o",
+    "out.json",
+    "-o",
+    "out.csv",
+    "-o",
+    "out.svg",
+    "-o",
+    "out.dot",
+    "-o",
+    "out.folded",
+    "-o",
+    "out.prom",
+];
 
 /// Returns a trace in which every text is hostile.
 fn trace() -> Vec<u8> {
