@@ -433,8 +433,8 @@ fn promtool_accepts_the_metrics() -> Result<()> {
     ] {
         let outputs = Outputs::of(fixture, options)?;
         let checked = promtool(&program, &outputs.path("out.prom"))?;
-        let told = String::from_utf8_lossy(&checked.stderr).into_owned();
-        assert!(checked.status.success() && told.is_empty(), "{fixture}: {told}");
+        let found = String::from_utf8_lossy(&checked.stderr).into_owned();
+        assert!(checked.status.success() && found.is_empty(), "{fixture}: {found}");
         if !options.is_empty() {
             let text = outputs.text("out.prom")?;
             assert!(

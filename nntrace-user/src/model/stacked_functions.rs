@@ -1,4 +1,4 @@
-//! Time of each function in each stack: the exact totals of stacks, split by function as far as records tell.
+//! Time of each function in each stack: the exact totals of stacks, split by function as far as there are records.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ impl Sums {
 
 impl Findings<'_> {
     /// Returns every function in every stack, by process, stack and name. Together they are the exact totals of the stacks;
-    /// what the kernel's tables had no room for is added as far as records tell.
+    /// what the kernel's tables had no room for is added as far as there are records.
     #[must_use]
     pub(crate) fn stacked_functions(&self) -> Vec<StackedFunction> {
         let mut stacks: BTreeMap<(u32, u64), Sums> = BTreeMap::new();
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_records_do_not_tell_is_the_rest() {
+    fn sections_without_records_are_the_rest() {
         let total = |count, exclusive| Total { count, own: exclusive, exclusive };
         let functions = BTreeMap::from([(1, total(2, 30)), (2, total(1, 12))]);
         let sums = |all| Sums { all, functions: functions.clone() };

@@ -32,7 +32,7 @@ const INCLUDE: &str = "nntrace-common/include";
 /// Sections in a millisecond: 200,000 marks a second.
 const SECTIONS: &str = "100";
 /// Time between two wakes of each CPU, us.
-const NAP_US: &str = "70";
+const NAP_US: &str = "55";
 /// Length of a run, ms.
 const LENGTH: &str = "5000";
 /// Most bytes of a mark on disk.
