@@ -57,6 +57,7 @@ pub struct Programs {
     suites: Vec<(&'static str, PathBuf)>,
     targets: Vec<PathBuf>,
     engine: Vec<PathBuf>,
+    calls: Vec<PathBuf>,
     busybox: Busybox,
     python: Option<Python>,
 }
@@ -109,6 +110,7 @@ impl Programs {
             suites,
             targets: targets(arch)?,
             engine: engine(arch)?,
+            calls: calls(arch)?,
             busybox,
             python,
         })
@@ -145,6 +147,10 @@ impl Programs {
         for path in &self.engine {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             archive.add(&format!("engine/{name}"), program(path)?);
+        }
+        for path in &self.calls {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            archive.add(&format!("calls/{name}"), program(path)?);
         }
         if let Some(python) = &self.python {
             python.pack(archive)?;
@@ -224,6 +230,22 @@ fn engine(arch: Arch) -> Result<Vec<PathBuf>> {
     let of_program = [&search, "-lengine", "-Wl,-rpath,$ORIGIN"];
     compile(&[sources.join("calls.cc"), sources.join("coroutines.cc")], &program, &of_program)?;
     Ok(vec![library, program, sources.join("engine.toml")])
+}
+
+/// Compiles a library whose calls are recorded, and the program that calls it; returns them.
+fn calls(arch: Arch) -> Result<Vec<PathBuf>> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/native/calls");
+    let folder = debian::cache()?.join(format!("calls-{arch}"));
+    fs::create_dir_all(&folder)?;
+    let (library, program) = (folder.join("libcalls.so.1"), folder.join("program"));
+    let compile = |source: &str, to: &Path, flags: &[&str]| {
+        let mut compile = command(arch.gnu("g++"));
+        compile.args(["-std=c++11", "-O2", "-Wl,--build-id=none"]).arg(sources.join(source)).args(flags);
+        quietly(compile.arg("-o").arg(to))
+    };
+    compile("library.cc", &library, &["-shared", "-fPIC", "-Wl,-soname,libcalls.so.1"])?;
+    compile("program.cc", &program, &[&library.to_string_lossy(), "-pthread", "-Wl,-rpath,$ORIGIN"])?;
+    Ok(vec![library, program])
 }
 
 /// Returns the dynamic linker, the C library with its mathematics, and that of C++ with its part for exceptions: the path in

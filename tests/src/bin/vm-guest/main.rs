@@ -4,6 +4,7 @@
 //! Its arguments are the names of the checks to run: those of [`CHECKS`], or of the test programs beside it; `checks`
 //! and `tests` stand for all of either.
 
+mod calls;
 mod engines;
 mod facts;
 mod forks;
@@ -34,13 +35,14 @@ pub enum Outcome {
 type Check = (&'static str, fn() -> Result<Outcome>);
 
 /// All checks except the test programs, in the order in which they run.
-const CHECKS: [Check; 15] = [
+const CHECKS: [Check; 16] = [
     ("facts", facts::tell),
     ("marks", marks::of_functions),
     ("cpp-method", marks::of_a_method),
     ("lanes", lanes::of_threads),
     ("forks", forks::children_live),
     ("engine-ends", engines::end_in_every_way),
+    ("calls", calls::of_a_library),
     ("python", forks::children_of_python_live),
     ("one-switch", power::one_switch_is_one_transition),
     ("fastest", power::the_fastest_running_cpu_decides),
