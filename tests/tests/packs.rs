@@ -137,6 +137,9 @@ fn a_pack_is_all_that_another_system_needs() -> Result<()> {
         if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
     }
 
+    let mut packed = Profiler::new()?.args(["report"]).args([recorded.path("run.nnpack")]);
+    let refused = Child::run(packed.command())?.expect_code(1)?;
+    assert!(refused.stderr.contains("unpack it first"), "{}", refused.stderr);
     let elsewhere = tempfile::tempdir()?;
     let out = elsewhere.path().join("out");
     unpack(&recorded.path("run.nnpack"), &out)?.expect_code(0)?;

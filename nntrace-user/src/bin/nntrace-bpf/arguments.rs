@@ -18,7 +18,7 @@ mod results;
 mod section_options;
 mod values;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, slice};
 
 pub use calls::Calls;
 use clap::{CommandFactory as _, Parser, error::ErrorKind};
@@ -170,6 +170,21 @@ pub struct ShowTopology {
     /// Replace the file if it exists
     #[arg(long)]
     pub force: bool,
+}
+
+impl Action {
+    /// Returns the files and folders that are read as recordings or traces.
+    pub fn inputs(&self) -> &[PathBuf] {
+        match self {
+            Self::Replay(arguments) => &arguments.files,
+            Self::Print(arguments) => &arguments.files,
+            Self::Export(arguments) => &arguments.files,
+            Self::Report(arguments) => slice::from_ref(&arguments.folder),
+            Self::Info(arguments) => slice::from_ref(&arguments.folder),
+            Self::Calls(arguments) => slice::from_ref(&arguments.folder),
+            _ => &[],
+        }
+    }
 }
 
 #[cfg(test)]

@@ -29,6 +29,9 @@ use crate::{
 /// Exit status when the command line is wrong.
 const USAGE: u8 = 2;
 
+/// Ending of the names of packs.
+const PACK: &str = "nnpack";
+
 fn main() -> ExitCode {
     let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -44,6 +47,12 @@ fn main() -> ExitCode {
     };
     if let Err(error) = results.check(records) {
         return refused(&error);
+    }
+    let mut inputs = cli.action.iter().flat_map(Action::inputs);
+    if let Some(pack) = inputs.find(|file| file.extension().is_some_and(|ending| ending == PACK)) {
+        let pack = pack.display();
+        stderr::message(format_args!("{pack} is a pack: unpack it first, with: nntrace-bpf unpack {pack}"));
+        return ExitCode::FAILURE;
     }
     let done = match &cli.action {
         Some(Action::Replay(arguments)) => replay::run(arguments),
