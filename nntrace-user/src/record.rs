@@ -62,6 +62,7 @@ pub use facts::RunDescription;
 pub use file_identity::FileIdentity;
 pub use flight_recorder::{FlightOptions, FlightRecorder};
 pub use format::is_recording;
+pub use inputs::power_events;
 pub(crate) use inputs::{RecordedFacts, inputs};
 pub use ordered_sections::OrderedSections;
 pub use pack::{PackError, PackOptions, Packed, pack};

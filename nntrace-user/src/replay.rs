@@ -29,7 +29,7 @@ mod trace_survey;
 mod tracedat;
 mod window_markers;
 
-pub use run::{Options, Replayed, TimeRange, replay, replay_with_sections};
+pub use run::{Options, Replayed, TimeRange, replay, replay_with_observer, replay_with_sections};
 
 #[cfg(test)]
 mod tests;

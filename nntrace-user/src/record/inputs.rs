@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use nntrace_common::stack::PathStep;
+use nntrace_common::{record::Record, stack::PathStep};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -53,6 +53,21 @@ pub(crate) fn inputs(
         threads: threads.collect(),
         damage: pass.damage,
     })
+}
+
+/// Hands out the events of idle states, frequencies and hotplug that the last state of a recording covers, in their order.
+/// What is damaged is told by a replay.
+///
+/// # Errors
+/// When the recording cannot be read.
+pub fn power_events(folder: &Path, mut take: impl FnMut(&Record)) -> Result<(), ReadError> {
+    inputs(folder, |input| {
+        if let Input::Record(record @ (Record::Idle(_) | Record::Frequency(_) | Record::Hotplug(_))) = input {
+            take(record);
+        }
+        true
+    })
+    .map(drop)
 }
 
 /// Pass over the events.

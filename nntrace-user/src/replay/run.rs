@@ -141,8 +141,18 @@ pub fn replay_with_sections<T>(
 where
     T: FnMut(&Section<'_>) + 'static,
 {
-    let mut observer = || Some(Observer::new(SectionObserver::new(start())));
-    replay_observed(options, Division::suited(options.files.len()), &mut observer)
+    replay_with_observer(options, &mut || Observer::new(SectionObserver::new(start())))
+}
+
+/// Replays the inputs and shows everything that the model takes to an observer: `start` returns that of each pass.
+///
+/// # Errors
+/// As of [`replay`].
+pub fn replay_with_observer(
+    options: &Options,
+    start: &mut dyn FnMut() -> Observer,
+) -> Result<Replayed, ReplayError> {
+    replay_observed(options, Division::suited(options.files.len()), &mut || Some(start()))
 }
 
 /// The same with a given division of the work, which the results do not depend on.

@@ -24,7 +24,7 @@ pub use calls::Calls;
 use clap::{CommandFactory as _, Parser, error::ErrorKind};
 pub use engine_options::EngineSelection;
 pub use engines::Engines;
-pub use export::Export;
+pub use export::{Export, ExportOutput};
 pub use host_options::HostOptions;
 pub use info::Info;
 pub use live::{Level, Live};

@@ -17,25 +17,26 @@ pub struct Export {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// Write the tables to this folder, whose name ends in .parquet
+    /// Write to this path; the ending decides what: .pftrace or .perfetto-trace, a trace for Perfetto; .parquet, a folder of tables
     ///
-    /// Such as -o board7/run42.parquet; the files in it are `spans.parquet`, `cpu_intervals.parquet` and so on.
-    #[arg(short, long, value_name = "FOLDER", value_parser = parquet_folder, help_heading = OUTPUT)]
-    pub output: PathBuf,
+    /// A trace for Perfetto is opened by <https://ui.perfetto.dev>, which keeps it in the browser, and by `trace_processor`. The files
+    /// in a folder of tables are `spans.parquet`, `cpu_intervals.parquet` and so on.
+    #[arg(short, long, value_name = "PATH", value_parser = export_output, help_heading = OUTPUT)]
+    pub output: ExportOutput,
 
-    /// Name of the board, in each row
+    /// Name of the board, in each row of tables
     ///
     /// By itself the host name that the recording has; a trace has none.
     #[arg(long, value_name = "NAME", help_heading = OUTPUT)]
     pub board: Option<String>,
 
-    /// Name of the run, in each row
+    /// Name of the run, in each row of tables
     ///
     /// By itself the number of the recording, which is that of no other; of a trace the name of its file.
     #[arg(long, value_name = "ID", help_heading = OUTPUT)]
     pub run: Option<String>,
 
-    /// Replace the folder if it exists
+    /// Replace the output if it exists
     #[arg(long, help_heading = OUTPUT)]
     pub force: bool,
 
@@ -68,16 +69,27 @@ pub struct Export {
     pub host: HostOptions,
 }
 
-/// A folder of tables, by the ending of its name.
-fn parquet_folder(text: &str) -> Result<PathBuf, String> {
+/// Output of an export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExportOutput {
+    /// Folder of tables.
+    Parquet(PathBuf),
+    /// Trace for Perfetto.
+    Perfetto(PathBuf),
+}
+
+/// The kind of an output, by the ending of its name.
+fn export_output(text: &str) -> Result<ExportOutput, String> {
     let path = PathBuf::from(text);
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("parquet") => Ok(path),
-        Some("json" | "csv" | "svg" | "dot") => {
-            Err("expected a folder that ends in .parquet; `nntrace-bpf replay FILE -o` writes this kind"
-                .into())
-        }
-        _ => Err("expected the name of a folder that ends in .parquet, such as run42.parquet".into()),
+        Some("parquet") => Ok(ExportOutput::Parquet(path)),
+        Some("pftrace" | "perfetto-trace") => Ok(ExportOutput::Perfetto(path)),
+        Some("json" | "csv" | "svg" | "dot") => Err(
+            "expected a name that ends in .pftrace or .parquet; `nntrace-bpf replay FILE -o` writes this kind".into(),
+        ),
+        _ => Err("expected a name that ends in .pftrace or .perfetto-trace (a trace for Perfetto), or in .parquet (a folder of \
+                  tables), such as run42.pftrace"
+            .into()),
     }
 }
 
@@ -87,8 +99,13 @@ mod tests {
 
     #[test]
     fn the_kind_is_that_of_the_ending() {
-        assert_eq!(parquet_folder("b7/a.parquet"), Ok(PathBuf::from("b7/a.parquet")));
-        assert!(parquet_folder("a.csv").is_err_and(|error| error.contains("replay FILE -o")));
-        assert!(parquet_folder("a").is_err_and(|error| error.contains(".parquet")));
+        assert_eq!(export_output("b7/a.parquet"), Ok(ExportOutput::Parquet("b7/a.parquet".into())));
+        for name in ["a.b.pftrace", "a.perfetto-trace"] {
+            assert_eq!(export_output(name), Ok(ExportOutput::Perfetto(name.into())));
+        }
+        assert!(export_output("a.csv").is_err_and(|error| error.contains("replay FILE -o")));
+        assert!(
+            export_output("a").is_err_and(|error| error.contains(".parquet") && error.contains(".pftrace"))
+        );
     }
 }

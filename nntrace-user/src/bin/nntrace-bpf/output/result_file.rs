@@ -6,7 +6,7 @@
 
 use std::{
     fs::{self, File, OpenOptions, Permissions},
-    io::{self, ErrorKind, Write as _},
+    io::{self, BufWriter, ErrorKind, IntoInnerError, Seek as _, Write as _},
     os::{
         fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
         unix::{
@@ -29,6 +29,8 @@ use tempfile::{NamedTempFile, TempPath};
 const MOST_LINKS: usize = 40;
 /// Mode of a new file, before the umask.
 const NEW_MODE: u32 = 0o666;
+/// Bytes of streamed content that are written at once.
+const AT_ONCE: usize = 256 << 10;
 /// Prefix of the names of unfinished files.
 pub(super) const UNFINISHED: &str = ".nntrace-bpf-";
 
@@ -62,8 +64,17 @@ enum Place {
 #[derive(Debug)]
 pub struct Staged {
     file: ResultFile,
-    bytes: Vec<u8>,
+    content: Content,
     unfinished: Option<Unfinished>,
+}
+
+/// The content of a result, for places that it has to be copied to.
+#[derive(Debug)]
+enum Content {
+    /// In memory.
+    Bytes(Vec<u8>),
+    /// In a file without a name, or in the one beside its place.
+    File(File),
 }
 
 /// The content beside its place. Dropped, it is gone.
@@ -126,14 +137,69 @@ impl ResultFile {
     /// When there is no room, or the folder has changed. What was there is unchanged then.
     pub fn stage(self, bytes: Vec<u8>) -> Result<Staged> {
         let cannot = || format!("cannot write {}", self.name.display());
-        let unfinished = match &self.place {
-            Place::New(path) => Some(write_beside(path, None, &bytes).with_context(cannot)?),
-            Place::Old { path, file, beside: true } => {
-                Some(write_beside(path, Some(file), &bytes).with_context(cannot)?)
-            }
-            Place::Old { beside: false, .. } | Place::Stream(_) => None,
+        let unfinished = self.unfinished().with_context(cannot)?;
+        if let Some(unfinished) = &unfinished {
+            let mut file = unfinished.file();
+            file.write_all(&bytes).with_context(cannot)?;
+            self.complete(file).with_context(cannot)?;
+        }
+        Ok(Staged { file: self, content: Content::Bytes(bytes), unfinished })
+    }
+
+    /// Writes content of any length as it is made, but not into its place yet.
+    ///
+    /// # Errors
+    /// As of [`ResultFile::stage`], and when it cannot be made.
+    pub fn stage_streamed(self, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<Staged> {
+        let cannot = || format!("cannot write {}", self.name.display());
+        let unfinished = self.unfinished().with_context(cannot)?;
+        let file = match &unfinished {
+            Some(unfinished) => unfinished.file().try_clone(),
+            None => tempfile::tempfile(),
         };
-        Ok(Staged { file: self, bytes, unfinished })
+        let mut writer = BufWriter::with_capacity(AT_ONCE, file.with_context(cannot)?);
+        write(&mut writer)?;
+        let file = writer.into_inner().map_err(IntoInnerError::into_error).with_context(cannot)?;
+        if unfinished.is_some() {
+            self.complete(&file).with_context(cannot)?;
+        }
+        Ok(Staged { file: self, content: Content::File(file), unfinished })
+    }
+
+    /// Creates a file beside the place, if its folder takes one.
+    fn unfinished(&self) -> io::Result<Option<Unfinished>> {
+        match &self.place {
+            Place::New(path) | Place::Old { path, beside: true, .. } => {
+                Unfinished::create_in(folder_of(path)).map(Some)
+            }
+            Place::Old { beside: false, .. } | Place::Stream(_) => Ok(None),
+        }
+    }
+
+    /// Completes a file beside the place: with the owner and mode of the old one, if there is one.
+    fn complete(&self, file: &File) -> io::Result<()> {
+        if let Place::Old { file: old, .. } = &self.place {
+            let old = old.metadata()?;
+            // Who may not give files away makes it his own.
+            let _ = fchown(file, Some(old.uid()), Some(old.gid()));
+            // Without set-user-ID and its like, which any writing takes away.
+            file.set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
+        }
+        // Some file systems say only now that there was no room.
+        file.sync_all()
+    }
+}
+
+impl Content {
+    /// Writes it to where it is to be.
+    fn write_to(&mut self, out: &mut File) -> io::Result<()> {
+        match self {
+            Self::Bytes(bytes) => out.write_all(bytes),
+            Self::File(file) => {
+                file.rewind()?;
+                io::copy(file, out).map(drop)
+            }
+        }
     }
 }
 
@@ -181,7 +247,7 @@ impl Staged {
     /// When another file came into the place meanwhile (the content is kept beside then, and the error has its name),
     /// or when a device or pipe does not take it. A pipe whose reader went away is no error.
     pub fn commit(self) -> Result<()> {
-        let Self { file: ResultFile { name, place }, bytes, unfinished } = self;
+        let Self { file: ResultFile { name, place }, mut content, unfinished } = self;
         let cannot = || format!("cannot write {}", name.display());
         match (place, unfinished) {
             (Place::New(path), Some(unfinished)) => {
@@ -201,16 +267,18 @@ impl Staged {
                 match unfinished.name_in(folder_of(&path)).with_context(cannot)?.persist(&path) {
                     // Another's file in a folder like /tmp, or a mounted one: it can be written, but not replaced.
                     Err(failed) if is_bound_to_its_place(&failed.error) => {
-                        overwrite(file, &bytes).with_context(cannot)
+                        overwrite(file, &mut content).with_context(cannot)
                     }
                     result => result.with_context(cannot),
                 }
             }
-            (Place::Old { file, .. }, None) => overwrite(file, &bytes).with_context(cannot),
-            (Place::Stream(mut stream), _) => match stream.write_all(&bytes).and_then(|()| stream.flush()) {
-                Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-                result => result.with_context(cannot),
-            },
+            (Place::Old { file, .. }, None) => overwrite(file, &mut content).with_context(cannot),
+            (Place::Stream(mut stream), _) => {
+                match content.write_to(&mut stream).and_then(|()| stream.flush()) {
+                    Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+                    result => result.with_context(cannot),
+                }
+            }
             // Staging a new file makes one beside.
             (Place::New(_), None) => Ok(()),
         }
@@ -277,32 +345,15 @@ fn try_folder(folder: &Path) -> io::Result<()> {
     tempfile::tempfile_in(folder).map(drop)
 }
 
-/// Writes a new file in the folder of `path`, with the owner and mode of the `old` one.
-fn write_beside(path: &Path, old: Option<&File>, bytes: &[u8]) -> Result<Unfinished> {
-    let new = Unfinished::create_in(folder_of(path))?;
-    let mut file = new.file();
-    file.write_all(bytes)?;
-    if let Some(old) = old {
-        let old = old.metadata()?;
-        // Who may not give files away makes it his own.
-        let _ = fchown(file, Some(old.uid()), Some(old.gid()));
-        // Without set-user-ID and its like, which any writing takes away.
-        file.set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
-    }
-    // Some file systems say only now that there was no room.
-    file.sync_all()?;
-    Ok(new)
-}
-
 /// Whether a file cannot be replaced, though perhaps written.
 fn is_bound_to_its_place(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ResourceBusy)
 }
 
 /// Gives a file another content where it is.
-fn overwrite(mut file: File, bytes: &[u8]) -> io::Result<()> {
+fn overwrite(mut file: File, content: &mut Content) -> io::Result<()> {
     file.set_len(0)?;
-    file.write_all(bytes)?;
+    content.write_to(&mut file)?;
     file.sync_all()
 }
 

@@ -1,0 +1,239 @@
+//! Traces of Perfetto: every section as a slice, events of CPUs, states of clusters, hand-overs. `docs/perfetto.md` tells what
+//! they show.
+//!
+//! Messages are structures with the fields that are written, encoded by the crate `prost`: it is small, needs no compiler
+//! of schemas, and reads in tests what was written. The crates with all of Perfetto's schema take minutes to compile.
+//!
+//! A trace is its head, which describes clocks and tracks, and the events behind it. Events are written as they come, and
+//! nothing is kept of them but what is open. Equal runs give equal bytes.
+
+mod by_begin;
+mod by_end;
+mod clusters;
+mod hand_overs;
+mod messages;
+mod packets;
+mod power_events;
+mod slices;
+mod tracks;
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Write},
+    rc::Rc,
+};
+
+use nntrace_common::record::Record;
+
+pub use self::tracks::ThreadName;
+use self::{
+    by_begin::SectionsByBegin,
+    by_end::SectionsByEnd,
+    messages::{Clock, ClockSnapshot, TracePacket},
+    packets::{Packets, write_packet},
+    power_events::PowerEvents,
+    slices::Unfinished,
+};
+use crate::model::{
+    Findings,
+    function_names::Names,
+    input::{Input, Observe, Observer},
+    section::{Section, SectionObserver},
+    timeline::Timelines,
+};
+
+/// Ids of clocks, as Perfetto numbers them.
+const REALTIME: u32 = 1;
+const MONOTONIC: u32 = 3;
+const BOOTTIME: u32 = 6;
+
+/// Clocks of a recorded run, read at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// `CLOCK_MONOTONIC`, the clock of all times, ns.
+    pub monotonic_ns: u64,
+    /// `CLOCK_BOOTTIME`, ns.
+    pub boottime_ns: u64,
+    /// `CLOCK_REALTIME`, ns since 1970.
+    pub realtime_ns: u64,
+}
+
+/// Writes the head of a trace. Without clocks, times are of a clock that the importer takes for its own.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_head(
+    out: &mut impl Write,
+    findings: &Findings<'_>,
+    clocks: Option<&Clocks>,
+    threads: &[ThreadName],
+) -> io::Result<()> {
+    if let Some(Clocks { monotonic_ns, boottime_ns, realtime_ns }) = clocks {
+        let clocks = [(REALTIME, realtime_ns), (MONOTONIC, monotonic_ns), (BOOTTIME, boottime_ns)];
+        let clock = |(id, time): (u32, &u64)| Clock { clock_id: Some(id), timestamp: Some(*time) };
+        let snapshot = ClockSnapshot {
+            clocks: clocks.map(clock).into(),
+            // Times that people and queries see are those of all other results.
+            primary_trace_clock: Some(MONOTONIC),
+        };
+        let packet = TracePacket { clock_snapshot: Some(snapshot), ..TracePacket::default() };
+        write_packet(out, &packet, &mut Vec::new())?;
+    }
+    tracks::write(out, findings, &all_threads(findings, threads))
+}
+
+/// Returns the threads that have a track: these, those of hand-overs, and those with a section that had not ended.
+fn all_threads(findings: &Findings<'_>, threads: &[ThreadName]) -> Vec<ThreadName> {
+    let mut all = threads.to_vec();
+    let mut known: BTreeSet<(u32, u32)> = all.iter().map(|thread| (thread.pid, thread.tid)).collect();
+    let hand_overs = findings.marks.causality.hand_over_list.all().iter();
+    let others = hand_overs.flat_map(|hand_over| [hand_over.sent, hand_over.received]);
+    let others = others.map(|moment| (moment.pid, moment.tid));
+    let unfinished = unfinished(findings, threads.iter().map(|thread| (thread.pid, thread.tid)));
+    let others: BTreeSet<(u32, u32)> =
+        others.chain(unfinished.iter().map(|section| (section.pid, section.tid))).collect();
+    let names = thread_names(findings);
+    for (pid, tid) in others {
+        if known.insert((pid, tid)) {
+            let name = names.get(&(pid, tid)).copied().unwrap_or_default().to_owned();
+            all.push(ThreadName { pid, tid, name });
+        }
+    }
+    all
+}
+
+/// Returns the names of threads whose states are known.
+fn thread_names<'a>(findings: &'a Findings<'_>) -> BTreeMap<(u32, u32), &'a str> {
+    findings.run.threads.iter().map(|thread| ((thread.pid, thread.tid), &*thread.comm)).collect()
+}
+
+/// Returns the sections that had not ended, by thread and begin, as far as the processes of their threads are known.
+fn unfinished(findings: &Findings<'_>, threads: impl Iterator<Item = (u32, u32)>) -> Vec<Unfinished> {
+    let of_states = findings.run.threads.iter().map(|thread| (thread.tid, thread.pid));
+    let of_processes = findings.run.processes.keys().map(|pid| (*pid, *pid));
+    // Later ones win: those that have sections.
+    let pids = of_processes.chain(of_states).chain(threads.map(|(pid, tid)| (tid, pid)));
+    let pids: BTreeMap<u32, u32> = pids.collect();
+    let open = findings.marks.open.iter().filter_map(|open| {
+        let name = findings.marks.names.text(open.name);
+        Some(Unfinished { pid: *pids.get(&open.tid)?, tid: open.tid, begin: open.begin, name })
+    });
+    let mut all: Vec<Unfinished> = open.collect();
+    // Stable: those of one instant stay in their order, from the outermost in.
+    all.sort_by_key(|section| (section.pid, section.tid, section.begin));
+    all
+}
+
+/// Events of a trace that is being written.
+pub struct Events<W> {
+    packets: Packets<W>,
+    sections: Sections,
+    power: PowerEvents,
+}
+
+/// Sections by the order in which they come.
+enum Sections {
+    ByBegin(SectionsByBegin),
+    ByEnd(SectionsByEnd),
+}
+
+impl<W: Write> Events<W> {
+    /// Begins the events of a recorded run, whose sections come one thread after the other, in the order of their begins.
+    pub fn of_recording(out: W, findings: &Findings<'_>, clocks: &Clocks, threads: &[ThreadName]) -> Self {
+        let unfinished = unfinished(findings, threads.iter().map(|thread| (thread.pid, thread.tid)));
+        Self {
+            packets: Packets::new(out, Some(MONOTONIC)),
+            sections: Sections::ByBegin(SectionsByBegin::new(unfinished)),
+            power: PowerEvents::new(clocks.boottime_ns.wrapping_sub(clocks.monotonic_ns).cast_signed()),
+        }
+    }
+
+    /// Begins the events of traces, whose sections come in the order of their ends.
+    pub fn of_traces(out: W) -> Self {
+        Self {
+            packets: Packets::new(out, None),
+            sections: Sections::ByEnd(SectionsByEnd::default()),
+            power: PowerEvents::default(),
+        }
+    }
+
+    /// Takes a section of the thread with this number, where threads have numbers. A failure shows at the end.
+    pub fn section(&mut self, section: &Section<'_>, thread: Option<u32>) {
+        match &mut self.sections {
+            Sections::ByBegin(sections) => sections.take(section, thread, &mut self.packets),
+            Sections::ByEnd(sections) => sections.take(section, &mut self.packets),
+        }
+    }
+
+    /// Takes an event of a CPU. A failure shows at the end.
+    pub fn power(&mut self, record: &Record) {
+        self.power.take(record, &mut self.packets);
+    }
+
+    /// Ends the events by what the findings have beside them; returns what they were written to, and in the order of their
+    /// ids the threads of sections that came by their ends.
+    ///
+    /// # Errors
+    /// When something could not be written.
+    pub fn finish(
+        self,
+        findings: &Findings<'_>,
+        timelines: Option<&Timelines>,
+    ) -> io::Result<(W, Vec<ThreadName>)> {
+        let Self { mut packets, sections, power } = self;
+        let mut threads = BTreeSet::new();
+        match sections {
+            Sections::ByBegin(sections) => sections.finish(&mut packets),
+            Sections::ByEnd(sections) => {
+                threads.extend(sections.threads());
+                sections.finish(&unfinished(findings, threads.iter().copied()), &mut packets);
+            }
+        }
+        power.finish(&mut packets);
+        if let Some(timelines) = timelines {
+            clusters::write(timelines, &mut packets);
+        }
+        hand_overs::write(findings, &mut packets);
+        let names = thread_names(findings);
+        let named = threads.into_iter().map(|(pid, tid)| {
+            let name = names.get(&(pid, tid)).copied().unwrap_or_default().to_owned();
+            ThreadName { pid, tid, name }
+        });
+        let named = named.collect();
+        Ok((packets.finish()?, named))
+    }
+}
+
+/// Events of a pass through traces; none before the first pass.
+pub type SharedEvents<W> = Rc<RefCell<Option<Events<W>>>>;
+
+/// Returns an observer of a model that writes events as they come.
+#[must_use]
+pub fn observer<W: Write + 'static>(events: &SharedEvents<W>) -> Observer {
+    let of_sections = Rc::clone(events);
+    let sections = SectionObserver::new(move |section: &Section<'_>| {
+        if let Some(events) = &mut *of_sections.borrow_mut() {
+            events.section(section, None);
+        }
+    });
+    Observer::new(EventObserver { sections, events: Rc::clone(events) })
+}
+
+/// Observer of sections and of events of CPUs.
+struct EventObserver<W, T> {
+    sections: SectionObserver<T>,
+    events: SharedEvents<W>,
+}
+
+impl<W: Write, T: FnMut(&Section<'_>)> Observe for EventObserver<W, T> {
+    fn input(&mut self, input: &Input<'_>, names: &Names) {
+        if let Input::Record(record @ (Record::Idle(_) | Record::Frequency(_))) = input {
+            if let Some(events) = &mut *self.events.borrow_mut() {
+                events.power(record);
+            }
+        } else {
+            self.sections.input(input, names);
+        }
+    }
+}
