@@ -4,17 +4,20 @@
 //! Messages are structures with the fields that are written, encoded by the crate `prost`: it is small, needs no compiler
 //! of schemas, and reads in tests what was written. The crates with all of Perfetto's schema take minutes to compile.
 //!
-//! A trace is its head, which describes clocks and tracks, and the events behind it. Events are written as they come, and
-//! nothing is kept of them but what is open. Equal runs give equal bytes.
+//! A trace is its head, which describes clocks and tracks, and the events behind it. Sections are written by thread and
+//! begin; those of traces, which come by their ends, are sorted by way of a file. Of all else nothing is kept but what is
+//! open. Equal runs give equal bytes.
 
 mod by_begin;
-mod by_end;
 mod clusters;
 mod hand_overs;
 mod messages;
 mod packets;
 mod power_events;
 mod slices;
+mod sorter;
+#[cfg(test)]
+mod tests;
 mod tracks;
 
 use std::{
@@ -29,11 +32,11 @@ use nntrace_common::record::Record;
 pub use self::tracks::ThreadName;
 use self::{
     by_begin::SectionsByBegin,
-    by_end::SectionsByEnd,
     messages::{Clock, ClockSnapshot, TracePacket},
     packets::{Packets, write_packet},
     power_events::PowerEvents,
     slices::Unfinished,
+    sorter::SectionSorter,
 };
 use crate::model::{
     Findings,
@@ -135,7 +138,7 @@ pub struct Events<W> {
 /// Sections by the order in which they come.
 enum Sections {
     ByBegin(SectionsByBegin),
-    ByEnd(SectionsByEnd),
+    ByEnd(SectionSorter),
 }
 
 impl<W: Write> Events<W> {
@@ -153,7 +156,7 @@ impl<W: Write> Events<W> {
     pub fn of_traces(out: W) -> Self {
         Self {
             packets: Packets::new(out, None),
-            sections: Sections::ByEnd(SectionsByEnd::default()),
+            sections: Sections::ByEnd(SectionSorter::default()),
             power: PowerEvents::default(),
         }
     }
@@ -162,7 +165,7 @@ impl<W: Write> Events<W> {
     pub fn section(&mut self, section: &Section<'_>, thread: Option<u32>) {
         match &mut self.sections {
             Sections::ByBegin(sections) => sections.take(section, thread, &mut self.packets),
-            Sections::ByEnd(sections) => sections.take(section, &mut self.packets),
+            Sections::ByEnd(sorter) => sorter.take(section),
         }
     }
 
@@ -183,13 +186,16 @@ impl<W: Write> Events<W> {
     ) -> io::Result<(W, Vec<ThreadName>)> {
         let Self { mut packets, sections, power } = self;
         let mut threads = BTreeSet::new();
-        match sections {
-            Sections::ByBegin(sections) => sections.finish(&mut packets),
-            Sections::ByEnd(sections) => {
-                threads.extend(sections.threads());
-                sections.finish(&unfinished(findings, threads.iter().copied()), &mut packets);
+        let sections = match sections {
+            Sections::ByBegin(sections) => sections,
+            Sections::ByEnd(sorter) => {
+                threads.clone_from(sorter.threads());
+                let mut sections = SectionsByBegin::new(unfinished(findings, threads.iter().copied()));
+                sorter.sorted(|section| sections.take(section, None, &mut packets))?;
+                sections
             }
-        }
+        };
+        sections.finish(&mut packets);
         power.finish(&mut packets);
         if let Some(timelines) = timelines {
             clusters::write(timelines, &mut packets);

@@ -1,0 +1,281 @@
+//! Traces, decoded again and read by the rules of the importer; the end-to-end tests have the importer itself.
+
+mod sections;
+
+use std::{cell::RefCell, collections::BTreeMap, fs, io, rc::Rc};
+
+use nntrace_common::record::{PowerRecord, Record, RecordKind};
+use prost::Message;
+
+use super::{
+    Clocks, Events, SharedEvents,
+    messages::{EventType, TracePacket, TrackDescriptor},
+    observer,
+    packets::Packets,
+    power_events::PowerEvents,
+    tracks, write_head,
+};
+use crate::replay::{self, Options, Replayed};
+
+/// Trace as a whole.
+#[derive(Clone, PartialEq, Message)]
+struct Trace {
+    #[prost(message, repeated, tag = "1")]
+    packet: Vec<TracePacket>,
+}
+
+fn decoded(bytes: &[u8]) -> Vec<TracePacket> {
+    Trace::decode(bytes).unwrap().packet
+}
+
+/// Slice as the importer makes it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Slice {
+    track: u64,
+    name: String,
+    begin: u64,
+    end: Option<u64>,
+    /// Name of the slice around it.
+    parent: Option<String>,
+}
+
+/// Reads slices as the importer does: events by time, those of one instant in the order of the file; an end is that of the
+/// innermost open slice of its track.
+fn slices(packets: &[TracePacket]) -> Vec<Slice> {
+    let mut names: BTreeMap<u64, String> = BTreeMap::new();
+    let mut events = Vec::new();
+    for packet in packets {
+        for name in packet.interned_data.iter().flat_map(|data| &data.event_names) {
+            names.insert(name.iid.unwrap(), name.name.clone().unwrap());
+        }
+        if let Some(event) = &packet.track_event {
+            // The importer resolves texts in the order of the file.
+            let name = event.name.clone().or_else(|| Some(names[&event.name_iid?].clone()));
+            events.push((packet.timestamp.unwrap(), event, name));
+        }
+    }
+    events.sort_by_key(|(time, ..)| *time);
+    let mut open: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let mut slices: Vec<Slice> = Vec::new();
+    for (time, event, name) in events {
+        let track = event.track_uuid.unwrap();
+        let open = open.entry(track).or_default();
+        match event.r#type() {
+            EventType::SliceBegin => {
+                let parent = open.last().map(|&parent: &usize| slices[parent].name.clone());
+                open.push(slices.len());
+                slices.push(Slice { track, name: name.unwrap(), begin: time, end: None, parent });
+            }
+            EventType::SliceEnd => slices[open.pop().expect("an end without a begin")].end = Some(time),
+            _ => {}
+        }
+    }
+    slices
+}
+
+/// Exports the text of a trace; returns the file.
+fn exported(text: &str) -> Vec<u8> {
+    let (body, threads, replayed) = replayed(text);
+    let mut out = Vec::new();
+    write_head(&mut out, &replayed.findings(), None, &threads).unwrap();
+    out.extend(body);
+    out
+}
+
+fn replayed(text: &str) -> (Vec<u8>, Vec<super::ThreadName>, Replayed) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), text).unwrap();
+    let events: SharedEvents<Vec<u8>> = Rc::new(RefCell::new(None));
+    let mut start = || {
+        events.replace(Some(Events::of_traces(Vec::new())));
+        observer(&events)
+    };
+    let options = Options { files: vec![file.path().to_owned()], with_steps: true, ..Options::default() };
+    let replayed = replay::replay_with_observer(&options, &mut start).unwrap();
+    let events = events.take().unwrap();
+    let (body, threads) = events.finish(&replayed.findings(), replayed.timelines()).unwrap();
+    (body, threads, replayed)
+}
+
+fn line(us: u64, thread: &str, cpu: u32, event: &str) -> String {
+    format!("  {thread} [{cpu:03}] ...1. 1.{us:06}: {event}\n")
+}
+
+fn mark(us: u64, thread: &str, mark: &str) -> String {
+    line(us, thread, 0, &format!("tracing_mark_write: {mark}"))
+}
+
+const APP: &str = "app-20 (   20)";
+const WORKER: &str = "worker-21 (   20)";
+const DRIVER: &str = "driver-7 (    7)";
+
+#[test]
+fn a_trace_becomes_slices_tracks_counters_and_events_of_cpus() {
+    let text = [
+        line(0, "<idle>-0 (-----)", 0, "cpu_idle: state=4294967295 cpu_id=0"),
+        line(0, "<idle>-0 (-----)", 0, "cpu_frequency: state=500000 cpu_id=0"),
+        mark(1, APP, "B|20|[NN_LR_PE]compute#iter=7#acct=foo#img file=a.png#img-file=b.png"),
+        mark(1, WORKER, "B|20|[NN_LC_PCO]conv"),
+        mark(2, WORKER, "E|20"),
+        mark(3, DRIVER, "B|7|HIDL::IPreparedModel::executeSynchronously::server"),
+        mark(3, DRIVER, "B|7|[NN_LD_PE]drive"),
+        mark(4, DRIVER, "E|7"),
+        mark(4, DRIVER, "E|7"),
+        mark(9, APP, "E|20"),
+        mark(9, APP, "B|20|[NN_LA_PO]never ended"),
+        line(9, "<idle>-0 (-----)", 0, "cpu_idle: state=1 cpu_id=0"),
+        line(12, "<idle>-0 (-----)", 0, "cpu_idle: state=4294967295 cpu_id=0"),
+    ]
+    .concat();
+    let bytes = exported(&text);
+    assert!(bytes == exported(&text), "two exports differ");
+    let packets = decoded(&bytes);
+
+    let [app, worker, driver] = [(20, 20), (20, 21), (7, 7)].map(|(pid, tid)| tracks::thread_uuid(pid, tid));
+    let slice = |track, name: &str, begin: u64, end: Option<u64>, parent: Option<&str>| Slice {
+        track,
+        name: name.into(),
+        begin: 1_000_000_000 + 1_000 * begin,
+        end: end.map(|end| 1_000_000_000 + 1_000 * end),
+        parent: parent.map(Into::into),
+    };
+    let call = "HIDL::IPreparedModel::executeSynchronously::server";
+    let mut expected = vec![
+        slice(app, "compute", 1, Some(9), None),
+        slice(app, "never ended", 9, None, None),
+        slice(worker, "conv", 1, Some(2), None),
+        slice(driver, call, 3, Some(4), None),
+        slice(driver, "drive", 3, Some(4), Some(call)),
+    ];
+    expected.sort();
+    let mut found = slices(&packets);
+    found.sort();
+    assert_eq!(found, expected);
+
+    // Processes in the order of the pipeline, main threads first, clusters last.
+    let described: Vec<&TrackDescriptor> =
+        packets.iter().filter_map(|packet| packet.track_descriptor.as_ref()).collect();
+    let root = described[0];
+    assert_eq!((root.uuid, root.process_ordering, root.thread_ordering), (Some(0), Some(1), Some(1)));
+    let processes: Vec<_> = described
+        .iter()
+        .filter_map(|track| {
+            let process = track.process.as_ref()?;
+            Some((process.pid.unwrap(), process.process_name.as_deref().unwrap(), track.sibling_order_rank))
+        })
+        .collect();
+    assert_eq!(processes, [(20, "app", Some(0)), (7, "driver", Some(1))]);
+    let threads: Vec<_> = described
+        .iter()
+        .filter_map(|track| Some((track.thread.as_ref()?.tid.unwrap(), track.sibling_order_rank.unwrap())))
+        .collect();
+    assert_eq!(threads, [(20, 0), (21, 1), (7, 0)]);
+    let named: Vec<_> = described
+        .iter()
+        .filter_map(|track| Some((track.name.as_deref()?, track.sibling_order_rank)))
+        .collect();
+    assert_eq!(
+        named,
+        [("clusters", Some(2)), ("cluster all frequency", Some(0)), ("cluster all idle state", Some(1))]
+    );
+
+    // Keys of annotations are such that queries know; of two that become one, the last stays.
+    let interned = packets.iter().filter_map(|packet| packet.interned_data.as_ref());
+    let keys: Vec<&str> = interned
+        .flat_map(|data| &data.debug_annotation_names)
+        .filter_map(|key| key.name.as_deref())
+        .collect();
+    assert_eq!(keys, ["layer_phase", "iteration", "account", "attribute.img_file"]);
+
+    let bundles = packets.iter().filter_map(|packet| packet.ftrace_events.as_ref());
+    let events: Vec<_> = bundles.flat_map(|bundle| &bundle.event).collect();
+    assert_eq!(events.iter().filter_map(|event| event.cpu_idle.as_ref()?.state).count(), 3);
+    assert_eq!(events.iter().find_map(|event| event.cpu_frequency.as_ref()?.state), Some(500_000));
+    let counters: Vec<i64> =
+        packets.iter().filter_map(|packet| packet.track_event.as_ref()?.counter_value).collect();
+    assert_eq!(counters, [500_000, 0, 500_000, 0, 2, 0]);
+}
+
+#[test]
+fn work_that_is_handed_over_is_a_flow() {
+    let text = [
+        mark(1, APP, "B|20|[NN_LA_PE]submit"),
+        mark(2, APP, "I|20|nn.send#h=5"),
+        mark(3, APP, "E|20"),
+        mark(4, WORKER, "I|20|nn.recv#h=5"),
+        mark(4, WORKER, "B|20|[NN_LR_PE]run"),
+        mark(5, WORKER, "E|20"),
+    ]
+    .concat();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), text).unwrap();
+    let events: SharedEvents<Vec<u8>> = Rc::new(RefCell::new(Some(Events::of_traces(Vec::new()))));
+    let mut options = Options { files: vec![file.path().to_owned()], ..Options::default() };
+    options.questions.hand_overs = true;
+    let replayed = replay::replay(&options).unwrap();
+    let (body, _) = events.take().unwrap().finish(&replayed.findings(), None).unwrap();
+    let packets = decoded(&body);
+    let events = packets.iter().filter_map(|packet| Some((packet.timestamp?, packet.track_event.as_ref()?)));
+    let found: Vec<_> = events
+        .map(|(time, event)| (time, event.track_uuid, &event.flow_ids[..], &event.terminating_flow_ids[..]))
+        .collect();
+    let (app, worker) = (Some(tracks::thread_uuid(20, 20)), Some(tracks::thread_uuid(20, 21)));
+    assert_eq!(found, [(1_000_002_000, app, &[1][..], &[][..]), (1_000_004_000, worker, &[], &[1])]);
+}
+
+#[test]
+fn a_recording_has_its_clocks_and_events_of_cpus_are_of_boot_time() {
+    let replayed = replayed(&mark(1, APP, "B|20|[NN_LR_PE]compute")).2;
+    let clocks = Clocks { monotonic_ns: 5_000, boottime_ns: 7_000, realtime_ns: 1_700_000_000_000_000_000 };
+    let findings = replayed.findings();
+    let mut head = Vec::new();
+    write_head(&mut head, &findings, Some(&clocks), &[]).unwrap();
+    let head = decoded(&head);
+    let snapshot = head[0].clock_snapshot.as_ref().unwrap();
+    let read: Vec<_> = snapshot.clocks.iter().map(|clock| (clock.clock_id(), clock.timestamp())).collect();
+    assert_eq!(read, [(1, 1_700_000_000_000_000_000), (3, 5_000), (6, 7_000)]);
+    assert_eq!(snapshot.primary_trace_clock, Some(3));
+
+    let mut events = Events::of_recording(Vec::new(), &findings, &clocks, &[]);
+    let idle =
+        |cpu, time| Record::Idle(PowerRecord { kind: RecordKind::Idle as u32, cpu, time, state: 1, lost: 0 });
+    events.power(&idle(1, 6_000));
+    let packets = decoded(&events.finish(&findings, None).unwrap().0);
+    assert_eq!(packets[0].trace_packet_defaults.as_ref().unwrap().timestamp_clock_id, Some(3));
+    let bundle = packets.iter().find_map(|packet| packet.ftrace_events.as_ref()).unwrap();
+    assert_eq!((bundle.cpu, bundle.event[0].timestamp), (Some(1), Some(8_000)));
+}
+
+#[test]
+fn events_of_cpus_do_not_pile_up() {
+    let mut packets = Packets::new(Vec::new(), None);
+    let mut events = PowerEvents::new(0);
+    for time in 0..2_000 {
+        let record =
+            PowerRecord { kind: RecordKind::Idle as u32, cpu: time as u32 % 2, time, state: 0, lost: 0 };
+        events.take(&Record::Idle(record), &mut packets);
+    }
+    events.finish(&mut packets);
+    let packets = decoded(&packets.finish().unwrap());
+    let bundles: Vec<_> = packets.iter().filter_map(|packet| packet.ftrace_events.as_ref()).collect();
+    assert_eq!(bundles.iter().map(|bundle| bundle.event.len()).collect::<Vec<_>>(), [512, 512, 488, 488]);
+    for bundle in bundles {
+        assert!(bundle.event.is_sorted_by_key(|event| event.timestamp));
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    struct Full;
+    impl io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let (_, _, replayed) = replayed(&mark(1, APP, "B|20|[NN_LR_PE]compute"));
+    let error = Events::of_traces(Full).finish(&replayed.findings(), None).err().unwrap();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+}

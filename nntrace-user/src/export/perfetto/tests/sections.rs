@@ -1,0 +1,230 @@
+//! Sections of random shapes, zero lengths and equal times among them, as slices.
+
+use std::borrow::Cow;
+
+use nntrace_common::{
+    layer::{Layer, Phase, Tag},
+    stack::Class,
+};
+use proptest::prelude::*;
+
+use super::{
+    super::{
+        by_begin::SectionsByBegin, messages::TracePacket, packets::Packets, slices::Unfinished,
+        sorter::SectionSorter, tracks,
+    },
+    Slice, decoded, slices,
+};
+use crate::model::section::Section;
+
+fn section<'a>(name: impl Into<Cow<'a, str>>, begin_ns: u64, end_ns: u64, depth: u8) -> Section<'a> {
+    Section {
+        pid: 7,
+        tid: 8,
+        begin_ns,
+        end_ns,
+        own_ns: 0,
+        exclusive_ns: 0,
+        depth,
+        tag: Tag::new(Layer::Runtime, Phase::Execution),
+        class: Class::Section,
+        path: 0,
+        name: name.into(),
+        attributes: Cow::Borrowed(""),
+        is_provisional: false,
+    }
+}
+
+/// Section that is open; without a name where it is no section of ours.
+struct Open {
+    name: Option<String>,
+    begin: u64,
+    /// Name of the section of ours around it.
+    parent: Option<String>,
+}
+
+/// Sections of a thread, as they end.
+#[derive(Default)]
+struct Thread {
+    ended: Vec<Section<'static>>,
+    unfinished: Vec<Unfinished>,
+    /// Slices that the sections are.
+    expected: Vec<Slice>,
+}
+
+/// What a thread does: begin a section, of ours or not, or end one.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Begin,
+    BeginOther,
+    End,
+}
+
+impl Thread {
+    fn of(steps: &[(u64, Step)]) -> Self {
+        let mut thread = Self::default();
+        let mut open: Vec<Open> = Vec::new();
+        let mut now = 100;
+        for (number, (pause, step)) in steps.iter().enumerate() {
+            now += pause;
+            match step {
+                Step::End => {
+                    let Some(Open { name, begin, parent }) = open.pop() else { continue };
+                    let Some(name) = name else { continue };
+                    thread.ended.push(section(name.clone(), begin, now, open.len() as u8));
+                    thread.expected.push(slice(name, begin, Some(now), parent));
+                }
+                Step::Begin | Step::BeginOther => {
+                    let name = matches!(step, Step::Begin).then(|| number.to_string());
+                    let parent = open.iter().rev().find_map(|around| around.name.clone());
+                    open.push(Open { name, begin: now, parent });
+                }
+            }
+        }
+        for Open { name, begin, parent } in open {
+            let Some(name) = name else { continue };
+            thread.expected.push(slice(name.clone(), begin, None, parent));
+            thread.unfinished.push(Unfinished { pid: 7, tid: 8, begin, name });
+        }
+        thread.expected.sort();
+        thread
+    }
+
+    /// Writes them as they ended, sorted by way of a file.
+    fn by_end(&self) -> Vec<TracePacket> {
+        let mut sorter = SectionSorter::with_together(7);
+        self.ended.iter().for_each(|section| sorter.take(section));
+        let mut packets = Packets::new(Vec::new(), None);
+        let mut sections = SectionsByBegin::new(self.unfinished.clone());
+        sorter.sorted(|section| sections.take(section, None, &mut packets)).unwrap();
+        sections.finish(&mut packets);
+        decoded(&packets.finish().unwrap())
+    }
+
+    fn by_begin(&self) -> Vec<TracePacket> {
+        let mut sorted = self.ended.clone();
+        sorted.sort_by_key(|section| (section.begin_ns, section.depth));
+        let mut packets = Packets::new(Vec::new(), None);
+        let mut sections = SectionsByBegin::new(self.unfinished.clone());
+        sorted.iter().for_each(|section| sections.take(section, Some(0), &mut packets));
+        sections.finish(&mut packets);
+        decoded(&packets.finish().unwrap())
+    }
+}
+
+fn slice(name: String, begin: u64, end: Option<u64>, parent: Option<String>) -> Slice {
+    Slice { track: tracks::thread_uuid(7, 8), name, begin, end, parent }
+}
+
+fn sorted(packets: &[TracePacket], with_parents: bool) -> Vec<Slice> {
+    let mut slices = slices(packets);
+    if !with_parents {
+        slices.iter_mut().for_each(|slice| slice.parent = None);
+    }
+    slices.sort();
+    slices
+}
+
+fn steps(pauses: std::ops::Range<u64>, others: u32) -> impl Strategy<Value = Vec<(u64, Step)>> {
+    let step = prop_oneof![4 => Just(Step::Begin), others => Just(Step::BeginOther), 5 => Just(Step::End)];
+    prop::collection::vec((pauses, step), 0..80)
+}
+
+proptest! {
+    /// Every section is a slice of its length, on the track of its thread, whatever the times are.
+    #[test]
+    fn every_section_is_a_slice(steps in steps(0..3, 2)) {
+        let thread = Thread::of(&steps);
+        let mut expected = thread.expected.clone();
+        expected.iter_mut().for_each(|slice| slice.parent = None);
+        expected.sort();
+        prop_assert_eq!(sorted(&thread.by_end(), false), expected.clone());
+        prop_assert_eq!(sorted(&thread.by_begin(), false), expected);
+    }
+
+    /// Where times tell what contains what, each slice is in the one that its section was in.
+    #[test]
+    fn slices_nest_as_sections_do(steps in steps(1..3, 2)) {
+        let thread = Thread::of(&steps);
+        prop_assert_eq!(sorted(&thread.by_end(), true), thread.expected.clone());
+        prop_assert_eq!(sorted(&thread.by_begin(), true), thread.expected);
+    }
+}
+
+#[test]
+fn sections_of_one_instant_nest_by_the_order_of_their_ends() {
+    use Step::{Begin, End};
+    // 0 begins with 1 in it, which begins with 2 in it, which has no length; 4 follows, and ends with all others.
+    let steps = [(0, Begin), (0, Begin), (0, Begin), (0, End), (0, Begin), (5, End), (0, End), (0, End)];
+    let thread = Thread::of(&steps);
+    assert_eq!(thread.expected.len(), 4);
+    assert_eq!(sorted(&thread.by_end(), true), thread.expected);
+    assert_eq!(sorted(&thread.by_begin(), true), thread.expected);
+}
+
+#[test]
+fn sections_come_back_by_thread_and_begin_as_they_were() {
+    let mut sorter = SectionSorter::with_together(3);
+    let of = |tid, begin_ns, end_ns, depth, name: &'static str| Section {
+        tid,
+        attributes: Cow::Borrowed("#a=b"),
+        class: Class::Subtract,
+        ..section(name, begin_ns, end_ns, depth)
+    };
+    let all = [
+        of(9, 5, 6, 1, "late"),
+        of(8, 7, 7, 1, "empty, with another in it"),
+        of(9, 1, 8, 0, "around"),
+        of(8, 2, 9, 0, "first"),
+        of(8, 9, 9, 0, "last"),
+    ];
+    all.iter().for_each(|section| sorter.take(section));
+    assert_eq!(sorter.threads().len(), 2);
+    let mut found = Vec::new();
+    sorter.sorted(|section| found.push(format!("{section:?}"))).unwrap();
+    assert_eq!(found, [3, 1, 4, 2, 0].map(|place: usize| format!("{:?}", all[place])));
+}
+
+#[test]
+fn sections_that_overlap_are_on_tracks_of_their_own() {
+    let mut packets = Packets::new(Vec::new(), None);
+    let mut sections = SectionsByBegin::new(Vec::new());
+    for (name, begin, end) in [("a", 0, 10), ("b", 5, 15), ("c", 6, 8), ("d", 12, 20), ("e", 20, 21)] {
+        sections.take(&section(name, begin, end, 0), Some(0), &mut packets);
+    }
+    sections.finish(&mut packets);
+    let packets = decoded(&packets.finish().unwrap());
+    let mut found = slices(&packets);
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    let lane = |lane| tracks::lane_uuid(7, 8, lane);
+    let expected = [
+        ("a", lane(0), 0, 10),
+        ("b", lane(1), 5, 15),
+        ("c", lane(2), 6, 8),
+        ("d", lane(0), 12, 20),
+        ("e", lane(0), 20, 21),
+    ];
+    let found = found.iter().map(|slice| (&*slice.name, slice.track, slice.begin, slice.end.unwrap()));
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    let described = packets.iter().filter_map(|packet| packet.track_descriptor.as_ref()?.uuid);
+    assert_eq!(described.collect::<Vec<_>>(), [lane(1), lane(2)]);
+}
+
+#[test]
+fn names_may_be_anything_and_any_number() {
+    let hostile = ["", "\0", "</script>", "\"\\\n", "\u{202e}\u{1f980}"].map(str::to_owned);
+    let long = ["x".repeat(1 << 20)];
+    let many = (0..70_000).map(|number| number.to_string());
+    let names: Vec<String> = hostile.into_iter().chain(long).chain(many).collect();
+    let mut packets = Packets::new(Vec::new(), None);
+    let mut sections = SectionsByBegin::new(Vec::new());
+    for (name, time) in names.iter().zip(0..) {
+        sections.take(&section(name, time, time + 1, 0), Some(0), &mut packets);
+    }
+    sections.finish(&mut packets);
+    let packets = decoded(&packets.finish().unwrap());
+    let found: Vec<String> = slices(&packets).into_iter().map(|slice| slice.name).collect();
+    assert_eq!(found, names);
+    let interned = packets.iter().filter_map(|packet| packet.interned_data.as_ref());
+    assert_eq!(interned.map(|data| data.event_names.len()).sum::<usize>(), 1 << 16);
+}
