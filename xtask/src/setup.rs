@@ -28,8 +28,8 @@ pub fn asked(for_lint: bool, for_vm: bool) -> Result<()> {
 }
 
 /// Sets up the further requirements of the tests: compilers for their example programs, clang with the linker for its
-/// intermediate files; disassemblers for both architectures; an interpreter that forks, a terminal to drive, and
-/// another tool that probes.
+/// intermediate files; disassemblers for both architectures; an interpreter that forks, a terminal to drive,
+/// another tool that probes, and what runs Perfetto's importer.
 pub fn tests() -> Result<()> {
     let other_objdump = if cfg!(target_arch = "x86_64") {
         ("aarch64-linux-gnu-objdump", "binutils-aarch64-linux-gnu")
@@ -46,6 +46,7 @@ pub fn tests() -> Result<()> {
         ("setcap", "libcap2-bin"),
         ("tmux", "tmux"),
         ("bpftrace", "bpftrace"),
+        ("node", "nodejs"),
     ];
     for (program, package) in needed {
         if !on_path(program) {

@@ -5,6 +5,8 @@ use std::{
     io::{self, Write},
 };
 
+use nntrace_common::layer::Layer;
+
 use super::{
     messages::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor},
     packets::write_packet,
@@ -103,8 +105,22 @@ pub(super) fn lane(pid: u32, tid: u32, lane: u32) -> TracePacket {
     })
 }
 
-/// Writes the descriptions of all tracks: processes in the order of the pipeline, applications before drivers, then
-/// clusters. Of a process, the main thread comes first, then the others in their order here.
+/// Returns the outermost layer of each process's sections; of a driver, no layer before the driver's.
+fn layers(findings: &Findings<'_>) -> BTreeMap<u32, Layer> {
+    let mut layers: BTreeMap<u32, Layer> = BTreeMap::new();
+    for (pid, tag) in findings.marks.paths.phases(&findings.sums.totals).into_keys() {
+        let layer = layers.entry(pid).or_insert(tag.layer());
+        *layer = tag.layer().min(*layer);
+    }
+    for pid in findings.marks.drivers() {
+        let layer = layers.entry(pid).or_insert(Layer::Driver);
+        *layer = Layer::Driver.max(*layer);
+    }
+    layers
+}
+
+/// Writes the descriptions of all tracks: processes in the order of the pipeline, which is that of their outermost layers,
+/// then clusters. Of a process, the main thread comes first, then the others in their order here.
 pub(super) fn write(out: &mut impl Write, findings: &Findings<'_>, threads: &[ThreadName]) -> io::Result<()> {
     let mut buffer = Vec::new();
     let mut put = |track| {
@@ -122,9 +138,9 @@ pub(super) fn write(out: &mut impl Write, findings: &Findings<'_>, threads: &[Th
     for thread in threads {
         processes.entry(thread.pid).or_default().push(thread);
     }
-    let drivers = findings.marks.drivers();
+    let layers = layers(findings);
     let mut processes: Vec<(u32, Vec<&ThreadName>)> = processes.into_iter().collect();
-    processes.sort_by_key(|(pid, _)| (drivers.contains(pid), *pid));
+    processes.sort_by_key(|(pid, _)| (layers.get(pid).copied().unwrap_or(Layer::Other), *pid));
     let count = processes.len();
     for ((pid, mut threads), rank) in processes.into_iter().zip(0..) {
         let name = findings.run.processes.get(&pid).map(|process| process.comm.clone());
