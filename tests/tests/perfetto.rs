@@ -1,0 +1,350 @@
+//! Traces for Perfetto, as its own importer reads them: every section, every event of a CPU and every hand-over, to the
+//! nanosecond against our own results.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+use nntrace_tests::{
+    child::{Child, Ended},
+    duckdb::Row,
+    live,
+    perfetto::Importer,
+    profiler::Profiler,
+    recording::Recording,
+};
+use nntrace_user::report::snapshot::Snapshot;
+use serde::Deserialize;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Section, as `print --json-lines` has it.
+#[derive(Debug, Deserialize)]
+struct Section {
+    /// Null in traces.
+    pid: Option<u64>,
+    tid: u64,
+    /// Name by ancestry; null in traces.
+    thread: Option<String>,
+    begin_ns: u64,
+    /// Null where it had not ended.
+    duration_ns: Option<u64>,
+    exclusive_ns: Option<u64>,
+    layer: Option<String>,
+    phase: Option<String>,
+    name: String,
+    attributes: BTreeMap<String, String>,
+}
+
+/// Run that was exported.
+struct Exported {
+    folder: TempDir,
+    run: PathBuf,
+    importer: Importer,
+}
+
+fn run(arguments: &[&str], run: &Path) -> Result<Ended> {
+    let mut profiler = Profiler::new()?.args(arguments).args([run]);
+    Child::run(profiler.command())?.expect_code(0)
+}
+
+impl Exported {
+    /// Exports a run twice; `None` where there is no importer.
+    fn of(run: &Path, options: &[&str]) -> Result<Option<Self>> {
+        let Some(importer) = Importer::find()? else { return Ok(None) };
+        let exported = Self { folder: tempfile::tempdir()?, run: run.to_owned(), importer };
+        for name in ["run.pftrace", "again.perfetto-trace"] {
+            let output = exported.folder.path().join(name);
+            let mut profiler =
+                Profiler::new()?.args(["export", "-o"]).args([&output]).args([run]).args(options);
+            Child::run(profiler.command())?.expect_code(0)?;
+        }
+        let again = fs::read(exported.folder.path().join("again.perfetto-trace"))?;
+        assert!(fs::read(exported.trace())? == again, "two exports differ");
+        Ok(Some(exported))
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.folder.path().join("run.pftrace")
+    }
+
+    fn rows(&self, query: &str) -> Result<Vec<Row>> {
+        let mut results = self.importer.rows(&self.trace(), &[query])?;
+        results.pop().context("one result")
+    }
+
+    /// Returns the number that a query gives.
+    fn number(&self, query: &str) -> Result<u64> {
+        let rows = self.rows(query)?;
+        let number = rows.first().and_then(|row| row.values().next()).and_then(Value::as_u64);
+        number.with_context(|| format!("{query}: {rows:?}"))
+    }
+
+    fn sections(&self) -> Result<Vec<Section>> {
+        let text = run(&["print", "--json-lines"], &self.run)?.stdout;
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| Ok(serde_json::from_slice(line)?)).collect()
+    }
+
+    fn snapshot(&self, options: &[&str]) -> Result<Snapshot> {
+        let ended = run(&[&["replay", "--json"], options].concat(), &self.run)?;
+        nntrace_tests::snapshot::read(&ended.stdout)
+    }
+
+    /// Checks that the importer has taken everything, and that it can show it.
+    fn assert_sound(&self) -> Result<()> {
+        // It is silent about some of what it leaves out, but counts it.
+        let lost = self.rows(
+            "SELECT name, severity, value FROM stats WHERE value > 0 AND (
+               severity IN ('error', 'data_loss') OR name GLOB '*skipped*' OR name GLOB '*error*'
+               OR name GLOB '*drop*' OR name GLOB 'flow_*' OR name GLOB '*without*' OR name GLOB '*mismatch*')",
+        )?;
+        assert!(lost.is_empty(), "{lost:?}");
+        let overlapping = self.rows(
+            "SELECT * FROM (
+               SELECT id, track_id, name, ts, dur, lead(ts) OVER (PARTITION BY track_id, depth ORDER BY ts, id) AS next
+               FROM slice WHERE dur >= 0)
+             WHERE next < ts + dur",
+        )?;
+        assert!(overlapping.is_empty(), "{overlapping:?}");
+        // A CPU may have several events in an instant of a trace; a cluster has one state.
+        let twice = self.rows(
+            "SELECT track.name, ts FROM counter JOIN track ON track.id = track_id WHERE track.name GLOB 'cluster *'
+             GROUP BY 1, 2 HAVING count(*) > 1",
+        )?;
+        assert!(twice.is_empty(), "{twice:?}");
+        let keys = self
+            .rows("SELECT DISTINCT key FROM args WHERE key GLOB 'debug.*' AND key GLOB '*[^A-Za-z0-9_.]*'")?;
+        assert!(keys.is_empty(), "{keys:?}");
+        assert_eq!(self.number("SELECT count(*) FROM slice WHERE ts < 0 OR dur < -1")?, 0);
+        Ok(())
+    }
+
+    /// Checks that slices are the sections.
+    fn assert_slices(&self, sections: &[Section]) -> Result<()> {
+        assert!(!sections.is_empty());
+        let with_threads = sections.iter().all(|section| section.thread.is_some());
+        let mut expected: BTreeMap<(u64, &str), (u64, u64, u64)> = BTreeMap::new();
+        for section in sections {
+            let sums = expected.entry((section.tid, &section.name)).or_default();
+            sums.0 += 1;
+            sums.1 += section.duration_ns.context("a section that had not ended")?;
+            sums.2 += section.exclusive_ns.unwrap_or(0);
+        }
+        let found = self.rows(
+            "SELECT tid, slice.name AS name, count(*) AS count, sum(dur) AS ns,
+                    sum(dur - coalesce((SELECT sum(inner.dur) FROM slice AS inner WHERE inner.parent_id = slice.id), 0))
+                      AS exclusive
+             FROM slice JOIN thread_track ON slice.track_id = thread_track.id JOIN thread USING (utid)
+             WHERE category <> 'hand_over' GROUP BY 1, 2",
+        )?;
+        let mut sums: BTreeMap<(u64, &str), (u64, u64, u64)> = BTreeMap::new();
+        for row in &found {
+            let exclusive = if with_threads { number(row, "exclusive") } else { 0 };
+            let key = (number(row, "tid"), text(row, "name"));
+            sums.insert(key, (number(row, "count"), number(row, "ns"), exclusive));
+        }
+        assert_eq!(sums, expected);
+
+        // Not one of them is elsewhere.
+        let count = self.number("SELECT count(*) FROM slice WHERE category <> 'hand_over'")?;
+        assert_eq!(count, sections.len() as u64);
+        let first = self.number("SELECT min(ts) FROM slice WHERE category <> 'hand_over'")?;
+        assert_eq!(Some(first), sections.iter().map(|section| section.begin_ns).min());
+
+        let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+        for section in sections {
+            let [layer, phase] = [&section.layer, &section.phase].map(|code| code.as_deref().unwrap_or("?"));
+            *expected.entry(format!("{layer},{phase} {layer}_{phase}")).or_default() += 1;
+        }
+        let found = self.rows(
+            "SELECT category || ' ' || extract_arg(arg_set_id, 'debug.layer_phase') AS tag, count(*) AS count
+             FROM slice WHERE category <> 'hand_over' GROUP BY 1",
+        )?;
+        let found = found.iter().map(|row| (text(row, "tag").to_owned(), number(row, "count")));
+        assert_eq!(found.collect::<BTreeMap<_, _>>(), expected);
+        for (key, argument) in [("iter", "iteration"), ("acct", "account")] {
+            let expected = sections.iter().filter(|section| section.attributes.contains_key(key)).count();
+            let query = format!(
+                "SELECT count(*) FROM slice WHERE extract_arg(arg_set_id, 'debug.{argument}') IS NOT NULL"
+            );
+            assert_eq!(self.number(&query)?, expected as u64, "{key}");
+        }
+        Ok(())
+    }
+
+    /// Checks the names of threads and processes of a recording.
+    fn assert_named(&self, sections: &[Section], snapshot: &Snapshot) -> Result<()> {
+        let expected: BTreeSet<(u64, u64, &str)> = sections
+            .iter()
+            .filter_map(|section| Some((section.pid?, section.tid, section.thread.as_deref()?)))
+            .collect();
+        let rows = self.rows(
+            "SELECT DISTINCT pid, tid, thread.name AS name
+             FROM slice JOIN thread_track ON slice.track_id = thread_track.id
+             JOIN thread USING (utid) JOIN process USING (upid) WHERE category <> 'hand_over'",
+        )?;
+        let found = rows.iter().map(|row| (number(row, "pid"), number(row, "tid"), text(row, "name")));
+        assert_eq!(found.collect::<BTreeSet<_>>(), expected);
+        let names: BTreeMap<u64, &str> =
+            snapshot.phases.iter().map(|row| (row.pid.into(), row.comm.as_str())).collect();
+        let rows = self.rows("SELECT pid, name FROM process WHERE pid <> 0")?;
+        let found = rows.iter().map(|row| (number(row, "pid"), text(row, "name")));
+        assert_eq!(found.collect::<BTreeMap<_, _>>(), names);
+        Ok(())
+    }
+
+    /// Checks that there is a flow for each hand-over, from where work was sent to where it was taken.
+    fn assert_flows(&self, snapshot: &Snapshot) -> Result<u64> {
+        let received = snapshot.hand_overs.unwrap_or_default().received;
+        let flows = self.number("SELECT count(*) FROM flow")?;
+        assert_eq!(flows, received);
+        let sound = self.number(
+            "SELECT count(*) FROM flow
+             JOIN slice AS sent ON sent.id = slice_out JOIN slice AS taken ON taken.id = slice_in
+             WHERE sent.name = 'nn.send' AND taken.name = 'nn.recv'
+               AND taken.ts - sent.ts = extract_arg(taken.arg_set_id, 'debug.latency_ns')
+               AND extract_arg(taken.arg_set_id, 'debug.handle') = extract_arg(sent.arg_set_id, 'debug.handle')",
+        )?;
+        assert_eq!(sound, flows);
+        Ok(flows)
+    }
+
+    /// Checks the tracks of CPUs and clusters; returns the number of events of CPUs.
+    fn assert_power(&self, snapshot: &Snapshot) -> Result<u64> {
+        let events = self.number(
+            "SELECT count(*) FROM counter JOIN cpu_counter_track AS track ON track.id = track_id
+             WHERE track.name IN ('cpuidle', 'cpufreq')",
+        )?;
+        assert_eq!(events, snapshot.overhead.power_events);
+        let end = snapshot.window.end_ns;
+        let times = self.rows(&format!(
+            "SELECT track, value, sum(ns) AS ns FROM (
+               SELECT track.name AS track, CAST(value AS INT) AS value,
+                      coalesce(lead(ts) OVER (PARTITION BY track_id ORDER BY ts), {end}) - ts AS ns
+               FROM counter JOIN track ON track.id = track_id WHERE track.name GLOB 'cluster *')
+             GROUP BY 1, 2"
+        ))?;
+        let found: BTreeMap<(String, i64), u64> = times
+            .iter()
+            .map(|row| {
+                let value = row["value"].as_i64().expect("a value");
+                ((text(row, "track").to_owned(), value), number(row, "ns"))
+            })
+            .filter(|(_, ns)| *ns > 0)
+            .collect();
+        let mut expected: BTreeMap<(String, i64), u64> = BTreeMap::new();
+        for row in &snapshot.clusters {
+            let mut add = |counter: &str, value: i64, ns: u64| {
+                if ns > 0 {
+                    *expected.entry((format!("cluster {} {counter}", row.cluster), value)).or_default() += ns;
+                }
+            };
+            for active in &row.active {
+                add("frequency", active.khz.unwrap_or(0).into(), active.ns);
+                add("idle state", 0, active.ns);
+            }
+            for idle in &row.idle {
+                add("frequency", 0, idle.ns);
+                add("idle state", i64::from(idle.state) + 1, idle.ns);
+            }
+            for ns in [row.idle_unknown_ns, row.offline_ns, row.unknown_ns] {
+                add("frequency", 0, ns);
+                add("idle state", -1, ns);
+            }
+        }
+        assert_eq!(found, expected);
+        Ok(events)
+    }
+}
+
+fn number(row: &Row, column: &str) -> u64 {
+    row.get(column).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {column} in {row:?}"))
+}
+
+fn text<'a>(row: &'a Row, column: &str) -> &'a str {
+    row.get(column).and_then(Value::as_str).unwrap_or_else(|| panic!("no {column} in {row:?}"))
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
+}
+
+/// Checks everything that the export of a recording has.
+fn assert_recording(folder: &Path) -> Result<Option<Exported>> {
+    let Some(exported) = Exported::of(folder, &[])? else { return Ok(None) };
+    exported.assert_sound()?;
+    let sections = exported.sections()?;
+    let snapshot = exported.snapshot(&[])?;
+    exported.assert_slices(&sections)?;
+    exported.assert_named(&sections, &snapshot)?;
+    assert_eq!(exported.assert_flows(&snapshot)?, 25);
+    exported.assert_power(&snapshot)?;
+    Ok(Some(exported))
+}
+
+#[test]
+fn a_recording_is_read_by_the_importer_as_by_us() -> Result<()> {
+    let Some(exported) = assert_recording(&fixture("recording-v1"))? else { return Ok(()) };
+    // Of the whole clock, though times are those of the monotonic one.
+    let clocks = exported.rows("SELECT DISTINCT clock_name FROM clock_snapshot ORDER BY 1")?;
+    let names: Vec<&str> = clocks.iter().map(|row| text(row, "clock_name")).collect();
+    assert_eq!(names, ["BOOTTIME", "MONOTONIC", "REALTIME"]);
+    assert_eq!(exported.number("SELECT count(*) FROM counter WHERE ts > 0")?, 6);
+    Ok(())
+}
+
+#[test]
+fn a_live_recording_is_read_by_the_importer_as_by_us() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let program = nntrace_tests::binaries::profile_dir()?.join("job-queue");
+    let recording = Recording::of(&[], [&program])?;
+    assert_eq!(recording.run.snapshot.loss.records_dropped, 0);
+    assert_recording(&recording.path()).map(drop)
+}
+
+#[test]
+fn sections_of_a_systrace_are_slices() -> Result<()> {
+    let trace = fixture("nnapi/omr1.trace.txt.zst");
+    let Some(exported) = Exported::of(&trace, &[])? else { return Ok(()) };
+    exported.assert_sound()?;
+    let mut sections = exported.sections()?;
+    // These two are of threads that take no part in the accounting.
+    sections.retain(|section| section.duration_ns.is_some() || !section.name.contains("ISensors::poll"));
+    assert!(sections.len() > 4_000, "{}", sections.len());
+    exported.assert_slices(&sections)
+}
+
+#[test]
+fn events_of_cpus_fill_the_tracks_of_perfetto() -> Result<()> {
+    for (name, clusters) in [("three_cpus.txt", &[][..]), ("fastest_decides.txt", &["--cluster", "A=0,1"])] {
+        let trace = fixture("power").join(name);
+        let Some(exported) = Exported::of(&trace, clusters)? else { return Ok(()) };
+        exported.assert_sound()?;
+        assert!(exported.assert_power(&exported.snapshot(clusters)?)? > 30, "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_refused_leaves_nothing() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let trace = fixture("contract.txt");
+    for (output, options, reason) in [
+        ("a.pftrace", &["--board", "b1"][..], "--board"),
+        ("a.pftrace", &[], "no trace event"),
+        ("a.txt", &[], ".pftrace"),
+    ] {
+        let output = folder.path().join(output);
+        let mut profiler =
+            Profiler::new()?.args(["export", "-o"]).args([&output]).args([&trace]).args(options);
+        let ended = Child::run(profiler.command())?;
+        assert_ne!(ended.code(), Some(0));
+        assert!(ended.stderr.contains(reason), "{}", ended.stderr);
+    }
+    assert_eq!(fs::read_dir(folder.path())?.count(), 0);
+    Ok(())
+}
