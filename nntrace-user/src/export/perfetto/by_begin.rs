@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     messages::EventType,
-    packets::Packets,
+    packets::{Packets, event},
     slices::{self, Unfinished},
     tracks,
 };
@@ -58,8 +58,7 @@ impl Lane {
 
     fn end_innermost<W: Write>(&mut self, packets: &mut Packets<W>) {
         if let Some((end, _)) = self.open.pop() {
-            let packet = packets.event(end, self.uuid, EventType::SliceEnd);
-            packets.put(&packet);
+            packets.put(&event(end, self.uuid, EventType::SliceEnd));
         }
     }
 }
@@ -90,18 +89,15 @@ impl SectionsByBegin {
         thread.begin_unfinished(section.begin_ns, packets);
         let lanes = &mut thread.lanes;
         let accepts = |lane: &mut Lane| lane.accepts(section, packets);
-        let lane = match lanes.iter_mut().position(accepts) {
-            Some(lane) => lane,
-            None => {
-                let number = lanes.len() as u32;
-                if number > 0 {
-                    packets.put(&tracks::lane(pid, tid, number));
-                }
-                lanes.push(Lane { uuid: tracks::lane_uuid(pid, tid, number), open: Vec::new() });
-                lanes.len() - 1
+        let place = lanes.iter_mut().position(accepts).unwrap_or(lanes.len());
+        if place == lanes.len() {
+            let number = place as u32;
+            if number > 0 {
+                packets.put(&tracks::lane(pid, tid, number));
             }
-        };
-        let lane = &mut lanes[lane];
+            lanes.push(Lane { uuid: tracks::lane_uuid(pid, tid, number), open: Vec::new() });
+        }
+        let lane = &mut lanes[place];
         let packet = slices::begin(packets, lane.uuid, section);
         packets.put(&packet);
         lane.open.push((section.end_ns, section.depth));

@@ -2,7 +2,11 @@
 
 use std::io::Write;
 
-use super::{messages::EventType, packets::Packets, tracks::ClusterCounter};
+use super::{
+    messages::EventType,
+    packets::{Packets, event},
+    tracks::ClusterCounter,
+};
 use crate::model::timeline::{CpuState, Timeline, Timelines};
 
 /// Idle state of a cluster that is offline, or of which nothing is known.
@@ -30,7 +34,7 @@ fn write_counter<W: Write>(
         if last.replace(value) == Some(value) {
             return;
         }
-        let mut packet = packets.event(begin, track, EventType::Counter);
+        let mut packet = event(begin, track, EventType::Counter);
         if let Some(event) = &mut packet.track_event {
             event.counter_value = Some(value);
         }

@@ -5,6 +5,7 @@ use prost::Message;
 
 /// Packet: what a trace is a sequence of.
 #[derive(Clone, PartialEq, Message)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the schema")]
 pub(super) struct TracePacket {
     #[prost(message, optional, tag = "1")]
     pub(super) ftrace_events: Option<FtraceEventBundle>,

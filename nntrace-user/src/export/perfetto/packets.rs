@@ -84,21 +84,6 @@ impl<W: Write> Packets<W> {
         self.failure = write_packet(&mut self.out, packet, &mut self.buffer).err();
     }
 
-    /// Returns an event on a track.
-    pub(super) fn event(&mut self, time: u64, track: u64, what: EventType) -> TracePacket {
-        TracePacket {
-            timestamp: Some(time),
-            trusted_packet_sequence_id: Some(SEQUENCE),
-            sequence_flags: Some(NEEDS_STATE),
-            track_event: Some(TrackEvent {
-                r#type: Some(what.into()),
-                track_uuid: Some(track),
-                ..TrackEvent::default()
-            }),
-            ..TracePacket::default()
-        }
-    }
-
     /// Returns an event with a name and categories.
     pub(super) fn named_event(
         &mut self,
@@ -110,7 +95,7 @@ impl<W: Write> Packets<W> {
     ) -> TracePacket {
         let name_iid = self.name(name);
         let category_iids = categories.iter().filter_map(|category| self.category(category)).collect();
-        let mut packet = self.event(time, track, what);
+        let mut packet = event(time, track, what);
         if let Some(event) = &mut packet.track_event {
             event.name_iid = name_iid;
             event.name = name_iid.is_none().then(|| name.to_owned());
@@ -123,7 +108,7 @@ impl<W: Write> Packets<W> {
     pub(super) fn text(&mut self, key: &str, value: &str) -> DebugAnnotation {
         let string_value_iid = self.value(value);
         let string_value = string_value_iid.is_none().then(|| value.to_owned());
-        DebugAnnotation { string_value_iid, string_value, ..self.annotation(key) }
+        DebugAnnotation { string_value, string_value_iid, ..self.annotation(key) }
     }
 
     /// Returns an annotation with a number.
@@ -189,6 +174,21 @@ impl<W: Write> Packets<W> {
     /// When one could not be written.
     pub(super) fn finish(self) -> io::Result<W> {
         self.failure.map_or(Ok(self.out), Err)
+    }
+}
+
+/// Returns an event on a track.
+pub(super) fn event(time: u64, track: u64, what: EventType) -> TracePacket {
+    TracePacket {
+        timestamp: Some(time),
+        trusted_packet_sequence_id: Some(SEQUENCE),
+        sequence_flags: Some(NEEDS_STATE),
+        track_event: Some(TrackEvent {
+            r#type: Some(what.into()),
+            track_uuid: Some(track),
+            ..TrackEvent::default()
+        }),
+        ..TracePacket::default()
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     cmp::Reverse,
     collections::{BTreeSet, BinaryHeap},
     fs::File,
-    io::{self, BufReader, BufWriter, Read, Write as _},
+    io::{self, BufRead, BufReader, BufWriter, Read, Write as _},
     os::unix::fs::FileExt as _,
     rc::Rc,
 };
@@ -210,13 +210,17 @@ impl SectionSorter {
             let Some(section) = std::mem::replace(&mut sections[place], after) else { continue };
             let instant = |section: &KeptSection| (section.pid, section.tid, section.begin);
             if of_instant.first().is_some_and(|first| instant(first) != instant(&section)) {
-                of_instant.drain(..).for_each(|section| hand_out(&section, &mut take));
+                for section in of_instant.drain(..) {
+                    hand_out(&section, &mut take);
+                }
             }
             // It contains those that ended before it, with more around them.
             let inside = of_instant.iter().rposition(|before| before.depth <= section.depth);
             of_instant.insert(inside.map_or(0, |last| last + 1), section);
         }
-        of_instant.iter().for_each(|section| hand_out(section, &mut take));
+        for section in &of_instant {
+            hand_out(section, &mut take);
+        }
         Ok(())
     }
 }
@@ -247,7 +251,7 @@ impl Stretch {
 }
 
 /// Reads the length before a section; `None` at the end.
-fn read_length(reader: &mut impl Read) -> io::Result<Option<usize>> {
+fn read_length(reader: &mut impl BufRead) -> io::Result<Option<usize>> {
     let mut bytes = Vec::new();
     for byte in reader.bytes() {
         let byte = byte?;

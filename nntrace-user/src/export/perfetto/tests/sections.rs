@@ -93,7 +93,9 @@ impl Thread {
     /// Writes them as they ended, sorted by way of a file.
     fn by_end(&self) -> Vec<TracePacket> {
         let mut sorter = SectionSorter::with_together(7);
-        self.ended.iter().for_each(|section| sorter.take(section));
+        for section in &self.ended {
+            sorter.take(section);
+        }
         let mut packets = Packets::new(Vec::new(), None);
         let mut sections = SectionsByBegin::new(self.unfinished.clone());
         sorter.sorted(|section| sections.take(section, None, &mut packets)).unwrap();
@@ -106,7 +108,9 @@ impl Thread {
         sorted.sort_by_key(|section| (section.begin_ns, section.depth));
         let mut packets = Packets::new(Vec::new(), None);
         let mut sections = SectionsByBegin::new(self.unfinished.clone());
-        sorted.iter().for_each(|section| sections.take(section, Some(0), &mut packets));
+        for section in &sorted {
+            sections.take(section, Some(0), &mut packets);
+        }
         sections.finish(&mut packets);
         decoded(&packets.finish().unwrap())
     }
@@ -119,7 +123,9 @@ fn slice(name: String, begin: u64, end: Option<u64>, parent: Option<String>) -> 
 fn sorted(packets: &[TracePacket], with_parents: bool) -> Vec<Slice> {
     let mut slices = slices(packets);
     if !with_parents {
-        slices.iter_mut().for_each(|slice| slice.parent = None);
+        for slice in &mut slices {
+            slice.parent = None;
+        }
     }
     slices.sort();
     slices
@@ -136,7 +142,9 @@ proptest! {
     fn every_section_is_a_slice(steps in steps(0..3, 2)) {
         let thread = Thread::of(&steps);
         let mut expected = thread.expected.clone();
-        expected.iter_mut().for_each(|slice| slice.parent = None);
+        for slice in &mut expected {
+            slice.parent = None;
+        }
         expected.sort();
         prop_assert_eq!(sorted(&thread.by_end(), false), expected.clone());
         prop_assert_eq!(sorted(&thread.by_begin(), false), expected);
@@ -178,7 +186,9 @@ fn sections_come_back_by_thread_and_begin_as_they_were() {
         of(8, 2, 9, 0, "first"),
         of(8, 9, 9, 0, "last"),
     ];
-    all.iter().for_each(|section| sorter.take(section));
+    for section in &all {
+        sorter.take(section);
+    }
     assert_eq!(sorter.threads().len(), 2);
     let mut found = Vec::new();
     sorter.sorted(|section| found.push(format!("{section:?}"))).unwrap();

@@ -208,7 +208,7 @@ fn where_files_need_a_name_they_have_one_until_the_end() {
     named.file().write_all(b"content").unwrap();
     assert_eq!(names(&folder).len(), 1);
     let file = ResultFile::open(&path, false).unwrap();
-    Staged { file, bytes: Vec::new(), unfinished: Some(named) }.commit().unwrap();
+    Staged { file, content: Content::Bytes(Vec::new()), unfinished: Some(named) }.commit().unwrap();
     assert_eq!(names(&folder), ["new.json"]);
     assert_eq!(fs::read(&path).unwrap(), b"content");
 }
