@@ -111,11 +111,12 @@ pub enum Action {
     /// To a folder that is new or empty, and is a recording afterwards. A pack that is damaged, or has anything in it that a
     /// pack does not have, is refused, and leaves nothing.
     Unpack(Unpack),
-    /// Writes a recording, or traces, as tables for engines that query many runs at once
+    /// Writes a recording, or traces, for other programs: swimlanes for Perfetto, tables for engines of queries
     ///
-    /// Apache Parquet, one file a table: sections, states of CPUs and clusters over time, iterations, hand-overs, totals, facts
-    /// about the run. DuckDB, Spark, ClickHouse, pandas and others read the tables of a thousand boards as one. No privileges
-    /// are needed.
+    /// A trace for Perfetto has sections, events of CPUs, states of clusters, and flows for hand-overs. Tables are of Apache
+    /// Parquet, one file a table: sections, states of CPUs and clusters over time, iterations, hand-overs, totals, facts about
+    /// the run. DuckDB, Spark, ClickHouse, pandas and others read the tables of a thousand boards as one. No privileges are
+    /// needed.
     Export(Box<Export>),
 
     /// Shows which engines programs contain, and which of their functions a run would probe
