@@ -17,6 +17,8 @@ const APPEND = 1n;
 const FINALIZE = 2n;
 const QUERY = 3n;
 const FIELD = { rpc: 1, seq: 1, request: 2, fatal: 5, appendData: 101, queryArgs: 103, appended: 201, rows: 203 };
+// Bytes of a trace in one request: one of 64 MiB is refused.
+const MOST_BYTES = 16 << 20;
 // Kinds of the cells of a row, in QueryResult.CellsBatch.
 const CELL = { none: 1n, integer: 2n, float: 3n, text: 4n, bytes: 5n };
 
@@ -159,7 +161,10 @@ class Importer {
   }
 
   async read(trace) {
-    await this.request(APPEND, bytes(FIELD.appendData, trace), checkAppended);
+    for (let at = 0; at < trace.length; at += MOST_BYTES) {
+      const part = trace.subarray(at, at + MOST_BYTES);
+      await this.request(APPEND, bytes(FIELD.appendData, part), checkAppended);
+    }
     await this.request(FINALIZE, Buffer.alloc(0), () => true);
   }
 
