@@ -120,6 +120,10 @@ impl Thread {
                 while own.open.last().is_some_and(|(end, _)| *end <= section.begin) {
                     own.end_innermost(packets);
                 }
+                // In one that ends it would have ended, too: the ends that follow would be taken for its own.
+                if !own.open.is_empty() {
+                    continue;
+                }
             }
             let track = tracks::thread_uuid(section.pid, section.tid);
             let packet = slices::unfinished(packets, track, &section);

@@ -221,6 +221,26 @@ fn sections_that_overlap_are_on_tracks_of_their_own() {
 }
 
 #[test]
+fn what_never_ends_is_not_in_what_ends() {
+    let mut packets = Packets::new(Vec::new(), None);
+    let unfinished = |begin, name: &str| Unfinished { pid: 7, tid: 8, begin, name: name.into() };
+    let mut sections = SectionsByBegin::new(vec![unfinished(5, "cannot be"), unfinished(10, "open")]);
+    for (name, begin, end) in [("a", 0, 10), ("b", 6, 7), ("c", 10, 11)] {
+        sections.take(&section(name, begin, end, u8::from(name != "a")), Some(0), &mut packets);
+    }
+    sections.finish(&mut packets);
+    let found = slices(&decoded(&packets.finish().unwrap()));
+    let found = found.iter().map(|slice| (&*slice.name, slice.end, slice.parent.as_deref()));
+    let expected = [
+        ("a", Some(10), None),
+        ("b", Some(7), Some("a")),
+        ("open", None, None),
+        ("c", Some(11), Some("open")),
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn names_may_be_anything_and_any_number() {
     let hostile = ["", "\0", "</script>", "\"\\\n", "\u{202e}\u{1f980}"].map(str::to_owned);
     let long = ["x".repeat(1 << 20)];
