@@ -157,7 +157,7 @@ class File:
 
 
 class Recording:
-    """Last checkpoint of a recording, and the sections up to it."""
+    """Last checkpoint of a recording, the sections up to it, and later ones where the run was not ended."""
 
     def __init__(self, folder):
         # The checkpoint's events are in the files that are there once it was read.
@@ -169,6 +169,7 @@ class Recording:
             sys.exit(f"{folder} has no state: nothing can be made of its events")
         self.last, self.state = states[-1].last, json.loads(states[-1].bytes)
         self.names, self.spans, self.taking_part = {}, [], set()
+        self.later, self.taking_part_later = [], set()
         for path in sorted(folder.glob("*.nnt")):
             if path.is_file() and path.name != RUN:
                 file = File(path)
@@ -194,7 +195,7 @@ class Recording:
                 sites.append(Site(*fields))
             elif kind == NAME:
                 self.names[fields[0]] = fields[1]
-            elif number > self.last:
+            elif number > self.last and self.state["is_last"]:
                 continue
             elif kind in (SPAN, SPAN_ANYWHERE):
                 site, end, length, not_own, not_exclusive = fields
@@ -203,18 +204,23 @@ class Recording:
                 times = (end - length, end, length - not_own, length - not_exclusive)
                 if min(times) < 0:
                     raise Damaged(f"times of a section are negative: {times}")
-                self.spans.append((sites[site], *times))
+                (self.spans if number <= self.last else self.later).append((sites[site], *times))
                 if not sites[site].provisional:
-                    self.taking_part.add(sites[site][:2])
+                    self.takes_part(number, sites[site][:2])
             elif kind in (TAKES_PART, THREAD_MARKED):
-                self.taking_part.add(tuple(fields[:2]))
+                self.takes_part(number, tuple(fields[:2]))
+
+    def takes_part(self, number, thread):
+        (self.taking_part if number <= self.last else self.taking_part_later).add(thread)
 
     def counted(self):
-        """Yields all sections that count: site, begin, end, own and exclusive time."""
-        for span in self.spans:
-            site = span[0]
-            if is_tag(site.tag) and site[:2] in self.taking_part:
-                yield span
+        """Returns the sections that sums are made of: site, begin, end, own and exclusive time."""
+        return [span for span in self.spans if counts_in(span[0], self.taking_part)]
+
+    def listed(self):
+        """Returns all sections, those behind the checkpoint too."""
+        taking_part = self.taking_part | self.taking_part_later
+        return [span for span in self.spans + self.later if counts_in(span[0], taking_part)]
 
     def name(self, name):
         return self.names.get(name, f"?{name:016x}")
@@ -280,11 +286,15 @@ class Recording:
         ]
 
     def sections(self):
-        for site, begin, end, own, exclusive in sorted(self.counted(), key=lambda span: span[1]):
+        for site, begin, end, own, exclusive in sorted(self.listed(), key=lambda span: span[1]):
             yield {
                 "pid": site.pid, "tid": site.tid, "begin_ns": begin, "end_ns": end, "own_ns": own,
                 "exclusive_ns": exclusive, "depth": site.depth,
             } | letters(site.tag) | {"name": self.name(site.name)}  # fmt: skip
+
+
+def counts_in(site, taking_part):
+    return is_tag(site.tag) and site[:2] in taking_part
 
 
 def is_tag(tag):
