@@ -1,5 +1,5 @@
-//! Traces of Perfetto: every section as a slice, events of CPUs, states of clusters, hand-overs. `docs/perfetto.md` tells what
-//! they show.
+//! Traces of Perfetto: every section as a slice, events of CPUs, states of clusters, hand-overs. `docs/perfetto.md` lists
+//! what they show.
 //!
 //! Messages are structures with the fields that are written, encoded by the crate `prost`: it is small, needs no compiler
 //! of schemas, and reads in tests what was written. The crates with all of Perfetto's schema take minutes to compile.

@@ -56,7 +56,7 @@ pub(crate) fn inputs(
 }
 
 /// Hands out the events of idle states, frequencies and hotplug that the last state of a recording covers, in their order.
-/// What is damaged is told by a replay.
+/// Damage is among the notes of a replay.
 ///
 /// # Errors
 /// When the recording cannot be read.

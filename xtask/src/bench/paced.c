@@ -2,10 +2,11 @@
  * many threads have written sections for that long, each PACE of them a millisecond, or without a pause if that is 0: with
  * the number of sections that were written, and the longest time that a thread took, ns. */
 
+#include "clock.h"
+
 #include <nntrace.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <time.h>
 
 enum { MOST_THREADS = 64, MILLISECOND = 1000000, WITHOUT_PAUSE = 1000 };
 
@@ -14,18 +15,6 @@ struct load {
     unsigned long pace, milliseconds;
     unsigned long long written, took_ns;
 };
-
-static unsigned long long now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (unsigned long long)now.tv_sec * 1000000000U + (unsigned long long)now.tv_nsec;
-}
-
-static void sleep_until(unsigned long long ns) {
-    const struct timespec until = {(time_t)(ns / 1000000000U), (long)(ns % 1000000000U)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL)) {
-    }
-}
 
 static void sections(unsigned long count) {
     while (count-- > 0) {

@@ -4,30 +4,19 @@
  * those. */
 
 #define _GNU_SOURCE
+#include "clock.h"
+
 #include <nntrace.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 enum { MOST_CPUS = 256, MILLISECOND = 1000000 };
 
 static unsigned long long until_ns;
 static unsigned long nap_us;
-
-static unsigned long long now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (unsigned long long)now.tv_sec * 1000000000U + (unsigned long long)now.tv_nsec;
-}
-
-static void sleep_until(unsigned long long ns) {
-    const struct timespec until = {(time_t)(ns / 1000000000U), (long)(ns % 1000000000U)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL)) {
-    }
-}
 
 __attribute__((noinline)) void execute(void);
 void execute(void) {
