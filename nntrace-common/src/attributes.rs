@@ -8,6 +8,8 @@ use crate::mark::MARK_BYTES;
 pub const SEND: &[u8] = b"nn.send";
 /// Name of an instant that takes over work handed over before.
 pub const RECEIVE: &[u8] = b"nn.recv";
+/// Name of an instant at which a thread that has taken work over stops waiting for the permission to begin it.
+pub const GATE: &[u8] = b"nn.gate";
 
 /// Pairs of a text, in their order. A key without `=` has an empty value.
 #[derive(Clone, Debug)]

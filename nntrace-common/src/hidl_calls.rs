@@ -68,6 +68,32 @@ pub fn is_interface_call(name: &[u8]) -> bool {
     name.starts_with(b"HIDL") || name.starts_with(b"AIDL")
 }
 
+/// Side of an interface call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The process that calls.
+    Client,
+    /// The process that is called.
+    Server,
+}
+
+/// Returns the method that an interface call's name is of, which both sides have in common, and the side; `None` for a
+/// name without a side.
+#[must_use]
+pub fn method(name: &[u8]) -> Option<(&[u8], Side)> {
+    if !is_interface_call(name) {
+        return None;
+    }
+    let of = |end: &[u8], side| name.strip_suffix(end).map(|method| (method, side));
+    of(b"::client", Side::Client).or_else(|| of(b"::server", Side::Server))
+}
+
+/// Whether a method is that of a callback, which no table counts on either side.
+#[must_use]
+pub fn is_callback(method: &[u8]) -> bool {
+    contains(method, b"Callback::notify")
+}
+
 /// Returns the meaning of an interface call's name.
 #[must_use]
 pub fn meaning(name: &[u8]) -> Meaning {
@@ -76,7 +102,9 @@ pub fn meaning(name: &[u8]) -> Meaning {
     Meaning {
         label,
         driver: u8::from(is_device(name) && contains(name, b"::server")),
-        report_begin: u8::from(matches!(role, Role::DriverStart | Role::DriverDone)),
+        report_begin: u8::from(
+            role == Role::DriverStart || method(name).is_some_and(|(method, _)| is_callback(method)),
+        ),
     }
 }
 
@@ -179,6 +207,24 @@ mod tests {
             ("HIDL::IPreparedModel::execute::server", 0),
         ] {
             assert_eq!(meaning(name.as_bytes()).driver, driver, "{name}");
+        }
+    }
+
+    #[test]
+    fn both_sides_of_a_call_have_its_method() {
+        let of = |name: &'static str| method(name.as_bytes());
+        let execute: &[u8] = b"HIDL::IPreparedModel::execute_1_2";
+        assert_eq!(of("HIDL::IPreparedModel::execute_1_2::client"), Some((execute, Side::Client)));
+        assert_eq!(of("HIDL::IPreparedModel::execute_1_2::server"), Some((execute, Side::Server)));
+        assert_eq!(of("HIDL::IDevice::getStatus::passthrough"), None);
+        assert_eq!(of("f::client"), None);
+        for (name, reports) in [
+            ("HIDL::IExecutionCallback::notify_1_2::client", 1),
+            ("HIDL::IPreparedModelCallback::notify::server", 1),
+            ("HIDL::IPreparedModel::execute::server", 1),
+            ("HIDL::IPreparedModel::execute::client", 0),
+        ] {
+            assert_eq!(meaning(name.as_bytes()).report_begin, reports, "{name}");
         }
     }
 

@@ -10,7 +10,9 @@
 mod accounting_pass;
 mod batch;
 mod batches;
+mod binder;
 mod cpu_survey;
+mod event_fields;
 mod event_order;
 pub(crate) mod events;
 mod file_cursor;

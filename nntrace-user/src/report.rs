@@ -4,6 +4,7 @@ pub(crate) mod build;
 pub mod call_list;
 pub(crate) mod cpu_or_cluster;
 pub mod energy_model;
+pub mod hand_overs;
 pub(crate) mod incomplete_figures;
 pub mod nnapi;
 pub mod number_format;

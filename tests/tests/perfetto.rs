@@ -135,9 +135,15 @@ impl Exported {
             sums.2 += section.exclusive_ns.unwrap_or(0);
         }
         let found = self.rows(
-            "SELECT tid, slice.name AS name, count(*) AS count, sum(dur) AS ns,
-                    sum(dur - coalesce((SELECT sum(inner.dur) FROM slice AS inner WHERE inner.parent_id = slice.id), 0))
-                      AS exclusive
+            "WITH RECURSIVE above(id, ancestor) AS (
+               SELECT id, parent_id FROM slice WHERE category <> 'hand_over'
+               UNION ALL
+               SELECT above.id, bar.parent_id FROM above JOIN slice AS bar ON bar.id = ancestor
+               WHERE bar.category = 'hand_over'),
+             inside AS (
+               SELECT ancestor, sum(dur) AS ns FROM above JOIN slice USING (id) GROUP BY 1)
+             SELECT tid, slice.name AS name, count(*) AS count, sum(dur) AS ns,
+                    sum(dur - coalesce((SELECT inside.ns FROM inside WHERE ancestor = slice.id), 0)) AS exclusive
              FROM slice JOIN thread_track ON slice.track_id = thread_track.id JOIN thread USING (utid)
              WHERE category <> 'hand_over' GROUP BY 1, 2",
         )?;
@@ -202,12 +208,14 @@ impl Exported {
         let received = snapshot.hand_overs.unwrap_or_default().received;
         let flows = self.number("SELECT count(*) FROM flow")?;
         assert_eq!(flows, received);
+        // A flow ends at the setup bar, at the section that does the work, or at an instant.
         let sound = self.number(
             "SELECT count(*) FROM flow
              JOIN slice AS sent ON sent.id = slice_out JOIN slice AS taken ON taken.id = slice_in
-             WHERE sent.name = 'nn.send' AND taken.name = 'nn.recv'
-               AND taken.ts - sent.ts = extract_arg(taken.arg_set_id, 'debug.latency_ns')
-               AND extract_arg(taken.arg_set_id, 'debug.handle') = extract_arg(sent.arg_set_id, 'debug.handle')",
+             WHERE sent.name = 'nn.send' AND taken.ts >= sent.ts
+               AND (taken.name IN ('nn.recv', 'setup')
+                    OR taken.category <> 'hand_over' AND extract_arg(taken.arg_set_id, 'debug.flow_anchor') = 'start')
+               AND extract_arg(sent.arg_set_id, 'debug.handle') IS NOT NULL",
         )?;
         assert_eq!(sound, flows);
         Ok(flows)

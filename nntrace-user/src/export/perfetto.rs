@@ -32,6 +32,7 @@ use nntrace_common::record::Record;
 pub use self::tracks::ThreadName;
 use self::{
     by_begin::SectionsByBegin,
+    hand_overs::HandOvers,
     messages::{Clock, ClockSnapshot, TracePacket},
     packets::{Packets, write_packet},
     power_events::PowerEvents,
@@ -90,12 +91,10 @@ pub fn write_head(
 fn all_threads(findings: &Findings<'_>, threads: &[ThreadName]) -> Vec<ThreadName> {
     let mut all = threads.to_vec();
     let mut known: BTreeSet<(u32, u32)> = all.iter().map(|thread| (thread.pid, thread.tid)).collect();
-    let hand_overs = findings.marks.causality.hand_over_list.all().iter();
-    let others = hand_overs.flat_map(|hand_over| [hand_over.sent, hand_over.received]);
-    let others = others.map(|moment| (moment.pid, moment.tid));
+    let hand_overs = HandOvers::of(findings);
     let unfinished = unfinished(findings, threads.iter().map(|thread| (thread.pid, thread.tid)));
     let others: BTreeSet<(u32, u32)> =
-        others.chain(unfinished.iter().map(|section| (section.pid, section.tid))).collect();
+        hand_overs.threads().chain(unfinished.iter().map(|section| (section.pid, section.tid))).collect();
     let names = thread_names(findings);
     for (pid, tid) in others {
         if known.insert((pid, tid)) {
@@ -147,7 +146,7 @@ impl<W: Write> Events<W> {
         let unfinished = unfinished(findings, threads.iter().map(|thread| (thread.pid, thread.tid)));
         Self {
             packets: Packets::new(out, Some(MONOTONIC)),
-            sections: Sections::ByBegin(SectionsByBegin::new(unfinished)),
+            sections: Sections::ByBegin(SectionsByBegin::new(unfinished, HandOvers::of(findings))),
             power: PowerEvents::new(clocks.boottime_ns.wrapping_sub(clocks.monotonic_ns).cast_signed()),
         }
     }
@@ -190,7 +189,10 @@ impl<W: Write> Events<W> {
             Sections::ByBegin(sections) => sections,
             Sections::ByEnd(sorter) => {
                 threads.clone_from(sorter.threads());
-                let mut sections = SectionsByBegin::new(unfinished(findings, threads.iter().copied()));
+                let mut sections = SectionsByBegin::new(
+                    unfinished(findings, threads.iter().copied()),
+                    HandOvers::of(findings),
+                );
                 sorter.sorted(|section| sections.take(section, None, &mut packets))?;
                 sections
             }
@@ -200,7 +202,6 @@ impl<W: Write> Events<W> {
         if let Some(timelines) = timelines {
             clusters::write(timelines, &mut packets);
         }
-        hand_overs::write(findings, &mut packets);
         let names = thread_names(findings);
         let named = threads.into_iter().map(|(pid, tid)| {
             let name = names.get(&(pid, tid)).copied().unwrap_or_default().to_owned();

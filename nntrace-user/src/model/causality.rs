@@ -12,7 +12,7 @@ mod attribute_groups;
 mod context;
 mod explain;
 pub(crate) mod graph;
-pub(crate) mod hand_over_list;
+pub(crate) mod hand_overs;
 mod interned_texts;
 pub(crate) mod iterations;
 mod missing_time;
@@ -23,9 +23,10 @@ use std::collections::BTreeMap;
 
 use memchr::memmem;
 use nntrace_common::{
-    attributes::{Attributes, Handle, RECEIVE, Reserved, SEND},
+    attributes::{Attributes, GATE, Handle, RECEIVE, Reserved, SEND},
     mark::{self, Kind},
     record::{SpanRecord, Total},
+    track::TrackMark,
 };
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -36,13 +37,13 @@ pub(crate) use context::Edge;
 use context::{Charge, Context};
 use explain::Explanation;
 use graph::Graph;
-use hand_over_list::{HandOver, HandOverList, Moment};
+use hand_overs::{BinderEvent, HandOvers, Moment};
 use iterations::Iterations;
 use missing_time::{Missing, Roots};
 pub(crate) use site::Site;
 use thread_contexts::{AnnotatedBegin, Threads};
 
-use super::{limits::Limits, scheduling::Scheduling};
+use super::{limits::Limits, scheduling::Scheduling, tracks};
 
 /// Questions about causes, beyond what the attributes of marks answer by themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +59,7 @@ pub struct Questions {
     pub missing: bool,
     /// Keep every section, with what caused it.
     pub graph: bool,
-    /// Keep every hand-over.
+    /// Put hand-overs together: one by one, and what they add up to.
     #[serde(default)]
     pub hand_overs: bool,
 }
@@ -86,9 +87,9 @@ pub(crate) struct Origin {
     pub(crate) depth: u8,
 }
 
-/// How much was handed over.
+/// How much was handed over under a handle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HandOvers {
+pub(crate) struct HandleCounts {
     /// Hand-overs.
     pub(crate) sent: u64,
     /// Hand-overs that were taken.
@@ -125,10 +126,10 @@ pub(crate) struct Causality {
     pub(crate) explanation: Option<Explanation>,
     /// Every section; empty unless it was asked for.
     pub(crate) graph: Graph,
-    /// How much was handed over.
-    pub(crate) hand_overs: HandOvers,
-    /// Hand-overs that were taken; none unless they were asked for.
-    pub(crate) hand_over_list: HandOverList,
+    /// How much was handed over under a handle.
+    pub(crate) handles: HandleCounts,
+    /// Hand-overs with their anchors; none unless they were asked for.
+    pub(crate) hand_overs: Option<Box<HandOvers>>,
 }
 
 /// An event that waits for its place in time.
@@ -150,6 +151,21 @@ enum Event {
     Receive {
         origin: Origin,
         handle: Handle,
+    },
+    /// A gate opens for a thread that has taken work.
+    Gate {
+        tid: u32,
+    },
+    /// Begin of an asynchronous slice, or its end, by what distinguishes it.
+    Slice {
+        slice: u64,
+        at: Moment,
+        /// Name of one that begins.
+        begins: Option<Box<[u8]>>,
+    },
+    Binder {
+        event: BinderEvent,
+        at: Moment,
     },
     Create {
         by: u32,
@@ -186,7 +202,7 @@ impl Causality {
         Self {
             is_needed: questions.need_all_spans(),
             explanation: questions.explain.as_deref().map(|function| Explanation::of(function, limits)),
-            hand_over_list: HandOverList::new(questions.hand_overs, limits),
+            hand_overs: questions.hand_overs.then(|| Box::new(HandOvers::new(limits))),
             questions,
             window_begin: 0,
             pending: BTreeMap::new(),
@@ -199,7 +215,7 @@ impl Causality {
             groups: Groups::new(limits),
             roots: Roots::new(limits),
             graph: Graph::new(limits),
-            hand_overs: HandOvers::default(),
+            handles: HandleCounts::default(),
         }
     }
 
@@ -214,6 +230,13 @@ impl Causality {
     #[inline]
     pub(crate) fn is_needed(&self) -> bool {
         self.is_needed
+    }
+
+    /// Whether every section matters, in order of time.
+    #[must_use]
+    #[inline]
+    pub(crate) fn needs_spans(&self) -> bool {
+        self.is_needed || self.hand_overs.is_some()
     }
 
     /// Charges the sections from before causes were kept, by function, to no account.
@@ -253,6 +276,11 @@ impl Causality {
         let is_send = match mark::name(payload, at) {
             SEND => true,
             RECEIVE => false,
+            GATE if self.hand_overs.is_some() => {
+                self.is_needed = true;
+                self.wait(time, Event::Gate { tid: origin.tid });
+                return;
+            }
             _ => return,
         };
         if let Some(handle) = Reserved::read(Attributes::of(payload, at)).handle {
@@ -261,6 +289,52 @@ impl Causality {
                 time,
                 if is_send { Event::Send { origin, handle } } else { Event::Receive { origin, handle } },
             );
+        }
+    }
+
+    /// An asynchronous slice begins or ends, which matters where hand-overs are put together.
+    pub(crate) fn slice(&mut self, origin: Origin, time: u64, mark: &TrackMark<'_>) {
+        if self.hand_overs.is_none() {
+            return;
+        }
+        let (slice, begins) = match *mark {
+            TrackMark::SliceBegin { track, name, cookie } => {
+                (tracks::slice(origin.pid, track, name, cookie), Some(name))
+            }
+            TrackMark::SliceEnd { track, name, cookie } => {
+                (tracks::slice(origin.pid, track, name, cookie), None)
+            }
+            TrackMark::Counter { .. } | TrackMark::Instant { .. } => return,
+        };
+        let at = Moment { pid: origin.pid, tid: origin.tid, time };
+        self.is_needed = true;
+        self.wait(time, Event::Slice { slice, at, begins: begins.map(Into::into) });
+    }
+
+    /// The binder driver sends or receives a transaction.
+    pub(crate) fn binder(&mut self, event: BinderEvent, at: Moment) {
+        if self.hand_overs.is_some() {
+            self.is_needed = true;
+            self.wait(at.time, Event::Binder { event, at });
+        }
+    }
+
+    /// A callback with this name begins, which no table counts.
+    pub(crate) fn callback(&mut self, name: &[u8], at: Moment) {
+        if let Some(hand_overs) = &mut self.hand_overs {
+            hand_overs.callback(name, at);
+        }
+    }
+
+    /// A section with this name ended, for hand-overs: behind [`Causality::span`].
+    #[inline]
+    pub(crate) fn hand_over_section<'a>(
+        &mut self,
+        span: &SpanRecord,
+        name: impl FnOnce() -> Option<&'a str>,
+    ) {
+        if let (Some(hand_overs), Some(tag)) = (&mut self.hand_overs, span.tag()) {
+            hand_overs.section(span, tag, name().unwrap_or_default().as_bytes());
         }
     }
 
@@ -371,14 +445,16 @@ impl Causality {
             _ => None,
         });
         let open = self.threads.names().chain(waiting);
-        accounts.chain(roots).chain(iterations).chain(explained).chain(graph).chain(open)
+        let hand_overs = self.hand_overs.iter().flat_map(|hand_overs| hand_overs.names());
+        accounts.chain(roots).chain(iterations).chain(explained).chain(graph).chain(open).chain(hand_overs)
     }
 
     /// How many rows of causes were summed as others.
     #[must_use]
     pub(crate) fn summed(&self) -> u64 {
         let explained = self.explanation.as_ref().map_or(0, Explanation::summed);
-        self.accounts.summed() + self.groups.summed() + self.roots.summed() + explained
+        let hand_overs = self.hand_overs.as_ref().map_or(0, |hand_overs| hand_overs.summed());
+        self.accounts.summed() + self.groups.summed() + self.roots.summed() + explained + hand_overs
     }
 
     /// Begins and takes that were forgotten before the section that they were in ended.
@@ -411,15 +487,32 @@ impl Causality {
                 Event::Begin { origin, name, annotations } => self.begin(origin, counted, name, annotations),
                 Event::End { origin } => self.threads.end(origin.tid, origin.depth),
                 Event::Send { origin, handle } => {
-                    self.hand_overs.sent += 1;
+                    self.handles.sent += 1;
                     let context = self.threads.context(origin.tid, origin.depth);
                     let sent = Moment { pid: origin.pid, tid: origin.tid, time };
                     self.sent.insert(Self::key(origin.pid, handle), (sent, context));
+                    if let Some(hand_overs) = &mut self.hand_overs {
+                        hand_overs.sent(Self::key(origin.pid, handle), sent);
+                    }
                     self.forget_oldest();
                 }
                 Event::Receive { origin, handle } => {
                     if let Some(context) = self.receive(origin, time, handle) {
                         self.threads.receive(origin.tid, counted, origin.depth, context);
+                    }
+                }
+                Event::Gate { tid } => self.hand_overs.iter_mut().for_each(|all| all.gate(tid, time)),
+                Event::Slice { slice, at, begins } => {
+                    if let Some(hand_overs) = &mut self.hand_overs {
+                        match begins {
+                            Some(name) => hand_overs.slice_begins(slice, &name, at),
+                            None => hand_overs.slice_ends(slice, at),
+                        }
+                    }
+                }
+                Event::Binder { event, at } => {
+                    if let Some(hand_overs) = &mut self.hand_overs {
+                        hand_overs.binder(&event, at);
                     }
                 }
                 Event::Create { by, child } => {
@@ -473,13 +566,20 @@ impl Causality {
     }
 
     fn receive(&mut self, origin: Origin, time: u64, handle: Handle) -> Option<Context> {
-        let Some(&(sent, context)) = self.sent.get(&Self::key(origin.pid, handle)) else {
-            self.hand_overs.unmatched += 1;
+        let key = Self::key(origin.pid, handle);
+        let Some(&(sent, context)) = self.sent.get(&key) else {
+            self.handles.unmatched += 1;
+            let receive = Moment { pid: origin.pid, tid: origin.tid, time };
+            if let Some(hand_overs) = &mut self.hand_overs {
+                hand_overs.received_early(key, receive, origin.depth);
+            }
             return None;
         };
-        self.hand_overs.received += 1;
+        self.handles.received += 1;
         let received = Moment { pid: origin.pid, tid: origin.tid, time };
-        self.hand_over_list.add(HandOver { handle, sent, received, iteration: context.iteration });
+        if let Some(hand_overs) = &mut self.hand_overs {
+            hand_overs.received(key, sent, received, origin.depth, context.iteration);
+        }
         Some(context.across(Edge::HandedOver))
     }
 
@@ -497,7 +597,7 @@ impl Causality {
             let half = times.len() / 2;
             let (_, &mut middle, _) = times.select_nth_unstable(half);
             self.sent.retain(|_, (sent, _)| sent.time > middle);
-            self.hand_overs.forgotten += (times.len() - self.sent.len()) as u64;
+            self.handles.forgotten += (times.len() - self.sent.len()) as u64;
         }
     }
 }

@@ -9,13 +9,14 @@ use nntrace_common::{
     layer::{Layer, Phase, Tag},
     record::{BeginRecord, SpanRecord},
     stack::Frame,
+    track::TrackMark,
 };
 
 use super::{
     app_phase_numbers::AppSlots,
     app_phases::{AppPhase, AppPhases},
     async_executions::Executions,
-    causality::{Causality, Origin, Questions},
+    causality::{Causality, Origin, Questions, hand_overs::Moment},
     function_names::Names,
     limits::Limits,
     scheduling::Scheduling,
@@ -130,6 +131,9 @@ impl Marks {
             }
             _ => {}
         }
+        if let Some(name) = self.names.get(name) {
+            self.causality.callback(name.text.as_bytes(), Moment { pid: tgid, tid, time });
+        }
     }
 
     /// The application's phases change; the kernel programs have numbered this after all before.
@@ -161,6 +165,7 @@ impl Marks {
         let stretch = self.timeline.stretch(span.begin);
         self.causality.span(span, scheduling);
         let names = &self.names;
+        self.causality.hand_over_section(span, || names.get(span.name).map(|name| &*name.text));
         let of_name =
             |name| names.get(name).map_or((Role::Ordinary, false), |name| (name.role, name.shows_driver));
         let Some(added) = self.sites.add(span, stretch, of_name).filter(|added| !added.is_plain) else {
@@ -187,13 +192,16 @@ impl Marks {
     pub(crate) fn span_anywhere(&mut self, span: &SpanRecord) -> bool {
         let Self { names, sites, timeline, causality, .. } = self;
         let of_name = |name| names.get(name).map(|name| (name.role, name.shows_driver));
-        !causality.is_needed() && sites.add_plain(span, || timeline.stretch(span.begin), of_name)
+        !causality.needs_spans() && sites.add_plain(span, || timeline.stretch(span.begin), of_name)
     }
 
     /// Takes a counter, an instant or an end of an asynchronous slice; returns whether it could be read.
     pub(crate) fn track(&mut self, origin: Origin, time: u64, payload: &[u8]) -> bool {
         self.keep_causes(|causality| causality.instant(origin, time, payload));
-        self.tracks.add(origin.pid, time, payload)
+        let Some(mark) = TrackMark::read(payload) else { return false };
+        self.keep_causes(|causality| causality.slice(origin, time, &mark));
+        self.tracks.add(origin.pid, time, &mark);
+        true
     }
 
     /// Takes the payload of a begin whose attributes matter; see [`Causality::begins`].

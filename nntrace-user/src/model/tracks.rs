@@ -156,11 +156,10 @@ impl Tracks {
         }
     }
 
-    /// Takes a payload that a process wrote at `time` (ns), in any order of time; returns whether it could be read. Slices
-    /// count from the next [`Tracks::advance`] on.
-    pub(crate) fn add(&mut self, pid: u32, time: u64, payload: &[u8]) -> bool {
-        let Some(mark) = TrackMark::read(payload) else { return false };
-        match mark {
+    /// Takes a mark that a process wrote at `time` (ns), in any order of time. Slices count from the next
+    /// [`Tracks::advance`] on.
+    pub(crate) fn add(&mut self, pid: u32, time: u64, mark: &TrackMark<'_>) {
+        match *mark {
             TrackMark::Counter { name, value } => {
                 let key = TrackKey { pid, id: id(&[name]) };
                 let make = || Counter { name: text(name), count: 0, range: None, last: None };
@@ -187,7 +186,6 @@ impl Tracks {
                 self.waiting.push(Waiting { time, slice, begins: None });
             }
         }
-        true
     }
 
     /// Takes the slices up to this moment (ns), of which all begins and ends have come.
@@ -284,7 +282,8 @@ impl Tracks {
 }
 
 /// On a track of its own a slice is known by its cookie, elsewhere by name and cookie.
-fn slice(pid: u32, track: &[u8], name: &[u8], cookie: &[u8]) -> u64 {
+/// Returns what distinguishes a slice of a process: its track and cookie, and, on no track of its own, its name.
+pub(super) fn slice(pid: u32, track: &[u8], name: &[u8], cookie: &[u8]) -> u64 {
     id(&[&pid.to_ne_bytes(), track, cookie, if track.is_empty() { name } else { &[] }])
 }
 
@@ -302,10 +301,16 @@ fn text(bytes: &[u8]) -> Box<str> {
 mod tests {
     use super::*;
 
+    fn add(tracks: &mut Tracks, time: u64, payload: &[u8]) -> bool {
+        let mark = TrackMark::read(payload);
+        mark.iter().for_each(|mark| tracks.add(9, time, mark));
+        mark.is_some()
+    }
+
     fn tracks(marks: &[(u64, &str)]) -> Tracks {
         let mut tracks = Tracks::default();
         for (time, payload) in marks {
-            assert!(tracks.add(9, *time, payload.as_bytes()));
+            assert!(add(&mut tracks, *time, payload.as_bytes()));
         }
         tracks.advance(u64::MAX);
         tracks
@@ -343,10 +348,10 @@ mod tests {
     #[test]
     fn what_may_still_come_is_waited_for() {
         let mut tracks = Tracks::default();
-        assert!(tracks.add(9, 20, b"F|9|load|1"));
+        assert!(add(&mut tracks, 20, b"F|9|load|1"));
         tracks.advance(15);
         assert_eq!((tracks.unmatched_ends, tracks.open_slices()), (0, 0));
-        assert!(tracks.add(9, 16, b"S|9|load|1"));
+        assert!(add(&mut tracks, 16, b"S|9|load|1"));
         tracks.advance(18);
         assert_eq!((tracks.unmatched_ends, tracks.open_slices()), (0, 1));
         tracks.advance(20);
@@ -358,7 +363,7 @@ mod tests {
     fn values_and_instants_add_up() {
         let marks = [(1, "C|9|queue|3"), (2, "I|9|nn.send#h=4"), (3, "C|9|queue|-1"), (4, "I|9|nn.send#h=5")];
         let mut tracks = tracks(&marks);
-        assert!(!tracks.add(9, 5, b"C|9|queue|x"));
+        assert!(!add(&mut tracks, 5, b"C|9|queue|x"));
         let (_, queue) = tracks.counters().next().unwrap();
         assert_eq!((queue.count, queue.range, queue.last), (2, Some((-1, 3)), Some((3, -1))));
         assert_eq!(named(&tracks, "nn.send").instants, 2);
@@ -369,10 +374,10 @@ mod tests {
         let limits = Limits { tracks: 50, open_slices: 100, ..Limits::default() };
         let mut tracks = Tracks::new(&limits);
         for time in 0..20_000_u64 {
-            assert!(tracks.add(9, time, format!("C|9|counter{time}|3").as_bytes()));
-            assert!(tracks.add(9, time, format!("I|9|instant{time}").as_bytes()));
-            assert!(tracks.add(9, time, format!("S|9|load|{time}").as_bytes()));
-            assert!(tracks.add(9, time, b"C|9|queue|3"));
+            assert!(add(&mut tracks, time, format!("C|9|counter{time}|3").as_bytes()));
+            assert!(add(&mut tracks, time, format!("I|9|instant{time}").as_bytes()));
+            assert!(add(&mut tracks, time, format!("S|9|load|{time}").as_bytes()));
+            assert!(add(&mut tracks, time, b"C|9|queue|3"));
             tracks.advance(time);
         }
         assert!(tracks.counters().count() <= 51 && tracks.tracks().count() <= 51 && tracks.open_count <= 100);

@@ -10,7 +10,7 @@ use nntrace_common::{
 use rustc_hash::FxHashMap;
 
 use super::{
-    Options, TimeRange,
+    Options, TimeRange, binder,
     cpu_survey::CpuSurvey,
     event_order::Order,
     events::Visitor,
@@ -24,7 +24,11 @@ use super::{
     trace_survey::{Plan, Survey},
     window_markers::{self, Marker},
 };
-use crate::model::{Marks, Model, Scheduling, Topology, causality::Origin, topology::TopologyError};
+use crate::model::{
+    Marks, Model, Scheduling, Topology,
+    causality::{Origin, hand_overs::Moment},
+    topology::TopologyError,
+};
 
 /// Pass through events in order of time.
 pub(crate) struct Pass {
@@ -322,8 +326,21 @@ impl Pass {
         match fork_exit::read(name, fields) {
             Some(TaskEvent::Fork { child }) => causality.create(event.time, event.tid, child),
             Some(TaskEvent::Exit) => causality.exit(event.time, event.tid),
+            None if name.ends_with(b"binder_transaction")
+                || name.ends_with(b"binder_transaction_received") =>
+            {
+                self.transaction(event, name, fields);
+            }
             None if name.starts_with(b"sched_") => self.scheduling(event, name, fields, now),
             None => self.word(window_markers::of_event(name, fields), now),
+        }
+    }
+
+    fn transaction(&mut self, event: &Event<'_>, name: &[u8], fields: &[u8]) {
+        if let Some(transaction) = binder::read(name, fields) {
+            let Origin { pid, tid, .. } = self.accounts.origin(event, b"");
+            let at = Moment { pid, tid, time: event.time };
+            self.results.model.marks.causality.binder(transaction, at);
         }
     }
 

@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::ftrace::number;
+use super::{event_fields::value, ftrace::number};
 
 /// Hotplug steps of all CPUs.
 #[derive(Debug, Default)]
@@ -53,12 +53,6 @@ impl Hotplug {
 fn step(fields: &[u8]) -> Option<Step> {
     let of = |key: &[u8]| number(value(fields, key)?).map(|(value, _)| value);
     Some(Step { cpu: of(b"cpu")?, target: of(b"target"), number: of(b"step").or_else(|| of(b"idx"))? })
-}
-
-/// Returns the word after `KEY:` or `KEY=`.
-fn value<'a>(fields: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
-    let words = fields.split(|byte| b" \t:=,()".contains(byte)).filter(|word| !word.is_empty());
-    words.skip_while(|word| *word != key).nth(1)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod causality;
 mod energy;
 mod full_kernel_tables;
+mod hand_overs;
 mod marks;
 mod power;
 mod threads;
@@ -32,6 +33,7 @@ impl Snapshot {
             missing: found.missing(),
             explanation: found.explanation(),
             hand_overs: found.hand_overs(),
+            hand_over_split: found.hand_over_split(),
             threads: found.thread_rows(),
             counters: found.counters(),
             tracks: found.tracks(),

@@ -5,6 +5,7 @@
 
 mod causality;
 mod energy;
+mod hand_overs;
 mod histogram;
 mod marks;
 mod power;
@@ -22,6 +23,7 @@ pub use causality::{
     IterationFunctionRow, IterationKey, IterationRow, MissingRow, SiteRow, StatesRow,
 };
 pub use energy::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, UnpricedRow};
+pub use hand_overs::{HandOverEvidence, HandOverPair, HandOverPart, HandOverSplit};
 pub use histogram::TimeHistogram;
 pub use marks::{
     AppPhaseTimes, AppPhases, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ProcessRole,
@@ -93,6 +95,9 @@ pub struct Snapshot {
     /// Counts of work that was handed over, if any was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hand_overs: Option<HandOverCounts>,
+    /// Hand-overs of work, put together and split; only when it is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hand_over_split: Option<HandOverSplit>,
     /// Times that threads ran, waited and slept; live only when it is asked for, else where the trace has context switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadRow>,

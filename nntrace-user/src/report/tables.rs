@@ -21,6 +21,9 @@ pub fn render(snapshot: &Snapshot) -> Text {
     phases(&mut text, snapshot);
     text += &details(snapshot);
     causality::summary(&mut text, snapshot);
+    if let Some(split) = &snapshot.hand_over_split {
+        text += &split.text();
+    }
     threads::table(&mut text, &snapshot.threads, Figures::under(snapshot, "threads"));
     cpus(&mut text, snapshot);
     energy::table(&mut text, snapshot.energy.as_ref(), Figures::under(snapshot, "energy"));

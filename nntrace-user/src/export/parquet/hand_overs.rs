@@ -2,41 +2,57 @@
 
 use std::path::Path;
 
-use nntrace_common::attributes::Handle;
+use nntrace_common::{attributes::Handle, layer::Tag};
 
 use super::{
     ExportError, Label,
     schema::HAND_OVERS,
     table::{Table, Value},
 };
-use crate::model::Findings;
+use crate::model::{
+    Findings,
+    causality::hand_overs::{HandOver, Part},
+};
 
-/// Writes the table, in the order in which work was taken.
+/// Writes the table, in the order of the first anchor that is known of each.
 pub(super) fn write(folder: &Path, label: &Label, findings: &Findings<'_>) -> Result<(), ExportError> {
     let (names, causality) = (&findings.marks.names, &findings.marks.causality);
     let iterations = causality.iterations.all();
     let mut table = Table::create(folder, &HAND_OVERS, label)?;
-    for hand_over in causality.hand_over_list.all() {
-        let (handle, scope) = match hand_over.handle {
+    let results = causality.hand_overs.as_ref().map(|hand_overs| hand_overs.results());
+    for hand_over in results.iter().flat_map(|results| &results.list) {
+        let HandOver { dispatch, receive, .. } = *hand_over;
+        let handle = hand_over.handle.map(|handle| match handle {
             Handle::OfProcess(handle) => (handle, "process"),
             Handle::OfSystem(handle) => (handle, "system"),
-        };
-        let (sent, received) = (hand_over.sent, hand_over.received);
+        });
         let iteration = hand_over.iteration.and_then(|number| iterations.get(number as usize));
         let iteration = iteration.map(|iteration| iteration.key);
-        let name = iteration.map(|(_, name, _)| names.text(name));
+        let iteration_name = iteration.map(|(_, name, _)| names.text(name));
+        let function = hand_over.function.zip(results.as_ref());
+        let function = function.map(|(function, results)| results.function_name(function, names));
+        let layer = |tag: Option<Tag>| tag.map(|tag| tag.layer().code());
         table.push(&[
-            handle.into(),
-            Value::Text(scope),
-            sent.time.into(),
-            sent.pid.into(),
-            sent.tid.into(),
-            received.time.into(),
-            received.pid.into(),
-            received.tid.into(),
-            received.time.saturating_sub(sent.time).into(),
+            Value::Text(hand_over.source.name()),
+            handle.map(|(handle, _)| handle).into(),
+            handle.map(|(_, scope)| scope).into(),
+            dispatch.map(|at| at.time).into(),
+            dispatch.map(|at| at.pid).into(),
+            dispatch.map(|at| at.tid).into(),
+            receive.map(|at| at.time).into(),
+            receive.map(|at| at.pid).into(),
+            receive.map(|at| at.tid).into(),
+            hand_over.part(Part::Propagation).into(),
+            hand_over.received_first.into(),
+            hand_over.start.into(),
+            hand_over.end.into(),
+            hand_over.finish.into(),
+            layer(hand_over.from).into(),
+            layer(hand_over.to).into(),
+            hand_over.to.map(|tag| tag.phase().code()).into(),
+            function.as_deref().into(),
             iteration.map(|(pid, ..)| pid).into(),
-            name.as_deref().into(),
+            iteration_name.as_deref().into(),
             iteration.map(|(.., number)| number).into(),
         ])?;
     }

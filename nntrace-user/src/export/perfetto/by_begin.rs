@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::{
+    hand_overs::{Arrival, HandOvers},
     messages::EventType,
     packets::{Packets, event},
     slices::{self, Unfinished},
@@ -16,10 +17,10 @@ use super::{
 };
 use crate::model::section::Section;
 
-/// Writer of sections that come by thread and begin.
-#[derive(Default)]
+/// Writer of sections that come by thread and begin, and of the setup bars before those that do work that was handed over.
 pub(super) struct SectionsByBegin {
     threads: BTreeMap<(u32, u32), Thread>,
+    hand_overs: HandOvers,
 }
 
 /// Thread with sections.
@@ -31,29 +32,44 @@ struct Thread {
     lanes: Vec<Lane>,
     /// Sections that had not ended, in the order of their begins.
     unfinished: VecDeque<Unfinished>,
+    /// Work that arrives, in the order in which it does.
+    arrivals: VecDeque<Arrival>,
 }
 
 /// Track of a thread.
 struct Lane {
     uuid: u64,
-    /// Ends of the open sections, ns, and how many were open around each, the outermost first.
-    open: Vec<(u64, u8)>,
+    /// Ends of the open slices, ns, and their levels, the outermost first.
+    open: Vec<(u64, u16)>,
+}
+
+/// Returns the level of a section. There is one between any two for a setup bar.
+fn level(section: &Section<'_>) -> u16 {
+    2 * u16::from(section.depth) + 1
 }
 
 impl Lane {
-    /// Whether a section may begin here, after all before it that are over.
-    fn accepts<W: Write>(&mut self, section: &Section<'_>, packets: &mut Packets<W>) -> bool {
-        while let Some((end, depth)) = self.open.last() {
+    /// Whether a slice of this level may begin here, after all before it that are over.
+    fn accepts<W: Write>(&mut self, begin: u64, end: u64, level: u16, packets: &mut Packets<W>) -> bool {
+        while let Some((open_until, around)) = self.open.last() {
             // Sections may have no length: what has as many around it is beside it, whatever the times.
-            if *depth < section.depth && section.end_ns <= *end {
+            if *around < level && end <= *open_until {
                 return true;
             }
-            if *end > section.begin_ns {
+            if *open_until > begin {
                 return false;
             }
             self.end_innermost(packets);
         }
         true
+    }
+
+    /// Ends what is over at a time (ns); returns the level of a bar that begins then, in what is open.
+    fn level_at<W: Write>(&mut self, time: u64, packets: &mut Packets<W>) -> u16 {
+        while self.open.last().is_some_and(|(end, _)| *end <= time) {
+            self.end_innermost(packets);
+        }
+        self.open.last().map_or(0, |(_, level)| level + 1)
     }
 
     fn end_innermost<W: Write>(&mut self, packets: &mut Packets<W>) {
@@ -65,12 +81,12 @@ impl Lane {
 
 impl SectionsByBegin {
     /// Creates a writer that also writes the sections that had not ended, which are in the order of their begins.
-    pub(super) fn new(unfinished: Vec<Unfinished>) -> Self {
+    pub(super) fn new(unfinished: Vec<Unfinished>, hand_overs: HandOvers) -> Self {
         let mut threads: BTreeMap<(u32, u32), Thread> = BTreeMap::new();
         for section in unfinished {
             threads.entry((section.pid, section.tid)).or_default().unfinished.push_back(section);
         }
-        Self { threads }
+        Self { threads, hand_overs }
     }
 
     /// Takes the next section, of a thread with this number.
@@ -81,14 +97,20 @@ impl SectionsByBegin {
         packets: &mut Packets<W>,
     ) {
         let (pid, tid) = (section.pid, section.tid);
-        let thread = self.threads.entry((pid, tid)).or_default();
+        let Self { threads, hand_overs } = self;
+        let thread = threads.entry((pid, tid)).or_default();
+        if thread.place.is_none() || thread.place != place {
+            thread.arrivals.extend(hand_overs.arrivals(pid, tid));
+        }
         if thread.place != place {
             thread.end(packets);
             thread.place = place;
         }
         thread.begin_unfinished(section.begin_ns, packets);
+        thread.begin_setups(section.begin_ns, packets);
         let lanes = &mut thread.lanes;
-        let accepts = |lane: &mut Lane| lane.accepts(section, packets);
+        let (begin, end, level) = (section.begin_ns, section.end_ns, level(section));
+        let accepts = |lane: &mut Lane| lane.accepts(begin, end, level, packets);
         let place = lanes.iter_mut().position(accepts).unwrap_or(lanes.len());
         if place == lanes.len() {
             let number = place as u32;
@@ -98,9 +120,15 @@ impl SectionsByBegin {
             lanes.push(Lane { uuid: tracks::lane_uuid(pid, tid, number), open: Vec::new() });
         }
         let lane = &mut lanes[place];
-        let packet = slices::begin(packets, lane.uuid, section);
+        let mut packet = slices::begin(packets, lane.uuid, section);
+        hand_overs.depart((pid, tid), section.begin_ns, &mut packet);
+        while let Some(arrival) = thread.arrivals.pop_front_if(|arrival| arrival.start <= begin) {
+            if arrival.start == begin {
+                arrival.arrive(&mut packet, packets);
+            }
+        }
         packets.put(&packet);
-        lane.open.push((section.end_ns, section.depth));
+        lane.open.push((section.end_ns, level));
     }
 
     /// Writes what is left.
@@ -109,6 +137,7 @@ impl SectionsByBegin {
             thread.begin_unfinished(u64::MAX, packets);
             thread.end(packets);
         }
+        self.hand_overs.finish(packets);
     }
 }
 
@@ -128,6 +157,28 @@ impl Thread {
             let track = tracks::thread_uuid(section.pid, section.tid);
             let packet = slices::unfinished(packets, track, &section);
             packets.put(&packet);
+        }
+    }
+
+    /// Writes the setup bars that begin before a time (ns), on the thread's own track.
+    fn begin_setups<W: Write>(&mut self, until: u64, packets: &mut Packets<W>) {
+        while let Some(arrival) = self.arrivals.front_mut()
+            && let Some(begin) = arrival.setup.filter(|begin| *begin < until)
+        {
+            if self.lanes.is_empty() {
+                self.lanes.push(Lane { uuid: arrival.track, open: Vec::new() });
+            }
+            let own = &mut self.lanes[0];
+            let (start, around) = (arrival.start, own.level_at(begin, packets));
+            if own.accepts(begin, start, around, packets) {
+                let packet = arrival.bar(begin, own.uuid, packets);
+                packets.put(&packet);
+                own.open.push((start, around));
+                self.arrivals.pop_front();
+            } else {
+                // It would end in another section: the flow goes to its start.
+                arrival.setup = None;
+            }
         }
     }
 

@@ -1,9 +1,13 @@
-//! Hand-overs of work: an instant where it was sent, one where it was taken, and a flow from one to the other.
+//! Hand-overs of work: setup bars before the sections that do it, and flows from where it was handed over to where it was taken.
 //!
-//! A flow goes between slices in the order of their begins. The section that takes work may have begun before the one that
-//! sends it, so flows are between instants in them.
+//! A flow begins in the section of an interface call, or at an instant where the work was sent, and ends at the setup bar, or at
+//! the section that does the work where there is none, or at an instant where it was taken. Work that was taken before it was
+//! given has a flow of its own kind, between instants.
 
-use std::{collections::BTreeMap, io::Write};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io::Write,
+};
 
 use nntrace_common::attributes::Handle;
 
@@ -14,45 +18,192 @@ use super::{
 };
 use crate::model::{
     Findings,
-    causality::hand_over_list::{HandOver, Moment},
+    causality::hand_overs::{HandOver, Moment, Part, Source},
 };
 
-/// Category of these instants.
+/// Category of setup bars and of instants of hand-overs.
 const CATEGORY: &str = "hand_over";
+/// Category and name of what was taken before it was given.
+const VIOLATION: &str = "hb_violation";
 
-/// Writes all that were taken. Work may be taken several times.
-pub(super) fn write<W: Write>(findings: &Findings<'_>, packets: &mut Packets<W>) {
-    let all = findings.marks.causality.hand_over_list.all();
-    let mut sent: BTreeMap<(u32, u32, u64, Handle), Vec<u64>> = BTreeMap::new();
-    for (flow, HandOver { handle, sent: Moment { pid, tid, time }, .. }) in (1..).zip(all) {
-        sent.entry((*pid, *tid, *time, *handle)).or_default().push(flow);
+/// Hand-overs, as the tracks of their threads take them.
+#[derive(Default)]
+pub(super) struct HandOvers {
+    /// Flows that begin at the section of a thread that begins at this time (ns).
+    calls: BTreeMap<(u32, u32, u64), Vec<u64>>,
+    /// Work that a thread takes, in the order in which it does.
+    arrivals: BTreeMap<(u32, u32), VecDeque<Arrival>>,
+    /// Hand-overs that are shown by instants, with the numbers of their flows.
+    instants: Vec<(u64, HandOver)>,
+}
+
+/// Work that arrives at a thread, and what it is shown by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// Number of its thread's own track.
+    pub(super) track: u64,
+    /// Number of the flow, where it is known where the work came from.
+    flow: Option<u64>,
+    hand_over: HandOver,
+    /// When the setup begins, ns; `None` without a bar.
+    pub(super) setup: Option<u64>,
+    /// When the work begins, ns.
+    pub(super) start: u64,
+}
+
+impl HandOvers {
+    /// Sorts the hand-overs of a run by where they are shown. Setups below one unit of the clock have no bar.
+    pub(super) fn of(findings: &Findings<'_>) -> Self {
+        let mut all = Self::default();
+        let results = findings.marks.causality.hand_overs.as_ref().map(|hand_overs| hand_overs.results());
+        for (number, hand_over) in (1..).zip(results.into_iter().flat_map(|results| results.list)) {
+            all.add(number, hand_over);
+        }
+        // By when they arrive, and not by when they were sent.
+        for arrivals in all.arrivals.values_mut() {
+            arrivals
+                .make_contiguous()
+                .sort_by_key(|arrival| (arrival.setup.unwrap_or(arrival.start), arrival.start));
+        }
+        all
     }
-    for ((pid, tid, time, handle), flows) in sent {
-        let packet = instant(Moment { pid, tid, time }, "nn.send", handle, packets);
-        packets.put(&with(packet, |event| event.flow_ids = flows));
+
+    fn add(&mut self, number: u64, hand_over: HandOver) {
+        let HandOver { source, dispatch, receive, .. } = hand_over;
+        if hand_over.is_violation() {
+            self.instants.push((number, hand_over));
+            return;
+        }
+        let is_linked = dispatch.is_some() && receive.is_some();
+        if let (Some(receive), Some(start)) = (receive, hand_over.start) {
+            let setup = hand_over.part(Part::Setup).filter(|ns| *ns > 0).map(|_| receive.time);
+            let flow = dispatch.map(|_| number);
+            let arrivals = self.arrivals.entry((receive.pid, receive.tid)).or_default();
+            let track = tracks::thread_uuid(receive.pid, receive.tid);
+            arrivals.push_back(Arrival { track, flow, hand_over, setup, start });
+        } else if !is_linked {
+            return;
+        }
+        match dispatch.filter(|_| is_linked) {
+            Some(Moment { pid, tid, time }) if source == Source::Interface => {
+                self.calls.entry((pid, tid, time)).or_default().push(number);
+                if hand_over.start.is_none() {
+                    self.instants.push((number, HandOver { dispatch: None, ..hand_over }));
+                }
+            }
+            Some(_) => {
+                // Where the work is taken there is a section, or else an instant.
+                let receive = receive.filter(|_| hand_over.start.is_none());
+                self.instants.push((number, HandOver { receive, ..hand_over }));
+            }
+            None => {}
+        }
     }
-    for (flow, hand_over) in (1..).zip(all) {
-        let packet = instant(hand_over.received, "nn.recv", hand_over.handle, packets);
-        let latency = hand_over.received.time.saturating_sub(hand_over.sent.time);
-        let latency = packets.number("latency_ns", latency);
-        packets.put(&with(packet, |event| {
-            event.debug_annotations.push(latency);
-            event.terminating_flow_ids = vec![flow];
-        }));
+
+    /// Returns the threads that take part.
+    pub(super) fn threads(&self) -> impl Iterator<Item = (u32, u32)> {
+        let calls = self.calls.keys().map(|(pid, tid, _)| (*pid, *tid));
+        let instants =
+            self.instants.iter().flat_map(|(_, hand_over)| [hand_over.dispatch, hand_over.receive]);
+        let instants = instants.flatten().map(|moment| (moment.pid, moment.tid));
+        calls.chain(self.arrivals.keys().copied()).chain(instants)
+    }
+
+    /// Takes out what arrives at a thread.
+    pub(super) fn arrivals(&mut self, pid: u32, tid: u32) -> VecDeque<Arrival> {
+        self.arrivals.remove(&(pid, tid)).unwrap_or_default()
+    }
+
+    /// Lets flows begin at a section that begins with this packet.
+    pub(super) fn depart(&mut self, (pid, tid): (u32, u32), begin: u64, packet: &mut TracePacket) {
+        if let Some(flows) = self.calls.remove(&(pid, tid, begin)) {
+            change(packet, |event| event.flow_ids.extend(flows));
+        }
+    }
+
+    /// Writes what is shown by instants. Work may be taken several times.
+    pub(super) fn finish<W: Write>(self, packets: &mut Packets<W>) {
+        let mut sent: BTreeMap<(Moment, Option<Handle>, bool), Vec<u64>> = BTreeMap::new();
+        for (flow, hand_over) in &self.instants {
+            if let Some(at) = hand_over.dispatch {
+                sent.entry((at, hand_over.handle, hand_over.is_violation())).or_default().push(*flow);
+            }
+        }
+        for ((at, handle, is_violation), flows) in sent {
+            let names = if handle.is_some() { "nn.send" } else { "dispatch" };
+            let mut packet = instant(at, names, handle, is_violation, packets);
+            change(&mut packet, |event| event.flow_ids = flows);
+            packets.put(&packet);
+        }
+        for (flow, hand_over) in self.instants {
+            let Some(at) = hand_over.receive else { continue };
+            let name = if hand_over.handle.is_some() { "nn.recv" } else { "receive" };
+            let mut packet = instant(at, name, hand_over.handle, hand_over.is_violation(), packets);
+            let latency = hand_over.part(Part::Propagation).map(|ns| packets.number("latency_ns", ns));
+            change(&mut packet, |event| {
+                event.debug_annotations.extend(latency);
+                event.terminating_flow_ids = vec![flow];
+            });
+            packets.put(&packet);
+        }
     }
 }
 
-fn instant<W: Write>(at: Moment, name: &str, handle: Handle, packets: &mut Packets<W>) -> TracePacket {
-    let (Handle::OfProcess(number) | Handle::OfSystem(number)) = handle;
-    let handle = packets.number("handle", number);
+impl Arrival {
+    /// Lets the flow end at the section that does the work, which begins with this packet.
+    pub(super) fn arrive<W: Write>(&self, packet: &mut TracePacket, packets: &mut Packets<W>) {
+        self.terminate(packet, "start", packets);
+    }
+
+    /// Returns the packet of the begin of the setup bar.
+    pub(super) fn bar<W: Write>(&self, begin: u64, track: u64, packets: &mut Packets<W>) -> TracePacket {
+        let mut packet = packets.named_event(begin, track, EventType::SliceBegin, "setup", &[CATEGORY]);
+        let setup = packets.number("setup_ns", self.start.saturating_sub(begin));
+        let evidence = packets.text("evidence", self.hand_over.source.name());
+        let handle = self.hand_over.handle.map(|handle| packets.number("handle", number_of(handle)));
+        let gated = self.hand_over.received_first.map(|first| packets.number("received_first_ns", first));
+        let propagation =
+            self.hand_over.part(Part::Propagation).map(|ns| packets.number("propagation_ns", ns));
+        change(&mut packet, |event| {
+            event.debug_annotations.extend([setup, evidence]);
+            event.debug_annotations.extend([handle, gated, propagation].into_iter().flatten());
+        });
+        self.terminate(&mut packet, "receive", packets);
+        packet
+    }
+
+    fn terminate<W: Write>(&self, packet: &mut TracePacket, anchor: &str, packets: &mut Packets<W>) {
+        let Some(flow) = self.flow else { return };
+        let anchor = packets.text("flow_anchor", anchor);
+        change(packet, |event| {
+            event.debug_annotations.push(anchor);
+            event.terminating_flow_ids.push(flow);
+        });
+    }
+}
+
+fn instant<W: Write>(
+    at: Moment,
+    name: &str,
+    handle: Option<Handle>,
+    is_violation: bool,
+    packets: &mut Packets<W>,
+) -> TracePacket {
+    let (name, category) = if is_violation { (VIOLATION, VIOLATION) } else { (name, CATEGORY) };
+    let handle = handle.map(|handle| packets.number("handle", number_of(handle)));
     let track = tracks::thread_uuid(at.pid, at.tid);
-    let packet = packets.named_event(at.time, track, EventType::Instant, name, &[CATEGORY]);
-    with(packet, |event| event.debug_annotations.push(handle))
+    let mut packet = packets.named_event(at.time, track, EventType::Instant, name, &[category]);
+    change(&mut packet, |event| event.debug_annotations.extend(handle));
+    packet
 }
 
-fn with(mut packet: TracePacket, change: impl FnOnce(&mut TrackEvent)) -> TracePacket {
+const fn number_of(handle: Handle) -> u64 {
+    let (Handle::OfProcess(number) | Handle::OfSystem(number)) = handle;
+    number
+}
+
+fn change(packet: &mut TracePacket, change: impl FnOnce(&mut TrackEvent)) {
     if let Some(event) = &mut packet.track_event {
         change(event);
     }
-    packet
 }

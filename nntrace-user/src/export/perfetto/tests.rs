@@ -212,11 +212,13 @@ fn work_that_is_handed_over_is_a_flow() {
     let events: SharedEvents<Vec<u8>> = Rc::new(RefCell::new(Some(Events::of_traces(Vec::new()))));
     let mut options = Options { files: vec![file.path().to_owned()], ..Options::default() };
     options.questions.hand_overs = true;
-    let replayed = replay::replay(&options).unwrap();
+    let replayed = replay::replay_with_observer(&options, &mut || observer(&events)).unwrap();
     let (body, _) = events.take().unwrap().finish(&replayed.findings(), None).unwrap();
     let packets = decoded(&body);
     let events = packets.iter().filter_map(|packet| Some((packet.timestamp?, packet.track_event.as_ref()?)));
-    let found: Vec<_> = events
+    let linked =
+        events.filter(|(_, event)| !event.flow_ids.is_empty() || !event.terminating_flow_ids.is_empty());
+    let found: Vec<_> = linked
         .map(|(time, event)| (time, event.track_uuid, &event.flow_ids[..], &event.terminating_flow_ids[..]))
         .collect();
     let (app, worker) = (Some(tracks::thread_uuid(20, 20)), Some(tracks::thread_uuid(20, 21)));

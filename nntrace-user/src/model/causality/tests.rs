@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::{Model, function_names::Names};
 
-mod hand_over_list;
+mod hand_overs;
 mod plain_stack;
 
 /// Action of a thread.
@@ -143,7 +143,7 @@ fn a_queue_charges_those_who_handed_work_over() {
         ("bar", "handed_over", 10),
     ];
     assert_eq!(charges(&causality), expected(&charged));
-    assert_eq!(causality.hand_overs, HandOvers { sent: 2, received: 2, unmatched: 0, forgotten: 0 });
+    assert_eq!(causality.handles, HandleCounts { sent: 2, received: 2, unmatched: 0, forgotten: 0 });
     let groups = causality.groups.by_value();
     let of = |value: &str| -> u64 {
         groups.iter().filter(|((v, _), _)| *v == value).map(|(_, sum)| sum.total.exclusive).sum()
@@ -175,7 +175,7 @@ fn work_taken_over_within_a_section_is_charged_from_then_on() {
         charges(&causality),
         expected(&[("-", "-", 10), ("foo", "explicit", 3), ("foo", "handed_over", 16)])
     );
-    assert_eq!(causality.hand_overs.unmatched, 1);
+    assert_eq!(causality.handles.unmatched, 1);
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn nothing_waits_for_a_section_that_never_ends() {
         causality.create(time, 1, 2);
     }
     causality.advance(97);
-    assert_eq!((causality.hand_overs.sent, causality.pending.len()), (98, 4));
+    assert_eq!((causality.handles.sent, causality.pending.len()), (98, 4));
 }
 
 #[test]

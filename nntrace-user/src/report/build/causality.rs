@@ -150,7 +150,7 @@ impl Findings<'_> {
     }
 
     pub(super) fn hand_overs(&self) -> Option<HandOverCounts> {
-        let counts = self.causality().hand_overs;
+        let counts = self.causality().handles;
         let row =
             HandOverCounts { sent: counts.sent, received: counts.received, unmatched: counts.unmatched };
         (row != HandOverCounts::default()).then_some(row)
@@ -162,7 +162,6 @@ impl Findings<'_> {
         let left_out = [
             (causality.iterations.left_out, "iterations began after the most that are kept one by one"),
             (causality.graph.left_out, "sections began after the most that a graph holds"),
-            (causality.hand_over_list.left_out, "hand-overs came after the most that are kept one by one"),
             (
                 causality.forgotten(),
                 "begins and takes of handed-over work were forgotten in sections that last: what followed them there is the \

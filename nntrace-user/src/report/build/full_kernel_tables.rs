@@ -17,12 +17,12 @@ impl Findings<'_> {
             ("tracks", marks.tracks.summed()),
             ("open_slices", marks.tracks.forgotten),
             ("open_executions", marks.executions.forgotten),
-            ("hand_overs", causality.hand_overs.forgotten),
+            ("hand_overs", causality.handles.forgotten),
             ("causes", causality.summed()),
             ("values", causality.accounts.names.beyond + causality.groups.values.beyond),
             ("iterations", causality.iterations.left_out),
             ("sections", causality.graph.left_out),
-            ("hand_over_list", causality.hand_over_list.left_out),
+            ("hand_over_list", causality.hand_overs.as_ref().map_or(0, |hand_overs| hand_overs.left_out())),
         ];
         let met = all.into_iter().filter(|(_, count)| *count > 0);
         met.map(|(table, count)| (table.to_owned(), count)).chain(self.run.loss.summed.clone()).collect()

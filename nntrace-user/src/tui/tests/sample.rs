@@ -174,6 +174,7 @@ pub(crate) fn empty() -> Snapshot {
         missing: Vec::new(),
         explanation: None,
         hand_overs: None,
+        hand_over_split: None,
         counters: Vec::new(),
         tracks: Vec::new(),
         cpus: Vec::new(),

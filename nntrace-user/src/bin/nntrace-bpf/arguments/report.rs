@@ -13,9 +13,16 @@ use super::{
 /// Sums up the sections of a recording.
 #[derive(Debug, clap::Args)]
 pub struct Report {
-    /// Folder of the recording
+    /// Folder of the recording; with --handoff also a trace
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
+
+    /// Split hand-overs between threads and processes: dispatch, receipt, start, end, finish
+    ///
+    /// Shortest, median, 95th percentile and longest of each part, by the layers on both sides, phase and function, the first one
+    /// by itself. `-` is a part that no mark shows both ends of.
+    #[arg(long, conflicts_with_all = ["by", "sort", "SectionOptions"], help_heading = OUTPUT)]
+    pub handoff: bool,
 
     /// Choice of sections.
     #[command(flatten)]

@@ -110,6 +110,13 @@ pub struct Causes {
     #[arg(long, help_heading = CAUSES, hide_short_help = true)]
     pub missing: bool,
 
+    /// Split hand-overs between threads and processes: dispatch, receipt, start, end, finish
+    ///
+    /// From marks with handles, the marks of both sides of interface calls, binder transactions in traces, and asynchronous
+    /// calls. As a table, and as `hand_over_split` of the snapshot.
+    #[arg(long, help_heading = CAUSES, hide_short_help = true)]
+    pub handoff: bool,
+
     /// Exit with 3 when a larger share of time is missing, such as 5%
     ///
     /// A share of the time of any iterations, or else of outermost sections.
@@ -205,14 +212,14 @@ impl Results {
     /// The questions about causes, for the model.
     #[must_use]
     pub fn questions(&self) -> Questions {
-        let Causes { iteration_root, by, explain, missing, max_missing } = &self.causes;
+        let Causes { iteration_root, by, explain, missing, handoff, max_missing } = &self.causes;
         Questions {
             iteration_root: iteration_root.clone(),
             by: by.clone(),
             explain: explain.clone(),
             missing: *missing || max_missing.is_some(),
             graph: self.outputs.iter().any(|output| output.kind == OutputKind::Dot),
-            hand_overs: false,
+            hand_overs: *handoff,
         }
     }
 

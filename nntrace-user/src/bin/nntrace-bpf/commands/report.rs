@@ -5,21 +5,31 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use nntrace_user::{
     model::{
+        causality::Questions,
         limits::Limits,
         section_statistics::{Property, SectionStatistics, SectionSums},
     },
     record,
-    report::section_statistics::{Statistics, StatisticsRow},
+    report::{
+        section_statistics::{Statistics, StatisticsRow},
+        snapshot::Snapshot,
+    },
 };
 
-use super::print::tell_hidden;
+use super::{
+    file_run::{Request, Run},
+    print::tell_hidden,
+};
 use crate::{
-    arguments::{Report, default_memory},
+    arguments::{HostOptions, Report, default_memory},
     output, stderr,
 };
 
 /// Prints the statistics; returns the exit status.
 pub fn run(cli: &Report) -> Result<ExitCode> {
+    if cli.handoff {
+        return hand_overs(cli);
+    }
     if !record::is_recording(&cli.folder) {
         bail!(
             "{} is no recording: `report` sums up what `record` has written; `replay` shows trace files",
@@ -63,5 +73,33 @@ pub fn run(cli: &Report) -> Result<ExitCode> {
         stderr::message(text);
     }
     tell_hidden(&filter, hidden);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the split of hand-overs, of a recording or a trace.
+fn hand_overs(cli: &Report) -> Result<ExitCode> {
+    let host = HostOptions::default();
+    let run = Run::of(&Request {
+        files: std::slice::from_ref(&cli.folder),
+        range: None,
+        drivers: &[],
+        host: &host,
+        questions: Questions { hand_overs: true, ..Questions::default() },
+        memory: cli.memory,
+        with_details: false,
+        with_timelines: false,
+    })?;
+    let snapshot = Snapshot::of(&run.findings());
+    let split = snapshot.hand_over_split.unwrap_or_default();
+    if cli.csv {
+        output::write_stdout(split.csv()?.as_bytes())?;
+    } else if cli.json {
+        output::write_stdout(&split.json()?)?;
+    } else {
+        output::print(&split.text())?;
+    }
+    for note in snapshot.notes {
+        stderr::message(note);
+    }
     Ok(ExitCode::SUCCESS)
 }

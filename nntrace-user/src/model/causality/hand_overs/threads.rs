@@ -1,0 +1,185 @@
+//! Where work that a thread took begins: the first section behind the receipt.
+//!
+//! Sections come when they end, inner ones first. So the first section is known when a section ends that is not in the one
+//! that would be it, or that was open at the receipt.
+
+use std::collections::VecDeque;
+
+use nntrace_common::{
+    layer::{Layer, Tag},
+    record::SpanRecord,
+};
+
+use super::hand_over::Moment;
+
+/// Sections of drivers and CPU executors that are kept of a thread until the call around them ends.
+const MOST_RECENT: usize = 64;
+/// Gates that are kept of a thread.
+const MOST_GATES: usize = 64;
+/// Receipts, and dispatches, that wait on one thread; of more, the oldest are over.
+const MOST_WAITING: usize = 1 << 10;
+
+/// Section that may do work that was handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Work {
+    /// Begin, ns.
+    pub(super) begin: u64,
+    /// End, ns.
+    pub(super) end: u64,
+    /// Layer and phase.
+    pub(super) tag: Tag,
+    /// Hash of its name.
+    pub(super) name: u64,
+}
+
+impl Work {
+    fn of(span: &SpanRecord, tag: Tag) -> Self {
+        Self { begin: span.begin, end: span.end, tag, name: span.name }
+    }
+}
+
+/// Receipt of which it is not known yet where the work begins.
+#[derive(Clone, Copy, Debug)]
+struct Receipt {
+    /// Number of the hand-over.
+    number: u64,
+    /// Time, ns.
+    time: u64,
+    /// Sections that were open; `None` where that is not known.
+    depth: Option<u8>,
+    /// When the last gate opened since, ns.
+    gate: Option<u64>,
+    /// The first section so far.
+    first: Option<Work>,
+}
+
+/// Something that becomes known of a hand-over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Section that this dispatch was in.
+    From(Moment, Tag),
+    /// Section that does the work of the hand-over with this number, if the scope of the receipt had one, and when (ns) the last
+    /// gate before it opened.
+    Work(u64, Option<Work>, Option<u64>),
+}
+
+/// Consumer of what becomes known.
+pub(super) type Learn<'a> = &'a mut dyn FnMut(Known);
+
+/// State of a thread.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Thread {
+    /// Sections of drivers and CPU executors that are in no other one, by time.
+    recent: VecDeque<Work>,
+    /// Begin of the last one that is not kept any more, ns.
+    dropped: Option<u64>,
+    /// Times at which gates opened, ns.
+    gates: VecDeque<u64>,
+    receipts: VecDeque<Receipt>,
+    /// Dispatches of which it is not known yet in which section they were.
+    dispatches: VecDeque<Moment>,
+}
+
+impl Thread {
+    /// Whether nothing waits here.
+    pub(super) fn is_idle(&self) -> bool {
+        self.receipts.is_empty() && self.dispatches.is_empty()
+    }
+
+    /// Work is handed over by this thread.
+    pub(super) fn dispatches(&mut self, at: Moment) {
+        if self.dispatches.len() >= MOST_WAITING {
+            self.dispatches.pop_front();
+        }
+        self.dispatches.push_back(at);
+    }
+
+    /// Work is taken at `time` (ns) by this thread, with so many sections open.
+    pub(super) fn receives(&mut self, number: u64, time: u64, depth: Option<u8>, learn: Learn<'_>) {
+        // The thread goes on to other work: what it took before has begun, or never will.
+        let is_over = |receipt: &Receipt| receipt.first.is_some_and(|first| first.end <= time);
+        self.end_receipts(is_over, learn);
+        if self.receipts.len() >= MOST_WAITING
+            && let Some(oldest) = self.receipts.pop_front()
+        {
+            learn(Known::Work(oldest.number, oldest.first, oldest.gate));
+        }
+        self.receipts.push_back(Receipt { number, time, depth, gate: None, first: None });
+    }
+
+    /// A gate opens at `time` (ns) for this thread.
+    pub(super) fn gate(&mut self, time: u64) {
+        for receipt in self.receipts.iter_mut().filter(|receipt| receipt.first.is_none()) {
+            receipt.gate = Some(time);
+        }
+        if self.gates.len() >= MOST_GATES {
+            self.gates.pop_front();
+        }
+        self.gates.push_back(time);
+    }
+
+    /// A section ends on this thread.
+    pub(super) fn section(&mut self, span: &SpanRecord, tag: Tag, learn: Learn<'_>) {
+        let work = Work::of(span, tag);
+        // The innermost section that was open at a dispatch ends before those around it.
+        self.dispatches.retain(|at| {
+            let is_around = span.begin <= at.time && at.time <= span.end;
+            if is_around {
+                learn(Known::From(*at, tag));
+            }
+            !is_around
+        });
+        for receipt in &mut self.receipts {
+            let is_earlier = receipt.first.is_none_or(|first| span.begin <= first.begin);
+            if span.begin >= receipt.time && is_earlier {
+                receipt.first = Some(work);
+            }
+        }
+        // One beside the receipt is in no other that began later; one around it ends its scope.
+        let depth = span.depth;
+        let is_over = |receipt: &Receipt| {
+            let is_beside = depth == 0 || receipt.depth.is_some_and(|open| depth <= open);
+            span.begin < receipt.time && span.end >= receipt.time || receipt.first.is_some() && is_beside
+        };
+        self.end_receipts(is_over, learn);
+    }
+
+    fn end_receipts(&mut self, is_over: impl Fn(&Receipt) -> bool, learn: Learn<'_>) {
+        self.receipts.retain(|receipt| {
+            let is_over = is_over(receipt);
+            if is_over {
+                learn(Known::Work(receipt.number, receipt.first, receipt.gate));
+            }
+            !is_over
+        });
+    }
+
+    /// A section of a driver or CPU executor, which is no interface call, ends on this thread: it may be the work of one.
+    pub(super) fn keep_work(&mut self, span: &SpanRecord, tag: Tag) {
+        if !matches!(tag.layer(), Layer::Driver | Layer::CpuFallback) {
+            return;
+        }
+        while self.recent.pop_back_if(|inner| inner.begin >= span.begin).is_some() {}
+        if self.recent.len() >= MOST_RECENT {
+            self.dropped = self.recent.pop_front().map(|oldest| oldest.begin);
+        }
+        self.recent.push_back(Work::of(span, tag));
+    }
+
+    /// An interface call ends that this thread served: returns the first section of a driver or CPU executor in it, and the last
+    /// time (ns) at which a gate opened before that.
+    pub(super) fn served(&mut self, span: &SpanRecord) -> (Option<Work>, Option<u64>) {
+        // The first one may be among those that are not kept any more.
+        let is_known = self.dropped.is_none_or(|dropped| dropped < span.begin);
+        let first = self.recent.iter().find(|work| work.begin >= span.begin).filter(|_| is_known).copied();
+        let until = first.map_or(span.end, |first| first.begin);
+        let gate = self.gates.iter().rev().find(|gate| (span.begin..=until).contains(gate)).copied();
+        (first, gate)
+    }
+
+    /// Everything has come: what waits is as known as it gets.
+    pub(super) fn finish(&mut self, learn: Learn<'_>) {
+        self.dispatches.clear();
+        self.end_receipts(|_| true, learn);
+    }
+}
