@@ -2,6 +2,7 @@
 
 pub mod dot;
 pub mod folded;
+pub mod html;
 pub mod parquet;
 pub mod perfetto;
 pub mod pprof;

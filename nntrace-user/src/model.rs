@@ -103,9 +103,12 @@ impl Model {
         }
     }
 
-    /// Shows every input to an observer from here on.
+    /// Shows every input to an observer from here on, beside those that it is shown to already.
     pub(crate) fn observe_by(&mut self, observer: Observer) {
-        self.observer = Some(observer);
+        self.observer = Some(match self.observer.take() {
+            Some(first) => first.and(observer),
+            None => observer,
+        });
     }
 
     #[inline]

@@ -261,7 +261,7 @@ impl Session {
         })
     }
 
-    /// Shows an observer everything that the model takes from here on.
+    /// Shows an observer everything that the model takes from here on, beside those before it.
     pub fn observe_by(&mut self, observer: Observer) {
         self.model.observe_by(observer);
     }

@@ -118,9 +118,24 @@ impl Observer {
         Self(Box::new(consumer))
     }
 
+    /// Returns an observer that passes every input on to this one, and then to another.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self::new(Both(self, other))
+    }
+
     /// Passes an input on.
     #[inline]
     pub(crate) fn input(&mut self, input: &Input<'_>, names: &Names) {
         self.0.input(input, names);
+    }
+}
+
+/// Two consumers of the same inputs.
+struct Both(Observer, Observer);
+
+impl Observe for Both {
+    fn input(&mut self, input: &Input<'_>, names: &Names) {
+        self.0.input(input, names);
+        self.1.input(input, names);
     }
 }

@@ -17,7 +17,8 @@ pub struct Export {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// Write to this path; the ending decides what: .pftrace or .perfetto-trace, a trace for Perfetto; .parquet, a folder of tables
+    /// Write to this path; the ending decides what: .pftrace or .perfetto-trace, a trace for Perfetto; .parquet, a folder of
+    /// tables; .html, a report for a browser
     ///
     /// A trace for Perfetto is opened by <https://ui.perfetto.dev>, which keeps it in the browser, and by `trace_processor`. The files
     /// in a folder of tables are `spans.parquet`, `cpu_intervals.parquet` and so on.
@@ -76,6 +77,8 @@ pub enum ExportOutput {
     Parquet(PathBuf),
     /// Trace for Perfetto.
     Perfetto(PathBuf),
+    /// Report in HTML.
+    Html(PathBuf),
 }
 
 /// The kind of an output, by the ending of its name.
@@ -84,11 +87,12 @@ fn export_output(text: &str) -> Result<ExportOutput, String> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("parquet") => Ok(ExportOutput::Parquet(path)),
         Some("pftrace" | "perfetto-trace") => Ok(ExportOutput::Perfetto(path)),
+        Some("html") => Ok(ExportOutput::Html(path)),
         Some("json" | "csv" | "svg" | "dot") => Err(
             "expected a name that ends in .pftrace or .parquet; `nntrace-bpf replay FILE -o` writes this kind".into(),
         ),
-        _ => Err("expected a name that ends in .pftrace or .perfetto-trace (a trace for Perfetto), or in .parquet (a folder of \
-                  tables), such as run42.pftrace"
+        _ => Err("expected a name that ends in .pftrace or .perfetto-trace (a trace for Perfetto), in .parquet (a folder of \
+                  tables), or in .html (a report), such as run42.pftrace"
             .into()),
     }
 }
@@ -103,6 +107,7 @@ mod tests {
         for name in ["a.b.pftrace", "a.perfetto-trace"] {
             assert_eq!(export_output(name), Ok(ExportOutput::Perfetto(name.into())));
         }
+        assert_eq!(export_output("a.html"), Ok(ExportOutput::Html("a.html".into())));
         assert!(export_output("a.csv").is_err_and(|error| error.contains("replay FILE -o")));
         assert!(
             export_output("a").is_err_and(|error| error.contains(".parquet") && error.contains(".pftrace"))

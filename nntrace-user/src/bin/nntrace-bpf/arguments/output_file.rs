@@ -28,13 +28,15 @@ pub enum OutputKind {
     Pprof,
     /// Metrics for Prometheus.
     Prometheus,
+    /// A report for people, with a swimlane.
+    Html,
     /// A recording, in a folder.
     Recording,
 }
 
 /// Names of the kinds of files.
 pub(super) const EXPECTED: &str =
-    "expected a file name that ends in .json, .csv, .svg, .dot, .folded, .pb.gz or .prom";
+    "expected a file name that ends in .json, .csv, .svg, .dot, .folded, .pb.gz, .prom or .html";
 
 /// End of the names of profiles for pprof.
 const PPROF: &str = ".pb.gz";
@@ -49,6 +51,7 @@ pub(super) fn output_file(text: &str) -> Result<OutputFile, String> {
         Some("dot") => OutputKind::Dot,
         Some("folded") => OutputKind::Folded,
         Some("prom") => OutputKind::Prometheus,
+        Some("html") => OutputKind::Html,
         Some("gz") if text.ends_with(PPROF) => OutputKind::Pprof,
         _ if text.is_empty() => return Err(EXPECTED.into()),
         _ => OutputKind::Recording,

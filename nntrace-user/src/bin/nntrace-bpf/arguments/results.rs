@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory as _;
 use nntrace_user::{
     model::{causality::Questions, limits::Limits},
+    replay::TimeRange,
     report::power::PowerTable,
 };
 
@@ -12,7 +13,7 @@ use super::{
     Cli,
     help_headings::{CAUSES, LIMITS, OUTPUT},
     output_file::{EXPECTED, OutputFile, OutputKind, output_file},
-    values::{share, table_memory},
+    values::{share, table_memory, time_range},
 };
 
 /// Output.
@@ -26,13 +27,21 @@ pub struct Results {
           help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
-    /// Write results to FILE: .json, .csv, .svg, .dot, .folded, .pb.gz or .prom
+    /// Write results to FILE: .json, .csv, .svg, .dot, .folded, .pb.gz, .prom or .html
     ///
     /// At the end, of the kind that the name ends in: .json (the snapshot), .csv (the tables of power states, or the one of
     /// --table), .svg (a picture of power states over time), .dot (marked sections and their causes, for Graphviz), .folded
-    /// (stacks, for flame graphs), .pb.gz (a profile for pprof), .prom (metrics for Prometheus). May be given several times.
+    /// (stacks, for flame graphs), .pb.gz (a profile for pprof), .prom (metrics for Prometheus), .html (a report with a swimlane, for a
+    /// browser). May be given several times.
     #[arg(short, long = "output", value_name = "FILE", value_parser = output_file, help_heading = OUTPUT)]
     pub outputs: Vec<OutputFile>,
+
+    /// Time that the swimlane of .html shows, in seconds as `print` shows them, such as 2084.02..2084.45
+    ///
+    /// By itself the whole run. Either end may be left out. It shows the 100,000 longest sections of that time, and says
+    /// how many it leaves out.
+    #[arg(long, value_name = "FROM..TO", value_parser = time_range, help_heading = OUTPUT, hide_short_help = true)]
+    pub swimlane: Option<TimeRange>,
 
     /// Replace files that exist
     #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
@@ -218,15 +227,21 @@ impl Results {
             by: by.clone(),
             explain: explain.clone(),
             missing: *missing || max_missing.is_some(),
-            graph: self.outputs.iter().any(|output| output.kind == OutputKind::Dot),
-            hand_overs: *handoff,
+            graph: self.wants(OutputKind::Dot),
+            hand_overs: *handoff || self.wants(OutputKind::Html),
         }
     }
 
     /// Whether timelines are needed.
     #[must_use]
     pub fn wants_steps(&self) -> bool {
-        self.timeline || self.outputs.iter().any(|output| output.kind == OutputKind::Svg)
+        self.timeline || self.wants(OutputKind::Svg) || self.wants(OutputKind::Html)
+    }
+
+    /// Whether a file of this kind is to be written.
+    #[must_use]
+    pub fn wants(&self, kind: OutputKind) -> bool {
+        self.outputs.iter().any(|output| output.kind == kind)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `nntrace-bpf export`: a recording, or traces, in the form of other programs.
 
+mod html;
 mod parquet;
 mod perfetto;
 
@@ -35,6 +36,7 @@ pub fn run(cli: &Export) -> Result<ExitCode> {
     };
     match &cli.output {
         ExportOutput::Parquet(folder) => parquet::run(cli, folder, &request)?,
+        ExportOutput::Html(file) => html::run(cli, file, &request)?,
         ExportOutput::Perfetto(file) => perfetto::run(cli, file, &request)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -1,15 +1,25 @@
 //! A run from files: traces, or a recording.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Result;
 use nntrace_user::{
+    export::{
+        html::{self, Sections, SharedSections},
+        perfetto::ThreadName,
+    },
     model::{Findings, causality::Questions, limits::Limits, timeline::Timelines},
-    record::{self, Recorded},
+    record::{self, OrderedSections, Recorded},
     replay::{self, Replayed, TimeRange},
 };
 
-use crate::arguments::{HostOptions, default_memory, usage};
+use crate::{
+    arguments::{HostOptions, default_memory, usage},
+    output::shell_words::shell_words,
+};
 
 /// Request for a run.
 pub struct Request<'a> {
@@ -31,6 +41,15 @@ pub struct Request<'a> {
     pub with_timelines: bool,
 }
 
+/// Parts of a swimlane that no other result needs.
+#[derive(Default)]
+pub struct SwimlaneParts {
+    /// Sections.
+    pub sections: Sections,
+    /// Names of their threads, as far as they are known.
+    pub threads: Vec<ThreadName>,
+}
+
 /// Run from files.
 pub enum Run {
     /// Run from traces.
@@ -48,6 +67,38 @@ impl Run {
         })
     }
 
+    /// Replays the files, and collects their sections; returns the names of threads, too, as far as they are known.
+    pub fn with_sections(request: &Request<'_>, range: Option<TimeRange>) -> Result<(Self, SwimlaneParts)> {
+        let range = range.map(|range| (range.begin, range.end));
+        let sections = SharedSections::new(Sections::new(range).into());
+        let mut threads = Vec::new();
+        let run = if let Some(folder) = request.recording()? {
+            let run = record::replay(folder, &request.of_recording())?;
+            let ordered = OrderedSections::open(folder)?;
+            // What is damaged is among the notes of the replay.
+            let _ = ordered.visit_by_thread(|section, _| {
+                sections.borrow_mut().take(section);
+                ControlFlow::Continue(())
+            });
+            let named = ordered.threads().all().iter();
+            threads.extend(named.map(|thread| ThreadName {
+                pid: thread.pid,
+                tid: thread.tid,
+                name: thread.name.clone(),
+            }));
+            Self::Recording(Box::new(run))
+        } else {
+            // Each pass through the traces collects anew.
+            let mut start = || {
+                sections.replace(Sections::new(range));
+                html::observer(&sections)
+            };
+            Self::Traces(Box::new(replay::replay_with_observer(&request.of_traces(), &mut start)?))
+        };
+        let sections = sections.take();
+        Ok((run, SwimlaneParts { sections, threads }))
+    }
+
     /// Returns the findings.
     pub fn findings(&self) -> Findings<'_> {
         match self {
@@ -61,6 +112,25 @@ impl Run {
         match self {
             Self::Traces(run) => run.timelines().cloned(),
             Self::Recording(run) => run.timelines(),
+        }
+    }
+
+    /// Returns what the run was of: the command of a recording, or the names of files.
+    pub fn title(&self, files: &[PathBuf]) -> String {
+        if let Self::Recording(run) = self
+            && !run.run().command.is_empty()
+        {
+            return shell_words(&run.run().command);
+        }
+        let names = files.iter().map(|file| file.file_name().unwrap_or(file.as_os_str()).to_string_lossy());
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the name of the host, where a recording has it.
+    pub fn host_name(&self) -> Option<&str> {
+        match self {
+            Self::Traces(_) => None,
+            Self::Recording(run) => Some(run.run().host_name.as_str()).filter(|name| !name.is_empty()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! One run of the command: targets, session, loop, end.
 
+mod html_report;
 mod rates;
 
 use std::{
@@ -12,6 +13,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use html_report::HtmlReport;
 use log::LevelFilter;
 use nix::sys::signal::Signal;
 use nntrace_user::{
@@ -73,6 +75,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     if let Some(observer) = recording.as_ref().and_then(Recording::observer) {
         session.observe_by(observer);
     }
+    let report = HtmlReport::begin(cli, &mut session);
     if let Some(observer) = file_observer {
         session.follow_files(observer);
     }
@@ -141,6 +144,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
         snapshot: &snapshot,
         timelines: timelines.as_ref(),
         began_ns: ClockReading::now().real_time(snapshot.window.begin_ns),
+        report: report.facts(&report.take_sections()),
     });
     let finished = run.output.finish(&snapshot, timelines.as_ref());
     let shown = kept.map_or(Ok(()), show);

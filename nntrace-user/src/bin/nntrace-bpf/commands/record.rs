@@ -101,7 +101,7 @@ fn print_command(cli: &Record) -> Result<ExitCode> {
 }
 
 /// Returns the name of this host; empty where the kernel does not give it.
-fn host_name() -> String {
+pub fn host_name() -> String {
     let names = uname().ok();
     names.map(|names| names.nodename().to_string_lossy().into_owned()).unwrap_or_default()
 }

@@ -7,14 +7,14 @@ use nntrace_user::{emit::Speed, report::snapshot::Snapshot, tui::Health};
 
 use super::{
     emit,
-    file_run::{Request, Run},
+    file_run::{Request, Run, SwimlaneParts},
     playback,
 };
 use crate::{
-    arguments::{Replay, usage},
+    arguments::{OutputKind, Replay, usage},
     output::{
         Output,
-        files::{Files, Found},
+        files::{Files, Found, ReportFacts},
         screen::Screen,
         thresholds,
     },
@@ -43,7 +43,11 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
     if let Some(speed) = cli.speed {
         runtime.block_on(play(&request, speed, wants_screen, &mut output))?;
     }
-    let run = Run::of(&request)?;
+    let (run, swimlane) = if cli.results.wants(OutputKind::Html) {
+        Run::with_sections(&request, cli.results.swimlane)?
+    } else {
+        (Run::of(&request)?, SwimlaneParts::default())
+    };
     let findings = run.findings();
     let (snapshot, timelines) = (Snapshot::of(&findings), run.timelines());
     if wants_screen && cli.speed.is_none() {
@@ -55,6 +59,12 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         snapshot: &snapshot,
         timelines: timelines.as_ref(),
         began_ns: run.real_time(snapshot.window.begin_ns),
+        report: ReportFacts {
+            title: &run.title(&cli.files),
+            host_name: run.host_name(),
+            sections: &swimlane.sections,
+            threads: &swimlane.threads,
+        },
     })?;
     match output {
         // One look at the end, without a word about an interval.

@@ -4,7 +4,12 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use nntrace_user::{
-    export::{dot, folded, pprof, prometheus},
+    export::{
+        dot, folded,
+        html::{self, Sections},
+        perfetto::ThreadName,
+        pprof, prometheus,
+    },
     model::{Findings, timeline::Timelines},
     report::{
         power::{self, PowerTable},
@@ -37,6 +42,21 @@ pub struct Found<'a> {
     pub timelines: Option<&'a Timelines>,
     /// Begin of what was measured, ns since 1970, where that is known.
     pub began_ns: Option<u64>,
+    /// What a report shows besides.
+    pub report: ReportFacts<'a>,
+}
+
+/// Facts of a run for a report.
+#[derive(Clone, Copy)]
+pub struct ReportFacts<'a> {
+    /// What the run was of: a command, or files.
+    pub title: &'a str,
+    /// Name of the host, where it is known.
+    pub host_name: Option<&'a str>,
+    /// Sections of the swimlane.
+    pub sections: &'a Sections,
+    /// Names of threads, as far as they are known.
+    pub threads: &'a [ThreadName],
 }
 
 impl Files {
@@ -60,7 +80,7 @@ impl Files {
 
     /// Writes the last results: every file or, when one cannot be written, none.
     pub fn write(self, found: &Found<'_>) -> Result<()> {
-        let Found { findings, snapshot, timelines, began_ns } = *found;
+        let Found { findings, snapshot, timelines, began_ns, report } = *found;
         let stage = |(kind, file): (OutputKind, ResultFile)| {
             let bytes = match (kind, timelines) {
                 (OutputKind::Json, _) => output::json(snapshot)?,
@@ -72,6 +92,19 @@ impl Files {
                     pprof::render(findings, began_ns).context("cannot compress the profile")?
                 }
                 (OutputKind::Prometheus, _) => prometheus::render(findings, snapshot).into_bytes(),
+                (OutputKind::Html, _) => {
+                    let ReportFacts { title, host_name, sections, threads } = report;
+                    html::render(&html::Report {
+                        title,
+                        host_name,
+                        began_ns,
+                        findings,
+                        snapshot,
+                        sections,
+                        threads,
+                        timelines,
+                    })?
+                }
                 // Written while the run goes on.
                 (OutputKind::Recording, _) => Vec::new(),
                 // A picture without a lane, as it is with power events that never came.
