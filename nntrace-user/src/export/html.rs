@@ -22,7 +22,10 @@ use self::{histograms::Bin, iterations::Iterations, lanes::Swimlane, power::Powe
 use super::perfetto::ThreadName;
 use crate::{
     model::{Findings, timeline::Timelines},
-    report::{snapshot::Snapshot, terminal_text::to_json},
+    report::{
+        snapshot::{Diagnostic, Snapshot},
+        terminal_text::to_json,
+    },
 };
 
 /// The page without its parts, which stand where these names are in braces.
@@ -75,6 +78,8 @@ struct Data<'a> {
     iterations: Iterations<'a>,
     /// Distributions of the rows of phases, in their order.
     histograms: Vec<Vec<Bin>>,
+    /// Where the first of each kind of diagnostics was met, if that is known.
+    diagnostic_places: Vec<Option<String>>,
     swimlane: Swimlane<'a>,
     power: Vec<PowerLane<'a>>,
 }
@@ -92,6 +97,7 @@ pub fn render(report: &Report<'_>) -> serde_json::Result<Vec<u8>> {
         snapshot: without_long_parts(snapshot),
         iterations: Iterations::new(&snapshot.iterations),
         histograms: snapshot.phases.iter().map(|row| histograms::bins(row.histogram.as_ref())).collect(),
+        diagnostic_places: snapshot.diagnostics.iter().map(Diagnostic::place).collect(),
         swimlane: Swimlane::new(findings, sections, threads),
         power: timelines.map(|timelines| power::lanes(snapshot, timelines)).unwrap_or_default(),
     };

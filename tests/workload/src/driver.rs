@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::parent_id;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -10,7 +11,7 @@ use nntrace_common::layer::{Layer, Phase};
 
 use crate::engine::{Engine, Program};
 use crate::network::{Model, Part};
-use crate::protocol::{Kind, Message};
+use crate::protocol::{Handles, Kind, Message};
 use crate::truth::{self, Section};
 
 /// Compiled network, shared by the threads.
@@ -26,11 +27,13 @@ pub fn run(connections: usize) -> Result<()> {
     let control = accept()?;
     let program = Shared::default();
     let mut threads = Vec::with_capacity(connections);
-    for index in 0..connections {
+    for (index, number) in (0..connections).zip(1..) {
         let stream = accept()?;
         let program = Arc::clone(&program);
+        let handles = Handles::new(parent_id(), number);
         let name = format!("driver-{index}");
-        threads.push(Engine::spawn(name, move |engine| serve_executions(stream, engine, &program))?);
+        let serve = move |engine: &Engine| serve_executions(stream, handles, engine, &program);
+        threads.push(Engine::spawn(name, serve)?);
     }
     serve_control(control, &program, threads)
 }
@@ -61,7 +64,12 @@ fn serve_control(
 }
 
 /// Serves an execution connection until it is closed.
-fn serve_executions(mut stream: UnixStream, engine: &Engine, program: &Shared) -> Result<()> {
+fn serve_executions(
+    mut stream: UnixStream,
+    mut handles: Handles,
+    engine: &Engine,
+    program: &Shared,
+) -> Result<()> {
     let mut message = Message::new();
     let mut values = Vec::new();
     // Taken with the first request, so that requests do not contend for the lock.
@@ -69,7 +77,7 @@ fn serve_executions(mut stream: UnixStream, engine: &Engine, program: &Shared) -
     while let Some(kind) = message.receive(&mut stream)? {
         let result = match kind {
             Kind::Execute => take(&mut taken, program)
-                .and_then(|program| execute(&mut message, &mut values, engine, program)),
+                .and_then(|program| execute(handles.next(), &mut message, &mut values, engine, program)),
             _ => Err(anyhow!("{kind:?} is nothing to ask for here")),
         };
         match result {
@@ -102,9 +110,15 @@ fn take<'a>(taken: &'a mut Option<Program>, program: &Shared) -> Result<&'a Prog
     taken.as_ref().context("nothing was prepared")
 }
 
-/// Runs the network on the image in the message, and replaces it by the features.
-fn execute(message: &mut Message, values: &mut Vec<f32>, engine: &Engine, program: &Program) -> Result<()> {
-    let _section = Section::begin(Layer::Driver, Phase::Execution, "execute");
+/// Runs the network on the image in the message, and replaces it by the features: work that was handed over as `handle`.
+fn execute(
+    handle: u64,
+    message: &mut Message,
+    values: &mut Vec<f32>,
+    engine: &Engine,
+    program: &Program,
+) -> Result<()> {
+    let _section = Section::begin_args(Layer::Driver, Phase::Execution, format_args!("execute#h=g.{handle}"));
     {
         let _inputs = Section::begin(Layer::Driver, Phase::InputsOutputs, "read input");
         message.read_floats(values)?;

@@ -7,7 +7,9 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::protocol::{Kind, Message};
+use nntrace_common::emit::Payload;
+
+use crate::protocol::{Handles, Kind, Message};
 use crate::truth;
 
 /// Process of the driver, with its control connection.
@@ -23,6 +25,7 @@ pub struct Connection {
     stream: UnixStream,
     /// Request and, after [`Connection::call`], reply.
     pub message: Message,
+    handles: Handles,
 }
 
 impl DriverProcess {
@@ -33,12 +36,14 @@ impl DriverProcess {
         let listener = UnixListener::bind(&path).with_context(|| format!("binding {}", path.display()))?;
         // The connections are made before the driver runs and wait in the listener's queue. So it never waits for one
         // that does not come, and the path can be removed at once.
-        let connect = || -> Result<Connection> {
+        let connect = |number: u32| -> Result<Connection> {
             let stream = UnixStream::connect(&path).context("connecting to the driver's socket")?;
-            Ok(Connection { stream, message: Message::new() })
+            let handles = Handles::new(std::process::id(), number);
+            Ok(Connection { stream, message: Message::new(), handles })
         };
-        let control = connect()?;
-        let workers = (0..connections).map(|_| connect()).collect::<Result<Vec<_>>>()?;
+        // The driver counts its connections alike.
+        let control = connect(0)?;
+        let workers = (1..).take(connections).map(connect).collect::<Result<Vec<_>>>()?;
         let program = std::env::current_exe().context("finding this program")?;
         let child = Command::new(&program)
             .arg("driver")
@@ -77,6 +82,13 @@ impl DriverProcess {
 }
 
 impl Connection {
+    /// Hands an execution over to the driver and waits for the result, as [`Connection::call`] does.
+    pub fn execute(&mut self) -> Result<()> {
+        let handle = self.handles.next();
+        truth::event(&Payload::instant("nn.send").with("h", format_args!("g.{handle}")));
+        self.call(Kind::Execute)
+    }
+
     /// Sends the message as a request and waits for the reply, which takes its place.
     pub fn call(&mut self, kind: Kind) -> Result<()> {
         self.message.send(kind, &mut self.stream)?;

@@ -37,6 +37,26 @@ impl Kind {
     }
 }
 
+/// Handles of the executions on one connection, by which marks show that work is handed over: both ends count them alike,
+/// and no other process of the machine has the same.
+#[derive(Debug)]
+pub struct Handles {
+    next: u64,
+}
+
+impl Handles {
+    /// Creates the handles of a connection, by the process id of the application and the number of the connection.
+    pub fn new(application: u32, connection: u32) -> Self {
+        Self { next: u64::from(application) << 40 | u64::from(connection) << 32 }
+    }
+
+    /// Returns the handle of the next execution.
+    pub fn next(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
 /// Message in a reused buffer.
 #[derive(Debug)]
 pub struct Message {

@@ -7,7 +7,6 @@ use nntrace_common::layer::{Layer, Phase};
 use crate::engine::{Engine, Program};
 use crate::ipc::{Connection, DriverProcess};
 use crate::network::{self, Model, Part};
-use crate::protocol::Kind;
 use crate::truth::{self, Section};
 
 /// The runtime, with its driver.
@@ -101,7 +100,7 @@ impl Session {
         }
         {
             let _request = Section::begin(Layer::Ipc, Phase::Execution, "execute");
-            self.connection.call(Kind::Execute).context("executing on the driver")?;
+            self.connection.execute().context("executing on the driver")?;
         }
         let output = self.fall_back(engine).context("executing on the CPU")?;
         let _results = Section::begin(Layer::Runtime, Phase::Results, "copy scores");

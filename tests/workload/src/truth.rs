@@ -170,6 +170,11 @@ impl Drop for Section<'_> {
     }
 }
 
+/// Writes a mark of an instant.
+pub fn event(payload: &Payload) {
+    write(payload);
+}
+
 /// Whether a phase is a part of execution, which counts as execution outside of one.
 fn is_part_of_execution(phase: Phase) -> bool {
     matches!(phase, Phase::InputsOutputs | Phase::Transformation | Phase::Computation | Phase::Results)

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::report::snapshot::TimeHistogram;
 
 /// Bins of equal width in each doubling of the time, as a power of two.
-const BINS_BITS: u32 = 5;
+const BINS_BITS: u32 = 6;
 
 /// Times from one on, and below another: both in ns, and how many there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -45,9 +45,9 @@ mod tests {
             histogram.record_n(ns, times).unwrap();
         }
         let bins = bins(Some(&histogram.into()));
-        assert_eq!(bins[..3], [Bin(0, 1, 2), Bin(7, 8, 1), Bin(992, 1_008, 4)]);
+        assert_eq!(bins[..3], [Bin(0, 1, 2), Bin(7, 8, 1), Bin(1_000, 1_008, 4)]);
         assert_eq!(bins.iter().map(|bin| bin.2).sum::<u64>(), 12);
-        assert!(bins.iter().all(|bin| bin.1 - bin.0 <= (bin.0 / 32).max(1)));
+        assert!(bins.iter().all(|bin| bin.1 - bin.0 <= (bin.0 / 64).max(1)));
         assert_eq!(super::bins(None), []);
         assert_eq!(edges(u64::MAX).1, u64::MAX);
     }

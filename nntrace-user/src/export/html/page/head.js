@@ -8,7 +8,7 @@ function reportHead() {
   const facts = [
     ['Window', `${duration(windowNs)}, from ${(begin / 1e9).toFixed(6)} s of ${clock === 'trace' ? "the trace's clock" : 'CLOCK_MONOTONIC'}`],
     ['Began', began && began.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })],
-    ['Host', [data.host_name && visible(data.host_name), plural(host.cpus, 'CPU'), visible(host.machine)].filter(Boolean).join(', ')],
+    ['Host', [data.host_name && visible(data.host_name), host.cpus > 0 && plural(host.cpus, 'CPU'), visible(host.machine)].filter(Boolean).join(', ')],
     ['Kernel', visible(host.kernel) || null],
     ['Source', source.kind === 'replay' ? 'replay' : `live, marks by ${source.marks}`],
     ['Sections', count(data.swimlane.all.count)],
@@ -38,9 +38,10 @@ function alerts() {
   const summed = Object.entries(loss.summed ?? {}).map(([table, rows]) => `${table} ${count(/** @type {number} */ (rows))}`);
   if (summed.length > 0) lines.push(element('p', {}, `Rows without room (--memory): ${summed.join(', ')}.`));
   if (verify && !verify.passes) lines.push(element('p', { class: 'loss' }, "Totals differ from the kernel's."));
-  for (const { kind, count: times, tid, example } of diagnostics) {
-    lines.push(element('p', {}, `${kind.replaceAll('_', ' ')}: ${count(times)}, first in ${tid}`, example ? element('code', {}, ` ${visible(example)}`) : null));
-  }
+  diagnostics.forEach((/** @type {any} */ { kind, count: times, example }, /** @type {number} */ number) => {
+    const place = data.diagnostic_places[number];
+    lines.push(element('p', {}, `${kind.replaceAll('_', ' ')}: ${count(times)}${place ? `, the first ${place}` : ''}`, example ? element('code', {}, ` ${visible(example)}`) : null));
+  });
   for (const note of notes) lines.push(element('p', {}, visible(note)));
   if (lines.length === 0) return null;
   const isLoss = dropped > 0 || loss.at_least || loss.incomplete.length > 0;

@@ -29,18 +29,30 @@ function statesOf(row, running) {
   return states;
 }
 
-/** A bar of the window, divided by states. @param {StateTime[]} states */
-function residencyBar(states) {
+/**
+ * How opaque states are: slower and shallower ones are paler.
+ * @param {StateTime[]} states All that a cluster and its CPUs have, from the fastest and the shallowest on.
+ * @returns {Map<string, string>} By their ids.
+ */
+function shadesOf(states) {
+  const shades = new Map();
+  const idle = states.filter(({ kind }) => kind === 'idle');
+  idle.forEach(({ id }, level) => shades.set(id, String(0.4 + (0.6 * (level + 1)) / idle.length)));
+  states.filter(({ kind }) => kind === 'running').forEach(({ id }, rank) => shades.set(id, String(Math.max(0.3, 1 - 0.2 * rank))));
+  return shades;
+}
+
+/**
+ * A bar of the window, divided by states.
+ * @param {StateTime[]} states
+ * @param {Map<string, string>} shades
+ */
+function residencyBar(states, shades) {
   const known = states.filter(({ ns }) => ns > 0);
-  const levels = known.filter(({ kind }) => kind === 'idle').length;
-  let running = 0;
-  let idle = 0;
-  const parts = known.map(({ name, kind, ns }) => {
+  const parts = known.map(({ id, name, kind, ns }) => {
     const piece = element('span', { class: kind, title: `${name}: ${duration(ns)}, ${percent(ns, windowNs)}` });
     piece.style.flexGrow = String(ns / windowNs);
-    // Slower and shallower states are paler.
-    if (kind === 'running') piece.style.opacity = String(Math.max(0.35, 1 - 0.18 * running++));
-    if (kind === 'idle') piece.style.opacity = String(0.45 + (0.55 * ++idle) / levels);
+    piece.style.opacity = shades.get(id) ?? '';
     return piece;
   });
   return element('span', { class: 'residency', role: 'img', 'aria-label': known.map(({ name, ns }) => `${name} ${percent(ns, windowNs)}`).join(', ') }, parts);
@@ -51,7 +63,7 @@ function powerPart() {
   if (cpus.length === 0) return null;
   const groups = clusters.map((/** @type {any} */ cluster) => ({ cluster, cpus: cpus.filter((/** @type {any} */ cpu) => cpu.cluster === cluster.cluster) }));
   const about = 'Shares of the window. A cluster runs while any of its CPUs runs, at the highest frequency that one of these requested; it is idle while all are, as deep as the shallowest of them: both are inferred from the events of its CPUs.';
-  return part('power', 'CPUs and clusters', about, groups.map(clusterBlock), idleTable(), frequencyTable(), concurrencyTable());
+  return part('power', 'CPUs and clusters', about, element('div', { class: 'blocks' }, groups.map(clusterBlock)), element('div', { class: 'blocks' }, idleTable(), element('div', {}, frequencyTable(), concurrencyTable())));
 }
 
 /** Residency of a cluster and of its CPUs: states down, CPUs across. @param {{cluster: any, cpus: any[]}} group */
@@ -65,10 +77,16 @@ function clusterBlock({ cluster, cpus }) {
   for (const { states } of units) for (const state of states) if (!all.has(state.id)) all.set(state.id, state);
   const order = (/** @type {StateTime} */ { id, kind }) => (kind === 'running' ? -Number(id.split(' ')[1] || 0) - 1e3 : kind === 'idle' ? Number(id.split(' ')[1]) : 1e6);
   const rows = [...all.values()].sort((one, other) => order(one) - order(other));
-  const bars = element('div', { class: 'residencies' }, units.map(({ name, states }) => [element('span', {}, name), residencyBar(states)]).flat());
+  const shades = shadesOf(rows);
+  const square = (/** @type {StateTime} */ { id, kind }) => {
+    const square = swatch(kind);
+    square.style.opacity = shades.get(id) ?? '';
+    return square;
+  };
+  const bars = element('div', { class: 'residencies' }, units.map(({ name, states }) => [element('span', {}, name), residencyBar(states, shades)]).flat());
   /** @type {Column[]} */
   const columns = [
-    { title: 'State', isText: true, cell: (state) => [swatch(state.kind), state.name] },
+    { title: 'State', isText: true, cell: (state) => [square(state), state.name] },
     ...units.map(({ name, key, states }) => ({
       title: name,
       cell: (/** @type {StateTime} */ { id }) => {

@@ -72,7 +72,7 @@ function layOut(sections, threads, lanes) {
     for (const { thread, number, first } of own) {
       const rows = rowsOf(sections, first, thread.count);
       const label = thread.name ? visible(thread.name) : thread.tid === thread.pid ? 'main' : `thread ${thread.tid}`;
-      add({ kind: 'thread', height: Math.max(1, rows.length) * ROW, label, detail: `${thread.tid}`, thread: number, rows }, THREAD_GAP);
+      add({ kind: 'thread', height: Math.max(1, rows.length) * ROW, label, detail: label.endsWith(String(thread.tid)) ? '' : String(thread.tid), thread: number, rows }, THREAD_GAP);
     }
   }
   let cluster = null;

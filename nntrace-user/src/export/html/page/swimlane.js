@@ -353,10 +353,10 @@ function swimlane() {
   const tools = element(
     'div',
     { class: 'tools', role: 'toolbar', 'aria-label': 'Swimlane' },
-    element('span', { class: 'search' }, search, button('‹', 'Match before', () => jump(-1)), button('›', 'Next match', () => jump(1)), found),
+    element('span', { class: 'search', hidden: sections.count === 0 }, search, button('‹', 'Match before', () => jump(-1)), button('›', 'Next match', () => jump(1)), found),
     element('span', { class: 'zoom' }, button('−', 'Zoom out', () => zoom(1 / 0.5)), button('+', 'Zoom in', () => zoom(0.5)), button('Reset', 'Show all of it', reset)),
   );
-  select(null);
+  if (sections.count > 0) select(null);
   frame.append(tools, element('div', { class: 'sides' }, element('div', {}, scroller, status), details), hint);
   /** @type {[string, string][]} */
   const known = [['w s', 'zoom'], ['a d', 'move'], [', .', 'section before and after'], ['/', 'search'], ['n p', 'next match, match before'], ['0', 'all'], ['Esc', 'no section']];
@@ -411,6 +411,7 @@ function wholeView(sections, lanes) {
 /** How many of the run's sections there are. @param {Sections} sections */
 function shownOf(sections) {
   const { all, hidden, outside, range, hand_overs: handOvers } = data.swimlane;
+  if (all.count === 0) return 'No marked section of the run has ended.';
   const texts = [hidden.count + outside.count === 0 ? `All ${plural(sections.count, 'section')} of the run.` : `${count(sections.count)} of the ${plural(all.count, 'section')} of the run.`];
   if (range) texts.push(`Outside of the time that was asked for: ${plural(outside.count, 'section')}, ${duration(outside.ns)} in total.`);
   if (hidden.count > 0) texts.push(`Left out as the shortest: ${plural(hidden.count, 'section')}, ${duration(hidden.ns)} in total.`);
@@ -429,6 +430,9 @@ function legend() {
   const has = new Set(sectionLayers);
   const layers = Object.entries(LAYERS).filter(([layer]) => has.has(layer));
   const entry = (/** @type {string} */ name, /** @type {string} */ text) => element('li', {}, swatch(name), text);
-  const states = data.power.length > 0 ? [entry('running', 'running'), entry('idle', 'idle'), entry('unknown', 'paler: frequency or depth unknown')] : [];
+  const kinds = new Set(data.power.flatMap((/** @type {any} */ lane) => lane.states.map((/** @type {PowerState} */ { kind, khz }) => (kind === 'running' && khz === null ? 'running_unknown' : kind))));
+  /** @type {[string, string, string][]} */
+  const all = [['running', 'running', 'running'], ['running_unknown', 'running faint', 'running, frequency unknown'], ['idle', 'idle', 'idle'], ['idle_unknown', 'idle faint', 'idle, depth unknown'], ['offline', 'offline', 'offline'], ['unknown', 'unknown', 'unknown']];
+  const states = all.filter(([kind]) => kinds.has(kind)).map(([, colour, text]) => entry(colour, text));
   return element('ul', { class: 'legend' }, layers.map(([layer, word]) => entry(layer, word)), states);
 }
