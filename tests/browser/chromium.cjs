@@ -34,7 +34,7 @@ class Browser {
 
   constructor() {
     const flags = [...FLAGS, `--user-data-dir=${this.#folder}`];
-    this.#child = spawn('chromium', flags, { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
+    this.#child = spawn(process.env.CHROMIUM ?? 'chromium', flags, { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
     this.#child.on('error', (error) => this.#fail(`chromium, of Debian's package of that name: ${error.message}`));
     this.#child.on('exit', (code) => this.#fail(`chromium has ended: ${code}`));
     this.#child.stdio[3].on('error', () => {});

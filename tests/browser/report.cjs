@@ -1,5 +1,5 @@
 // Opens a report in Chromium, uses it, and prints as JSON what a person would see.
-// node report.cjs REPORT.html PICTURES SEARCHED
+// node report.cjs REPORT PICTURES SEARCHED; without anything to be searched it is only looked at.
 
 const { pathToFileURL } = require('node:url');
 const { Browser } = require('./chromium.cjs');
@@ -48,15 +48,16 @@ async function use(page) {
   const middle = [canvas.x + canvas.width * 0.6, canvas.y + Math.min(canvas.height, 500) / 2];
   const states = {};
   const note = async (name) => (states[name] = await page.evaluate(state));
+  const plot = canvas.width < 640 ? 84 : 168;
   await note('whole');
   await page.wheel(...middle, -400);
-  await note('wheeled without focus');
+  await note('wheeled_unfocused');
   await page.evaluate(() => document.querySelector('canvas').focus());
   await page.evaluate(() => document.querySelector('canvas').scrollIntoView());
   await page.wheel(...middle, -400);
   await note('wheeled');
   await page.key('w');
-  await note('zoomed by key');
+  await note('zoomed');
   await page.drag(middle, [middle[0] - 60, middle[1]]);
   await note('dragged');
   await page.key('0');
@@ -66,7 +67,7 @@ async function use(page) {
   await note('searched');
   await page.key('Enter');
   await note('jumped');
-  await page.picture(`${pictures}/found.png`);
+  await page.picture(`${pictures}/found-${Math.round(canvas.width)}.png`);
   await page.evaluate(() => document.querySelector('canvas').focus());
   await page.key('Escape');
   await note('left');
@@ -76,7 +77,6 @@ async function use(page) {
     const { top, left, width, bottom } = document.querySelector('canvas').getBoundingClientRect();
     return { top, left, width, bottom };
   });
-  const plot = width < 640 ? 84 : 168;
   for (let y = top + 60; y < Math.min(bottom, 880); y += 8) {
     await page.click(left + plot + (width - plot) / 2, y);
     if ((await note('clicked')).selected !== null) break;
@@ -88,7 +88,7 @@ async function use(page) {
 
 async function main() {
   const browser = new Browser();
-  const seen = { views: [] };
+  const seen = { views: [], used: [] };
   try {
     for (const scheme of ['light', 'dark']) {
       for (const width of WIDTHS) {
@@ -98,10 +98,8 @@ async function main() {
         const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
         const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
         await page.picture(`${pictures}/${width}-${scheme}.png`, true);
-        if (scheme === 'light') {
-          seen[`at ${width}`] = await page.evaluate(texts);
-          if (await page.evaluate(() => document.querySelector('canvas') !== null)) seen[`used at ${width}`] = await use(page);
-        }
+        seen.page ??= await page.evaluate(texts);
+        if (scheme === 'light' && searched !== '') seen.used.push(await use(page));
         const { complaints, requests } = page;
         seen.views.push({ width, scheme, overflow, paper, complaints, requests });
         await page.send('Page.close');

@@ -7,6 +7,7 @@
 
 pub mod binaries;
 pub mod bpf;
+pub mod browser;
 pub mod c;
 pub mod child;
 pub mod disassembly;

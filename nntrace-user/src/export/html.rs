@@ -10,6 +10,8 @@ mod iterations;
 mod lanes;
 mod power;
 mod sections;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Write as _;
 

@@ -4,12 +4,16 @@
 const UNKNOWN = '–';
 
 /**
- * @param {number} value
- * @returns {string} With three significant digits, of one that is below 1000.
+ * A number of units with three significant digits, rounded as all other outputs are; `null` when that is 1000 or more.
+ * @param {number} value A whole number.
+ * @param {number} unit
  */
-function threeDigits(value) {
-  if (value < 9.995) return value.toFixed(2);
-  return value.toFixed(value < 99.95 ? 1 : 0);
+function threeDigits(value, unit) {
+  const rounded = (/** @type {number} */ scale) => Math.floor((value * scale + unit / 2) / unit);
+  for (const [digits, scale] of [[2, 100], [1, 10], [0, 1]]) {
+    if (rounded(scale) < 1000) return (rounded(scale) / scale).toFixed(digits);
+  }
+  return null;
 }
 
 /**
@@ -21,7 +25,8 @@ function duration(ns) {
   if (ns < 0) return `−${duration(-ns)}`;
   if (ns < 1000) return `${Math.round(ns)} ns`;
   for (const [unit, name] of /** @type {[number, string][]} */ ([[1e3, 'µs'], [1e6, 'ms'], [1e9, 's']])) {
-    if (ns / unit < 999.5) return `${threeDigits(ns / unit)} ${name}`;
+    const digits = threeDigits(ns, unit);
+    if (digits !== null) return `${digits} ${name}`;
   }
   const seconds = Math.round(ns / 1e9);
   const [minutes, hours, days] = [60, 3600, 86400].map((unit) => Math.floor(seconds / unit));
@@ -79,8 +84,7 @@ function percent(part, whole) {
 function frequency(khz) {
   if (khz === null) return 'unknown';
   if (khz < 1000) return `${khz} kHz`;
-  const mhz = khz / 1000;
-  return mhz < 999.5 ? `${Number(mhz.toFixed(3))} MHz` : `${threeDigits(mhz / 1000)} GHz`;
+  return khz < 999500 ? `${Number((khz / 1000).toFixed(3))} MHz` : `${threeDigits(khz, 1e6)} GHz`;
 }
 
 /**
@@ -95,7 +99,7 @@ function energy(value, unit) {
     [[1e-9, 'n'], [1e-6, 'µ'], [1e-3, 'm'], [1, ''], [1e3, 'k'], [1e6, 'M'], [1e9, 'G']]
   );
   const [scale, prefix] = scales.find(([scale]) => value < 999.5 * scale) ?? scales[6];
-  return `${threeDigits(value / scale)} ${prefix}${symbol}`.trim();
+  return `${threeDigits(value, scale)} ${prefix}${symbol}`.trim();
 }
 
 /** Characters that act on what stands around them instead of standing there. */

@@ -63,7 +63,7 @@ function powerPart() {
   if (cpus.length === 0) return null;
   const groups = clusters.map((/** @type {any} */ cluster) => ({ cluster, cpus: cpus.filter((/** @type {any} */ cpu) => cpu.cluster === cluster.cluster) }));
   const about = 'Shares of the window. A cluster runs while any of its CPUs runs, at the highest frequency that one of these requested; it is idle while all are, as deep as the shallowest of them: both are inferred from the events of its CPUs.';
-  return part('power', 'CPUs and clusters', about, element('div', { class: 'blocks' }, groups.map(clusterBlock)), element('div', { class: 'blocks' }, idleTable(), element('div', {}, frequencyTable(), concurrencyTable())));
+  return part('power', 'CPUs and clusters', about, element('div', { class: 'blocks' }, groups.map(clusterBlock)), idleTable(), element('div', { class: 'blocks' }, frequencyTable(), concurrencyTable()));
 }
 
 /** Residency of a cluster and of its CPUs: states down, CPUs across. @param {{cluster: any, cpus: any[]}} group */
