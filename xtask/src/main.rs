@@ -53,7 +53,7 @@ enum Task {
     Demo(demo::Demo),
     /// Fetch real engines and make models for them, for tests and demos
     Engines(engines::Engines),
-    /// Render the picture of the terminal interface in the README, from a run on the example network
+    /// Render the pictures of the documentation, from runs on the example network
     Picture,
     /// Set up, then run all tests, the live ones as root
     Test {

@@ -56,6 +56,11 @@ impl Wheels {
         Ok(python)
     }
 
+    /// Returns the folder of the packages of the environment, which is created if it is missing.
+    pub fn packages(&self) -> Result<PathBuf> {
+        site_packages(&self.environment()?)
+    }
+
     /// Returns a folder with the libraries of the first wheel for arm64, which is fetched if it is missing.
     pub fn arm64_libraries(&self) -> Result<PathBuf> {
         let place = folder()?.join("arm64").join(self.name);
