@@ -9,7 +9,7 @@ use super::{
     super::perfetto::ThreadName,
     sections::{Held, Sections},
 };
-use crate::model::{Findings, causality::hand_over_list::Moment, section_filter::Hidden};
+use crate::model::{Findings, causality::hand_overs::Moment, section_filter::Hidden};
 
 /// Hand-overs at most.
 const MOST_HAND_OVERS: usize = 20_000;
@@ -204,10 +204,11 @@ fn threads<'a>(
 }
 
 /// Returns where and when work was handed over and taken, as far as that is in the range.
-fn taken<'a>(findings: &'a Findings<'_>, sections: &Sections) -> impl Iterator<Item = (Moment, Moment)> + 'a {
+fn taken(findings: &Findings<'_>, sections: &Sections) -> impl Iterator<Item = (Moment, Moment)> {
     let range = sections.range;
-    let all = findings.marks.causality.hand_over_list.all().iter();
-    all.map(|hand_over| (hand_over.sent, hand_over.received)).filter(move |(sent, received)| {
+    let all = findings.marks.causality.hand_overs.as_ref().map(|hand_overs| hand_overs.results().list);
+    let both = all.into_iter().flatten().filter_map(|hand_over| hand_over.dispatch.zip(hand_over.receive));
+    both.filter(move |(sent, received)| {
         range.is_none_or(|(first, last)| first <= received.time && sent.time <= last)
     })
 }
@@ -217,8 +218,8 @@ fn hand_overs(findings: &Findings<'_>, sections: &Sections, threads: &[Thread<'_
     let places = (0..).zip(threads).map(|(place, thread)| ((thread.pid, thread.tid), place));
     let places: BTreeMap<(u32, u32), usize> = places.collect();
     let place = |moment: Moment| places.get(&(moment.pid, moment.tid)).copied();
-    let mut columns =
-        HandOvers { left_out: findings.marks.causality.hand_over_list.left_out, ..HandOvers::default() };
+    let left_out = findings.marks.causality.hand_overs.as_ref().map_or(0, |hand_overs| hand_overs.left_out());
+    let mut columns = HandOvers { left_out, ..HandOvers::default() };
     for (sent, received) in taken(findings, sections) {
         if let (true, Some(from), Some(to)) =
             (columns.from.len() < MOST_HAND_OVERS, place(sent), place(received))
