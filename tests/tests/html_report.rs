@@ -232,13 +232,14 @@ fn a_trace_of_power_states_is_shown_with_its_energy() -> Result<()> {
 
 /// Trace whose names would break out of a page, act on a terminal, or are no text.
 fn hostile_trace() -> Vec<u8> {
+    let long = vec![b'n'; 1 << 20];
     let names: [&[u8]; 6] = [
         b"</script><script>ran = 1</script>",
         b"<img src=x onerror=ran=1><!-- --><b>&lt;\"'`${ran = 1}",
         b"\x1b]52;c;ZXZpbA\x07\xe2\x80\xae\xe2\x80\xa8\x7f\xff\xfe",
         b"__proto__",
         b"{script}{data}{style}",
-        &[b'n'; 1 << 20],
+        &long,
     ];
     let mut trace = Vec::new();
     let mut line = |time: usize, event: &[u8]| {

@@ -512,7 +512,7 @@ impl Causality {
                 }
                 Event::Binder { event, at } => {
                     if let Some(hand_overs) = &mut self.hand_overs {
-                        hand_overs.binder(&event, at);
+                        hand_overs.binder(event, at);
                     }
                 }
                 Event::Create { by, child } => {

@@ -303,8 +303,7 @@ mod tests {
 
     fn add(tracks: &mut Tracks, time: u64, payload: &[u8]) -> bool {
         let mark = TrackMark::read(payload);
-        mark.iter().for_each(|mark| tracks.add(9, time, mark));
-        mark.is_some()
+        mark.inspect(|mark| tracks.add(9, time, mark)).is_some()
     }
 
     fn tracks(marks: &[(u64, &str)]) -> Tracks {

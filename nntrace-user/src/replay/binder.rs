@@ -6,7 +6,7 @@
 //! debug_id=17 target_node=3 to_proc=100 to_thread=0 reply=0 code=1 flags=16
 //! ```
 //!
-//! The first form is the kernel's text (drivers/android/binder_trace.h), the second one the bare fields of a record.
+//! The first form is the kernel's text (`drivers/android/binder_trace.h`), the second one the bare fields of a record.
 
 use super::event_fields::value;
 use crate::model::causality::hand_overs::BinderEvent;

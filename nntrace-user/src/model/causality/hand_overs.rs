@@ -299,7 +299,7 @@ impl HandOvers {
     }
 
     /// A binder transaction is sent or received.
-    pub(super) fn binder(&mut self, event: &BinderEvent, at: Moment) {
+    pub(super) fn binder(&mut self, event: BinderEvent, at: Moment) {
         match self.transactions.event(event, at) {
             Some(Change::Began(dispatch)) => {
                 let number = self.begin(HandOver {

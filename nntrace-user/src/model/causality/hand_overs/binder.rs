@@ -1,6 +1,6 @@
 //! Transactions of the binder driver: calls between processes as the kernel sees them.
 //!
-//! Source: `binder_transaction` and `binder_transaction_received` in drivers/android/binder_trace.h. Both events of a
+//! Source: `binder_transaction` and `binder_transaction_received` in `drivers/android/binder_trace.h`. Both events of a
 //! transaction have its number; a reply is a transaction of its own, by the thread that serves the call.
 
 use std::collections::VecDeque;
@@ -61,8 +61,8 @@ pub(super) struct Transactions {
 
 impl Transactions {
     /// Takes an event.
-    pub(super) fn event(&mut self, event: &BinderEvent, at: Moment) -> Option<Change> {
-        match *event {
+    pub(super) fn event(&mut self, event: BinderEvent, at: Moment) -> Option<Change> {
+        match event {
             BinderEvent::Sent { id, is_reply: true, .. } => {
                 let number = self.serving.get_mut(&at.tid)?.pop()?;
                 make_room(&mut self.replies);

@@ -156,8 +156,8 @@ impl HandOver {
 mod tests {
     use super::*;
 
-    const fn at(time: u64) -> Option<Moment> {
-        Some(Moment { pid: 1, tid: 1, time })
+    const fn at(time: u64) -> Moment {
+        Moment { pid: 1, tid: 1, time }
     }
 
     fn parts(hand_over: &HandOver) -> [Option<u64>; 6] {
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn head_is_propagation_and_setup() {
         let all = HandOver {
-            dispatch: at(1_000),
-            receive: at(1_400),
+            dispatch: Some(at(1_000)),
+            receive: Some(at(1_400)),
             start: Some(1_450),
             end: Some(2_000),
             finish: Some(2_300),
@@ -183,18 +183,26 @@ mod tests {
 
     #[test]
     fn a_receipt_at_time_zero_is_one() {
-        let zero =
-            HandOver { dispatch: at(0), receive: at(0), start: Some(7), ..HandOver::new(Source::Handle) };
+        let zero = HandOver {
+            dispatch: Some(at(0)),
+            receive: Some(at(0)),
+            start: Some(7),
+            ..HandOver::new(Source::Handle)
+        };
         assert_eq!((zero.part(Part::Propagation), zero.part(Part::Setup)), (Some(0), Some(7)));
     }
 
     #[test]
     fn work_that_is_taken_before_it_is_handed_over_is_a_violation() {
-        let early =
-            HandOver { dispatch: at(9), receive: at(5), start: Some(12), ..HandOver::new(Source::Handle) };
+        let early = HandOver {
+            dispatch: Some(at(9)),
+            receive: Some(at(5)),
+            start: Some(12),
+            ..HandOver::new(Source::Handle)
+        };
         assert!(early.is_violation());
         assert_eq!(parts(&early)[..3], [None, Some(7), None]);
-        let gated = HandOver { receive: at(10), received_first: Some(5), ..early };
+        let gated = HandOver { receive: Some(at(10)), received_first: Some(5), ..early };
         assert!(!gated.is_violation());
         assert_eq!(parts(&gated)[..3], [Some(1), Some(2), Some(3)]);
         assert!(!HandOver { dispatch: None, ..early }.is_violation());
