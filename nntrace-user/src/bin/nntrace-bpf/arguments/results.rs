@@ -27,7 +27,7 @@ pub struct Results {
           help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
-    /// Write results to FILE: .json, .csv, .svg, .dot, .folded, .pb.gz, .prom or .html
+    /// Write FILE: .json, .csv, .svg, .dot, .folded, .pb.gz, .prom or .html
     ///
     /// At the end, of the kind that the name ends in: .json (the snapshot), .csv (the tables of power states, or the one of
     /// --table), .svg (a picture of power states over time), .dot (marked sections and their causes, for Graphviz), .folded
