@@ -218,9 +218,11 @@ fn work_that_is_handed_over_is_a_flow() {
     let events = packets.iter().filter_map(|packet| Some((packet.timestamp?, packet.track_event.as_ref()?)));
     let linked =
         events.filter(|(_, event)| !event.flow_ids.is_empty() || !event.terminating_flow_ids.is_empty());
-    let found: Vec<_> = linked
+    let mut found: Vec<_> = linked
         .map(|(time, event)| (time, event.track_uuid, &event.flow_ids[..], &event.terminating_flow_ids[..]))
         .collect();
+    // The importer sorts by time: instants stand behind all sections.
+    found.sort_by_key(|(time, ..)| *time);
     let (app, worker) = (Some(tracks::thread_uuid(20, 20)), Some(tracks::thread_uuid(20, 21)));
     assert_eq!(found, [(1_000_002_000, app, &[1][..], &[][..]), (1_000_004_000, worker, &[], &[1])]);
 }
