@@ -326,6 +326,89 @@ fn sections_of_a_systrace_are_slices() -> Result<()> {
     exported.assert_slices(&sections)
 }
 
+/// Calls of a driver, some with a setup, one with something in it, one reported by a callback; and work taken too early.
+const HAND_OVERS: &str = "\
+0 21 20 B|20|[NN_LR_PE]run
+1000 21 20 B|20|HIDL::IPreparedModel::executeSynchronously::client
+1400 91 90 B|90|HIDL::IPreparedModel::executeSynchronously::server
+1500 91 90 B|90|[NN_LU_PU]unpack
+1600 91 90 E|90
+1700 91 90 B|90|[NN_LD_PE]execute
+2700 91 90 E|90
+2800 91 90 E|90
+3000 21 20 E|20
+4000 21 20 B|20|HIDL::IPreparedModel::execute::client
+4200 91 90 B|90|HIDL::IPreparedModel::execute::server
+4200 91 90 B|90|[NN_LD_PE]queue
+4300 91 90 E|90
+4400 91 90 E|90
+4500 21 20 E|20
+5000 92 90 B|90|HIDL::IExecutionCallback::notify::client
+5300 22 20 B|20|HIDL::IExecutionCallback::notify::server
+5400 22 20 E|20
+5500 92 90 E|90
+6000 21 20 I|20|nn.send#h=1
+6100 23 20 I|20|nn.recv#h=1
+6400 23 20 B|20|[NN_LC_PE]work
+6500 23 20 E|20
+7000 23 20 I|20|nn.recv#h=2
+7100 23 20 B|20|[NN_LC_PE]early
+7300 21 20 I|20|nn.send#h=2
+7400 23 20 E|20
+9000 21 20 E|20";
+
+#[test]
+fn hand_overs_are_setup_bars_and_flows() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let trace = folder.path().join("calls.trace");
+    let lines = HAND_OVERS.lines().map(|line| {
+        let mut words = line.splitn(4, ' ');
+        let mut next = || words.next().expect("four words");
+        let [time, tid, pid] = [next(), next(), next()].map(|word| word.parse::<u64>().expect("a number"));
+        nntrace_tests::trace::line(time, tid as u32, pid as u32, next()) + "\n"
+    });
+    fs::write(&trace, lines.collect::<String>())?;
+    let Some(exported) = Exported::of(&trace, &[])? else { return Ok(()) };
+    exported.assert_sound()?;
+    // Each bar ends where the next section of its track begins, and is not among the sections.
+    let bars = exported.rows(
+        "SELECT bar.ts AS ts, bar.dur AS dur, (
+           SELECT name FROM slice AS next WHERE next.track_id = bar.track_id AND next.ts = bar.ts + bar.dur
+             AND next.category <> 'hand_over') AS before
+         FROM slice AS bar WHERE bar.name = 'setup' ORDER BY ts",
+    )?;
+    let found: Vec<_> =
+        bars.iter().map(|row| (number(row, "ts"), number(row, "dur"), text(row, "before"))).collect();
+    assert_eq!(found, [(1_400, 300, "execute"), (6_100, 300, "work")], "{bars:?}");
+    let flows = exported.rows(
+        "SELECT sent.ts AS sent, sent.name AS 'from', taken.ts AS taken, taken.name AS 'to'
+         FROM flow JOIN slice AS sent ON sent.id = slice_out JOIN slice AS taken ON taken.id = slice_in ORDER BY sent",
+    )?;
+    let found: Vec<_> = flows
+        .iter()
+        .map(|row| (number(row, "sent"), text(row, "from"), number(row, "taken"), text(row, "to")))
+        .collect();
+    let (method, execute) = ("HIDL::IPreparedModel::executeSynchronously", "HIDL::IPreparedModel::execute");
+    let clients = [method, execute].map(|method| format!("{method}::client"));
+    assert_eq!(
+        found,
+        [
+            (1_000, clients[0].as_str(), 1_400, "setup"),
+            (4_000, clients[1].as_str(), 4_200, "queue"),
+            (5_000, "dispatch", 5_300, "receive"),
+            (6_000, "nn.send", 6_100, "setup"),
+            (7_000, "hb_violation", 7_300, "hb_violation"),
+        ]
+    );
+    // What is in a bar is still in the section around it.
+    let inside = exported.number(
+        "SELECT count(*) FROM slice AS bar JOIN slice AS section ON section.parent_id = bar.id
+         WHERE bar.name = 'setup' AND section.name = 'unpack'",
+    )?;
+    assert_eq!(inside, 1);
+    Ok(())
+}
+
 #[test]
 fn events_of_cpus_fill_the_tracks_of_perfetto() -> Result<()> {
     for (name, clusters) in [("three_cpus.txt", &[][..]), ("fastest_decides.txt", &["--cluster", "A=0,1"])] {

@@ -108,8 +108,9 @@ impl SectionsByBegin {
         }
         thread.begin_unfinished(section.begin_ns, packets);
         thread.begin_setups(section.begin_ns, packets);
-        let lanes = &mut thread.lanes;
         let (begin, end, level) = (section.begin_ns, section.end_ns, level(section));
+        let arrivals = thread.take_arrivals(begin, end);
+        let lanes = &mut thread.lanes;
         let accepts = |lane: &mut Lane| lane.accepts(begin, end, level, packets);
         let place = lanes.iter_mut().position(accepts).unwrap_or(lanes.len());
         if place == lanes.len() {
@@ -122,10 +123,8 @@ impl SectionsByBegin {
         let lane = &mut lanes[place];
         let mut packet = slices::begin(packets, lane.uuid, section);
         hand_overs.depart((pid, tid), section.begin_ns, &mut packet);
-        while let Some(arrival) = thread.arrivals.pop_front_if(|arrival| arrival.start <= begin) {
-            if arrival.start == begin {
-                arrival.arrive(&mut packet, packets);
-            }
+        for arrival in arrivals {
+            arrival.arrive(&mut packet, packets);
         }
         packets.put(&packet);
         lane.open.push((section.end_ns, level));
@@ -180,6 +179,18 @@ impl Thread {
                 arrival.setup = None;
             }
         }
+    }
+
+    /// Takes out the work that a section of these times (ns) does; others may begin in the same instant.
+    fn take_arrivals(&mut self, begin: u64, end: u64) -> Vec<Arrival> {
+        while self.arrivals.pop_front_if(|arrival| arrival.start < begin).is_some() {}
+        let due = self.arrivals.iter().take_while(|arrival| arrival.start == begin).count();
+        let (taken, others): (Vec<_>, Vec<_>) =
+            self.arrivals.drain(..due).partition(|arrival| arrival.end() == Some(end));
+        for other in others.into_iter().rev() {
+            self.arrivals.push_front(other);
+        }
+        taken
     }
 
     /// Writes the ends of all that is open.

@@ -124,14 +124,18 @@ impl HandOvers {
     /// Writes what is shown by instants. Work may be taken several times.
     pub(super) fn finish<W: Write>(self, packets: &mut Packets<W>) {
         let mut sent: BTreeMap<(Moment, Option<Handle>, bool), Vec<u64>> = BTreeMap::new();
+        // Where no section began: callbacks have none.
+        for ((pid, tid, time), flows) in self.calls {
+            sent.insert((Moment { pid, tid, time }, None, false), flows);
+        }
         for (flow, hand_over) in &self.instants {
             if let Some(at) = hand_over.dispatch {
                 sent.entry((at, hand_over.handle, hand_over.is_violation())).or_default().push(*flow);
             }
         }
         for ((at, handle, is_violation), flows) in sent {
-            let names = if handle.is_some() { "nn.send" } else { "dispatch" };
-            let mut packet = instant(at, names, handle, is_violation, packets);
+            let name = if handle.is_some() { "nn.send" } else { "dispatch" };
+            let mut packet = instant(at, name, handle, is_violation, packets);
             change(&mut packet, |event| event.flow_ids = flows);
             packets.put(&packet);
         }
@@ -142,7 +146,13 @@ impl HandOvers {
             let latency = hand_over.part(Part::Propagation).map(|ns| packets.number("latency_ns", ns));
             change(&mut packet, |event| {
                 event.debug_annotations.extend(latency);
-                event.terminating_flow_ids = vec![flow];
+                // What was taken before it was given has no end behind its begin.
+                let ids = if hand_over.is_violation() {
+                    &mut event.flow_ids
+                } else {
+                    &mut event.terminating_flow_ids
+                };
+                ids.push(flow);
             });
             packets.put(&packet);
         }
@@ -150,6 +160,11 @@ impl HandOvers {
 }
 
 impl Arrival {
+    /// Returns when the work is done, ns.
+    pub(super) fn end(&self) -> Option<u64> {
+        self.hand_over.end
+    }
+
     /// Lets the flow end at the section that does the work, which begins with this packet.
     pub(super) fn arrive<W: Write>(&self, packet: &mut TracePacket, packets: &mut Packets<W>) {
         self.terminate(packet, "start", packets);
