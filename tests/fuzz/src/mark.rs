@@ -53,7 +53,9 @@ fn begins(data: &[u8]) {
     let is_call = hidl_calls::is_interface_call(name);
     assert_eq!(mark::may_be_interface_call(data, begin.name_at), is_call);
     let (meaning, role) = (hidl_calls::meaning(name), Role::of(name));
-    assert!(meaning.report_begin != 0 || !matches!(role, Role::DriverStart | Role::DriverDone));
+    let is_callback = hidl_calls::method(name).is_some_and(|(method, _)| hidl_calls::is_callback(method));
+    assert_eq!(meaning.report_begin != 0, role == Role::DriverStart || is_callback);
+    assert!(is_callback || role != Role::DriverDone);
     assert!(is_call || meaning.driver == 0);
 }
 
