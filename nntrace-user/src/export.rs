@@ -9,3 +9,6 @@ pub mod pprof;
 pub mod prometheus;
 #[cfg(test)]
 mod tests;
+mod thread_name;
+
+pub use thread_name::ThreadName;

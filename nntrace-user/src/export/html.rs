@@ -1,5 +1,5 @@
 //! A report in HTML for people: one file that needs no network, with a page that draws the swimlane, the states of CPUs and
-//! clusters and all tables in the browser. `docs/html-report.md` tells what it shows.
+//! clusters and all tables in the browser. `docs/html-report.md` describes them.
 //!
 //! The page (`html/page`) is put together of a template, styles and scripts, all as they are in the source. What was found
 //! is in it as JSON, in which no text can end the element that it stands in; scripts set texts as texts only, and the
@@ -13,15 +13,13 @@ mod sections;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write as _;
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 pub use self::sections::{Sections, SharedSections, observer};
 use self::{histograms::Bin, iterations::Iterations, lanes::Swimlane, power::PowerLane};
-use super::perfetto::ThreadName;
+use super::ThreadName;
 use crate::{
     model::{Findings, timeline::Timelines},
     report::{
@@ -154,7 +152,5 @@ fn inert(json: &[u8]) -> Vec<u8> {
 
 /// Returns the hash of a script or of styles, as a policy names them.
 fn hash(content: &str) -> String {
-    let mut text = String::from("sha256-");
-    let _ = write!(text, "{}", STANDARD.encode(Sha256::digest(content.as_bytes())));
-    text
+    format!("sha256-{}", STANDARD.encode(Sha256::digest(content.as_bytes())))
 }

@@ -29,7 +29,6 @@ use std::{
 
 use nntrace_common::record::Record;
 
-pub use self::tracks::ThreadName;
 use self::{
     by_begin::SectionsByBegin,
     hand_overs::HandOvers,
@@ -39,6 +38,7 @@ use self::{
     slices::Unfinished,
     sorter::SectionSorter,
 };
+use super::ThreadName;
 use crate::model::{
     Findings,
     function_names::Names,

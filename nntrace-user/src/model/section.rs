@@ -74,6 +74,16 @@ impl<'a> Section<'a> {
         })
     }
 
+    /// Returns the word for a class that is not the usual one.
+    pub(crate) const fn class_name(&self) -> Option<&'static str> {
+        match self.class {
+            Class::Detail => Some("detail"),
+            Class::Subtract => Some("subtracted"),
+            Class::Handed => Some("handed"),
+            Class::Section | Class::Foreign | Class::Placeholder => None,
+        }
+    }
+
     /// Returns the duration, ns.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {

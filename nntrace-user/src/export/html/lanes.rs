@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::{
-    super::perfetto::ThreadName,
+    super::ThreadName,
     sections::{Held, Sections},
 };
 use crate::model::{Findings, causality::hand_overs::Moment, section_filter::Hidden};

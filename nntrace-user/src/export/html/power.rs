@@ -26,7 +26,7 @@ pub(super) struct PowerLane<'a> {
     cluster: &'a str,
     /// CPU; null for a cluster.
     cpu: Option<u32>,
-    /// Time within which the order of states is not told, ns; null where it is everywhere.
+    /// Time within which the order of states is not known, ns; null where it is everywhere.
     resolution: Option<u64>,
     states: Vec<State>,
     /// Begin of the first stretch, from that of the run's window on, ns.

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, cell::RefCell, cmp::Reverse, collections::BinaryHeap, rc::Rc};
 
-use nntrace_common::{layer::Tag, stack::Class};
+use nntrace_common::layer::Tag;
 use rustc_hash::FxHashSet;
 
 use crate::model::{
@@ -111,7 +111,7 @@ impl Sections {
             depth: section.depth,
             exclusive_ns: section.exclusive_ns,
             tag: section.tag,
-            class: class_name(section.class),
+            class: section.class_name(),
             name,
             attributes,
         }));
@@ -143,16 +143,6 @@ impl Sections {
         let key = |held: &&Held| (held.pid, held.tid, held.begin_ns, held.depth, Reverse(held.number));
         all.sort_unstable_by_key(key);
         all
-    }
-}
-
-/// Returns the word for a class that is not the usual one.
-const fn class_name(class: Class) -> Option<&'static str> {
-    match class {
-        Class::Detail => Some("detail"),
-        Class::Subtract => Some("subtracted"),
-        Class::Handed => Some("handed over"),
-        Class::Section | Class::Foreign | Class::Placeholder => None,
     }
 }
 

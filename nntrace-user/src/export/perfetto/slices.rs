@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, io::Write};
 
-use nntrace_common::{
-    attributes::{Attributes, Reserved},
-    stack::Class,
-};
+use nntrace_common::attributes::{Attributes, Reserved};
 
 use super::{
     messages::{DebugAnnotation, EventType, TracePacket},
@@ -27,7 +24,7 @@ pub(super) struct Unfinished {
 pub(super) fn begin<W: Write>(packets: &mut Packets<W>, track: u64, section: &Section<'_>) -> TracePacket {
     let (layer, phase) = (section.tag.layer().code(), section.tag.phase().code());
     let mut annotations = vec![packets.text("layer_phase", &format!("{layer}_{phase}"))];
-    if let Some(class) = class(section.class) {
+    if let Some(class) = section.class_name() {
         annotations.push(packets.text("class", class));
     }
     add_attributes(packets, &section.attributes, &mut annotations);
@@ -72,14 +69,4 @@ fn annotation_key(key: &[u8]) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
     let key = key.iter().map(|byte| if is_plain(byte) { char::from(*byte) } else { '_' });
     "attribute.".chars().chain(key).collect()
-}
-
-/// Returns the word for a class that is not the usual one.
-const fn class(class: Class) -> Option<&'static str> {
-    match class {
-        Class::Detail => Some("detail"),
-        Class::Subtract => Some("subtracted"),
-        Class::Handed => Some("handed"),
-        Class::Section | Class::Foreign | Class::Placeholder => None,
-    }
 }

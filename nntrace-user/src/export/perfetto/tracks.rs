@@ -11,7 +11,7 @@ use super::{
     messages::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor},
     packets::write_packet,
 };
-use crate::model::Findings;
+use crate::{export::ThreadName, model::Findings};
 
 /// Order of the children of a track: by their ranks. Also of processes, and of threads.
 const BY_RANK: i32 = 3;
@@ -20,17 +20,6 @@ const EXPLICIT: i32 = 1;
 const NEVER_MERGED: i32 = 2;
 /// Name of the group of clusters.
 const CLUSTERS: &str = "clusters";
-
-/// Thread with its name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ThreadName {
-    /// Process.
-    pub pid: u32,
-    /// Thread.
-    pub tid: u32,
-    /// Name; empty where it is not known.
-    pub name: String,
-}
 
 /// Counter of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::{
 use anyhow::Result;
 use nntrace_user::{
     export::{
+        ThreadName,
         html::{self, Sections, SharedSections},
-        perfetto::ThreadName,
     },
     model::{Findings, causality::Questions, limits::Limits, timeline::Timelines},
     record::{self, OrderedSections, Recorded},

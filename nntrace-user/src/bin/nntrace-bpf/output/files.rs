@@ -5,9 +5,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use nntrace_user::{
     export::{
-        dot, folded,
+        ThreadName, dot, folded,
         html::{self, Sections},
-        perfetto::ThreadName,
         pprof, prometheus,
     },
     model::{Findings, timeline::Timelines},

@@ -39,7 +39,7 @@ function swimlane() {
     requestAnimationFrame(() => {
       isWaiting = false;
       paint(scene, sections, layout);
-      tellStatus();
+      showStatus();
     });
   };
 
@@ -58,7 +58,7 @@ function swimlane() {
     draw();
   }
 
-  function tellStatus() {
+  function showStatus() {
     const { view } = scene;
     const flows = flowsIn(view).length;
     const texts = [`${duration(view.end - view.begin)} of ${duration(whole.end - whole.begin)}, from ${instant(view.begin, roundStep((view.end - view.begin) / 100))} on`];
@@ -184,11 +184,11 @@ function swimlane() {
       matches.sort((one, other) => sections.begin[one] - sections.begin[other] || one - other);
       scene.matches = own;
     }
-    tellFound();
+    showFound();
     draw();
   }
 
-  function tellFound() {
+  function showFound() {
     const place = current >= 0 ? `${count(current + 1)} of ` : '';
     found.textContent = search.value.trim() === '' ? '' : `${place}${matches.length === 1 ? '1 match' : `${count(matches.length)} matches`}`;
   }
@@ -203,7 +203,7 @@ function swimlane() {
     } else {
       current = (current + step + matches.length) % matches.length;
     }
-    tellFound();
+    showFound();
     reveal(matches[current]);
   }
 
@@ -253,7 +253,7 @@ function swimlane() {
     show(overviewTime(event) - half, overviewTime(event) + half);
   };
   canvas.addEventListener('pointermove', (/** @type {PointerEvent} */ event) => {
-    if (!drag) return tellHint(event);
+    if (!drag) return showHint(event);
     if (Math.hypot(event.clientX - drag.x, event.clientY - drag.y) > 4) drag.moved = true;
     if (drag.isOverview) return moveOverview(event);
     if (!drag.moved) return;
@@ -281,7 +281,7 @@ function swimlane() {
   }, { passive: false });
 
   /** @param {PointerEvent} event */
-  function tellHint(event) {
+  function showHint(event) {
     const at = hit(event);
     const text = at?.state
       ? `${at.lane.cpu === null ? `cluster ${visible(at.lane.cluster)}` : `cpu${at.lane.cpu}`}: ${visible(at.state.name)}, ${duration(at.ns)}`
@@ -420,7 +420,7 @@ function shownOf(sections) {
   const coarse = data.power.filter((/** @type {any} */ lane) => lane.resolution !== null);
   if (coarse.length > 0) {
     const most = Math.max(...coarse.map((/** @type {any} */ lane) => lane.resolution));
-    texts.push(`Some CPUs changed too often to keep every change: within ${duration(most)} the order of their states is not told, the sums are.`);
+    texts.push(`Some CPUs changed too often to keep every change: within ${duration(most)} the order of their states is not known, the sums are.`);
   }
   return texts.join(' ');
 }

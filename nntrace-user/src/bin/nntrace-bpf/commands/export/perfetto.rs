@@ -11,7 +11,10 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use nntrace_user::{
-    export::perfetto::{self, Clocks, Events, SharedEvents, ThreadName},
+    export::{
+        ThreadName,
+        perfetto::{self, Clocks, Events, SharedEvents},
+    },
     record::{self, OrderedSections},
     replay,
 };
