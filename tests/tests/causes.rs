@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use nntrace_tests::{
     live,
     native::Program,
@@ -55,7 +55,7 @@ struct QueueTruth {
 }
 
 fn a_queue_is_charged_to_who_fills_it(program: &Path) -> Result<()> {
-    let run = Profiler::new()?.args(["--by", "img"]).launch([program])?;
+    let run = Profiler::new()?.args(["--by", "img", "--handoff"]).launch([program])?;
     let (truth, snapshot): (QueueTruth, _) = (truth(&run)?, &run.snapshot);
     assert_eq!(run.ended.status.code(), Some(0));
     assert_eq!(snapshot.odd_marks(), [].into());
@@ -78,6 +78,14 @@ fn a_queue_is_charged_to_who_fills_it(program: &Path) -> Result<()> {
     let jobs: u64 = truth.sections.values().sum();
     let counts = snapshot.hand_overs.context("nothing was handed over")?;
     assert_eq!((counts.sent, counts.received, counts.unmatched), (jobs, jobs, 0));
+    // A section with the handle takes each job: there is no setup, and nothing that was not seen.
+    let split = snapshot.hand_over_split.as_ref().context("no hand-overs")?;
+    let [pair] = &split.pairs[..] else { bail!("not one kind of job: {split:?}") };
+    assert_eq!((pair.count, pair.name.as_deref(), split.hb_violations), (jobs, Some("convert_image"), 0));
+    let [propagation, setup, head, execution, ..] = pair.parts().map(|part| part.map(|part| part.sum_ns));
+    assert_eq!((setup, propagation), (Some(0), head));
+    let functions = snapshot.functions.iter().filter(|row| row.name == "convert_image");
+    assert_eq!(execution, Some(functions.map(|row| u128::from(row.total_ns)).sum()));
     let mut means = BTreeMap::new();
     for (image, truth) in &truth.images {
         let row = snapshot.groups.iter().find(|row| row.value == *image && row.site.name == "convert_image");

@@ -313,6 +313,27 @@ fn binder_transactions_are_nearer_than_marks() -> Result<()> {
 }
 
 #[test]
+fn a_call_takes_no_transaction_that_was_sent_behind_it() -> Result<()> {
+    // The events of the first call were lost; the thread calls something else later.
+    let client = format!("B|{EXECUTE}::client");
+    let marks = [
+        (1_000, 21, APP, &*client),
+        (2_000, 21, APP, "E"),
+        (5_000, 21, APP, "B|[NN_LR_PE]other"),
+        (5_010, 21, APP, "binder_transaction: transaction=7 dest_proc=90 reply=0 flags=0x10"),
+        (5_400, 91, DRIVER, "binder_transaction_received: transaction=7"),
+        (6_000, 21, APP, "E"),
+    ];
+    let split = split(&marks)?;
+    let call = of_method(&split, EXECUTE)?;
+    assert_eq!((call.evidence, sums(call)[5]), (HandOverEvidence::Interface, Some(1_000)));
+    assert!(call.propagation.is_none());
+    let other = split.pairs.iter().find(|pair| pair.evidence == HandOverEvidence::Binder);
+    assert_eq!(sums(other.context("no transaction")?)[0], Some(390));
+    Ok(())
+}
+
+#[test]
 fn a_callback_reports_what_an_asynchronous_call_was_for() -> Result<()> {
     let method = "HIDL::IPreparedModel::execute";
     let notify = "HIDL::IExecutionCallback::notify";

@@ -10,12 +10,14 @@
 pub(crate) mod accounts;
 mod attribute_groups;
 mod context;
+mod event;
 mod explain;
 pub(crate) mod graph;
 pub(crate) mod hand_overs;
 mod interned_texts;
 pub(crate) mod iterations;
 mod missing_time;
+mod questions;
 mod site;
 mod thread_contexts;
 
@@ -26,55 +28,24 @@ use nntrace_common::{
     attributes::{Attributes, GATE, Handle, RECEIVE, Reserved, SEND},
     mark::{self, Kind},
     record::{SpanRecord, Total},
-    track::TrackMark,
 };
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
 
 use accounts::Accounts;
 use attribute_groups::Groups;
 pub(crate) use context::Edge;
 use context::{Charge, Context};
+use event::{Annotations, Event};
 use explain::Explanation;
 use graph::Graph;
-use hand_overs::{BinderEvent, HandOvers, Moment};
+use hand_overs::{HandOverEvent, HandOvers, Moment};
 use iterations::Iterations;
 use missing_time::{Missing, Roots};
+pub use questions::Questions;
 pub(crate) use site::Site;
 use thread_contexts::{AnnotatedBegin, Threads};
 
-use super::{limits::Limits, scheduling::Scheduling, tracks};
-
-/// Questions about causes, beyond what the attributes of marks answer by themselves.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Questions {
-    /// Number the occurrences of this function: each is an iteration.
-    pub iteration_root: Option<String>,
-    /// Group by the values of this attribute.
-    pub by: Option<String>,
-    /// Explain why this function takes now more, now less time.
-    pub explain: Option<String>,
-    /// Tell what no section covers, of every outermost section.
-    pub missing: bool,
-    /// Keep every section, with what caused it.
-    pub graph: bool,
-    /// Put hand-overs together: one by one, and what they add up to.
-    #[serde(default)]
-    pub hand_overs: bool,
-}
-
-impl Questions {
-    /// Whether begins matter that have nothing but layer, phase and name.
-    #[must_use]
-    pub(crate) fn need_all_begins(&self) -> bool {
-        self.iteration_root.is_some() || self.graph
-    }
-
-    fn need_all_spans(&self) -> bool {
-        self.need_all_begins() || self.explain.is_some() || self.missing
-    }
-}
+use super::{limits::Limits, scheduling::Scheduling};
 
 /// Where a mark was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,63 +101,6 @@ pub(crate) struct Causality {
     pub(crate) handles: HandleCounts,
     /// Hand-overs with their anchors; none unless they were asked for.
     pub(crate) hand_overs: Option<Box<HandOvers>>,
-}
-
-/// An event that waits for its place in time.
-#[derive(Clone, Debug)]
-enum Event {
-    Begin {
-        origin: Origin,
-        name: u64,
-        annotations: Annotations,
-    },
-    /// End of a section before the window.
-    End {
-        origin: Origin,
-    },
-    Send {
-        origin: Origin,
-        handle: Handle,
-    },
-    Receive {
-        origin: Origin,
-        handle: Handle,
-    },
-    /// A gate opens for a thread that has taken work.
-    Gate {
-        tid: u32,
-    },
-    /// Begin of an asynchronous slice, or its end, by what distinguishes it.
-    Slice {
-        slice: u64,
-        at: Moment,
-        /// Name of one that begins.
-        begins: Option<Box<[u8]>>,
-    },
-    Binder {
-        event: BinderEvent,
-        at: Moment,
-    },
-    Create {
-        by: u32,
-        child: u32,
-    },
-    Exit {
-        tid: u32,
-    },
-}
-
-/// Attributes of a begin.
-#[derive(Clone, Copy, Debug, Default)]
-struct Annotations {
-    iteration: Option<u64>,
-    account: Option<u32>,
-    handle: Option<Handle>,
-    group: Option<u32>,
-    /// Whether it begins an iteration.
-    is_root: bool,
-    /// Whether it closes the section that is open, and takes its place.
-    is_switch: bool,
 }
 
 impl Default for Causality {
@@ -276,9 +190,8 @@ impl Causality {
         let is_send = match mark::name(payload, at) {
             SEND => true,
             RECEIVE => false,
-            GATE if self.hand_overs.is_some() => {
-                self.is_needed = true;
-                self.wait(time, Event::Gate { tid: origin.tid });
+            GATE => {
+                self.hand_over_event(HandOverEvent::Gate, Moment::new(origin, time));
                 return;
             }
             _ => return,
@@ -292,30 +205,11 @@ impl Causality {
         }
     }
 
-    /// An asynchronous slice begins or ends, which matters where hand-overs are put together.
-    pub(crate) fn slice(&mut self, origin: Origin, time: u64, mark: &TrackMark<'_>) {
-        if self.hand_overs.is_none() {
-            return;
-        }
-        let (slice, begins) = match *mark {
-            TrackMark::SliceBegin { track, name, cookie } => {
-                (tracks::slice(origin.pid, track, name, cookie), Some(name))
-            }
-            TrackMark::SliceEnd { track, name, cookie } => {
-                (tracks::slice(origin.pid, track, name, cookie), None)
-            }
-            TrackMark::Counter { .. } | TrackMark::Instant { .. } => return,
-        };
-        let at = Moment { pid: origin.pid, tid: origin.tid, time };
-        self.is_needed = true;
-        self.wait(time, Event::Slice { slice, at, begins: begins.map(Into::into) });
-    }
-
-    /// The binder driver sends or receives a transaction.
-    pub(crate) fn binder(&mut self, event: BinderEvent, at: Moment) {
+    /// Takes an event that hand-overs are made of, in any order of time, where they are put together.
+    pub(crate) fn hand_over_event(&mut self, event: HandOverEvent, at: Moment) {
         if self.hand_overs.is_some() {
             self.is_needed = true;
-            self.wait(at.time, Event::Binder { event, at });
+            self.wait(at.time, Event::HandOver { event, at });
         }
     }
 
@@ -489,7 +383,7 @@ impl Causality {
                 Event::Send { origin, handle } => {
                     self.handles.sent += 1;
                     let context = self.threads.context(origin.tid, origin.depth);
-                    let sent = Moment { pid: origin.pid, tid: origin.tid, time };
+                    let sent = Moment::new(origin, time);
                     self.sent.insert(Self::key(origin.pid, handle), (sent, context));
                     if let Some(hand_overs) = &mut self.hand_overs {
                         hand_overs.sent(Self::key(origin.pid, handle), sent);
@@ -501,18 +395,9 @@ impl Causality {
                         self.threads.receive(origin.tid, counted, origin.depth, context);
                     }
                 }
-                Event::Gate { tid } => self.hand_overs.iter_mut().for_each(|all| all.gate(tid, time)),
-                Event::Slice { slice, at, begins } => {
+                Event::HandOver { event, at } => {
                     if let Some(hand_overs) = &mut self.hand_overs {
-                        match begins {
-                            Some(name) => hand_overs.slice_begins(slice, &name, at),
-                            None => hand_overs.slice_ends(slice, at),
-                        }
-                    }
-                }
-                Event::Binder { event, at } => {
-                    if let Some(hand_overs) = &mut self.hand_overs {
-                        hand_overs.binder(event, at);
+                        hand_overs.event(&event, at);
                     }
                 }
                 Event::Create { by, child } => {
@@ -569,14 +454,14 @@ impl Causality {
         let key = Self::key(origin.pid, handle);
         let Some(&(sent, context)) = self.sent.get(&key) else {
             self.handles.unmatched += 1;
-            let receive = Moment { pid: origin.pid, tid: origin.tid, time };
+            let receive = Moment::new(origin, time);
             if let Some(hand_overs) = &mut self.hand_overs {
                 hand_overs.received_early(key, receive, origin.depth);
             }
             return None;
         };
         self.handles.received += 1;
-        let received = Moment { pid: origin.pid, tid: origin.tid, time };
+        let received = Moment::new(origin, time);
         if let Some(hand_overs) = &mut self.hand_overs {
             hand_overs.received(key, sent, received, origin.depth, context.iteration);
         }

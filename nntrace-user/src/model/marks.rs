@@ -16,7 +16,10 @@ use super::{
     app_phase_numbers::AppSlots,
     app_phases::{AppPhase, AppPhases},
     async_executions::Executions,
-    causality::{Causality, Origin, Questions, hand_overs::Moment},
+    causality::{
+        Causality, Origin, Questions,
+        hand_overs::{HandOverEvent, Moment},
+    },
     function_names::Names,
     limits::Limits,
     scheduling::Scheduling,
@@ -199,7 +202,9 @@ impl Marks {
     pub(crate) fn track(&mut self, origin: Origin, time: u64, payload: &[u8]) -> bool {
         self.keep_causes(|causality| causality.instant(origin, time, payload));
         let Some(mark) = TrackMark::read(payload) else { return false };
-        self.keep_causes(|causality| causality.slice(origin, time, &mark));
+        if let Some(event) = HandOverEvent::of_mark(origin, &mark) {
+            self.keep_causes(|causality| causality.hand_over_event(event, Moment::new(origin, time)));
+        }
         self.tracks.add(origin.pid, time, &mark);
         true
     }

@@ -26,7 +26,10 @@ use super::{
 };
 use crate::model::{
     Marks, Model, Scheduling, Topology,
-    causality::{Origin, hand_overs::Moment},
+    causality::{
+        Origin,
+        hand_overs::{BinderEvent, HandOverEvent, Moment},
+    },
     topology::TopologyError,
 };
 
@@ -326,22 +329,18 @@ impl Pass {
         match fork_exit::read(name, fields) {
             Some(TaskEvent::Fork { child }) => causality.create(event.time, event.tid, child),
             Some(TaskEvent::Exit) => causality.exit(event.time, event.tid),
-            None if name.ends_with(b"binder_transaction")
-                || name.ends_with(b"binder_transaction_received") =>
-            {
-                self.transaction(event, name, fields);
-            }
             None if name.starts_with(b"sched_") => self.scheduling(event, name, fields, now),
-            None => self.word(window_markers::of_event(name, fields), now),
+            None => match binder::read(name, fields) {
+                Some(transaction) => self.transaction(event, transaction),
+                None => self.word(window_markers::of_event(name, fields), now),
+            },
         }
     }
 
-    fn transaction(&mut self, event: &Event<'_>, name: &[u8], fields: &[u8]) {
-        if let Some(transaction) = binder::read(name, fields) {
-            let Origin { pid, tid, .. } = self.accounts.origin(event, b"");
-            let at = Moment { pid, tid, time: event.time };
-            self.results.model.marks.causality.binder(transaction, at);
-        }
+    fn transaction(&mut self, event: &Event<'_>, transaction: BinderEvent) {
+        let at = Moment::new(self.accounts.origin(event, b""), event.time);
+        let causality = &mut self.results.model.marks.causality;
+        causality.hand_over_event(HandOverEvent::Binder(transaction), at);
     }
 
     /// Takes a frequency that was read from a CPU: it holds from here on, like a change. The other words are handled

@@ -6,6 +6,7 @@
 
 mod asynchronous;
 mod binder;
+mod event;
 mod hand_over;
 mod interface_calls;
 mod statistics;
@@ -24,6 +25,7 @@ use rustc_hash::FxHashMap;
 use asynchronous::AsynchronousCalls;
 pub(crate) use binder::BinderEvent;
 use binder::{Change, Transactions};
+pub(crate) use event::HandOverEvent;
 pub(crate) use hand_over::{Function, HandOver, Moment, Part, Source};
 use interface_calls::InterfaceCalls;
 pub(crate) use statistics::{PairKey, PairSums};
@@ -271,9 +273,7 @@ impl HandOvers {
         if let Some((text, side)) = method {
             let number = self.methods.number(text);
             self.calls.section((number, text), side, span, served);
-            if self.calls.is_full() {
-                self.put_together(self.calls.middle());
-            }
+            self.make_room_for_calls();
         }
         self.asynchronous.section(span, tag, name, |hand_over| self.done.add(hand_over));
     }
@@ -284,6 +284,7 @@ impl HandOvers {
         {
             let number = self.methods.number(text);
             self.calls.callback((number, text), side, begin);
+            self.make_room_for_calls();
         }
     }
 
@@ -318,6 +319,12 @@ impl HandOvers {
                 }
             }
             None => {}
+        }
+    }
+
+    fn make_room_for_calls(&mut self) {
+        if self.calls.is_full() {
+            self.put_together(self.calls.middle());
         }
     }
 

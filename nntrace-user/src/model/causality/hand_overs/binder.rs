@@ -106,13 +106,15 @@ impl Transactions {
         calls.insert(place, (dispatch.time, receive.tid, number));
     }
 
-    /// Returns the number of the hand-over that is the transaction of an interface call.
+    /// Returns the number of the hand-over that is the transaction of an interface call: sent while that was open, before its
+    /// server began.
     pub(super) fn of(&self, call: &HandOver) -> Option<u64> {
         let dispatch = call.dispatch?;
+        let until = call.received_first.or(call.receive.map(|at| at.time)).or(call.finish)?;
         let calls = self.by_client.get(&dispatch.tid)?;
         let first = calls.partition_point(|(time, ..)| *time < dispatch.time);
         let receiver = call.receive.map(|receive| receive.tid);
-        let mut near = calls.iter().skip(first).take(NEAR);
+        let mut near = calls.iter().skip(first).take(NEAR).take_while(|(time, ..)| *time <= until);
         near.find(|(.., tid, _)| receiver.is_none_or(|receiver| receiver == *tid)).map(|(.., number)| *number)
     }
 }

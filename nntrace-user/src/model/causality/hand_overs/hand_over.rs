@@ -2,6 +2,8 @@
 
 use nntrace_common::{attributes::Handle, layer::Tag};
 
+use crate::model::causality::Origin;
+
 /// Work that went from one thread to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HandOver {
@@ -40,6 +42,13 @@ pub(crate) struct Moment {
     pub(crate) tid: u32,
     /// Time, ns.
     pub(crate) time: u64,
+}
+
+impl Moment {
+    /// Returns the time (ns) on the thread of a mark.
+    pub(crate) const fn new(origin: Origin, time: u64) -> Self {
+        Self { pid: origin.pid, tid: origin.tid, time }
+    }
 }
 
 /// Evidence for a hand-over, from the surest to the least.

@@ -44,6 +44,7 @@ fn nothing_grows_without_bound() {
         hand_overs.received_early((1, Handle::OfSystem(number)), moment(tid, number * 10 + 6), 0);
         hand_overs.gate(tid, number);
         hand_overs.slice_begins(number, b"upload", moment(1, number));
+        hand_overs.callback(b"HIDL::IExecutionCallback::notify::client", moment(1, number));
         add(&mut hand_overs, &span(1, 0, number * 10, number * 10 + 1, 1), "HIDL::IDevice::f::client");
     }
     assert!(hand_overs.open.len() <= 100 && hand_overs.sent.len() <= 100);
