@@ -5,7 +5,13 @@ const { mkdtempSync, rmSync, writeFileSync } = require('node:fs');
 const { tmpdir } = require('node:os');
 const { join } = require('node:path');
 
-/** Without what would ask the network of itself; root has to do without the sandbox. */
+/** Time in which the browser answers, ms: it draws a page in a few hundred. */
+const PATIENCE = 20000;
+
+/**
+ * Without what would ask the network of itself; root has to do without the sandbox. Pages are drawn, and their timers run,
+ * whether or not the browser takes them for visible.
+ */
 const FLAGS = [
   '--headless',
   '--no-sandbox',
@@ -15,6 +21,9 @@ const FLAGS = [
   '--disable-extensions',
   '--disable-component-update',
   '--disable-background-networking',
+  '--disable-background-timer-throttling',
+  '--disable-backgrounding-occluded-windows',
+  '--disable-renderer-backgrounding',
   '--disable-dev-shm-usage',
   '--force-color-profile=srgb',
   '--hide-scrollbars',
@@ -58,11 +67,19 @@ class Browser {
     this.#calls.clear();
   }
 
-  /** Calls a method of the browser, or of a page by its session. */
+  /** Calls a method of the browser, or of a page by its session. It has to answer in time. */
   send(method, params = {}, sessionId = undefined) {
     const id = this.#next++;
     return new Promise((resolve, reject) => {
-      this.#calls.set(id, { method, resolve, reject });
+      const late = setTimeout(() => {
+        this.#calls.delete(id);
+        reject(new Error(`${method} ${JSON.stringify(params).slice(0, 200)}: no answer in ${PATIENCE} ms`));
+      }, PATIENCE);
+      const settled = (settle) => (value) => {
+        clearTimeout(late);
+        settle(value);
+      };
+      this.#calls.set(id, { method, resolve: settled(resolve), reject: settled(reject) });
       this.#child.stdio[3].write(`${JSON.stringify({ id, method, params, sessionId })}\0`);
     });
   }
@@ -86,7 +103,7 @@ class Browser {
   /** Ends the browser. */
   async close() {
     const ended = new Promise((resolve) => this.#child.once('exit', resolve));
-    await this.send('Browser.close').catch(() => {});
+    await this.send('Browser.close').catch(() => this.#child.kill('SIGKILL'));
     await ended;
     rmSync(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
@@ -96,7 +113,6 @@ class Browser {
 class Page {
   #browser;
   #session;
-  #loaded = () => {};
   /** Complaints: errors of scripts, and what the browser logs. */
   complaints = [];
   /** Addresses that were asked for, besides files and data. */
@@ -107,7 +123,6 @@ class Page {
     this.#session = session;
     browser.listen(({ sessionId, method, params }) => {
       if (sessionId !== session) return;
-      if (method === 'Page.loadEventFired') this.#loaded();
       if (method === 'Runtime.exceptionThrown') {
         const { exceptionDetails: details } = params;
         this.complaints.push(details.exception?.description ?? details.text);
@@ -126,12 +141,11 @@ class Page {
     return this.#browser.send(method, params, this.#session);
   }
 
-  /** Opens an address, and waits until it is loaded. */
+  /** Opens an address, and waits until it is loaded: the blank page before it has been, too. */
   async open(url) {
-    const loaded = new Promise((resolve) => (this.#loaded = resolve));
     const { errorText } = await this.send('Page.navigate', { url });
     if (errorText) throw new Error(`${url}: ${errorText}`);
-    await loaded;
+    await this.until(() => location.href !== 'about:blank' && document.readyState === 'complete');
   }
 
   resize(width, height) {
@@ -196,10 +210,20 @@ class Page {
     await this.drawn();
   }
 
-  /** Writes a picture: of the window, or of the whole page. */
-  async picture(file, isWhole = false) {
-    const { data } = await this.send('Page.captureScreenshot', { format: 'png', captureBeyondViewport: isWhole });
+  /** Writes a picture of the window. */
+  async picture(file) {
+    const { data } = await this.send('Page.captureScreenshot', { format: 'png' });
     writeFileSync(file, Buffer.from(data, 'base64'));
+  }
+
+  /** Writes a picture of the whole page, in a window of its height: beyond its window, Chromium does not always draw. */
+  async wholePicture(file) {
+    const [width, height, whole] = await this.evaluate(() => [innerWidth, innerHeight, document.documentElement.scrollHeight]);
+    await this.resize(width, whole);
+    await this.drawn();
+    await this.picture(file);
+    await this.resize(width, height);
+    await this.drawn();
   }
 }
 

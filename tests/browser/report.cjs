@@ -97,7 +97,7 @@ async function main() {
         await page.drawn();
         const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
         const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-        await page.picture(`${pictures}/${width}-${scheme}.png`, true);
+        await page.wholePicture(`${pictures}/${width}-${scheme}.png`);
         seen.page ??= await page.evaluate(texts);
         if (scheme === 'light' && searched !== '') seen.used.push(await use(page));
         const { complaints, requests } = page;
