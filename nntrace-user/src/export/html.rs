@@ -17,7 +17,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-pub use self::sections::{Sections, SharedSections, observer};
+pub use self::sections::{Sections, SharedSections, Shown, observer};
 use self::{histograms::Bin, iterations::Iterations, lanes::Swimlane, power::PowerLane};
 use super::ThreadName;
 use crate::{

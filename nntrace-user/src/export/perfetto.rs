@@ -44,6 +44,7 @@ use crate::model::{
     function_names::Names,
     input::{Input, Observe, Observer},
     section::{Section, SectionObserver},
+    section_filter::Hidden,
     timeline::Timelines,
 };
 
@@ -132,6 +133,18 @@ pub struct Events<W> {
     packets: Packets<W>,
     sections: Sections,
     power: PowerEvents,
+    /// Duration below which sections are hidden, ns.
+    least_ns: u64,
+}
+
+/// Events that are written.
+pub struct Written<W> {
+    /// Where they were written.
+    pub out: W,
+    /// Threads of sections that came by their ends, in the order of their ids.
+    pub threads: Vec<ThreadName>,
+    /// Sections that were hidden.
+    pub hidden: Hidden,
 }
 
 /// Sections by the order in which they come.
@@ -141,22 +154,31 @@ enum Sections {
 }
 
 impl<W: Write> Events<W> {
-    /// Begins the events of a recorded run, whose sections come one thread after the other, in the order of their begins.
-    pub fn of_recording(out: W, findings: &Findings<'_>, clocks: &Clocks, threads: &[ThreadName]) -> Self {
+    /// Begins the events of a recorded run, whose sections come one thread after the other, in the order of their begins;
+    /// those shorter than `least_ns` are hidden, but for those that hand work over, or do such.
+    pub fn of_recording(
+        out: W,
+        findings: &Findings<'_>,
+        clocks: &Clocks,
+        threads: &[ThreadName],
+        least_ns: u64,
+    ) -> Self {
         let unfinished = unfinished(findings, threads.iter().map(|thread| (thread.pid, thread.tid)));
         Self {
             packets: Packets::new(out, Some(MONOTONIC)),
-            sections: Sections::ByBegin(SectionsByBegin::new(unfinished, HandOvers::of(findings))),
+            sections: Sections::ByBegin(SectionsByBegin::new(unfinished, HandOvers::of(findings), least_ns)),
             power: PowerEvents::new(clocks.boottime_ns.wrapping_sub(clocks.monotonic_ns).cast_signed()),
+            least_ns,
         }
     }
 
-    /// Begins the events of traces, whose sections come in the order of their ends.
-    pub fn of_traces(out: W) -> Self {
+    /// Begins the events of traces, whose sections come in the order of their ends, and are hidden as those of recordings.
+    pub fn of_traces(out: W, least_ns: u64) -> Self {
         Self {
             packets: Packets::new(out, None),
             sections: Sections::ByEnd(SectionSorter::default()),
             power: PowerEvents::default(),
+            least_ns,
         }
     }
 
@@ -173,17 +195,12 @@ impl<W: Write> Events<W> {
         self.power.take(record, &mut self.packets);
     }
 
-    /// Ends the events by what the findings have beside them; returns what they were written to, and in the order of their
-    /// ids the threads of sections that came by their ends.
+    /// Ends the events by what the findings have beside them.
     ///
     /// # Errors
     /// When something could not be written.
-    pub fn finish(
-        self,
-        findings: &Findings<'_>,
-        timelines: Option<&Timelines>,
-    ) -> io::Result<(W, Vec<ThreadName>)> {
-        let Self { mut packets, sections, power } = self;
+    pub fn finish(self, findings: &Findings<'_>, timelines: Option<&Timelines>) -> io::Result<Written<W>> {
+        let Self { mut packets, sections, power, least_ns } = self;
         let mut threads = BTreeSet::new();
         let sections = match sections {
             Sections::ByBegin(sections) => sections,
@@ -192,12 +209,13 @@ impl<W: Write> Events<W> {
                 let mut sections = SectionsByBegin::new(
                     unfinished(findings, threads.iter().copied()),
                     HandOvers::of(findings),
+                    least_ns,
                 );
                 sorter.sorted(|section| sections.take(section, None, &mut packets))?;
                 sections
             }
         };
-        sections.finish(&mut packets);
+        let hidden = sections.finish(&mut packets);
         power.finish(&mut packets);
         if let Some(timelines) = timelines {
             clusters::write(timelines, &mut packets);
@@ -207,8 +225,8 @@ impl<W: Write> Events<W> {
             let name = names.get(&(pid, tid)).copied().unwrap_or_default().to_owned();
             ThreadName { pid, tid, name }
         });
-        let named = named.collect();
-        Ok((packets.finish()?, named))
+        let threads = named.collect();
+        Ok(Written { out: packets.finish()?, threads, hidden })
     }
 }
 

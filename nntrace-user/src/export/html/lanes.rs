@@ -25,6 +25,9 @@ pub(super) struct Swimlane<'a> {
     all: Count,
     /// Those outside of the range.
     outside: Count,
+    /// Duration below which sections are not shown, ns, and those that are not.
+    least_ns: u64,
+    short: Count,
     /// Those in the range that were left out, as there were too many longer ones.
     hidden: Count,
     threads: Vec<Thread<'a>>,
@@ -142,9 +145,11 @@ impl<'a> Swimlane<'a> {
         }
         let open = &findings.marks.open;
         Self {
-            range: sections.range,
+            range: sections.shown.range,
             all: sections.all.into(),
             outside: sections.outside.into(),
+            least_ns: sections.shown.least_ns,
+            short: sections.short.into(),
             hidden: sections.hidden.into(),
             hand_overs: hand_overs(findings, sections, &threads),
             threads,
@@ -205,7 +210,7 @@ fn threads<'a>(
 
 /// Returns where and when work was handed over and taken, as far as that is in the range.
 fn taken(findings: &Findings<'_>, sections: &Sections) -> impl Iterator<Item = (Moment, Moment)> {
-    let range = sections.range;
+    let range = sections.shown.range;
     let all = findings.marks.causality.hand_overs.as_ref().map(|hand_overs| hand_overs.results().list);
     let both = all.into_iter().flatten().filter_map(|hand_over| hand_over.dispatch.zip(hand_over.receive));
     both.filter(move |(sent, received)| {

@@ -20,11 +20,19 @@ const LONGEST_TEXT: usize = 1 << 10;
 /// Names that sections share at most.
 const MOST_NAMES: usize = 1 << 16;
 
+/// Part of a run that a swimlane shows; all of it by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// First and last instant of its window, ns; `None` for the whole run.
+    pub range: Option<(u64, u64)>,
+    /// Duration below which sections are hidden, ns.
+    pub least_ns: u64,
+}
+
 /// Sections of a swimlane.
 #[derive(Debug)]
 pub struct Sections {
-    /// First and last instant of its window, ns; `None` for the whole run.
-    pub(super) range: Option<(u64, u64)>,
+    pub(super) shown: Shown,
     most: usize,
     most_bytes: usize,
     /// The longest ones, the shortest of them first.
@@ -36,14 +44,16 @@ pub struct Sections {
     pub(super) all: Hidden,
     /// Those outside of the window.
     pub(super) outside: Hidden,
-    /// Those that are in the window, and shorter than the ones that are kept.
+    /// Those that are in the window, and shorter than what was asked for.
+    pub(super) short: Hidden,
+    /// Others that are in the window, and shorter than the ones that are kept.
     pub(super) hidden: Hidden,
 }
 
 /// Collection for a whole run.
 impl Default for Sections {
     fn default() -> Self {
-        Self::new(None)
+        Self::new(Shown::default())
     }
 }
 
@@ -66,15 +76,15 @@ pub(super) struct Held {
 }
 
 impl Sections {
-    /// Creates a collection without any; `range` is the first and the last instant (ns) of what the swimlane shows.
+    /// Creates a collection without any.
     #[must_use]
-    pub fn new(range: Option<(u64, u64)>) -> Self {
-        Self::bounded(range, MOST, MOST_BYTES)
+    pub fn new(shown: Shown) -> Self {
+        Self::bounded(shown, MOST, MOST_BYTES)
     }
 
-    pub(super) fn bounded(range: Option<(u64, u64)>, most: usize, most_bytes: usize) -> Self {
+    pub(super) fn bounded(shown: Shown, most: usize, most_bytes: usize) -> Self {
         Self {
-            range,
+            shown,
             most,
             most_bytes,
             kept: BinaryHeap::new(),
@@ -82,6 +92,7 @@ impl Sections {
             names: FxHashSet::default(),
             all: Hidden::default(),
             outside: Hidden::default(),
+            short: Hidden::default(),
             hidden: Hidden::default(),
         }
     }
@@ -90,8 +101,12 @@ impl Sections {
     pub fn take(&mut self, section: &Section<'_>) {
         let duration_ns = section.duration_ns();
         self.all.add(duration_ns);
-        if self.range.is_some_and(|(first, last)| section.end_ns < first || last < section.begin_ns) {
+        if self.shown.range.is_some_and(|(first, last)| section.end_ns < first || last < section.begin_ns) {
             self.outside.add(duration_ns);
+            return;
+        }
+        if duration_ns < self.shown.least_ns {
+            self.short.add(duration_ns);
             return;
         }
         let is_full = self.kept.len() >= self.most;

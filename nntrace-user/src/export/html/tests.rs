@@ -8,7 +8,7 @@ use nntrace_common::{
 };
 use serde_json::Value;
 
-use super::{Report, Sections, hash, inert, render};
+use super::{Report, Sections, Shown, hash, inert, render};
 use crate::{export::tests::small_run, model::section::Section, report::snapshot::Snapshot};
 
 fn section(name: &str, begin_ns: u64, end_ns: u64) -> Section<'_> {
@@ -85,14 +85,17 @@ fn the_policy_allows_the_scripts_and_styles_of_the_page_alone() {
 
 #[test]
 fn the_longest_sections_are_kept_and_all_are_counted() {
-    let mut sections = Sections::bounded(Some((100, 1_000)), 3, 1_000);
-    for (begin, end) in [(0, 99), (0, 100), (200, 210), (300, 340), (400, 440), (500, 540), (600, 605)] {
+    let mut sections = Sections::bounded(Shown { range: Some((100, 1_000)), least_ns: 6 }, 3, 1_000);
+    for (begin, end) in
+        [(0, 99), (0, 100), (200, 210), (300, 340), (400, 440), (500, 540), (600, 605), (700, 706)]
+    {
         sections.take(&section("work", begin, end));
     }
     let swimlane = &data(&page("run", &sections))["swimlane"];
-    assert_eq!(swimlane["all"], serde_json::json!({"count": 7, "ns": 99 + 100 + 10 + 3 * 40 + 5}));
+    assert_eq!(swimlane["all"], serde_json::json!({"count": 8, "ns": 99 + 100 + 10 + 3 * 40 + 5 + 6}));
     assert_eq!(swimlane["outside"], serde_json::json!({"count": 1, "ns": 99}));
-    assert_eq!(swimlane["hidden"], serde_json::json!({"count": 3, "ns": 10 + 40 + 5}));
+    assert_eq!(swimlane["short"], serde_json::json!({"count": 1, "ns": 5}));
+    assert_eq!(swimlane["hidden"], serde_json::json!({"count": 3, "ns": 10 + 40 + 6}));
     // Of equally long ones, the first. Begins are from that of the window on, and each from the one before it.
     assert_eq!(swimlane["columns"]["duration"], serde_json::json!([100, 40, 40]));
     assert_eq!(swimlane["columns"]["begin"], serde_json::json!([-1_000_000_000, 300, 100]));
@@ -100,7 +103,7 @@ fn the_longest_sections_are_kept_and_all_are_counted() {
 
 #[test]
 fn texts_take_bounded_memory() {
-    let mut sections = Sections::bounded(None, 100, 5_000);
+    let mut sections = Sections::bounded(Shown::default(), 100, 5_000);
     let long = "é".repeat(1 << 20);
     for length in 1..=50 {
         sections.take(&section(&long, 0, length));

@@ -15,12 +15,15 @@ use super::{
     slices::{self, Unfinished},
     tracks,
 };
-use crate::model::section::Section;
+use crate::model::{section::Section, section_filter::Hidden};
 
 /// Writer of sections that come by thread and begin, and of the setup bars before those that do work that was handed over.
 pub(super) struct SectionsByBegin {
     threads: BTreeMap<(u32, u32), Thread>,
     hand_overs: HandOvers,
+    /// Duration below which a section is hidden, ns.
+    least_ns: u64,
+    hidden: Hidden,
 }
 
 /// Thread with sections.
@@ -34,6 +37,8 @@ struct Thread {
     unfinished: VecDeque<Unfinished>,
     /// Work that arrives, in the order in which it does.
     arrivals: VecDeque<Arrival>,
+    /// When the work of the last setup bar begins, ns.
+    set_up: Option<u64>,
 }
 
 /// Track of a thread.
@@ -80,13 +85,14 @@ impl Lane {
 }
 
 impl SectionsByBegin {
-    /// Creates a writer that also writes the sections that had not ended, which are in the order of their begins.
-    pub(super) fn new(unfinished: Vec<Unfinished>, hand_overs: HandOvers) -> Self {
+    /// Creates a writer that also writes the sections that had not ended, which are in the order of their begins. It hides
+    /// sections shorter than `least_ns`, but for those that hand work over, or do such.
+    pub(super) fn new(unfinished: Vec<Unfinished>, hand_overs: HandOvers, least_ns: u64) -> Self {
         let mut threads: BTreeMap<(u32, u32), Thread> = BTreeMap::new();
         for section in unfinished {
             threads.entry((section.pid, section.tid)).or_default().unfinished.push_back(section);
         }
-        Self { threads, hand_overs }
+        Self { threads, hand_overs, least_ns, hidden: Hidden::default() }
     }
 
     /// Takes the next section, of a thread with this number.
@@ -97,7 +103,7 @@ impl SectionsByBegin {
         packets: &mut Packets<W>,
     ) {
         let (pid, tid) = (section.pid, section.tid);
-        let Self { threads, hand_overs } = self;
+        let Self { threads, hand_overs, .. } = self;
         let thread = threads.entry((pid, tid)).or_default();
         if thread.place.is_none() || thread.place != place {
             thread.arrivals.extend(hand_overs.arrivals(pid, tid));
@@ -110,6 +116,12 @@ impl SectionsByBegin {
         thread.begin_setups(section.begin_ns, packets);
         let (begin, end, level) = (section.begin_ns, section.end_ns, level(section));
         let arrivals = thread.take_arrivals(begin, end);
+        let duration = section.duration_ns();
+        let does_work = !arrivals.is_empty() || thread.set_up == Some(begin);
+        if duration < self.least_ns && !does_work && !hand_overs.departs((pid, tid), begin) {
+            self.hidden.add(duration);
+            return;
+        }
         let lanes = &mut thread.lanes;
         let accepts = |lane: &mut Lane| lane.accepts(begin, end, level, packets);
         let place = lanes.iter_mut().position(accepts).unwrap_or(lanes.len());
@@ -130,13 +142,14 @@ impl SectionsByBegin {
         lane.open.push((section.end_ns, level));
     }
 
-    /// Writes what is left.
-    pub(super) fn finish<W: Write>(self, packets: &mut Packets<W>) {
+    /// Writes what is left; returns what was hidden.
+    pub(super) fn finish<W: Write>(self, packets: &mut Packets<W>) -> Hidden {
         for mut thread in self.threads.into_values() {
             thread.begin_unfinished(u64::MAX, packets);
             thread.end(packets);
         }
         self.hand_overs.finish(packets);
+        self.hidden
     }
 }
 
@@ -173,6 +186,7 @@ impl Thread {
                 let packet = arrival.bar(begin, own.uuid, packets);
                 packets.put(&packet);
                 own.open.push((start, around));
+                self.set_up = Some(start);
                 self.arrivals.pop_front();
             } else {
                 // It would end in another section: the flow goes to its start.

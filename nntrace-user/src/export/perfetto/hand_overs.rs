@@ -114,6 +114,11 @@ impl HandOvers {
         self.arrivals.remove(&(pid, tid)).unwrap_or_default()
     }
 
+    /// Whether flows begin at a section of a thread that begins at this time (ns).
+    pub(super) fn departs(&self, (pid, tid): (u32, u32), begin: u64) -> bool {
+        self.calls.contains_key(&(pid, tid, begin))
+    }
+
     /// Lets flows begin at a section that begins with this packet.
     pub(super) fn depart(&mut self, (pid, tid): (u32, u32), begin: u64, packet: &mut TracePacket) {
         if let Some(flows) = self.calls.remove(&(pid, tid, begin)) {

@@ -8,7 +8,7 @@ use nntrace_common::record::{PowerRecord, Record, RecordKind};
 use prost::Message;
 
 use super::{
-    Clocks, Events, SharedEvents,
+    Clocks, Events, SharedEvents, Written,
     messages::{EventType, TracePacket, TrackDescriptor},
     observer,
     packets::Packets,
@@ -75,26 +75,28 @@ fn slices(packets: &[TracePacket]) -> Vec<Slice> {
 
 /// Exports the text of a trace; returns the file.
 fn exported(text: &str) -> Vec<u8> {
-    let (body, threads, replayed) = replayed(text);
+    let (Written { out: body, threads, .. }, replayed) = replayed(text, 0);
     let mut out = Vec::new();
     write_head(&mut out, &replayed.findings(), None, &threads).unwrap();
     out.extend(body);
     out
 }
 
-fn replayed(text: &str) -> (Vec<u8>, Vec<super::ThreadName>, Replayed) {
+/// Replays the text of a trace; returns its events too, without sections shorter than `least_ns`.
+fn replayed(text: &str, least_ns: u64) -> (Written<Vec<u8>>, Replayed) {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), text).unwrap();
     let events: SharedEvents<Vec<u8>> = Rc::new(RefCell::new(None));
     let mut start = || {
-        events.replace(Some(Events::of_traces(Vec::new())));
+        events.replace(Some(Events::of_traces(Vec::new(), least_ns)));
         observer(&events)
     };
-    let options = Options { files: vec![file.path().to_owned()], with_steps: true, ..Options::default() };
+    let mut options = Options { files: vec![file.path().to_owned()], with_steps: true, ..Options::default() };
+    options.questions.hand_overs = true;
     let replayed = replay::replay_with_observer(&options, &mut start).unwrap();
     let events = events.take().unwrap();
-    let (body, threads) = events.finish(&replayed.findings(), replayed.timelines()).unwrap();
-    (body, threads, replayed)
+    let written = events.finish(&replayed.findings(), replayed.timelines()).unwrap();
+    (written, replayed)
 }
 
 fn line(us: u64, thread: &str, cpu: u32, event: &str) -> String {
@@ -209,11 +211,11 @@ fn work_that_is_handed_over_is_a_flow() {
     .concat();
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), text).unwrap();
-    let events: SharedEvents<Vec<u8>> = Rc::new(RefCell::new(Some(Events::of_traces(Vec::new()))));
+    let events: SharedEvents<Vec<u8>> = Rc::new(RefCell::new(Some(Events::of_traces(Vec::new(), 0))));
     let mut options = Options { files: vec![file.path().to_owned()], ..Options::default() };
     options.questions.hand_overs = true;
     let replayed = replay::replay_with_observer(&options, &mut || observer(&events)).unwrap();
-    let (body, _) = events.take().unwrap().finish(&replayed.findings(), None).unwrap();
+    let body = events.take().unwrap().finish(&replayed.findings(), None).unwrap().out;
     let packets = decoded(&body);
     let events = packets.iter().filter_map(|packet| Some((packet.timestamp?, packet.track_event.as_ref()?)));
     let linked =
@@ -228,8 +230,32 @@ fn work_that_is_handed_over_is_a_flow() {
 }
 
 #[test]
+fn short_sections_are_hidden_and_counted_but_for_those_of_hand_overs() {
+    let text = [
+        mark(1, APP, "B|20|[NN_LA_PE]submit"),
+        mark(2, APP, "B|20|[NN_LA_PE]inner"),
+        mark(4, APP, "E|20"),
+        mark(5, APP, "I|20|nn.send#h=5"),
+        mark(11, APP, "E|20"),
+        mark(14, WORKER, "I|20|nn.recv#h=5"),
+        mark(16, WORKER, "B|20|[NN_LR_PE]run"),
+        mark(17, WORKER, "E|20"),
+    ]
+    .concat();
+    let names = |least_ns| {
+        let (written, _) = replayed(&text, least_ns);
+        let names: Vec<String> = slices(&decoded(&written.out)).into_iter().map(|slice| slice.name).collect();
+        (names.join(" "), written.hidden.sections, written.hidden.ns)
+    };
+    assert_eq!(names(0), ("submit inner setup run".into(), 0, 0));
+    assert_eq!(names(2_000), names(0));
+    assert_eq!(names(2_001), ("submit setup run".into(), 1, 2_000));
+    assert_eq!(names(10_001), ("setup run".into(), 2, 12_000));
+}
+
+#[test]
 fn a_recording_has_its_clocks_and_events_of_cpus_are_of_boot_time() {
-    let replayed = replayed(&mark(1, APP, "B|20|[NN_LR_PE]compute")).2;
+    let replayed = replayed(&mark(1, APP, "B|20|[NN_LR_PE]compute"), 0).1;
     let clocks = Clocks { monotonic_ns: 5_000, boottime_ns: 7_000, realtime_ns: 1_700_000_000_000_000_000 };
     let findings = replayed.findings();
     let mut head = Vec::new();
@@ -240,11 +266,11 @@ fn a_recording_has_its_clocks_and_events_of_cpus_are_of_boot_time() {
     assert_eq!(read, [(1, 1_700_000_000_000_000_000), (3, 5_000), (6, 7_000)]);
     assert_eq!(snapshot.primary_trace_clock, Some(3));
 
-    let mut events = Events::of_recording(Vec::new(), &findings, &clocks, &[]);
+    let mut events = Events::of_recording(Vec::new(), &findings, &clocks, &[], 0);
     let idle =
         |cpu, time| Record::Idle(PowerRecord { kind: RecordKind::Idle as u32, cpu, time, state: 1, lost: 0 });
     events.power(&idle(1, 6_000));
-    let packets = decoded(&events.finish(&findings, None).unwrap().0);
+    let packets = decoded(&events.finish(&findings, None).unwrap().out);
     assert_eq!(packets[0].trace_packet_defaults.as_ref().unwrap().timestamp_clock_id, Some(3));
     let bundle = packets.iter().find_map(|packet| packet.ftrace_events.as_ref()).unwrap();
     assert_eq!((bundle.cpu, bundle.event[0].timestamp), (Some(1), Some(8_000)));
@@ -279,7 +305,7 @@ fn a_full_disk_is_an_error() {
             Ok(())
         }
     }
-    let (_, _, replayed) = replayed(&mark(1, APP, "B|20|[NN_LR_PE]compute"));
-    let error = Events::of_traces(Full).finish(&replayed.findings(), None).err().unwrap();
+    let replayed = replayed(&mark(1, APP, "B|20|[NN_LR_PE]compute"), 0).1;
+    let error = Events::of_traces(Full, 0).finish(&replayed.findings(), None).err().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
 }

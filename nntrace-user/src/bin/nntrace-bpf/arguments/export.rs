@@ -7,7 +7,7 @@ use nntrace_user::replay::TimeRange;
 use super::{
     HostOptions,
     help_headings::{CAUSES, LIMITS, MARKS, OUTPUT, TARGET},
-    values::{table_memory, time_range},
+    values::{duration_ns, table_memory, time_range},
 };
 
 /// Exports a run.
@@ -36,6 +36,13 @@ pub struct Export {
     /// By itself the number of the recording, which is that of no other; of a trace the name of its file.
     #[arg(long, value_name = "ID", help_heading = OUTPUT)]
     pub run: Option<String>,
+
+    /// Hide sections shorter than this, such as 1us, in swimlanes
+    ///
+    /// How many they are, and how long in total, stands in a report, and for a trace for Perfetto on stderr. No total changes, and
+    /// no table. Sections that hand work over, or do such work, stay in a trace for Perfetto.
+    #[arg(long, value_name = "TIME", value_parser = duration_ns, help_heading = OUTPUT)]
+    pub min_span: Option<u64>,
 
     /// Replace the output if it exists
     #[arg(long, help_heading = OUTPUT)]

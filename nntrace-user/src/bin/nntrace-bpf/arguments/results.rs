@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
 use nntrace_user::{
+    export::html::Shown,
     model::{causality::Questions, limits::Limits},
     replay::TimeRange,
     report::power::PowerTable,
@@ -13,7 +14,7 @@ use super::{
     Cli,
     help_headings::{CAUSES, LIMITS, OUTPUT},
     output_file::{EXPECTED, OutputFile, OutputKind, output_file},
-    values::{share, table_memory, time_range},
+    values::{duration_ns, share, table_memory, time_range},
 };
 
 /// Output.
@@ -42,6 +43,10 @@ pub struct Results {
     /// how many it leaves out.
     #[arg(long, value_name = "FROM..TO", value_parser = time_range, help_heading = OUTPUT, hide_short_help = true)]
     pub swimlane: Option<TimeRange>,
+
+    /// Hide sections shorter than this, such as 1us, in the swimlane of .html
+    #[arg(long, value_name = "TIME", value_parser = duration_ns, help_heading = OUTPUT, hide_short_help = true)]
+    pub min_span: Option<u64>,
 
     /// Replace files that exist
     #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
@@ -185,6 +190,13 @@ impl Results {
     pub fn recording(&self) -> Option<&Path> {
         let mut outputs = self.outputs.iter();
         outputs.find(|output| output.kind == OutputKind::Recording).map(|output| output.path.as_path())
+    }
+
+    /// What a swimlane shows.
+    #[must_use]
+    pub fn swimlane(&self) -> Shown {
+        let range = self.swimlane.map(|range| (range.begin, range.end));
+        Shown { range, least_ns: self.min_span.unwrap_or(0) }
     }
 
     /// The files of results, without a recording.

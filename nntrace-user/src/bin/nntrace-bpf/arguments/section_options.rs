@@ -1,7 +1,5 @@
 //! Options that choose sections.
 
-use std::time::Duration;
-
 use nntrace_common::layer::{Layer, Phase};
 use nntrace_user::{
     model::{name_pattern::NamePattern, section_filter::SectionFilter},
@@ -10,7 +8,7 @@ use nntrace_user::{
 
 use super::{
     help_headings::SECTIONS,
-    values::{duration, layer, phase, time_range},
+    values::{duration_ns, layer, phase, time_range},
 };
 
 /// Choice of sections; those that it hides are counted on stderr.
@@ -38,21 +36,20 @@ pub struct SectionOptions {
     pub range: Option<TimeRange>,
 
     /// Only sections that take as long at least, such as 1ms
-    #[arg(long = "min", value_name = "TIME", value_parser = duration, help_heading = SECTIONS)]
-    pub least: Option<Duration>,
+    #[arg(long = "min", value_name = "TIME", value_parser = duration_ns, help_heading = SECTIONS)]
+    pub least: Option<u64>,
 }
 
 impl SectionOptions {
     /// Returns the choice.
     pub fn filter(&self) -> SectionFilter {
-        let least = self.least.unwrap_or_default().as_nanos();
         SectionFilter {
             tids: self.tids.clone(),
             names: self.names.clone(),
             layers: self.layers.clone(),
             phases: self.phases.clone(),
             range: self.range.map(|range| (range.begin, range.end)),
-            least_ns: u64::try_from(least).unwrap_or(u64::MAX),
+            least_ns: self.least.unwrap_or(0),
         }
     }
 }

@@ -68,6 +68,11 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The same in nanoseconds.
+pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
+    u64::try_from(duration(text)?.as_nanos()).map_err(|_| "expected less than 500 years".into())
+}
+
 /// `SIGUSR1` or `USR1`: a signal that a process can wait for.
 pub(super) fn start_signal(text: &str) -> Result<Signal, String> {
     let name = text.to_ascii_uppercase();

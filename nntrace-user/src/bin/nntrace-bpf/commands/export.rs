@@ -8,7 +8,7 @@ use std::{fmt, process::ExitCode};
 
 use anyhow::Result;
 use nntrace_user::{
-    model::{Findings, causality::Questions},
+    model::{Findings, causality::Questions, section_filter::Hidden},
     report::snapshot::Snapshot,
 };
 
@@ -40,6 +40,13 @@ pub fn run(cli: &Export) -> Result<ExitCode> {
         ExportOutput::Perfetto(file) => perfetto::run(cli, file, &request)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Tells how many sections `--min-span` has hidden, if any.
+fn tell_hidden(hidden: Hidden) {
+    if hidden.sections > 0 {
+        stderr::message(hidden);
+    }
 }
 
 /// Tells what a run lacks. Who exports a thousand runs has to see only those that lack something.

@@ -9,7 +9,7 @@ use anyhow::Result;
 use nntrace_user::{
     export::{
         ThreadName,
-        html::{self, Sections, SharedSections},
+        html::{self, Sections, SharedSections, Shown},
     },
     model::{Findings, causality::Questions, limits::Limits, timeline::Timelines},
     record::{self, OrderedSections, Recorded},
@@ -68,9 +68,8 @@ impl Run {
     }
 
     /// Replays the files, and collects their sections; returns the names of threads, too, as far as they are known.
-    pub fn with_sections(request: &Request<'_>, range: Option<TimeRange>) -> Result<(Self, SwimlaneParts)> {
-        let range = range.map(|range| (range.begin, range.end));
-        let sections = SharedSections::new(Sections::new(range).into());
+    pub fn with_sections(request: &Request<'_>, shown: Shown) -> Result<(Self, SwimlaneParts)> {
+        let sections = SharedSections::new(Sections::new(shown).into());
         let mut threads = Vec::new();
         let run = if let Some(folder) = request.recording()? {
             let run = record::replay(folder, &request.of_recording())?;
@@ -90,7 +89,7 @@ impl Run {
         } else {
             // Each pass through the traces collects anew.
             let mut start = || {
-                sections.replace(Sections::new(range));
+                sections.replace(Sections::new(shown));
                 html::observer(&sections)
             };
             Self::Traces(Box::new(replay::replay_with_observer(&request.of_traces(), &mut start)?))

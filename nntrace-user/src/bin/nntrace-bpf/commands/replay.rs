@@ -44,7 +44,7 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         runtime.block_on(play(&request, speed, wants_screen, &mut output))?;
     }
     let (run, swimlane) = if cli.results.wants(OutputKind::Html) {
-        Run::with_sections(&request, cli.results.swimlane)?
+        Run::with_sections(&request, cli.results.swimlane())?
     } else {
         (Run::of(&request)?, SwimlaneParts::default())
     };

@@ -410,10 +410,11 @@ function wholeView(sections, lanes) {
 
 /** How many of the run's sections there are. @param {Sections} sections */
 function shownOf(sections) {
-  const { all, hidden, outside, range, hand_overs: handOvers } = data.swimlane;
+  const { all, hidden, outside, short, least_ns: least, range, hand_overs: handOvers } = data.swimlane;
   if (all.count === 0) return 'No marked section of the run has ended.';
-  const texts = [hidden.count + outside.count === 0 ? `All ${plural(sections.count, 'section')} of the run.` : `${count(sections.count)} of the ${plural(all.count, 'section')} of the run.`];
+  const texts = [hidden.count + outside.count + short.count === 0 ? `All ${plural(sections.count, 'section')} of the run.` : `${count(sections.count)} of the ${plural(all.count, 'section')} of the run.`];
   if (range) texts.push(`Outside of the time that was asked for: ${plural(outside.count, 'section')}, ${duration(outside.ns)} in total.`);
+  if (short.count > 0) texts.push(`Shorter than ${duration(least)}: ${plural(short.count, 'section')}, ${duration(short.ns)} in total.`);
   if (hidden.count > 0) texts.push(`Left out as the shortest: ${plural(hidden.count, 'section')}, ${duration(hidden.ns)} in total.`);
   if (handOvers.left_out > 0) texts.push(`Hand-overs left out: ${count(handOvers.left_out)}.`);
   if (data.swimlane.open_count > 0) texts.push(`Not ended, and not shown: ${plural(data.swimlane.open_count, 'section')}.`);

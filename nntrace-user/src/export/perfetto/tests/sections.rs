@@ -97,7 +97,7 @@ impl Thread {
             sorter.take(section);
         }
         let mut packets = Packets::new(Vec::new(), None);
-        let mut sections = SectionsByBegin::new(self.unfinished.clone(), HandOvers::default());
+        let mut sections = SectionsByBegin::new(self.unfinished.clone(), HandOvers::default(), 0);
         sorter.sorted(|section| sections.take(section, None, &mut packets)).unwrap();
         sections.finish(&mut packets);
         decoded(&packets.finish().unwrap())
@@ -107,7 +107,7 @@ impl Thread {
         let mut sorted = self.ended.clone();
         sorted.sort_by_key(|section| (section.begin_ns, section.depth));
         let mut packets = Packets::new(Vec::new(), None);
-        let mut sections = SectionsByBegin::new(self.unfinished.clone(), HandOvers::default());
+        let mut sections = SectionsByBegin::new(self.unfinished.clone(), HandOvers::default(), 0);
         for section in &sorted {
             sections.take(section, Some(0), &mut packets);
         }
@@ -198,7 +198,7 @@ fn sections_come_back_by_thread_and_begin_as_they_were() {
 #[test]
 fn sections_that_overlap_are_on_tracks_of_their_own() {
     let mut packets = Packets::new(Vec::new(), None);
-    let mut sections = SectionsByBegin::new(Vec::new(), HandOvers::default());
+    let mut sections = SectionsByBegin::new(Vec::new(), HandOvers::default(), 0);
     for (name, begin, end) in [("a", 0, 10), ("b", 5, 15), ("c", 6, 8), ("d", 12, 20), ("e", 20, 21)] {
         sections.take(&section(name, begin, end, 0), Some(0), &mut packets);
     }
@@ -224,8 +224,11 @@ fn sections_that_overlap_are_on_tracks_of_their_own() {
 fn what_never_ends_is_not_in_what_ends() {
     let mut packets = Packets::new(Vec::new(), None);
     let unfinished = |begin, name: &str| Unfinished { pid: 7, tid: 8, begin, name: name.into() };
-    let mut sections =
-        SectionsByBegin::new(vec![unfinished(5, "cannot be"), unfinished(10, "open")], HandOvers::default());
+    let mut sections = SectionsByBegin::new(
+        vec![unfinished(5, "cannot be"), unfinished(10, "open")],
+        HandOvers::default(),
+        0,
+    );
     for (name, begin, end) in [("a", 0, 10), ("b", 6, 7), ("c", 10, 11)] {
         sections.take(&section(name, begin, end, u8::from(name != "a")), Some(0), &mut packets);
     }
@@ -248,7 +251,7 @@ fn names_may_be_anything_and_any_number() {
     let many = (0..70_000).map(|number| number.to_string());
     let names: Vec<String> = hostile.into_iter().chain(long).chain(many).collect();
     let mut packets = Packets::new(Vec::new(), None);
-    let mut sections = SectionsByBegin::new(Vec::new(), HandOvers::default());
+    let mut sections = SectionsByBegin::new(Vec::new(), HandOvers::default(), 0);
     for (name, time) in names.iter().zip(0..) {
         sections.take(&section(name, time, time + 1, 0), Some(0), &mut packets);
     }

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use nntrace_user::{export::html, report::snapshot::Snapshot};
+use nntrace_user::{
+    export::html::{self, Shown},
+    report::snapshot::Snapshot,
+};
 
 use super::{
     super::file_run::{Request, Run},
@@ -17,7 +20,8 @@ pub(super) fn run(cli: &Export, output: &Path, request: &Request<'_>) -> Result<
         bail!("--board and --run name the rows of tables: a report in HTML has none such; leave them out");
     }
     let file = ResultFile::open(output, cli.force)?;
-    let (run, swimlane) = Run::with_sections(request, None)?;
+    let (run, swimlane) =
+        Run::with_sections(request, Shown { range: None, least_ns: cli.min_span.unwrap_or(0) })?;
     let findings = run.findings();
     let (snapshot, timelines) = (Snapshot::of(&findings), run.timelines());
     let title = run.title(&cli.files);

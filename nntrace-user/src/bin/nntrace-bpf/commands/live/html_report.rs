@@ -24,8 +24,7 @@ impl HtmlReport {
         let command: Vec<String> =
             cli.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let title = if command.is_empty() { cli.target() } else { shell_words(&command) };
-        let range = cli.results.swimlane.map(|range| (range.begin, range.end));
-        let sections = SharedSections::new(Sections::new(range).into());
+        let sections = SharedSections::new(Sections::new(cli.results.swimlane()).into());
         if cli.results.wants(OutputKind::Html) {
             session.observe_by(html::observer(&sections));
         }
