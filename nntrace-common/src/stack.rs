@@ -97,6 +97,17 @@ pub struct Frame {
     pub slot: u16,
 }
 
+impl Frame {
+    /// Returns the layer and the (resolved) phase; `None` for a section without a tag.
+    #[must_use]
+    pub const fn tag(&self) -> Option<Tag> {
+        match self.class {
+            Class::Foreign | Class::Placeholder => None,
+            _ => Tag::from_index(self.tag),
+        }
+    }
+}
+
 /// Number of a marked frame, plus one; 0 for none.
 type Link = u8;
 

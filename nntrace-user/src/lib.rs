@@ -35,6 +35,7 @@ pub mod emit;
 pub mod export;
 pub mod live;
 pub mod model;
+mod perfetto_schema;
 pub mod record;
 pub mod replay;
 pub mod report;

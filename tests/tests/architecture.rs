@@ -14,14 +14,15 @@ use syn::{
 };
 
 /// Layers, each with those that it may depend on. The contract (`nntrace-common`) is available to all.
-const FLOORS: [(&str, &[&str]); 9] = [
+const FLOORS: [(&str, &[&str]); 10] = [
     ("model", &[]),
+    ("perfetto_schema", &["model"]),
     ("live", &["model"]),
-    ("replay", &["model"]),
+    ("replay", &["model", "perfetto_schema"]),
     ("record", &["model"]),
     ("emit", &["model", "record"]),
     ("report", &["model"]),
-    ("export", &["model", "report"]),
+    ("export", &["model", "perfetto_schema", "report"]),
     ("analyze", &["model", "report"]),
     ("tui", &["model", "report"]),
 ];

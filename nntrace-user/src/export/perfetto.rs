@@ -11,7 +11,6 @@
 mod by_begin;
 mod clusters;
 mod hand_overs;
-mod messages;
 mod packets;
 mod power_events;
 mod slices;
@@ -27,31 +26,33 @@ use std::{
     rc::Rc,
 };
 
-use nntrace_common::record::Record;
+use bytes::Bytes;
+use nntrace_common::record::{BeginRecord, Record};
 
 use self::{
-    by_begin::SectionsByBegin,
+    by_begin::{Mark, SectionsByBegin},
     hand_overs::HandOvers,
-    messages::{Clock, ClockSnapshot, TracePacket},
     packets::{Packets, write_packet},
     power_events::PowerEvents,
     slices::Unfinished,
-    sorter::SectionSorter,
+    sorter::{SectionSorter, Sorted},
 };
 use super::ThreadName;
-use crate::model::{
-    Findings,
-    function_names::Names,
-    input::{Input, Observe, Observer},
-    section::{Section, SectionObserver},
-    section_filter::Hidden,
-    timeline::Timelines,
+use crate::{
+    model::{
+        Findings,
+        causality::Origin,
+        function_names::Names,
+        input::{Input, Observe, Observer},
+        section::{Section, SectionObserver},
+        section_filter::Hidden,
+        timeline::Timelines,
+    },
+    perfetto_schema::{
+        BOOTTIME, Clock, ClockSnapshot, MONOTONIC, REALTIME, TraceAttribute, TraceAttributes, TracePacket,
+        own::{POWER, PowerFacts, WINDOW_BEGIN, WINDOW_END},
+    },
 };
-
-/// Ids of clocks, as Perfetto numbers them.
-const REALTIME: u32 = 1;
-const MONOTONIC: u32 = 3;
-const BOOTTIME: u32 = 6;
 
 /// Clocks of a recorded run, read at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +77,11 @@ pub fn write_head(
 ) -> io::Result<()> {
     if let Some(Clocks { monotonic_ns, boottime_ns, realtime_ns }) = clocks {
         let clocks = [(REALTIME, realtime_ns), (MONOTONIC, monotonic_ns), (BOOTTIME, boottime_ns)];
-        let clock = |(id, time): (u32, &u64)| Clock { clock_id: Some(id), timestamp: Some(*time) };
+        let clock = |(id, time): (u32, &u64)| Clock {
+            clock_id: Some(id),
+            timestamp: Some(*time),
+            ..Clock::default()
+        };
         let snapshot = ClockSnapshot {
             clocks: clocks.map(clock).into(),
             // Times that people and queries see are those of all other results.
@@ -85,7 +90,30 @@ pub fn write_head(
         let packet = TracePacket { clock_snapshot: Some(snapshot), ..TracePacket::default() };
         write_packet(out, &packet, &mut Vec::new())?;
     }
+    write_packet(out, &attributes(findings)?, &mut Vec::new())?;
     tracks::write(out, findings, &all_threads(findings, threads))
+}
+
+/// Returns the packet of the facts that no event shows, by which a replay has the same results.
+fn attributes(findings: &Findings<'_>) -> io::Result<TracePacket> {
+    let number = |key: &str, value: u64| TraceAttribute {
+        key: Some(Bytes::copy_from_slice(key.as_bytes())),
+        long_value: Some(value.cast_signed()),
+        string_value: None,
+    };
+    let window = &findings.run.window;
+    let mut attribute = vec![number(WINDOW_BEGIN, window.begin_ns), number(WINDOW_END, window.end_ns)];
+    if !findings.sums.cpus.is_empty() {
+        let facts =
+            PowerFacts { topology: findings.topology.clone(), initial: findings.initial_state.clone() };
+        attribute.push(TraceAttribute {
+            key: Some(Bytes::from_static(POWER.as_bytes())),
+            long_value: None,
+            string_value: Some(serde_json::to_vec(&facts).map_err(io::Error::other)?.into()),
+        });
+    }
+    let trace_attributes = Some(TraceAttributes { attribute });
+    Ok(TracePacket { trace_attributes, ..TracePacket::default() })
 }
 
 /// Returns the threads that have a track: these, those of hand-overs, and those with a section that had not ended.
@@ -120,7 +148,7 @@ fn unfinished(findings: &Findings<'_>, threads: impl Iterator<Item = (u32, u32)>
     let pids: BTreeMap<u32, u32> = pids.collect();
     let open = findings.marks.open.iter().filter_map(|open| {
         let name = findings.marks.names.text(open.name);
-        Some(Unfinished { pid: *pids.get(&open.tid)?, tid: open.tid, begin: open.begin, name })
+        Some(Unfinished { pid: *pids.get(&open.tid)?, tid: open.tid, begin: open.begin, name, tag: open.tag })
     });
     let mut all: Vec<Unfinished> = open.collect();
     // Stable: those of one instant stay in their order, from the outermost in.
@@ -190,6 +218,15 @@ impl<W: Write> Events<W> {
         }
     }
 
+    /// Takes a mark that is no section; of a recording, behind those of its thread that began before. A failure shows at the
+    /// end.
+    fn mark(&mut self, mark: &Mark<'_>) {
+        match &mut self.sections {
+            Sections::ByBegin(sections) => sections.mark(mark, &mut self.packets),
+            Sections::ByEnd(sorter) => sorter.mark(mark),
+        }
+    }
+
     /// Takes an event of a CPU. A failure shows at the end.
     pub fn power(&mut self, record: &Record) {
         self.power.take(record, &mut self.packets);
@@ -211,7 +248,10 @@ impl<W: Write> Events<W> {
                     HandOvers::of(findings),
                     least_ns,
                 );
-                sorter.sorted(|section| sections.take(section, None, &mut packets))?;
+                sorter.sorted(|sorted| match sorted {
+                    Sorted::Section(section) => sections.take(section, None, &mut packets),
+                    Sorted::Mark(mark) => sections.mark(mark, &mut packets),
+                })?;
                 sections
             }
         };
@@ -253,12 +293,33 @@ struct EventObserver<W, T> {
 
 impl<W: Write, T: FnMut(&Section<'_>)> Observe for EventObserver<W, T> {
     fn input(&mut self, input: &Input<'_>, names: &Names) {
-        if let Input::Record(record @ (Record::Idle(_) | Record::Frequency(_))) = input {
-            if let Some(events) = &mut *self.events.borrow_mut() {
-                events.power(record);
+        let mut events = self.events.borrow_mut();
+        match (&mut *events, input) {
+            (
+                Some(events),
+                Input::Record(
+                    record @ (Record::Idle(_)
+                    | Record::Frequency(_)
+                    | Record::Hotplug(_)
+                    | Record::Lost { .. }),
+                ),
+            ) => events.power(record),
+            (Some(events), Input::Track { origin, time, payload }) => {
+                let payload = &String::from_utf8_lossy(payload);
+                let Origin { pid, tid, depth } = *origin;
+                events.mark(&Mark { pid, tid, time: *time, depth, payload });
             }
-        } else {
-            self.sections.input(input, names);
+            // Callbacks are no sections, and yet their begins count.
+            (Some(events), Input::Record(Record::Begin(begin))) if !begin.label.is_tagged() => {
+                let Some(name) = names.get(begin.name) else { return };
+                let BeginRecord { tgid: pid, tid, time, .. } = *begin;
+                let payload = &format!("B|{pid}|{}", name.text);
+                events.mark(&Mark { pid, tid, time, depth: u8::MAX, payload });
+            }
+            _ => {
+                drop(events);
+                self.sections.input(input, names);
+            }
         }
     }
 }

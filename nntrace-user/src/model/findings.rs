@@ -12,6 +12,7 @@ use super::{
     cpu_residency::CpuResidency,
     energy::EnergyModel,
     idle_stays::IdleStays,
+    initial_state::InitialState,
     run_facts::{Evidence, Host, Loss, Overhead, ProcessLabel, Source, Verify, Window},
     scheduling::NamedThread,
     stacks::Totals,
@@ -27,6 +28,8 @@ pub struct Findings<'a> {
     pub(crate) sums: Sums,
     /// How CPUs belong together.
     pub(crate) topology: &'a Topology,
+    /// State of the CPUs at the begin of the window.
+    pub(crate) initial_state: &'a InitialState,
     /// Residency of each cluster, in the order of the topology.
     pub(crate) clusters: Vec<ClusterResidency>,
     /// How long single stays in idle states were.
@@ -93,6 +96,7 @@ impl Model {
             marks: &self.marks,
             sums,
             topology: self.power.topology(),
+            initial_state: self.power.initial_state(),
             idle_stays: self.power.idle_stays(),
         }
     }

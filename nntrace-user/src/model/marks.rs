@@ -66,6 +66,8 @@ pub(crate) struct OpenSection {
     pub(crate) begin: u64,
     /// Hash of its name.
     pub(crate) name: u64,
+    /// Layer and phase, as written; `None` where they are not known.
+    pub(crate) tag: Option<Tag>,
     /// Number of the last change of the application's phases before it.
     pub(crate) slot: u16,
 }
@@ -74,7 +76,7 @@ impl OpenSection {
     /// An open frame of a thread.
     #[must_use]
     pub(crate) fn new(tid: u32, frame: &Frame) -> Self {
-        Self { tid, begin: frame.begin, name: frame.name, slot: frame.slot }
+        Self { tid, begin: frame.begin, name: frame.name, tag: frame.tag(), slot: frame.slot }
     }
 }
 

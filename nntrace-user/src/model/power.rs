@@ -29,6 +29,7 @@ use cpu::Cpu;
 pub struct Power {
     begin: u64,
     topology: Topology,
+    initial: InitialState,
     /// By number.
     cpus: Vec<Option<Box<Cpu>>>,
     /// The CPUs whose frequency changes with that of a CPU, itself included, by CPU.
@@ -57,6 +58,7 @@ impl Power {
             idle_stays: IdleStays::new(topology, begin),
             steps,
             topology: topology.clone(),
+            initial: initial.clone(),
         };
         for &number in topology.cpus.keys().chain(initial.cpus.keys()) {
             let InitialCpu { activity, khz, .. } = initial.of(number);
@@ -134,6 +136,11 @@ impl Power {
             self.cpus.resize_with(place + 1, || None);
         }
         self.cpus[place].get_or_insert_with(|| Box::new(Cpu::starting_at(begin, steps)))
+    }
+
+    /// State of the CPUs at the begin.
+    pub(crate) fn initial_state(&self) -> &InitialState {
+        &self.initial
     }
 
     /// How CPUs belong together.

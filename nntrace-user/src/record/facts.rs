@@ -392,13 +392,13 @@ impl PathRow {
 
 impl OpenRow {
     fn new(section: &OpenSection) -> Self {
-        let OpenSection { tid, begin, name, slot } = *section;
+        let OpenSection { tid, begin, name, slot, tag: _ } = *section;
         Self { tid, begin_ns: begin, name, slot }
     }
 
     fn section(&self) -> OpenSection {
         let Self { tid, begin_ns, name, slot } = *self;
-        OpenSection { tid, begin: begin_ns, name, slot }
+        OpenSection { tid, begin: begin_ns, name, tag: None, slot }
     }
 }
 

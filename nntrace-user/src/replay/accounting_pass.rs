@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::{
     Options, TimeRange, binder,
     cpu_survey::CpuSurvey,
+    declared::Declared,
     event_order::Order,
     events::Visitor,
     fork_exit::{self, TaskEvent},
@@ -144,7 +145,7 @@ impl Pass {
     /// Returns begin and end of the window, ns: the part of the range that the trace covers. `None` if there is none.
     #[must_use]
     pub(crate) fn window(&self) -> Option<(u64, u64)> {
-        let (first, last) = self.survey.seen?;
+        let (first, last) = self.survey.extent()?;
         let range = self.range();
         let (begin, end) = (first.max(range.begin), last.min(range.end));
         (begin <= end).then_some((begin, end))
@@ -195,7 +196,7 @@ impl Pass {
     fn note_gap(&mut self, gap: Gap, now: u64) {
         let Gap { since, cpu } = gap;
         if self.concerns(gap) {
-            let first = self.survey.seen.map_or(0, |(first, _)| first);
+            let first = self.survey.extent().map_or(0, |(first, _)| first);
             self.results.model.diagnostics.add(DiagnosticKind::EventsLost, since.unwrap_or(first), cpu, b"");
             let scheduling = self.results.model.scheduling.as_mut();
             if let Some(scheduling) = scheduling.filter(|scheduling| !scheduling.is_empty()) {
@@ -311,7 +312,7 @@ impl Pass {
                     return;
                 }
                 self.counts.marks += 1;
-                if !results.model.marks.track(origin, now, payload) {
+                if !results.model.track(origin, now, payload) {
                     results.model.diagnostics.add(DiagnosticKind::UnreadableMark, now, event.tid, payload);
                 }
             }
@@ -353,6 +354,20 @@ impl Pass {
 }
 
 impl Visitor for Pass {
+    fn declared(&mut self, facts: &Declared) {
+        if let Some(window) = facts.window {
+            self.survey.declare(window);
+            self.results.cpus.starts(window.0.max(self.range().begin));
+        }
+        if let Some(power) = facts.power.as_ref().filter(|_| !self.is_described) {
+            self.results.cpus.topology = power.topology.clone();
+            // Of a part of the time, its begin is not the declared one.
+            if self.plan.range.is_none() {
+                self.results.cpus.initial = power.initial.clone();
+            }
+        }
+    }
+
     fn turn(&mut self, input: usize) {
         self.turn = input;
         self.survey.turn(input);

@@ -81,8 +81,9 @@ impl Range {
 }
 
 impl EventItem {
+    /// Keeps an event, all of whose texts are in `text`.
     #[inline]
-    fn new(event: &Event<'_>, text: &[u8]) -> Self {
+    pub(crate) fn new(event: &Event<'_>, text: &[u8]) -> Self {
         let of = |part| Range::of(part, text);
         let Event { comm, tid, tgid, cpu, time, kind } = *event;
         let kind = match kind {

@@ -30,6 +30,8 @@ pub(crate) struct CpuSurvey {
     pub(crate) clusters_are_presumed: bool,
     /// The system, as far as it is described: by the user, or in the header of the trace.
     pub(crate) topology: Topology,
+    /// State of the CPUs at the begin of the window, as far as the trace declares it.
+    pub(crate) initial: InitialState,
     /// Clusters that the user asks for instead.
     wanted: Vec<ClusterDescription>,
 }
@@ -47,6 +49,7 @@ impl CpuSurvey {
             with_timelines,
             clusters_are_presumed: false,
             topology,
+            initial: InitialState::default(),
             wanted,
         }
     }
@@ -129,7 +132,7 @@ impl CpuSurvey {
                 vec![ClusterDescription { name: "all".into(), cpus, domain: Domain::Both }];
         }
         let begin = self.begin.unwrap_or_default();
-        model.begin_power(&self.topology, begin, &InitialState::default(), self.with_timelines);
+        model.begin_power(&self.topology, begin, &self.initial, self.with_timelines);
         Ok(())
     }
 }

@@ -9,6 +9,7 @@
 use nntrace_common::record::Record;
 
 use super::{
+    declared::Declared,
     events::Visitor,
     ftrace::{Event, EventKind},
     losses::Loss,
@@ -151,6 +152,10 @@ impl<V: Visitor> Visitor for Sorter<'_, V> {
         self.other.turn(input);
     }
 
+    fn declared(&mut self, facts: &Declared) {
+        self.other.declared(facts);
+    }
+
     fn event(&mut self, event: &Event<'_>) -> bool {
         let Event { comm, tid, tgid, cpu, time, kind } = *event;
         if !self.waiting.is_empty() {
@@ -182,7 +187,9 @@ impl<V: Visitor> Visitor for Sorter<'_, V> {
         match loss {
             Loss::Gap { cpu, .. } | Loss::Started { cpu } => self.waiting.push((self.turn, cpu, loss)),
             // Before anything that may follow.
-            Loss::Overwritten { .. } | Loss::Total { .. } => self.keep_loss(self.turn, 0, 0, loss),
+            Loss::Overwritten { .. } | Loss::OfNoCpu { .. } | Loss::Total { .. } => {
+                self.keep_loss(self.turn, 0, 0, loss)
+            }
         }
     }
 

@@ -5,9 +5,12 @@ use std::thread::{self, Scope};
 use super::{
     batch::{Batch, EventItem, Item},
     batches::{Batches, Division},
+    declared::Declared,
     ftrace::Event,
-    input::Input,
+    input::{Contents, Input, InputReader},
     losses::Loss,
+    perfetto,
+    step::{Step, Steps},
     tracedat,
 };
 
@@ -15,6 +18,8 @@ use super::{
 pub(crate) trait Visitor {
     /// Switches to an input, numbered from 0, that the following calls are about. The initial one is 0.
     fn turn(&mut self, _input: usize) {}
+    /// Takes the facts that an input declares, before its events.
+    fn declared(&mut self, _facts: &Declared) {}
     /// Takes an event. Returns false to stop.
     fn event(&mut self, event: &Event<'_>) -> bool;
     /// Takes a loss of events by the tracer.
@@ -31,6 +36,11 @@ pub(crate) trait Visitor {
 
 /// Passes the events of all inputs to a visitor: those of one input in its own order, of several the oldest first.
 pub(crate) fn visit(inputs: &[Input], division: Division, visitor: &mut impl Visitor) {
+    for input in inputs {
+        if let Contents::Perfetto(trace) = input.contents() {
+            visitor.declared(trace.declared());
+        }
+    }
     thread::scope(|scope| {
         let mut sources: Vec<_> = inputs.iter().map(|input| AnySource::new(input, division, scope)).collect();
         if let [source] = &mut sources[..] {
@@ -64,14 +74,19 @@ fn merge(sources: &mut [AnySource<'_>], visitor: &mut impl Visitor) {
 /// Input of any kind.
 enum AnySource<'a> {
     Text(Source<'a>),
-    Dat(Dat<'a>),
+    Dat(Binary<'a, tracedat::Events<'a>>),
+    Perfetto(Binary<'a, perfetto::Events<'a, InputReader>>),
 }
 
 impl<'a> AnySource<'a> {
     fn new<'scope>(input: &'a Input, division: Division, scope: &'scope Scope<'scope, '_>) -> Self {
-        match input.trace_dat() {
-            Some(dat) => Self::Dat(Dat { name: input.name(), events: dat.events(), time: None }),
-            None => Self::Text(Source::new(input, Batches::new(input, division, scope))),
+        let name = input.name();
+        match input.contents() {
+            Contents::Text => Self::Text(Source::new(input, Batches::new(input, division, scope))),
+            Contents::Dat(dat) => Self::Dat(Binary { name, events: dat.events(), time: None }),
+            Contents::Perfetto(trace) => {
+                Self::Perfetto(Binary { name, events: trace.events(input.reader()), time: None })
+            }
         }
     }
 
@@ -80,6 +95,7 @@ impl<'a> AnySource<'a> {
         match self {
             Self::Text(source) => source.event().map(|event| event.time),
             Self::Dat(source) => source.time,
+            Self::Perfetto(source) => source.time,
         }
     }
 
@@ -87,7 +103,8 @@ impl<'a> AnySource<'a> {
     fn peek(&mut self, visitor: &mut impl Visitor) {
         match self {
             Self::Text(source) => source.peek(visitor),
-            Self::Dat(source) => source.time = source.next(visitor).then(|| source.events.time()),
+            Self::Dat(source) => source.peek(visitor),
+            Self::Perfetto(source) => source.peek(visitor),
         }
     }
 
@@ -96,6 +113,7 @@ impl<'a> AnySource<'a> {
         match self {
             Self::Text(source) => source.hand(visitor),
             Self::Dat(source) => source.hand(visitor),
+            Self::Perfetto(source) => source.hand(visitor),
         }
     }
 
@@ -108,31 +126,42 @@ impl<'a> AnySource<'a> {
                     source.peek(visitor);
                 }
             }
-            Self::Dat(source) => while source.next(visitor) && source.hand(visitor) {},
+            Self::Dat(source) => source.hand_all(visitor),
+            Self::Perfetto(source) => source.hand_all(visitor),
         }
     }
 }
 
-/// `trace.dat` being read.
-struct Dat<'a> {
+/// Binary file being read.
+struct Binary<'a, E> {
     name: &'a str,
-    events: tracedat::Events<'a>,
+    events: E,
     /// Time of the next event, where several inputs are merged, ns.
     time: Option<u64>,
 }
 
-impl Dat<'_> {
+impl<E: Steps> Binary<'_, E> {
     /// Advances to the next event; false at the end.
     #[inline]
     fn next(&mut self, visitor: &mut impl Visitor) -> bool {
         loop {
             match self.events.advance() {
-                tracedat::Step::Event => return true,
-                tracedat::Step::Lost(loss) => visitor.lost(loss),
-                tracedat::Step::Cut(why) => visitor.cut(self.name, why),
-                tracedat::Step::End => return false,
+                Step::Event => return true,
+                Step::Lost(loss) => visitor.lost(loss),
+                Step::Cut(why) => visitor.cut(self.name, why),
+                Step::End => return false,
             }
         }
+    }
+
+    /// Reads the next event, which then waits.
+    fn peek(&mut self, visitor: &mut impl Visitor) {
+        self.time = self.next(visitor).then(|| self.events.time());
+    }
+
+    /// Passes all events to the visitor.
+    fn hand_all(&mut self, visitor: &mut impl Visitor) {
+        while self.next(visitor) && self.hand(visitor) {}
     }
 
     /// Passes the current event to the visitor; false when the visitor stops.

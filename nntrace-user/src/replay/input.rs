@@ -1,6 +1,7 @@
 //! Trace files, compressed or not.
 
 use std::{
+    borrow::Cow,
     error::Error,
     fs::File,
     io::{self, BufRead, BufReader, ErrorKind, Read},
@@ -19,6 +20,7 @@ use thiserror::Error;
 
 use super::{
     file_cursor::FileCursor,
+    perfetto::{self, Perfetto},
     tracedat::{self, Damage, TraceDat},
 };
 
@@ -88,8 +90,19 @@ pub(crate) struct Input {
     /// Offset of atrace's stream in the unpacked text.
     atrace: Option<u64>,
     head: Vec<u8>,
-    /// Contents of a binary file.
-    dat: Option<TraceDat>,
+    contents: Contents,
+}
+
+/// Kind of an input, with what its events need of a binary file.
+#[derive(Debug, Default)]
+pub(crate) enum Contents {
+    /// Lines.
+    #[default]
+    Text,
+    /// trace-cmd's binary file.
+    Dat(TraceDat),
+    /// Trace of Perfetto.
+    Perfetto(Box<Perfetto>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +148,7 @@ impl Input {
             packed: Packed::Plain,
             atrace: None,
             head: Vec::new(),
-            dat: None,
+            contents: Contents::Text,
         };
         input.head = match input.read_head() {
             (head, None) => head,
@@ -159,7 +172,9 @@ impl Input {
             input.head = input.read_head().0;
         }
         if tracedat::is_trace_dat(&input.head) {
-            input.dat = Some(input.open_dat()?);
+            input.contents = Contents::Dat(input.open_dat()?);
+        } else if perfetto::is_perfetto(&input.head) {
+            input.contents = Contents::Perfetto(Box::new(Perfetto::open(input.reader())));
         }
         Ok(input)
     }
@@ -224,10 +239,20 @@ impl Input {
         }
     }
 
-    /// Returns the contents of a trace-cmd binary file; `None` for text.
+    /// Returns its kind, with what its events need.
     #[must_use]
-    pub(crate) fn trace_dat(&self) -> Option<&TraceDat> {
-        self.dat.as_ref()
+    pub(crate) fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// Returns the name of the clock of its times, if it is known.
+    #[must_use]
+    pub(crate) fn clock_name(&self) -> Option<Cow<'_, str>> {
+        match &self.contents {
+            Contents::Text => None,
+            Contents::Dat(dat) => dat.clock_name().map(Cow::Borrowed),
+            Contents::Perfetto(trace) => Some(trace.clock_name().into()),
+        }
     }
 
     /// Reads the text from its start. Readers are independent of each other.

@@ -27,6 +27,12 @@ pub enum Loss {
         /// Number of events of all CPUs together.
         events: u64,
     },
+    /// Events are missing that are of no CPU, or of none that is known: as many at least (packets of a program that
+    /// Perfetto's recorder lost, events without a time).
+    OfNoCpu {
+        /// Number of events.
+        events: u64,
+    },
     /// All losses of a CPU, including those of its gaps (the statistics in a `trace.dat`).
     Total {
         /// CPU of the losses.
@@ -118,7 +124,7 @@ impl Gaps {
                 rings.cpus.iter_mut().for_each(|ring| ring.missing = Missing::OfOverwritten);
                 None
             }
-            Loss::Total { .. } => None,
+            Loss::OfNoCpu { .. } | Loss::Total { .. } => None,
         }
     }
 
@@ -159,6 +165,8 @@ struct OfInput {
     gaps: BTreeMap<u32, OfGaps>,
     totals: BTreeMap<u32, u64>,
     overwritten: u64,
+    /// Events of no CPU, as many at least.
+    of_no_cpu: u64,
     /// Whether it has gaps that do not count.
     leaves_out: bool,
 }
@@ -198,6 +206,7 @@ impl Tally {
             }
             Loss::Started { cpu } => input.gaps.entry(cpu).or_default().is_presumed = true,
             Loss::Overwritten { events } => input.overwritten = input.overwritten.saturating_add(events),
+            Loss::OfNoCpu { events } => input.of_no_cpu = input.of_no_cpu.saturating_add(events),
             Loss::Total { cpu, events } => {
                 let total = input.totals.entry(cpu).or_default();
                 *total = total.saturating_add(events);
@@ -230,7 +239,8 @@ impl Tally {
                 sum = sum.saturating_add(events);
             }
             let events = sum.max(input.overwritten).max(is_presumed.into());
-            all.events = all.events.saturating_add(events);
+            all.events = all.events.saturating_add(events).saturating_add(input.of_no_cpu);
+            all.at_least |= input.of_no_cpu > 0;
             all.at_least |= match input.overwritten {
                 0 => is_least || is_presumed,
                 overwritten => overwritten < sum,
@@ -296,6 +306,16 @@ mod tests {
         assert_eq!(lost(&[Loss::Started { cpu: 1 }, Loss::Started { cpu: 2 }]), (1, true));
         assert_eq!(lost(&[gap(0, None), gap(0, None), Loss::Total { cpu: 0, events: 70 }]), (70, false));
         assert_eq!(lost(&[gap(0, None), gap(1, None), Loss::Total { cpu: 0, events: 70 }]), (71, true));
+    }
+
+    #[test]
+    fn what_is_of_no_cpu_is_beside_what_cpus_lost() {
+        let none = Loss::OfNoCpu { events: 2 };
+        assert_eq!(lost(&[none]), (2, true));
+        assert_eq!(lost(&[none, gap(0, Some(5)), none, Loss::Total { cpu: 0, events: 7 }]), (11, true));
+        let mut gaps = Gaps::default();
+        assert_eq!(gaps.lost(none), None);
+        assert_eq!(gaps.event(0, 10), None);
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub enum ReplayError {
     Clusters(#[from] TopologyError),
     /// There is no event in the input.
     #[error(
-        "no trace event in {files}: {what}; expected the text of ftrace (trace, trace_pipe), `trace-cmd report`, systrace (HTML too), atrace or Perfetto's systrace export, or trace-cmd's trace.dat, plain or packed by gzip or zstd"
+        "no trace event in {files}: {what}; expected the text of ftrace (trace, trace_pipe), `trace-cmd report`, systrace (HTML too), atrace or Perfetto's systrace export, trace-cmd's trace.dat, or a trace of Perfetto, plain or packed by gzip or zstd"
     )]
     NoEvents {
         /// Names of the inputs.
@@ -182,6 +182,7 @@ fn replay_observed(
         events::visit(&inputs, division, &mut sorter);
         let events = sorter.sorted();
         let mut survey = Survey::default();
+        survey.declared = pass.survey.declared;
         events.visit(&mut survey);
         pass.plan = survey.plan(options.range);
         events.visit(&mut pass);
@@ -258,7 +259,7 @@ impl Replayed {
 
 fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replayed, ReplayError> {
     let files: Vec<String> = inputs.iter().map(|input| input.name().to_owned()).collect();
-    let Some((first, last)) = pass.survey.seen else {
+    let Some((first, last)) = pass.survey.extent() else {
         let what = match pass.counts.unreadable {
             0 => "it is empty, or holds comments only".into(),
             lines => format!("{lines} lines in no format that is known"),
@@ -362,15 +363,15 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
 
 /// Checks that all files have the same clock: others cannot be ordered.
 fn one_clock(inputs: &[Input]) -> Result<(), ReplayError> {
-    let mut known = inputs.iter().filter_map(|input| Some((input.name(), input.trace_dat()?.clock_name()?)));
+    let mut known = inputs.iter().filter_map(|input| Some((input.name(), input.clock_name()?)));
     let Some((first, clock)) = known.next() else { return Ok(()) };
     match known.find(|(_, other)| *other != clock) {
         None => Ok(()),
         Some((other, other_clock)) => Err(ReplayError::Clocks {
             first: first.to_owned(),
-            clock: clock.to_owned(),
+            clock: clock.into_owned(),
             other: other.to_owned(),
-            other_clock: other_clock.to_owned(),
+            other_clock: other_clock.into_owned(),
         }),
     }
 }

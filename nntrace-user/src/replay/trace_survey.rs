@@ -21,7 +21,9 @@ pub(crate) struct Plan {
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     /// Times of the first and the last event, ns.
-    pub seen: Option<(u64, u64)>,
+    seen: Option<(u64, u64)>,
+    /// Window that inputs declare, ns.
+    pub declared: Option<(u64, u64)>,
     /// Gaps.
     pub gaps: Gaps,
     /// Whether an event was older than the previous one.
@@ -31,6 +33,20 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
+    /// Takes the window that an input declares, before all events; of several, all together.
+    pub(crate) fn declare(&mut self, (begin, end): (u64, u64)) {
+        let (first, last) = self.declared.unwrap_or((begin, end));
+        self.declared = Some((first.min(begin), last.max(end)));
+    }
+
+    /// Returns the times of the first and the last event, or of the declared window, ns; `None` without an event.
+    #[must_use]
+    pub(crate) fn extent(&self) -> Option<(u64, u64)> {
+        let (first, last) = self.seen?;
+        let (begin, end) = self.declared.unwrap_or((first, last));
+        Some((first.min(begin), last.max(end)))
+    }
+
     /// Takes an event, unless it is out of order. Returns the gap that it ends.
     #[inline]
     pub(crate) fn take(&mut self, event: &Event<'_>) -> Option<Gap> {

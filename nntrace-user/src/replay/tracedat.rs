@@ -32,9 +32,15 @@ use cpu_data::{Place, Stream};
 use fields::Decoders;
 use merge::Merge;
 use pages::Layout;
-use saved_names::{Comms, Symbols, Texts};
+pub(crate) use saved_names::Comms;
+use saved_names::{Symbols, Texts};
 
-use super::{file_cursor::FileCursor, ftrace::Event, losses::Loss};
+use super::{
+    file_cursor::FileCursor,
+    ftrace::Event,
+    losses::Loss,
+    step::{Step, Steps},
+};
 
 /// First bytes of a file.
 const MAGIC: &[u8] = &[0x17, 0x08, 0x44];
@@ -226,19 +232,6 @@ fn checked<'a>(
     Ok(())
 }
 
-/// Result of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// An event, for [`Events::event`].
-    Event,
-    /// Events are missing.
-    Lost(Loss),
-    /// Some of the file could not be read.
-    Cut(String),
-    /// The events have ended.
-    End,
-}
-
 /// Events of a file in order of time.
 pub(crate) struct Events<'a> {
     dat: &'a TraceDat,
@@ -256,10 +249,9 @@ pub(crate) struct Events<'a> {
     time: u64,
 }
 
-impl Events<'_> {
-    /// Advances by one step.
+impl Steps for Events<'_> {
     #[inline]
-    pub(crate) fn advance(&mut self) -> Step {
+    fn advance(&mut self) -> Step {
         if let Some(note) = self.notes.pop_front() {
             return Step::Cut(note);
         }
@@ -269,7 +261,7 @@ impl Events<'_> {
         if !self.waits {
             // Names from the previous event, which was itself shown with the earlier names.
             if let Some(stream) = self.merge.stream() {
-                self.dat.decoders.threads(stream.event(), |tid, comm| self.comms.learn(tid, comm));
+                self.dat.decoders.threads(stream.event(), |tid, comm| _ = self.comms.learn(tid, comm));
             }
             self.waits = self.merge.advance();
         }
@@ -287,15 +279,12 @@ impl Events<'_> {
         Step::Event
     }
 
-    /// Returns the time of the current event, ns.
-    #[must_use]
-    pub(crate) fn time(&self) -> u64 {
+    fn time(&self) -> u64 {
         self.time
     }
 
-    /// Returns the current event.
     #[inline]
-    pub(crate) fn event(&mut self) -> Option<Event<'_>> {
+    fn event(&mut self) -> Option<Event<'_>> {
         let Self { dat, merge, comms, text, time, .. } = self;
         let stream = merge.stream()?;
         let (tid, kind) = dat.decoders.decode(stream.event(), &dat.symbols, &dat.texts, text);

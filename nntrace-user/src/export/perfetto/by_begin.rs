@@ -10,12 +10,14 @@ use std::{
 
 use super::{
     hand_overs::{Arrival, HandOvers},
-    messages::EventType,
     packets::{Packets, event},
     slices::{self, Unfinished},
     tracks,
 };
-use crate::model::{section::Section, section_filter::Hidden};
+use crate::{
+    model::{section::Section, section_filter::Hidden},
+    perfetto_schema::EventType,
+};
 
 /// Writer of sections that come by thread and begin, and of the setup bars before those that do work that was handed over.
 pub(super) struct SectionsByBegin {
@@ -39,6 +41,18 @@ struct Thread {
     arrivals: VecDeque<Arrival>,
     /// When the work of the last setup bar begins, ns.
     set_up: Option<u64>,
+}
+
+/// Mark that is no section.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark<'a> {
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    /// Time, ns.
+    pub(super) time: u64,
+    /// Sections that are open around it, foreign ones too.
+    pub(super) depth: u8,
+    pub(super) payload: &'a str,
 }
 
 /// Track of a thread.
@@ -140,6 +154,22 @@ impl SectionsByBegin {
         }
         packets.put(&packet);
         lane.open.push((section.end_ns, level));
+    }
+
+    /// Takes the next mark, which is among the sections by its time.
+    pub(super) fn mark<W: Write>(&mut self, mark: &Mark<'_>, packets: &mut Packets<W>) {
+        let Mark { pid, tid, time, depth, payload } = *mark;
+        let thread = self.threads.entry((pid, tid)).or_default();
+        thread.begin_unfinished(time, packets);
+        for lane in &mut thread.lanes {
+            let around = 2 * u16::from(depth);
+            while lane.open.last().is_some_and(|(end, level)| *end < time || *end == time && *level >= around)
+            {
+                lane.end_innermost(packets);
+            }
+        }
+        let packet = slices::mark(packets, tracks::thread_uuid(pid, tid), time, payload);
+        packets.put(&packet);
     }
 
     /// Writes what is left; returns what was hidden.

@@ -3,11 +3,13 @@
 use std::io::Write;
 
 use super::{
-    messages::EventType,
     packets::{Packets, event},
     tracks::ClusterCounter,
 };
-use crate::model::timeline::{CpuState, Timeline, Timelines};
+use crate::{
+    model::timeline::{CpuState, Timeline, Timelines},
+    perfetto_schema::EventType,
+};
 
 /// Idle state of a cluster that is offline, or of which nothing is known.
 const UNKNOWN: i64 = -1;

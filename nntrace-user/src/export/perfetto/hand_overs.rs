@@ -11,20 +11,17 @@ use std::{
 
 use nntrace_common::attributes::Handle;
 
-use super::{
-    messages::{EventType, TracePacket, TrackEvent},
-    packets::Packets,
-    tracks,
+use super::{packets::Packets, tracks};
+use crate::{
+    model::{
+        Findings,
+        causality::hand_overs::{HandOver, Moment, Part, Source},
+    },
+    perfetto_schema::{
+        EventType, TracePacket, TrackEvent,
+        own::{HAND_OVER as CATEGORY, HANDLE, VIOLATION},
+    },
 };
-use crate::model::{
-    Findings,
-    causality::hand_overs::{HandOver, Moment, Part, Source},
-};
-
-/// Category of setup bars and of instants of hand-overs.
-const CATEGORY: &str = "hand_over";
-/// Category and name of what was taken before it was given.
-const VIOLATION: &str = "hb_violation";
 
 /// Hand-overs, as the tracks of their threads take them.
 #[derive(Default)]
@@ -180,7 +177,7 @@ impl Arrival {
         let mut packet = packets.named_event(begin, track, EventType::SliceBegin, "setup", &[CATEGORY]);
         let setup = packets.number("setup_ns", self.start.saturating_sub(begin));
         let evidence = packets.text("evidence", self.hand_over.source.name());
-        let handle = self.hand_over.handle.map(|handle| packets.number("handle", number_of(handle)));
+        let handle = self.hand_over.handle.map(|handle| packets.number(HANDLE, number_of(handle)));
         let gated = self.hand_over.received_first.map(|first| packets.number("received_first_ns", first));
         let propagation =
             self.hand_over.part(Part::Propagation).map(|ns| packets.number("propagation_ns", ns));
@@ -210,7 +207,7 @@ fn instant<W: Write>(
     packets: &mut Packets<W>,
 ) -> TracePacket {
     let (name, category) = if is_violation { (VIOLATION, VIOLATION) } else { (name, CATEGORY) };
-    let handle = handle.map(|handle| packets.number("handle", number_of(handle)));
+    let handle = handle.map(|handle| packets.number(HANDLE, number_of(handle)));
     let track = tracks::thread_uuid(at.pid, at.tid);
     let mut packet = packets.named_event(at.time, track, EventType::Instant, name, &[category]);
     change(&mut packet, |event| event.debug_annotations.extend(handle));

@@ -2,21 +2,17 @@
 
 use std::io::{self, Write};
 
+use bytes::Bytes;
 use prost::Message as _;
 use rustc_hash::FxHashMap;
 
-use super::messages::{
-    DebugAnnotation, EventType, InternedData, InternedName, TracePacket, TracePacketDefaults, TrackEvent,
+use crate::perfetto_schema::{
+    DebugAnnotation, EventType, InternedData, InternedName, NEEDS_STATE, PACKET, STATE_CLEARED, TracePacket,
+    TracePacketDefaults, TrackEvent,
 };
 
 /// Sequence that all events on tracks are of.
 const SEQUENCE: u32 = 1;
-/// Flag of a packet: texts that were interned before are forgotten.
-const CLEARED: u32 = 1;
-/// Flag of a packet: it has texts or defaults of its sequence.
-const NEEDS_STATE: u32 = 2;
-/// Key of a packet in the file: field 1, a message.
-const PACKET: u8 = 1 << 3 | 2;
 
 /// Texts of one kind that are interned at most; later ones are written out.
 const MOST_TEXTS: usize = 1 << 16;
@@ -67,9 +63,12 @@ impl<W: Write> Packets<W> {
             failure: None,
         };
         packets.put(&TracePacket {
-            sequence_flags: Some(CLEARED | NEEDS_STATE),
+            sequence_flags: Some(STATE_CLEARED | NEEDS_STATE),
             trusted_packet_sequence_id: Some(SEQUENCE),
-            trace_packet_defaults: Some(TracePacketDefaults { timestamp_clock_id: clock }),
+            trace_packet_defaults: Some(TracePacketDefaults {
+                timestamp_clock_id: clock,
+                ..TracePacketDefaults::default()
+            }),
             ..TracePacket::default()
         });
         packets
@@ -98,7 +97,7 @@ impl<W: Write> Packets<W> {
         let mut packet = event(time, track, what);
         if let Some(event) = &mut packet.track_event {
             event.name_iid = name_iid;
-            event.name = name_iid.is_none().then(|| name.to_owned());
+            event.name = name_iid.is_none().then(|| bytes(name));
             event.category_iids = category_iids;
         }
         packet
@@ -107,7 +106,7 @@ impl<W: Write> Packets<W> {
     /// Returns an annotation with a text.
     pub(super) fn text(&mut self, key: &str, value: &str) -> DebugAnnotation {
         let string_value_iid = self.value(value);
-        let string_value = string_value_iid.is_none().then(|| value.to_owned());
+        let string_value = string_value_iid.is_none().then(|| bytes(value));
         DebugAnnotation { string_value, string_value_iid, ..self.annotation(key) }
     }
 
@@ -118,7 +117,7 @@ impl<W: Write> Packets<W> {
 
     fn annotation(&mut self, key: &str) -> DebugAnnotation {
         let name_iid = self.key(key);
-        let name = name_iid.is_none().then(|| key.to_owned());
+        let name = name_iid.is_none().then(|| bytes(key));
         DebugAnnotation { name_iid, name, ..DebugAnnotation::default() }
     }
 
@@ -192,8 +191,13 @@ pub(super) fn event(time: u64, track: u64, what: EventType) -> TracePacket {
     }
 }
 
+/// Returns a text in the form that messages have.
+fn bytes(text: &str) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
+}
+
 fn interned(iid: u64, text: &str) -> InternedName {
-    InternedName { iid: Some(iid), name: Some(text.to_owned()) }
+    InternedName { iid: Some(iid), name: Some(bytes(text)) }
 }
 
 /// Writes a packet, by way of an empty buffer.

@@ -4,20 +4,38 @@ use std::{collections::BTreeMap, io::Write};
 
 use nntrace_common::record::{PowerRecord, Record};
 
-use super::{
-    messages::{CpuState, FtraceEvent, FtraceEventBundle, TracePacket},
-    packets::Packets,
+use super::packets::Packets;
+use crate::perfetto_schema::{
+    TracePacket,
+    ftrace::{CpuState, CpuhpEnter, CpuhpExit, FtraceEvent, FtraceEventBundle, FtraceKind},
 };
 
 /// Events of a CPU that are written at once.
 const AT_ONCE: usize = 512;
 
+/// Step of the hotplug state machine that takes a CPU down, and one that a CPU runs itself when it is up, with the final
+/// states of both: their numbers differ from kernel to kernel, and only their order matters.
+const TAKEDOWN: i32 = 87;
+const STARTING: i32 = 147;
+const OFFLINE: i32 = 0;
+const ONLINE: i32 = 238;
+
 /// Events that wait, by CPU.
 #[derive(Default)]
 pub(super) struct PowerEvents {
-    cpus: BTreeMap<u32, Vec<FtraceEvent>>,
+    cpus: BTreeMap<u32, Waiting>,
     /// Time from the clock of the events to the boot time, which events of the kernel are of, ns.
     to_boottime: i64,
+}
+
+/// Events of a CPU that wait.
+#[derive(Default)]
+struct Waiting {
+    events: Vec<FtraceEvent>,
+    /// Time of its last event, written or not, boot time, ns.
+    last: Option<u64>,
+    /// Whether events are missing before the first one.
+    is_after_loss: bool,
 }
 
 impl PowerEvents {
@@ -26,37 +44,85 @@ impl PowerEvents {
         Self { cpus: BTreeMap::new(), to_boottime }
     }
 
-    /// Takes an event of an idle state or a frequency; others are none of its business.
+    /// Takes an event of an idle state, a frequency or hotplug, or a loss; others are none of its business.
     pub(super) fn take<W: Write>(&mut self, record: &Record, packets: &mut Packets<W>) {
-        let (Record::Idle(event) | Record::Frequency(event)) = record else { return };
-        let PowerRecord { cpu, time, state, .. } = *event;
-        let state = CpuState { state: Some(state), cpu_id: Some(cpu) };
-        let (cpu_idle, cpu_frequency) =
-            if matches!(record, Record::Idle(_)) { (Some(state), None) } else { (None, Some(state)) };
-        let events = self.cpus.entry(cpu).or_default();
-        events.push(FtraceEvent {
-            timestamp: Some(time.saturating_add_signed(self.to_boottime)),
-            // The idle thread's.
-            pid: Some(0),
-            cpu_frequency,
-            cpu_idle,
-        });
-        if events.len() >= AT_ONCE {
-            put(cpu, std::mem::take(events), packets);
+        match record {
+            Record::Idle(PowerRecord { cpu, time, state, .. }) => {
+                let state = CpuState { state: Some(*state), cpu_id: Some(*cpu) };
+                self.add(*cpu, *time, Some(FtraceKind::CpuIdle(state)), packets);
+            }
+            Record::Frequency(PowerRecord { cpu, time, state, .. }) => {
+                let state = CpuState { state: Some(*state), cpu_id: Some(*cpu) };
+                self.add(*cpu, *time, Some(FtraceKind::CpuFrequency(state)), packets);
+            }
+            Record::Hotplug(PowerRecord { cpu, time, state, .. }) => {
+                self.hotplug(*cpu, *time, *state != 0, packets)
+            }
+            Record::Lost { cpu, time } => {
+                // A gap begins at the event before it.
+                let since = self.boottime(*time);
+                if self.waiting(*cpu).last != Some(since) {
+                    self.add(*cpu, *time, None, packets);
+                }
+                let waiting = self.waiting(*cpu);
+                put(*cpu, waiting, packets);
+                waiting.is_after_loss = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds the steps by which a CPU goes offline, which another one takes for it, or shows that it is online.
+    fn hotplug<W: Write>(&mut self, cpu: u32, time: u64, is_online: bool, packets: &mut Packets<W>) {
+        let step = |idx, target| CpuhpEnter { cpu: Some(cpu), idx: Some(idx), target: Some(target) };
+        if is_online {
+            self.add(cpu, time, Some(FtraceKind::CpuhpEnter(step(STARTING, ONLINE))), packets);
+            return;
+        }
+        let other = u32::from(cpu == 0);
+        let done = CpuhpExit { cpu: Some(cpu), idx: Some(TAKEDOWN), ret: Some(0), state: Some(TAKEDOWN - 1) };
+        self.add(other, time, Some(FtraceKind::CpuhpEnter(step(TAKEDOWN, OFFLINE))), packets);
+        self.add(other, time, Some(FtraceKind::CpuhpExit(done)), packets);
+    }
+
+    fn waiting(&mut self, cpu: u32) -> &mut Waiting {
+        self.cpus.entry(cpu).or_default()
+    }
+
+    fn boottime(&self, time: u64) -> u64 {
+        time.saturating_add_signed(self.to_boottime)
+    }
+
+    fn add<W: Write>(&mut self, cpu: u32, time: u64, kind: Option<FtraceKind>, packets: &mut Packets<W>) {
+        let time = self.boottime(time);
+        let waiting = self.waiting(cpu);
+        // The idle thread's.
+        waiting.events.push(FtraceEvent { timestamp: Some(time), pid: Some(0), kind });
+        waiting.last = Some(time);
+        if waiting.events.len() >= AT_ONCE {
+            put(cpu, waiting, packets);
         }
     }
 
     /// Writes what is left.
     pub(super) fn finish<W: Write>(self, packets: &mut Packets<W>) {
-        for (cpu, events) in self.cpus.into_iter().filter(|(_, events)| !events.is_empty()) {
-            put(cpu, events, packets);
+        for (cpu, mut waiting) in self.cpus {
+            put(cpu, &mut waiting, packets);
         }
     }
 }
 
-fn put<W: Write>(cpu: u32, event: Vec<FtraceEvent>, packets: &mut Packets<W>) {
-    packets.put(&TracePacket {
-        ftrace_events: Some(FtraceEventBundle { cpu: Some(cpu), event }),
-        ..TracePacket::default()
-    });
+/// Writes the events of a CPU that wait, and the loss before them, if there is something.
+fn put<W: Write>(cpu: u32, waiting: &mut Waiting, packets: &mut Packets<W>) {
+    let (event, lost) = (std::mem::take(&mut waiting.events), std::mem::take(&mut waiting.is_after_loss));
+    if event.is_empty() && !lost {
+        return;
+    }
+    let bundle = FtraceEventBundle {
+        cpu: Some(cpu),
+        event,
+        lost_events: lost.then_some(true),
+        ..FtraceEventBundle::default()
+    };
+    packets.put(&TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() });
 }

@@ -14,6 +14,7 @@ use std::{
 use nntrace_common::{layer::Tag, stack::Class};
 use prost::Message;
 
+use super::by_begin::Mark;
 use crate::model::section::Section;
 
 /// Sections that are sorted at once: about 16 MB.
@@ -69,6 +70,15 @@ struct KeptSection {
     attributes: String,
     #[prost(bool, tag = "14")]
     is_provisional: bool,
+    /// Whether it is a mark that is no section: then its text is the name, and all else but its place is 0.
+    #[prost(bool, tag = "15")]
+    is_mark: bool,
+}
+
+/// What is sorted, as it is handed out.
+pub(super) enum Sorted<'a> {
+    Section(&'a Section<'a>),
+    Mark(&'a Mark<'a>),
 }
 
 /// Order of sections: thread, begin, number.
@@ -91,6 +101,22 @@ impl KeptSection {
             name: section.name.as_ref().to_owned(),
             attributes: section.attributes.as_ref().to_owned(),
             is_provisional: section.is_provisional,
+            is_mark: false,
+        }
+    }
+
+    fn of_mark(mark: &Mark<'_>, number: u64) -> Self {
+        let Mark { pid, tid, time, depth, payload } = *mark;
+        Self {
+            pid,
+            tid,
+            begin: time,
+            end: time,
+            number,
+            depth: depth.into(),
+            name: payload.to_owned(),
+            is_mark: true,
+            ..Self::default()
         }
     }
 
@@ -141,11 +167,20 @@ impl SectionSorter {
 
     /// Takes a section. A failure shows at the end.
     pub(super) fn take(&mut self, section: &Section<'_>) {
+        self.keep(KeptSection::new(section, self.number));
+    }
+
+    /// Takes a mark that is no section. A failure shows at the end.
+    pub(super) fn mark(&mut self, mark: &Mark<'_>) {
+        self.keep(KeptSection::of_mark(mark, self.number));
+    }
+
+    fn keep(&mut self, section: KeptSection) {
         if self.failure.is_some() {
             return;
         }
         self.threads.insert((section.pid, section.tid));
-        self.waiting.push(KeptSection::new(section, self.number));
+        self.waiting.push(section);
         self.number += 1;
         if self.waiting.len() >= self.together {
             self.failure = self.write().err();
@@ -175,11 +210,11 @@ impl SectionSorter {
         &self.threads
     }
 
-    /// Hands out the sections by thread and begin; those of one instant from the outside in, by the order of their ends.
+    /// Hands out the sections and marks by thread and begin; those of one instant from the outside in, by the order of their ends.
     ///
     /// # Errors
     /// When the file could not be written or read.
-    pub(super) fn sorted(mut self, mut take: impl FnMut(&Section<'_>)) -> io::Result<()> {
+    pub(super) fn sorted(mut self, mut take: impl FnMut(Sorted<'_>)) -> io::Result<()> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
@@ -214,8 +249,9 @@ impl SectionSorter {
                     hand_out(&section, &mut take);
                 }
             }
-            // It contains those that ended before it, with more around them.
-            let inside = of_instant.iter().rposition(|before| before.depth <= section.depth);
+            // It contains those that ended before it, with more around them. A mark contains nothing.
+            let inside =
+                of_instant.iter().rposition(|before| section.is_mark || before.depth <= section.depth);
             of_instant.insert(inside.map_or(0, |last| last + 1), section);
         }
         for section in &of_instant {
@@ -225,9 +261,12 @@ impl SectionSorter {
     }
 }
 
-fn hand_out(section: &KeptSection, take: &mut impl FnMut(&Section<'_>)) {
-    if let Some(section) = section.section() {
-        take(&section);
+fn hand_out(section: &KeptSection, take: &mut impl FnMut(Sorted<'_>)) {
+    if section.is_mark {
+        let KeptSection { pid, tid, begin, depth, .. } = *section;
+        take(Sorted::Mark(&Mark { pid, tid, time: begin, depth: depth as u8, payload: &section.name }));
+    } else if let Some(section) = section.section() {
+        take(Sorted::Section(&section));
     }
 }
 

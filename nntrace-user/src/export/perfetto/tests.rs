@@ -1,5 +1,6 @@
 //! Traces, decoded again and read by the rules of the importer; the end-to-end tests have the importer itself.
 
+mod back;
 mod sections;
 
 use std::{cell::RefCell, collections::BTreeMap, fs, io, rc::Rc};
@@ -8,20 +9,23 @@ use nntrace_common::record::{PowerRecord, Record, RecordKind};
 use prost::Message;
 
 use super::{
-    Clocks, Events, SharedEvents, Written,
-    messages::{EventType, TracePacket, TrackDescriptor},
-    observer,
-    packets::Packets,
-    power_events::PowerEvents,
-    tracks, write_head,
+    Clocks, Events, SharedEvents, Written, observer, packets::Packets, power_events::PowerEvents, tracks,
+    write_head,
 };
-use crate::replay::{self, Options, Replayed};
+use crate::{
+    perfetto_schema::{EventType, TracePacket, TrackDescriptor, ftrace::FtraceKind},
+    replay::{self, Options, Replayed},
+};
 
 /// Trace as a whole.
 #[derive(Clone, PartialEq, Message)]
 struct Trace {
     #[prost(message, repeated, tag = "1")]
     packet: Vec<TracePacket>,
+}
+
+fn utf8(bytes: &[u8]) -> &str {
+    str::from_utf8(bytes).unwrap()
 }
 
 fn decoded(bytes: &[u8]) -> Vec<TracePacket> {
@@ -46,11 +50,12 @@ fn slices(packets: &[TracePacket]) -> Vec<Slice> {
     let mut events = Vec::new();
     for packet in packets {
         for name in packet.interned_data.iter().flat_map(|data| &data.event_names) {
-            names.insert(name.iid.unwrap(), name.name.clone().unwrap());
+            names.insert(name.iid.unwrap(), utf8(name.name.as_ref().unwrap()).to_owned());
         }
         if let Some(event) = &packet.track_event {
             // The importer resolves texts in the order of the file.
-            let name = event.name.clone().or_else(|| Some(names[&event.name_iid?].clone()));
+            let name = event.name.as_ref().map(|name| utf8(name).to_owned());
+            let name = name.or_else(|| Some(names[&event.name_iid?].clone()));
             events.push((packet.timestamp.unwrap(), event, name));
         }
     }
@@ -163,7 +168,11 @@ fn a_trace_becomes_slices_tracks_counters_and_events_of_cpus() {
         .iter()
         .filter_map(|track| {
             let process = track.process.as_ref()?;
-            Some((process.pid.unwrap(), process.process_name.as_deref().unwrap(), track.sibling_order_rank))
+            Some((
+                process.pid.unwrap(),
+                utf8(process.process_name.as_ref().unwrap()),
+                track.sibling_order_rank,
+            ))
         })
         .collect();
     assert_eq!(processes, [(20, "app", Some(0)), (7, "driver", Some(1))]);
@@ -174,25 +183,32 @@ fn a_trace_becomes_slices_tracks_counters_and_events_of_cpus() {
     assert_eq!(threads, [(20, 0), (21, 1), (7, 0)]);
     let named: Vec<_> = described
         .iter()
-        .filter_map(|track| Some((track.name.as_deref()?, track.sibling_order_rank)))
+        .filter_map(|track| Some((utf8(track.name.as_ref()?), track.sibling_order_rank)))
         .collect();
     assert_eq!(
         named,
         [("clusters", Some(2)), ("cluster all frequency", Some(0)), ("cluster all idle state", Some(1))]
     );
 
-    // Keys of annotations are such that queries know; of two that become one, the last stays.
+    // Keys of annotations are such that queries know; of two that become one, the last stays,
+    // beside the text of both.
     let interned = packets.iter().filter_map(|packet| packet.interned_data.as_ref());
     let keys: Vec<&str> = interned
         .flat_map(|data| &data.debug_annotation_names)
-        .filter_map(|key| key.name.as_deref())
+        .filter_map(|key| Some(utf8(key.name.as_ref()?)))
         .collect();
-    assert_eq!(keys, ["layer_phase", "class", "iteration", "account", "attribute.img_file"]);
+    assert_eq!(keys, ["layer_phase", "class", "iteration", "account", "attributes", "attribute.img_file"]);
 
     let bundles = packets.iter().filter_map(|packet| packet.ftrace_events.as_ref());
     let events: Vec<_> = bundles.flat_map(|bundle| &bundle.event).collect();
-    assert_eq!(events.iter().filter_map(|event| event.cpu_idle.as_ref()?.state).count(), 3);
-    assert_eq!(events.iter().find_map(|event| event.cpu_frequency.as_ref()?.state), Some(500_000));
+    let of_kind = |kind: &FtraceKind| match kind {
+        FtraceKind::CpuIdle(_) => (true, None),
+        FtraceKind::CpuFrequency(state) => (false, state.state),
+        other => panic!("{other:?}"),
+    };
+    let kinds: Vec<_> = events.iter().filter_map(|event| event.kind.as_ref().map(of_kind)).collect();
+    assert_eq!(kinds.iter().filter(|(is_idle, _)| *is_idle).count(), 3);
+    assert_eq!(kinds.iter().find_map(|(_, khz)| *khz), Some(500_000));
     let counters: Vec<i64> =
         packets.iter().filter_map(|packet| packet.track_event.as_ref()?.counter_value).collect();
     assert_eq!(counters, [500_000, 0, 0, 2]);

@@ -7,11 +7,12 @@ use std::{
 
 use nntrace_common::layer::Layer;
 
-use super::{
-    messages::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor},
-    packets::write_packet,
+use super::packets::write_packet;
+use crate::{
+    export::ThreadName,
+    model::Findings,
+    perfetto_schema::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor},
 };
-use crate::{export::ThreadName, model::Findings};
 
 /// Order of the children of a track: by their ranks. Also of processes, and of threads.
 const BY_RANK: i32 = 3;
@@ -136,7 +137,10 @@ pub(super) fn write(out: &mut impl Write, findings: &Findings<'_>, threads: &[Th
         let name = name.filter(|name| !name.is_empty());
         put(TrackDescriptor {
             uuid: Some(process_uuid(pid)),
-            process: Some(ProcessDescriptor { pid: Some(pid.cast_signed()), process_name: name }),
+            process: Some(ProcessDescriptor {
+                pid: Some(pid.cast_signed()),
+                process_name: name.map(Into::into),
+            }),
             sibling_order_rank: Some(rank),
             ..TrackDescriptor::default()
         })?;
@@ -150,8 +154,8 @@ pub(super) fn write(out: &mut impl Write, findings: &Findings<'_>, threads: &[Th
                 uuid: Some(thread_uuid(pid, thread.tid)),
                 thread: Some(ThreadDescriptor {
                     pid: Some(pid.cast_signed()),
-                    tid: Some(thread.tid.cast_signed()),
-                    thread_name: name,
+                    tid: Some(thread.tid.into()),
+                    thread_name: name.map(Into::into),
                 }),
                 sibling_order_rank: Some(rank),
                 ..TrackDescriptor::default()
@@ -175,8 +179,11 @@ pub(super) fn write(out: &mut impl Write, findings: &Findings<'_>, threads: &[Th
         put(TrackDescriptor {
             uuid: Some(counter.uuid(&cluster.name)),
             parent_uuid: Some(group),
-            name: Some(format!("cluster {} {}", cluster.name, counter.name())),
-            counter: Some(CounterDescriptor { unit_name: counter.unit().map(Into::into) }),
+            name: Some(format!("cluster {} {}", cluster.name, counter.name()).into()),
+            counter: Some(CounterDescriptor {
+                unit_name: counter.unit().map(Into::into),
+                ..CounterDescriptor::default()
+            }),
             sibling_order_rank: Some(rank),
             ..TrackDescriptor::default()
         })?;

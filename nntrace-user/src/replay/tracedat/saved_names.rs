@@ -17,13 +17,15 @@ impl Comms {
         Self(lines.filter_map(line).collect())
     }
 
-    /// Adds a name from an event, for a thread without one.
+    /// Adds a name from an event, for a thread without one; returns whether it did.
     #[inline]
-    pub(crate) fn learn(&mut self, tid: u32, comm: &[u8]) {
+    pub(crate) fn learn(&mut self, tid: u32, comm: &[u8]) -> bool {
         let comm = comm.trim_ascii_start();
-        if !comm.is_empty() && !self.0.contains_key(&tid) {
+        let is_new = !comm.is_empty() && !self.0.contains_key(&tid);
+        if is_new {
             self.0.insert(tid, comm.into());
         }
+        is_new
     }
 
     /// Returns a thread's name; `<...>` where it was not saved, `<idle>` for the kernel's idle threads.

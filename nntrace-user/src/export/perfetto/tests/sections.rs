@@ -10,12 +10,16 @@ use proptest::prelude::*;
 
 use super::{
     super::{
-        by_begin::SectionsByBegin, hand_overs::HandOvers, messages::TracePacket, packets::Packets,
-        slices::Unfinished, sorter::SectionSorter, tracks,
+        by_begin::SectionsByBegin,
+        hand_overs::HandOvers,
+        packets::Packets,
+        slices::Unfinished,
+        sorter::{SectionSorter, Sorted},
+        tracks,
     },
     Slice, decoded, slices,
 };
-use crate::model::section::Section;
+use crate::{model::section::Section, perfetto_schema::TracePacket};
 
 fn section<'a>(name: impl Into<Cow<'a, str>>, begin_ns: u64, end_ns: u64, depth: u8) -> Section<'a> {
     Section {
@@ -84,7 +88,7 @@ impl Thread {
         for Open { name, begin, parent } in open {
             let Some(name) = name else { continue };
             thread.expected.push(slice(name.clone(), begin, None, parent));
-            thread.unfinished.push(Unfinished { pid: 7, tid: 8, begin, name });
+            thread.unfinished.push(Unfinished { pid: 7, tid: 8, begin, name, tag: None });
         }
         thread.expected.sort();
         thread
@@ -98,7 +102,12 @@ impl Thread {
         }
         let mut packets = Packets::new(Vec::new(), None);
         let mut sections = SectionsByBegin::new(self.unfinished.clone(), HandOvers::default(), 0);
-        sorter.sorted(|section| sections.take(section, None, &mut packets)).unwrap();
+        sorter
+            .sorted(|sorted| match sorted {
+                Sorted::Section(section) => sections.take(section, None, &mut packets),
+                Sorted::Mark(mark) => sections.mark(mark, &mut packets),
+            })
+            .unwrap();
         sections.finish(&mut packets);
         decoded(&packets.finish().unwrap())
     }
@@ -191,7 +200,11 @@ fn sections_come_back_by_thread_and_begin_as_they_were() {
     }
     assert_eq!(sorter.threads().len(), 2);
     let mut found = Vec::new();
-    sorter.sorted(|section| found.push(format!("{section:?}"))).unwrap();
+    let text = |sorted: Sorted<'_>| match sorted {
+        Sorted::Section(section) => format!("{section:?}"),
+        Sorted::Mark(mark) => format!("{mark:?}"),
+    };
+    sorter.sorted(|sorted| found.push(text(sorted))).unwrap();
     assert_eq!(found, [3, 1, 4, 2, 0].map(|place: usize| format!("{:?}", all[place])));
 }
 
@@ -223,7 +236,7 @@ fn sections_that_overlap_are_on_tracks_of_their_own() {
 #[test]
 fn what_never_ends_is_not_in_what_ends() {
     let mut packets = Packets::new(Vec::new(), None);
-    let unfinished = |begin, name: &str| Unfinished { pid: 7, tid: 8, begin, name: name.into() };
+    let unfinished = |begin, name: &str| Unfinished { pid: 7, tid: 8, begin, name: name.into(), tag: None };
     let mut sections = SectionsByBegin::new(
         vec![unfinished(5, "cannot be"), unfinished(10, "open")],
         HandOvers::default(),

@@ -1,0 +1,214 @@
+//! Events of programs on their tracks, against the marks that say the same.
+
+use super::*;
+use crate::perfetto_schema::{
+    BufferStats, CounterDescriptor, EventType, InternedData, InternedName, LegacyEvent, NEEDS_STATE,
+    ProcessDescriptor, STATE_CLEARED, ThreadDescriptor, TracePacketDefaults, TraceStats, TrackDescriptor,
+    TrackEvent, TrackEventDefaults,
+};
+
+/// Track of the thread 21 of process 20, in these traces.
+const THREAD: u64 = 5;
+
+fn described(track: TrackDescriptor) -> TracePacket {
+    TracePacket { track_descriptor: Some(track), ..TracePacket::default() }
+}
+
+fn thread() -> ThreadDescriptor {
+    ThreadDescriptor { pid: Some(20), tid: Some(21), thread_name: Some("worker".into()) }
+}
+
+fn thread_track() -> TracePacket {
+    described(TrackDescriptor { uuid: Some(THREAD), thread: Some(thread()), ..TrackDescriptor::default() })
+}
+
+fn on_track(us: u64, event: TrackEvent) -> TracePacket {
+    TracePacket {
+        timestamp: Some(START + us * 1_000),
+        trusted_packet_sequence_id: Some(2),
+        track_event: Some(event),
+        ..TracePacket::default()
+    }
+}
+
+fn track_event(what: EventType, track: u64, name: &'static str) -> TrackEvent {
+    TrackEvent {
+        r#type: Some(what.into()),
+        track_uuid: Some(track),
+        name: (!name.is_empty()).then(|| name.into()),
+        ..TrackEvent::default()
+    }
+}
+
+/// Returns the snapshot of marks of that thread, at these times (us).
+fn of_marks(marks: &[(u64, &str)]) -> Snapshot {
+    let mark =
+        |(us, text): &(u64, &str)| line(*us, "worker-21 (20)", 0, &format!("tracing_mark_write: {text}"));
+    snapshot(marks.iter().map(mark).collect::<String>().as_bytes())
+}
+
+#[test]
+fn slices_instants_and_counters_are_marks() {
+    let counter = TrackDescriptor {
+        uuid: Some(6),
+        parent_uuid: Some(7),
+        name: Some("queue".into()),
+        counter: Some(CounterDescriptor { unit_multiplier: Some(10), ..CounterDescriptor::default() }),
+        ..TrackDescriptor::default()
+    };
+    let process = TrackDescriptor {
+        uuid: Some(7),
+        process: Some(ProcessDescriptor { pid: Some(20), process_name: None }),
+        ..TrackDescriptor::default()
+    };
+    let value = TrackEvent { counter_value: Some(3), ..track_event(EventType::Counter, 6, "") };
+    let packets = [
+        on_track(0, track_event(EventType::SliceBegin, THREAD, "[NN_LA_PE]run#iter=1")),
+        on_track(1, track_event(EventType::SliceBegin, 7, "download")),
+        on_track(2, track_event(EventType::SliceBegin, THREAD, "[NN_LR_PE]compute")),
+        on_track(3, track_event(EventType::Instant, THREAD, "nn.send#h=7")),
+        on_track(4, value),
+        on_track(6, track_event(EventType::SliceEnd, THREAD, "")),
+        on_track(7, track_event(EventType::SliceEnd, 7, "")),
+        on_track(9, track_event(EventType::SliceEnd, THREAD, "")),
+        thread_track(),
+        described(counter),
+        described(process),
+    ];
+    let expected = of_marks(&[
+        (0, "B|20|[NN_LA_PE]run#iter=1"),
+        (1, "S|20|download|1"),
+        (2, "B|20|[NN_LR_PE]compute"),
+        (3, "I|20|nn.send#h=7"),
+        (4, "C|20|queue|30"),
+        (6, "E|20"),
+        (7, "F|20|download|1"),
+        (9, "E|20"),
+    ]);
+    assert!(expected.hand_overs.is_some() && !expected.tracks.is_empty() && !expected.counters.is_empty());
+    assert_eq!(snapshot(&file(&packets)), expected);
+}
+
+#[test]
+fn names_tracks_and_clocks_may_be_those_of_the_sequence() {
+    let name = |iid, name: &'static str| InternedName { iid: Some(iid), name: Some(name.into()) };
+    let first = TracePacket {
+        sequence_flags: Some(STATE_CLEARED | NEEDS_STATE),
+        trusted_packet_sequence_id: Some(2),
+        interned_data: Some(InternedData {
+            event_names: vec![name(1, "[NN_LR_PE]f"), name(2, "[NN_LD_PE]g")],
+            ..InternedData::default()
+        }),
+        trace_packet_defaults: Some(TracePacketDefaults {
+            timestamp_clock_id: Some(64),
+            track_event_defaults: Some(TrackEventDefaults { track_uuid: Some(THREAD) }),
+        }),
+        clock_snapshot: Some(ClockSnapshot {
+            clocks: vec![
+                Clock {
+                    clock_id: Some(64),
+                    timestamp: Some(START / 1_000),
+                    is_incremental: Some(true),
+                    unit_multiplier_ns: Some(1_000),
+                },
+                Clock { clock_id: Some(BOOTTIME), timestamp: Some(START), ..Clock::default() },
+            ],
+            primary_trace_clock: None,
+        }),
+        ..TracePacket::default()
+    };
+    let event = |us, what: EventType, iid| TracePacket {
+        timestamp: Some(us),
+        sequence_flags: Some(NEEDS_STATE),
+        trusted_packet_sequence_id: Some(2),
+        track_event: Some(TrackEvent { r#type: Some(what.into()), name_iid: iid, ..TrackEvent::default() }),
+        ..TracePacket::default()
+    };
+    let packets = [
+        first,
+        event(3, EventType::SliceBegin, Some(1)),
+        event(2, EventType::SliceBegin, Some(2)),
+        event(0, EventType::SliceEnd, None),
+        event(4, EventType::SliceEnd, None),
+        event(1, EventType::SliceBegin, Some(3)),
+        thread_track(),
+    ];
+    let snapshot = snapshot(&file(&packets));
+    let marks =
+        of_marks(&[(3, "B|20|[NN_LR_PE]f"), (5, "B|20|[NN_LD_PE]g"), (5, "E"), (9, "E"), (10, "B|20|")]);
+    assert_eq!(snapshot.phases, marks.phases);
+    let note = "FILE: read only in part: 1 events have a number in place of a name, and no text for it";
+    assert!(snapshot.notes.iter().any(|told| told == note), "{:?}", snapshot.notes);
+}
+
+#[test]
+fn packets_behind_a_loss_are_lost_until_the_sequence_begins_anew() {
+    let lost = |us, dropped, flags, what: EventType| TracePacket {
+        previous_packet_dropped: Some(dropped),
+        sequence_flags: Some(flags),
+        ..on_track(us, track_event(what, THREAD, "[NN_LR_PE]f"))
+    };
+    let packets = [
+        thread_track(),
+        lost(0, 1, STATE_CLEARED, EventType::SliceBegin),
+        lost(1, 0, NEEDS_STATE, EventType::SliceEnd),
+        lost(2, 1, NEEDS_STATE, EventType::SliceBegin),
+        lost(3, 0, NEEDS_STATE, EventType::SliceEnd),
+        lost(4, 0, STATE_CLEARED, EventType::SliceBegin),
+        lost(5, 0, NEEDS_STATE, EventType::SliceEnd),
+    ];
+    let snapshot = snapshot(&file(&packets));
+    assert_eq!(snapshot.phases[0].count, 2);
+    assert_eq!((snapshot.loss.records_dropped, snapshot.loss.at_least), (2, true));
+}
+
+#[test]
+fn losses_of_the_recorder_are_told() {
+    let buffer = BufferStats {
+        chunks_overwritten: Some(3),
+        trace_writer_packet_loss: Some(2),
+        ..BufferStats::default()
+    };
+    let stats = TracePacket {
+        trace_stats: Some(TraceStats { buffer_stats: vec![buffer] }),
+        ..TracePacket::default()
+    };
+    let slice = on_track(0, track_event(EventType::SliceBegin, THREAD, "[NN_LR_PE]f"));
+    let snapshot = snapshot(&file(&[thread_track(), slice, stats]));
+    assert_eq!((snapshot.loss.records_dropped, snapshot.loss.at_least), (5, true));
+    assert!(snapshot.notes.iter().any(|note| note.contains("3 chunks of the recorder's own buffers")));
+}
+
+#[test]
+fn events_in_the_form_of_chrome_are_marks() {
+    let legacy = |us, phase: u8, name: &'static str, more: LegacyEvent| {
+        let legacy = LegacyEvent { phase: Some(phase.into()), ..more };
+        let name = (!name.is_empty()).then(|| name.into());
+        on_track(us, TrackEvent { legacy_event: Some(legacy), name, ..TrackEvent::default() })
+    };
+    let none = LegacyEvent::default;
+    let sequence = TracePacket {
+        trusted_packet_sequence_id: Some(2),
+        thread_descriptor: Some(thread()),
+        ..TracePacket::default()
+    };
+    let packets = [
+        sequence,
+        legacy(0, b'X', "[NN_LA_PE]run", LegacyEvent { duration_us: Some(9), ..none() }),
+        legacy(1, b'B', "[NN_LR_PE]f", none()),
+        legacy(2, b'b', "job", LegacyEvent { local_id: Some(4), ..none() }),
+        legacy(3, b'i', "here", none()),
+        legacy(4, b'E', "", none()),
+        legacy(5, b'e', "job", LegacyEvent { local_id: Some(4), ..none() }),
+    ];
+    let expected = of_marks(&[
+        (0, "B|20|[NN_LA_PE]run"),
+        (1, "B|20|[NN_LR_PE]f"),
+        (2, "S|20|job|4"),
+        (3, "I|20|here"),
+        (4, "E|20"),
+        (5, "F|20|job|4"),
+        (9, "E|20"),
+    ]);
+    assert_eq!(snapshot(&file(&packets)), expected);
+}
