@@ -59,9 +59,9 @@ impl PowerEvents {
                 self.hotplug(*cpu, *time, *state != 0, packets)
             }
             Record::Lost { cpu, time } => {
-                // A gap begins at the event before it.
+                // A gap begins at the event before it, or with the trace.
                 let since = self.boottime(*time);
-                if self.waiting(*cpu).last != Some(since) {
+                if self.waiting(*cpu).last.is_some_and(|last| last != since) {
                     self.add(*cpu, *time, None, packets);
                 }
                 let waiting = self.waiting(*cpu);

@@ -147,6 +147,8 @@ impl TrackEvents {
                 }
                 Own::Section(_) | Own::Derived => {}
             },
+            // The counters of an export are states of clusters, which follow from the events of CPUs.
+            Action::Counter if context.is_own => {}
             Action::Counter => self.counter(event, owner, place, context.tracks, queue),
             Action::AsyncBegin(cookie) => {
                 queue.mark(place, |out| asynchronous(out, b'S', owner.pid, &name, cookie))

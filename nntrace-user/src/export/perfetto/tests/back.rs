@@ -5,15 +5,15 @@ use std::{io::Write as _, path::Path};
 use proptest::prelude::*;
 use ruzstd::decoding::StreamingDecoder;
 
-use super::exported;
+use super::{APP, DRIVER, WORKER, exported, line, mark};
 use crate::{
     model::causality::Questions,
     replay::{Options, replay},
-    report::snapshot::Snapshot,
+    report::snapshot::{Loss, Snapshot},
 };
 
 /// Returns the results of a trace that an export has, with hand-overs. By design it has no diagnostics of marks that do not
-/// fit together, no context switches, and no counts of lines; and notes are about a file.
+/// fit together, no context switches, and no counts of events or of losses, only when they were; and notes are about a file.
 fn results(bytes: &[u8]) -> Snapshot {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
@@ -25,7 +25,7 @@ fn results(bytes: &[u8]) -> Snapshot {
     snapshot.diagnostics.clear();
     snapshot.threads.clear();
     (snapshot.overhead.marks, snapshot.overhead.power_events) = (0, 0);
-    (snapshot.loss.records_produced, snapshot.loss.records_drained) = (0, 0);
+    snapshot.loss = Loss::default();
     snapshot
 }
 
@@ -36,7 +36,7 @@ fn assert_same(text: &str) -> Snapshot {
     let parts = |snapshot: &Snapshot| serde_json::to_value(snapshot).unwrap().as_object().unwrap().clone();
     let (mine, other) = (parts(&expected), parts(&found));
     for (key, value) in &mine {
-        assert_eq!(other.get(key), Some(value), "{key}");
+        assert_eq!(other.get(key), Some(value), "{key} of\n{}", &text[..text.len().min(3_000)]);
     }
     assert_eq!(found, expected);
     found
@@ -81,6 +81,74 @@ fn losses_and_windows() {
     }
 }
 
-fn line(us: u64, task: &str, pid: u32, event: &str) -> String {
-    super::line(us, task, pid, event)
+#[test]
+fn attributes_instants_counters_and_hotplug() {
+    let text = [
+        line(0, "<idle>-0 (-----)", 0, "cpu_idle: state=4294967295 cpu_id=0"),
+        line(0, "<idle>-0 (-----)", 1, "cpu_frequency: state=500000 cpu_id=1"),
+        mark(1, APP, "B|20|[NN_LA_PE]run#iter=7#acct=foo#img file=a.png#img-file=b.png"),
+        mark(2, APP, "I|20|nn.send#h=3"),
+        mark(3, WORKER, "I|20|nn.recv#h=3"),
+        mark(4, WORKER, "B|20|[NN_LC_PCO]conv"),
+        mark(5, WORKER, "C|20|queue|4"),
+        mark(6, WORKER, "S|20|job|1"),
+        mark(6, WORKER, "B|20|[SUB][NN_LC_PI]late"),
+        mark(7, WORKER, "E|20"),
+        mark(8, WORKER, "E|20"),
+        mark(8, WORKER, "F|20|job|1"),
+        mark(9, DRIVER, "B|7|HIDL::IPreparedModel::execute::server"),
+        mark(10, DRIVER, "B|7|[NN_LD_PE]drive"),
+        mark(11, DRIVER, "E|7"),
+        mark(11, DRIVER, "E|7"),
+        mark(12, DRIVER, "B|7|HIDL::IExecutionCallback::notify::client"),
+        mark(13, DRIVER, "E|7"),
+        line(14, "<idle>-0 (-----)", 0, "cpuhp_enter: cpu: 0001 target: 0 step: 87 (takedown_cpu)"),
+        line(15, "<idle>-0 (-----)", 0, "cpuhp_exit: cpu: 0001 state: 86 step: 87 ret: 0"),
+        mark(16, APP, "B|20|[SW][NN_LA_PR]show"),
+        mark(17, APP, "E|20"),
+        mark(18, APP, "E|20"),
+        mark(19, APP, "B|20|[NN_LA_PO]never ended"),
+        mark(20, APP, "B|20|[NN_LR_PC]in it"),
+        mark(21, APP, "E|20"),
+        line(25, "<idle>-0 (-----)", 0, "cpu_idle: state=1 cpu_id=0"),
+    ];
+    let found = assert_same(&text.concat());
+    assert!(!found.counters.is_empty() && found.hand_over_split.is_some() && found.cpus[1].offline_ns > 0);
+}
+
+/// Marks that threads write. Sections without a tag, and what a switch leaves open, are in no export, so that a
+/// receipt in one is taken to last longer.
+const MARKS: [&str; 10] = [
+    "B|20|[NN_LA_PE]a#iter=1",
+    "B|20|[NN_LR_PE]b#acct=x",
+    "B|20|[NN_LR_PC]c",
+    "B|20|[SUB][NN_LD_PE]e",
+    "I|20|nn.send#h=1",
+    "I|20|nn.recv#h=1",
+    "C|20|counter|5",
+    "E|20",
+    "E|20",
+    "E|20",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn random_marks(steps in prop::collection::vec((1..4_u64, 0..3_usize, 0..MARKS.len()), 1..40)) {
+        let mut now = 2;
+        let mut text = mark(0, APP, "B|20|[NN_LR_PE]first") + &mark(1, APP, "E|20");
+        for (pause, thread, which) in steps {
+            now += pause;
+            text += &mark(now, [APP, WORKER, "other-22 (   20)"][thread], MARKS[which]);
+        }
+        // Of a section that has not ended the attributes are not known.
+        for thread in [APP, WORKER, "other-22 (   20)"] {
+            for _ in 0..40 {
+                now += 1;
+                text += &mark(now, thread, "E|20");
+            }
+        }
+        let _ = assert_same(&text);
+    }
 }
