@@ -164,7 +164,7 @@ pub(crate) struct ClockSnapshot {
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Clock {
     #[prost(uint32, optional, tag = "1")]
-    pub(crate) clock_id: Option<u32>,
+    pub(crate) id: Option<u32>,
     #[prost(uint64, optional, tag = "2")]
     pub(crate) timestamp: Option<u64>,
     #[prost(bool, optional, tag = "3")]

@@ -77,11 +77,8 @@ pub fn write_head(
 ) -> io::Result<()> {
     if let Some(Clocks { monotonic_ns, boottime_ns, realtime_ns }) = clocks {
         let clocks = [(REALTIME, realtime_ns), (MONOTONIC, monotonic_ns), (BOOTTIME, boottime_ns)];
-        let clock = |(id, time): (u32, &u64)| Clock {
-            clock_id: Some(id),
-            timestamp: Some(*time),
-            ..Clock::default()
-        };
+        let clock =
+            |(id, time): (u32, &u64)| Clock { id: Some(id), timestamp: Some(*time), ..Clock::default() };
         let snapshot = ClockSnapshot {
             clocks: clocks.map(clock).into(),
             // Times that people and queries see are those of all other results.

@@ -188,7 +188,7 @@ impl<V: Visitor> Visitor for Sorter<'_, V> {
             Loss::Gap { cpu, .. } | Loss::Started { cpu } => self.waiting.push((self.turn, cpu, loss)),
             // Before anything that may follow.
             Loss::Overwritten { .. } | Loss::OfNoCpu { .. } | Loss::Total { .. } => {
-                self.keep_loss(self.turn, 0, 0, loss)
+                self.keep_loss(self.turn, 0, 0, loss);
             }
         }
     }

@@ -75,7 +75,7 @@ fn merge(sources: &mut [AnySource<'_>], visitor: &mut impl Visitor) {
 enum AnySource<'a> {
     Text(Source<'a>),
     Dat(Binary<'a, tracedat::Events<'a>>),
-    Perfetto(Binary<'a, perfetto::Events<'a, InputReader>>),
+    Perfetto(Box<Binary<'a, perfetto::Events<'a, InputReader>>>),
 }
 
 impl<'a> AnySource<'a> {
@@ -85,7 +85,7 @@ impl<'a> AnySource<'a> {
             Contents::Text => Self::Text(Source::new(input, Batches::new(input, division, scope))),
             Contents::Dat(dat) => Self::Dat(Binary { name, events: dat.events(), time: None }),
             Contents::Perfetto(trace) => {
-                Self::Perfetto(Binary { name, events: trace.events(input.reader()), time: None })
+                Self::Perfetto(Box::new(Binary { name, events: trace.events(input.reader()), time: None }))
             }
         }
     }

@@ -100,7 +100,7 @@ pub(crate) enum Contents {
     #[default]
     Text,
     /// trace-cmd's binary file.
-    Dat(TraceDat),
+    Dat(Box<TraceDat>),
     /// Trace of Perfetto.
     Perfetto(Box<Perfetto>),
 }
@@ -172,7 +172,7 @@ impl Input {
             input.head = input.read_head().0;
         }
         if tracedat::is_trace_dat(&input.head) {
-            input.contents = Contents::Dat(input.open_dat()?);
+            input.contents = Contents::Dat(Box::new(input.open_dat()?));
         } else if perfetto::is_perfetto(&input.head) {
             input.contents = Contents::Perfetto(Box::new(Perfetto::open(input.reader())));
         }

@@ -124,7 +124,7 @@ impl Perfetto {
             threads: self.threads.clone(),
             sequences: Sequences::default(),
             bundles: Bundles::default(),
-            track_events: TrackEvents::default(),
+            on_tracks: TrackEvents::default(),
             unplaced: Unplaced::default(),
             queue,
             damaged: 0,
@@ -147,7 +147,7 @@ pub(crate) struct Events<'a, R> {
     threads: Threads,
     sequences: Sequences,
     bundles: Bundles,
-    track_events: TrackEvents,
+    on_tracks: TrackEvents,
     unplaced: Unplaced,
     queue: Queue,
     /// Packets that cannot be read.
@@ -211,7 +211,7 @@ impl<R: Read> Events<'_, R> {
             queue: &mut self.queue,
             is_own: self.contents.declared.window.is_some(),
         };
-        self.track_events.take(packet, event, &mut context);
+        self.on_tracks.take(packet, event, &mut context);
     }
 
     /// Adds what is known at the end only.
@@ -224,7 +224,7 @@ impl<R: Read> Events<'_, R> {
         for note in self.unplaced.notes(self.converter.of_trace()) {
             self.queue.note(note);
         }
-        let events = &self.track_events;
+        let events = &self.on_tracks;
         let counts = [
             (self.damaged.saturating_sub(MOST_NOTES), "more packets cannot be read"),
             (self.elsewhere, "packets are of other machines: they are left out"),

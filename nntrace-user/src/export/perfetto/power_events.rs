@@ -56,7 +56,7 @@ impl PowerEvents {
                 self.add(*cpu, *time, Some(FtraceKind::CpuFrequency(state)), packets);
             }
             Record::Hotplug(PowerRecord { cpu, time, state, .. }) => {
-                self.hotplug(*cpu, *time, *state != 0, packets)
+                self.hotplug(*cpu, *time, *state != 0, packets);
             }
             Record::Lost { cpu, time } => {
                 // A gap begins at the event before it, or with the trace.

@@ -87,7 +87,9 @@ fn add_attributes<W: Write>(packets: &mut Packets<W>, text: &str, annotations: &
     let others: BTreeMap<String, &[u8]> = others.map(|(key, value)| (annotation_key(key), value)).collect();
     let count = annotations_of(&reserved) + others.len();
     let is_lossy = all.clone().count() != count
-        || all.clone().any(|(key, value)| !key.iter().all(is_plain) || str::from_utf8(value).is_err());
+        || all
+            .clone()
+            .any(|(key, value)| !key.iter().all(|byte| is_plain(*byte)) || str::from_utf8(value).is_err());
     if is_lossy {
         annotations.push(packets.text(ATTRIBUTES, text));
     }
@@ -103,11 +105,11 @@ fn annotations_of(reserved: &Reserved<'_>) -> usize {
 
 /// Returns the key of an attribute's annotation.
 fn annotation_key(key: &[u8]) -> String {
-    let key = key.iter().map(|byte| if is_plain(byte) { char::from(*byte) } else { '_' });
+    let key = key.iter().map(|byte| if is_plain(*byte) { char::from(*byte) } else { '_' });
     ATTRIBUTE.chars().chain(key).collect()
 }
 
 /// Whether queries of arguments know a character in keys.
-fn is_plain(byte: &u8) -> bool {
+fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.')
 }

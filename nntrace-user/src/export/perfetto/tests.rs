@@ -278,7 +278,7 @@ fn a_recording_has_its_clocks_and_events_of_cpus_are_of_boot_time() {
     write_head(&mut head, &findings, Some(&clocks), &[]).unwrap();
     let head = decoded(&head);
     let snapshot = head[0].clock_snapshot.as_ref().unwrap();
-    let read: Vec<_> = snapshot.clocks.iter().map(|clock| (clock.clock_id(), clock.timestamp())).collect();
+    let read: Vec<_> = snapshot.clocks.iter().map(|clock| (clock.id(), clock.timestamp())).collect();
     assert_eq!(read, [(1, 1_700_000_000_000_000_000), (3, 5_000), (6, 7_000)]);
     assert_eq!(snapshot.primary_trace_clock, Some(3));
 

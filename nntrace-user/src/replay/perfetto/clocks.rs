@@ -80,7 +80,7 @@ impl Clocks {
         }
         let readings = snapshot.clocks.iter().take(MOST_CLOCKS).filter_map(|clock| {
             let ns = clock.timestamp?.checked_mul(clock.unit_multiplier_ns.unwrap_or(1).max(1))?;
-            Some((ClockId::new(clock.clock_id?, sequence), ns))
+            Some((ClockId::new(clock.id?, sequence), ns))
         });
         let readings: Vec<_> = readings.collect();
         for (from, at) in &readings {
@@ -188,11 +188,8 @@ mod tests {
     use crate::perfetto_schema::{Clock, REALTIME};
 
     fn snapshot(readings: &[(u32, u64)]) -> ClockSnapshot {
-        let clock = |&(id, time): &(u32, u64)| Clock {
-            clock_id: Some(id),
-            timestamp: Some(time),
-            ..Clock::default()
-        };
+        let clock =
+            |&(id, time): &(u32, u64)| Clock { id: Some(id), timestamp: Some(time), ..Clock::default() };
         ClockSnapshot { clocks: readings.iter().map(clock).collect(), primary_trace_clock: None }
     }
 

@@ -94,7 +94,7 @@ impl Queue {
         let start = self.text.len();
         self.text.extend_from_slice(place.comm);
         write(&mut self.text);
-        self.push(place, place.comm.len(), start, |text| EventKind::Mark(text));
+        self.push(place, place.comm.len(), start, EventKind::Mark);
     }
 
     /// Adds another event; `write` appends its fields.

@@ -162,7 +162,7 @@ impl Sequence {
     /// Takes the clocks whose times are no nanoseconds, or differences.
     fn snapshot(&mut self, snapshot: &ClockSnapshot, id: u32) {
         for clock in &snapshot.clocks {
-            let Some(number) = clock.clock_id else { continue };
+            let Some(number) = clock.id else { continue };
             let (is_incremental, unit_ns) =
                 (clock.is_incremental == Some(true), clock.unit_multiplier_ns.unwrap_or(1).max(1));
             if matches!(ClockId::new(number, id), ClockId::OfSequence(..)) && (is_incremental || unit_ns > 1)
@@ -237,7 +237,7 @@ mod tests {
     fn times_may_be_differences_in_units_of_their_own() {
         let mut sequences = Sequences::default();
         let clock = Clock {
-            clock_id: Some(65),
+            id: Some(65),
             timestamp: Some(7),
             is_incremental: Some(true),
             unit_multiplier_ns: Some(1_000),

@@ -265,7 +265,7 @@ fn the_name_of_a_process_is_its_thread_s_or_its_program_s() {
 
 /// Returns a snapshot of the monotonic clock and the boot time.
 fn clocks(monotonic: u64, boot: u64, primary: Option<u32>) -> TracePacket {
-    let clock = |(id, time)| Clock { clock_id: Some(id), timestamp: Some(time), ..Clock::default() };
+    let clock = |(id, time)| Clock { id: Some(id), timestamp: Some(time), ..Clock::default() };
     let clocks = [(MONOTONIC, monotonic), (BOOTTIME, boot)].map(clock).to_vec();
     TracePacket {
         clock_snapshot: Some(ClockSnapshot { clocks, primary_trace_clock: primary }),
@@ -276,7 +276,7 @@ fn clocks(monotonic: u64, boot: u64, primary: Option<u32>) -> TracePacket {
 #[test]
 fn times_are_those_of_the_trace_s_clock() {
     let marks = bundle(0, vec![print(5, 20, "B|20|[NN_LR_PE]f"), print(9, 20, "E|20")]);
-    let expected = snapshot(&file(&[marks.clone()]));
+    let expected = snapshot(&file(std::slice::from_ref(&marks)));
     assert_eq!(expected.window.begin_ns, START + 5_000);
     assert_eq!(snapshot(&file(&[marks.clone(), clocks(1, 1_001, None)])), expected);
     let shifted = snapshot(&file(&[marks.clone(), clocks(1, 1_001, Some(MONOTONIC))]));

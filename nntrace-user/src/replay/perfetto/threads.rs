@@ -90,7 +90,7 @@ impl Threads {
                 name(event.next_pid, &event.next_comm);
             }
             FtraceKind::SchedWakeup(event) | FtraceKind::SchedWakeupNew(event) => {
-                name(event.pid, &event.comm)
+                name(event.pid, &event.comm);
             }
             FtraceKind::TaskNewtask(event) => {
                 name(event.pid, &event.comm);

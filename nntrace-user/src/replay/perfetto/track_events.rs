@@ -151,10 +151,10 @@ impl TrackEvents {
             Action::Counter if context.is_own => {}
             Action::Counter => self.counter(event, owner, place, context.tracks, queue),
             Action::AsyncBegin(cookie) => {
-                queue.mark(place, |out| asynchronous(out, b'S', owner.pid, &name, cookie))
+                queue.mark(place, |out| asynchronous(out, b'S', owner.pid, &name, cookie));
             }
             Action::AsyncEnd(cookie) => {
-                queue.mark(place, |out| asynchronous(out, b'F', owner.pid, &name, cookie))
+                queue.mark(place, |out| asynchronous(out, b'F', owner.pid, &name, cookie));
             }
         }
     }
@@ -207,7 +207,6 @@ impl TrackEvents {
         };
         self.open_count -= usize::from(open.is_some());
         match open {
-            Some(Open::Derived) => {}
             Some(Open::Async { name, cookie }) => {
                 queue.mark(place, |out| asynchronous(out, b'F', owner.pid, &name, cookie));
             }
@@ -215,7 +214,7 @@ impl TrackEvents {
             Some(Open::Section) | None if owner.is_of_thread => {
                 queue.mark(place, |out| append(out, format_args!("E|{}", owner.pid)));
             }
-            Some(Open::Section) | None => {}
+            Some(Open::Derived | Open::Section) | None => {}
         }
     }
 

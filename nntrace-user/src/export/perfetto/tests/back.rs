@@ -45,7 +45,7 @@ fn assert_same(text: &str) -> Snapshot {
 fn fixture(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(name);
     let bytes = std::fs::read(&path).unwrap();
-    if name.ends_with(".zst") {
+    if Path::new(name).extension().is_some_and(|end| end == "zst") {
         let mut text = Vec::new();
         std::io::copy(&mut StreamingDecoder::new(&*bytes).unwrap(), &mut text).unwrap();
         return String::from_utf8(text).unwrap();

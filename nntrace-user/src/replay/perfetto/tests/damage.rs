@@ -63,7 +63,7 @@ fn packed_packets_are_read_and_bombs_are_not() {
         TracePacket { compressed_packets: Some(packed.into()), ..TracePacket::default() }
     };
     let inner = packed(&file(&packets[..15]));
-    let mixed = [&[inner.clone()], &packets[15..]].concat();
+    let mixed = [std::slice::from_ref(&inner), &packets[15..]].concat();
     assert_eq!(count(&file(&mixed)), count(&file(&packets)));
     let bomb = packed(&vec![0; 17 << 20]);
     let nested = packed(&file(&[inner]));

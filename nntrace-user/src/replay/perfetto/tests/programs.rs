@@ -106,12 +106,12 @@ fn names_tracks_and_clocks_may_be_those_of_the_sequence() {
         clock_snapshot: Some(ClockSnapshot {
             clocks: vec![
                 Clock {
-                    clock_id: Some(64),
+                    id: Some(64),
                     timestamp: Some(START / 1_000),
                     is_incremental: Some(true),
                     unit_multiplier_ns: Some(1_000),
                 },
-                Clock { clock_id: Some(BOOTTIME), timestamp: Some(START), ..Clock::default() },
+                Clock { id: Some(BOOTTIME), timestamp: Some(START), ..Clock::default() },
             ],
             primary_trace_clock: None,
         }),
