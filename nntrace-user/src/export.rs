@@ -3,6 +3,7 @@
 pub mod dot;
 pub mod folded;
 pub mod html;
+pub mod metrics;
 pub mod parquet;
 pub mod perfetto;
 pub mod pprof;

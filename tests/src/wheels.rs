@@ -33,6 +33,15 @@ pub fn promtool() -> Result<Option<PathBuf>> {
     found(program.exists().then(|| program.clone()), &program)
 }
 
+/// Returns the server of Prometheus; `None`, with a message, where it is missing.
+///
+/// # Errors
+/// When it is missing, and live tests are required.
+pub fn prometheus() -> Result<Option<PathBuf>> {
+    let program = folder()?.join("prometheus");
+    found(program.exists().then(|| program.clone()), &program)
+}
+
 /// Returns the folder with Perfetto's importer; `None`, with a message, where it is missing.
 ///
 /// # Errors

@@ -2,14 +2,14 @@
 //! what tests read exported files, recordings and metrics by.
 //!
 //! All of it is under `target/engines`, 0.9 GB: `<engine>` is a virtual environment of Python, `models` has the models,
-//! `writers` is the environment that makes them, `readers`, `perfetto` and `promtool` have what tests read files by, `shared`
+//! `writers` is the environment that makes them, `readers`, `perfetto`, `prometheus` and `promtool` have what tests read files by, `shared`
 //! has what several environments need, `pip` fetches them,
 //! `arm64/<engine>` has the libraries of the wheels for the other architecture, which are read, not run.
 
 mod debian_libraries;
 mod environment;
 mod models;
-mod promtool;
+mod prometheus;
 
 use std::{
     fs,
@@ -142,8 +142,8 @@ impl Engines {
                 readers.environment()?;
                 println!("found      {}", readers.packages.join(", "));
             }
-            promtool::fetch()?;
-            println!("found      promtool");
+            prometheus::fetch()?;
+            println!("found      prometheus, promtool");
         }
         if self.readers {
             return Ok(());
@@ -180,9 +180,9 @@ pub fn for_tests() {
             Err(error) => println!("missing    {}: {error:#}", readers.packages.join(", ")),
         }
     }
-    match promtool::fetch() {
-        Ok(()) => println!("found      promtool"),
-        Err(error) => println!("missing    promtool: {error:#}"),
+    match prometheus::fetch() {
+        Ok(()) => println!("found      prometheus, promtool"),
+        Err(error) => println!("missing    prometheus, promtool: {error:#}"),
     }
     if let Err(error) = debian_libraries::fetch() {
         println!("missing    libraries of Debian for arm64: {error:#}");

@@ -2,7 +2,11 @@
 
 use std::fs;
 
-use super::{folded, prometheus};
+use super::{
+    folded,
+    metrics::Metrics,
+    prometheus::{self, Format},
+};
 use crate::{
     replay::{self, Options, Replayed},
     report::snapshot::Snapshot,
@@ -43,7 +47,8 @@ app;LA_PO;main 849000
 fn metrics_are_as_reviewed() {
     let run = small_run();
     let findings = run.findings();
-    let text = prometheus::render(&findings, &Snapshot::of(&findings));
+    let metrics = Metrics::of(&findings, &Snapshot::of(&findings));
+    let text = String::from_utf8(prometheus::encode(&metrics, Format::Text)).unwrap();
     let version = concat!("version=\"", env!("CARGO_PKG_VERSION"), "\"");
     insta::assert_snapshot!(text.replace(version, "version=\"0\""));
 }

@@ -6,6 +6,7 @@
 mod arguments;
 mod commands;
 mod logging;
+mod metrics_server;
 mod output;
 mod signals;
 mod stderr;

@@ -1,6 +1,6 @@
 //! Options of measuring: what is traced, and how.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::error::ErrorKind;
 use log::LevelFilter;
@@ -12,7 +12,7 @@ use nntrace_user::live::{
 use super::{
     EngineSelection, HostOptions, Results,
     help_headings::{LIMITS, MARKS, OUTPUT, POWER, TARGET},
-    values::{duration, memory},
+    values::{duration, listen_address, memory},
 };
 use crate::logging;
 
@@ -86,6 +86,15 @@ pub struct Live {
     /// Write one snapshot a line to stdout, each interval and at the end
     #[arg(long, conflicts_with_all = ["json", "table", "timeline"], help_heading = OUTPUT, hide_short_help = true)]
     pub json_lines: bool,
+
+    /// Serve metrics to Prometheus by HTTP, at a port of this host or at an address
+    ///
+    /// Such as 9464, at http://127.0.0.1:9464/metrics, for this host only; another address is written out, as
+    /// 192.168.1.7:9464 or [::]:9464: whoever reaches it can read them. As text, as OpenMetrics, or with native histograms,
+    /// as the server asks; of the moment at which it asks, at most one second old.
+    #[arg(long, value_name = "PORT|ADDRESS:PORT", value_parser = listen_address, help_heading = OUTPUT,
+          hide_short_help = true)]
+    pub listen: Option<SocketAddr>,
 
     /// The host.
     #[command(flatten)]

@@ -1,6 +1,11 @@
 //! Values of options: from the words of the command line to what they mean.
 
-use std::{path::Path, str::FromStr, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    str::FromStr,
+    time::Duration,
+};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use nix::sys::signal::Signal;
@@ -71,6 +76,17 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 /// The same in nanoseconds.
 pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
     u64::try_from(duration(text)?.as_nanos()).map_err(|_| "expected less than 500 years".into())
+}
+
+/// `9464` or `:9464`, for this host only, or an address with its port.
+pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').unwrap_or(text).parse();
+    let own = port.ok().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    own.or_else(|| text.parse().ok()).ok_or_else(|| {
+        "expected a port, such as 9464, which this host alone reaches, or an IP address and a port, such as \
+         192.168.1.7:9464 or [::1]:9464"
+            .into()
+    })
 }
 
 /// `SIGUSR1` or `USR1`: a signal that a process can wait for.

@@ -17,6 +17,7 @@ use html_report::HtmlReport;
 use log::LevelFilter;
 use nix::sys::signal::Signal;
 use nntrace_user::{
+    export::metrics::Metrics,
     live::{
         itt,
         kernel::KernelOptions,
@@ -40,6 +41,7 @@ use super::record::{Due, Recording};
 use crate::{
     arguments::{Level, Live},
     logging,
+    metrics_server::{MetricsListener, Scrapes},
     output::{
         self, Output,
         files::{Files, Found},
@@ -63,6 +65,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let wants_screen = !cli.json_lines && Output::wants_screen(&cli.results) && io::stdin().is_terminal();
     let mut output = if cli.json_lines { Output::JsonLines } else { Output::open(&cli.results, &cli.host)? };
     let files = Files::open(&cli.results)?;
+    let listener = cli.listen.map(MetricsListener::bind).transpose()?;
 
     // While the terminal is ours, what the command prints would spoil it: it is kept, and shown at the end.
     let kept = if wants_screen && !cli.command.is_empty() { Some(scratch_file()?) } else { None };
@@ -101,6 +104,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let is_flight = recording.as_ref().is_some_and(Recording::is_flight);
     let end = EndSignals::catch_but(is_flight.then_some(signals::WRITE))?;
     let write = WriteSignal::catch(is_flight)?;
+    let scrapes = listener.map(MetricsListener::serve).transpose()?;
     if wants_screen {
         output = Output::Screen(Box::new(Screen::enter()?));
     }
@@ -115,6 +119,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
         started: Instant::now(),
         rates: Rates::default(),
         recording,
+        scrapes,
         target: cli.target(),
         ended: None,
         finds_nothing,
@@ -231,6 +236,7 @@ struct Run {
     started: Instant,
     rates: Rates,
     recording: Option<Recording>,
+    scrapes: Option<Scrapes>,
     target: String,
     /// Why nothing new will come.
     ended: Option<String>,
@@ -292,6 +298,11 @@ impl Run {
                     Asked::Leave => return Ok(()),
                     Asked::Write => self.record(Due::Write(Cause::Key))?,
                 },
+                scrape = Scrapes::next(&mut self.scrapes) => {
+                    self.drain()?;
+                    let findings = self.session.findings()?;
+                    scrape.answer(Metrics::of(&findings, &Snapshot::of(&findings)));
+                }
                 () = write.recv() => {
                     self.drain()?;
                     self.record(Due::Write(Cause::Signal))?;

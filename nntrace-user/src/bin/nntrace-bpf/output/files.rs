@@ -7,7 +7,9 @@ use nntrace_user::{
     export::{
         ThreadName, dot, folded,
         html::{self, Sections},
-        pprof, prometheus,
+        metrics::Metrics,
+        pprof,
+        prometheus::{self, Format},
     },
     model::{Findings, timeline::Timelines},
     report::{
@@ -90,7 +92,9 @@ impl Files {
                 (OutputKind::Pprof, _) => {
                     pprof::render(findings, began_ns).context("cannot compress the profile")?
                 }
-                (OutputKind::Prometheus, _) => prometheus::render(findings, snapshot).into_bytes(),
+                (OutputKind::Prometheus, _) => {
+                    prometheus::encode(&Metrics::of(findings, snapshot), Format::Text)
+                }
                 (OutputKind::Html, _) => {
                     let ReportFacts { title, host_name, sections, threads } = report;
                     html::render(&html::Report {

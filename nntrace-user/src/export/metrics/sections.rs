@@ -8,7 +8,7 @@ use std::{
 use hdrhistogram::Histogram;
 use nntrace_common::layer::{Layer, Phase};
 
-use super::exposition::{Distribution, Labels};
+use super::family::{Distribution, Labels, label};
 use crate::{
     model::{Findings, capped_table::OTHERS},
     report::snapshot::Snapshot,
@@ -20,7 +20,7 @@ pub(super) const MOST_PROCESSES: usize = 50;
 pub(super) const MOST_FUNCTIONS: usize = 100;
 
 /// Bounds of the histograms, ns: 1, 2 and 5 of each power of ten from a microsecond to ten seconds.
-pub(super) const BOUNDS: [u64; 22] = bounds();
+pub(in crate::export) const BOUNDS: [u64; 22] = bounds();
 
 const fn bounds() -> [u64; 22] {
     let mut bounds = [0; 22];
@@ -35,7 +35,7 @@ const fn bounds() -> [u64; 22] {
     bounds
 }
 
-/// Labels of sections; those of layers and phases have no function.
+/// Labels of sections, as they are written: what has the same is summed. Those of layers and phases have no function.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     process: String,
@@ -47,15 +47,10 @@ pub(super) struct Key {
 /// Sums of sections.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sum {
-    /// Number.
-    count: u64,
-    /// Sum of their durations, less what is subtracted from them, ns.
-    total_ns: u64,
+    /// Their durations, less what is subtracted from them.
+    times: Distribution,
     /// Sum of their durations without the marked sections in them, ns.
     pub(super) exclusive_ns: u64,
-    up_to: [u64; BOUNDS.len()],
-    /// Number of those whose durations are known one by one.
-    known: u64,
 }
 
 impl Key {
@@ -72,26 +67,51 @@ impl Key {
 }
 
 impl Sum {
+    /// Returns the sums of so many sections, with the durations that are known one by one.
+    fn of(count: u64, sum_ns: u64, exclusive_ns: u64, times: Option<&Histogram<u32>>) -> Self {
+        let mut sum = Self { times: Distribution { count, sum_ns, ..Distribution::default() }, exclusive_ns };
+        if let Some(times) = times {
+            sum.times.exponential.add_times(times);
+            sum.times.up_to = up_to_bounds(times);
+            sum.times.known = times.len();
+        }
+        sum
+    }
+
     fn add(&mut self, other: &Self) {
-        self.count = self.count.saturating_add(other.count);
-        self.total_ns = self.total_ns.saturating_add(other.total_ns);
-        self.exclusive_ns = self.exclusive_ns.saturating_add(other.exclusive_ns);
-        for (sum, part) in self.up_to.iter_mut().zip(other.up_to) {
+        let Self { times, exclusive_ns } = other;
+        self.times.count = self.times.count.saturating_add(times.count);
+        self.times.sum_ns = self.times.sum_ns.saturating_add(times.sum_ns);
+        self.times.known = self.times.known.saturating_add(times.known);
+        for (sum, part) in self.times.up_to.iter_mut().zip(times.up_to) {
             *sum = sum.saturating_add(part);
         }
-        self.known = self.known.saturating_add(other.known);
+        self.times.exponential.add(&times.exponential);
+        self.exclusive_ns = self.exclusive_ns.saturating_add(*exclusive_ns);
     }
 
-    fn with_times(mut self, times: &Histogram<u32>) -> Self {
-        self.up_to = BOUNDS.map(|bound| times.count_between(0, bound));
-        self.known = times.len();
-        self
+    /// Returns the series of the histogram. Sections whose records were lost are in its count only.
+    pub(super) fn distribution(&self) -> Distribution {
+        let mut times = self.times.clone();
+        times.count = times.count.max(times.known);
+        times
     }
+}
 
-    /// Returns the series of the histogram. Sections whose records were lost are in no bucket but the last.
-    pub(super) fn distribution(&self) -> Distribution<{ BOUNDS.len() }> {
-        Distribution { up_to: self.up_to, count: self.count.max(self.known), sum_ns: self.total_ns }
+/// Returns how many times there are up to each bound. A bucket of the model with a bound in it counts whole.
+fn up_to_bounds(times: &Histogram<u32>) -> [u64; BOUNDS.len()] {
+    let mut counts = [0_u64; BOUNDS.len()];
+    for step in times.iter_recorded() {
+        let lowest = times.lowest_equivalent(step.value_iterated_to());
+        if let Some(count) = counts.get_mut(BOUNDS.partition_point(|&bound| bound < lowest)) {
+            *count = count.saturating_add(step.count_at_value().into());
+        }
     }
+    let mut sum = 0_u64;
+    counts.map(|count| {
+        sum = sum.saturating_add(count);
+        sum
+    })
 }
 
 /// Series of layers and phases, and of functions.
@@ -100,6 +120,8 @@ pub(super) struct Sections {
     pub(super) phases: BTreeMap<Key, Sum>,
     /// Functions.
     pub(super) functions: BTreeMap<Key, Sum>,
+    /// Number of rows that have no series of their own, by what they are.
+    pub(super) left_out: BTreeMap<&'static str, u64>,
 }
 
 impl Sections {
@@ -107,33 +129,23 @@ impl Sections {
     pub(super) fn of(findings: &Findings<'_>, snapshot: &Snapshot) -> Self {
         let phases = snapshot.phases.iter().map(|row| {
             let key = Key {
-                process: findings.process_name(row.pid),
+                process: label(&findings.process_name(row.pid)),
                 layer: row.layer,
                 phase: row.phase,
                 function: None,
             };
-            let sum = Sum {
-                count: row.count,
-                total_ns: row.total_ns,
-                exclusive_ns: row.exclusive_ns,
-                ..Sum::default()
-            };
-            (key, row.histogram.iter().fold(sum, |sum, times| sum.with_times(times)))
+            let times = row.histogram.as_deref();
+            (key, Sum::of(row.count, row.total_ns, row.exclusive_ns, times))
         });
         let functions = findings.marks.sites.functions().into_iter().map(|((pid, tag, name), row)| {
             let key = Key {
-                process: findings.process_name(pid),
+                process: label(&findings.process_name(pid)),
                 layer: tag.layer(),
                 phase: tag.phase(),
-                function: Some(findings.marks.names.text(name)),
+                function: Some(label(&findings.marks.names.text(name))),
             };
-            let sum = Sum {
-                count: row.total.count,
-                total_ns: row.total.own,
-                exclusive_ns: row.total.exclusive,
-                ..Sum::default()
-            };
-            (key, sum.with_times(&row.times.histogram()))
+            let total = &row.total;
+            (key, Sum::of(total.count, total.own, total.exclusive, Some(&row.times.histogram())))
         });
         Self::bounded(by_key(phases), by_key(functions))
     }
@@ -145,20 +157,25 @@ impl Sections {
             let time = times.entry(&key.process).or_default();
             *time = time.saturating_add(sum.exclusive_ns);
         }
-        let shown: BTreeSet<String> =
-            largest(times.into_iter(), MOST_PROCESSES).into_iter().map(str::to_owned).collect();
+        let shown: BTreeSet<String> = largest(times.iter().map(|(name, ns)| (*name, *ns)), MOST_PROCESSES)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
         let process = |(key, sum): (Key, Sum)| {
             let is_shown = shown.contains(&key.process);
             (if is_shown { key } else { Key { process: OTHERS.into(), ..key } }, sum)
         };
         let functions = by_key(functions.into_iter().map(process));
-        let times = functions.iter().map(|(key, sum)| (key, sum.total_ns));
-        let largest: BTreeSet<Key> = largest(times, MOST_FUNCTIONS).into_iter().cloned().collect();
+        let weights = functions.iter().map(|(key, sum)| (key, sum.times.sum_ns));
+        let largest: BTreeSet<Key> = largest(weights, MOST_FUNCTIONS).into_iter().cloned().collect();
         let function = |(key, sum): (Key, Sum)| {
             let is_shown = largest.contains(&key);
             (if is_shown { key } else { Key { function: Some(OTHERS.into()), ..key } }, sum)
         };
+        let left_out =
+            [("processes", times.len() - shown.len()), ("functions", functions.len() - largest.len())];
         Self {
+            left_out: left_out.map(|(rows, count)| (rows, count as u64)).into(),
             phases: by_key(phases.into_iter().map(process)),
             functions: by_key(functions.into_iter().map(function)),
         }
@@ -191,8 +208,9 @@ mod tests {
             phase: Phase::Execution,
             function: function.map(|function| format!("f{function:03}")),
         };
-        let sum = Sum { count: 1, total_ns: ns, exclusive_ns: ns, known: 1, ..Sum::default() };
-        (key, sum)
+        let mut times = histogram::empty(histogram::MANY_DIGITS);
+        histogram::record(&mut times, ns);
+        (key, Sum::of(1, ns, ns, Some(&times)))
     }
 
     #[test]
@@ -218,6 +236,8 @@ mod tests {
         let is_rest = |key: &&Key| key.function.as_deref() == Some(OTHERS);
         assert_eq!(sections.functions.keys().filter(|key| !is_rest(key)).count(), MOST_FUNCTIONS);
         assert!(sections.functions.keys().filter(is_rest).count() <= MOST_PROCESSES + 1);
+        // Those of ten processes are one row of each of the five names.
+        assert_eq!(sections.left_out, [("processes", 10), ("functions", 51 * 5 - 100)].into());
     }
 
     #[test]
@@ -226,9 +246,10 @@ mod tests {
         for ns in [900, 1_000, 1_500_000, 20_000_000_000] {
             histogram::record(&mut times, ns);
         }
-        let sum = Sum { count: 6, total_ns: 30_000_000_000, ..Sum::default() }.with_times(&times);
-        let series = sum.distribution();
+        let series = Sum::of(6, 30_000_000_000, 0, Some(&times)).distribution();
         assert_eq!((series.up_to[0], series.up_to[9], series.up_to[10], series.up_to[21]), (2, 2, 3, 3));
-        assert_eq!((series.count, series.sum_ns), (6, 30_000_000_000));
+        assert_eq!((series.count, series.known, series.sum_ns), (6, 4, 30_000_000_000));
+        assert_eq!(series.exponential.buckets.values().sum::<u64>(), 4);
+        assert_eq!(series.up_to, BOUNDS.map(|bound| times.count_between(0, bound)));
     }
 }
