@@ -4,6 +4,7 @@ pub mod dot;
 pub mod folded;
 pub mod html;
 pub mod metrics;
+pub mod otlp;
 pub mod parquet;
 pub mod perfetto;
 pub mod pprof;

@@ -144,6 +144,19 @@ impl Child {
         })
     }
 
+    /// Waits until the program has written this to stderr, with a line end behind it, and returns all that it wrote there.
+    ///
+    /// # Errors
+    /// When it ends before, or does not write it in time.
+    pub fn error_text(&self, part: &str) -> Result<String> {
+        let seen = self.stderr.wait_for(|bytes| {
+            let text = lossy(bytes);
+            let rest = text.find(part).map(|at| &text[at..]);
+            rest.is_some_and(|rest| rest.contains('\n')).then_some(text)
+        });
+        seen.with_context(|| format!("{} did not write {part:?} to stderr", self.name))
+    }
+
     /// Waits for the end of the program. Processes that it started and left behind are killed.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 //!
 //! Labels are bounded: beyond the largest, series are summed as `(others)`, and how many were is a metric.
 
+mod bounds;
 mod exponential;
 mod family;
 mod sections;
@@ -10,9 +11,9 @@ use std::collections::BTreeMap;
 
 use self::sections::{Sections, largest};
 pub(in crate::export) use self::{
+    bounds::BOUNDS,
     exponential::SCHEMA,
     family::{Distribution, Family, Labels, Seconds, Series, Value},
-    sections::BOUNDS,
 };
 use crate::{
     model::{Findings, capped_table::OTHERS},
@@ -87,7 +88,7 @@ impl Metrics {
     }
 
     fn add(&mut self, name: &'static str, help: &'static str, mut series: Series) {
-        if !series.is_empty() {
+        if series.len() > 0 {
             series.tidy_labels();
             self.families.push(Family { name, help, series });
         }
@@ -158,6 +159,12 @@ fn marked(metrics: &mut Metrics, sections: Sections) {
         "nntrace_phase_duration_seconds",
         "Durations of the sections of a layer and phase, by the stack rule of the contract.",
         phases.iter().map(|(key, sum)| (key.labels(), sum.distribution())),
+    );
+    let unknown = phases.iter().map(|(key, sum)| (key.labels(), sum.unknown_durations()));
+    metrics.counters(
+        "nntrace_phase_durations_lost_total",
+        "Sections of a layer and phase whose durations were lost: in count and sum, and in no bucket that ends.",
+        unknown.filter(|(_, count)| *count > 0),
     );
     metrics.counters(
         "nntrace_phase_exclusive_seconds_total",

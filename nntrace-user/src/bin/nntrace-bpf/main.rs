@@ -7,6 +7,7 @@ mod arguments;
 mod commands;
 mod logging;
 mod metrics_server;
+mod otlp;
 mod output;
 mod signals;
 mod stderr;

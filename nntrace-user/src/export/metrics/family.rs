@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use super::{exponential::Exponential, sections::BOUNDS};
+use super::{bounds::BOUNDS, exponential::Exponential};
 use crate::report::terminal_text::clean;
 
 /// Bytes of the value of a label at most.
@@ -33,11 +33,11 @@ pub(in crate::export) enum Series {
 }
 
 impl Series {
-    /// Whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
+    /// Returns how many there are.
+    pub(in crate::export) fn len(&self) -> usize {
         match self {
-            Self::Counters(series) | Self::Gauges(series) => series.is_empty(),
-            Self::Histograms(series) => series.is_empty(),
+            Self::Counters(series) | Self::Gauges(series) => series.len(),
+            Self::Histograms(series) => series.len(),
         }
     }
 

@@ -8,7 +8,10 @@ use std::{
 use hdrhistogram::Histogram;
 use nntrace_common::layer::{Layer, Phase};
 
-use super::family::{Distribution, Labels, label};
+use super::{
+    bounds::BOUNDS,
+    family::{Distribution, Labels, label},
+};
 use crate::{
     model::{Findings, capped_table::OTHERS},
     report::snapshot::Snapshot,
@@ -18,22 +21,6 @@ use crate::{
 pub(super) const MOST_PROCESSES: usize = 50;
 /// Functions that have series of their own: those with the most time.
 pub(super) const MOST_FUNCTIONS: usize = 100;
-
-/// Bounds of the histograms, ns: 1, 2 and 5 of each power of ten from a microsecond to ten seconds.
-pub(in crate::export) const BOUNDS: [u64; 22] = bounds();
-
-const fn bounds() -> [u64; 22] {
-    let mut bounds = [0; 22];
-    let (mut at, mut unit) = (0, 1_000);
-    while at < bounds.len() {
-        bounds[at] = unit * [1, 2, 5][at % 3];
-        if at % 3 == 2 {
-            unit *= 10;
-        }
-        at += 1;
-    }
-    bounds
-}
 
 /// Labels of sections, as they are written: what has the same is summed. Those of layers and phases have no function.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,6 +75,11 @@ impl Sum {
         }
         self.times.exponential.add(&times.exponential);
         self.exclusive_ns = self.exclusive_ns.saturating_add(*exclusive_ns);
+    }
+
+    /// Returns the number of sections whose records were lost: they are in the sums only.
+    pub(super) fn unknown_durations(&self) -> u64 {
+        self.times.count.saturating_sub(self.times.known)
     }
 
     /// Returns the series of the histogram. Sections whose records were lost are in its count only.
@@ -211,12 +203,6 @@ mod tests {
         let mut times = histogram::empty(histogram::MANY_DIGITS);
         histogram::record(&mut times, ns);
         (key, Sum::of(1, ns, ns, Some(&times)))
-    }
-
-    #[test]
-    fn bounds_are_decimal() {
-        assert_eq!(BOUNDS[..4], [1_000, 2_000, 5_000, 10_000]);
-        assert_eq!(BOUNDS[BOUNDS.len() - 1], 10_000_000_000);
     }
 
     #[test]

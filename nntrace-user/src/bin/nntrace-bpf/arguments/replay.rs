@@ -53,9 +53,10 @@ pub struct Replay {
 
 /// Options of showing a run, and groups of them; the others need `--table`. To clap, a group in which an option has a default
 /// is never given: those of results are named one by one.
-const NOT_WITH_EMIT: [&str; 11] = [
+const NOT_WITH_EMIT: [&str; 12] = [
     "json",
     "outputs",
+    "otlp",
     "force",
     "table",
     "timeline",

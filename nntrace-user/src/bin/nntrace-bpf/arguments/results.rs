@@ -16,6 +16,7 @@ use super::{
     output_file::{EXPECTED, OutputFile, OutputKind, output_file},
     values::{duration_ns, share, table_memory, time_range},
 };
+use crate::otlp::Endpoint;
 
 /// Output.
 #[derive(Debug, Default, clap::Args)]
@@ -36,6 +37,15 @@ pub struct Results {
     /// browser). May be given several times.
     #[arg(short, long = "output", value_name = "FILE", value_parser = output_file, help_heading = OUTPUT)]
     pub outputs: Vec<OutputFile>,
+
+    /// Send metrics, and of a recording its sections as spans, to a receiver of OpenTelemetry
+    ///
+    /// By OTLP over HTTP, such as http://127.0.0.1:4318. Live: metrics at each interval and at the end; a receiver that is
+    /// slow or gone delays nothing, and what it did not take is counted. `replay` of a recording sends metrics and spans, and
+    /// exits with 1 when the receiver did not take all of them. OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_SERVICE_NAME and
+    /// OTEL_RESOURCE_ATTRIBUTES count.
+    #[arg(long, value_name = "URL", help_heading = OUTPUT, hide_short_help = true)]
+    pub otlp: Option<Endpoint>,
 
     /// Time that the swimlane of .html shows, in seconds as `print` shows them, such as 2084.02..2084.45
     ///
@@ -240,7 +250,7 @@ impl Results {
             explain: explain.clone(),
             missing: *missing || max_missing.is_some(),
             graph: self.wants(OutputKind::Dot),
-            hand_overs: *handoff || self.wants(OutputKind::Html),
+            hand_overs: *handoff || self.wants(OutputKind::Html) || self.otlp.is_some(),
         }
     }
 

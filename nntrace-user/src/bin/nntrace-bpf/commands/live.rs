@@ -1,11 +1,13 @@
 //! One run of the command: targets, session, loop, end.
 
 mod html_report;
+mod kept_output;
+mod otlp_metrics;
 mod rates;
 
 use std::{
     fs::File,
-    io::{self, IsTerminal as _, Read as _, Seek as _},
+    io::{self, IsTerminal as _},
     ops::ControlFlow,
     os::fd::OwnedFd,
     process::ExitCode,
@@ -14,6 +16,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use html_report::HtmlReport;
+use kept_output::{scratch_file, show};
 use log::LevelFilter;
 use nix::sys::signal::Signal;
 use nntrace_user::{
@@ -30,6 +33,7 @@ use nntrace_user::{
     report::{probe_share, snapshot::Snapshot},
     tui::Health,
 };
+use otlp_metrics::OtlpMetrics;
 use rates::Rates;
 use tokio::{
     io::{Interest, unix::AsyncFd},
@@ -43,7 +47,7 @@ use crate::{
     logging,
     metrics_server::{MetricsListener, Scrapes},
     output::{
-        self, Output,
+        Output,
         files::{Files, Found},
         screen::{Asked, Screen},
         thresholds,
@@ -66,6 +70,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let mut output = if cli.json_lines { Output::JsonLines } else { Output::open(&cli.results, &cli.host)? };
     let files = Files::open(&cli.results)?;
     let listener = cli.listen.map(MetricsListener::bind).transpose()?;
+    let otlp = OtlpMetrics::start(cli, &processes)?;
 
     // While the terminal is ours, what the command prints would spoil it: it is kept, and shown at the end.
     let kept = if wants_screen && !cli.command.is_empty() { Some(scratch_file()?) } else { None };
@@ -120,6 +125,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
         rates: Rates::default(),
         recording,
         scrapes,
+        otlp,
         target: cli.target(),
         ended: None,
         finds_nothing,
@@ -153,6 +159,10 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     });
     let finished = run.output.finish(&snapshot, timelines.as_ref());
     let shown = kept.map_or(Ok(()), show);
+    // What is left to be sent keeps nothing else waiting.
+    if let Some(otlp) = run.otlp {
+        otlp.finish(&findings, &snapshot);
+    }
     looped.and(written).and(finished).and(shown)?;
     recorded?.iter().flatten().for_each(stderr::message);
     // A figure that is wrong, or over its limit, matters more than how the command ended.
@@ -237,6 +247,7 @@ struct Run {
     rates: Rates,
     recording: Option<Recording>,
     scrapes: Option<Scrapes>,
+    otlp: Option<OtlpMetrics>,
     target: String,
     /// Why nothing new will come.
     ended: Option<String>,
@@ -390,6 +401,9 @@ impl Run {
             recording.checkpoint(&findings);
         }
         let mut snapshot = Snapshot::of(&findings);
+        if let Some(otlp) = &mut self.otlp {
+            otlp.offer(&findings, &snapshot);
+        }
         if matches!(self.output, Output::Screen(_)) {
             snapshot.notes.extend(probe_share::warning(&snapshot));
             snapshot.notes.extend(logging::kept());
@@ -486,26 +500,4 @@ fn watch(descriptors: Vec<OwnedFd>) -> mpsc::Receiver<()> {
         });
     }
     receiver
-}
-
-/// A file without a name.
-fn scratch_file() -> Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let folder = std::env::temp_dir();
-    File::options()
-        .read(true)
-        .write(true)
-        .custom_flags(nix::libc::O_TMPFILE)
-        .mode(0o600)
-        .open(&folder)
-        .with_context(|| format!("cannot keep the command's output in {}", folder.display()))
-}
-
-/// Shows what the command printed.
-fn show(mut file: File) -> Result<()> {
-    let mut printed = Vec::new();
-    file.rewind()
-        .and_then(|()| file.read_to_end(&mut printed))
-        .context("cannot read the command's output")?;
-    output::write_stdout(&printed).context("cannot show the command's output")
 }

@@ -1,5 +1,7 @@
 //! `nntrace-bpf replay`: trace files, or a recording, to results.
 
+mod otlp_spans;
+
 use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
 
 use anyhow::Result;
@@ -40,6 +42,12 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         with_details: cli.results.detail,
         with_timelines: cli.results.wants_steps(),
     };
+    let recording = request.recording()?;
+    if cli.results.otlp.is_some() && recording.is_none() {
+        let message = "--otlp is for recordings, whose times of day are known; those of a trace are not: record the run \
+                       with `nntrace-bpf record -o DIR`";
+        return Err(usage(message.into()));
+    }
     if let Some(speed) = cli.speed {
         runtime.block_on(play(&request, speed, wants_screen, &mut output))?;
     }
@@ -72,8 +80,18 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         Output::Tables => {}
         output => output.finish(&snapshot, timelines.as_ref())?,
     }
+    let sent = match (&cli.results.otlp, recording, &run) {
+        (Some(endpoint), Some(folder), Run::Recording(recorded)) => {
+            otlp_spans::send(endpoint, folder, recorded, &snapshot)?
+        }
+        _ => true,
+    };
     let tripped = thresholds::tripped(&snapshot, &cli.results.causes);
-    Ok(if tripped { ExitCode::from(thresholds::TRIPPED) } else { ExitCode::SUCCESS })
+    Ok(match (tripped, sent) {
+        (true, _) => ExitCode::from(thresholds::TRIPPED),
+        (false, true) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::FAILURE,
+    })
 }
 
 /// Shows a recording as the run was.
