@@ -6,7 +6,6 @@ use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     sync::{Arc, Mutex, PoisonError},
     thread,
-    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
@@ -107,7 +106,7 @@ fn answer(stream: &TcpStream, kept: &Mutex<Vec<Taken>>, next: impl FnOnce() -> R
         }
         Reply::Never => {
             // Longer than anybody waits.
-            thread::sleep(PATIENCE.max(Duration::from_secs(60)));
+            thread::sleep(PATIENCE);
             anyhow::bail!("nobody waits any more");
         }
     };

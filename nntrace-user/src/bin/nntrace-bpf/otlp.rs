@@ -99,7 +99,7 @@ impl Sender {
                 self.turned_away.drop_request(&request, "the receiver is slow, or does not answer");
             }
             Err(TrySendError::Disconnected(request)) => {
-                self.turned_away.drop_request(&request, "sending has ended")
+                self.turned_away.drop_request(&request, "sending has ended");
             }
         }
     }
@@ -146,22 +146,17 @@ impl Counts {
     /// Returns what became of everything, for people.
     fn text(&self, endpoint: &Endpoint) -> String {
         let Self { spans, points, reason } = self;
-        let mut text =
-            format!("sent {} spans and {} points of metrics to {endpoint}", spans.sent, points.sent);
-        for (count, what) in [
+        let counts = [
             (spans.refused, "spans were refused"),
             (points.refused, "points were refused"),
             (spans.dropped, "spans were dropped"),
             (points.dropped, "points were dropped"),
-        ] {
-            if count > 0 {
-                text.push_str(&format!("; {count} {what}"));
-            }
-        }
-        if let Some(reason) = reason {
-            text.push_str(&format!(": {reason}"));
-        }
-        text
+        ];
+        let lost = counts.into_iter().filter(|(count, _)| *count > 0);
+        let lost: Vec<String> = lost.map(|(count, what)| format!("; {count} {what}")).collect();
+        let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let (spans, points) = (spans.sent, points.sent);
+        format!("sent {spans} spans and {points} points of metrics to {endpoint}{}{reason}", lost.concat())
     }
 }
 

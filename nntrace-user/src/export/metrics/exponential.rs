@@ -95,7 +95,9 @@ mod tests {
             times in prop::collection::vec((0..60_u32).prop_flat_map(|bits| 0..1_u64 << bits), 0..200),
         ) {
             let mut histogram = empty(FEW_DIGITS);
-            times.iter().for_each(|&ns| record(&mut histogram, ns));
+            for &ns in &times {
+                record(&mut histogram, ns);
+            }
             let mut found = Exponential::default();
             found.add_times(&histogram);
             prop_assert_eq!(found.zeros + found.buckets.values().sum::<u64>(), times.len() as u64);

@@ -44,16 +44,14 @@ impl Series {
     /// Makes the values of all labels such as can be written.
     pub(super) fn tidy_labels(&mut self) {
         match self {
-            Self::Counters(series) | Self::Gauges(series) => {
-                series.iter_mut().for_each(|(labels, _)| tidy_labels(labels));
-            }
-            Self::Histograms(series) => series.iter_mut().for_each(|(labels, _)| tidy_labels(labels)),
+            Self::Counters(series) | Self::Gauges(series) => tidy_labels(series),
+            Self::Histograms(series) => tidy_labels(series),
         }
     }
 }
 
-fn tidy_labels(labels: &mut Labels) {
-    for (_, value) in labels {
+fn tidy_labels<V>(series: &mut [(Labels, V)]) {
+    for (_, value) in series.iter_mut().flat_map(|(labels, _)| labels) {
         *value = label(value);
     }
 }

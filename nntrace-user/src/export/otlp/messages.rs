@@ -24,6 +24,7 @@ pub(super) struct ScopeSpans {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
+#[expect(clippy::struct_field_names, reason = "the schema has these names")]
 pub(super) struct Span {
     #[prost(bytes = "vec", tag = "1")]
     pub(super) trace_id: Vec<u8>,

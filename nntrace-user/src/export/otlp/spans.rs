@@ -39,8 +39,8 @@ pub struct Spans<'a> {
     nesting: Nesting,
     /// Spans by process, to be sent.
     batch: BTreeMap<u32, Vec<Span>>,
-    batch_spans: usize,
-    batch_bytes: usize,
+    batched: usize,
+    batched_bytes: usize,
     counts: SpanCounts,
 }
 
@@ -79,8 +79,8 @@ impl<'a> Spans<'a> {
             links: Links::of(findings),
             nesting: Nesting::default(),
             batch: BTreeMap::new(),
-            batch_spans: 0,
-            batch_bytes: 0,
+            batched: 0,
+            batched_bytes: 0,
             counts: SpanCounts { open: findings.marks.open.len() as u64, ..SpanCounts::default() },
         }
     }
@@ -124,10 +124,10 @@ impl<'a> Spans<'a> {
             attributes: self.attributes(section, &nested.inherited),
             links,
         };
-        self.batch_bytes += span.encoded_len();
-        self.batch_spans += 1;
+        self.batched_bytes += span.encoded_len();
+        self.batched += 1;
         self.batch.entry(section.pid).or_default().push(span);
-        let is_full = self.batch_spans >= MOST_SPANS || self.batch_bytes >= FULL_BYTES;
+        let is_full = self.batched >= MOST_SPANS || self.batched_bytes >= FULL_BYTES;
         is_full.then(|| self.flush()).flatten()
     }
 
@@ -165,8 +165,8 @@ impl<'a> Spans<'a> {
     }
 
     fn flush(&mut self) -> Option<Request> {
-        let items = std::mem::take(&mut self.batch_spans) as u64;
-        self.batch_bytes = 0;
+        let items = std::mem::take(&mut self.batched) as u64;
+        self.batched_bytes = 0;
         let resource_spans = std::mem::take(&mut self.batch).into_iter().map(|(pid, spans)| {
             let process = [
                 number("process.pid", pid.into()),

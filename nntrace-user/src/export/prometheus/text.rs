@@ -9,16 +9,12 @@ const TOTAL: &str = "_total";
 
 /// Writes families as Prometheus's text.
 pub(super) fn text(families: &[Family]) -> String {
-    let mut text = Exposition { text: String::new(), is_open_metrics: false };
-    families.iter().for_each(|family| text.family(family));
-    text.text
+    Exposition::of(families, false).text
 }
 
 /// Writes families as text of OpenMetrics.
 pub(super) fn open_metrics(families: &[Family]) -> String {
-    let mut text = Exposition { text: String::new(), is_open_metrics: true };
-    families.iter().for_each(|family| text.family(family));
-    text.text + "# EOF\n"
+    Exposition::of(families, true).text + "# EOF\n"
 }
 
 /// Text that families are added to.
@@ -28,6 +24,14 @@ struct Exposition {
 }
 
 impl Exposition {
+    fn of(families: &[Family], is_open_metrics: bool) -> Self {
+        let mut exposition = Self { text: String::new(), is_open_metrics };
+        for family in families {
+            exposition.family(family);
+        }
+        exposition
+    }
+
     fn family(&mut self, family: &Family) {
         match &family.series {
             Series::Counters(series) => self.numbers(family, "counter", series),

@@ -89,7 +89,7 @@ pub struct Live {
 
     /// Serve metrics to Prometheus by HTTP, at a port of this host or at an address
     ///
-    /// Such as 9464, at http://127.0.0.1:9464/metrics, for this host only; another address is written out, as
+    /// Such as 9464, at <http://127.0.0.1:9464/metrics>, for this host only; another address is written out, as
     /// 192.168.1.7:9464 or [::]:9464: whoever reaches it can read them. As text, as OpenMetrics, or with native histograms,
     /// as the server asks; of the moment at which it asks, at most one second old.
     #[arg(long, value_name = "PORT|ADDRESS:PORT", value_parser = listen_address, help_heading = OUTPUT,

@@ -40,10 +40,10 @@ pub struct Results {
 
     /// Send metrics, and of a recording its sections as spans, to a receiver of OpenTelemetry
     ///
-    /// By OTLP over HTTP, such as http://127.0.0.1:4318. Live: metrics at each interval and at the end; a receiver that is
+    /// By OTLP over HTTP, such as <http://127.0.0.1:4318>. Live: metrics at each interval and at the end; a receiver that is
     /// slow or gone delays nothing, and what it did not take is counted. `replay` of a recording sends metrics and spans, and
-    /// exits with 1 when the receiver did not take all of them. OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_SERVICE_NAME and
-    /// OTEL_RESOURCE_ATTRIBUTES count.
+    /// exits with 1 when the receiver did not take all of them. `OTEL_EXPORTER_OTLP_TIMEOUT`, `OTEL_SERVICE_NAME` and
+    /// `OTEL_RESOURCE_ATTRIBUTES` count.
     #[arg(long, value_name = "URL", help_heading = OUTPUT, hide_short_help = true)]
     pub otlp: Option<Endpoint>,
 

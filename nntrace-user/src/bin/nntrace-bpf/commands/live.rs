@@ -4,6 +4,7 @@ mod html_report;
 mod kept_output;
 mod otlp_metrics;
 mod rates;
+mod targets;
 
 use std::{
     fs::File,
@@ -35,6 +36,7 @@ use nntrace_user::{
 };
 use otlp_metrics::OtlpMetrics;
 use rates::Rates;
+use targets::Targets;
 use tokio::{
     io::{Interest, unix::AsyncFd},
     sync::mpsc,
@@ -459,26 +461,6 @@ impl Run {
             return ExitCode::SUCCESS;
         }
         command.exit_code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
-    }
-}
-
-/// Targets that the run ends with.
-struct Targets {
-    any: bool,
-    living: Vec<PidFd>,
-}
-
-impl Targets {
-    /// Waits until all of them have ended; for ever, when there never was any.
-    async fn ended(&self) {
-        if !self.any {
-            std::future::pending::<()>().await;
-        }
-        for handle in &self.living {
-            // A handle that cannot be waited on is as good as one of a process that ended: better too early than
-            // never.
-            let _ = handle.ended().await;
-        }
     }
 }
 

@@ -56,7 +56,9 @@ pub(super) fn send(
         ControlFlow::Continue(())
     });
     let (last, counts) = spans.finish();
-    last.into_iter().for_each(|request| sender.send(request));
+    if let Some(request) = last {
+        sender.send(request);
+    }
     let real_time = |time| clocks.real_time(time).unwrap_or(0);
     let (begin, end) = (real_time(snapshot.window.begin_ns), real_time(snapshot.window.end_ns));
     sender.send(otlp::metrics(&Metrics::of(&findings, snapshot), &resource, begin, end));
