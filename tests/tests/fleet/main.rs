@@ -76,7 +76,10 @@ impl PhaseSum {
     fn of(snapshot: &Snapshot) -> Result<BTreeMap<Phase, Self>> {
         let mut sums: BTreeMap<Phase, Self> = BTreeMap::new();
         for row in &snapshot.phases {
-            let phase = (row.comm.clone(), row.layer.code().to_owned(), row.phase.code().to_owned());
+            // A process may be over before its name can be read.
+            let process = Some(row.comm.clone()).filter(|name| !name.is_empty());
+            let process = process.unwrap_or_else(|| format!("pid {}", row.pid));
+            let phase = (process, row.layer.code().to_owned(), row.phase.code().to_owned());
             let sum = sums.entry(phase).or_default();
             sum.count += row.count;
             sum.total_ns += row.total_ns;
