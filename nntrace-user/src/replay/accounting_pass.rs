@@ -142,6 +142,16 @@ impl Pass {
         self.plan.range.unwrap_or(TimeRange::ALL)
     }
 
+    /// Sets the plan, before any event is taken. What inputs have declared is of all the time, and the plan may be of a part.
+    pub(crate) fn replan(&mut self, plan: Plan) {
+        self.plan = plan;
+        if let Some((begin, _)) = self.survey.declared
+            && let Some(range) = self.plan.range
+        {
+            self.results.cpus.restarts(begin.max(range.begin));
+        }
+    }
+
     /// Returns begin and end of the window, ns: the part of the range that the trace covers. `None` if there is none.
     #[must_use]
     pub(crate) fn window(&self) -> Option<(u64, u64)> {

@@ -60,6 +60,12 @@ impl CpuSurvey {
         self.begin = Some(self.begin.map_or(begin, |known| known.min(begin)));
     }
 
+    /// Sets the begin of the window to `begin` (ns), whatever it was, with no known state. Called before any event is taken.
+    pub(crate) fn restarts(&mut self, begin: u64) {
+        self.begin = Some(begin);
+        self.initial = InitialState::default();
+    }
+
     /// Adds a CPU that occurs in the trace.
     #[inline]
     pub(crate) fn see(&mut self, cpu: u32) {

@@ -184,7 +184,7 @@ fn replay_observed(
         let mut survey = Survey::default();
         survey.declared = pass.survey.declared;
         events.visit(&mut survey);
-        pass.plan = survey.plan(options.range);
+        pass.replan(survey.plan(options.range));
         events.visit(&mut pass);
     } else {
         let plan = pass.survey.plan(options.range);

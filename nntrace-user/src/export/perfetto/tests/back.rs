@@ -138,13 +138,22 @@ proptest! {
     fn random_marks(steps in prop::collection::vec((1..4_u64, 0..3_usize, 0..MARKS.len()), 1..40)) {
         let mut now = 2;
         let mut text = mark(0, APP, "B|20|[NN_LR_PE]first") + &mark(1, APP, "E|20");
+        let threads = [APP, WORKER, "other-22 (   20)"];
+        let mut open = [0_u32; 3];
         for (pause, thread, which) in steps {
             now += pause;
-            text += &mark(now, [APP, WORKER, "other-22 (   20)"][thread], MARKS[which]);
+            match MARKS[which].as_bytes()[0] {
+                b'B' => open[thread] += 1,
+                // An end without a begin is in no export.
+                b'E' if open[thread] == 0 => continue,
+                b'E' => open[thread] -= 1,
+                _ => {}
+            }
+            text += &mark(now, threads[thread], MARKS[which]);
         }
         // Of a section that has not ended the attributes are not known.
-        for thread in [APP, WORKER, "other-22 (   20)"] {
-            for _ in 0..40 {
+        for (thread, open) in threads.into_iter().zip(open) {
+            for _ in 0..open {
                 now += 1;
                 text += &mark(now, thread, "E|20");
             }

@@ -34,6 +34,20 @@ fn a_list_that_is_full_counts() {
 }
 
 #[test]
+fn work_goes_on_while_more_is_taken_in_it() {
+    let mut hand_overs = HandOvers::new(&Limits::default());
+    let key = (1, Handle::OfProcess(7));
+    hand_overs.sent(key, moment(1, 1));
+    hand_overs.received(key, moment(1, 1), moment(2, 3), 0, None);
+    add(&mut hand_overs, &span(2, 1, 5, 6, 2), "inner");
+    // In a section from 4 on, which has not ended.
+    hand_overs.received(key, moment(1, 1), moment(2, 7), 1, None);
+    add(&mut hand_overs, &span(2, 0, 4, 8, 1), "work");
+    let starts: Vec<_> = hand_overs.results().list.iter().map(|hand_over| hand_over.start).collect();
+    assert_eq!(starts, [Some(4), None]);
+}
+
+#[test]
 fn nothing_grows_without_bound() {
     let limits = Limits { hand_overs: 100, threads: 20, sections: 1_000, ..Limits::default() };
     let mut hand_overs = HandOvers::new(&limits);

@@ -51,6 +51,8 @@ struct Receipt {
     gate: Option<u64>,
     /// The first section so far.
     first: Option<Work>,
+    /// Whether no other can be around that one which began behind the receipt.
+    is_outermost: bool,
 }
 
 /// Something that becomes known of a hand-over.
@@ -96,15 +98,17 @@ impl Thread {
 
     /// Work is taken at `time` (ns) by this thread, with so many sections open.
     pub(super) fn receives(&mut self, number: u64, time: u64, depth: Option<u8>, learn: Learn<'_>) {
-        // The thread goes on to other work: what it took before has begun, or never will.
-        let is_over = |receipt: &Receipt| receipt.first.is_some_and(|first| first.end <= time);
+        // The thread goes on to other work: what it took before has begun, unless a section around is still open.
+        let is_over =
+            |receipt: &Receipt| receipt.is_outermost && receipt.first.is_some_and(|first| first.end <= time);
         self.end_receipts(is_over, learn);
         if self.receipts.len() >= MOST_WAITING
             && let Some(oldest) = self.receipts.pop_front()
         {
             learn(Known::Work(oldest.number, oldest.first, oldest.gate));
         }
-        self.receipts.push_back(Receipt { number, time, depth, gate: None, first: None });
+        let receipt = Receipt { number, time, depth, gate: None, first: None, is_outermost: false };
+        self.receipts.push_back(receipt);
     }
 
     /// A gate opens at `time` (ns) for this thread.
@@ -133,6 +137,7 @@ impl Thread {
             let is_earlier = receipt.first.is_none_or(|first| span.begin <= first.begin);
             if span.begin >= receipt.time && is_earlier {
                 receipt.first = Some(work);
+                receipt.is_outermost = receipt.depth.is_none_or(|open| span.depth <= open);
             }
         }
         // One beside the receipt is in no other that began later; one around it ends its scope.
