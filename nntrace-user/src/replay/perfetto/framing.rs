@@ -12,8 +12,13 @@ use ruzstd::decoding::StreamingDecoder;
 
 use crate::perfetto_schema::{PACKET, TracePacket};
 
-/// Bytes of a packet at most. The recorder writes some hundred KiB at once; larger ones hold symbols or pictures.
-const LARGEST: u64 = 16 << 20;
+/// Bytes of a packet at most. The recorder writes some hundred KiB at once; larger ones hold symbols or pictures, and decoded
+/// a packet may take some fifty times as much.
+const LARGEST: u64 = 4 << 20;
+/// Bytes of packed packets at most, unpacked.
+const LARGEST_UNPACKED: u64 = 16 << 20;
+/// Bytes of the first packet of a file at most, for it to be taken for a trace.
+const LARGEST_FIRST: u64 = 1 << 30;
 /// Bytes read at once.
 const READ: usize = 128 << 10;
 /// Wire type of messages and texts.
@@ -67,9 +72,7 @@ impl<R: Read> Packets<R> {
                 self.ended = true;
                 Part::End
             }
-            Err(Failure::TooLong(length)) => Part::Damaged(format!(
-                "a packet of {length} bytes at byte {start}, where {LARGEST} at most were expected"
-            )),
+            Err(Failure::TooLong(length)) => too_long(length, start),
             Err(Failure::Other(what)) => {
                 self.ended = true;
                 Part::Cut(what)
@@ -185,8 +188,15 @@ impl<R: Read> Packets<R> {
                 self.offset
             ));
         };
-        self.decode(bytes, self.offset, false)
+        match bytes.len() as u64 {
+            length if length > LARGEST => too_long(length, self.offset),
+            _ => self.decode(bytes, self.offset, false),
+        }
     }
+}
+
+fn too_long(length: u64, at: u64) -> Part {
+    Part::Damaged(format!("a packet of {length} bytes at byte {at}, where {LARGEST} at most were expected"))
 }
 
 /// Failure to read a packet.
@@ -201,12 +211,12 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Unpacks packets, as many bytes as one may have.
+/// Unpacks packets.
 fn unpack(packed: impl Read) -> Result<Bytes, String> {
     let mut bytes = Vec::new();
-    packed.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(format!("more than {LARGEST} bytes"));
+    packed.take(LARGEST_UNPACKED + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > LARGEST_UNPACKED {
+        return Err(format!("more than {LARGEST_UNPACKED} bytes"));
     }
     Ok(bytes.into())
 }
@@ -224,7 +234,7 @@ pub(crate) fn is_perfetto(head: &[u8]) -> bool {
     let mut fields = 0;
     while fields == 0 && !rest.is_empty() {
         let Some((key, length)) = key_and_length(&mut rest) else { break };
-        if key != u64::from(PACKET) || length > LARGEST * 64 {
+        if key != u64::from(PACKET) || length > LARGEST_FIRST {
             return false;
         }
         let is_whole = length <= rest.len() as u64;

@@ -20,6 +20,9 @@ use crate::{
 
 /// CPUs whose current threads are kept at most.
 const MOST_CPUS: usize = 1 << 16;
+/// Events of a bundle that are read at most: as text they take much more than in columns. The recorder reads half a MiB of the
+/// kernel's buffers at once, which hold a sixth of this.
+const MOST_EVENTS: usize = 1 << 18;
 /// Bytes of the name of an event, or of the fields of one, at most.
 const LONGEST_TEXT: usize = 4096;
 
@@ -84,7 +87,13 @@ impl Bundles {
         let (mut switch, mut waking, mut next) = (Column::default(), Column::default(), 0);
         switch.begin(switches);
         waking.begin(wakings);
-        loop {
+        let all = bundle.event.len() + switches.len() + wakings.len();
+        for taken in 0.. {
+            if taken == MOST_EVENTS && all > taken {
+                context.queue.lost(Loss::Gap { cpu, events: Some((all - taken) as u64) });
+                self.running.remove(&cpu);
+                break;
+            }
             // Columns and events are in order of time, each by itself.
             let times = [
                 bundle.event.get(next).map(|event| event.timestamp.unwrap_or(0)),

@@ -11,13 +11,9 @@ use super::sequences::Sequence;
 use crate::perfetto_schema::{
     DebugAnnotation, TrackEvent,
     own::{
-        ACCOUNT, ATTRIBUTE, ATTRIBUTES, CLASS, HAND_OVER, HANDLE, ITERATION, LAYER_PHASE, MARK, SUBTRACTED,
-        VIOLATION,
+        ACCOUNT, ATTRIBUTE, ATTRIBUTES, CLASS, HAND_OVER, ITERATION, LAYER_PHASE, MARK, SUBTRACTED, VIOLATION,
     },
 };
-
-/// Instants of hand-overs that marks wrote.
-const MARKS: [&[u8]; 2] = [b"nn.send", b"nn.recv"];
 
 /// Meaning of a slice or an instant.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,8 +28,8 @@ pub(super) enum Own {
     Derived,
 }
 
-/// Returns the meaning of an event with a name; `has_marks` where the trace has all marks apart.
-pub(super) fn read(event: &TrackEvent, name: &[u8], sequence: &Sequence, has_marks: bool) -> Own {
+/// Returns the meaning of an event with a name.
+pub(super) fn read(event: &TrackEvent, name: &[u8], sequence: &Sequence) -> Own {
     let interned = event.category_iids.iter().filter_map(|iid| sequence.category(*iid));
     let is = |category: &str| {
         event.categories.iter().chain(interned.clone()).any(|known| **known == *category.as_bytes())
@@ -46,15 +42,8 @@ pub(super) fn read(event: &TrackEvent, name: &[u8], sequence: &Sequence, has_mar
     if let Some(mark) = find_text(MARK) {
         return Own::Mark(mark.into_owned());
     }
-    if is(VIOLATION) {
+    if is(VIOLATION) || is(HAND_OVER) {
         return Own::Derived;
-    }
-    if is(HAND_OVER) {
-        let handle = find(HANDLE).and_then(|handle| handle.uint_value);
-        return match handle.filter(|_| !has_marks && MARKS.contains(&name)) {
-            Some(handle) => Own::Mark([b"I|0|", name, format!("#h={handle}").as_bytes()].concat()),
-            None => Own::Derived,
-        };
     }
     let tag = find_text(LAYER_PHASE).and_then(|tag| str::from_utf8(&tag).ok()?.parse::<Tag>().ok());
     let Some(tag) = tag else { return Own::Foreign };

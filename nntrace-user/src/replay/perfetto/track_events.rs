@@ -82,7 +82,7 @@ pub(super) struct Context<'a, 'b> {
     pub(super) converter: &'a mut Converter<'b>,
     pub(super) unplaced: &'a mut Unplaced,
     pub(super) queue: &'a mut Queue,
-    /// Whether the trace is an export of this program that has its marks apart.
+    /// Whether the trace is an export of this program.
     pub(super) is_own: bool,
 }
 
@@ -121,7 +121,7 @@ impl TrackEvents {
         let queue = &mut *context.queue;
         match action {
             Action::Begin => {
-                let own = own_slices::read(event, &name, sequence, context.is_own);
+                let own = own_slices::read(event, &name, sequence);
                 self.begin(key, owner, place, &name, own, queue);
             }
             Action::End => self.end(key, owner, place, queue),
@@ -133,7 +133,7 @@ impl TrackEvents {
                     queue.mark(place, |out| append(out, format_args!("E|{}", owner.pid)));
                 }
             }
-            Action::Instant => match own_slices::read(event, &name, sequence, context.is_own) {
+            Action::Instant => match own_slices::read(event, &name, sequence) {
                 Own::Foreign => queue.mark(place, |out| {
                     append(out, format_args!("I|{}|", owner.pid));
                     out.extend_from_slice(&name);

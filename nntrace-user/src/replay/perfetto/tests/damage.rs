@@ -76,6 +76,24 @@ fn packed_packets_are_read_and_bombs_are_not() {
 }
 
 #[test]
+fn columns_of_a_bundle_and_packets_are_bounded() {
+    let sched = CompactSched { switch_timestamp: vec![1; 300_000], ..CompactSched::default() };
+    let mut long = bundle(0, Vec::new());
+    long.ftrace_events.as_mut().unwrap().compact_sched = Some(sched);
+    let snapshot = snapshot(&file(&[long]));
+    assert_eq!(snapshot.loss.records_dropped, 300_000 - (1 << 18));
+
+    let mut huge = file(&some_packets()[..5]);
+    huge.extend(file(&[TracePacket {
+        compressed_packets: Some(vec![0; 5 << 20].into()),
+        ..TracePacket::default()
+    }]));
+    let (some, notes) = count(&[huge, file(&some_packets()[5..])].concat());
+    assert_eq!(some, 20);
+    assert!(notes.iter().any(|note| note.contains("where 4194304 at most were expected")), "{notes:?}");
+}
+
+#[test]
 fn texts_are_no_traces() {
     let heads: [&[u8]; 9] = [
         b"",
