@@ -207,3 +207,38 @@ fn attributes_are_shown_and_a_reader_may_leave() -> Result<()> {
     assert!(ended.text().contains("damaged: "), "{}", ended.text());
     Ok(())
 }
+
+#[test]
+fn short_sections_are_hidden_from_swimlanes_and_counted() -> Result<()> {
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recording-v1");
+    let folder = tempfile::tempdir()?;
+    let call = |words: &[&OsStr]| Child::run(Command::new(binaries::profiler()?).args(words))?.expect_code(0);
+    let durations = |file: &Path| -> Result<Vec<u64>> {
+        let text = call(&["print".as_ref(), "--json-lines".as_ref(), file.as_ref()])?.text();
+        let rows = text.lines().map(serde_json::from_str::<Value>).collect::<Result<Vec<_>, _>>()?;
+        Ok(rows.iter().filter_map(|row| row["duration_ns"].as_u64()).collect())
+    };
+    let export = |name: &str| -> Result<(PathBuf, String)> {
+        let file = folder.path().join(name);
+        let words = ["export", "--min-span", "1ms", "-o"].map(OsStr::new);
+        let ended = call(&[&words[..], &[file.as_ref(), run.as_ref()]].concat())?;
+        Ok((file, ended.stderr))
+    };
+    let all = durations(&run)?;
+    let short: Vec<u64> = all.iter().copied().filter(|ns| *ns < 1_000_000).collect();
+    assert!(!short.is_empty() && short.len() < all.len());
+
+    let (page, _) = export("run.html")?;
+    let counted = format!("\"short\":{{\"count\":{},\"ns\":{}}}", short.len(), short.iter().sum::<u64>());
+    assert!(fs::read_to_string(page)?.contains(&counted), "{counted}");
+
+    // Sections of hand-overs stay.
+    let (trace, told) = export("run.pftrace")?;
+    let shown = durations(&trace)?;
+    let hidden = all.len() - shown.len();
+    let ns = all.iter().sum::<u64>() - shown.iter().sum::<u64>();
+    let text = format!("hidden: {hidden} sections, {}.{:03} ms", ns / 1_000_000, ns / 1_000 % 1_000);
+    assert!(told.contains(&text), "{told} is not {text}");
+    assert!(hidden > 0 && hidden <= short.len());
+    Ok(())
+}

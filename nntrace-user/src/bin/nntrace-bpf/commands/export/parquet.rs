@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, path::Path, rc::Rc};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use nntrace_user::{
     export::parquet::{self, Label, RecordedRun, Spans},
     model::{Findings, section::Section, timeline::Timelines},
@@ -15,6 +15,9 @@ use crate::{arguments::Export, output::result_folder::ResultFolder};
 
 /// Exports the files to a folder.
 pub(super) fn run(cli: &Export, output: &Path, request: &Request<'_>) -> Result<()> {
+    if cli.min_span.is_some() {
+        bail!("--min-span is for swimlanes: tables have all sections; leave it out");
+    }
     let recording = request.recording()?;
     let folder = ResultFolder::open(output, &parquet::FILES, cli.force)?;
     match recording {
