@@ -8,6 +8,7 @@ pub mod ftrace_line;
 pub mod lane;
 pub mod lines;
 pub mod mark;
+pub mod perfetto;
 pub mod recording;
 pub mod replay;
 
@@ -15,12 +16,13 @@ pub mod replay;
 pub type Check = fn(&[u8]);
 
 /// All targets by name, which is also that of their folder in `corpus`.
-pub const TARGETS: [(&str, Check); 7] = [
+pub const TARGETS: [(&str, Check); 8] = [
     ("accounting", accounting::check),
     ("ftrace_line", ftrace_line::check),
     ("lane", lane::check),
     ("lines", lines::check),
     ("mark", mark::check),
+    ("perfetto", perfetto::check),
     ("recording", recording::check),
     ("replay", replay::check),
 ];

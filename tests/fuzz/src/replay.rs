@@ -43,7 +43,7 @@ pub fn check(data: &[u8]) {
 }
 
 /// Creates a file with these bytes that exists as long as it is open, and returns its path.
-fn file(bytes: &[u8]) -> Result<(File, PathBuf)> {
+pub(crate) fn file(bytes: &[u8]) -> Result<(File, PathBuf)> {
     let mut file = File::from(memfd_create("trace", MFdFlags::MFD_CLOEXEC)?);
     file.write_all(bytes)?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
@@ -65,7 +65,8 @@ fn json(snapshot: &Snapshot) -> String {
     serde_json::to_string(snapshot).expect("every snapshot can be written")
 }
 
-fn adds_up(snapshot: &Snapshot) {
+/// Checks that the times of CPUs and clusters add up to the window.
+pub(crate) fn adds_up(snapshot: &Snapshot) {
     let window = snapshot.window.length_ns();
     for cpu in &snapshot.cpus {
         assert_eq!(cpu_ns(cpu), window, "{cpu:?} in {:?}", snapshot.window);
