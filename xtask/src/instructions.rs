@@ -18,8 +18,8 @@ use crate::{
     apt,
     bench::{machine, pairs::compile, trace_text},
     instructions::counts::Counts,
-    run::{cargo, command, on_path, quietly, run, target_dir},
-    setup,
+    run::{command, on_path, quietly, target_dir},
+    setup, test,
 };
 
 /// Source of the program with `nntrace.h`, from the workspace's root.
@@ -110,7 +110,7 @@ impl Instructions {
     pub fn run(&self) -> Result<()> {
         setup::build()?;
         // The build of the tests, which is there already where those ran.
-        run(cargo("build").arg("--quiet"))?;
+        test::build()?;
         if !on_path("valgrind") {
             apt::install(&["valgrind"])?;
         }

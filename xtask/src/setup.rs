@@ -29,7 +29,7 @@ pub fn asked(for_lint: bool, for_vm: bool) -> Result<()> {
 
 /// Sets up the further requirements of the tests: compilers for their example programs, clang with the linker for its
 /// intermediate files; disassemblers for both architectures; an interpreter that forks, a terminal to drive,
-/// another tool that probes, what runs Perfetto's importer, and a browser.
+/// another tool that probes, what runs Perfetto's importer, a browser, and Graphviz.
 pub fn tests() -> Result<()> {
     let other_objdump = if cfg!(target_arch = "x86_64") {
         ("aarch64-linux-gnu-objdump", "binutils-aarch64-linux-gnu")
@@ -48,6 +48,7 @@ pub fn tests() -> Result<()> {
         ("bpftrace", "bpftrace"),
         ("node", "nodejs"),
         ("chromium", "chromium"),
+        ("dot", "graphviz"),
     ];
     for (program, package) in needed {
         if !on_path(program) {

@@ -1,7 +1,13 @@
-//! Doing several things at once, and saying what is left.
+//! Doing several things at once.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    iter,
+    num::NonZero,
+    panic::resume_unwind,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::Instant,
 };
@@ -55,9 +61,27 @@ pub fn all(parts: Vec<Part<'_>>) -> Result<()> {
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
+/// Returns how many things this host does at once.
+pub fn cpus() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Does all jobs, so many at once; returns their results.
+pub fn jobs<J: Sync, T: Send>(jobs: &[J], at_once: usize, run: impl Fn(&J) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work =
+        || iter::from_fn(|| jobs.get(next.fetch_add(1, Ordering::Relaxed)).map(&run)).collect::<Vec<T>>();
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..at_once.min(jobs.len())).map(|_| scope.spawn(work)).collect();
+        let joined =
+            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        joined.flatten().collect()
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use std::{sync::mpsc, time::Duration};
 
     use super::*;
 
@@ -89,5 +113,24 @@ mod tests {
         ];
         assert_eq!(all(parts).unwrap_err().to_string(), "no");
         assert!(done);
+    }
+
+    #[test]
+    fn all_jobs_are_done_once_and_some_at_the_same_time() {
+        let jobs: Vec<u32> = (0..40).collect();
+        let (begun, deadline) = (AtomicUsize::new(0), Instant::now() + Duration::from_secs(20));
+        let mut done: Vec<(u32, bool)> = super::jobs(&jobs, 2, |&job| {
+            // The first waits for the second to begin.
+            let number = begun.fetch_add(1, Ordering::Relaxed);
+            while number == 0 && begun.load(Ordering::Relaxed) < 2 && Instant::now() < deadline {
+                thread::yield_now();
+            }
+            (job, Instant::now() < deadline)
+        });
+        done.sort_unstable();
+        assert!(done.iter().all(|(_, in_time)| *in_time), "one after the other");
+        assert!(done.iter().map(|(job, _)| job).eq(&jobs));
+        assert!(super::jobs(&jobs[..0], 2, |&job| job).is_empty());
+        assert_eq!(super::jobs(&jobs[..3], 1, |&job| job), [0, 1, 2]);
     }
 }

@@ -17,12 +17,8 @@ mod programs;
 mod python;
 
 use std::{
-    fs, iter,
-    num::NonZero,
-    panic::resume_unwind,
+    fs,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -31,7 +27,7 @@ use clap::Args;
 use crate::{
     arch::Arch,
     cross::Cross,
-    debian, emulator,
+    debian, emulator, side_by_side,
     vm::{
         board::Board,
         busybox::Busybox,
@@ -94,8 +90,8 @@ impl Vm {
         let jobs = kernels.iter().flat_map(|kernel| shares.iter().map(move |share| (kernel, share)));
         let jobs: Vec<_> = jobs.collect();
         // A VM whose CPUs run concurrently takes all of ours.
-        let at_once = if self.threads { 1 } else { thread::available_parallelism().map_or(1, NonZero::get) };
-        let failed = all(&jobs, at_once, |(kernel, share)| {
+        let at_once = if self.threads { 1 } else { side_by_side::cpus() };
+        let failed = side_by_side::jobs(&jobs, at_once, |(kernel, share)| {
             let error = self.run_share(kernel, &programs, share).err()?;
             println!("vm: {} {}, {}: FAILED: {error:#}", self.arch, kernel.version, share.name);
             Some(kernel.version)
@@ -187,49 +183,10 @@ struct Share {
     words: Vec<String>,
 }
 
-/// Runs all jobs, some concurrently; returns their results.
-fn all<J: Sync, T: Send>(jobs: &[J], at_once: usize, run: impl Fn(&J) -> T + Sync) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let work =
-        || iter::from_fn(|| jobs.get(next.fetch_add(1, Ordering::Relaxed)).map(&run)).collect::<Vec<T>>();
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..at_once.min(jobs.len())).map(|_| scope.spawn(work)).collect();
-        let joined =
-            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        joined.flatten().collect()
-    })
-}
-
 /// Empties a folder.
 fn emptied(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, Instant};
-
-    use super::*;
-
-    #[test]
-    fn all_jobs_are_done_once_and_some_at_the_same_time() {
-        let jobs: Vec<u32> = (0..40).collect();
-        let (begun, deadline) = (AtomicUsize::new(0), Instant::now() + Duration::from_secs(20));
-        let mut done: Vec<(u32, bool)> = all(&jobs, 2, |&job| {
-            // The first waits for the second to begin.
-            let number = begun.fetch_add(1, Ordering::Relaxed);
-            while number == 0 && begun.load(Ordering::Relaxed) < 2 && Instant::now() < deadline {
-                thread::yield_now();
-            }
-            (job, Instant::now() < deadline)
-        });
-        done.sort_unstable();
-        assert!(done.iter().all(|(_, in_time)| *in_time), "one after the other");
-        assert!(done.iter().map(|(job, _)| job).eq(&jobs));
-        assert!(all(&jobs[..0], 2, |&job| job).is_empty());
-        assert_eq!(all(&jobs[..3], 1, |&job| job), [0, 1, 2]);
-    }
 }
