@@ -1,157 +1,27 @@
-//! Comparison of two runs.
+//! Comparison of runs: of groups of them by statistics, of two by their power states.
 //!
-//! Clusters are matched by name, CPUs by number, idle states by name and frequencies by kHz, never by position.
-//! Windows of different length compare by shares and by rates.
+//! Snapshots in, findings out. Every figure has one value a run; a group of runs is its median, a change has an interval by
+//! the bootstrap, and what is judged is tested by Mann and Whitney, with Holm's correction for all tests together.
 
-mod csv;
-mod text;
+mod comparison;
+mod junit;
+mod markdown;
+mod metric;
+mod phases;
+pub mod power;
+mod residency;
+mod result;
+mod runs;
+mod shown;
+mod statistics;
+mod table;
+#[cfg(test)]
+mod tests;
+mod threshold;
+mod values;
 
-pub use csv::csv;
-pub use text::render;
-
-use crate::report::{
-    cpu_or_cluster::CpuOrCluster,
-    power::{Group, Measure, PowerTable, Row, What},
-    snapshot::Snapshot,
-};
-
-/// Change of the power states of one cluster or CPU.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Change {
-    /// The cluster or CPU.
-    pub unit: CpuOrCluster,
-    /// Name of the cluster, its own or the CPU's.
-    pub(crate) cluster: String,
-    /// Kind of states.
-    pub(crate) measure: Measure,
-    /// Title for a heading: `cluster big, CPUs 4-7`.
-    pub(crate) title: String,
-    /// Length of the baseline's window, ns; `None` when the unit is not in it.
-    pub before_window_ns: Option<u64>,
-    /// Length of the other window, ns; `None` when the unit is not in it.
-    pub after_window_ns: Option<u64>,
-    /// Changes of its states.
-    pub rows: Vec<RowChange>,
-}
-
-/// Change of one state.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RowChange {
-    /// The state.
-    pub what: What,
-    /// Amount in the baseline; `None` when it is not there.
-    pub before: Option<Amount>,
-    /// Amount in the other run; `None` when it is not there.
-    pub(crate) after: Option<Amount>,
-}
-
-/// Amount of a state.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Amount {
-    /// Time, ns.
-    pub(crate) ns: u64,
-    /// Share of the window in hundredths of a percent.
-    pub(crate) share: u64,
-    /// Number of times; `None` where that is not counted.
-    pub(crate) hits: Option<u64>,
-    /// Number of times per second; `None` also for a window without length.
-    pub(crate) hits_per_second: Option<f64>,
-}
-
-/// Returns the changes from `before` to `after`, in the order of `after`, followed by the units that only `before`
-/// has.
-#[must_use]
-pub(crate) fn power(before: &Snapshot, after: &Snapshot, table: PowerTable) -> Vec<Change> {
-    let (before, after) = (table.groups(before), table.groups(after));
-    let key = |group: &Group| (group.unit.clone(), group.measure);
-    let find =
-        |groups: &'_ [Group], wanted: &Group| groups.iter().position(|group| key(group) == key(wanted));
-    let mut changes: Vec<Change> = after
-        .iter()
-        .map(|group| change(find(&before, group).map(|place| &before[place]), Some(group), group))
-        .collect();
-    let gone = before.iter().filter(|group| find(&after, group).is_none());
-    changes.extend(gone.map(|group| change(Some(group), None, group)));
-    changes
-}
-
-fn change(before: Option<&Group>, after: Option<&Group>, named: &Group) -> Change {
-    let mut rows: Vec<RowChange> = Vec::new();
-    for (what, amount) in after.into_iter().flat_map(amounts) {
-        rows.push(RowChange { what, before: None, after: Some(amount) });
-    }
-    for (what, amount) in before.into_iter().flat_map(amounts) {
-        match rows.iter_mut().find(|row| row.before.is_none() && row.what.is_same(&what)) {
-            Some(row) => row.before = Some(amount),
-            None => rows.push(RowChange { what, before: Some(amount), after: None }),
-        }
-    }
-    // As in the tables: frequencies from the fastest down, then idle states from the shallowest, then the rest.
-    rows.sort_by_key(|row| rank(&row.what));
-    Change {
-        unit: named.unit.clone(),
-        cluster: named.cluster.clone(),
-        measure: named.measure,
-        title: named.title(),
-        before_window_ns: before.map(|group| group.window_ns),
-        after_window_ns: after.map(|group| group.window_ns),
-        rows,
-    }
-}
-
-fn amounts(group: &Group) -> impl Iterator<Item = (What, Amount)> {
-    let seconds = group.window_ns as f64 / 1e9;
-    group.rows.iter().zip(group.shares()).map(move |(row, share): (&Row, u64)| {
-        let hits_per_second = row.hits.filter(|_| seconds > 0.0).map(|hits| hits as f64 / seconds);
-        (row.what.clone(), Amount { ns: row.ns, share, hits: row.hits, hits_per_second })
-    })
-}
-
-fn rank(what: &What) -> (u32, std::cmp::Reverse<Option<u32>>, u32) {
-    let (kind, khz, number) = match *what {
-        What::At(khz) => (0, khz, 0),
-        What::IdleState(state, _) => (1, None, state),
-        What::Running => (2, None, 0),
-        What::Idle => (3, None, 0),
-        What::IdleUnknown => (4, None, 0),
-        What::Offline => (5, None, 0),
-        What::Unknown => (6, None, 0),
-        What::AtOnce(Some(cpus)) => (7, None, cpus),
-        What::AtOnce(None) => (8, None, 0),
-    };
-    (kind, std::cmp::Reverse(khz), number)
-}
-
-impl RowChange {
-    /// Returns the change of the share, hundredths of a percent. A state that is missing in one run has the share 0
-    /// there.
-    #[must_use]
-    pub(crate) fn share_change(&self) -> i64 {
-        let share = |amount: Option<Amount>| amount.map_or(0, |amount| amount.share).cast_signed();
-        share(self.after) - share(self.before)
-    }
-
-    /// Returns the change of the rate; `None` where it is not counted.
-    #[must_use]
-    pub(crate) fn rate_change(&self) -> Option<f64> {
-        let rate = |amount: Option<Amount>| match amount {
-            None => Some(0.0),
-            Some(amount) => amount.hits_per_second,
-        };
-        Some(rate(self.after)? - rate(self.before)?)
-    }
-
-    /// Whether neither run has any time in the state.
-    #[must_use]
-    pub(crate) fn is_empty(&self) -> bool {
-        [self.before, self.after].into_iter().flatten().all(|amount| amount.ns == 0)
-    }
-}
-
-impl Change {
-    /// Whether both runs have the unit: a unit that one lacks has not changed, it is not there.
-    #[must_use]
-    pub(crate) const fn is_in_both(&self) -> bool {
-        self.before_window_ns.is_some() && self.after_window_ns.is_some()
-    }
-}
+pub use comparison::Options;
+pub use metric::Per;
+pub use result::Diff;
+pub use runs::Run;
+pub use threshold::Threshold;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::{Change, RowChange};
+use super::{Change, RowChange, changes};
 use crate::report::{
     cpu_or_cluster::CpuOrCluster,
     power::{CsvError, PowerTable, What, to_csv},
@@ -39,7 +39,7 @@ struct Line<'a> {
 /// When a row cannot be written.
 pub fn csv(before: &Snapshot, after: &Snapshot, tables: &[PowerTable]) -> Result<String, CsvError> {
     let changes: Vec<(PowerTable, Vec<Change>)> =
-        tables.iter().map(|&table| (table, super::power(before, after, table))).collect();
+        tables.iter().map(|&table| (table, changes(before, after, table))).collect();
     to_csv(changes.iter().flat_map(|(table, changes)| {
         changes.iter().flat_map(|change| change.rows.iter().map(|row| line(*table, change, row)))
     }))

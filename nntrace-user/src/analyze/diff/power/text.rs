@@ -35,7 +35,7 @@ pub fn render(before: &Snapshot, after: &Snapshot, table: PowerTable) -> Text {
         "now",
         "change"
     );
-    for change in super::power(before, after, table) {
+    for change in super::changes(before, after, table) {
         match change.measure {
             Measure::State | Measure::Concurrency => line!(text, "{}", change.title),
             Measure::Requested | Measure::Effective => {
