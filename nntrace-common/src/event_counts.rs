@@ -48,6 +48,10 @@ pub struct EventCounts {
     pub sched: u64,
     /// Marks of threads that user space accounts, without room in a ring: they are in no total.
     pub forwards_lost: u64,
+    /// Marks at which not all performance events could be read: what the thread counted until then may be in no count.
+    pub uncounted_marks: u64,
+    /// Sections whose counts of performance events found no room.
+    pub uncounted_sections: u64,
     /// Entries without room in a full [`Table`], by its number: for threads, the marks of threads without an entry.
     pub turned_away: [u64; Table::ALL.len()],
 }
@@ -61,6 +65,8 @@ impl EventCounts {
         self.power += other.power;
         self.sched += other.sched;
         self.forwards_lost += other.forwards_lost;
+        self.uncounted_marks += other.uncounted_marks;
+        self.uncounted_sections += other.uncounted_sections;
         for (sum, count) in self.turned_away.iter_mut().zip(other.turned_away) {
             *sum += count;
         }
@@ -111,6 +117,8 @@ mod tests {
             power: 2,
             sched: 3,
             forwards_lost: 10,
+            uncounted_marks: 11,
+            uncounted_sections: 12,
             turned_away: [4, 5, 6, 7],
         };
         let mut sum = one;
@@ -122,6 +130,8 @@ mod tests {
             power: 4,
             sched: 6,
             forwards_lost: 20,
+            uncounted_marks: 22,
+            uncounted_sections: 24,
             turned_away: [8, 10, 12, 14],
         };
         assert_eq!(sum, twice);

@@ -263,6 +263,13 @@ impl Stack {
         self.frames[..depth].iter().filter(|frame| frame.class.is_marked())
     }
 
+    /// Returns the place of the innermost marked frame plus one; 0 where there is none.
+    #[must_use]
+    #[inline(always)]
+    pub fn innermost(&self) -> u8 {
+        self.parent_of_next()
+    }
+
     #[inline(always)]
     fn frame(&self, number: usize) -> &Frame {
         &self.frames[masked(number, MAX_DEPTH)]

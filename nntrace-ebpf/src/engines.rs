@@ -27,7 +27,8 @@ use nntrace_common::{
 use crate::{
     app_events, clock, diagnostics, engine_names, event_counts,
     maps::{EMIT_BEGINS, ENGINE_FLIGHTS, ENGINE_PROBES, IN_FLIGHT_NAME, NAMES, PATHS, THREADS},
-    marks, section_totals, system_calls, task_stack,
+    mark_text::Paging,
+    marks, perf_counters, section_totals, system_calls, task_stack,
     thread::{self, writer},
     traced_processes::{self, Ids},
 };
@@ -203,6 +204,7 @@ extern "C" fn begin_section(who: u64, now: u64, sp: u64, what: u64, name: u64) -
     {
         marks::emit_payload(RecordKind::AnnotatedBegin, now, &ids, text, stack.depth());
     }
+    perf_counters::charge(Paging::Never, ids, stack, express);
     *odd = marks::open(now, ids, stack, begin, is_marked, express);
     let returns_to = if probe.ends_unseen != 0 { return_address(sp) } else { 0 };
     engines.push(EngineFrame {
@@ -330,6 +332,7 @@ extern "C" fn close_section(who: u64, now: u64) -> u32 {
     let Some(thread) = THREADS.get_ptr_mut(ids.tid) else { return 0 };
     // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
     let Thread { stack, engines, is_marked, express, .. } = unsafe { &mut *thread };
+    perf_counters::charge(Paging::Never, ids, stack, express);
     let found: Diagnostics = marks::end(now, ids, stack, *is_marked, express);
     engines.pop_closed(stack.depth());
     diagnostics::count_all(found, now, ids.tid);

@@ -46,6 +46,20 @@ pub fn forward_lost() {
     with(|counts| unsafe { add(&raw mut (*counts).forwards_lost, 1) });
 }
 
+/// Counts a mark at which not all events could be read.
+#[inline(always)]
+pub fn uncounted_mark() {
+    // SAFETY: a field of a value of the map.
+    with(|counts| unsafe { add(&raw mut (*counts).uncounted_marks, 1) });
+}
+
+/// Counts a section whose counts found no room.
+#[inline(always)]
+pub fn uncounted_section() {
+    // SAFETY: a field of a value of the map.
+    with(|counts| unsafe { add(&raw mut (*counts).uncounted_sections, 1) });
+}
+
 /// Counts an entry without room in a table, and logs that.
 #[inline(always)]
 pub fn turned_away(table: Table) {

@@ -33,6 +33,7 @@ mod marks;
 mod nested_functions;
 mod opened_files;
 mod other_power_events;
+mod perf_counters;
 mod power;
 mod ring;
 mod run_queues;

@@ -2,7 +2,9 @@
 
 use aya_ebpf::{
     Global,
-    btf_maps::{Array, ArrayOfMaps, HashMap, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf},
+    btf_maps::{
+        Array, ArrayOfMaps, HashMap, LruHashMap, PerCpuArray, PerCpuHashMap, PerfEventArray, RingBuf,
+    },
     macros::btf_map,
 };
 use nntrace_common::{
@@ -18,6 +20,7 @@ use nntrace_common::{
     nested_functions::MarkCode,
     opened_files::{FILE_RING_BYTES, FileReport, PathOffsets},
     other_power_events::{CpuEvidence, PsciKey, Suspends},
+    perf_counters::{CounterTrial, CountsKey, MAX_COUNTERS, SectionCounts, ThreadCounters},
     power::{CpuFrequency, CpuIdle},
     record::{Forwarding, FrequencyKey, NameText, RingCount, Thread, Total, TotalKey},
     run_queue::{RunQueueOffsets, RunQueueSample},
@@ -291,6 +294,35 @@ pub static ENDED_LOSING: LruHashMap<u32, Forwarding, 4096> = LruHashMap::new();
 /// Counts of each CPU's ring.
 #[btf_map]
 pub static RING_COUNTS: PerCpuArray<RingCount, 1> = PerCpuArray::new();
+
+/// Number of performance events that are counted. User space sets it.
+#[unsafe(no_mangle)]
+pub static COUNTERS: Global<u32> = Global::new(0);
+
+/// Events that are counted, by number, each on every CPU. User space sets them.
+#[btf_map]
+pub static COUNTER_EVENTS: ArrayOfMaps<PerfEventArray, MAX_COUNTERS> = ArrayOfMaps::new();
+
+/// Counts of each thread that has marks, by thread id. User space makes this table and the next but one one entry large
+/// where nothing is counted.
+#[btf_map]
+pub static THREAD_COUNTERS: HashMap<u32, ThreadCounters, 1024> = HashMap::new();
+
+/// Counts of a thread that has none: too large for the program's stack.
+#[btf_map]
+pub static NEW_THREAD_COUNTERS: Array<ThreadCounters, 1> = Array::new();
+
+/// Counts of sections that ended.
+#[btf_map]
+pub static SECTION_COUNTS: PerCpuHashMap<CountsKey, SectionCounts, 2048> = PerCpuHashMap::new();
+
+/// Counts of no section: too large for the program's stack.
+#[btf_map]
+pub static NO_SECTION_COUNTS: Array<SectionCounts, 1> = Array::new();
+
+/// Measurement of the cost of reading the events.
+#[btf_map]
+pub static COUNTER_TRIAL: Array<CounterTrial, 1> = Array::new();
 
 /// Rings, one per CPU. User space sets them.
 #[btf_map]

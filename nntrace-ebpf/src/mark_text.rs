@@ -18,6 +18,7 @@ use nntrace_common::{
     event_counts::PageWait,
     mark::{self, Kind, MARK_BYTES},
     record::NameText,
+    verifier_bounds::masked,
 };
 
 use crate::{clock, diagnostics, log, maps::PAGE_WAITS, traced_processes::Ids};
@@ -87,12 +88,13 @@ fn read_bytes(
 ) -> Option<usize> {
     // An `int` leaves the upper half of its register undefined.
     let wanted = length as u32 as usize;
-    // The mask proves the size to the verifier.
-    let len = if wanted > ROOM { ROOM } else { wanted & ROOM };
+    let len = wanted.min(ROOM);
     if len == 0 {
         return Some(0);
     }
-    let room = &mut mark.payload[..len];
+    // The mask proves the size to the verifier, where it is used: on older kernels, as 6.1, the verifier does not learn
+    // of a number on the stack by comparing its copy in a register.
+    let room = &mut mark.payload[..masked(len, MARK_BYTES)];
     // SAFETY: the helper checks the address.
     let mut read = unsafe { bpf_probe_read_user_buf(payload, room) };
     if paging == Paging::MayWait
@@ -100,6 +102,7 @@ fn read_bytes(
         && wait_for(payload, now, ids)
         && wait_for(payload.wrapping_add(len - 1), now, ids)
     {
+        let room = &mut mark.payload[..masked(len, MARK_BYTES)];
         // SAFETY: as above.
         read = unsafe { bpf_probe_read_user_buf(payload, room) };
     }

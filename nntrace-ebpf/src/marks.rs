@@ -10,14 +10,14 @@ use nntrace_common::{
     nested_functions::FunctionKind,
     record::{BeginRecord, Forwarding, KNOWN_NAMES, NameText, RecordKind, Thread, TrackRecord},
     section_begin::{BeginName, ParsedBegin},
-    stack::Stack,
+    stack::{Closed, Stack},
 };
 
 use crate::{
     app_events, clock, diagnostics, event_counts, express,
     maps::{EMIT_BEGINS, MEANINGS, NAMES},
     mark_text::{self, Paging},
-    nested_functions,
+    nested_functions, perf_counters,
     ring::{self, Wake},
     section_totals, taking_part, task_stack,
     thread::writer,
@@ -73,6 +73,7 @@ pub fn take(
     length: Option<u64>,
 ) {
     event_counts::mark();
+    perf_counters::charge(paging, ids, &thread.stack, &thread.express);
     if length.is_none() && mark_text::is_end(payload) {
         end_by_mark(now, ids, thread, Some(payload));
         return;
@@ -101,6 +102,7 @@ pub fn take(
 #[inline(always)]
 pub fn take_section(paging: Paging, now: u64, ids: Ids, thread: &mut Thread, name: *const u8) {
     event_counts::mark();
+    perf_counters::charge(paging, ids, &thread.stack, &thread.express);
     let mark = &mut thread.mark;
     // Without a name, or with one that cannot be read, it is still a section: its end will come.
     let len = mark_text::read(paging, name, None, mark, now, ids).unwrap_or(0);
@@ -113,6 +115,7 @@ pub fn take_section(paging: Paging, now: u64, ids: Ids, thread: &mut Thread, nam
 #[inline(always)]
 pub fn take_end(now: u64, ids: Ids, thread: &mut Thread) {
     event_counts::mark();
+    perf_counters::charge(Paging::Never, ids, &thread.stack, &thread.express);
     thread.mark.len = 0;
     end_by_mark(now, ids, thread, None);
 }
@@ -145,7 +148,14 @@ pub fn end(now: u64, ids: Ids, stack: &mut Stack, is_marked: u32, express: &mut 
         express::end(now, ids, stack, express);
         return Diagnostics::NONE;
     }
-    stack.end(now, |_, closed| section_totals::store(ids, is_marked != 0, closed))
+    stack.end(now, |_, closed| close(ids, is_marked != 0, closed))
+}
+
+/// Stores a section that ended.
+#[inline(always)]
+fn close(ids: Ids, is_marked: bool, closed: &Closed) {
+    section_totals::store(ids, is_marked, closed);
+    perf_counters::close(ids, is_marked, closed);
 }
 
 /// Begins a section by the mark in the thread's buffer.
@@ -230,9 +240,7 @@ pub fn open(
     }
     let is_marked = *is_marked != 0;
     stack.set_slot(app_events::last());
-    stack.begin(now, begin.prefix, begin.label, begin.name, |_, closed| {
-        section_totals::store(ids, is_marked, closed);
-    })
+    stack.begin(now, begin.prefix, begin.label, begin.name, |_, closed| close(ids, is_marked, closed))
 }
 
 /// Reports a begin that matters beyond its thread: in the table of changes or, if it is none of these or there is no

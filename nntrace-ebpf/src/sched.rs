@@ -57,7 +57,7 @@ pub fn raw_sched_wakeup_new(ctx: RawTracePointContext) -> i32 {
 pub fn sched_switch(ctx: TracePointContext) -> u32 {
     let offsets = SCHED_OFFSETS.load();
     let change = field(&ctx, offsets.prev_state).map(Change::of_state);
-    switched(ctx.tgid(), ctx.pid(), change, field(&ctx, offsets.next_pid));
+    switched(ctx.tgid(), ctx.pid(), change, next_id(&ctx));
     0
 }
 
@@ -112,8 +112,14 @@ fn woken(tid: Option<u32>, change: Change) {
 
 /// Reads the id of a task.
 #[inline(always)]
-fn task_id(task: u64) -> Option<u32> {
+pub fn task_id(task: u64) -> Option<u32> {
     read(task, SCHED_OFFSETS.load().task_pid).ok()
+}
+
+/// Reads the id of the thread that a switch is to, from its described form.
+#[inline(always)]
+pub fn next_id(ctx: &TracePointContext) -> Option<u32> {
+    field(ctx, SCHED_OFFSETS.load().next_pid)
 }
 
 /// Whether a process or a thread is traced.

@@ -16,6 +16,7 @@ use crate::{
     helpers::monotonic_ns,
     log,
     maps::{FORK_CHILD_OFFSET, TARGETS, THREADS},
+    perf_counters,
     ring::{self, Wake},
     sched,
 };
@@ -129,6 +130,7 @@ fn forget(tgid: u32, tid: u32) {
     // SAFETY: lookup only; the value is read before it is removed.
     if let Some(thread) = unsafe { THREADS.get(tid) } {
         express::ended(Ids { tgid, tid }, thread);
+        perf_counters::forget(tid);
         let _ = THREADS.remove(tid);
     }
 }

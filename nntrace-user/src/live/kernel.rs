@@ -25,6 +25,7 @@ mod object;
 mod open_files;
 mod opened_files;
 mod other_power_events;
+mod perf_counters;
 mod place_programs;
 mod power;
 mod processes;
@@ -56,6 +57,7 @@ use self::{
     open_files::OpenFiles,
     opened_files::FilePrograms,
     other_power_events::EvidencePrograms,
+    perf_counters::CounterPrograms,
     power::PowerPrograms,
     processes::ProcessPrograms,
     rings::{RingBuffers, RingSize},
@@ -86,6 +88,8 @@ pub struct KernelOptions {
     pub reports_files: bool,
     /// Whether calls of functions are recorded.
     pub calls: bool,
+    /// Number of performance events that are counted by section. Programs do not wait for pages then.
+    pub counters: usize,
 }
 
 impl Default for KernelOptions {
@@ -97,6 +101,7 @@ impl Default for KernelOptions {
             may_wait_for_pages: true,
             reports_files: false,
             calls: false,
+            counters: 0,
         }
     }
 }
@@ -117,6 +122,7 @@ pub struct Kernel {
     opened_files: FilePrograms,
     writes: WritePrograms,
     driver_calls: DriverCallPrograms,
+    counters: CounterPrograms,
     power: PowerPrograms,
     hotplug: Hotplug,
     evidence: EvidencePrograms,
@@ -149,6 +155,7 @@ impl Kernel {
         let evidence = EvidencePrograms::new();
         let mut run_queues = RunQueues::new(btf);
         let scheduling = SchedulingPrograms::new(btf);
+        let counters = CounterPrograms::new(options.counters, cpus);
 
         ring_size.configure(&mut loader, cpus);
         table_sizes.configure(&mut loader);
@@ -162,6 +169,7 @@ impl Kernel {
         evidence.configure(&mut loader, cpus);
         run_queues.configure(&mut loader);
         scheduling.configure(&mut loader);
+        counters.configure(&mut loader);
         CallPrograms::configure(&mut loader, options.calls);
 
         let mut object = Object::load(&mut loader)?;
@@ -184,13 +192,15 @@ impl Kernel {
             table_sizes,
             statistics,
             processes,
-            functions: FunctionProbes::new(options.may_wait_for_pages),
+            // Programs that may wait cannot read events.
+            functions: FunctionProbes::new(options.may_wait_for_pages && options.counters == 0),
             engines: EnginePrograms::default(),
             calls: CallPrograms::new(options.may_wait_for_pages),
             files,
             opened_files,
             writes: WritePrograms::default(),
             driver_calls: DriverCallPrograms::default(),
+            counters,
             power: PowerPrograms::default(),
             hotplug,
             evidence,

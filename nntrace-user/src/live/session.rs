@@ -1,5 +1,6 @@
 //! One run: the kernel programs, the targets, and the model that the records feed.
 
+mod counters;
 mod draining;
 mod following;
 mod results;
@@ -17,6 +18,8 @@ use nix::sys::signal::Signal;
 use nntrace_common::{hidl_calls, mark, window::Window};
 use thiserror::Error;
 
+use counters::Counters;
+
 use super::{
     calls::{CallProbes, CallSpec},
     driver_calls::{DriverCalls, DriverSelection},
@@ -27,7 +30,9 @@ use super::{
     known_hidl_calls,
     opened_files::FileFollower,
     other_power_events::Baseline,
+    perf_events::{PerfCounters, PerfEvent, PerfEventError},
     probes::{MissedSince, Placement, Probes},
+    rails::RailReader,
     ring_drain::Rings,
     sysfs,
     target::{Held, HeldEvent, Object, Process, Processes, SymbolSpec, entry_offset},
@@ -42,6 +47,7 @@ use crate::model::{
     input::Observer,
     limits::Limits,
     opened_files::FileObserver,
+    rails::Rails,
     run_facts::{Evidence, ProbedEngine, ProcessLabel, Verify},
 };
 
@@ -77,6 +83,8 @@ pub struct SessionOptions {
     pub driver_calls: DriverSelection,
     /// Functions whose calls are recorded.
     pub calls: Vec<CallSpec>,
+    /// Performance events to count by section.
+    pub counters: Vec<PerfEvent>,
     /// Placement of probes on functions that begin with a nop.
     pub placement: Placement,
     /// Files to probe besides those that the targets map.
@@ -95,6 +103,8 @@ pub struct SessionOptions {
     pub topology: Option<Topology>,
     /// Energy model of CPUs and clusters, if energy is estimated.
     pub energy_model: Option<EnergyModel>,
+    /// Reader of the host's rails, if their energy is measured.
+    pub rails: Option<RailReader>,
     /// Questions about the causes of work.
     pub questions: Questions,
     /// Limits of the tables.
@@ -112,6 +122,9 @@ pub enum StartError {
     /// The engines that are asked for are not known.
     #[error(transparent)]
     Engines(#[from] EngineError),
+    /// The performance events that are asked for cannot be counted.
+    #[error(transparent)]
+    Counters(#[from] PerfEventError),
 }
 
 /// Run from the first probe to the last reading.
@@ -125,6 +138,8 @@ pub struct Session {
     engines: EngineProbes,
     driver_calls: DriverCalls,
     calls: CallProbes,
+    /// Performance events, if any are counted.
+    counters: Option<Counters>,
     marks: MarkSource,
     /// Follower of the files that targets open, if somebody wants them.
     files: Option<FileFollower>,
@@ -142,6 +157,10 @@ pub struct Session {
     most_labels: usize,
     topology: Topology,
     energy_model: Option<EnergyModel>,
+    /// Reader of the rails, until the window is over.
+    rails: Option<RailReader>,
+    /// Energy of the rails, once the window is over.
+    measured: Option<Rails>,
     /// State of the CPUs at the begin of the window.
     initial: InitialState,
     evidence: Baseline,
@@ -173,8 +192,13 @@ impl Session {
     /// When the kernel side does not work, or an engine map cannot be read.
     pub fn start(options: SessionOptions) -> Result<Self, StartError> {
         let emit_begins = options.questions.need_all_begins();
-        let (mut kernel, rings) =
-            Kernel::load(KernelOptions { emit_begins, calls: !options.calls.is_empty(), ..options.kernel })?;
+        let events = PerfCounters::open(&options.counters)?;
+        let (mut kernel, rings) = Kernel::load(KernelOptions {
+            emit_begins,
+            calls: !options.calls.is_empty(),
+            counters: options.counters.len(),
+            ..options.kernel
+        })?;
         let root = Path::new(sysfs::CPUS);
         let (found, note) = sysfs::topology(root);
         let mut notes: Vec<String> = Vec::new();
@@ -192,6 +216,7 @@ impl Session {
                 tracefs::lacking()
             ));
         }
+        let counters = Counters::start(events, &mut kernel, &mut notes)?;
         let scheduling =
             options.scheduling.then(|| Scheduling::starting_at(0).with_room_for(options.limits.threads));
         let mut model =
@@ -232,6 +257,7 @@ impl Session {
             engines,
             driver_calls,
             calls: CallProbes::new(options.calls),
+            counters,
             marks: options.marks,
             files: None,
             held: None,
@@ -245,6 +271,8 @@ impl Session {
             evidence: Baseline::default(),
             topology,
             energy_model: options.energy_model,
+            rails: options.rails,
+            measured: None,
             model,
             thread_names: BTreeMap::new(),
             with_details: options.with_details,

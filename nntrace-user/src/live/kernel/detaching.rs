@@ -82,6 +82,7 @@ impl Kernel {
         self.functions.detach(&mut self.object);
         self.engines.detach(&mut self.object);
         self.calls.detach(&mut self.object);
+        self.counters.detach(&mut self.object);
         Ok(Vec::new())
     }
 

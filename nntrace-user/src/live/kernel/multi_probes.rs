@@ -10,7 +10,7 @@ use std::{
     ffi::CString,
     io,
     os::{
-        fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
+        fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd},
         unix::ffi::OsStrExt as _,
     },
     path::Path,
@@ -247,6 +247,20 @@ fn command(which: bpf_cmd, attributes: &bpf_attr) -> io::Result<RawFd> {
     // SAFETY: the pointers among the attributes are valid for the call, and the kernel checks everything else.
     let result = unsafe { libc::syscall(libc::SYS_bpf, which as libc::c_int, attributes, size) };
     RawFd::try_from(result).ok().filter(|&result| result >= 0).ok_or_else(io::Error::last_os_error)
+}
+
+/// Puts a descriptor into an array of such.
+///
+/// # Errors
+/// When the kernel refuses.
+pub(super) fn set_descriptor(array: BorrowedFd<'_>, place: u32, descriptor: u32) -> io::Result<()> {
+    let mut attributes = no_attributes();
+    // SAFETY: the part of the union that the command reads.
+    let update = unsafe { &mut attributes.__bindgen_anon_2 };
+    update.map_fd = array.as_raw_fd().cast_unsigned();
+    update.key = (&raw const place) as u64;
+    update.__bindgen_anon_1.value = (&raw const descriptor) as u64;
+    command(bpf_cmd::BPF_MAP_UPDATE_ELEM, &attributes).map(drop)
 }
 
 /// Number of elements as the kernel takes it.

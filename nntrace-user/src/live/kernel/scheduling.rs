@@ -29,6 +29,16 @@ impl SchedulingPrograms {
         loader.override_global("SCHED_OFFSETS", &self.offsets, true);
     }
 
+    /// Whether a switch in its raw form shows which thread it is to.
+    pub(super) fn knows_tasks(&self) -> bool {
+        self.offsets.task_pid != 0
+    }
+
+    /// Whether a switch in its described form does.
+    pub(super) fn knows_switches(&self) -> bool {
+        self.offsets.next_pid != 0
+    }
+
     fn attach(&mut self, object: &mut Object) -> Result<(), KernelError> {
         let SchedOffsets { prev_state, next_pid, woken_pid, task_pid } = self.offsets;
         let [(point, raw, _), others @ ..] = PROGRAMS;

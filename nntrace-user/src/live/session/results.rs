@@ -6,7 +6,9 @@ use nntrace_common::{diagnostic::DiagnosticKind, event_counts::EventCounts, reco
 
 use super::{MarkSource, Session};
 use crate::{
-    live::{clock, express::ExpressLane, kernel::KernelError, ring_drain::DrainCounts, sysfs},
+    live::{
+        clock, express::ExpressLane, kernel::KernelError, rails::RailReader, ring_drain::DrainCounts, sysfs,
+    },
     model::{
         Findings, Scheduling,
         app_report_sums::ReportSums,
@@ -39,6 +41,7 @@ impl Session {
             Some((readings, end)) => (readings.clone(), *end),
             None => (self.kernel.read_cpus()?, self.end_so_far()),
         };
+        let rails = self.rails.as_ref().map(RailReader::read).or_else(|| self.measured.clone());
         let online = sysfs::online(Path::new(sysfs::CPUS));
         let cpus: Vec<CpuResidency> = readings
             .iter()
@@ -94,9 +97,12 @@ impl Session {
             processes: &self.labels,
             threads: Cow::Owned(self.threads(&window)),
             window,
+            thread_names: None,
             energy_model: self.energy_model.as_ref(),
+            rails,
             evidence: Some(evidence),
             verify: self.verified.clone(),
+            perf_counts: self.perf_counts(&self.kernel.read_event_counts()?)?,
             overhead: self.overhead()?,
             loss: loss.with_incomplete(kept),
             diagnostics: Cow::Owned(diagnostics),

@@ -11,6 +11,7 @@ use crate::{
         kernel::{KernelError, detaching::StalledThread},
         kernel_comparison::Verifier,
         power::{self, StartedWindow},
+        rails::RailReader,
         sysfs, threads,
     },
     model::marks::OpenSection,
@@ -42,6 +43,9 @@ impl Session {
         wait_until(begin);
         let initial = attached.begin(kernel, topology)?;
         self.model.begin_power(topology, begin, &initial, self.with_steps);
+        if let Some(rails) = &mut self.rails {
+            rails.begin();
+        }
         if self.verifies {
             let mut verifier = Verifier::begin(root, topology, begin, attached_at, &initial);
             verifier.begun(&kernel.read_cpus()?);
@@ -72,6 +76,7 @@ impl Session {
             // Detaching takes a while: events in the meantime do not count.
             let end = self.kernel.end_window(self.window)?;
             log::info!("the window ended at {end} ns");
+            self.measured = self.rails.take().map(RailReader::end);
             let counts = self.verifier.as_ref().map(|verifier| verifier.end(&self.topology, end));
             self.last = Some((self.kernel.read_cpus()?, end));
             self.kernel_evidence = Some(self.read_evidence(end)?);

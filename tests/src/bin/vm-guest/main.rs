@@ -5,6 +5,7 @@
 //! and `tests` stand for all of either.
 
 mod calls;
+mod counters;
 mod engines;
 mod facts;
 mod forks;
@@ -35,7 +36,7 @@ pub enum Outcome {
 type Check = (&'static str, fn() -> Result<Outcome>);
 
 /// All checks except the test programs, in the order in which they run.
-const CHECKS: [Check; 16] = [
+const CHECKS: [Check; 17] = [
     ("facts", facts::tell),
     ("marks", marks::of_functions),
     ("cpp-method", marks::of_a_method),
@@ -43,6 +44,7 @@ const CHECKS: [Check; 16] = [
     ("forks", forks::children_live),
     ("engine-ends", engines::end_in_every_way),
     ("calls", calls::of_a_library),
+    ("counters", counters::of_a_known_loop),
     ("python", forks::children_of_python_live),
     ("one-switch", power::one_switch_is_one_transition),
     ("fastest", power::the_fastest_running_cpu_decides),
