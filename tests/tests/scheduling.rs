@@ -12,7 +12,7 @@ use nntrace_tests::{
     live,
     profiler::{Profiler, Run},
 };
-use nntrace_user::report::snapshot::{Snapshot, ThreadRow};
+use nntrace_user::report::snapshot::{FunctionUsageRow, Snapshot, ThreadRow};
 
 const TRUTH: &str = env!("CARGO_BIN_EXE_sched-truth");
 
@@ -240,5 +240,63 @@ fn what_outlives_its_command_is_named() -> Result<()> {
     );
     let run = Profiler::new()?.args(["--marks", "none"]).launch(["true"])?;
     assert!(!run.snapshot.notes.iter().any(|note| note.contains("live on")), "{:?}", run.snapshot.notes);
+    Ok(())
+}
+
+/// Launches the program with its sections, and returns the row of a function with its exclusive time.
+fn used(arguments: &[&str], name: &str) -> Result<(Snapshot, FunctionUsageRow, u64)> {
+    let command = [&[TRUTH], arguments].concat();
+    let run = Profiler::new()?.args(["--ring-size", "8192", "--level", "sched"]).launch(command)?;
+    println!("{:?}", run.snapshot.usage);
+    let usage = run.snapshot.usage.as_ref().context("no usage")?;
+    let row = usage.functions.iter().find(|row| row.site.name == name).context("no row of it")?.clone();
+    let function = run.snapshot.functions.iter().find(|row| row.name == name).context("no function")?;
+    let exclusive = function.exclusive_ns;
+    Ok((run.snapshot, row, exclusive))
+}
+
+fn all_of(row: &FunctionUsageRow) -> u64 {
+    let usage = &row.usage;
+    usage.on_cpu_ns + usage.runnable_ns + usage.sleeping_ns + usage.uninterruptible_ns + usage.unknown_ns
+}
+
+#[test]
+fn a_section_that_spins_300_ms_and_sleeps_700_used_just_that() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let mut run = used(&["work", "300", "700"], "work")?;
+    // Under load the kernel may skip a program: what the thread did until its next event is unknown then.
+    for _ in 0..2 {
+        if run.1.usage.unknown_ns > 0 {
+            run = used(&["work", "300", "700"], "work")?;
+        }
+    }
+    let (snapshot, row, exclusive) = run;
+    let usage = &row.usage;
+    assert_eq!(all_of(&row), exclusive, "the parts add up to the nanosecond");
+    assert!(usage.on_cpu_ns.abs_diff(300_000_000) <= 3_000_000, "{usage:?}");
+    assert!(usage.sleeping_ns.abs_diff(700_000_000) <= 7_000_000, "{usage:?}");
+    assert_eq!(usage.unknown_ns, 0, "a launched thread is known from its begin");
+    // Everything that the threads of the process did is in one of its rows.
+    let threads = snapshot.threads.iter().filter(|thread| thread.pid == row.site.pid);
+    let life: u64 = threads
+        .map(|thread| thread.on_cpu_ns + thread.runnable_ns + asleep(thread) + thread.unknown_ns)
+        .sum();
+    let phases = snapshot.usage.iter().flat_map(|usage| &usage.phases);
+    let rows = phases.filter(|phase| phase.pid == row.site.pid).map(|phase| {
+        let usage = phase.usage.clone();
+        all_of(&FunctionUsageRow { site: row.site.clone(), usage })
+    });
+    assert_eq!(rows.sum::<u64>(), life);
+    Ok(())
+}
+
+#[test]
+fn sections_of_rivals_for_one_cpu_wait_for_it() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let (_, row, exclusive) = used(&["rivals", "2", "300"], "rival")?;
+    assert_eq!(all_of(&row), exclusive);
+    // Both want to run all of the time, and one can.
+    assert!(row.usage.runnable_ns >= 200_000_000, "{row:?}");
+    assert!(row.usage.on_cpu_ns + row.usage.runnable_ns >= exclusive / 10 * 9, "{row:?}");
     Ok(())
 }

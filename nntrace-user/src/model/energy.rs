@@ -3,25 +3,31 @@
 //! Source: the power contract, section 3. [`EnergyModel`] is read from a file in one of two forms, and `price` applies
 //! it to what CPUs and clusters did.
 
+mod coefficients;
 mod idlestat_grammar;
 mod matching;
 mod model;
+mod over_time;
 mod price;
+mod shares;
 mod template;
 mod toml_form;
+mod toml_text;
 
 use std::path::Path;
 
 use thiserror::Error;
 
+pub(crate) use coefficients::Coefficient;
 #[cfg(test)]
 pub(crate) use model::ClusterModel;
 pub(crate) use model::{Cost, EnergyUnit, PowerUnit};
 pub use model::{EnergyModel, ResultUnit};
-#[cfg(test)]
-pub(crate) use price::Energy;
-pub(crate) use price::{EnergyParts, price};
+pub(crate) use over_time::visit_power;
+pub(crate) use price::{Energy, EnergyParts, price};
+pub(crate) use shares::{PlacePrices, Share, divide};
 pub(crate) use template::{KernelPowers, KernelUnit, template};
+pub(crate) use toml_text::to_toml;
 
 /// Why a model cannot be used: what stands where, and what was expected instead.
 #[derive(Debug, Error, PartialEq, Eq)]

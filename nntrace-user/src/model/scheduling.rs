@@ -11,7 +11,9 @@
 //!
 //! Where wake-ups are not in a trace at all, a thread counts as sleeping until it gets a CPU.
 
+mod cpu_set;
 mod history;
+mod lookups;
 mod thread_names;
 
 use std::ops::AddAssign;
@@ -20,7 +22,9 @@ use nntrace_common::{record::SchedRecord, sched::Change};
 use rustc_hash::FxHashMap;
 
 use super::limits::Limits;
-use history::{History, State};
+pub(crate) use cpu_set::CpuSet;
+use history::History;
+pub(crate) use history::{Activity, State, StateStretch};
 pub(crate) use thread_names::NamedThread;
 
 /// Stretches that are kept of each thread, some hundred events a second for minutes: 1.5 MB of one that has so many. Of
@@ -85,7 +89,7 @@ pub(crate) enum Found {
 }
 
 /// One thread. An id that is used again is another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadTimes {
     /// Its process; `None` when no event gives it.
     pub pid: Option<u32>,
@@ -97,6 +101,8 @@ pub(crate) struct ThreadTimes {
     pub end: u64,
     /// Times in each state from the one to the other.
     pub times: StateTimes,
+    /// CPUs that it ran on.
+    pub cpus: CpuSet,
 }
 
 /// All threads that there are events of.
@@ -118,6 +124,8 @@ pub(crate) struct Scheduling {
     has_switches: bool,
     /// Events that others prove missing.
     missing: u64,
+    /// Losses that nobody has asked for yet: CPU, and when it was last seen, ns.
+    losses: Vec<(u32, u64)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -149,6 +157,12 @@ impl Scheduling {
         Self::keeping(0, KEPT_FOR_SUMS)
     }
 
+    /// In a window that begins at `begin` (ns), with every change of every thread: who hands them in bounds how many there are.
+    #[must_use]
+    pub(crate) fn keeping_all(begin: u64) -> Self {
+        Self::keeping(begin, usize::MAX).with_room_for(usize::MAX)
+    }
+
     fn keeping(begin: u64, cap: usize) -> Self {
         Self {
             begin,
@@ -161,6 +175,7 @@ impl Scheduling {
             has_wakeups: false,
             has_switches: false,
             missing: 0,
+            losses: Vec::new(),
         }
     }
 
@@ -215,6 +230,17 @@ impl Scheduling {
         self.missing
     }
 
+    /// These losses are known.
+    pub(crate) fn forget_losses(&mut self) {
+        self.losses.clear();
+    }
+
+    /// Losses since they were last taken: CPU, and when it was last seen, ns.
+    #[must_use]
+    pub(crate) fn losses(&self) -> &[(u32, u64)] {
+        &self.losses
+    }
+
     /// Every event of this thread from `since` (ns) on will come; right after that it was found to do this.
     pub(crate) fn watch(&mut self, pid: u32, tid: u32, since: u64, found: Found) {
         let since = since.max(self.begin);
@@ -259,6 +285,7 @@ impl Scheduling {
         let seen = self.cpu(cpu);
         let since = std::mem::replace(&mut seen.last_seen, now);
         seen.runs = None;
+        self.losses.push((cpu, since));
         for thread in self.threads.values_mut().flatten() {
             thread.forget(cpu, since, now);
         }
@@ -381,7 +408,9 @@ impl Scheduling {
             }
             _ => {}
         }
-        self.current(tid, now).push(now, State::OnCpu(cpu));
+        let thread = self.current(tid, now);
+        thread.push(now, State::OnCpu(cpu));
+        thread.cpus.insert(cpu);
         self.cpu(cpu).runs = Some(tid);
     }
 
@@ -442,35 +471,6 @@ impl Scheduling {
         }
         let last = lives.len() - 1;
         &mut lives[last]
-    }
-
-    /// Times of the threads of this id between two instants (ns): the five add up to what is between them. Of more
-    /// than [`KEPT`] stretches the oldest are unknown; so ask while they are young.
-    #[must_use]
-    pub(crate) fn times(&self, tid: u32, begin: u64, end: u64) -> StateTimes {
-        let mut sum = StateTimes::default();
-        for thread in self.threads.get(&tid).into_iter().flatten().rev() {
-            sum += thread.between(begin, end);
-            if thread.begin.is_some_and(|first| first <= begin) {
-                break;
-            }
-        }
-        sum.of(end.saturating_sub(begin))
-    }
-
-    /// Times of every thread in the window, which this was made for, from `begin` to `end` (ns), by id and begin.
-    #[must_use]
-    pub(crate) fn threads(&self, begin: u64, end: u64) -> Vec<ThreadTimes> {
-        let lives = self.threads.iter().flat_map(|(&tid, lives)| lives.iter().map(move |life| (tid, life)));
-        let rows = lives.map(|(tid, thread)| {
-            let begin = thread.begin.map_or(begin, |first| first.max(begin)).min(end);
-            let end = thread.end.map_or(end, |last| last.min(end));
-            let times = thread.all_until(end).of(end.saturating_sub(begin));
-            ThreadTimes { pid: thread.tgid, tid, begin, end, times }
-        });
-        let mut rows: Vec<_> = rows.collect();
-        rows.sort_by_key(|row| (row.tid, row.begin, row.end));
-        rows
     }
 }
 

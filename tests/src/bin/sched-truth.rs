@@ -18,6 +18,10 @@ use nix::{
     time::{ClockId, clock_gettime},
     unistd::{Pid, gettid},
 };
+use nntrace_common::{
+    emit::Section,
+    layer::{Layer, Phase},
+};
 
 /// Threads that sleep, run and wait for a CPU.
 #[derive(Debug, Parser)]
@@ -41,6 +45,13 @@ enum What {
         threads: u32,
         /// Running time, ms.
         milliseconds: u64,
+    },
+    /// One runs for a while on one CPU, then sleeps, in a section `work`
+    Work {
+        /// Time on CPU, ms.
+        run: u64,
+        /// Time asleep, ms.
+        sleep: u64,
     },
     /// Two on one CPU pass a byte to and fro
     PingPong {
@@ -77,8 +88,17 @@ fn main() -> Result<()> {
             let time = Duration::from_millis(milliseconds);
             stay_on_one_cpu()?;
             let rivals: Vec<_> =
-                (0..threads).map(|_| thread::spawn(move || told("rival", || run_for(time)))).collect();
+                (0..threads).map(|_| thread::spawn(move || told("rival", || compete(time)))).collect();
             rivals.into_iter().try_for_each(join)
+        }
+        What::Work { run, sleep } => {
+            stay_on_one_cpu()?;
+            let (run, sleep) = (Duration::from_millis(run), Duration::from_millis(sleep));
+            join(thread::spawn(move || {
+                let mut worked = Ok(());
+                told("work", || worked = work(run, sleep))?;
+                worked
+            }))
         }
         What::PingPong { times } => {
             stay_on_one_cpu()?;
@@ -151,6 +171,19 @@ fn told(name: &str, work: impl FnOnce()) -> Result<()> {
 fn nap_and_run(each: Duration) {
     thread::sleep(each);
     run_for(each);
+}
+
+fn compete(time: Duration) {
+    let _section = Section::begin(Layer::Runtime, Phase::Execution, "rival");
+    run_for(time);
+}
+
+fn work(run: Duration, sleep: Duration) -> Result<()> {
+    let _section = Section::begin(Layer::Runtime, Phase::Execution, "work");
+    let end = cpu_time()? + run;
+    while cpu_time()? < end {}
+    thread::sleep(sleep);
+    Ok(())
 }
 
 fn run_for(time: Duration) {

@@ -160,7 +160,7 @@ impl EnergyModel {
     }
 
     /// Result of a power of 1 for 1 ns, in the unit of results.
-    pub(super) fn per_power_ns(&self) -> f64 {
+    pub(crate) fn per_power_ns(&self) -> f64 {
         self.unit.map_or(1.0, PowerUnit::watts) * 1e-9
     }
 

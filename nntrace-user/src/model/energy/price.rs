@@ -8,7 +8,9 @@ use super::{
     matching::{self, Found},
     model::{ClusterModel, Cost, EnergyModel, IdleState, PState},
 };
-use crate::model::{Topology, cluster_residency::ClusterResidency, cpu_residency::CpuResidency};
+use crate::model::{
+    Topology, cluster_residency::ClusterResidency, cpu_residency::CpuResidency, topology::ClusterDescription,
+};
 
 /// Energy of all clusters, in the unit of the model.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -120,9 +122,9 @@ pub(crate) fn price(
 }
 
 /// The cluster's or the core's part of a cost.
-type Side = fn(&Cost) -> f64;
-const CLUSTER: Side = |cost| cost.cluster;
-const CORE: Side = |cost| cost.core;
+pub(super) type Side = fn(&Cost) -> f64;
+pub(super) const CLUSTER: Side = |cost| cost.cluster;
+pub(super) const CORE: Side = |cost| cost.core;
 
 /// Running sums of a cluster and its CPUs. Powers are summed as they stand in the model, times ns, wake-ups as they
 /// stand there: whole numbers stay exact.
@@ -175,11 +177,29 @@ impl Account {
     }
 }
 
-fn p_powers(states: &[PState], side: Side) -> impl Iterator<Item = f64> {
+/// Returns the number of the cluster that a CPU goes idle with.
+fn idle_domain(topology: &Topology, cpu: u32) -> Option<usize> {
+    let is_its = |other: &ClusterDescription| other.domain.idles_together() && other.cpus.contains(&cpu);
+    topology.clusters.iter().position(is_its)
+}
+
+/// Returns the model of a CPU's idle states. CPUs of different clocks differ, so the clock's cluster counts before the idle
+/// domain's.
+pub(super) fn idle_model<'a>(
+    topology: &Topology,
+    models: &[Option<&'a ClusterModel>],
+    cpu: u32,
+) -> Option<&'a ClusterModel> {
+    let clock_model = topology.clock_of(cpu).and_then(|number| models[number]);
+    let models = [clock_model, idle_domain(topology, cpu).and_then(|number| models[number])];
+    models.into_iter().flatten().find(|model| !model.idle.is_empty()).or(clock_model)
+}
+
+pub(super) fn p_powers(states: &[PState], side: Side) -> impl Iterator<Item = f64> {
     states.iter().map(move |state| side(&state.power))
 }
 
-fn idle_powers(states: &[IdleState], side: Side) -> impl Iterator<Item = f64> {
+pub(super) fn idle_powers(states: &[IdleState], side: Side) -> impl Iterator<Item = f64> {
     states.iter().map(move |state| side(&state.power))
 }
 
@@ -243,10 +263,8 @@ impl Pricer<'_> {
 
     fn cpu(&mut self, residency: &CpuResidency, clusters: &[ClusterResidency]) {
         let cpu = residency.cpu;
-        let all = &self.topology.clusters;
-        let clock = all.iter().position(|other| other.domain.shares_clock() && other.cpus.contains(&cpu));
-        let idles = all.iter().position(|other| other.domain.idles_together() && other.cpus.contains(&cpu));
-        let Some(number) = clock.or(idles) else {
+        let clock = self.topology.clock_of(cpu);
+        let Some(number) = clock.or_else(|| idle_domain(self.topology, cpu)) else {
             self.homeless.push(Unpriced {
                 cluster: String::new(),
                 cpu: Some(cpu),
@@ -256,11 +274,8 @@ impl Pricer<'_> {
             return;
         };
         let clock_model = clock.and_then(|number| self.models[number]);
-        // CPUs of different clocks differ, so the clock's cluster counts before the idle domain's.
-        let models = [clock_model, idles.and_then(|number| self.models[number])];
-        let with_states = models.into_iter().flatten().find(|model| !model.idle.is_empty());
         // Without any, the row of the cluster shows that it has no price.
-        let Some(idle_model) = with_states.or(clock_model) else { return };
+        let Some(idle_model) = idle_model(self.topology, &self.models, cpu) else { return };
         let account = &mut self.accounts[number];
         if let Some(model) = clock_model {
             let none = BTreeMap::new();

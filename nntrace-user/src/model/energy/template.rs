@@ -152,6 +152,6 @@ fn idle_names(topology: &Topology, cpus: &[u32]) -> Vec<String> {
 }
 
 /// As a string of TOML.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }

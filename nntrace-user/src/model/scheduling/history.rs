@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::StateTimes;
+use super::{CpuSet, StateTimes};
 
 /// State of a thread, as far as its events show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,30 @@ impl State {
     }
 }
 
+/// State of a thread, with all kinds of sleep as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Activity {
+    /// It ran on this CPU.
+    OnCpu(u32),
+    /// It waited for a CPU.
+    Runnable,
+    /// It waited for something else.
+    Asleep,
+    /// Not known, or it had ended.
+    Unknown,
+}
+
+impl From<State> for Activity {
+    fn from(state: State) -> Self {
+        match state {
+            State::OnCpu(cpu) | State::HasRun(cpu) => Self::OnCpu(cpu),
+            State::Runnable | State::HasWaited => Self::Runnable,
+            State::Asleep { .. } => Self::Asleep,
+            State::Awake | State::Watched | State::Unknown => Self::Unknown,
+        }
+    }
+}
+
 /// Time on CPU, runnable, sleeping and sleeping uninterruptibly, ns.
 type Sums = [u64; 4];
 
@@ -66,6 +90,19 @@ impl Stretch {
     }
 }
 
+/// One state of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StateStretch {
+    /// Begin, ns.
+    pub begin: u64,
+    /// End, ns; `None` of the present state.
+    pub end: Option<u64>,
+    /// State.
+    pub state: State,
+    /// When the thread was woken from a sleep for this, ns.
+    pub woken: Option<u64>,
+}
+
 /// States of one thread from its begin to its end.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
@@ -75,6 +112,8 @@ pub(crate) struct History {
     pub begin: Option<u64>,
     /// When it ended, ns.
     pub end: Option<u64>,
+    /// CPUs that it ran on.
+    pub cpus: CpuSet,
     /// Oldest first.
     stretches: VecDeque<Stretch>,
     /// How many of them are kept.
@@ -84,7 +123,12 @@ pub(crate) struct History {
 impl History {
     /// Nothing is known of it so far but, perhaps, when (ns) it began.
     pub(crate) fn new(begin: Option<u64>, cap: usize) -> Self {
-        Self { tgid: None, begin, end: None, stretches: VecDeque::new(), cap }
+        Self { tgid: None, begin, end: None, cpus: CpuSet::default(), stretches: VecDeque::new(), cap }
+    }
+
+    /// Returns what it did, each with the time (ns) from which on it did it.
+    pub(crate) fn activities(&self) -> impl Iterator<Item = (u64, Activity)> {
+        self.stretches.iter().map(|stretch| (stretch.begin, stretch.state.into()))
     }
 
     /// Its last state.
@@ -165,6 +209,29 @@ impl History {
         if self.end.is_none() && !matches!(self.state(), State::OnCpu(_)) {
             self.push(now, State::Watched);
         }
+    }
+
+    /// The states from that of `from` (ns) on, as far as they are kept one by one.
+    pub(crate) fn stretches_from(&self, from: u64) -> impl Iterator<Item = StateStretch> {
+        let first = self.stretches.partition_point(|stretch| stretch.begin <= from).saturating_sub(1);
+        let lived = self
+            .stretches
+            .range(first..)
+            .take_while(|stretch| self.end.is_none_or(|end| stretch.begin < end));
+        (first..).zip(lived).map(|(at, stretch)| StateStretch {
+            begin: stretch.begin,
+            end: self.stretches.get(at + 1).map(|next| next.begin),
+            state: stretch.state,
+            woken: self.woken(at),
+        })
+    }
+
+    /// When the wake-up was that the stretch at this place is due to, ns.
+    fn woken(&self, at: usize) -> Option<u64> {
+        let before = |back: usize| at.checked_sub(back).and_then(|at| self.stretches.get(at));
+        let waited = before(1).filter(|waited| waited.state == State::Runnable)?;
+        let slept = before(2).is_some_and(|slept| matches!(slept.state, State::Asleep { .. }));
+        slept.then_some(waited.begin)
     }
 
     /// Times between two instants (ns); stretches of which nothing is known are left out.

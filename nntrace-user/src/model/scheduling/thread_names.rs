@@ -1,6 +1,6 @@
 //! Threads by the names that they are shown with.
 
-use super::{Scheduling, StateTimes};
+use super::{CpuSet, Scheduling, StateTimes};
 use crate::model::run_facts::{Loss, Window};
 
 /// One thread of the window.
@@ -14,6 +14,8 @@ pub(crate) struct NamedThread {
     pub comm: String,
     /// How long it was in each state.
     pub times: StateTimes,
+    /// CPUs that it ran on.
+    pub cpus: CpuSet,
 }
 
 impl Scheduling {
@@ -40,7 +42,7 @@ impl Scheduling {
         let threads = self.threads(window.begin_ns, window.end_ns);
         let named = threads.into_iter().filter(|thread| thread.times.total() > 0).filter_map(|thread| {
             let (pid, comm) = name(thread.tid, thread.pid)?;
-            Some(NamedThread { pid, tid: thread.tid, comm, times: thread.times })
+            Some(NamedThread { pid, tid: thread.tid, comm, times: thread.times, cpus: thread.cpus })
         });
         let mut named: Vec<NamedThread> = named.collect();
         // Stable: those of one id stay in the order of their begins.

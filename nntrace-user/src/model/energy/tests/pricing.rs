@@ -32,16 +32,7 @@ fn machine(clusters: Vec<ClusterDescription>, states: &[&str]) -> Topology {
 }
 
 fn cpu(cpu: u32) -> CpuResidency {
-    CpuResidency {
-        cpu,
-        idle: BTreeMap::new(),
-        idle_at_end: None,
-        running: BTreeMap::new(),
-        initial: Default::default(),
-        idle_unknown_ns: 0,
-        offline_ns: 0,
-        unknown_ns: 0,
-    }
+    CpuResidency::none(cpu)
 }
 
 fn stays(ns: u64, hits: u64) -> Residency {

@@ -1,0 +1,124 @@
+//! Steps of one thread, read from its states as far as these are certain, and the sections that wait for them.
+
+use std::collections::VecDeque;
+
+use super::{
+    Change, Claim,
+    ledger::{Doing, Step},
+};
+use crate::model::scheduling::{Scheduling, State, StateStretch};
+
+/// Sections that wait for the next event of their thread; with more, nothing is known of it.
+const MOST_CLAIMS: usize = 1_024;
+
+/// One thread.
+#[derive(Clone, Debug)]
+pub(super) struct Feed {
+    /// Until when its states were read, ns.
+    read_until: u64,
+    /// Begin (ns) and kind of the state that was read in part.
+    open: Option<(u64, State)>,
+    /// Sections that ended later than that, in order of time.
+    claims: VecDeque<Box<Claim>>,
+}
+
+impl Feed {
+    /// Nothing was read before `begin` (ns).
+    pub(super) fn starting_at(begin: u64) -> Self {
+        Self { read_until: begin, open: None, claims: VecDeque::new() }
+    }
+
+    /// A section ended.
+    pub(super) fn push(&mut self, claim: Box<Claim>) {
+        self.claims.push_back(claim);
+    }
+
+    /// Whether sections wait.
+    pub(super) fn has_claims(&self) -> bool {
+        !self.claims.is_empty()
+    }
+
+    /// Whether anything was read since then (ns), which is doubtful now.
+    pub(super) fn rewind(&mut self, since: u64) -> bool {
+        self.open = None;
+        self.read_until > since
+    }
+
+    /// Reads the states until `now` (ns).
+    pub(super) fn read(
+        &mut self,
+        tid: u32,
+        now: u64,
+        scheduling: &Scheduling,
+        is_last: bool,
+        mut emit: impl FnMut(Change),
+    ) {
+        let is_last_chance = is_last || self.claims.len() > MOST_CLAIMS;
+        for life in scheduling.lives_since(tid, self.read_until) {
+            for stretch in life.stretches_from(self.read_until) {
+                let StateStretch { begin, end, state, .. } = stretch;
+                if end.is_none() && is_undecided(state) && !is_last_chance {
+                    break;
+                }
+                if let Some((known, before)) = self.open
+                    && known == begin
+                    && before != state
+                {
+                    emit(Change::Doubt { tid, since: begin, but_on_others_than: None });
+                }
+                self.open = end.is_none().then_some((begin, state));
+                self.read_stretch(tid, &stretch, now, &mut emit);
+            }
+            if let Some(end) = life.end.filter(|end| *end <= self.read_until.max(now)) {
+                self.claim_until(end, &mut emit);
+                self.read_until = self.read_until.max(end);
+                self.open = None;
+                emit(Change::End { tid, pid: life.tgid });
+            }
+        }
+        let until = if is_last_chance || !scheduling.knows(tid) { u64::MAX } else { self.read_until };
+        self.claim_until(until, &mut emit);
+    }
+
+    fn read_stretch(&mut self, tid: u32, stretch: &StateStretch, now: u64, emit: &mut impl FnMut(Change)) {
+        let end = stretch.end.map_or(now, |end| end.min(now));
+        let mut begin = stretch.begin.max(self.read_until);
+        while begin < end {
+            let to = self.claims.front().map_or(end, |claim| claim.end.clamp(begin, end));
+            if to > begin {
+                emit(Change::Step(Step {
+                    tid,
+                    begin,
+                    end: to,
+                    doing: doing(stretch.state),
+                    woken: stretch.woken.filter(|_| begin == stretch.begin),
+                    leaves: stretch.end == Some(to),
+                }));
+            }
+            begin = to;
+            self.read_until = to;
+            self.claim_until(to, emit);
+        }
+    }
+
+    fn claim_until(&mut self, time: u64, emit: &mut impl FnMut(Change)) {
+        while let Some(claim) = self.claims.pop_front_if(|claim| claim.end <= time) {
+            emit(Change::Claim(claim));
+        }
+    }
+}
+
+/// Whether the thread's next event shows what it does.
+const fn is_undecided(state: State) -> bool {
+    matches!(state, State::Awake | State::Watched | State::Asleep { certain: false, .. })
+}
+
+const fn doing(state: State) -> Doing {
+    match state {
+        State::OnCpu(cpu) | State::HasRun(cpu) => Doing::OnCpu(cpu),
+        State::Runnable | State::HasWaited => Doing::Runnable,
+        State::Asleep { deep: false, .. } => Doing::Sleeping,
+        State::Asleep { deep: true, .. } => Doing::Uninterruptible,
+        State::Awake | State::Watched | State::Unknown => Doing::Unknown,
+    }
+}
