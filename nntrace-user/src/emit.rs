@@ -8,6 +8,7 @@
 //! script    processes and threads, and who starts whom
 //! ordering  which marks come behind which of other threads, however late they are
 //! player    a child for each process, a thread for each thread
+//! systrace  the same marks as the text of ftrace
 //! ```
 //!
 //! `docs/emit.md` says what is the same in the second run, and what is not.
@@ -23,6 +24,7 @@ mod player;
 mod script;
 mod shared;
 mod steps;
+pub mod systrace;
 mod texts;
 mod thread;
 

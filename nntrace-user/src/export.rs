@@ -1,5 +1,6 @@
 //! Results in the formats of other programs.
 
+pub mod chrome;
 pub mod dot;
 pub mod folded;
 pub mod html;
@@ -9,6 +10,7 @@ pub mod parquet;
 pub mod perfetto;
 pub mod pprof;
 pub mod prometheus;
+pub mod swimlane;
 #[cfg(test)]
 mod tests;
 mod thread_name;

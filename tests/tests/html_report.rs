@@ -230,42 +230,12 @@ fn a_trace_of_power_states_is_shown_with_its_energy() -> Result<()> {
     Ok(())
 }
 
-/// Trace whose names would break out of a page, act on a terminal, or are no text.
-fn hostile_trace() -> Vec<u8> {
-    let long = vec![b'n'; 1 << 20];
-    let names: [&[u8]; 6] = [
-        b"</script><script>ran = 1</script>",
-        b"<img src=x onerror=ran=1><!-- --><b>&lt;\"'`${ran = 1}",
-        b"\x1b]52;c;ZXZpbA\x07\xe2\x80\xae\xe2\x80\xa8\x7f\xff\xfe",
-        b"__proto__",
-        b"{script}{data}{style}",
-        &long,
-    ];
-    let mut trace = Vec::new();
-    let mut line = |time: usize, event: &[u8]| {
-        trace.extend_from_slice(
-            format!(" <b>app-7     (    7) [000] d..1. 1.{time:06}: tracing_mark_write: ").as_bytes(),
-        );
-        trace.extend_from_slice(event);
-        trace.push(b'\n');
-    };
-    for (number, name) in names.iter().enumerate() {
-        let attributes = [b"#iter=1#img=".as_slice(), &name[..name.len().min(60)]].concat();
-        line(1_000 * number, &[b"B|7|[NN_LR_PE]", *name, &attributes].concat());
-        line(1_000 * number + 500, b"E|7");
-        line(1_000 * number + 600, &[b"C|7|", *name, b"|1"].concat());
-    }
-    line(900_000, b"B|7|[NN_LA_PO]case</script><script>ran=1</script>");
-    line(990_000, b"E|7");
-    trace
-}
-
 #[test]
 fn names_are_texts_whatever_is_in_them() -> Result<()> {
     let Some(browser) = Browser::find()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let trace = folder.path().join("<img src=x onerror=ran=1>\u{202e}.txt");
-    fs::write(&trace, hostile_trace())?;
+    fs::write(&trace, nntrace_tests::trace::hostile())?;
     let reported = Reported::of(&trace, &[])?;
     let page = fs::read(reported.page())?;
     let acts = |byte: &u8| byte.is_ascii_control() && *byte != b'\n';

@@ -16,7 +16,7 @@ use nntrace_tests::{
     profiler::Profiler,
     recording::Recording,
 };
-use nntrace_user::report::snapshot::Snapshot;
+use nntrace_user::report::snapshot::{DispatchOverheadRow, Snapshot};
 use serde::Deserialize;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -52,18 +52,18 @@ fn run(arguments: &[&str], run: &Path) -> Result<Ended> {
 }
 
 impl Exported {
-    /// Exports a run twice; `None` where there is no importer.
+    /// Exports a run, and has it written beside a replay; `None` where there is no importer.
     fn of(run: &Path, options: &[&str]) -> Result<Option<Self>> {
         let Some(importer) = Importer::find()? else { return Ok(None) };
         let exported = Self { folder: tempfile::tempdir()?, run: run.to_owned(), importer };
-        for name in ["run.pftrace", "again.perfetto-trace"] {
+        for (command, name) in [("export", "run.pftrace"), ("replay", "again.perfetto-trace")] {
             let output = exported.folder.path().join(name);
             let mut profiler =
-                Profiler::new()?.args(["export", "-o"]).args([&output]).args([run]).args(options);
+                Profiler::new()?.args([command, "-o"]).args([&output]).args([run]).args(options);
             Child::run(profiler.command())?.expect_code(0)?;
         }
         let again = fs::read(exported.folder.path().join("again.perfetto-trace"))?;
-        assert!(fs::read(exported.trace())? == again, "two exports differ");
+        assert!(fs::read(exported.trace())? == again, "an export and a replay differ");
         Ok(Some(exported))
     }
 
@@ -263,6 +263,9 @@ impl Exported {
                 add("frequency", 0, ns);
                 add("idle state", -1, ns);
             }
+            for concurrency in &row.concurrency {
+                add("running CPUs", concurrency.running_cpus.map_or(-1, i64::from), concurrency.ns);
+            }
         }
         assert_eq!(found, expected);
         Ok(events)
@@ -301,7 +304,7 @@ fn a_recording_is_read_by_the_importer_as_by_us() -> Result<()> {
     let clocks = exported.rows("SELECT DISTINCT clock_name FROM clock_snapshot ORDER BY 1")?;
     let names: Vec<&str> = clocks.iter().map(|row| text(row, "clock_name")).collect();
     assert_eq!(names, ["BOOTTIME", "MONOTONIC", "REALTIME"]);
-    assert_eq!(exported.number("SELECT count(*) FROM counter WHERE ts > 0")?, 6);
+    assert_eq!(exported.number("SELECT count(*) FROM counter WHERE ts > 0")?, 11);
     Ok(())
 }
 
@@ -309,9 +312,24 @@ fn a_recording_is_read_by_the_importer_as_by_us() -> Result<()> {
 fn a_live_recording_is_read_by_the_importer_as_by_us() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let program = nntrace_tests::binaries::profile_dir()?.join("job-queue");
-    let recording = Recording::of(&[], [&program])?;
+    let folder = tempfile::tempdir()?;
+    let live = folder.path().join("live.pftrace");
+    let recording = Recording::of(&["-o", live.to_str().context("no text")?], [&program])?;
     assert_eq!(recording.run.snapshot.loss.records_dropped, 0);
-    assert_recording(&recording.path()).map(drop)
+    let Some(exported) = assert_recording(&recording.path())? else { return Ok(()) };
+    // Written beside the recording while the run went on: of the same slices, flows, and events and states of CPUs.
+    for query in [
+        "SELECT tid, slice.name AS name, ts, dur, extract_arg(slice.arg_set_id, 'debug.layer_phase') AS tag
+         FROM slice JOIN thread_track ON slice.track_id = thread_track.id JOIN thread USING (utid)
+         WHERE extract_arg(slice.arg_set_id, 'debug.mark') IS NULL ORDER BY 1, 3, 4 DESC, 2",
+        "SELECT sent.ts AS sent, taken.ts AS taken FROM flow
+         JOIN slice AS sent ON sent.id = slice_out JOIN slice AS taken ON taken.id = slice_in ORDER BY 1, 2",
+        "SELECT track.name AS name, ts, value FROM counter JOIN track ON track.id = track_id ORDER BY 1, 2, 3",
+    ] {
+        let found = exported.importer.rows(&live, &[query])?.pop().context("one result")?;
+        assert_eq!(found, exported.rows(query)?, "{query}");
+    }
+    Ok(())
 }
 
 #[test]
@@ -357,17 +375,76 @@ const HAND_OVERS: &str = "\
 7400 23 20 E|20
 9000 21 20 E|20";
 
-#[test]
-fn hand_overs_are_setup_bars_and_flows() -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let trace = folder.path().join("calls.trace");
+/// Returns the text of the trace of [`HAND_OVERS`].
+fn hand_overs_text() -> String {
     let lines = HAND_OVERS.lines().map(|line| {
         let mut words = line.splitn(4, ' ');
         let mut next = || words.next().expect("four words");
         let [time, tid, pid] = [next(), next(), next()].map(|word| word.parse::<u64>().expect("a number"));
         nntrace_tests::trace::line(time, tid as u32, pid as u32, next()) + "\n"
     });
-    fs::write(&trace, lines.collect::<String>())?;
+    lines.collect()
+}
+
+/// Idle CPUs while work waits are counters, whose times are those of the report; without the option there are none.
+#[test]
+fn idle_cpus_while_work_waits_are_counters() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let trace = folder.path().join("idle.trace");
+    let idle =
+        [(1_200, 0, 1), (1_450, 0, u32::MAX), (1_300, 1, u32::MAX), (4_100, 1, 0), (9_000, 1, u32::MAX)];
+    let idle = idle.map(|(ns, cpu, state)| {
+        format!("          <idle>-0     [{cpu:03}] d..1. 0.{ns:09}: cpu_idle: state={state} cpu_id={cpu}\n")
+    });
+    fs::write(&trace, idle.concat() + &hand_overs_text())?;
+    for run in [trace, fixture("recording-v1")] {
+        let Some(off) = Exported::of(&run, &[])? else { return Ok(()) };
+        let dispatch = "FROM counter JOIN track ON track.id = track_id
+                        WHERE track.name GLOB 'dispatch *' OR track.name GLOB '*-overhead'";
+        assert_eq!(off.number(&format!("SELECT count(*) {dispatch}"))?, 0);
+        let Some(on) = Exported::of(&run, &["--overhead"])? else { return Ok(()) };
+        on.assert_sound()?;
+        let snapshot = on.snapshot(&["--overhead"])?;
+        on.assert_power(&snapshot)?;
+        let expected = snapshot.dispatch_overhead.context("work was handed over")?;
+        let ended =
+            Child::run(Profiler::new()?.args(["report", "--overhead", "--json"]).args([&run]).command())?;
+        assert_eq!(serde_json::from_slice::<DispatchOverheadRow>(&ended.expect_code(0)?.stdout)?, expected);
+        let (begin, end) = (expected.begin_ns, expected.end_ns);
+        let rows = on.rows(&format!(
+            "SELECT name, sum((min(next, {end}) - max(ts, {begin})) * (value > 0)) AS ns FROM (
+               SELECT track.name AS name, ts, value,
+                      coalesce(lead(ts) OVER (PARTITION BY track_id ORDER BY ts), {end}) AS next {dispatch})
+             GROUP BY 1 ORDER BY 1"
+        ))?;
+        let found: BTreeMap<String, u64> =
+            rows.iter().map(|row| (text(row, "name").to_owned(), number(row, "ns"))).collect();
+        let mut times = BTreeMap::from([
+            ("all-overhead".to_owned(), expected.all_overhead_ns),
+            ("has-overhead".to_owned(), expected.has_overhead_ns),
+        ]);
+        for row in &expected.clusters {
+            for (what, ns) in
+                [("idle CPUs", row.idle_ns), ("ready work", row.ready_ns), ("overhead", row.overhead_ns)]
+            {
+                times.insert(format!("dispatch {} {what}", row.cluster), ns);
+            }
+        }
+        assert_eq!(found, times);
+        let same = on.number(&format!(
+            "SELECT count(*) FROM (SELECT value, lag(value) OVER (PARTITION BY track_id ORDER BY ts) AS before {dispatch})
+             WHERE value = before"
+        ))?;
+        assert_eq!(same, 0, "samples without a change");
+    }
+    Ok(())
+}
+
+#[test]
+fn hand_overs_are_setup_bars_and_flows() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let trace = folder.path().join("calls.trace");
+    fs::write(&trace, hand_overs_text())?;
     let Some(exported) = Exported::of(&trace, &[])? else { return Ok(()) };
     exported.assert_sound()?;
     // Each bar ends where the next section of its track begins, and is not among the sections.

@@ -10,9 +10,15 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use nntrace_tests::{binaries, child::Child, live, profiler::Profiler, wheels};
+use nntrace_tests::{
+    binaries,
+    child::Child,
+    live,
+    pprof::{self, Profile},
+    profiler::Profiler,
+    wheels,
+};
 use nntrace_user::report::snapshot::{PhaseRow, Snapshot, StackFrame};
-use serde::Deserialize;
 use tempfile::TempDir;
 
 /// Recording with accounts, iterations, hand-overs and context switches.
@@ -21,100 +27,6 @@ const RECORDING: &str = "recording-v1";
 const TRACE: &str = "nnapi/omr1.trace.txt.zst";
 /// Outputs of each run.
 const OUTPUTS: [&str; 3] = ["out.folded", "out.pb.gz", "out.prom"];
-
-/// Decoder of pprof's format, by its schema alone; prints the profile as JSON.
-const DECODER: &str = r#"
-import gzip, json, sys
-
-def fields(data):
-    at = 0
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-    while at < len(data):
-        key = varint()
-        if key & 7 == 0:
-            yield key >> 3, varint()
-        elif key & 7 == 2:
-            length = varint()
-            assert at + length <= len(data), "a field ends behind its message"
-            yield key >> 3, data[at:at + length]
-            at += length
-        else:
-            raise ValueError(f"a field of kind {key & 7}")
-
-def message(data):
-    found = {}
-    for number, value in fields(data):
-        found.setdefault(number, []).append(value)
-    return found
-
-def numbers(values):
-    for value in values:
-        if isinstance(value, int):
-            yield value
-        else:  # packed
-            number = shift = 0
-            for byte in value:
-                number |= (byte & 127) << shift
-                shift += 7
-                if byte < 128:
-                    yield number
-                    number = shift = 0
-
-def one(found, number):
-    return found.get(number, [0])[-1]
-
-packed = open(sys.argv[1], "rb").read()
-profile = message(gzip.decompress(packed))
-texts = [text.decode() for text in profile[6]]
-assert texts[0] == "" and len(set(texts)) == len(texts)
-functions = {one(f, 1): texts[one(f, 2)] for f in map(message, profile[5])}
-places = {}
-for place in map(message, profile[4]):
-    places[one(place, 1)] = functions[one(message(place[4][0]), 1)]
-samples = []
-for sample in map(message, profile[2]):
-    labels = {}
-    for label in map(message, sample.get(3, [])):
-        text, number = one(label, 2), one(label, 3)
-        assert text or one(label, 4), "a label without a value"
-        labels[texts[one(label, 1)]] = texts[text] if text else str(number)
-    stack = [places[number] for number in numbers(sample[1])][::-1]
-    samples.append({"stack": stack, "values": list(numbers(sample[2])), "labels": labels})
-types = [[texts[one(t, 1)], texts[one(t, 2)]] for t in map(message, profile[1])]
-print(json.dumps({
-    "modified": int.from_bytes(packed[4:8], "little"), "types": types, "samples": samples,
-    "time": one(profile, 9), "duration": one(profile, 10), "shown_first": texts[one(profile, 14)],
-}))
-"#;
-
-/// Profile, as it is decoded.
-#[derive(Debug, Deserialize)]
-struct Profile {
-    /// Time in the head of the file, s since 1970.
-    modified: u32,
-    types: Vec<[String; 2]>,
-    samples: Vec<Sample>,
-    time: u64,
-    duration: u64,
-    shown_first: String,
-}
-
-/// Sample, with its stack from the outermost frame in.
-#[derive(Debug, Deserialize)]
-struct Sample {
-    stack: Vec<String>,
-    values: Vec<u64>,
-    labels: BTreeMap<String, String>,
-}
 
 /// Outputs of a run.
 struct Outputs {
@@ -161,12 +73,9 @@ impl Outputs {
         Ok(stacks)
     }
 
-    /// Returns the profile; `None`, with a message, where there is no Python to decode it.
+    /// Returns the profile; `None`, with a message, where there is nothing to decode it.
     fn profile(&self) -> Result<Option<Profile>> {
-        let Some(python) = wheels::readers()? else { return Ok(None) };
-        let mut decoder = Command::new(python);
-        let ended = Child::run(decoder.args(["-c", DECODER]).arg(self.path("out.pb.gz")))?.expect_code(0)?;
-        Ok(Some(serde_json::from_slice(&ended.stdout)?))
+        pprof::decoded(&self.path("out.pb.gz"))
     }
 
     /// Returns the values of all series by their names and labels; seconds as ns.

@@ -114,9 +114,4 @@ impl Collection {
     fn thread(&mut self, pid: u32, tid: u32) -> &mut ThreadEvents {
         self.threads.entry(tid).or_insert_with(|| ThreadEvents { pid, ..ThreadEvents::default() })
     }
-
-    /// Whether there are no marks.
-    pub(super) fn is_empty(&self) -> bool {
-        self.marks == 0
-    }
 }

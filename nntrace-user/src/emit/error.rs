@@ -18,8 +18,8 @@ pub enum EmitError {
     NoMarks(PathBuf),
     /// It is too large to be kept in memory.
     #[error(
-        "{path} has more than {MOST_MARKS} marks, the most that are kept in memory to be played: record a shorter time, \
-         with --duration",
+        "{path} has more than {MOST_MARKS} marks, the most that are kept in memory to be written: record a shorter time, \
+         with --duration, or take a part of a trace, with --time-range",
         path = .0.display()
     )]
     TooManyMarks(PathBuf),

@@ -65,6 +65,18 @@ impl Script {
     /// # Errors
     /// When it cannot be read, has no marks, or too many.
     pub fn of(recording: &Path) -> Result<Self, EmitError> {
+        let script = Self::of_any(recording)?;
+        if script.threads.is_empty() {
+            return Err(EmitError::NoMarks(recording.to_owned()));
+        }
+        Ok(script)
+    }
+
+    /// Makes the script of a recording, which may have no marks.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has too many marks.
+    pub fn of_any(recording: &Path) -> Result<Self, EmitError> {
         let mut collection = Collection::default();
         let mut is_full = false;
         let facts = inputs(recording, |input| {
@@ -73,9 +85,6 @@ impl Script {
         })?;
         if is_full {
             return Err(EmitError::TooManyMarks(recording.to_owned()));
-        }
-        if collection.is_empty() {
-            return Err(EmitError::NoMarks(recording.to_owned()));
         }
         Ok(Self::made(collection, facts))
     }
@@ -196,6 +205,7 @@ fn tagged(
         });
         let known =
             known.or_else(|| labels.get(&(open.tid, open.begin)).map(|label| (*label, Class::Section)));
+        let known = known.or_else(|| open.tag.map(|tag| (Label::tagged(tag), Class::Section)));
         let depth = u8::try_from(depth).unwrap_or(u8::MAX);
         tagged.push(OpenAtEnd { begin: open.begin, tag: known, name: open.name, depth });
         (inner_path, until) = (path, open.begin);
@@ -218,6 +228,7 @@ struct Member {
     pid: u32,
     tid: u32,
     life: Option<Life>,
+    lane: u32,
     steps: Vec<Step>,
     /// Threads that it starts, with the times.
     starts: Vec<(u64, u32)>,
@@ -226,7 +237,7 @@ struct Member {
 impl Cast {
     /// Adds a thread, and in threads of their own the sections that overlap with others of it.
     fn add(&mut self, life: Life, pid: u32, steps: Vec<Step>, aside: Vec<Vec<Step>>) {
-        self.put(pid, life.0, Some(life), steps);
+        self.put(pid, life.0, 0, Some(life), steps);
         // Each goes behind the first one that has ended by then.
         let mut lanes: Vec<Vec<Step>> = Vec::new();
         for steps in aside {
@@ -237,15 +248,15 @@ impl Cast {
                 None => lanes.push(steps),
             }
         }
-        for steps in lanes {
-            self.put(pid, life.0, None, steps);
+        for (steps, lane) in lanes.into_iter().zip(1..) {
+            self.put(pid, life.0, lane, None, steps);
         }
     }
 
-    fn put(&mut self, pid: u32, tid: u32, life: Option<Life>, steps: Vec<Step>) -> u32 {
+    fn put(&mut self, pid: u32, tid: u32, lane: u32, life: Option<Life>, steps: Vec<Step>) -> u32 {
         let number = self.threads.len() as u32;
         self.by_life.extend(life.map(|life| (life, number)));
-        self.threads.push(Member { pid, tid, life, steps, starts: Vec::new() });
+        self.threads.push(Member { pid, tid, life, lane, steps, starts: Vec::new() });
         number
     }
 
@@ -256,7 +267,7 @@ impl Cast {
         for pid in pids {
             let mut with_its_id = self.by_life.range((pid, 0)..=(pid, u32::MAX)).map(|(_, number)| *number);
             let main = with_its_id.find(|number| self.threads[*number as usize].pid == pid);
-            let main = main.unwrap_or_else(|| self.put(pid, pid, Some((pid, 0)), Vec::new()));
+            let main = main.unwrap_or_else(|| self.put(pid, pid, 0, Some((pid, 0)), Vec::new()));
             self.mains.insert(pid, main);
         }
         let mut number = 0;
@@ -274,7 +285,7 @@ impl Cast {
                         let creator = match known {
                             Some(known) => known,
                             None if birth.by == pid => main,
-                            None => self.put(pid, birth.by, Some(creator), Vec::new()),
+                            None => self.put(pid, birth.by, 0, Some(creator), Vec::new()),
                         };
                         (birth.time, creator)
                     }
@@ -294,12 +305,13 @@ impl Cast {
             let name = facts.processes.get(&pid).cloned();
             processes.insert(pid, ProcessScript { pid, name, main, begin: u64::MAX });
         }
-        for Member { pid, tid, steps, starts, .. } in self.threads {
+        for Member { pid, tid, lane, steps, starts, .. } in self.threads {
             let steps = merged(steps, starts);
             if let (Some(process), Some(first)) = (processes.get_mut(&pid), steps.first()) {
                 process.begin = process.begin.min(first.time);
             }
-            threads.push(ThreadScript { pid, name: facts.threads.get(&(pid, tid)).cloned(), steps });
+            let name = facts.threads.get(&(pid, tid)).cloned();
+            threads.push(ThreadScript { pid, tid, lane, name, steps });
         }
         let mut processes: Vec<ProcessScript> = processes.into_values().collect();
         processes.sort_by_key(|process| process.begin);

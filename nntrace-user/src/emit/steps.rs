@@ -29,6 +29,10 @@ pub(super) const NO_GATE: GateId = GateId::MAX;
 pub(super) struct ThreadScript {
     /// Recorded process.
     pub(super) pid: u32,
+    /// Recorded thread.
+    pub(super) tid: u32,
+    /// Number among the scripts of one recorded thread: those but 0 have sections that overlap with others of it.
+    pub(super) lane: u32,
     /// Name, if it is known.
     pub(super) name: Option<String>,
     /// Steps in order of time.

@@ -181,7 +181,7 @@ fn what_was_open_at_the_end_stays_open() {
         timed(&["B|1|[NN_LA_PO]all", "B|1|[NN_LA_PE]loop", "B|1|[NN_LR_PE]f", "E|1", "B|1|[NN_LR_PE]g"]);
     let script = recorded(&marks);
     // Nothing shows the layer and phase of a section in which none has ended.
-    let expected = ["B|1|[NN_LA_PO]all", "B|1|[NN_LA_PE]loop", "B|1|[NN_LR_PE]f", "E|1", "B|1|g"];
+    let expected = ["B|1|[NN_LA_PO]all", "B|1|[NN_LA_PE]loop", "B|1|[NN_LR_PE]f", "E|1", "B|1|[NN_LR_PE]g"];
     assert_eq!(texts(&script, 0), expected);
 }
 

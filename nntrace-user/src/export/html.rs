@@ -49,7 +49,7 @@ const SCRIPTS: [&str; 11] = [
 /// A run, as a report shows it.
 #[derive(Clone, Copy)]
 pub struct Report<'a> {
-    /// What the run was of: a command, or files.
+    /// Subject of the run: a command, or files.
     pub title: &'a str,
     /// Name of the host, where it is known.
     pub host_name: Option<&'a str>,

@@ -43,6 +43,7 @@ impl Metrics {
         cpus(&mut metrics, snapshot);
         clusters(&mut metrics, snapshot);
         energy(&mut metrics, snapshot);
+        rails(&mut metrics, snapshot);
         metrics.count_rows_left_out(snapshot);
         metrics
     }
@@ -272,6 +273,19 @@ fn energy(metrics: &mut Metrics, snapshot: &Snapshot) {
         "nntrace_energy_joules_total",
         "Energy of a cluster and its CPUs in the known time, by the energy model.",
         clusters,
+    );
+}
+
+/// Adds the measured energy of rails. Where current flowed back it is no sum that only grows.
+fn rails(metrics: &mut Metrics, snapshot: &Snapshot) {
+    let rails = snapshot.rails.iter().flat_map(|rails| &rails.rails).filter(|rail| rail.energy_nj >= 0);
+    metrics.counters(
+        "nntrace_rail_energy_joules_total",
+        "Measured energy of a power rail. Rails may overlap.",
+        rails.map(|rail| {
+            let labels = vec![("rail", rail.path()), ("kind", rail.kind.name().to_owned())];
+            (labels, rail.energy_nj as f64 * 1e-9)
+        }),
     );
 }
 

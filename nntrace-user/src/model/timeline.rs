@@ -3,7 +3,11 @@
 //! A timeline tiles its time without gap or overlap. One that has too many stretches is coarsened: it forgets in which order
 //! things were within short stretches of time, and keeps for how long each of them was, to the nanosecond.
 
+mod together;
+
 use std::collections::BTreeMap;
+
+pub(crate) use together::{longest, visit_together};
 
 /// Stretches that are kept one by one, over all timelines: about 16 MB.
 pub(crate) const MAX_STEPS: usize = 1 << 20;
@@ -15,10 +19,43 @@ pub struct Timelines {
     pub(crate) clusters: Vec<(String, Timeline)>,
     /// By CPU.
     pub(crate) cpus: BTreeMap<u32, Timeline>,
+    /// Limits of frequencies, as far as a trace has their events.
+    pub(crate) limits: FrequencyLimits,
+}
+
+/// Limits of frequencies, in order of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FrequencyLimits {
+    /// Upper limits of policies.
+    pub policies: Vec<PolicyLimit>,
+    /// States of cooling devices that limit frequencies.
+    pub cooling: Vec<CoolingState>,
+}
+
+/// Upper limit of the frequency of a policy from a time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PolicyLimit {
+    /// Time, ns.
+    pub time: u64,
+    /// A CPU of the policy.
+    pub cpu: u32,
+    /// Limit, kHz.
+    pub khz: u32,
+}
+
+/// State of a cooling device from a time on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CoolingState {
+    /// Time, ns.
+    pub time: u64,
+    /// Type of the device, such as `thermal-cpufreq-0`.
+    pub device: String,
+    /// State; 0 does not cool.
+    pub state: u32,
 }
 
 /// The state of a CPU or a cluster for a part of the window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum CpuState {
     /// Running at so many kHz, or at an unknown frequency.
     Running(Option<u32>),

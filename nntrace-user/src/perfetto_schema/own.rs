@@ -1,8 +1,10 @@
 //! Words of this program's own traces, which an export writes and a replay reads: `docs/perfetto.md` lists what they are.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-use crate::model::{initial_state::InitialState, topology::Topology};
+use crate::model::{initial_state::InitialState, run_facts::Host, topology::Topology};
 
 /// Annotation of a section: layer and phase.
 pub(crate) const LAYER_PHASE: &str = "layer_phase";
@@ -31,6 +33,19 @@ pub(crate) const WINDOW_BEGIN: &str = "nntrace.window_begin_ns";
 pub(crate) const WINDOW_END: &str = "nntrace.window_end_ns";
 /// Attribute of a trace: [`PowerFacts`], as JSON.
 pub(crate) const POWER: &str = "nntrace.power";
+
+/// Attribute of a trace: [`OwnRun`], as JSON.
+pub(crate) const RUN: &str = "nntrace.run";
+
+/// Facts about a run that no event shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct OwnRun {
+    /// Host.
+    pub(crate) host: Host,
+    /// Processes that are drivers.
+    pub(crate) drivers: BTreeSet<u32>,
+}
 
 /// Facts about CPUs that no event shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

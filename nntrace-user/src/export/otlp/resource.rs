@@ -2,7 +2,7 @@
 
 use super::messages::{self, AnyValue, KeyValue, Scope, Value};
 
-/// What results are of: a program on a board.
+/// Origin of results: a program on a board.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resource {
     /// Name of the program.

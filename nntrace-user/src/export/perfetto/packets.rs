@@ -3,21 +3,29 @@
 use std::io::{self, Write};
 
 use bytes::Bytes;
-use prost::Message as _;
+use prost::{Message as _, encoding};
 use rustc_hash::FxHashMap;
 
-use crate::perfetto_schema::{
-    DebugAnnotation, EventType, InternedData, InternedName, NEEDS_STATE, PACKET, STATE_CLEARED, TracePacket,
-    TracePacketDefaults, TrackEvent,
+use crate::{
+    export::swimlane::{Flow, Label, Value},
+    perfetto_schema::{
+        DebugAnnotation, EventType, InternedData, InternedName, NEEDS_STATE, PACKET, STATE_CLEARED,
+        TracePacket, TracePacketDefaults, TrackEvent,
+    },
 };
 
 /// Sequence that all events on tracks are of.
 const SEQUENCE: u32 = 1;
 
+/// Field of a packet's time.
+const TIMESTAMP: u32 = 8;
+
 /// Texts of one kind that are interned at most; later ones are written out.
 const MOST_TEXTS: usize = 1 << 16;
 /// Bytes of a text that is interned at most.
 const LONGEST_TEXT: usize = 256;
+/// Packets that are kept to be written again at most.
+const MOST_KEPT: usize = 1 << 14;
 
 /// Writer of packets.
 pub(super) struct Packets<W> {
@@ -27,6 +35,12 @@ pub(super) struct Packets<W> {
     names: Texts,
     keys: Texts,
     values: Texts,
+    /// Packets that end a slice, without their times, by track.
+    ends: FxHashMap<u64, Vec<u8>>,
+    /// Packets that begin one, without their times, by what they show.
+    begins: FxHashMap<Box<[u8]>, Vec<u8>>,
+    /// Key of the last of these.
+    key: Vec<u8>,
     /// First failure; nothing is written behind it.
     failure: Option<io::Error>,
 }
@@ -60,6 +74,9 @@ impl<W: Write> Packets<W> {
             names: Texts::default(),
             keys: Texts::default(),
             values: Texts::default(),
+            ends: FxHashMap::default(),
+            begins: FxHashMap::default(),
+            key: Vec::new(),
             failure: None,
         };
         packets.put(&TracePacket {
@@ -83,42 +100,77 @@ impl<W: Write> Packets<W> {
         self.failure = write_packet(&mut self.out, packet, &mut self.buffer).err();
     }
 
-    /// Returns an event with a name and categories.
-    pub(super) fn named_event(
-        &mut self,
-        time: u64,
-        track: u64,
-        what: EventType,
-        name: &str,
-        categories: &[&str],
-    ) -> TracePacket {
-        let name_iid = self.name(name);
-        let category_iids = categories.iter().filter_map(|category| self.category(category)).collect();
+    /// Begins a slice of a track at a time (ns). Many are alike but for their times: the rest of them is encoded once.
+    pub(super) fn put_begin(&mut self, time: u64, track: u64, label: &Label<'_>) {
+        if !write_key(&mut self.key, track, label) {
+            self.put_labelled(time, track, EventType::SliceBegin, label);
+            return;
+        }
+        if let Some(rest) = self.begins.get(&*self.key) {
+            write_rest(time, rest, &mut self.buffer, &mut self.out, &mut self.failure);
+            return;
+        }
+        let begin = TracePacket { timestamp: None, ..self.labelled(0, track, EventType::SliceBegin, label) };
+        let rest = begin.encode_to_vec();
+        write_rest(time, &rest, &mut self.buffer, &mut self.out, &mut self.failure);
+        if self.begins.len() < MOST_KEPT {
+            self.begins.insert(self.key.as_slice().into(), rest);
+        }
+    }
+
+    /// Writes an event with its name, categories, arguments and flows.
+    pub(super) fn put_labelled(&mut self, time: u64, track: u64, what: EventType, label: &Label<'_>) {
+        let packet = self.labelled(time, track, what, label);
+        self.put(&packet);
+    }
+
+    /// Returns an event with its name, categories, arguments and flows.
+    fn labelled(&mut self, time: u64, track: u64, what: EventType, label: &Label<'_>) -> TracePacket {
+        let name_iid = self.name(&label.name);
+        let categories = label.categories.iter();
+        let category_iids = categories.filter_map(|category| self.category(category)).collect();
+        let arguments = label.arguments.iter();
+        let debug_annotations = arguments.map(|(key, value)| self.annotation(key, value)).collect();
         let mut packet = event(time, track, what);
         if let Some(event) = &mut packet.track_event {
             event.name_iid = name_iid;
-            event.name = name_iid.is_none().then(|| bytes(name));
+            event.name = name_iid.is_none().then(|| bytes(&label.name));
             event.category_iids = category_iids;
+            event.debug_annotations = debug_annotations;
+            for flow in &label.flows {
+                match flow {
+                    Flow::Begin(number) => event.flow_ids.push(*number),
+                    Flow::End(number) => event.terminating_flow_ids.push(*number),
+                }
+            }
         }
         packet
     }
 
-    /// Returns an annotation with a text.
-    pub(super) fn text(&mut self, key: &str, value: &str) -> DebugAnnotation {
-        let string_value_iid = self.value(value);
-        let string_value = string_value_iid.is_none().then(|| bytes(value));
-        DebugAnnotation { string_value, string_value_iid, ..self.annotation(key) }
+    /// Ends the innermost slice of a track at a time (ns). Every second packet is one, and those of a track differ in their times
+    /// only: the rest of them is encoded once.
+    pub(super) fn put_end(&mut self, time: u64, track: u64) {
+        let Self { buffer, ends, out, failure, .. } = self;
+        let rest = ends.entry(track).or_insert_with(|| {
+            let end = TracePacket { timestamp: None, ..event(0, track, EventType::SliceEnd) };
+            end.encode_to_vec()
+        });
+        write_rest(time, rest, buffer, out, failure);
     }
 
-    /// Returns an annotation with a number.
-    pub(super) fn number(&mut self, key: &str, value: u64) -> DebugAnnotation {
-        DebugAnnotation { uint_value: Some(value), ..self.annotation(key) }
-    }
-
-    fn annotation(&mut self, key: &str) -> DebugAnnotation {
+    /// Returns an argument as an annotation.
+    fn annotation(&mut self, key: &str, value: &Value<'_>) -> DebugAnnotation {
         let name_iid = self.key(key);
         let name = name_iid.is_none().then(|| bytes(key));
-        DebugAnnotation { name_iid, name, ..DebugAnnotation::default() }
+        let annotation = DebugAnnotation { name_iid, name, ..DebugAnnotation::default() };
+        match value {
+            Value::Number(number) => DebugAnnotation { uint_value: Some(*number), ..annotation },
+            Value::Text(text) => {
+                let string_value_iid = self.value(text);
+                let string_value = string_value_iid.is_none().then(|| bytes(text));
+                DebugAnnotation { string_value, string_value_iid, ..annotation }
+            }
+        }
     }
 
     fn category(&mut self, text: &str) -> Option<u64> {
@@ -174,6 +226,45 @@ impl<W: Write> Packets<W> {
     pub(super) fn finish(self) -> io::Result<W> {
         self.failure.map_or(Ok(self.out), Err)
     }
+}
+
+/// Writes a packet of a time (ns), which is the first of its fields, and this rest.
+#[inline]
+fn write_rest(
+    time: u64,
+    rest: &[u8],
+    buffer: &mut Vec<u8>,
+    out: &mut impl Write,
+    failure: &mut Option<io::Error>,
+) {
+    buffer.clear();
+    buffer.push(PACKET);
+    let time_len = encoding::uint64::encoded_len(TIMESTAMP, &time);
+    encoding::encode_varint((time_len + rest.len()) as u64, buffer);
+    encoding::uint64::encode(TIMESTAMP, &time, buffer);
+    buffer.extend_from_slice(rest);
+    if failure.is_none() {
+        *failure = out.write_all(buffer).err();
+    }
+}
+
+/// Writes a key that only slices have which are alike but for their times; returns whether there may be others like this one:
+/// flows and numbers differ from slice to slice.
+fn write_key(key: &mut Vec<u8>, track: u64, label: &Label<'_>) -> bool {
+    key.clear();
+    key.extend_from_slice(&track.to_le_bytes());
+    let mut push = |text: &str| {
+        key.extend_from_slice(&text.len().to_le_bytes());
+        key.extend_from_slice(text.as_bytes());
+    };
+    push(&label.name);
+    label.categories.iter().for_each(|category| push(category));
+    for (name, value) in &label.arguments {
+        let Value::Text(value) = value else { return false };
+        push(name);
+        push(value);
+    }
+    label.flows.is_empty() && key.len() <= LONGEST_TEXT
 }
 
 /// Returns an event on a track.

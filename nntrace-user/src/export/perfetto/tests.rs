@@ -1,21 +1,36 @@
 //! Traces, decoded again and read by the rules of the importer; the end-to-end tests have the importer itself.
 
 mod back;
-mod sections;
 
-use std::{cell::RefCell, collections::BTreeMap, fs, io, rc::Rc};
+use std::{cell::RefCell, collections::BTreeMap, fs, io, ops::ControlFlow, path::Path, rc::Rc};
 
 use nntrace_common::record::{PowerRecord, Record, RecordKind};
 use prost::Message;
+use tempfile::TempDir;
 
 use super::{
-    Clocks, Events, SharedEvents, Written, observer, packets::Packets, power_events::PowerEvents, tracks,
-    write_head,
+    Clocks, Format, Label,
+    packets::{Packets, event, write_packet},
+    power_events::PowerEvents,
+    tracks, write_head,
 };
 use crate::{
+    export::{
+        ThreadName,
+        swimlane::{self, Counters, ThreadTrack, Written, observer},
+    },
+    model::Findings,
     perfetto_schema::{EventType, TracePacket, TrackDescriptor, ftrace::FtraceKind},
+    record::{self, OrderedSections, Recorder, ReplayOptions, RunDescription, SectionOrMark},
     replay::{self, Options, Replayed},
 };
+
+/// Clocks of a recorded run.
+const CLOCKS: Clocks =
+    Clocks { monotonic_ns: 5_000, boottime_ns: 7_000, realtime_ns: 1_700_000_000_000_000_000 };
+
+type Events<W> = swimlane::Events<Format, W>;
+type SharedEvents<W> = swimlane::SharedEvents<Format, W>;
 
 /// Trace as a whole.
 #[derive(Clone, PartialEq, Message)]
@@ -82,9 +97,62 @@ fn slices(packets: &[TracePacket]) -> Vec<Slice> {
 fn exported(text: &str) -> Vec<u8> {
     let (Written { out: body, threads, .. }, replayed) = replayed(text, 0);
     let mut out = Vec::new();
-    write_head(&mut out, &replayed.findings(), None, &threads).unwrap();
+    let findings = replayed.findings();
+    let counters = Counters::of(&findings, replayed.timelines(), false);
+    write_head(&mut out, &findings, None, &threads, &counters).unwrap();
     out.extend(body);
     out
+}
+
+/// Records what the text of a trace shows; returns the folder.
+fn recorded(text: &str) -> TempDir {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), text).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let recorder = RefCell::new(None);
+    // Each pass records anew.
+    let mut start = || {
+        let created = Recorder::create(folder.path(), RunDescription::default(), true, None).unwrap();
+        let observer = created.observer();
+        recorder.replace(Some(created));
+        observer
+    };
+    let mut options = Options { files: vec![file.path().to_owned()], ..Options::default() };
+    options.questions.hand_overs = true;
+    let replayed = replay::replay_with_observer(&options, &mut start).unwrap();
+    recorder.take().unwrap().finish(&replayed.findings(), None).unwrap();
+    folder
+}
+
+/// Exports a recording; returns the file.
+fn exported_recording(folder: &Path) -> Vec<u8> {
+    let options = ReplayOptions { with_hand_overs: true, with_timelines: true, ..ReplayOptions::default() };
+    let run = record::replay(folder, &options).unwrap();
+    let sections = OrderedSections::open(folder).unwrap();
+    let threads = sections.threads().all().iter();
+    let threads: Vec<ThreadName> = threads
+        .map(|thread| ThreadName { pid: thread.pid, tid: thread.tid, name: thread.name.clone() })
+        .collect();
+    let (findings, timelines) = (run.findings(), run.timelines());
+    let counters = Counters::of(&findings, timelines.as_ref(), false);
+    let mut out = Vec::new();
+    write_head(&mut out, &findings, Some(&CLOCKS), &threads, &counters).unwrap();
+    let mut events = Events::of_recording(&mut out, &findings, &CLOCKS, &threads, 0);
+    let _ = sections.visit_by_thread_with_marks(|found, thread| {
+        match found {
+            SectionOrMark::Section(section) => events.section(section, thread),
+            SectionOrMark::Mark(mark) => events.mark(mark, thread),
+        }
+        ControlFlow::Continue(())
+    });
+    record::power_events(folder, |record| events.power(record)).unwrap();
+    events.finish(&findings, &counters).unwrap();
+    out
+}
+
+/// Returns no counters.
+fn none<'a>(findings: &Findings<'a>) -> Counters<'a> {
+    Counters::of(findings, None, false)
 }
 
 /// Replays the text of a trace; returns its events too, without sections shorter than `least_ns`.
@@ -93,14 +161,16 @@ fn replayed(text: &str, least_ns: u64) -> (Written<Vec<u8>>, Replayed) {
     fs::write(file.path(), text).unwrap();
     let events: SharedEvents<Vec<u8>> = Rc::new(RefCell::new(None));
     let mut start = || {
-        events.replace(Some(Events::of_traces(Vec::new(), least_ns)));
+        events.replace(Some(Events::by_end(Vec::new(), None, least_ns)));
         observer(&events)
     };
     let mut options = Options { files: vec![file.path().to_owned()], with_steps: true, ..Options::default() };
     options.questions.hand_overs = true;
     let replayed = replay::replay_with_observer(&options, &mut start).unwrap();
     let events = events.take().unwrap();
-    let written = events.finish(&replayed.findings(), replayed.timelines()).unwrap();
+    let findings = replayed.findings();
+    let counters = Counters::of(&findings, replayed.timelines(), false);
+    let written = events.finish(&findings, &counters).unwrap();
     (written, replayed)
 }
 
@@ -138,7 +208,8 @@ fn a_trace_becomes_slices_tracks_counters_and_events_of_cpus() {
     assert!(bytes == exported(&text), "two exports differ");
     let packets = decoded(&bytes);
 
-    let [app, worker, driver] = [(20, 20), (20, 21), (7, 7)].map(|(pid, tid)| tracks::thread_uuid(pid, tid));
+    let [app, worker, driver] =
+        [(20, 20), (20, 21), (7, 7)].map(|(pid, tid)| tracks::thread_uuid(ThreadTrack::own(pid, tid)));
     let slice = |track, name: &str, begin: u64, end: Option<u64>, parent: Option<&str>| Slice {
         track,
         name: name.into(),
@@ -187,7 +258,12 @@ fn a_trace_becomes_slices_tracks_counters_and_events_of_cpus() {
         .collect();
     assert_eq!(
         named,
-        [("clusters", Some(2)), ("cluster all frequency", Some(0)), ("cluster all idle state", Some(1))]
+        [
+            ("clusters", Some(2)),
+            ("cluster all frequency", Some(0)),
+            ("cluster all idle state", Some(1)),
+            ("cluster all running CPUs", Some(2)),
+        ]
     );
 
     // Keys of annotations are such that queries know; of two that become one, the last stays,
@@ -211,7 +287,7 @@ fn a_trace_becomes_slices_tracks_counters_and_events_of_cpus() {
     assert_eq!(kinds.iter().find_map(|(_, khz)| *khz), Some(500_000));
     let counters: Vec<i64> =
         packets.iter().filter_map(|packet| packet.track_event.as_ref()?.counter_value).collect();
-    assert_eq!(counters, [500_000, 0, 0, 2]);
+    assert_eq!(counters, [500_000, 0, 0, 2, 1, 0]);
 }
 
 #[test]
@@ -227,11 +303,12 @@ fn work_that_is_handed_over_is_a_flow() {
     .concat();
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), text).unwrap();
-    let events: SharedEvents<Vec<u8>> = Rc::new(RefCell::new(Some(Events::of_traces(Vec::new(), 0))));
+    let events: SharedEvents<Vec<u8>> = Rc::new(RefCell::new(Some(Events::by_end(Vec::new(), None, 0))));
     let mut options = Options { files: vec![file.path().to_owned()], ..Options::default() };
     options.questions.hand_overs = true;
     let replayed = replay::replay_with_observer(&options, &mut || observer(&events)).unwrap();
-    let body = events.take().unwrap().finish(&replayed.findings(), None).unwrap().out;
+    let findings = replayed.findings();
+    let body = events.take().unwrap().finish(&findings, &none(&findings)).unwrap().out;
     let packets = decoded(&body);
     let events = packets.iter().filter_map(|packet| Some((packet.timestamp?, packet.track_event.as_ref()?)));
     let linked =
@@ -241,7 +318,10 @@ fn work_that_is_handed_over_is_a_flow() {
         .collect();
     // The importer sorts by time: instants stand behind all sections.
     found.sort_by_key(|(time, ..)| *time);
-    let (app, worker) = (Some(tracks::thread_uuid(20, 20)), Some(tracks::thread_uuid(20, 21)));
+    let (app, worker) = (
+        Some(tracks::thread_uuid(ThreadTrack::own(20, 20))),
+        Some(tracks::thread_uuid(ThreadTrack::own(20, 21))),
+    );
     assert_eq!(found, [(1_000_002_000, app, &[1][..], &[][..]), (1_000_004_000, worker, &[], &[1])]);
 }
 
@@ -272,24 +352,40 @@ fn short_sections_are_hidden_and_counted_but_for_those_of_hand_overs() {
 #[test]
 fn a_recording_has_its_clocks_and_events_of_cpus_are_of_boot_time() {
     let replayed = replayed(&mark(1, APP, "B|20|[NN_LR_PE]compute"), 0).1;
-    let clocks = Clocks { monotonic_ns: 5_000, boottime_ns: 7_000, realtime_ns: 1_700_000_000_000_000_000 };
     let findings = replayed.findings();
     let mut head = Vec::new();
-    write_head(&mut head, &findings, Some(&clocks), &[]).unwrap();
+    write_head(&mut head, &findings, Some(&CLOCKS), &[], &none(&findings)).unwrap();
     let head = decoded(&head);
     let snapshot = head[0].clock_snapshot.as_ref().unwrap();
     let read: Vec<_> = snapshot.clocks.iter().map(|clock| (clock.id(), clock.timestamp())).collect();
     assert_eq!(read, [(1, 1_700_000_000_000_000_000), (3, 5_000), (6, 7_000)]);
     assert_eq!(snapshot.primary_trace_clock, Some(3));
 
-    let mut events = Events::of_recording(Vec::new(), &findings, &clocks, &[], 0);
+    let mut events = Events::of_recording(Vec::new(), &findings, &CLOCKS, &[], 0);
     let idle =
         |cpu, time| Record::Idle(PowerRecord { kind: RecordKind::Idle as u32, cpu, time, state: 1, lost: 0 });
     events.power(&idle(1, 6_000));
-    let packets = decoded(&events.finish(&findings, None).unwrap().out);
+    let packets = decoded(&events.finish(&findings, &none(&findings)).unwrap().out);
     assert_eq!(packets[0].trace_packet_defaults.as_ref().unwrap().timestamp_clock_id, Some(3));
     let bundle = packets.iter().find_map(|packet| packet.ftrace_events.as_ref()).unwrap();
     assert_eq!((bundle.cpu, bundle.event[0].timestamp), (Some(1), Some(8_000)));
+}
+
+#[test]
+fn an_end_that_is_encoded_in_parts_is_the_same_packet() {
+    for time in [0, 1, 127, 128, 1_000_000_000, u64::MAX] {
+        let mut packets = Packets::new(Vec::new(), None);
+        packets.put(&event(time, 1 << 60, EventType::SliceEnd));
+        packets.put_end(time, 1 << 60);
+        packets.put_end(time, 1 << 60);
+        let bytes = packets.finish().unwrap();
+        let [_, whole, _, _] = &decoded(&bytes)[..] else { panic!("four packets") };
+        let mut one = Vec::new();
+        write_packet(&mut one, whole, &mut Vec::new()).unwrap();
+        let length = one.len();
+        let tail = &bytes[bytes.len() - 3 * length..];
+        assert_eq!(tail, one.repeat(3));
+    }
 }
 
 #[test]
@@ -322,6 +418,26 @@ fn a_full_disk_is_an_error() {
         }
     }
     let replayed = replayed(&mark(1, APP, "B|20|[NN_LR_PE]compute"), 0).1;
-    let error = Events::of_traces(Full, 0).finish(&replayed.findings(), None).err().unwrap();
+    let findings = replayed.findings();
+    let error = Events::by_end(Full, None, 0).finish(&findings, &none(&findings)).err().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+}
+
+#[test]
+fn names_may_be_anything_and_any_number() {
+    let hostile = ["", "\0", "</script>", "\"\\\n", "\u{202e}\u{1f980}"].map(str::to_owned);
+    let long = ["x".repeat(1 << 20)];
+    let many = (0..70_000).map(|number| number.to_string());
+    let names: Vec<String> = hostile.into_iter().chain(long).chain(many).collect();
+    let mut packets = Packets::new(Vec::new(), None);
+    for (name, time) in names.iter().zip(0..) {
+        let label = Label { name: name.into(), ..Label::default() };
+        packets.put_labelled(time, 1, EventType::SliceBegin, &label);
+        packets.put(&event(time + 1, 1, EventType::SliceEnd));
+    }
+    let packets = decoded(&packets.finish().unwrap());
+    let found: Vec<String> = slices(&packets).into_iter().map(|slice| slice.name).collect();
+    assert_eq!(found, names);
+    let interned = packets.iter().filter_map(|packet| packet.interned_data.as_ref());
+    assert_eq!(interned.map(|data| data.event_names.len()).sum::<usize>(), 1 << 16);
 }

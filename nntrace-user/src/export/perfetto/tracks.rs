@@ -1,15 +1,16 @@
-//! Tracks: processes in the order of the pipeline, their threads, clusters, and the numbers of them all.
+//! Descriptions of tracks, and the numbers of them all.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::{self, Write},
-};
-
-use nntrace_common::layer::Layer;
+use std::io::{self, Write};
 
 use super::packets::write_packet;
 use crate::{
-    export::ThreadName,
+    export::{
+        ThreadName,
+        swimlane::{
+            Counters, Group, ThreadTrack,
+            layout::{self, ProcessTracks},
+        },
+    },
     model::Findings,
     perfetto_schema::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TracePacket, TrackDescriptor},
 };
@@ -19,54 +20,20 @@ const BY_RANK: i32 = 3;
 const EXPLICIT: i32 = 1;
 /// Merging of tracks of one name: none.
 const NEVER_MERGED: i32 = 2;
-/// Name of the group of clusters.
-const CLUSTERS: &str = "clusters";
-
-/// Counter of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ClusterCounter {
-    /// Frequency at which it runs.
-    Frequency,
-    /// Idle state.
-    Idle,
-}
-
-impl ClusterCounter {
-    const ALL: [Self; 2] = [Self::Frequency, Self::Idle];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Frequency => "frequency",
-            Self::Idle => "idle state",
-        }
-    }
-
-    const fn unit(self) -> Option<&'static str> {
-        match self {
-            Self::Frequency => Some("kHz"),
-            Self::Idle => None,
-        }
-    }
-
-    /// Returns the number of its track.
-    pub(super) fn uuid(self, cluster: &str) -> u64 {
-        uuid(self.name(), &[cluster.as_bytes()])
-    }
-}
 
 /// Returns the number of a process's track.
 pub(super) fn process_uuid(pid: u32) -> u64 {
     uuid("process", &[&pid.to_le_bytes()])
 }
 
-/// Returns the number of a thread's track.
-pub(super) fn thread_uuid(pid: u32, tid: u32) -> u64 {
-    lane_uuid(pid, tid, 0)
+/// Returns the number of one of a thread's tracks.
+pub(super) fn thread_uuid(ThreadTrack { pid, tid, lane }: ThreadTrack) -> u64 {
+    uuid("thread", &[&pid.to_le_bytes(), &tid.to_le_bytes(), &lane.to_le_bytes()])
 }
 
-/// Returns the number of one of a thread's tracks: the first one is its own, others have sections that do not nest.
-pub(super) fn lane_uuid(pid: u32, tid: u32, lane: u32) -> u64 {
-    uuid("thread", &[&pid.to_le_bytes(), &tid.to_le_bytes(), &lane.to_le_bytes()])
+/// Returns the number of a counter's track, by the counter's name.
+pub(super) fn counter_uuid(name: &str) -> u64 {
+    uuid("counter", &[name.as_bytes()])
 }
 
 /// Returns the number of a track, which depends on what it is of only: the hash FNV-1a.
@@ -85,33 +52,23 @@ fn described(track: TrackDescriptor) -> TracePacket {
 }
 
 /// Returns the description of a further track of a thread.
-pub(super) fn lane(pid: u32, tid: u32, lane: u32) -> TracePacket {
+pub(super) fn further(track: ThreadTrack) -> TracePacket {
     described(TrackDescriptor {
-        uuid: Some(lane_uuid(pid, tid, lane)),
-        parent_uuid: Some(thread_uuid(pid, tid)),
+        uuid: Some(thread_uuid(track)),
+        parent_uuid: Some(thread_uuid(ThreadTrack { lane: 0, ..track })),
         name: Some("sections that overlap".into()),
         sibling_merge_behavior: Some(NEVER_MERGED),
         ..TrackDescriptor::default()
     })
 }
 
-/// Returns the outermost layer of each process's sections; of a driver, no layer before the driver's.
-fn layers(findings: &Findings<'_>) -> BTreeMap<u32, Layer> {
-    let mut layers: BTreeMap<u32, Layer> = BTreeMap::new();
-    for (pid, tag) in findings.marks.paths.phases(&findings.sums.totals).into_keys() {
-        let layer = layers.entry(pid).or_insert(tag.layer());
-        *layer = tag.layer().min(*layer);
-    }
-    for pid in findings.marks.drivers() {
-        let layer = layers.entry(pid).or_insert(Layer::Driver);
-        *layer = Layer::Driver.max(*layer);
-    }
-    layers
-}
-
-/// Writes the descriptions of all tracks: processes in the order of the pipeline, which is that of their outermost layers,
-/// then clusters. Of a process, the main thread comes first, then the others in their order here.
-pub(super) fn write(out: &mut impl Write, findings: &Findings<'_>, threads: &[ThreadName]) -> io::Result<()> {
+/// Writes the descriptions of all tracks: processes with their threads, then counters.
+pub(super) fn write(
+    out: &mut impl Write,
+    findings: &Findings<'_>,
+    threads: &[ThreadName],
+    counters: &Counters<'_>,
+) -> io::Result<()> {
     let mut buffer = Vec::new();
     let mut put = |track| {
         buffer.clear();
@@ -124,69 +81,69 @@ pub(super) fn write(out: &mut impl Write, findings: &Findings<'_>, threads: &[Th
         thread_ordering: Some(EXPLICIT),
         ..TrackDescriptor::default()
     })?;
-    let mut processes: BTreeMap<u32, Vec<&ThreadName>> = BTreeMap::new();
-    for thread in threads {
-        processes.entry(thread.pid).or_default().push(thread);
-    }
-    let layers = layers(findings);
-    let mut processes: Vec<(u32, Vec<&ThreadName>)> = processes.into_iter().collect();
-    processes.sort_by_key(|(pid, _)| (layers.get(pid).copied().unwrap_or(Layer::Other), *pid));
+    let processes = layout::processes(findings, threads);
     let count = processes.len();
-    for ((pid, mut threads), rank) in processes.into_iter().zip(0..) {
-        let name = findings.run.processes.get(&pid).map(|process| process.comm.clone());
-        let name = name.filter(|name| !name.is_empty());
+    for (ProcessTracks { pid, name, threads }, rank) in processes.into_iter().zip(0..) {
         put(TrackDescriptor {
             uuid: Some(process_uuid(pid)),
             process: Some(ProcessDescriptor {
                 pid: Some(pid.cast_signed()),
-                process_name: name.map(Into::into),
+                process_name: name.map(|name| name.to_owned().into()),
             }),
             sibling_order_rank: Some(rank),
             ..TrackDescriptor::default()
         })?;
-        threads.sort_by_key(|thread| thread.tid != pid);
-        let mut seen = BTreeSet::new();
-        // Of threads that had one id after the other, the first one's name is that of the track.
-        threads.retain(|thread| seen.insert(thread.tid));
-        for (thread, rank) in threads.into_iter().zip(0..) {
-            let name = Some(thread.name.clone()).filter(|name| !name.is_empty());
+        for (ThreadName { tid, name, .. }, rank) in threads.into_iter().zip(0..) {
             put(TrackDescriptor {
-                uuid: Some(thread_uuid(pid, thread.tid)),
+                uuid: Some(thread_uuid(ThreadTrack::own(pid, tid))),
                 thread: Some(ThreadDescriptor {
                     pid: Some(pid.cast_signed()),
-                    tid: Some(thread.tid.into()),
-                    thread_name: name.map(Into::into),
+                    tid: Some(tid.into()),
+                    thread_name: Some(name).filter(|name| !name.is_empty()).map(Into::into),
                 }),
                 sibling_order_rank: Some(rank),
                 ..TrackDescriptor::default()
             })?;
         }
     }
-    let clusters = &findings.topology.clusters;
-    if clusters.is_empty() {
-        return Ok(());
-    }
-    let group = uuid(CLUSTERS, &[]);
-    put(TrackDescriptor {
-        uuid: Some(group),
-        name: Some(CLUSTERS.into()),
-        child_ordering: Some(BY_RANK),
-        sibling_order_rank: Some(i32::try_from(count).unwrap_or(i32::MAX)),
-        ..TrackDescriptor::default()
-    })?;
-    let counters = clusters.iter().flat_map(|cluster| ClusterCounter::ALL.map(|counter| (cluster, counter)));
-    for ((cluster, counter), rank) in counters.zip(0..) {
+    describe_counters(counters, i32::try_from(count).unwrap_or(i32::MAX), put)
+}
+
+/// Describes the tracks of all counters, in groups behind tracks with lower ranks.
+fn describe_counters(
+    counters: &Counters<'_>,
+    rank: i32,
+    mut put: impl FnMut(TrackDescriptor) -> io::Result<()>,
+) -> io::Result<()> {
+    let all = counters.all();
+    for (group, rank) in [Group::Clusters, Group::DispatchOverhead].into_iter().zip(rank..) {
+        let of_group = all.iter().copied().filter(|counter| counter.group() == group);
+        let mut of_group = of_group.zip(0..).peekable();
+        if of_group.peek().is_none() {
+            continue;
+        }
+        let parent = uuid(group.name(), &[]);
         put(TrackDescriptor {
-            uuid: Some(counter.uuid(&cluster.name)),
-            parent_uuid: Some(group),
-            name: Some(format!("cluster {} {}", cluster.name, counter.name()).into()),
-            counter: Some(CounterDescriptor {
-                unit_name: counter.unit().map(Into::into),
-                ..CounterDescriptor::default()
-            }),
+            uuid: Some(parent),
+            name: Some(group.name().into()),
+            child_ordering: Some(BY_RANK),
             sibling_order_rank: Some(rank),
             ..TrackDescriptor::default()
         })?;
+        for (counter, rank) in of_group {
+            let name = counters.name(counter);
+            put(TrackDescriptor {
+                uuid: Some(counter_uuid(&name)),
+                parent_uuid: Some(parent),
+                name: Some(name.into()),
+                counter: Some(CounterDescriptor {
+                    unit_name: counters.unit(counter).map(Into::into),
+                    ..CounterDescriptor::default()
+                }),
+                sibling_order_rank: Some(rank),
+                ..TrackDescriptor::default()
+            })?;
+        }
     }
     Ok(())
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use nntrace_user::replay::TimeRange;
 
 use super::{
-    HostOptions,
+    HostOptions, OutputFile, OutputKind,
     help_headings::{CAUSES, LIMITS, MARKS, OUTPUT, TARGET},
+    output_file::output_file,
     values::{duration_ns, table_memory, time_range},
 };
 
@@ -17,11 +18,12 @@ pub struct Export {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// Write to this path; the ending decides what: .pftrace or .perfetto-trace, a trace for Perfetto; .parquet, a folder of
-    /// tables; .html, a report for a browser
+    /// Write to this path; the ending decides what: .pftrace or .perfetto-trace, a trace for Perfetto; .trace.json, one for
+    /// Chrome and others; .systrace, one in the text of ftrace; .parquet, a folder of tables; .html, a report for a browser;
+    /// .json, .csv, .svg, .dot, .folded, .pb.gz or .prom, as `replay -o` writes them
     ///
-    /// A trace for Perfetto is opened by <https://ui.perfetto.dev>, which keeps it in the browser, and by `trace_processor`. The files
-    /// in a folder of tables are `spans.parquet`, `cpu_intervals.parquet` and so on.
+    /// A trace for Perfetto is opened by <https://ui.perfetto.dev>, which keeps it in the browser, and by `trace_processor`; one for
+    /// Chrome by its own viewer, Speedscope and others, and by Perfetto. The files in a folder of tables are `spans.parquet`, `cpu_intervals.parquet` and so on.
     #[arg(short, long, value_name = "PATH", value_parser = export_output, help_heading = OUTPUT)]
     pub output: ExportOutput,
 
@@ -39,10 +41,16 @@ pub struct Export {
 
     /// Hide sections shorter than this, such as 1us, in swimlanes
     ///
-    /// How many they are, and how long in total, stands in a report, and for a trace for Perfetto on stderr. No total changes, and
-    /// no table. Sections that hand work over, or do such work, stay in a trace for Perfetto.
+    /// How many they are, and how long in total, stands in a report, and for a trace on stderr. No total changes, and no table.
+    /// Sections that hand work over, or do such work, stay in a trace.
     #[arg(long, value_name = "TIME", value_parser = duration_ns, help_heading = OUTPUT)]
     pub min_span: Option<u64>,
+
+    /// Add idle CPUs while work that was handed over waits for its start, as counters of a trace for Perfetto
+    ///
+    /// By cluster: idle CPUs, work that is ready, and whether there are both.
+    #[arg(long, help_heading = OUTPUT)]
+    pub overhead: bool,
 
     /// Replace the output if it exists
     #[arg(long, help_heading = OUTPUT)]
@@ -84,9 +92,16 @@ pub enum ExportOutput {
     Parquet(PathBuf),
     /// Trace for Perfetto.
     Perfetto(PathBuf),
-    /// Report in HTML.
-    Html(PathBuf),
+    /// Trace in the JSON of Chrome.
+    Chrome(PathBuf),
+    /// Trace in the text of ftrace.
+    Systrace(PathBuf),
+    /// File of results, as `replay` writes it.
+    Results(OutputFile),
 }
+
+/// End of the names of traces in the JSON of Chrome; other names in .json are those of snapshots.
+const CHROME: &str = ".trace.json";
 
 /// The kind of an output, by the ending of its name.
 fn export_output(text: &str) -> Result<ExportOutput, String> {
@@ -94,13 +109,16 @@ fn export_output(text: &str) -> Result<ExportOutput, String> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("parquet") => Ok(ExportOutput::Parquet(path)),
         Some("pftrace" | "perfetto-trace") => Ok(ExportOutput::Perfetto(path)),
-        Some("html") => Ok(ExportOutput::Html(path)),
-        Some("json" | "csv" | "svg" | "dot") => Err(
-            "expected a name that ends in .pftrace or .parquet; `nntrace-bpf replay FILE -o` writes this kind".into(),
-        ),
-        _ => Err("expected a name that ends in .pftrace or .perfetto-trace (a trace for Perfetto), in .parquet (a folder of \
-                  tables), or in .html (a report), such as run42.pftrace"
-            .into()),
+        Some("json") if text.ends_with(CHROME) => Ok(ExportOutput::Chrome(path)),
+        Some("systrace") => Ok(ExportOutput::Systrace(path)),
+        _ => match output_file(text) {
+            Ok(output) if output.kind != OutputKind::Recording => Ok(ExportOutput::Results(output)),
+            _ => Err(format!(
+                "expected a name that ends in .pftrace or .perfetto-trace (a trace for Perfetto), in {CHROME} (one for Chrome), in \
+                 .systrace (one in the text of ftrace), in .parquet (a folder of tables), or in .html (a report) or another \
+                 ending that `replay -o` knows, such as run42.pftrace"
+            )),
+        },
     }
 }
 
@@ -114,8 +132,15 @@ mod tests {
         for name in ["a.b.pftrace", "a.perfetto-trace"] {
             assert_eq!(export_output(name), Ok(ExportOutput::Perfetto(name.into())));
         }
-        assert_eq!(export_output("a.html"), Ok(ExportOutput::Html("a.html".into())));
-        assert!(export_output("a.csv").is_err_and(|error| error.contains("replay FILE -o")));
+        assert_eq!(export_output("a.trace.json"), Ok(ExportOutput::Chrome("a.trace.json".into())));
+        assert_eq!(export_output("a.systrace"), Ok(ExportOutput::Systrace("a.systrace".into())));
+        for (name, kind) in
+            [("a.html", OutputKind::Html), ("a.json", OutputKind::Json), ("a.pb.gz", OutputKind::Pprof)]
+        {
+            let output = OutputFile { kind, path: name.into() };
+            assert_eq!(export_output(name), Ok(ExportOutput::Results(output)));
+        }
+        assert!(export_output("a.gz").is_err());
         assert!(
             export_output("a").is_err_and(|error| error.contains(".parquet") && error.contains(".pftrace"))
         );

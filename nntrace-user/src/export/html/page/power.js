@@ -182,3 +182,37 @@ function energyPart() {
     notes,
   );
 }
+
+/** Measured energy of power rails: beside the model's, and never added to it. */
+function railsPart() {
+  const measured = snapshot.rails;
+  if (!measured) return null;
+  const signed = (/** @type {number} */ value) => (value < 0 ? `-${energy(-value, 'J')}` : energy(value, 'J'));
+  const known = (/** @type {any} */ row) => row.end_ns - row.begin_ns - row.gap_ns;
+  const power = (/** @type {any} */ row) => (known(row) > 0 ? row.energy_nj / known(row) : null);
+  const notes = (/** @type {any} */ row) =>
+    [
+      row.wraps > 0 && `wrapped ${plural(row.wraps, 'time')}`,
+      row.gaps > 0 && `${plural(row.gaps, 'gap')}: without ${duration(row.gap_ns)}`,
+      row.failed > 0 && `${plural(row.failed, 'reading')} failed: ${visible(row.failure ?? '')}`,
+    ]
+      .filter(Boolean)
+      .join(', ');
+  const columns = [
+    words('Rail', (row) => visible(`${row.source}/${row.chip}/${row.name}`)),
+    words('By', (row) => row.kind),
+    { title: 'Energy', key: (/** @type {any} */ row) => row.energy_nj, cell: (/** @type {any} */ row) => signed(row.energy_nj * 1e-9) },
+    { title: 'Mean power', key: power, cell: (/** @type {any} */ row) => (power(row) === null ? '' : signed(power(row) ?? 0).replace('J', 'W')) },
+    { title: 'Time', key: known, cell: (/** @type {any} */ row) => duration(known(row)) },
+    { title: 'Readings', key: (/** @type {any} */ row) => row.readings, cell: (/** @type {any} */ row) => count(row.readings) },
+    words('Notes', notes),
+  ];
+  const unreadable = measured.unreadable.map((/** @type {any} */ { rail, reason }) => element('li', {}, `${visible(rail)}: ${visible(reason)}`));
+  return part(
+    'rails',
+    'Measured rails',
+    'What sensors of the host measured. Rails may overlap, and are in no sum.',
+    measured.rails.length > 0 && table({ caption: 'Measured energy of power rails', columns, rows: measured.rails }),
+    unreadable.length > 0 && [element('h3', {}, 'Rails that cannot be read'), element('ul', {}, unreadable)].flat(),
+  );
+}

@@ -5,21 +5,27 @@ use std::{io::Write as _, path::Path};
 use proptest::prelude::*;
 use ruzstd::decoding::StreamingDecoder;
 
-use super::{APP, DRIVER, WORKER, exported, line, mark};
+use super::{APP, DRIVER, WORKER, exported, exported_recording, line, mark, recorded};
 use crate::{
-    model::causality::Questions,
+    model::{Findings, causality::Questions},
+    record::{self, ReplayOptions},
     replay::{Options, replay},
     report::snapshot::{Loss, Snapshot},
 };
 
-/// Returns the results of a trace that an export has, with hand-overs. By design it has no diagnostics of marks that do not
-/// fit together, no context switches, and no counts of events or of losses, only when they were; and notes are about a file.
+/// Returns the results of a trace that an export has, with hand-overs.
 fn results(bytes: &[u8]) -> Snapshot {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
     let questions = Questions { hand_overs: true, ..Questions::default() };
     let options = Options { files: vec![file.path().to_owned()], questions, ..Options::default() };
-    let mut snapshot = Snapshot::of(&replay(&options).unwrap().findings());
+    exported_results(&replay(&options).unwrap().findings())
+}
+
+/// Returns the results that an export has. By design it has no diagnostics of marks that do not fit together, no context
+/// switches, and no counts of events or of losses, only when they were; and notes are about a file.
+fn exported_results(findings: &Findings<'_>) -> Snapshot {
+    let mut snapshot = Snapshot::of(findings);
     snapshot.source.files.clear();
     snapshot.notes.clear();
     snapshot.diagnostics.clear();
@@ -29,17 +35,28 @@ fn results(bytes: &[u8]) -> Snapshot {
     snapshot
 }
 
+/// Asserts that exports of a trace, and of a recording of what it shows, have the results of both; returns them.
 #[track_caller]
 fn assert_same(text: &str) -> Snapshot {
     let expected = results(text.as_bytes());
     let found = results(&exported(text));
+    assert_equal(text, &expected, &found);
+    let recording = recorded(text);
+    let options = ReplayOptions { with_hand_overs: true, ..ReplayOptions::default() };
+    let run = record::replay(recording.path(), &options).unwrap();
+    assert_equal(text, &exported_results(&run.findings()), &results(&exported_recording(recording.path())));
+    found
+}
+
+#[track_caller]
+fn assert_equal(text: &str, expected: &Snapshot, found: &Snapshot) {
     let parts = |snapshot: &Snapshot| serde_json::to_value(snapshot).unwrap().as_object().unwrap().clone();
-    let (mine, other) = (parts(&expected), parts(&found));
+    let (mine, other) = (parts(expected), parts(found));
     for (key, value) in &mine {
-        assert_eq!(other.get(key), Some(value), "{key} of\n{}", &text[..text.len().min(3_000)]);
+        let text = &text[text.len().saturating_sub(3_000)..];
+        assert!(other.get(key) == Some(value), "{key}: {:?}, not {value} of\n{text}", other.get(key));
     }
     assert_eq!(found, expected);
-    found
 }
 
 fn fixture(name: &str) -> String {
@@ -114,6 +131,24 @@ fn attributes_instants_counters_and_hotplug() {
     ];
     let found = assert_same(&text.concat());
     assert!(!found.counters.is_empty() && found.hand_over_split.is_some() && found.cpus[1].offline_ns > 0);
+}
+
+/// The section that takes the work ends another one, which is not around it.
+#[test]
+fn work_that_a_switch_takes() {
+    let text = [
+        mark(1, APP, "B|20|[NN_LA_PE]run#h=3"),
+        mark(2, WORKER, "B|20|[NN_LR_PE]part"),
+        mark(3, WORKER, "B|20|[NN_LC_PCO]conv"),
+        mark(4, WORKER, "B|20|[SW][NN_LC_PCO]relu#h=3"),
+        mark(6, WORKER, "E|20"),
+        mark(7, WORKER, "E|20"),
+        mark(9, APP, "E|20"),
+    ];
+    let split = assert_same(&text.concat()).hand_over_split.unwrap();
+    let taken = split.pairs.iter().find(|pair| pair.name.as_deref() == Some("relu"));
+    let execution = taken.and_then(|pair| pair.execution.as_ref()).map(|times| times.sum_ns);
+    assert_eq!(execution, Some(2_000), "{split:?}");
 }
 
 /// Marks that threads write. Sections without a tag, and what a switch leaves open, are in no export, so that a

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, path::Path, rc::Rc};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use nntrace_user::{
     export::parquet::{self, Label, RecordedRun, Spans},
     model::{Findings, section::Section, timeline::Timelines},
@@ -11,13 +11,11 @@ use nntrace_user::{
 };
 
 use super::Request;
-use crate::{arguments::Export, output::result_folder::ResultFolder};
+use crate::{arguments::Export, output::result_folder::ResultFolder, stderr};
 
 /// Exports the files to a folder.
 pub(super) fn run(cli: &Export, output: &Path, request: &Request<'_>) -> Result<()> {
-    if cli.min_span.is_some() {
-        bail!("--min-span is for swimlanes: tables have all sections; leave it out");
-    }
+    super::refuse_min_span(cli)?;
     let recording = request.recording()?;
     let folder = ResultFolder::open(output, &parquet::FILES, cli.force)?;
     match recording {
@@ -82,7 +80,9 @@ fn write(
 ) -> Result<()> {
     parquet::write(folder, label, &parquet::Run { findings, timelines, recorded })?;
     // The table of the run has all notes.
-    super::tell_losses(findings, format_args!("{} of {}", label.run, label.board));
+    super::notes_on_losses(findings, format_args!("{} of {}", label.run, label.board))
+        .into_iter()
+        .for_each(stderr::message);
     Ok(())
 }
 

@@ -5,22 +5,20 @@
 //! given has a flow of its own kind, between instants.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, VecDeque},
     io::Write,
 };
 
 use nntrace_common::attributes::Handle;
 
-use super::{packets::Packets, tracks};
+use super::encoder::{Encode, Flow, Label, ThreadTrack};
 use crate::{
     model::{
         Findings,
         causality::hand_overs::{HandOver, Moment, Part, Source},
     },
-    perfetto_schema::{
-        EventType, TracePacket, TrackEvent,
-        own::{HAND_OVER as CATEGORY, HANDLE, VIOLATION},
-    },
+    perfetto_schema::own::{HAND_OVER as CATEGORY, HANDLE, VIOLATION},
 };
 
 /// Hand-overs, as the tracks of their threads take them.
@@ -37,8 +35,8 @@ pub(super) struct HandOvers {
 /// Work that arrives at a thread, and what it is shown by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
-    /// Number of its thread's own track.
-    pub(super) track: u64,
+    /// Its thread's own track.
+    pub(super) track: ThreadTrack,
     /// Number of the flow, where it is known where the work came from.
     flow: Option<u64>,
     hand_over: HandOver,
@@ -76,7 +74,7 @@ impl HandOvers {
             let setup = hand_over.part(Part::Setup).filter(|ns| *ns > 0).map(|_| receive.time);
             let flow = dispatch.map(|_| number);
             let arrivals = self.arrivals.entry((receive.pid, receive.tid)).or_default();
-            let track = tracks::thread_uuid(receive.pid, receive.tid);
+            let track = ThreadTrack::own(receive.pid, receive.tid);
             arrivals.push_back(Arrival { track, flow, hand_over, setup, start });
         } else if !is_linked {
             return;
@@ -116,47 +114,46 @@ impl HandOvers {
         self.calls.contains_key(&(pid, tid, begin))
     }
 
-    /// Lets flows begin at a section that begins with this packet.
-    pub(super) fn depart(&mut self, (pid, tid): (u32, u32), begin: u64, packet: &mut TracePacket) {
-        if let Some(flows) = self.calls.remove(&(pid, tid, begin)) {
-            change(packet, |event| event.flow_ids.extend(flows));
-        }
+    /// Lets flows begin at a section with this label.
+    pub(super) fn depart(&mut self, (pid, tid): (u32, u32), begin: u64, label: &mut Label<'_>) {
+        let flows = self.calls.remove(&(pid, tid, begin));
+        label.flows.extend(flows.into_iter().flatten().map(Flow::Begin));
     }
 
     /// Writes what is shown by instants. Work may be taken several times.
-    pub(super) fn finish<W: Write>(self, packets: &mut Packets<W>) {
-        let mut sent: BTreeMap<(Moment, Option<Handle>, bool), Vec<u64>> = BTreeMap::new();
+    pub(super) fn finish<W: Write>(self, encoder: &mut impl Encode<W>) {
+        let mut sent: BTreeMap<(Moment, Option<Handle>, bool), Vec<Flow>> = BTreeMap::new();
         // Where no section began: callbacks have none.
         for ((pid, tid, time), flows) in self.calls {
+            let flows = flows.into_iter().map(Flow::Begin).collect();
             sent.insert((Moment { pid, tid, time }, None, false), flows);
         }
-        for (flow, hand_over) in &self.instants {
-            if let Some(at) = hand_over.dispatch {
-                sent.entry((at, hand_over.handle, hand_over.is_violation())).or_default().push(*flow);
+        for (number, hand_over) in &self.instants {
+            let Some(at) = hand_over.dispatch else { continue };
+            let is_violation = hand_over.is_violation();
+            let flows = sent.entry((at, hand_over.handle, is_violation)).or_default();
+            // What was taken before it was given is given at the end of its flow, which goes on with the time.
+            if is_violation {
+                flows.extend(hand_over.receive.map(|_| Flow::End(*number)));
+            } else {
+                flows.push(Flow::Begin(*number));
             }
         }
         for ((at, handle, is_violation), flows) in sent {
             let name = if handle.is_some() { "nn.send" } else { "dispatch" };
-            let mut packet = instant(at, name, handle, is_violation, packets);
-            change(&mut packet, |event| event.flow_ids = flows);
-            packets.put(&packet);
+            let label = Label { flows, ..instant(name, handle, is_violation) };
+            encoder.instant(at.time, ThreadTrack::own(at.pid, at.tid), &label);
         }
-        for (flow, hand_over) in self.instants {
+        for (number, hand_over) in self.instants {
             let Some(at) = hand_over.receive else { continue };
+            let is_violation = hand_over.is_violation();
             let name = if hand_over.handle.is_some() { "nn.recv" } else { "receive" };
-            let mut packet = instant(at, name, hand_over.handle, hand_over.is_violation(), packets);
-            let latency = hand_over.part(Part::Propagation).map(|ns| packets.number("latency_ns", ns));
-            change(&mut packet, |event| {
-                event.debug_annotations.extend(latency);
-                // What was taken before it was given has no end behind its begin.
-                let ids = if hand_over.is_violation() {
-                    &mut event.flow_ids
-                } else {
-                    &mut event.terminating_flow_ids
-                };
-                ids.push(flow);
-            });
-            packets.put(&packet);
+            let mut label = instant(name, hand_over.handle, is_violation);
+            if let Some(ns) = hand_over.part(Part::Propagation) {
+                label.number("latency_ns", ns);
+            }
+            label.flows.push(if is_violation { Flow::Begin(number) } else { Flow::End(number) });
+            encoder.instant(at.time, ThreadTrack::own(at.pid, at.tid), &label);
         }
     }
 }
@@ -167,60 +164,51 @@ impl Arrival {
         self.hand_over.end
     }
 
-    /// Lets the flow end at the section that does the work, which begins with this packet.
-    pub(super) fn arrive<W: Write>(&self, packet: &mut TracePacket, packets: &mut Packets<W>) {
-        self.terminate(packet, "start", packets);
+    /// Lets the flow end at the section that does the work, which has this label.
+    pub(super) fn arrive(&self, label: &mut Label<'_>) {
+        self.terminate("start", label);
     }
 
-    /// Returns the packet of the begin of the setup bar.
-    pub(super) fn bar<W: Write>(&self, begin: u64, track: u64, packets: &mut Packets<W>) -> TracePacket {
-        let mut packet = packets.named_event(begin, track, EventType::SliceBegin, "setup", &[CATEGORY]);
-        let setup = packets.number("setup_ns", self.start.saturating_sub(begin));
-        let evidence = packets.text("evidence", self.hand_over.source.name());
-        let handle = self.hand_over.handle.map(|handle| packets.number(HANDLE, number_of(handle)));
-        let gated = self.hand_over.received_first.map(|first| packets.number("received_first_ns", first));
-        let propagation =
-            self.hand_over.part(Part::Propagation).map(|ns| packets.number("propagation_ns", ns));
-        change(&mut packet, |event| {
-            event.debug_annotations.extend([setup, evidence]);
-            event.debug_annotations.extend([handle, gated, propagation].into_iter().flatten());
-        });
-        self.terminate(&mut packet, "receive", packets);
-        packet
+    /// Returns the label of the setup bar, which begins at a time (ns).
+    pub(super) fn bar(&self, begin: u64) -> Label<'static> {
+        let mut label = Label { name: Cow::Borrowed("setup"), categories: &[CATEGORY], ..Label::default() };
+        label.number("setup_ns", self.start.saturating_sub(begin));
+        label.text("evidence", self.hand_over.source.name());
+        let handle = self.hand_over.handle.map(number_of);
+        let propagation = self.hand_over.part(Part::Propagation);
+        for (key, number) in [
+            (HANDLE, handle),
+            ("received_first_ns", self.hand_over.received_first),
+            ("propagation_ns", propagation),
+        ] {
+            if let Some(number) = number {
+                label.number(key, number);
+            }
+        }
+        self.terminate("receive", &mut label);
+        label
     }
 
-    fn terminate<W: Write>(&self, packet: &mut TracePacket, anchor: &str, packets: &mut Packets<W>) {
-        let Some(flow) = self.flow else { return };
-        let anchor = packets.text("flow_anchor", anchor);
-        change(packet, |event| {
-            event.debug_annotations.push(anchor);
-            event.terminating_flow_ids.push(flow);
-        });
+    fn terminate(&self, anchor: &'static str, label: &mut Label<'_>) {
+        if let Some(flow) = self.flow {
+            label.text("flow_anchor", anchor);
+            label.flows.push(Flow::End(flow));
+        }
     }
 }
 
-fn instant<W: Write>(
-    at: Moment,
-    name: &str,
-    handle: Option<Handle>,
-    is_violation: bool,
-    packets: &mut Packets<W>,
-) -> TracePacket {
-    let (name, category) = if is_violation { (VIOLATION, VIOLATION) } else { (name, CATEGORY) };
-    let handle = handle.map(|handle| packets.number(HANDLE, number_of(handle)));
-    let track = tracks::thread_uuid(at.pid, at.tid);
-    let mut packet = packets.named_event(at.time, track, EventType::Instant, name, &[category]);
-    change(&mut packet, |event| event.debug_annotations.extend(handle));
-    packet
+/// Returns the label of an instant at which work is given or taken.
+fn instant(name: &'static str, handle: Option<Handle>, is_violation: bool) -> Label<'static> {
+    let (name, categories): (_, &[&str]) =
+        if is_violation { (VIOLATION, &[VIOLATION]) } else { (name, &[CATEGORY]) };
+    let mut label = Label { name: Cow::Borrowed(name), categories, ..Label::default() };
+    if let Some(handle) = handle {
+        label.number(HANDLE, number_of(handle));
+    }
+    label
 }
 
 const fn number_of(handle: Handle) -> u64 {
     let (Handle::OfProcess(number) | Handle::OfSystem(number)) = handle;
     number
-}
-
-fn change(packet: &mut TracePacket, change: impl FnOnce(&mut TrackEvent)) {
-    if let Some(event) = &mut packet.track_event {
-        change(event);
-    }
 }

@@ -9,24 +9,25 @@ use std::{
 };
 
 use super::{
+    encoder::{Encode, ThreadTrack},
     hand_overs::{Arrival, HandOvers},
-    packets::{Packets, event},
     slices::{self, Unfinished},
-    tracks,
 };
-use crate::{
-    model::{section::Section, section_filter::Hidden},
-    perfetto_schema::EventType,
+use crate::model::{
+    section::{Mark, Section},
+    section_filter::Hidden,
 };
 
 /// Writer of sections that come by thread and begin, and of the setup bars before those that do work that was handed over.
 pub(super) struct SectionsByBegin {
-    threads: BTreeMap<(u32, u32), Thread>,
+    threads: Threads,
     hand_overs: HandOvers,
     /// Duration below which a section is hidden, ns.
     least_ns: u64,
     hidden: Hidden,
 }
+
+type Threads = BTreeMap<(u32, u32), Thread>;
 
 /// Thread with sections.
 #[derive(Default)]
@@ -43,21 +44,9 @@ struct Thread {
     set_up: Option<u64>,
 }
 
-/// Mark that is no section.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Mark<'a> {
-    pub(super) pid: u32,
-    pub(super) tid: u32,
-    /// Time, ns.
-    pub(super) time: u64,
-    /// Sections that are open around it, foreign ones too.
-    pub(super) depth: u8,
-    pub(super) payload: &'a str,
-}
-
 /// Track of a thread.
 struct Lane {
-    uuid: u64,
+    track: ThreadTrack,
     /// Ends of the open slices, ns, and their levels, the outermost first.
     open: Vec<(u64, u16)>,
 }
@@ -69,7 +58,7 @@ fn level(section: &Section<'_>) -> u16 {
 
 impl Lane {
     /// Whether a slice of this level may begin here, after all before it that are over.
-    fn accepts<W: Write>(&mut self, begin: u64, end: u64, level: u16, packets: &mut Packets<W>) -> bool {
+    fn accepts<W: Write>(&mut self, begin: u64, end: u64, level: u16, encoder: &mut impl Encode<W>) -> bool {
         while let Some((open_until, around)) = self.open.last() {
             // Sections may have no length: what has as many around it is beside it, whatever the times.
             if *around < level && end <= *open_until {
@@ -78,22 +67,22 @@ impl Lane {
             if *open_until > begin {
                 return false;
             }
-            self.end_innermost(packets);
+            self.end_innermost(encoder);
         }
         true
     }
 
     /// Ends what is over at a time (ns); returns the level of a bar that begins then, in what is open.
-    fn level_at<W: Write>(&mut self, time: u64, packets: &mut Packets<W>) -> u16 {
+    fn level_at<W: Write>(&mut self, time: u64, encoder: &mut impl Encode<W>) -> u16 {
         while self.open.last().is_some_and(|(end, _)| *end <= time) {
-            self.end_innermost(packets);
+            self.end_innermost(encoder);
         }
         self.open.last().map_or(0, |(_, level)| level + 1)
     }
 
-    fn end_innermost<W: Write>(&mut self, packets: &mut Packets<W>) {
+    fn end_innermost<W: Write>(&mut self, encoder: &mut impl Encode<W>) {
         if let Some((end, _)) = self.open.pop() {
-            packets.put(&event(end, self.uuid, EventType::SliceEnd));
+            encoder.end(end, self.track);
         }
     }
 }
@@ -102,11 +91,14 @@ impl SectionsByBegin {
     /// Creates a writer that also writes the sections that had not ended, which are in the order of their begins. It hides
     /// sections shorter than `least_ns`, but for those that hand work over, or do such.
     pub(super) fn new(unfinished: Vec<Unfinished>, hand_overs: HandOvers, least_ns: u64) -> Self {
-        let mut threads: BTreeMap<(u32, u32), Thread> = BTreeMap::new();
+        let threads = Threads::default();
+        let mut all = Self { threads, hand_overs, least_ns, hidden: Hidden::default() };
         for section in unfinished {
-            threads.entry((section.pid, section.tid)).or_default().unfinished.push_back(section);
+            thread(&mut all.threads, &mut all.hand_overs, (section.pid, section.tid))
+                .unfinished
+                .push_back(section);
         }
-        Self { threads, hand_overs, least_ns, hidden: Hidden::default() }
+        all
     }
 
     /// Takes the next section, of a thread with this number.
@@ -114,20 +106,14 @@ impl SectionsByBegin {
         &mut self,
         section: &Section<'_>,
         place: Option<u32>,
-        packets: &mut Packets<W>,
+        encoder: &mut impl Encode<W>,
     ) {
         let (pid, tid) = (section.pid, section.tid);
         let Self { threads, hand_overs, .. } = self;
-        let thread = threads.entry((pid, tid)).or_default();
-        if thread.place.is_none() || thread.place != place {
-            thread.arrivals.extend(hand_overs.arrivals(pid, tid));
-        }
-        if thread.place != place {
-            thread.end(packets);
-            thread.place = place;
-        }
-        thread.begin_unfinished(section.begin_ns, packets);
-        thread.begin_setups(section.begin_ns, packets);
+        let thread = thread(threads, hand_overs, (pid, tid));
+        thread.become_place(place, encoder);
+        thread.begin_unfinished(section.begin_ns, encoder);
+        thread.begin_setups(section.begin_ns, encoder);
         let (begin, end, level) = (section.begin_ns, section.end_ns, level(section));
         let arrivals = thread.take_arrivals(begin, end);
         let duration = section.duration_ns();
@@ -137,84 +123,107 @@ impl SectionsByBegin {
             return;
         }
         let lanes = &mut thread.lanes;
-        let accepts = |lane: &mut Lane| lane.accepts(begin, end, level, packets);
+        let accepts = |lane: &mut Lane| lane.accepts(begin, end, level, encoder);
         let place = lanes.iter_mut().position(accepts).unwrap_or(lanes.len());
         if place == lanes.len() {
             let number = place as u32;
+            let track = ThreadTrack { pid, tid, lane: number };
             if number > 0 {
-                packets.put(&tracks::lane(pid, tid, number));
+                encoder.further_track(track);
             }
-            lanes.push(Lane { uuid: tracks::lane_uuid(pid, tid, number), open: Vec::new() });
+            lanes.push(Lane { track, open: Vec::new() });
         }
         let lane = &mut lanes[place];
-        let mut packet = slices::begin(packets, lane.uuid, section);
-        hand_overs.depart((pid, tid), section.begin_ns, &mut packet);
+        let categories = slices::categories(section);
+        let mut label = slices::label(section, &categories);
+        hand_overs.depart((pid, tid), section.begin_ns, &mut label);
         for arrival in arrivals {
-            arrival.arrive(&mut packet, packets);
+            arrival.arrive(&mut label);
         }
-        packets.put(&packet);
+        encoder.begin(section.begin_ns, lane.track, &label);
         lane.open.push((section.end_ns, level));
     }
 
-    /// Takes the next mark, which is among the sections by its time.
-    pub(super) fn mark<W: Write>(&mut self, mark: &Mark<'_>, packets: &mut Packets<W>) {
-        let Mark { pid, tid, time, depth, payload } = *mark;
-        let thread = self.threads.entry((pid, tid)).or_default();
-        thread.begin_unfinished(time, packets);
+    /// Takes the next mark, which is among the sections by its time, of a thread with this number.
+    pub(super) fn mark<W: Write>(
+        &mut self,
+        mark: &Mark<'_>,
+        place: Option<u32>,
+        encoder: &mut impl Encode<W>,
+    ) {
+        let Mark { pid, tid, time, depth, ref payload } = *mark;
+        let thread = thread(&mut self.threads, &mut self.hand_overs, (pid, tid));
+        thread.become_place(place, encoder);
+        thread.begin_unfinished(time, encoder);
         for lane in &mut thread.lanes {
             let around = 2 * u16::from(depth);
             while lane.open.last().is_some_and(|(end, level)| *end < time || *end == time && *level >= around)
             {
-                lane.end_innermost(packets);
+                lane.end_innermost(encoder);
             }
         }
-        let packet = slices::mark(packets, tracks::thread_uuid(pid, tid), time, payload);
-        packets.put(&packet);
+        encoder.instant(time, ThreadTrack::own(pid, tid), &slices::mark(payload));
     }
 
     /// Writes what is left; returns what was hidden.
-    pub(super) fn finish<W: Write>(self, packets: &mut Packets<W>) -> Hidden {
+    pub(super) fn finish<W: Write>(self, encoder: &mut impl Encode<W>) -> Hidden {
         for mut thread in self.threads.into_values() {
-            thread.begin_unfinished(u64::MAX, packets);
-            thread.end(packets);
+            thread.begin_unfinished(u64::MAX, encoder);
+            thread.end(encoder);
         }
-        self.hand_overs.finish(packets);
+        self.hand_overs.finish(encoder);
         self.hidden
     }
 }
 
+/// Returns the thread with these ids; a new one has all the work that arrives at it.
+fn thread<'a>(
+    threads: &'a mut Threads,
+    hand_overs: &mut HandOvers,
+    (pid, tid): (u32, u32),
+) -> &'a mut Thread {
+    let new = || Thread { arrivals: hand_overs.arrivals(pid, tid), ..Thread::default() };
+    threads.entry((pid, tid)).or_insert_with(new)
+}
+
 impl Thread {
+    /// Ends what is open of another thread that had these ids before.
+    fn become_place<W: Write>(&mut self, place: Option<u32>, encoder: &mut impl Encode<W>) {
+        if self.place != place {
+            self.end(encoder);
+            self.place = place;
+        }
+    }
+
     /// Writes the sections that begin up to a time (ns), and never end: all that follow are in them.
-    fn begin_unfinished<W: Write>(&mut self, until: u64, packets: &mut Packets<W>) {
+    fn begin_unfinished<W: Write>(&mut self, until: u64, encoder: &mut impl Encode<W>) {
         while let Some(section) = self.unfinished.pop_front_if(|section| section.begin <= until) {
             if let Some(own) = self.lanes.first_mut() {
                 while own.open.last().is_some_and(|(end, _)| *end <= section.begin) {
-                    own.end_innermost(packets);
+                    own.end_innermost(encoder);
                 }
                 // In one that ends it would have ended, too: the ends that follow would be taken for its own.
                 if !own.open.is_empty() {
                     continue;
                 }
             }
-            let track = tracks::thread_uuid(section.pid, section.tid);
-            let packet = slices::unfinished(packets, track, &section);
-            packets.put(&packet);
+            let track = ThreadTrack::own(section.pid, section.tid);
+            encoder.begin(section.begin, track, &section.label());
         }
     }
 
     /// Writes the setup bars that begin before a time (ns), on the thread's own track.
-    fn begin_setups<W: Write>(&mut self, until: u64, packets: &mut Packets<W>) {
+    fn begin_setups<W: Write>(&mut self, until: u64, encoder: &mut impl Encode<W>) {
         while let Some(arrival) = self.arrivals.front_mut()
             && let Some(begin) = arrival.setup.filter(|begin| *begin < until)
         {
             if self.lanes.is_empty() {
-                self.lanes.push(Lane { uuid: arrival.track, open: Vec::new() });
+                self.lanes.push(Lane { track: arrival.track, open: Vec::new() });
             }
             let own = &mut self.lanes[0];
-            let (start, around) = (arrival.start, own.level_at(begin, packets));
-            if own.accepts(begin, start, around, packets) {
-                let packet = arrival.bar(begin, own.uuid, packets);
-                packets.put(&packet);
+            let (start, around) = (arrival.start, own.level_at(begin, encoder));
+            if own.accepts(begin, start, around, encoder) {
+                encoder.begin(begin, own.track, &arrival.bar(begin));
                 own.open.push((start, around));
                 self.set_up = Some(start);
                 self.arrivals.pop_front();
@@ -229,6 +238,9 @@ impl Thread {
     fn take_arrivals(&mut self, begin: u64, end: u64) -> Vec<Arrival> {
         while self.arrivals.pop_front_if(|arrival| arrival.start < begin).is_some() {}
         let due = self.arrivals.iter().take_while(|arrival| arrival.start == begin).count();
+        if due == 0 {
+            return Vec::new();
+        }
         let (taken, others): (Vec<_>, Vec<_>) =
             self.arrivals.drain(..due).partition(|arrival| arrival.end() == Some(end));
         for other in others.into_iter().rev() {
@@ -238,10 +250,10 @@ impl Thread {
     }
 
     /// Writes the ends of all that is open.
-    fn end<W: Write>(&mut self, packets: &mut Packets<W>) {
+    fn end<W: Write>(&mut self, encoder: &mut impl Encode<W>) {
         for lane in &mut self.lanes {
             while !lane.open.is_empty() {
-                lane.end_innermost(packets);
+                lane.end_innermost(encoder);
             }
         }
     }

@@ -14,8 +14,7 @@ use std::{
 use nntrace_common::{layer::Tag, stack::Class};
 use prost::Message;
 
-use super::by_begin::Mark;
-use crate::model::section::Section;
+use crate::model::section::{Mark, Section};
 
 /// Sections that are sorted at once: about 16 MB.
 const TOGETHER: usize = 1 << 16;
@@ -75,7 +74,7 @@ struct KeptSection {
     is_mark: bool,
 }
 
-/// What is sorted, as it is handed out.
+/// Section or mark, as it is handed out.
 pub(super) enum Sorted<'a> {
     Section(&'a Section<'a>),
     Mark(&'a Mark<'a>),
@@ -106,7 +105,7 @@ impl KeptSection {
     }
 
     fn of_mark(mark: &Mark<'_>, number: u64) -> Self {
-        let Mark { pid, tid, time, depth, payload } = *mark;
+        let Mark { pid, tid, time, depth, ref payload } = *mark;
         Self {
             pid,
             tid,
@@ -114,7 +113,7 @@ impl KeptSection {
             end: time,
             number,
             depth: depth.into(),
-            name: payload.to_owned(),
+            name: payload.as_ref().to_owned(),
             is_mark: true,
             ..Self::default()
         }
@@ -264,7 +263,13 @@ impl SectionSorter {
 fn hand_out(section: &KeptSection, take: &mut impl FnMut(Sorted<'_>)) {
     if section.is_mark {
         let KeptSection { pid, tid, begin, depth, .. } = *section;
-        take(Sorted::Mark(&Mark { pid, tid, time: begin, depth: depth as u8, payload: &section.name }));
+        take(Sorted::Mark(&Mark {
+            pid,
+            tid,
+            time: begin,
+            depth: depth as u8,
+            payload: Cow::Borrowed(&section.name),
+        }));
     } else if let Some(section) = section.section() {
         take(Sorted::Section(&section));
     }
