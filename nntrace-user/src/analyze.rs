@@ -1,3 +1,9 @@
-//! Comparison of several results. Pure: snapshots in, findings out.
+//! Questions to finished runs: whether a change made them worse, what other speeds would make of them, how long work takes along a path
+//! of functions, which powers of an energy model fit what was measured, and why some executions were slow. Pure.
 
 pub mod diff;
+pub mod energy_fit;
+pub mod path;
+pub mod run_graph;
+pub mod what_if;
+pub mod why;

@@ -12,11 +12,13 @@ pub mod calls;
 pub(crate) mod capped_table;
 pub mod causality;
 pub(crate) mod cluster_residency;
+pub(crate) mod condition;
 pub mod cpu_list;
 pub mod cpu_residency;
 pub(crate) mod cpu_transition;
 pub(crate) mod deviation;
 pub(crate) mod diagnostics;
+pub(crate) mod dispatch_overhead;
 pub mod energy;
 pub(crate) mod findings;
 pub(crate) mod function_names;
@@ -31,7 +33,9 @@ pub(crate) mod marks;
 pub mod name_pattern;
 pub mod opened_files;
 pub(crate) mod parse_cache;
+pub(crate) mod perf_counts;
 pub(crate) mod power;
+pub mod rails;
 pub(crate) mod run_facts;
 pub(crate) mod scheduling;
 pub mod section;
@@ -46,6 +50,7 @@ pub(crate) mod thread_marks;
 pub mod timeline;
 pub mod topology;
 mod tracks;
+pub(crate) mod usage;
 
 pub(crate) use cluster_residency::Clusters;
 pub use findings::Findings;
@@ -69,6 +74,7 @@ use initial_state::InitialState;
 use input::{Input, Observer};
 use limits::Limits;
 use scheduling::Found;
+use usage::UsageLedgers;
 
 /// The largest number of a CPU that is believed.
 pub(crate) const MAX_CPU: u32 = 4_095;
@@ -83,6 +89,9 @@ pub(crate) struct Model {
     waiting: Option<Vec<Record>>,
     /// Threads; `None` where context switches are not taken.
     pub(crate) scheduling: Option<Scheduling>,
+    /// Resources that sections use; `None` before the first context switch.
+    usage: Option<Box<UsageLedgers>>,
+    limits: Limits,
     /// Diagnostics that only the model can find; the kernel programs of a live run count their own.
     pub(crate) diagnostics: DiagnosticCounts,
     /// Consumer of everything that is taken.
@@ -98,6 +107,8 @@ impl Model {
             power: Power::new(&Topology::default(), 0, &InitialState::default(), false),
             waiting: Some(Vec::new()),
             scheduling,
+            usage: None,
+            limits: *limits,
             diagnostics: DiagnosticCounts::default(),
             observer: None,
         }
@@ -170,8 +181,33 @@ impl Model {
     ) {
         self.observe(&Input::PowerBegins { topology, begin, initial, with_timelines });
         self.power = Power::new(topology, begin, initial, with_timelines);
+        if let Some(usage) = &mut self.usage {
+            self.power.keep_changes();
+            usage.begin_power(topology, begin, |cpu| self.power.state_of(cpu));
+        }
         for record in self.waiting.take().into_iter().flatten() {
             self.take(&record);
+        }
+        if let (Some(usage), Some(scheduling)) = (&mut self.usage, &self.scheduling) {
+            usage.catch_up(&mut self.power, scheduling);
+        }
+    }
+
+    /// Takes what happened to a thread, by `scheduling`, to what sections use.
+    fn thread_changed(&mut self, tid: u32, now: u64) {
+        let Some(scheduling) = &mut self.scheduling else { return };
+        if self.usage.is_none() {
+            self.marks.causality.keeps_portions = true;
+            let mut usage = Box::new(UsageLedgers::new(&self.limits));
+            if self.waiting.is_none() {
+                self.power.keep_changes();
+                usage.begin_power(self.power.topology(), now, |cpu| self.power.state_of(cpu));
+                usage.catch_up(&mut self.power, scheduling);
+            }
+            self.usage = Some(usage);
+        }
+        if let Some(usage) = &mut self.usage {
+            usage.thread_changed(tid, now, scheduling);
         }
     }
 
@@ -181,6 +217,7 @@ impl Model {
         self.observe(&Input::SchedulingBegins { begin });
         if let Some(scheduling) = &mut self.scheduling {
             *scheduling = Scheduling::starting_at(begin).with_room_for(scheduling.room());
+            self.usage = None;
         }
     }
 
@@ -189,6 +226,7 @@ impl Model {
         self.observe(&Input::ThreadWatched { pid, tid, since, found });
         if let Some(scheduling) = &mut self.scheduling {
             scheduling.watch(pid, tid, since, found);
+            self.thread_changed(tid, since);
         }
     }
 
@@ -224,12 +262,16 @@ impl Model {
             Record::Span(span) => {
                 let scheduling = self.scheduling.as_ref();
                 self.marks.span(span, scheduling.filter(|scheduling| scheduling.keeps_stretches()));
+                if let (Some(usage), Some(scheduling)) = (&mut self.usage, scheduling) {
+                    usage.section(span, &self.marks.causality.portions, scheduling);
+                }
             }
             Record::Begin(begin) => self.marks.begin(begin),
             Record::TakesPart(thread) => self.marks.sites.mark_thread(thread.tgid, thread.tid),
             Record::Sched(event) => {
                 if let Some(scheduling) = &mut self.scheduling {
                     scheduling.record(event);
+                    self.thread_changed(event.tid, event.time);
                 }
             }
             Record::Idle(PowerRecord { cpu, time, .. })
@@ -252,6 +294,9 @@ impl Model {
             waiting.push(*record);
         } else if let Some(anomaly) = self.power.record(record) {
             self.diagnostics.add(anomaly.into(), time, cpu, b"");
+        }
+        if let (Some(usage), Some(scheduling)) = (&mut self.usage, &self.scheduling) {
+            usage.take_power(&mut self.power, scheduling);
         }
     }
 
@@ -285,7 +330,7 @@ impl Model {
     /// taken then.
     #[inline]
     pub(crate) fn span_anywhere(&mut self, span: &SpanRecord) -> bool {
-        let is_taken = self.marks.span_anywhere(span);
+        let is_taken = self.usage.is_none() && self.marks.span_anywhere(span);
         if is_taken {
             self.observe(&Input::SpanAnywhere(span));
         }

@@ -18,6 +18,7 @@ mod event_order;
 pub(crate) mod events;
 mod file_cursor;
 mod fork_exit;
+mod frequency_limits;
 pub mod ftrace;
 mod header;
 mod hotplug;

@@ -3,13 +3,15 @@
 pub(crate) mod build;
 pub mod call_list;
 pub(crate) mod cpu_or_cluster;
+pub mod dispatch_overhead;
 pub mod energy_model;
-pub mod hand_overs;
+mod hand_overs;
 pub(crate) mod incomplete_figures;
 pub mod nnapi;
 pub mod number_format;
 pub mod power;
 pub mod probe_share;
+pub mod rails;
 pub mod section_lines;
 pub mod section_list;
 pub mod section_statistics;
@@ -17,6 +19,7 @@ pub mod snapshot;
 pub mod tables;
 pub mod terminal_text;
 pub mod timeline;
+pub(crate) mod xml;
 
 #[cfg(test)]
 mod tests;

@@ -26,6 +26,7 @@ pub mod otlp;
 pub mod perfetto;
 pub mod picture;
 pub mod power;
+pub mod pprof;
 pub mod profiler;
 pub mod prometheus;
 pub mod recorded;

@@ -79,6 +79,37 @@ pub fn replay_file_with(path: &Path, options: &Options) -> Result<Snapshot> {
     Ok(snapshot)
 }
 
+/// Trace whose names would break out of a page, act on a terminal, or are no text.
+#[must_use]
+pub fn hostile() -> Vec<u8> {
+    let long = vec![b'n'; 1 << 20];
+    let names: [&[u8]; 6] = [
+        b"</script><script>ran = 1</script>",
+        b"<img src=x onerror=ran=1><!-- --><b>&lt;\"'`${ran = 1}",
+        b"\x1b]52;c;ZXZpbA\x07\xe2\x80\xae\xe2\x80\xa8\x7f\xff\xfe",
+        b"__proto__",
+        b"{script}{data}{style}",
+        &long,
+    ];
+    let mut trace = Vec::new();
+    let mut line = |time: usize, event: &[u8]| {
+        trace.extend_from_slice(
+            format!(" <b>app-7     (    7) [000] d..1. 1.{time:06}: tracing_mark_write: ").as_bytes(),
+        );
+        trace.extend_from_slice(event);
+        trace.push(b'\n');
+    };
+    for (number, name) in names.iter().enumerate() {
+        let attributes = [b"#iter=1#img=".as_slice(), &name[..name.len().min(60)]].concat();
+        line(1_000 * number, &[b"B|7|[NN_LR_PE]", *name, &attributes].concat());
+        line(1_000 * number + 500, b"E|7");
+        line(1_000 * number + 600, &[b"C|7|", *name, b"|1"].concat());
+    }
+    line(900_000, b"B|7|[NN_LA_PO]case</script><script>ran=1</script>");
+    line(990_000, b"E|7");
+    trace
+}
+
 /// Generator of pseudo-random numbers, the same in each run.
 pub struct Random(u64);
 

@@ -440,3 +440,31 @@ fn the_report_says_it_as_a_table_as_csv_and_as_json() -> Result<()> {
     assert_eq!(split, self::split(&with_calls(&calls, &TAKING_PART))?);
     Ok(())
 }
+
+/// From the client to the work of the driver, and back in the callback of nobody: over the interface call between them.
+#[test]
+fn a_path_goes_over_an_interface_call() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let trace = folder.path().join("calls.trace");
+    let calls = call([1_000, 1_400, 1_450, 3_000, 3_200]);
+    std::fs::write(&trace, text(&with_calls(&calls, &TAKING_PART)))?;
+    let report = |options: &[&str]| -> Result<_> {
+        let mut report = Profiler::new()?.args(["report", "--path"]).args(options).args([&trace]);
+        Child::run(report.command())
+    };
+    let client = format!("{EXECUTE}::client");
+    let work = calls.iter().find_map(|(.., mark)| mark.strip_prefix("B|[NN_LD_PE]")).context("no work")?;
+    let path = format!("{client} > {work}");
+    let found = report(&[&path, "--deadline", "1us", "--json"])?.expect_code(0)?;
+    let found: serde_json::Value = serde_json::from_slice(&found.stdout)?;
+    assert_eq!(found["latency"]["max_ns"], 3_000 - 1_000, "{found}");
+    assert_eq!((&found["completed"], &found["missed"]), (&1.into(), &1.into()), "{found}");
+    assert_eq!(found["evidence"], serde_json::json!(["interface"]));
+    let table = report(&[&path])?.expect_code(0)?;
+    assert!(String::from_utf8(table.stdout)?.contains("hand-overs by interface"));
+    for (wrong, code) in [("run", 2), ("run>nothing", 1)] {
+        let refused = report(&[wrong])?.expect_code(code)?;
+        assert!(refused.stderr.contains("function"), "{}", refused.stderr);
+    }
+    Ok(())
+}

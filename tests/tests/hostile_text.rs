@@ -198,6 +198,16 @@ fn a_file_cannot_write_into_the_terminal() -> Result<()> {
         let text = check_ended("print", &ended);
         assert!(text.contains(&format!("run{SHOWN}")) && text.contains(r"account who\x1b"), "{text}");
     }
+    let words =
+        [plain(["diff"]), vec![name.clone()], plain(["out.json", "--all", "-o", "d.md", "-o", "d.xml"])]
+            .concat();
+    let ended = folder.run(words)?.expect_code(0)?;
+    let text = check_ended("diff", &ended);
+    assert!(text.contains(r":run\x1b]52"), "{text}");
+    for file in ["d.md", "d.xml"] {
+        check(file, &fs::read(folder.path(file))?);
+    }
+    roxmltree::Document::parse(&fs::read_to_string(folder.path("d.xml"))?)?;
     let results = folder.check_results()?;
     assert!(results.contains(r"run\\x1b]52"), "the graph has the name, as its language has it");
     assert!(results.contains(r"big\x1b]52"), "the picture and the tables have the cluster's");
@@ -288,7 +298,9 @@ fn a_program_under_test_cannot_write_into_the_terminal() -> Result<()> {
     let folder = Folder::new()?;
     // The kernel takes the name of a program from its file's: at most 15 bytes.
     let program = OsString::from_vec(b"p\x1b[2J\n\x07\xc2\x9bm\x9b".to_vec());
-    fs::copy(env!("CARGO_BIN_EXE_mark-raw"), folder.path(&program))?;
+    // Copied by a process of its own: a child that another test forks meanwhile would have the file open for writing.
+    let mut copy = Command::new("cp");
+    Child::run(copy.arg(env!("CARGO_BIN_EXE_mark-raw")).arg(folder.path(&program)))?.expect_code(0)?;
     let name = join(&[b"B|1|[NN_LR_PE]run", ACTS]);
     let marks = [
         join(&[&name, b"#iter=1#acct=who", &ACTS[..23]]),

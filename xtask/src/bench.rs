@@ -4,6 +4,7 @@ mod child;
 mod collector;
 mod emit_marks;
 mod emit_pairs;
+mod export;
 mod express;
 mod idle;
 mod lttng;
@@ -17,7 +18,7 @@ mod recording;
 mod replay;
 mod results;
 mod single;
-mod spread;
+pub mod spread;
 mod start;
 mod table;
 pub mod trace_text;
@@ -203,6 +204,7 @@ impl Bench {
         if self.wants(What::Recording) {
             tables.add(&recording::measure(self.rounds.div_ceil(3))?);
             tables.add(&recording::measure_reading(self.rounds.div_ceil(3))?);
+            tables.add(&export::measure(self.rounds.div_ceil(3))?);
         }
         tables.end(self.json.as_deref())
     }

@@ -1,5 +1,5 @@
 //! Development tasks of nntrace-bpf: `cargo xtask setup`, `build`, `demo`, `engines`, `picture`, `test`, `bench`,
-//! `instructions`, `soak`, `lint`, `fuzz`, `vm`, `dist`.
+//! `instructions`, `what-if`, `soak`, `lint`, `fuzz`, `vm`, `dist`.
 //!
 //! They run as an ordinary user; steps that need root use sudo.
 
@@ -23,6 +23,7 @@ mod side_by_side;
 mod soak;
 mod test;
 mod vm;
+mod what_if;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -65,6 +66,8 @@ enum Task {
     Bench(bench::Bench),
     /// Count the instructions that marks take, and compare them with the counts that are kept
     Instructions(instructions::Instructions),
+    /// Predict a pipeline at other speeds, and compare with runs that really have them
+    WhatIf(what_if::WhatIf),
     /// Flood the profiler, live and with files, for minutes each, and check that its memory stays within its bound
     Soak(soak::Soak),
     /// Part of `bench`
@@ -90,6 +93,7 @@ fn main() -> Result<()> {
         Task::Test { args } => test::run_all(&args),
         Task::Bench(bench) => bench.run(),
         Task::Instructions(instructions) => instructions.run(),
+        Task::WhatIf(what_if) => what_if.run(),
         Task::Soak(soak) => soak.run(),
         Task::BenchPart(part) => part.run(),
         Task::Lint => lint::run_all(),

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use memchr::memmem;
 use nntrace_common::{
     attributes::{Attributes, GATE, Handle, RECEIVE, Reserved, SEND},
-    mark::{self, Kind},
+    mark,
     record::{SpanRecord, Total},
 };
 use rustc_hash::FxHashMap;
@@ -35,6 +35,7 @@ use accounts::Accounts;
 use attribute_groups::Groups;
 pub(crate) use context::Edge;
 use context::{Charge, Context};
+pub(crate) use event::instant_name_at;
 use event::{Annotations, Event};
 use explain::Explanation;
 use graph::Graph;
@@ -45,7 +46,7 @@ pub use questions::Questions;
 pub(crate) use site::Site;
 use thread_contexts::{AnnotatedBegin, Threads};
 
-use super::{limits::Limits, scheduling::Scheduling};
+use super::{limits::Limits, scheduling::Scheduling, usage::Portion};
 
 /// Where a mark was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +98,10 @@ pub(crate) struct Causality {
     pub(crate) explanation: Option<Explanation>,
     /// Every section; empty unless it was asked for.
     pub(crate) graph: Graph,
+    /// Portions of the section that ended last; none where all of it belongs to nothing, or they are not wanted.
+    pub(crate) portions: Vec<Portion>,
+    /// Whether portions are wanted.
+    pub(crate) keeps_portions: bool,
     /// How much was handed over under a handle.
     pub(crate) handles: HandleCounts,
     /// Hand-overs with their anchors; none unless they were asked for.
@@ -129,6 +134,8 @@ impl Causality {
             groups: Groups::new(limits),
             roots: Roots::new(limits),
             graph: Graph::new(limits),
+            portions: Vec::new(),
+            keeps_portions: false,
             handles: HandleCounts::default(),
         }
     }
@@ -183,10 +190,7 @@ impl Causality {
 
     /// Takes an instant, if it is a hand-over. Other marks mean nothing here.
     pub(crate) fn instant(&mut self, origin: Origin, time: u64, payload: &[u8]) {
-        if mark::kind(payload) != Some(Kind::Instant) {
-            return;
-        }
-        let at = payload.iter().skip(2).position(|&byte| byte == b'|').map_or(0, |at| at + 3) as u16;
+        let Some(at) = instant_name_at(payload) else { return };
         let is_send = match mark::name(payload, at) {
             SEND => true,
             RECEIVE => false,
@@ -274,6 +278,7 @@ impl Causality {
 
     /// A section ended. Spans come in order of their ends. `scheduling` has the states of threads, where they are known.
     pub(crate) fn span(&mut self, span: &SpanRecord, scheduling: Option<&Scheduling>) {
+        self.portions.clear();
         if !self.is_needed {
             return;
         }
@@ -287,6 +292,17 @@ impl Causality {
         // On a thread that takes no part it is a section like others, but nothing of it counts.
         if span.is_provisional() {
             return;
+        }
+        if self.keeps_portions {
+            let taken_over =
+                closed.taken_over.iter().map(|piece| (piece.begin, piece.context, piece.exclusive));
+            let own = std::iter::once((span.begin, closed.context, closed.charged));
+            self.portions.extend(own.chain(taken_over).map(|(begin, context, exclusive)| Portion {
+                begin,
+                exclusive,
+                account: context.charge.map(|charge| charge.account),
+                iteration: context.iteration,
+            }));
         }
         let own = (closed.context, closed.charged);
         let pieces = std::iter::once(own).chain(closed.taken_over.iter().map(|p| (p.context, p.exclusive)));
@@ -412,8 +428,9 @@ impl Causality {
     fn begin(&mut self, origin: Origin, time: u64, hash: u64, annotations: Annotations) {
         let Origin { pid, tid, depth } = origin;
         // What a switch closes may not be closed yet: its end is of the same instant.
-        let around = self.threads.context(tid, depth.saturating_sub(u8::from(annotations.is_switch)));
-        let received = annotations.handle.and_then(|handle| self.receive(origin, time, handle));
+        let outside = Origin { depth: depth.saturating_sub(u8::from(annotations.is_switch)), ..origin };
+        let around = self.threads.context(tid, outside.depth);
+        let received = annotations.handle.and_then(|handle| self.receive(outside, time, handle));
         let mut context = received.unwrap_or_else(|| around.inside());
         if let Some(account) = annotations.account {
             context.charge = Some(Charge { account, edge: Edge::Explicit });

@@ -98,6 +98,21 @@ impl CpuReading {
 }
 
 impl CpuResidency {
+    /// Returns the residency of a CPU in a window of no length.
+    #[must_use]
+    pub(crate) fn none(cpu: u32) -> Self {
+        Self {
+            cpu,
+            idle: BTreeMap::new(),
+            idle_at_end: None,
+            running: BTreeMap::new(),
+            idle_unknown_ns: 0,
+            offline_ns: 0,
+            unknown_ns: 0,
+            initial: Default::default(),
+        }
+    }
+
     /// The sum of all times, ns: the window.
     #[must_use]
     pub fn total_ns(&self) -> u64 {

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind};
+use rustc_hash::FxHashMap;
 
 use super::{
     Marks, Model, Topology,
@@ -12,10 +13,13 @@ use super::{
     cpu_residency::CpuResidency,
     energy::EnergyModel,
     idle_stays::IdleStays,
-    initial_state::InitialState,
+    initial_state::{InitialCpu, InitialState},
+    perf_counts::PerfCounts,
+    rails::Rails,
     run_facts::{Evidence, Host, Loss, Overhead, ProcessLabel, Source, Verify, Window},
     scheduling::NamedThread,
     stacks::Totals,
+    usage::UsageTables,
 };
 
 /// Everything that one run found in one window of time.
@@ -34,6 +38,8 @@ pub struct Findings<'a> {
     pub(crate) clusters: Vec<ClusterResidency>,
     /// How long single stays in idle states were.
     pub(crate) idle_stays: &'a IdleStays,
+    /// Resources that sections used; `None` where no context switch was taken.
+    pub(crate) usage: Option<UsageTables>,
 }
 
 /// Facts about a run that no record shows.
@@ -48,12 +54,18 @@ pub(crate) struct RunFacts<'a> {
     pub(crate) processes: &'a BTreeMap<u32, ProcessLabel>,
     /// States of threads; none where context switches were not taken.
     pub(crate) threads: Cow<'a, [NamedThread]>,
+    /// Names of all threads that a trace has context switches of, by id; `None` where `threads` has them all.
+    pub(crate) thread_names: Option<&'a FxHashMap<u32, Box<[u8]>>>,
     /// Prices of idle states and frequencies; `None` leaves energy out.
     pub(crate) energy_model: Option<&'a EnergyModel>,
+    /// Measured energy of the host's rails; `None` where it was not looked for.
+    pub(crate) rails: Option<Rails>,
     /// Counters of the kernel about power, beside its events; `None` in a replay.
     pub(crate) evidence: Option<Evidence>,
     /// Our totals against the kernel's, where that was asked for.
     pub(crate) verify: Option<Verify>,
+    /// Counts of performance events, where any were asked for.
+    pub(crate) perf_counts: Option<PerfCounts>,
     /// Cost of measuring.
     pub(crate) overhead: Overhead,
     /// Losses.
@@ -79,8 +91,13 @@ pub(crate) struct Sums {
 impl Sums {
     /// The sums of the records, with these CPUs until `end` (ns).
     pub(crate) fn recorded(model: &Model, cpus: impl Iterator<Item = u32>, end: u64) -> Self {
+        let residency = |cpu| {
+            // The model began with the activity; where it is known from counts.
+            let initial = InitialCpu { activity: None, ..model.power.initial_state().of(cpu) };
+            model.power.reading(cpu).since(&initial, end)
+        };
         Self {
-            cpus: cpus.map(|cpu| model.power.reading(cpu).until(end)).collect(),
+            cpus: cpus.map(residency).collect(),
             totals: model.marks.sites.totals(),
             reports: app_reports::recorded_sums(&model.marks),
         }
@@ -90,7 +107,11 @@ impl Sums {
 impl Model {
     /// Everything that was found until the end of the window.
     pub(crate) fn findings<'a>(&'a self, run: RunFacts<'a>, sums: Sums) -> Findings<'a> {
+        let usage = self.usage.as_ref().zip(self.scheduling.as_ref());
         Findings {
+            usage: usage.map(|(usage, scheduling)| {
+                usage.tables(run.window.end_ns, scheduling, &run.threads, &self.marks)
+            }),
             clusters: self.power.clusters_until(run.window.end_ns),
             run,
             marks: &self.marks,

@@ -216,10 +216,14 @@ impl Marks {
         self.keep_causes(|causality| causality.begins(origin, time, payload, name_at));
     }
 
-    /// Passes causes on. If they are the first ones, sections so far were on no account.
     fn keep_causes(&mut self, pass: impl FnOnce(&mut Causality)) {
         let were_kept = self.causality.is_needed();
         pass(&mut self.causality);
+        self.charge_earlier(were_kept);
+    }
+
+    /// If causes were not kept before, and are now, sections so far were on no account.
+    pub(crate) fn charge_earlier(&mut self, were_kept: bool) {
         if !were_kept && self.causality.is_needed() {
             self.causality.charge_to_none(self.sites.function_totals());
         }

@@ -20,7 +20,7 @@ use super::{
     cpu_transition::Transition,
     idle_stays::IdleStays,
     initial_state::{InitialCpu, InitialState},
-    timeline::{MAX_STEPS, Timelines},
+    timeline::{FrequencyLimits, MAX_STEPS, Timelines},
 };
 use cpu::Cpu;
 
@@ -38,6 +38,35 @@ pub struct Power {
     idle_stays: IdleStays,
     /// Stretches that the timeline of one CPU or cluster keeps; `None` where there are no timelines.
     steps: Option<usize>,
+    /// Changes that nobody has taken yet; `None` where nobody does.
+    changes: Option<Vec<PowerChange>>,
+}
+
+/// Change of a CPU, as its events mean it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PowerChange {
+    /// Its activity changes.
+    Activity(Transition),
+    /// Its requested frequency changes.
+    Frequency {
+        /// Time, ns.
+        time: u64,
+        /// CPU.
+        cpu: u32,
+        /// Frequency, kHz; `None` for an unknown one.
+        khz: Option<u32>,
+    },
+}
+
+impl PowerChange {
+    /// Time of the change, ns.
+    #[must_use]
+    pub(crate) const fn time(&self) -> u64 {
+        match self {
+            Self::Activity(transition) => transition.before.end,
+            Self::Frequency { time, .. } => *time,
+        }
+    }
 }
 
 impl Power {
@@ -57,6 +86,7 @@ impl Power {
             clusters,
             idle_stays: IdleStays::new(topology, begin),
             steps,
+            changes: None,
             topology: topology.clone(),
             initial: initial.clone(),
         };
@@ -100,7 +130,11 @@ impl Power {
         let policy = Rc::clone(self.policies.entry(cpu).or_insert_with(|| Rc::from([cpu])));
         for &member in &*policy {
             if self.cpu(member).frequency_event(now, khz) {
-                self.clusters.frequency(now, member, (khz != 0).then_some(khz));
+                let khz = (khz != 0).then_some(khz);
+                self.clusters.frequency(now, member, khz);
+                if let Some(changes) = &mut self.changes {
+                    changes.push(PowerChange::Frequency { time: now, cpu: member, khz });
+                }
             }
         }
     }
@@ -127,7 +161,30 @@ impl Power {
         let transition = Transition { cpu, before, next: state.idle.activity(), is_first };
         state.changed(&transition);
         self.clusters.change(&transition);
+        if let Some(changes) = &mut self.changes {
+            changes.push(PowerChange::Activity(transition));
+        }
         Some(before)
+    }
+
+    /// Keeps every change from here on until it is taken.
+    pub(crate) fn keep_changes(&mut self) {
+        self.changes.get_or_insert_default();
+    }
+
+    /// Takes the changes that are kept.
+    pub(crate) fn take_changes(&mut self) -> std::vec::Drain<'_, PowerChange> {
+        self.changes.get_or_insert_default().drain(..)
+    }
+
+    /// Activity and requested frequency (kHz) of a CPU now, as far as they are known.
+    #[must_use]
+    pub(crate) fn state_of(&self, cpu: u32) -> (Option<Activity>, Option<u32>) {
+        let cpu = self.cpus.get(cpu as usize).and_then(Option::as_deref);
+        cpu.map_or((None, None), |cpu| {
+            let is_known = cpu.idle.start() != Start::Open;
+            (is_known.then(|| cpu.idle.activity()), cpu.khz())
+        })
     }
 
     fn cpu(&mut self, number: u32) -> &mut Cpu {
@@ -180,6 +237,7 @@ impl Power {
         Some(Timelines {
             clusters: names.zip(self.clusters.steps_until(end)).collect(),
             cpus: cpus.collect(),
+            limits: FrequencyLimits::default(),
         })
     }
 }

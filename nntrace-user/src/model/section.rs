@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use nntrace_common::{
     layer::Tag,
     mark,
-    record::{Record, SpanRecord},
+    record::{BeginRecord, Record, SpanRecord},
     stack::Class,
 };
 use rustc_hash::FxHashMap;
 
 use super::{
+    causality::Origin,
     function_names::Names,
     input::{Input, Observe},
 };
@@ -91,17 +92,51 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Attributes of sections that are open, by thread and begin.
+/// Mark that is no section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark<'a> {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Time, ns.
+    pub time: u64,
+    /// Sections that are open around it, foreign ones too.
+    pub depth: u8,
+    /// Text, as written.
+    pub payload: Cow<'a, str>,
+}
+
+impl<'a> Mark<'a> {
+    /// Returns the mark that an input is, if it is none of a section, by the texts of names.
+    pub(crate) fn of(input: &Input<'a>, name: impl FnOnce(u64) -> Option<&'a str>) -> Option<Self> {
+        match *input {
+            Input::Track { origin, time, payload } => {
+                let Origin { pid, tid, depth } = origin;
+                Some(Self { pid, tid, time, depth, payload: String::from_utf8_lossy(payload) })
+            }
+            // Callbacks are no sections, and yet their begins count.
+            Input::Record(Record::Begin(begin)) if !begin.label.is_tagged() => {
+                let BeginRecord { tgid: pid, tid, time, .. } = *begin;
+                let payload = format!("B|{pid}|{}", name(begin.name)?).into();
+                Some(Self { pid, tid, time, depth: u8::MAX, payload })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Attributes of sections that are open, by thread, begin and the number of sections around: several may begin in one instant.
 #[derive(Debug, Default)]
-pub(crate) struct Annotations(FxHashMap<(u32, u64), String>);
+pub(crate) struct Annotations(FxHashMap<(u32, u64, u8), String>);
 
 impl Annotations {
     /// Keeps the attributes of a section that begins, if its mark has any.
-    pub(crate) fn begin(&mut self, tid: u32, time: u64, payload: &[u8], name_at: u16) {
+    pub(crate) fn begin(&mut self, origin: Origin, time: u64, payload: &[u8], name_at: u16) {
         let name_end = usize::from(name_at) + mark::name(payload, name_at).len();
         let attributes = payload.get(name_end..).unwrap_or_default().trim_ascii_end();
         if !attributes.is_empty() && self.0.len() < MOST_ANNOTATIONS {
-            self.0.insert((tid, time), String::from_utf8_lossy(attributes).into_owned());
+            self.0.insert((origin.tid, time, origin.depth), String::from_utf8_lossy(attributes).into_owned());
         }
     }
 
@@ -114,7 +149,7 @@ impl Annotations {
     /// Takes the attributes of a section that ended.
     #[inline]
     pub(crate) fn end(&mut self, span: &SpanRecord) -> Option<String> {
-        if self.0.is_empty() { None } else { self.0.remove(&(span.tid, span.begin)) }
+        if self.0.is_empty() { None } else { self.0.remove(&(span.tid, span.begin, span.depth)) }
     }
 }
 
@@ -142,7 +177,7 @@ impl<T: FnMut(&Section<'_>)> Observe for SectionObserver<T> {
                 }
             }
             Input::AnnotatedBegin { origin, time, payload, name_at } => {
-                self.annotations.begin(origin.tid, time, payload, name_at);
+                self.annotations.begin(origin, time, payload, name_at);
             }
             _ => {}
         }

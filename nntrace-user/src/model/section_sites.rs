@@ -355,7 +355,8 @@ impl Sites {
         }
     }
 
-    fn counts(&self, pid: u32, tid: u32) -> bool {
+    /// Whether sections of a thread, 0 for one that takes part, count.
+    pub(crate) fn counts(&self, pid: u32, tid: u32) -> bool {
         tid == 0 || self.taking_part.contains(&(pid, tid))
     }
 

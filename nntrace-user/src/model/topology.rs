@@ -138,6 +138,12 @@ pub(crate) fn domains(idle: &[Vec<u32>], frequency: &[Vec<u32>]) -> Vec<ClusterD
 }
 
 impl Topology {
+    /// Returns the number of the cluster whose clock a CPU has.
+    #[must_use]
+    pub(crate) fn clock_of(&self, cpu: u32) -> Option<usize> {
+        self.clusters.iter().position(|cluster| cluster.domain.shares_clock() && cluster.cpus.contains(&cpu))
+    }
+
     /// Puts the CPUs into these clusters instead; CPUs in none of them make up a cluster `other`, or `other2` and so on
     /// where that is the name of one of these.
     ///
@@ -229,8 +235,7 @@ impl Topology {
     /// The cluster of a CPU, the one that shares its clock; empty for one in none.
     #[must_use]
     pub(crate) fn cluster_of(&self, cpu: u32) -> &str {
-        let mut clusters = self.clusters.iter().filter(|cluster| cluster.domain.shares_clock());
-        clusters.find(|cluster| cluster.cpus.contains(&cpu)).map_or("", |cluster| &cluster.name)
+        self.clock_of(cpu).map_or("", |number| &self.clusters[number].name)
     }
 
     /// The name of an idle state of a CPU: its own, else `stateN`; without any driver the kernel's default idle shows

@@ -150,6 +150,11 @@ impl EventReader {
         self.names.iter().map(|(hash, range)| (*hash, text(&self.content, range)))
     }
 
+    /// Returns the text of a name; `None` where the block has it not so far.
+    pub(super) fn text(&self, hash: u64) -> Option<&[u8]> {
+        self.texts.get(&hash).map(|range| text(&self.content, range))
+    }
+
     /// Returns the number of the last event.
     #[inline]
     pub(super) fn number(&self) -> u64 {

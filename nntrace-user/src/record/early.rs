@@ -10,10 +10,7 @@ use super::{
     kept::Kept,
     order::Visit,
 };
-use crate::model::{
-    Model, cpu_residency::CpuResidency, findings::Sums, initial_state::InitialCpu, input::Input,
-    run_facts::Window,
-};
+use crate::model::{Model, findings::Sums, input::Input, run_facts::Window};
 
 /// Begins the windows of scheduling and of power where what is kept begins.
 pub(super) fn begin(model: &mut Model, state: &Checkpoint, kept: &Kept, with_timelines: bool) {
@@ -39,17 +36,9 @@ pub(super) fn window(state: &Checkpoint) -> Window {
 }
 
 /// Returns the sums of the events that are kept: those of the kernel are of the whole run.
-pub(super) fn sums(model: &Model, kept: &Kept, window: &Window) -> Sums {
+pub(super) fn sums(model: &Model, window: &Window) -> Sums {
     let cpus = model.power.topology().cpus.keys().copied();
-    let mut sums = Sums::recorded(model, cpus, window.end_ns);
-    for CpuResidency { cpu, initial, .. } in &mut sums.cpus {
-        let InitialCpu { activity, idle, frequency, .. } = kept.initial.of(*cpu);
-        if activity.is_some() {
-            initial.0 = idle;
-        }
-        initial.1 = frequency;
-    }
-    sums
+    Sums::recorded(model, cpus, window.end_ns)
 }
 
 /// Returns notes on which part of the run the recording has, and why.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nntrace_common::{
     app_events::ExecutionCount,
     diagnostic::{DiagnosticCount, DiagnosticKind},
+    layer::Tag,
     power::Residency,
     record::{Total, TotalKey},
     stack::{Adds, PathStep},
@@ -29,6 +30,8 @@ use crate::model::{
     initial_state::{FrequencySource, IdleSource},
     limits::Limits,
     marks::OpenSection,
+    perf_counts::PerfCounts,
+    rails::Rails,
     run_facts::{Evidence, Host, Loss, Overhead, Source, Verify, Window},
     stacks::{Paths, Totals},
 };
@@ -87,10 +90,16 @@ pub(super) struct Checkpoint {
     pub(super) threads: Vec<ThreadName>,
     /// Energy model, if energy is estimated.
     pub(super) energy_model: Option<EnergyModel>,
+    /// Measured energy of the host's rails; `None` where it was not looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) rails: Option<Rails>,
     /// Counters of the kernel about power.
     pub(super) evidence: Option<Evidence>,
     /// Comparison with the kernel's totals.
     pub(super) verify: Option<Verify>,
+    /// Counts of performance events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) perf_counts: Option<PerfCounts>,
     /// Cost of measuring.
     pub(super) overhead: Overhead,
     /// Losses.
@@ -184,6 +193,9 @@ pub(super) struct OpenRow {
     #[serde(with = "hex")]
     name: u64,
     slot: u16,
+    /// Number of the layer and the phase; `None` where they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tag: Option<u8>,
 }
 
 /// Residency of a CPU.
@@ -280,8 +292,10 @@ impl Checkpoint {
             processes: processes.collect(),
             threads: threads.collect(),
             energy_model: facts.energy_model.cloned(),
+            rails: facts.rails.clone(),
             evidence: facts.evidence.clone(),
             verify: facts.verify.clone(),
+            perf_counts: facts.perf_counts.clone(),
             overhead: facts.overhead.clone(),
             loss: facts.loss.clone(),
             diagnostics: facts.diagnostics.iter().map(DiagnosticRow::new).collect(),
@@ -392,13 +406,13 @@ impl PathRow {
 
 impl OpenRow {
     fn new(section: &OpenSection) -> Self {
-        let OpenSection { tid, begin, name, slot, tag: _ } = *section;
-        Self { tid, begin_ns: begin, name, slot }
+        let OpenSection { tid, begin, name, slot, tag } = *section;
+        Self { tid, begin_ns: begin, name, slot, tag: tag.map(Tag::index) }
     }
 
     fn section(&self) -> OpenSection {
-        let Self { tid, begin_ns, name, slot } = *self;
-        OpenSection { tid, begin: begin_ns, name, tag: None, slot }
+        let Self { tid, begin_ns, name, slot, tag } = *self;
+        OpenSection { tid, begin: begin_ns, name, tag: tag.and_then(Tag::from_index), slot }
     }
 }
 

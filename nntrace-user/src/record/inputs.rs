@@ -55,14 +55,18 @@ pub(crate) fn inputs(
     })
 }
 
-/// Hands out the events of idle states, frequencies and hotplug that the last state of a recording covers, in their order.
+/// Hands out the events of idle states, frequencies and hotplug, and their losses, that the last state of a recording covers, in
+/// their order.
 /// Damage is among the notes of a replay.
 ///
 /// # Errors
 /// When the recording cannot be read.
 pub fn power_events(folder: &Path, mut take: impl FnMut(&Record)) -> Result<(), ReadError> {
     inputs(folder, |input| {
-        if let Input::Record(record @ (Record::Idle(_) | Record::Frequency(_) | Record::Hotplug(_))) = input {
+        if let Input::Record(
+            record @ (Record::Idle(_) | Record::Frequency(_) | Record::Hotplug(_) | Record::Lost { .. }),
+        ) = input
+        {
             take(record);
         }
         true

@@ -1,4 +1,4 @@
-//! Sections of a recording in the order in which they began.
+//! Sections of a recording in the order in which they began, and the marks among them that are no sections.
 //!
 //! A recording has them in about the order in which they ended. A first pass keeps the longest ones, and the earliest begin
 //! of all others from each stretch of the recording on: a second pass then knows, at each of its stretches, up to which time
@@ -7,10 +7,19 @@
 
 mod first_pass;
 
-use std::{borrow::Cow, iter::Peekable, ops::ControlFlow, path::Path, rc::Rc};
+use std::{
+    borrow::Cow,
+    iter::Peekable,
+    mem,
+    ops::ControlFlow,
+    path::Path,
+    sync::{Arc, mpsc},
+    thread,
+};
 
 use nntrace_common::record::SpanRecord;
 use rustc_hash::FxHashMap;
+use zerocopy::FromZeros as _;
 
 use first_pass::{FirstFound, FirstPass};
 
@@ -22,7 +31,10 @@ use super::{
     sections::{FoundSection, SectionPass, TakeSections, late_names},
     threads::{StreamUse, ThreadSections, Threads},
 };
-use crate::model::{run_facts::Loss, section::Section};
+use crate::model::{
+    run_facts::Loss,
+    section::{Mark, Section},
+};
 
 /// Sizes by which memory is bounded.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +49,22 @@ struct Sizes {
 
 const SIZES: Sizes = Sizes { longest: 1 << 16, stretch: 13, together: 1 << 18 };
 
+/// Sections that are handed from the thread that reads them to the one that takes them at once.
+const BATCH: usize = 1 << 12;
+/// Batches that wait for the latter at most.
+const MOST_BATCHES: usize = 4;
+
 /// Names that are shared among sections at most.
 const MOST_NAMES: usize = 1 << 16;
+
+/// Section, or mark that is none.
+#[derive(Clone, Debug)]
+pub enum SectionOrMark<'a> {
+    /// Section.
+    Section(Section<'a>),
+    /// Mark that is no section.
+    Mark(Mark<'a>),
+}
 
 /// Sections of a recording by their begins; those of one instant by thread, in the order of ancestry, then from the outside
 /// in.
@@ -55,6 +81,8 @@ pub struct OrderedSections {
     longest: Vec<Held>,
     /// Length and number above which a section is among these; `None` if all are.
     longer_than: Option<(u64, u64)>,
+    /// Whether there are marks that are no sections.
+    has_marks: bool,
     stretches: Vec<Stretch>,
     damage: Vec<String>,
     loss: Loss,
@@ -65,27 +93,58 @@ pub struct OrderedSections {
 struct Stretch {
     /// Place: the number of its events without the lowest bits.
     place: u64,
-    /// Earliest begin of a section in it, or in a later one, that is not among the longest, ns.
+    /// Earliest begin of a section in it, or in a later one, that is not among the longest, or time of another mark, ns.
     earliest: u64,
 }
 
-/// Section that is kept.
+/// Section that is kept, or another mark.
 #[derive(Clone, Debug)]
 struct Held {
     number: u64,
+    /// Section; of another mark, its place, with no length.
     span: SpanRecord,
     /// Place of its thread.
     thread: Option<u32>,
-    name: Rc<str>,
+    /// Name; of another mark, its text.
+    name: Arc<str>,
     attributes: Option<Box<str>>,
+    is_mark: bool,
 }
 
 /// Order of sections: begin, thread, depth, number.
 type Key = (u64, u32, u8, u64);
 
 impl Held {
-    fn new(number: u64, span: SpanRecord, name: Rc<str>, attributes: Option<String>) -> Self {
-        Self { number, span, thread: None, name, attributes: attributes.map(Into::into) }
+    fn new(number: u64, span: SpanRecord, name: Arc<str>, attributes: Option<String>) -> Self {
+        Self { number, span, thread: None, name, attributes: attributes.map(Into::into), is_mark: false }
+    }
+
+    fn of_mark(number: u64, mark: &Mark<'_>, thread: Option<u32>) -> Self {
+        let Mark { pid: tgid, tid, time, depth, ref payload } = *mark;
+        let span = SpanRecord { tgid, tid, begin: time, end: time, depth, ..SpanRecord::new_zeroed() };
+        Self { thread, is_mark: true, ..Self::new(number, span, payload.as_ref().into(), None) }
+    }
+
+    /// Returns it in the common form; `None` for a section without a layer and a phase.
+    fn section_or_mark(&self) -> Option<SectionOrMark<'_>> {
+        if self.is_mark {
+            let SpanRecord { tgid: pid, tid, begin: time, depth, .. } = self.span;
+            let payload = Cow::Borrowed(&*self.name);
+            return Some(SectionOrMark::Mark(Mark { pid, tid, time, depth, payload }));
+        }
+        let attributes = self.attributes.as_deref().map(Cow::Borrowed);
+        Section::of(&self.span, Some(&self.name), attributes).map(SectionOrMark::Section)
+    }
+
+    /// Hands it to a consumer of sections.
+    fn hand_out(
+        &self,
+        take: &mut impl FnMut(&Section<'_>, Option<u32>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self.section_or_mark() {
+            Some(SectionOrMark::Section(section)) => take(&section, self.thread),
+            _ => ControlFlow::Continue(()),
+        }
     }
 
     fn key(&self) -> Key {
@@ -100,20 +159,20 @@ fn length(number: u64, begin: u64, end: u64) -> (u64, u64) {
 
 /// Texts of names that several sections share.
 #[derive(Default)]
-struct SharedNames(FxHashMap<u64, Rc<str>>);
+struct SharedNames(FxHashMap<u64, Arc<str>>);
 
 impl SharedNames {
     #[inline]
-    fn shared<'a>(&mut self, hash: u64, text: impl FnOnce() -> Cow<'a, str>) -> Rc<str> {
+    fn shared<'a>(&mut self, hash: u64, text: impl FnOnce() -> Cow<'a, str>) -> Arc<str> {
         if let Some(name) = self.0.get(&hash) {
-            return Rc::clone(name);
+            return Arc::clone(name);
         }
         // Sections that have one keep it.
         if self.0.len() >= MOST_NAMES {
             self.0.clear();
         }
-        let name: Rc<str> = (&*text()).into();
-        self.0.insert(hash, Rc::clone(&name));
+        let name: Arc<str> = (&*text()).into();
+        self.0.insert(hash, Arc::clone(&name));
         name
     }
 }
@@ -134,7 +193,7 @@ impl OrderedSections {
         let late_names = late_names(&state);
         let mut pass = FirstPass::new(sizes, &late_names);
         damage.extend(visit_blocks(&files, until, &mut pass));
-        let FirstFound { threads, mut longest, mut stretches, dropped } = pass.finish();
+        let FirstFound { threads, mut longest, mut stretches, dropped, has_marks } = pass.finish();
         let (threads, seen) = threads.named();
         let longer_than =
             longest.iter().map(|held| length(held.number, held.span.begin, held.span.end)).min();
@@ -158,6 +217,7 @@ impl OrderedSections {
             seen,
             longest,
             longer_than: longer_than.filter(|_| dropped),
+            has_marks,
             stretches,
             damage,
             loss: state.loss.clone(),
@@ -188,7 +248,7 @@ impl OrderedSections {
         &self,
         mut take: impl FnMut(&Section<'_>, Option<u32>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        self.visit_some(|_| true, |_| true, &mut take)
+        self.visit_held(false, |_| true, |_| true, &mut |held| held.hand_out(&mut take))
     }
 
     /// Hands out the sections of one thread after the other, each by their begins.
@@ -196,9 +256,51 @@ impl OrderedSections {
         &self,
         mut take: impl FnMut(&Section<'_>, Option<u32>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
+        self.held_by_thread(false, &mut |held| held.hand_out(&mut take))
+    }
+
+    /// Hands out the sections and the other marks of one thread after the other, each by their begins, also those of threads that
+    /// take no part in the accounting: the other side of a hand-over may be theirs. They are read by another thread meanwhile.
+    pub fn visit_by_thread_with_marks(
+        &self,
+        mut take: impl FnMut(&SectionOrMark<'_>, Option<u32>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        thread::scope(|scope| {
+            let (to_taker, batches) = mpsc::sync_channel(MOST_BATCHES);
+            scope.spawn(move || self.send_by_thread(&to_taker));
+            batches.into_iter().flatten().try_for_each(|held: Held| match held.section_or_mark() {
+                Some(found) => take(&found, held.thread),
+                None => ControlFlow::Continue(()),
+            })
+        })
+    }
+
+    /// Sends the sections and the other marks of one thread after the other, until nobody takes them any more.
+    fn send_by_thread(&self, to_taker: &mpsc::SyncSender<Vec<Held>>) {
+        let mut batch = Vec::with_capacity(BATCH);
+        let sent = self.held_by_thread(true, &mut |held| {
+            batch.push(held.clone());
+            if batch.len() < BATCH {
+                return ControlFlow::Continue(());
+            }
+            let full = mem::replace(&mut batch, Vec::with_capacity(BATCH));
+            to_taker.send(full).map_or(ControlFlow::Break(()), ControlFlow::Continue)
+        });
+        if sent.is_continue() {
+            // Who takes no more has all that it wants.
+            let _ = to_taker.send(batch);
+        }
+    }
+
+    fn held_by_thread(
+        &self,
+        with_marks: bool,
+        take: &mut impl FnMut(&Held) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let mut places: Vec<Option<u32>> = (0..self.threads.all().len() as u32).map(Some).collect();
-        // Those without a name.
-        places.push(None);
+        if self.seen.keys().any(|(pid, tid)| !self.threads.has(*pid, *tid)) {
+            places.push(None);
+        }
         let mut first = 0;
         while first < places.len() {
             let mut last = first;
@@ -221,23 +323,23 @@ impl OrderedSections {
                 uses.as_ref().is_none_or(|uses| uses.iter().any(overlaps))
             };
             if first == last {
-                self.visit_some(is_wanted, has_any, &mut take)?;
+                self.visit_held(with_marks, is_wanted, has_any, take)?;
             } else {
                 let mut all: Vec<Held> = Vec::new();
-                let _ = self.visit_held(is_wanted, has_any, &mut |held| {
+                let _ = self.visit_held(with_marks, is_wanted, has_any, &mut |held| {
                     all.push(held.clone());
                     ControlFlow::Continue(())
                 });
                 // What is equal stays in its order, that of the begins.
                 all.sort_by_key(|held| place(held.thread));
-                all.iter().try_for_each(|held| hand_out(held, &mut take))?;
+                all.iter().try_for_each(&mut *take)?;
             }
             first = last + 1;
         }
         ControlFlow::Continue(())
     }
 
-    /// Returns the number of sections of the thread at a place at most.
+    /// Returns the number of sections and other marks of the thread at a place at most.
     fn count(&self, place: Option<u32>) -> u64 {
         let thread = place.and_then(|place| self.threads.all().get(place as usize));
         thread.and_then(|thread| self.seen.get(&(thread.pid, thread.tid))).map_or(0, |seen| seen.count)
@@ -253,32 +355,27 @@ impl OrderedSections {
         Some(uses)
     }
 
-    fn visit_some(
-        &self,
-        is_wanted: impl Fn(Option<u32>) -> bool,
-        has_any: impl Fn(&Block) -> bool,
-        take: &mut impl FnMut(&Section<'_>, Option<u32>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        self.visit_held(is_wanted, has_any, &mut |held| hand_out(held, take))
-    }
-
     fn visit_held(
         &self,
+        with_marks: bool,
         is_wanted: impl Fn(Option<u32>) -> bool,
         has_any: impl Fn(&Block) -> bool,
         take: &mut impl FnMut(&Held) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let counts = |span: &SpanRecord| {
-            !span.is_provisional()
+            with_marks
+                || !span.is_provisional()
                 || self.seen.get(&(span.tgid, span.tid)).is_some_and(|thread| thread.takes_part)
         };
         let mut longest =
             self.longest.iter().filter(|held| is_wanted(held.thread) && counts(&held.span)).peekable();
-        if let Some(longer_than) = self.longer_than {
+        let has_marks = with_marks && self.has_marks;
+        if self.longer_than.is_some() || has_marks {
             let second = SecondPass {
                 threads: &self.threads,
-                longer_than,
-                is_wanted: |span: &SpanRecord, thread| is_wanted(thread) && counts(span),
+                shorter_than: self.longer_than.unwrap_or_default(),
+                with_marks: has_marks,
+                is_wanted: |span: Option<&SpanRecord>, thread| is_wanted(thread) && span.is_none_or(counts),
                 names: SharedNames::default(),
                 waiting: Vec::new(),
                 order: Vec::new(),
@@ -298,22 +395,13 @@ impl OrderedSections {
     }
 }
 
-/// Hands out a section in the common form.
-fn hand_out(
-    held: &Held,
-    take: &mut impl FnMut(&Section<'_>, Option<u32>) -> ControlFlow<()>,
-) -> ControlFlow<()> {
-    let attributes = held.attributes.as_deref().map(Cow::Borrowed);
-    match Section::of(&held.span, Some(&held.name), attributes) {
-        Some(section) => take(&section, held.thread),
-        None => ControlFlow::Continue(()),
-    }
-}
-
-/// Pass that sorts the sections that are not among the longest.
+/// Pass that sorts the sections that are not among the longest, and other marks.
 struct SecondPass<'a, W> {
     threads: &'a Threads,
-    longer_than: (u64, u64),
+    /// Length and number from which on sections are among the longest.
+    shorter_than: (u64, u64),
+    with_marks: bool,
+    /// Whether a section of a thread, or another mark of it, is handed out.
     is_wanted: W,
     names: SharedNames,
     /// Sections that something earlier may follow.
@@ -324,17 +412,24 @@ struct SecondPass<'a, W> {
     kept: usize,
 }
 
-impl<W: Fn(&SpanRecord, Option<u32>) -> bool> TakeSections for SecondPass<'_, W> {
+impl<W: Fn(Option<&SpanRecord>, Option<u32>) -> bool> TakeSections for SecondPass<'_, W> {
     #[inline]
     fn section(&mut self, found: FoundSection<'_>) {
         let FoundSection { number, span, .. } = found;
-        if length(number, span.begin, span.end) >= self.longer_than {
+        if length(number, span.begin, span.end) >= self.shorter_than {
             return;
         }
         let thread = self.threads.place(span.tgid, span.tid, span.begin);
-        if (self.is_wanted)(span, thread) {
+        if (self.is_wanted)(Some(span), thread) {
             let name = self.names.shared(span.name, || found.name());
             self.waiting.push(Held { thread, ..Held::new(number, *span, name, found.attributes) });
+        }
+    }
+
+    fn mark(&mut self, number: u64, mark: &Mark<'_>) {
+        let thread = self.threads.place(mark.pid, mark.tid, mark.time);
+        if self.with_marks && (self.is_wanted)(None, thread) {
+            self.waiting.push(Held::of_mark(number, mark, thread));
         }
     }
 }

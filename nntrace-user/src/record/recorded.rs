@@ -26,6 +26,7 @@ use crate::model::{
     causality::Questions,
     energy::EnergyModel,
     findings::RunFacts,
+    input::Observer,
     limits::Limits,
     run_facts::{KeptSums, Loss, Overhead, ProcessLabel, Source, SourceKind, Window},
     scheduling::NamedThread,
@@ -76,9 +77,30 @@ pub struct Recorded {
 /// When it cannot be read, or has not what the questions need. Damage is no error: the rest is read, and what is missing
 /// counted.
 pub fn replay(folder: &Path, options: &ReplayOptions) -> Result<Recorded, ReadError> {
+    replay_observed(folder, options, None)
+}
+
+/// Replays a recording and shows everything that its model takes to an observer.
+///
+/// # Errors
+/// As for [`replay`].
+pub fn replay_with_observer(
+    folder: &Path,
+    options: &ReplayOptions,
+    observer: Observer,
+) -> Result<Recorded, ReadError> {
+    replay_observed(folder, options, Some(observer))
+}
+
+fn replay_observed(
+    folder: &Path,
+    options: &ReplayOptions,
+    observer: Option<Observer>,
+) -> Result<Recorded, ReadError> {
     let files = Files::open(folder)?;
     let (until, state, damage) = files.state()?;
     let mut recorded = Recorded::new(&files, state.clone(), damage, options)?;
+    recorded.pass.model.observer = observer;
     let mut events = Ordered::new(&files, state.first_event(), until);
     recorded.begin(&mut events, until);
     recorded.take(&mut events, until, state);
@@ -233,7 +255,7 @@ impl Recorded {
     pub fn findings(&self) -> Findings<'_> {
         let Self { state, window, .. } = self;
         let sums = match &state.kept {
-            Some(kept) => early::sums(&self.pass.model, kept, window),
+            Some(_) => early::sums(&self.pass.model, window),
             None => state.sums(),
         };
         let is_whole = state.kept.is_none();
@@ -247,10 +269,13 @@ impl Recorded {
             },
             processes: &self.processes,
             threads: Cow::Borrowed(&self.threads),
+            thread_names: None,
             energy_model: self.energy_model.as_ref(),
-            // Counters of the kernel are of the whole run.
+            // Rails and counters of the kernel are of the whole run.
+            rails: state.rails.clone().filter(|_| is_whole),
             evidence: state.evidence.clone().filter(|_| is_whole),
             verify: state.verify.clone().filter(|_| is_whole),
+            perf_counts: state.perf_counts.clone().filter(|_| is_whole),
             overhead: self.overhead.clone(),
             loss: self.loss.clone(),
             diagnostics: Cow::Borrowed(&self.diagnostics),

@@ -13,7 +13,7 @@ use super::{
     order::{Ordered, Visit},
     read::Files,
 };
-use crate::model::section::{Annotations, Section};
+use crate::model::section::{Annotations, Mark, Section};
 
 /// Hands out the sections of a recording, those that no state covers included; returns texts on what is damaged.
 ///
@@ -59,6 +59,9 @@ impl<'a> FoundSection<'a> {
 pub(super) trait TakeSections {
     /// Takes a section.
     fn section(&mut self, section: FoundSection<'_>);
+
+    /// Takes a mark that is no section, by the number of its event.
+    fn mark(&mut self, _number: u64, _mark: &Mark<'_>) {}
 }
 
 /// Pass over the events for their sections.
@@ -78,7 +81,7 @@ impl Annotations {
     pub(super) fn take(&mut self, event: &Event, content: &[u8]) {
         if let Event::AnnotatedBegin { origin, time, payload, name_at } = event {
             let payload = content.get(payload.clone()).unwrap_or_default();
-            self.begin(origin.tid, *time, payload, *name_at);
+            self.begin(*origin, *time, payload, *name_at);
         }
     }
 }
@@ -117,13 +120,31 @@ impl<T: TakeSections> Visit for SectionPass<'_, T> {
     fn event(&mut self, _stream: Stream, event: &Event, reader: &EventReader) {
         match event {
             Event::Record(Record::Span(span)) | Event::SpanAnywhere(span) => self.span(span, reader),
-            event => self.annotations.take(event, reader.content()),
+            event => {
+                self.annotations.take(event, reader.content());
+                if let Some(mark) = mark(event, reader, self.late_names) {
+                    self.take.mark(reader.number(), &mark);
+                }
+            }
         }
     }
 
     fn missing(&mut self, _stream: Stream, _block: Option<&BlockHeader>, reason: Option<String>) {
         self.damage.extend(reason);
     }
+}
+
+/// Returns the mark that an event is, if it is none of a section.
+pub(super) fn mark<'a>(
+    event: &'a Event,
+    reader: &'a EventReader,
+    late_names: &'a FxHashMap<u64, String>,
+) -> Option<Mark<'a>> {
+    let input = event.input(reader.content(), false)?;
+    Mark::of(&input, |hash| {
+        let late = || late_names.get(&hash).map(String::as_str);
+        reader.text(hash).and_then(|text| str::from_utf8(text).ok()).or_else(late)
+    })
 }
 
 /// Sections as they come.

@@ -15,6 +15,7 @@ use super::{
     read::{Block, Files},
 };
 use crate::model::{
+    rails::Rails,
     run_facts::{Host, Loss, Source, Window},
     topology::ClusterDescription,
 };
@@ -49,6 +50,8 @@ pub struct Summary {
     pub processes: BTreeMap<u32, String>,
     /// Losses of the run.
     pub loss: Loss,
+    /// Measured energy of the host's power rails; null where it was not looked for.
+    pub rails: Option<Rails>,
     /// Number of files.
     pub files: usize,
     /// Bytes of the files.
@@ -112,6 +115,7 @@ impl Summary {
             source: state.source.clone(),
             probed: state.probed.clone(),
             processes: state.processes.clone(),
+            rails: state.rails.clone(),
             loss: state.loss.clone(),
             files: number,
             bytes,

@@ -1,4 +1,4 @@
-//! Threads of a recording that have sections, with their names by ancestry.
+//! Threads of a recording that have marks, with their names by ancestry.
 
 use nntrace_common::record::{ProcessRecord, Record, SpanRecord};
 use rustc_hash::FxHashMap;
@@ -8,7 +8,7 @@ use super::{
     decode::Event,
     format::Stream,
 };
-use crate::model::input::Input;
+use crate::model::{input::Input, section::Mark};
 
 /// Threads that have names at most; more are shown without.
 const MOST: usize = 1 << 18;
@@ -52,6 +52,11 @@ impl Threads {
         let places = self.places.get(&(pid, tid))?;
         let place = places.iter().rfind(|(since, _)| *since <= time).or_else(|| places.first());
         place.map(|(_, place)| *place)
+    }
+
+    /// Whether threads with these ids have a place.
+    pub(super) fn has(&self, pid: u32, tid: u32) -> bool {
+        self.places.contains_key(&(pid, tid))
     }
 
     /// Returns the name of the thread at a place.
@@ -107,10 +112,10 @@ impl ThreadUse {
     }
 }
 
-/// Sections of a thread, as a pass has seen them.
+/// Sections and other marks of a thread, as a pass has seen them.
 #[derive(Debug, Default)]
 pub(super) struct ThreadSections {
-    /// Number of sections.
+    /// Number of both.
     pub(super) count: u64,
     /// Whether it takes part in the accounting: only then do its provisional sections count.
     pub(super) takes_part: bool,
@@ -151,12 +156,19 @@ impl ThreadsSeen {
         }
     }
 
+    /// Takes a mark that is no section.
+    pub(super) fn mark(&mut self, stream: Stream, number: u64, mark: &Mark<'_>) {
+        let used = StreamUse { stream, first: number, last: number };
+        let Mark { pid, tid, time: begin, .. } = *mark;
+        self.sections(&ThreadUse { pid, tid, takes_part: false, used, count: 1, begin });
+    }
+
     #[inline]
     fn thread(&mut self, pid: u32, tid: u32) -> &mut ThreadSections {
         self.seen.entry((pid, tid)).or_default()
     }
 
-    /// Names the threads that have sections.
+    /// Names the threads that have marks.
     pub(super) fn named(mut self) -> (Threads, FxHashMap<(u32, u32), ThreadSections>) {
         self.seen.retain(|_, thread| thread.count > 0);
         let mut seen: Vec<(u64, u32, u32)> =

@@ -3,13 +3,17 @@
 //! `NAME > DURATION` or `NAME >= DURATION`, where the name of a section may have `*` and `?` in it, or is a layer and phase
 //! such as `LR_PE`; or `lost`.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use nntrace_common::{layer::Tag, record::SpanRecord};
 use rustc_hash::FxHashMap;
 
 use super::cause::Cause;
-use crate::model::{function_names::Names, name_pattern::glob};
+use crate::model::{
+    condition::{self, ConditionError, Sign},
+    function_names::Names,
+    name_pattern::glob,
+};
 
 /// Triggers of a run at most.
 pub const MOST_TRIGGERS: usize = 64;
@@ -41,60 +45,33 @@ enum Sections {
     Named(String),
 }
 
-/// Reason why a text is no trigger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TriggerError {
-    /// Number of the character, from 1 on.
-    place: usize,
-    expected: &'static str,
-}
-
-impl fmt::Display for TriggerError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "at character {}: expected {}", self.place, self.expected)
-    }
-}
-
-impl std::error::Error for TriggerError {}
-
 const COMPARISON: &str = "> or >= and a duration behind the name, such as 'compute > 20ms', or the word lost";
 const NAME: &str =
     "the name of a section in front of the >, such as ANeuralNetworksExecution_compute, *_compute or LR_PE";
 const DURATION: &str = "a duration behind the >, such as 20ms, 500us or 1s";
 
 impl FromStr for Trigger {
-    type Err = TriggerError;
+    type Err = ConditionError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = |at: usize, expected| TriggerError { place: text[..at].chars().count() + 1, expected };
         let whole = text.trim();
         if whole == "lost" {
             return Ok(Self { text: whole.to_owned(), condition: Condition::Lost });
         }
-        // The last one: names of templates have some, too.
-        let sign = text.rfind('>').ok_or_else(|| error(text.trim_end().len(), COMPARISON))?;
-        let name = text[..sign].trim();
-        if name.is_empty() {
-            return Err(error(sign, NAME));
+        let comparison = || ConditionError::new(text, text.trim_end().len(), COMPARISON);
+        let parts = condition::Condition::split(text).ok_or_else(comparison)?;
+        let is_inclusive = match parts.sign {
+            Sign::Over => false,
+            Sign::AtLeast => true,
+            Sign::Under | Sign::AtMost => return Err(comparison()),
+        };
+        if parts.name.is_empty() {
+            return Err(parts.name_error(NAME));
         }
-        let behind = &text[sign + 1..];
-        let (is_inclusive, duration) = behind.strip_prefix('=').map_or((false, behind), |rest| (true, rest));
-        let at = text.len() - duration.trim_start().len();
-        let ns = humantime::parse_duration(duration.trim()).ok();
-        let ns = ns.and_then(|duration| u64::try_from(duration.as_nanos()).ok());
-        let ns = ns.ok_or_else(|| error(at, DURATION))?;
-        let of = tag(name).map_or_else(|| Sections::Named(name.to_owned()), Sections::Tagged);
+        let ns = condition::duration_ns(parts.value).ok_or_else(|| parts.value_error(DURATION))?;
+        let of = parts.name.parse().map_or_else(|_| Sections::Named(parts.name.to_owned()), Sections::Tagged);
         let least = if is_inclusive { ns } else { ns.saturating_add(1) };
         Ok(Self { text: whole.to_owned(), condition: Condition::Section { of, least } })
-    }
-}
-
-/// Returns the layer and phase that `LR_PE` or the like names.
-fn tag(text: &str) -> Option<Tag> {
-    match *text.as_bytes() {
-        [b'L', layer, b'_', b'P', second] => Tag::from_letters(layer, second, 0),
-        [b'L', layer, b'_', b'P', second, third] if third != 0 => Tag::from_letters(layer, second, third),
-        _ => None,
     }
 }
 

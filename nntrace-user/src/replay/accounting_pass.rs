@@ -16,6 +16,7 @@ use super::{
     event_order::Order,
     events::Visitor,
     fork_exit::{self, TaskEvent},
+    frequency_limits,
     ftrace::{self, Event, EventKind},
     header::HeaderReader,
     hotplug::Hotplug,
@@ -31,6 +32,8 @@ use crate::model::{
         Origin,
         hand_overs::{BinderEvent, HandOverEvent, Moment},
     },
+    run_facts::Host,
+    timeline::FrequencyLimits,
     topology::TopologyError,
 };
 
@@ -45,6 +48,8 @@ pub(crate) struct Pass {
     /// Number of gaps of the plan that were accounted.
     gaps: usize,
     tally: Tally,
+    /// Host, as far as the trace declares it.
+    pub host: Host,
     /// Whether the user, and not the trace, describes the host.
     is_described: bool,
     /// Accounting of the threads.
@@ -85,6 +90,8 @@ pub(crate) struct Results {
     pub cpus: CpuSurvey,
     /// Last known names of threads that left a CPU.
     pub thread_names: FxHashMap<u32, Box<[u8]>>,
+    /// Limits of frequencies.
+    pub limits: FrequencyLimits,
     /// Error in the clusters that were asked for.
     pub wrong: Option<TopologyError>,
 }
@@ -116,6 +123,7 @@ impl Pass {
             turn: 0,
             gaps: 0,
             tally: Tally::default(),
+            host: Host::default(),
             is_described: options.topology.is_some(),
             accounts: ThreadStacks::new(&options.limits),
             order: Order::default(),
@@ -130,6 +138,7 @@ impl Pass {
                     options.with_steps,
                 ),
                 thread_names: FxHashMap::default(),
+                limits: FrequencyLimits::default(),
                 wrong: None,
             },
             counts: Counts::default(),
@@ -301,6 +310,7 @@ impl Pass {
                 }
                 let Model { marks: Marks { names, paths, causality, .. }, diagnostics, observer, .. } =
                     &mut results.model;
+                let were_kept = causality.is_needed();
                 let emits_begins = causality.questions().need_all_begins();
                 let observer = observer.as_mut();
                 let mut context = Context { names, paths, diagnostics, causality, emits_begins, observer };
@@ -313,6 +323,8 @@ impl Pass {
                     }
                     record => order.push(record),
                 });
+                // Those that still wait are charged as they come.
+                results.model.marks.charge_earlier(were_kept);
             }
             Some(_) => {
                 let origin = accounts.origin(event, payload);
@@ -341,6 +353,7 @@ impl Pass {
             Some(TaskEvent::Fork { child }) => causality.create(event.time, event.tid, child),
             Some(TaskEvent::Exit) => causality.exit(event.time, event.tid),
             None if name.starts_with(b"sched_") => self.scheduling(event, name, fields, now),
+            None if frequency_limits::take(name, fields, now, &mut self.results.limits) => {}
             None => match binder::read(name, fields) {
                 Some(transaction) => self.transaction(event, transaction),
                 None => self.word(window_markers::of_event(name, fields), now),
@@ -365,6 +378,10 @@ impl Pass {
 
 impl Visitor for Pass {
     fn declared(&mut self, facts: &Declared) {
+        if let Some(run) = &facts.run {
+            self.results.model.marks.named_drivers.extend(&run.drivers);
+            self.host = run.host.clone();
+        }
         if let Some(window) = facts.window {
             self.survey.declare(window);
             self.results.cpus.starts(window.0.max(self.range().begin));
@@ -398,7 +415,9 @@ impl Visitor for Pass {
         let counts = time >= range.begin;
         let now = time.max(range.begin);
         self.counts.events += u64::from(counts);
-        self.results.cpus.starts(now);
+        if !self.survey.is_declared_by_all {
+            self.results.cpus.starts(now);
+        }
         let results = &mut self.results;
         // By its own time: events before the window are ordered, too.
         self.order.advance(time, |record| results.take(record));

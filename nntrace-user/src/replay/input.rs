@@ -255,6 +255,12 @@ impl Input {
         }
     }
 
+    /// Whether it declares its window.
+    #[must_use]
+    pub(crate) fn declares_window(&self) -> bool {
+        matches!(&self.contents, Contents::Perfetto(trace) if trace.declared().window.is_some())
+    }
+
     /// Reads the text from its start. Readers are independent of each other.
     ///
     /// Each of their errors contains an [`InputError`], and comes after everything that could be read.

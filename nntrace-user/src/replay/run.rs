@@ -10,6 +10,7 @@ use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind},
     layer::Layer,
 };
+use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use super::{
@@ -18,7 +19,7 @@ use super::{
     event_order::Sorter,
     events,
     input::{Input, InputError},
-    trace_survey::{Plan, Survey},
+    trace_survey::Plan,
 };
 use crate::model::{
     Findings, Marks, Model, Topology,
@@ -165,13 +166,14 @@ fn replay_observed(
     division: Division,
     observer: &mut dyn FnMut() -> Option<Observer>,
 ) -> Result<Replayed, ReplayError> {
+    let inputs = options.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>, _>>()?;
+    one_clock(&inputs)?;
     let mut new_pass = |plan| {
         let mut pass = Pass::new(options, plan);
+        pass.survey.is_declared_by_all = inputs.iter().all(Input::declares_window);
         pass.results.model.observer = observer();
         pass
     };
-    let inputs = options.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>, _>>()?;
-    one_clock(&inputs)?;
     let plan = Plan { range: options.range, ..Plan::default() };
     let mut pass = new_pass(plan);
     events::visit(&inputs, division, &mut pass);
@@ -181,8 +183,7 @@ fn replay_observed(
         let mut sorter = Sorter::new(&mut pass);
         events::visit(&inputs, division, &mut sorter);
         let events = sorter.sorted();
-        let mut survey = Survey::default();
-        survey.declared = pass.survey.declared;
+        let mut survey = pass.survey.anew();
         events.visit(&mut survey);
         pass.replan(survey.plan(options.range));
         events.visit(&mut pass);
@@ -199,10 +200,12 @@ fn replay_observed(
 /// Results of a replay.
 pub struct Replayed {
     model: Model,
+    host: Host,
     /// CPUs of the trace; none where it has no power event.
     cpus: BTreeSet<u32>,
     timelines: Option<Timelines>,
     threads: Vec<NamedThread>,
+    thread_names: FxHashMap<u32, Box<[u8]>>,
     energy_model: Option<EnergyModel>,
     window: Window,
     files: Vec<String>,
@@ -219,7 +222,7 @@ impl Replayed {
     #[must_use]
     pub fn findings(&self) -> Findings<'_> {
         let run = RunFacts {
-            host: Host { cpus: self.cpus.len() as u32, ..Host::default() },
+            host: Host { cpus: self.cpus.len() as u32, ..self.host.clone() },
             window: self.window.clone(),
             source: Source {
                 kind: SourceKind::Replay,
@@ -230,9 +233,12 @@ impl Replayed {
             },
             processes: &self.processes,
             threads: Cow::Borrowed(&self.threads),
+            thread_names: Some(&self.thread_names),
             energy_model: self.energy_model.as_ref(),
+            rails: None,
             evidence: None,
             verify: None,
+            perf_counts: None,
             overhead: self.overhead.clone(),
             loss: self.loss.clone(),
             diagnostics: Cow::Borrowed(&self.diagnostics),
@@ -282,16 +288,14 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     };
     pass.end();
     let lost = pass.losses();
-    let Pass { accounts, results, counts, mut notes, .. } = pass;
-    if let Some(error) = results.wrong {
-        return Err(error.into());
-    }
-    let Results { mut model, mut cpus, thread_names, .. } = results;
+    let Pass { accounts, results, counts, host, mut notes, .. } = pass;
+    results.wrong.map_or(Ok(()), Err)?;
+    let Results { mut model, mut cpus, thread_names, limits, .. } = results;
     let has_power = cpus.has_events();
     if has_power {
         cpus.settle(&mut model)?;
     }
-    let timelines = model.power.timelines_until(end);
+    let timelines = model.power.timelines_until(end).map(|timelines| Timelines { limits, ..timelines });
     let Model { marks, scheduling, diagnostics, .. } = &mut model;
     let scheduling = scheduling.get_or_insert_default();
     let processes = accounts.names().map(|(pid, comm)| (pid, ProcessLabel { comm })).collect();
@@ -345,11 +349,13 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     notes.extend(scheduling.note_on_missing(&loss));
     Ok(Replayed {
         model,
+        host,
         cpus: if has_power { cpus.shown() } else { BTreeSet::new() },
         timelines,
         energy_model: options.energy_model.clone(),
         window,
         threads,
+        thread_names,
         files,
         processes,
         diagnostics,

@@ -24,6 +24,8 @@ pub(crate) struct Survey {
     seen: Option<(u64, u64)>,
     /// Window that inputs declare, ns.
     pub declared: Option<(u64, u64)>,
+    /// Whether all inputs declare it: then events outside of it do not extend it.
+    pub is_declared_by_all: bool,
     /// Gaps.
     pub gaps: Gaps,
     /// Whether an event was older than the previous one.
@@ -39,11 +41,20 @@ impl Survey {
         self.declared = Some((first.min(begin), last.max(end)));
     }
 
+    /// Returns a survey of the same inputs that has taken no event.
+    pub(crate) fn anew(&self) -> Self {
+        let &Self { declared, is_declared_by_all, .. } = self;
+        Self { declared, is_declared_by_all, ..Self::default() }
+    }
+
     /// Returns the times of the first and the last event, or of the declared window, ns; `None` without an event.
     #[must_use]
     pub(crate) fn extent(&self) -> Option<(u64, u64)> {
         let (first, last) = self.seen?;
         let (begin, end) = self.declared.unwrap_or((first, last));
+        if self.is_declared_by_all {
+            return Some((begin, end));
+        }
         Some((first.min(begin), last.max(end)))
     }
 

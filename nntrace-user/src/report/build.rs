@@ -1,12 +1,15 @@
 //! The snapshot of what the model found.
 
 mod causality;
+mod dispatch_overhead;
 mod energy;
 mod full_kernel_tables;
 mod hand_overs;
 mod marks;
+mod perf_counters;
 mod power;
 mod threads;
+mod usage;
 
 use super::snapshot::{Diagnostic, Loss, SCHEMA, Snapshot, Tool, VERSION};
 use crate::model::findings::Findings;
@@ -15,6 +18,8 @@ impl Snapshot {
     /// The snapshot; every list in it is sorted, so that equal input gives equal bytes.
     #[must_use]
     pub fn of(found: &Findings<'_>) -> Self {
+        let usage = found.usage();
+        let energy = found.energy().map(|energy| energy.with_phases(usage.as_ref()));
         Self {
             schema: SCHEMA.into(),
             version: VERSION,
@@ -34,12 +39,16 @@ impl Snapshot {
             explanation: found.explanation(),
             hand_overs: found.hand_overs(),
             hand_over_split: found.hand_over_split(),
+            dispatch_overhead: None,
             threads: found.thread_rows(),
+            usage,
+            perf_counters: found.perf_counters(),
             counters: found.counters(),
             tracks: found.tracks(),
             cpus: found.cpus(),
             clusters: found.clusters(),
-            energy: found.energy(),
+            energy,
+            rails: found.run.rails.clone().filter(|rails| !rails.is_empty()),
             evidence: found.run.evidence.clone(),
             verify: found.run.verify.clone(),
             overhead: found.run.overhead.clone(),

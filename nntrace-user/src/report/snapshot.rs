@@ -4,15 +4,18 @@
 //! fields here is the order in the file.
 
 mod causality;
+mod dispatch_overhead;
 mod energy;
 mod hand_overs;
 mod histogram;
 mod marks;
+mod perf_counters;
 mod power;
 mod schema;
 mod stack_frame;
 mod threads;
 mod times_by_layer;
+mod usage;
 
 use nntrace_common::diagnostic::DiagnosticKind;
 use schemars::JsonSchema;
@@ -22,20 +25,29 @@ pub use causality::{
     AccountFunctionRow, AccountRow, CalleeRow, ExplanationRow, GroupRow, HandOverCounts,
     IterationFunctionRow, IterationKey, IterationRow, MissingRow, SiteRow, StatesRow,
 };
-pub use energy::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, UnpricedRow};
+pub use dispatch_overhead::{ClusterOverheadRow, DispatchOverheadRow};
+pub use energy::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, PhaseEnergyRow, UnpricedRow};
 pub use hand_overs::{HandOverEvidence, HandOverPair, HandOverPart, HandOverSplit};
 pub use histogram::TimeHistogram;
 pub use marks::{
     AppPhaseTimes, AppPhases, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ProcessRole,
     ReportRow, StackRow, TrackRow,
 };
+pub use perf_counters::{
+    CountRow, CountsRow, FunctionCountsRow, PerfCounterTable, PerfEventRow, PhaseCountsRow,
+};
 pub use power::{ClusterRow, ConcurrencyRow, CpuRow, EffectiveRow, FrequencyRow, IdleRow, InitialRow};
 pub use threads::ThreadRow;
+pub use usage::{
+    AccountUsageRow, EnergyShareRow, FunctionUsageRow, IterationUsageRow, PhaseUsageRow, UsageFrequencyRow,
+    UsageRow, UsageTable, WakeRow,
+};
 
 pub use crate::model::{
     energy::ResultUnit,
     initial_state::{FrequencySource, IdleSource},
     layer_phase_times::{TableRow, TimesByLayer},
+    rails::{RailKind, RailRow, RailSource, Rails, UnreadableRail},
     run_facts::{
         Clock, CpuEvidenceRow, Evidence, Host, Loss, MarksSeen, Overhead, PowerDomainRow, PsciRow, Source,
         SourceKind, SuspendRow, TableUse, VerifiedFigure, Verify, VerifyRow, Window,
@@ -98,9 +110,18 @@ pub struct Snapshot {
     /// Hand-overs of work, put together and split; only when it is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hand_over_split: Option<HandOverSplit>,
+    /// Idle CPUs while work waited; only when it is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch_overhead: Option<DispatchOverheadRow>,
     /// Times that threads ran, waited and slept; live only when it is asked for, else where the trace has context switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadRow>,
+    /// Resources that sections used: time on CPU, waits, energy; where there are context switches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageTable>,
+    /// Counts of performance events by section; only with `--counters`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub perf_counters: Option<PerfCounterTable>,
     /// Counters that marks set.
     pub counters: Vec<CounterRow>,
     /// Asynchronous slices and instants of marks.
@@ -112,6 +133,9 @@ pub struct Snapshot {
     /// Energy of the CPUs and clusters; null without an energy model.
     #[serde(default)]
     pub energy: Option<EnergyRow>,
+    /// Measured energy of the host's power rails, beside the model's and never added to it; live, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rails: Option<Rails>,
     /// Evidence of the kernel beside the events that times rest on; live only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,

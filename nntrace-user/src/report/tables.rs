@@ -3,14 +3,16 @@
 use super::{
     incomplete_figures::Figures,
     number_format::{self, or_unknown},
-    probe_share,
+    probe_share, rails,
     snapshot::{CpuRow, FrequencyRow, IdleRow, Loss, PhaseRow, Snapshot, TableUse, VerifiedFigure},
     terminal_text::{Text, line},
 };
 
 mod causality;
 mod energy;
+mod perf_counters;
 mod threads;
+mod usage;
 
 pub use causality::iterations;
 
@@ -24,9 +26,18 @@ pub fn render(snapshot: &Snapshot) -> Text {
     if let Some(split) = &snapshot.hand_over_split {
         text += &split.text();
     }
+    if let Some(overhead) = &snapshot.dispatch_overhead {
+        text += &overhead.text();
+    }
     threads::table(&mut text, &snapshot.threads, Figures::under(snapshot, "threads"));
+    let unit = snapshot.energy.as_ref().map(|energy| energy.unit);
+    usage::table(&mut text, snapshot.usage.as_ref(), unit, Figures::under(snapshot, "usage"));
+    perf_counters::table(&mut text, snapshot.perf_counters.as_ref());
     cpus(&mut text, snapshot);
     energy::table(&mut text, snapshot.energy.as_ref(), Figures::under(snapshot, "energy"));
+    if let Some(rails) = &snapshot.rails {
+        text += &rails::table(rails);
+    }
     evidence(&mut text, snapshot);
     verify(&mut text, snapshot);
     health(&mut text, snapshot);

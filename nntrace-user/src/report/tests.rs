@@ -13,7 +13,7 @@ use super::{
     timeline,
 };
 use crate::{
-    analyze::diff,
+    analyze::diff::power as power_diff,
     model::{
         Topology,
         timeline::{CpuState, Timelines},
@@ -144,7 +144,7 @@ fn what_is_shown_adds_up_and_fits() -> Result<()> {
                 assert_eq!(sum, snapshot.window.length_ns(), "{group:?}");
                 assert_eq!(group.shares().iter().sum::<u64>(), 10_000, "{group:?}");
             }
-            let text = power::render(&snapshot, table) + &diff::render(&before, &snapshot, table);
+            let text = power::render(&snapshot, table) + &power_diff::render(&before, &snapshot, table);
             let lines = text.lines().filter(|line| !line.starts_with("note: "));
             lines.for_each(|line| assert!(line.chars().count() <= 80, "{line}"));
         }
@@ -217,7 +217,7 @@ fn runs_compare_by_name_and_by_rate_whatever_the_order_and_the_length() -> Resul
         replay_text(&turns(20, 1, 2), options(&[cluster("both", &[1, 2]), cluster("new", &[5])]))?;
     assert_eq!(after.window.length_ns(), 2 * before.window.length_ns());
     for table in PowerTable::ALL {
-        let changes = diff::power(&before, &after, table);
+        let changes = power_diff::changes(&before, &after, table);
         for change in &changes {
             // The new unit has no baseline, the old one no current values; the others did the same for twice as long.
             let known = match &change.unit {
@@ -246,20 +246,20 @@ fn runs_compare_by_name_and_by_rate_whatever_the_order_and_the_length() -> Resul
 
     // The CPUs swap their parts: cpu1's are cpu2's now.
     let (swapped, _) = replay_text(&turns(10, 2, 1), options(&[cluster("both", &[1, 2])]))?;
-    let changes = diff::power(&before, &swapped, PowerTable::Frequency);
+    let changes = power_diff::changes(&before, &swapped, PowerTable::Frequency);
     let cpu1: Vec<_> = changes.iter().filter(|change| change.unit == CpuOrCluster::Cpu(1)).collect();
     let change_of = |khz| {
         let rows = cpu1[0].rows.iter();
         rows.filter(|row| row.what == power::What::At(Some(khz)))
-            .map(diff::RowChange::share_change)
+            .map(power_diff::RowChange::share_change)
             .sum::<i64>()
     };
     assert_eq!((change_of(600_000), change_of(1_200_000)), (-7_500, 2_500));
-    insta::assert_snapshot!("comparison_idle", diff::render(&before, &swapped, PowerTable::Idle));
-    insta::assert_snapshot!("comparison_freq", diff::render(&before, &swapped, PowerTable::Frequency));
-    insta::assert_snapshot!("comparison_cluster", diff::render(&before, &swapped, PowerTable::Cluster));
+    insta::assert_snapshot!("comparison_idle", power_diff::render(&before, &swapped, PowerTable::Idle));
+    insta::assert_snapshot!("comparison_freq", power_diff::render(&before, &swapped, PowerTable::Frequency));
+    insta::assert_snapshot!("comparison_cluster", power_diff::render(&before, &swapped, PowerTable::Cluster));
 
-    let text = diff::csv(&before, &swapped, &[PowerTable::Idle])?;
+    let text = power_diff::csv(&before, &swapped, &[PowerTable::Idle])?;
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for line in reader.deserialize() {

@@ -2,6 +2,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -12,6 +14,7 @@ use nntrace_tests::{
     live,
     otlp::{Receiver, Reply},
     profiler::Profiler,
+    recording::Recording,
     snapshot,
 };
 use nntrace_user::{
@@ -311,6 +314,35 @@ fn what_is_not_taken_is_counted() -> Result<()> {
     let mut secure = Profiler::new()?.args(["--otlp", "https://127.0.0.1:1", "--duration", "1s"]);
     let ended = Child::run(secure.command())?.expect_code(2)?;
     ensure!(ended.stderr.contains("by http"), "{}", ended.stderr);
+    Ok(())
+}
+
+#[test]
+fn hostile_names_of_a_live_run_are_spans() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let long = vec![b'n'; 100_000];
+    let names: [&[u8]; 5] = [
+        b"</script><script>ran = 1</script>",
+        b"\x1b]52;c;ZXZpbA\x07\xe2\x80\xae\xe2\x80\xa8\x7f\xff\xfe",
+        b"__proto__\\\"'`${ran}",
+        b"{\"resourceSpans\": []}",
+        &long,
+    ];
+    let mut command = vec![OsString::from(env!("CARGO_BIN_EXE_mark-raw"))];
+    for name in names {
+        command.push(OsStr::from_bytes(&[b"B|1|[NN_LR_PE]", name].concat()).to_owned());
+        command.push("E|1".into());
+    }
+    let recording = Recording::of(&[], &command)?;
+    let receiver = Receiver::start([], Reply::Taken(Vec::new()))?;
+    let mut profiler = Profiler::new()?;
+    profiler.command().arg("replay").arg(recording.path()).args(["--json", "--otlp", &receiver.url()]);
+    let ended = Child::run(profiler.command())?.expect_code(0)?;
+    let functions = snapshot::read(&ended.stdout)?.functions;
+    let expected: BTreeSet<String> = functions.into_iter().map(|row| row.name).collect();
+    ensure!(expected.contains(&String::from_utf8_lossy(names[1]).into_owned()), "{expected:?}");
+    let received: BTreeSet<String> = spans(&receiver)?.into_iter().map(|span| span.span.name).collect();
+    ensure!(received == expected && received.len() == names.len(), "{received:?}");
     Ok(())
 }
 

@@ -105,12 +105,7 @@ pub fn measure(rounds: u32) -> Result<Table> {
 
 /// Measures reading a large recording.
 pub fn measure_reading(rounds: u32) -> Result<Table> {
-    let paced = compile(PACED, "paced", &["-I", INCLUDE, "-pthread"])?;
-    let recording = Folder::create("large-recording")?;
-    let mut record = command(release("nntrace-bpf")?);
-    record.args(["record", "--force", "--marks", "express", "-o"]).arg(&recording.0);
-    record.args(["--", "sh", "-c", &format!("echo {LARGE} | {}", paced.display())]);
-    quietly(record.stderr(Stdio::null()))?;
+    let recording = recorded_load("large-recording", LARGE)?;
     let info = info(&recording.0)?;
     let sum = |key: &str| streams(&info).map(|stream| number(stream, key)).sum::<f64>();
     let (plain, events) = (sum("plain_bytes"), sum("events"));
@@ -214,17 +209,28 @@ fn written(record: &mut Command) -> Result<f64> {
     line.with_context(|| format!("the recorded program printed `{printed}`: expected a number of sections"))
 }
 
-fn info(recording: &Path) -> Result<Value> {
+/// Records a load of the program that writes at a pace, as that takes it; returns the folder.
+pub(super) fn recorded_load(name: &str, load: &str) -> Result<Folder> {
+    let paced = compile(PACED, "paced", &["-I", INCLUDE, "-pthread"])?;
+    let recording = Folder::create(name)?;
+    let mut record = command(release("nntrace-bpf")?);
+    record.args(["record", "--force", "--marks", "express", "-o"]).arg(&recording.0);
+    record.args(["--", "sh", "-c", &format!("echo {load} | {}", paced.display())]);
+    quietly(record.stderr(Stdio::null()))?;
+    Ok(recording)
+}
+
+pub(super) fn info(recording: &Path) -> Result<Value> {
     let mut info = command(release("nntrace-bpf")?);
     let text = quietly(info.args(["info", "--json"]).arg(recording))?;
     serde_json::from_str(&text).context("`info --json` is no JSON")
 }
 
-fn streams(info: &Value) -> impl Iterator<Item = &Value> {
+pub(super) fn streams(info: &Value) -> impl Iterator<Item = &Value> {
     info["streams"].as_array().into_iter().flatten()
 }
 
-fn number(value: &Value, key: &str) -> f64 {
+pub(super) fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or(f64::NAN)
 }
 
@@ -244,7 +250,7 @@ fn size_of_folder(folder: &Path) -> Result<f64> {
 }
 
 /// Folder below target/bench that is removed with this value.
-struct Folder(PathBuf);
+pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
     /// Names a folder that does not exist.

@@ -1,9 +1,11 @@
 //! The command line.
 
 mod calls;
+mod diff;
 mod engine_options;
 mod engines;
 mod export;
+mod graph_question;
 mod help_headings;
 mod host_options;
 mod info;
@@ -17,19 +19,29 @@ mod report;
 mod results;
 mod section_options;
 mod values;
+mod what_if;
+mod why;
 
-use std::{path::PathBuf, slice};
+use std::{
+    path::{Path, PathBuf},
+    slice,
+};
 
 pub use calls::Calls;
 use clap::{CommandFactory as _, Parser, error::ErrorKind};
+pub use diff::{Diff, DiffForm, Divisor};
 pub use engine_options::EngineSelection;
 pub use engines::Engines;
 pub use export::{Export, ExportOutput};
+pub use graph_question::GraphQuestion;
 pub use host_options::HostOptions;
 pub use info::Info;
 pub use live::{Level, Live};
-use nntrace_user::model::energy::EnergyModel;
-pub use output_file::OutputKind;
+use nntrace_user::{
+    live::rails::{RailReader, SYSFS},
+    model::energy::EnergyModel,
+};
+pub use output_file::{OutputFile, OutputKind};
 pub use pack::{Pack, Unpack};
 pub use print::{Group, Print};
 pub use record::Record;
@@ -38,10 +50,21 @@ pub use report::Report;
 pub use results::{Causes, Format, Results, Table, default_memory};
 pub use section_options::SectionOptions;
 use values::file;
+pub use what_if::WhatIf;
+pub use why::Why;
 
 /// Creates the error of a command line that asks for what cannot be; the exit status is that of a wrong command line.
 pub fn usage(message: String) -> anyhow::Error {
     Cli::command().error(ErrorKind::ArgumentConflict, message).into()
+}
+
+/// Returns the text on a host without power rails: where they were looked for.
+pub fn without_rails(sysfs: &Path) -> String {
+    let [hwmon, iio, powercap] = RailReader::folders(sysfs).map(|folder| folder.display().to_string());
+    format!(
+        "this host has no power rails that are measured: neither energy nor power was found in {hwmon}, {iio} and \
+         {powercap}; where such a sensor is built in, its driver may be missing"
+    )
 }
 
 /// Shows where the time of a neural network goes, by layer and phase, and what the CPUs did.
@@ -91,6 +114,24 @@ pub enum Action {
     /// For each function, or by any choice of process, thread, layer, phase and function: count, total and exclusive time,
     /// minimum, percentiles, maximum, standard deviation (sd) and the same as a share of the mean (rsd).
     Report(Box<Report>),
+    /// Compares runs: whether a change made it worse
+    ///
+    /// One run before and one after, or better several of each: `diff before/ after/`, `diff before/*.json --to after/*.json`.
+    /// By layer and phase, function, states of CPUs and clusters, and energy: the change of the median, its interval, and a verdict where there
+    /// are enough runs. With --fail-if, exits with 3 when a condition holds.
+    Diff(Box<Diff>),
+    /// Predicts a run with other speeds: what to speed up first
+    ///
+    /// `what-if run --speed driver=2x`: from sections, hand-overs and context switches, the times of the run anew. Makespan, latency and
+    /// throughput of iterations, the curve of gains and its bound, the critical path, and what all that assumes. No
+    /// privileges are needed.
+    WhatIf(Box<WhatIf>),
+    /// Splits by cause why some executions were slow
+    ///
+    /// `why run --of infer`: the slowest executions of a function against the typical ones. Their difference in ns, by more calls,
+    /// more work, lower frequencies, other clusters, waits for a CPU and who had it, idle states, locks, hand-overs, first runs. The
+    /// parts add up to the difference. No privileges are needed.
+    Why(Box<Why>),
     /// Describes what is in a recording: its run, its host, its files, its losses
     ///
     /// With --check, whether it is whole; with --compare, how this machine differs.
@@ -111,7 +152,7 @@ pub enum Action {
     /// To a folder that is new or empty, and is a recording afterwards. A pack that is damaged, or has anything in it that a
     /// pack does not have, is refused, and leaves nothing.
     Unpack(Unpack),
-    /// Writes a recording, or traces, for other programs: swimlanes for Perfetto, tables for engines of queries
+    /// Writes a recording, or traces, for other programs: swimlanes, tables for queries
     ///
     /// A trace for Perfetto has sections, events of CPUs, states of clusters, and flows for hand-overs. Tables are of Apache
     /// Parquet, one file a table: sections, states of CPUs and clusters over time, iterations, hand-overs, totals, facts about
@@ -160,6 +201,37 @@ pub enum EnergyModelAction {
         #[arg(value_name = "FILE", value_parser = file(host_options::read_energy_model))]
         model: EnergyModel,
     },
+    /// Fits the powers of a model to the measured energy of a power rail
+    ///
+    /// By the intervals between the states of a recording of the host, better some dozens with different loads: non-negative least
+    /// squares. Prints the fitted model, with how well it fits as comments. Powers that the intervals do not determine stay as
+    /// they are, and are named. The rail should feed what the model prices, and nothing else.
+    Fit {
+        /// Folder of the recording
+        #[arg(value_name = "RECORDING")]
+        folder: PathBuf,
+        /// Model to begin with, which must state a unit
+        #[arg(long, value_name = "FILE", value_parser = file(host_options::read_energy_model))]
+        model: EnergyModel,
+        /// Rail, as `VDD_CPU` or `ina226/VDD_CPU`
+        #[arg(long, value_name = "NAME")]
+        rail: String,
+        /// Write the fitted model to this file, which must end in .toml
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Write what was measured and what was fitted in each interval to this file, as CSV
+        #[arg(long, value_name = "FILE")]
+        residuals: Option<PathBuf>,
+        /// Replace files that exist
+        #[arg(long)]
+        force: bool,
+    },
+    /// Lists the power rails whose energy this host measures, with what they read now
+    Rails {
+        /// Where sysfs is mounted
+        #[arg(long, value_name = "FOLDER", default_value = SYSFS)]
+        rails_from: PathBuf,
+    },
 }
 
 /// Describes this host.
@@ -175,22 +247,26 @@ pub struct ShowTopology {
 
 impl Action {
     /// Returns the files and folders that are read as recordings or traces.
-    pub fn inputs(&self) -> &[PathBuf] {
-        match self {
-            Self::Replay(arguments) => &arguments.files,
-            Self::Print(arguments) => &arguments.files,
-            Self::Export(arguments) => &arguments.files,
-            Self::Report(arguments) => slice::from_ref(&arguments.folder),
-            Self::Info(arguments) => slice::from_ref(&arguments.folder),
-            Self::Calls(arguments) => slice::from_ref(&arguments.folder),
-            _ => &[],
-        }
+    pub fn inputs(&self) -> impl Iterator<Item = &PathBuf> {
+        let (files, more): (&[PathBuf], &[PathBuf]) = match self {
+            Self::Replay(arguments) => (&arguments.files, &[]),
+            Self::Print(arguments) => (&arguments.files, &[]),
+            Self::Export(arguments) => (&arguments.files, &[]),
+            Self::Diff(arguments) => (&arguments.runs, &arguments.to),
+            Self::WhatIf(arguments) => (&arguments.question.files, &[]),
+            Self::Why(arguments) => (&arguments.question.files, &[]),
+            Self::Report(arguments) => (slice::from_ref(&arguments.folder), &[]),
+            Self::Info(arguments) => (slice::from_ref(&arguments.folder), &[]),
+            Self::Calls(arguments) => (slice::from_ref(&arguments.folder), &[]),
+            _ => (&[], &[]),
+        };
+        files.iter().chain(more)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{ffi::OsString, path::Path, time::Duration};
+    use std::{ffi::OsString, time::Duration};
 
     use super::*;
 
@@ -276,7 +352,7 @@ mod tests {
     #[test]
     fn the_short_help_is_one_screen() {
         let help = Cli::command().term_width(100).render_help().to_string();
-        // Fifteen of them are the subcommands.
+        // Eighteen of them are the subcommands.
         assert!(help.lines().count() < 44, "{help}");
     }
 

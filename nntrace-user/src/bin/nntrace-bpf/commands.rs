@@ -1,11 +1,13 @@
 //! The subcommands: one file each, from its arguments to an exit status.
 
 pub mod calls;
+pub mod diff;
 pub mod emit;
 pub mod energy_model;
 pub mod engines;
 pub mod export;
 mod file_run;
+mod graph_question;
 pub mod info;
 pub mod live;
 pub mod manual;
@@ -17,3 +19,5 @@ pub mod replay;
 pub mod report;
 pub mod topology;
 pub mod unpack;
+pub mod what_if;
+pub mod why;

@@ -23,8 +23,8 @@ use nntrace_user::report::terminal_text::Text;
 use crate::{
     arguments::{Action, Cli},
     commands::{
-        calls, energy_model, engines, export, info, live, manual, pack, print, record, replay, report,
-        topology, unpack,
+        calls, diff, energy_model, engines, export, info, live, manual, pack, print, record, replay, report,
+        topology, unpack, what_if, why,
     },
 };
 
@@ -64,6 +64,9 @@ fn main() -> ExitCode {
         Some(Action::Export(arguments)) => export::run(arguments),
         Some(Action::Calls(arguments)) => calls::run(arguments),
         Some(Action::Report(arguments)) => report::run(arguments),
+        Some(Action::Diff(arguments)) => diff::run(arguments),
+        Some(Action::WhatIf(arguments)) => what_if::run(arguments),
+        Some(Action::Why(arguments)) => why::run(arguments),
         Some(Action::Info(arguments)) => info::run(arguments),
         Some(Action::Engines(arguments)) => engines::run(arguments),
         Some(Action::Topology(arguments)) => topology::run(arguments),

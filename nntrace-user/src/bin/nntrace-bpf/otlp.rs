@@ -46,7 +46,7 @@ pub struct Sender {
     deadline: Arc<OnceLock<Instant>>,
     time: Duration,
     endpoint: Endpoint,
-    /// What did not fit in the queue.
+    /// Items without room in the queue.
     turned_away: Counts,
 }
 

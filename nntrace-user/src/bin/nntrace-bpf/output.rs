@@ -1,9 +1,12 @@
 //! Where results go: a terminal interface, tables, or JSON.
 
-pub mod baseline;
+pub mod background_writer;
 pub mod files;
+pub mod perfetto_trace;
+pub mod progress;
 pub mod result_file;
 pub mod result_folder;
+pub mod run_input;
 pub mod screen;
 pub mod shell_words;
 pub mod thresholds;
@@ -80,7 +83,9 @@ impl Output {
     pub fn open(results: &Results, host: &HostOptions) -> Result<Self> {
         if results.table.is_some() || results.timeline {
             let times = if results.total_times { Shown::TotalTimes } else { Shown::SelfTimes };
-            let baseline = results.baseline.as_deref().map(|path| baseline::read(path, host));
+            let baseline = results.baseline.as_deref();
+            let baseline =
+                baseline.map(|path| run_input::read(path, host).context("cannot use the baseline"));
             return Ok(Self::Last(Last {
                 table: results.table,
                 nnapi: nnapi::Options {
@@ -187,8 +192,10 @@ impl Last {
         match (&self.baseline, self.format) {
             (None, Format::Text) => print(&power::render(snapshot, table)),
             (None, Format::Csv) => write_stdout(power::csv(snapshot, &[table])?.as_bytes()),
-            (Some(before), Format::Text) => print(&diff::render(before, snapshot, table)),
-            (Some(before), Format::Csv) => write_stdout(diff::csv(before, snapshot, &[table])?.as_bytes()),
+            (Some(before), Format::Text) => print(&diff::power::render(before, snapshot, table)),
+            (Some(before), Format::Csv) => {
+                write_stdout(diff::power::csv(before, snapshot, &[table])?.as_bytes())
+            }
         }
     }
 }

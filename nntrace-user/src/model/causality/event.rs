@@ -1,6 +1,9 @@
 //! Events of marks and threads that wait until all before them have come.
 
-use nntrace_common::attributes::Handle;
+use nntrace_common::{
+    attributes::Handle,
+    mark::{self, Kind},
+};
 
 use super::{
     Origin,
@@ -27,7 +30,7 @@ pub(super) enum Event {
         origin: Origin,
         handle: Handle,
     },
-    /// What only hand-overs are made of.
+    /// Events that only hand-overs are made of.
     HandOver {
         event: HandOverEvent,
         at: Moment,
@@ -52,4 +55,10 @@ pub(super) struct Annotations {
     pub(super) is_root: bool,
     /// Whether it closes the section that is open, and takes its place.
     pub(super) is_switch: bool,
+}
+
+/// Returns the offset of an instant's name in its payload; `None` for other marks.
+pub(crate) fn instant_name_at(payload: &[u8]) -> Option<u16> {
+    let is_instant = mark::kind(payload) == Some(Kind::Instant);
+    is_instant.then(|| payload.iter().skip(2).position(|&byte| byte == b'|').map_or(0, |at| at + 3) as u16)
 }

@@ -135,6 +135,8 @@ pub(super) struct Closed<'a> {
 pub(super) struct Piece {
     /// Context of the work that was taken over.
     pub context: Context,
+    /// When it was taken over, ns.
+    pub begin: u64,
     /// Time, ns.
     pub exclusive: u64,
 }
@@ -368,7 +370,7 @@ fn pieces(span: &SpanRecord, received: impl Iterator<Item = (u64, Context)>, ins
         // Not more than the kernel has counted: a section that was lost on the way shows there only.
         let exclusive = (end - begin).saturating_sub(covered).min(left);
         left -= exclusive;
-        pieces.push(Piece { context, exclusive });
+        pieces.push(Piece { context, begin, exclusive });
     }
     pieces
 }

@@ -93,7 +93,8 @@ impl Cpu {
         }
     }
 
-    fn khz(&self) -> Option<u32> {
+    /// Its requested frequency, kHz.
+    pub(super) fn khz(&self) -> Option<u32> {
         (self.frequency.khz() != 0).then_some(self.frequency.khz())
     }
 }

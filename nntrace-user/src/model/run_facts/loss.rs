@@ -45,7 +45,7 @@ pub(crate) struct KeptSums {
 }
 
 /// Figures that rest on single records, wherever these come from.
-const ON_RECORDS: [&str; 27] = [
+const ON_RECORDS: [&str; 28] = [
     "accounts",
     "clusters",
     "counters",
@@ -73,6 +73,7 @@ const ON_RECORDS: [&str; 27] = [
     "phases.p99_ns",
     "threads",
     "tracks",
+    "usage",
 ];
 
 impl Loss {

@@ -15,7 +15,7 @@ use crate::{
         blocks::VisitBlocks,
         decode::{Event, EventReader},
         format::Stream,
-        sections::section_name,
+        sections::{mark, section_name},
         threads::{ThreadUse, ThreadsSeen},
     },
 };
@@ -64,6 +64,8 @@ pub(super) struct FirstPass<'a> {
     uses: Vec<Option<ThreadUse>>,
     /// Whether any is not kept.
     dropped: bool,
+    /// Whether there are marks that are no sections.
+    has_marks: bool,
 }
 
 /// Findings of the first pass.
@@ -74,6 +76,8 @@ pub(super) struct FirstFound {
     pub(super) stretches: Vec<Stretch>,
     /// Whether there are others than the longest.
     pub(super) dropped: bool,
+    /// Whether there are marks that are no sections. The stretches are theirs, too.
+    pub(super) has_marks: bool,
 }
 
 impl<'a> FirstPass<'a> {
@@ -90,6 +94,7 @@ impl<'a> FirstPass<'a> {
             current: Stretch { place: 0, earliest: u64::MAX },
             uses: Vec::new(),
             dropped: false,
+            has_marks: false,
         }
     }
 
@@ -104,6 +109,7 @@ impl<'a> FirstPass<'a> {
             longest: self.longest.into_iter().map(|Reverse(long)| *long.held).collect(),
             stretches,
             dropped: self.dropped,
+            has_marks: self.has_marks,
         }
     }
 
@@ -174,7 +180,13 @@ impl VisitBlocks for FirstPass<'_> {
 
     fn other(&mut self, stream: Stream, event: &Event, reader: &EventReader) {
         self.annotations.take(event, reader.content());
-        self.threads.other(stream, reader.number(), event);
+        let number = reader.number();
+        self.threads.other(stream, number, event);
+        if let Some(mark) = mark(event, reader, self.late_names) {
+            self.threads.mark(stream, number, &mark);
+            self.leave(number, mark.time);
+            self.has_marks = true;
+        }
     }
 
     fn end(&mut self, _stream: Stream, _reader: &EventReader) {

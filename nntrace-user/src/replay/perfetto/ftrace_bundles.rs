@@ -40,7 +40,7 @@ struct Running {
     prio: i32,
 }
 
-/// What the events of a bundle are placed by.
+/// Facts by which the events of a bundle are placed.
 pub(super) struct Context<'a, 'b> {
     pub(super) threads: &'a Threads,
     pub(super) converter: &'a mut Converter<'b>,

@@ -61,7 +61,7 @@ enum Open {
     },
 }
 
-/// What an event does.
+/// Effect of an event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
     Begin,
@@ -74,7 +74,7 @@ enum Action {
     AsyncEnd(u64),
 }
 
-/// What events are placed by.
+/// Facts by which events are placed.
 pub(super) struct Context<'a, 'b> {
     pub(super) tracks: &'a Tracks,
     pub(super) threads: &'a Threads,

@@ -16,7 +16,7 @@ impl Findings<'_> {
         &self.marks.causality
     }
 
-    fn site(&self, site: Site) -> SiteRow {
+    pub(super) fn site(&self, site: Site) -> SiteRow {
         SiteRow {
             pid: site.pid,
             layer: site.tag.layer(),

@@ -33,6 +33,7 @@ impl Findings<'_> {
             total_max: energy.total_max,
             parts: parts(&energy.parts),
             clusters: clusters.collect(),
+            phases: Vec::new(),
             unpriced: unpriced.collect(),
             model: model.file.clone(),
             notes: energy.notes,

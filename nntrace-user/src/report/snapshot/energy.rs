@@ -1,8 +1,10 @@
 //! Energy of CPUs and their clusters.
 
+use nntrace_common::layer::{Layer, Phase};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::EnergyShareRow;
 use crate::model::energy::ResultUnit;
 
 /// Energy of all CPUs and clusters, by the model that was given.
@@ -20,6 +22,10 @@ pub struct EnergyRow {
     pub parts: EnergyPartsRow,
     /// The same for each cluster, in the order of `clusters`.
     pub clusters: Vec<ClusterEnergyRow>,
+    /// Energy by process, layer and phase, where there are context switches. It adds up to that of all exactly: sums of the
+    /// numbers are the total, its minimum and its maximum.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseEnergyRow>,
     /// Time in states that the model lacks.
     pub unpriced: Vec<UnpricedRow>,
     /// Name of the model's file.
@@ -56,6 +62,20 @@ pub struct ClusterEnergyRow {
     pub total_max: f64,
     /// Energy of the known time, by what it was spent for.
     pub parts: EnergyPartsRow,
+}
+
+/// Energy of the CPUs while they ran a layer and phase of a process, with its share of their clusters'.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseEnergyRow {
+    /// Process id; null for all that no thread of a traced process ran.
+    pub pid: Option<u32>,
+    /// Layer; null for what was outside of sections.
+    pub layer: Option<Layer>,
+    /// Phase; null for what was outside of sections.
+    pub phase: Option<Phase>,
+    /// Energy.
+    #[serde(flatten)]
+    pub energy: EnergyShareRow,
 }
 
 /// Time in a state that the model lacks. It widens the range where the model has any state of that kind.

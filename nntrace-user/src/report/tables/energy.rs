@@ -94,6 +94,7 @@ mod tests {
                 row("A", [23.5e-3, 3.96, 0.0, 1.2126, 35e-6], [0.0, 0.0]),
                 row("B", [1e-3, 0.0, 0.0, 0.0, 0.0], [0.005, 0.845]),
             ],
+            phases: Vec::new(),
             unpriced: vec![
                 UnpricedRow {
                     cluster: "B".into(),

@@ -13,7 +13,7 @@ use crate::{
         cpu_or_cluster::{CpuOrCluster, CpuState},
         number_format,
         snapshot::{Snapshot, SourceKind},
-        terminal_text::clean,
+        xml::escape,
     },
 };
 
@@ -246,20 +246,4 @@ fn x(ns: u64, length: u64) -> f64 {
 /// As much of a name as there is room for.
 fn shortened(name: &str) -> String {
     crate::report::power::fit(name, 18).trim_end().into()
-}
-
-/// Text for XML, clean. Characters that XML 1.0 has not are replaced.
-fn escape(text: &str) -> String {
-    let mut escaped = String::new();
-    for character in clean(text).chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }

@@ -149,6 +149,7 @@ fn cluster(name: &str, cpus: &[u32], used: &[(Option<u32>, u64)]) -> ClusterRow 
 pub(crate) fn empty() -> Snapshot {
     Snapshot {
         evidence: None,
+        rails: None,
         threads: Vec::new(),
         verify: None,
         schema: SCHEMA.to_owned(),
@@ -175,6 +176,9 @@ pub(crate) fn empty() -> Snapshot {
         explanation: None,
         hand_overs: None,
         hand_over_split: None,
+        dispatch_overhead: None,
+        usage: None,
+        perf_counters: None,
         counters: Vec::new(),
         tracks: Vec::new(),
         cpus: Vec::new(),

@@ -25,7 +25,7 @@ pub struct EngineSelection {
 
     /// Detail of engines: run, or op for operators too
     #[arg(long = "engine-level", value_enum, value_name = "LEVEL", default_value_t = Level::Run, help_heading = MARKS,
-          hide_possible_values = true)]
+          hide_possible_values = true, hide_short_help = true)]
     pub engine_level: Level,
 
     /// Engine map, which adds an engine or replaces one

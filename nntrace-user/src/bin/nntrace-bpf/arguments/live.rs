@@ -2,17 +2,27 @@
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
+use anyhow::{Result, bail};
 use clap::error::ErrorKind;
 use log::LevelFilter;
+use nntrace_common::perf_counters::MAX_COUNTERS;
 use nntrace_user::live::{
-    driver_calls::DriverSelection, engine_probes::EngineOptions, express::ExpressLane,
-    kernel::DEFAULT_RING_BYTES, session::MarkSource, target::SymbolSpec,
+    driver_calls::DriverSelection,
+    engine_probes::EngineOptions,
+    express::ExpressLane,
+    kernel::DEFAULT_RING_BYTES,
+    perf_events::PerfEvent,
+    rails::{RailReader, SYSFS},
+    session::MarkSource,
+    target::SymbolSpec,
 };
 
 use super::{
     EngineSelection, HostOptions, Results,
     help_headings::{LIMITS, MARKS, OUTPUT, POWER, TARGET},
+    usage,
     values::{duration, listen_address, memory},
+    without_rails,
 };
 use crate::logging;
 
@@ -45,6 +55,14 @@ pub struct Live {
     /// Records of threads
     #[arg(long, value_enum, default_value_t = Level::Marks, help_heading = MARKS, hide_short_help = true)]
     pub level: Level,
+
+    /// Count performance events by section: cycles, instructions, cache-misses and others, separated by commas
+    ///
+    /// Six at most, by the names that `perf list` has, or rNNN, the number of an event of this CPU in hexadecimal; `:u` at the
+    /// end counts in programs only, `:k` in the kernel only. Each mark and each context switch of the host takes longer.
+    /// Sections are probed then, without the express lane, whose marks reach no kernel code.
+    #[arg(long, value_name = "EVENTS", value_delimiter = ',', help_heading = MARKS, hide_short_help = true)]
+    pub counters: Vec<PerfEvent>,
 
     /// Function that writes marks
     ///
@@ -107,6 +125,19 @@ pub struct Live {
     #[arg(long, help_heading = POWER, hide_short_help = true)]
     pub verify: bool,
 
+    /// Measured energy of power rails: auto, off, or the time between two samples of power
+    ///
+    /// By itself all rails that the host has sensors for (hwmon, IIO, power caps) are read at the ends of the run and at each
+    /// interval; where a sensor gives power and not energy, also each 100ms, or less often where that takes more than a
+    /// hundredth of the time. With a time, a host without rails is an error.
+    #[arg(long, value_name = "auto|off|TIME", value_parser = rails, default_value = "auto", help_heading = POWER,
+          hide_short_help = true)]
+    pub rails: Rails,
+
+    /// Where sysfs is mounted, for rails
+    #[arg(long, value_name = "FOLDER", default_value = SYSFS, help_heading = POWER, hide_short_help = true)]
+    pub rails_from: PathBuf,
+
     /// Size of each CPU's ring of records, KiB
     #[arg(long, value_name = "KIB", default_value_t = DEFAULT_RING_BYTES / 1024,
           value_parser = clap::value_parser!(u32).range(4..=1_048_576), help_heading = LIMITS, hide_short_help = true)]
@@ -156,7 +187,46 @@ pub enum Level {
     Sched,
 }
 
+/// Use of the host's power rails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rails {
+    /// Those that there are.
+    Auto,
+    /// None.
+    Off,
+    /// There must be some; power is sampled with this period.
+    Sampled(Duration),
+}
+
+/// `auto`, `off`, or a time.
+fn rails(text: &str) -> Result<Rails, String> {
+    match text {
+        "auto" => Ok(Rails::Auto),
+        "off" => Ok(Rails::Off),
+        time => duration(time).map(Rails::Sampled).map_err(|_| {
+            "expected auto, off, or the time between two samples of power, such as 20ms".to_owned()
+        }),
+    }
+}
+
 impl Live {
+    /// Finds the rails whose energy is measured; none where it is not.
+    ///
+    /// # Errors
+    /// When rails are asked for, and there are none.
+    pub fn rails(&self) -> Result<Option<RailReader>> {
+        let period = match self.rails {
+            Rails::Off => return Ok(None),
+            Rails::Auto => None,
+            Rails::Sampled(period) => Some(period),
+        };
+        let found = RailReader::find(&self.rails_from, period);
+        if period.is_some() && found.count() == 0 {
+            bail!(without_rails(&self.rails_from));
+        }
+        Ok(Some(found))
+    }
+
     /// The drivers whose calls are sections.
     #[must_use]
     pub fn driver_selection(&self) -> DriverSelection {
@@ -210,10 +280,35 @@ impl Live {
     #[must_use]
     pub fn express_lane(&self) -> ExpressLane {
         match self.marks {
-            Marks::Auto => ExpressLane::Auto,
+            Marks::Auto if self.counters.is_empty() => ExpressLane::Auto,
             Marks::Express => ExpressLane::Wanted,
-            Marks::Uprobe | Marks::Syscall | Marks::None => ExpressLane::Never,
+            Marks::Auto | Marks::Uprobe | Marks::Syscall | Marks::None => ExpressLane::Never,
         }
+    }
+
+    /// Checks that the events can be counted.
+    ///
+    /// # Errors
+    /// When there are too many, or the source of marks leaves nothing to count.
+    pub fn check_counters(&self) -> Result<()> {
+        let message = match self.marks {
+            _ if self.counters.is_empty() => return Ok(()),
+            Marks::Express => {
+                "--counters cannot be used with --marks express: no kernel code runs at the marks of the express lane, \
+                 which could read them; leave out --marks"
+            }
+            Marks::None => {
+                "--counters is about sections, of which --marks none takes none; leave out --marks"
+            }
+            _ if self.counters.len() > MAX_COUNTERS => {
+                return Err(usage(format!(
+                    "--counters takes {MAX_COUNTERS} events at once, found {}; leave some out",
+                    self.counters.len()
+                )));
+            }
+            _ => return Ok(()),
+        };
+        Err(usage(message.to_owned()))
     }
 
     /// Whether tasks that libraries show by ITT are wanted: unless no engine is, as the library that makes marks of them

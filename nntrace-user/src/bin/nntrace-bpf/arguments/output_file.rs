@@ -30,13 +30,15 @@ pub enum OutputKind {
     Prometheus,
     /// A report for people, with a swimlane.
     Html,
+    /// A trace for Perfetto.
+    Perfetto,
     /// A recording, in a folder.
     Recording,
 }
 
 /// Names of the kinds of files.
 pub(super) const EXPECTED: &str =
-    "expected a file name that ends in .json, .csv, .svg, .dot, .folded, .pb.gz, .prom or .html";
+    "expected a file name that ends in .json, .csv, .svg, .dot, .folded, .pb.gz, .prom, .html or .pftrace";
 
 /// End of the names of profiles for pprof.
 const PPROF: &str = ".pb.gz";
@@ -52,6 +54,7 @@ pub(super) fn output_file(text: &str) -> Result<OutputFile, String> {
         Some("folded") => OutputKind::Folded,
         Some("prom") => OutputKind::Prometheus,
         Some("html") => OutputKind::Html,
+        Some("pftrace" | "perfetto-trace") => OutputKind::Perfetto,
         Some("gz") if text.ends_with(PPROF) => OutputKind::Pprof,
         _ if text.is_empty() => return Err(EXPECTED.into()),
         _ => OutputKind::Recording,

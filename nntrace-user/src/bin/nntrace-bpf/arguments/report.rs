@@ -2,18 +2,19 @@
 
 use std::path::PathBuf;
 
-use nntrace_user::{model::section_statistics::Property, report::section_statistics};
+use nntrace_user::{analyze::path::Path, model::section_statistics::Property, report::section_statistics};
 
 use super::{
     SectionOptions,
     help_headings::{LIMITS, OUTPUT},
-    values::table_memory,
+    values::{duration_ns, table_memory},
 };
 
 /// Sums up the sections of a recording.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, clap::Args)]
 pub struct Report {
-    /// Folder of the recording; with --handoff also a trace
+    /// Folder of the recording; with --handoff or --overhead also a trace
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
 
@@ -23,6 +24,25 @@ pub struct Report {
     /// by itself. `-` is a part that no mark shows both ends of.
     #[arg(long, conflicts_with_all = ["by", "sort", "SectionOptions"], help_heading = OUTPUT)]
     pub handoff: bool,
+
+    /// Find idle CPUs while work that was handed over waits for its start
+    ///
+    /// By cluster, from the first start of work to its last end. Work waits for the clusters that the thread which takes it ran on,
+    /// where context switches show these, else for any.
+    #[arg(long, conflicts_with_all = ["by", "sort", "SectionOptions", "handoff"], help_heading = OUTPUT)]
+    pub overhead: bool,
+
+    /// Latency and rate of work from the first of these functions to the last, as in 'capture>infer>show'
+    ///
+    /// From the begin of a section of the first one to the end of one of the last, over what it calls and the work that it hands over
+    /// to other threads and processes, whatever lies between two of the functions; and from each function to the next.
+    #[arg(long, value_name = "A>B..", conflicts_with_all = ["by", "sort", "SectionOptions", "handoff", "overhead"],
+          help_heading = OUTPUT)]
+    pub path: Option<Path>,
+
+    /// Latency of the path that is allowed, such as 33ms: what takes longer is counted as missed [default: its period, if it has one]
+    #[arg(long, value_name = "TIME", requires = "path", value_parser = duration_ns, help_heading = OUTPUT)]
+    pub deadline: Option<u64>,
 
     /// Choice of sections.
     #[command(flatten)]

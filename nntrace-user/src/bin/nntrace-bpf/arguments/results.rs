@@ -29,12 +29,12 @@ pub struct Results {
           help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
-    /// Write FILE: .json, .csv, .svg, .dot, .folded, .pb.gz, .prom or .html
+    /// Write FILE, of the kind that its name ends in: .json, .html ..
     ///
     /// At the end, of the kind that the name ends in: .json (the snapshot), .csv (the tables of power states, or the one of
     /// --table), .svg (a picture of power states over time), .dot (marked sections and their causes, for Graphviz), .folded
     /// (stacks, for flame graphs), .pb.gz (a profile for pprof), .prom (metrics for Prometheus), .html (a report with a swimlane, for a
-    /// browser). May be given several times.
+    /// browser), .pftrace or .perfetto-trace (a trace for Perfetto). May be given several times.
     #[arg(short, long = "output", value_name = "FILE", value_parser = output_file, help_heading = OUTPUT)]
     pub outputs: Vec<OutputFile>,
 
@@ -54,7 +54,7 @@ pub struct Results {
     #[arg(long, value_name = "FROM..TO", value_parser = time_range, help_heading = OUTPUT, hide_short_help = true)]
     pub swimlane: Option<TimeRange>,
 
-    /// Hide sections shorter than this, such as 1us, in the swimlane of .html
+    /// Hide sections shorter than this, such as 1us, in the swimlanes of .html and .pftrace
     #[arg(long, value_name = "TIME", value_parser = duration_ns, help_heading = OUTPUT, hide_short_help = true)]
     pub min_span: Option<u64>,
 
@@ -62,7 +62,9 @@ pub struct Results {
     #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
     pub force: bool,
 
-    /// Print a table at the end
+    /// A table
+    ///
+    /// It is printed at the end.
     #[arg(long, value_enum, conflicts_with = "json", help_heading = OUTPUT)]
     pub table: Option<Table>,
 
@@ -73,7 +75,7 @@ pub struct Results {
 
     /// Compare --table idle, freq or cluster with this earlier run
     ///
-    /// A snapshot in JSON, or a trace.
+    /// A snapshot in JSON, a recording, or a trace.
     #[arg(long, value_name = "FILE", requires = "table", help_heading = OUTPUT, hide_short_help = true)]
     pub baseline: Option<PathBuf>,
 
@@ -140,6 +142,13 @@ pub struct Causes {
     /// calls. As a table, and as `hand_over_split` of the snapshot.
     #[arg(long, help_heading = CAUSES, hide_short_help = true)]
     pub handoff: bool,
+
+    /// Find idle CPUs while work that was handed over waits for its start
+    ///
+    /// By cluster, from the first start of work to its last end: as a table at the end, and as `dispatch_overhead` of the snapshot.
+    /// With `--level sched`, work waits for the clusters that the thread which takes it runs on; without, for any.
+    #[arg(long, help_heading = CAUSES, hide_short_help = true)]
+    pub overhead: bool,
 
     /// Exit with 3 when a larger share of time is missing, such as 5%
     ///
@@ -243,21 +252,26 @@ impl Results {
     /// The questions about causes, for the model.
     #[must_use]
     pub fn questions(&self) -> Questions {
-        let Causes { iteration_root, by, explain, missing, handoff, max_missing } = &self.causes;
+        let Causes { iteration_root, by, explain, missing, handoff, overhead, max_missing } = &self.causes;
         Questions {
             iteration_root: iteration_root.clone(),
             by: by.clone(),
             explain: explain.clone(),
             missing: *missing || max_missing.is_some(),
             graph: self.wants(OutputKind::Dot),
-            hand_overs: *handoff || self.wants(OutputKind::Html) || self.otlp.is_some(),
+            hand_overs: *handoff || *overhead || self.wants_swimlane() || self.otlp.is_some(),
         }
     }
 
     /// Whether timelines are needed.
     #[must_use]
     pub fn wants_steps(&self) -> bool {
-        self.timeline || self.wants(OutputKind::Svg) || self.wants(OutputKind::Html)
+        self.timeline || self.causes.overhead || self.wants(OutputKind::Svg) || self.wants_swimlane()
+    }
+
+    /// Whether a file with a swimlane is to be written.
+    fn wants_swimlane(&self) -> bool {
+        self.wants(OutputKind::Html) || self.wants(OutputKind::Perfetto)
     }
 
     /// Whether a file of this kind is to be written.

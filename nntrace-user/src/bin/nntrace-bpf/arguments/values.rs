@@ -147,6 +147,14 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The same, from 50% on and below 100%.
+pub(super) fn confidence(text: &str) -> Result<f64, String> {
+    match share(text) {
+        Ok(share) if (0.5..1.0).contains(&share) => Ok(share),
+        _ => Err("expected a share such as 95% or 0.99, from 50% on and below 100%".into()),
+    }
+}
+
 /// `big=4-7`.
 pub(super) fn cluster(text: &str) -> Result<ClusterDescription, String> {
     let parsed = text.split_once('=').map(|(name, cpus)| (name.trim(), cpu_list::parse(cpus)));

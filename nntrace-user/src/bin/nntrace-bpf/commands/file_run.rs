@@ -11,7 +11,7 @@ use nntrace_user::{
         ThreadName,
         html::{self, Sections, SharedSections, Shown},
     },
-    model::{Findings, causality::Questions, limits::Limits, timeline::Timelines},
+    model::{Findings, causality::Questions, input::Observer, limits::Limits, timeline::Timelines},
     record::{self, OrderedSections, Recorded},
     replay::{self, Replayed, TimeRange},
 };
@@ -65,6 +65,16 @@ impl Run {
             Some(folder) => Self::Recording(Box::new(record::replay(folder, &request.of_recording())?)),
             None => Self::Traces(Box::new(replay::replay(&request.of_traces())?)),
         })
+    }
+
+    /// Replays the files, and shows everything to an observer; each pass through traces has one of its own.
+    pub fn observed(request: &Request<'_>, mut observer: impl FnMut() -> Observer) -> Result<Self> {
+        if let Some(folder) = request.recording()? {
+            let recorded = record::replay_with_observer(folder, &request.of_recording(), observer())?;
+            return Ok(Self::Recording(Box::new(recorded)));
+        }
+        let replayed = replay::replay_with_observer(&request.of_traces(), &mut observer)?;
+        Ok(Self::Traces(Box::new(replayed)))
     }
 
     /// Replays the files, and collects their sections; returns the names of threads, too, as far as they are known.

@@ -114,6 +114,18 @@ fn text(summary: &Summary) -> Text {
     for (pid, comm) in &summary.processes {
         row("process", format!("{pid} {comm}"));
     }
+    match &summary.rails {
+        None => row("rails", "not measured".into()),
+        Some(rails) if rails.is_empty() => row("rails", "none on this host".into()),
+        Some(rails) => {
+            rails
+                .rails
+                .iter()
+                .for_each(|rail| row("rail", format!("{} ({})", rail.path(), rail.kind.name())));
+            let unreadable = rails.unreadable.iter();
+            unreadable.for_each(|rail| row("rail", format!("{}, unreadable: {}", rail.rail, rail.reason)));
+        }
+    }
     let loss = &summary.loss;
     row("lost", format!("{} of {} records", loss.records_dropped, loss.records_produced));
     streams(&mut text, summary);

@@ -21,15 +21,16 @@ use kept_output::{scratch_file, show};
 use log::LevelFilter;
 use nix::sys::signal::Signal;
 use nntrace_user::{
-    export::metrics::Metrics,
+    export::{metrics::Metrics, swimlane::Counters},
     live::{
         itt,
         kernel::KernelOptions,
         probes::Placement,
+        rails::RailReader,
         session::{Session, SessionOptions},
         target::{ChildOutput, Held, Launch, PidFd, Process, Processes, RunAs, Running},
     },
-    model::Topology,
+    model::{Findings, Topology, timeline::Timelines},
     record::{Cause, ClockReading},
     report::{probe_share, snapshot::Snapshot},
     tui::Health,
@@ -45,12 +46,13 @@ use tokio::{
 
 use super::record::{Due, Recording};
 use crate::{
-    arguments::{Level, Live},
+    arguments::{Level, Live, OutputKind},
     logging,
     metrics_server::{MetricsListener, Scrapes},
     output::{
         Output,
         files::{Files, Found},
+        perfetto_trace::PerfettoTrace,
         screen::{Asked, Screen},
         thresholds,
     },
@@ -65,9 +67,10 @@ const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Traces live, and records the run where that is asked for; returns the exit status.
 pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>) -> Result<ExitCode> {
+    cli.check_counters()?;
     logging::start(log_level);
     let processes = targets(cli)?;
-    let topology = cli.host.live_topology()?;
+    let (topology, rails) = (cli.host.live_topology()?, cli.rails()?);
     let wants_screen = !cli.json_lines && Output::wants_screen(&cli.results) && io::stdin().is_terminal();
     let mut output = if cli.json_lines { Output::JsonLines } else { Output::open(&cli.results, &cli.host)? };
     let files = Files::open(&cli.results)?;
@@ -80,12 +83,13 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let (mut held, unseen) = launch(cli, kept.as_ref())?.unzip();
 
     let file_observer = recording.as_mut().and_then(Recording::take_file_observer);
-    let options = session_options(cli, recording.as_ref(), topology, file_observer.is_some());
+    let options = session_options(cli, recording.as_ref(), topology, rails, file_observer.is_some());
     let mut session = Session::start(options)?;
     if let Some(observer) = recording.as_ref().and_then(Recording::observer) {
         session.observe_by(observer);
     }
     let report = HtmlReport::begin(cli, &mut session);
+    let trace = perfetto_trace(cli, &mut session)?;
     if let Some(observer) = file_observer {
         session.follow_files(observer);
     }
@@ -97,14 +101,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
         session.trace_held(held)?;
     }
     let has_target = held.is_some() || !processes.is_empty();
-    for engine in session.engines() {
-        log::info!("{engine}");
-    }
-    let finds_nothing = has_target && session.no_marks(&cli.target()).is_some();
-    if finds_nothing {
-        // What a script starts does not wait for its probes either.
-        session.expect_libraries();
-    }
+    let finds_nothing = has_target && finds_nothing(cli, &mut session);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // From here on the terminal may be ours, and the command runs: nothing may kill us half-way.
     let inside = runtime.enter();
@@ -150,7 +147,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let findings = run.session.findings()?;
     let status = run.command.as_ref().and_then(Running::exit_code);
     let recorded = run.recording.map(|recording| recording.finish(&findings, status)).transpose();
-    let snapshot = Snapshot::of(&findings);
+    let snapshot = last_snapshot(cli, &findings, timelines.as_ref());
     // None of these keeps the others from being written.
     let written = files.write(&Found {
         findings: &findings,
@@ -158,6 +155,11 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
         timelines: timelines.as_ref(),
         began_ns: ClockReading::now().real_time(snapshot.window.begin_ns),
         report: report.facts(&report.take_sections()),
+        perfetto: &|out| {
+            let Some(trace) = &trace else { return Ok(Vec::new()) };
+            let counters = Counters::of(&findings, timelines.as_ref(), cli.results.causes.overhead);
+            Ok(trace.write(out, &findings, &counters)?.into_iter().collect())
+        },
     });
     let finished = run.output.finish(&snapshot, timelines.as_ref());
     let shown = kept.map_or(Ok(()), show);
@@ -173,11 +175,41 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     Ok(if differs || tripped { ExitCode::from(thresholds::TRIPPED) } else { code })
 }
 
+/// Whether nothing to probe was found so far. Logs the engines that were.
+fn finds_nothing(cli: &Live, session: &mut Session) -> bool {
+    for engine in session.engines() {
+        log::info!("{engine}");
+    }
+    let finds_nothing = session.no_marks(&cli.target()).is_some();
+    if finds_nothing {
+        // What a script starts does not wait for its probes either.
+        session.expect_libraries();
+    }
+    finds_nothing
+}
+
+/// Returns the snapshot at the end.
+fn last_snapshot(cli: &Live, findings: &Findings<'_>, timelines: Option<&Timelines>) -> Snapshot {
+    let snapshot = Snapshot::of(findings);
+    if cli.results.causes.overhead { snapshot.with_dispatch_overhead(findings, timelines) } else { snapshot }
+}
+
+/// Begins to collect a trace for Perfetto, if one is to be written.
+fn perfetto_trace(cli: &Live, session: &mut Session) -> Result<Option<PerfettoTrace>> {
+    if !cli.results.wants(OutputKind::Perfetto) {
+        return Ok(None);
+    }
+    let (trace, observer) = PerfettoTrace::begin(ClockReading::now(), cli.results.min_span.unwrap_or(0))?;
+    session.observe_by(observer);
+    Ok(Some(trace))
+}
+
 /// Returns the options of the session.
 fn session_options(
     cli: &Live,
     recording: Option<&Recording>,
     topology: Option<Topology>,
+    rails: Option<RailReader>,
     reports_files: bool,
 ) -> SessionOptions {
     SessionOptions {
@@ -189,6 +221,7 @@ fn session_options(
         calls: recording.map(Recording::calls).unwrap_or_default().to_vec(),
         placement: if cli.fast_probes { Placement::Fast } else { Placement::Safe },
         libraries: cli.libraries.clone(),
+        counters: cli.counters.clone(),
         drivers: cli.drivers.iter().copied().collect(),
         with_details: cli.results.detail,
         with_steps: cli.results.wants_steps(),
@@ -196,6 +229,7 @@ fn session_options(
         verify: cli.verify,
         topology,
         energy_model: cli.host.energy_model.clone(),
+        rails,
         questions: recording
             .map_or_else(|| cli.results.questions(), |recording| recording.questions().clone()),
         limits: cli.results.limits(),

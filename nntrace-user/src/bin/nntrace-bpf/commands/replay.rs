@@ -5,10 +5,10 @@ mod otlp_spans;
 use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
 
 use anyhow::Result;
-use nntrace_user::{emit::Speed, report::snapshot::Snapshot, tui::Health};
+use nntrace_user::{emit::Speed, export::perfetto, report::snapshot::Snapshot, tui::Health};
 
 use super::{
-    emit,
+    emit, export,
     file_run::{Request, Run, SwimlaneParts},
     playback,
 };
@@ -57,7 +57,11 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
         (Run::of(&request)?, SwimlaneParts::default())
     };
     let findings = run.findings();
-    let (snapshot, timelines) = (Snapshot::of(&findings), run.timelines());
+    let timelines = run.timelines();
+    let mut snapshot = Snapshot::of(&findings);
+    if cli.results.causes.overhead {
+        snapshot = snapshot.with_dispatch_overhead(&findings, timelines.as_ref());
+    }
     if wants_screen && cli.speed.is_none() {
         runtime.block_on(look(&snapshot))?;
     }
@@ -72,6 +76,13 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
             host_name: run.host_name(),
             sections: &swimlane.sections,
             threads: &swimlane.threads,
+        },
+        perfetto: &|out| {
+            let shown = export::swimlane::Shown {
+                least_ns: cli.results.min_span.unwrap_or(0),
+                with_overhead: cli.results.causes.overhead,
+            };
+            export::swimlane::write::<perfetto::Format>(&request, shown, out)
         },
     })?;
     match output {

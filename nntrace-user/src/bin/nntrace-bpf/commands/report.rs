@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use nntrace_user::{
+    analyze::path::{Path, PathCollector, PathReport},
     model::{
         causality::Questions,
         limits::Limits,
@@ -13,6 +14,7 @@ use nntrace_user::{
     report::{
         section_statistics::{Statistics, StatisticsRow},
         snapshot::Snapshot,
+        terminal_text::Text,
     },
 };
 
@@ -27,7 +29,10 @@ use crate::{
 
 /// Prints the statistics; returns the exit status.
 pub fn run(cli: &Report) -> Result<ExitCode> {
-    if cli.handoff {
+    if let Some(path) = &cli.path {
+        return of_path(cli, path);
+    }
+    if cli.handoff || cli.overhead {
         return hand_overs(cli);
     }
     if !record::is_recording(&cli.folder) {
@@ -62,13 +67,7 @@ pub fn run(cli: &Report) -> Result<ExitCode> {
         summed: recorded.statistics.summed(),
         ..Statistics::new(by, rows, cli.sort.order(), hidden)
     };
-    if cli.csv {
-        output::write_stdout(statistics.csv()?.as_bytes())?;
-    } else if cli.json {
-        output::write_stdout(&statistics.json()?)?;
-    } else {
-        output::print(&statistics.text())?;
-    }
+    show(cli, || statistics.csv(), || statistics.json(), || statistics.text())?;
     for text in &recorded.damage {
         stderr::message(text);
     }
@@ -76,30 +75,70 @@ pub fn run(cli: &Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the split of hand-overs, of a recording or a trace.
-fn hand_overs(cli: &Report) -> Result<ExitCode> {
-    let host = HostOptions::default();
-    let run = Run::of(&Request {
+/// Returns the request for a run with its hand-overs.
+fn request<'a>(cli: &'a Report, host: &'a HostOptions) -> Request<'a> {
+    Request {
         files: std::slice::from_ref(&cli.folder),
         range: None,
         drivers: &[],
-        host: &host,
+        host,
         questions: Questions { hand_overs: true, ..Questions::default() },
         memory: cli.memory,
         with_details: false,
-        with_timelines: false,
-    })?;
-    let snapshot = Snapshot::of(&run.findings());
-    let split = snapshot.hand_over_split.unwrap_or_default();
-    if cli.csv {
-        output::write_stdout(split.csv()?.as_bytes())?;
-    } else if cli.json {
-        output::write_stdout(&split.json()?)?;
+        with_timelines: cli.overhead,
+    }
+}
+
+/// Prints the split of hand-overs, or the dispatch overhead, of a recording or a trace.
+fn hand_overs(cli: &Report) -> Result<ExitCode> {
+    let host = HostOptions::default();
+    let run = Run::of(&request(cli, &host))?;
+    let findings = run.findings();
+    let mut snapshot = Snapshot::of(&findings);
+    if cli.overhead {
+        snapshot = snapshot.with_dispatch_overhead(&findings, run.timelines().as_ref());
+        if let Some(overhead) = &snapshot.dispatch_overhead {
+            show(cli, || overhead.csv(), || overhead.json(), || overhead.text())?;
+        }
     } else {
-        output::print(&split.text())?;
+        let split = snapshot.hand_over_split.take().unwrap_or_default();
+        show(cli, || split.csv(), || split.json(), || split.text())?;
     }
     for note in snapshot.notes {
         stderr::message(note);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the latency of a path of functions in a recording or a trace.
+fn of_path(cli: &Report, path: &Path) -> Result<ExitCode> {
+    let host = HostOptions::default();
+    let collector = PathCollector::new(path.clone(), cli.memory.unwrap_or_else(default_memory));
+    let run = Run::observed(&request(cli, &host), || collector.observer())?;
+    let findings = run.findings();
+    let report = PathReport::new(&collector, &findings, cli.deadline).map_err(anyhow::Error::msg)?;
+    show(cli, || report.csv(), || report.json(), || report.text())?;
+    for note in Snapshot::of(&findings).notes {
+        stderr::message(note);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints one of three forms, as asked for.
+fn show<E>(
+    cli: &Report,
+    csv: impl FnOnce() -> Result<String, E>,
+    json: impl FnOnce() -> serde_json::Result<Vec<u8>>,
+    text: impl FnOnce() -> Text,
+) -> Result<()>
+where
+    anyhow::Error: From<E>,
+{
+    if cli.csv {
+        output::write_stdout(csv()?.as_bytes())
+    } else if cli.json {
+        output::write_stdout(&json()?)
+    } else {
+        output::print(&text())
+    }
 }

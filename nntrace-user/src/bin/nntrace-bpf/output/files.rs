@@ -1,8 +1,8 @@
 //! Files of results, besides what is shown.
 
-use std::path::Path;
+use std::{fs::File, path::Path};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use nntrace_user::{
     export::{
         ThreadName, dot, folded,
@@ -20,11 +20,14 @@ use nntrace_user::{
 };
 
 use crate::{
-    arguments::{OutputKind, Results, Table},
+    arguments::{OutputFile, OutputKind, Results, Table},
     output::{
         self,
+        background_writer::BackgroundWriter,
+        progress::Shown,
         result_file::{ResultFile, Staged},
     },
+    stderr,
 };
 
 /// Files of results, known to be possible from the start: so that a mistake costs nothing.
@@ -43,14 +46,19 @@ pub struct Found<'a> {
     pub timelines: Option<&'a Timelines>,
     /// Begin of what was measured, ns since 1970, where that is known.
     pub began_ns: Option<u64>,
-    /// What a report shows besides.
+    /// Facts that a report shows besides.
     pub report: ReportFacts<'a>,
+    /// Writer of a trace for Perfetto, which returns notes.
+    pub perfetto: &'a WriteTrace<'a>,
 }
+
+/// Writer of a trace.
+pub type WriteTrace<'a> = dyn Fn(&mut BackgroundWriter<Shown<File>>) -> Result<Vec<String>> + 'a;
 
 /// Facts of a run for a report.
 #[derive(Clone, Copy)]
 pub struct ReportFacts<'a> {
-    /// What the run was of: a command, or files.
+    /// Subject of the run: a command, or files.
     pub title: &'a str,
     /// Name of the host, where it is known.
     pub host_name: Option<&'a str>,
@@ -66,22 +74,21 @@ impl Files {
         let json = results.json.iter().filter(|path| *path != Path::new("-"));
         let wanted = json.map(|path| (OutputKind::Json, path));
         let wanted = wanted.chain(results.files().map(|output| (output.kind, &output.path)));
-        let mut files: Vec<(OutputKind, ResultFile)> = Vec::new();
-        for (kind, path) in wanted {
-            let file = ResultFile::open(path, results.force)?;
-            if let Some((_, same)) = files.iter().find(|(_, other)| other.is_same(&file)) {
-                let (one, other) = (same.name().display(), path.display());
-                bail!("{one} and {other} are the same file: each result needs one of its own");
-            }
-            files.push((kind, file));
-        }
+        let files = ResultFile::open_all(wanted, results.force)?;
         let table = results.table.and_then(Table::of_power);
         Ok(Self { files, tables: table.map_or_else(|| PowerTable::ALL.to_vec(), |table| vec![table]) })
     }
 
+    /// Looks at one file of results; nothing is created or changed yet.
+    pub fn single(output: &OutputFile, force: bool) -> Result<Self> {
+        let file = ResultFile::open(&output.path, force)?;
+        Ok(Self { files: vec![(output.kind, file)], tables: PowerTable::ALL.to_vec() })
+    }
+
     /// Writes the last results: every file or, when one cannot be written, none.
     pub fn write(self, found: &Found<'_>) -> Result<()> {
-        let Found { findings, snapshot, timelines, began_ns, report } = *found;
+        let Found { findings, snapshot, timelines, began_ns, report, perfetto } = *found;
+        let mut notes = Vec::new();
         let stage = |(kind, file): (OutputKind, ResultFile)| {
             let bytes = match (kind, timelines) {
                 (OutputKind::Json, _) => output::json(snapshot)?,
@@ -108,6 +115,12 @@ impl Files {
                         timelines,
                     })?
                 }
+                (OutputKind::Perfetto, _) => {
+                    return file.stage_streamed(|out| {
+                        notes.extend(perfetto(out)?);
+                        Ok(())
+                    });
+                }
                 // Written while the run goes on.
                 (OutputKind::Recording, _) => Vec::new(),
                 // A picture without a lane, as it is with power events that never came.
@@ -116,6 +129,7 @@ impl Files {
             file.stage(bytes)
         };
         let staged = self.files.into_iter().map(stage).collect::<Result<Vec<_>>>()?;
+        notes.into_iter().for_each(stderr::message);
         staged.into_iter().try_for_each(Staged::commit)
     }
 }

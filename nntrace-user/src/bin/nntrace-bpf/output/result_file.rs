@@ -6,7 +6,7 @@
 
 use std::{
     fs::{self, File, OpenOptions, Permissions},
-    io::{self, BufWriter, ErrorKind, IntoInnerError, Seek as _, Write as _},
+    io::{self, ErrorKind, Seek as _, Write as _},
     os::{
         fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
         unix::{
@@ -25,12 +25,15 @@ use nix::{
 };
 use tempfile::{NamedTempFile, TempPath};
 
+use super::{
+    background_writer::BackgroundWriter,
+    progress::{self, Shown},
+};
+
 /// Links that are followed before they are taken for a circle, as in the kernel.
 const MOST_LINKS: usize = 40;
 /// Mode of a new file, before the umask.
 const NEW_MODE: u32 = 0o666;
-/// Bytes of streamed content that are written at once.
-const AT_ONCE: usize = 256 << 10;
 /// Prefix of the names of unfinished files.
 pub(super) const UNFINISHED: &str = ".nntrace-bpf-";
 
@@ -112,6 +115,26 @@ impl ResultFile {
         Ok(Self { name: path.to_owned(), place })
     }
 
+    /// Opens several, each with its kind.
+    ///
+    /// # Errors
+    /// As of [`ResultFile::open`], and when two are one file.
+    pub fn open_all<'a, K>(
+        wanted: impl IntoIterator<Item = (K, &'a PathBuf)>,
+        force: bool,
+    ) -> Result<Vec<(K, Self)>> {
+        let mut files: Vec<(K, Self)> = Vec::new();
+        for (kind, path) in wanted {
+            let file = Self::open(path, force)?;
+            if let Some((_, same)) = files.iter().find(|(_, other)| other.is_same(&file)) {
+                let (one, other) = (same.name().display(), path.display());
+                bail!("{one} and {other} are the same file: each result needs one of its own");
+            }
+            files.push((kind, file));
+        }
+        Ok(files)
+    }
+
     /// Whether both are one regular file, by whatever names.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -146,20 +169,25 @@ impl ResultFile {
         Ok(Staged { file: self, content: Content::Bytes(bytes), unfinished })
     }
 
-    /// Writes content of any length as it is made, but not into its place yet.
+    /// Writes content of any length as it is made, and shows how far it is, but does not put it into its place yet.
     ///
     /// # Errors
     /// As of [`ResultFile::stage`], and when it cannot be made.
-    pub fn stage_streamed(self, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<Staged> {
+    pub fn stage_streamed(
+        self,
+        write: impl FnOnce(&mut BackgroundWriter<Shown<File>>) -> Result<()>,
+    ) -> Result<Staged> {
         let cannot = || format!("cannot write {}", self.name.display());
         let unfinished = self.unfinished().with_context(cannot)?;
         let file = match &unfinished {
             Some(unfinished) => unfinished.file().try_clone(),
             None => tempfile::tempfile(),
         };
-        let mut writer = BufWriter::with_capacity(AT_ONCE, file.with_context(cannot)?);
+        let file = file.with_context(cannot)?;
+        let shown = progress::shown(file.try_clone().with_context(cannot)?, "");
+        let mut writer = BackgroundWriter::new(shown).with_context(cannot)?;
         write(&mut writer)?;
-        let file = writer.into_inner().map_err(IntoInnerError::into_error).with_context(cannot)?;
+        drop(writer.finish().with_context(cannot)?);
         if unfinished.is_some() {
             self.complete(&file).with_context(cannot)?;
         }

@@ -111,7 +111,7 @@ impl Part {
 
 impl HandOver {
     /// Returns the hand-over with nothing known but its evidence.
-    pub(super) const fn new(source: Source) -> Self {
+    pub(crate) const fn new(source: Source) -> Self {
         Self {
             source,
             handle: None,

@@ -48,6 +48,23 @@ fn work_goes_on_while_more_is_taken_in_it() {
 }
 
 #[test]
+fn work_is_taken_in_the_instant_in_which_the_one_before_ends() {
+    let mut hand_overs = HandOvers::new(&Limits::default());
+    let key = (1, Handle::OfProcess(7));
+    hand_overs.sent(key, moment(1, 1));
+    hand_overs.received(key, moment(1, 1), moment(2, 9), 0, None);
+    add(&mut hand_overs, &span(2, 0, 4, 9, 1), "before");
+    add(&mut hand_overs, &span(2, 0, 12, 15, 1), "work");
+    // Of one in a section that ends with the receipt, nothing more can begin.
+    hand_overs.sent(key, moment(1, 20));
+    hand_overs.received(key, moment(1, 20), moment(3, 30), 1, None);
+    add(&mut hand_overs, &span(3, 0, 25, 30, 1), "around");
+    add(&mut hand_overs, &span(3, 0, 32, 35, 1), "another");
+    let starts: Vec<_> = hand_overs.results().list.iter().map(|hand_over| hand_over.start).collect();
+    assert_eq!(starts, [Some(12), None]);
+}
+
+#[test]
 fn nothing_grows_without_bound() {
     let limits = Limits { hand_overs: 100, threads: 20, sections: 1_000, ..Limits::default() };
     let mut hand_overs = HandOvers::new(&limits);

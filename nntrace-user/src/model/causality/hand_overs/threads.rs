@@ -144,7 +144,11 @@ impl Thread {
         let depth = span.depth;
         let is_over = |receipt: &Receipt| {
             let is_beside = depth == 0 || receipt.depth.is_some_and(|open| depth <= open);
-            span.begin < receipt.time && span.end >= receipt.time || receipt.first.is_some() && is_beside
+            // One that ended in the instant of the receipt may come behind it, and yet was around it only if it was open.
+            let is_around = span.begin < receipt.time
+                && span.end >= receipt.time
+                && receipt.depth.is_none_or(|open| depth < open);
+            is_around || receipt.first.is_some() && is_beside
         };
         self.end_receipts(is_over, learn);
     }

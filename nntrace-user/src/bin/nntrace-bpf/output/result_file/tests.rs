@@ -60,7 +60,7 @@ fn what_is_not_finished_leaves_nothing() {
 fn streamed_content_is_in_place_when_it_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.pftrace");
-    let content = vec![b'x'; 3 * AT_ONCE + 1];
+    let content = vec![b'x'; (1 << 20) + 1];
     let stage = |force| {
         let file = ResultFile::open(&path, force).unwrap();
         file.stage_streamed(|out| content.chunks(1_000).try_for_each(|part| Ok(out.write_all(part)?)))
