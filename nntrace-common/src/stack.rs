@@ -10,103 +10,20 @@ use crate::verifier_bounds::masked;
 
 mod added_totals;
 mod constants;
+mod frame;
 #[cfg(any(test, feature = "oracle"))]
 pub mod oracle;
 mod path;
 mod rules;
 
 pub use added_totals::Adds;
+use frame::open_bits;
+pub use frame::{Class, Frame};
 pub use path::{PathStep, ROOT_PATH, outermost_path};
 use path::{path_hash, step_of};
 
 /// Sections that can be open on one thread at once. A power of two.
 pub const MAX_DEPTH: usize = 64;
-
-/// Class of a frame in the accounting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Class {
-    /// A section without a tag: transparent.
-    Foreign,
-    /// Takes the place of a frame closed by a switch, until that frame's own end: transparent.
-    Placeholder,
-    /// Adds its own time to the total of its layer and phase.
-    Section,
-    /// A part of the section around it: adds nothing.
-    Detail,
-    /// Like a section, but its time is subtracted from the section around it.
-    Subtract,
-    /// Work for an execution on another thread, and what is in it: adds nothing, as that execution lasts as long as it
-    /// takes.
-    Handed,
-}
-
-impl Class {
-    /// Returns the class with this number.
-    #[must_use]
-    pub const fn from_code(code: u8) -> Option<Self> {
-        Some(match code {
-            0 => Self::Foreign,
-            1 => Self::Placeholder,
-            2 => Self::Section,
-            3 => Self::Detail,
-            4 => Self::Subtract,
-            5 => Self::Handed,
-            _ => return None,
-        })
-    }
-
-    /// Whether the frame has a tag of the contract.
-    #[must_use]
-    #[inline(always)]
-    pub const fn is_marked(self) -> bool {
-        self as u8 >= Self::Section as u8
-    }
-}
-
-/// Open section.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct Frame {
-    /// Begin, ns.
-    pub begin: u64,
-    /// Time of the sections subtracted from it, ns.
-    pub subtracted: u64,
-    /// Durations of the marked frames directly in it, ns.
-    pub nested: u64,
-    /// Hash of the tags from the outermost marked frame to this one.
-    pub path: u64,
-    /// Path of the marked frame around it.
-    around: u64,
-    /// Hash of its name.
-    pub name: u64,
-    /// Tags of the sections open up to and including this frame, a bit each.
-    open: [u64; 2],
-    /// Tag; 0 when it has none.
-    tag: u8,
-    class: Class,
-    /// Number of the nearest marked frame around it plus one; 0 for none.
-    parent: u8,
-    /// Tag of the section that a subtraction from this frame reaches, plus one; 0 for none.
-    reach: u8,
-    /// Layers with an execution frame open up to and including this one, a bit each.
-    executing: u8,
-    /// Totals that closing it adds to: [`Adds`].
-    adds: Adds,
-    /// Number of the last change of the application's phases before it ([`crate::app_events`]).
-    pub slot: u16,
-}
-
-impl Frame {
-    /// Returns the layer and the (resolved) phase; `None` for a section without a tag.
-    #[must_use]
-    pub const fn tag(&self) -> Option<Tag> {
-        match self.class {
-            Class::Foreign | Class::Placeholder => None,
-            _ => Tag::from_index(self.tag),
-        }
-    }
-}
 
 /// Number of a marked frame, plus one; 0 for none.
 type Link = u8;
@@ -174,38 +91,6 @@ impl Closed {
             slot,
         }
     }
-}
-
-impl Frame {
-    const EMPTY: Self = Self {
-        begin: 0,
-        subtracted: 0,
-        nested: 0,
-        path: ROOT_PATH,
-        around: ROOT_PATH,
-        name: 0,
-        open: [0; 2],
-        tag: 0,
-        class: Class::Foreign,
-        parent: 0,
-        reach: 0,
-        executing: 0,
-        adds: Adds::NOTHING,
-        slot: 0,
-    };
-
-    #[inline(always)]
-    fn phase_number(&self) -> u8 {
-        self.tag & 15
-    }
-}
-
-/// Returns the bit of a tag in [`Frame::open`], low and high word.
-#[inline(always)]
-const fn open_bits(tag: u8) -> (u64, u64) {
-    let bit = 1 << (tag & 63);
-    let high = (tag >> 6 & 1) as u64;
-    (bit * (1 - high), bit * high)
 }
 
 impl Stack {
