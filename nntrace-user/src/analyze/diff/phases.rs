@@ -27,14 +27,14 @@ struct Sums {
 /// Percentiles of one or several rows.
 #[derive(Clone, Debug, Default)]
 enum Percentiles {
-    /// Of no row yet.
+    /// No row yet.
     #[default]
     Empty,
     /// By the distribution of all of them.
     Distribution(Box<Histogram<u32>>),
-    /// Of one row, without its distribution, ns.
+    /// Those of one row, without its distribution, ns.
     Known { p50: u64, p99: u64 },
-    /// Of several rows, or not recorded.
+    /// Several rows without distributions, or not recorded.
     Unknown,
 }
 

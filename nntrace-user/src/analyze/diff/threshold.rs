@@ -39,13 +39,13 @@ enum Kind {
 /// Value that a figure is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limit {
-    /// Of the relative change, of 1.
+    /// Limit of the relative change, of 1.
     Change(f64),
-    /// Of the change of a share, of 1.
+    /// Limit of the change of a share, of 1.
     Points(f64),
-    /// Of the difference, in a unit.
+    /// Limit of the difference, in a unit.
     Difference(f64, Dimension),
-    /// Of the value after, in a unit.
+    /// Limit of the value after, in a unit.
     Value(f64, Dimension),
 }
 

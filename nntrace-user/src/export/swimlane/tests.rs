@@ -133,7 +133,7 @@ struct Thread {
     expected: Vec<Slice>,
 }
 
-/// What a thread does: begin a section, of ours or not, or end one.
+/// Step of a thread: it begins a section, of ours or not, or ends one.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Begin,

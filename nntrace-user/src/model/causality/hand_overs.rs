@@ -2,7 +2,7 @@
 //!
 //! Each has up to five anchors on one clock: dispatch, receipt, start, end and finish. From marks with handles they are exact;
 //! from the marks of both sides of an interface call, they are put together first in, first out; from binder transactions, exact.
-//! What no evidence shows is unknown, not 0.
+//! A time without evidence is unknown, not 0.
 
 mod asynchronous;
 mod binder;

@@ -211,7 +211,7 @@ impl Results {
         outputs.find(|output| output.kind == OutputKind::Recording).map(|output| output.path.as_path())
     }
 
-    /// What a swimlane shows.
+    /// Returns what a swimlane shows.
     #[must_use]
     pub fn swimlane(&self) -> Shown {
         let range = self.swimlane.map(|range| (range.begin, range.end));
