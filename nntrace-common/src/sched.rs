@@ -1,7 +1,7 @@
 //! Scheduling events of threads.
 //!
-//! Source: include/trace/events/sched.h (`sched_switch`, `sched_wakeup`, `sched_wakeup_new`), and the states of a task
-//! in include/linux/sched.h.
+//! Source: include/trace/events/sched.h (`sched_switch`, `sched_waking`, `sched_wakeup`, `sched_wakeup_new`), and the states
+//! of a task in include/linux/sched.h.
 
 /// Offsets of fields, from the kernel's descriptions, bytes; 0 where unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct SchedOffsets {
     pub prev_state: u32,
     /// `next_pid` of `sched_switch`.
     pub next_pid: u32,
-    /// `pid` of `sched_wakeup` and `sched_wakeup_new`.
+    /// `pid` of `sched_waking`, `sched_wakeup` and `sched_wakeup_new`.
     pub woken_pid: u32,
     /// Id of a task (`task_struct.pid`).
     pub task_pid: u32,

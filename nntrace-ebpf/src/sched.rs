@@ -4,6 +4,11 @@
 //! the id has to be known, and since Linux 5.18 the state; otherwise the events are read by the kernel's
 //! descriptions. The kernel skips programs of that kind while it handles maps on the same CPU.
 //!
+//! A wake-up shows twice: where it is asked for (`sched_waking`), and when the thread is ready (`sched_wakeup`). Since Linux 6.0 a
+//! CPU that is idle, or is in another cache than the one that wakes, makes the thread ready by itself, behind its idle state: only the
+//! first shows when and by whom it was woken. A thread that was about to sleep then is seen to sleep behind it, and only the second
+//! shows that it has been woken.
+//!
 //! [`TARGETS`] contains threads beside processes: those that user space found, those that were forked since, and all
 //! that have left a CPU in the meantime.
 
@@ -38,6 +43,13 @@ pub fn raw_sched_switch(ctx: RawTracePointContext) -> i32 {
     0
 }
 
+/// Handles the wake-up of a thread where it is asked for: `(task)`.
+#[raw_tracepoint(tracepoint = "sched_waking")]
+pub fn raw_sched_waking(ctx: RawTracePointContext) -> i32 {
+    woken(task_id(ctx.arg(0)), Change::Woken);
+    0
+}
+
 /// Handles the wake-up of a thread: `(task)`.
 #[raw_tracepoint(tracepoint = "sched_wakeup")]
 pub fn raw_sched_wakeup(ctx: RawTracePointContext) -> i32 {
@@ -58,6 +70,13 @@ pub fn sched_switch(ctx: TracePointContext) -> u32 {
     let offsets = SCHED_OFFSETS.load();
     let change = field(&ctx, offsets.prev_state).map(Change::of_state);
     switched(ctx.tgid(), ctx.pid(), change, next_id(&ctx));
+    0
+}
+
+/// Handles the described form of [`raw_sched_waking`].
+#[tracepoint(category = "sched", name = "sched_waking")]
+pub fn sched_waking(ctx: TracePointContext) -> u32 {
+    woken(field(&ctx, SCHED_OFFSETS.load().woken_pid), Change::Woken);
     0
 }
 

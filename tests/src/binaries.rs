@@ -20,6 +20,14 @@ pub fn workload() -> Result<PathBuf> {
     built("nntrace-workload")
 }
 
+/// Returns the path of one of the programs that tests start.
+///
+/// # Errors
+/// When it was not built.
+pub fn helper(name: &str) -> Result<PathBuf> {
+    built(name)
+}
+
 /// Where cargo puts the programs of the profile that this test or program was built with.
 ///
 /// # Errors

@@ -166,11 +166,8 @@ fn code(program: BorrowedFd<'_>, form: Form) -> Result<Vec<u8>> {
             length: size_of::<Info>() as u32,
             info: (&raw mut *info).addr() as u64,
         };
-        // SAFETY: the command takes a request of this size and form, and writes only the memory given in it.
-        let result = unsafe {
-            nix::libc::syscall(nix::libc::SYS_bpf, GET_INFO, &raw mut request, size_of::<Request>())
-        };
-        nix::errno::Errno::result(result).map(drop).context("the kernel does not describe a program")
+        // SAFETY: the command takes a request of this form, and writes only the memory given in it.
+        unsafe { command(GET_INFO, &mut request) }.map(drop).context("the kernel does not describe a program")
     };
     let mut info = Info::default();
     ask(&mut info)?;
@@ -182,6 +179,17 @@ fn code(program: BorrowedFd<'_>, form: Form) -> Result<Vec<u8>> {
     ask(&mut wanted)?;
     ensure!(code.iter().any(|&byte| byte != 0), "the kernel does not hand out the code of a program");
     Ok(code)
+}
+
+/// Calls `bpf(2)` with the part of `union bpf_attr` that a command reads.
+///
+/// # Safety
+/// The request is in the form of the command, and what it points to is there.
+pub(crate) unsafe fn command<T>(number: i32, request: &mut T) -> io::Result<i32> {
+    // SAFETY: the kernel checks everything but what the caller answers for.
+    let result =
+        unsafe { nix::libc::syscall(nix::libc::SYS_bpf, number, std::ptr::from_mut(request), size_of::<T>()) };
+    Ok(nix::errno::Errno::result(result)? as i32)
 }
 
 /// Returns the files in the file system of pinned objects; none where it is not mounted.

@@ -2,53 +2,21 @@
 
 use std::fs;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use nntrace_tests::{
     child::{Child, Ended},
     live,
     profiler::Profiler,
-    recording::Recording,
     trace::line,
+    why::{Planted, parts},
 };
 use serde_json::Value;
-
-const SLOW_RUNS: &str = env!("CARGO_BIN_EXE_slow-runs");
-
-fn number(value: &Value, key: &str) -> Result<i64> {
-    value[key].as_i64().with_context(|| format!("no {key} in {value}"))
-}
-
-/// Returns the parts of an answer, which have to add up.
-fn parts(answer: &Value) -> Result<&Vec<Value>> {
-    let parts = answer["parts"].as_array().context("no parts")?;
-    let sum = parts.iter().map(|part| number(part, "ns")).sum::<Result<i64>>()?;
-    assert_eq!(sum, number(answer, "difference_ns")?, "{answer}");
-    let means = number(&answer["slow"], "mean_ns")? - number(&answer["typical"], "mean_ns")?;
-    assert_eq!(sum, means, "{answer}");
-    Ok(parts)
-}
 
 /// Records executions with a planted cause; the largest part of the answer has to be this one, with its time within 10 %.
 fn assert_named(planted: &str, cause: &str, words: &str) -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
-    let recording = Recording::of(&["--level", "sched", "--ring-size", "8192"], [SLOW_RUNS, planted])?;
-    let truth: Value = serde_json::from_slice(&recording.run.ended.stdout)?;
-    let words = words.replace("THREAD", &truth["thread"].to_string());
-    let truth = number(&truth, "planted_ns")?;
-    let why = |arguments: &[&str]| {
-        let mut profiler = Profiler::new()?.args(["why"]).args([recording.path()]).args(arguments);
-        Child::run(profiler.command())?.expect_code(0)
-    };
-    let answer: Value = serde_json::from_slice(&why(&["--of", "infer", "--json"])?.stdout)?;
-    println!("planted: {truth} ns\n{}", why(&["--of", "infer"])?.text());
-    assert_eq!((&answer["executions"], &answer["slow"]["count"]), (&10.into(), &1.into()));
-    let first = parts(&answer)?.first().context("no part")?;
-    assert_eq!(first["cause"], cause, "{answer}");
-    let text = first["text"].as_str().unwrap_or_default();
-    assert!(text.contains(&words), "{text}");
-    let ns = number(first, "ns")?;
-    assert!((ns - truth).abs() * 10 <= truth, "{ns} ns are named, {truth} ns were planted");
-    Ok(())
+    let planted = Planted::record(planted)?;
+    planted.expect(cause, &words.replace("THREAD", &planted.thread()), planted.ns()?)
 }
 
 #[test]

@@ -310,7 +310,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     });
     if scheduling.lacks_wakeups() {
         notes.push(
-            "context switches, but no sched_wakeup in the trace: waiting for a CPU after a sleep counts as sleeping"
+            "context switches, but no sched_waking and no sched_wakeup in the trace: waiting for a CPU after a sleep counts as sleeping"
                 .into(),
         );
     }

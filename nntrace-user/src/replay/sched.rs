@@ -1,4 +1,4 @@
-//! Context switches, wake-ups and execs: the fields of `sched_switch`, `sched_wakeup`, `sched_wakeup_new` and
+//! Context switches, wake-ups and execs: the fields of `sched_switch`, `sched_waking`, `sched_wakeup`, `sched_wakeup_new` and
 //! `sched_process_exec`, as printed by the kernel and by trace-cmd's plugins, and as the bare fields of a record.
 //!
 //! ```text
@@ -56,7 +56,8 @@ const COMM: usize = 15;
 pub(crate) fn read<'a>(name: &[u8], fields: &'a [u8]) -> Option<SchedEvent<'a>> {
     match name {
         b"sched_switch" => switch(fields),
-        b"sched_wakeup" => Some(SchedEvent::Woken(woken(fields)?, Change::Woken)),
+        // It is woken where the first of the two is; see `Scheduling` on what the second one adds.
+        b"sched_waking" | b"sched_wakeup" => Some(SchedEvent::Woken(woken(fields)?, Change::Woken)),
         b"sched_process_exec" => exec(fields),
         b"sched_wakeup_new" => Some(SchedEvent::Woken(woken(fields)?, Change::New)),
         _ => None,
@@ -217,8 +218,8 @@ mod tests {
             expected
         );
         assert_eq!(woken(b"sched_wakeup_new", "kworker/0:1:7 [120] CPU:001"), expected);
-        // It precedes the wake-up, and adds nothing.
-        assert_eq!(woken(b"sched_waking", "comm=a pid=7 prio=120 target_cpu=001"), None);
+        let expected = Some(SchedEvent::Woken(task(("a", 7)), Change::Woken));
+        assert_eq!(woken(b"sched_waking", "comm=a pid=7 prio=120 target_cpu=001"), expected);
     }
 
     #[test]

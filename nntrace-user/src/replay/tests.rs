@@ -127,7 +127,7 @@ fn context_switches_show_when_threads_ran_waited_and_slept() {
     };
     // When it was last seen to leave a CPU it had another name than before.
     let expected =
-        [row(5, 7, "a c", [20 + 40 + 30, 10 + 30 + 10, 60, 0]), row(9, 9, "other", [30, 0, 0, 30])];
+        [row(5, 7, "a c", [20 + 40 + 30, 10 + 30 + 20, 50, 0]), row(9, 9, "other", [30, 0, 0, 30])];
     assert_eq!(rows, expected);
     // With marks in the trace, only the processes that write them are shown.
     let mark = "other-9 (9) [001] 1.000040: tracing_mark_write: B|9|[NN_LR_PE]f\n";

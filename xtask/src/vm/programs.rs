@@ -39,8 +39,16 @@ const SLOW_SUITES: [&str; 8] = [
 /// Test that starts the example network, whose engine takes longest to build.
 const WITH_NETWORK: &str = "workload_truth";
 /// Programs that the tests start.
-const HELPERS: [&str; 7] =
-    ["counter-truth", "mark-family", "mark-flood", "mark-forks", "mark-raw", "mark-streams", "mark-threads"];
+const HELPERS: [&str; 8] = [
+    "counter-truth",
+    "mark-family",
+    "mark-flood",
+    "mark-forks",
+    "mark-raw",
+    "mark-streams",
+    "mark-threads",
+    "slow-runs",
+];
 /// Tools of every system that the tests start.
 const TOOLS: [&str; 3] = ["id", "sh", "sleep"];
 /// Check that needs Python.

@@ -278,7 +278,8 @@ impl Events {
 
     fn sched(&mut self, event: &SchedRecord) {
         let scheduling = self.scheduling();
-        if Change::from_code(event.change) == Some(Change::Woken) {
+        // What shows a wake-up a second time may come from another CPU.
+        if Change::from_code(event.change) == Some(Change::Woken) && scheduling.sleeps(event.tid) {
             let by = scheduling.runs_on(event.cpu).filter(|by| *by != event.tid);
             self.wakes.extend(by.map(|by| Wake { tid: event.tid, time: event.time, by }));
         }

@@ -118,7 +118,12 @@ impl Compared<'_> {
     pub(super) fn cluster(&self, kind: u32) -> String {
         let frequencies = self.run.frequencies.iter().flat_map(|frequencies| &frequencies.0);
         let of_kind = frequencies.zip(&self.run.kinds).filter(|(_, other)| **other == kind);
-        of_kind.map(|(cluster, _)| cluster.name.clone()).collect::<Vec<_>>().join(" and ")
+        let named = |name: &str| {
+            // Those of this machine are only numbered.
+            let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+            if is_number { format!("cluster {name}") } else { name.to_owned() }
+        };
+        of_kind.map(|(cluster, _)| named(&cluster.name)).collect::<Vec<_>>().join(" and ")
     }
 
     /// Returns the CPUs of a kind of clusters.

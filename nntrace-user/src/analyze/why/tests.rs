@@ -55,7 +55,11 @@ impl Trace {
     }
 
     fn wake(&mut self, time: u64, cpu: u32, by: u32, tid: u32) {
-        let text = format!("sched_wakeup: comm={} pid={tid} prio=120 target_cpu=000", name(tid));
+        self.wake_up(time, cpu, by, ("sched_wakeup", tid));
+    }
+
+    fn wake_up(&mut self, time: u64, cpu: u32, by: u32, (event, tid): (&str, u32)) {
+        let text = format!("{event}: comm={} pid={tid} prio=120 target_cpu=000", name(tid));
         self.event(time, by, cpu, &text);
     }
 

@@ -8,8 +8,9 @@ use crate::live::tracefs;
 
 /// Tracepoints of group `sched`, with the programs on the raw and on the described form. The switch is first:
 /// attaching to it shows whether its raw form has all arguments.
-const PROGRAMS: [(&str, &str, &str); 3] = [
+const PROGRAMS: [(&str, &str, &str); 4] = [
     ("sched_switch", "raw_sched_switch", "sched_switch"),
+    ("sched_waking", "raw_sched_waking", "sched_waking"),
     ("sched_wakeup_new", "raw_sched_wakeup_new", "sched_wakeup_new"),
     ("sched_wakeup", "raw_sched_wakeup", "sched_wakeup"),
 ];
@@ -48,7 +49,7 @@ impl SchedulingPrograms {
         }
         if [prev_state, next_pid, woken_pid].contains(&0) {
             return Err(KernelError::Attach {
-                point: "sched_switch, sched_wakeup and sched_wakeup_new".into(),
+                point: "sched_switch, sched_waking, sched_wakeup and sched_wakeup_new".into(),
                 reason: match tracefs::mount_point() {
                     Some(mount) => {
                         format!("{} does not describe them: leave out --level sched", mount.display())
@@ -75,7 +76,7 @@ fn offsets(btf: Option<&Btf>) -> SchedOffsets {
     SchedOffsets {
         prev_state: offset("sched/sched_switch", "prev_state"),
         next_pid: offset("sched/sched_switch", "next_pid"),
-        // `sched_wakeup_new` is of the same class.
+        // `sched_waking` and `sched_wakeup_new` are of the same class.
         woken_pid: offset("sched/sched_wakeup", "pid"),
         task_pid: btf.and_then(|btf| btf.offset("task_struct", "pid")).unwrap_or(0),
     }

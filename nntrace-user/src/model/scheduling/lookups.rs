@@ -1,6 +1,6 @@
 //! Threads by their ids, by the CPUs that run them, and their times.
 
-use super::{Activity, History, Scheduling, StateTimes, ThreadTimes};
+use super::{Activity, History, Scheduling, State, StateTimes, ThreadTimes};
 
 impl Scheduling {
     /// Returns the thread that a CPU runs, if that is one that there are events of.
@@ -22,6 +22,13 @@ impl Scheduling {
     /// The threads that run on a CPU now.
     pub(crate) fn running(&self) -> impl Iterator<Item = u32> {
         self.cpus.values().filter_map(|cpu| cpu.runs)
+    }
+
+    /// Whether a thread sleeps now, as far as that is known.
+    #[must_use]
+    pub(crate) fn sleeps(&self, tid: u32) -> bool {
+        let life = self.threads.get(&tid).and_then(|lives| lives.last());
+        life.is_some_and(|life| matches!(life.state(), State::Asleep { .. }))
     }
 
     /// Whether a thread with this id has been seen.

@@ -12,8 +12,9 @@ use super::{
 use crate::replay::ftrace::EventKind;
 
 /// Events whose fields may be read later. Formatting them costs more than everything else.
-const TOLD: [&[u8]; 10] = [
+const TOLD: [&[u8]; 11] = [
     b"sched_switch",
+    b"sched_waking",
     b"sched_wakeup",
     b"sched_wakeup_new",
     b"cpuhp_enter",

@@ -72,7 +72,7 @@ fn loops() -> Result<[u64; 2]> {
 }
 
 fn run(work: &str) -> Result<Snapshot> {
-    let program = binaries::profile_dir()?.join(PROGRAM);
+    let program = binaries::helper(PROGRAM)?;
     let rounds = ROUNDS.to_string();
     let run = Profiler::new()?.args(["--counters", EVENTS]).launch([
         program.as_os_str(),

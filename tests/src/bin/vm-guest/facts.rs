@@ -4,14 +4,14 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::Result;
 use nix::sys::utsname::uname;
-use nntrace_tests::{live, profiler::Profiler};
+use nntrace_tests::{cpus, live, profiler::Profiler};
 use nntrace_user::{
     live::{sysfs, tracefs},
     report::snapshot::Snapshot,
 };
 use serde::Serialize;
 
-use crate::{Outcome, host, machine};
+use crate::{Outcome, host};
 
 /// Facts in the format for the host.
 #[derive(Serialize)]
@@ -53,7 +53,7 @@ pub fn tell() -> Result<Outcome> {
     let driver = read("/sys/devices/system/cpu/cpuidle/current_driver").filter(|name| name != "none");
     let (topology, note) = sysfs::topology(Path::new(sysfs::CPUS));
     let cluster_files = Path::new(sysfs::CPUS).join("cpu0/topology/cluster_cpus_list").exists();
-    let policies = machine::policies()?;
+    let policies = cpus::policies()?;
     let uname = uname()?;
     let facts = Facts {
         release: uname.release().to_string_lossy().into_owned(),

@@ -1,4 +1,4 @@
-//! Setup of the VM, and control of its CPUs.
+//! Setup of the VM, and load on its CPUs.
 
 use std::{
     fs::{self, Permissions},
@@ -17,10 +17,8 @@ use anyhow::{Context as _, Result};
 use nix::{
     kmod::{ModuleInitFlags, finit_module},
     mount::{MsFlags, mount},
-    sched::{CpuSet, sched_setaffinity},
-    unistd::Pid,
 };
-use nntrace_user::{live::sysfs, model::cpu_list};
+use nntrace_tests::cpus;
 
 /// Folder of the kernel's modules, loaded in the order of their names.
 const MODULES: &str = "/modules";
@@ -59,49 +57,6 @@ fn mount_at(kind: &str, at: &str) -> Result<()> {
         .with_context(|| format!("{at} cannot be mounted"))
 }
 
-/// CPUs that share a clock.
-pub struct Policy {
-    folder: PathBuf,
-    /// Numbers of the CPUs.
-    pub cpus: Vec<u32>,
-    /// Available frequencies, kHz, the lowest first.
-    pub khz: Vec<u32>,
-}
-
-/// Returns all policies, by their first CPU.
-pub fn policies() -> Result<Vec<Policy>> {
-    let root = Path::new(sysfs::CPUS).join("cpufreq");
-    let mut policies = Vec::new();
-    for (cpus, mut khz) in sysfs::opps(Path::new(sysfs::CPUS)) {
-        let first = cpus.first().context("a policy without CPUs")?;
-        khz.sort_unstable();
-        policies.push(Policy { folder: root.join(format!("policy{first}")), cpus, khz });
-    }
-    Ok(policies)
-}
-
-impl Policy {
-    /// Selects a governor.
-    pub fn govern(&self, governor: &str) -> Result<()> {
-        self.write("scaling_governor", governor)
-    }
-
-    /// Switches to a frequency by the governor `userspace`.
-    pub fn switch(&self, khz: u32) -> Result<()> {
-        self.write("scaling_setspeed", &khz.to_string())
-    }
-
-    fn write(&self, file: &str, text: &str) -> Result<()> {
-        let path = self.folder.join(file);
-        fs::write(&path, text).with_context(|| format!("{} does not take {text}", path.display()))
-    }
-}
-
-/// Returns the CPUs that are online.
-pub fn online() -> Result<Vec<u32>> {
-    Ok(cpu_list::parse(&fs::read_to_string("/sys/devices/system/cpu/online")?)?)
-}
-
 /// Load on one CPU until this is dropped.
 pub struct Load {
     stop: Arc<AtomicBool>,
@@ -125,7 +80,7 @@ impl Load {
         let (told, (pinned, is_pinned)) = (Arc::clone(&stop), std::sync::mpsc::channel());
         let thread = thread::spawn(move || {
             // Nobody waits for it any more when the first check has failed.
-            let _ = pinned.send(pin(cpu));
+            let _ = pinned.send(cpus::pin(cpu));
             while !told.load(Ordering::Relaxed) {
                 work();
             }
@@ -143,12 +98,4 @@ impl Drop for Load {
             println!("a load died");
         }
     }
-}
-
-/// Keeps the calling thread on one CPU.
-fn pin(cpu: u32) -> Result<()> {
-    let mut set = CpuSet::new();
-    set.set(cpu as usize)?;
-    sched_setaffinity(Pid::from_raw(0), &set).with_context(|| format!("nothing runs on CPU {cpu}"))?;
-    Ok(())
 }

@@ -16,6 +16,7 @@ mod marks;
 mod odd_systems;
 mod power;
 mod suites;
+mod why;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -36,7 +37,7 @@ pub enum Outcome {
 type Check = (&'static str, fn() -> Result<Outcome>);
 
 /// All checks except the test programs, in the order in which they run.
-const CHECKS: [Check; 17] = [
+const CHECKS: [Check; 20] = [
     ("facts", facts::tell),
     ("marks", marks::of_functions),
     ("cpp-method", marks::of_a_method),
@@ -49,6 +50,9 @@ const CHECKS: [Check; 17] = [
     ("one-switch", power::one_switch_is_one_transition),
     ("fastest", power::the_fastest_running_cpu_decides),
     ("schedutil", power::every_switch_of_a_governor_is_seen),
+    ("why-frequency-cap", why::of_a_frequency_cap),
+    ("why-little-cluster", why::of_a_move_to_the_little_cluster),
+    ("why-deep-idle", why::of_a_deep_idle_state),
     ("golden", power::recording_for_the_golden_files),
     ("hole", odd_systems::a_hole_in_the_numbers),
     ("without-btf", odd_systems::without_btf),

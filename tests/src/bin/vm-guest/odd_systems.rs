@@ -4,7 +4,7 @@ use std::{fs, path::Path, thread, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nntrace_tests::profiler::Profiler;
+use nntrace_tests::{cpus, profiler::Profiler};
 use nntrace_user::{
     live::sysfs,
     report::snapshot::{IdleSource, Snapshot},
@@ -71,7 +71,7 @@ pub fn paranoid() -> Result<Outcome> {
 
 /// Checks that a CPU in the middle may be offline from before the begin, with a gap in the numbers.
 pub fn a_hole_in_the_numbers() -> Result<Outcome> {
-    let online = machine::online()?;
+    let online = cpus::online();
     let cpu = online[online.len() / 2];
     let file = Path::new(sysfs::CPUS).join(format!("cpu{cpu}/online"));
     if cpu == 0 || !file.exists() {
@@ -105,7 +105,7 @@ fn one_program() -> Result<Snapshot> {
 
 /// Profiles all CPUs for a while, and checks that each has events.
 fn power() -> Result<Snapshot> {
-    let naps = machine::online()?.into_iter().map(|cpu| machine::Load::naps(cpu, &NAP));
+    let naps = cpus::online().into_iter().map(|cpu| machine::Load::naps(cpu, &NAP));
     let naps = naps.collect::<Result<Vec<_>>>()?;
     thread::sleep(Duration::from_millis(50));
     let snapshot = Profiler::new()?.args(["--marks", "none", "--duration", "200ms"]).run()?.snapshot;

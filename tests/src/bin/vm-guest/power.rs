@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path, thread, time::Duration};
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::signal::Signal;
 use nntrace_tests::{
+    cpus::{self, Policy},
     live,
     power::{Event, cluster::ClusterResidency},
     profiler::Profiler,
@@ -20,10 +21,7 @@ use nntrace_user::{
     report::snapshot::{FrequencySource, IdleSource, Snapshot},
 };
 
-use crate::{
-    Outcome, host,
-    machine::{self, Load, Policy},
-};
+use crate::{Outcome, host, machine::Load};
 
 /// Events of residency.
 const EVENTS: [&str; 2] = ["power/cpu_idle", "power/cpu_frequency"];
@@ -75,7 +73,7 @@ const TOGETHER: &str = "--cluster";
 
 /// Returns the policies, with the governor that switches on request, each at its lowest frequency.
 fn governed() -> Result<Vec<Policy>> {
-    let policies = machine::policies()?;
+    let policies = cpus::policies()?;
     for policy in &policies {
         policy.govern("userspace")?;
         policy.switch(*policy.khz.first().context("a policy without frequencies")?)?;
@@ -83,7 +81,8 @@ fn governed() -> Result<Vec<Policy>> {
     Ok(policies)
 }
 
-fn no_policies() -> Outcome {
+/// Returns the outcome where there is nothing to switch.
+pub fn no_policies() -> Outcome {
     Outcome::Skipped("this machine has no frequency policies".into())
 }
 
@@ -177,7 +176,7 @@ pub fn the_fastest_running_cpu_decides() -> Result<Outcome> {
 
 /// Starts naps on every CPU.
 fn naps() -> Result<Vec<Load>> {
-    machine::online()?.into_iter().map(|cpu| Load::naps(cpu, &NAPS)).collect()
+    cpus::online().into_iter().map(|cpu| Load::naps(cpu, &NAPS)).collect()
 }
 
 /// Checks the kernel's own governor under changing load.

@@ -104,6 +104,29 @@ fn a_cpu_had_to_leave_a_deep_idle_state() {
     assert_eq!(text(&answer, 0), "woken late from idle state state2");
 }
 
+/// Since Linux 6.0 an idle CPU makes who was woken ready by itself, when it has left its state.
+#[test]
+fn a_cpu_that_had_to_leave_a_deep_idle_state_made_the_thread_ready_itself() {
+    let mut trace = running();
+    trace.runs_at(&[2_000_000, 2_000_000]);
+    trace.switch(0, 1, (0, "R"), 9);
+    for (at, is_slow) in executions() {
+        let late = if is_slow { 700 * US } else { 0 };
+        trace.begin(at - 20 * US, 9, "[NN_LU_PE]serve");
+        trace.begin(at, APP, "[NN_LR_PE]infer");
+        trace.switch(at + 200 * US, 0, (APP, "S"), 0);
+        trace.idle(at + 210 * US, 0, 2);
+        trace.wake_up(at + 300 * US, 1, 9, ("sched_waking", APP));
+        trace.idle(at + 300 * US + late, 0, u32::MAX);
+        trace.wake_up(at + 305 * US + late, 0, 0, ("sched_wakeup", APP));
+        trace.switch(at + 310 * US + late, 0, (0, "R"), APP);
+        trace.end(at + 1_000 * US + late, APP);
+        trace.end(at + 2_000 * US, 9);
+    }
+    let answer = trace.answer();
+    assert_eq!(parts(&answer), [("idle-wake-up", 700_000, "measured")]);
+}
+
 #[test]
 fn a_lock_was_held_by_another_thread() {
     let mut trace = running();

@@ -1,5 +1,4 @@
-//! Ten executions of `infer`, of which one is slow by a cause that is planted. Prints how much longer it took by that as JSON, and the
-//! thread that did it, if it was one without marks.
+//! Causes in programs: other threads and processes, and what the executions do themselves.
 
 use std::{
     hint::spin_loop,
@@ -11,94 +10,26 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use clap::{Parser, ValueEnum};
 use nix::{
-    libc,
-    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
-    time::{ClockId, clock_gettime},
+    sched::{CpuSet, sched_getaffinity},
     unistd::{Pid, gettid},
 };
 use nntrace_common::{
     emit::{self, Payload},
     mark,
 };
-use serde_json::json;
+use nntrace_tests::cpus;
 
-/// Executions.
-const COUNT: u64 = 10;
-/// Execution that is slow; but for a cold one, which is the first.
-const SLOW: u64 = 6;
-/// Work of each execution.
-const WORK: Duration = Duration::from_millis(10);
+use crate::{COUNT, SLOW, WORK, go_first, infer, longer, work};
+
 /// Length that is planted.
 const PLANTED: Duration = Duration::from_millis(120);
 
-/// Ten executions, of which one is slow.
-#[derive(Debug, Parser)]
-struct Cli {
-    /// Planted cause
-    cause: Cause,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Cause {
-    /// Another thread takes the CPU
-    Rival,
-    /// Another thread holds a lock
-    Lock,
-    /// A driver, which is another process, takes longer
-    Driver,
-    /// The first execution fills a table
-    Cold,
-    /// A function is called twice as often
-    Calls,
-    /// The driver itself
-    ServesAsDriver,
-}
-
-fn main() -> Result<()> {
-    let Cli { cause } = Cli::parse();
-    emit::init(std::process::id());
-    if cause == Cause::ServesAsDriver {
-        return serve();
-    }
-    go_first(1);
-    let mut thread = None;
-    let planted = match cause {
-        Cause::Rival => {
-            let (planted, rival) = rival()?;
-            thread = Some(rival.as_raw());
-            planted
-        }
-        Cause::Lock => lock()?,
-        Cause::Driver => driver()?,
-        Cause::Calls => calls()?,
-        Cause::Cold | Cause::ServesAsDriver => cold()?,
-    };
-    println!("{}", json!({ "planted_ns": planted.as_nanos() as u64, "thread": thread }));
-    Ok(())
-}
-
-/// Runs the executions, with a pause after each; what they do is shown the number.
-fn executions(mut execute: impl FnMut(u64) -> Result<()>) -> Result<()> {
-    for number in 0..COUNT {
-        {
-            let _section = mark!(LR, PE, "infer");
-            work(WORK)?;
-            execute(number)?;
-        }
-        thread::sleep(WORK);
-    }
-    Ok(())
-}
-
 /// Returns the planted time, and the thread that has the CPU then.
-fn rival() -> Result<(Duration, Pid)> {
-    let mut one = CpuSet::new();
+pub fn rival() -> Result<(Duration, Pid)> {
     let allowed = sched_getaffinity(Pid::from_raw(0))?;
     let first = (0..CpuSet::count()).find(|cpu| allowed.is_set(*cpu).unwrap_or(false)).context("no CPU")?;
-    one.set(first)?;
-    sched_setaffinity(Pid::from_raw(0), &one)?;
+    cpus::pin(first as u32)?;
     let (request, requests) = mpsc::channel::<()>();
     let rival = thread::Builder::new().name("rival".into()).spawn(move || {
         go_first(2);
@@ -114,7 +45,8 @@ fn rival() -> Result<(Duration, Pid)> {
     rival.join().ok().context("the rival has failed")
 }
 
-fn lock() -> Result<Duration> {
+/// Holds a lock.
+pub fn lock() -> Result<Duration> {
     static TABLE: Mutex<()> = Mutex::new(());
     let hold = || TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     let (request, requests) = mpsc::channel::<()>();
@@ -147,7 +79,8 @@ fn lock() -> Result<Duration> {
     Ok(planted)
 }
 
-fn driver() -> Result<Duration> {
+/// Lets a driver take longer, which is another process.
+pub fn driver() -> Result<Duration> {
     let mut driver = Command::new(std::env::current_exe()?)
         .arg("serves-as-driver")
         .stdin(Stdio::piped())
@@ -170,13 +103,11 @@ fn driver() -> Result<Duration> {
     })?;
     drop(requests);
     ensure!(driver.wait()?.success(), "the driver has failed");
-    let slow = times[SLOW as usize];
-    times.sort_unstable();
-    Ok(slow.saturating_sub(times[times.len() / 2]))
+    Ok(longer(times))
 }
 
 /// Executes requests, each a number and a time, and replies how long it took.
-fn serve() -> Result<()> {
+pub fn serve() -> Result<()> {
     go_first(1);
     let (mut requests, mut replies) = (std::io::stdin().lock(), std::io::stdout().lock());
     let mut request = [0; 16];
@@ -197,7 +128,8 @@ fn serve() -> Result<()> {
     Ok(())
 }
 
-fn cold() -> Result<Duration> {
+/// Fills a table in the first execution.
+pub fn cold() -> Result<Duration> {
     static TABLE: OnceLock<Duration> = OnceLock::new();
     executions(|_| {
         TABLE.get_or_init(|| {
@@ -212,7 +144,8 @@ fn cold() -> Result<Duration> {
     TABLE.get().copied().context("nothing was executed")
 }
 
-fn calls() -> Result<Duration> {
+/// Calls a function twice as often.
+pub fn calls() -> Result<Duration> {
     let mut planted = Duration::ZERO;
     executions(|number| {
         for call in 0..if number == SLOW { 4 } else { 2 } {
@@ -227,11 +160,15 @@ fn calls() -> Result<Duration> {
     Ok(planted)
 }
 
-/// Uses a CPU for so much of its time.
-fn work(time: Duration) -> Result<()> {
-    let now = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from);
-    let end = now()? + time;
-    while now()? < end {}
+/// Runs the executions, with a pause after each; what they do is shown the number.
+fn executions(mut execute: impl FnMut(u64) -> Result<()>) -> Result<()> {
+    for number in 0..COUNT {
+        infer(|| {
+            work(WORK)?;
+            execute(number)
+        })?;
+        thread::sleep(WORK);
+    }
     Ok(())
 }
 
@@ -242,12 +179,4 @@ fn spin(time: Duration) -> Duration {
         spin_loop();
     }
     begin.elapsed()
-}
-
-/// Gives this thread, and those that it starts, a higher priority than all ordinary ones, if permitted: other work of the host is
-/// then not in their times.
-fn go_first(priority: i32) {
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: the parameters live through the call. A refusal only makes the times less even.
-    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
 }
