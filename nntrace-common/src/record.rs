@@ -345,9 +345,11 @@ pub struct SchedRecord {
     pub kind: u32,
     /// Thread id.
     pub tid: u32,
-    /// Process id; 0 where it is not in the event, which has only that of the thread that leaves the CPU, or execs.
+    /// Process id; 0 where it is not in the event, which has only that of the thread that leaves the CPU, or execs. Of
+    /// [`Change::Woken`](crate::sched::Change::Woken), the id of the thread that wakes this one; 0 where an interrupt does, or where
+    /// that is not known.
     pub tgid: u32,
-    /// CPU of the event: where the thread ran or runs, or where it was woken from.
+    /// CPU of the event: where the thread ran or runs, or where it was woken.
     pub cpu: u32,
     /// Time, ns.
     pub time: u64,
@@ -618,7 +620,7 @@ mod user {
     use crate::other_power_events::{CpuEvidence, PsciKey, Suspends};
     use crate::power::{CpuFrequency, CpuIdle};
     use crate::run_queue::{RunQueueOffsets, RunQueueSample};
-    use crate::sched::SchedOffsets;
+    use crate::sched::{PreemptCount, SchedOffsets};
     use crate::stack::PathStep;
     use crate::time_count::TimeCount;
     use crate::window::Window;
@@ -647,6 +649,7 @@ mod user {
         MarkCode,
         PathOffsets,
         PathStep,
+        PreemptCount,
         PsciKey,
         SchedOffsets,
         Suspends,

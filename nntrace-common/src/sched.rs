@@ -1,7 +1,7 @@
 //! Scheduling events of threads.
 //!
 //! Source: include/trace/events/sched.h (`sched_switch`, `sched_waking`, `sched_wakeup`, `sched_wakeup_new`), and the states
-//! of a task in include/linux/sched.h.
+//! of a task in include/linux/sched.h, and the fields of `preempt_count` in include/linux/preempt.h.
 
 /// Offsets of fields, from the kernel's descriptions, bytes; 0 where unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,40 @@ pub struct SchedOffsets {
     pub woken_pid: u32,
     /// Id of a task (`task_struct.pid`).
     pub task_pid: u32,
+}
+
+/// Way to the counter by which a CPU knows that it handles an interrupt (`preempt_count`); all 0 where unknown. It is in the task
+/// that runs, or in memory of the CPU, which its run queue is in, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct PreemptCount {
+    /// Offset in the task of its queue (`task_struct.se.cfs_rq`), bytes; 0 where the counter is in the task.
+    pub queue: u32,
+    /// Offset in that of the run queue (`cfs_rq.rq`), bytes.
+    pub run_queue: u32,
+    /// Offset of the counter from the run queue, or from the task, bytes; may be negative.
+    pub counter: i64,
+}
+
+impl PreemptCount {
+    /// Whether the place is known.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_known(&self) -> bool {
+        // In neither it is first.
+        self.counter != 0
+    }
+
+    /// Whether a CPU with this value of the counter handles an interrupt, soft or hard.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_in_interrupt(value: u32) -> bool {
+        /// Hard interrupts and those that cannot be masked (`HARDIRQ_MASK`, `NMI_MASK`).
+        const HARD: u32 = 0x00ff_0000;
+        /// Handling of soft ones (`SOFTIRQ_OFFSET`): the bits above count where they are disabled.
+        const SOFT: u32 = 0x0000_0100;
+        value & (HARD | SOFT) != 0
+    }
 }
 
 /// Change of a thread's scheduling state.
@@ -128,5 +162,16 @@ mod tests {
             assert_eq!(Change::from_code(change as u32), Some(change));
         }
         assert_eq!(Change::from_code(8), None);
+    }
+
+    #[test]
+    fn only_interrupts_that_are_handled_count() {
+        // Preemption disabled twice, soft interrupts disabled (a softirq lock), and needless bits above.
+        for value in [0, 2, 0x200, 0x8000_0000] {
+            assert!(!PreemptCount::is_in_interrupt(value), "{value:#x}");
+        }
+        for value in [0x100, 0x101, 0x1_0000, 0x10_0000] {
+            assert!(PreemptCount::is_in_interrupt(value), "{value:#x}");
+        }
     }
 }

@@ -24,7 +24,7 @@ use nntrace_common::{
     power::{CpuFrequency, CpuIdle},
     record::{Forwarding, FrequencyKey, NameText, RingCount, Thread, Total, TotalKey},
     run_queue::{RunQueueOffsets, RunQueueSample},
-    sched::SchedOffsets,
+    sched::{PreemptCount, SchedOffsets},
     stack::PathStep,
     time_count::TimeCount,
     window::Window,
@@ -45,6 +45,11 @@ pub static FORK_CHILD_OFFSET: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
 pub static SCHED_OFFSETS: Global<SchedOffsets> =
     Global::new(SchedOffsets { prev_state: 0, next_pid: 0, woken_pid: 0, task_pid: 0 });
+
+/// Way to the counter that shows interrupts. User space sets it if it knows it.
+#[unsafe(no_mangle)]
+pub static PREEMPT_COUNT: Global<PreemptCount> =
+    Global::new(PreemptCount { queue: 0, run_queue: 0, counter: 0 });
 
 /// Offsets of the limits and the CPU in the kernel's description of `cpu_frequency_limits`, bytes. User space sets
 /// them.

@@ -20,15 +20,15 @@ use aya_ebpf::{
 use nntrace_common::{
     diagnostic::DiagnosticKind,
     record::{RecordKind, SchedRecord},
-    sched::Change,
+    sched::{Change, PreemptCount},
 };
 
 use crate::{
     atomic, clock, diagnostics, event_counts,
-    helpers::current_cpu,
+    helpers::{current_cpu, current_task, current_tid},
     kernel_memory::read,
     log,
-    maps::{RING_COUNTS, SCHED_OFFSETS, TARGETS},
+    maps::{PREEMPT_COUNT, RING_COUNTS, SCHED_OFFSETS, TARGETS},
     ring::{self, Wake},
 };
 
@@ -46,21 +46,21 @@ pub fn raw_sched_switch(ctx: RawTracePointContext) -> i32 {
 /// Handles the wake-up of a thread where it is asked for: `(task)`.
 #[raw_tracepoint(tracepoint = "sched_waking")]
 pub fn raw_sched_waking(ctx: RawTracePointContext) -> i32 {
-    woken(task_id(ctx.arg(0)), Change::Woken);
+    woken(task_id(ctx.arg(0)), Change::Woken, waker);
     0
 }
 
 /// Handles the wake-up of a thread: `(task)`.
 #[raw_tracepoint(tracepoint = "sched_wakeup")]
 pub fn raw_sched_wakeup(ctx: RawTracePointContext) -> i32 {
-    woken(task_id(ctx.arg(0)), Change::Woken);
+    woken(task_id(ctx.arg(0)), Change::Woken, nobody);
     0
 }
 
 /// Handles the first wake-up of a new thread: `(task)`.
 #[raw_tracepoint(tracepoint = "sched_wakeup_new")]
 pub fn raw_sched_wakeup_new(ctx: RawTracePointContext) -> i32 {
-    woken(task_id(ctx.arg(0)), Change::New);
+    woken(task_id(ctx.arg(0)), Change::New, nobody);
     0
 }
 
@@ -76,21 +76,21 @@ pub fn sched_switch(ctx: TracePointContext) -> u32 {
 /// Handles the described form of [`raw_sched_waking`].
 #[tracepoint(category = "sched", name = "sched_waking")]
 pub fn sched_waking(ctx: TracePointContext) -> u32 {
-    woken(field(&ctx, SCHED_OFFSETS.load().woken_pid), Change::Woken);
+    woken(field(&ctx, SCHED_OFFSETS.load().woken_pid), Change::Woken, waker);
     0
 }
 
 /// Handles the described form of [`raw_sched_wakeup`].
 #[tracepoint(category = "sched", name = "sched_wakeup")]
 pub fn sched_wakeup(ctx: TracePointContext) -> u32 {
-    woken(field(&ctx, SCHED_OFFSETS.load().woken_pid), Change::Woken);
+    woken(field(&ctx, SCHED_OFFSETS.load().woken_pid), Change::Woken, nobody);
     0
 }
 
 /// Handles the described form of [`raw_sched_wakeup_new`].
 #[tracepoint(category = "sched", name = "sched_wakeup_new")]
 pub fn sched_wakeup_new(ctx: TracePointContext) -> u32 {
-    woken(field(&ctx, SCHED_OFFSETS.load().woken_pid), Change::New);
+    woken(field(&ctx, SCHED_OFFSETS.load().woken_pid), Change::New, nobody);
     0
 }
 
@@ -119,14 +119,45 @@ fn switched(tgid: u32, tid: u32, change: Option<Change>, next: Option<u32>) {
 }
 
 #[inline(always)]
-fn woken(tid: Option<u32>, change: Change) {
+fn woken(tid: Option<u32>, change: Change, by: impl FnOnce() -> u32) {
     event_counts::sched();
     if let Some(tid) = tid
         && is_traced(tid)
         && let Some(now) = clock::now()
     {
-        emit(tid, 0, now, change);
+        emit(tid, by(), now, change);
     }
+}
+
+/// Returns the id of the thread that wakes another one; 0 where an interrupt does, or that is not known, and for the idle thread.
+#[inline(always)]
+fn waker() -> u32 {
+    match preempt_count() {
+        Some(count) if !PreemptCount::is_in_interrupt(count) => current_tid(),
+        _ => 0,
+    }
+}
+
+/// Where a thread becomes ready is not where it was woken.
+#[inline(always)]
+const fn nobody() -> u32 {
+    0
+}
+
+#[inline(always)]
+fn preempt_count() -> Option<u32> {
+    let way = PREEMPT_COUNT.load();
+    if !way.is_known() {
+        return None;
+    }
+    let task = current_task();
+    let base = if way.queue == 0 {
+        task
+    } else {
+        let queue: u64 = read(task, way.queue).ok()?;
+        read(queue, way.run_queue).ok()?
+    };
+    read(base.wrapping_add_signed(way.counter), 0).ok()
 }
 
 /// Reads the id of a task.

@@ -270,6 +270,7 @@ impl Model {
             Record::TakesPart(thread) => self.marks.sites.mark_thread(thread.tgid, thread.tid),
             Record::Sched(event) => {
                 if let Some(scheduling) = &mut self.scheduling {
+                    self.marks.causality.thread_changes(event);
                     scheduling.record(event);
                     self.thread_changed(event.tid, event.time);
                 }

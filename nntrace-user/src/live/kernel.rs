@@ -28,6 +28,7 @@ mod other_power_events;
 mod perf_counters;
 mod place_programs;
 mod power;
+mod preempt_count;
 mod processes;
 mod program_costs;
 pub(crate) mod rings;

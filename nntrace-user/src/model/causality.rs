@@ -27,7 +27,7 @@ use memchr::memmem;
 use nntrace_common::{
     attributes::{Attributes, GATE, Handle, RECEIVE, Reserved, SEND},
     mark,
-    record::{SpanRecord, Total},
+    record::{SchedRecord, SpanRecord, Total},
 };
 use rustc_hash::FxHashMap;
 
@@ -233,6 +233,14 @@ impl Causality {
     ) {
         if let (Some(hand_overs), Some(tag)) = (&mut self.hand_overs, span.tag()) {
             hand_overs.section(span, tag, name().unwrap_or_default().as_bytes());
+        }
+    }
+
+    /// Something happened to a thread, for hand-overs.
+    #[inline]
+    pub(crate) fn thread_changes(&mut self, record: &SchedRecord) {
+        if let Some(hand_overs) = &mut self.hand_overs {
+            hand_overs.thread_changes(record);
         }
     }
 

@@ -213,5 +213,6 @@ const fn evidence(evidence: HandOverEvidence) -> &'static str {
         HandOverEvidence::Binder => "by binder transactions",
         HandOverEvidence::Interface => "by the marks of both sides",
         HandOverEvidence::Asynchronous => "by begin and end",
+        HandOverEvidence::WakeUp => "by wake-ups, inferred",
     }
 }

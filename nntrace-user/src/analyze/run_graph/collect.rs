@@ -280,7 +280,8 @@ impl Events {
         let scheduling = self.scheduling();
         // What shows a wake-up a second time may come from another CPU.
         if Change::from_code(event.change) == Some(Change::Woken) && scheduling.sleeps(event.tid) {
-            let by = scheduling.runs_on(event.cpu).filter(|by| *by != event.tid);
+            let known = Some(event.tgid).filter(|by| *by != 0);
+            let by = known.or_else(|| scheduling.runs_on(event.cpu)).filter(|by| *by != event.tid);
             self.wakes.extend(by.map(|by| Wake { tid: event.tid, time: event.time, by }));
         }
         self.scheduling().record(event);

@@ -21,6 +21,10 @@ const VOLATILE: u32 = 9;
 const CONST: u32 = 10;
 const RESTRICT: u32 = 11;
 const TYPE_TAG: u32 = 18;
+const SECTION: u32 = 15;
+
+/// Section of the variables that each CPU has in memory of its own.
+const PER_CPU: &str = ".data..percpu";
 
 /// Structures and pointers of a kernel.
 #[derive(Debug, Default)]
@@ -29,6 +33,8 @@ pub(crate) struct Btf {
     types: Vec<Type>,
     /// Members of all structures and unions.
     members: Vec<Member>,
+    /// Variables of each CPU: number of the type entry, and offset, bytes.
+    per_cpu: Vec<(u32, u32)>,
     texts: Vec<u8>,
 }
 
@@ -102,8 +108,15 @@ impl Btf {
             3 => 12,
             // Enumerations and the parameters of functions.
             6 | 13 => 8 * count,
-            // Sections and enumerations of 64 bits.
-            15 | 19 => 12 * count,
+            SECTION if self.is(name, PER_CPU) => {
+                for _ in 0..count {
+                    let (variable, offset, _size) = (next()?, next()?, next()?);
+                    self.per_cpu.push((variable, offset));
+                }
+                0
+            }
+            // Other sections, and enumerations of 64 bits.
+            SECTION | 19 => 12 * count,
             _ => return None,
         };
         *rest = rest.get(further..)?;
@@ -137,6 +150,17 @@ impl Btf {
         }
         let target = self.plain(type_id)?;
         (target.kind == STRUCT && self.is(target.name, to)).then_some(offset)
+    }
+
+    /// Returns the offset of a variable in the memory of each CPU, bytes. They have one distance from their addresses.
+    #[must_use]
+    pub(crate) fn per_cpu(&self, variable: &str) -> Option<u32> {
+        let is_named = |number: u32| {
+            let found = usize::try_from(number).ok()?.checked_sub(1).and_then(|at| self.types.get(at));
+            Some(self.is(found?.name, variable))
+        };
+        let mut all = self.per_cpu.iter();
+        all.find(|(number, _)| is_named(*number) == Some(true)).map(|(_, offset)| *offset)
     }
 
     fn member(&self, structure: &str, member: &str) -> Option<(u32, u32)> {

@@ -1,9 +1,12 @@
 //! The programs on context switches and wake-ups.
 
 use aya::EbpfLoader;
-use nntrace_common::{sched::SchedOffsets, time_count::TimeCount};
+use nntrace_common::{
+    sched::{PreemptCount, SchedOffsets},
+    time_count::TimeCount,
+};
 
-use super::{Kernel, KernelError, btf::Btf, object::Object, tracepoint_links::Links};
+use super::{Kernel, KernelError, btf::Btf, object::Object, preempt_count, tracepoint_links::Links};
 use crate::live::tracefs;
 
 /// Tracepoints of group `sched`, with the programs on the raw and on the described form. The switch is first:
@@ -18,16 +21,18 @@ const PROGRAMS: [(&str, &str, &str); 4] = [
 /// The programs and their attachments.
 pub(super) struct SchedulingPrograms {
     offsets: SchedOffsets,
+    preempt_count: PreemptCount,
     links: Links,
 }
 
 impl SchedulingPrograms {
     pub(super) fn new(btf: Option<&Btf>) -> Self {
-        Self { offsets: offsets(btf), links: Links::default() }
+        Self { offsets: offsets(btf), preempt_count: preempt_count::find(btf), links: Links::default() }
     }
 
     pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         loader.override_global("SCHED_OFFSETS", &self.offsets, true);
+        loader.override_global("PREEMPT_COUNT", &self.preempt_count, true);
     }
 
     /// Whether a switch in its raw form shows which thread it is to.

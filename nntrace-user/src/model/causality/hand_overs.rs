@@ -1,7 +1,8 @@
 //! Hand-overs of work: who gave it, who took it, and where the time between went.
 //!
 //! Each has up to five anchors on one clock: dispatch, receipt, start, end and finish. From marks with handles they are exact;
-//! from the marks of both sides of an interface call, they are put together first in, first out; from binder transactions, exact.
+//! from the marks of both sides of an interface call, they are put together first in, first out; from binder transactions, exact;
+//! from wake-ups, inferred.
 //! A time without evidence is unknown, not 0.
 
 mod asynchronous;
@@ -11,6 +12,7 @@ mod hand_over;
 mod interface_calls;
 mod statistics;
 mod threads;
+mod wake_ups;
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -18,18 +20,20 @@ use nntrace_common::{
     attributes::Handle,
     hidl_calls::{self, Side},
     layer::Tag,
-    record::SpanRecord,
+    record::{SchedRecord, SpanRecord},
+    sched::Change,
 };
 use rustc_hash::FxHashMap;
 
 use asynchronous::AsynchronousCalls;
 pub(crate) use binder::BinderEvent;
-use binder::{Change, Transactions};
+use binder::{Change as Transition, Transactions};
 pub(crate) use event::HandOverEvent;
 pub(crate) use hand_over::{Function, HandOver, Moment, Part, Source};
 use interface_calls::InterfaceCalls;
 pub(crate) use statistics::{PairKey, PairSums};
 use threads::{Known, Learn, Thread};
+use wake_ups::WakeUps;
 
 use super::interned_texts::Texts;
 use crate::model::{capped_table::Capped, function_names::Names, limits::Limits};
@@ -51,6 +55,7 @@ pub(crate) struct HandOvers {
     calls: InterfaceCalls,
     transactions: Transactions,
     asynchronous: AsynchronousCalls,
+    wake_ups: WakeUps,
     /// Hand-overs of which something may still become known, by number.
     open: BTreeMap<u64, HandOver>,
     next: u64,
@@ -136,6 +141,7 @@ impl HandOvers {
             calls: InterfaceCalls::default(),
             transactions: Transactions::default(),
             asynchronous: AsynchronousCalls::default(),
+            wake_ups: WakeUps::new(limits.hand_overs),
             open: BTreeMap::new(),
             next: 0,
             done: Done {
@@ -261,8 +267,9 @@ impl HandOvers {
     /// A section with this name ended; those of one thread come in the order of their ends.
     pub(super) fn section(&mut self, span: &SpanRecord, tag: Tag, name: &[u8]) {
         let method = hidl_calls::method(name);
-        let mut served = (None, None);
+        let (mut served, mut received) = ((None, None), None);
         self.on_thread(span.tid, |thread, learn| {
+            received = thread.received();
             thread.section(span, tag, learn);
             match method {
                 Some((_, Side::Server)) => served = thread.served(span),
@@ -276,6 +283,9 @@ impl HandOvers {
             self.make_room_for_calls();
         }
         self.asynchronous.section(span, tag, name, |hand_over| self.done.add(hand_over));
+        // The work of a call is that of its client.
+        let received = if method.is_some() { Some(u64::MAX) } else { received };
+        self.wake_ups.section(span, tag, received, &mut |hand_over| self.done.add(hand_over));
     }
 
     /// A callback begins on one side.
@@ -302,7 +312,7 @@ impl HandOvers {
     /// A binder transaction is sent or received.
     pub(super) fn binder(&mut self, event: BinderEvent, at: Moment) {
         match self.transactions.event(event, at) {
-            Some(Change::Began(dispatch)) => {
+            Some(Transition::Began(dispatch)) => {
                 let number = self.begin(HandOver {
                     dispatch: Some(dispatch),
                     receive: Some(at),
@@ -313,12 +323,24 @@ impl HandOvers {
                 self.on_thread(dispatch.tid, |thread, _| thread.dispatches(dispatch));
                 self.on_thread(at.tid, |thread, learn| thread.receives(number, at.time, None, learn));
             }
-            Some(Change::Finished(number)) => {
+            Some(Transition::Finished(number)) => {
                 if let Some(call) = self.open.get_mut(&number) {
                     call.finish = Some(at.time);
                 }
             }
             None => {}
+        }
+    }
+
+    /// Something happened to a thread. Records come in order of time, among those of sections.
+    pub(super) fn thread_changes(&mut self, record: &SchedRecord) {
+        let SchedRecord { tid, tgid, time, change, .. } = *record;
+        match Change::from_code(change) {
+            Some(Change::Woken) if tgid != 0 && tgid != tid => {
+                self.wake_ups.woken(tid, tgid, time, &mut |hand_over| self.done.add(hand_over));
+            }
+            Some(Change::In) => self.wake_ups.runs(tid, time),
+            _ => {}
         }
     }
 
@@ -352,12 +374,13 @@ impl HandOvers {
         let mut all = self.clone();
         all.put_together(u64::MAX);
         all.finish_threads();
-        let Self { open, mut done, methods, calls, .. } = all;
+        let Self { open, mut done, methods, calls, wake_ups, .. } = all;
         // A transaction that no section gave or took is none of ours.
         let is_ours = |hand_over: &HandOver| {
             hand_over.source != Source::Binder || hand_over.from.is_some() || hand_over.to.is_some()
         };
-        open.into_values().filter(is_ours).for_each(|hand_over| done.add(hand_over));
+        let open = open.into_values().filter(is_ours);
+        open.chain(wake_ups.into_open()).for_each(|hand_over| done.add(hand_over));
         done.list.sort_by_key(|hand_over| {
             let received = hand_over.receive.map(|at| at.time);
             (hand_over.first_time(), received, hand_over.dispatch, hand_over.receive, hand_over.source)
@@ -377,10 +400,11 @@ impl HandOvers {
     pub(super) fn names(&self) -> impl Iterator<Item = u64> {
         let rows = self.done.rows.iter().map(|(key, ..)| key.function);
         let open = self.open.values().map(|hand_over| hand_over.function);
-        rows.chain(open).filter_map(|function| match function {
+        let names = rows.chain(open).filter_map(|function| match function {
             Some(Function::Section(name)) => Some(name),
             _ => None,
-        })
+        });
+        names.chain(self.wake_ups.names())
     }
 
     /// Returns how many rows were summed for want of room.

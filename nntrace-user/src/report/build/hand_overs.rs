@@ -41,6 +41,7 @@ impl Findings<'_> {
                 Source::Binder => HandOverEvidence::Binder,
                 Source::Interface => HandOverEvidence::Interface,
                 Source::Asynchronous => HandOverEvidence::Asynchronous,
+                Source::WakeUp => HandOverEvidence::WakeUp,
             },
             count: sums.count,
             hb_violations: sums.violations,

@@ -90,4 +90,6 @@ pub enum HandOverEvidence {
     Interface,
     /// Begin and end of an asynchronous call.
     Asynchronous,
+    /// Wake-ups: inferred.
+    WakeUp,
 }

@@ -62,6 +62,8 @@ pub(crate) enum Source {
     Interface,
     /// Begin and end of an asynchronous call.
     Asynchronous,
+    /// A wake-up: inferred.
+    WakeUp,
 }
 
 impl Source {
@@ -73,6 +75,7 @@ impl Source {
             Self::Binder => "binder",
             Self::Interface => "interface",
             Self::Asynchronous => "asynchronous",
+            Self::WakeUp => "wake-up",
         }
     }
 }

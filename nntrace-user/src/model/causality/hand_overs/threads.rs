@@ -78,6 +78,8 @@ pub(super) struct Thread {
     /// Times at which gates opened, ns.
     gates: VecDeque<u64>,
     receipts: VecDeque<Receipt>,
+    /// Time of the last receipt, ns.
+    received: Option<u64>,
     /// Dispatches of which it is not known yet in which section they were.
     dispatches: VecDeque<Moment>,
 }
@@ -96,8 +98,14 @@ impl Thread {
         self.dispatches.push_back(at);
     }
 
+    /// Returns the time of the last receipt, ns.
+    pub(super) fn received(&self) -> Option<u64> {
+        self.received
+    }
+
     /// Work is taken at `time` (ns) by this thread, with so many sections open.
     pub(super) fn receives(&mut self, number: u64, time: u64, depth: Option<u8>, learn: Learn<'_>) {
+        self.received = Some(time);
         // The thread goes on to other work: what it took before has begun, unless a section around is still open.
         let is_over =
             |receipt: &Receipt| receipt.is_outermost && receipt.first.is_some_and(|first| first.end <= time);
