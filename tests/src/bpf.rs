@@ -187,8 +187,9 @@ fn code(program: BorrowedFd<'_>, form: Form) -> Result<Vec<u8>> {
 /// The request is in the form of the command, and what it points to is there.
 pub(crate) unsafe fn command<T>(number: i32, request: &mut T) -> io::Result<i32> {
     // SAFETY: the kernel checks everything but what the caller answers for.
-    let result =
-        unsafe { nix::libc::syscall(nix::libc::SYS_bpf, number, std::ptr::from_mut(request), size_of::<T>()) };
+    let result = unsafe {
+        nix::libc::syscall(nix::libc::SYS_bpf, number, std::ptr::from_mut(request), size_of::<T>())
+    };
     Ok(nix::errno::Errno::result(result)? as i32)
 }
 

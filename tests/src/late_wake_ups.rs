@@ -214,7 +214,12 @@ fn instructions(map: &OwnedFd, state: &IdleState, ns: i32) -> Vec<u64> {
     ];
     let round = all.len();
     all.extend([call(CLOCK); CALLS]);
-    all.extend([copy(First, Returned), subtract(First, Begin), if_at_least(First, ns, 2), add_number(Rounds, -1)]);
+    all.extend([
+        copy(First, Returned),
+        subtract(First, Begin),
+        if_at_least(First, ns, 2),
+        add_number(Rounds, -1),
+    ]);
     let back = round as i16 - all.len() as i16 - 1;
     all.extend([
         if_not_zero(Rounds, back),

@@ -49,8 +49,7 @@ impl Planted {
     /// When it has not.
     pub fn expect(&self, cause: &str, words: &str, planted_ns: i64) -> Result<()> {
         let why = |arguments: &[&str]| {
-            let mut profiler =
-                Profiler::new()?.args(["why"]).args([self.recording.path()]).args(arguments);
+            let mut profiler = Profiler::new()?.args(["why"]).args([self.recording.path()]).args(arguments);
             Child::run(profiler.command())?.expect_code(0)
         };
         println!("planted: {planted_ns} ns\n{}", why(&["--of", "infer"])?.text());

@@ -18,7 +18,12 @@ const LATE_NS: i32 = 2_000_000;
 /// Checks that a limit of the frequency is named.
 pub fn of_a_frequency_cap() -> Result<Outcome> {
     let Some((_, policy)) = cpus::slowest_and_fastest()? else { return Ok(power::no_policies()) };
-    let words = format!("cluster {} at {}, typically {}", cluster(&policy), khz(policy.lowest()), khz(policy.highest()));
+    let words = format!(
+        "cluster {} at {}, typically {}",
+        cluster(&policy),
+        khz(policy.lowest()),
+        khz(policy.highest())
+    );
     let planted = Planted::record("frequency-cap")?;
     planted.expect("frequency", &words, planted.ns()?)?;
     Ok(Outcome::Passed)
@@ -52,7 +57,10 @@ pub fn of_a_deep_idle_state() -> Result<Outcome> {
     let seen = planted.ns()?;
     let made = (seen + each / 2) / each * each;
     println!("late: {} wake-ups by {each} ns each, and the thread by {seen} ns", sums.count);
-    ensure!(made > 0 && made <= sums.ns.cast_signed() && why::is_near(seen, made), "{sums:?}, {seen} ns for the thread");
+    ensure!(
+        made > 0 && made <= sums.ns.cast_signed() && why::is_near(seen, made),
+        "{sums:?}, {seen} ns for the thread"
+    );
     planted.expect("idle-wake-up", &format!("woken late from idle state {}", state.name), made)?;
     Ok(Outcome::Passed)
 }
