@@ -166,6 +166,19 @@ fn who_is_woken_on_a_cpu_runs_on() {
     assert_eq!(states(&events, None)[1..3], [Some(OnCpu), Some(OnCpu)]);
 }
 
+/// By `sched_waking`, and by `sched_wakeup` on another CPU and later.
+#[test]
+fn who_is_woken_twice_waits_from_the_first_time_on() {
+    use Doing::{OnCpu, Runnable, Sleeping};
+    let twice = [(0, Change::Sleeps), (1, Change::Woken), (0, Change::Woken), (0, Change::In)];
+    let seen = [Some(OnCpu), Some(Sleeping), Some(Runnable), Some(Runnable), Some(OnCpu)];
+    assert_eq!(states(&twice, Some(Found::Awake)), seen);
+    // It was about to go to sleep.
+    let early = [(1, Change::Woken), (0, Change::Sleeps), (1, Change::Woken), (0, Change::In)];
+    let seen = [Some(OnCpu), Some(OnCpu), Some(Sleeping), Some(Runnable), Some(OnCpu)];
+    assert_eq!(states(&[&[(0, Change::In)], &early[..]].concat(), None)[1..], seen);
+}
+
 #[test]
 fn a_trace_without_wake_ups_shows_sleeps_up_to_the_next_run() {
     let events = [(0, Change::In), (0, Change::Sleeps), (0, Change::In)];

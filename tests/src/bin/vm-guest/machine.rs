@@ -4,7 +4,7 @@ use std::{
     fs::{self, Permissions},
     io::ErrorKind,
     os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},

@@ -121,7 +121,7 @@ fn a_cpu_that_had_to_leave_a_deep_idle_state_made_the_thread_ready_itself() {
         trace.wake_up(at + 305 * US + late, 0, 0, ("sched_wakeup", APP));
         trace.switch(at + 310 * US + late, 0, (0, "R"), APP);
         trace.end(at + 1_000 * US + late, APP);
-        trace.end(at + 2_000 * US, 9);
+        trace.end(at + 400 * US, 9);
     }
     let answer = trace.answer();
     assert_eq!(parts(&answer), [("idle-wake-up", 700_000, "measured")]);
