@@ -76,7 +76,7 @@ fn map() -> Result<OwnedFd> {
     // Type, bytes of a key and of a value, entries.
     let mut request = [ARRAY, size_of_val(&KEY) as u32, size_of::<Sums>() as u32, 1];
     // SAFETY: the form of this command.
-    owned(unsafe { command(CREATE, &mut request) }?)
+    Ok(owned(unsafe { command(CREATE, &mut request) }?))
 }
 
 fn program(instructions: &[u64]) -> Result<OwnedFd> {
@@ -113,7 +113,7 @@ fn program(instructions: &[u64]) -> Result<OwnedFd> {
     }
     let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
     let log = String::from_utf8_lossy(&log[..end]).into_owned();
-    owned(loaded.with_context(|| log)?)
+    Ok(owned(loaded.with_context(|| log)?))
 }
 
 fn attach(program: &OwnedFd) -> Result<OwnedFd> {
@@ -125,12 +125,12 @@ fn attach(program: &OwnedFd) -> Result<OwnedFd> {
     }
     let mut request = Request { name: c"cpu_idle".as_ptr(), program: descriptor(program) };
     // SAFETY: the form of this command, which reads the name.
-    owned(unsafe { command(OPEN, &mut request) }?)
+    Ok(owned(unsafe { command(OPEN, &mut request) }?))
 }
 
-fn owned(descriptor: i32) -> Result<OwnedFd> {
+fn owned(descriptor: i32) -> OwnedFd {
     // SAFETY: the kernel has just made the descriptor, for us alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
 /// Returns a descriptor, a number of 32 bits, where another one of such follows that is 0.
@@ -220,9 +220,8 @@ fn instructions(map: &OwnedFd, state: &IdleState, ns: i32) -> Vec<u64> {
         if_at_least(First, ns, 2),
         add_number(Rounds, -1),
     ]);
-    let back = round as i16 - all.len() as i16 - 1;
     all.extend([
-        if_not_zero(Rounds, back),
+        if_not_zero(Rounds, distance(all.len(), round)),
         subtract(Returned, Begin),
         load(First, Value, 16),
         add(First, Returned),
@@ -234,11 +233,15 @@ fn instructions(map: &OwnedFd, state: &IdleState, ns: i32) -> Vec<u64> {
     let end = all.len();
     all.extend([set(Returned, 0), instruction(0x95, Returned, 0, 0, 0)]);
     for (place, instruction) in all.iter_mut().enumerate() {
-        let offset = (*instruction >> 16) as u16;
-        if offset == TO_END.cast_unsigned() {
-            let distance = (end - place - 1) as u16;
-            *instruction = *instruction & !(0xffff << 16) | u64::from(distance) << 16;
+        if (*instruction >> 16) as u16 == TO_END.cast_unsigned() {
+            let offset = distance(place, end).cast_unsigned();
+            *instruction = *instruction & !(0xffff << 16) | u64::from(offset) << 16;
         }
     }
     all
+}
+
+/// Returns the offset of a jump from one place to another: it counts from behind the jump.
+const fn distance(from: usize, to: usize) -> i16 {
+    (to as u16).wrapping_sub(from as u16 + 1).cast_signed()
 }
