@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::record::RecordKind;
 
-    fn read_back(text: &[u8]) -> std::vec::Vec<u8> {
+    fn read_back(text: &[u8]) -> Vec<u8> {
         let record =
             CoolingRecord { kind: RecordKind::Cooling as u32, device: device(text), time: 0, state: 0 };
         record.device().to_vec()

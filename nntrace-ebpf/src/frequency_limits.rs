@@ -58,9 +58,6 @@ pub fn cooling(ctx: TracePointContext) -> u32 {
     }
     // Without room for it, every event of the device is emitted.
     let _ = COOLING.insert(&device, &state, 0);
-    ring::emit(
-        CoolingRecord { kind: RecordKind::Cooling as u32, device, time, state },
-        Wake::WhenHalfFull,
-    );
+    ring::emit(CoolingRecord { kind: RecordKind::Cooling as u32, device, time, state }, Wake::WhenHalfFull);
     0
 }

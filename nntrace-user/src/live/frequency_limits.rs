@@ -17,7 +17,8 @@ pub(crate) const THERMAL: &str = "/sys/class/thermal";
 pub(crate) fn read(cpus: &Path, thermal: &Path) -> Vec<Record> {
     let policies = sysfs::numbered(&cpus.join("cpufreq"), "policy");
     let devices = sysfs::numbered(thermal, "cooling_device");
-    let policies = policies.iter().filter_map(|(cpu, folder)| policy(*cpu, folder).map(Record::FrequencyLimit));
+    let policies =
+        policies.iter().filter_map(|(cpu, folder)| policy(*cpu, folder).map(Record::FrequencyLimit));
     policies.chain(devices.values().filter_map(|folder| cooling(folder).map(Record::Cooling))).collect()
 }
 

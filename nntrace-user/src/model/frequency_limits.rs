@@ -86,9 +86,13 @@ mod tests {
     #[test]
     fn limits_of_cpus_are_kept_in_order_of_time() {
         let mut limits = FrequencyLimits::default();
-        for record in
-            [limit(9, 2), limit(7, 1), cooling(8, "cpufreq-cpu4"), cooling(7, "Fan"), cooling(6, "thermal-cpufreq-0")]
-        {
+        for record in [
+            limit(9, 2),
+            limit(7, 1),
+            cooling(8, "cpufreq-cpu4"),
+            cooling(7, "Fan"),
+            cooling(6, "thermal-cpufreq-0"),
+        ] {
             limits.take(&record);
         }
         let limits = limits.in_order();
