@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Recordings, by the names of their folders.
-const RECORDINGS: [&str; 1] = ["recording-v1"];
+const RECORDINGS: [&str; 2] = ["recording-v1", "recording-v1.1"];
 
 /// Bytes of the header of a file, and the places of major and minor version in it.
 const HEADER: usize = 32;
@@ -81,7 +81,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 fn every_version_gives_the_results_that_it_gave() -> Result<()> {
     for name in RECORDINGS {
         let mut old: Value =
-            serde_json::from_slice(&fs::read(fixtures().join(name).with_extension("json"))?)?;
+            serde_json::from_slice(&fs::read(fixtures().join(format!("{name}.json")))?)?;
         let mut new = results(fixtures(), name)?;
         as_old_as(&old, &mut new);
         // The one that replays.
@@ -91,6 +91,29 @@ fn every_version_gives_the_results_that_it_gave() -> Result<()> {
         let line = |text: &str| text.lines().nth(differs.unwrap_or(0)).unwrap_or_default().to_owned();
         assert!(old == new, "{name}: {} is now {}, line {differs:?}", line(&old), line(&new));
     }
+    Ok(())
+}
+
+#[test]
+fn limits_of_frequencies_are_read_since_version_1_1() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let trace = folder.path().join("run.systrace");
+    let mut profiler = Command::new(binaries::profiler()?);
+    profiler.arg("export").arg(fixtures().join("recording-v1.1")).arg("-o").arg(&trace);
+    ensure!(profiler.status()?.success());
+    let trace = fs::read_to_string(trace)?;
+    let events = trace.lines().filter_map(|line| line.split("d..1 ").nth(1)?.split_once(": "));
+    let limits = events.map(|(_, event)| event).filter(|event| {
+        ["cpu_frequency_limits", "cdev_update"].contains(&event.split(':').next().unwrap_or_default())
+    });
+    // Read at the begin: nothing changed afterwards.
+    assert_eq!(
+        limits.collect::<Vec<_>>(),
+        [
+            "cpu_frequency_limits: min=300000 max=1200000 cpu_id=0",
+            "cdev_update: type=thermal-cpufreq-0 target=2"
+        ]
+    );
     Ok(())
 }
 
