@@ -13,9 +13,12 @@ pub mod engine;
 pub mod engine_frames;
 pub mod event_counts;
 pub mod express;
+pub mod frequency_limits;
 pub mod hidl_calls;
 pub mod layer;
 pub mod log_limit;
+#[cfg(feature = "user")]
+mod map_values;
 pub mod mark;
 mod named_enum;
 pub mod nested_functions;

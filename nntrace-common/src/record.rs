@@ -5,6 +5,7 @@
 
 use crate::diagnostic::{Diagnostics, HeldDiagnostics};
 use crate::engine_frames::EngineFrames;
+use crate::frequency_limits::{CoolingRecord, LimitRecord};
 use crate::layer::Tag;
 use crate::mark::{BUFFER_BYTES, Begin, Label};
 use crate::nested_functions::Nesting;
@@ -58,6 +59,10 @@ pub enum RecordKind {
     TakesPart = 20,
     /// A [`CallRecord`](crate::calls::CallRecord).
     Call = 21,
+    /// A [`LimitRecord`].
+    FrequencyLimit = 22,
+    /// A [`CoolingRecord`].
+    Cooling = 23,
 }
 
 /// Marked section that ended.
@@ -564,6 +569,10 @@ pub enum Record {
     Frequency(PowerRecord),
     /// A CPU went offline or online.
     Hotplug(PowerRecord),
+    /// The limits of a policy's frequency changed.
+    FrequencyLimit(LimitRecord),
+    /// The state of a cooling device changed.
+    Cooling(CoolingRecord),
     /// Power events of a CPU were lost from this time on; created by the reader of the records.
     Lost {
         /// CPU of the loss.
@@ -594,6 +603,8 @@ impl Record {
             Self::Begin(begin) => begin.time,
             Self::Lost { time, .. } => *time,
             Self::Idle(power) | Self::Frequency(power) | Self::Hotplug(power) => power.time,
+            Self::FrequencyLimit(limit) => limit.time,
+            Self::Cooling(cooling) => cooling.time,
             Self::Fork(process)
             | Self::Exec(process)
             | Self::Exit(process)
@@ -602,67 +613,4 @@ impl Record {
             Self::Sched(sched) => sched.time,
         }
     }
-}
-
-/// Allows user space to read the values of maps directly.
-#[cfg(feature = "user")]
-mod user {
-    use aya::Pod;
-
-    use super::{Forwarding, FrequencyKey, NameText, RingCount, Thread, Total, TotalKey};
-    use crate::app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey};
-    use crate::diagnostic::DiagnosticCount;
-    use crate::driver_calls::DriverDevice;
-    use crate::engine::{EngineProbe, EnumKey, FlightKey, ObjectNames};
-    use crate::hidl_calls::Meaning;
-    use crate::nested_functions::MarkCode;
-    use crate::opened_files::PathOffsets;
-    use crate::other_power_events::{CpuEvidence, PsciKey, Suspends};
-    use crate::power::{CpuFrequency, CpuIdle};
-    use crate::run_queue::{RunQueueOffsets, RunQueueSample};
-    use crate::sched::{PreemptCount, SchedOffsets};
-    use crate::stack::PathStep;
-    use crate::time_count::TimeCount;
-    use crate::window::Window;
-
-    macro_rules! pod {
-        ($($name:ty),+) => {$(
-            // SAFETY: `repr(C)` without padding, and the maps hold only what this crate's own code wrote as that type.
-            unsafe impl Pod for $name {}
-        )+};
-    }
-    pod!(
-        Forwarding,
-        FrequencyKey,
-        NameText,
-        RingCount,
-        Thread,
-        Total,
-        TotalKey,
-        DiagnosticCount,
-        Meaning,
-        CpuFrequency,
-        CpuIdle,
-        CpuEvidence,
-        RunQueueSample,
-        RunQueueOffsets,
-        MarkCode,
-        PathOffsets,
-        PathStep,
-        PreemptCount,
-        PsciKey,
-        SchedOffsets,
-        Suspends,
-        TimeCount,
-        Window,
-        AppEvent,
-        AppEventCounts,
-        ExecutionCount,
-        ExecutionKey,
-        DriverDevice,
-        EngineProbe,
-        ObjectNames,
-        EnumKey,
-        FlightKey
-    );
 }

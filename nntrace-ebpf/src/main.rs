@@ -23,6 +23,7 @@ mod engine_names;
 mod engines;
 mod event_counts;
 mod express;
+mod frequency_limits;
 mod helpers;
 mod hotplug;
 mod kernel_memory;

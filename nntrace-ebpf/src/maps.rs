@@ -15,6 +15,7 @@ use nntrace_common::{
     engine::{EngineProbe, EnumKey, FlightKey, MAX_ENTRIES, ObjectNames},
     engine_frames::EngineFrames,
     event_counts::{EventCounts, PageWait},
+    frequency_limits::DEVICE_BYTES,
     hidl_calls::Meaning,
     log_limit::{LogGate, LogKind},
     nested_functions::MarkCode,
@@ -55,6 +56,15 @@ pub static PREEMPT_COUNT: Global<PreemptCount> =
 /// them.
 #[unsafe(no_mangle)]
 pub static LIMITS_OFFSETS: Global<[u32; 3]> = Global::new([0; 3]);
+
+/// Offsets of the device's type, which is a `__data_loc`, and its state in the kernel's description of `cdev_update`, bytes.
+/// User space sets them.
+#[unsafe(no_mangle)]
+pub static COOLING_OFFSETS: Global<[u32; 2]> = Global::new([0; 2]);
+
+/// Whether to emit changes of frequency limits. User space sets it.
+#[unsafe(no_mangle)]
+pub static EMIT_LIMITS: Global<u32> = Global::new(0);
 
 /// Whether to emit begins that carry nothing but layer, phase and name. User space sets it.
 #[unsafe(no_mangle)]
@@ -279,6 +289,10 @@ pub static EVIDENCE: Array<CpuEvidence, MAX_CPUS> = Array::new();
 /// Time in the states requested from firmware.
 #[btf_map]
 pub static PSCI: HashMap<PsciKey, TimeCount, 4096> = HashMap::new();
+
+/// Last state of each cooling device, by its type.
+#[btf_map]
+pub static COOLING: HashMap<[u8; DEVICE_BYTES], u64, 64> = HashMap::new();
 
 /// Suspends of the system.
 #[btf_map]

@@ -1,10 +1,6 @@
 //! Power events besides idle and frequency events, on kernels with these tracepoints.
 
-use aya_ebpf::{
-    EbpfContext as _,
-    macros::{raw_tracepoint, tracepoint},
-    programs::{RawTracePointContext, TracePointContext},
-};
+use aya_ebpf::{macros::raw_tracepoint, programs::RawTracePointContext};
 use nntrace_common::{
     other_power_events::{CpuEvidence, PsciKey},
     time_count::TimeCount,
@@ -15,14 +11,14 @@ use crate::{
     clock,
     helpers::boot_ns,
     kernel_memory::read,
-    maps::{EVIDENCE, LIMITS_OFFSETS, PSCI, SUSPENDS},
+    maps::{EVIDENCE, PSCI, SUSPENDS},
 };
 
 /// Handles the request for a state to firmware: `(cpu, parameter, s2idle)`.
 #[raw_tracepoint(tracepoint = "psci_domain_idle_enter")]
 pub fn psci_enter(ctx: RawTracePointContext) -> i32 {
     let Some(now) = clock::now() else { return 0 };
-    if let Some(evidence) = of(ctx.arg(0)) {
+    if let Some(evidence) = evidence_of(ctx.arg(0)) {
         evidence.psci.begin(now);
         evidence.psci_parameter = ctx.arg(1);
     }
@@ -34,7 +30,7 @@ pub fn psci_enter(ctx: RawTracePointContext) -> i32 {
 pub fn psci_exit(ctx: RawTracePointContext) -> i32 {
     let Some(now) = clock::now() else { return 0 };
     let cpu = ctx.arg(0);
-    let Some(ns) = of(cpu).and_then(|evidence| evidence.psci.end(now)) else { return 0 };
+    let Some(ns) = evidence_of(cpu).and_then(|evidence| evidence.psci.end(now)) else { return 0 };
     let key = PsciKey { cpu, parameter: ctx.arg(1) };
     if PSCI.get_ptr_mut(key).is_none() {
         // When the table is full, the state is missing from it.
@@ -54,27 +50,13 @@ pub fn psci_exit(ctx: RawTracePointContext) -> i32 {
 #[raw_tracepoint(tracepoint = "cpu_idle_miss")]
 pub fn idle_miss(ctx: RawTracePointContext) -> i32 {
     let Some(now) = clock::now() else { return 0 };
-    if let Some(evidence) = of(ctx.arg(0))
+    if let Some(evidence) = evidence_of(ctx.arg(0))
         && evidence.psci.counts(now)
     {
         // A `bool` leaves the upper part of its register undefined.
         let below = u64::from(ctx.arg::<u8>(2) & 1);
         evidence.below += below;
         evidence.above += 1 - below;
-    }
-    0
-}
-
-/// Handles a change of a policy's frequency limits. The raw form passes a structure that differs from build to build,
-/// the event itself does not.
-#[tracepoint(category = "power", name = "cpu_frequency_limits")]
-pub fn frequency_limits(ctx: TracePointContext) -> u32 {
-    let [min, max, cpu] = LIMITS_OFFSETS.load();
-    let field = |offset| read(ctx.as_ptr() as u64, offset);
-    if let (Ok(min_khz), Ok(max_khz), Ok(cpu)) = (field(min), field(max), field(cpu))
-        && let Some(evidence) = of(cpu)
-    {
-        (evidence.min_khz, evidence.max_khz) = (min_khz, max_khz);
     }
     0
 }
@@ -100,8 +82,9 @@ pub fn suspend_resume(ctx: RawTracePointContext) -> i32 {
     0
 }
 
+/// Returns the evidence of a CPU; `None` when there is no such CPU.
 #[inline(always)]
-fn of<'a>(cpu: u32) -> Option<&'a mut CpuEvidence> {
+pub fn evidence_of<'a>(cpu: u32) -> Option<&'a mut CpuEvidence> {
     // SAFETY: the pointer comes from the map and is not null; these events come on their own CPU, one at a time, and
     // those on limits write other fields.
     EVIDENCE.get_ptr_mut(cpu).map(|evidence| unsafe { &mut *evidence })

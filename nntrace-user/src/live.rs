@@ -19,6 +19,7 @@ pub mod energy_model;
 pub mod engine_probes;
 pub mod engines;
 pub mod express;
+mod frequency_limits;
 mod initial_state;
 pub mod itt;
 pub mod kernel;

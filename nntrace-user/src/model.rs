@@ -21,6 +21,7 @@ pub(crate) mod diagnostics;
 pub(crate) mod dispatch_overhead;
 pub mod energy;
 pub(crate) mod findings;
+pub(crate) mod frequency_limits;
 pub(crate) mod function_names;
 pub(crate) mod histogram;
 pub(crate) mod idle_stays;
@@ -70,10 +71,12 @@ use nntrace_common::{
 use calls::{Call, CallDefinition};
 use causality::{Origin, Questions};
 use diagnostics::DiagnosticCounts;
+use frequency_limits::FrequencyLimits;
 use initial_state::InitialState;
 use input::{Input, Observer};
 use limits::Limits;
 use scheduling::Found;
+use timeline::Timelines;
 use usage::UsageLedgers;
 
 /// The largest number of a CPU that is believed.
@@ -85,6 +88,7 @@ pub(crate) struct Model {
     pub(crate) marks: Marks,
     /// CPUs and clusters.
     pub(crate) power: Power,
+    frequency_limits: FrequencyLimits,
     /// Power records that came before it was known which CPUs there are.
     waiting: Option<Vec<Record>>,
     /// Threads; `None` where context switches are not taken.
@@ -105,6 +109,7 @@ impl Model {
         Self {
             marks: Marks::new(limits, questions),
             power: Power::new(&Topology::default(), 0, &InitialState::default(), false),
+            frequency_limits: FrequencyLimits::default(),
             waiting: Some(Vec::new()),
             scheduling,
             usage: None,
@@ -279,6 +284,7 @@ impl Model {
             | Record::Frequency(PowerRecord { cpu, time, .. })
             | Record::Hotplug(PowerRecord { cpu, time, .. })
             | Record::Lost { cpu, time } => self.power(*cpu, *time, record),
+            Record::FrequencyLimit(_) | Record::Cooling(_) => self.frequency_limits.take(record),
             Record::Fork(fork) => self.marks.causality.create(fork.time, fork.detail, fork.tid),
             Record::Exit(exit) => self.marks.causality.exit(exit.time, exit.tid),
             Record::Exec(_) | Record::Loader(_) => {}
@@ -299,6 +305,14 @@ impl Model {
         if let (Some(usage), Some(scheduling)) = (&mut self.usage, &self.scheduling) {
             usage.take_power(&mut self.power, scheduling);
         }
+    }
+
+    /// The states of CPUs and clusters until `end` (ns) in their order, with the limits of frequencies; `None` where there are no
+    /// timelines.
+    #[must_use]
+    pub(crate) fn timelines_until(&self, end: u64) -> Option<Timelines> {
+        let timelines = self.power.timelines_until(end)?;
+        Some(Timelines { limits: self.frequency_limits.in_order(), ..timelines })
     }
 
     /// Takes the payload of a begin whose attributes matter. They come in any order; see [`Causality::begins`].

@@ -33,6 +33,7 @@ mod initial_host;
 mod inputs;
 mod kept;
 mod kind;
+mod limit_entry;
 #[cfg(test)]
 mod made_up;
 mod order;

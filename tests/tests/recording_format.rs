@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Recordings, by the names of their folders.
-const RECORDINGS: [&str; 1] = ["recording-v1"];
+const RECORDINGS: [&str; 2] = ["recording-v1", "recording-v1.1"];
 
 /// Bytes of the header of a file, and the places of major and minor version in it.
 const HEADER: usize = 32;
@@ -81,7 +81,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 fn every_version_gives_the_results_that_it_gave() -> Result<()> {
     for name in RECORDINGS {
         let mut old: Value =
-            serde_json::from_slice(&fs::read(fixtures().join(name).with_extension("json"))?)?;
+            serde_json::from_slice(&fs::read(fixtures().join(format!("{name}.json")))?)?;
         let mut new = results(fixtures(), name)?;
         as_old_as(&old, &mut new);
         // The one that replays.
@@ -95,13 +95,36 @@ fn every_version_gives_the_results_that_it_gave() -> Result<()> {
 }
 
 #[test]
+fn limits_of_frequencies_are_read_since_version_1_1() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let trace = folder.path().join("run.systrace");
+    let mut profiler = Command::new(binaries::profiler()?);
+    profiler.arg("export").arg(fixtures().join("recording-v1.1")).arg("-o").arg(&trace);
+    ensure!(profiler.status()?.success());
+    let trace = fs::read_to_string(trace)?;
+    let events = trace.lines().filter_map(|line| line.split("d..1 ").nth(1)?.split_once(": "));
+    let limits = events.map(|(_, event)| event).filter(|event| {
+        ["cpu_frequency_limits", "cdev_update"].contains(&event.split(':').next().unwrap_or_default())
+    });
+    // Read at the begin: nothing changed afterwards.
+    assert_eq!(
+        limits.collect::<Vec<_>>(),
+        [
+            "cpu_frequency_limits: min=300000 max=1200000 cpu_id=0",
+            "cdev_update: type=thermal-cpufreq-0 target=2"
+        ]
+    );
+    Ok(())
+}
+
+#[test]
 fn a_newer_major_version_is_refused_with_both_versions() -> Result<()> {
     let name = RECORDINGS[0];
     let newer = of_version(name, MAJOR, 99)?;
     let output = replay(newer.path(), name)?;
     let text = String::from_utf8(output.stderr)?;
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("run.nnt: its format is 99.0, and this nntrace-bpf reads 1.0"), "{text}");
+    assert!(text.contains("run.nnt: its format is 99.0, and this nntrace-bpf reads 1.1"), "{text}");
     assert!(output.stdout.is_empty());
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Decoding of ring buffer bytes into [`Record`]s.
 
 use nntrace_common::{
+    frequency_limits::CoolingRecord,
     mark::Label,
     record::{
         BeginRecord, ForwardedRecord, HandoverRecord, LaneRecord, PowerRecord, ProcessRecord, Record,
@@ -24,6 +25,8 @@ pub(crate) fn record(bytes: &[u8]) -> Option<Record> {
         () if is(RecordKind::Idle) => Record::Idle(read::<PowerRecord>(bytes)?),
         () if is(RecordKind::Frequency) => Record::Frequency(read(bytes)?),
         () if is(RecordKind::Hotplug) => Record::Hotplug(read(bytes)?),
+        () if is(RecordKind::FrequencyLimit) => Record::FrequencyLimit(read(bytes)?),
+        () if is(RecordKind::Cooling) => Record::Cooling(read::<CoolingRecord>(bytes)?),
         () if is(RecordKind::Fork) => Record::Fork(read::<ProcessRecord>(bytes)?),
         () if is(RecordKind::Exec) => Record::Exec(read(bytes)?),
         () if is(RecordKind::Exit) => Record::Exit(read(bytes)?),
@@ -108,7 +111,12 @@ pub(crate) fn track(bytes: &[u8]) -> Option<Track<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use nntrace_common::{mark::BUFFER_BYTES, record::SpanRecord, stack::Adds};
+    use nntrace_common::{
+        frequency_limits::{LimitRecord, device},
+        mark::BUFFER_BYTES,
+        record::SpanRecord,
+        stack::Adds,
+    };
     use zerocopy::IntoBytes as _;
 
     use super::*;
@@ -145,6 +153,12 @@ mod tests {
             lost: 6,
         };
         assert_eq!(record(sched.as_bytes()), Some(Record::Sched(sched)));
+        let kind = RecordKind::FrequencyLimit as u32;
+        let limit = LimitRecord { kind, cpu: 1, time: 2, min_khz: 3, max_khz: 4 };
+        assert_eq!(record(limit.as_bytes()), Some(Record::FrequencyLimit(limit)));
+        let kind = RecordKind::Cooling as u32;
+        let cooling = CoolingRecord { kind, device: device(b"cpufreq-cpu0"), time: 1, state: 2 };
+        assert_eq!(record(cooling.as_bytes()), Some(Record::Cooling(cooling)));
     }
 
     #[test]

@@ -15,7 +15,8 @@ pub(super) mod detaching;
 mod driver_calls;
 pub(super) mod engines;
 mod error;
-pub(crate) mod function_probes;
+pub(crate) mod frequency_limits;
+mod function_probes;
 mod hotplug;
 pub(super) mod lanes;
 mod log;
@@ -50,6 +51,7 @@ use self::{
     calls::CallPrograms,
     driver_calls::DriverCallPrograms,
     engines::EnginePrograms,
+    frequency_limits::LimitPrograms,
     function_probes::FunctionProbes,
     hotplug::Hotplug,
     log::{KernelLog, LogLevel},
@@ -87,6 +89,8 @@ pub struct KernelOptions {
     pub may_wait_for_pages: bool,
     /// Whether the files that targets open are wanted.
     pub reports_files: bool,
+    /// Whether changes of frequency limits, and of the states of cooling devices, are wanted one by one.
+    pub reports_limits: bool,
     /// Whether calls of functions are recorded.
     pub calls: bool,
     /// Number of performance events that are counted by section. Programs do not wait for pages then.
@@ -101,6 +105,7 @@ impl Default for KernelOptions {
             map_memory: None,
             may_wait_for_pages: true,
             reports_files: false,
+            reports_limits: false,
             calls: false,
             counters: 0,
         }
@@ -127,6 +132,7 @@ pub struct Kernel {
     power: PowerPrograms,
     hotplug: Hotplug,
     evidence: EvidencePrograms,
+    limits: LimitPrograms,
     run_queues: RunQueues,
     scheduling: SchedulingPrograms,
 }
@@ -153,7 +159,7 @@ impl Kernel {
         let files = OpenFiles::new(btf);
         let opened_files = FilePrograms::new(btf, options.reports_files);
         let hotplug = Hotplug::new();
-        let evidence = EvidencePrograms::new();
+        let limits = LimitPrograms::new(options.reports_limits);
         let mut run_queues = RunQueues::new(btf);
         let scheduling = SchedulingPrograms::new(btf);
         let counters = CounterPrograms::new(options.counters, cpus);
@@ -167,7 +173,8 @@ impl Kernel {
         opened_files.configure(&mut loader);
         PowerPrograms::configure(&mut loader, cpus);
         hotplug.configure(&mut loader);
-        evidence.configure(&mut loader, cpus);
+        EvidencePrograms::configure(&mut loader, cpus);
+        limits.configure(&mut loader);
         run_queues.configure(&mut loader);
         scheduling.configure(&mut loader);
         counters.configure(&mut loader);
@@ -204,7 +211,8 @@ impl Kernel {
             counters,
             power: PowerPrograms::default(),
             hotplug,
-            evidence,
+            evidence: EvidencePrograms::default(),
+            limits,
             run_queues,
             scheduling,
         };

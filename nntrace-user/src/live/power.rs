@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
-use nntrace_common::{power::MAX_POLICY_CPUS, window::Window};
+use nntrace_common::{power::MAX_POLICY_CPUS, record::Record, window::Window};
 
 use super::{
     clock::{self, nanoseconds},
+    frequency_limits,
     initial_state::InitialReadings,
     kernel::{Kernel, KernelError},
     other_power_events::Baseline,
@@ -24,6 +25,8 @@ pub(crate) struct StartedWindow {
     pub attached_at: u64,
     /// State that was read then.
     pub attached: InitialReadings,
+    /// Limits of frequencies that were read then, as events.
+    pub limits: Vec<Record>,
     /// Facts from the kernel's files.
     pub evidence: Baseline,
 }
@@ -69,6 +72,7 @@ pub(crate) fn attach(
         ));
     }
     let evidence = Baseline::read(kernel.attach_evidence(begin)?);
+    let limits = frequency_limits::read(root, Path::new(frequency_limits::THERMAL));
     let attached = InitialReadings::read(kernel, root, online, khz)?;
-    Ok(StartedWindow { window, attached_at, attached, evidence })
+    Ok(StartedWindow { window, attached_at, attached, limits, evidence })
 }

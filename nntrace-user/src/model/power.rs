@@ -20,7 +20,7 @@ use super::{
     cpu_transition::Transition,
     idle_stays::IdleStays,
     initial_state::{InitialCpu, InitialState},
-    timeline::{FrequencyLimits, MAX_STEPS, Timelines},
+    timeline::{MAX_STEPS, Timelines},
 };
 use cpu::Cpu;
 
@@ -225,7 +225,7 @@ impl Power {
         &self.idle_stays
     }
 
-    /// The states of everything until `end` (ns) in their order; `None` where there are no timelines.
+    /// The states of everything until `end` (ns) in their order, without limits; `None` where there are no timelines.
     #[must_use]
     pub(crate) fn timelines_until(&self, end: u64) -> Option<Timelines> {
         self.steps?;
@@ -237,7 +237,7 @@ impl Power {
         Some(Timelines {
             clusters: names.zip(self.clusters.steps_until(end)).collect(),
             cpus: cpus.collect(),
-            limits: FrequencyLimits::default(),
+            ..Timelines::default()
         })
     }
 }

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 pub(crate) use together::{longest, visit_together};
 
+use super::frequency_limits::FrequencyLimits;
+
 /// Stretches that are kept one by one, over all timelines: about 16 MB.
 pub(crate) const MAX_STEPS: usize = 1 << 20;
 
@@ -19,39 +21,8 @@ pub struct Timelines {
     pub(crate) clusters: Vec<(String, Timeline)>,
     /// By CPU.
     pub(crate) cpus: BTreeMap<u32, Timeline>,
-    /// Limits of frequencies, as far as a trace has their events.
+    /// Limits of frequencies, in order of time.
     pub(crate) limits: FrequencyLimits,
-}
-
-/// Limits of frequencies, in order of time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FrequencyLimits {
-    /// Upper limits of policies.
-    pub policies: Vec<PolicyLimit>,
-    /// States of cooling devices that limit frequencies.
-    pub cooling: Vec<CoolingState>,
-}
-
-/// Upper limit of the frequency of a policy from a time on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PolicyLimit {
-    /// Time, ns.
-    pub time: u64,
-    /// A CPU of the policy.
-    pub cpu: u32,
-    /// Limit, kHz.
-    pub khz: u32,
-}
-
-/// State of a cooling device from a time on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CoolingState {
-    /// Time, ns.
-    pub time: u64,
-    /// Type of the device, such as `thermal-cpufreq-0`.
-    pub device: String,
-    /// State; 0 does not cool.
-    pub state: u32,
 }
 
 /// The state of a CPU or a cluster for a part of the window.

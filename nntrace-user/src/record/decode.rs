@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use super::{
     initial_host::InitialHost,
     kind::{self, Kind},
+    limit_entry,
     varint::Cursor,
 };
 use crate::model::{
@@ -305,12 +306,21 @@ impl EventReader {
                 Event::NamesForgotten { kept }
             }
             Kind::Advance => Event::Advance { until: self.long()? },
-            // One that a later minor version has added to is not understood, and no reason to leave out what follows.
+            // From here on, one that a later minor version has changed is not understood, and no reason to leave out what
+            // follows.
             Kind::CallDefinition => {
                 let definition = serde_json::from_slice(self.cursor.bytes(&self.content)?);
                 definition.map_or(Event::Other, Event::CallDefinition)
             }
             Kind::Call => Event::Call(self.payload()?),
+            Kind::FrequencyLimit => {
+                let limit = limit_entry::limit(self.cursor.bytes(&self.content)?);
+                limit.map_or(Event::Other, |limit| Event::Record(Record::FrequencyLimit(limit)))
+            }
+            Kind::Cooling => {
+                let cooling = limit_entry::cooling(self.cursor.bytes(&self.content)?);
+                cooling.map_or(Event::Other, |cooling| Event::Record(Record::Cooling(cooling)))
+            }
         };
         Some(Entry::Event(event))
     }

@@ -82,14 +82,16 @@ impl Visit for EarlyPass<'_> {
         for (hash, text) in reader.names() {
             self.model.marks.names.insert(hash, text);
         }
-        // Windows begin later, states of threads and CPUs are known from later events only.
+        // Windows begin later, states of threads and CPUs are known from later events only; limits hold until they change.
         if let Some(
             input @ (Input::Record(
                 Record::Fork(_)
                 | Record::Exec(_)
                 | Record::Exit(_)
                 | Record::Loader(_)
-                | Record::TakesPart(_),
+                | Record::TakesPart(_)
+                | Record::FrequencyLimit(_)
+                | Record::Cooling(_),
             )
             | Input::ThreadMarked { .. }
             | Input::AppEvent(_)),

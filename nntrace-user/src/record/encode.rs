@@ -10,6 +10,7 @@ use super::{
     call_entry,
     initial_host::InitialHost,
     kind::{self, Kind},
+    limit_entry,
     varint::{put, put_bytes, put_difference},
 };
 use crate::model::{causality::Origin, function_names::Names, input::Input, scheduling::Found};
@@ -145,10 +146,7 @@ impl EventBlock {
                 put_bytes(&mut self.bytes, &serde_json::to_vec(definition).unwrap_or_default());
             }
             Input::Call(call) => {
-                self.head(Kind::Call, number);
-                put_bytes(&mut self.bytes, &call_entry::bytes(call));
-                self.spans(call.begin);
-                self.spans(call.end);
+                self.entry(Kind::Call, number, &call_entry::bytes(call), &[call.begin, call.end]);
             }
         }
     }
@@ -174,6 +172,14 @@ impl EventBlock {
             Record::Exit(event) => self.process(Kind::Exit, number, event),
             Record::Loader(event) => self.process(Kind::Loader, number, event),
             Record::TakesPart(event) => self.process(Kind::TakesPart, number, event),
+            Record::FrequencyLimit(limit) => {
+                let entry = limit_entry::limit_bytes(limit);
+                self.entry(Kind::FrequencyLimit, number, &entry, &[limit.time]);
+            }
+            Record::Cooling(cooling) => {
+                let entry = limit_entry::cooling_bytes(cooling);
+                self.entry(Kind::Cooling, number, &entry, &[cooling.time]);
+            }
             // Not here: by themselves.
             Record::Span(_)
             | Record::Sched(_)
@@ -281,6 +287,13 @@ impl EventBlock {
         self.time(time);
         put_difference(&mut self.bytes, time, begin);
         self.hash(name);
+    }
+
+    /// Appends an entry of a kind that has a length, with its times, ns.
+    fn entry(&mut self, kind: Kind, number: u64, entry: &[u8], times: &[u64]) {
+        self.head(kind, number);
+        put_bytes(&mut self.bytes, entry);
+        times.iter().for_each(|time| self.spans(*time));
     }
 
     #[inline]

@@ -55,8 +55,8 @@ pub(crate) fn inputs(
     })
 }
 
-/// Hands out the events of idle states, frequencies and hotplug, and their losses, that the last state of a recording covers, in
-/// their order.
+/// Hands out the events of idle states, frequencies, their limits and hotplug, and their losses, that the last state of a recording
+/// covers, in their order.
 /// Damage is among the notes of a replay.
 ///
 /// # Errors
@@ -64,7 +64,12 @@ pub(crate) fn inputs(
 pub fn power_events(folder: &Path, mut take: impl FnMut(&Record)) -> Result<(), ReadError> {
     inputs(folder, |input| {
         if let Input::Record(
-            record @ (Record::Idle(_) | Record::Frequency(_) | Record::Hotplug(_) | Record::Lost { .. }),
+            record @ (Record::Idle(_)
+            | Record::Frequency(_)
+            | Record::Hotplug(_)
+            | Record::FrequencyLimit(_)
+            | Record::Cooling(_)
+            | Record::Lost { .. }),
         ) = input
         {
             take(record);

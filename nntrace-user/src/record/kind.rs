@@ -86,4 +86,8 @@ kinds! {
     Call = 25,
     /// Function whose calls come from here on, in JSON.
     CallDefinition = 26,
+    /// Limits of a policy's frequency that change.
+    FrequencyLimit = 27,
+    /// State of a cooling device that changes.
+    Cooling = 28,
 }

@@ -288,7 +288,7 @@ impl Recorded {
     /// Returns the sequence of states of CPUs and clusters; `None` when it was not asked for.
     #[must_use]
     pub fn timelines(&self) -> Option<Timelines> {
-        self.pass.model.power.timelines_until(self.window.end_ns)
+        self.pass.model.timelines_until(self.window.end_ns)
     }
 
     /// Returns the description of the run.

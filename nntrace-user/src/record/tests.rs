@@ -3,6 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap, fs, ops::ControlFlow, path::Path, time::Duration};
 
 use nntrace_common::{
+    frequency_limits::{CoolingRecord, LimitRecord, device},
     layer::{Layer, Phase, Tag},
     mark,
     power::{Activity, IDLE_EXIT},
@@ -18,6 +19,7 @@ use crate::model::{
     Findings, Model, Topology,
     causality::Questions,
     findings::{RunFacts, Sums},
+    frequency_limits::{CoolingState, PolicyLimit},
     initial_state::{IdleSource, InitialCpu, InitialState},
     limits::Limits,
     run_facts::{Host, Loss, MarksSeen, Overhead, ProcessLabel, Source, SourceKind, Window},
@@ -118,10 +120,15 @@ fn description() -> RunDescription {
     RunDescription { clocks: ClockReading::now(), ..RunDescription::default() }
 }
 
-/// Begins a run that a recorder observes.
+/// Begins a run that a recorder observes, at a frequency that is limited.
 fn begin(model: &mut Model) {
     model.mark_thread(7, 7);
     model.begin_power(&topology(), BEGIN, &InitialState::default(), false);
+    let kind = RecordKind::FrequencyLimit as u32;
+    let limit = LimitRecord { kind, cpu: 0, time: BEGIN, min_khz: 0, max_khz: 900_000 };
+    model.record(&Record::FrequencyLimit(limit));
+    let (kind, device) = (RecordKind::Cooling as u32, device(b"cpufreq-cpu0"));
+    model.record(&Record::Cooling(CoolingRecord { kind, device, time: BEGIN, state: 2 }));
 }
 
 /// Checks that a recording has the rounds from some time on, and is what they alone are; returns what is kept.
@@ -146,7 +153,12 @@ fn check(folder: &Path, rounds: u64, end: u64) -> Kept {
         (BTreeMap::new(), Window { begin_ns: kept.begin_ns, end_ns: end, ..Window::default() });
     let expected = findings(&expected, &none, &window);
 
-    let replayed = replay(folder, &ReplayOptions::default()).unwrap();
+    let options = ReplayOptions { with_timelines: true, ..ReplayOptions::default() };
+    let replayed = replay(folder, &options).unwrap();
+    // Set before, and in force still.
+    let limits = replayed.timelines().unwrap().limits;
+    assert_eq!(limits.policies, [PolicyLimit { time: BEGIN, cpu: 0, khz: 900_000 }]);
+    assert_eq!(limits.cooling, [CoolingState { time: BEGIN, device: "cpufreq-cpu0".into(), state: 2 }]);
     let replayed = replayed.findings();
     assert_eq!(replayed.run.loss.records_unreadable, 0, "{:?}", replayed.run.notes);
     assert_eq!((replayed.run.window.begin_ns, replayed.run.window.end_ns), (kept.begin_ns, end));

@@ -33,7 +33,6 @@ use crate::model::{
         hand_overs::{BinderEvent, HandOverEvent, Moment},
     },
     run_facts::Host,
-    timeline::FrequencyLimits,
     topology::TopologyError,
 };
 
@@ -90,8 +89,6 @@ pub(crate) struct Results {
     pub cpus: CpuSurvey,
     /// Last known names of threads that left a CPU.
     pub thread_names: FxHashMap<u32, Box<[u8]>>,
-    /// Limits of frequencies.
-    pub limits: FrequencyLimits,
     /// Error in the clusters that were asked for.
     pub wrong: Option<TopologyError>,
 }
@@ -138,7 +135,6 @@ impl Pass {
                     options.with_steps,
                 ),
                 thread_names: FxHashMap::default(),
-                limits: FrequencyLimits::default(),
                 wrong: None,
             },
             counts: Counts::default(),
@@ -353,11 +349,15 @@ impl Pass {
             Some(TaskEvent::Fork { child }) => causality.create(event.time, event.tid, child),
             Some(TaskEvent::Exit) => causality.exit(event.time, event.tid),
             None if name.starts_with(b"sched_") => self.scheduling(event, name, fields, now),
-            None if frequency_limits::take(name, fields, now, &mut self.results.limits) => {}
-            None => match binder::read(name, fields) {
-                Some(transaction) => self.transaction(event, transaction),
-                None => self.word(window_markers::of_event(name, fields), now),
-            },
+            None => {
+                if let Some(limit) = frequency_limits::read(name, fields, now) {
+                    self.order.push(limit);
+                } else if let Some(transaction) = binder::read(name, fields) {
+                    self.transaction(event, transaction);
+                } else {
+                    self.word(window_markers::of_event(name, fields), now);
+                }
+            }
         }
     }
 

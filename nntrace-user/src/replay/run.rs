@@ -290,12 +290,12 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     let lost = pass.losses();
     let Pass { accounts, results, counts, host, mut notes, .. } = pass;
     results.wrong.map_or(Ok(()), Err)?;
-    let Results { mut model, mut cpus, thread_names, limits, .. } = results;
+    let Results { mut model, mut cpus, thread_names, .. } = results;
     let has_power = cpus.has_events();
     if has_power {
         cpus.settle(&mut model)?;
     }
-    let timelines = model.power.timelines_until(end).map(|timelines| Timelines { limits, ..timelines });
+    let timelines = model.timelines_until(end);
     let Model { marks, scheduling, diagnostics, .. } = &mut model;
     let scheduling = scheduling.get_or_insert_default();
     let processes = accounts.names().map(|(pid, comm)| (pid, ProcessLabel { comm })).collect();

@@ -11,10 +11,7 @@ use super::{
 };
 use crate::{
     analyze::run_graph::{build::Built, collect::Events, frequencies::Frequencies},
-    model::{
-        Findings, Scheduling,
-        timeline::{FrequencyLimits, Timelines},
-    },
+    model::{Findings, Scheduling, frequency_limits::FrequencyLimits, timeline::Timelines},
 };
 
 /// Clusters whose highest frequencies differ by less are of one kind, percent.

@@ -1,6 +1,6 @@
 //! Limits of frequencies that were in force at a time.
 
-use crate::{model::timeline::FrequencyLimits, report::number_format::khz};
+use crate::{model::frequency_limits::FrequencyLimits, report::number_format::khz};
 
 /// Returns the limit that made a cluster slower than typical, in words: it was in force in the middle of a slow execution (ns),
 /// is below the typical frequency (kHz), and was not in force in a typical one.
@@ -39,7 +39,7 @@ pub(super) fn limited(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::timeline::{CoolingState, PolicyLimit};
+    use crate::model::frequency_limits::{CoolingState, PolicyLimit};
 
     #[test]
     fn a_limit_counts_that_was_in_force_in_slow_executions_only() {

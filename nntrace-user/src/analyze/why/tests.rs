@@ -2,8 +2,11 @@
 
 mod causes;
 mod random;
+mod recorded;
 
 use std::fs;
+
+use tempfile::NamedTempFile;
 
 use super::{Answer, Options};
 use crate::{
@@ -80,12 +83,12 @@ impl Trace {
         }
     }
 
-    /// Returns the answer; CPU 0 is the cluster big, CPU 1 the cluster little.
-    fn why(mut self, options: &Options) -> Result<Answer, Refusal> {
+    /// Writes the trace to a file, and returns the options of replaying it; CPU 0 is the cluster big, CPU 1 the cluster little.
+    fn written(mut self) -> (NamedTempFile, replay::Options) {
         // Stable: what happens in one instant stays in its order.
         self.0.sort_by_key(|(time, _)| *time);
         let text: String = self.0.into_iter().map(|(_, line)| line).collect();
-        let file = tempfile::NamedTempFile::new().unwrap();
+        let file = NamedTempFile::new().unwrap();
         fs::write(file.path(), text).unwrap();
         let cluster =
             |name: &str, cpu| ClusterDescription { name: name.into(), cpus: vec![cpu], domain: Domain::Both };
@@ -96,6 +99,11 @@ impl Trace {
             with_steps: true,
             ..replay::Options::default()
         };
+        (file, replayed)
+    }
+
+    fn why(self, options: &Options) -> Result<Answer, Refusal> {
+        let (_file, replayed) = self.written();
         let collector = Collector::new(1 << 24);
         let run = replay::replay_with_observer(&replayed, &mut || collector.observer()).unwrap();
         Answer::new(&collector, &run.findings(), run.timelines(), options)

@@ -73,7 +73,12 @@ impl Collector {
     fn take(&mut self, input: &Input<'_>, names: &Names) {
         match input {
             Input::Record(
-                record @ (Record::Idle(_) | Record::Frequency(_) | Record::Hotplug(_) | Record::Lost { .. }),
+                record @ (Record::Idle(_)
+                | Record::Frequency(_)
+                | Record::Hotplug(_)
+                | Record::FrequencyLimit(_)
+                | Record::Cooling(_)
+                | Record::Lost { .. }),
             ) => self.power.add(record),
             _ if self.is_full => {}
             Input::Record(

@@ -1,10 +1,13 @@
 //! Events of CPUs as lines of ftrace.
 
-use nntrace_common::record::{PowerRecord, Record};
+use nntrace_common::{
+    frequency_limits::{CoolingRecord, LimitRecord},
+    record::{PowerRecord, Record},
+};
 
 use super::push_time;
 
-/// Adds the lines of an idle state, a frequency, hotplug or a loss; other records have none.
+/// Adds the lines of an idle state, a frequency, its limits, hotplug or a loss; other records have none.
 pub(super) fn write(record: &Record, lines: &mut Vec<u8>) {
     match *record {
         Record::Idle(PowerRecord { cpu, time, state, .. }) => {
@@ -25,6 +28,16 @@ pub(super) fn write(record: &Record, lines: &mut Vec<u8>) {
             push(other, time, &enter, lines);
             let exit = format!("cpuhp_exit:  cpu: {cpu:04}  state:  86 step:  87 ret: 0");
             push(other, time, &exit, lines);
+        }
+        Record::FrequencyLimit(LimitRecord { cpu, time, min_khz, max_khz, .. }) => {
+            let limits = format!("cpu_frequency_limits: min={min_khz} max={max_khz} cpu_id={cpu}");
+            push(cpu, time, &limits, lines);
+        }
+        Record::Cooling(cooling) => {
+            let CoolingRecord { time, state, .. } = cooling;
+            let device = String::from_utf8_lossy(cooling.device());
+            // Which CPU the kernel decided that on is not known, and does not matter.
+            push(0, time, &format!("cdev_update: type={device} target={state}"), lines);
         }
         Record::Lost { cpu, .. } => lines.extend_from_slice(format!("CPU:{cpu} [LOST EVENTS]\n").as_bytes()),
         _ => {}

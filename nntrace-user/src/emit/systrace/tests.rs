@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use nntrace_common::record::{PowerRecord, Record, RecordKind};
+use nntrace_common::{
+    frequency_limits::{CoolingRecord, LimitRecord, device},
+    record::{PowerRecord, Record, RecordKind},
+};
 
 use super::{Collector, SharedCollector, Systrace, observer, push_escaped};
 use crate::{
@@ -111,6 +114,27 @@ fn losses_stay_where_they_were() {
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let idle = "          <idle>-0       (-------) [001] d..1 0.000000005: cpu_idle: state=2 cpu_id=1";
     assert_eq!(lines, [idle, "CPU:1 [LOST EVENTS]"]);
+}
+
+#[test]
+fn limits_of_frequencies_are_the_events_that_they_were() {
+    let script = Script::default();
+    let mut text = Systrace::new(Vec::new(), &script);
+    let kind = RecordKind::FrequencyLimit as u32;
+    let limit = LimitRecord { kind, cpu: 4, time: 5, min_khz: 600_000, max_khz: 1_200_000 };
+    text.power(&Record::FrequencyLimit(limit));
+    let kind = RecordKind::Cooling as u32;
+    let device = device(b"thermal-cpufreq-1");
+    text.power(&Record::Cooling(CoolingRecord { kind, device, time: 6, state: 3 }));
+    let text = String::from_utf8(text.finish().unwrap()).unwrap();
+    let lines: Vec<&str> = text.lines().filter_map(|line| line.split("d..1 ").nth(1)).collect();
+    assert_eq!(
+        lines,
+        [
+            "0.000000005: cpu_frequency_limits: min=600000 max=1200000 cpu_id=4",
+            "0.000000006: cdev_update: type=thermal-cpufreq-1 target=3"
+        ]
+    );
 }
 
 #[test]

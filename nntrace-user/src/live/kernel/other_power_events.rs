@@ -12,7 +12,7 @@ use nntrace_common::{
 };
 
 use super::{Kernel, KernelError, object::Object, tracepoint_links::Links};
-use crate::live::{clock, tracefs};
+use crate::live::clock;
 
 /// Programs and their tracepoints, any of which a kernel may lack.
 pub(super) const PROGRAMS: [(&str, &str); 4] = [
@@ -21,26 +21,16 @@ pub(super) const PROGRAMS: [(&str, &str); 4] = [
     ("idle_miss", "cpu_idle_miss"),
     ("suspend_resume", "suspend_resume"),
 ];
-/// Program on an ordinary tracepoint, not a raw one.
-const LIMITS: (&str, &str) = ("frequency_limits", "cpu_frequency_limits");
 
 /// The programs and their attachments.
+#[derive(Default)]
 pub(super) struct EvidencePrograms {
-    /// Offsets of the fields of `cpu_frequency_limits`: lower limit, upper limit, CPU. `None` where tracefs lacks
-    /// them.
-    limits_offsets: Option<[u32; 3]>,
     links: Links,
 }
 
 impl EvidencePrograms {
-    pub(super) fn new() -> Self {
-        Self { limits_offsets: limits_offsets(), links: Links::default() }
-    }
-
-    pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>, cpus: u32) {
-        if let Some(offsets) = &self.limits_offsets {
-            loader.override_global("LIMITS_OFFSETS", offsets, true);
-        }
+    /// Sizes the tables for the number of CPUs.
+    pub(super) fn configure(loader: &mut EbpfLoader<'_>, cpus: u32) {
         loader.map_max_entries("EVIDENCE", cpus);
     }
 
@@ -53,36 +43,25 @@ impl EvidencePrograms {
                 attached.push(tracepoint);
             }
         }
-        let (program, event) = LIMITS;
-        if self.limits_offsets.is_some()
-            && object.load_event(program).is_ok()
-            && object.attach_event(program, "power", event).is_ok()
-        {
-            attached.push(event);
-        }
         attached
     }
 
-    /// Detaches the programs except the one on limits, which stays until the end.
     pub(super) fn detach(&mut self, object: &mut Object) {
         self.links.detach(object);
     }
 }
 
-fn limits_offsets() -> Option<[u32; 3]> {
-    let offset = |field| tracefs::field_offset("power/cpu_frequency_limits", field).ok();
-    Some([offset("min_freq")?, offset("max_freq")?, offset("cpu_id")?])
-}
-
 impl Kernel {
-    /// Attaches to the tracepoints of evidence that the kernel has, for a window from `begin` (ns) on; returns their
-    /// names.
+    /// Attaches to the tracepoints of evidence and of limits that the kernel has, for a window from `begin` (ns) on; returns
+    /// their names.
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
     pub(crate) fn attach_evidence(&mut self, begin: u64) -> Result<Vec<&'static str>, KernelError> {
         self.start_evidence(begin)?;
-        Ok(self.evidence.attach(&mut self.object))
+        let mut attached = self.evidence.attach(&mut self.object);
+        attached.extend(self.limits.attach(&mut self.object));
+        Ok(attached)
     }
 
     /// Resets the tables of evidence.

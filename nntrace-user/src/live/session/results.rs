@@ -150,7 +150,7 @@ impl Session {
     #[must_use]
     pub fn timelines(&self) -> Option<Timelines> {
         let end = self.last.as_ref().map_or_else(|| self.end_so_far(), |(_, end)| *end);
-        self.model.power.timelines_until(end)
+        self.model.timelines_until(end)
     }
 
     /// Returns the time up to which there are results, ns: now, or the end of a window that is over.

@@ -41,23 +41,28 @@ fn another_thread_had_the_cpu() {
     assert_eq!(answer["slow"]["count"], 1);
 }
 
+/// Returns a trace whose slow execution is at half the frequency, by a limit, and perhaps by a cooling device.
+pub(super) fn slowed_by_a_limit(cooling: bool) -> Trace {
+    let mut trace = running();
+    trace.runs_at(&[2_000_000]);
+    for (at, is_slow) in executions() {
+        if is_slow {
+            if cooling {
+                trace.event(at - 20 * US, 0, 0, "cdev_update: type=thermal-cpufreq-0 target=4");
+            }
+            trace.event(at - 10 * US, 0, 0, "cpu_frequency_limits: min=500000 max=1000000 cpu_id=0");
+            trace.frequency(at - 10 * US, 0, 1_000_000);
+        }
+        trace.begin(at, APP, "[NN_LR_PE]infer");
+        trace.end(at + if is_slow { 2_000 * US } else { 1_000 * US }, APP);
+    }
+    trace
+}
+
 #[test]
 fn a_limit_made_the_cpu_slower() {
     for cooling in [false, true] {
-        let mut trace = running();
-        trace.runs_at(&[2_000_000]);
-        for (at, is_slow) in executions() {
-            if is_slow {
-                if cooling {
-                    trace.event(at - 20 * US, 0, 0, "cdev_update: type=thermal-cpufreq-0 target=4");
-                }
-                trace.event(at - 10 * US, 0, 0, "cpu_frequency_limits: min=500000 max=1000000 cpu_id=0");
-                trace.frequency(at - 10 * US, 0, 1_000_000);
-            }
-            trace.begin(at, APP, "[NN_LR_PE]infer");
-            trace.end(at + if is_slow { 2_000 * US } else { 1_000 * US }, APP);
-        }
-        let answer = trace.answer();
+        let answer = slowed_by_a_limit(cooling).answer();
         assert_eq!(parts(&answer), [("frequency", 1_000_000, "measured")]);
         let by = if cooling { "cooling: thermal-cpufreq-0" } else { "a limit of the policy" };
         let expected = format!("big at 1.00 GHz, typically 2.00 GHz, limited to 1.00 GHz by {by}");
