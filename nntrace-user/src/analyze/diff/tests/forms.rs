@@ -72,12 +72,14 @@ fn another_machine_is_refused_in_part_and_another_length_is_none() {
     // Twice as long does twice as much.
     after = pool(&Machine { executions: 40, ..plain() }, 8, 6);
     after[0].snapshot.host.kernel = "6.6".into();
+    after[1].snapshot.tool.version = "9.9.9".into();
     let text = diff(&before, &after, &[]).text(true);
     assert!(
         text.contains("the windows differ in length") && text.contains("the kernel differs"),
         "{}",
         &*text
     );
+    assert!(text.contains("the version of nntrace-bpf differs: "), "{}", &*text);
     assert!(text.contains("for each execution") && text.contains("no change found"), "{}", &*text);
     let total = |text: &str| text.lines().find(|line| line.contains("LD_PE.total")).unwrap().to_owned();
     let line = total(&text);
