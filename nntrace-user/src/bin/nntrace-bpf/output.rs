@@ -111,6 +111,12 @@ impl Output {
         Self::Last(Last { table: Some(Table::Summary), ..Last::default() })
     }
 
+    /// Whether it is the tables of layers, phases and CPUs at the end.
+    #[must_use]
+    pub const fn is_summary(&self) -> bool {
+        matches!(self, Self::Last(Last { table: Some(Table::Summary), .. }))
+    }
+
     /// Shows what was found so far. It breaks off when nobody reads it any more.
     pub fn update(&mut self, snapshot: &Snapshot, health: Health) -> Result<ControlFlow<()>> {
         match self {

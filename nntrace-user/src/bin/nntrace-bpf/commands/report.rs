@@ -1,6 +1,6 @@
 //! `nntrace-bpf report`: statistics of the sections of a recording.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, slice};
 
 use anyhow::{Result, bail};
 use nntrace_user::{
@@ -20,7 +20,9 @@ use nntrace_user::{
 
 use super::{
     file_run::{Request, Run},
+    graph_question::Asked,
     print::tell_hidden,
+    why_line,
 };
 use crate::{
     arguments::{HostOptions, Report, default_memory},
@@ -68,6 +70,12 @@ pub fn run(cli: &Report) -> Result<ExitCode> {
         ..Statistics::new(by, rows, cli.sort.order(), hidden)
     };
     show(cli, || statistics.csv(), || statistics.json(), || statistics.text())?;
+    if !cli.csv && !cli.json && filter.shows_all() && recorded.has_switches {
+        let host = HostOptions::default();
+        let files = slice::from_ref(&cli.folder);
+        let asked = Asked { files, range: None, host: &host, memory: cli.memory };
+        output::print(&why_line::line(&asked, recorded.events))?;
+    }
     for text in &recorded.damage {
         stderr::message(text);
     }
@@ -78,7 +86,7 @@ pub fn run(cli: &Report) -> Result<ExitCode> {
 /// Returns the request for a run with its hand-overs.
 fn request<'a>(cli: &'a Report, host: &'a HostOptions) -> Request<'a> {
     Request {
-        files: std::slice::from_ref(&cli.folder),
+        files: slice::from_ref(&cli.folder),
         range: None,
         drivers: &[],
         host,
