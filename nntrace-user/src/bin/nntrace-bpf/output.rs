@@ -32,6 +32,7 @@ use nntrace_user::{
     tui::Health,
 };
 use ratatui::crossterm::terminal;
+use serde::Serialize;
 
 use crate::{
     arguments::{Format, HostOptions, Results, Table},
@@ -206,9 +207,9 @@ impl Last {
     }
 }
 
-/// The snapshot as a line of JSON.
-pub fn json(snapshot: &Snapshot) -> Result<Vec<u8>> {
-    terminal_text::to_json(snapshot).context("cannot write the snapshot as JSON")
+/// Results as a line of JSON.
+pub fn json(results: &impl Serialize) -> Result<Vec<u8>> {
+    terminal_text::to_json(results).context("cannot write the results as JSON")
 }
 
 /// Prints text for people.

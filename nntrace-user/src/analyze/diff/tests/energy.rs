@@ -1,5 +1,7 @@
 //! Energy by a model and of measured rails: changes by hand, thresholds, and what is refused.
 
+use nntrace_common::layer::Tag;
+
 use super::{Machine, OPTIONS, pool};
 use crate::{
     analyze::diff::{
@@ -29,8 +31,8 @@ fn modelled(total: f64, parts: &[Part]) -> EnergyRow {
     let (total_min, total_max) = (total / 2.0, total * 2.0);
     let share = |total| EnergyShareRow { total, total_min: total / 2.0, total_max: total * 2.0 };
     let phases = parts.iter().map(|&(pid, tag, total)| {
-        let tag = tag.map(|tag| tag.parse::<nntrace_common::layer::Tag>().unwrap());
-        let (layer, phase) = (tag.map(|tag| tag.layer()), tag.map(|tag| tag.phase()));
+        let tag = tag.map(|tag| tag.parse::<Tag>().unwrap());
+        let (layer, phase) = (tag.map(Tag::layer), tag.map(Tag::phase));
         PhaseEnergyRow { pid, layer, phase, energy: share(total) }
     });
     let parts = EnergyPartsRow::default();

@@ -34,7 +34,7 @@ fn groups_of_runs_are_shown_as_reviewed() {
     assert_eq!(suite.attribute("tests"), Some(&*cases().count().to_string()));
     let failed = document.descendants().filter(|node| node.has_tag_name("failure")).count();
     assert_eq!(suite.attribute("failures"), Some(&*failed.to_string()));
-    let json: serde_json::Value = serde_json::from_slice(&diff.json().unwrap()).unwrap();
+    let json = serde_json::to_value(&diff).unwrap();
     assert_eq!(json["schema"], "nntrace-diff");
     let worse = json["metrics"].as_array().unwrap().iter().filter(|row| row["verdict"] == "worse");
     assert!(worse.clone().any(|row| row["name"] == "LD_PE.mean" && row["family"] == "phases"));

@@ -7,7 +7,7 @@ use nntrace_user::{
     analyze::run_graph::{Collector, Refusal},
     model::{Findings, causality::Questions, timeline::Timelines},
     replay::TimeRange,
-    report::terminal_text::{self, Text},
+    report::terminal_text::Text,
 };
 use serde::Serialize;
 
@@ -73,7 +73,7 @@ pub(super) fn show(
     text: impl FnOnce() -> Text,
 ) -> Result<ExitCode> {
     if question.json {
-        output::write_stdout(&terminal_text::to_json(answer)?)?;
+        output::write_stdout(&output::json(answer)?)?;
     } else {
         output::print(&text())?;
     }

@@ -17,6 +17,7 @@ use nntrace_user::{
         terminal_text::Text,
     },
 };
+use serde::Serialize;
 
 use super::{
     file_run::{Request, Run},
@@ -69,7 +70,7 @@ pub fn run(cli: &Report) -> Result<ExitCode> {
         summed: recorded.statistics.summed(),
         ..Statistics::new(by, rows, cli.sort.order(), hidden)
     };
-    show(cli, || statistics.csv(), || statistics.json(), || statistics.text())?;
+    show(cli, &statistics, || statistics.csv(), || statistics.text())?;
     if !cli.csv && !cli.json && filter.shows_all() && recorded.has_switches {
         let host = HostOptions::default();
         let files = slice::from_ref(&cli.folder);
@@ -106,11 +107,11 @@ fn hand_overs(cli: &Report) -> Result<ExitCode> {
     if cli.overhead {
         snapshot = snapshot.with_dispatch_overhead(&findings, run.timelines().as_ref());
         if let Some(overhead) = &snapshot.dispatch_overhead {
-            show(cli, || overhead.csv(), || overhead.json(), || overhead.text())?;
+            show(cli, overhead, || overhead.csv(), || overhead.text())?;
         }
     } else {
         let split = snapshot.hand_over_split.take().unwrap_or_default();
-        show(cli, || split.csv(), || split.json(), || split.text())?;
+        show(cli, &split, || split.csv(), || split.text())?;
     }
     for note in snapshot.notes {
         stderr::message(note);
@@ -125,18 +126,18 @@ fn of_path(cli: &Report, path: &Path) -> Result<ExitCode> {
     let run = Run::observed(&request(cli, &host), || collector.observer())?;
     let findings = run.findings();
     let report = PathReport::new(&collector, &findings, cli.deadline).map_err(anyhow::Error::msg)?;
-    show(cli, || report.csv(), || report.json(), || report.text())?;
+    show(cli, &report, || report.csv(), || report.text())?;
     for note in Snapshot::of(&findings).notes {
         stderr::message(note);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints one of three forms, as asked for.
+/// Prints results in one of three forms, as asked for.
 fn show<E>(
     cli: &Report,
+    results: &impl Serialize,
     csv: impl FnOnce() -> Result<String, E>,
-    json: impl FnOnce() -> serde_json::Result<Vec<u8>>,
     text: impl FnOnce() -> Text,
 ) -> Result<()>
 where
@@ -145,7 +146,7 @@ where
     if cli.csv {
         output::write_stdout(csv()?.as_bytes())
     } else if cli.json {
-        output::write_stdout(&json()?)
+        output::write_stdout(&output::json(results)?)
     } else {
         output::print(&text())
     }
