@@ -1,4 +1,4 @@
-//! Comparison of runs by the command: inputs, forms, thresholds, exit statuses.
+//! Comparison of runs by the command: forms, thresholds, exit statuses, and what is refused.
 
 use std::{fmt::Write as _, fs, path::Path};
 

@@ -4,11 +4,13 @@
 //! the bootstrap, and what is judged is tested by Mann and Whitney, with Holm's correction for all tests together.
 
 mod comparison;
+mod energy;
 mod junit;
 mod markdown;
 mod metric;
 mod phases;
 pub mod power;
+mod rails;
 mod residency;
 mod result;
 mod runs;

@@ -11,6 +11,7 @@ mod cpu_use;
 mod describe;
 mod executions;
 mod limits;
+mod line;
 mod rounding;
 mod split;
 mod tally;

@@ -6,6 +6,7 @@
 mod hand_overs;
 mod intervals;
 mod iterations;
+mod rails;
 mod run;
 mod schema;
 mod spans;
@@ -28,13 +29,14 @@ use crate::{
 };
 
 /// Names of the files that the tables are in.
-pub const FILES: [&str; 7] = [
+pub const FILES: [&str; 8] = [
     "spans.parquet",
     "cpu_intervals.parquet",
     "cluster_intervals.parquet",
     "iterations.parquet",
     "handovers.parquet",
     "totals.parquet",
+    "rails.parquet",
     "run.parquet",
 ];
 
@@ -81,5 +83,6 @@ pub fn write(folder: &Path, label: &Label, run: &Run<'_>) -> Result<(), ExportEr
     iterations::write(folder, label, run.findings)?;
     hand_overs::write(folder, label, run.findings)?;
     totals::write(folder, label, run.findings, &snapshot)?;
+    rails::write(folder, label, snapshot.rails.as_ref())?;
     run::write(folder, label, run, &snapshot)
 }

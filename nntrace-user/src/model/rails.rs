@@ -119,6 +119,12 @@ impl RailRow {
         format!("{}/{}/{}", self.source.name(), self.chip, self.name)
     }
 
+    /// Returns the energy, J.
+    #[must_use]
+    pub(crate) fn joules(&self) -> f64 {
+        self.energy_nj as f64 * 1e-9
+    }
+
     /// Returns the time of which the energy is known, ns.
     #[must_use]
     pub(crate) fn known_ns(&self) -> u64 {

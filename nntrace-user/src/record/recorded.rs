@@ -291,6 +291,12 @@ impl Recorded {
         self.pass.model.timelines_until(self.window.end_ns)
     }
 
+    /// Returns how many events there are, without those that are missing.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.pass.counts.events
+    }
+
     /// Returns the description of the run.
     #[must_use]
     pub fn run(&self) -> &RunDescription {

@@ -29,6 +29,10 @@ pub struct RecordedStatistics {
     pub processes: BTreeMap<u32, String>,
     /// Losses of the run.
     pub loss: Loss,
+    /// Events of the recording, without those that are missing.
+    pub events: u64,
+    /// Whether it has context switches.
+    pub has_switches: bool,
     /// Events of the recording that are missing.
     pub missing: u64,
     /// Texts on what is damaged.
@@ -59,6 +63,8 @@ pub fn statistics(folder: &Path, statistics: SectionStatistics) -> Result<Record
         threads: pass.threads.named().0,
         processes: state.processes.clone(),
         loss: state.loss.clone(),
+        events: pass.events,
+        has_switches: state.run.scheduling,
         missing,
         damage,
     })

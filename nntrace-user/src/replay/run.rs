@@ -218,6 +218,12 @@ pub struct Replayed {
 }
 
 impl Replayed {
+    /// Returns how many events of the traces are in the window.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.loss.records_drained
+    }
+
     /// Returns the findings.
     #[must_use]
     pub fn findings(&self) -> Findings<'_> {

@@ -6,7 +6,7 @@ use super::{
     number_format,
     power::{CsvError, to_csv},
     snapshot::DispatchOverheadRow,
-    terminal_text::{Text, clean, line, to_json},
+    terminal_text::{Text, clean, line},
 };
 
 /// Row of the CSV: a cluster, or `all` or `has` of them together.
@@ -114,13 +114,5 @@ impl DispatchOverheadRow {
             unknown_ns: None,
         });
         to_csv(clusters.chain(together))
-    }
-
-    /// Returns everything as a line of JSON.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn json(&self) -> serde_json::Result<Vec<u8>> {
-        to_json(self)
     }
 }

@@ -7,7 +7,7 @@ use super::{
     number_format::{self, UNKNOWN, or_unknown},
     power::{CsvError, to_csv},
     snapshot::{HandOverEvidence, HandOverPair, HandOverPart, HandOverSplit},
-    terminal_text::{Text, clean, line, to_json},
+    terminal_text::{Text, clean, line},
 };
 
 /// Row of the CSV: a part of hand-overs.
@@ -131,14 +131,6 @@ impl HandOverSplit {
             })
         });
         to_csv(rows)
-    }
-
-    /// Returns everything as a line of JSON.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn json(&self) -> serde_json::Result<Vec<u8>> {
-        to_json(self)
     }
 }
 

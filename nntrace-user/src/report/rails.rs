@@ -37,7 +37,7 @@ pub(super) fn table(rails: &Rails) -> Text {
                 "  {:<width$}  {:<8}{:>11}{:>11}{:>10}{:>10}{notes}",
                 name(rail),
                 rail.kind.name(),
-                energy(rail),
+                joules(rail.joules()),
                 watts(rail.mean_watts()),
                 number_format::duration_ns(rail.known_ns()),
                 number_format::count(rail.readings),
@@ -74,9 +74,9 @@ fn name(rail: &RailRow) -> String {
     terminal_text::clean(&rail.path()).into_owned()
 }
 
-fn energy(rail: &RailRow) -> String {
-    let joules = |joules| number_format::energy(joules, ResultUnit::Joule);
-    signed(rail.energy_nj as f64 * 1e-9, joules)
+/// Returns an energy, which is below 0 where current flowed back: `1.25 J`.
+pub(crate) fn joules(joules: f64) -> String {
+    signed(joules, |joules| number_format::energy(joules, ResultUnit::Joule))
 }
 
 /// `1.25 W`, or `-` where it is not known.
@@ -91,8 +91,8 @@ fn signed(value: f64, text: impl Fn(f64) -> String) -> String {
     if value < 0.0 { format!("-{}", text(-value)) } else { text(value) }
 }
 
-/// Returns what people should know of a rail's figures.
-fn notes(rail: &RailRow) -> String {
+/// Returns what people should know of a rail's figures, behind two spaces; nothing where all is well.
+pub(crate) fn notes(rail: &RailRow) -> String {
     let mut notes = String::new();
     let mut add =
         |note: String| notes = format!("{notes}{}{note}", if notes.is_empty() { "  " } else { ", " });

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{
     number_format::{self, UNKNOWN},
     power::{CsvError, to_csv},
-    terminal_text::{Text, clean, line, to_json},
+    terminal_text::{Text, clean, line},
 };
 use crate::model::{
     section_filter::Hidden,
@@ -239,14 +239,6 @@ impl Statistics {
             ..row.clone()
         }))
     }
-
-    /// Returns everything as a line of JSON.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn json(&self) -> serde_json::Result<Vec<u8>> {
-        to_json(self)
-    }
 }
 
 fn compare(a: &StatisticsRow, b: &StatisticsRow, sort: SortBy) -> Ordering {
@@ -382,7 +374,7 @@ mod tests {
 
     #[test]
     fn json_is_read_back() {
-        let json = statistics(&ALL[2..], SortBy::Name).json().unwrap();
+        let json = serde_json::to_vec(&statistics(&ALL[2..], SortBy::Name)).unwrap();
         let value: serde_json::Value = serde_json::from_slice(&json).unwrap();
         assert_eq!(value["by"], serde_json::json!(["layer", "phase", "function"]));
         assert_eq!((&value["hidden_sections"], &value["hidden_ns"]), (&3.into(), &7.into()));

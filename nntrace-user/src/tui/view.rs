@@ -7,6 +7,7 @@ mod cpus;
 mod frame;
 mod overlay;
 mod phases;
+mod rails;
 mod stacks;
 mod text;
 mod theme;

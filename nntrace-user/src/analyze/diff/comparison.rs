@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::{
+    energy,
     metric::{Family, Metric, Per, Subject, Unit},
-    phases, residency,
+    phases, rails, residency,
     runs::{self, Run},
     statistics::{Bootstrap, Interval, cliffs_delta, holm, least_p_value, mann_whitney, median},
 };
@@ -65,7 +66,7 @@ pub(super) struct Row {
     pub(super) after: Group,
     /// Difference of the medians, in the unit.
     pub(super) difference: Option<f64>,
-    /// Difference as a share of the median before; null where that is 0.
+    /// Difference as a share of the size of the median before; null where that is 0.
     pub(super) change: Option<f64>,
     /// Interval of `change`, or of `difference` where the unit is a share.
     pub(super) interval: Option<Interval>,
@@ -130,10 +131,8 @@ impl Comparison {
             Ok(residency) => metrics.extend(residency),
             Err(reason) => notes.push(format!("residency is not compared: {reason}")),
         }
-        match residency::energy(&snapshots, &names, &units) {
-            Ok(energy) => metrics.extend(energy),
-            Err(reason) => notes.push(format!("energy is not compared: {reason}")),
-        }
+        metrics.extend(energy::metrics(&snapshots, &names, &units, &mut notes));
+        metrics.extend(rails::metrics(&snapshots, &names, &units, &mut notes));
         let mut bootstrap = Bootstrap::new(options.confidence);
         let mut rows: Vec<Row> =
             metrics.into_iter().map(|metric| row(metric, before.len(), &mut bootstrap)).collect();
@@ -298,7 +297,8 @@ fn row(metric: Metric, runs_before: usize, bootstrap: &mut Bootstrap) -> Row {
     let (before, after) = values.split_at(runs_before);
     let (old, new) = (known(before), known(after));
     let (before, after) = (Group::new(before), Group::new(after));
-    let relative = |before: f64, after: f64| after / before - 1.0;
+    // A rail that current flowed back into has less than no energy: more of it is an increase all the same.
+    let relative = |before: f64, after: f64| (after - before) / before.abs();
     let difference = before.median.zip(after.median).map(|(before, after)| after - before);
     let change = before.median.zip(after.median).map(|(before, after)| relative(before, after));
     let is_constant = old.iter().chain(&new).all(|value| Some(value) == old.first());

@@ -8,7 +8,8 @@ use crate::report::snapshot::ResultUnit;
 /// Figure with its value in every run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Metric {
-    /// Name in thresholds: `LR_PE.mean`, `LR_PE:function.p99`, `cpu0.idle.C1`, `cluster.big.energy`.
+    /// Name in thresholds: `LR_PE.mean`, `LR_PE:function.p99`, `cpu0.idle.C1`, `cluster.big.energy`,
+    /// `rail.hwmon/ina226/VDD_CPU.energy`.
     pub(super) name: String,
     /// Part of the system that it is a figure of.
     pub(super) subject: Subject,
@@ -31,8 +32,10 @@ pub(super) enum Subject {
     Function,
     /// The states of a CPU or cluster.
     Residency,
-    /// The energy of all CPUs, or of a cluster.
+    /// The energy by a model of all CPUs, of a cluster, or of a layer and phase.
     Energy,
+    /// The measured energy of a power rail.
+    Rail,
 }
 
 /// Unit of a figure.
@@ -45,9 +48,12 @@ pub(super) enum Unit {
     Count,
     /// Share of the window, of 1.
     Share,
-    /// Energy by a model in J.
+    /// Energy in J, by a model or measured.
     #[serde(rename = "J")]
     Joule,
+    /// Measured power in W.
+    #[serde(rename = "W")]
+    Watt,
     /// Energy by a model without a unit.
     Relative,
 }
@@ -64,7 +70,7 @@ impl From<ResultUnit> for Unit {
 impl Unit {
     /// Whether more of it is worse; of the others, more is only different.
     pub(super) const fn is_cost(self) -> bool {
-        matches!(self, Self::Ns | Self::Joule | Self::Relative)
+        matches!(self, Self::Ns | Self::Joule | Self::Watt | Self::Relative)
     }
 }
 

@@ -1,18 +1,16 @@
-//! Figures of CPUs and clusters: shares of the window by state, and energy.
+//! Figures of CPUs and clusters: shares of the window by state.
 
 use std::collections::BTreeSet;
 
 use super::{
     metric::{Family, Metric, Subject, Unit},
     power::{Aligned, align},
+    runs::{cpus, same},
 };
-use crate::{
-    model::cpu_list,
-    report::{
-        cpu_or_cluster::CpuOrCluster,
-        power::{Measure, PowerTable, What},
-        snapshot::{EnergyRow, Snapshot},
-    },
+use crate::report::{
+    cpu_or_cluster::CpuOrCluster,
+    power::{Measure, PowerTable, What},
+    snapshot::Snapshot,
 };
 
 /// Share of a state that no run exceeds, of 1, and that is shown without being judged.
@@ -80,85 +78,4 @@ fn state(unit: &Aligned, what: &What) -> String {
         What::Unknown => "unknown".into(),
         What::AtOnce(cpus) => format!("running_cpus.{}", khz(cpus)),
     }
-}
-
-/// Returns the energy of all CPUs and of each cluster, or the reason why it cannot be compared. `units` are the divisors
-/// of sums, one a run.
-pub(super) fn energy(
-    runs: &[&Snapshot],
-    names: &[&str],
-    units: &[Option<f64>],
-) -> Result<Vec<Metric>, String> {
-    if runs.iter().all(|run| run.energy.is_none()) {
-        return Ok(Vec::new());
-    }
-    same(runs, names, "CPUs", cpus)?;
-    same(runs, names, "energy models", |run| {
-        run.energy.as_ref().map_or_else(|| "none".into(), |energy| file_name(&energy.model).to_owned())
-    })?;
-    let energies: Vec<&EnergyRow> = runs.iter().filter_map(|run| run.energy.as_ref()).collect();
-    let Some(first) = energies.first() else { return Ok(Vec::new()) };
-    if energies.iter().any(|energy| energy.unit != first.unit) {
-        return Err("their models have different units".into());
-    }
-    let unit = Unit::from(first.unit);
-    let is_incomplete = runs.iter().any(|run| run.loss.makes_incomplete("energy"));
-    let mut metrics = Vec::new();
-    let mut add = |subject: &str, of: &dyn Fn(&EnergyRow) -> Option<[f64; 3]>| {
-        let found: Vec<Option<[f64; 3]>> = energies.iter().map(|energy| of(energy)).collect();
-        for (place, figure) in ["", ".min", ".max"].into_iter().enumerate() {
-            let values = found.iter().zip(units).map(|(energy, unit)| Some((*energy)?[place] / (*unit)?));
-            metrics.push(Metric {
-                name: format!("{subject}{figure}"),
-                subject: Subject::Energy,
-                unit,
-                family: if place == 0 { Family::Others } else { Family::None },
-                is_incomplete,
-                values: values.collect(),
-            });
-        }
-    };
-    add("energy", &|all| Some([all.total, all.total_min, all.total_max]));
-    for cluster in &first.clusters {
-        add(&format!("cluster.{}.energy", cluster.cluster), &|all| {
-            let row = all.clusters.iter().find(|row| row.cluster == cluster.cluster)?;
-            Some([row.total, row.total_min, row.total_max])
-        });
-    }
-    Ok(metrics)
-}
-
-/// Checks that a property is the same in all runs; else names two that differ.
-fn same(
-    runs: &[&Snapshot],
-    names: &[&str],
-    what: &str,
-    property: impl Fn(&Snapshot) -> String,
-) -> Result<(), String> {
-    let mut found = runs.iter().map(|run| property(run)).zip(names);
-    let Some((first, name)) = found.next() else { return Ok(()) };
-    match found.find(|(other, _)| *other != first) {
-        None => Ok(()),
-        Some((other, other_name)) => {
-            Err(format!("the {what} differ: {first} in {name}, {other} in {other_name}"))
-        }
-    }
-}
-
-/// Returns the CPUs of a run, by cluster.
-fn cpus(run: &Snapshot) -> String {
-    let cpus: Vec<u32> = run.cpus.iter().map(|row| row.cpu).collect();
-    if cpus.is_empty() {
-        return "none".into();
-    }
-    let cluster = |row: &crate::report::snapshot::ClusterRow| {
-        format!("{} {}", row.cluster, cpu_list::format(&row.cpus))
-    };
-    let clusters: Vec<String> = run.clusters.iter().map(cluster).collect();
-    format!("{} ({})", cpu_list::format(&cpus), clusters.join(", "))
-}
-
-/// Returns the last part of a path: where a model lay does not matter.
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }

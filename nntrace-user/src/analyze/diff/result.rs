@@ -9,7 +9,7 @@ use super::{
     table,
     threshold::{Outcome, Threshold},
 };
-use crate::report::terminal_text::{Text, line, to_json};
+use crate::report::terminal_text::{Text, line};
 
 /// Changes between two groups of runs, and what thresholds make of them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -69,13 +69,5 @@ impl Diff {
     #[must_use]
     pub fn junit(&self) -> String {
         junit::render(&self.comparison, &self.thresholds)
-    }
-
-    /// Returns everything as a line of JSON.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn json(&self) -> serde_json::Result<Vec<u8>> {
-        to_json(self)
     }
 }

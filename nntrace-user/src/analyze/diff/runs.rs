@@ -3,7 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::metric::Per;
-use crate::report::{number_format, snapshot::Snapshot};
+use crate::{
+    model::cpu_list,
+    report::{
+        number_format,
+        snapshot::{ClusterRow, Snapshot},
+    },
+};
 
 /// Run that is compared.
 #[derive(Clone, Debug)]
@@ -65,6 +71,34 @@ pub(super) fn losses(before: &[Run], after: &[Run]) -> Option<String> {
     let (first, rest) = names.split_first()?;
     let others = if rest.is_empty() { String::new() } else { format!(" and {} other runs", rest.len()) };
     Some(format!("records were lost in {first}{others}: figures with ~ lack them, and have no verdict"))
+}
+
+/// Checks that a property is the same in all runs; else names two that differ.
+pub(super) fn same(
+    runs: &[&Snapshot],
+    names: &[&str],
+    what: &str,
+    property: impl Fn(&Snapshot) -> String,
+) -> Result<(), String> {
+    let mut found = runs.iter().map(|run| property(run)).zip(names);
+    let Some((first, name)) = found.next() else { return Ok(()) };
+    match found.find(|(other, _)| *other != first) {
+        None => Ok(()),
+        Some((other, other_name)) => {
+            Err(format!("the {what} differ: {first} in {name}, {other} in {other_name}"))
+        }
+    }
+}
+
+/// Returns the CPUs of a run, by cluster.
+pub(super) fn cpus(run: &Snapshot) -> String {
+    let cpus: Vec<u32> = run.cpus.iter().map(|row| row.cpu).collect();
+    if cpus.is_empty() {
+        return "none".into();
+    }
+    let cluster = |row: &ClusterRow| format!("{} {}", row.cluster, cpu_list::format(&row.cpus));
+    let clusters: Vec<String> = run.clusters.iter().map(cluster).collect();
+    format!("{} ({})", cpu_list::format(&cpus), clusters.join(", "))
 }
 
 /// Returns the unit of work that all runs have: executions of the application, or else time.

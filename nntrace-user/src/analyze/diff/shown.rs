@@ -20,11 +20,12 @@ pub(super) struct Section<'a> {
 /// Returns the sections with anything in them, and how many figures are left out: those of which nothing was found, but
 /// for the main ones.
 pub(super) fn sections(comparison: &Comparison, with_all: bool) -> (Vec<Section<'_>>, usize) {
-    let kinds: [(&str, IsOf); 4] = [
+    let kinds: [(&str, IsOf); 5] = [
         ("phases", |subject| matches!(subject, Subject::Phase(_))),
         ("functions", |subject| *subject == Subject::Function),
         ("residency", |subject| *subject == Subject::Residency),
         ("energy", |subject| *subject == Subject::Energy),
+        ("measured rails", |subject| *subject == Subject::Rail),
     ];
     let functions = if with_all { Vec::new() } else { main_functions(comparison) };
     let is_shown = |row: &&Row| {
@@ -55,7 +56,7 @@ fn is_main(row: &Row) -> bool {
         Subject::Phase(_) => PHASE_FIGURES.contains(&figure) && row.family != Family::None,
         Subject::Function => false,
         Subject::Residency => figure == "active",
-        Subject::Energy => row.family != Family::None,
+        Subject::Energy | Subject::Rail => row.family != Family::None,
     }
 }
 

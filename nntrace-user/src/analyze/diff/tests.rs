@@ -1,5 +1,6 @@
 //! Comparisons of made-up runs: false alarms, and what is found.
 
+mod energy;
 mod forms;
 mod runs;
 

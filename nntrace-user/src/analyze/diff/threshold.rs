@@ -55,6 +55,7 @@ enum Dimension {
     Time,
     Share,
     Energy,
+    Power,
     /// No unit: counts, and energies of models without one.
     Number,
 }
@@ -66,6 +67,7 @@ impl Dimension {
             (Self::Time, Unit::Ns)
                 | (Self::Share, Unit::Share)
                 | (Self::Energy, Unit::Joule)
+                | (Self::Power, Unit::Watt)
                 | (Self::Number, Unit::Count | Unit::Relative)
         )
     }
@@ -120,6 +122,8 @@ fn limit(text: &str) -> Option<Limit> {
         (Some(number), "pp") => return Some(Limit::Points(factor? * number / 100.0)),
         (Some(number), "J") => (number, Dimension::Energy),
         (Some(number), "mJ") => (number / 1e3, Dimension::Energy),
+        (Some(number), "W") => (number, Dimension::Power),
+        (Some(number), "mW") => (number / 1e3, Dimension::Power),
         (Some(number), "") => (number, Dimension::Number),
         (Some(number), unit) if time_unit(unit).is_some() => (number * time_unit(unit)?, Dimension::Time),
         _ => (condition::duration_ns(amount)? as f64, Dimension::Time),
@@ -223,6 +227,7 @@ mod tests {
         assert_eq!(parsed("c > 40%"), figure("c", Sign::Over, Limit::Value(0.4, Dimension::Share)));
         assert_eq!(parsed("c > + 2pp"), figure("c", Sign::Over, Limit::Points(0.02)));
         assert_eq!(parsed("e > 2mJ"), figure("e", Sign::Over, Limit::Value(0.002, Dimension::Energy)));
+        assert_eq!(parsed("p < 250mW"), figure("p", Sign::Under, Limit::Value(0.25, Dimension::Power)));
         assert_eq!(parsed("n > -3"), figure("n", Sign::Over, Limit::Difference(-3.0, Dimension::Number)));
         assert_eq!(parsed("f<int>.mean > 1ms").0, "f<int>.mean");
         assert_eq!(" worse ".parse::<Threshold>().unwrap().kind, Kind::Worse);

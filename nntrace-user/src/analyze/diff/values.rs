@@ -6,6 +6,7 @@ use super::{
 };
 use crate::report::{
     number_format::{self, UNKNOWN},
+    rails,
     snapshot::ResultUnit,
 };
 
@@ -17,7 +18,8 @@ pub(super) fn value(value: Option<f64>, unit: Unit) -> String {
         Unit::Count if value < 1000.0 && value.fract() > 0.0 => format!("{value:.2}"),
         Unit::Count => number_format::count(whole(value)),
         Unit::Share => format!("{:.2}%", value * 100.0),
-        Unit::Joule => number_format::energy(value, ResultUnit::Joule),
+        Unit::Joule => rails::joules(value),
+        Unit::Watt => rails::watts(Some(value)),
         Unit::Relative => number_format::energy(value, ResultUnit::Relative),
     }
 }
@@ -86,6 +88,7 @@ pub(super) const fn unit_name(unit: Unit) -> &'static str {
         Unit::Count => "a count",
         Unit::Share => "a share",
         Unit::Joule => "an energy in J",
+        Unit::Watt => "a power in W",
         Unit::Relative => "an energy without a unit",
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     model::Findings,
     report::{
         number_format::{count, duration_ns},
-        terminal_text::{Text, clean, line, to_json},
+        terminal_text::{Text, clean, line},
     },
 };
 
@@ -251,14 +251,6 @@ impl PathReport {
         }
         let bytes = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
-    }
-
-    /// Returns it as JSON.
-    ///
-    /// # Errors
-    /// When it cannot be written as JSON.
-    pub fn json(&self) -> serde_json::Result<Vec<u8>> {
-        to_json(self)
     }
 }
 

@@ -51,7 +51,7 @@ fn work_is_followed_over_functions_that_the_path_leaves_out() {
     let text: String =
         [20, 40, 20, 61, 20].iter().zip(0..).map(|(infer, at)| frame(1_000 * at, at, *infer)).collect();
     let report = report(&text, "capture > infer>show", None).unwrap();
-    let found: serde_json::Value = serde_json::from_slice(&report.json().unwrap()).unwrap();
+    let found = serde_json::to_value(&report).unwrap();
     let times = |us: [u64; 5]| {
         let [min, p50, p95, p99, max] = us.map(|us| 1_000 * us);
         serde_json::json!({ "min_ns": min, "p50_ns": p50, "p95_ns": p95, "p99_ns": p99, "max_ns": max })
@@ -89,7 +89,7 @@ fn what_is_late_or_never_ends_has_missed_its_deadline() {
     text += &mark(3_065, 1, "I|20|end");
     let missed = |us: u64| {
         let report = report(&text, "capture>show", Some(1_000 * us)).unwrap();
-        let found: serde_json::Value = serde_json::from_slice(&report.json().unwrap()).unwrap();
+        let found = serde_json::to_value(&report).unwrap();
         (found["begun"].clone(), found["completed"].clone(), found["missed"].clone())
     };
     assert_eq!(missed(70), (4.into(), 3.into(), 1.into()));
@@ -110,7 +110,7 @@ fn what_a_function_calls_follows_from_it() {
         mark(10, 1, "E|20"),
     ];
     let found = report(&text.concat(), "outer>outer>inner", None).unwrap();
-    let found: serde_json::Value = serde_json::from_slice(&found.json().unwrap()).unwrap();
+    let found = serde_json::to_value(&found).unwrap();
     // The inner one of both begins a walk of its own, which has no other in it.
     assert_eq!((&found["begun"], &found["completed"]), (&2.into(), &1.into()));
     assert_eq!(found["latency"]["max_ns"], 4_000);

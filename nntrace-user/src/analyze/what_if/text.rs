@@ -1,4 +1,4 @@
-//! Answers as text for people, and as JSON.
+//! Answers as text for people.
 
 use super::{
     answer::{Answer, Confidence, Figure},
@@ -7,7 +7,7 @@ use super::{
 use crate::report::{
     number_format::{count, duration_ns, khz, percent},
     power::fit,
-    terminal_text::{Text, line, to_json},
+    terminal_text::{Text, line},
 };
 
 /// Parts of the critical path that are shown at most.
@@ -16,14 +16,6 @@ const MOST_PARTS: usize = 10;
 const NAME: usize = 40;
 
 impl Answer {
-    /// Returns it as JSON.
-    ///
-    /// # Errors
-    /// When it cannot be written as JSON.
-    pub fn json(&self) -> serde_json::Result<Vec<u8>> {
-        to_json(self)
-    }
-
     /// Returns tables for people.
     #[must_use]
     pub fn text(&self) -> Text {

@@ -56,8 +56,8 @@ pub(super) struct Row {
 /// Answer to why executions were slow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Answer {
-    schema: &'static str,
-    schema_version: u32,
+    pub(super) schema: &'static str,
+    pub(super) schema_version: u32,
     pub(super) function: String,
     /// Reason for the function: `asked`, `iterations` or `longest`.
     pub(super) chosen: &'static str,
@@ -70,6 +70,9 @@ pub struct Answer {
     pub(super) parts: Vec<Row>,
     /// Facts that are not known.
     pub(super) notes: Vec<String>,
+    /// Whether the run has context switches.
+    #[serde(skip)]
+    pub(super) has_switches: bool,
 }
 
 impl Answer {
@@ -167,6 +170,7 @@ impl Run<'_> {
             difference_ns,
             parts: compared.rows(difference_ns),
             notes,
+            has_switches: events.scheduling.is_some(),
         }
     }
 

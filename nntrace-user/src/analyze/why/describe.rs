@@ -42,6 +42,17 @@ pub(super) enum Certainty {
     Unknown,
 }
 
+impl Certainty {
+    /// Word for it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Inferred => "inferred",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// Cause of a part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Description {

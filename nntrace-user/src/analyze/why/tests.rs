@@ -112,7 +112,7 @@ impl Trace {
     /// Returns the answer as JSON.
     fn answer(self) -> serde_json::Value {
         let answer = self.why(&Options::default()).unwrap();
-        let answer: serde_json::Value = serde_json::from_slice(&answer.json().unwrap()).unwrap();
+        let answer = serde_json::to_value(&answer).unwrap();
         assert_sums(&answer);
         answer
     }

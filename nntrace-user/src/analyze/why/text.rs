@@ -1,12 +1,9 @@
-//! Answers as text for people, and as JSON.
+//! Answers as text for people.
 
-use super::{
-    answer::{Answer, Group},
-    describe::Certainty,
-};
+use super::answer::{Answer, Group};
 use crate::report::{
     number_format::{count, duration_ns, percent},
-    terminal_text::{Text, line, to_json},
+    terminal_text::{Text, line},
 };
 
 /// Parts that are shown at most.
@@ -15,14 +12,6 @@ const MOST_PARTS: usize = 12;
 const LEAST_SHARE: u64 = 200;
 
 impl Answer {
-    /// Returns it as JSON.
-    ///
-    /// # Errors
-    /// When it cannot be written as JSON.
-    pub fn json(&self) -> serde_json::Result<Vec<u8>> {
-        to_json(self)
-    }
-
     /// Returns a table for people.
     #[must_use]
     pub fn text(&self) -> Text {
@@ -55,11 +44,7 @@ impl Answer {
             share => format!("{}{share}", sign(ns)),
         };
         for row in &self.parts[..shown] {
-            let certainty = match row.description.certainty {
-                Certainty::Measured => "measured",
-                Certainty::Inferred => "inferred",
-                Certainty::Unknown => "unknown",
-            };
+            let certainty = row.description.certainty.name();
             line!(
                 text,
                 "  {:>10}{:>8}  {certainty:<10}{}",

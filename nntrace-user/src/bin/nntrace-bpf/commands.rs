@@ -21,3 +21,4 @@ pub mod topology;
 pub mod unpack;
 pub mod what_if;
 pub mod why;
+mod why_line;

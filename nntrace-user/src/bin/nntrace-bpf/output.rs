@@ -32,6 +32,7 @@ use nntrace_user::{
     tui::Health,
 };
 use ratatui::crossterm::terminal;
+use serde::Serialize;
 
 use crate::{
     arguments::{Format, HostOptions, Results, Table},
@@ -109,6 +110,12 @@ impl Output {
     #[must_use]
     pub fn summary() -> Self {
         Self::Last(Last { table: Some(Table::Summary), ..Last::default() })
+    }
+
+    /// Whether it is the tables of layers, phases and CPUs at the end.
+    #[must_use]
+    pub const fn is_summary(&self) -> bool {
+        matches!(self, Self::Last(Last { table: Some(Table::Summary), .. }))
     }
 
     /// Shows what was found so far. It breaks off when nobody reads it any more.
@@ -200,9 +207,9 @@ impl Last {
     }
 }
 
-/// The snapshot as a line of JSON.
-pub fn json(snapshot: &Snapshot) -> Result<Vec<u8>> {
-    terminal_text::to_json(snapshot).context("cannot write the snapshot as JSON")
+/// Results as a line of JSON.
+pub fn json(results: &impl Serialize) -> Result<Vec<u8>> {
+    terminal_text::to_json(results).context("cannot write the results as JSON")
 }
 
 /// Prints text for people.

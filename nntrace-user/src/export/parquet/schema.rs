@@ -172,6 +172,26 @@ pub(super) const TOTALS: Schema = Schema {
     ],
 };
 
+/// Measured energy of power rails.
+pub(super) const RAILS: Schema = Schema {
+    name: "rails",
+    columns: &[
+        needed("source", Kind::Name),
+        needed("chip", Kind::Name),
+        needed("name", Kind::Name),
+        needed("kind", Kind::Name),
+        needed("energy_nj", Kind::Long),
+        needed("begin_ns", Kind::Long),
+        needed("end_ns", Kind::Long),
+        needed("known_ns", Kind::Long),
+        needed("readings", Kind::Long),
+        needed("wraps", Kind::Long),
+        needed("gaps", Kind::Long),
+        needed("failed", Kind::Long),
+        optional("failure", Kind::Text),
+    ],
+};
+
 /// Facts about the run, in one row.
 pub(super) const RUN: Schema = Schema {
     name: "run",
@@ -211,8 +231,8 @@ pub(super) const RUN: Schema = Schema {
 
 /// All tables.
 #[cfg(test)]
-pub(super) const ALL: [Schema; 7] =
-    [SPANS, CPU_INTERVALS, CLUSTER_INTERVALS, ITERATIONS, HAND_OVERS, TOTALS, RUN];
+pub(super) const ALL: [Schema; 8] =
+    [SPANS, CPU_INTERVALS, CLUSTER_INTERVALS, ITERATIONS, HAND_OVERS, TOTALS, RAILS, RUN];
 
 const fn needed(name: &'static str, kind: Kind) -> Column {
     Column { name, kind, is_optional: false }

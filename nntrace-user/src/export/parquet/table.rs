@@ -39,6 +39,8 @@ pub(super) enum Value<'a> {
     Null,
     /// Integer. One that is too large for its column becomes the largest there, but for hashes and their like.
     Integer(u64),
+    /// Integer that may be below 0, of a column of such.
+    Signed(i64),
     /// Text.
     Text(&'a str),
     /// Truth value.
@@ -48,6 +50,12 @@ pub(super) enum Value<'a> {
 impl From<u64> for Value<'_> {
     fn from(value: u64) -> Self {
         Self::Integer(value)
+    }
+}
+
+impl From<i64> for Value<'_> {
+    fn from(value: i64) -> Self {
+        Self::Signed(value)
     }
 }
 
@@ -221,6 +229,7 @@ impl Values {
             } else {
                 value.cast_signed()
             }),
+            (List::Long(list), Value::Signed(value)) if self.is_signed => list.push(value),
             (List::Number(list), Value::Integer(value)) => {
                 list.push(u32::try_from(value).unwrap_or(u32::MAX).cast_signed());
             }

@@ -15,8 +15,11 @@ use parquet::{
 };
 use tempfile::TempDir;
 
-use super::{Label, Spans, schema::SPANS, table::Table};
-use crate::model::section::Section;
+use super::{Label, Spans, rails, schema::SPANS, table::Table};
+use crate::model::{
+    rails::{RailKind, RailRow, RailSource, Rails},
+    section::Section,
+};
 
 fn label() -> Label {
     Label { board: "b \"7\"; DROP TABLE spans; --".into(), run: "läuft\0".into() }
@@ -54,11 +57,19 @@ fn written<'a>(sections: impl IntoIterator<Item = Section<'a>>) -> TempDir {
 }
 
 fn reader(folder: &TempDir) -> SerializedFileReader<File> {
-    SerializedFileReader::new(File::open(folder.path().join("spans.parquet")).unwrap()).unwrap()
+    reader_of(folder, "spans.parquet")
+}
+
+fn reader_of(folder: &TempDir, file: &str) -> SerializedFileReader<File> {
+    SerializedFileReader::new(File::open(folder.path().join(file)).unwrap()).unwrap()
 }
 
 fn rows(folder: &TempDir) -> Vec<Vec<Field>> {
-    let reader = reader(folder);
+    rows_of(folder, "spans.parquet")
+}
+
+fn rows_of(folder: &TempDir, file: &str) -> Vec<Vec<Field>> {
+    let reader = reader_of(folder, file);
     let rows = reader.get_row_iter(None).unwrap();
     rows.map(|row| row.unwrap().into_columns().into_iter().map(|(_, field)| field).collect()).collect()
 }
@@ -91,6 +102,50 @@ fn what_is_written_is_read() {
     // The largest time is one that readers know.
     let expected = [row("f", Field::Null, 95, 100), row("g", text("#iter=1"), i64::MAX, i64::MAX)];
     assert_eq!(rows(&folder), expected);
+}
+
+#[test]
+fn rails_have_a_row_each_and_may_be_below_0() {
+    let rail = RailRow {
+        source: RailSource::Hwmon,
+        chip: "ina226".into(),
+        name: "VBAT \"0\"".into(),
+        kind: RailKind::Sampled,
+        energy_nj: -750_000_000,
+        begin_ns: 1_000,
+        end_ns: 9_000,
+        readings: 21,
+        wraps: 0,
+        gaps: 2,
+        gap_ns: 3_000,
+        failed: 1,
+        failure: Some("power1_input: No such device".into()),
+    };
+    let counter = RailRow {
+        source: RailSource::Powercap,
+        kind: RailKind::Counter,
+        energy_nj: i64::MAX,
+        failure: None,
+        ..rail.clone()
+    };
+    let rails = Rails { rails: vec![rail, counter], ..Rails::default() };
+    let folder = tempfile::tempdir().unwrap();
+    rails::write(folder.path(), &label(), Some(&rails)).unwrap();
+    let text = |text: &str| Field::Str(text.into());
+    let row = |[source, kind]: [&str; 2], energy, failure| {
+        let Label { board, run } = label();
+        let names = [&board, &run, source, "ina226", "VBAT \"0\"", kind].map(text);
+        // The time that is known is without the gaps.
+        let numbers = [energy, 1_000, 9_000, 5_000, 21, 0, 2, 1].map(Field::Long);
+        names.into_iter().chain(numbers).chain([failure]).collect::<Vec<Field>>()
+    };
+    let expected = [
+        row(["hwmon", "sampled"], -750_000_000, text("power1_input: No such device")),
+        row(["powercap", "counter"], i64::MAX, Field::Null),
+    ];
+    assert_eq!(rows_of(&folder, "rails.parquet"), expected);
+    rails::write(folder.path(), &label(), None).unwrap();
+    assert!(rows_of(&folder, "rails.parquet").is_empty());
 }
 
 #[test]

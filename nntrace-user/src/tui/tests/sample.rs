@@ -9,13 +9,33 @@ use nntrace_common::layer::Tag;
 
 use crate::report::snapshot::{
     Clock, ClusterRow, ConcurrencyRow, CpuRow, Diagnostic, EffectiveRow, FrequencyRow, Host, IdleRow,
-    InitialRow, Loss, MarksSeen, Overhead, PhaseRow, ProcessRole, SCHEMA, Snapshot, Source, SourceKind,
-    StackRow, TableUse, TimeHistogram, Tool, VERSION, Window,
+    InitialRow, Loss, MarksSeen, Overhead, PhaseRow, ProcessRole, RailKind, RailRow, RailSource, Rails,
+    SCHEMA, Snapshot, Source, SourceKind, StackRow, TableUse, TimeHistogram, Tool, VERSION, Window,
 };
 use crate::{
     model::{run_facts::KeptSums, topology::Domain},
     tui::Health,
 };
+
+/// So many rails, the second of which has a gap, and the third of which current flowed back into.
+pub(crate) fn rails(count: usize) -> Rails {
+    let rail = |number: usize| RailRow {
+        source: RailSource::Hwmon,
+        chip: "ina226".to_owned(),
+        name: format!("VDD_{number}"),
+        kind: RailKind::Sampled,
+        energy_nj: if number == 2 { -750_000_000 } else { 3_000_000_000 },
+        begin_ns: 1_000_000_000,
+        end_ns: 3_000_000_000,
+        readings: 21,
+        wraps: 0,
+        gaps: u64::from(number == 1),
+        gap_ns: if number == 1 { 500_000_000 } else { 0 },
+        failed: 0,
+        failure: None,
+    };
+    Rails { rails: (0..count).map(rail).collect(), ..Rails::default() }
+}
 
 /// A histogram of these times in ns and numbers.
 pub(crate) fn histogram(values: &[(u64, u64)]) -> TimeHistogram {

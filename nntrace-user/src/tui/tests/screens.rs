@@ -61,6 +61,19 @@ fn cpus_wide() {
 }
 
 #[test]
+fn cpus_with_measured_rails() {
+    let snapshot = Snapshot { rails: Some(sample::rails(3)), ..sample::snapshot(12) };
+    let mut measured = app(snapshot, sample::health());
+    press(&mut measured, "2");
+    insta::assert_snapshot!("rails", screen(&mut measured, 80, 24));
+    // In a small terminal the CPUs take all of it.
+    assert!(!screen(&mut measured, 60, 15).to_string().contains("rails"));
+    let mut many = app(Snapshot { rails: Some(sample::rails(9)), ..sample::empty() }, sample::health());
+    press(&mut many, "2");
+    insta::assert_snapshot!("rails_many", screen(&mut many, 60, 24));
+}
+
+#[test]
 fn cpus_smallest() {
     let mut app = usual();
     press(&mut app, "2j");

@@ -1,13 +1,14 @@
-//! The CPUs view: a bar over the window for every cluster and CPU, a legend, and the details of the selected one.
+//! The CPUs view: a bar over the window for every cluster and CPU, a legend, and the details of the selected one; below,
+//! measured rails.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::cpu_details;
 use super::text::{left, percent_of_tenths, put, right, say, width};
 use super::theme::Theme;
+use super::{cpu_details, rails};
 use crate::report::cpu_or_cluster::{
     CpuOrCluster, CpuOrClusterRow, CpuState, cpu_state_name, find, frequencies, shares,
 };
@@ -24,6 +25,12 @@ const FIGURES: usize = 3 * 7;
 /// Draws the view.
 pub(crate) fn draw(state: &mut Cpus, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let snapshot = &sample.snapshot;
+    let of_rails = rails::height(snapshot, area.height);
+    let [area, rails_area] =
+        Layout::vertical([Constraint::Fill(1), Constraint::Length(of_rails)]).areas(area);
+    if of_rails > 0 {
+        rails::draw(snapshot, rails_area, buffer);
+    }
     let Some(unit) = state.list.selected().cloned() else {
         let ended = sample.health.ended.is_some();
         let text = if ended { "no power events were seen" } else { "waiting for power events..." };

@@ -34,7 +34,7 @@ fn groups_of_runs_are_shown_as_reviewed() {
     assert_eq!(suite.attribute("tests"), Some(&*cases().count().to_string()));
     let failed = document.descendants().filter(|node| node.has_tag_name("failure")).count();
     assert_eq!(suite.attribute("failures"), Some(&*failed.to_string()));
-    let json: serde_json::Value = serde_json::from_slice(&diff.json().unwrap()).unwrap();
+    let json = serde_json::to_value(&diff).unwrap();
     assert_eq!(json["schema"], "nntrace-diff");
     let worse = json["metrics"].as_array().unwrap().iter().filter(|row| row["verdict"] == "worse");
     assert!(worse.clone().any(|row| row["name"] == "LD_PE.mean" && row["family"] == "phases"));
@@ -72,12 +72,14 @@ fn another_machine_is_refused_in_part_and_another_length_is_none() {
     // Twice as long does twice as much.
     after = pool(&Machine { executions: 40, ..plain() }, 8, 6);
     after[0].snapshot.host.kernel = "6.6".into();
+    after[1].snapshot.tool.version = "9.9.9".into();
     let text = diff(&before, &after, &[]).text(true);
     assert!(
         text.contains("the windows differ in length") && text.contains("the kernel differs"),
         "{}",
         &*text
     );
+    assert!(text.contains("the version of nntrace-bpf differs: "), "{}", &*text);
     assert!(text.contains("for each execution") && text.contains("no change found"), "{}", &*text);
     let total = |text: &str| text.lines().find(|line| line.contains("LD_PE.total")).unwrap().to_owned();
     let line = total(&text);

@@ -34,7 +34,7 @@ pub fn run(cli: &Diff) -> Result<ExitCode> {
         .map_err(|reason| anyhow!("cannot check the threshold: {reason}"))?;
     let stage = |(form, file): (DiffForm, ResultFile)| {
         file.stage(match form {
-            DiffForm::Json => diff.json()?,
+            DiffForm::Json => output::json(&diff)?,
             DiffForm::Markdown => diff.markdown().into_bytes(),
             DiffForm::Junit => diff.junit().into_bytes(),
         })
@@ -42,7 +42,7 @@ pub fn run(cli: &Diff) -> Result<ExitCode> {
     let staged = files.into_iter().map(stage).collect::<Result<Vec<_>>>()?;
     staged.into_iter().try_for_each(Staged::commit)?;
     if cli.json {
-        output::write_stdout(&diff.json()?)?;
+        output::write_stdout(&output::json(&diff)?)?;
     } else {
         output::print(&diff.text(cli.all))?;
     }

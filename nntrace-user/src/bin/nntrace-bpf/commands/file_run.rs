@@ -143,6 +143,14 @@ impl Run {
         }
     }
 
+    /// Returns how many events there are.
+    pub fn events(&self) -> u64 {
+        match self {
+            Self::Traces(run) => run.events(),
+            Self::Recording(run) => run.events(),
+        }
+    }
+
     /// Returns a time of the run as time since 1970, ns; `None` for a trace, which does not tell.
     pub fn real_time(&self, time: u64) -> Option<u64> {
         match self {

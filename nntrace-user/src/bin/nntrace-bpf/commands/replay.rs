@@ -10,12 +10,13 @@ use nntrace_user::{emit::Speed, export::perfetto, report::snapshot::Snapshot, tu
 use super::{
     emit, export,
     file_run::{Request, Run, SwimlaneParts},
-    playback,
+    graph_question::Asked,
+    playback, why_line,
 };
 use crate::{
     arguments::{OutputKind, Replay, usage},
     output::{
-        Output,
+        self, Output,
         files::{Files, Found, ReportFacts},
         screen::Screen,
         thresholds,
@@ -85,11 +86,20 @@ pub fn run(cli: &Replay) -> Result<ExitCode> {
             export::swimlane::write::<perfetto::Format>(&request, shown, out)
         },
     })?;
-    match output {
+    let output = match output {
         // One look at the end, without a word about an interval.
-        Output::Tables if !std::io::stdout().is_terminal() => Output::summary().finish(&snapshot, None)?,
-        Output::Tables => {}
-        output => output.finish(&snapshot, timelines.as_ref())?,
+        Output::Tables if !std::io::stdout().is_terminal() => Some(Output::summary()),
+        Output::Tables => None,
+        output => Some(output),
+    };
+    if let Some(output) = output {
+        let has_line = output.is_summary() && snapshot.usage.is_some();
+        output.finish(&snapshot, timelines.as_ref())?;
+        if has_line {
+            let (files, range, host) = (&*cli.files, cli.time_range, &cli.host);
+            let asked = Asked { files, range, host, memory: cli.results.memory };
+            output::print(&why_line::line(&asked, run.events()))?;
+        }
     }
     let sent = match (&cli.results.otlp, recording, &run) {
         (Some(endpoint), Some(folder), Run::Recording(recorded)) => {

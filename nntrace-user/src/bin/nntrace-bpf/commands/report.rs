@@ -1,6 +1,6 @@
 //! `nntrace-bpf report`: statistics of the sections of a recording.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, slice};
 
 use anyhow::{Result, bail};
 use nntrace_user::{
@@ -17,10 +17,13 @@ use nntrace_user::{
         terminal_text::Text,
     },
 };
+use serde::Serialize;
 
 use super::{
     file_run::{Request, Run},
+    graph_question::Asked,
     print::tell_hidden,
+    why_line,
 };
 use crate::{
     arguments::{HostOptions, Report, default_memory},
@@ -67,7 +70,13 @@ pub fn run(cli: &Report) -> Result<ExitCode> {
         summed: recorded.statistics.summed(),
         ..Statistics::new(by, rows, cli.sort.order(), hidden)
     };
-    show(cli, || statistics.csv(), || statistics.json(), || statistics.text())?;
+    show(cli, &statistics, || statistics.csv(), || statistics.text())?;
+    if !cli.csv && !cli.json && filter.shows_all() && recorded.has_switches {
+        let host = HostOptions::default();
+        let files = slice::from_ref(&cli.folder);
+        let asked = Asked { files, range: None, host: &host, memory: cli.memory };
+        output::print(&why_line::line(&asked, recorded.events))?;
+    }
     for text in &recorded.damage {
         stderr::message(text);
     }
@@ -78,7 +87,7 @@ pub fn run(cli: &Report) -> Result<ExitCode> {
 /// Returns the request for a run with its hand-overs.
 fn request<'a>(cli: &'a Report, host: &'a HostOptions) -> Request<'a> {
     Request {
-        files: std::slice::from_ref(&cli.folder),
+        files: slice::from_ref(&cli.folder),
         range: None,
         drivers: &[],
         host,
@@ -98,11 +107,11 @@ fn hand_overs(cli: &Report) -> Result<ExitCode> {
     if cli.overhead {
         snapshot = snapshot.with_dispatch_overhead(&findings, run.timelines().as_ref());
         if let Some(overhead) = &snapshot.dispatch_overhead {
-            show(cli, || overhead.csv(), || overhead.json(), || overhead.text())?;
+            show(cli, overhead, || overhead.csv(), || overhead.text())?;
         }
     } else {
         let split = snapshot.hand_over_split.take().unwrap_or_default();
-        show(cli, || split.csv(), || split.json(), || split.text())?;
+        show(cli, &split, || split.csv(), || split.text())?;
     }
     for note in snapshot.notes {
         stderr::message(note);
@@ -117,18 +126,18 @@ fn of_path(cli: &Report, path: &Path) -> Result<ExitCode> {
     let run = Run::observed(&request(cli, &host), || collector.observer())?;
     let findings = run.findings();
     let report = PathReport::new(&collector, &findings, cli.deadline).map_err(anyhow::Error::msg)?;
-    show(cli, || report.csv(), || report.json(), || report.text())?;
+    show(cli, &report, || report.csv(), || report.text())?;
     for note in Snapshot::of(&findings).notes {
         stderr::message(note);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints one of three forms, as asked for.
+/// Prints results in one of three forms, as asked for.
 fn show<E>(
     cli: &Report,
+    results: &impl Serialize,
     csv: impl FnOnce() -> Result<String, E>,
-    json: impl FnOnce() -> serde_json::Result<Vec<u8>>,
     text: impl FnOnce() -> Text,
 ) -> Result<()>
 where
@@ -137,7 +146,7 @@ where
     if cli.csv {
         output::write_stdout(csv()?.as_bytes())
     } else if cli.json {
-        output::write_stdout(&json()?)
+        output::write_stdout(&output::json(results)?)
     } else {
         output::print(&text())
     }

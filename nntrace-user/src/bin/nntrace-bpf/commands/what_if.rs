@@ -18,5 +18,5 @@ pub fn run(cli: &WhatIf) -> Result<ExitCode> {
     let answer = ask(&cli.question, |collector, findings, timelines| {
         Answer::new(collector, findings, timelines, &cli.options())
     })?;
-    show(&cli.question, || answer.json(), || answer.text())
+    show(&cli.question, &answer, || answer.text())
 }

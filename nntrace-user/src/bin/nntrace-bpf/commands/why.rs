@@ -13,5 +13,5 @@ pub fn run(cli: &Why) -> Result<ExitCode> {
     let answer = ask(&cli.question, |collector, findings, timelines| {
         Answer::new(collector, findings, timelines, &cli.options())
     })?;
-    show(&cli.question, || answer.json(), || answer.text())
+    show(&cli.question, &answer, || answer.text())
 }
