@@ -231,7 +231,8 @@ impl HandOvers {
             && let Some((oldest, hand_over)) = self.open.pop_first()
         {
             self.done.add(hand_over);
-            if self.by_handle.len() > self.most_open {
+            // Not with each one: it looks at all.
+            if self.by_handle.len() > 2 * self.most_open {
                 self.by_handle.retain(|_, number| *number > oldest);
             }
         }
