@@ -1,6 +1,6 @@
 //! Limits of the frequency of CPUs: those of policies, and the states of cooling devices that may be behind them.
 //!
-//! Sources: `cpu_frequency_limits` in include/trace/events/power.h, `cdev_update` in drivers/thermal/thermal_trace.h.
+//! Sources: `cpu_frequency_limits` in include/trace/events/power.h, `cdev_update` in `drivers/thermal/thermal_trace.h`.
 
 /// Bytes of the type of a cooling device, with its NUL: `THERMAL_NAME_LENGTH` in include/linux/thermal.h. Newer kernels have
 /// longer ones, of other devices than CPUs; these are cut off.
