@@ -34,7 +34,7 @@ fn answer(folder: &Path) -> serde_json::Value {
     let run = record::replay_with_observer(folder, &options, collector.observer()).unwrap();
     let answer =
         Answer::new(&collector, &run.findings(), run.timelines().as_ref(), &Options::default()).unwrap();
-    serde_json::from_slice(&answer.json().unwrap()).unwrap()
+    serde_json::to_value(&answer).unwrap()
 }
 
 #[test]

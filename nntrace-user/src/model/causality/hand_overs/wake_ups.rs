@@ -168,7 +168,9 @@ impl WakeUps {
         if given.is_empty() {
             self.given.remove(&span.tid);
         }
-        settled.into_iter().for_each(|number| self.complete(number, take));
+        for number in settled {
+            self.complete(number, take);
+        }
     }
 
     /// Finds the wake-up that an outermost section follows.
