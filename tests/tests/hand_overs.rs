@@ -1,8 +1,11 @@
 //! The split of hand-overs, in traces small enough to work out by hand: one for each row of the rules in docs/hand-overs.md.
+//! Wake-ups, which traces lack, are the real kernel's.
 
 use anyhow::{Context as _, Result};
+use nntrace_common::layer::Layer;
 use nntrace_tests::{
     child::Child,
+    live,
     profiler::Profiler,
     trace::{self, line},
 };
@@ -466,5 +469,23 @@ fn a_path_goes_over_an_interface_call() -> Result<()> {
         let refused = report(&[wrong])?.expect_code(code)?;
         assert!(refused.stderr.contains("function"), "{}", refused.stderr);
     }
+    Ok(())
+}
+
+#[test]
+fn a_thread_that_is_woken_in_a_section_takes_work() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let program = env!("CARGO_BIN_EXE_slow-runs");
+    let run = Profiler::new()?.args(["--level", "sched", "--handoff"]).launch([program, "lock"])?;
+    let split = run.snapshot.hand_over_split.context("no hand-overs")?;
+    // The thread that waits for the lock is woken in its section, and takes nothing.
+    let pair = only(&split);
+    assert_eq!((pair.evidence, pair.count), (HandOverEvidence::WakeUp, 1));
+    assert_eq!((pair.from, pair.to), (Some(Layer::Runtime), Some(Layer::Utility)));
+    assert_eq!(pair.name.as_deref(), Some("refill"));
+    let [propagation, setup, head, execution, ..] = sums(pair);
+    assert!(execution >= Some(120_000_000), "{pair:?}");
+    assert_eq!(propagation.zip(setup).map(|(propagation, setup)| propagation + setup), head);
+    assert!(propagation > Some(0), "{pair:?}");
     Ok(())
 }

@@ -19,10 +19,10 @@ const LATE_NS: i32 = 2_000_000;
 pub fn of_a_frequency_cap() -> Result<Outcome> {
     let Some((_, policy)) = cpus::slowest_and_fastest()? else { return Ok(power::no_policies()) };
     let words = format!(
-        "cluster {} at {}, typically {}",
+        "cluster {} at {low}, typically {}, limited to {low} by a limit of the policy",
         cluster(&policy),
-        khz(policy.lowest()),
-        khz(policy.highest())
+        khz(policy.highest()),
+        low = khz(policy.lowest())
     );
     let planted = Planted::record("frequency-cap")?;
     planted.expect("frequency", &words, planted.ns()?)?;
