@@ -19,7 +19,7 @@ use crate::{
     ring::{self, Wake},
 };
 
-/// Handles a policy's frequency limits, which the kernel tells of whether they change or not.
+/// Handles the frequency limits of a policy; the event comes whether they change or not.
 #[tracepoint(category = "power", name = "cpu_frequency_limits")]
 pub fn frequency_limits(ctx: TracePointContext) -> u32 {
     let [min, max, cpu] = LIMITS_OFFSETS.load();
