@@ -80,8 +80,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 #[test]
 fn every_version_gives_the_results_that_it_gave() -> Result<()> {
     for name in RECORDINGS {
-        let mut old: Value =
-            serde_json::from_slice(&fs::read(fixtures().join(format!("{name}.json")))?)?;
+        let mut old: Value = serde_json::from_slice(&fs::read(fixtures().join(format!("{name}.json")))?)?;
         let mut new = results(fixtures(), name)?;
         as_old_as(&old, &mut new);
         // The one that replays.

@@ -293,7 +293,9 @@ impl EventBlock {
     fn entry(&mut self, kind: Kind, number: u64, entry: &[u8], times: &[u64]) {
         self.head(kind, number);
         put_bytes(&mut self.bytes, entry);
-        times.iter().for_each(|time| self.spans(*time));
+        for time in times {
+            self.spans(*time);
+        }
     }
 
     #[inline]

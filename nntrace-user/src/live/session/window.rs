@@ -34,7 +34,9 @@ impl Session {
         }
         let StartedWindow { window, attached_at, attached, limits, evidence } =
             power::attach(kernel, root, topology, duration, notes)?;
-        limits.into_iter().for_each(|limit| self.rings.push(limit));
+        for limit in limits {
+            self.rings.push(limit);
+        }
         let begin = window.begin;
         if self.model.scheduling.is_some() {
             self.model.begin_scheduling(begin);
