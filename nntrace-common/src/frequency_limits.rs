@@ -61,11 +61,12 @@ impl CoolingRecord {
     }
 }
 
-/// Returns the type of a device as a [`CoolingRecord`] has it: a longer one is cut off.
+/// Returns the type of a device as a [`CoolingRecord`] has it: up to a NUL; a longer one is cut off.
 #[must_use]
 pub fn device(text: &[u8]) -> [u8; DEVICE_BYTES] {
     let mut device = [0; DEVICE_BYTES];
     // The last one is the NUL, as in the kernel.
+    let text = text.iter().take_while(|byte| **byte != 0);
     device[..DEVICE_BYTES - 1].iter_mut().zip(text).for_each(|(byte, given)| *byte = *given);
     device
 }
@@ -85,6 +86,7 @@ mod tests {
     fn types_of_devices_are_cut_off_where_the_kernel_does() {
         assert_eq!(read_back(b"cpufreq-cpu0"), b"cpufreq-cpu0");
         assert_eq!(read_back(b"a-device-with-a-long-name"), b"a-device-with-a-lon");
+        assert_eq!(read_back(b"a\0b"), b"a");
         assert_eq!(read_back(b""), b"");
     }
 
