@@ -34,7 +34,9 @@ impl Recording {
         for variable in ["SUDO_UID", "SUDO_GID", "SUDO_USER"] {
             command.env_remove(variable);
         }
-        command.env("OMP_NUM_THREADS", "3").args(["record", "--causes", "-o"]).arg(folder.path().join("run"));
+        // Rings that take all that is written, however late they are drained.
+        let options = ["record", "--causes", "--ring-size", "8192", "-o"];
+        command.env("OMP_NUM_THREADS", "3").args(options).arg(folder.path().join("run"));
         Child::run(command.arg("--").args(words))?.expect_code(0)?;
         Ok(Some(Self { folder }))
     }
