@@ -8,6 +8,9 @@ use rustc_hash::FxHashMap;
 
 use super::hand_over::{Function, HandOver, Moment, Source};
 
+/// Wake-ups that wait on one thread for a section to end; of more, the oldest are over.
+const MOST_WAITING: usize = 1 << 10;
+
 /// Wake-up of a thread by another one.
 #[derive(Clone, Copy, Debug)]
 struct WakeUp {
@@ -105,8 +108,8 @@ impl WakeUps {
         }
         let number = self.next;
         self.next += 1;
-        sleeper.woken.push(number);
-        self.given.entry(by).or_default().push(number);
+        wait(&mut sleeper.woken, number, &self.open);
+        wait(self.given.entry(by).or_default(), number, &self.open);
         self.open.insert(number, WakeUp { tid, by, time, runs: None, from: None, work: None, answer: None });
         let asked = self.last.get(&(tid, by)).and_then(|number| self.open.get_mut(number));
         if let Some(asked) = asked.filter(|asked| asked.answer.is_none()) {
@@ -232,6 +235,15 @@ impl WakeUps {
     pub(super) fn into_open(self) -> impl Iterator<Item = HandOver> {
         self.open.into_values().filter_map(|wake_up| wake_up.hand_over())
     }
+}
+
+/// Lets a wake-up wait on a thread, which may never have a section.
+fn wait(waiting: &mut Vec<u64>, number: u64, open: &BTreeMap<u64, WakeUp>) {
+    if waiting.len() >= MOST_WAITING {
+        waiting.retain(|number| open.contains_key(number));
+        waiting.drain(..waiting.len().saturating_sub(MOST_WAITING / 2));
+    }
+    waiting.push(number);
 }
 
 #[cfg(test)]

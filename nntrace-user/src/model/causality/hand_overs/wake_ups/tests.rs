@@ -144,3 +144,17 @@ fn threads_of_which_nothing_is_open_are_forgotten() {
     let WakeUps { open, sleepers, given, last, .. } = &run.wake_ups;
     assert!(open.len() <= 4 && sleepers.len() + given.len() + last.len() <= 20);
 }
+
+#[test]
+fn threads_without_sections_take_no_more_room() {
+    let mut run = Run::new(1 << 20);
+    for time in 0..100_000 {
+        run.wake(GIVER, TAKER, 10 * time, 1);
+    }
+    assert!(run.wake_ups.sleepers[&TAKER].woken.len() <= MOST_WAITING);
+    assert!(run.wake_ups.given[&GIVER].len() <= MOST_WAITING);
+    // The last one still counts.
+    run.section(TAKER, 1_000_000, 1_000_010);
+    run.section(GIVER, 0, 2_000_000);
+    assert_eq!(run.results().len(), 1);
+}
