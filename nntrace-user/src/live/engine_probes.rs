@@ -29,7 +29,10 @@ use super::{
     probe_trials::call_cost::{self, CallCost},
     target::{self, Object, ObjectId, Processes},
 };
-use crate::model::{function_names::Names, run_facts::ProbedEngine};
+use crate::{
+    model::{function_names::Names, run_facts::ProbedEngine},
+    small_file,
+};
 
 pub use super::engines::probe::Level as EngineLevel;
 
@@ -90,7 +93,7 @@ impl EngineOptions {
         let mut catalog = Catalog::compiled_in();
         let mut notes = Vec::new();
         for path in &self.maps {
-            let text = fs::read_to_string(path)
+            let text = small_file::read_text(path, small_file::DESCRIPTION)
                 .map_err(|source| EngineError::Unreadable { path: path.clone(), source })?;
             let before = catalog.names().len();
             let errors: Vec<String> =

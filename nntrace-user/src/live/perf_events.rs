@@ -13,6 +13,7 @@ use nntrace_common::perf_counters::MAX_COUNTERS;
 use thiserror::Error;
 
 use super::{privilege, sysfs};
+use crate::model::near_names::did_you_mean;
 
 /// Kinds of events: `PERF_TYPE_HARDWARE` and so on.
 const HARDWARE: u32 = 0;
@@ -104,16 +105,17 @@ impl FromStr for PerfEvent {
         let raw = || u64::from_str_radix(name.strip_prefix('r')?, 16).ok();
         let (kind, number) = match known {
             Some(&(_, kind, number)) => (kind, number),
-            None => (RAW, raw().ok_or_else(unknown)?),
+            None => (RAW, raw().ok_or_else(|| unknown(name))?),
         };
         Ok(Self { name: text.to_owned(), kind, number, modes })
     }
 }
 
-fn unknown() -> String {
+fn unknown(name: &str) -> String {
     let names: Vec<&str> = EVENTS.iter().map(|(name, ..)| *name).collect();
+    let suggestion = did_you_mean(name, names.iter().copied());
     format!(
-        "expected one of {}, or r and the number of an event of this CPU in hexadecimal; each may end in :u (in programs \
+        "there is no event {name:?}{suggestion}; expected one of {}, or r and the number of an event of this CPU in hexadecimal; each may end in :u (in programs \
          only) or :k (in the kernel only)",
         names.join(", ")
     )

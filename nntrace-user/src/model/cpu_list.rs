@@ -1,35 +1,59 @@
 //! Lists of CPUs as the kernel writes them: `0-3,6`.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, ops::RangeInclusive};
 
 use thiserror::Error;
 
-/// More CPUs than any kernel has; a range that is longer is a typing error.
-const MOST: u32 = 65_536;
+/// CPUs that a kernel has at most, by `NR_CPUS` of all architectures; a larger number is a typing error.
+const MOST: u32 = 8_192;
+
+/// Numbers that a list has at most, those that are in it twice too.
+const MOST_NUMBERS: u32 = 2 * MOST;
 
 /// A text that is no list of CPUs.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("{text:?} is no list of CPUs: expected numbers and ranges such as 0-3,6")]
+#[error("{text:?} is not a list of CPUs: expected numbers below {MOST} and ranges of them, such as 0-3,6")]
 pub struct NoCpuList {
     text: String,
 }
+
+/// Characters of a list that an error shows.
+const SHOWN: usize = 100;
 
 /// The CPUs of a list, ascending. Commas or blanks stand between them; an empty text has none.
 ///
 /// # Errors
 /// When it is no such list.
 pub fn parse(text: &str) -> Result<Vec<u32>, NoCpuList> {
-    let mut cpus = Vec::new();
+    Ok(expand(&ranges(text)?))
+}
+
+/// The ranges of a list, as they are written: a few bytes, however many CPUs they have.
+///
+/// # Errors
+/// When it is no such list.
+pub(super) fn ranges(text: &str) -> Result<Vec<RangeInclusive<u32>>, NoCpuList> {
+    let mut ranges = Vec::new();
+    let mut numbers = 0;
     for part in text.split([',', ' ', '\t', '\n']).filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         match (first.parse::<u32>(), last.parse::<u32>()) {
-            (Ok(first), Ok(last)) if first <= last && last < MOST => cpus.extend(first..=last),
-            _ => return Err(NoCpuList { text: text.into() }),
+            (Ok(first), Ok(last)) if first <= last && last < MOST && numbers < MOST_NUMBERS => {
+                numbers += last - first + 1;
+                ranges.push(first..=last);
+            }
+            _ => return Err(NoCpuList { text: text.chars().take(SHOWN).collect() }),
         }
     }
+    Ok(ranges)
+}
+
+/// The CPUs of ranges, ascending.
+pub(super) fn expand(ranges: &[RangeInclusive<u32>]) -> Vec<u32> {
+    let mut cpus: Vec<u32> = ranges.iter().cloned().flatten().collect();
     cpus.sort_unstable();
     cpus.dedup();
-    Ok(cpus)
+    cpus
 }
 
 /// The shortest list of these CPUs, which are in ascending order.
@@ -58,7 +82,7 @@ mod tests {
         assert_eq!(parse("0 3 4 5\n").unwrap(), [0, 3, 4, 5]);
         assert_eq!(parse("10,2,10").unwrap(), [2, 10]);
         assert_eq!(parse("").unwrap(), [] as [u32; 0]);
-        for wrong in ["x", "1-", "3-1", "-1", "0-99999999", "1..3"] {
+        for wrong in ["x", "1-", "3-1", "-1", "0-99999999", "8192", "1..3", &"0-8191,".repeat(4)] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -105,7 +105,9 @@ pub enum TopologyError {
     #[error("CPU {0} is in two policies; its frequency is changed with that of one")]
     TwoPolicies(u32),
     /// A CPU that the machine has not.
-    #[error("cluster {cluster} names CPU {cpu}, which this machine has not; its CPUs are {cpus}")]
+    #[error(
+        "cluster {cluster} names CPU {cpu}, which does not exist here: the CPUs are {cpus}; name only these"
+    )]
     NoSuchCpu {
         /// The cluster.
         cluster: String,
@@ -302,7 +304,10 @@ mod tests {
         let twice = topology.set_clusters(vec![cluster("a", &[1]), cluster("b", &[1])]);
         assert!(matches!(twice, Err(TopologyError::Twice { cpu: 1, .. })));
         let none = topology.set_clusters(vec![cluster("a", &[9])]).unwrap_err();
-        assert_eq!(none.to_string(), "cluster a names CPU 9, which this machine has not; its CPUs are 0-3");
+        assert_eq!(
+            none.to_string(),
+            "cluster a names CPU 9, which does not exist here: the CPUs are 0-3; name only these"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use nntrace_common::layer::Tag;
 use rustc_hash::FxHashMap;
 
 use super::graph::UNMARKED;
+use crate::model::near_names;
 
 /// Names that an error lists at most.
 const MOST_NAMES: usize = 8;
@@ -73,49 +74,12 @@ impl Components {
 pub(in crate::analyze) fn not_found(name: &str, mut names: Vec<String>) -> String {
     names.sort_unstable();
     names.dedup();
-    let lower = name.to_lowercase();
-    let mut close: Vec<(usize, String)> = names
-        .iter()
-        .map(|other| {
-            let other_lower = other.to_lowercase();
-            let is_part = other_lower.contains(&lower) || lower.contains(&other_lower) && other.len() > 2;
-            (if is_part { 0 } else { distance(&lower, &other_lower) }, other.clone())
-        })
-        .filter(|(distance, _)| *distance <= (name.chars().count() / 3).max(1))
-        .collect();
-    close.sort_unstable();
-    let close: Vec<String> = close.into_iter().map(|(_, name)| name).take(MOST_NAMES).collect();
+    let close = near_names::near(name, names.iter().map(String::as_str));
     if close.is_empty() {
         let more = if names.len() > MOST_NAMES { " .." } else { "" };
         names.truncate(MOST_NAMES);
         format!("nothing in the run is named {name}; there is {}{more}", names.join(", "))
     } else {
         format!("nothing in the run is named {name}; close to it: {}", close.join(", "))
-    }
-}
-
-/// Returns how many characters have to be changed, added or left out to get from one text to another.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (line, character) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = line + 1;
-        for (place, other) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(character != *other);
-            diagonal = row[place + 1];
-            row[place + 1] = changed.min(row[place] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::distance;
-
-    #[test]
-    fn texts_are_as_far_apart_as_edits_lead() {
-        assert_eq!([distance("kitten", "sitting"), distance("", "abc"), distance("a", "a")], [3, 3, 0]);
     }
 }

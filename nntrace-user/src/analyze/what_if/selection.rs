@@ -1,6 +1,6 @@
 //! Speeds by name, as the command line gives them.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, ops::RangeInclusive, str::FromStr};
 
 use nntrace_common::layer::{Layer, Phase, Tag};
 
@@ -9,6 +9,9 @@ use crate::analyze::run_graph::{
     component::{self, Component, Components, UNMARKED_NAME, layer_phase},
     graph::UNMARKED,
 };
+
+/// Speeds that a prediction says anything about.
+const SPEEDS: RangeInclusive<f64> = 0.001..=1_000.0;
 
 /// Speed of what has a name: a layer, a layer and phase, or a function.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,12 +26,15 @@ impl FromStr for Speed {
     /// Parses `driver=2x`, `LD_PE=1.5`, `LD_PE:conv=inf`.
     fn from_str(text: &str) -> Result<Self, String> {
         let expected = || {
-            format!("expected a name and a speed, such as driver=2x, LD_PE=1.5x or conv=inf, and not {text}")
+            format!(
+                "expected a name and a speed from 0.001x to 1000x or inf, such as driver=2x, LD_PE=1.5x or conv=inf, and not {text}"
+            )
         };
         let (name, factor) =
             text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(expected)?;
         let number = factor.strip_suffix(['x', 'X']).unwrap_or(factor);
-        let factor = number.parse::<f64>().ok().filter(|factor| *factor > 0.0).ok_or_else(expected)?;
+        let is_possible = |factor: &f64| SPEEDS.contains(factor) || *factor == f64::INFINITY;
+        let factor = number.parse::<f64>().ok().filter(is_possible).ok_or_else(expected)?;
         Ok(Self { name: name.into(), factor })
     }
 }
@@ -210,7 +216,18 @@ mod tests {
         {
             assert_eq!(text.parse::<Speed>().unwrap().factor.to_bits(), f64::to_bits(factor), "{text}");
         }
-        for wrong in ["driver", "=2x", "driver=", "driver=0x", "driver=-1", "driver=fast", "driver=NaN"] {
+        for wrong in [
+            "driver",
+            "=2x",
+            "driver=",
+            "driver=0x",
+            "driver=-1",
+            "driver=fast",
+            "driver=NaN",
+            "a=1e-9x",
+            "a=1001",
+            "a=-inf",
+        ] {
             assert!(wrong.parse::<Speed>().unwrap_err().contains("such as driver=2x"), "{wrong}");
         }
     }

@@ -1,6 +1,7 @@
 //! The engine maps of a run: those that are compiled in, and the user's.
 
 use super::engine_map::{self, EngineMap, MapError};
+use crate::model::near_names::did_you_mean;
 
 /// Maps that are compiled in: path in the sources, text.
 const COMPILED_IN: [(&str, &str); 13] = [
@@ -27,10 +28,16 @@ pub(in crate::live) struct Catalog {
 
 /// Name of an engine that no map has.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no engine is named {name:?}; there are {}, and --map FILE adds others", known.join(", "))]
+#[error("no engine is named {name:?}{}; there are {}, and --map FILE adds others", self.suggestion(), known.join(", "))]
 pub(in crate::live) struct UnknownEngine {
     name: String,
     known: Vec<String>,
+}
+
+impl UnknownEngine {
+    fn suggestion(&self) -> String {
+        did_you_mean(&self.name, self.known.iter().map(String::as_str))
+    }
 }
 
 impl Catalog {
@@ -150,7 +157,12 @@ mod tests {
     fn engines_are_chosen_by_name() {
         let mut catalog = Catalog::compiled_in();
         let error = catalog.keep(&["ncnn".into(), "nccn".into()]).unwrap_err().to_string();
-        assert!(error.starts_with(r#"no engine is named "nccn"; there are onnxruntime, litert"#), "{error}");
+        assert!(
+            error.starts_with(
+                r#"no engine is named "nccn" (did you mean ncnn?); there are onnxruntime, litert"#
+            ),
+            "{error}"
+        );
         catalog.keep(&["ncnn".into(), "mnn".into()]).unwrap();
         assert_eq!(catalog.names(), ["ncnn", "mnn"]);
         catalog.keep(&[]).unwrap();

@@ -10,6 +10,8 @@
 //!
 //! Empty lines count nowhere, nor does anything from a `#` on. Powers have no unit here.
 
+use std::collections::BTreeSet;
+
 use super::{
     ModelError,
     model::{AMOUNTS, ClusterModel, Cost, EnergyModel, IdleState, PState},
@@ -74,6 +76,9 @@ struct Announced {
     line: usize,
     p_states: usize,
     c_states: usize,
+    /// Frequencies (kHz) and names of the rows that came.
+    frequencies: BTreeSet<u32>,
+    names: BTreeSet<String>,
     has_wakeup: bool,
 }
 
@@ -128,7 +133,14 @@ impl Parser<'_> {
         }
         self.check_rows()?;
         self.section = Section::None;
-        self.announced.push(Announced { line: number, p_states, c_states, has_wakeup: false });
+        self.announced.push(Announced {
+            line: number,
+            p_states,
+            c_states,
+            frequencies: BTreeSet::new(),
+            names: BTreeSet::new(),
+            has_wakeup: false,
+        });
         self.clusters.push(ClusterModel { name: name.into(), ..ClusterModel::default() });
         Ok(())
     }
@@ -156,8 +168,10 @@ impl Parser<'_> {
         let (Some(khz), Some(power)) = (khz, cost(cluster, core)) else {
             return Err(self.error(number, P_STATE));
         };
-        let Some(current) = self.clusters.last_mut() else { return Ok(()) };
-        if current.p_states.iter().any(|state| state.khz == khz) {
+        let (Some(announced), Some(current)) = (self.announced.last_mut(), self.clusters.last_mut()) else {
+            return Ok(());
+        };
+        if !announced.frequencies.insert(khz) {
             return Err(self.error(number, format!("expected each frequency once, {mhz} MHz came before")));
         }
         current.p_states.push(PState { khz, in_mhz: true, power });
@@ -167,8 +181,10 @@ impl Parser<'_> {
     fn c_state(&mut self, number: usize, words: &[&str]) -> Result<(), ModelError> {
         let [name, cluster, core] = words else { return Err(self.error(number, C_STATE)) };
         let Some(power) = cost(cluster, core) else { return Err(self.error(number, C_STATE)) };
-        let Some(current) = self.clusters.last_mut() else { return Ok(()) };
-        if current.idle.iter().any(|state| state.name == *name) {
+        let (Some(announced), Some(current)) = (self.announced.last_mut(), self.clusters.last_mut()) else {
+            return Ok(());
+        };
+        if !announced.names.insert((*name).into()) {
             return Err(self.error(number, format!("expected each C-state once, {name} came before")));
         }
         current.idle.push(IdleState { name: (*name).into(), power, entry: Cost::default() });

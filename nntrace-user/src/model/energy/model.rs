@@ -194,8 +194,11 @@ const PARTS: [(&str, Part); 2] = [("cluster", |cost| cost.cluster), ("core", |co
 impl ClusterModel {
     /// The row of that frequency.
     pub(super) fn p_state(&self, khz: u32) -> Option<&PState> {
-        let exact = self.p_states.iter().find(|state| state.khz == khz);
-        exact.or_else(|| self.p_states.iter().find(|state| state.in_mhz && state.khz / 1_000 == khz / 1_000))
+        // Ascending: those of one MHz follow one another.
+        let from = self.p_states.partition_point(|state| state.khz < khz / 1_000 * 1_000);
+        let mut near = self.p_states[from..].iter().take_while(|state| state.khz / 1_000 == khz / 1_000);
+        let exact = near.clone().find(|state| state.khz == khz);
+        exact.or_else(|| near.find(|state| state.in_mhz))
     }
 
     fn is_free(&self) -> bool {

@@ -1,6 +1,10 @@
 //! Our own form of model files, in TOML: units, CPUs, energies of entries.
 
-use std::{collections::BTreeMap, fmt, ops::Range};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    ops::{Range, RangeInclusive},
+};
 
 use serde::{
     Deserialize, Deserializer,
@@ -13,6 +17,9 @@ use super::{
     model::{AMOUNTS, ClusterModel, Cost, EnergyModel, EnergyUnit, IdleState, PState, PowerUnit},
 };
 use crate::model::cpu_list;
+
+/// Clusters of a model at most. A list of a few characters names thousands of CPUs.
+const MOST_CLUSTERS: usize = 1_024;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,7 +77,7 @@ struct CostForm {
 struct Amount(f64);
 
 /// CPUs of a list such as `0-3,6`.
-struct CpuList(Vec<u32>);
+struct CpuList(Vec<RangeInclusive<u32>>);
 
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -100,7 +107,7 @@ impl<'de> Deserialize<'de> for Amount {
 
 impl<'de> Deserialize<'de> for CpuList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        cpu_list::parse(&String::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
+        cpu_list::ranges(&String::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
     }
 }
 
@@ -152,6 +159,9 @@ impl Reader<'_> {
         if form.cluster.is_empty() {
             return Err(self.error(0..0, "expected at least one `[[cluster]]`"));
         }
+        if let Some(cluster) = form.cluster.get(MOST_CLUSTERS) {
+            return Err(self.error(cluster.span(), format!("expected {MOST_CLUSTERS} clusters at most")));
+        }
         let lacks_unit = form.unit.is_some() && form.energy_unit.is_none();
         let energy = |cost: Option<Spanned<CostForm>>| match cost {
             Some(cost) if lacks_unit => {
@@ -165,7 +175,7 @@ impl Reader<'_> {
         for cluster in form.cluster {
             let cluster = cluster.into_inner();
             if let Some(cpus) = &cluster.cpus {
-                self.once(&mut groups, cpus.get_ref().0.clone(), cpus.span(), "list of CPUs")?;
+                self.once(&mut groups, cpu_list::expand(&cpus.get_ref().0), cpus.span(), "list of CPUs")?;
             }
             let mut states = BTreeMap::new();
             let mut idle = Vec::new();
@@ -178,7 +188,7 @@ impl Reader<'_> {
             }
             clusters.push(ClusterModel {
                 name: self.name(&mut names, cluster.name, "cluster")?,
-                cpus: cluster.cpus.map(|cpus| cpus.into_inner().0),
+                cpus: cluster.cpus.map(|cpus| cpu_list::expand(&cpus.into_inner().0)),
                 p_states: self.p_states(cluster.opps)?,
                 idle,
                 wakeup: energy(cluster.wakeup)?,
@@ -223,6 +233,7 @@ impl Reader<'_> {
 
     fn p_states(&self, opps: Vec<Spanned<OppForm>>) -> Result<Vec<PState>, ModelError> {
         let mut states: Vec<PState> = Vec::new();
+        let mut frequencies = BTreeSet::new();
         for opp in opps {
             let span = opp.span();
             let opp = opp.into_inner();
@@ -237,7 +248,7 @@ impl Reader<'_> {
             }
             #[expect(clippy::cast_sign_loss, reason = "it is at least 1")]
             let khz = khz as u32;
-            if states.iter().any(|state| state.khz == khz) {
+            if !frequencies.insert(khz) {
                 return Err(self.error(span, format!("expected each frequency once, {khz} kHz came before")));
             }
             let power = CostForm { cluster: opp.cluster, core: opp.core }.into();

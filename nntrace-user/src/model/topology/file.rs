@@ -17,11 +17,16 @@
 //! ]
 //! ```
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{ClusterDescription, CpuDescription, Domain, IdleStateDescription, Topology, TopologyError};
 use crate::model::cpu_list;
+
+/// Clusters, policies and idle states of a description at most.
+const MOST_ROWS: usize = 1_024;
 
 /// Why a description is none.
 #[derive(Debug, Error)]
@@ -89,20 +94,31 @@ struct IdleState {
 /// CPUs in the kernel's notation, `0,3-5`.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-struct CpuList(Vec<u32>);
+struct CpuList(Vec<RangeInclusive<u32>>);
 
 impl TryFrom<String> for CpuList {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let cpus = cpu_list::parse(&text).map_err(|error| error.to_string())?;
-        if cpus.is_empty() { Err("expected CPUs such as \"0,3-5\"".into()) } else { Ok(Self(cpus)) }
+        let ranges = cpu_list::ranges(&text).map_err(|error| error.to_string())?;
+        if ranges.is_empty() { Err("expected CPUs such as \"0,3-5\"".into()) } else { Ok(Self(ranges)) }
     }
 }
 
 impl From<CpuList> for String {
     fn from(list: CpuList) -> Self {
-        cpu_list::format(&list.0)
+        cpu_list::format(&list.cpus())
+    }
+}
+
+impl CpuList {
+    fn of(cpus: &[u32]) -> Self {
+        Self(cpus.chunk_by(|a, b| a + 1 == *b).map(|run| run[0]..=run[run.len() - 1]).collect())
+    }
+
+    /// Returns the CPUs, ascending.
+    fn cpus(&self) -> Vec<u32> {
+        cpu_list::expand(&self.0)
     }
 }
 
@@ -119,24 +135,31 @@ impl Topology {
         })?;
         let wrong = |what| DescriptionError::Meaning { file: file.into(), what };
         let mut topology = Self { has_no_idle_driver: read.no_idle_driver, ..Self::default() };
+        // A list of a few characters names thousands of CPUs.
+        let lists = read.cluster.len() + read.policies.len() + read.idle_states.len();
+        let states: usize = read.idle_states.iter().map(|states| states.state.len()).sum();
+        if lists > MOST_ROWS || states > MOST_ROWS {
+            let what = format!("expected {MOST_ROWS} clusters, policies and idle states at most");
+            return Err(DescriptionError::Syntax { file: file.into(), line: 1, what });
+        }
         let named = read.cluster.iter().map(|cluster| &cluster.cpus);
         let named = named.chain(read.idle_states.iter().map(|states| &states.cpus)).chain(&read.policies);
-        for &cpu in named.flat_map(|list| &list.0) {
+        for cpu in named.flat_map(CpuList::cpus) {
             topology.cpus.entry(cpu).or_default();
         }
         for IdleStates { cpus, state } in read.idle_states {
             let idle_states: Vec<_> = state.into_iter().zip(0..).map(IdleState::described).collect();
-            for cpu in cpus.0 {
+            for cpu in cpus.cpus() {
                 topology.cpus.insert(cpu, CpuDescription { idle_states: idle_states.clone() });
             }
         }
         let clusters = read.cluster.into_iter().map(|Cluster { name, cpus, domain }| ClusterDescription {
             name,
-            cpus: cpus.0,
+            cpus: cpus.cpus(),
             domain,
         });
         topology.set_clusters(clusters.collect()).map_err(wrong)?;
-        topology.set_policies(read.policies.into_iter().map(|list| list.0).collect()).map_err(wrong)?;
+        topology.set_policies(read.policies.iter().map(CpuList::cpus).collect()).map_err(wrong)?;
         Ok(topology)
     }
 
@@ -152,15 +175,15 @@ impl Topology {
         }
         let cluster = self.clusters.iter().map(|cluster| Cluster {
             name: cluster.name.clone(),
-            cpus: CpuList(cluster.cpus.clone()),
+            cpus: CpuList::of(&cluster.cpus),
             domain: cluster.domain,
         });
         let idle_states = idle_states.into_iter().map(|(cpus, description)| IdleStates {
-            cpus: CpuList(cpus),
+            cpus: CpuList::of(&cpus),
             state: description.idle_states.iter().map(IdleState::of).collect(),
         });
         let file = File {
-            policies: self.policies.iter().cloned().map(CpuList).collect(),
+            policies: self.policies.iter().map(|cpus| CpuList::of(cpus)).collect(),
             no_idle_driver: self.has_no_idle_driver,
             cluster: cluster.collect(),
             idle_states: idle_states.collect(),
@@ -235,6 +258,13 @@ state = [{ name = "WFI" }, { name = "big-off", level = 1, exit_latency_us = 900,
     }
 
     #[test]
+    fn descriptions_have_a_size() {
+        let text = format!("policies = [{}]\n", "\"0-8191\",".repeat(100_000));
+        let error = Topology::from_toml("m.toml", &text).unwrap_err().to_string();
+        assert_eq!(error, "m.toml:1: expected 1024 clusters, policies and idle states at most");
+    }
+
+    #[test]
     fn a_machine_without_idle_driver_stays_one() {
         let machine = Topology { has_no_idle_driver: true, ..Topology::default() };
         assert_eq!(machine.to_toml(), "no_idle_driver = true\ncluster = []\n");
@@ -246,7 +276,7 @@ state = [{ name = "WFI" }, { name = "big-off", level = 1, exit_latency_us = 900,
         let error = |text: &str| Topology::from_toml("m.toml", text).unwrap_err().to_string();
         assert_eq!(
             error("policies = [\"0-x\"]\n"),
-            "m.toml:1: \"0-x\" is no list of CPUs: expected numbers and ranges such as 0-3,6"
+            "m.toml:1: \"0-x\" is not a list of CPUs: expected numbers below 8192 and ranges of them, such as 0-3,6"
         );
         assert_eq!(
             error("[[cluster]]\nname = \"A\"\ncpus = \"0\"\ndomains = \"idle\"\n"),

@@ -146,7 +146,7 @@ fn errors_of_our_form_tell_where_and_what() {
         ("unit = \"mW\"", "unit = \"kW\"", "2: `unit = \"kW\"`: unknown variant `kW`, expected one of `W`, `mW`, `uW`".into()),
         ("unit = \"mW\"\n", "", "2: `energy_unit = \"uJ\"`: expected a `unit` of powers too: energies in joules do not add to powers without one".into()),
         ("energy_unit = \"uJ\"\n", "", "13: `{ name = \"cpu-sleep\", core = 1, entry = { core = 2 } },`: expected an `energy_unit` at the top, such as \"uJ\": here is an energy".into()),
-        ("\"0-3\"", "\"0-x\"", "7: `cpus = \"0-x\"`: \"0-x\" is no list of CPUs: expected numbers and ranges such as 0-3,6".into()),
+        ("\"0-3\"", "\"0-x\"", "7: `cpus = \"0-x\"`: \"0-x\" is not a list of CPUs: expected numbers below 8192 and ranges of them, such as 0-3,6".into()),
         ("\"4-6\"", "\"0-3\"", "20: `cpus = \"0-3\"`: expected each list of CPUs once: line 7 has this one".into()),
         ("\"middle\"", "\"little\"", "19: `name = \"little\"`: expected each cluster once: line 6 has this one".into()),
         ("\"middle\"", "\"\"", "19: `name = \"\"`: expected the name of a cluster, found nothing in it".into()),
