@@ -24,6 +24,8 @@
 //! - [`report`] turns findings into the [snapshot](report::snapshot::Snapshot), which `--json` writes, and into text.
 //! - [`export`] writes results in the forms of other programs, [`analyze`] compares snapshots, [`tui`] shows them.
 //!
+//! [`result_folder`] is how folders of results are written, whatever is in them; [`small_file`], how small files are read.
+//!
 //! Records, the grammar of marks and the accounting of stacks are in `nntrace-common`, which the kernel programs share.
 //! A [live session](live::session::Session) and a [replay](replay::replay) feed the model and hand out its
 //! [findings](model::Findings); the command, in `src/bin/nntrace-bpf`, reads arguments, and decides where results go.
@@ -39,4 +41,6 @@ mod perfetto_schema;
 pub mod record;
 pub mod replay;
 pub mod report;
+pub mod result_folder;
+pub mod small_file;
 pub mod tui;

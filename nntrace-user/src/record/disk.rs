@@ -15,6 +15,7 @@ use super::{
     error::RecordError,
     facts::Checkpoint,
     flight::Flight,
+    folder::Folder,
     format::{BlockHeader, Stream},
     kept::Kept,
     stream_files::StreamFiles,
@@ -51,8 +52,8 @@ enum Job {
 
 /// Recording of the last seconds that is to be written.
 pub(super) struct FlightJob {
-    /// Its folder, which exists.
-    pub(super) folder: PathBuf,
+    /// Its folder.
+    pub(super) folder: Folder,
     /// Its number.
     pub(super) recording: u64,
     /// Number of the last event.
@@ -73,10 +74,12 @@ pub(super) struct FlightWritten {
 
 /// Handle on the thread.
 pub(super) struct Disk {
-    jobs: SyncSender<Job>,
+    /// Taken at the end.
+    jobs: Option<SyncSender<Job>>,
     /// Buffers of blocks that have been written.
     buffers: Receiver<Vec<u8>>,
-    thread: JoinHandle<Result<(), RecordError>>,
+    /// Taken at the end.
+    thread: Option<JoinHandle<Result<(), RecordError>>>,
     shared: Arc<Shared>,
 }
 
@@ -101,7 +104,7 @@ impl Disk {
         let thread = thread::Builder::new().name("nntrace-record".into());
         let thread = thread.spawn(move || worker.work(&received, &done));
         let thread = thread.map_err(|error| RecordError::Failed(format!("no thread for it: {error}")))?;
-        Ok(Self { jobs, buffers, thread, shared })
+        Ok(Self { jobs: Some(jobs), buffers, thread: Some(thread), shared })
     }
 
     /// Returns an empty buffer, one that has been written where there is any.
@@ -148,7 +151,9 @@ impl Disk {
 
     fn send(&self, job: Job) {
         // The thread ends early by an error only, which `error` and `finish` return.
-        let _ = self.jobs.send(job);
+        if let Some(jobs) = &self.jobs {
+            let _ = jobs.send(job);
+        }
     }
 
     /// Returns the bytes on disk, or in memory.
@@ -175,11 +180,23 @@ impl Disk {
     ///
     /// # Errors
     /// When something could not be written.
-    pub(super) fn finish(self) -> Result<(u64, Vec<FlightWritten>), RecordError> {
-        let Self { jobs, thread, shared, .. } = self;
-        drop(jobs);
-        thread.join().map_err(|_| RecordError::Failed("its writer has ended early".into()))??;
-        Ok((shared.size.load(Ordering::Relaxed), shared.take_flights()))
+    pub(super) fn finish(mut self) -> Result<(u64, Vec<FlightWritten>), RecordError> {
+        self.end()?;
+        Ok((self.shared.size.load(Ordering::Relaxed), self.shared.take_flights()))
+    }
+
+    fn end(&mut self) -> Result<(), RecordError> {
+        self.jobs = None;
+        let ended = self.thread.take().map(JoinHandle::join).transpose();
+        ended.map_err(|_| RecordError::Failed("its writer has ended early".into()))?.unwrap_or(Ok(()))
+    }
+}
+
+impl Drop for Disk {
+    /// Waits until the thread has removed what is unfinished.
+    fn drop(&mut self) {
+        // Who wants to know of an error calls `finish`.
+        let _ = self.end();
     }
 }
 
@@ -237,10 +254,11 @@ impl Worker {
             (Job::Flight(job), Store::Flight(flight)) => {
                 let FlightJob { folder, recording, number, until, state } = *job;
                 let flight = flight.recording(until, state);
-                let (place, of_writer) = (folder.clone(), Arc::clone(shared));
+                let (place, of_writer) = (folder.path().to_owned(), Arc::clone(shared));
+                let of_folder = place.clone();
                 let writer = thread::Builder::new().name("nntrace-flight".into()).spawn(move || {
-                    let result = flight.write(&folder, recording, number);
-                    of_writer.add_flight(FlightWritten { folder, result });
+                    let result = flight.write(folder, recording, number);
+                    of_writer.add_flight(FlightWritten { folder: of_folder, result });
                 });
                 match writer {
                     Ok(writer) => writers.push(writer),

@@ -7,6 +7,8 @@ use std::{
 
 use thiserror::Error;
 
+use crate::result_folder::FolderError;
+
 /// Reason why a recording is not written.
 #[derive(Debug, Error)]
 pub enum RecordError {
@@ -14,6 +16,9 @@ pub enum RecordError {
     #[error("{path} exists already and is not empty: name another folder, or replace the recording in it with --force",
         path = .0.display())]
     Exists(PathBuf),
+    /// The folder has something else in it than the recording that is to be replaced.
+    #[error(transparent)]
+    Foreign(FolderError),
     /// A file or the folder cannot be written.
     #[error("cannot write {path}: {source}; what was recorded before is whole", path = path.display())]
     Write {

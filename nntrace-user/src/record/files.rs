@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use self::entry::Entry;
+pub(super) use self::image::{ImageKind, kind as image_kind};
 use super::error::RecordError;
 use crate::model::opened_files::{FileObserver, ObserveFiles, OpenedFile};
 

@@ -3,11 +3,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    path::Path,
     sync::Arc,
 };
 
-use super::{error::RecordError, facts::Checkpoint, format::Stream, kept::Kept, stream_files::StreamFiles};
+use super::{
+    error::RecordError, facts::Checkpoint, folder::Folder, format::Stream, kept::Kept,
+    stream_files::StreamFiles,
+};
 
 /// Bytes that a block takes in memory beside its content.
 const BLOCK: u64 = 64;
@@ -193,11 +195,11 @@ pub(super) struct FlightRecording {
 }
 
 impl FlightRecording {
-    /// Writes it to a folder that exists, with the number of the recording and that of the last event; returns its bytes.
+    /// Writes it to a folder, with the number of the recording and that of the last event; returns its bytes.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn write(self, folder: &Path, recording: u64, number: u64) -> Result<u64, RecordError> {
+    pub(super) fn write(self, folder: Folder, recording: u64, number: u64) -> Result<u64, RecordError> {
         let mut files = StreamFiles::new(folder, recording, None);
         for of_stream in self.blocks.chunk_by(|one, other| one.stream == other.stream) {
             let Some(stream) = of_stream.first().map(|block| block.stream) else { continue };

@@ -14,7 +14,7 @@ use super::{
     error::RecordError,
     facts::RunDescription,
     flight::Flight,
-    folder,
+    folder::{self, Folder},
     trigger::{Trigger, Watch},
     writer::{Writer, observer},
 };
@@ -67,7 +67,7 @@ impl FlightRecorder {
     /// When the folder has anything in it, or cannot be written.
     pub fn create(folder: &Path, run: RunDescription, options: FlightOptions) -> Result<Self, RecordError> {
         let FlightOptions { time, memory, triggers, replace } = options;
-        folder::check(folder, replace)?;
+        Folder::new(folder, replace)?;
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let disk = Disk::start(Store::Flight(Flight::new(time, memory)))?;
         let cuts = Cuts::new((time / CUTS).min(CUT_NS), memory / CUTS);
@@ -136,14 +136,13 @@ impl FlightRecorder {
         })
     }
 
-    /// Creates the next folder that is not taken.
-    fn next_folder(&mut self) -> Result<PathBuf, RecordError> {
+    /// Returns the next folder that is not taken.
+    fn next_folder(&mut self) -> Result<Folder, RecordError> {
         loop {
             self.number += 1;
-            let folder = folder::numbered(&self.folder, self.number);
-            match folder::claim(&folder, self.replace) {
-                Ok(_) => return Ok(folder),
-                Err(RecordError::Exists(_)) if self.number < MOST_FOLDERS => {}
+            match Folder::new(&folder::numbered(&self.folder, self.number), self.replace) {
+                Ok(folder) => return Ok(folder),
+                Err(RecordError::Exists(_) | RecordError::Foreign(_)) if self.number < MOST_FOLDERS => {}
                 Err(error) => return Err(error),
             }
         }

@@ -14,7 +14,7 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io::{self, Read as _, Write},
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -35,8 +35,6 @@ use super::{
 
 /// Mode of every file in a pack: nothing from a pack is run by mistake.
 const MODE: u32 = 0o644;
-/// Mode of a new pack, before the umask.
-const NEW_MODE: u32 = 0o666;
 
 /// Options of packing.
 #[derive(Clone, Copy, Debug)]
@@ -47,12 +45,10 @@ pub struct PackOptions {
     pub max_file: u64,
     /// Whether files that may hold secrets are packed.
     pub with_secrets: bool,
-    /// Whether a pack that exists is replaced.
-    pub replace: bool,
 }
 
 /// Pack that was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packed {
     /// Number of files besides the recording.
     pub files: usize,
@@ -73,16 +69,14 @@ enum Content {
     Bytes(Vec<u8>),
 }
 
-/// Packs a recording. The same recording and files give the same bytes.
+/// Packs a recording to a writer. The same recording and files give the same bytes.
 ///
 /// # Errors
-/// When the recording cannot be read, the pack cannot be written, or something changes meanwhile; no pack is there then.
-pub fn pack(folder: &Path, file: &Path, options: &PackOptions) -> Result<Packed, PackError> {
+/// When the recording cannot be read, the pack cannot be written, or something changes meanwhile: what was written is no
+/// pack then.
+pub fn pack(folder: &Path, out: &mut impl Write, options: &PackOptions) -> Result<Packed, PackError> {
     if !is_recording(folder) {
         return Err(PackError::NoRecording(folder.to_owned()));
-    }
-    if !options.replace && fs::symlink_metadata(file).is_ok() {
-        return Err(PackError::Exists(file.to_owned()));
     }
     // One that was cut before its first state can be packed, too.
     let state = Files::open(folder)?.state().ok().map(|(_, state, _)| state);
@@ -103,7 +97,7 @@ pub fn pack(folder: &Path, file: &Path, options: &PackOptions) -> Result<Packed,
         let copies = selection.entries.into_iter();
         items.extend(copies.map(|(entry, path)| Item { entry, content: Content::File(path) }));
     }
-    let bytes = write(file, folder, &items, options.replace)?;
+    let bytes = write(out, folder, &items)?;
     Ok(Packed { files, bytes, notes: notes.into_texts() })
 }
 
@@ -158,12 +152,13 @@ impl Item {
     }
 
     /// Appends it to an archive.
-    fn append(&self, archive: &mut impl Write, pack: &Path) -> Result<(), PackError> {
+    fn append(&self, archive: &mut impl Write) -> Result<(), PackError> {
         let Self { entry: Entry { name, size, sha256 }, content } = self;
-        let write = |source| PackError::write(pack, source);
-        archive.write_all(header(name, *size).map_err(write)?.as_bytes()).map_err(write)?;
+        archive
+            .write_all(header(name, *size).map_err(PackError::Write)?.as_bytes())
+            .map_err(PackError::Write)?;
         match content {
-            Content::Bytes(bytes) => archive.write_all(bytes).map_err(write)?,
+            Content::Bytes(bytes) => archive.write_all(bytes).map_err(PackError::Write)?,
             Content::File(path) => {
                 let read = |source| PackError::read(path, source);
                 let mut file = open(path).map_err(read)?.take(*size);
@@ -178,7 +173,7 @@ impl Item {
                         Err(error) => return Err(read(error)),
                     };
                     digest.update(&chunk[..length]);
-                    archive.write_all(&chunk[..length]).map_err(write)?;
+                    archive.write_all(&chunk[..length]).map_err(PackError::Write)?;
                     left -= length as u64;
                 }
                 // The list of contents, with the digest, is written already.
@@ -187,7 +182,7 @@ impl Item {
                 }
             }
         }
-        archive.write_all(&vec![0; layout::padding(*size) as usize]).map_err(write)
+        archive.write_all(&vec![0; layout::padding(*size) as usize]).map_err(PackError::Write)
     }
 }
 
@@ -217,30 +212,17 @@ fn json(value: &impl serde::Serialize, folder: &Path) -> Result<Vec<u8>, PackErr
     Ok(text)
 }
 
-/// Writes the pack beside its place, and puts it there when it is whole; returns its bytes.
-fn write(file: &Path, folder: &Path, items: &[Item], replace: bool) -> Result<u64, PackError> {
-    let error = |source| PackError::write(file, source);
-    let beside = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mode = fs::Permissions::from_mode(NEW_MODE);
-    let unfinished = tempfile::Builder::new().prefix(".nntrace-bpf-").permissions(mode).tempfile_in(beside);
-    let unfinished = unfinished.map_err(error)?;
+/// Writes the pack; returns its bytes.
+fn write(out: &mut impl Write, folder: &Path, items: &[Item]) -> Result<u64, PackError> {
     let contents = Contents {
         kind: KIND.to_owned(),
         version: VERSION,
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         entries: items.iter().map(|item| item.entry.clone()).collect(),
     };
-    let mut archive = FrameWriter::new(unfinished.as_file());
-    Item::of_bytes(CONTENTS, json(&contents, folder)?).append(&mut archive, file)?;
-    items.iter().try_for_each(|item| item.append(&mut archive, file))?;
-    archive.write_all(&[0; layout::END as usize]).map_err(error)?;
-    let bytes = archive.finish().map_err(error)?;
-    let put = if replace { unfinished.persist(file) } else { unfinished.persist_noclobber(file) };
-    match put {
-        Ok(_) => Ok(bytes),
-        Err(refused) if refused.error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(PackError::Exists(file.to_owned()))
-        }
-        Err(refused) => Err(error(refused.error)),
-    }
+    let mut archive = FrameWriter::new(out);
+    Item::of_bytes(CONTENTS, json(&contents, folder)?).append(&mut archive)?;
+    items.iter().try_for_each(|item| item.append(&mut archive))?;
+    archive.write_all(&[0; layout::END as usize]).map_err(PackError::Write)?;
+    archive.finish().map_err(PackError::Write)
 }

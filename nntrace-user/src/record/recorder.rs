@@ -14,7 +14,7 @@ use super::{
     error::RecordError,
     facts::RunDescription,
     files::{self, FileList},
-    folder,
+    folder::Folder,
     stream_files::StreamFiles,
     writer::{Writer, observer},
 };
@@ -67,8 +67,8 @@ impl fmt::Display for Progress {
 }
 
 impl Recorder {
-    /// Creates a recording in a folder, which is created if it does not exist. A recording that is there is removed first if
-    /// it is to be replaced.
+    /// Creates a recording in a folder that is new or empty, or that holds a recording to be replaced. Nothing is changed
+    /// there before the run has begun, and the first of its states is written.
     ///
     /// # Errors
     /// When the folder has anything else in it, or cannot be written.
@@ -78,12 +78,12 @@ impl Recorder {
         replace: bool,
         most: Option<MostSize>,
     ) -> Result<Self, RecordError> {
-        folder::claim(folder, replace)?;
+        let place = Folder::new(folder, replace)?;
         let rotated = match most {
             Some(MostSize::Rotates(bytes)) => Some(bytes),
             Some(MostSize::Ends(_)) | None => None,
         };
-        let disk = Disk::start(Store::Files(StreamFiles::new(folder, run.clocks.realtime_ns, rotated)))?;
+        let disk = Disk::start(Store::Files(StreamFiles::new(place, run.clocks.realtime_ns, rotated)))?;
         let cuts = rotated.map(|bytes| Cuts::new(CUT_NS, bytes / CUTS));
         let writer = Rc::new(RefCell::new(Writer::new(disk, cuts, None)));
         Ok(Self { writer, run, folder: folder.to_owned(), most, files: None, last: None })

@@ -3,28 +3,25 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    fs::{self, File, OpenOptions},
+    fs::File,
     io::{self, Write as _},
-    path::{Path, PathBuf},
 };
 
 use super::{
     block::stored_state,
     error::RecordError,
     facts::Checkpoint,
+    folder::Folder,
     format::{EXTENSION, FileHeader, RUN_FILE, STATES, Stream},
     kept::Kept,
 };
-
-/// End of the name of a file that is not written to its end.
-pub(super) const PART: &str = ".part";
 
 /// Segments that a recording of bounded size has at least.
 const SEGMENTS: u64 = 8;
 
 /// Files of a recording.
 pub(super) struct StreamFiles {
-    folder: PathBuf,
+    folder: Folder,
     recording: u64,
     open: BTreeMap<Place, OpenFile>,
     names: BTreeMap<Stream, String>,
@@ -46,7 +43,7 @@ enum Place {
 }
 
 struct OpenFile {
-    path: PathBuf,
+    name: String,
     file: File,
     length: u64,
 }
@@ -65,17 +62,18 @@ struct Segments {
 struct Segment {
     /// Begin; `None` if it is the first one.
     begin: Option<Kept>,
-    files: Vec<PathBuf>,
+    /// Names.
+    files: Vec<String>,
     bytes: u64,
 }
 
 impl StreamFiles {
-    /// Creates the files of a recording of this number in a folder that exists; with `most`, the oldest events are given up
+    /// Creates the files of a recording of this number in a folder; with `most`, the oldest events are given up
     /// beyond so many bytes.
-    pub(super) fn new(folder: &Path, recording: u64, most: Option<u64>) -> Self {
+    pub(super) fn new(folder: Folder, recording: u64, most: Option<u64>) -> Self {
         let segments = |most| Segments { most, number: 1, kept: VecDeque::from([Segment::default()]) };
         Self {
-            folder: folder.to_owned(),
+            folder,
             recording,
             open: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -139,7 +137,9 @@ impl StreamFiles {
             stored = stored_state(number, &state)?;
         }
         let place = if self.segments.is_some() { Place::States } else { Place::Stream(Stream::Run) };
-        self.append(place, &stored)
+        self.append(place, &stored)?;
+        // With a state, it can be read.
+        self.folder.settle()
     }
 
     /// Writes a file of the folder anew: it is there as a whole, as it was before or as it is now.
@@ -147,9 +147,7 @@ impl StreamFiles {
     /// # Errors
     /// When it cannot be written.
     pub(super) fn whole(&mut self, name: &'static str, content: &[u8]) -> Result<(), RecordError> {
-        let (part, path) = (self.folder.join(format!("{name}{PART}")), self.folder.join(name));
-        fs::write(&part, content).map_err(|source| RecordError::write(&part, source))?;
-        fs::rename(&part, &path).map_err(|source| RecordError::write(&path, source))?;
+        self.folder.replace_file(name, content)?;
         self.whole.insert(name, content.len() as u64);
         Ok(())
     }
@@ -159,8 +157,8 @@ impl StreamFiles {
         let Some(segments) = &mut self.segments else { return Ok(()) };
         while self.size + bytes > segments.most && segments.kept.len() > 1 {
             let Some(oldest) = segments.kept.pop_front() else { break };
-            for path in oldest.files {
-                fs::remove_file(&path).map_err(|source| RecordError::write(&path, source))?;
+            for name in oldest.files {
+                self.folder.remove_file(&name)?;
             }
             self.size -= oldest.bytes;
         }
@@ -173,33 +171,32 @@ impl StreamFiles {
             self.open.insert(place, opened);
         }
         let Some(file) = self.open.get_mut(&place) else { return Ok(()) };
-        file.append(bytes)?;
+        file.append(&self.folder, bytes)?;
         self.count(place, bytes.len() as u64, None);
         Ok(())
     }
 
     fn create(&mut self, place: Place) -> Result<OpenFile, RecordError> {
-        let path = self.folder.join(self.file_name(place));
-        let file = OpenOptions::new().write(true).create_new(true).open(&path);
-        let file = file.map_err(|source| RecordError::write(&path, source))?;
+        let name = self.file_name(place);
+        let file = self.folder.create_file(&name)?;
         let stream = match place {
             Place::Stream(stream) => stream,
             Place::States => Stream::Run,
         };
         let header = FileHeader::new(stream, self.recording).bytes();
-        let mut opened = OpenFile { path: path.clone(), file, length: 0 };
-        opened.append(&header)?;
-        self.count(place, header.len() as u64, Some(path));
+        let mut opened = OpenFile { name: name.clone(), file, length: 0 };
+        opened.append(&self.folder, &header)?;
+        self.count(place, header.len() as u64, Some(name));
         Ok(opened)
     }
 
     /// Counts bytes, and a file that is new.
-    fn count(&mut self, place: Place, bytes: u64, path: Option<PathBuf>) {
+    fn count(&mut self, place: Place, bytes: u64, file: Option<String>) {
         self.size += bytes;
         let newest = self.segments.as_mut().and_then(|segments| segments.kept.back_mut());
         if let Some(newest) = newest.filter(|_| place != Place::Stream(Stream::Run)) {
             newest.bytes += bytes;
-            newest.files.extend(path);
+            newest.files.extend(file);
         }
     }
 
@@ -216,7 +213,7 @@ impl StreamFiles {
                 let name = self.names.get(&stream).cloned().unwrap_or_else(|| format!("thread{number}"));
                 let plain = format!("{name}.{ending}");
                 // An id may come again: its second thread was found without its fork.
-                if self.folder.join(&plain).exists() { format!("{name}~{number}.{ending}") } else { plain }
+                if self.folder.has(&plain) { format!("{name}~{number}.{ending}") } else { plain }
             }
         }
     }
@@ -224,12 +221,12 @@ impl StreamFiles {
 
 impl OpenFile {
     /// Appends bytes, or nothing: what is written stays valid when there is no room for more.
-    fn append(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+    fn append(&mut self, folder: &Folder, bytes: &[u8]) -> Result<(), RecordError> {
         let written: io::Result<()> = self.file.write_all(bytes);
         if let Err(source) = written {
             // A part of a block is no harm where this fails, too: a reader leaves it out.
             let _ = self.file.set_len(self.length);
-            return Err(RecordError::write(&self.path, source));
+            return Err(folder.error(&self.name, source));
         }
         self.length += bytes.len() as u64;
         Ok(())

@@ -9,7 +9,7 @@ mod tests;
 use std::{
     collections::HashSet,
     fs::{self, File},
-    io::{self, BufReader, Read as _, Seek as _, Write as _},
+    io::{BufReader, Read as _, Seek as _, Write as _},
     path::Path,
 };
 
@@ -18,11 +18,13 @@ pub use error::UnpackError;
 use serde::Deserialize;
 
 use super::{
+    folder,
     format::RUN_FILE,
     pack::layout::{
         self, CONTENTS, Contents, Entry, FILES, KIND, LONGEST_CONTENTS, RECORDING, VERSION, place,
     },
 };
+use crate::result_folder::ResultFolder;
 
 /// First bytes of a zstd frame.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -41,48 +43,19 @@ pub struct Unpacked {
 /// # Errors
 /// When it is no pack, damaged, newer, larger than allowed, or has anything in it that a pack does not have; the folder is
 /// as it was before then.
-pub fn unpack(file: &Path, folder: &Path, max_size: u64) -> Result<Unpacked, UnpackError> {
-    let exists = is_empty_folder(folder)?;
+pub fn unpack(file: &Path, place: &Path, max_size: u64) -> Result<Unpacked, UnpackError> {
+    ResultFolder::check(place, folder::KIND, false)?;
     let mut pack = Pack::open(file)?;
     let contents = pack.contents()?;
     pack.check(&contents.entries, max_size)?;
-    let write = |source| UnpackError::write(folder, source);
-    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // What is unfinished is in a folder of its own, which is removed with what is in it.
-    let beside = if exists { folder } else { parent };
-    let unfinished = tempfile::Builder::new().prefix(".nntrace-bpf-").tempdir_in(beside).map_err(write)?;
-    let whole = unfinished.path().join("recording");
-    fs::create_dir(&whole).map_err(write)?;
-    contents.entries.iter().try_for_each(|entry| pack.entry(entry, &whole))?;
+    let mut unfinished = ResultFolder::create(place, folder::KIND, false)?;
+    contents.entries.iter().try_for_each(|entry| pack.entry(entry, unfinished.path()))?;
     pack.end()?;
-    if exists { move_into(&whole, folder) } else { fs::rename(&whole, folder) }.map_err(write)?;
+    unfinished.settle()?;
     Ok(Unpacked {
         files: contents.entries.iter().filter(|entry| entry.name.starts_with(FILES)).count(),
         bytes: contents.entries.iter().map(|entry| entry.size).sum(),
     })
-}
-
-/// Whether a folder exists, and is empty.
-fn is_empty_folder(folder: &Path) -> Result<bool, UnpackError> {
-    match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
-        Ok(true) => Ok(true),
-        // A link to nowhere is there, too.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(folder).is_err() => {
-            Ok(false)
-        }
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            Err(UnpackError::write(folder, error))
-        }
-        // Whatever else is no folder either.
-        Ok(false) | Err(_) => Err(UnpackError::Exists(folder.to_owned())),
-    }
-}
-
-/// Moves everything from one folder to another: last the file by which a recording is known.
-fn move_into(from: &Path, to: &Path) -> io::Result<()> {
-    let names = fs::read_dir(from)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
-    let (last, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name == RUN_FILE);
-    others.into_iter().chain(last).try_for_each(|name| fs::rename(from.join(&name), to.join(&name)))
 }
 
 /// Pack that is being read.

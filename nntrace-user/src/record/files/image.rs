@@ -19,7 +19,7 @@ const NCNN: &[u8] = b"7767517";
 
 /// Kind of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) enum ImageKind {
+pub(in crate::record) enum ImageKind {
     /// Program, library or object file.
     #[serde(rename = "elf")]
     Elf,
@@ -82,7 +82,7 @@ impl Image {
 }
 
 /// Returns the kind of a file that begins with these bytes.
-fn kind(path: &Path, head: &[u8]) -> ImageKind {
+pub(in crate::record) fn kind(path: &Path, head: &[u8]) -> ImageKind {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let has = |wanted: &str| extension.eq_ignore_ascii_case(wanted);
     let is_beside = |other: &str| path.with_extension(other).is_file();

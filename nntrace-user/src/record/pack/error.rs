@@ -40,25 +40,13 @@ pub enum PackError {
     /// A file of the recording has a name that a pack cannot have.
     #[error("cannot pack {path}: its name is too long, or no plain text; rename it", path = .0.display())]
     Name(PathBuf),
-    /// The pack exists already.
-    #[error("{path} exists already; --force replaces it", path = .0.display())]
-    Exists(PathBuf),
     /// The pack cannot be written.
-    #[error("cannot write {path}: {source}", path = path.display())]
-    Write {
-        /// File.
-        path: PathBuf,
-        /// Reason.
-        source: io::Error,
-    },
+    #[error("cannot write the pack: {0}")]
+    Write(io::Error),
 }
 
 impl PackError {
     pub(super) fn read(path: &Path, source: io::Error) -> Self {
         Self::Read { path: path.to_owned(), source }
-    }
-
-    pub(super) fn write(path: &Path, source: io::Error) -> Self {
-        Self::Write { path: path.to_owned(), source }
     }
 }

@@ -1,5 +1,7 @@
 //! Secrets, as far as names and first bytes give them away.
 
+use crate::record::files::ImageKind;
+
 /// Names of folders that hold secrets.
 const FOLDERS: [&str; 8] =
     [".ssh", ".aws", ".azure", ".docker", ".gnupg", ".kube", ".password-store", "keyrings"];
@@ -53,7 +55,8 @@ const VARIABLE_WORDS: [&str; 14] = [
     "TOKEN",
 ];
 /// Kinds of files whose words are those of networks and libraries: `token_embedding.onnx`, `libsecret.so`.
-const KINDS_WITH_WORDS: [&str; 4] = ["elf", "gguf", "onnx", "tflite"];
+const KINDS_WITH_WORDS: [ImageKind; 4] =
+    [ImageKind::Elf, ImageKind::Gguf, ImageKind::Onnx, ImageKind::TfLite];
 /// File of users, which everybody reads and which has held no password for decades.
 const USERS: &str = "/etc/passwd";
 
@@ -61,7 +64,7 @@ const USERS: &str = "/etc/passwd";
 pub(super) const HEAD: usize = 64 << 10;
 
 /// Returns the reason why a file may hold a secret by its path; the kind is that of its content.
-pub(super) fn in_path(path: &str, kind: &str) -> Option<&'static str> {
+pub(super) fn in_path(path: &str, kind: ImageKind) -> Option<&'static str> {
     let lower = path.to_lowercase();
     let (folders, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
     if folders.split('/').any(|folder| FOLDERS.contains(&folder)) {
@@ -127,28 +130,28 @@ mod tests {
             "/home/u/cookies.sqlite",
             "relative/secret.toml",
         ] {
-            assert!(in_path(path, "text").is_some(), "{path}");
+            assert!(in_path(path, ImageKind::None).is_some(), "{path}");
         }
     }
 
     #[test]
     fn names_of_models_and_libraries() {
         for (path, kind) in [
-            ("/models/tokenizer.json", "none"),
-            ("/models/tokenizer_config.json", "none"),
-            ("/models/added_tokens.json", "none"),
-            ("/models/token_embedding.onnx", "onnx"),
-            ("/usr/lib/libsecret-1.so.0", "elf"),
-            ("/usr/lib/libkeyutils.so.1", "none"),
-            ("/etc/passwd", "none"),
-            ("/home/u/id_rsa.pub", "none"),
-            ("/srv/environment.yml", "none"),
-            ("/models/keypoints.tflite", "tflite"),
+            ("/models/tokenizer.json", ImageKind::None),
+            ("/models/tokenizer_config.json", ImageKind::None),
+            ("/models/added_tokens.json", ImageKind::None),
+            ("/models/token_embedding.onnx", ImageKind::Onnx),
+            ("/usr/lib/libsecret-1.so.0", ImageKind::Elf),
+            ("/usr/lib/libkeyutils.so.1", ImageKind::None),
+            ("/etc/passwd", ImageKind::None),
+            ("/home/u/id_rsa.pub", ImageKind::None),
+            ("/srv/environment.yml", ImageKind::None),
+            ("/models/keypoints.tflite", ImageKind::TfLite),
         ] {
             assert_eq!(in_path(path, kind), None, "{path}");
         }
         // A folder of secrets has no models.
-        assert!(in_path("/root/.ssh/model.onnx", "onnx").is_some());
+        assert!(in_path("/root/.ssh/model.onnx", ImageKind::Onnx).is_some());
     }
 
     #[test]

@@ -23,6 +23,7 @@ use super::{
     secrets,
     used::{RecordedState, UsedFile},
 };
+use crate::record::files::image_kind;
 
 /// Folders of devices and of the kernel.
 const KERNEL_FOLDERS: [&str; 3] = ["/dev", "/proc", "/sys"];
@@ -136,16 +137,14 @@ fn examine(file: &UsedFile, limits: Limits, notes: &mut Notes) -> Result<Examine
     let mut content = open(&path)?;
     let metadata = content.metadata().map_err(|error| unreadable(&error))?;
     check_size(metadata.len(), limits.max_file)?;
-    let resolved = path.to_string_lossy();
-    let mut secret =
-        secrets::in_path(&file.path, &file.kind).or_else(|| secrets::in_path(&resolved, &file.kind));
+    let mut secret = None;
     let mut digest = Sha256::new();
     let mut size = 0;
     let mut chunk = vec![0; CHUNK];
     loop {
         let length = read_chunk(&mut content, &mut chunk).map_err(|error| unreadable(&error))?;
         if size == 0 {
-            secret = secret.or_else(|| secrets::in_head(&chunk[..length.min(secrets::HEAD)]));
+            secret = secret_in(file, &path, &chunk[..length]);
             if let Some(why) = secret.filter(|_| !limits.with_secrets) {
                 let reason = format!("it may hold a secret, as {why}; --with-secrets packs it");
                 return Err(LeftOut::because(Topic::Secret, reason));
@@ -165,6 +164,15 @@ fn examine(file: &UsedFile, limits: Limits, notes: &mut Notes) -> Result<Examine
     let sha256 = hex(digest);
     let changed = changed(&file.recorded, &sha256, size, mtime_ns(&metadata));
     Ok(Examined { sha256, size, changed })
+}
+
+/// Returns the reason why a file may hold a secret, by its paths and by what it begins with. What kind of file it is, its
+/// content decides: a list may claim anything.
+fn secret_in(file: &UsedFile, resolved: &Path, begin: &[u8]) -> Option<&'static str> {
+    let head = &begin[..begin.len().min(secrets::HEAD)];
+    let kind = image_kind(resolved, head);
+    let in_path = |path: &str| secrets::in_path(path, kind);
+    in_path(&file.path).or_else(|| in_path(&resolved.to_string_lossy())).or_else(|| secrets::in_head(head))
 }
 
 /// Opens a regular file. Nothing else is opened: a device may act on that, and a pipe wait.

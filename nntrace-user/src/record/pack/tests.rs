@@ -10,8 +10,7 @@ use crate::record::{
     unpack::unpack,
 };
 
-const OPTIONS: PackOptions =
-    PackOptions { with_files: true, max_file: 1 << 20, with_secrets: false, replace: false };
+const OPTIONS: PackOptions = PackOptions { with_files: true, max_file: 1 << 20, with_secrets: false };
 
 /// Folder with a recording, `run`, and files that its run used.
 struct Place(TempDir);
@@ -45,7 +44,12 @@ impl Place {
     }
 
     fn pack(&self, options: PackOptions) -> Packed {
-        pack(&self.path("run"), &self.path("x.nnpack"), &PackOptions { replace: true, ..options }).unwrap()
+        self.pack_of("run", "x.nnpack", options).unwrap()
+    }
+
+    /// Packs a folder to a file.
+    fn pack_of(&self, folder: &str, file: &str, options: PackOptions) -> Result<Packed, PackError> {
+        pack(&self.path(folder), &mut File::create(self.path(file)).unwrap(), &options)
     }
 
     /// Packs, unpacks, and returns the rows of the map.
@@ -112,7 +116,7 @@ fn the_same_is_packed_to_the_same_bytes() {
     for name in ["app", "b"] {
         fs::write(place.path(name), "another file").unwrap();
     }
-    let packed = pack(&place.path("out"), &place.path("y.nnpack"), &options).unwrap();
+    let packed = place.pack_of("out", "y.nnpack", options).unwrap();
     assert_eq!(packed.notes, [""; 0]);
     assert!(fs::read(place.path("y.nnpack")).unwrap() == first);
 }
@@ -165,6 +169,21 @@ fn what_may_be_secret_is_left_out_unless_it_is_wanted() {
 }
 
 #[test]
+fn a_list_that_lies_about_kinds_packs_no_secret() {
+    let place = Place::new();
+    let (shadow, library) = (place.file("shadow", "root:$6$abc"), place.file("libsecret.so", "\x7fELF\0"));
+    for kind in ["elf", "onnx", "gguf", "tflite"] {
+        place.list(&json!([{"path": shadow, "kind": kind}, {"path": library, "kind": "none"}]));
+        let (packed, map) = place.map(OPTIONS);
+        assert_eq!((&map[0]["packed"], packed.files), (&Value::Null, 1), "{kind}");
+        assert!(
+            map[0]["reason"].as_str().unwrap().contains("secret") && map[1]["packed"].is_string(),
+            "{kind}"
+        );
+    }
+}
+
+#[test]
 fn files_that_have_changed_are_noted() {
     let place = Place::new();
     let path = place.file("model", "weights");
@@ -199,7 +218,7 @@ fn a_copy_that_was_changed_after_unpacking_is_noted() {
     place.list(&json!([{"path": place.file("model", "weights")}]));
     place.map(OPTIONS);
     fs::write(place.path("out/files/1_model"), "others").unwrap();
-    let packed = pack(&place.path("out"), &place.path("y.nnpack"), &OPTIONS).unwrap();
+    let packed = place.pack_of("out", "y.nnpack", OPTIONS).unwrap();
     assert!(packed.notes[0].contains("has changed since the recording"), "{:?}", packed.notes);
 }
 
@@ -208,9 +227,8 @@ fn a_list_that_is_damaged_is_no_reason_to_have_no_pack() {
     let place = Place::new();
     for damaged in ["{", "[]", "{\"files\": 5}"] {
         fs::write(place.path("run").join(FILE_LIST), damaged).unwrap();
-        let error = pack(&place.path("run"), &place.path("x.nnpack"), &OPTIONS).unwrap_err().to_string();
+        let error = place.pack_of("run", "x.nnpack", OPTIONS).unwrap_err().to_string();
         assert!(error.contains("--no-files"), "{error}");
-        assert!(!place.path("x.nnpack").exists());
     }
     let packed = place.pack(PackOptions { with_files: false, ..OPTIONS });
     assert_eq!((packed.files, packed.notes.len()), (0, 0));
@@ -232,29 +250,17 @@ fn files_that_were_not_listed_are_counted() {
 }
 
 #[test]
-fn an_existing_file_is_replaced_only_when_that_is_wanted() {
-    let place = Place::new();
-    let file = place.file("x.nnpack", "mine");
-    let error = pack(&place.path("run"), Path::new(&file), &OPTIONS).unwrap_err();
-    assert!(matches!(error, PackError::Exists(_)), "{error:?}");
-    assert_eq!(fs::read(&file).unwrap(), b"mine");
-    place.pack(OPTIONS);
-    assert_ne!(fs::read(&file).unwrap(), b"mine");
-}
-
-#[test]
 fn other_folders_are_no_recordings() {
     let folder = tempfile::tempdir().unwrap();
-    let error = pack(folder.path(), &folder.path().join("x.nnpack"), &OPTIONS).unwrap_err();
+    let error = pack(folder.path(), &mut io::sink(), &OPTIONS).unwrap_err();
     assert!(matches!(error, PackError::NoRecording(_)), "{error:?}");
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
 
 #[test]
 fn a_link_in_a_recording_is_not_followed() {
     let place = Place::new();
     symlink(place.file("mine", "private"), place.path("run").join("cpu1.nnt")).unwrap();
-    let error = pack(&place.path("run"), &place.path("x.nnpack"), &OPTIONS).unwrap_err();
+    let error = place.pack_of("run", "x.nnpack", OPTIONS).unwrap_err();
     assert!(error.to_string().contains("cpu1.nnt: it is no regular file"), "{error}");
 }
 
@@ -266,9 +272,9 @@ fn a_file_that_changes_meanwhile_is_noticed() {
         entry: Entry { name: "files/1_model".into(), size, sha256: hex(Sha256::new_with_prefix(text)) },
         content: Content::File(path.clone()),
     };
-    assert!(item(7, "weights").append(&mut Vec::new(), Path::new("x")).is_ok());
+    assert!(item(7, "weights").append(&mut Vec::new()).is_ok());
     for (size, text) in [(7, "WEIGHTS"), (8, "weights!"), (6, "weigh!")] {
-        let error = item(size, text).append(&mut Vec::new(), Path::new("x")).unwrap_err();
+        let error = item(size, text).append(&mut Vec::new()).unwrap_err();
         assert!(matches!(error, PackError::Changed(_)), "{error:?}");
     }
 }

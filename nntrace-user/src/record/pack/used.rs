@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -12,7 +12,10 @@ use super::{
     error::PackError,
     layout::{FILE_LIST, FILE_MAP, FILES, FileMap, place},
 };
-use crate::record::facts::Checkpoint;
+use crate::{record::facts::Checkpoint, small_file};
+
+/// Bytes of a list of files at most: some million files.
+const LARGEST_LIST: u64 = 1 << 30;
 
 /// File that a run used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,8 +26,6 @@ pub(super) struct UsedFile {
     pub(super) source: PathBuf,
     /// Whether it is the executable of the run.
     pub(super) is_executable: bool,
-    /// Kind of its content, as it was recognized; empty where it was not.
-    pub(super) kind: String,
     /// Its state when it was recorded.
     pub(super) recorded: RecordedState,
     /// Reason for which it is left out whatever it is now.
@@ -81,7 +82,7 @@ pub(super) fn used_files(
 
 /// Reads a file; `None` when it is not there.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, PackError> {
-    match fs::read(path) {
+    match small_file::read(path, LARGEST_LIST) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(PackError::read(path, error)),
@@ -102,7 +103,6 @@ fn of_map(folder: &Path, map: FileMap) -> Vec<UsedFile> {
             obstacle: if copy.is_none() { Some(not_packed()) } else { None },
             source: copy.map(|name| folder.join(name)).unwrap_or_default(),
             path: file.path,
-            kind: String::new(),
             recorded: RecordedState {
                 sha256: file.sha256,
                 changed: file.changed,
@@ -177,7 +177,6 @@ fn of_row(row: &Value) -> UsedFile {
         path: path.to_owned(),
         source: path.into(),
         is_executable: false,
-        kind: text(row, "kind").unwrap_or_default().to_owned(),
         recorded: RecordedState {
             size: row.get("size").and_then(Value::as_u64),
             mtime_ns: row.get("mtime_ns").and_then(Value::as_i64),

@@ -7,7 +7,7 @@ use std::{
 
 use thiserror::Error;
 
-use crate::record::pack::layout::VERSION;
+use crate::{record::pack::layout::VERSION, result_folder::FolderError};
 
 /// Reason why a pack is not unpacked.
 #[derive(Debug, Error)]
@@ -72,6 +72,17 @@ pub enum UnpackError {
         /// Reason.
         source: io::Error,
     },
+}
+
+impl From<FolderError> for UnpackError {
+    fn from(error: FolderError) -> Self {
+        match error {
+            FolderError::Exists(path)
+            | FolderError::Replaceable(path)
+            | FolderError::Foreign { path, .. } => Self::Exists(path),
+            FolderError::Write { path, source } => Self::Write { path, source },
+        }
+    }
 }
 
 impl UnpackError {
