@@ -37,7 +37,7 @@ const ZSTD_WINDOW: u64 = 128 << 20;
 #[derive(Debug, Error)]
 pub enum InputError {
     /// The input cannot be opened.
-    #[error("cannot open {name}: {reason}")]
+    #[error("cannot open {name}: {reason}; check the path and its permissions")]
     Open {
         /// Name of the input.
         name: String,

@@ -9,7 +9,7 @@ mod text;
 use std::cmp::Reverse;
 
 pub use csv::csv;
-pub(crate) use csv::{CsvError, to_csv};
+pub(crate) use csv::{CsvError, cell, to_csv};
 pub(crate) use text::fit;
 pub use text::render;
 

@@ -37,8 +37,8 @@ pub fn text(line: &mut Vec<u8>, section: &Section<'_>, depth: usize) {
     line.push(b'\n');
 }
 
-/// Adds a section of a thread of this name as a line of JSON.
-pub fn json(line: &mut Vec<u8>, section: &Section<'_>, thread: &str) {
+/// Adds a section of a thread of this name, if it has one, as a line of JSON.
+pub fn json(line: &mut Vec<u8>, section: &Section<'_>, thread: Option<&str>) {
     let numbers = |line: &mut Vec<u8>, numbers: &[(&str, u64)]| {
         for (key, number) in numbers {
             line.extend_from_slice(key.as_bytes());
@@ -48,7 +48,10 @@ pub fn json(line: &mut Vec<u8>, section: &Section<'_>, thread: &str) {
     let Section { pid, tid, begin_ns, end_ns, own_ns, exclusive_ns, depth, tag, class, .. } = section;
     numbers(line, &[("{\"pid\":", u64::from(*pid)), (",\"tid\":", u64::from(*tid))]);
     line.extend_from_slice(b",\"thread\":");
-    put_string(line, thread);
+    match thread {
+        Some(name) => put_string(line, name),
+        None => line.extend_from_slice(b"null"),
+    }
     let times = [
         (",\"begin_ns\":", *begin_ns),
         (",\"end_ns\":", *end_ns),
@@ -268,7 +271,7 @@ mod tests {
     #[test]
     fn a_line_of_json_has_every_key() {
         let mut line = Vec::new();
-        json(&mut line, &section("a\"\\\u{9b}é", "#img=a#x#img=b\""), "main_0");
+        json(&mut line, &section("a\"\\\u{9b}é", "#img=a#x#img=b\""), Some("main_0"));
         let value: serde_json::Value = serde_json::from_slice(&line).unwrap();
         let expected = serde_json::json!({
             "pid": 10, "tid": 11, "thread": "main_0", "begin_ns": 2_000_000_345_u64, "end_ns": 2_001_234_912_u64,

@@ -3,12 +3,13 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::{
-    number_format,
+    number_format, section_lines,
     terminal_text::{Text, line, to_json},
 };
 use crate::model::{
     Marks,
     causality::{Edge, graph::Node},
+    section::Section,
     section_filter::{Hidden, SectionFilter},
 };
 
@@ -86,34 +87,46 @@ fn below(children: &BTreeMap<Option<u32>, Vec<u32>>, parent: Option<u32>) -> imp
     children.get(&parent).into_iter().flatten().rev().copied()
 }
 
-/// Returns a line of JSON for each section that is shown, in the order they began. What traces do not tell is null.
+/// Returns a line of JSON for each section of a trace, in the order they began: those that ended as [`section_lines::json`]
+/// writes them, without the name that only the ancestry of a thread gives; and, with null for what only their end shows, those
+/// that had not ended.
 ///
 /// # Errors
 /// When a name cannot be written as JSON.
-pub fn json_lines(marks: &Marks, filter: &SectionFilter, hidden: &mut Hidden) -> serde_json::Result<Vec<u8>> {
+pub fn json_lines(
+    marks: &Marks,
+    mut ended: Vec<Section<'_>>,
+    filter: &SectionFilter,
+    hidden: &mut Hidden,
+) -> serde_json::Result<Vec<u8>> {
     let mut lines = Vec::new();
-    for node in marks.causality.graph.nodes() {
+    ended.sort_by_key(|section| (section.begin_ns, section.tid, section.depth));
+    let mut ended = ended.into_iter().peekable();
+    for node in marks.causality.graph.nodes().iter().filter(|node| node.end.is_none()) {
+        while let Some(section) = ended.next_if(|section| section.begin_ns <= node.begin) {
+            section_lines::json(&mut lines, &section, None);
+        }
         if !shows(filter, marks, node, hidden) {
             continue;
         }
-        let attributes: BTreeMap<&str, String> = marks.causality.labels(node).collect();
         lines.extend(to_json(&serde_json::json!({
             "pid": null,
             "tid": node.tid,
             "thread": null,
             "begin_ns": node.begin,
-            "end_ns": node.end,
-            "duration_ns": node.end.map(|end| end - node.begin),
+            "end_ns": null,
+            "duration_ns": null,
             "own_ns": null,
             "exclusive_ns": null,
             "depth": null,
-            "layer": node.tag.map(|tag| tag.layer().code()),
-            "phase": node.tag.map(|tag| tag.phase().code()),
+            "layer": null,
+            "phase": null,
             "class": null,
             "name": marks.names.text(node.name),
-            "attributes": attributes,
+            "attributes": {},
         }))?);
     }
+    ended.for_each(|section| section_lines::json(&mut lines, &section, None));
     Ok(lines)
 }
 

@@ -10,6 +10,7 @@ use crate::{
     model::Findings,
     report::{
         number_format::{count, duration_ns},
+        power::cell,
         terminal_text::{Text, clean, line},
     },
 };
@@ -235,8 +236,8 @@ impl PathReport {
                 times.as_ref().map_or_else(String::new, |times| get(times).to_string())
             };
             writer.write_record([
-                &*clean(from),
-                &*clean(to),
+                &*cell(&clean(from)),
+                &*cell(&clean(to)),
                 &number.to_string(),
                 &of(|times| times.min),
                 &of(|times| times.p50),

@@ -62,8 +62,29 @@ pub(crate) fn to_csv(rows: impl Iterator<Item = impl Serialize>) -> Result<Strin
     for row in rows {
         writer.serialize(row).map_err(|error| CsvError(error.to_string()))?;
     }
-    let bytes = writer.into_inner().map_err(|error| CsvError(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|error| CsvError(error.to_string()))
+    let error = |error: &dyn std::fmt::Display| CsvError(error.to_string());
+    let bytes = writer.into_inner().map_err(|failed| error(&failed))?;
+    // What is text and what is a number is only known now.
+    let mut guarded = ::csv::Writer::from_writer(Vec::new());
+    for row in ::csv::ReaderBuilder::new().has_headers(false).from_reader(&*bytes).records() {
+        let row = row.map_err(|failed| error(&failed))?;
+        guarded
+            .write_record(row.iter().map(|text| cell(text).into_owned()))
+            .map_err(|failed| error(&failed))?;
+    }
+    let bytes = guarded.into_inner().map_err(|failed| error(&failed))?;
+    String::from_utf8(bytes).map_err(|failed| error(&failed))
+}
+
+/// A text as a cell that no spreadsheet takes for a formula: one that begins as a formula does gets a `'` in front. A number
+/// stays as it is.
+pub(crate) fn cell(text: &str) -> Cow<'_, str> {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let is_number = || {
+        let plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E');
+        text.bytes().all(plain) && text.parse::<f64>().is_ok()
+    };
+    if is_formula && !is_number() { format!("'{text}").into() } else { text.into() }
 }
 
 impl<'a> Line<'a> {
@@ -106,5 +127,31 @@ impl<'a> Line<'a> {
             early: idle.and_then(|idle| idle.early),
             late: idle.and_then(|idle| idle.late),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_is_a_formula_and_numbers_stay() {
+        for text in ["", "conv", "-5", "+2.5", "-1e-9", "a=b", "'x", "1+1"] {
+            assert_eq!(cell(text), text);
+        }
+        for text in ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "-inf", "\t=1", "-", "=\"a\""] {
+            assert_eq!(cell(text), format!("'{text}"));
+        }
+    }
+
+    #[test]
+    fn rows_are_guarded_whatever_is_quoted_in_them() {
+        #[derive(Serialize)]
+        struct Row {
+            name: &'static str,
+            change: f64,
+        }
+        let rows = [Row { name: "=a,\"b\"", change: -0.5 }, Row { name: "conv", change: 2.0 }];
+        assert_eq!(to_csv(rows.iter()).unwrap(), "name,change\n\"'=a,\"\"b\"\"\",-0.5\nconv,2.0\n");
     }
 }
