@@ -63,7 +63,7 @@ pub fn without_rails(sysfs: &Path) -> String {
     let [hwmon, iio, powercap] = RailReader::folders(sysfs).map(|folder| folder.display().to_string());
     format!(
         "this host has no power rails that are measured: neither energy nor power was found in {hwmon}, {iio} and \
-         {powercap}; where such a sensor is built in, its driver may be missing"
+         {powercap}; where such a sensor is built in, load its driver; a run without --rails needs none"
     )
 }
 
@@ -247,7 +247,7 @@ pub struct ShowTopology {
 
 impl Action {
     /// Returns the files and folders that are read as recordings or traces.
-    pub fn inputs(&self) -> impl Iterator<Item = &PathBuf> {
+    pub fn inputs(&self) -> impl Iterator<Item = &PathBuf> + Clone {
         let (files, more): (&[PathBuf], &[PathBuf]) = match self {
             Self::Replay(arguments) => (&arguments.files, &[]),
             Self::Print(arguments) => (&arguments.files, &[]),
@@ -255,6 +255,8 @@ impl Action {
             Self::Diff(arguments) => (&arguments.runs, &arguments.to),
             Self::WhatIf(arguments) => (&arguments.question.files, &[]),
             Self::Why(arguments) => (&arguments.question.files, &[]),
+            Self::Pack(arguments) => (slice::from_ref(&arguments.folder), &[]),
+            Self::EnergyModel(EnergyModelAction::Fit { folder, .. }) => (slice::from_ref(folder), &[]),
             Self::Report(arguments) => (slice::from_ref(&arguments.folder), &[]),
             Self::Info(arguments) => (slice::from_ref(&arguments.folder), &[]),
             Self::Calls(arguments) => (slice::from_ref(&arguments.folder), &[]),

@@ -4,6 +4,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;
+mod capabilities;
 mod commands;
 mod logging;
 mod metrics_server;
@@ -13,12 +14,14 @@ mod signals;
 mod stderr;
 
 use std::{
+    ffi::OsString,
     io::{self, Write as _},
     process::ExitCode,
 };
 
-use clap::Parser as _;
-use nntrace_user::report::terminal_text::Text;
+use anyhow::Context as _;
+use clap::{CommandFactory as _, Parser as _};
+use nntrace_user::{model::near_names::did_you_mean, report::terminal_text::Text};
 
 use crate::{
     arguments::{Action, Cli},
@@ -35,9 +38,10 @@ const USAGE: u8 = 2;
 const PACK: &str = "nnpack";
 
 fn main() -> ExitCode {
-    let mut cli = match Cli::try_parse() {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let mut cli = match Cli::try_parse_from(as_help(&words)) {
         Ok(cli) => cli,
-        Err(error) => return refused(&error),
+        Err(error) => return refused(&not_a_subcommand(&words).unwrap_or(error)),
     };
     if let Some(Action::Replay(replay)) = &mut cli.action {
         replay.settle_json(std::env::args_os());
@@ -50,7 +54,14 @@ fn main() -> ExitCode {
     if let Err(error) = results.check(records) {
         return refused(&error);
     }
+    if let Err(error) = prepare(cli.action.as_ref()) {
+        stderr::message(chain(&error));
+        return ExitCode::FAILURE;
+    }
     let mut inputs = cli.action.iter().flat_map(Action::inputs);
+    for file in inputs.clone() {
+        output::inputs::add(file);
+    }
     if let Some(pack) = inputs.find(|file| file.extension().is_some_and(|ending| ending == PACK)) {
         let pack = pack.display();
         stderr::message(format_args!("{pack} is a pack: unpack it first, with: nntrace-bpf unpack {pack}"));
@@ -88,11 +99,64 @@ fn main() -> ExitCode {
         Err(error) => match error.downcast::<clap::Error>() {
             Ok(usage) => refused(&usage),
             Err(error) => {
-                stderr::message(format_args!("{error:#}"));
+                while signals::is_ending() {
+                    // The signal is what ends this process.
+                    std::thread::park();
+                }
+                stderr::message(chain(&error));
                 ExitCode::FAILURE
             }
         },
     }
+}
+
+/// Returns an error with its causes, each once: the texts of many have that of their cause in them.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// Prepares the process for a command.
+fn prepare(action: Option<&Action>) -> anyhow::Result<()> {
+    match action {
+        None | Some(Action::Record(_)) => return Ok(()),
+        // It ends by signals with its results.
+        Some(Action::Replay(_)) => {}
+        Some(_) => signals::remove_unfinished_at_end()?,
+    }
+    capabilities::drop_those_of_program().context("cannot give up capabilities")
+}
+
+/// Returns `record --help` for `help record`.
+fn as_help(words: &[OsString]) -> Vec<OsString> {
+    match words {
+        [program, word, subcommand @ ..] if word == "help" => {
+            [std::slice::from_ref(program), subcommand, &["--help".into()]].concat()
+        }
+        _ => words.to_vec(),
+    }
+}
+
+/// Returns the error where the first word is neither an option nor a subcommand.
+fn not_a_subcommand(words: &[OsString]) -> Option<clap::Error> {
+    let word = words.get(usize::from(words.get(1).is_some_and(|word| word == "help")) + 1)?.to_str()?;
+    let command = Cli::command();
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    if word.is_empty() || word.starts_with('-') || names.contains(&word) {
+        return None;
+    }
+    let suggestion = did_you_mean(word, names);
+    let message = format!(
+        "there is no subcommand {word}{suggestion}; --help lists them, and `nntrace-bpf -- {word}` traces a command\n"
+    );
+    Some(clap::Error::raw(clap::error::ErrorKind::InvalidSubcommand, message))
 }
 
 /// Shows the help that was asked for, or what is wrong with the command line.

@@ -3,7 +3,6 @@
 //! One thread without privileges answers; it has nothing of the run but a channel. The run makes the metrics when they are
 //! asked for: nobody who asks for them costs nothing, and however often somebody does, they are made once a second.
 
-mod capabilities;
 mod http;
 
 use std::{
@@ -153,7 +152,7 @@ fn serve(
     refused: Arc<AtomicU64>,
     ended: oneshot::Receiver<()>,
 ) -> io::Result<()> {
-    capabilities::drop_all()?;
+    crate::capabilities::drop_all()?;
     runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         tokio::select! {

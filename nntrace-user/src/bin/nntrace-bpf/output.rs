@@ -2,10 +2,10 @@
 
 pub mod background_writer;
 pub mod files;
+pub mod inputs;
 pub mod perfetto_trace;
 pub mod progress;
 pub mod result_file;
-pub mod result_folder;
 pub mod run_input;
 pub mod screen;
 pub mod shell_words;

@@ -2,19 +2,25 @@
 
 use std::{
     future::poll_fn,
+    sync::atomic::{AtomicBool, Ordering},
     task::{Context, Poll},
+    thread,
 };
 
 use anyhow::{Context as _, Result};
-use nix::libc;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use nix::{
+    libc,
+    sys::signal::{SigSet, Signal, raise},
+};
+use nntrace_user::result_folder::remove_unfinished;
+use tokio::signal::unix::{self, SignalKind, signal};
 
 /// Those by which people, shells and `timeout -s` ask a program to end: each of them would kill it otherwise.
 const ENDS: [libc::c_int; 7] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM];
 
 /// The signals that end a run, caught from the time this is made until the program ends.
-pub struct EndSignals(Vec<Signal>);
+pub struct EndSignals(Vec<unix::Signal>);
 
 impl EndSignals {
     /// Catches them, inside of a runtime. Under `nohup`, which ignores it, SIGHUP stays ignored.
@@ -49,11 +55,44 @@ impl EndSignals {
     }
 }
 
+/// Lets signals that end this process remove what is unfinished first. For commands without an end of their own for them; before
+/// any other thread is started.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn remove_unfinished_at_end() -> Result<()> {
+    let wanted = ENDS.into_iter().filter(|&number| !is_ignored(number));
+    let signals = wanted.filter_map(|number| Signal::try_from(number).ok()).collect::<SigSet>();
+    // Threads that are started later inherit it: the signals wait for this one.
+    signals.thread_block().context("cannot block signals")?;
+    let wait = move || {
+        let Ok(signal) = signals.wait() else { return };
+        IS_ENDING.store(true, Ordering::Relaxed);
+        remove_unfinished();
+        // Nothing has set an action: now it ends the process.
+        let _ = raise_unblocked(signal);
+    };
+    thread::Builder::new().name("signals".into()).spawn(wait).context("cannot start a thread")?;
+    Ok(())
+}
+
+/// Whether a signal is ending this process: errors are of its own making from now on.
+pub fn is_ending() -> bool {
+    IS_ENDING.load(Ordering::Relaxed)
+}
+
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+
+fn raise_unblocked(signal: Signal) -> nix::Result<()> {
+    SigSet::from(signal).thread_unblock()?;
+    raise(signal)
+}
+
 /// Signal that has the last seconds of a run written.
 pub const WRITE: libc::c_int = libc::SIGUSR2;
 
 /// The signal that has the last seconds of a run written, where they are kept.
-pub struct WriteSignal(Option<Signal>);
+pub struct WriteSignal(Option<unix::Signal>);
 
 impl WriteSignal {
     /// Catches it, inside of a runtime, if it is wanted.

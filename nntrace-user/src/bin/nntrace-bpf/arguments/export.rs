@@ -8,7 +8,7 @@ use super::{
     HostOptions, OutputFile, OutputKind,
     help_headings::{CAUSES, LIMITS, MARKS, OUTPUT, TARGET},
     output_file::output_file,
-    values::{duration_ns, table_memory, time_range},
+    values::{duration_ns, table_memory, task, time_range},
 };
 
 /// Exports a run.
@@ -70,7 +70,7 @@ pub struct Export {
     pub time_range: Option<TimeRange>,
 
     /// Process that is a driver, in traces
-    #[arg(long = "driver", value_name = "PID", help_heading = MARKS)]
+    #[arg(long = "driver", value_name = "PID", value_parser = task, help_heading = MARKS)]
     pub drivers: Vec<u32>,
 
     /// Memory for iterations, hand-overs and other tables of results, such as 64M

@@ -1,6 +1,6 @@
 //! Options that describe the host, and their files.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use anyhow::Result;
 use nntrace_user::{
@@ -10,12 +10,14 @@ use nntrace_user::{
         energy::{self, EnergyModel},
         topology::ClusterDescription,
     },
+    small_file,
 };
 
 use super::{
     help_headings::POWER,
     values::{cluster, file},
 };
+use crate::output::inputs;
 
 /// Description of the host by the user.
 #[derive(Debug, Default, clap::Args)]
@@ -58,19 +60,17 @@ impl HostOptions {
 
 /// The description of a host in a file.
 fn read_topology(path: &Path) -> Result<Topology, String> {
-    let name = path.to_string_lossy();
-    let text = fs::read_to_string(path).map_err(|error| format!("cannot read it: {error}"))?;
-    Topology::from_toml(&name, &text).map_err(|error| error.to_string())
+    Topology::from_toml(&path.to_string_lossy(), &read(path)?).map_err(|error| error.to_string())
 }
 
 /// The energy model in a file.
 pub(super) fn read_energy_model(path: &Path) -> Result<EnergyModel, String> {
-    let bytes = fs::read(path).map_err(|error| format!("cannot read it: {error}"))?;
-    let name = path.to_string_lossy();
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = memchr::memchr_iter(b'\n', before).count() + 1;
-        format!("{name}:{line}: expected text, found bytes that are no UTF-8")
-    })?;
-    energy::parse(&name, &text).map_err(|error| error.to_string())
+    energy::parse(&path.to_string_lossy(), &read(path)?).map_err(|error| error.to_string())
+}
+
+/// The text of a file that describes something.
+fn read(path: &Path) -> Result<String, String> {
+    inputs::add(path);
+    small_file::read_text(path, small_file::DESCRIPTION)
+        .map_err(|error| format!("cannot read it: {error}; check the path and its permissions"))
 }

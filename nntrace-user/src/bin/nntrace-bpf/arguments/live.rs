@@ -21,7 +21,7 @@ use super::{
     EngineSelection, HostOptions, Results,
     help_headings::{LIMITS, MARKS, OUTPUT, POWER, TARGET},
     usage,
-    values::{duration, listen_address, memory},
+    values::{duration, listen_address, memory, period, process},
     without_rails,
 };
 use crate::logging;
@@ -32,7 +32,7 @@ pub struct Live {
     /// Trace this process and its children
     ///
     /// May be given several times.
-    #[arg(short, long = "pid", value_name = "PID", help_heading = TARGET)]
+    #[arg(short, long = "pid", value_name = "PID", value_parser = process, help_heading = TARGET)]
     pub pids: Vec<u32>,
 
     /// Trace all processes of this name; `*` and `?` stand for anything
@@ -44,7 +44,7 @@ pub struct Live {
     pub duration: Option<Duration>,
 
     /// Time between two updates
-    #[arg(short, long, value_name = "TIME", value_parser = duration, default_value = "1s",
+    #[arg(short, long, value_name = "TIME", value_parser = period, default_value = "1s",
           help_heading = TARGET, hide_short_help = true)]
     pub interval: Duration,
 
@@ -94,7 +94,7 @@ pub struct Live {
     pub fast_probes: bool,
 
     /// Process that is a driver
-    #[arg(long = "driver", value_name = "PID", help_heading = MARKS, hide_short_help = true)]
+    #[arg(long = "driver", value_name = "PID", value_parser = process, help_heading = MARKS, hide_short_help = true)]
     pub drivers: Vec<u32>,
 
     /// Output.
@@ -203,8 +203,9 @@ fn rails(text: &str) -> Result<Rails, String> {
     match text {
         "auto" => Ok(Rails::Auto),
         "off" => Ok(Rails::Off),
-        time => duration(time).map(Rails::Sampled).map_err(|_| {
-            "expected auto, off, or the time between two samples of power, such as 20ms".to_owned()
+        time => period(time).map(Rails::Sampled).map_err(|_| {
+            "expected auto, off, or the time between two samples of power, such as 20ms, and 1ms at least"
+                .to_owned()
         }),
     }
 }

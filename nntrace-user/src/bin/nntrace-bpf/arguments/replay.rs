@@ -12,7 +12,7 @@ use nntrace_user::{emit::Speed, replay::TimeRange};
 use super::{
     HostOptions, Results,
     help_headings::{EMIT, MARKS, TARGET},
-    values::{duration, start_signal, time_range},
+    values::{duration, start_signal, task, time_range},
 };
 
 /// Replays trace files.
@@ -33,7 +33,7 @@ pub struct Replay {
     pub time_range: Option<TimeRange>,
 
     /// Process that is a driver
-    #[arg(long = "driver", value_name = "PID", help_heading = MARKS)]
+    #[arg(long = "driver", value_name = "PID", value_parser = task, help_heading = MARKS)]
     pub drivers: Vec<u32>,
 
     /// The host.

@@ -8,14 +8,14 @@ use nntrace_user::{
 
 use super::{
     help_headings::SECTIONS,
-    values::{duration_ns, layer, phase, time_range},
+    values::{duration_ns, layer, phase, task, time_range},
 };
 
 /// Choice of sections; those that it hides are counted on stderr.
 #[derive(Debug, clap::Args)]
 pub struct SectionOptions {
     /// Only this thread; may be given several times
-    #[arg(long = "tid", value_name = "TID", help_heading = SECTIONS)]
+    #[arg(long = "tid", value_name = "TID", value_parser = task, help_heading = SECTIONS)]
     pub tids: Vec<u32>,
 
     /// Only sections of this name; `*` and `?` stand for anything; may be given several times

@@ -63,19 +63,55 @@ pub(super) fn phase(text: &str) -> Result<Phase, String> {
     found.ok_or_else(|| format!("expected one of {}", Phase::ALL.map(Phase::code).join(", ")))
 }
 
+/// Longest time: what is longer is more likely a mistake, and sums of times stay in range.
+const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
+
 /// `500ms`, `10s`, or a bare number of seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let seconds = || f64::from_str(text).ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let duration = humantime::parse_duration(text).ok().or_else(seconds);
     match duration {
-        Some(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("expected a time such as 500ms, 10s or 5m, longer than nothing".into()),
+        Some(duration) if !duration.is_zero() && duration <= LONGEST => Ok(duration),
+        _ => {
+            Err("expected a time such as 500ms, 10s or 5m, greater than zero and of 100 years at most".into())
+        }
     }
+}
+
+/// Shortest time from one piece of work to the next.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
+
+/// The same, for work that is done again and again.
+pub(super) fn period(text: &str) -> Result<Duration, String> {
+    match duration(text) {
+        Ok(period) if period >= SHORTEST_PERIOD => Ok(period),
+        _ => Err("expected a time such as 500ms, 10s or 5m, from 1ms to 100 years".into()),
+    }
+}
+
+/// Largest number of a process on any kernel (`PID_MAX_LIMIT`).
+const LARGEST_PID: u32 = 1 << 22;
+
+/// `1234`: a process of this machine.
+pub(super) fn process(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=LARGEST_PID).contains(number));
+    number.ok_or_else(|| {
+        format!(
+            "expected the number of a process, from 1 to {LARGEST_PID}, as `pgrep NAME` prints it; --comm takes names"
+        )
+    })
+}
+
+/// `1234`: a process or a thread of this machine or of a trace.
+pub(super) fn task(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| {
+        format!("expected the number of a process or a thread, from 0 to {}, such as 1234", u32::MAX)
+    })
 }
 
 /// The same in nanoseconds.
 pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
-    u64::try_from(duration(text)?.as_nanos()).map_err(|_| "expected less than 500 years".into())
+    u64::try_from(duration(text)?.as_nanos()).map_err(|_| "expected 100 years at most".into())
 }
 
 /// `9464` or `:9464`, for this host only, or an address with its port.
@@ -162,6 +198,7 @@ pub(super) fn cluster(text: &str) -> Result<ClusterDescription, String> {
         Some((name, Ok(cpus))) if !name.is_empty() && !cpus.is_empty() => {
             Ok(ClusterDescription { name: name.into(), cpus, domain: Domain::Both })
         }
+        Some((_, Err(error))) => Err(error.to_string()),
         _ => Err("expected a name and its CPUs, such as big=4-7 or little=0,1,3".into()),
     }
 }
@@ -179,6 +216,24 @@ mod tests {
         for wrong in ["", "1", "3..2", "a..b", "1.0000000001..2", "-1..2", "99999999999999..", "1...2"] {
             assert!(time_range(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn times_and_processes_have_ranges() {
+        assert_eq!(duration("36500d"), Ok(LONGEST));
+        for wrong in ["0", "-1", "36501d", "1e300", "18446744073709551615", "inf", "NaN", "1y 100y"] {
+            assert!(
+                duration(wrong).is_err() && duration_ns(wrong).is_err() && period(wrong).is_err(),
+                "{wrong}"
+            );
+        }
+        assert_eq!((period("1ms"), period("1us").is_err()), (Ok(SHORTEST_PERIOD), true));
+        assert_eq!((process("1"), process("4194304")), (Ok(1), Ok(LARGEST_PID)));
+        for wrong in ["0", "4194305", "abc", "-1", "4294967297", ""] {
+            assert!(process(wrong).is_err_and(|error| error.contains("pgrep")), "{wrong}");
+        }
+        assert_eq!((task("0"), task("4294967295")), (Ok(0), Ok(u32::MAX)));
+        assert!(task("4294967296").is_err() && task("x").is_err());
     }
 
     #[test]

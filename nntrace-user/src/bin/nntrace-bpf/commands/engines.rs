@@ -1,11 +1,12 @@
 //! `nntrace-bpf engines`: which engines files and processes contain, and what a run would probe.
 
-use std::{fs, path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 use nntrace_user::{
     live::engines::{EngineMaps, FoundEngine, PlannedProbe, Survey},
     report::terminal_text::{self, Text},
+    small_file,
 };
 
 use crate::{arguments::Engines, output, stderr};
@@ -50,7 +51,8 @@ fn maps(cli: &Engines) -> Result<EngineMaps> {
     let mut maps = EngineMaps::default();
     for path in &cli.maps {
         let name = path.display().to_string();
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read the map {name}"))?;
+        let text = small_file::read_text(path, small_file::DESCRIPTION)
+            .with_context(|| format!("cannot read the map {name}"))?;
         for error in maps.add(&name, &text) {
             stderr::message(error);
         }

@@ -59,6 +59,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let processes = targets(cli)?;
     let (topology, rails) = (cli.host.live_topology()?, cli.rails()?);
     let wants_screen = !cli.json_lines && Output::wants_screen(&cli.results) && io::stdin().is_terminal();
+    note_no_process(wants_screen);
     let mut output = if cli.json_lines { Output::JsonLines } else { Output::open(&cli.results, &cli.host)? };
     let files = Files::open(&cli.results)?;
     let listener = cli.listen.map(MetricsListener::bind).transpose()?;
@@ -160,6 +161,16 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let differs = snapshot.verify.as_ref().is_some_and(|verify| !verify.passes);
     let tripped = thresholds::tripped(&snapshot, &cli.results.causes);
     Ok(if differs || tripped { ExitCode::from(thresholds::TRIPPED) } else { code })
+}
+
+/// Notes on stderr what a command line without any word does, where no screen shows it.
+fn note_no_process(wants_screen: bool) {
+    if !wants_screen && std::env::args_os().len() == 1 {
+        stderr::message(
+            "no process is named: these are the states of the CPUs alone, until Ctrl-C; trace processes with --pid PID, --comm NAME \
+             or -- COMMAND",
+        );
+    }
 }
 
 /// Whether nothing to probe was found so far. Logs the engines that were.

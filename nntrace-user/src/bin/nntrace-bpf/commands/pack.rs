@@ -5,7 +5,7 @@ use std::{ffi::OsString, fs, path::PathBuf, process::ExitCode};
 use anyhow::{Context as _, Result};
 use nntrace_user::record::{self, PackOptions, Packed};
 
-use crate::{arguments::Pack, stderr};
+use crate::{arguments::Pack, output::result_file::ResultFile, stderr};
 
 /// Packs a recording; returns the exit status.
 pub fn run(cli: &Pack) -> Result<ExitCode> {
@@ -13,13 +13,15 @@ pub fn run(cli: &Pack) -> Result<ExitCode> {
         Some(file) => file.clone(),
         None => default_name(cli)?,
     };
-    let options = PackOptions {
-        with_files: !cli.no_files,
-        max_file: cli.max_file,
-        with_secrets: cli.with_secrets,
-        replace: cli.force,
-    };
-    let Packed { files, bytes, notes } = record::pack(&cli.folder, &file, &options)?;
+    let options =
+        PackOptions { with_files: !cli.no_files, max_file: cli.max_file, with_secrets: cli.with_secrets };
+    let mut packed = None;
+    let staged = ResultFile::open(&file, cli.force)?.stage_streamed(|out| {
+        packed = Some(record::pack(&cli.folder, out, &options)?);
+        Ok(())
+    })?;
+    staged.commit()?;
+    let Packed { files, bytes, notes } = packed.unwrap_or_default();
     notes.iter().for_each(stderr::message);
     let (folder, file, megabytes) = (cli.folder.display(), file.display(), bytes as f64 / 1e6);
     let files = match files {

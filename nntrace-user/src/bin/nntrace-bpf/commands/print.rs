@@ -1,10 +1,12 @@
 //! `nntrace-bpf print`: single sections of a recording or of trace files.
 
 use std::{
+    cell::RefCell,
     io::{self, Write as _},
     ops::ControlFlow,
     path::Path,
     process::ExitCode,
+    rc::Rc,
 };
 
 use anyhow::{Context as _, Result};
@@ -58,8 +60,34 @@ pub fn run(cli: &Print) -> Result<ExitCode> {
     print_recording(folder, cli)
 }
 
+/// Sections of traces that are shown, in the order in which they end, and those that are not.
+#[derive(Default)]
+struct Ended {
+    sections: Vec<Section<'static>>,
+    hidden: Hidden,
+}
+
+impl Ended {
+    fn take(&mut self, section: &Section<'_>, filter: &SectionFilter) {
+        if filter.shows(section) {
+            let (name, attributes) =
+                (section.name.clone().into_owned(), section.attributes.clone().into_owned());
+            self.sections.push(Section { name: name.into(), attributes: attributes.into(), ..*section });
+        } else {
+            self.hidden.add(section.duration_ns());
+        }
+    }
+}
+
 fn print_traces(cli: &Print) -> Result<ExitCode> {
-    let replayed = replay::replay(&replay::Options {
+    if cli.json_lines && cli.iteration_root.is_some() {
+        return Err(usage(
+            "--json-lines has the attributes of marks, and no iterations: leave --iteration-root out, or use \
+             `replay --table iterations`"
+                .into(),
+        ));
+    }
+    let options = replay::Options {
         files: cli.files.clone(),
         range: cli.sections.range,
         limits: Limits::of_memory(default_memory()),
@@ -69,13 +97,25 @@ fn print_traces(cli: &Print) -> Result<ExitCode> {
             ..Questions::default()
         },
         ..replay::Options::default()
-    })?;
-    let marks = replayed.marks();
-    let mut hidden = Hidden::default();
+    };
     // Nothing of the time outside is in it: what overlaps an end is cut there.
     let filter = SectionFilter { range: None, ..cli.sections.filter() };
+    let ended = Rc::new(RefCell::new(Ended::default()));
+    let replayed = if cli.json_lines {
+        // Each pass through the traces begins again.
+        let mut start = || {
+            let (ended, filter) = (Rc::clone(&ended), filter.clone());
+            ended.take();
+            move |section: &Section<'_>| ended.borrow_mut().take(section, &filter)
+        };
+        replay::replay_with_sections(&options, &mut start)?
+    } else {
+        replay::replay(&options)?
+    };
+    let marks = replayed.marks();
+    let Ended { sections, mut hidden } = ended.take();
     if cli.json_lines {
-        output::write_stdout(&section_list::json_lines(marks, &filter, &mut hidden)?)?;
+        output::write_stdout(&section_list::json_lines(marks, sections, &filter, &mut hidden)?)?;
     } else {
         let show = match (cli.tree, cli.group) {
             (true, _) => section_list::tree,
@@ -160,7 +200,7 @@ impl Printer<'_> {
             );
         }
         if self.json {
-            section_lines::json(&mut self.lines, section, self.sections.threads().name(thread));
+            section_lines::json(&mut self.lines, section, Some(self.sections.threads().name(thread)));
         } else {
             let depth = self.nesting.as_mut().map_or(0, |nesting| nesting.depth(thread, section));
             section_lines::text(&mut self.lines, section, depth);

@@ -40,7 +40,8 @@ pub fn run(cli: &Report) -> Result<ExitCode> {
     }
     if !record::is_recording(&cli.folder) {
         bail!(
-            "{} is no recording: `report` sums up what `record` has written; `replay` shows trace files",
+            "{} is not a recording: no run.nnt is in it; name a folder that `nntrace-bpf record -o DIR` has written, or show trace \
+             files with `nntrace-bpf replay FILE`",
             cli.folder.display()
         );
     }

@@ -46,7 +46,14 @@ impl FromStr for Endpoint {
             return Err(format!("{expected}, without a user and without a query"));
         }
         let host = uri.host().filter(|host| !host.is_empty()).ok_or(expected)?;
-        let port = uri.port_u16().unwrap_or(PORT);
+        // A port out of range is none to `Uri`.
+        let written = uri.authority().and_then(|authority| authority.as_str().strip_prefix(host));
+        let port = match written.and_then(|rest| rest.strip_prefix(':')) {
+            None => PORT,
+            Some(port) => port.parse().ok().filter(|&port: &u16| port > 0).ok_or_else(|| {
+                format!("{port:?} is not a port, which is a number from 1 to 65535; {expected}")
+            })?,
+        };
         Ok(Self {
             host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
             port,
@@ -77,9 +84,20 @@ mod tests {
         let based = parsed("http://[::1]:80/otlp/").unwrap();
         assert_eq!((based.host.as_str(), based.port, based.path("/v1/x")), ("::1", 80, "/otlp/v1/x".into()));
         assert!(parsed("https://x").unwrap_err().contains("by http"));
-        for wrong in
-            ["", "x", "localhost:4318", "ftp://x", "http://", "http://u:p@x", "http://x?y=z", "http://x y"]
-        {
+        for wrong in [
+            "",
+            "x",
+            "localhost:4318",
+            "ftp://x",
+            "http://",
+            "http://u:p@x",
+            "http://x?y=z",
+            "http://x y",
+            "http://x:99999",
+            "http://x:0",
+            "http://[::1]:65536",
+            "http://x:",
+        ] {
             assert!(parsed(wrong).is_err_and(|error| error.contains("such as http://")), "{wrong}");
         }
     }

@@ -19,14 +19,17 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use nix::{
-    fcntl::{AT_FDCWD, AtFlags},
+    errno::Errno,
+    fcntl::{AT_FDCWD, AtFlags, RenameFlags, renameat2},
     libc,
     unistd::linkat,
 };
-use tempfile::{NamedTempFile, TempPath};
+use nntrace_user::result_folder::{UNFINISHED, Unfinished as Registered, folder_of};
+use tempfile::NamedTempFile;
 
 use super::{
     background_writer::BackgroundWriter,
+    inputs,
     progress::{self, Shown},
 };
 
@@ -34,8 +37,6 @@ use super::{
 const MOST_LINKS: usize = 40;
 /// Mode of a new file, before the umask.
 const NEW_MODE: u32 = 0o666;
-/// Prefix of the names of unfinished files.
-pub(super) const UNFINISHED: &str = ".nntrace-bpf-";
 
 /// A file of results that can be written.
 #[derive(Debug)]
@@ -86,7 +87,7 @@ enum Unfinished {
     /// A file that no name leads to: the kernel removes it, however we end.
     Nameless(File),
     /// Where the file system has none such: a file that we remove.
-    Named(NamedTempFile),
+    Named(File, Registered),
 }
 
 impl ResultFile {
@@ -240,6 +241,7 @@ impl Place {
             return Ok(Self::Stream(file));
         }
         ensure!(force, "it exists already; --force replaces it");
+        ensure!(!inputs::has(&file)?, "it is an input of this run: name another file");
         // Its own name, not that of a link to it: what a link leads to is replaced, and the link stays.
         let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
         let beside = match try_folder(folder_of(&path)) {
@@ -279,26 +281,33 @@ impl Staged {
         let cannot = || format!("cannot write {}", name.display());
         match (place, unfinished) {
             (Place::New(path), Some(unfinished)) => {
-                match unfinished.name_in(folder_of(&path)).with_context(cannot)?.persist_noclobber(&path) {
-                    Err(failed) if failed.error.kind() == ErrorKind::AlreadyExists => {
-                        let kept = failed.path.keep().with_context(cannot)?;
+                let unfinished = unfinished.name_in(folder_of(&path)).with_context(cannot)?;
+                match rename_noreplace(unfinished.path(), &path) {
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                        let kept = unfinished.path().to_owned();
+                        unfinished.forget();
                         bail!(
                             "{} was created by another while this ran; the results are in {}",
                             name.display(),
                             kept.display()
                         )
                     }
-                    result => result.with_context(cannot),
+                    result => result.with_context(cannot)?,
                 }
+                unfinished.forget();
+                Ok(())
             }
             (Place::Old { path, file, .. }, Some(unfinished)) => {
-                match unfinished.name_in(folder_of(&path)).with_context(cannot)?.persist(&path) {
+                let unfinished = unfinished.name_in(folder_of(&path)).with_context(cannot)?;
+                match fs::rename(unfinished.path(), &path) {
                     // Another's file in a folder like /tmp, or a mounted one: it can be written, but not replaced.
-                    Err(failed) if is_bound_to_its_place(&failed.error) => {
-                        overwrite(file, &mut content).with_context(cannot)
+                    Err(error) if is_bound_to_its_place(&error) => {
+                        return overwrite(file, &mut content).with_context(cannot);
                     }
-                    result => result.with_context(cannot),
+                    result => result.with_context(cannot)?,
                 }
+                unfinished.forget();
+                Ok(())
             }
             (Place::Old { file, .. }, None) => overwrite(file, &mut content).with_context(cannot),
             (Place::Stream(mut stream), _) => {
@@ -329,27 +338,28 @@ impl Unfinished {
 
     fn named_in(folder: &Path) -> io::Result<Self> {
         let mode = Permissions::from_mode(NEW_MODE);
-        tempfile::Builder::new().prefix(UNFINISHED).permissions(mode).tempfile_in(folder).map(Self::Named)
+        let named = tempfile::Builder::new().prefix(UNFINISHED).permissions(mode).tempfile_in(folder)?;
+        let (file, path) = NamedTempFile::keep(named).map_err(|failed| failed.error)?;
+        Ok(Self::Named(file, Registered::of(path)))
     }
 
     fn file(&self) -> &File {
         match self {
-            Self::Nameless(file) => file,
-            Self::Named(file) => file.as_file(),
+            Self::Nameless(file) | Self::Named(file, _) => file,
         }
     }
 
     /// Gives it a name of its own in its folder, if it has none.
-    fn name_in(self, folder: &Path) -> io::Result<TempPath> {
+    fn name_in(self, folder: &Path) -> io::Result<Registered> {
         match self {
-            Self::Named(file) => Ok(file.into_temp_path()),
+            Self::Named(_, path) => Ok(path),
             Self::Nameless(file) => {
                 let file = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
                 let link = |name: &Path| {
                     linkat(AT_FDCWD, &file, AT_FDCWD, name, AtFlags::AT_SYMLINK_FOLLOW).map_err(Into::into)
                 };
                 let named = tempfile::Builder::new().prefix(UNFINISHED).make_in(folder, link)?;
-                Ok(named.into_temp_path())
+                Ok(Registered::of(named.into_temp_path().keep().map_err(|failed| failed.error)?))
             }
         }
     }
@@ -363,14 +373,21 @@ pub fn write(path: &Path, force: bool, text: &str) -> Result<()> {
     ResultFile::open(path, force)?.stage(text.into())?.commit()
 }
 
-/// The folder that a path is in.
-pub(super) fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// Whether a file can be created in a folder: one without a name.
 fn try_folder(folder: &Path) -> io::Result<()> {
     tempfile::tempfile_in(folder).map(drop)
+}
+
+/// Renames a file to a name that must not be taken.
+fn rename_noreplace(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE) {
+        // Not on every file system: a second link is as good.
+        Err(Errno::EINVAL | Errno::ENOSYS) => {
+            linkat(AT_FDCWD, from, AT_FDCWD, to, AtFlags::empty())?;
+            fs::remove_file(from)
+        }
+        renamed => Ok(renamed?),
+    }
 }
 
 /// Whether a file cannot be replaced, though perhaps written.

@@ -1,8 +1,9 @@
 //! A run that is compared: a snapshot in JSON, a recording, or a trace.
 
 use std::{
+    cell::Cell,
     fs::File,
-    io::{BufReader, Read as _},
+    io::{self, BufReader, Read},
     path::Path,
 };
 
@@ -28,7 +29,8 @@ pub fn read(path: &Path, described: &HostOptions) -> Result<Snapshot> {
             record::replay(path, &options).with_context(|| format!("cannot use the recording {name}"))?;
         return Ok(Snapshot::of(&recorded.findings()));
     }
-    let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
+    let file = File::open(path)
+        .with_context(|| format!("cannot open {name}; check the path and its permissions"))?;
     let mut reader = BufReader::new(file);
     let mut first = [0];
     let is_json = matches!(reader.read(&mut first), Ok(1)) && first == *b"{";
@@ -53,9 +55,34 @@ struct Form {
     version: u32,
 }
 
-fn last_snapshot(path: &Path, reader: impl std::io::Read) -> Result<Snapshot> {
+/// Bytes of one snapshot at most.
+const LARGEST_SNAPSHOT: u64 = 256 << 20;
+
+/// Reader that ends with an error where no snapshot ends for too long.
+struct Bounded<'a, R> {
+    reader: R,
+    /// Bytes that may come before the end of a snapshot.
+    left: &'a Cell<u64>,
+}
+
+impl<R: Read> Read for Bounded<'_, R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(bytes)?;
+        let left = self.left.get().checked_sub(read as u64).ok_or_else(|| {
+            let most = LARGEST_SNAPSHOT >> 20;
+            io::Error::other(format!("a snapshot in it is larger than {most} MiB, which none is"))
+        })?;
+        self.left.set(left);
+        Ok(read)
+    }
+}
+
+fn last_snapshot(path: &Path, reader: impl Read) -> Result<Snapshot> {
     let name = path.display();
-    let last = serde_json::Deserializer::from_reader(reader).into_iter::<Snapshot>().last();
+    let left = Cell::new(LARGEST_SNAPSHOT);
+    let reader = Bounded { reader, left: &left };
+    let snapshots = serde_json::Deserializer::from_reader(reader).into_iter::<Snapshot>();
+    let last = snapshots.inspect(|_| left.set(LARGEST_SNAPSHOT)).last();
     let error = match last {
         Some(Ok(snapshot)) if snapshot.schema == SCHEMA && snapshot.version == VERSION => {
             return Ok(snapshot);
@@ -64,7 +91,9 @@ fn last_snapshot(path: &Path, reader: impl std::io::Read) -> Result<Snapshot> {
         _ => String::new(),
     };
     // Another version may have other keys: its number is looked for when it cannot be read.
-    let file = BufReader::new(File::open(path).with_context(|| format!("cannot open {name}"))?);
+    let file = BufReader::new(
+        File::open(path).with_context(|| format!("cannot open {name}"))?.take(LARGEST_SNAPSHOT),
+    );
     match serde_json::Deserializer::from_reader(file).into_iter::<Form>().next() {
         Some(Ok(Form { schema, version })) if schema == SCHEMA && version != VERSION => bail!(
             "{name} is a snapshot of version {version}, and this program reads version {VERSION}: take the nntrace-bpf that \

@@ -1,6 +1,6 @@
 //! A recording, or traces, as tables in Parquet.
 
-use std::{cell::RefCell, path::Path, rc::Rc};
+use std::{cell::RefCell, ffi::OsStr, path::Path, rc::Rc};
 
 use anyhow::{Context as _, Result};
 use nntrace_user::{
@@ -8,21 +8,26 @@ use nntrace_user::{
     model::{Findings, section::Section, timeline::Timelines},
     record::{self, Recorded},
     replay::{self, Replayed},
+    result_folder::{Kind, ResultFolder},
 };
 
 use super::Request;
-use crate::{arguments::Export, output::result_folder::ResultFolder, stderr};
+use crate::{arguments::Export, stderr};
+
+/// Tables as results.
+const KIND: Kind =
+    Kind { is_part: |name| parquet::FILES.iter().any(|table| name == OsStr::new(table)), last: None };
 
 /// Exports the files to a folder.
 pub(super) fn run(cli: &Export, output: &Path, request: &Request<'_>) -> Result<()> {
     super::refuse_min_span(cli)?;
     let recording = request.recording()?;
-    let folder = ResultFolder::open(output, &parquet::FILES, cli.force)?;
+    let mut folder = ResultFolder::create(output, KIND, cli.force)?;
     match recording {
         Some(recording) => export_recording(cli, request, recording, folder.path())?,
         None => export_traces(cli, request, folder.path())?,
     }
-    folder.commit()
+    Ok(folder.settle()?)
 }
 
 fn export_recording(cli: &Export, request: &Request<'_>, recording: &Path, folder: &Path) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use nix::libc;
+use nix::{libc, unistd::Uid};
 
 /// Version of the two structures below: `_LINUX_CAPABILITY_VERSION_3`.
 const VERSION: u32 = 0x2008_0522;
@@ -26,13 +26,22 @@ struct Sets {
 ///
 /// # Errors
 /// When the kernel refuses, which it has no reason for.
-pub(super) fn drop_all() -> io::Result<()> {
+pub fn drop_all() -> io::Result<()> {
     let header = Header { version: VERSION, tid: 0 };
     // The lower 32 capabilities, and the upper ones.
     let none = [Sets::default(); 2];
     // SAFETY: capset reads a header and, of this version, two sets; both live until it returns, and have its layout.
     let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives up all capabilities of the calling thread where they are the program's, and not those of its caller, as they are after
+/// `setcap`: files are read and written as the caller may.
+///
+/// # Errors
+/// As of [`drop_all`].
+pub fn drop_those_of_program() -> io::Result<()> {
+    if Uid::current().is_root() { Ok(()) } else { drop_all() }
 }
 
 #[cfg(test)]
