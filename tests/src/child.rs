@@ -21,7 +21,7 @@ use nix::{
     unistd::Pid,
 };
 
-use crate::wait::PATIENCE;
+use crate::{surroundings, wait::PATIENCE};
 
 /// Running program, in a process group of its own. When it is dropped, the whole group is killed.
 pub struct Child {
@@ -71,14 +71,15 @@ impl Ended {
 }
 
 impl Child {
-    /// Starts a program, with its input and outputs piped to us.
+    /// Starts a program in the [surroundings](surroundings::set) of tests, with its input and outputs piped to us.
     ///
     /// # Errors
     /// When it cannot be started.
     pub fn start(command: &mut Command) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let mut process = command.spawn().with_context(|| format!("cannot start {name}"))?;
+        let mut process =
+            surroundings::set(command).spawn().with_context(|| format!("cannot start {name}"))?;
         let stdout = Stream::follow(process.stdout.take());
         let stderr = Stream::follow(process.stderr.take());
         let (sender, ended) = mpsc::channel();

@@ -36,6 +36,7 @@ pub mod recording;
 pub mod results;
 pub mod rows;
 pub mod snapshot;
+pub mod surroundings;
 pub mod tmux;
 pub mod trace;
 pub mod tracefs;

@@ -37,12 +37,11 @@ impl Profiler {
     /// # Errors
     /// When the program was not built.
     pub fn new() -> Result<Self> {
-        let mut command = Command::new(binaries::profiler()?);
-        // The tests may run under sudo, and the commands would then run as its caller.
-        for variable in ["SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND", "SUDO_HOME"] {
-            command.env_remove(variable);
-        }
-        Ok(Self { command, folder: tempfile::tempdir()?, limit: PATIENCE })
+        Ok(Self {
+            command: Command::new(binaries::profiler()?),
+            folder: tempfile::tempdir()?,
+            limit: PATIENCE,
+        })
     }
 
     /// Creates an invocation with an empty folder in the place of this one, for it and the commands that it launches.

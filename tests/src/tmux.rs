@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
-use crate::wait;
+use crate::{surroundings, wait};
 
 /// Prompt of the shell when it waits for a command.
 pub const PROMPT: &str = "ready>";
@@ -117,7 +117,8 @@ impl Tmux {
     fn tmux(&self, words: &[&str]) -> Result<Output> {
         let mut command = Command::new("tmux");
         command.arg("-S").arg(self.folder.path().join("socket")).args(["-f", "/dev/null"]);
-        command.env_remove("TMUX").args(words).output().context("cannot run tmux")
+        command.args(words).env("TERM", "xterm-256color");
+        surroundings::set(&mut command).output().context("cannot run tmux")
     }
 }
 

@@ -14,12 +14,14 @@ use syn::{
 };
 
 /// Layers, each with those that it may depend on. The contract (`nntrace-common`) is available to all.
-const FLOORS: [(&str, &[&str]); 10] = [
+const FLOORS: [(&str, &[&str]); 12] = [
     ("model", &[]),
+    ("result_folder", &[]),
+    ("small_file", &[]),
     ("perfetto_schema", &["model"]),
-    ("live", &["model"]),
+    ("live", &["model", "small_file"]),
     ("replay", &["model", "perfetto_schema"]),
-    ("record", &["model"]),
+    ("record", &["model", "result_folder", "small_file"]),
     ("emit", &["model", "record"]),
     ("report", &["model"]),
     ("export", &["model", "perfetto_schema", "report"]),
@@ -29,7 +31,7 @@ const FLOORS: [(&str, &[&str]); 10] = [
 
 /// Public items that the library has at most. A name that is exported a second time is counted where it is declared, its
 /// `pub use` as one. What has to grow the interface says so here.
-const PUBLIC_ITEMS: usize = 779;
+const PUBLIC_ITEMS: usize = 805;
 
 /// Module by its path: `["live", "kernel"]`.
 type Module = Vec<String>;

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use nntrace_tests::{binaries, child::Child, live, profiler::Profiler, results::Results as _, snapshot};
 
 /// Number without a process.
-const NO_PID: &str = "4194305";
+const NO_PID: &str = "4194304";
 
 /// Runs the profiler, which must fail.
 fn refused(args: &[&str], code: i32) -> Result<String> {

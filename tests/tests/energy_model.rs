@@ -6,11 +6,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use nntrace_tests::{binaries, snapshot};
+use nntrace_tests::{binaries, snapshot, surroundings};
 use nntrace_user::report::snapshot::{PhaseEnergyRow, ResultUnit, UsageRow, WakeRow};
 
 fn run(arguments: &[&str]) -> Result<Output> {
-    Command::new(binaries::profiler()?).args(arguments).output().context("nntrace-bpf does not start")
+    let mut command = Command::new(binaries::profiler()?);
+    surroundings::set(command.args(arguments)).output().context("nntrace-bpf does not start")
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -493,7 +493,7 @@ fn a_refusal_says_what_to_do_and_leaves_nothing() -> Result<()> {
         (&["trace.txt", "-o", "a.parquet"][..], 1, "--board NAME"),
         (&["none.txt", "-o", "a.parquet", "--board", "b"], 1, "none.txt"),
         (&["trace.txt", "-o", "none/a.parquet", "--board", "b"], 1, "none"),
-        (&["trace.txt", "-o", "fleet/mine.parquet", "--board", "b"], 1, "--force"),
+        (&["trace.txt", "-o", "fleet/mine.parquet", "--board", "b"], 1, "is not an empty folder"),
         (&["trace.txt", "-o", "fleet/mine.parquet", "--board", "b", "--force"], 1, "thesis.txt"),
         (&["trace.txt", "-o", "a.csv", "--board", "b"], 1, "leave them out"),
         (&["trace.txt", "-o", "a", "--board", "b"], 2, ".parquet"),

@@ -10,14 +10,15 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use nntrace_tests::{binaries, live, profiler::Profiler, recording};
+use nntrace_tests::{binaries, live, profiler::Profiler, recording, surroundings};
 use nntrace_user::{
     model::rails::RailKind,
     report::snapshot::{RailRow, Snapshot},
 };
 
 fn run(arguments: &[&str]) -> Result<Output> {
-    Command::new(binaries::profiler()?).args(arguments).output().context("nntrace-bpf does not start")
+    let mut command = Command::new(binaries::profiler()?);
+    surroundings::set(command.args(arguments)).output().context("nntrace-bpf does not start")
 }
 
 fn text(bytes: &[u8]) -> String {

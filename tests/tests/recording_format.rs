@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use flate2::Crc;
-use nntrace_tests::binaries;
+use nntrace_tests::{binaries, surroundings};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ fn fixtures() -> &'static Path {
 /// Replays a recording from the folder that it is in: where that is, is not in the results then.
 fn replay(folder: &Path, name: &str) -> Result<Output> {
     let mut profiler = Command::new(binaries::profiler()?);
-    Ok(profiler.current_dir(folder).args(["replay", name, "--json"]).output()?)
+    Ok(surroundings::set(profiler.current_dir(folder).args(["replay", name, "--json"])).output()?)
 }
 
 fn results(folder: &Path, name: &str) -> Result<Value> {

@@ -1,7 +1,9 @@
 //! Files of results: they exist when complete, and are otherwise unchanged.
 
 use std::{
+    collections::BTreeMap,
     fs,
+    io::Write as _,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::Command,
@@ -11,9 +13,10 @@ use anyhow::{Context as _, Result};
 use nix::sys::signal::Signal;
 use nntrace_tests::{
     binaries,
-    child::{Child, Ended},
+    child::{Child, Ended, signal_of},
     live,
     profiler::Profiler,
+    wait,
 };
 use nntrace_user::report::snapshot::Snapshot;
 use tempfile::TempDir;
@@ -189,6 +192,200 @@ fn a_reader_that_goes_away_ends_it() -> Result<()> {
         assert_eq!(ended.text().lines().count(), 1);
         assert_eq!(fs::read_to_string(folder.path("code"))?, "0\n");
         assert_eq!(fs::read_to_string(folder.path("errors"))?, "");
+    }
+    Ok(())
+}
+
+/// Copies the fixture of a recording to a folder of this name.
+fn recording(folder: &Folder, name: &str) -> Result<()> {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recording-v1");
+    fs::create_dir(folder.path(name))?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), folder.path(name).join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Returns the names and contents of all files below a folder, and its folders.
+fn contents(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(contents(&path)?);
+            found.insert(path, Vec::new());
+        } else {
+            found.insert(path.clone(), fs::read(&path)?);
+        }
+    }
+    Ok(found)
+}
+
+#[test]
+fn a_recording_stays_where_no_run_begins() -> Result<()> {
+    let folder = Folder::new()?;
+    recording(&folder, "run")?;
+    let before = contents(folder.0.path())?;
+    for words in [
+        &["--pid", "4194304"][..],
+        &["--comm", "nobody-is-named-so"],
+        &["--engine", "onnxrutime", "--", "true"],
+        &["--map", "none.toml", "--", "true"],
+        &["--json=none/x.json", "--", "true"],
+        &["-o", "old.json", "--json=old.json", "--", "true"],
+        &["--cluster", "big=8191", "--", "true"],
+        &["--baseline", "none.json", "--table", "idle", "--", "true"],
+        &["--", "./missing"],
+        &["--", "./trace.txt"],
+    ] {
+        let arguments = [&["record", "--force", "-o", "run"], words].concat();
+        let ended = folder.run(&arguments)?;
+        assert!(matches!(ended.code(), Some(1 | 2)), "{words:?}: {} {}", ended.status, ended.stderr);
+        assert!(contents(folder.0.path())? == before, "{words:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_recording_stays_without_privilege() -> Result<()> {
+    if !nix::unistd::Uid::effective().is_root() {
+        eprintln!("skipped: changing the user needs root");
+        return Ok(());
+    }
+    let folder = Folder::new()?;
+    recording(&folder, "run")?;
+    let program = folder.path("nntrace-bpf");
+    fs::copy(binaries::profiler()?, &program)?;
+    let mut command = Command::new("sh");
+    let script = "chmod 755 . && chown -R 65534:65534 run && \
+                  exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all ./nntrace-bpf \"$@\"";
+    command.args(["-c", script, "sh", "record", "--force", "-o", "run", "--", "true"]);
+    let before = contents(&folder.path("run"))?;
+    Child::run(command.current_dir(folder.0.path()))?.expect_code(1)?;
+    assert!(contents(&folder.path("run"))? == before);
+    Ok(())
+}
+
+#[test]
+fn a_folder_with_anything_else_is_left_alone() -> Result<()> {
+    let folder = Folder::new()?;
+    recording(&folder, "run")?;
+    fs::write(folder.path("run/thesis.txt"), "years of work")?;
+    let before = contents(folder.0.path())?;
+    for words in [&["--"][..], &["--flight", "1s", "--"]] {
+        let arguments = [&["record", "--force", "-o", "run"], words, &["true"]].concat();
+        let ended = folder.run(&arguments)?.expect_code(1)?;
+        assert!(ended.stderr.contains("thesis.txt in it is not part"), "{}", ended.stderr);
+        assert!(contents(folder.0.path())? == before);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_recording_is_replaced_by_one_that_runs() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = Folder::new()?;
+    recording(&folder, "run")?;
+    std::os::unix::fs::symlink("run", folder.path("link"))?;
+    let number = fs::metadata(folder.path("run"))?.ino();
+    let before = fs::read(folder.path("run/run.nnt"))?;
+    folder.run(&["record", "--force", "-o", "link", "--json", "--", "true"])?.expect_code(0)?;
+    assert!(fs::read(folder.path("run/run.nnt"))? != before);
+    assert_eq!(fs::metadata(folder.path("run"))?.ino(), number);
+    let names = contents(&folder.path("run"))?;
+    assert!(names.keys().all(|path| !path.to_string_lossy().contains(".nntrace-bpf-")), "{:?}", names.keys());
+    folder.run(&["info", "run", "--check"])?.expect_code(0)?;
+    folder.run(&["replay", "run", "--json"])?.expect_code(0)?;
+    Ok(())
+}
+
+#[test]
+fn inputs_are_not_overwritten() -> Result<()> {
+    let folder = Folder::new()?;
+    recording(&folder, "run")?;
+    folder.run(&["replay", "trace.txt", "--json=a.json"])?.expect_code(0)?;
+    fs::copy(folder.path("trace.txt"), folder.path("trace.csv"))?;
+    fs::hard_link(folder.path("trace.csv"), folder.path("same.csv"))?;
+    std::os::unix::fs::symlink("trace.csv", folder.path("link.csv"))?;
+    std::os::unix::fs::symlink("run/run.nnt", folder.path("link.json"))?;
+    std::os::unix::fs::symlink("run/run.nnt", folder.path("link.nnpack"))?;
+    fs::write(folder.path("model.toml"), "unit = \"mW\"\n[[cluster]]\nname = \"a\"\ncpus = \"0\"\n")?;
+    fs::hard_link(folder.path("model.toml"), folder.path("model.csv"))?;
+    fs::write(folder.path("run/files.json"), "{\"files\": []}")?;
+    let before = contents(folder.0.path())?;
+    for words in [
+        &["replay", "trace.csv", "-o", "trace.csv"][..],
+        &["replay", "trace.csv", "-o", "same.csv"],
+        &["replay", "trace.csv", "-o", "./link.csv"],
+        &["replay", "link.csv", "-o", "same.csv"],
+        &["diff", "a.json", "a.json", "-o", "a.json"],
+        &["export", "run", "-o", "run/files.json"],
+        &["export", "run", "-o", "link.json"],
+        &["pack", "run", "-o", "run/cpu0.nnt"],
+        &["pack", "run", "-o", "link.nnpack"],
+        &["replay", "trace.csv", "--energy-model", "model.toml", "-o", "model.csv"],
+    ] {
+        let ended = folder.run(&[words, &["--force"]].concat())?.expect_code(1)?;
+        assert!(ended.stderr.contains("is an input of this run"), "{words:?}: {}", ended.stderr);
+        assert!(contents(folder.0.path())? == before, "{words:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn packs_follow_the_rules_of_result_files() -> Result<()> {
+    let folder = Folder::new()?;
+    recording(&folder, "run")?;
+    // A device takes the bytes, and stays one.
+    let device = Path::new("/dev/null");
+    let before = fs::metadata(device)?;
+    for force in [&[][..], &["--force"]] {
+        folder.run(&[&["pack", "run", "-o", "/dev/null"], force].concat())?.expect_code(0)?;
+        let after = fs::metadata(device)?;
+        assert_eq!((before.ino(), before.rdev(), before.mode()), (after.ino(), after.rdev(), after.mode()));
+    }
+    let ended = folder.run(&["pack", "run", "-o", "/dev/full"])?.expect_code(1)?;
+    assert!(ended.stderr.contains("cannot write /dev/full: No space left"), "{}", ended.stderr);
+    // So does a descriptor, and a file keeps its mode and its links.
+    let piped = folder.run(&["pack", "run", "-o", "/dev/stdout"])?.expect_code(0)?;
+    fs::write(folder.path("old.nnpack"), "old")?;
+    fs::set_permissions(folder.path("old.nnpack"), fs::Permissions::from_mode(0o600))?;
+    std::os::unix::fs::symlink("old.nnpack", folder.path("link.nnpack"))?;
+    let ended = folder.run(&["pack", "run", "-o", "link.nnpack"])?.expect_code(1)?;
+    assert!(ended.stderr.contains("link.nnpack exists already; --force"), "{}", ended.stderr);
+    folder.run(&["pack", "run", "-o", "link.nnpack", "--force"])?.expect_code(0)?;
+    assert!(fs::symlink_metadata(folder.path("link.nnpack"))?.is_symlink());
+    assert_eq!(fs::metadata(folder.path("old.nnpack"))?.mode() & 0o777, 0o600);
+    assert!(fs::read(folder.path("old.nnpack"))? == piped.stdout);
+    Ok(())
+}
+
+#[test]
+fn signals_leave_no_unfinished_folder() -> Result<()> {
+    let folder = Folder::new()?;
+    // A trace that comes through a pipe, and no further.
+    let pipe = folder.path("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU)?;
+    let before = fs::read_dir(folder.0.path())?.count();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        for words in [
+            &["export", "pipe", "--board", "b", "-o", "out.parquet"][..],
+            &["export", "pipe", "-o", "out.pftrace"],
+        ] {
+            let mut profiler = Profiler::new()?.args(words);
+            let child = Child::start(profiler.command().current_dir(folder.0.path()))?;
+            let mut writer = fs::OpenOptions::new().write(true).open(&pipe)?;
+            writer.write_all(b"# tracer: nop\n")?;
+            let is_begun = || fs::read_dir(folder.0.path()).is_ok_and(|entries| entries.count() > before);
+            if words.contains(&"out.parquet") {
+                wait::until("an unfinished folder", || Ok(is_begun().then_some(())))?;
+            }
+            child.signal(signal)?;
+            let ended = child.wait()?;
+            assert_eq!(signal_of(ended.status), Some(signal as i32), "{words:?}: {}", ended.stderr);
+            assert_eq!((fs::read_dir(folder.0.path())?.count(), &*ended.stderr), (before, ""), "{words:?}");
+        }
     }
     Ok(())
 }

@@ -6,6 +6,8 @@ use std::{collections::BTreeMap, fs::File, io::Read as _, path::Path};
 use anyhow::{Context as _, Result};
 use nntrace_common::{hidl_calls, mark};
 use nntrace_tests::{
+    child::Child,
+    profiler::Profiler,
     snapshot,
     trace::{self, Random},
 };
@@ -264,5 +266,46 @@ fn what_ended_before_the_window_is_around_nothing_in_it() -> Result<()> {
     let named: Vec<_> =
         snapshot.accounts.iter().map(|row| (row.account.as_deref(), row.exclusive_ns)).collect();
     assert_eq!(named, [(Some("kept"), 250_000_000)]);
+    Ok(())
+}
+
+/// Trace in which one section contains another one, and a third one does not end.
+const NESTED: &str = "\
+    app-7 ( 5) [000] .... 1.000000: tracing_mark_write: B|5|[NN_LR_PE]outer#img=a\n\
+    app-7 ( 5) [000] .... 1.000100: tracing_mark_write: B|5|[NN_LC_PCO]inner\n\
+    app-7 ( 5) [000] .... 1.000400: tracing_mark_write: E|5\n\
+    app-7 ( 5) [000] .... 1.001000: tracing_mark_write: E|5\n\
+    app-8 ( 5) [001] .... 1.002000: tracing_mark_write: B|5|[NN_LR_PE]endless\n";
+
+#[test]
+fn lines_of_json_have_one_shape_and_all_figures() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let trace = folder.path().join("trace.txt");
+    std::fs::write(&trace, NESTED)?;
+    let lines = |file: &Path, options: &[&str]| -> Result<Vec<serde_json::Value>> {
+        let mut profiler = Profiler::new()?.args(["print", "--json-lines"]).args([file]).args(options);
+        let text = Child::run(profiler.command())?.expect_code(0)?.stdout;
+        Ok(serde_json::Deserializer::from_slice(&text).into_iter().collect::<Result<_, _>>()?)
+    };
+    let printed = lines(&trace, &[])?;
+    let keys = |line: &serde_json::Value| -> Vec<String> {
+        line.as_object().into_iter().flat_map(|line| line.keys().cloned()).collect()
+    };
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recording-v1");
+    let recorded = lines(&run, &[])?;
+    assert!(printed.iter().chain(&recorded).all(|line| keys(line) == keys(&printed[0])));
+    assert_eq!(
+        printed[0],
+        serde_json::json!({
+            "pid": 5, "tid": 7, "thread": null, "begin_ns": 1_000_000_000, "end_ns": 1_001_000_000,
+            "duration_ns": 1_000_000, "own_ns": 1_000_000, "exclusive_ns": 700_000, "depth": 0, "layer": "LR", "phase": "PE",
+            "class": "section", "name": "outer", "attributes": {"img": "a"},
+        })
+    );
+    let figures = ["name", "own_ns", "exclusive_ns", "depth"].map(|key| &printed[1][key]);
+    assert_eq!(serde_json::json!(figures), serde_json::json!(["inner", 300_000, 300_000, 1]));
+    assert_eq!((&printed[2]["name"], &printed[2]["end_ns"]), (&"endless".into(), &serde_json::Value::Null));
+    assert_eq!(printed.len(), 3);
+    assert_eq!(lines(&trace, &["--name", "inner"])?.len(), 1);
     Ok(())
 }
