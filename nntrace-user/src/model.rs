@@ -32,6 +32,7 @@ pub(crate) mod layer_phase_times;
 pub mod limits;
 pub(crate) mod marks;
 pub mod name_pattern;
+pub mod near_names;
 pub mod opened_files;
 pub(crate) mod parse_cache;
 pub(crate) mod perf_counts;
