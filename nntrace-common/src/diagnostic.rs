@@ -44,6 +44,8 @@ enumeration! {
         /// A function of an engine that was left without a return, by an exception, `longjmp` or a jump: its section
         /// ends at the next event of its thread.
         Unwound = "unwound",
+        /// An event of a known name whose fields cannot be used: one is missing, damaged or out of its range.
+        UnusableEvent = "unusable_event",
     }
 
     /// Its name in a snapshot.

@@ -10,18 +10,18 @@ use nntrace_common::{
 use rustc_hash::FxHashMap;
 
 use super::{
-    Options, TimeRange, binder,
+    Options, TimeRange,
     cpu_survey::CpuSurvey,
     declared::Declared,
     event_order::Order,
     events::Visitor,
-    fork_exit::{self, TaskEvent},
-    frequency_limits,
+    fork_exit::TaskEvent,
     ftrace::{self, Event, EventKind},
     header::HeaderReader,
     hotplug::Hotplug,
+    kernel_events::{self, KernelEvent, Reading},
     losses::{Gap, Loss, Lost, Tally},
-    sched::{self, SchedEvent},
+    sched::SchedEvent,
     thread_stacks::{Context, ThreadStacks},
     trace_survey::{Plan, Survey},
     window_markers::{self, Marker},
@@ -252,9 +252,13 @@ impl Pass {
         }
         let (kind, cpu, state) = match event.kind {
             EventKind::CpuIdle { state, cpu } => (RecordKind::Idle, cpu, state),
-            EventKind::Other { name, fields } => match self.hotplug.event(event.cpu, name, fields) {
-                Some((cpu, online)) => (RecordKind::Hotplug, cpu, u32::from(online)),
-                None => return,
+            EventKind::Other { name, fields } => match kernel_events::read(name, fields) {
+                Reading::Event(KernelEvent::Idle { state, cpu }) => (RecordKind::Idle, cpu, state),
+                Reading::Event(KernelEvent::Hotplug(change)) => match self.hotplug.event(event.cpu, change) {
+                    Some((cpu, online)) => (RecordKind::Hotplug, cpu, u32::from(online)),
+                    None => return,
+                },
+                _ => return,
             },
             EventKind::CpuFrequency { .. } | EventKind::Mark(_) => return,
         };
@@ -264,7 +268,7 @@ impl Pass {
         }
     }
 
-    fn scheduling(&mut self, event: &Event<'_>, name: &[u8], fields: &[u8], now: u64) {
+    fn scheduling(&mut self, event: &Event<'_>, of: SchedEvent<'_>, now: u64) {
         let (order, cpu) = (&mut self.order, event.cpu);
         let mut push = |tid, tgid, change: Change| {
             let kind = RecordKind::Sched as u32;
@@ -278,8 +282,8 @@ impl Pass {
                 lost: 0,
             }));
         };
-        match sched::read(name, fields) {
-            Some(SchedEvent::Switch { prev, why, next }) => {
+        match of {
+            SchedEvent::Switch { prev, why, next } => {
                 // The event is recorded for the thread that leaves.
                 let tgid = event.tgid.filter(|_| event.tid == prev.tid).unwrap_or(0);
                 push(prev.tid, tgid, why);
@@ -290,9 +294,9 @@ impl Pass {
                     names.insert(prev.tid, prev.comm.into());
                 }
             }
-            Some(SchedEvent::Woken(task, change)) => push(task.tid, 0, change),
-            Some(SchedEvent::Exec { former, tid }) if former != tid => push(former, tid, Change::Renamed),
-            Some(SchedEvent::Exec { .. }) | None => {}
+            SchedEvent::Woken(task, change) => push(task.tid, 0, change),
+            SchedEvent::Exec { former, tid } if former != tid => push(former, tid, Change::Renamed),
+            SchedEvent::Exec { .. } => {}
         }
     }
 
@@ -338,27 +342,37 @@ impl Pass {
         }
     }
 
-    /// Takes an event that is neither a mark nor a power event by its name alone.
+    /// Takes an event by its name and its fields.
     fn other(&mut self, event: &Event<'_>, name: &[u8], fields: &[u8], now: u64) {
-        if let Some((cpu, online)) = self.hotplug.event(event.cpu, name, fields) {
-            self.power(RecordKind::Hotplug, cpu, now, u32::from(online));
-            return;
-        }
+        let of = match kernel_events::read(name, fields) {
+            Reading::Event(of) => of,
+            Reading::Unusable => return self.unusable(event, name, fields, now),
+            Reading::Unknown => return,
+        };
         let causality = &mut self.results.model.marks.causality;
-        match fork_exit::read(name, fields) {
-            Some(TaskEvent::Fork { child }) => causality.create(event.time, event.tid, child),
-            Some(TaskEvent::Exit) => causality.exit(event.time, event.tid),
-            None if name.starts_with(b"sched_") => self.scheduling(event, name, fields, now),
-            None => {
-                if let Some(limit) = frequency_limits::read(name, fields, now) {
-                    self.order.push(limit);
-                } else if let Some(transaction) = binder::read(name, fields) {
-                    self.transaction(event, transaction);
-                } else {
-                    self.word(window_markers::of_event(name, fields), now);
+        match of {
+            KernelEvent::Sched(of) => self.scheduling(event, of, now),
+            KernelEvent::Idle { state, cpu } => self.power(RecordKind::Idle, cpu, now, state),
+            KernelEvent::Frequency { khz, cpu } => self.power(RecordKind::Frequency, cpu, now, khz),
+            KernelEvent::Hotplug(change) => {
+                if let Some((cpu, online)) = self.hotplug.event(event.cpu, change) {
+                    self.power(RecordKind::Hotplug, cpu, now, u32::from(online));
                 }
             }
+            KernelEvent::Task(TaskEvent::Fork { child }) => causality.create(event.time, event.tid, child),
+            KernelEvent::Task(TaskEvent::Exit) => causality.exit(event.time, event.tid),
+            KernelEvent::Limit(limit) => self.order.push(limit.at(now)),
+            KernelEvent::Binder(transaction) => self.transaction(event, transaction),
+            KernelEvent::Marker(marker) => self.word(Some(marker), now),
+            KernelEvent::Nothing => {}
         }
+    }
+
+    /// Counts an event of a known name that cannot be used.
+    #[cold]
+    fn unusable(&mut self, event: &Event<'_>, name: &[u8], fields: &[u8], now: u64) {
+        let shown = [name, b": ", fields].concat();
+        self.results.model.diagnostics.add(DiagnosticKind::UnusableEvent, now, event.tid, &shown);
     }
 
     fn transaction(&mut self, event: &Event<'_>, transaction: BinderEvent) {

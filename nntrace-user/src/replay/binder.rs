@@ -14,20 +14,24 @@ use crate::model::causality::hand_overs::BinderEvent;
 /// Flag of a transaction without a reply (`TF_ONE_WAY` in include/uapi/linux/android/binder.h).
 const ONE_WAY: u32 = 1;
 
-/// Parses an event; `None` when it is another one, or cannot be parsed.
+/// Parses the fields of `binder_transaction`.
 #[must_use]
-pub(crate) fn read(name: &[u8], fields: &[u8]) -> Option<BinderEvent> {
-    let name = name.strip_prefix(b"rust_").unwrap_or(name);
-    let id = || number(value(fields, b"transaction").or_else(|| value(fields, b"debug_id"))?);
-    match name {
-        b"binder_transaction" => Some(BinderEvent::Sent {
-            id: id()?,
-            is_reply: value(fields, b"reply").is_some_and(|reply| reply != b"0"),
-            is_oneway: value(fields, b"flags").and_then(number).is_some_and(|flags| flags & ONE_WAY != 0),
-        }),
-        b"binder_transaction_received" => Some(BinderEvent::Received { id: id()? }),
-        _ => None,
-    }
+pub(crate) fn sent(fields: &[u8]) -> Option<BinderEvent> {
+    Some(BinderEvent::Sent {
+        id: id(fields)?,
+        is_reply: value(fields, b"reply").is_some_and(|reply| !matches!(reply, b"0" | b"0x0")),
+        is_oneway: value(fields, b"flags").and_then(number).is_some_and(|flags| flags & ONE_WAY != 0),
+    })
+}
+
+/// Parses the fields of `binder_transaction_received`.
+#[must_use]
+pub(crate) fn received(fields: &[u8]) -> Option<BinderEvent> {
+    Some(BinderEvent::Received { id: id(fields)? })
+}
+
+fn id(fields: &[u8]) -> Option<u32> {
+    number(value(fields, b"transaction").or_else(|| value(fields, b"debug_id"))?)
 }
 
 /// Parses a number, decimal or `0x`.
@@ -48,13 +52,12 @@ mod tests {
         let text: &[u8] =
             b"transaction=17 dest_node=3 dest_proc=100 dest_thread=0 reply=0 flags=0x11 code=0x1";
         let call = BinderEvent::Sent { id: 17, is_reply: false, is_oneway: true };
-        assert_eq!(read(b"binder_transaction", text), Some(call));
+        assert_eq!(sent(text), Some(call));
         let fields: &[u8] = b"debug_id=18 target_node=0 to_proc=90 to_thread=91 reply=1 code=0 flags=16";
         let reply = BinderEvent::Sent { id: 18, is_reply: true, is_oneway: false };
-        assert_eq!(read(b"rust_binder_transaction", fields), Some(reply));
+        assert_eq!(sent(fields), Some(reply));
         let received = Some(BinderEvent::Received { id: 18 });
-        assert_eq!(read(b"binder_transaction_received", b"transaction=18"), received);
-        assert_eq!(read(b"binder_transaction_received", b"transaction=x"), None);
-        assert_eq!(read(b"binder_lock", b"tag=x"), None);
+        assert_eq!(super::received(b"transaction=18"), received);
+        assert_eq!(super::received(b"transaction=x"), None);
     }
 }

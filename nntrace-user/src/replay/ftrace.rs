@@ -381,11 +381,13 @@ pub(super) fn cpu_fields(text: &[u8]) -> Option<(u32, u32)> {
     {
         return Some((state, cpu));
     }
-    let value = |key: &[u8]| {
-        let mut fields = text.split(|byte| b" \t,".contains(byte));
-        fields.find_map(|field| field.strip_prefix(key)).and_then(any_number)
-    };
-    Some((value(b"state=")?, value(b"cpu_id=")?))
+    Some((named_number(text, b"state=")?, named_number(text, b"cpu_id=")?))
+}
+
+/// Returns the number after `KEY=`.
+pub(super) fn named_number(text: &[u8], key: &[u8]) -> Option<u32> {
+    let mut fields = text.split(|byte| b" \t,".contains(byte));
+    fields.find_map(|field| field.strip_prefix(key)).and_then(any_number)
 }
 
 /// Parses a number of 32 bits as kernels have printed it: decimal, hexadecimal (`0x`), or -1.

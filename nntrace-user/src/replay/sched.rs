@@ -48,41 +48,47 @@ pub(crate) struct Task<'a> {
     pub tid: u32,
 }
 
-/// Length of a name at most.
+/// Length of a thread's name on Linux at most.
 const COMM: usize = 15;
+/// Length of a name at most on other systems that write the same text, such as NuttX.
+const LONGEST_COMM: usize = 31;
 
-/// Parses an event; `None` when it is another one, or cannot be parsed.
+/// Parses the fields of `sched_switch`.
 #[must_use]
-pub(crate) fn read<'a>(name: &[u8], fields: &'a [u8]) -> Option<SchedEvent<'a>> {
-    match name {
-        b"sched_switch" => switch(fields),
-        // It is woken where the first of the two is; see `Scheduling` on what the second one adds.
-        b"sched_waking" | b"sched_wakeup" => Some(SchedEvent::Woken(woken(fields)?, Change::Woken)),
-        b"sched_process_exec" => exec(fields),
-        b"sched_wakeup_new" => Some(SchedEvent::Woken(woken(fields)?, Change::New)),
-        _ => None,
-    }
-}
-
-fn switch(fields: &[u8]) -> Option<SchedEvent<'_>> {
+pub(crate) fn switch(fields: &[u8]) -> Option<SchedEvent<'_>> {
     let Some(text) = fields.strip_prefix(b"prev_comm=") else { return plugin_switch(fields) };
     let (prev, rest) = named(text, b" prev_pid=")?;
     let (state, rest) = word(after_state(rest)?);
+    let rest = after_decimal(rest);
     // Bare fields have no arrow.
     let rest = rest.strip_prefix(b" ==>").unwrap_or(rest);
     let (next, _) = named(rest.strip_prefix(b" next_comm=")?, b" next_pid=")?;
     Some(SchedEvent::Switch { prev, why: why(state), next })
 }
 
-fn woken(fields: &[u8]) -> Option<Task<'_>> {
+/// Parses the fields of `sched_waking` and of `sched_wakeup`. A thread is woken where the first of the two is; see
+/// `Scheduling` on what the second one adds.
+#[must_use]
+pub(crate) fn woken(fields: &[u8]) -> Option<SchedEvent<'_>> {
+    Some(SchedEvent::Woken(task(fields)?, Change::Woken))
+}
+
+/// Parses the fields of `sched_wakeup_new`.
+#[must_use]
+pub(crate) fn new(fields: &[u8]) -> Option<SchedEvent<'_>> {
+    Some(SchedEvent::Woken(task(fields)?, Change::New))
+}
+
+fn task(fields: &[u8]) -> Option<Task<'_>> {
     match fields.strip_prefix(b"comm=") {
         Some(text) => Some(named(text, b" pid=")?.0),
         None => Some(bracketed(fields)?.0),
     }
 }
 
-/// Parses `filename=PATH pid=7 old_pid=8`.
-fn exec(fields: &[u8]) -> Option<SchedEvent<'_>> {
+/// Parses the fields of `sched_process_exec`, `filename=PATH pid=7 old_pid=8`.
+#[must_use]
+pub(crate) fn exec(fields: &[u8]) -> Option<SchedEvent<'_>> {
     const FORMER: &[u8] = b" old_pid=";
     const TID: &[u8] = b" pid=";
     let at = memmem::rfind(fields, FORMER)?;
@@ -100,8 +106,9 @@ fn named<'a>(text: &'a [u8], key: &[u8]) -> Option<(Task<'a>, &'a [u8])> {
         let place = text.get(at..at + key.len());
         place.is_some_and(|place| place.last() == Some(last) && place == key)
     };
-    let at = (0..=COMM).rev().find(|&at| is_at(at))?;
-    let (tid, rest) = number(&text[at + key.len()..])?;
+    let at = (0..=COMM).rev().find(|&at| is_at(at));
+    let at = at.or_else(|| (COMM + 1..=LONGEST_COMM).find(|&at| is_at(at)))?;
+    let (tid, rest) = field_number(&text[at + key.len()..])?;
     Some((Task { comm: &text[..at], tid }, rest))
 }
 
@@ -115,24 +122,43 @@ fn plugin_switch(fields: &[u8]) -> Option<SchedEvent<'_>> {
 
 /// Parses `NAME:TID [PRIORITY]`.
 fn bracketed(text: &[u8]) -> Option<(Task<'_>, &[u8])> {
-    let reach = text.get(..=COMM).unwrap_or(text);
-    memchr::memrchr_iter(b':', reach).find_map(|colon| {
+    let task = |colon: usize| {
         let (tid, rest) = number(&text[colon + 1..])?;
         let rest = rest.strip_prefix(b" [")?;
         let (_, rest) = number(rest.strip_prefix(b"-").unwrap_or(rest))?;
         Some((Task { comm: &text[..colon], tid }, rest.strip_prefix(b"]")?))
-    })
+    };
+    let reach = text.get(..=COMM).unwrap_or(text);
+    let longer = text.get(..=LONGEST_COMM).unwrap_or(text);
+    memchr::memrchr_iter(b':', reach)
+        .find_map(task)
+        .or_else(|| memchr::memchr_iter(b':', longer).filter(|&colon| colon > COMM).find_map(task))
 }
 
 /// Returns the text after ` prev_state=`, which a priority comes before.
 fn after_state(text: &[u8]) -> Option<&[u8]> {
     const KEY: &[u8] = b" prev_state=";
-    if let Some((_, rest)) = text.strip_prefix(b" prev_prio=").and_then(number)
+    if let Some((_, rest)) = text.strip_prefix(b" prev_prio=").and_then(field_number)
         && let Some(state) = rest.strip_prefix(KEY)
     {
         return Some(state);
     }
     memmem::find(text, KEY).map(|at| &text[at + KEY.len()..])
+}
+
+/// Parses a number as the kernel prints a field: in decimal, or with its option `fields` as `0x1005 (4101)`.
+#[inline]
+pub(super) fn field_number(text: &[u8]) -> Option<(u32, &[u8])> {
+    let Some(digits) = text.strip_prefix(b"0x") else { return number(text) };
+    let end = digits.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(digits.len());
+    let value = u32::from_str_radix(str::from_utf8(&digits[..end]).ok()?, 16).ok()?;
+    Some((value, after_decimal(&digits[end..])))
+}
+
+/// Skips ` (4101)`, which follows a field in hexadecimal digits.
+fn after_decimal(text: &[u8]) -> &[u8] {
+    let rest = text.strip_prefix(b" (").map(|rest| rest.strip_prefix(b"-").unwrap_or(rest));
+    rest.and_then(number).and_then(|(_, rest)| rest.strip_prefix(b")")).unwrap_or(text)
 }
 
 /// Splits after the first word.
@@ -143,7 +169,7 @@ fn word(text: &[u8]) -> (&[u8], &[u8]) {
 /// Returns why a thread leaves its CPU, from the number of its state, or its letters (`R+`, `S`, `D|K`). A plus means
 /// that the thread was preempted.
 fn why(state: &[u8]) -> Change {
-    if let Some((bits, [])) = number(state) {
+    if let Some((bits, [])) = field_number(state) {
         return Change::of_state(bits);
     }
     let has = |letters: &[u8]| state.iter().any(|letter| letters.contains(letter));
@@ -160,7 +186,7 @@ fn why(state: &[u8]) -> Change {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::kernel_events::{self, KernelEvent, Reading}, *};
 
     fn switch(prev: (&'static str, u32), why: Change, next: (&'static str, u32)) -> SchedEvent<'static> {
         SchedEvent::Switch { prev: task(prev), why, next: task(next) }
@@ -171,7 +197,14 @@ mod tests {
     }
 
     fn of_switch(fields: &str) -> Option<SchedEvent<'_>> {
-        read(b"sched_switch", fields.as_bytes())
+        super::switch(fields.as_bytes())
+    }
+
+    fn read<'a>(name: &[u8], fields: &'a [u8]) -> Option<SchedEvent<'a>> {
+        match kernel_events::read(name, fields) {
+            Reading::Event(KernelEvent::Sched(event)) => Some(event),
+            _ => None,
+        }
     }
 
     #[test]
@@ -193,6 +226,25 @@ mod tests {
         assert_eq!(of_switch(text), Some(switch(("a:1 [2] S ==>", 7), Change::Ends, ("swapper/0", 0))));
         let text = ":12345 [120] + ==> b:8 [120]";
         assert_eq!(of_switch(text), Some(switch(("", 12_345), Change::Preempted, ("b", 8))));
+    }
+
+    #[test]
+    fn switches_with_long_names_of_other_systems() {
+        let text = "prev_comm=nsh_main prev_pid=3 prev_prio=100 prev_state=S ==> next_comm=tflm_inference_task next_pid=4 next_prio=110";
+        assert_eq!(of_switch(text), Some(switch(("nsh_main", 3), Change::Sleeps, ("tflm_inference_task", 4))));
+        let text = "comm=tflm_inference_b pid=12 target_cpu=0";
+        let woken = Some(SchedEvent::Woken(task(("tflm_inference_b", 12)), Change::Woken));
+        assert_eq!(read(b"sched_waking", text.as_bytes()), woken);
+        let text = "tflm_inference_task:7 [120] R ==> b:8 [120]";
+        assert_eq!(of_switch(text), Some(switch(("tflm_inference_task", 7), Change::Preempted, ("b", 8))));
+        let longest = "comm=a_name_of_32_bytes_is_not_one_x_ pid=12 target_cpu=0";
+        assert_eq!(read(b"sched_waking", longest.as_bytes()), None);
+    }
+
+    #[test]
+    fn switches_with_the_option_fields() {
+        let text = "prev_comm=infer prev_pid=0x1005 (4101) prev_prio=0x78 (120) prev_state=0x1 (1) next_comm=swapper/0 next_pid=0x0 (0) next_prio=0x78 (120)";
+        assert_eq!(of_switch(text), Some(switch(("infer", 4101), Change::Sleeps, ("swapper/0", 0))));
     }
 
     #[test]

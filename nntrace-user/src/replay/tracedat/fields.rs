@@ -9,25 +9,14 @@ use super::{
     formats::{Field, Format, Kind},
     saved_names::{Symbols, Texts},
 };
-use crate::replay::ftrace::EventKind;
-
-/// Events whose fields may be read later. Formatting them costs more than everything else.
-const TOLD: [&[u8]; 11] = [
-    b"sched_switch",
-    b"sched_waking",
-    b"sched_wakeup",
-    b"sched_wakeup_new",
-    b"cpuhp_enter",
-    b"cpuhp_exit",
-    b"cpu_frequency_limits",
-    b"suspend_resume",
-    b"psci_domain_idle_enter",
-    b"psci_domain_idle_exit",
-    b"cpu_idle_miss",
-];
+use crate::replay::{
+    driver_marks::{self, Value},
+    ftrace::EventKind,
+    kernel_events,
+};
 
 /// Events with names of threads: fields of the thread, and of its name. trace-cmd learns from the same.
-const TELLING: [(&[u8], &[u8], &[u8]); 4] = [
+const COMM_FIELDS: [(&[u8], &[u8], &[u8]); 4] = [
     (b"sched_switch", b"prev_pid", b"prev_comm"),
     (b"sched_switch", b"next_pid", b"next_comm"),
     (b"sched_wakeup", b"pid", b"comm"),
@@ -47,7 +36,7 @@ pub(crate) struct Decoders {
     tid: Word,
     all: FxHashMap<u16, Decoder>,
     /// Events with names of threads: number, thread, name.
-    telling: Vec<(u16, Word, Word)>,
+    comm_fields: Vec<(u16, Word, Word)>,
 }
 
 #[derive(Clone, Debug)]
@@ -55,7 +44,10 @@ enum Decoder {
     Print { address: Word, text: usize },
     CpuIdle { state: Word, cpu: Word },
     CpuFrequency { khz: Word, cpu: Word },
-    Told { name: Box<[u8]>, fields: Vec<Field> },
+    /// Event that a replay reads by its fields.
+    Known { name: Box<[u8]>, fields: Vec<Field> },
+    /// Mark of a driver.
+    DriverMark(Vec<Field>),
     Other(Box<[u8]>),
 }
 
@@ -65,23 +57,23 @@ impl Decoders {
     pub(crate) fn new(endian: Endian, own: Vec<Format>, events: Vec<Format>) -> Option<Self> {
         let common = |name: &[u8]| own.iter().chain(&events).find_map(|format| format.number(name));
         let (id, tid) = (common(b"common_type")?, common(b"common_pid")?);
-        let telling = events.iter().flat_map(|format| {
-            TELLING.iter().filter_map(|(name, tid, comm)| {
+        let comm_fields = events.iter().flat_map(|format| {
+            COMM_FIELDS.iter().filter_map(|(name, tid, comm)| {
                 let comm = format.field(comm).filter(|comm| comm.kind == Kind::Text)?;
                 (*format.name == **name).then_some((format.id, format.number(tid)?, comm.word))
             })
         });
-        let telling = telling.collect();
+        let comm_fields = comm_fields.collect();
         let own = own.into_iter().map(|format| (format.id, Decoder::of_ftrace(format)));
         let events = events.into_iter().map(|format| (format.id, Decoder::new(format)));
-        Some(Self { endian, id, tid, all: events.chain(own).collect(), telling })
+        Some(Self { endian, id, tid, all: events.chain(own).collect(), comm_fields })
     }
 
     /// Passes the threads whose names are in a record to `learn`.
     #[inline]
     pub(crate) fn threads(&self, record: &[u8], mut learn: impl FnMut(u32, &[u8])) {
         let Some(id) = self.id.read(record, self.endian) else { return };
-        for (_, tid, comm) in self.telling.iter().filter(|telling| u64::from(telling.0) == id) {
+        for (_, tid, comm) in self.comm_fields.iter().filter(|comm_fields| u64::from(comm_fields.0) == id) {
             let text = record.get(comm.offset..).and_then(|text| text.get(..comm.size));
             if let (Some(tid), Some(text)) = (tid.read(record, self.endian), text) {
                 learn(tid as u32, until_nul(text));
@@ -112,10 +104,11 @@ impl Decoder {
         match &*format.name {
             b"cpu_idle" if let Some((state, cpu)) = pair(b"state") => Self::CpuIdle { state, cpu },
             b"cpu_frequency" if let Some((khz, cpu)) = pair(b"state") => Self::CpuFrequency { khz, cpu },
-            name if TOLD.contains(&name) => {
+            driver_marks::NAME => Self::DriverMark(format.fields),
+            name if kernel_events::row_of(name).is_some() => {
                 let Format { name, mut fields, .. } = format;
                 fields.retain(|field| !field.name.starts_with(b"common_"));
-                Self::Told { name, fields }
+                Self::Known { name, fields }
             }
             _ => Self::Other(format.name),
         }
@@ -149,12 +142,30 @@ impl Decoder {
                     EventKind::Other { name: b"print", fields: payload }
                 }
             }
-            Self::CpuIdle { state, cpu } => EventKind::CpuIdle { state: number(*state)?, cpu: number(*cpu)? },
-            Self::CpuFrequency { khz, cpu } => {
-                EventKind::CpuFrequency { khz: number(*khz)?, cpu: number(*cpu)? }
+            Self::CpuIdle { state, cpu } => match (number(*state), number(*cpu)) {
+                (Some(state), Some(cpu)) => EventKind::CpuIdle { state, cpu },
+                _ => EventKind::Other { name: b"cpu_idle", fields: b"" },
+            },
+            Self::CpuFrequency { khz, cpu } => match (number(*khz), number(*cpu)) {
+                (Some(khz), Some(cpu)) => EventKind::CpuFrequency { khz, cpu },
+                _ => EventKind::Other { name: b"cpu_frequency", fields: b"" },
+            },
+            Self::DriverMark(fields) => {
+                text.clear();
+                let of = |name: &str| {
+                    let field = fields.iter().find(|field| *field.name == *name.as_bytes())?;
+                    Some(match field.text(record, endian, texts) {
+                        Some(text) => Value::Text(text),
+                        None => Value::Number(field.number(record, endian)?),
+                    })
+                };
+                match driver_marks::write(text, of) {
+                    Some(()) => EventKind::Mark(text),
+                    None => EventKind::Other { name: driver_marks::NAME, fields: b"" },
+                }
             }
-            Self::Told { name, fields } => {
-                tell(fields, record, endian, texts, text);
+            Self::Known { name, fields } => {
+                format(fields, record, endian, texts, text);
                 EventKind::Other { name, fields: text }
             }
             Self::Other(name) => EventKind::Other { name, fields: b"" },
@@ -164,7 +175,7 @@ impl Decoder {
 
 /// Formats fields as `NAME=VALUE`, separated by blanks: numbers in decimal, text as it is, several numbers as the
 /// hexadecimal digits of their bytes. Fields outside of the record are left out.
-fn tell(fields: &[Field], record: &[u8], endian: Endian, texts: &Texts, out: &mut Vec<u8>) {
+fn format(fields: &[Field], record: &[u8], endian: Endian, texts: &Texts, out: &mut Vec<u8>) {
     out.clear();
     for field in fields {
         let start = out.len();
@@ -181,34 +192,45 @@ fn tell(fields: &[Field], record: &[u8], endian: Endian, texts: &Texts, out: &mu
 
 fn value(field: &Field, record: &[u8], endian: Endian, texts: &Texts, out: &mut Vec<u8>) -> Option<()> {
     let Word { offset, size, signed } = field.word;
-    let from_here = record.get(offset..)?;
-    match field.kind {
-        Kind::Number | Kind::Pointer => {
-            let number = field.word.read(record, endian)?;
-            match texts.get(number).filter(|_| field.kind == Kind::Pointer) {
-                Some(text) => out.extend_from_slice(text),
-                None if signed => write!(out, "{}", number.cast_signed()).ok()?,
-                None => write!(out, "{number}").ok()?,
-            }
+    if let Some(text) = field.text(record, endian, texts) {
+        out.extend_from_slice(text);
+    } else if field.kind == Kind::Array {
+        for byte in record.get(offset..)?.get(..size)? {
+            write!(out, "{byte:02x}").ok()?;
         }
-        Kind::Text => {
-            let text = if size == 0 { from_here } else { from_here.get(..size)? };
-            out.extend_from_slice(until_nul(text));
-        }
-        Kind::TextElsewhere { is_relative } => {
-            let place = endian.u32(record, offset)? as usize;
-            let start =
-                (place & 0xffff).saturating_add(if is_relative { offset.saturating_add(size) } else { 0 });
-            let text = record.get(start..)?.get(..place >> 16)?;
-            out.extend_from_slice(until_nul(text));
-        }
-        Kind::Array => {
-            for byte in from_here.get(..size)? {
-                write!(out, "{byte:02x}").ok()?;
-            }
+    } else {
+        let number = field.number(record, endian)?;
+        match signed {
+            true => write!(out, "{number}").ok()?,
+            false => write!(out, "{}", number.cast_unsigned()).ok()?,
         }
     }
     Some(())
+}
+
+impl Field {
+    /// Returns the text of a field that has one.
+    fn text<'a>(&self, record: &'a [u8], endian: Endian, texts: &'a Texts) -> Option<&'a [u8]> {
+        let Word { offset, size, .. } = self.word;
+        let from_here = record.get(offset..)?;
+        match self.kind {
+            Kind::Number | Kind::Array => None,
+            Kind::Pointer => texts.get(self.word.read(record, endian)?),
+            Kind::Text => Some(until_nul(if size == 0 { from_here } else { from_here.get(..size)? })),
+            Kind::TextElsewhere { is_relative } => {
+                let place = endian.u32(record, offset)? as usize;
+                let base = if is_relative { offset.saturating_add(size) } else { 0 };
+                let start = (place & 0xffff).saturating_add(base);
+                Some(until_nul(record.get(start..)?.get(..place >> 16)?))
+            }
+        }
+    }
+
+    /// Returns the number of a field that has one: its bits, where it is unsigned.
+    fn number(&self, record: &[u8], endian: Endian) -> Option<i64> {
+        let is_number = matches!(self.kind, Kind::Number | Kind::Pointer);
+        is_number.then(|| self.word.read(record, endian)).flatten().map(u64::cast_signed)
+    }
 }
 
 fn until_nul(text: &[u8]) -> &[u8] {
