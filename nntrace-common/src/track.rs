@@ -56,11 +56,11 @@ impl<'a> TrackMark<'a> {
                 Some(Self::Counter { name, value })
             }
             Kind::AsyncBegin => {
-                let (name, cookie) = split_last(rest)?;
+                let (name, cookie) = split_cookie(rest)?;
                 Some(Self::SliceBegin { track: b"", name, cookie })
             }
             Kind::AsyncEnd => {
-                let (name, cookie) = split_last(rest)?;
+                let (name, cookie) = split_cookie(rest)?;
                 Some(Self::SliceEnd { track: b"", name, cookie })
             }
             Kind::Instant => Some(Self::Instant { track: b"", name: rest }),
@@ -98,6 +98,22 @@ fn split_last(text: &[u8]) -> Option<(&[u8], &[u8])> {
     })
 }
 
+/// Splits a name and the cookie after it. `HiTrace`, whose names begin with `H:`, writes a level, a category and arguments after
+/// the cookie, which is the first number there.
+fn split_cookie(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    if text.starts_with(b"H:") {
+        let bars = text.iter().enumerate().filter(|(_, byte)| **byte == b'|').map(|(at, _)| at);
+        for bar in bars {
+            let field = &text[bar + 1..];
+            let end = field.iter().position(|&byte| byte == b'|').unwrap_or(field.len());
+            if end > 0 && field[..end].iter().all(u8::is_ascii_digit) {
+                return Some((&text[..bar], &field[..end]));
+            }
+        }
+    }
+    split_last(text)
+}
+
 /// Splits a name and the number after it; a further field, as Chromium writes, is left out.
 fn split_first_value(text: &[u8]) -> Option<(&[u8], i64)> {
     let (left, last) = split_last(text)?;
@@ -127,6 +143,13 @@ mod tests {
         assert_eq!(read("C|12|queue|5|1f"), counter("queue", 5));
         assert_eq!(read("C|12|queue|5|7"), counter("queue", 5));
         assert_eq!(read("C|12|H:queue 5"), counter("H:queue", 5));
+        let begin = |name: &'static str, cookie: &'static str| {
+            Some(TrackMark::SliceBegin { track: b"", name: name.as_bytes(), cookie: cookie.as_bytes() })
+        };
+        assert_eq!(read("S|12|H:job|1001|M62|aiCategory|model=a|7"), begin("H:job", "1001"));
+        assert_eq!(read("S|12|H:job|1001|M62"), begin("H:job", "1001"));
+        assert_eq!(read("S|12|H:job 1001"), begin("H:job", "1001"));
+        assert_eq!(read("S|12|job|M62|5"), begin("job|M62", "5"));
         assert_eq!(read("C|12|queue|many"), None);
         assert_eq!(
             read("S|12|load|77"),

@@ -62,12 +62,43 @@ pub(crate) struct TracePacket {
     pub(crate) trace_packet_defaults: Option<TracePacketDefaults>,
     #[prost(message, optional, tag = "60")]
     pub(crate) track_descriptor: Option<TrackDescriptor>,
+    #[prost(message, optional, tag = "69")]
+    pub(crate) service_event: Option<ServiceEvent>,
     #[prost(uint32, optional, tag = "98")]
     pub(crate) machine_id: Option<u32>,
+    /// Events of kernels that are not Linux: states of tasks, changes of their names, states of CPUs, and their processes.
+    #[prost(bytes = "bytes", optional, tag = "117")]
+    pub(crate) generic_task_state: Option<Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "118")]
+    pub(crate) generic_task_rename: Option<Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "120")]
+    pub(crate) generic_process_tree: Option<Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "122")]
+    pub(crate) generic_cpu_frequency: Option<Bytes>,
     #[prost(message, optional, tag = "126")]
     pub(crate) trace_attributes: Option<TraceAttributes>,
     #[prost(bytes = "bytes", optional, tag = "133")]
     pub(crate) zstd_compressed_packets: Option<Bytes>,
+}
+
+impl TracePacket {
+    /// Whether the packet is an event of a kernel that is not Linux.
+    pub(crate) fn is_of_generic_kernel(&self) -> bool {
+        let packets = [
+            &self.generic_task_state,
+            &self.generic_task_rename,
+            &self.generic_process_tree,
+            &self.generic_cpu_frequency,
+        ];
+        packets.into_iter().any(Option::is_some)
+    }
+}
+
+/// Event of the recorder itself.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(crate) struct ServiceEvent {
+    #[prost(bool, optional, tag = "2")]
+    pub(crate) tracing_started: Option<bool>,
 }
 
 /// Values of the fields that the packets of a sequence do not have.

@@ -262,6 +262,16 @@ impl Marks {
         let mut all: Vec<_> = executions.map(|e| (e.time, e.tid, DiagnosticKind::WaitMissing)).collect();
         all.extend(self.open.iter().map(|open| (open.begin, open.tid, DiagnosticKind::OpenAtEnd)));
         all.sort_by_key(|&(time, tid, kind)| (time, tid, kind as u8));
+        if let Some(time) = self.tracks.first_unmatched {
+            let ends = self.tracks.unmatched_ends;
+            let known = diagnostics.iter_mut().find(|(known, _)| *known == DiagnosticKind::UnmatchedEnd);
+            if let Some((_, count)) = known {
+                count.count = count.count.saturating_add(ends);
+            } else {
+                let first = DiagnosticCount::first(time, 0, b"the end of an asynchronous slice");
+                diagnostics.push((DiagnosticKind::UnmatchedEnd, DiagnosticCount { count: ends, ..first }));
+            }
+        }
         for (time, tid, kind) in all {
             match diagnostics.iter_mut().find(|(known, _)| *known == kind) {
                 Some((_, count)) => {

@@ -26,6 +26,8 @@ pub(crate) struct Tracks {
     waiting: Vec<Waiting>,
     /// Ends that had no begin.
     pub(crate) unmatched_ends: u64,
+    /// Time of the first of them, ns.
+    pub(crate) first_unmatched: Option<u64>,
     /// Slices whose begin was forgotten, as too many were open.
     pub(crate) forgotten: u64,
 }
@@ -152,6 +154,7 @@ impl Tracks {
             most_open: limits.open_slices,
             waiting: Vec::new(),
             unmatched_ends: 0,
+            first_unmatched: None,
             forgotten: 0,
         }
     }
@@ -224,6 +227,7 @@ impl Tracks {
     fn end(&mut self, slice: u64, time: u64) {
         let Some(Open { key, begin }) = self.open.get_mut(&slice).and_then(VecDeque::pop_front) else {
             self.unmatched_ends += 1;
+            self.first_unmatched.get_or_insert(time);
             return;
         };
         self.open_count -= 1;

@@ -1,7 +1,10 @@
 //! Events of the kernel in Perfetto's schema: `protos/perfetto/trace/ftrace/`.
 
-use bytes::Bytes;
-use prost::{Message, Oneof};
+use bytes::{Buf, BufMut, Bytes};
+use prost::{
+    DecodeError, Message, Oneof,
+    encoding::{self, DecodeContext, WireType},
+};
 
 /// Events of the kernel on one CPU.
 #[derive(Clone, PartialEq, Message)]
@@ -25,6 +28,9 @@ pub(crate) struct FtraceEventBundle {
     pub(crate) boot_timestamp: Option<i64>,
     #[prost(message, repeated, tag = "8")]
     pub(crate) error: Vec<FtraceError>,
+    /// End of the bundle of this CPU before, or, of the first one, the time from which the kernel's buffer has events, ns.
+    #[prost(uint64, optional, tag = "9")]
+    pub(crate) previous_bundle_end: Option<u64>,
 }
 
 /// Part of the kernel's buffer that the recorder could not read.
@@ -63,18 +69,78 @@ pub(crate) struct CompactSched {
 }
 
 /// Event of the kernel.
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FtraceEvent {
-    #[prost(uint64, optional, tag = "1")]
     pub(crate) timestamp: Option<u64>,
     /// Thread.
-    #[prost(uint32, optional, tag = "2")]
     pub(crate) pid: Option<u32>,
-    #[prost(
-        oneof = "FtraceKind",
-        tags = "3, 4, 11, 13, 17, 20, 50, 51, 114, 235, 236, 237, 238, 239, 327, 343, 345"
-    )]
     pub(crate) kind: Option<FtraceKind>,
+    /// Any other kind: its number and its message.
+    pub(crate) other: Option<(u32, Bytes)>,
+}
+
+/// Numbers of the fields of an event.
+const TIMESTAMP: u32 = 1;
+const PID: u32 = 2;
+
+// By hand: what is derived would drop the messages of other kinds.
+impl Message for FtraceEvent {
+    fn encode_raw(&self, buf: &mut impl BufMut) {
+        if let Some(timestamp) = &self.timestamp {
+            encoding::uint64::encode(TIMESTAMP, timestamp, buf);
+        }
+        if let Some(pid) = &self.pid {
+            encoding::uint32::encode(PID, pid, buf);
+        }
+        if let Some(kind) = &self.kind {
+            kind.encode(buf);
+        }
+        if let Some((number, message)) = &self.other {
+            encoding::bytes::encode(*number, message, buf);
+        }
+    }
+
+    fn merge_field(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        buf: &mut impl Buf,
+        ctx: DecodeContext,
+    ) -> Result<(), DecodeError> {
+        match tag {
+            TIMESTAMP => encoding::uint64::merge(wire_type, self.timestamp.get_or_insert_default(), buf, ctx),
+            PID => encoding::uint32::merge(wire_type, self.pid.get_or_insert_default(), buf, ctx),
+            _ if FtraceKind::NUMBERS.contains(&tag) => {
+                FtraceKind::merge(&mut self.kind, tag, wire_type, buf, ctx)
+            }
+            _ if wire_type == WireType::LengthDelimited => {
+                let (_, message) = self.other.insert((tag, Bytes::new()));
+                encoding::bytes::merge(wire_type, message, buf, ctx)
+            }
+            _ => encoding::skip_field(wire_type, tag, buf, ctx),
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        let timestamp =
+            self.timestamp.as_ref().map_or(0, |time| encoding::uint64::encoded_len(TIMESTAMP, time));
+        let pid = self.pid.as_ref().map_or(0, |pid| encoding::uint32::encoded_len(PID, pid));
+        let kind = self.kind.as_ref().map_or(0, FtraceKind::encoded_len);
+        let other = self.other.as_ref();
+        timestamp
+            + pid
+            + kind
+            + other.map_or(0, |(number, message)| encoding::bytes::encoded_len(*number, message))
+    }
+
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl FtraceKind {
+    /// Numbers of these kinds: those of their fields below.
+    const NUMBERS: [u32; 17] = [3, 4, 11, 13, 17, 20, 50, 51, 114, 235, 236, 237, 238, 239, 327, 343, 345];
 }
 
 /// Kind of an event of the kernel.

@@ -21,13 +21,14 @@ use super::{
     hotplug::Hotplug,
     kernel_events::{self, KernelEvent, Reading},
     losses::{Gap, Loss, Lost, Tally},
-    sched::SchedEvent,
+    perfetto::NO_CPU,
+    sched::{self, SchedEvent},
     thread_stacks::{Context, ThreadStacks},
     trace_survey::{Plan, Survey},
     window_markers::{self, Marker},
 };
 use crate::model::{
-    Marks, Model, Scheduling, Topology,
+    MAX_CPU, Marks, Model, Scheduling, Topology,
     causality::{
         Origin,
         hand_overs::{BinderEvent, HandOverEvent, Moment},
@@ -79,6 +80,41 @@ pub(crate) struct Counts {
     pub unreadable: u64,
     /// First of these whose time has no unit.
     pub without_unit: Option<String>,
+    /// Events in all of the trace, up to the first that is a mark, a power event or a scheduling event.
+    pub all: u64,
+    /// Whether there was one.
+    is_useful: bool,
+    /// Name of the first of the others.
+    other: String,
+}
+
+impl Counts {
+    /// Returns the name of one of the events, where none of them is a mark, a power event or a scheduling event.
+    #[must_use]
+    pub(crate) fn only_others(&self) -> Option<String> {
+        (!self.is_useful && self.all > 0).then(|| self.other.clone())
+    }
+
+    /// Takes an event while none was useful.
+    #[cold]
+    fn judge(&mut self, event: &Event<'_>) {
+        self.all += 1;
+        self.is_useful = match event.kind {
+            EventKind::CpuIdle { .. } | EventKind::CpuFrequency { .. } => true,
+            EventKind::Mark(payload) => {
+                mark::kind(payload).is_some() || window_markers::read(payload).is_some()
+            }
+            EventKind::Other { name, fields } => kernel_events::read(name, fields) != Reading::Unknown,
+        };
+        if !self.is_useful && self.other.is_empty() {
+            let name = match event.kind {
+                EventKind::Other { name, .. } if !name.is_empty() => name,
+                EventKind::Mark(_) => b"text in trace_marker that is not a mark",
+                _ => b"events without a name",
+            };
+            self.other = String::from_utf8_lossy(name).into_owned();
+        }
+    }
 }
 
 /// Consumer of the ordered records.
@@ -222,6 +258,9 @@ impl Pass {
 
     fn power(&mut self, kind: RecordKind, cpu: u32, time: u64, state: u32) {
         self.counts.power_events += 1;
+        if kind == RecordKind::Frequency {
+            self.results.cpus.changes(cpu);
+        }
         self.push_power(kind, cpu, time, state);
     }
 
@@ -288,15 +327,33 @@ impl Pass {
                 let tgid = event.tgid.filter(|_| event.tid == prev.tid).unwrap_or(0);
                 push(prev.tid, tgid, why);
                 push(next.tid, 0, Change::In);
-                let names = &mut self.results.thread_names;
-                let is_new = names.get(&prev.tid).is_none_or(|known| **known != *prev.comm);
-                if is_new && (names.len() < self.most_names || names.contains_key(&prev.tid)) {
-                    names.insert(prev.tid, prev.comm.into());
-                }
+                self.name(prev);
+                self.name_first(next);
             }
-            SchedEvent::Woken(task, change) => push(task.tid, 0, change),
+            SchedEvent::Woken(task, change) => {
+                push(task.tid, 0, change);
+                self.name_first(task);
+            }
             SchedEvent::Exec { former, tid } if former != tid => push(former, tid, Change::Renamed),
             SchedEvent::Exec { .. } => {}
+        }
+    }
+
+    /// Takes the name of a thread that leaves a CPU, which is its latest.
+    #[inline]
+    fn name(&mut self, task: sched::Task<'_>) {
+        let names = &mut self.results.thread_names;
+        let is_new = names.get(&task.tid).is_none_or(|known| **known != *task.comm);
+        if is_new && (names.len() < self.most_names || names.contains_key(&task.tid)) {
+            names.insert(task.tid, task.comm.into());
+        }
+    }
+
+    /// Takes the name of a thread that is woken, or gets a CPU: it may never leave one.
+    #[inline]
+    fn name_first(&mut self, task: sched::Task<'_>) {
+        if !self.results.thread_names.contains_key(&task.tid) {
+            self.name(task);
         }
     }
 
@@ -360,12 +417,27 @@ impl Pass {
                 }
             }
             KernelEvent::Task(TaskEvent::Fork { child }) => causality.create(event.time, event.tid, child),
-            KernelEvent::Task(TaskEvent::Exit) => causality.exit(event.time, event.tid),
+            KernelEvent::Task(TaskEvent::Exit) => {
+                causality.exit(event.time, event.tid);
+                self.accounts.exit(event.tid);
+            }
             KernelEvent::Limit(limit) => self.order.push(limit.at(now)),
             KernelEvent::Binder(transaction) => self.transaction(event, transaction),
             KernelEvent::Marker(marker) => self.word(Some(marker), now),
             KernelEvent::Nothing => {}
         }
+    }
+
+    /// Counts an event of a CPU that no machine has: its number is damaged, and so may be the rest.
+    #[cold]
+    fn beyond_cpus(&mut self, event: &Event<'_>) {
+        let number = format!("CPU {} in an event of thread {}", event.cpu, event.tid);
+        self.results.model.diagnostics.add(
+            DiagnosticKind::CpuOutOfRange,
+            event.time,
+            event.cpu,
+            number.as_bytes(),
+        );
     }
 
     /// Counts an event of a known name that cannot be used.
@@ -381,10 +453,12 @@ impl Pass {
         causality.hand_over_event(HandOverEvent::Binder(transaction), at);
     }
 
-    /// Takes a frequency that was read from a CPU: it holds from here on, like a change. The other words are handled
-    /// by the survey.
+    /// Takes a frequency that was read from a CPU. It holds from here on where no event has shown another one: the reading was
+    /// made a while before it was written, and is no newer than an event before it. The other words are handled by the survey.
     fn word(&mut self, marker: Option<Marker>, now: u64) {
-        if let Some(Marker::Frequency { khz, cpu }) = marker {
+        if let Some(Marker::Frequency { khz, cpu }) = marker
+            && !self.results.cpus.has_changed(cpu)
+        {
             self.push_power(RecordKind::Frequency, cpu, now, khz);
         }
     }
@@ -415,9 +489,16 @@ impl Visitor for Pass {
     }
 
     fn event(&mut self, event: &Event<'_>) -> bool {
+        if event.cpu > MAX_CPU && event.cpu != NO_CPU {
+            self.beyond_cpus(event);
+            return true;
+        }
         let gap = self.survey.take(event);
         if self.survey.is_out_of_order {
             return false;
+        }
+        if !self.counts.is_useful {
+            self.counts.judge(event);
         }
         let (time, range) = (event.time, self.range());
         self.results.cpus.see(event.cpu);

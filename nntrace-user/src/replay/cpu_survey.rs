@@ -24,6 +24,8 @@ pub(crate) struct CpuSurvey {
     seen: Vec<bool>,
     /// CPUs whose activity an event has shown, by number.
     known: Vec<bool>,
+    /// CPUs with an event of their frequency.
+    changed: BTreeSet<u32>,
     has_events: bool,
     with_timelines: bool,
     /// Whether the clusters were given nowhere.
@@ -45,6 +47,7 @@ impl CpuSurvey {
             begin: None,
             seen: vec![false; MAX_CPU as usize + 1],
             known: vec![false; MAX_CPU as usize + 1],
+            changed: BTreeSet::new(),
             has_events: false,
             with_timelines,
             clusters_are_presumed: false,
@@ -64,6 +67,25 @@ impl CpuSurvey {
     pub(crate) fn restarts(&mut self, begin: u64) {
         self.begin = Some(begin);
         self.initial = InitialState::default();
+    }
+
+    /// Takes an event of the frequency of a CPU.
+    #[inline]
+    pub(crate) fn changes(&mut self, cpu: u32) {
+        if !self.changed.contains(&cpu) && cpu <= MAX_CPU {
+            self.changed.insert(cpu);
+        }
+    }
+
+    /// Whether an event has shown the frequency of a CPU, or that of another one with the same clock.
+    pub(crate) fn has_changed(&self, cpu: u32) -> bool {
+        let mut clusters = self.wanted.iter().chain(&self.topology.clusters);
+        let shares = |cluster: &ClusterDescription| {
+            cluster.domain.shares_clock()
+                && cluster.cpus.contains(&cpu)
+                && cluster.cpus.iter().any(|other| self.changed.contains(other))
+        };
+        self.changed.contains(&cpu) || clusters.any(shares)
     }
 
     /// Adds a CPU that occurs in the trace.

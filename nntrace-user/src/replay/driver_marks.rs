@@ -15,12 +15,18 @@ pub(crate) const NAME: &[u8] = b"tracing_mark_write";
 /// Perfetto's messages for them.
 const MESSAGES: [Message; 7] = [
     Message { number: 80, fields: &[(1, PID), (2, "trace_name"), (3, BEGIN)] },
-    Message { number: 333, fields: &[(1, PID), (2, "trace_name"), (3, "trace_type"), (4, VALUE), (5, BEGIN)] },
+    Message {
+        number: 333,
+        fields: &[(1, PID), (2, "trace_name"), (3, "trace_type"), (4, VALUE), (5, BEGIN)],
+    },
     Message { number: 348, fields: &[(1, PID), (2, "trace_name"), (3, "type"), (4, VALUE)] },
     Message { number: 349, fields: &[(1, PID), (4, "name"), (5, "type"), (6, VALUE)] },
     Message { number: 350, fields: &[(1, "name"), (2, PID), (3, "type"), (4, VALUE)] },
     Message { number: 467, fields: &[(1, PID), (2, "trace_name"), (3, BEGIN), (6, "type"), (7, VALUE)] },
-    Message { number: 484, fields: &[(1, PID), (2, "trace_name"), (3, BEGIN), (4, "trace_type"), (5, VALUE)] },
+    Message {
+        number: 484,
+        fields: &[(1, PID), (2, "trace_name"), (3, BEGIN), (4, "trace_type"), (5, VALUE)],
+    },
 ];
 
 const PID: &str = "pid";

@@ -3,15 +3,16 @@
 //!
 //! ```text
 //! NAME-TID   (  TGID) [CPU] FLAGS  SECONDS.FRACTION: EVENT: FIELDS
+//! NAME-TID   [CPU] (  TGID) FLAGS  SECONDS.FRACTION: EVENT: FIELDS
 //! ```
 //!
-//! TGID and FLAGS may be missing, a name may contain anything, and there may be padding anywhere before FIELDS.
+//! The second form is that of Linux 4.13 to 4.17. TGID and FLAGS may be missing, a name may contain anything, and there may be padding anywhere before FIELDS.
 
 use memchr::{memchr, memchr2, memmem};
 
 pub use columns::Columns;
 
-use super::losses::Loss;
+use super::{kernel_events, losses::Loss};
 use other_lines::{is_chatter, lost, overwritten};
 
 mod columns;
@@ -81,8 +82,10 @@ const MARK: &[u8] = b"tracing_mark_write";
 /// Number of latency flags at most: kernels print up to 8, with the RT patches of old.
 const MOST_FLAGS: usize = 10;
 
-/// Length of a task's name at most; a longer text has something before the name.
+/// Length of a task's name on Linux at most; a longer text has something before the name.
 const LONGEST_COMM: usize = 15;
+/// Length of a task's name at most on other systems that write the same text, such as `NuttX`.
+const LONGEST_NAME: usize = 31;
 
 /// Parses one line, without its line end.
 #[must_use]
@@ -94,9 +97,11 @@ pub fn parse(line: &[u8]) -> Parsed<'_> {
     let mut from = 0;
     while let Some(found) = line.get(from..).and_then(|rest| memchr(b'[', rest)) {
         let at = from + found;
-        if let Some((cpu, time, text)) = after_bracket(&line[at + 1..]) {
+        if let Some((cpu, Stamp { tgid: after, ns: time }, text)) = after_bracket(&line[at + 1..]) {
             match task(&line[..at]) {
-                Task::Known { comm, tid, tgid } => return finish(Head { comm, tid, tgid, cpu, time }, text),
+                Task::Known { comm, tid, tgid } => {
+                    return finish(Head { comm, tid, tgid: tgid.or(after), cpu, time }, text);
+                }
                 Task::Nameless(comm) if from == 0 => return nameless(comm, cpu, time, text),
                 Task::Nameless(_) | Task::Damaged => {}
             }
@@ -122,31 +127,56 @@ fn finish<'a>(head: Head<'a>, text: &'a [u8]) -> Parsed<'a> {
     kind(text).map_or(Parsed::Unreadable, |kind| Parsed::Event(Event { comm, tid, tgid, cpu, time, kind }))
 }
 
-/// Handles a line without `-TID`: handmade traces have such lines for CPU events, where it does not matter. A mark
-/// needs its thread.
+/// Handles a line without `-TID`: handmade traces have such lines for events of CPUs, where it does not matter. Everything
+/// else needs its thread, and the logs of many programs have a number in brackets and a time.
 #[cold]
 fn nameless<'a>(comm: &'a [u8], cpu: u32, time: u64, text: &'a [u8]) -> Parsed<'a> {
     match finish(Head { comm, tid: 0, tgid: None, cpu, time }, text) {
-        Parsed::Event(Event { kind: EventKind::Mark(_), .. }) => Parsed::Unreadable,
-        parsed => parsed,
+        parsed @ Parsed::Event(Event {
+            kind: EventKind::CpuIdle { .. } | EventKind::CpuFrequency { .. },
+            ..
+        }) => parsed,
+        parsed @ Parsed::Event(Event { kind: EventKind::Other { name, fields }, .. })
+            if kernel_events::is_of_cpu(name, fields) =>
+        {
+            parsed
+        }
+        _ => Parsed::Unreadable,
     }
 }
 
-/// Parses `CPU] FLAGS SECONDS.FRACTION:`: the CPU, the time (ns), and the text of the event.
-#[inline]
-fn after_bracket(text: &[u8]) -> Option<(u32, u64, &[u8])> {
-    let (cpu, text) = number(text)?;
-    let (seconds, text) = before_fraction(text)?;
-    let (time, text) = fraction(seconds, text)?;
-    Some((cpu, time, skip_difference(text)?))
+/// Time of a line, and the process of its thread where that is after the CPU.
+#[derive(Clone, Copy, Default)]
+struct Stamp {
+    tgid: Option<u32>,
+    /// Time, ns.
+    ns: u64,
 }
 
-/// Parses `] FLAGS SECONDS.`: the seconds, in ns.
+/// Parses `CPU] (TGID) FLAGS SECONDS.FRACTION:`: the CPU, the time, and the text of the event.
 #[inline]
-fn before_fraction(text: &[u8]) -> Option<(u64, &[u8])> {
+fn after_bracket(text: &[u8]) -> Option<(u32, Stamp, &[u8])> {
+    let (cpu, text) = number(text)?;
+    let (stamp, text) = before_fraction(text)?;
+    let (ns, text) = fraction(stamp.ns, text)?;
+    Some((cpu, Stamp { ns, ..stamp }, skip_difference(text)?))
+}
+
+/// Parses `] (TGID) FLAGS SECONDS.`: the whole seconds.
+#[inline]
+fn before_fraction(text: &[u8]) -> Option<(Stamp, &[u8])> {
     let text = skip_blanks(text.strip_prefix(b"]")?);
+    let (tgid, text) = match text.strip_prefix(b"(") {
+        Some(inside) => {
+            let close = memchr(b')', inside)?;
+            let (tgid, _) = process_column(&text[..=close])?;
+            (tgid, skip_blanks(&inside[close + 1..]))
+        }
+        None => (None, text),
+    };
     let text = if text.first().is_some_and(u8::is_ascii_digit) { text } else { skip_flags(text)? };
-    seconds(text)
+    let (ns, text) = seconds(text)?;
+    Some((Stamp { tgid, ns }, text))
 }
 
 /// Skips blanks, and the time since the previous line, which `trace-cmd report --ts-diff` puts before the event.
@@ -253,8 +283,9 @@ fn task(text: &[u8]) -> Task<'_> {
     if start == text.len() || start == 0 || text[start - 1] != b'-' {
         return if process { Task::Damaged } else { Task::Nameless(skip_blanks(text)) };
     }
+    let comm = name(&text[..start - 1]);
     match number(&text[start..]) {
-        Some((tid, [])) => Task::Known { comm: name(&text[..start - 1]), tid, tgid },
+        Some((tid, [])) if comm.len() <= LONGEST_NAME => Task::Known { comm, tid, tgid },
         _ => Task::Damaged,
     }
 }
@@ -318,8 +349,8 @@ fn kind(text: &[u8]) -> Option<EventKind<'_>> {
         b'p' => {
             if let Some(fields) = text.strip_prefix(b"print:") {
                 let fields = skip_blanks(fields);
-                let payload =
-                    fields.strip_prefix(MARK).and_then(after_symbol).or_else(|| after_address(fields));
+                let payload = fields.strip_prefix(MARK).and_then(after_symbol);
+                let payload = payload.or_else(|| after_address(fields)).or_else(|| with_field_names(fields));
                 let other = EventKind::Other { name: &text[..b"print".len()], fields };
                 return Some(payload.map_or(other, |payload| EventKind::Mark(strip_blank(payload))));
             }
@@ -364,6 +395,16 @@ fn after_address(text: &[u8]) -> Option<&[u8]> {
     }
     let rest = &digits[count..];
     rest.strip_prefix(b"s").unwrap_or(rest).strip_prefix(b":")
+}
+
+/// Returns the text after `ip=tracing_mark_write+0x10/0x20 buf=`, as the kernel's option `fields` prints a mark.
+#[inline]
+fn with_field_names(text: &[u8]) -> Option<&[u8]> {
+    const BUF: &[u8] = b" buf=";
+    let function = text.strip_prefix(b"ip=")?;
+    let at = memmem::find(function, BUF)?;
+    let is_mark = function.starts_with(MARK) || function.starts_with(b"0x");
+    is_mark.then(|| &function[at + BUF.len()..])
 }
 
 /// Removes the blank that ends the name; further ones belong to the payload.

@@ -116,7 +116,10 @@ fn number_of(fields: &[u8], key: &[u8]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::kernel_events::{self, KernelEvent, Reading}, *};
+    use super::{
+        super::kernel_events::{self, KernelEvent, Reading},
+        *,
+    };
 
     fn events(lines: &[(u32, &str)]) -> Vec<(u32, bool)> {
         let mut hotplug = Hotplug::default();
@@ -146,7 +149,7 @@ mod tests {
             (1, "cpuhp_exit cpu: 0001  state: 147 step: 147 ret: 0"),
         ];
         let (alive, down) = ((1, true), (1, false));
-        assert_eq!(events(&lines), [alive, alive, down, down, alive, alive]);
+        assert_eq!(events(&lines), [alive, alive, down, alive, alive]);
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::{
     borrow::Cow,
     error::Error,
     fs::File,
-    io::{self, BufRead, BufReader, ErrorKind, Read},
+    io::{self, BufRead, BufReader, ErrorKind, IsTerminal as _, Read, Write as _},
     mem,
+    os::unix::fs::FileTypeExt as _,
     path::Path,
     sync::Arc,
 };
@@ -20,12 +21,17 @@ use thiserror::Error;
 
 use super::{
     file_cursor::FileCursor,
+    json_text::JsonText,
     perfetto::{self, Perfetto},
+    recognition,
     tracedat::{self, Damage, TraceDat},
 };
 
 /// Bytes at the start that are examined.
-const HEAD: u64 = 1024;
+const HEAD: u64 = 16 * 1024;
+
+/// Bytes at the start of a pipe that may all be NUL: a trace has other bytes before.
+const MOST_NULS: u64 = 1 << 20;
 
 /// Compressed bytes read at once.
 const BUFFER: usize = 128 * 1024;
@@ -47,6 +53,12 @@ pub enum InputError {
     /// The input is a directory.
     #[error("{0} is a directory, not a trace file")]
     Directory(String),
+    /// The input is a device.
+    #[error("{0} is a device, which has no end; give a trace file, or pipe one to `-`")]
+    Device(String),
+    /// The input begins with nothing but NULs.
+    #[error("{0} begins with {MOST_NULS} bytes of NUL, so it is not a trace; was it written completely?")]
+    Nuls(String),
     /// An input that can be read only once cannot be copied for reading it again.
     #[error("cannot copy {name} to a temporary file: {reason}")]
     Copy {
@@ -71,6 +83,16 @@ pub enum InputError {
         /// Error of the decoder.
         reason: io::Error,
     },
+    /// The file is of a kind that is not read.
+    #[error("{name} is {what}: {remedy}")]
+    Foreign {
+        /// Name of the input.
+        name: String,
+        /// Kind of the file.
+        what: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// The file begins like trace-cmd's binary file, but no event in it can be read.
     #[error("cannot read {name} as trace-cmd's trace.dat: {damage}")]
     TraceDat {
@@ -89,6 +111,8 @@ pub(crate) struct Input {
     packed: Packed,
     /// Offset of atrace's stream in the unpacked text.
     atrace: Option<u64>,
+    /// Whether the text is that in a JSON.
+    is_json: bool,
     head: Vec<u8>,
     contents: Contents,
 }
@@ -127,14 +151,31 @@ impl Input {
             Err(reason) => Err(InputError::Open { name, reason }),
             Ok((metadata, _)) if metadata.is_dir() => Err(InputError::Directory(name)),
             Ok((metadata, file)) if metadata.is_file() && metadata.len() > 0 => Self::new(name, file),
+            Ok((metadata, mut file)) if metadata.file_type().is_char_device() && !file.is_terminal() => {
+                // Of the devices /dev/null alone has an end.
+                match file.read(&mut [0; 1]) {
+                    Ok(0) => Self::copied(name, &mut file),
+                    _ => Err(InputError::Device(name)),
+                }
+            }
+            Ok((metadata, _)) if metadata.file_type().is_block_device() => Err(InputError::Device(name)),
             // A pipe, or a file that the kernel generates: without a length, and different each time it is read.
             Ok((_, mut file)) => Self::copied(name, &mut file),
         }
     }
 
     /// Copies an input that can be read only once to a file that is gone when it is closed.
-    fn copied(name: String, from: &mut dyn Read) -> Result<Self, InputError> {
-        let copy = tempfile::tempfile().and_then(|mut file| io::copy(from, &mut file).map(|_| file));
+    fn copied(name: String, mut from: &mut dyn Read) -> Result<Self, InputError> {
+        let mut first = Vec::new();
+        let copy = (&mut from).take(MOST_NULS).read_to_end(&mut first).and_then(|_| tempfile::tempfile());
+        if first.len() as u64 == MOST_NULS && first.iter().all(|&byte| byte == 0) {
+            return Err(InputError::Nuls(name));
+        }
+        let copy = copy.and_then(|mut file| {
+            file.write_all(&first)?;
+            drop(mem::take(&mut first));
+            io::copy(&mut from, &mut file).map(|_| file)
+        });
         match copy {
             Ok(file) => Self::new(name, file),
             Err(reason) => Err(InputError::Copy { name, reason }),
@@ -147,6 +188,7 @@ impl Input {
             file: Arc::new(file),
             packed: Packed::Plain,
             atrace: None,
+            is_json: false,
             head: Vec::new(),
             contents: Contents::Text,
         };
@@ -175,8 +217,24 @@ impl Input {
             input.contents = Contents::Dat(Box::new(input.open_dat()?));
         } else if perfetto::is_perfetto(&input.head) {
             input.contents = Contents::Perfetto(Box::new(Perfetto::open(input.reader())));
+        } else {
+            input.recognize()?;
         }
         Ok(input)
+    }
+
+    /// Checks that the input is not a file of another tool. A JSON may have the text of a trace in it.
+    fn recognize(&mut self) -> Result<(), InputError> {
+        let Some(foreign) = recognition::foreign(&self.head) else { return Ok(()) };
+        if recognition::is_json(&self.head) {
+            self.is_json = true;
+            let (head, _) = self.read_head();
+            if !head.is_empty() {
+                self.head = head;
+                return Ok(());
+            }
+        }
+        Err(InputError::Foreign { name: self.name.clone(), what: foreign.what, remedy: foreign.remedy })
     }
 
     /// Opens a `trace.dat`; a compressed one is unpacked to a temporary file, as it is read at random.
@@ -272,9 +330,14 @@ impl Input {
             Packed::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, raw))),
             Packed::Zstd => Box::new(Zstd::new(BufReader::with_capacity(BUFFER, raw))),
         };
-        let text = match self.atrace {
+        let text: Box<dyn Read + Send> = match self.atrace {
             Some(start) => Box::new(Atrace::new(BufReader::with_capacity(BUFFER, unpacked), start)),
             None => unpacked,
+        };
+        let text: Box<dyn Read + Send> = if self.is_json {
+            Box::new(JsonText::new(BufReader::with_capacity(BUFFER, text)))
+        } else {
+            text
         };
         let packed = self.packed != Packed::Plain || self.atrace.is_some();
         InputReader { text, name: self.name.clone(), packed, count: 0 }

@@ -92,7 +92,7 @@ impl Row {
 }
 
 /// All events that a replay reads, the frequent ones first.
-static ROWS: [Row; 27] = [
+static ROWS: [Row; 29] = [
     row("sched_switch", |fields| sched::switch(fields).map(KernelEvent::Sched)),
     row("sched_waking", |fields| sched::woken(fields).map(KernelEvent::Sched)),
     row("sched_wakeup", |fields| sched::woken(fields).map(KernelEvent::Sched)),
@@ -120,6 +120,9 @@ static ROWS: [Row; 27] = [
     row("power_start", power_start),
     row("power_end", power_end),
     row("power_frequency", frequency),
+    // Drivers' own, without the fields that a mark needs: others come as marks.
+    row("tracing_mark_write", |_| None),
+    row("suspend_resume", |_| Some(KernelEvent::Nothing)),
     row("idlestat_frequency", |fields| marker(b"idlestat_frequency", fields)),
     row("cpu_frequency_devlib", |fields| marker(b"cpu_frequency_devlib", fields)),
     row("nntrace_start", |fields| marker(b"nntrace_start", fields)),
@@ -147,6 +150,21 @@ pub(crate) fn row_of_message(number: u32) -> Option<(&'static Row, &'static Mess
 pub(crate) fn read<'a>(name: &[u8], fields: &'a [u8]) -> Reading<'a> {
     let Some(row) = row_of(name) else { return Reading::Unknown };
     (row.read)(fields).map_or(Reading::Unusable, Reading::Event)
+}
+
+/// Whether an event can be used and is about a CPU, or the trace itself, whatever its thread.
+pub(crate) fn is_of_cpu(name: &[u8], fields: &[u8]) -> bool {
+    matches!(
+        read(name, fields),
+        Reading::Event(
+            KernelEvent::Idle { .. }
+                | KernelEvent::Frequency { .. }
+                | KernelEvent::Hotplug(_)
+                | KernelEvent::Limit(_)
+                | KernelEvent::Marker(_)
+                | KernelEvent::Nothing
+        )
+    )
 }
 
 fn idle(fields: &[u8]) -> Option<KernelEvent<'_>> {
@@ -197,7 +215,7 @@ mod tests {
         for row in &ROWS {
             let without_fields = row.name.ends_with("_start") && row.name != "power_start"
                 || row.name.ends_with("_end") && row.name != "power_end"
-                || row.name == "sched_process_exit";
+                || ["sched_process_exit", "suspend_resume"].contains(&row.name);
             let damaged = read(row.name.as_bytes(), b"x=y");
             assert_eq!(damaged == Reading::Unusable, !without_fields, "{}: {damaged:?}", row.name);
         }

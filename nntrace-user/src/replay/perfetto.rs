@@ -14,10 +14,12 @@
 mod clocks;
 mod framing;
 mod ftrace_bundles;
+mod other_events;
 mod own_facts;
 mod own_slices;
 mod queue;
 mod recorder_losses;
+mod ring_begins;
 mod sequences;
 #[cfg(test)]
 mod tests;
@@ -29,13 +31,15 @@ mod unplaced;
 use std::io::Read;
 
 pub(crate) use framing::is_perfetto;
+pub(crate) use queue::NO_CPU;
 
 use self::{
     clocks::{Clocks, Converter},
     framing::{Packets, Part},
     ftrace_bundles::Bundles,
-    queue::Queue,
+    queue::{Place, Queue},
     recorder_losses::RecorderLosses,
+    ring_begins::RingBegins,
     sequences::Sequences,
     threads::Threads,
     track_events::TrackEvents,
@@ -60,6 +64,7 @@ pub(crate) struct Perfetto {
     threads: Threads,
     tracks: Tracks,
     losses: RecorderLosses,
+    rings: RingBegins,
     declared: Declared,
 }
 
@@ -83,6 +88,7 @@ impl Perfetto {
         }
         if let Some(bundle) = &packet.ftrace_events {
             self.clocks.bundle(bundle);
+            self.rings.bundle(bundle);
         }
         if let Some(track) = &packet.track_descriptor {
             self.tracks.describe(track);
@@ -129,6 +135,7 @@ impl Perfetto {
             queue,
             damaged: 0,
             elsewhere: 0,
+            foreign: 0,
             has_ended: false,
         }
     }
@@ -154,6 +161,8 @@ pub(crate) struct Events<'a, R> {
     damaged: u64,
     /// Packets of other machines.
     elsewhere: u64,
+    /// Packets of kernels that are not Linux, which are not read.
+    foreign: u64,
     has_ended: bool,
 }
 
@@ -179,6 +188,9 @@ impl<R: Read> Events<'_, R> {
     }
 
     fn packet(&mut self, packet: &TracePacket) {
+        if sequences::is_cleared(packet) {
+            self.on_tracks.clear(packet.trusted_packet_sequence_id.unwrap_or(0));
+        }
         let arrival = self.sequences.packet(packet);
         if arrival.is_after_loss || arrival.is_lost {
             self.queue.lost(Loss::OfNoCpu { events: 1 });
@@ -193,11 +205,25 @@ impl<R: Read> Events<'_, R> {
                 converter: &mut self.converter,
                 unplaced: &mut self.unplaced,
                 queue: &mut self.queue,
+                rings: &self.contents.rings,
             };
             self.bundles.take(bundle, &mut context);
         }
         if let Some(event) = &packet.track_event {
             self.track_event(packet, event);
+        }
+        if packet.service_event.is_some_and(|event| event.tracing_started == Some(true)) {
+            self.begin(packet);
+        }
+        self.foreign += u64::from(packet.is_of_generic_kernel());
+    }
+
+    /// Takes the time at which the recorder says that tracing began: the events before are left from earlier ones.
+    fn begin(&mut self, packet: &TracePacket) {
+        let Some((clock, time)) = self.sequences.time(packet) else { return };
+        if let Some(time) = self.converter.convert(clock, time) {
+            let place = Place { comm: b"", tid: 0, tgid: None, cpu: NO_CPU, time };
+            self.queue.other(place, b"nntrace_start", |_| {});
         }
     }
 
@@ -228,6 +254,10 @@ impl<R: Read> Events<'_, R> {
         let counts = [
             (self.damaged.saturating_sub(MOST_NOTES), "more packets cannot be read"),
             (self.elsewhere, "packets are of other machines: they are left out"),
+            (
+                self.foreign,
+                "packets of generic kernel events (QNX, HarmonyOS and other kernels) are not read: only ftrace events and track events are",
+            ),
             (self.sequences.left_out, "texts are beyond what there is room for"),
             (events.nameless, "events have a number in place of a name, and no text for it"),
             (events.left_out, "slices are beyond what there is room for at once"),

@@ -17,8 +17,8 @@ use super::{
     accounting_pass::{Pass, Results},
     batches::Division,
     event_order::Sorter,
-    events,
-    input::{Input, InputError},
+    events, html,
+    input::{Contents, Input, InputError},
     trace_survey::Plan,
 };
 use crate::model::{
@@ -92,6 +92,18 @@ pub enum ReplayError {
         files: String,
         /// Contents found instead.
         what: String,
+    },
+    /// There are events, but none that says anything about the network, the CPUs or the threads.
+    #[error(
+        "no mark, power event or scheduling event in {files}, only {count} others, such as {example}; record them with `trace-cmd record -e power -e sched`, and marks by atrace or trace_marker"
+    )]
+    NoUsefulEvents {
+        /// Names of the inputs.
+        files: String,
+        /// Number of events.
+        count: u64,
+        /// Name of one of them.
+        example: String,
     },
     /// The files were recorded with different clocks.
     #[error(
@@ -271,18 +283,11 @@ impl Replayed {
 
 fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replayed, ReplayError> {
     let files: Vec<String> = inputs.iter().map(|input| input.name().to_owned()).collect();
-    let Some((first, last)) = pass.survey.extent() else {
-        let what = match pass.counts.unreadable {
-            0 => "it is empty, or holds comments only".into(),
-            lines => format!("{lines} lines in no format that is known"),
-        };
-        let of_inputs =
-            inputs.iter().filter_map(|input| Some(format!("{} {}", input.name(), input.encoding()?)));
-        let without_unit = pass.counts.without_unit.as_deref().map(without_unit);
-        let all = [what].into_iter().chain(of_inputs).chain(without_unit).chain(pass.notes);
-        let what = all.collect::<Vec<_>>().join("; ");
-        return Err(ReplayError::NoEvents { files: files.join(", "), what });
-    };
+    let Some((first, last)) = pass.survey.extent() else { return Err(no_events(pass, files, inputs)) };
+    if let Some(example) = pass.counts.only_others() {
+        let count = pass.counts.all;
+        return Err(ReplayError::NoUsefulEvents { files: files.join(", "), count, example });
+    }
     let Some((begin, end)) = pass.window() else {
         let TimeRange { begin, end } = pass.plan.range.unwrap_or(TimeRange::ALL);
         return Err(ReplayError::NotInRange {
@@ -326,6 +331,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
             scheduling.forgotten
         ));
     }
+    notes.extend(accounts.note_on_twins());
     let left_out = accounts.finish(marks, diagnostics);
     if left_out > 0 {
         notes.push(format!(
@@ -371,6 +377,27 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
         notes,
         with_details: options.with_details,
     })
+}
+
+/// Returns the error of inputs without an event: what they hold instead.
+fn no_events(pass: Pass, files: Vec<String>, inputs: &[Input]) -> ReplayError {
+    let is_page = |input: &Input| html::looks_like_html(input.head());
+    let what = match pass.counts.unreadable {
+        0 if inputs.iter().any(|input| matches!(input.contents(), Contents::Perfetto(_))) => {
+            "a trace of Perfetto without ftrace events and without track events".into()
+        }
+        0 if inputs.iter().any(is_page) => {
+            "a web page without the text of a trace; give the trace that the page was made of".into()
+        }
+        0 => "it is empty, or holds comments only".into(),
+        lines => format!("{lines} lines in no format that is known"),
+    };
+    let of_inputs =
+        inputs.iter().filter_map(|input| Some(format!("{} {}", input.name(), input.encoding()?)));
+    let without_unit = pass.counts.without_unit.as_deref().map(without_unit);
+    let all = [what].into_iter().chain(of_inputs).chain(without_unit).chain(pass.notes);
+    let what = all.collect::<Vec<_>>().join("; ");
+    ReplayError::NoEvents { files: files.join(", "), what }
 }
 
 /// Checks that all files have the same clock: others cannot be ordered.

@@ -50,7 +50,7 @@ pub(crate) struct Task<'a> {
 
 /// Length of a thread's name on Linux at most.
 const COMM: usize = 15;
-/// Length of a name at most on other systems that write the same text, such as NuttX.
+/// Length of a name at most on other systems that write the same text, such as `NuttX`.
 const LONGEST_COMM: usize = 31;
 
 /// Parses the fields of `sched_switch`.
@@ -59,10 +59,10 @@ pub(crate) fn switch(fields: &[u8]) -> Option<SchedEvent<'_>> {
     let Some(text) = fields.strip_prefix(b"prev_comm=") else { return plugin_switch(fields) };
     let (prev, rest) = named(text, b" prev_pid=")?;
     let (state, rest) = word(after_state(rest)?);
-    let rest = after_decimal(rest);
+    let rest = after_decimal(rest).trim_ascii_start();
     // Bare fields have no arrow.
-    let rest = rest.strip_prefix(b" ==>").unwrap_or(rest);
-    let (next, _) = named(rest.strip_prefix(b" next_comm=")?, b" next_pid=")?;
+    let rest = rest.strip_prefix(b"==>").map_or(rest, <[u8]>::trim_ascii_start);
+    let (next, _) = named(rest.strip_prefix(b"next_comm=")?, b" next_pid=")?;
     Some(SchedEvent::Switch { prev, why: why(state), next })
 }
 
@@ -186,7 +186,10 @@ fn why(state: &[u8]) -> Change {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::kernel_events::{self, KernelEvent, Reading}, *};
+    use super::{
+        super::kernel_events::{self, KernelEvent, Reading},
+        *,
+    };
 
     fn switch(prev: (&'static str, u32), why: Change, next: (&'static str, u32)) -> SchedEvent<'static> {
         SchedEvent::Switch { prev: task(prev), why, next: task(next) }
@@ -213,6 +216,8 @@ mod tests {
         assert_eq!(of_switch(text), Some(switch(("my task", 7), Change::Sleeps, ("swapper/0", 0))));
         let text = "prev_comm=a prev_pid=7 prev_prio=-1 prev_state=D|K ==> next_comm=b ==> c next_pid=8 next_prio=98";
         assert_eq!(of_switch(text), Some(switch(("a", 7), Change::SleepsDeep, ("b ==> c", 8))));
+        let text = "prev_comm=Binder Thread # prev_pid=7 prev_prio=120 prev_state=D  ==> next_comm=b next_pid=8 next_prio=-51";
+        assert_eq!(of_switch(text), Some(switch(("Binder Thread #", 7), Change::SleepsDeep, ("b", 8))));
         // In the format of the fields from a trace.dat.
         let text = "prev_comm= prev_pid=7 prev_prio=120 prev_state=256 next_comm=b next_pid=8 next_prio=120";
         assert_eq!(of_switch(text), Some(switch(("", 7), Change::Preempted, ("b", 8))));
@@ -231,7 +236,10 @@ mod tests {
     #[test]
     fn switches_with_long_names_of_other_systems() {
         let text = "prev_comm=nsh_main prev_pid=3 prev_prio=100 prev_state=S ==> next_comm=tflm_inference_task next_pid=4 next_prio=110";
-        assert_eq!(of_switch(text), Some(switch(("nsh_main", 3), Change::Sleeps, ("tflm_inference_task", 4))));
+        assert_eq!(
+            of_switch(text),
+            Some(switch(("nsh_main", 3), Change::Sleeps, ("tflm_inference_task", 4)))
+        );
         let text = "comm=tflm_inference_b pid=12 target_cpu=0";
         let woken = Some(SchedEvent::Woken(task(("tflm_inference_b", 12)), Change::Woken));
         assert_eq!(read(b"sched_waking", text.as_bytes()), woken);

@@ -30,6 +30,68 @@ fn told(snapshot: &Snapshot) -> ((u64, u64), Vec<u64>) {
     ((snapshot.window.begin_ns, snapshot.window.end_ns), of_cpu.collect())
 }
 
+/// Returns the error of a replay of this text.
+fn refused(text: &str) -> String {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let options = Options { files: vec![file.path().to_owned()], ..Options::default() };
+    replay(&options).err().expect("a refusal").to_string()
+}
+
+#[test]
+fn a_file_without_anything_to_show_is_refused_with_what_it_is() {
+    let others = "a-1 [000] 1.0: irq_handler_entry: irq=7\na-1 [000] 1.5: irq_handler_exit: irq=7\n";
+    let error = refused(others);
+    assert!(error.contains("only 2 others, such as irq_handler_entry"), "{error}");
+    let error = refused("{\"traceEvents\": [{\"name\": \"conv [0] 12.5: x\"}]}");
+    assert!(error.contains("is a trace in JSON"), "{error}");
+    let error = refused("INFO worker [3] 12.500: loading\nWARN worker [3] 13.1: tracing_mark_write: B|1|[NN_LR_PE]x\n");
+    assert!(error.contains("2 lines in no format that is known"), "{error}");
+}
+
+#[test]
+fn the_text_of_ftrace_in_json_is_read() {
+    let text = r#"{"traceEvents":[],"systemTraceEvents":"# tracer: nop\na-1 (1) [000] 1.0: tracing_mark_write: B|1|[NN_LR_PE]x\na-1 (1) [000] 2.0: tracing_mark_write: E|1\n"}"#;
+    assert_eq!(run(text, None).phases[0].total_ns, 1_000_000_000);
+}
+
+#[test]
+fn known_events_that_cannot_be_used_are_counted() {
+    let text = "a-1 [000] 1.0: cpu_idle: state=1 cpu_id=0\na-1 [000] 1.5: sched_switch: prev_comm=a prev_pid=x\n\
+                a-1 [000] 1.6: sched_waking: comm=a\na-1 [000] 2.0: irq_handler_entry: irq=7\n\
+                a-1 [4294967294] 3.0: cpu_idle: state=1 cpu_id=0\n";
+    let snapshot = run(text, None);
+    let kinds: Vec<_> = snapshot.diagnostics.iter().map(|row| (row.kind, row.count)).collect();
+    assert_eq!(kinds, [(DiagnosticKind::CpuOutOfRange, 1), (DiagnosticKind::UnusableEvent, 2)]);
+    assert_eq!(snapshot.diagnostics[1].example, "sched_switch: prev_comm=a prev_pid=x");
+}
+
+#[test]
+fn a_reading_is_no_newer_than_an_event_before_it() {
+    let text = "a-1 [000] 1.0: tracing_mark_write: cpu_frequency_devlib: state=1200 cpu_id=0\n\
+                a-1 [000] 2.0: cpu_frequency: state=600 cpu_id=0\n\
+                a-1 [000] 3.0: tracing_mark_write: cpu_frequency_devlib: state=1200 cpu_id=0\n\
+                <idle>-0 [000] 4.0: cpu_idle: state=0 cpu_id=0\n";
+    let running = &run(text, None).cpus[0].running;
+    let rows: Vec<_> = running.iter().map(|row| (row.khz, row.ns / 1_000_000_000)).collect();
+    assert_eq!(rows, [(Some(600), 2), (Some(1200), 1)]);
+}
+
+#[test]
+fn threads_of_two_processes_may_have_one_id() {
+    let mark = |at: u32, pid: u32, text: &str| format!("w-7 ({pid}) [000] {at}.0: tracing_mark_write: {text}\n");
+    let text = mark(1, 5, "B|5|[NN_LR_PE]run")
+        + &mark(2, 6, "B|6|[NN_LC_PE]serve")
+        + &mark(5, 5, "E|5")
+        + &mark(6, 6, "E|6")
+        + &mark(7, 5, "B|5|[NN_LR_PE]run")
+        + &mark(8, 5, "E|5");
+    let snapshot = run(&text, None);
+    let rows: Vec<_> = snapshot.phases.iter().map(|row| (row.pid, row.count, row.total_ns / 1_000_000_000)).collect();
+    assert_eq!(rows, [(5, 2, 5), (6, 1, 4)]);
+    assert!(snapshot.diagnostics.is_empty(), "{:?}", snapshot.diagnostics);
+}
+
 #[test]
 fn a_range_begins_with_what_went_on_before_it() {
     let text =
@@ -97,7 +159,11 @@ fn no_time_is_too_long() {
 #[test]
 fn more_can_be_lost_than_can_be_counted() {
     let lost = "CPU:0 [LOST 9999999999999999999 EVENTS]\n";
-    let snapshot = run(&["a-1 [000] 1.0: x\n", lost, lost, lost, "CPU:1 [LOST 9 EVENTS]\n"].concat(), None);
+    let snapshot = run(
+        &["a-1 [000] 1.0: cpu_idle: state=1 cpu_id=0\n", lost, lost, lost, "CPU:1 [LOST 9 EVENTS]\n"]
+            .concat(),
+        None,
+    );
     assert_eq!((snapshot.loss.records_dropped, snapshot.loss.records_produced), (u64::MAX, u64::MAX));
 }
 

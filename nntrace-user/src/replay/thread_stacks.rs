@@ -27,6 +27,9 @@ use crate::model::{
 /// Number of thread ids that are looked up in a table; larger than any id in Linux.
 const TABLE: usize = 1 << 22;
 
+/// First id for threads whose own id is that of a thread of another process: beyond all ids of Linux.
+const FIRST_TWIN: u32 = 0xc000_0000;
+
 /// All threads of a trace.
 pub(crate) struct ThreadStacks {
     threads: Vec<Thread>,
@@ -34,6 +37,9 @@ pub(crate) struct ThreadStacks {
     table: Vec<u32>,
     /// The same for ids larger than any in Linux.
     others: FxHashMap<u32, u32>,
+    /// Ids of threads whose id another process has for a thread with open sections, by that id and their process: two pid
+    /// namespaces have equal ids.
+    twins: FxHashMap<(u32, u32), u32>,
     /// Parser of begins.
     begins: Begins,
     /// Names of the threads of processes: that of the main thread, else of the one with the smallest id.
@@ -100,6 +106,7 @@ impl ThreadStacks {
             threads: Vec::new(),
             table: Vec::new(),
             others: FxHashMap::default(),
+            twins: FxHashMap::default(),
             begins: Begins::default(),
             comms: BTreeMap::new(),
             parted: Parted::default(),
@@ -190,9 +197,10 @@ impl ThreadStacks {
     /// Returns the thread of an event; a new one is created, `None` when there is no room for it. An id that now
     /// belongs to another process is another thread.
     fn number(&mut self, event: &Event<'_>, payload: &[u8], begins: bool) -> Option<usize> {
-        let number = match self.slot(event.tid) {
+        let tid = self.id(event);
+        let number = match self.slot(tid) {
             Some(number) => number,
-            None => self.make(event)?,
+            None => self.make(tid)?,
         };
         let thread = &mut self.threads[number];
         let told = match event.tgid {
@@ -204,13 +212,59 @@ impl ThreadStacks {
         };
         if told != thread.pid && told.is_some() {
             if thread.pid.is_some() {
-                let old = std::mem::replace(thread, Thread::new(event.tid));
+                let old = std::mem::replace(thread, Thread::new(tid));
                 self.parted.add(&old, self.most_threads);
             }
             self.threads[number].pid = told;
             self.name_process(number, event.comm);
         }
         Some(number)
+    }
+
+    /// Returns the id of the thread of an event: its own, or, where a thread of another process has it and is at work, one that
+    /// stands for it.
+    #[inline]
+    fn id(&mut self, event: &Event<'_>) -> u32 {
+        let Some(tgid) = event.tgid else { return event.tid };
+        if !self.twins.is_empty()
+            && let Some(twin) = self.twins.get(&(event.tid, tgid))
+        {
+            return *twin;
+        }
+        let thread = self.slot(event.tid).map(|number| &self.threads[number]);
+        let is_of_other = |thread: &Thread| thread.pid.is_some_and(|pid| pid != tgid);
+        if thread.is_some_and(|thread| is_of_other(thread) && !thread.marks.stack().is_empty()) {
+            return self.twin(event.tid, tgid);
+        }
+        event.tid
+    }
+
+    #[cold]
+    fn twin(&mut self, tid: u32, tgid: u32) -> u32 {
+        if self.twins.len() >= self.most_threads {
+            return tid;
+        }
+        let twin = FIRST_TWIN + self.twins.len() as u32;
+        self.twins.insert((tid, tgid), twin);
+        twin
+    }
+
+    /// Forgets the open sections of a thread that ended: its id may be another thread's from now on.
+    pub(crate) fn exit(&mut self, tid: u32) {
+        if let Some(number) = self.slot(tid) {
+            let old = std::mem::replace(&mut self.threads[number], Thread::new(tid));
+            self.parted.add(&old, self.most_threads);
+        }
+    }
+
+    /// Returns a note on threads that are shown with an id that is not their own; `None` without any.
+    pub(crate) fn note_on_twins(&self) -> Option<String> {
+        let count = self.twins.len();
+        (count > 0).then(|| {
+            format!(
+                "{count} threads have the id of a thread of another process, as in containers: they are shown with ids from {FIRST_TWIN} on"
+            )
+        })
     }
 
     #[inline]
@@ -224,7 +278,7 @@ impl ThreadStacks {
     }
 
     #[cold]
-    fn make(&mut self, event: &Event<'_>) -> Option<usize> {
+    fn make(&mut self, tid: u32) -> Option<usize> {
         if self.threads.len() >= self.most_threads {
             // Making room takes time, so it is not tried for every thread without room.
             if self.refused.is_multiple_of(self.most_threads / 8 + 1) {
@@ -236,8 +290,8 @@ impl ThreadStacks {
             }
         }
         let number = self.threads.len();
-        self.threads.push(Thread::new(event.tid));
-        self.set_slot(event.tid, number as u32 + 1);
+        self.threads.push(Thread::new(tid));
+        self.set_slot(tid, number as u32 + 1);
         Some(number)
     }
 

@@ -183,6 +183,8 @@ impl Diagnostic {
         match self.kind {
             DiagnosticKind::UnreadableLine => None,
             kind if kind.is_of_cpu() => Some(format!("on CPU {}", self.tid)),
+            // Of no thread.
+            _ if self.tid == 0 => None,
             _ => Some(format!("in thread {}", self.tid)),
         }
     }

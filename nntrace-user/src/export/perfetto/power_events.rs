@@ -97,7 +97,7 @@ impl PowerEvents {
         let time = self.boottime(time);
         let waiting = self.waiting(cpu);
         // The idle thread's.
-        waiting.events.push(FtraceEvent { timestamp: Some(time), pid: Some(0), kind });
+        waiting.events.push(FtraceEvent { timestamp: Some(time), pid: Some(0), kind, other: None });
         waiting.last = Some(time);
         if waiting.events.len() >= AT_ONCE {
             put(cpu, waiting, packets);

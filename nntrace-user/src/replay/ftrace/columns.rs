@@ -6,7 +6,9 @@
 
 use memchr::memchr;
 
-use super::{Head, Parsed, Task, before_fraction, finish, fraction, number, parse, skip_difference, task};
+use super::{
+    Head, Parsed, Stamp, Task, before_fraction, finish, fraction, number, parse, skip_difference, task,
+};
 use crate::model::parse_cache::ParseCache;
 
 /// Number of threads whose columns are cached.
@@ -23,8 +25,8 @@ pub struct Columns {
     point: usize,
     /// Columns before `[`.
     tasks: ParseCache<Known, TASKS>,
-    /// Seconds (ns) of `] FLAGS SECONDS.`.
-    seconds: ParseCache<u64, STAMPS>,
+    /// Process and seconds (ns) of `] (TGID) FLAGS SECONDS.`.
+    seconds: ParseCache<Stamp, STAMPS>,
 }
 
 /// Parsed columns of a thread.
@@ -55,13 +57,13 @@ impl Columns {
         let (before, after) = line.split_at(self.bracket);
         let Known { comm, tid, tgid } = self.tasks.get(before, Known::read)?;
         let comm = &before[usize::from(comm.0)..usize::from(comm.1)];
-        let (cpu, time, text) = self.after_bracket(&after[1..])?;
-        Some((Head { comm, tid, tgid, cpu, time }, text))
+        let (cpu, stamp, text) = self.after_bracket(&after[1..])?;
+        Some((Head { comm, tid, tgid: tgid.or(stamp.tgid), cpu, time: stamp.ns }, text))
     }
 
-    /// Parses the CPU, the time (ns), and the text of the event.
+    /// Parses the CPU, the time, and the text of the event.
     #[inline]
-    fn after_bracket<'a>(&mut self, text: &'a [u8]) -> Option<(u32, u64, &'a [u8])> {
+    fn after_bracket<'a>(&mut self, text: &'a [u8]) -> Option<(u32, Stamp, &'a [u8])> {
         let (cpu, text) = match text {
             [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', rest @ ..] if rest.first() == Some(&b']') => {
                 let digit = |byte: &u8| u32::from(byte - b'0');
@@ -69,31 +71,31 @@ impl Columns {
             }
             _ => number(text)?,
         };
-        let (seconds, text) = self.seconds(text)?;
-        let (time, text) = match text.split_first_chunk() {
-            Some((chunk, rest)) if let Some(us) = microseconds(*chunk) => (seconds + us * 1_000, rest),
-            _ => fraction(seconds, text)?,
+        let (stamp, text) = self.seconds(text)?;
+        let (ns, text) = match text.split_first_chunk() {
+            Some((chunk, rest)) if let Some(us) = microseconds(*chunk) => (stamp.ns + us * 1_000, rest),
+            _ => fraction(stamp.ns, text)?,
         };
+        let stamp = Stamp { ns, ..stamp };
         match text {
-            [b' ' | b'\t' | b'(', ..] => Some((cpu, time, skip_difference(text)?)),
-            _ => Some((cpu, time, text)),
+            [b' ' | b'\t' | b'(', ..] => Some((cpu, stamp, skip_difference(text)?)),
+            _ => Some((cpu, stamp, text)),
         }
     }
 
-    /// Parses the seconds (ns) of `] FLAGS SECONDS.`, and returns the rest.
+    /// Parses the whole seconds of `] (TGID) FLAGS SECONDS.`, and returns the rest.
     #[inline]
-    fn seconds<'a>(&mut self, text: &'a [u8]) -> Option<(u64, &'a [u8])> {
-        let read = |stamp: &[u8]| {
-            before_fraction(stamp).filter(|(_, rest)| rest.is_empty()).map(|(seconds, _)| seconds)
-        };
+    fn seconds<'a>(&mut self, text: &'a [u8]) -> Option<(Stamp, &'a [u8])> {
+        let read =
+            |stamp: &[u8]| before_fraction(stamp).filter(|(_, rest)| rest.is_empty()).map(|(stamp, _)| stamp);
         if let Some((stamp, rest)) = text.split_at_checked(self.point + 1)
-            && let Some(seconds) = self.seconds.get(stamp, read)
+            && let Some(stamp) = self.seconds.get(stamp, read)
         {
-            return Some((seconds, rest));
+            return Some((stamp, rest));
         }
-        let (seconds, rest) = before_fraction(text)?;
+        let (stamp, rest) = before_fraction(text)?;
         self.point = text.len() - rest.len() - 1;
-        Some((seconds, rest))
+        Some((stamp, rest))
     }
 }
 

@@ -153,6 +153,16 @@ fn the_kernels_own_text() {
     }
 }
 
+/// The format of Linux 4.13 to 4.17 with the option `record-tgid`.
+#[test]
+fn the_process_may_come_after_the_cpu() {
+    let frequency = EventKind::CpuFrequency { khz: 800_000, cpu: 4 };
+    for (columns, tgid) in [("( 4100) d..2  ", Some(4100)), ("(-----) d..2", None), ("(      7)", Some(7))] {
+        let line = format!("  infer-4101  [003] {columns} 1.5: cpu_frequency: state=800000 cpu_id=4");
+        assert_eq!(event(&line), ("infer", 4101, tgid, 3, 1_500_000_000, frequency), "{line}");
+    }
+}
+
 /// The format of trace-cmd 3.1.6 and earlier versions.
 #[test]
 fn the_text_of_trace_cmd() {
@@ -164,7 +174,10 @@ fn the_text_of_trace_cmd() {
         ("0", other("print", "0")),
         ("0s: E", mark("E")),
         ("other_function: E", other("print", "other_function: E")),
-        (" ip=tracing_mark_write buf=E|12178", other("print", "ip=tracing_mark_write buf=E|12178")),
+        // With the kernel's option `fields`.
+        (" ip=tracing_mark_write buf=E|12178", mark("E|12178")),
+        ("ip=tracing_mark_write+0x10/0x20 buf=B|1|[NN_LR_PE]run buf=", mark("B|1|[NN_LR_PE]run buf=")),
+        ("ip=other_function buf=E", other("print", "ip=other_function buf=E")),
     ] {
         let line = format!("            bash-12178 [001] 12904.369462: print:                {text}");
         assert_eq!(event(&line), ("bash", 12178, None, 1, 12_904_369_462_000, wanted), "{text}");

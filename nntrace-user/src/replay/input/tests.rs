@@ -73,7 +73,7 @@ fn packed_files_are_known_by_their_bytes() {
     ];
     for (case, bytes) in packed.iter().enumerate() {
         let input = input(bytes);
-        assert_eq!(input.head(), &text[..1024], "case {case}");
+        assert_eq!(input.head(), &text[..HEAD as usize], "case {case}");
         for time in 0..2 {
             assert!(all(&input) == text, "case {case}, time {time}");
         }

@@ -1,21 +1,27 @@
 //! Events of the kernel: bundles of them, each of one CPU, with scheduling events apart or as columns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
 use super::{
     clocks::{ClockId, Converter},
+    other_events,
     queue::{Place, Queue, append},
+    ring_begins::RingBegins,
     threads::{LONGEST_NAME, Threads},
     unplaced::Unplaced,
 };
 use crate::{
     perfetto_schema::ftrace::{
-        CompactSched, CpuState, FtraceEvent, FtraceEventBundle, FtraceKind, Generic, GenericValue,
-        SchedWakeup,
+        CompactSched, CpuState, FtraceEvent, FtraceEventBundle, FtraceKind, Generic, GenericField,
+        GenericValue, SchedWakeup,
     },
-    replay::{ftrace::EventKind, losses::Loss},
+    replay::{
+        driver_marks::{self, Value},
+        ftrace::EventKind,
+        losses::Loss,
+    },
 };
 
 /// CPUs whose current threads are kept at most.
@@ -30,6 +36,8 @@ const LONGEST_TEXT: usize = 4096;
 #[derive(Default)]
 pub(super) struct Bundles {
     running: BTreeMap<u32, Running>,
+    /// CPUs whose first bundle was taken.
+    begun: BTreeSet<u32>,
 }
 
 /// Thread that runs on a CPU.
@@ -46,6 +54,7 @@ pub(super) struct Context<'a, 'b> {
     pub(super) converter: &'a mut Converter<'b>,
     pub(super) unplaced: &'a mut Unplaced,
     pub(super) queue: &'a mut Queue,
+    pub(super) rings: &'a RingBegins,
 }
 
 /// Column of a bundle: its switches, its wakings.
@@ -79,6 +88,9 @@ impl Bundles {
         if bundle.lost_events == Some(true) || !bundle.error.is_empty() {
             context.queue.lost(Loss::Gap { cpu, events: None });
             self.running.remove(&cpu);
+        }
+        if self.begun.insert(cpu) && context.rings.begin_late(cpu) {
+            context.queue.lost(Loss::Started { cpu });
         }
         let clock = ClockId::of_bundle(bundle);
         let empty = CompactSched::default();
@@ -122,7 +134,10 @@ impl Bundles {
         let tid = event.pid.unwrap_or(0);
         let place = Place { comm: threads.comm(tid), tid, tgid: threads.process(tid), cpu, time };
         let Some(kind) = &event.kind else {
-            queue.event_of(place, EventKind::Other { name: b"", fields: b"" });
+            match &event.other {
+                Some((number, message)) => other_events::take(*number, message, place, queue),
+                None => queue.event_of(place, EventKind::Other { name: b"", fields: b"" }),
+            }
             return;
         };
         match kind {
@@ -131,13 +146,16 @@ impl Bundles {
                 queue.mark(place, |out| out.extend_from_slice(text.strip_suffix(b"\n").unwrap_or(text)));
             }
             FtraceKind::CpuIdle(CpuState { state, cpu_id }) => {
-                let (state, cpu) = (state.unwrap_or(0), cpu_id.unwrap_or(0));
-                queue.event_of(place, EventKind::CpuIdle { state, cpu });
+                // Without one of the two it cannot be used.
+                match state.zip(*cpu_id) {
+                    Some((state, cpu)) => queue.event_of(place, EventKind::CpuIdle { state, cpu }),
+                    None => queue.other(place, b"cpu_idle", |_| {}),
+                }
             }
-            FtraceKind::CpuFrequency(CpuState { state, cpu_id }) => {
-                let (khz, cpu) = (state.unwrap_or(0), cpu_id.unwrap_or(0));
-                queue.event_of(place, EventKind::CpuFrequency { khz, cpu });
-            }
+            FtraceKind::CpuFrequency(CpuState { state, cpu_id }) => match state.zip(*cpu_id) {
+                Some((khz, cpu)) => queue.event_of(place, EventKind::CpuFrequency { khz, cpu }),
+                None => queue.other(place, b"cpu_frequency", |_| {}),
+            },
             FtraceKind::SchedSwitch(event) => {
                 let next = Running {
                     tid: tid_of(event.next_pid),
@@ -158,6 +176,16 @@ impl Bundles {
                 queue.other(place, b"sched_wakeup_new", |out| woken(out, event));
             }
             FtraceKind::SchedWaking(event) => queue.other(place, b"sched_waking", |out| woken(out, event)),
+            FtraceKind::Generic(event) if event.event_name.as_deref() == Some(driver_marks::NAME) => {
+                other_events::driver_mark(place, queue, |name| {
+                    let of = |field: &&GenericField| field.name.as_deref() == Some(name.as_bytes());
+                    Some(match event.field.iter().find(of)?.value.as_ref()? {
+                        GenericValue::Text(text) => Value::Text(text),
+                        GenericValue::Signed(number) => Value::Number(*number),
+                        GenericValue::Unsigned(number) => Value::Number(number.cast_signed()),
+                    })
+                });
+            }
             other => {
                 let name = name(other);
                 queue.other(place, &name[..name.len().min(LONGEST_TEXT)], |out| fields(out, other));

@@ -10,7 +10,7 @@ use crate::replay::{
 };
 
 /// CPU of events that come from a program itself, and have none.
-pub(super) const NO_CPU: u32 = u32::MAX;
+pub(crate) const NO_CPU: u32 = u32::MAX;
 
 /// Steps that wait.
 #[derive(Default)]

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
-use super::clocks::ClockId;
+use super::{clocks::ClockId, tracks::thread_number};
 use crate::perfetto_schema::{
     BOOTTIME, ClockSnapshot, InternedName, NEEDS_STATE, STATE_CLEARED, TracePacket,
 };
@@ -87,7 +87,7 @@ impl Sequences {
             sequence.is_valid &= !sequence.has_begun;
         }
         sequence.has_begun = true;
-        if flags & STATE_CLEARED != 0 || packet.incremental_state_cleared == Some(true) {
+        if is_cleared(packet) {
             for table in sequence.tables() {
                 *texts -= table.len();
                 *bytes -= table.values().map(Bytes::len).sum::<usize>();
@@ -129,10 +129,10 @@ impl Sequences {
                 defaults.track_event_defaults.as_ref().and_then(|defaults| defaults.track_uuid);
         }
         if let Some(thread) = &packet.thread_descriptor
-            && let (Some(Ok(pid)), Some(Ok(tid))) =
-                (thread.pid.map(u32::try_from), thread.tid.map(u32::try_from))
+            && let Some(tid) = thread.tid.map(thread_number)
         {
-            sequence.thread = Some((pid, tid));
+            let pid = thread.pid.and_then(|pid| u32::try_from(pid).ok());
+            sequence.thread = Some((pid.unwrap_or(tid), tid));
         }
         if let Some(snapshot) = &packet.clock_snapshot {
             sequence.snapshot(snapshot, id);
@@ -152,6 +152,11 @@ impl Sequences {
         counting.last = if counting.is_incremental { counting.last.checked_add(time)? } else { time };
         Some((ClockId::new(clock, id), counting.last.checked_mul(counting.unit_ns)?))
     }
+}
+
+/// Whether a packet clears the state of its sequence.
+pub(super) fn is_cleared(packet: &TracePacket) -> bool {
+    packet.sequence_flags.unwrap_or(0) & STATE_CLEARED != 0 || packet.incremental_state_cleared == Some(true)
 }
 
 impl Sequence {

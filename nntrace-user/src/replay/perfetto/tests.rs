@@ -57,7 +57,7 @@ fn line(us: u64, task: &str, cpu: u32, event: &str) -> String {
 
 /// Returns an event of the kernel, so many us after the start.
 fn event(us: u64, tid: u32, kind: FtraceKind) -> FtraceEvent {
-    FtraceEvent { timestamp: Some(START + us * 1_000), pid: Some(tid), kind: Some(kind) }
+    FtraceEvent { timestamp: Some(START + us * 1_000), pid: Some(tid), kind: Some(kind), other: None }
 }
 
 fn print(us: u64, tid: u32, text: &str) -> FtraceEvent {
@@ -243,7 +243,7 @@ fn events_in_other_messages_are_read_and_others_are_counted() {
         event_name: Some("sched_process_exit".into()),
         field: vec![field("comm", GenericValue::Text("app".into())), field("pid", GenericValue::Signed(20))],
     };
-    let unknown = FtraceEvent { timestamp: Some(START), pid: Some(20), kind: None };
+    let unknown = FtraceEvent { timestamp: Some(START), pid: Some(20), kind: None, other: None };
     let packets =
         [bundle(0, vec![unknown, event(9, 20, FtraceKind::Generic(generic)), print(10, 20, "E|20")])];
     let snapshot = snapshot(&file(&packets));

@@ -14,7 +14,7 @@ use super::{
     queue::{NO_CPU, Place, Queue, append},
     sequences::{Sequence, Sequences},
     threads::Threads,
-    tracks::{Owner, Tracks},
+    tracks::{Owner, Tracks, thread_number},
     unplaced::Unplaced,
 };
 use crate::perfetto_schema::{EventType, LegacyEvent, TracePacket, TrackEvent};
@@ -29,7 +29,8 @@ const MOST_COUNTERS: usize = 1 << 16;
 pub(super) struct TrackEvents {
     open: FxHashMap<TrackKey, Vec<Open>>,
     open_count: usize,
-    values: FxHashMap<u64, i64>,
+    /// Values of counters whose events have differences, by sequence and track: each writer counts from 0.
+    values: FxHashMap<(u32, u64), i64>,
     /// Number of the last asynchronous slice.
     cookie: u64,
     /// Events whose name is not known, as its number has no text.
@@ -87,6 +88,11 @@ pub(super) struct Context<'a, 'b> {
 }
 
 impl TrackEvents {
+    /// Forgets the values that a sequence has counted: its writer begins again from 0.
+    pub(super) fn clear(&mut self, sequence: u32) {
+        self.values.retain(|(of, _), _| *of != sequence);
+    }
+
     /// Takes the event of a packet.
     pub(super) fn take(&mut self, packet: &TracePacket, event: &TrackEvent, context: &mut Context<'_, '_>) {
         let Some((clock, time)) = context.sequences.time(packet) else {
@@ -112,7 +118,9 @@ impl TrackEvents {
         };
         let place = Place {
             // By it the process is named.
-            comm: context.tracks.process_name(owner.pid).unwrap_or_else(|| context.threads.comm(owner.tid)),
+            comm: (context.tracks.process_name(owner.pid))
+                .or_else(|| context.tracks.comm(event.track_uuid.or(sequence.default_track)?))
+                .unwrap_or_else(|| context.threads.comm(owner.tid)),
             tid: owner.tid,
             tgid: Some(owner.pid),
             cpu: NO_CPU,
@@ -149,7 +157,7 @@ impl TrackEvents {
             },
             // The counters of an export are states of clusters, which follow from the events of CPUs.
             Action::Counter if context.is_own => {}
-            Action::Counter => self.counter(event, owner, place, context.tracks, queue),
+            Action::Counter => self.counter(event, id, owner, place, context.tracks, queue),
             Action::AsyncBegin(cookie) => {
                 queue.mark(place, |out| asynchronous(out, b'S', owner.pid, &name, cookie));
             }
@@ -221,6 +229,7 @@ impl TrackEvents {
     fn counter(
         &mut self,
         event: &TrackEvent,
+        sequence: u32,
         owner: Owner,
         place: Place<'_>,
         tracks: &Tracks,
@@ -237,8 +246,9 @@ impl TrackEvents {
             return;
         };
         let mut value = value.saturating_mul(counter.multiplier);
-        if counter.is_incremental && (self.values.len() < MOST_COUNTERS || self.values.contains_key(&uuid)) {
-            let sum = self.values.entry(uuid).or_default();
+        let key = (sequence, uuid);
+        if counter.is_incremental && (self.values.len() < MOST_COUNTERS || self.values.contains_key(&key)) {
+            let sum = self.values.entry(key).or_default();
             *sum = sum.saturating_add(value);
             value = *sum;
         }
@@ -280,9 +290,10 @@ fn action(event: &TrackEvent) -> Option<Action> {
 
 fn owner_of(event: &TrackEvent, sequence: &Sequence, tracks: &Tracks) -> (TrackKey, Owner) {
     let legacy = event.legacy_event.as_ref();
-    let number = |id: Option<i32>| id.and_then(|id| u32::try_from(id).ok()).filter(|id| *id != 0);
-    let (pid, tid) =
-        legacy.map_or((None, None), |legacy| (number(legacy.pid_override), number(legacy.tid_override)));
+    let number = |id: i32| thread_number(id.into());
+    let not_zero = |id: &i32| *id != 0;
+    let pid = legacy.and_then(|legacy| legacy.pid_override).filter(not_zero).map(number);
+    let tid = legacy.and_then(|legacy| legacy.tid_override).filter(not_zero).map(number);
     let of_thread = |pid, tid| (TrackKey::Thread(pid, tid), Owner { pid, tid, is_of_thread: true });
     if let Some(tid) = tid {
         return of_thread(pid.or(sequence.thread.map(|(pid, _)| pid)).unwrap_or(tid), tid);

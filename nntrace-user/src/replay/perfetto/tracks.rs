@@ -25,8 +25,10 @@ pub(super) struct Tracks {
 #[derive(Debug, Default)]
 struct Track {
     parent: Option<u64>,
-    /// Process and thread.
-    thread: Option<(u32, u32)>,
+    /// Process of its thread, if it is known, and the number of the thread in the trace.
+    thread: Option<(Option<u32>, i64)>,
+    /// Name of that thread.
+    comm: Bytes,
     process: Option<u32>,
     name: Bytes,
     counter: Option<Counter>,
@@ -63,9 +65,12 @@ impl Tracks {
         let track = self.all.entry(uuid).or_default();
         let number = |id: Option<i64>| id.and_then(|id| u32::try_from(id).ok());
         if let Some(thread) = &descriptor.thread
-            && let (Some(pid), Some(tid)) = (number(thread.pid.map(i64::from)), number(thread.tid))
+            && let Some(tid) = thread.tid
         {
-            track.thread = Some((pid, tid));
+            track.thread = Some((number(thread.pid.map(i64::from)), tid));
+            if let Some(name) = &thread.thread_name {
+                track.comm = Bytes::copy_from_slice(&name[..name.len().min(LONGEST_NAME)]);
+            }
         }
         if let Some(process) = &descriptor.process {
             track.process = number(process.pid.map(i64::from)).or(track.process);
@@ -91,18 +96,31 @@ impl Tracks {
     /// Returns the owner of a track.
     pub(super) fn owner(&self, uuid: u64) -> Owner {
         let mut at = uuid;
+        let mut of_thread = None;
         for _ in 0..DEEPEST {
             let Some(track) = self.all.get(&at) else { break };
-            if let Some((pid, tid)) = track.thread {
-                return Owner { pid, tid, is_of_thread: at == uuid };
+            if of_thread.is_none() {
+                of_thread = track.thread.map(|(pid, tid)| (pid, tid, at == uuid));
             }
-            if let Some(pid) = track.process {
-                return Owner { pid, tid: pid, is_of_thread: false };
+            // A thread without a process is of the one around.
+            let pid = of_thread.and_then(|(pid, ..)| pid).or(track.process);
+            if let Some(pid) = pid {
+                let (tid, is_of_thread) =
+                    of_thread.map_or((pid, false), |(_, tid, own)| (thread_number(tid), own));
+                return Owner { pid, tid, is_of_thread };
             }
             let Some(parent) = track.parent.filter(|parent| *parent != 0) else { break };
             at = parent;
         }
-        Owner::default()
+        of_thread.map_or_else(Owner::default, |(_, tid, is_of_thread)| {
+            let tid = thread_number(tid);
+            Owner { pid: tid, tid, is_of_thread }
+        })
+    }
+
+    /// Returns the name of the thread of a track; `None` where its description has none.
+    pub(super) fn comm(&self, uuid: u64) -> Option<&[u8]> {
+        self.all.get(&uuid).map(|track| &*track.comm).filter(|comm| !comm.is_empty())
     }
 
     /// Returns the name of a process; `None` where no track has it.
@@ -121,10 +139,52 @@ impl Tracks {
     }
 }
 
+/// Returns the id of a thread by its number in a description: the number itself where it can be one of Linux. Others are of
+/// programs whose threads have addresses or negative numbers as ids, or 0, which is the kernel's idle thread: they get an id
+/// beyond all of the kernel's.
+pub(super) fn thread_number(number: i64) -> u32 {
+    /// Highest bit: the kernel's ids are below 2^22.
+    const BEYOND: u32 = 1 << 31;
+    match u32::try_from(number) {
+        Ok(tid) if tid != 0 => tid,
+        // The lower half tells the threads of one program apart, as their stacks do.
+        _ => (number.cast_unsigned() ^ (number.cast_unsigned() >> 32 << 4)) as u32 | BEYOND,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::perfetto_schema::{ProcessDescriptor, ThreadDescriptor};
+
+    #[test]
+    fn numbers_that_are_no_ids_of_linux_are_beyond_them() {
+        assert_eq!(thread_number(7), 7);
+        let others = [0, -1, -136_712_896, 1 << 32, (1 << 32) + 7, 0x7f00_1234_5700];
+        let ids = others.map(thread_number);
+        assert!(ids.iter().all(|tid| *tid >= 1 << 31), "{ids:?}");
+        assert!((1..ids.len()).all(|at| !ids[..at].contains(&ids[at])), "{ids:?}");
+    }
+
+    #[test]
+    fn a_thread_without_a_process_is_of_the_one_around_or_of_its_own() {
+        let mut tracks = Tracks::default();
+        let thread =
+            |tid| Some(ThreadDescriptor { pid: None, tid: Some(tid), thread_name: Some("w".into()) });
+        let process = Some(ProcessDescriptor { pid: Some(5), process_name: None });
+        tracks.describe(&TrackDescriptor { uuid: Some(1), process, ..TrackDescriptor::default() });
+        let parent_uuid = Some(1);
+        tracks.describe(&TrackDescriptor {
+            uuid: Some(2),
+            parent_uuid,
+            thread: thread(7),
+            ..TrackDescriptor::default()
+        });
+        tracks.describe(&TrackDescriptor { uuid: Some(3), thread: thread(8), ..TrackDescriptor::default() });
+        assert_eq!(tracks.owner(2), Owner { pid: 5, tid: 7, is_of_thread: true });
+        assert_eq!(tracks.owner(3), Owner { pid: 8, tid: 8, is_of_thread: true });
+        assert_eq!(tracks.comm(3), Some(&b"w"[..]));
+    }
 
     #[test]
     fn the_owner_is_the_nearest_one_around() {

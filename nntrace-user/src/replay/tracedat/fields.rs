@@ -41,11 +41,23 @@ pub(crate) struct Decoders {
 
 #[derive(Clone, Debug)]
 enum Decoder {
-    Print { address: Word, text: usize },
-    CpuIdle { state: Word, cpu: Word },
-    CpuFrequency { khz: Word, cpu: Word },
+    Print {
+        address: Word,
+        text: usize,
+    },
+    CpuIdle {
+        state: Word,
+        cpu: Word,
+    },
+    CpuFrequency {
+        khz: Word,
+        cpu: Word,
+    },
     /// Event that a replay reads by its fields.
-    Known { name: Box<[u8]>, fields: Vec<Field> },
+    Known {
+        name: Box<[u8]>,
+        fields: Vec<Field>,
+    },
     /// Mark of a driver.
     DriverMark(Vec<Field>),
     Other(Box<[u8]>),
@@ -200,9 +212,10 @@ fn value(field: &Field, record: &[u8], endian: Endian, texts: &Texts, out: &mut 
         }
     } else {
         let number = field.number(record, endian)?;
-        match signed {
-            true => write!(out, "{number}").ok()?,
-            false => write!(out, "{}", number.cast_unsigned()).ok()?,
+        if signed {
+            write!(out, "{number}").ok()?;
+        } else {
+            write!(out, "{}", number.cast_unsigned()).ok()?;
         }
     }
     Some(())

@@ -44,7 +44,7 @@ impl Findings<'_> {
         }
         let phases = phases.into_iter().map(|((pid, _, tag), (usage, share))| PhaseUsageRow {
             pid,
-            comm: self.run.processes.get(&pid).map(|process| process.comm.clone()).unwrap_or_default(),
+            comm: self.name_of_process(pid),
             layer: tag.map(Tag::layer),
             phase: tag.map(Tag::phase),
             usage: self.usage_row(&usage, share),
@@ -60,6 +60,16 @@ impl Findings<'_> {
             accounts: self.account_usage(&tables.accounts),
             rest: rest.map(share_row),
         })
+    }
+
+    /// Returns the name of a process: that of its main thread, where it has no mark.
+    fn name_of_process(&self, pid: u32) -> String {
+        let process = self.run.processes.get(&pid).map(|process| process.comm.clone());
+        let of_thread = || {
+            let comm = self.run.thread_names?.get(&pid)?;
+            Some(String::from_utf8_lossy(comm).into_owned())
+        };
+        process.or_else(of_thread).unwrap_or_default()
     }
 
     fn iteration_usage(&self, iterations: &BTreeMap<u32, Usage>) -> Vec<IterationUsageRow> {
