@@ -67,14 +67,14 @@ pub(crate) struct TracePacket {
     #[prost(uint32, optional, tag = "98")]
     pub(crate) machine_id: Option<u32>,
     /// Events of kernels that are not Linux: states of tasks, changes of their names, states of CPUs, and their processes.
-    #[prost(bytes = "bytes", optional, tag = "117")]
-    pub(crate) generic_task_state: Option<Bytes>,
-    #[prost(bytes = "bytes", optional, tag = "118")]
-    pub(crate) generic_task_rename: Option<Bytes>,
-    #[prost(bytes = "bytes", optional, tag = "120")]
-    pub(crate) generic_process_tree: Option<Bytes>,
-    #[prost(bytes = "bytes", optional, tag = "122")]
-    pub(crate) generic_cpu_frequency: Option<Bytes>,
+    #[prost(message, optional, tag = "117")]
+    pub(crate) generic_task_state: Option<GenericKernelEvent>,
+    #[prost(message, optional, tag = "118")]
+    pub(crate) generic_task_rename: Option<GenericKernelEvent>,
+    #[prost(message, optional, tag = "120")]
+    pub(crate) generic_process_tree: Option<GenericKernelEvent>,
+    #[prost(message, optional, tag = "122")]
+    pub(crate) generic_cpu_frequency: Option<GenericKernelEvent>,
     #[prost(message, optional, tag = "126")]
     pub(crate) trace_attributes: Option<TraceAttributes>,
     #[prost(bytes = "bytes", optional, tag = "133")]
@@ -85,14 +85,18 @@ impl TracePacket {
     /// Whether the packet is an event of a kernel that is not Linux.
     pub(crate) fn is_of_generic_kernel(&self) -> bool {
         let packets = [
-            &self.generic_task_state,
-            &self.generic_task_rename,
-            &self.generic_process_tree,
-            &self.generic_cpu_frequency,
+            self.generic_task_state,
+            self.generic_task_rename,
+            self.generic_process_tree,
+            self.generic_cpu_frequency,
         ];
-        packets.into_iter().any(Option::is_some)
+        packets.iter().any(Option::is_some)
     }
 }
+
+/// Event of a kernel that is not Linux; none of its fields is read.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(crate) struct GenericKernelEvent {}
 
 /// Event of the recorder itself.
 #[derive(Clone, Copy, PartialEq, Message)]

@@ -334,11 +334,8 @@ impl Input {
             Some(start) => Box::new(Atrace::new(BufReader::with_capacity(BUFFER, unpacked), start)),
             None => unpacked,
         };
-        let text: Box<dyn Read + Send> = if self.is_json {
-            Box::new(JsonText::new(BufReader::with_capacity(BUFFER, text)))
-        } else {
-            text
-        };
+        let text: Box<dyn Read + Send> =
+            if self.is_json { Box::new(JsonText::new(BufReader::with_capacity(BUFFER, text))) } else { text };
         let packed = self.packed != Packed::Plain || self.atrace.is_some();
         InputReader { text, name: self.name.clone(), packed, count: 0 }
     }

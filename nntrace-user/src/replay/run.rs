@@ -283,7 +283,7 @@ impl Replayed {
 
 fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replayed, ReplayError> {
     let files: Vec<String> = inputs.iter().map(|input| input.name().to_owned()).collect();
-    let Some((first, last)) = pass.survey.extent() else { return Err(no_events(pass, files, inputs)) };
+    let Some((first, last)) = pass.survey.extent() else { return Err(no_events(pass, &files, inputs)) };
     if let Some(example) = pass.counts.only_others() {
         let count = pass.counts.all;
         return Err(ReplayError::NoUsefulEvents { files: files.join(", "), count, example });
@@ -380,7 +380,7 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
 }
 
 /// Returns the error of inputs without an event: what they hold instead.
-fn no_events(pass: Pass, files: Vec<String>, inputs: &[Input]) -> ReplayError {
+fn no_events(pass: Pass, files: &[String], inputs: &[Input]) -> ReplayError {
     let is_page = |input: &Input| html::looks_like_html(input.head());
     let what = match pass.counts.unreadable {
         0 if inputs.iter().any(|input| matches!(input.contents(), Contents::Perfetto(_))) => {
@@ -392,8 +392,7 @@ fn no_events(pass: Pass, files: Vec<String>, inputs: &[Input]) -> ReplayError {
         0 => "it is empty, or holds comments only".into(),
         lines => format!("{lines} lines in no format that is known"),
     };
-    let of_inputs =
-        inputs.iter().filter_map(|input| Some(format!("{} {}", input.name(), input.encoding()?)));
+    let of_inputs = inputs.iter().filter_map(|input| Some(format!("{} {}", input.name(), input.encoding()?)));
     let without_unit = pass.counts.without_unit.as_deref().map(without_unit);
     let all = [what].into_iter().chain(of_inputs).chain(without_unit).chain(pass.notes);
     let what = all.collect::<Vec<_>>().join("; ");

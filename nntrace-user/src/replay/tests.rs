@@ -45,13 +45,15 @@ fn a_file_without_anything_to_show_is_refused_with_what_it_is() {
     assert!(error.contains("only 2 others, such as irq_handler_entry"), "{error}");
     let error = refused("{\"traceEvents\": [{\"name\": \"conv [0] 12.5: x\"}]}");
     assert!(error.contains("is a trace in JSON"), "{error}");
-    let error = refused("INFO worker [3] 12.500: loading\nWARN worker [3] 13.1: tracing_mark_write: B|1|[NN_LR_PE]x\n");
+    let error = refused(
+        "INFO worker [3] 12.500: loading\nWARN worker [3] 13.1: tracing_mark_write: B|1|[NN_LR_PE]x\n",
+    );
     assert!(error.contains("2 lines in no format that is known"), "{error}");
 }
 
 #[test]
 fn the_text_of_ftrace_in_json_is_read() {
-    let text = r#"{"traceEvents":[],"systemTraceEvents":"# tracer: nop\na-1 (1) [000] 1.0: tracing_mark_write: B|1|[NN_LR_PE]x\na-1 (1) [000] 2.0: tracing_mark_write: E|1\n"}"#;
+    let text = r##"{"traceEvents":[],"systemTraceEvents":"# tracer: nop\na-1 (1) [000] 1.0: tracing_mark_write: B|1|[NN_LR_PE]x\na-1 (1) [000] 2.0: tracing_mark_write: E|1\n"}"##;
     assert_eq!(run(text, None).phases[0].total_ns, 1_000_000_000);
 }
 
@@ -79,7 +81,8 @@ fn a_reading_is_no_newer_than_an_event_before_it() {
 
 #[test]
 fn threads_of_two_processes_may_have_one_id() {
-    let mark = |at: u32, pid: u32, text: &str| format!("w-7 ({pid}) [000] {at}.0: tracing_mark_write: {text}\n");
+    let mark =
+        |at: u32, pid: u32, text: &str| format!("w-7 ({pid}) [000] {at}.0: tracing_mark_write: {text}\n");
     let text = mark(1, 5, "B|5|[NN_LR_PE]run")
         + &mark(2, 6, "B|6|[NN_LC_PE]serve")
         + &mark(5, 5, "E|5")
@@ -87,7 +90,8 @@ fn threads_of_two_processes_may_have_one_id() {
         + &mark(7, 5, "B|5|[NN_LR_PE]run")
         + &mark(8, 5, "E|5");
     let snapshot = run(&text, None);
-    let rows: Vec<_> = snapshot.phases.iter().map(|row| (row.pid, row.count, row.total_ns / 1_000_000_000)).collect();
+    let rows: Vec<_> =
+        snapshot.phases.iter().map(|row| (row.pid, row.count, row.total_ns / 1_000_000_000)).collect();
     assert_eq!(rows, [(5, 2, 5), (6, 1, 4)]);
     assert!(snapshot.diagnostics.is_empty(), "{:?}", snapshot.diagnostics);
 }
