@@ -25,7 +25,7 @@ use super::{
     topology::Topology,
 };
 use clocks::Clocks;
-use feed::Feed;
+use feed::{Feed, Reach};
 use ledger::{Ledger, Step};
 pub(crate) use tables::UsageTables;
 
@@ -269,7 +269,7 @@ impl UsageLedgers {
         let is_crowded = !self.books.waits_for_power && self.books.clocks.are_crowded();
         if let Some(now) = last.filter(|_| is_crowded) {
             for tid in scheduling.running() {
-                self.read(tid, now, scheduling, false);
+                self.read(tid, now, scheduling, Reach::Present);
             }
             self.books.clocks.forget_oldest();
         }
@@ -279,7 +279,7 @@ impl UsageLedgers {
     pub(crate) fn thread_changed(&mut self, tid: u32, now: u64, scheduling: &mut Scheduling) {
         self.doubt(scheduling.losses());
         scheduling.forget_losses();
-        self.read(tid, now, scheduling, false);
+        self.read(tid, now, scheduling, Reach::Ended);
         if self.feeds.len() > 2 * scheduling.room() {
             self.feeds.retain(|tid, feed| feed.has_claims() || scheduling.lives(*tid));
             self.read_from = now;
@@ -299,7 +299,7 @@ impl UsageLedgers {
             portions: portions.to_vec(),
         });
         self.feed(span.tid).push(claim);
-        self.read(span.tid, span.end, scheduling, false);
+        self.read(span.tid, span.end, scheduling, Reach::Ended);
     }
 
     /// Events of these CPUs were lost since these times (ns).
@@ -318,11 +318,11 @@ impl UsageLedgers {
         self.feeds.entry(tid).or_insert_with(|| Feed::starting_at(read_from))
     }
 
-    /// Reads the states of a thread until `now` (ns) as far as they are certain; with `is_last`, no event shows more.
-    fn read(&mut self, tid: u32, now: u64, scheduling: &Scheduling, is_last: bool) {
+    /// Reads the states of a thread until `now` (ns), its present one as far as `reach` allows.
+    fn read(&mut self, tid: u32, now: u64, scheduling: &Scheduling, reach: Reach) {
         let Self { feeds, read_from, books } = self;
         let feed = feeds.entry(tid).or_insert_with(|| Feed::starting_at(*read_from));
-        feed.read(tid, now, scheduling, is_last, |change| books.take(change));
+        feed.read(tid, now, scheduling, reach, |change| books.take(change));
     }
 }
 

@@ -11,6 +11,17 @@ use crate::model::scheduling::{Scheduling, State, StateStretch};
 /// Sections that wait for the next event of their thread; with more, nothing is known of it.
 const MOST_CLAIMS: usize = 1_024;
 
+/// How much of a thread's present state is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// None of it: the thread's next event may contradict it, and sections that ended in it would keep what they took.
+    Ended,
+    /// As much as events show, for lack of room to wait for the next one.
+    Present,
+    /// All of it, as no event follows.
+    Everything,
+}
+
 /// One thread.
 #[derive(Clone, Debug)]
 pub(super) struct Feed {
@@ -50,14 +61,19 @@ impl Feed {
         tid: u32,
         now: u64,
         scheduling: &Scheduling,
-        is_last: bool,
+        reach: Reach,
         mut emit: impl FnMut(Change),
     ) {
-        let is_last_chance = is_last || self.claims.len() > MOST_CLAIMS;
+        let reach = if self.claims.len() > MOST_CLAIMS { Reach::Everything } else { reach };
         for life in scheduling.lives_since(tid, self.read_until) {
             for stretch in life.stretches_from(self.read_until) {
                 let StateStretch { begin, end, state, .. } = stretch;
-                if end.is_none() && is_undecided(state) && !is_last_chance {
+                let is_read = match reach {
+                    Reach::Ended => end.is_some(),
+                    Reach::Present => end.is_some() || !is_undecided(state),
+                    Reach::Everything => true,
+                };
+                if !is_read {
                     break;
                 }
                 if let Some((known, before)) = self.open
@@ -76,7 +92,8 @@ impl Feed {
                 emit(Change::End { tid, pid: life.tgid });
             }
         }
-        let until = if is_last_chance || !scheduling.knows(tid) { u64::MAX } else { self.read_until };
+        let until =
+            if reach == Reach::Everything || !scheduling.knows(tid) { u64::MAX } else { self.read_until };
         self.claim_until(until, &mut emit);
     }
 

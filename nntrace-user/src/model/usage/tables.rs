@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nntrace_common::layer::Tag;
 
-use super::{Books, RowKey, Usage, UsageLedgers};
+use super::{Books, RowKey, Usage, UsageLedgers, feed::Reach};
 use crate::model::{
     capped_table::{OTHERS_NAME, OTHERS_PID},
     marks::Marks,
@@ -41,7 +41,7 @@ impl UsageLedgers {
         ids.sort_unstable();
         ids.dedup();
         for tid in ids {
-            all.read(tid, end, scheduling, true);
+            all.read(tid, end, scheduling, Reach::Everything);
         }
         all.books.clocks.give_up_waiting();
         all.books.settle();

@@ -153,3 +153,23 @@ fn unknown_frequencies_are_a_range() -> Result<(), energy::ModelError> {
     assert!((share.total_max - (8_000.0 + 200.0) * 1e-9).abs() < 1e-18, "{share:?}");
     Ok(())
 }
+
+/// Clocks of two CPUs disagree: the thread is seen on CPU 1 before it leaves CPU 0, and a section ends in between.
+#[test]
+fn a_contradiction_concerns_sections_that_ended_in_the_state_it_unsettles() {
+    let mut model = model();
+    for record in [
+        sched(0, 7, 0, In),
+        sched(450, 7, 1, In),
+        section(7, 1, (100, 480), 0, 380),
+        sched(500, 7, 0, SchedChange::Preempted),
+        sched(700, 7, 1, Sleeps),
+    ] {
+        model.record(&record);
+    }
+    let found = tables(&model, 0, 700);
+    let used = &found.functions[&(PID, Tag::new(Layer::Runtime, Phase::Execution), 1)];
+    assert_eq!((used.on_cpu(), used.unknown, used.total()), (0, 380, 380));
+    let other = &found.others[&PID];
+    assert_eq!((other.on_cpu(), other.unknown), (0, 320));
+}
