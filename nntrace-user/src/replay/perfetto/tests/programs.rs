@@ -62,7 +62,7 @@ fn slices_instants_and_counters_are_marks() {
         ..TrackDescriptor::default()
     };
     let value = TrackEvent { counter_value: Some(3), ..track_event(EventType::Counter, 6, "") };
-    let packets = [
+    let packets = vec![
         on_track(0, track_event(EventType::SliceBegin, THREAD, "[NN_LA_PE]run#iter=1")),
         on_track(1, track_event(EventType::SliceBegin, 7, "download")),
         on_track(2, track_event(EventType::SliceBegin, THREAD, "[NN_LR_PE]compute")),
