@@ -25,14 +25,14 @@ const PER_SECTION: u64 = 1_000_000;
 const PART: u64 = 20;
 
 /// Name, numbers and counts by function of an iteration.
-type IterationCounts = (String, u64, u64, u64, BTreeMap<String, u64>);
+type IterationCounts = (String, u64, u64, BTreeMap<String, u64>);
 
 /// Results that do not depend on time.
 #[derive(Debug, PartialEq, Eq)]
 struct Counts {
     processes: Vec<OfProcess>,
     reports: usize,
-    /// Iterations by name and number: sections, those open, and what is in them.
+    /// Iterations by name: those that ended, those open, and what is in them.
     iterations: Vec<IterationCounts>,
     /// Accounts: sections, and what is in them.
     accounts: BTreeMap<Option<String>, (u64, BTreeMap<String, u64>)>,
@@ -70,7 +70,7 @@ fn processes(snapshot: &Snapshot) -> Vec<(OfProcess, u32)> {
 fn counts(snapshot: &Snapshot) -> Counts {
     let iterations = snapshot.iterations.iter().map(|row| {
         let functions = row.functions.iter().map(|row| (row.site.name.clone(), row.count));
-        (row.name.clone(), row.iter, row.count, row.open, functions.collect())
+        (row.name.clone(), row.count, row.open, functions.collect())
     });
     let accounts = snapshot.accounts.iter().map(|row| {
         let functions = row.functions.iter().map(|row| (row.site.name.clone(), row.count));

@@ -168,9 +168,9 @@ impl Recorded {
             add("function", of, format!("{} {}", row.count, row.is_partial));
         }
         // Not by what they are parts of: a trace of marks does not tell who created a thread.
-        let mut iterations: BTreeMap<(&str, &str, u64), [u64; 2]> = BTreeMap::new();
+        let mut iterations: BTreeMap<(&str, &str), [u64; 2]> = BTreeMap::new();
         for row in &snapshot.iterations {
-            let [ended, open] = iterations.entry((role(&row.pid), &row.name, row.iter)).or_default();
+            let [ended, open] = iterations.entry((role(&row.pid), &row.name)).or_default();
             *ended += row.count;
             *open += row.open;
         }

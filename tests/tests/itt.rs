@@ -158,7 +158,8 @@ fn a_programs_own_tasks_are_marks_where_their_names_say_so() -> Result<()> {
     let all =
         [("LA_PE", "classify", 1), ("LR_PC", "late", 1), ("LR_PE", "inside", 6), ("LC_PE", "direct", 1)];
     assert_eq!(functions(&snapshot, pid), expected(&all));
-    assert_eq!(snapshot.iterations.first().map(|row| (row.name.as_str(), row.iter)), Some(("classify", 3)));
+    let [iterations] = &snapshot.iterations[..] else { panic!("{:?}", snapshot.iterations) };
+    assert_eq!((iterations.name.as_str(), iterations.count, iterations.slowest[0].iter), ("classify", 1, 3));
     let stacks = snapshot.stack_counts(pid);
     assert_eq!(stacks.get("LA_PE LC_PE!"), Some(&1), "the layer between them is missing: {stacks:?}");
     Ok(())

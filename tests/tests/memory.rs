@@ -8,11 +8,15 @@ use std::{
     io::{BufWriter, Write as _},
     path::Path,
     process::Command,
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::{
+    resource::{UsageWho, getrusage},
+    signal::Signal,
+};
 use nntrace_common::{
     diagnostic::DiagnosticKind,
     layer::{Layer, Phase},
@@ -203,6 +207,7 @@ fn targets_that_make_more_of_everything_than_there_is_room_for() -> Result<()> {
     for (what, args) in [
         ("names", &[][..]),
         ("accounts", &["--by", "img", "--missing"]),
+        ("iterations", &[]),
         ("sends", &[]),
         ("counters", &[]),
         ("slices", &[]),
@@ -223,6 +228,53 @@ fn targets_that_make_more_of_everything_than_there_is_room_for() -> Result<()> {
             snapshot.loss.records_dropped, snapshot.loss.records_produced
         );
         ensure_within(what, LIVE_BASE)?;
+        if what == "iterations" {
+            let [turns] = &snapshot.iterations[..] else { panic!("{:?}", snapshot.iterations) };
+            ensure!(turns.slowest.len() == 20, "{turns:?}");
+            ensure!(snapshot.loss.records_dropped > 0 || (turns.count, turns.open) == (rounds, 0), "{turns:?}");
+            let bytes = serde_json::to_vec(&snapshot)?.len();
+            ensure!(bytes < 1 << 18, "a snapshot of {bytes} bytes");
+        }
     }
     Ok(())
+}
+
+/// Memory and results do not grow with a run on the example network.
+#[test]
+fn the_profiler_is_flat_while_it_watches() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    // Until the tables have all that there is.
+    const SETTLED: u64 = 10;
+    let until = seconds()?.max(SETTLED + 8);
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("run.json");
+    let mut profiler = Command::new(binaries::profiler()?);
+    profiler.arg(format!("--json={}", file.display())).arg("--").arg(binaries::workload()?);
+    profiler.args(["--quiet", "--seconds", &(until + 60).to_string()]);
+    let (begin, profiler) = (Instant::now(), Child::start(&mut profiler)?);
+    let memory_at = |second: u64| {
+        thread::sleep(Duration::from_secs(second).saturating_sub(begin.elapsed()));
+        resident(profiler.pid())
+    };
+    let (early, late) = (memory_at(SETTLED)?, memory_at(until)?);
+    profiler.signal(Signal::SIGTERM)?;
+    profiler.wait()?.expect_code(0)?;
+    let bytes = std::fs::read(&file)?;
+    let snapshot = snapshot::read(&bytes)?;
+    let cpu = snapshot.overhead.collector_cpu_ns as f64 / snapshot.window.length_ns() as f64;
+    println!(
+        "{early} KiB after {SETTLED} s, {late} KiB after {until} s; {:.2} % of a CPU; a snapshot of {} bytes",
+        100.0 * cpu,
+        bytes.len()
+    );
+    ensure!(late <= early + 3_072, "{early} KiB after {SETTLED} s, {late} KiB after {until} s");
+    ensure!(bytes.len() < 1 << 18, "a snapshot of {} bytes", bytes.len());
+    Ok(())
+}
+
+/// Returns the resident memory of a process, KiB.
+fn resident(pid: u32) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
 }

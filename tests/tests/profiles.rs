@@ -275,7 +275,7 @@ fn a_percentile_of_the_buckets_is_that_of_the_snapshot() -> Result<()> {
 
 #[test]
 fn labels_tell_accounts_and_iterations() -> Result<()> {
-    let outputs = Outputs::of(RECORDING, &[])?;
+    let outputs = Outputs::of(RECORDING, &["--slowest", "10000"])?;
     let Some(profile) = outputs.profile()? else { return Ok(()) };
     let by_label = |label: &str, value: usize| {
         summed(
@@ -295,7 +295,8 @@ fn labels_tell_accounts_and_iterations() -> Result<()> {
         let is_own = sample.stack.last().is_some_and(|frame| frame == name);
         Some((sample.labels.get("iteration").filter(|_| is_own)?.clone(), sample.values[1]))
     }));
-    let expected = summed(outputs.snapshot.iterations.iter().flat_map(|row| {
+    let iterations = outputs.snapshot.iterations.iter().flat_map(|root| &root.slowest);
+    let expected = summed(iterations.flat_map(|row| {
         let functions = row.functions.iter().filter(|function| function.site.name == name);
         functions.map(|function| (row.iter.to_string(), function.exclusive_ns))
     }));

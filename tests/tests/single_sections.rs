@@ -218,19 +218,24 @@ fn what_has_not_ended_is_open_and_in_no_statistic() -> Result<()> {
     for (range, whole) in [(None, 4), (Some(cut), 3)] {
         let snapshot = snapshot::of(&replay_text(&text, range)?.findings())?;
         let of_frames = |count: u64| count * 90_000_000;
-        let (open, ended): (Vec<_>, Vec<_>) = snapshot.iterations.iter().partition(|row| row.open > 0);
-        assert_eq!((ended.len() as u64, open.len()), (whole, 1), "{:?}", snapshot.iterations);
-        assert!(
-            ended.iter().all(|row| (row.count, row.total_ns, row.missing_ns) == (1, 90_000_000, 60_000_000))
-        );
-        assert_eq!((open[0].count, open[0].total_ns, open[0].missing_ns), (0, 0, 0));
+        let [frames] = &snapshot.iterations[..] else { panic!("{:?}", snapshot.iterations) };
+        assert_eq!((frames.count, frames.open, frames.total_ns), (whole, 1, of_frames(whole)), "{frames:?}");
+        let times = [frames.mean_ns, frames.min_ns, frames.p50_ns, frames.p99_ns, frames.max_ns];
+        assert_eq!(times, [Some(90_000_000); 5]);
+        assert_eq!((frames.wall_ns, frames.missing_ns), (of_frames(whole), whole * 60_000_000));
+        let step = &frames.functions.iter().find(|row| row.site.name == "step").unwrap();
+        assert_eq!((step.count, step.total_ns), (whole, whole * 30_000_000));
+        let slowest: Vec<_> = frames.slowest.iter().map(|row| (row.iter, row.total_ns, row.missing_ns)).collect();
+        assert_eq!(slowest, (0..whole).map(|iter| (iter, 90_000_000, 60_000_000)).collect::<Vec<_>>());
         let table = tables::render(&snapshot);
         let line = table.lines().find(|line| line.contains("  frame ") && line.contains("not ended"));
         let line = line.with_context(|| table.clone())?;
         let words: Vec<&str> = line.split_whitespace().take(2).collect();
         assert_eq!(words, ["frame", whole.to_string().as_str()]);
         assert_eq!(line.matches("90.0 ms").count(), 4, "{line}");
-        assert!(tables::iterations(&snapshot).contains(&format!("frame {whole}: not ended")));
+        let table = tables::iterations(&snapshot);
+        assert!(table.contains(&format!("frame: {whole} iterations, mean 90.0 ms")), "{table}");
+        assert!(table.contains("(and 1 not ended)") && !table.contains(&format!("frame {whole}")), "{table}");
         let function = |name: &str| snapshot.functions.iter().find(|row| row.name == name).unwrap().clone();
         assert_eq!((function("frame").count, function("frame").total_ns), (whole, of_frames(whole)));
         let missing = &snapshot.missing[0];

@@ -10,6 +10,7 @@ mod idle;
 mod lttng;
 pub mod machine;
 mod marks;
+mod over_time;
 pub mod pairs;
 mod ping_pong;
 mod process;
@@ -197,6 +198,7 @@ impl Bench {
         }
         if self.wants(What::Collector) {
             tables.add(&collector::measure()?);
+            tables.add(&over_time::measure()?);
         }
         if self.wants(What::Start) {
             tables.add(&start::measure(self.rounds)?);

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: floods of everything that tables hold, for any length of time, against the documented bound on
-//! memory. Too long for the tests, which do the same for seconds.
+//! `cargo xtask soak`: floods of everything that tables hold, and the example network, for any length of time, against the
+//! documented bound on memory. Too long for the tests, which do the same for seconds.
 
 use anyhow::Result;
 use clap::Args;

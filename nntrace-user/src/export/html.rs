@@ -6,7 +6,6 @@
 //! page's policy allows these scripts and styles by their hashes and nothing else, the network least of all.
 
 mod histograms;
-mod iterations;
 mod lanes;
 mod power;
 mod sections;
@@ -18,7 +17,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 pub use self::sections::{Sections, SharedSections, Shown, observer};
-use self::{histograms::Bin, iterations::Iterations, lanes::Swimlane, power::PowerLane};
+use self::{histograms::Bin, lanes::Swimlane, power::PowerLane};
 use super::ThreadName;
 use crate::{
     model::{Findings, timeline::Timelines},
@@ -75,9 +74,10 @@ struct Data<'a> {
     began_ns: Option<u64>,
     /// Without what is beside it, in another form.
     snapshot: Snapshot,
-    iterations: Iterations<'a>,
     /// Distributions of the rows of phases, in their order.
     histograms: Vec<Vec<Bin>>,
+    /// Distributions of the rows of iterations, in their order.
+    iteration_histograms: Vec<Vec<Bin>>,
     /// Where the first of each kind of diagnostics was met, if that is known.
     diagnostic_places: Vec<Option<String>>,
     swimlane: Swimlane<'a>,
@@ -95,8 +95,12 @@ pub fn render(report: &Report<'_>) -> serde_json::Result<Vec<u8>> {
         host_name,
         began_ns,
         snapshot: without_long_parts(snapshot),
-        iterations: Iterations::new(&snapshot.iterations),
         histograms: snapshot.phases.iter().map(|row| histograms::bins(row.histogram.as_ref())).collect(),
+        iteration_histograms: snapshot
+            .iterations
+            .iter()
+            .map(|row| histograms::bins(row.histogram.as_ref()))
+            .collect(),
         diagnostic_places: snapshot.diagnostics.iter().map(Diagnostic::place).collect(),
         swimlane: Swimlane::new(findings, sections, threads),
         power: timelines.map(|timelines| power::lanes(snapshot, timelines)).unwrap_or_default(),
@@ -127,10 +131,11 @@ pub fn render(report: &Report<'_>) -> serde_json::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Returns a snapshot without iterations and distributions.
+/// Returns a snapshot without distributions.
 fn without_long_parts(snapshot: &Snapshot) -> Snapshot {
-    let mut short = Snapshot { iterations: Vec::new(), ..snapshot.clone() };
+    let mut short = snapshot.clone();
     short.phases.iter_mut().for_each(|row| row.histogram = None);
+    short.iterations.iter_mut().for_each(|row| row.histogram = None);
     short
 }
 

@@ -122,6 +122,7 @@ impl Causality {
             is_needed: questions.need_all_spans(),
             explanation: questions.explain.as_deref().map(|function| Explanation::of(function, limits)),
             hand_overs: questions.hand_overs.then(|| Box::new(HandOvers::new(limits))),
+            iterations: Iterations::new(limits, questions.every_iteration, questions.slowest()),
             questions,
             window_begin: 0,
             pending: BTreeMap::new(),
@@ -130,7 +131,6 @@ impl Causality {
             sent: FxHashMap::default(),
             most_sent: limits.hand_overs,
             accounts: Accounts::new(limits),
-            iterations: Iterations::new(limits),
             groups: Groups::new(limits),
             roots: Roots::new(limits),
             graph: Graph::new(limits),
@@ -309,7 +309,7 @@ impl Causality {
                 begin,
                 exclusive,
                 account: context.charge.map(|charge| charge.account),
-                iteration: context.iteration,
+                iteration_root: context.iteration.map(|iteration| iteration.root),
             }));
         }
         let own = (closed.context, closed.charged);
@@ -353,9 +353,7 @@ impl Causality {
     pub(crate) fn names(&self) -> impl Iterator<Item = u64> {
         let accounts = self.accounts.sites().chain(self.groups.sites()).map(|site| site.name);
         let roots = self.roots.all().map(|(site, _)| site.name);
-        let iterations = self.iterations.all().iter();
-        let iterations =
-            iterations.flat_map(|row| row.functions.keys().map(|site| site.name).chain([row.key.1]));
+        let iterations = self.iterations.names();
         let explained = self.explanation.iter().flat_map(Explanation::names);
         let graph = self.graph.nodes().iter().map(|node| node.name);
         let waiting = self.pending.values().filter_map(|event| match event {
@@ -372,7 +370,8 @@ impl Causality {
     pub(crate) fn summed(&self) -> u64 {
         let explained = self.explanation.as_ref().map_or(0, Explanation::summed);
         let hand_overs = self.hand_overs.as_ref().map_or(0, |hand_overs| hand_overs.summed());
-        self.accounts.summed() + self.groups.summed() + self.roots.summed() + explained + hand_overs
+        let iterations = self.iterations.summed;
+        self.accounts.summed() + self.groups.summed() + self.roots.summed() + iterations + explained + hand_overs
     }
 
     /// Begins and takes that were forgotten before the section that they were in ended.
@@ -386,9 +385,8 @@ impl Causality {
         &'a self,
         node: &graph::Node,
     ) -> impl Iterator<Item = (&'static str, String)> + use<'a> {
-        let iteration = node.iteration.and_then(|number| self.iterations.all().get(number as usize));
         let account = node.account.map(|account| self.accounts.names.text(account));
-        let iteration = iteration.map(|iteration| ("iteration", iteration.key.2.to_string()));
+        let iteration = node.iteration.map(|iter| ("iteration", iter.to_string()));
         iteration.into_iter().chain(account.map(|account| ("account", account.to_owned())))
     }
 

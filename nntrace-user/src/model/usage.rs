@@ -135,8 +135,8 @@ pub(crate) struct Portion {
     pub exclusive: u64,
     /// Number of the account that it is charged to.
     pub account: Option<u32>,
-    /// Number of the iteration that it belongs to.
-    pub iteration: Option<u32>,
+    /// Place of the root of the iteration that it belongs to.
+    pub iteration_root: Option<u32>,
 }
 
 /// A section that ended, which takes what its thread used.
@@ -289,7 +289,7 @@ impl UsageLedgers {
     /// A section ended; its portions are in order of time, none where all of it belongs together.
     pub(crate) fn section(&mut self, span: &SpanRecord, portions: &[Portion], scheduling: &Scheduling) {
         let Some(tag) = span.tag() else { return };
-        let all = [Portion { begin: span.begin, exclusive: span.exclusive, account: None, iteration: None }];
+        let all = [Portion { begin: span.begin, exclusive: span.exclusive, account: None, iteration_root: None }];
         let portions = if portions.is_empty() { &all } else { portions };
         let tid = if span.is_provisional() { span.tid } else { 0 };
         let claim = Box::new(Claim {
@@ -376,8 +376,8 @@ impl Books {
             end = portion.begin;
             if claim.key.tid == 0 {
                 self.accounts.entry(portion.account).or_default().merge(&usage);
-                if let Some(iteration) = portion.iteration {
-                    self.iterations.entry(iteration).or_default().merge(&usage);
+                if let Some(root) = portion.iteration_root {
+                    self.iterations.entry(root).or_default().merge(&usage);
                 }
             }
             all.merge(&usage);

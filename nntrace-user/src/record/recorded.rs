@@ -51,6 +51,10 @@ pub struct ReplayOptions {
     pub with_timelines: bool,
     /// Whether to keep every hand-over.
     pub with_hand_overs: bool,
+    /// Whether to keep every iteration.
+    pub with_iterations: bool,
+    /// The slowest iterations to keep, in place of those of the recording.
+    pub slowest: Option<u32>,
 }
 
 /// Results of a recording, up to one of its states.
@@ -146,6 +150,8 @@ impl Recorded {
     ) -> Result<Self, ReadError> {
         let mut questions = questions(options, &state)?;
         questions.hand_overs |= options.with_hand_overs;
+        questions.every_iteration = options.with_iterations;
+        questions.slowest = options.slowest.or(questions.slowest);
         let scheduling = state.run.scheduling.then(|| Scheduling::starting_at(0));
         let limits = options.limits.unwrap_or(state.run.limits);
         let scheduling = scheduling.map(|scheduling| scheduling.with_room_for(limits.threads));

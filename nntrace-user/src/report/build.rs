@@ -5,6 +5,7 @@ mod dispatch_overhead;
 mod energy;
 mod full_kernel_tables;
 mod hand_overs;
+mod iterations;
 mod marks;
 mod perf_counters;
 mod power;

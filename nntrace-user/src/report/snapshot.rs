@@ -8,6 +8,7 @@ mod dispatch_overhead;
 mod energy;
 mod hand_overs;
 mod histogram;
+mod iterations;
 mod marks;
 mod perf_counters;
 mod power;
@@ -22,13 +23,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use causality::{
-    AccountFunctionRow, AccountRow, CalleeRow, ExplanationRow, GroupRow, HandOverCounts,
-    IterationFunctionRow, IterationKey, IterationRow, MissingRow, SiteRow, StatesRow,
+    AccountFunctionRow, AccountRow, CalleeRow, ExplanationRow, GroupRow, HandOverCounts, MissingRow,
+    SiteRow, StatesRow,
 };
 pub use dispatch_overhead::{ClusterOverheadRow, DispatchOverheadRow};
 pub use energy::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, PhaseEnergyRow, UnpricedRow};
 pub use hand_overs::{HandOverEvidence, HandOverPair, HandOverPart, HandOverSplit};
 pub use histogram::TimeHistogram;
+pub use iterations::{IterationFunctionRow, IterationKey, IterationRow, SlowIterationRow};
 pub use marks::{
     AppPhaseTimes, AppPhases, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ProcessRole,
     ReportRow, StackRow, TrackRow,
@@ -89,8 +91,8 @@ pub struct Snapshot {
     /// Time per thread, layer, phase and marked function; only when it is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<DetailRow>,
-    /// Iterations, where marks carry them or they were asked for.
-    #[serde(default)]
+    /// Iterations by function, where marks carry them or they were asked for.
+    #[serde(default, deserialize_with = "iterations::of_either_form")]
     pub iterations: Vec<IterationRow>,
     /// Exclusive time by the account that it is charged to; only where marks name accounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

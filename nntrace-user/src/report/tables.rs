@@ -10,11 +10,12 @@ use super::{
 
 mod causality;
 mod energy;
+mod iterations;
 mod perf_counters;
 mod threads;
 mod usage;
 
-pub use causality::iterations;
+pub use iterations::iterations;
 
 /// The whole snapshot as text, for people.
 #[must_use]

@@ -55,6 +55,8 @@ enum What {
     Names,
     /// A section with an account, a value and a name of its own.
     Accounts,
+    /// An iteration with a section in it.
+    Iterations,
     /// A hand-over that nobody takes.
     Sends,
     /// A counter with a name of its own.
@@ -147,6 +149,12 @@ fn numbered(what: What, thread: u64, rounds: u64, pause_us: u64, stop: &AtomicBo
             What::Accounts => {
                 let begin = section(format_args!("flood_{thread}_{done}"));
                 begin.with("acct", format_args!("a{done}")).with("img", format_args!("i{done}")).write();
+                end.write();
+            }
+            What::Iterations => {
+                section(format_args!("turn")).with("iter", thread << 40 | done).write();
+                section(format_args!("step")).write();
+                end.write();
                 end.write();
             }
             What::Sends => Payload::instant("nn.send").with("h", thread << 40 | done).write(),

@@ -18,7 +18,8 @@ use crate::{bench::release, run::command};
 pub struct Running {
     name: String,
     child: Child,
-    output: BufReader<ChildStdout>,
+    /// What it prints, if that is read.
+    output: Option<BufReader<ChildStdout>>,
 }
 
 impl Running {
@@ -31,7 +32,15 @@ impl Running {
             .spawn()
             .with_context(|| format!("{name} does not start"))?;
         let output = child.stdout.take().with_context(|| format!("{name} has no output"))?;
-        Ok(Self { name, child, output: BufReader::new(output) })
+        Ok(Self { name, child, output: Some(BufReader::new(output)) })
+    }
+
+    /// Starts a program whose output nobody reads.
+    pub fn start_quietly(command: &mut Command) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let child = child.with_context(|| format!("{name} does not start"))?;
+        Ok(Self { name, child, output: None })
     }
 
     /// Starts one of the measured programs.
@@ -49,8 +58,8 @@ impl Running {
     /// Reads the next line.
     pub fn line(&mut self) -> Result<String> {
         let mut line = String::new();
-        let read =
-            self.output.read_line(&mut line).with_context(|| format!("{} cannot be read", self.name))?;
+        let output = self.output.as_mut().with_context(|| format!("{} prints to nobody", self.name))?;
+        let read = output.read_line(&mut line).with_context(|| format!("{} cannot be read", self.name))?;
         ensure!(read > 0, "{} ended too early; what it printed above says why", self.name);
         Ok(line.trim_end().to_owned())
     }
@@ -81,7 +90,9 @@ impl Running {
         kill(Pid::from_raw(self.pid().cast_signed()), signal)
             .with_context(|| format!("{} cannot be ended", self.name))?;
         let mut rest = String::new();
-        self.output.read_to_string(&mut rest).with_context(|| format!("{} cannot be read", self.name))?;
+        if let Some(output) = &mut self.output {
+            output.read_to_string(&mut rest).with_context(|| format!("{} cannot be read", self.name))?;
+        }
         let status = self.child.wait().with_context(|| format!("{} cannot be waited for", self.name))?;
         if !status.success() {
             bail!("{} failed: {status}; what it printed above says why", self.name);

@@ -6,6 +6,7 @@
 mod arguments;
 mod capabilities;
 mod commands;
+mod freed_memory;
 mod logging;
 mod metrics_server;
 mod otlp;

@@ -118,6 +118,12 @@ impl Output {
         matches!(self, Self::Last(Last { table: Some(Table::Summary), .. }))
     }
 
+    /// Whether there is anything to show before the end.
+    #[must_use]
+    pub const fn shows_updates(&self) -> bool {
+        matches!(self, Self::Screen(_) | Self::Tables | Self::JsonLines)
+    }
+
     /// Shows what was found so far. It breaks off when nobody reads it any more.
     pub fn update(&mut self, snapshot: &Snapshot, health: Health) -> Result<ControlFlow<()>> {
         match self {

@@ -17,7 +17,6 @@ use crate::model::{
 /// Writes the table, in the order of the first anchor that is known of each.
 pub(super) fn write(folder: &Path, label: &Label, findings: &Findings<'_>) -> Result<(), ExportError> {
     let (names, causality) = (&findings.marks.names, &findings.marks.causality);
-    let iterations = causality.iterations.all();
     let mut table = Table::create(folder, &HAND_OVERS, label)?;
     let results = causality.hand_overs.as_ref().map(|hand_overs| hand_overs.results());
     for hand_over in results.iter().flat_map(|results| &results.list) {
@@ -26,8 +25,7 @@ pub(super) fn write(folder: &Path, label: &Label, findings: &Findings<'_>) -> Re
             Handle::OfProcess(handle) => (handle, "process"),
             Handle::OfSystem(handle) => (handle, "system"),
         });
-        let iteration = hand_over.iteration.and_then(|number| iterations.get(number as usize));
-        let iteration = iteration.map(|iteration| iteration.key);
+        let iteration = hand_over.iteration.and_then(|iteration| causality.iterations.key(iteration));
         let iteration_name = iteration.map(|(_, name, _)| names.text(name));
         let function = hand_over.function.zip(results.as_ref());
         let function = function.map(|(function, results)| results.function_name(function, names));

@@ -12,11 +12,11 @@ use crate::model::Findings;
 /// Writes the table, in the order in which iterations began.
 pub(super) fn write(folder: &Path, label: &Label, findings: &Findings<'_>) -> Result<(), ExportError> {
     let names = &findings.marks.names;
-    let all = findings.marks.causality.iterations.all();
+    let iterations = &findings.marks.causality.iterations;
     let mut table = Table::create(folder, &ITERATIONS, label)?;
-    for iteration in all {
+    for iteration in iterations.kept() {
         let (pid, name, number) = iteration.key;
-        let parent = iteration.parent.and_then(|parent| all.get(parent as usize)).map(|parent| parent.key);
+        let parent = iteration.parent.and_then(|parent| iterations.key(parent));
         let (begin, end) = iteration.wall.unzip();
         let (name, parent_name) = (names.text(name), parent.map(|(_, name, _)| names.text(name)));
         table.push(&[
@@ -31,7 +31,7 @@ pub(super) fn write(folder: &Path, label: &Label, findings: &Findings<'_>) -> Re
             iteration.open.into(),
             iteration.total.own.into(),
             iteration.total.exclusive.into(),
-            iteration.wall.map_or(0, |(begin, end)| end - begin).into(),
+            iteration.wall_ns().into(),
             iteration.missing.into(),
         ])?;
     }

@@ -60,7 +60,7 @@ impl Labels {
             }
         }
         let mut iterations: BTreeMap<Site, Vec<Share>> = BTreeMap::new();
-        for iteration in causality.iterations.all() {
+        for iteration in causality.iterations.kept() {
             let (_, name, number) = iteration.key;
             let labels = [
                 Label { key: "iteration", value: Value::Number(number) },

@@ -1,5 +1,7 @@
 //! Context of work: iteration, account and group, which it inherits.
 
+use super::iterations::IterationId;
+
 /// How it is known what a piece of work belongs to. From the surest to the least.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Edge {
@@ -45,8 +47,8 @@ pub(super) struct Charge {
 pub(super) struct Context {
     /// Its account; `None` where no mark gives one.
     pub charge: Option<Charge>,
-    /// Number of its iteration.
-    pub iteration: Option<u32>,
+    /// Its iteration.
+    pub iteration: Option<IterationId>,
     /// Number of the value of the attribute that is asked for.
     pub group: Option<u32>,
     /// Number of the section in the graph.

@@ -31,8 +31,8 @@ pub(crate) struct Node {
     pub begin: u64,
     /// When it ended, ns.
     pub end: Option<u64>,
-    /// Number of its iteration.
-    pub(crate) iteration: Option<u32>,
+    /// Number that its iteration carries.
+    pub(crate) iteration: Option<u64>,
     /// Number of its account.
     pub(crate) account: Option<u32>,
     /// Cause: the section that handed it over or created its thread, else the one it is nested in.
@@ -91,7 +91,7 @@ impl Graph {
             name,
             begin,
             end: None,
-            iteration: context.iteration,
+            iteration: context.iteration.map(|iteration| iteration.iter),
             account: context.charge.map(|charge| charge.account),
             parent,
         });

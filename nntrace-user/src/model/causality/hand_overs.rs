@@ -35,7 +35,7 @@ pub(crate) use statistics::{PairKey, PairSums};
 use threads::{Known, Learn, Thread};
 use wake_ups::WakeUps;
 
-use super::interned_texts::Texts;
+use super::{interned_texts::Texts, iterations::IterationId};
 use crate::model::{capped_table::Capped, function_names::Names, limits::Limits};
 
 /// Hand-overs, as they are put together.
@@ -190,7 +190,7 @@ impl HandOvers {
         dispatch: Moment,
         receive: Moment,
         depth: u8,
-        iteration: Option<u32>,
+        iteration: Option<IterationId>,
     ) {
         let last = self.by_handle.get(&key).and_then(|number| self.open.get_mut(number));
         let is_back = |call: &HandOver| {

@@ -19,9 +19,24 @@ pub struct Questions {
     /// Put hand-overs together: one by one, and what they add up to.
     #[serde(default)]
     pub hand_overs: bool,
+    /// Keep the slowest iterations of each function, so many; `None`: [`Questions::SLOWEST`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowest: Option<u32>,
+    /// Keep every iteration, for lists.
+    #[serde(skip)]
+    pub every_iteration: bool,
 }
 
 impl Questions {
+    /// The slowest iterations of each function that are kept where nobody asks for more.
+    pub const SLOWEST: u32 = 20;
+
+    /// The slowest iterations of each function that are kept.
+    #[must_use]
+    pub(super) fn slowest(&self) -> usize {
+        self.slowest.unwrap_or(Self::SLOWEST) as usize
+    }
+
     /// Whether begins matter that have nothing but layer, phase and name.
     #[must_use]
     pub(crate) fn need_all_begins(&self) -> bool {

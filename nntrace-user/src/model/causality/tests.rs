@@ -231,10 +231,10 @@ fn iterations_keep_their_parent_and_what_is_missing() {
     let text = |hash: u64| names.text(hash);
     let rows: Vec<_> = causality
         .iterations
-        .all()
-        .iter()
+        .kept()
+        .into_iter()
         .map(|row| {
-            let parent = row.parent.map(|parent| causality.iterations.all()[parent as usize].key.2);
+            let parent = row.parent.map(|parent| parent.iter);
             (text(row.key.1), row.key.2, parent, row.total.own, row.total.exclusive, row.missing)
         })
         .collect();
@@ -247,7 +247,7 @@ fn iterations_keep_their_parent_and_what_is_missing() {
             ("frame".into(), 2, Some(7), 10, 10, 10)
         ]
     );
-    let first = &causality.iterations.all()[1];
+    let first = causality.iterations.kept()[1];
     let f = first.functions.iter().find(|(site, _)| text(site.name) == "f").unwrap().1;
     assert_eq!((f.total.count, f.total.own, f.wall), (2, 25, (20, 65)));
     let roots: BTreeMap<_, _> =
@@ -261,7 +261,7 @@ fn a_root_that_is_asked_for_is_numbered() {
     let (causality, _) =
         replay(questions, &acts("0 1 <frame\n5 1 >\n6 1 <other\n7 1 >\n8 1 <frame\n9 1 <f\n10 1 >\n11 1 >"));
     let rows: Vec<_> =
-        causality.iterations.all().iter().map(|row| (row.key.2, row.total.own, row.missing)).collect();
+        causality.iterations.kept().iter().map(|row| (row.key.2, row.total.own, row.missing)).collect();
     assert_eq!(rows, [(0, 5, 5), (1, 3, 2)]);
 }
 

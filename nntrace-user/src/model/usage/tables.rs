@@ -18,7 +18,7 @@ pub(crate) struct UsageTables {
     pub functions: BTreeMap<(u32, Tag, u64), Usage>,
     /// By number of the account, `None` for sections of none.
     pub accounts: BTreeMap<Option<u32>, Usage>,
-    /// By number of the iteration.
+    /// By place of the iterations' root.
     pub iterations: BTreeMap<u32, Usage>,
     /// Work of threads outside of sections, by process.
     pub others: BTreeMap<u32, Usage>,

@@ -2,17 +2,17 @@
 
 use crate::{
     model::{
-        causality::{Causality, Edge, Site, accounts::AccountSum, iterations::Iteration},
+        causality::{Causality, Edge, Site, accounts::AccountSum},
         findings::Findings,
     },
     report::snapshot::{
-        AccountFunctionRow, AccountRow, CalleeRow, ExplanationRow, GroupRow, HandOverCounts,
-        IterationFunctionRow, IterationKey, IterationRow, MissingRow, SiteRow, StatesRow,
+        AccountFunctionRow, AccountRow, CalleeRow, ExplanationRow, GroupRow, HandOverCounts, MissingRow,
+        SiteRow, StatesRow,
     },
 };
 
 impl Findings<'_> {
-    fn causality(&self) -> &Causality {
+    pub(super) fn causality(&self) -> &Causality {
         &self.marks.causality
     }
 
@@ -23,43 +23,6 @@ impl Findings<'_> {
             phase: site.tag.phase(),
             name: self.marks.names.text(site.name),
         }
-    }
-
-    /// By process, function and number.
-    pub(super) fn iterations(&self) -> Vec<IterationRow> {
-        let all = self.causality().iterations.all();
-        let key = |iteration: &Iteration| {
-            let (_, name, iter) = iteration.key;
-            IterationKey { name: self.marks.names.text(name), iter }
-        };
-        let row = |iteration: &Iteration| {
-            let IterationKey { name, iter } = key(iteration);
-            let functions = iteration.functions.iter().map(|(&site, sum)| IterationFunctionRow {
-                site: self.site(site),
-                count: sum.total.count,
-                total_ns: sum.total.own,
-                exclusive_ns: sum.total.exclusive,
-                wall_ns: sum.wall.1 - sum.wall.0,
-            });
-            let mut functions: Vec<_> = functions.collect();
-            functions.sort_by(|a, b| a.site.name.cmp(&b.site.name));
-            IterationRow {
-                pid: iteration.key.0,
-                name,
-                iter,
-                parent: iteration.parent.and_then(|parent| all.get(parent as usize)).map(key),
-                count: iteration.total.count,
-                open: iteration.open,
-                total_ns: iteration.total.own,
-                exclusive_ns: iteration.total.exclusive,
-                wall_ns: iteration.wall.map_or(0, |(begin, end)| end - begin),
-                missing_ns: iteration.missing,
-                functions,
-            }
-        };
-        let mut rows: Vec<_> = all.iter().map(row).collect();
-        rows.sort_by(|a, b| (a.pid, &a.name, a.iter).cmp(&(b.pid, &b.name, b.iter)));
-        rows
     }
 
     /// By name; what nobody is charged with last. Nothing where no mark names an account.
@@ -160,7 +123,20 @@ impl Findings<'_> {
     pub(super) fn causality_notes(&self) -> Vec<String> {
         let causality = self.causality();
         let left_out = [
-            (causality.iterations.left_out, "iterations began after the most that are kept one by one"),
+            (
+                causality.iterations.left_out,
+                "iterations were forgotten before they ended, as too many were open: they are shown as open",
+            ),
+            (causality.iterations.unlisted, "iterations are in the sums and not in lists of all, which were full"),
+            (
+                causality.iterations.late,
+                "sections ended in iterations after which many others had ended: they are in sums by function, not in the wall \
+                 time of their iteration",
+            ),
+            (
+                causality.iterations.resumed,
+                "iterations have the number of one after which many others had ended: each counts as one more",
+            ),
             (causality.graph.left_out, "sections began after the most that a graph holds"),
             (
                 causality.forgotten(),

@@ -73,19 +73,19 @@ impl Findings<'_> {
     }
 
     fn iteration_usage(&self, iterations: &BTreeMap<u32, Usage>) -> Vec<IterationUsageRow> {
-        let all = self.marks.causality.iterations.all();
+        let all = &self.marks.causality.iterations;
         let (shares, _) = self.shares(&iterations.values().collect::<Vec<_>>());
-        let rows = iterations.iter().zip(shares).filter_map(|((&number, usage), share)| {
-            let (pid, name, iter) = all.get(number as usize)?.key;
+        let rows = iterations.iter().zip(shares).filter_map(|((&root, usage), share)| {
+            let (pid, name) = all.root_key(root)?;
             Some(IterationUsageRow {
                 pid,
                 name: self.marks.names.text(name),
-                iter,
+                iter: None,
                 usage: self.usage_row(usage, share),
             })
         });
         let mut rows: Vec<_> = rows.collect();
-        rows.sort_by(|a, b| (a.pid, &a.name, a.iter).cmp(&(b.pid, &b.name, b.iter)));
+        rows.sort_by(|a, b| (a.pid, &a.name).cmp(&(b.pid, &b.name)));
         rows
     }
 

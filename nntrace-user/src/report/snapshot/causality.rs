@@ -1,4 +1,4 @@
-//! Causes of work: iterations, accounts, time that no section covers.
+//! Causes of work: accounts, time that no section covers.
 
 use nntrace_common::layer::{Layer, Phase};
 use schemars::JsonSchema;
@@ -15,59 +15,6 @@ pub struct SiteRow {
     pub phase: Phase,
     /// Name of the function.
     pub name: String,
-}
-
-/// One occurrence of a function that carries a number, or is numbered because it was asked for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct IterationRow {
-    /// Process id.
-    pub pid: u32,
-    /// Name of the function.
-    pub name: String,
-    /// Number of the iteration.
-    pub iter: u64,
-    /// Iteration that this one is part of; null for an outermost one.
-    pub parent: Option<IterationKey>,
-    /// Sections that are this iteration, of those that ended.
-    pub count: u64,
-    /// Sections that are this iteration and have not ended: while there are any, it is in no mean and no extreme.
-    #[serde(default)]
-    pub open: u64,
-    /// Durations of those that ended, ns.
-    pub total_ns: u64,
-    /// Durations without the marked sections in them, on the same thread, ns.
-    pub exclusive_ns: u64,
-    /// Time from the first begin to the last end of what was done in it, on any thread, ns.
-    pub wall_ns: u64,
-    /// Time that no section covers, on any thread, ns.
-    pub missing_ns: u64,
-    /// Functions that ran in it, on any thread.
-    pub functions: Vec<IterationFunctionRow>,
-}
-
-/// Key of an iteration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct IterationKey {
-    /// Name of the function.
-    pub name: String,
-    /// Number of the iteration.
-    pub iter: u64,
-}
-
-/// Sums over the sections of a function in one iteration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct IterationFunctionRow {
-    /// The function.
-    #[serde(flatten)]
-    pub site: SiteRow,
-    /// Sections.
-    pub count: u64,
-    /// Sum of their durations, ns.
-    pub total_ns: u64,
-    /// Durations without the marked sections in them, ns.
-    pub exclusive_ns: u64,
-    /// Time from the first begin to the last end, ns.
-    pub wall_ns: u64,
 }
 
 /// Time that is charged to one account.

@@ -13,7 +13,7 @@ pub struct UsageTable {
     pub phases: Vec<PhaseUsageRow>,
     /// By function.
     pub functions: Vec<FunctionUsageRow>,
-    /// By iteration; what was done in an inner one is in that row alone.
+    /// By function of iterations; what was done in an inner one is in that of its own function alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iterations: Vec<IterationUsageRow>,
     /// By account; what nobody is charged with last. Nothing where no mark names an account.
@@ -51,15 +51,17 @@ pub struct FunctionUsageRow {
     pub usage: UsageRow,
 }
 
-/// Resources that were used in an iteration.
+/// Resources that were used in the iterations of a function, ended or not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IterationUsageRow {
     /// Process id.
     pub pid: u32,
     /// Name of the function.
     pub name: String,
-    /// Number of the iteration.
-    pub iter: u64,
+    /// Number of the iteration, in snapshots of before they were summed by function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub iter: Option<u64>,
     /// Resources.
     #[serde(flatten)]
     pub usage: UsageRow,

@@ -1,11 +1,11 @@
-//! Iterations, accounts and what is missing, as tables.
+//! Accounts, hand-overs and what is missing, as tables.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
+use super::iterations;
 use crate::report::{
     incomplete_figures::Figures,
-    number_format,
-    snapshot::{AccountRow, ExplanationRow, IterationRow, Snapshot},
+    snapshot::{AccountRow, ExplanationRow, Snapshot},
     terminal_text::{Text, line},
 };
 
@@ -13,7 +13,7 @@ use crate::report::{
 pub(super) fn summary(text: &mut Text, snapshot: &Snapshot) {
     accounts(text, &snapshot.accounts, Figures::under(snapshot, "accounts"));
     groups(text, snapshot);
-    by_name(text, &snapshot.iterations, Figures::under(snapshot, "iterations"));
+    iterations::summary(text, snapshot);
     missing(text, snapshot);
     if let Some(explanation) = &snapshot.explanation {
         explain(text, explanation, Figures::under(snapshot, "explanation"));
@@ -78,52 +78,6 @@ fn groups(text: &mut Text, snapshot: &Snapshot) {
             figures.time(row.exclusive_ns),
             figures.time(row.max_ns),
             row.site.name,
-        );
-    }
-}
-
-/// Iterations of each function together.
-fn by_name(text: &mut Text, iterations: &[IterationRow], figures: Figures) {
-    let mut functions: BTreeMap<(u32, &str), Vec<&IterationRow>> = BTreeMap::new();
-    for row in iterations {
-        functions.entry((row.pid, &row.name)).or_default().push(row);
-    }
-    if functions.is_empty() {
-        return;
-    }
-    line!(
-        text,
-        "{:<22}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}",
-        "iterations of",
-        "count",
-        "mean",
-        "least",
-        "most",
-        "wall",
-        "missing"
-    );
-    for ((_, name), rows) in functions {
-        let (ended, open): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.open == 0);
-        let count = ended.len() as u64;
-        let time = |ns: Option<u64>| ns.map_or_else(|| "-".into(), |ns| figures.time(ns));
-        let mean = |of: fn(&IterationRow) -> u64| {
-            let sum: u64 = ended.iter().map(|row| of(row)).sum();
-            time(sum.checked_div(count))
-        };
-        let open = if open.is_empty() {
-            String::new()
-        } else {
-            format!("  (and {} not ended)", number_format::count(open.len() as u64))
-        };
-        line!(
-            text,
-            "  {name:<20}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}{open}",
-            figures.count(count),
-            mean(|row| row.total_ns),
-            time(ended.iter().map(|row| row.total_ns).min()),
-            time(ended.iter().map(|row| row.total_ns).max()),
-            mean(|row| row.wall_ns),
-            mean(|row| row.missing_ns),
         );
     }
 }
@@ -207,49 +161,4 @@ fn explain(text: &mut Text, row: &ExplanationRow, figures: Figures) {
             share(callee.how_long),
         );
     }
-}
-
-/// Every iteration, with what was done in it.
-#[must_use]
-pub fn iterations(snapshot: &Snapshot) -> Text {
-    let (mut text, figures) = (Text::new(), Figures::under(snapshot, "iterations"));
-    if snapshot.iterations.is_empty() {
-        line!(
-            text,
-            "no section carries an iteration (#iter=); --iteration-root NAME numbers a function's own"
-        );
-    }
-    for row in &snapshot.iterations {
-        let parent = row
-            .parent
-            .as_ref()
-            .map_or_else(String::new, |parent| format!(" in {} {}", parent.name, parent.iter));
-        let of_what = format!("{} {}{parent}", row.name, row.iter);
-        if row.open > 0 {
-            line!(text, "{of_what}: not ended");
-        } else {
-            line!(
-                text,
-                "{of_what}: {}, wall {}, missing {} ({})",
-                figures.time(row.total_ns),
-                figures.time(row.wall_ns),
-                figures.time(row.missing_ns),
-                figures.percent(row.missing_ns, row.total_ns),
-            );
-        }
-        for function in &row.functions {
-            line!(
-                text,
-                "  {:<12}{:<15}{:>8}{:>9}{:>10}{:>9}  {}",
-                function.site.layer.name(),
-                function.site.phase.name(),
-                figures.count(function.count),
-                figures.time(function.total_ns),
-                figures.time(function.exclusive_ns),
-                figures.time(function.wall_ns),
-                function.site.name,
-            );
-        }
-    }
-    text
 }

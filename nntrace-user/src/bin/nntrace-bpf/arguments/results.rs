@@ -118,6 +118,13 @@ pub struct Causes {
     #[arg(long, value_name = "FUNCTION", help_heading = CAUSES, hide_short_help = true)]
     pub iteration_root: Option<String>,
 
+    /// Show so many of the slowest iterations of each function
+    ///
+    /// By wall time, with the functions in them: in the snapshot, `--table iterations` and `-o FILE.html`. Every iteration is in
+    /// `export -o FOLDER.parquet`.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=10_000), help_heading = CAUSES, hide_short_help = true)]
+    pub slowest: Option<u32>,
+
     /// Split times by the values of this attribute
     ///
     /// Such as img for marks with `#img=...`.
@@ -170,7 +177,7 @@ pub enum Table {
     Freq,
     /// States of clusters, and how many of their CPUs ran at once
     Cluster,
-    /// Every iteration, by function
+    /// Iterations by function, and the slowest of them
     Iterations,
 }
 
@@ -252,7 +259,7 @@ impl Results {
     /// The questions about causes, for the model.
     #[must_use]
     pub fn questions(&self) -> Questions {
-        let Causes { iteration_root, by, explain, missing, handoff, overhead, max_missing } = &self.causes;
+        let Causes { iteration_root, slowest, by, explain, missing, handoff, overhead, max_missing } = &self.causes;
         Questions {
             iteration_root: iteration_root.clone(),
             by: by.clone(),
@@ -260,6 +267,8 @@ impl Results {
             missing: *missing || max_missing.is_some(),
             graph: self.wants(OutputKind::Dot),
             hand_overs: *handoff || *overhead || self.wants_swimlane() || self.otlp.is_some(),
+            slowest: *slowest,
+            every_iteration: self.wants(OutputKind::Pprof),
         }
     }
 

@@ -53,6 +53,7 @@ fn questions(cli: &Export) -> Questions {
     Questions {
         iteration_root: cli.iteration_root.clone(),
         graph: kind == Some(OutputKind::Dot),
+        every_iteration: matches!(cli.output, ExportOutput::Parquet(_)) || kind == Some(OutputKind::Pprof),
         hand_overs: cli.overhead || kind.is_none_or(|kind| kind == OutputKind::Html),
         ..Questions::default()
     }

@@ -193,7 +193,12 @@ impl Request<'_> {
     /// Returns the options of replaying a recording.
     pub fn of_recording(&self) -> record::ReplayOptions {
         // Without a question of its own, a replay answers those of the recording.
-        let asked = Questions { hand_overs: false, ..self.questions.clone() };
+        let asked = Questions {
+            hand_overs: false,
+            every_iteration: false,
+            slowest: None,
+            ..self.questions.clone()
+        };
         record::ReplayOptions {
             questions: (asked != Questions::default()).then_some(asked),
             limits: self.memory.map(Limits::of_memory),
@@ -201,6 +206,8 @@ impl Request<'_> {
             with_details: self.with_details,
             with_timelines: self.with_timelines,
             with_hand_overs: self.questions.hand_overs,
+            with_iterations: self.questions.every_iteration,
+            slowest: self.questions.slowest,
         }
     }
 

@@ -20,7 +20,7 @@ function phasesPart() {
     times('p99', (row) => row.p99_ns, 'phases.p99_ns'),
     times('max', (row) => row.max_ns, 'phases.max_ns'),
   ];
-  const select = (/** @type {any} */ row) => chart.replaceChildren(...distribution(row, data.histograms[rows.indexOf(row)]));
+  const select = (/** @type {any} */ row) => chart.replaceChildren(...distribution(row, data.histograms[rows.indexOf(row)], `${layerAndPhase(row.layer, row.phase)}, ${processName(row.pid)}`));
   const frame = table({ caption: 'Time by process, layer and phase', columns, rows, most: 60, group: (row) => String(row.pid), select });
   // A distribution is of interest where there are some times.
   const frequent = rows.filter((/** @type {any} */ row) => row.count > 9);
@@ -43,12 +43,12 @@ const CHART = { width: 420, height: 190, left: 44, bottom: 24, top: 22, columns:
  * The distribution of a row's times over a logarithmic axis.
  * @param {any} row
  * @param {[number, number, number][]} bins
+ * @param {string} name
  * @returns {Node[]}
  */
-function distribution(row, bins) {
-  const name = `${layerAndPhase(row.layer, row.phase)}, ${processName(row.pid)}`;
+function distribution(row, bins, name) {
   const caption = element('figcaption', {}, element('strong', {}, name));
-  if (bins.length === 0) return [caption, element('p', { class: 'about' }, 'No section of it was recorded one by one: how its times are distributed is unknown.')];
+  if (bins.length === 0) return [caption, element('p', { class: 'about' }, 'None of it was recorded one by one: how its times are distributed is unknown.')];
   const middle = (/** @type {[number, number, number]} */ [low, high]) => Math.sqrt(Math.max(low, 1) * Math.max(high, 1));
   let [low, high] = [Math.max(bins[0][0], 1), bins[bins.length - 1][1]];
   const widened = Math.sqrt(Math.max(4 / (high / low), 1));
@@ -61,7 +61,7 @@ function distribution(row, bins) {
   const plot = width - left - 8;
   const x = (/** @type {number} */ ns) => left + share(ns) * plot;
   const y = (/** @type {number} */ count) => height - bottom - (count / most) * (height - bottom - top);
-  const bars = sums.map((count, column) => count > 0 && shape('rect', { class: row.layer, x: left + (column / columns) * plot, y: Math.min(y(count), height - bottom - 1), width: plot / columns - 1, height: Math.max(1, height - bottom - y(count)) }));
+  const bars = sums.map((count, column) => count > 0 && shape('rect', { class: row.layer ?? 'plain', x: left + (column / columns) * plot, y: Math.min(y(count), height - bottom - 1), width: plot / columns - 1, height: Math.max(1, height - bottom - y(count)) }));
   const ticks = [];
   for (let decade = 10 ** Math.floor(Math.log10(low)); decade <= high; decade *= 10) {
     for (const digit of high / low > 300 ? [1] : high / low > 20 ? [1, 3] : [1, 2, 5]) {
@@ -119,11 +119,31 @@ function functionsPart() {
   return part('functions', 'Functions', null, table({ caption: 'Time by function', columns, rows: snapshot.functions, sorted: 3, most: 20 }));
 }
 
-/** Iterations: how long each took, and the longest ones. */
+/** Iterations by function with the distribution of their times, and the slowest ones. */
 function iterationsPart() {
-  const { rows, left_out: leftOut } = data.iterations;
-  if (rows.length === 0) return null;
+  const roots = snapshot.iterations;
+  if (roots.length === 0) return null;
+  const chart = element('figure', { class: 'distribution', 'aria-live': 'polite' });
+  /** @type {Column[]} */
   const columns = [
+    names('Function', (row) => row.name),
+    words('Process', (row) => processName(row.pid)),
+    counts('Count', (row) => row.count, 'iterations'),
+    counts('Open', (row) => row.open, 'iterations'),
+    times('Mean', (row) => row.mean_ns, 'iterations'),
+    times('p50', (row) => row.p50_ns, 'iterations'),
+    times('p90', (row) => row.p90_ns, 'iterations'),
+    times('p99', (row) => row.p99_ns, 'iterations'),
+    times('max', (row) => row.max_ns, 'iterations'),
+  ];
+  const show = (/** @type {any} */ row) => chart.replaceChildren(...distribution(row, data.iteration_histograms[roots.indexOf(row)], `Iterations of ${visible(row.name)}, ${processName(row.pid)}`));
+  const all = table({ caption: 'Iterations by function', columns, rows: roots, sorted: 2, most: 20, select: show });
+  const [first] = [...roots].sort((/** @type {any} */ one, /** @type {any} */ other) => other.count - one.count);
+  // @ts-ignore: tables of choices have it.
+  all.choose(first);
+  const slowest = roots.flatMap((/** @type {any} */ root) => root.slowest.map((/** @type {any} */ row) => ({ ...row, name: root.name })));
+  /** @type {Column[]} */
+  const ofSlowest = [
     names('Function', (row) => row.name),
     counts('Iteration', (row) => row.iter),
     words('In', (row) => (row.parent ? `${visible(row.parent.name)} ${count(row.parent.iter)}` : '')),
@@ -132,34 +152,10 @@ function iterationsPart() {
     times('Self', (row) => row.exclusive_ns, 'iterations'),
     { ...times('In no section', (row) => row.missing_ns, 'iterations'), hint: 'On any thread' },
   ];
-  const about = `Wall is from the first begin to the last end of what was done in an iteration, on any thread. Choose a row to find it in the swimlane.${leftOut > 0 ? ` Of ${plural(leftOut + rows.length, 'iteration')}, the longest ${count(rows.length)} are here.` : ''}`;
   const select = (/** @type {any} */ row) => document.dispatchEvent(new CustomEvent('find-section', { detail: `iter=${row.iter}` }));
-  const frame = table({ caption: 'Iterations', columns, rows, sorted: 3, most: 10, select });
-  return part('iterations', 'Iterations', about, iterationChart(rows), frame);
-}
-
-/** Wall time of the outermost iterations, one after the other. @param {any[]} rows */
-function iterationChart(rows) {
-  const outermost = rows.filter((row) => row.parent === null && row.open === 0).sort((one, other) => one.iter - other.iter);
-  if (outermost.length < 3) return null;
-  const [width, height, left, bottom] = [1000, 120, 60, 18];
-  const slots = Math.min(outermost.length, 250);
-  const most = Math.max(...outermost.map((row) => row.wall_ns));
-  const shapes = [];
-  for (let slot = 0; slot < slots; slot += 1) {
-    const own = outermost.slice(Math.floor((slot * outermost.length) / slots), Math.floor(((slot + 1) * outermost.length) / slots));
-    const wall = own.map((row) => row.wall_ns);
-    const x = left + (slot / slots) * (width - left);
-    const y = (/** @type {number} */ ns) => (height - bottom) * (1 - ns / most) + 4;
-    const [least, largest] = [Math.min(...wall), Math.max(...wall)];
-    const wide = Math.max((width - left) / slots - 0.8, 0.6);
-    shapes.push(shape('rect', { class: 'range', x, y: y(largest), width: wide, height: height - bottom + 4 - y(largest) }), shape('rect', { class: 'least', x, y: y(least), width: wide, height: height - bottom + 4 - y(least) }));
-  }
-  const text = (/** @type {number} */ x, /** @type {number} */ y, /** @type {string} */ content, anchor = 'end') => shape('text', { x, y, 'text-anchor': anchor }, content);
-  const [first, last] = [outermost[0].iter, outermost[outermost.length - 1].iter];
-  const isGrouped = slots < outermost.length;
-  const label = `Wall time of iterations ${count(first)} to ${count(last)}${isGrouped ? ': the shortest and, paler, the longest of neighbours' : ''}`;
-  return element('figure', { class: 'iterations' }, shape('svg', { viewBox: `0 0 ${width} ${height + 4}`, role: 'img', 'aria-label': label }, text(left - 8, 12, duration(most)), text(left - 8, height - bottom + 4, '0'), shapes, text(left, height, count(first), 'start'), text(width, height, count(last))), element('figcaption', {}, label));
+  const frame = table({ caption: 'Slowest iterations', columns: ofSlowest, rows: slowest, sorted: 3, most: 10, select });
+  const about = 'Wall is from the first begin to the last end of what was done in an iteration, on any thread. The second table has the slowest of each function; choose a row to find it in the swimlane.';
+  return part('iterations', 'Iterations', about, element('div', { class: 'sides' }, all, chart), frame);
 }
 
 /** The contract's table of each `[NN_LA_PO]`. */

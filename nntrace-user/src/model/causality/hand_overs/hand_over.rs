@@ -2,7 +2,7 @@
 
 use nntrace_common::{attributes::Handle, layer::Tag};
 
-use crate::model::causality::Origin;
+use crate::model::causality::{Origin, iterations::IterationId};
 
 /// Work that went from one thread to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +29,8 @@ pub(crate) struct HandOver {
     pub(crate) end: Option<u64>,
     /// When the one who handed it over had the result, ns.
     pub(crate) finish: Option<u64>,
-    /// Number of the iteration that it was handed over in.
-    pub(crate) iteration: Option<u32>,
+    /// Iteration that it was handed over in.
+    pub(crate) iteration: Option<IterationId>,
 }
 
 /// Time on a thread.

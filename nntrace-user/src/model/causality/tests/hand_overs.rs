@@ -27,7 +27,7 @@ fn taken(questions: Questions) -> Vec<Taken> {
     let Some(hand_overs) = &causality.hand_overs else { return Vec::new() };
     let all = hand_overs.results().list.into_iter().map(|hand_over| {
         let HandOver { handle, dispatch, receive, iteration, .. } = hand_over;
-        let iteration = iteration.map(|number| causality.iterations.all()[number as usize].key.2);
+        let iteration = iteration.map(|id| id.iter);
         let moments = [dispatch, receive];
         let (times, threads) =
             (moments.map(|at| at.map(|at| at.time)), moments.map(|at| at.map(|at| at.tid)));

@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     arguments::Live,
-    logging,
+    freed_memory, logging,
     metrics_server::Scrapes,
     output::{Output, screen::Asked},
     signals::{EndSignals, WriteSignal},
@@ -94,13 +94,18 @@ impl Run {
         if self.update()?.is_break() {
             return Ok(());
         }
+        // What was read to load the kernel programs is not needed any more, and in a while that of the first files neither.
+        freed_memory::give_back();
+        let mut is_loading = true;
         loop {
             tokio::select! {
                 _ = ticks.tick() => {
                     self.session.refresh();
                     self.drain()?;
-                    if self.started.elapsed() >= LOADING {
+                    if is_loading && self.started.elapsed() >= LOADING {
+                        is_loading = false;
                         self.tell_if_nothing_is_found();
+                        freed_memory::give_back();
                     }
                     if self.update()?.is_break() {
                         return Ok(());
@@ -208,6 +213,9 @@ impl Run {
         let findings = self.session.findings()?;
         if let Some(recording) = &mut self.recording {
             recording.checkpoint(&findings);
+        }
+        if !self.output.shows_updates() && self.otlp.is_none() {
+            return Ok(ControlFlow::Continue(()));
         }
         let mut snapshot = Snapshot::of(&findings);
         if let Some(otlp) = &mut self.otlp {
