@@ -125,18 +125,18 @@ impl Output {
     }
 
     /// Shows what was found so far. It breaks off when nobody reads it any more.
-    pub fn update(&mut self, snapshot: &Snapshot, health: Health) -> Result<ControlFlow<()>> {
+    pub fn update(&mut self, snapshot: Snapshot, health: Health) -> Result<ControlFlow<()>> {
         match self {
-            Self::Screen(screen) => screen.update(snapshot.clone(), health).map(ControlFlow::Continue),
+            Self::Screen(screen) => screen.update(snapshot, health).map(ControlFlow::Continue),
             Self::Tables => {
                 let mut text = Text::new();
                 let recorded = health.recorded.map_or_else(String::new, |size| format!(", recorded {size}"));
                 text.line(format_args!("--- {} s{recorded}", health.elapsed.as_secs()));
-                text += &tables::render(snapshot);
+                text += &tables::render(&snapshot);
                 text.line(format_args!(""));
                 show(text.as_bytes())
             }
-            Self::JsonLines => show(&json(snapshot)?),
+            Self::JsonLines => show(&json(&snapshot)?),
             Self::Last(_) | Self::Nothing | Self::JsonStdout => Ok(ControlFlow::Continue(())),
         }
     }

@@ -259,7 +259,8 @@ impl Results {
     /// The questions about causes, for the model.
     #[must_use]
     pub fn questions(&self) -> Questions {
-        let Causes { iteration_root, slowest, by, explain, missing, handoff, overhead, max_missing } = &self.causes;
+        let Causes { iteration_root, slowest, by, explain, missing, handoff, overhead, max_missing } =
+            &self.causes;
         Questions {
             iteration_root: iteration_root.clone(),
             by: by.clone(),

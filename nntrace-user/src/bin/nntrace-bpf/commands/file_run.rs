@@ -193,12 +193,8 @@ impl Request<'_> {
     /// Returns the options of replaying a recording.
     pub fn of_recording(&self) -> record::ReplayOptions {
         // Without a question of its own, a replay answers those of the recording.
-        let asked = Questions {
-            hand_overs: false,
-            every_iteration: false,
-            slowest: None,
-            ..self.questions.clone()
-        };
+        let asked =
+            Questions { hand_overs: false, every_iteration: false, slowest: None, ..self.questions.clone() };
         record::ReplayOptions {
             questions: (asked != Questions::default()).then_some(asked),
             limits: self.memory.map(Limits::of_memory),

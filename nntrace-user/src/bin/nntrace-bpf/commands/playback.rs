@@ -38,15 +38,17 @@ pub async fn show(folder: &Path, options: ReplayOptions, times: f64, output: &mu
             left = output.until_left() => return left,
             () = end.recv() => return Ok(()),
         }
-        if output.update(&snapshot, health(&snapshot, None))?.is_break() {
+        let shown = health(&snapshot, None);
+        last = matches!(output, Output::Screen(_)).then(|| snapshot.clone());
+        if output.update(snapshot, shown)?.is_break() {
             return Ok(());
         }
-        last = Some(snapshot);
     }
     let read = reader.join().map_err(|_| anyhow::anyhow!("the reader of the recording has ended early"))?;
     read?;
-    if let (Output::Screen(_), Some(snapshot)) = (&output, last) {
-        let _ = output.update(&snapshot, health(&snapshot, Some("replay; q quits")))?;
+    if let Some(snapshot) = last {
+        let shown = health(&snapshot, Some("replay; q quits"));
+        let _ = output.update(snapshot, shown)?;
         tokio::select! {
             left = output.until_left() => return left,
             () = end.recv() => {}

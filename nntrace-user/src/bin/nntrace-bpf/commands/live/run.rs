@@ -226,7 +226,7 @@ impl Run {
             snapshot.notes.extend(logging::kept());
         }
         let health = self.health(&snapshot);
-        self.output.update(&snapshot, health)
+        self.output.update(snapshot, health)
     }
 
     fn health(&mut self, snapshot: &Snapshot) -> Health {
