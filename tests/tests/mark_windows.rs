@@ -201,7 +201,9 @@ fn iterations_that_have_not_ended_are_in_no_sum() -> Result<()> {
             let rows = snapshot.iterations.iter();
             let rows = rows.map(|row| (row.name.clone(), (row.count, row.open, row.total_ns)));
             assert_eq!(rows.collect::<BTreeMap<_, _>>(), sums, "seed {seed}");
-            for (row, slow) in snapshot.iterations.iter().flat_map(|row| row.slowest.iter().map(move |slow| (row, slow))) {
+            for (row, slow) in
+                snapshot.iterations.iter().flat_map(|row| row.slowest.iter().map(move |slow| (row, slow)))
+            {
                 let (count, open, total) = expected[&(row.name.clone(), slow.iter)];
                 assert_eq!((slow.count, 0, slow.total_ns), (count, open, total), "seed {seed}");
             }

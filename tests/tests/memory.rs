@@ -231,7 +231,10 @@ fn targets_that_make_more_of_everything_than_there_is_room_for() -> Result<()> {
         if what == "iterations" {
             let [turns] = &snapshot.iterations[..] else { panic!("{:?}", snapshot.iterations) };
             ensure!(turns.slowest.len() == 20, "{turns:?}");
-            ensure!(snapshot.loss.records_dropped > 0 || (turns.count, turns.open) == (rounds, 0), "{turns:?}");
+            ensure!(
+                snapshot.loss.records_dropped > 0 || (turns.count, turns.open) == (rounds, 0),
+                "{turns:?}"
+            );
             let bytes = serde_json::to_vec(&snapshot)?.len();
             ensure!(bytes < 1 << 18, "a snapshot of {bytes} bytes");
         }

@@ -169,7 +169,17 @@ fn assert_equal(tables: &DuckDb, run: &str, snapshot: &Snapshot) -> Result<()> {
             let name = root.name.as_str().into();
             let [total, exclusive] = [row.total_ns.into(), row.exclusive_ns.into()];
             let [wall, missing] = [row.wall_ns.into(), row.missing_ns.into()];
-            [root.pid.into(), name, row.iter.into(), row.count.into(), 0.into(), total, exclusive, wall, missing]
+            [
+                root.pid.into(),
+                name,
+                row.iter.into(),
+                row.count.into(),
+                0.into(),
+                total,
+                exclusive,
+                wall,
+                missing,
+            ]
         })
     });
     assert_eq!(columns(&ended, &key), values(expected), "iterations of {run}");

@@ -225,7 +225,8 @@ fn what_has_not_ended_is_open_and_in_no_statistic() -> Result<()> {
         assert_eq!((frames.wall_ns, frames.missing_ns), (of_frames(whole), whole * 60_000_000));
         let step = &frames.functions.iter().find(|row| row.site.name == "step").unwrap();
         assert_eq!((step.count, step.total_ns), (whole, whole * 30_000_000));
-        let slowest: Vec<_> = frames.slowest.iter().map(|row| (row.iter, row.total_ns, row.missing_ns)).collect();
+        let slowest: Vec<_> =
+            frames.slowest.iter().map(|row| (row.iter, row.total_ns, row.missing_ns)).collect();
         assert_eq!(slowest, (0..whole).map(|iter| (iter, 90_000_000, 60_000_000)).collect::<Vec<_>>());
         let table = tables::render(&snapshot);
         let line = table.lines().find(|line| line.contains("  frame ") && line.contains("not ended"));

@@ -371,7 +371,12 @@ impl Causality {
         let explained = self.explanation.as_ref().map_or(0, Explanation::summed);
         let hand_overs = self.hand_overs.as_ref().map_or(0, |hand_overs| hand_overs.summed());
         let iterations = self.iterations.summed;
-        self.accounts.summed() + self.groups.summed() + self.roots.summed() + iterations + explained + hand_overs
+        self.accounts.summed()
+            + self.groups.summed()
+            + self.roots.summed()
+            + iterations
+            + explained
+            + hand_overs
     }
 
     /// Begins and takes that were forgotten before the section that they were in ended.

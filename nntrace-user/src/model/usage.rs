@@ -289,7 +289,8 @@ impl UsageLedgers {
     /// A section ended; its portions are in order of time, none where all of it belongs together.
     pub(crate) fn section(&mut self, span: &SpanRecord, portions: &[Portion], scheduling: &Scheduling) {
         let Some(tag) = span.tag() else { return };
-        let all = [Portion { begin: span.begin, exclusive: span.exclusive, account: None, iteration_root: None }];
+        let all =
+            [Portion { begin: span.begin, exclusive: span.exclusive, account: None, iteration_root: None }];
         let portions = if portions.is_empty() { &all } else { portions };
         let tid = if span.is_provisional() { span.tid } else { 0 };
         let claim = Box::new(Claim {

@@ -23,8 +23,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use causality::{
-    AccountFunctionRow, AccountRow, CalleeRow, ExplanationRow, GroupRow, HandOverCounts, MissingRow,
-    SiteRow, StatesRow,
+    AccountFunctionRow, AccountRow, CalleeRow, ExplanationRow, GroupRow, HandOverCounts, MissingRow, SiteRow,
+    StatesRow,
 };
 pub use dispatch_overhead::{ClusterOverheadRow, DispatchOverheadRow};
 pub use energy::{ClusterEnergyRow, EnergyPartsRow, EnergyRow, PhaseEnergyRow, UnpricedRow};

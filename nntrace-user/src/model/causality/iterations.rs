@@ -398,7 +398,9 @@ impl Iterations {
     }
 
     pub(super) fn help(&mut self, id: IterationId, section: (u64, u64)) {
-        let Some(iteration) = self.kept.get_mut(&id.number).filter(|iteration| !iteration.is_settled) else { return };
+        let Some(iteration) = self.kept.get_mut(&id.number).filter(|iteration| !iteration.is_settled) else {
+            return;
+        };
         if iteration.helpers.len() < MOST_HELPERS && self.room > 0 {
             self.room -= 1;
             iteration.helpers.push(section);

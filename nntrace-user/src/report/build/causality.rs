@@ -127,7 +127,10 @@ impl Findings<'_> {
                 causality.iterations.left_out,
                 "iterations were forgotten before they ended, as too many were open: they are shown as open",
             ),
-            (causality.iterations.unlisted, "iterations are in the sums and not in lists of all, which were full"),
+            (
+                causality.iterations.unlisted,
+                "iterations are in the sums and not in lists of all, which were full",
+            ),
             (
                 causality.iterations.late,
                 "sections ended in iterations after which many others had ended: they are in sums by function, not in the wall \

@@ -20,14 +20,12 @@ impl Findings<'_> {
     fn of_root(&self, result: RootResult<'_>) -> IterationRow {
         let RootResult { root, times, extremes, slowest } = result;
         let known = root.functions.iter().filter(|(_, sum)| **sum != RootFunctionSum::default());
-        let functions = known.map(|(&site, sum)| {
-            IterationFunctionRow {
-                site: self.site(site),
-                count: sum.total.count,
-                total_ns: sum.total.own,
-                exclusive_ns: sum.total.exclusive,
-                wall_ns: sum.wall,
-            }
+        let functions = known.map(|(&site, sum)| IterationFunctionRow {
+            site: self.site(site),
+            count: sum.total.count,
+            total_ns: sum.total.own,
+            exclusive_ns: sum.total.exclusive,
+            wall_ns: sum.wall,
         });
         let row = IterationRow {
             exclusive_ns: root.sums.total.exclusive,

@@ -1,6 +1,9 @@
 //! What the iterations of one function add up to.
 
-use std::{cmp::Reverse, collections::{BTreeMap, BTreeSet}};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use nntrace_common::record::Total;
 

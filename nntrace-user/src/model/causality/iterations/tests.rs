@@ -58,7 +58,10 @@ fn run(steps: &[Step], recent: usize) -> (Iterations, Iterations) {
                 let place = place % ids.len();
                 let key = all.key(ids[place].1).unwrap();
                 if bounded.numbers.contains_key(&key) {
-                    assert_eq!((bounded.begin(key, None), all.begin(key, None)), (Some(ids[place].0), Some(ids[place].1)));
+                    assert_eq!(
+                        (bounded.begin(key, None), all.begin(key, None)),
+                        (Some(ids[place].0), Some(ids[place].1))
+                    );
                     open.push((place, now));
                 }
             }

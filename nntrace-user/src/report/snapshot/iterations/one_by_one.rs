@@ -88,7 +88,14 @@ fn sum(pid: u32, name: String, ones: Vec<One>) -> IterationRow {
         functions: one.functions,
     });
     let slowest = slowest.collect();
-    let rest = IterationRow { exclusive_ns, wall_ns, missing_ns, functions, slowest, ..IterationRow::empty(pid, name) };
+    let rest = IterationRow {
+        exclusive_ns,
+        wall_ns,
+        missing_ns,
+        functions,
+        slowest,
+        ..IterationRow::empty(pid, name)
+    };
     rest.with_durations(count, open.len() as u64, total_ns, extremes, times)
 }
 
