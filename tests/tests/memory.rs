@@ -242,12 +242,13 @@ fn targets_that_make_more_of_everything_than_there_is_room_for() -> Result<()> {
     Ok(())
 }
 
+/// Time until the tables have all that there is, s.
+const SETTLED: u64 = 10;
+
 /// Memory and results do not grow with a run on the example network.
 #[test]
 fn the_profiler_is_flat_while_it_watches() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
-    // Until the tables have all that there is.
-    const SETTLED: u64 = 10;
     let until = seconds()?.max(SETTLED + 8);
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("run.json");

@@ -38,6 +38,7 @@ const MOST_NOTES: usize = 20;
 
 /// Options of replaying a recording.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct ReplayOptions {
     /// Questions about the causes of work, in place of those of the recording.
     pub questions: Option<Questions>,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Questions about causes, beyond what the attributes of marks answer by themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Questions {
     /// Number the occurrences of this function: each is an iteration.
     pub iteration_root: Option<String>,
