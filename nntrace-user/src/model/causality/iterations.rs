@@ -27,6 +27,8 @@ use crate::model::{
 const MOST_FUNCTIONS: usize = 1 << 8;
 /// Sections on other threads that one iteration remembers for its missing time.
 const MOST_HELPERS: usize = 1 << 12;
+/// Iterations in whose memory a root has room, with the distribution of its times.
+const ROWS_OF_ROOT: usize = 4;
 /// Iterations that have ended and are not settled: so many may end before a late section of one.
 const RECENT: usize = 1 << 10;
 
@@ -158,7 +160,7 @@ impl Iterations {
             slowest,
             room: limits.iterations.saturating_mul(16),
             root_room: limits.iterations.saturating_mul(4),
-            most_roots: (limits.iterations / 32).max(16),
+            most_roots: (limits.iterations / ROWS_OF_ROOT).max(16),
             roots: Vec::new(),
             root_places: FxHashMap::default(),
             left_out: 0,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Ranges at most; of more, the one with the lowest numbers is forgotten.
-const MOST_RANGES: usize = 1 << 8;
+const MOST_RANGES: usize = 1 << 6;
 
 /// Set of numbers.
 #[derive(Clone, Debug, Default)]
