@@ -28,7 +28,7 @@ const VARIABLES: [&str; 20] = [
     "TERM",
 ];
 
-/// Gives a command these surroundings: no variable of [`VARIABLES`] but those that it was given, the default action of every
+/// Gives a command these surroundings: none of the variables above but those that it was given, the default action of every
 /// signal, and none blocked. Under `nohup`, for one, SIGHUP is ignored, and every child inherits that.
 pub fn set(command: &mut Command) -> &mut Command {
     let given: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();

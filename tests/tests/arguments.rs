@@ -71,7 +71,7 @@ fn errors_name_the_next_step_and_no_cause_twice() -> Result<()> {
         (&["engines", "--map", "nosuch.toml"], 1, &["nosuch.toml", no_such_file]),
         (&["engines", "--map", "/dev/zero"], 1, &["/dev/zero", "larger than 1 MiB"]),
         (&["export", "trace.txt", "-o", "none/x.parquet", "--board", "b"], 1, &["none", no_such_file]),
-        (&["export", "trace.txt", "-o", "none/x.pftrace"], 1, &["none", no_such_file]),
+        (&["export", "trace.txt", "-o", "none/x.pftrace"], 1, &["no folder none", no_such_file]),
         (
             &["replay", "trace.txt", "--energy-model", "nosuch"],
             2,

@@ -126,7 +126,7 @@ impl Exported {
     /// Checks that slices are the sections.
     fn assert_slices(&self, sections: &[Section]) -> Result<()> {
         assert!(!sections.is_empty());
-        let with_threads = sections.iter().all(|section| section.thread.is_some());
+        let with_exclusive = sections.iter().all(|section| section.exclusive_ns.is_some());
         let mut expected: BTreeMap<(u64, &str), (u64, u64, u64)> = BTreeMap::new();
         for section in sections {
             let sums = expected.entry((section.tid, &section.name)).or_default();
@@ -149,7 +149,7 @@ impl Exported {
         )?;
         let mut sums: BTreeMap<(u64, &str), (u64, u64, u64)> = BTreeMap::new();
         for row in &found {
-            let exclusive = if with_threads { number(row, "exclusive") } else { 0 };
+            let exclusive = if with_exclusive { number(row, "exclusive") } else { 0 };
             let key = (number(row, "tid"), text(row, "name"));
             sums.insert(key, (number(row, "count"), number(row, "ns"), exclusive));
         }

@@ -120,7 +120,7 @@ fn what_is_no_trace_is_told_with_status_1() -> Result<()> {
     for (file, word) in [
         (write("noise", &noise)?, "no trace event"),
         (write("empty", b"")?, "empty"),
-        (binaries::profiler()?.to_string_lossy().into_owned(), "no trace event"),
+        (binaries::profiler()?.to_string_lossy().into_owned(), "is an ELF file"),
         (folder.path().to_string_lossy().into_owned(), "directory"),
         (gone, "No such file"),
     ] {

@@ -12,7 +12,7 @@ use memchr::{memchr, memchr2, memmem};
 
 pub use columns::Columns;
 
-use super::{kernel_events, losses::Loss};
+use super::losses::Loss;
 use other_lines::{is_chatter, lost, overwritten};
 
 mod columns;
@@ -137,12 +137,20 @@ fn nameless<'a>(comm: &'a [u8], cpu: u32, time: u64, text: &'a [u8]) -> Parsed<'
             ..
         }) => parsed,
         parsed @ Parsed::Event(Event { kind: EventKind::Other { name, fields }, .. })
-            if kernel_events::is_of_cpu(name, fields) =>
+            if names_cpu(name, fields) =>
         {
             parsed
         }
         _ => Parsed::Unreadable,
     }
+}
+
+/// Whether an event without a thread says which CPU it is about, or is about the trace itself (`window_markers`).
+fn names_cpu(name: &[u8], fields: &[u8]) -> bool {
+    let is_name = name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let is_key = |key: &[u8]| memmem::find(fields, key).is_some();
+    let names_cpu = is_key(b"cpu_id=") || is_key(b"cpu=") || is_key(b"cpu: ") || fields.starts_with(b"cpu ");
+    is_name && (names_cpu || fields.is_empty() && (name.ends_with(b"_start") || name.ends_with(b"_end")))
 }
 
 /// Time of a line, and the process of its thread where that is after the CPU.

@@ -6,7 +6,7 @@
 //! have only one of the two events: `cpuhp_exit` alone shows the direction by its state, which is below the step on the way
 //! down; of `cpuhp_enter` alone the next step shows that the one before was done.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::{event_fields::value, sched::field_number};
 
@@ -15,8 +15,6 @@ use super::{event_fields::value, sched::field_number};
 pub(crate) struct Hotplug {
     /// Number of the step that is taking a CPU down, by CPU.
     takedown: FxHashMap<u32, u32>,
-    /// CPUs that are down.
-    down: FxHashSet<u32>,
 }
 
 /// Event of hotplug.
@@ -69,11 +67,9 @@ impl Hotplug {
             }
         };
         if !is_down {
-            self.down.remove(&cpu);
             self.takedown.remove(&cpu);
-            return Some((cpu, true));
         }
-        self.down.insert(cpu).then_some((cpu, false))
+        Some((cpu, !is_down))
     }
 }
 
@@ -149,7 +145,7 @@ mod tests {
             (1, "cpuhp_exit cpu: 0001  state: 147 step: 147 ret: 0"),
         ];
         let (alive, down) = ((1, true), (1, false));
-        assert_eq!(events(&lines), [alive, alive, down, alive, alive]);
+        assert_eq!(events(&lines), [alive, alive, down, down, alive, alive]);
     }
 
     #[test]
@@ -175,7 +171,7 @@ mod tests {
             (0, "cpuhp_exit cpu: 0001  state:  60 step:  60 ret: 0"),
             (1, "cpuhp_exit cpu: 0001  state: 147 step: 147 ret: 0"),
         ];
-        assert_eq!(events(&lines), [(1, true), (1, false), (1, true)]);
+        assert_eq!(events(&lines), [(1, true), (1, false), (1, false), (1, true)]);
         assert_eq!(events(&[(0, "cpuhp_exit cpu: 0003 state: 86 step: 87 ret: -16")]), []);
     }
 

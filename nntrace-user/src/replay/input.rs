@@ -276,7 +276,7 @@ impl Input {
         &self.name
     }
 
-    /// Returns the text's first bytes, up to 1 KiB, to recognize its kind; fewer where the data is damaged.
+    /// Returns the text's first bytes, up to 16 KiB, to recognize its kind; fewer where the data is damaged.
     #[must_use]
     pub(crate) fn head(&self) -> &[u8] {
         &self.head

@@ -152,21 +152,6 @@ pub(crate) fn read<'a>(name: &[u8], fields: &'a [u8]) -> Reading<'a> {
     (row.read)(fields).map_or(Reading::Unusable, Reading::Event)
 }
 
-/// Whether an event can be used and is about a CPU, or the trace itself, whatever its thread.
-pub(crate) fn is_of_cpu(name: &[u8], fields: &[u8]) -> bool {
-    matches!(
-        read(name, fields),
-        Reading::Event(
-            KernelEvent::Idle { .. }
-                | KernelEvent::Frequency { .. }
-                | KernelEvent::Hotplug(_)
-                | KernelEvent::Limit(_)
-                | KernelEvent::Marker(_)
-                | KernelEvent::Nothing
-        )
-    )
-}
-
 fn idle(fields: &[u8]) -> Option<KernelEvent<'_>> {
     let (state, cpu) = ftrace::cpu_fields(fields)?;
     Some(KernelEvent::Idle { state, cpu })
