@@ -19,13 +19,12 @@ use nntrace_user::report::snapshot::{CpuRow, IdleSource, Snapshot};
 /// Difference between the two clock readings of one event. The recording rounds to a microsecond; a virtual machine
 /// can be off the CPU between the two.
 const APART_NS: u64 = 20_000;
-/// Mean of that difference.
-const READING_NS: u64 = 500;
+/// The most that the mean of that difference may be. Of the two programs on one event, the later one waits for the
+/// earlier one, longer after a wakeup, when neither is in the caches: that adds up instead of cancelling out.
+const READING_NS: u64 = 1_000;
 /// Uncertainty at the end: the profiler reads one CPU after the other just before the window ends, and the last state
 /// that it read holds to the end.
 const EDGE_NS: u64 = 5_000_000;
-/// Divisor of the window: the part in which the two may differ.
-const SHARE: u64 = 1_000;
 
 /// Runs `work` while every CPU sleeps and wakes.
 fn with_naps<T>(work: impl FnOnce() -> T) -> T {
@@ -155,7 +154,7 @@ fn compare(snapshot: &Snapshot, row: &CpuRow, events: &[(u64, Event)]) -> Option
         self::difference(row, &all),
     );
     // Each event has its own reading of the clock on either side: nothing else may differ.
-    let most = (inside.len() as u64 * READING_NS + APART_NS).min((end - begin) / SHARE);
+    let most = inside.len() as u64 * READING_NS + APART_NS;
     let text = || format!("{difference} ns apart, {most} ns at most:\n{row:#?}\n{swept:#?}");
     (difference > most).then(|| Apart::Time(text()))
 }
