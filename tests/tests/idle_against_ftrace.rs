@@ -19,8 +19,8 @@ use nntrace_user::report::snapshot::{CpuRow, IdleSource, Snapshot};
 /// Difference between the two clock readings of one event. The recording rounds to a microsecond; a virtual machine
 /// can be off the CPU between the two.
 const APART_NS: u64 = 20_000;
-/// The most that the mean of that difference may be. Of the two programs on one event, the later one waits for the
-/// earlier one, longer after a wakeup, when neither is in the caches: that adds up instead of cancelling out.
+/// The most that the mean of that difference may be. It does not cancel out: 394 ns an event were observed on a busy
+/// host, perhaps as the later of two programs on one event waits longer for the other after a wakeup.
 const READING_NS: u64 = 1_000;
 /// Uncertainty at the end: the profiler reads one CPU after the other just before the window ends, and the last state
 /// that it read holds to the end.
