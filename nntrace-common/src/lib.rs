@@ -33,6 +33,7 @@ pub mod run_queue;
 pub mod sched;
 pub mod section_begin;
 pub mod stack;
+pub mod stamp;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub mod ticks;
 pub mod time_count;

@@ -10,6 +10,7 @@ use crate::layer::Tag;
 use crate::mark::{BUFFER_BYTES, Begin, Label};
 use crate::nested_functions::Nesting;
 use crate::stack::{Adds, Class, Closed, Stack, outermost_path};
+use crate::stamp::Stamp;
 
 /// First word of every record: its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +100,10 @@ pub struct SpanRecord {
     pub path: u64,
     /// Hash of the name, a key of the names map.
     pub name: u64,
+    /// [`Stamp::sequence`] of its begin; 0 from the kernel programs.
+    pub begin_sequence: u32,
+    /// [`Stamp::sequence`] of its end; 0 from the kernel programs.
+    pub end_sequence: u32,
 }
 
 impl SpanRecord {
@@ -122,7 +127,21 @@ impl SpanRecord {
             exclusive: closed.exclusive,
             path: closed.path,
             name: closed.name,
+            begin_sequence: 0,
+            end_sequence: 0,
         }
+    }
+
+    /// Returns when it began.
+    #[must_use]
+    pub const fn begin_stamp(&self) -> Stamp {
+        Stamp::new(self.begin, self.begin_sequence)
+    }
+
+    /// Returns when it ended.
+    #[must_use]
+    pub const fn end_stamp(&self) -> Stamp {
+        Stamp::new(self.end, self.end_sequence)
     }
 
     /// Returns the layer and phase; `None` if no tag has that number.

@@ -142,10 +142,10 @@ impl Stack {
         self.frames[0].begin
     }
 
-    /// Returns the open marked frames, as far as the table reaches, from the outermost in.
-    pub fn open_frames(&self) -> impl Iterator<Item = &Frame> {
+    /// Returns the open marked frames, as far as the table reaches, from the outermost in, with the number of frames around each.
+    pub fn open_frames(&self) -> impl Iterator<Item = (u8, &Frame)> {
         let depth = (self.depth as usize).min(MAX_DEPTH);
-        self.frames[..depth].iter().filter(|frame| frame.class.is_marked())
+        (0..).zip(&self.frames[..depth]).filter(|(_, frame)| frame.class.is_marked())
     }
 
     /// Returns the place of the innermost marked frame plus one; 0 where there is none.

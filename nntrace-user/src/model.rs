@@ -286,8 +286,8 @@ impl Model {
             | Record::Hotplug(PowerRecord { cpu, time, .. })
             | Record::Lost { cpu, time } => self.power(*cpu, *time, record),
             Record::FrequencyLimit(_) | Record::Cooling(_) => self.frequency_limits.take(record),
-            Record::Fork(fork) => self.marks.causality.create(fork.time, fork.detail, fork.tid),
-            Record::Exit(exit) => self.marks.causality.exit(exit.time, exit.tid),
+            Record::Fork(fork) => self.marks.causality.create(fork.time.into(), fork.detail, fork.tid),
+            Record::Exit(exit) => self.marks.causality.exit(exit.time.into(), exit.tid),
             Record::Exec(_) | Record::Loader(_) => {}
         }
     }

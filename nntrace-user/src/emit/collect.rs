@@ -6,6 +6,7 @@ use memchr::memmem;
 use nntrace_common::{
     mark::{self, Label},
     record::{ProcessRecord, Record, SpanRecord},
+    stamp::Stamp,
 };
 use rustc_hash::FxHashMap;
 
@@ -22,13 +23,29 @@ pub(super) struct Collection {
     pub(super) threads: BTreeMap<u32, ThreadEvents>,
     /// Forks in which a thread was created, or a process.
     pub(super) forks: Vec<ProcessRecord>,
-    /// Begins whose text is known, by thread, time and number of sections around them.
-    pub(super) annotations: FxHashMap<(u32, u64, u8), Annotation>,
+    /// Begins whose text is known.
+    pub(super) annotations: Annotations,
     /// Layers and phases of begins, by thread and time, as far as they are recorded by themselves.
     pub(super) labels: FxHashMap<(u32, u64), Label>,
     /// Texts.
     pub(super) texts: Texts,
     marks: u64,
+}
+
+/// Begins whose text is known, by thread, timestamp, and number of sections around them.
+#[derive(Debug, Default)]
+pub(super) struct Annotations(FxHashMap<(u32, Stamp, u8), Annotation>);
+
+impl Annotations {
+    /// Returns what is known of the begin of a section that ended.
+    pub(super) fn of(&self, span: &SpanRecord) -> Option<Annotation> {
+        self.at(span.tid, span.begin_stamp(), span.depth)
+    }
+
+    /// Returns what is known of the begin of a thread's section with so many around it.
+    pub(super) fn at(&self, tid: u32, begin: Stamp, depth: u8) -> Option<Annotation> {
+        self.0.get(&(tid, begin, depth)).copied()
+    }
 }
 
 /// Known parts of the text of a begin, beside its tag and its name.
@@ -54,8 +71,8 @@ pub(super) struct ThreadEvents {
 /// Event without a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Point {
-    /// Time, ns.
-    pub(super) time: u64,
+    /// When it happened.
+    pub(super) at: Stamp,
     /// Kind.
     pub(super) kind: PointKind,
 }
@@ -82,7 +99,7 @@ impl Collection {
                     self.labels.insert((begin.tid, begin.time), begin.label);
                 } else {
                     self.marks += 2;
-                    let point = Point { time: begin.time, kind: PointKind::Call(begin.name) };
+                    let point = Point { at: begin.time.into(), kind: PointKind::Call(begin.name) };
                     self.thread(begin.tgid, begin.tid).points.push(point);
                 }
             }
@@ -90,13 +107,13 @@ impl Collection {
             Input::Track { origin, time, payload } => {
                 if let Some(text) = self.texts.add_payload(payload) {
                     self.marks += 1;
-                    let point = Point { time, kind: PointKind::Event(text) };
+                    let point = Point { at: origin.at(time), kind: PointKind::Event(text) };
                     self.thread(origin.pid, origin.tid).points.push(point);
                 }
             }
             Input::AnnotatedBegin { origin, time, payload, name_at } => {
                 let annotation = self.annotation(payload, name_at);
-                self.annotations.insert((origin.tid, time, origin.depth), annotation);
+                self.annotations.0.insert((origin.tid, origin.at(time), origin.depth), annotation);
             }
             _ => {}
         }

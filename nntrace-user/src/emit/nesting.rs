@@ -3,6 +3,7 @@
 use nntrace_common::{
     record::SpanRecord,
     stack::{Class, outermost_path},
+    stamp::Stamp,
 };
 
 /// Number of a section that is none.
@@ -45,8 +46,8 @@ impl Node {
 impl Forest {
     /// Grows the trees of sections in the order in which they ended.
     pub(super) fn grow(mut spans: Vec<SpanRecord>) -> Self {
-        // Those that ended at one time stay in their order.
-        spans.sort_by_key(|span| span.end);
+        // Those that ended at one time stay in their order, where nothing shows another one.
+        spans.sort_by_key(SpanRecord::end_stamp);
         let mut forest = Self::default();
         forest.nodes.reserve_exact(spans.len());
         for span in spans {
@@ -59,7 +60,8 @@ impl Forest {
         let number = self.nodes.len() as u32;
         let node = Node { span, first_child: NONE, next_sibling: NONE };
         self.nodes.push(node);
-        let is_inside = |inner: &Node| inner.span.depth > span.depth && inner.span.begin >= span.begin;
+        let is_inside =
+            |inner: &Node| inner.span.depth > span.depth && inner.span.begin_stamp() >= span.begin_stamp();
         let inside = self.roots.iter().rev().take_while(|root| is_inside(self.node(**root))).count();
         let mut first = self.roots.len() - inside;
         let has_time_inside = self.roots[first..].iter().any(|root| self.node(*root).duration() > 0);
@@ -70,7 +72,7 @@ impl Forest {
         }
         let may_be_alone = inside == 0 && node.may_be_alone();
         while let Some(before) = self.roots[..first].last().copied()
-            && self.node(before).span.end > span.begin
+            && self.node(before).span.end_stamp() > span.begin_stamp()
         {
             if may_be_alone || !self.node(before).may_be_alone() {
                 self.adopt(number, first);
@@ -113,7 +115,7 @@ impl Forest {
     /// Returns the begins and ends of each tree of sections that overlap with the others, by their begins.
     pub(super) fn edges_aside(&self, is_switch: impl Fn(&SpanRecord) -> bool) -> Vec<Vec<Edge>> {
         let mut trees: Vec<_> = self.aside.iter().map(|root| self.walk(*root, &is_switch)).collect();
-        trees.sort_by_key(|edges| edges.first().map(|edge| edge.time));
+        trees.sort_by_key(|edges| edges.first().map(|edge| edge.at));
         trees
     }
 
@@ -129,7 +131,7 @@ impl Forest {
                 Step::Enter { number, switched } => {
                     let Node { span, first_child, .. } = *self.node(number);
                     let kind = EdgeKind::Begin { span, is_switch: switched > 0 };
-                    edges.push(Edge { time: span.begin, kind });
+                    edges.push(Edge { at: span.begin_stamp(), kind });
                     to_do.push(Step::Leave { number, switched });
                     if first_child != NONE {
                         to_do.push(Step::Enter { number: first_child, switched: 0 });
@@ -140,12 +142,12 @@ impl Forest {
                     let takes_place = next != NONE && {
                         let after = &self.node(next).span;
                         // The place that is left to it stays open around it.
-                        after.begin == span.end
+                        after.begin_stamp() == span.end_stamp()
                             && after.depth == span.depth.saturating_add(1)
                             && is_switch(after)
                     };
                     if !takes_place {
-                        let end = Edge { time: span.end, kind: EdgeKind::End };
+                        let end = Edge { at: span.end_stamp(), kind: EdgeKind::End };
                         edges.extend(std::iter::repeat_n(end, 1 + switched));
                     }
                     if next != NONE {
@@ -168,8 +170,8 @@ enum Step {
 /// Begin or end of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edge {
-    /// Time, ns.
-    pub(super) time: u64,
+    /// When it happened.
+    pub(super) at: Stamp,
     /// Which of both.
     pub(super) kind: EdgeKind,
 }

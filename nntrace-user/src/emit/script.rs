@@ -9,11 +9,12 @@ use nntrace_common::{
     layer::Tag,
     mark::Label,
     stack::{Class, PathStep, ROOT_PATH},
+    stamp::Stamp,
 };
 use rustc_hash::FxHashMap;
 
 use super::{
-    collect::{Collection, ThreadEvents},
+    collect::{Annotations, Collection, ThreadEvents},
     error::EmitError,
     lives::{Life, Lives},
     nesting::{Edge, EdgeKind, Forest},
@@ -107,15 +108,15 @@ impl Script {
             open.sort_by_key(|open| open.begin);
             for (life, events) in by_life(tid, events, &lives) {
                 let ThreadEvents { sections, mut points, .. } = events;
-                points.sort_by_key(|point| point.time);
+                points.sort_by_key(|point| point.at);
                 let mut forest = Forest::grow(sections);
                 let edges = forest.edges(|span| maker.is_switch(span));
                 let of_life: Vec<OpenSection> =
-                    open.iter().filter(|open| lives.at(tid, open.begin) == life).copied().collect();
-                let at_end = tagged(&of_life, &edges, &labels, &facts.paths);
-                let steps = maker.make(tid, &edges, &at_end, &points);
+                    open.iter().filter(|open| lives.at(tid, open.begin.time) == life).copied().collect();
+                let at_end = tagged(&of_life, &edges, &labels, &facts.paths, maker.annotations);
+                let steps = maker.make(&edges, &at_end, &points);
                 let aside = forest.edges_aside(|span| maker.is_switch(span));
-                let aside = aside.iter().map(|edges| maker.make(tid, edges, &[], &[])).collect();
+                let aside = aside.iter().map(|edges| maker.make(edges, &[], &[])).collect();
                 cast.add(life, pid, steps, aside);
             }
         }
@@ -170,7 +171,7 @@ fn by_life(tid: u32, events: ThreadEvents, lives: &Lives) -> BTreeMap<Life, Thre
         divided.entry(lives.at(tid, span.begin)).or_default().sections.push(span);
     }
     for point in events.points {
-        divided.entry(lives.at(tid, point.time)).or_default().points.push(point);
+        divided.entry(lives.at(tid, point.at.time)).or_default().points.push(point);
     }
     divided
 }
@@ -182,11 +183,12 @@ fn tagged(
     edges: &[Edge],
     labels: &FxHashMap<(u32, u64), Label>,
     paths: &FxHashMap<u64, PathStep>,
+    annotations: &Annotations,
 ) -> Vec<OpenAtEnd> {
     let around = |path: u64| paths.get(&path).map(|step| step.parent).filter(|path| *path != ROOT_PATH);
     let mut tagged = Vec::with_capacity(open.len());
     let mut inner_path = None;
-    let mut until = u64::MAX;
+    let mut until = Stamp::new(u64::MAX, u32::MAX);
     for (depth, open) in open.iter().enumerate().rev() {
         // The outermost of what has ended in it: a section's own edges are balanced.
         let mut level = 0_u32;
@@ -196,18 +198,24 @@ fn tagged(
                 return None;
             };
             level += 1;
-            (level == 1 && (open.begin..until).contains(&span.begin)).then_some(span.path)
+            (level == 1 && (open.begin..until).contains(&span.begin_stamp())).then_some(span.path)
         });
         let path = inside.or(inner_path).and_then(around);
         let step = path.and_then(|path| paths.get(&path));
         let known = step.and_then(|step| {
             Some((Label::tagged(Tag::from_index(step.tag)?), Class::from_code(step.class)?))
         });
-        let known =
-            known.or_else(|| labels.get(&(open.tid, open.begin)).map(|label| (*label, Class::Section)));
         let known = known.or_else(|| open.tag.map(|tag| (Label::tagged(tag), Class::Section)));
+        let known =
+            known.or_else(|| labels.get(&(open.tid, open.begin.time)).map(|label| (*label, Class::Section)));
         let depth = u8::try_from(depth).unwrap_or(u8::MAX);
-        tagged.push(OpenAtEnd { begin: open.begin, tag: known, name: open.name, depth });
+        let annotation = annotations.at(open.tid, open.begin, depth);
+        tagged.push(OpenAtEnd {
+            begin: open.begin,
+            tag: known,
+            name: open.name,
+            attributes: annotation.map(|annotation| annotation.attributes),
+        });
         (inner_path, until) = (path, open.begin);
     }
     tagged.reverse();

@@ -10,11 +10,12 @@ use nntrace_common::{
     mark::{Label, Prefix},
     record::SpanRecord,
     stack::{Class, Closed, Stack},
+    stamp::Stamp,
 };
 use rustc_hash::FxHashMap;
 
 use super::{
-    collect::{Annotation, Point, PointKind},
+    collect::{Annotations, Point, PointKind},
     nesting::{Edge, EdgeKind},
     texts::{TextId, Texts},
 };
@@ -76,8 +77,8 @@ impl Step {
 pub(super) struct StepMaker<'a> {
     /// Texts of names, by their hashes.
     pub(super) names: &'a FxHashMap<u64, String>,
-    /// Known texts of begins, by thread, time and depth.
-    pub(super) annotations: &'a FxHashMap<(u32, u64, u8), Annotation>,
+    /// Known texts of begins.
+    pub(super) annotations: &'a Annotations,
     /// Texts of marks.
     pub(super) texts: &'a mut Texts,
     /// How the marks differ from the recorded run.
@@ -96,45 +97,43 @@ pub(super) struct Differences {
 /// Section that was open at the end of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OpenAtEnd {
-    /// Begin, ns.
-    pub(super) begin: u64,
+    /// When it began.
+    pub(super) begin: Stamp,
     /// Layer and phase, if they are known, and how it began.
     pub(super) tag: Option<(Label, Class)>,
     /// Hash of the name.
     pub(super) name: u64,
-    /// Number of sections around it, as far as they are known.
-    pub(super) depth: u8,
+    /// Attributes, as far as they are known.
+    pub(super) attributes: Option<TextId>,
 }
 
 impl StepMaker<'_> {
     /// Returns the predicate by which a begin may be a switch: where its text is known, that says it.
     pub(super) fn is_switch(&self, span: &SpanRecord) -> bool {
-        let annotation = self.annotations.get(&(span.tid, span.begin, span.depth));
+        let annotation = self.annotations.of(span);
         annotation.is_none_or(|annotation| annotation.is_switch)
     }
 
     /// Makes the steps of a thread from its begins and ends, its sections without an end, and its other events, each in
     /// order of time.
-    pub(super) fn make(
-        &mut self,
-        tid: u32,
-        edges: &[Edge],
-        open: &[OpenAtEnd],
-        points: &[Point],
-    ) -> Vec<Step> {
+    pub(super) fn make(&mut self, edges: &[Edge], open: &[OpenAtEnd], points: &[Point]) -> Vec<Step> {
         let mut made = Made { steps: Vec::with_capacity(edges.len() + points.len()), ..Made::default() };
         let (mut open, mut points) = (open.iter().peekable(), points.iter().peekable());
         for edge in edges {
-            // At one time, what is around a section begins before it, and an event is inside of it.
+            // At one time, what is around a section begins before it, and an event is inside of it, where nothing shows another
+            // order.
             let is_begin = matches!(edge.kind, EdgeKind::Begin { .. });
             loop {
-                let is_before =
-                    |time: &u64, at_one_time: bool| *time < edge.time || (at_one_time && *time == edge.time);
+                let is_before = |at: &Stamp, at_one_time: bool| {
+                    let is_numbered = at.sequence > 0 && edge.at.sequence > 0;
+                    let is_before = if is_numbered { *at < edge.at } else { at_one_time };
+                    at.time < edge.at.time || (is_before && at.time == edge.at.time)
+                };
                 let opened = open.peek().map(|open| open.begin).filter(|begin| is_before(begin, is_begin));
-                let event = points.peek().map(|point| point.time).filter(|time| is_before(time, !is_begin));
+                let event = points.peek().map(|point| point.at).filter(|at| is_before(at, !is_begin));
                 match (opened, event) {
-                    (Some(begin), event) if event.is_none_or(|time| begin <= time) => {
-                        open.next().into_iter().for_each(|open| self.open_at_end(tid, open, &mut made));
+                    (Some(begin), event) if event.is_none_or(|at| begin <= at) => {
+                        open.next().into_iter().for_each(|open| self.open_at_end(open, &mut made));
                     }
                     (_, Some(_)) => points.next().into_iter().for_each(|point| self.point(point, &mut made)),
                     _ => break,
@@ -143,10 +142,10 @@ impl StepMaker<'_> {
             self.edge(edge, &mut made);
         }
         for open in open {
-            while let Some(point) = points.next_if(|point| point.time < open.begin) {
+            while let Some(point) = points.next_if(|point| point.at < open.begin) {
                 self.point(point, &mut made);
             }
-            self.open_at_end(tid, open, &mut made);
+            self.open_at_end(open, &mut made);
         }
         points.for_each(|point| self.point(point, &mut made));
         self.differences.other_sections += made.other_sections;
@@ -155,10 +154,9 @@ impl StepMaker<'_> {
 
     fn edge(&mut self, edge: &Edge, made: &mut Made) {
         match edge.kind {
-            EdgeKind::End => made.end(edge.time),
+            EdgeKind::End => made.end(edge.at.time),
             EdgeKind::Begin { span, is_switch } => {
-                let attributes = self.annotations.get(&(span.tid, span.begin, span.depth));
-                let attributes = attributes.map(|annotation| annotation.attributes);
+                let attributes = self.annotations.of(&span).map(|annotation| annotation.attributes);
                 let class = Class::from_code(span.class).unwrap_or(Class::Foreign);
                 let label = span.tag().map_or(Label::FOREIGN, Label::tagged);
                 let label = if class == Class::Handed {
@@ -169,27 +167,25 @@ impl StepMaker<'_> {
                 };
                 let prefix = if is_switch { Prefix::Switch } else { made.prefix(label, class) };
                 let text = self.begin(prefix, label, span.name, attributes);
-                made.begin(edge.time, prefix, label, text, label.is_tagged().then_some(span));
+                made.begin(edge.at.time, prefix, label, text, label.is_tagged().then_some(span));
             }
         }
     }
 
-    fn open_at_end(&mut self, tid: u32, open: &OpenAtEnd, made: &mut Made) {
-        let attributes = self.annotations.get(&(tid, open.begin, open.depth));
-        let attributes = attributes.map(|annotation| annotation.attributes);
+    fn open_at_end(&mut self, open: &OpenAtEnd, made: &mut Made) {
         let (label, class) = open.tag.unwrap_or((Label::FOREIGN, Class::Foreign));
         let prefix = made.prefix(label, class);
-        let text = self.begin(prefix, label, open.name, attributes);
-        made.begin(open.begin, prefix, label, text, None);
+        let text = self.begin(prefix, label, open.name, open.attributes);
+        made.begin(open.begin.time, prefix, label, text, None);
     }
 
     fn point(&mut self, point: &Point, made: &mut Made) {
         match point.kind {
-            PointKind::Event(text) => made.push(point.time, Action::Event(text)),
+            PointKind::Event(text) => made.push(point.at.time, Action::Event(text)),
             PointKind::Call(name) => {
                 let text = self.begin(Prefix::None, Label::FOREIGN, name, None);
-                made.push(point.time, Action::Begin(text));
-                made.push(point.time, Action::End);
+                made.push(point.at.time, Action::Begin(text));
+                made.push(point.at.time, Action::End);
             }
         }
     }
@@ -258,7 +254,7 @@ impl Made {
         let path_by = |prefix| {
             let mut stack = *self.stack;
             stack.begin(0, prefix, label, 0, |_, _| {});
-            stack.open_frames().last().map(|frame| frame.path)
+            stack.open_frames().last().map(|(_, frame)| frame.path)
         };
         if path_by(Prefix::None) == path_by(Prefix::Subtract) { Prefix::None } else { Prefix::Subtract }
     }

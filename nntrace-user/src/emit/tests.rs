@@ -63,12 +63,16 @@ impl Recording {
                 let depth = stack.depth_of_next(begin.prefix).unwrap();
                 stack.begin(time, begin.prefix, begin.label, name.hash, close);
                 if name.has_attributes {
-                    let origin = Origin { pid, tid, depth };
+                    let origin = Origin { pid, tid, depth, sequence: 0 };
                     self.take(&Input::AnnotatedBegin { origin, time, payload: text, name_at: begin.name_at });
                 }
             }
             mark::Kind::End => _ = stack.end(time, close),
-            _ => self.take(&Input::Track { origin: Origin { pid, tid, depth }, time, payload: text }),
+            _ => self.take(&Input::Track {
+                origin: Origin { pid, tid, depth, sequence: 0 },
+                time,
+                payload: text,
+            }),
         }
         for span in &spans {
             self.take(&Input::Record(&Record::Span(*span)));
@@ -82,7 +86,7 @@ impl Recording {
 
     fn script(mut self) -> Script {
         for (tid, stack) in &self.stacks {
-            self.facts.open.extend(stack.open_frames().map(|frame| OpenSection::new(*tid, frame)));
+            self.facts.open.extend(stack.open_frames().map(|(_, frame)| OpenSection::new(*tid, frame, 0)));
         }
         Script::made(self.collection, self.facts)
     }
@@ -123,7 +127,7 @@ fn accounted(marks: &[(u64, String)]) -> (Vec<Closed>, Vec<u64>) {
         }
     }
     all.sort_by_key(|closed| (closed.begin, closed.end, closed.path, closed.name));
-    (all, stack.open_frames().map(|frame| frame.name).collect())
+    (all, stack.open_frames().map(|(_, frame)| frame.name).collect())
 }
 
 fn recorded(marks: &[(u64, String)]) -> Script {

@@ -38,7 +38,7 @@ fn label(marks: &Marks, node: &Node) -> String {
     lines.extend(node.tag.map(|tag| tag.to_string()));
     if let Some(last) = lines.last_mut() {
         let _ = match node.end {
-            Some(end) => write!(last, " {}", number_format::duration_ns(end - node.begin)),
+            Some(end) => write!(last, " {}", number_format::duration_ns(end - node.begin.time)),
             None => write!(last, " has not ended"),
         };
     }

@@ -105,7 +105,8 @@ pub(crate) fn track(bytes: &[u8]) -> Option<Track<'_>> {
     }
     let record = TrackRecord::ref_from_bytes(bytes).ok()?;
     let name_at = if is_begin { Some(u16::try_from(record.name_at).ok()?) } else { None };
-    let origin = Origin { pid: record.tgid, tid: record.tid, depth: u8::try_from(record.depth).ok()? };
+    let origin =
+        Origin { pid: record.tgid, tid: record.tid, depth: u8::try_from(record.depth).ok()?, sequence: 0 };
     Some(Track { origin, time: record.time, name_at, payload: record.payload.get(..record.len as usize)? })
 }
 
@@ -137,6 +138,8 @@ mod tests {
             exclusive: 9,
             path: 10,
             name: 11,
+            begin_sequence: 12,
+            end_sequence: 13,
         };
         assert_eq!(record(span.as_bytes()), Some(Record::Span(span)));
         let idle = PowerRecord { kind: RecordKind::Idle as u32, cpu: 1, time: 2, state: 3, lost: 4 };
@@ -195,7 +198,7 @@ mod tests {
             track(record.as_bytes())
                 .map(|track| (track.origin, track.time, track.name_at, track.payload.len()))
         };
-        let origin = Origin { pid: 2, tid: 1, depth: 5 };
+        let origin = Origin { pid: 2, tid: 1, depth: 5, sequence: 0 };
         assert_eq!(decoded(&track_of(RecordKind::Track, 7)), Some((origin, 3, None, 7)));
         assert_eq!(decoded(&track_of(RecordKind::AnnotatedBegin, 9)), Some((origin, 3, Some(4), 9)));
         assert_eq!(decoded(&track_of(RecordKind::Track, BUFFER_BYTES as u32 + 1)), None);

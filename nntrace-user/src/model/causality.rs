@@ -28,6 +28,7 @@ use nntrace_common::{
     attributes::{Attributes, GATE, Handle, RECEIVE, Reserved, SEND},
     mark,
     record::{SchedRecord, SpanRecord, Total},
+    stamp::Stamp,
 };
 use rustc_hash::FxHashMap;
 
@@ -57,6 +58,15 @@ pub(crate) struct Origin {
     pub(crate) tid: u32,
     /// Sections, marked or foreign, that were open on the thread; of a begin or an end, around that section.
     pub(crate) depth: u8,
+    /// [`Stamp::sequence`] of the mark.
+    pub(crate) sequence: u32,
+}
+
+impl Origin {
+    /// Returns the timestamp of the mark, which was written at `time` (ns).
+    pub(crate) const fn at(self, time: u64) -> Stamp {
+        Stamp::new(time, self.sequence)
+    }
 }
 
 /// How much was handed over under a handle.
@@ -79,9 +89,9 @@ pub(crate) struct Causality {
     is_needed: bool,
     /// Begin of the window, ns: what begins before counts from here on.
     window_begin: u64,
-    /// Events that are not taken yet, by time and order of arrival.
-    pending: BTreeMap<(u64, u64), Event>,
-    sequence: u64,
+    /// Events that are not taken yet, by timestamp and order of arrival.
+    pending: BTreeMap<(Stamp, u64), Event>,
+    arrivals: u64,
     threads: Threads,
     sent: FxHashMap<(u32, Handle), (Moment, Context)>,
     /// Beyond that many the oldest are forgotten.
@@ -126,7 +136,7 @@ impl Causality {
             questions,
             window_begin: 0,
             pending: BTreeMap::new(),
-            sequence: 0,
+            arrivals: 0,
             threads: Threads::new(limits),
             sent: FxHashMap::default(),
             most_sent: limits.hand_overs,
@@ -178,13 +188,16 @@ impl Causality {
     pub(crate) fn begins(&mut self, origin: Origin, time: u64, payload: &[u8], name_at: u16) {
         let annotations = self.read(payload, name_at);
         self.is_needed = true;
-        self.wait(time, Event::Begin { origin, name: mark::name_hash(payload, name_at), annotations });
+        self.wait(
+            origin.at(time),
+            Event::Begin { origin, name: mark::name_hash(payload, name_at), annotations },
+        );
     }
 
     /// A section that began before the window ended at `time` (ns), before the window too.
     pub(crate) fn ended_before(&mut self, origin: Origin, time: u64) {
         if self.is_needed {
-            self.wait(time, Event::End { origin });
+            self.wait(origin.at(time), Event::End { origin });
         }
     }
 
@@ -203,7 +216,7 @@ impl Causality {
         if let Some(handle) = Reserved::read(Attributes::of(payload, at)).handle {
             self.is_needed = true;
             self.wait(
-                time,
+                origin.at(time),
                 if is_send { Event::Send { origin, handle } } else { Event::Receive { origin, handle } },
             );
         }
@@ -213,7 +226,7 @@ impl Causality {
     pub(crate) fn hand_over_event(&mut self, event: HandOverEvent, at: Moment) {
         if self.hand_overs.is_some() {
             self.is_needed = true;
-            self.wait(at.time, Event::HandOver { event, at });
+            self.wait(at.stamp(), Event::HandOver { event, at });
         }
     }
 
@@ -245,23 +258,23 @@ impl Causality {
     }
 
     /// A thread creates another one, or a process.
-    pub(crate) fn create(&mut self, time: u64, by: u32, child: u32) {
+    pub(crate) fn create(&mut self, at: Stamp, by: u32, child: u32) {
         // Every fork comes here; without an annotated mark there is nothing to inherit.
         if self.is_needed {
-            self.wait(time, Event::Create { by, child });
+            self.wait(at, Event::Create { by, child });
         }
     }
 
     /// A thread ends: another one may get its id.
-    pub(crate) fn exit(&mut self, time: u64, tid: u32) {
+    pub(crate) fn exit(&mut self, at: Stamp, tid: u32) {
         if self.is_needed {
-            self.wait(time, Event::Exit { tid });
+            self.wait(at, Event::Exit { tid });
         }
     }
 
-    fn wait(&mut self, time: u64, event: Event) {
-        self.sequence += 1;
-        self.pending.insert((time, self.sequence), event);
+    fn wait(&mut self, at: Stamp, event: Event) {
+        self.arrivals += 1;
+        self.pending.insert((at, self.arrivals), event);
     }
 
     fn read(&mut self, payload: &[u8], name_at: u16) -> Annotations {
@@ -290,7 +303,7 @@ impl Causality {
         if !self.is_needed {
             return;
         }
-        self.advance(span.end);
+        self.take_until(span.end_stamp());
         let Some(tag) = span.tag() else { return };
         let site = Site { pid: span.tgid, tag, name: span.name };
         let closed = self.threads.close(span);
@@ -398,11 +411,16 @@ impl Causality {
     /// Everything up to this moment (ns) has come: takes the events that wait. A section that ends does the same, so this is for
     /// when none does.
     pub(crate) fn advance(&mut self, until: u64) {
+        self.take_until(Stamp::new(until, u32::MAX));
+    }
+
+    fn take_until(&mut self, until: Stamp) {
         while let Some(entry) = self.pending.first_entry() {
-            let (time, _) = *entry.key();
-            if time > until {
+            let (at, _) = *entry.key();
+            if at > until {
                 break;
             }
+            let Stamp { time, .. } = at;
             let counted = time.max(self.window_begin);
             match entry.remove() {
                 Event::Begin { origin, name, annotations } => self.begin(origin, counted, name, annotations),
@@ -419,7 +437,7 @@ impl Causality {
                 }
                 Event::Receive { origin, handle } => {
                     if let Some(context) = self.receive(origin, time, handle) {
-                        self.threads.receive(origin.tid, counted, origin.depth, context);
+                        self.threads.receive(origin.tid, origin.at(counted), origin.depth, context);
                     }
                 }
                 Event::HandOver { event, at } => {
@@ -437,7 +455,7 @@ impl Causality {
     }
 
     fn begin(&mut self, origin: Origin, time: u64, hash: u64, annotations: Annotations) {
-        let Origin { pid, tid, depth } = origin;
+        let Origin { pid, tid, depth, .. } = origin;
         // What a switch closes may not be closed yet: its end is of the same instant.
         let outside = Origin { depth: depth.saturating_sub(u8::from(annotations.is_switch)), ..origin };
         let around = self.threads.context(tid, outside.depth);
@@ -459,7 +477,7 @@ impl Causality {
             let calls = around.node.filter(|_| around.is_own_thread);
             let causes =
                 [(calls, Edge::Nested), (context.node.filter(|_| calls != context.node), context.arrived_by)];
-            self.graph.begin(tid, hash, time, &causes, context)
+            self.graph.begin(tid, hash, origin.at(time), &causes, context)
         });
         let node = node.flatten();
         context.node = node.or(context.node);
@@ -467,7 +485,7 @@ impl Causality {
         self.threads.begin(
             tid,
             AnnotatedBegin {
-                time,
+                at: origin.at(time),
                 depth,
                 name: hash,
                 context,

@@ -138,8 +138,8 @@ impl DispatchOverhead {
         if timelines.iter().all(Vec::is_empty) {
             return None;
         }
-        let begin = hand_overs.iter().filter_map(|hand_over| hand_over.start).min()?;
-        let end = hand_overs.iter().filter_map(|hand_over| hand_over.end.or(hand_over.start)).max()?;
+        let begin = hand_overs.iter().filter_map(|hand_over| hand_over.start).min()?.time;
+        let end = hand_overs.iter().filter_map(|hand_over| hand_over.end.or(hand_over.start)).max()?.time;
         let places = places(&clusters, threads);
         let everywhere: Vec<usize> = (0..clusters.len()).collect();
         let mut all = Self {
@@ -156,7 +156,7 @@ impl DispatchOverhead {
         for hand_over in hand_overs {
             let receive = hand_over.receive;
             let ready = hand_over.dispatch.filter(|_| !hand_over.is_violation()).or(receive);
-            let (Some(ready), Some(start)) = (ready, hand_over.start) else {
+            let (Some(ready), Some(start)) = (ready, hand_over.start.map(|at| at.time)) else {
                 all.not_counted += 1;
                 continue;
             };

@@ -9,6 +9,7 @@ use nntrace_common::{
     layer::{Layer, Phase, Tag},
     record::{BeginRecord, SpanRecord},
     stack::Frame,
+    stamp::Stamp,
     track::TrackMark,
 };
 
@@ -62,8 +63,8 @@ pub struct Marks {
 pub(crate) struct OpenSection {
     /// Thread.
     pub(crate) tid: u32,
-    /// When it began, ns.
-    pub(crate) begin: u64,
+    /// When it began.
+    pub(crate) begin: Stamp,
     /// Hash of its name.
     pub(crate) name: u64,
     /// Layer and phase, as written; `None` where they are not known.
@@ -73,10 +74,16 @@ pub(crate) struct OpenSection {
 }
 
 impl OpenSection {
-    /// An open frame of a thread.
+    /// An open frame of a thread, with the [`Stamp::sequence`] of its begin.
     #[must_use]
-    pub(crate) fn new(tid: u32, frame: &Frame) -> Self {
-        Self { tid, begin: frame.begin, name: frame.name, tag: frame.tag(), slot: frame.slot }
+    pub(crate) fn new(tid: u32, frame: &Frame, sequence: u32) -> Self {
+        Self {
+            tid,
+            begin: Stamp::new(frame.begin, sequence),
+            name: frame.name,
+            tag: frame.tag(),
+            slot: frame.slot,
+        }
     }
 }
 
@@ -137,7 +144,7 @@ impl Marks {
             _ => {}
         }
         if let Some(name) = self.names.get(name) {
-            self.causality.callback(name.text.as_bytes(), Moment { pid: tgid, tid, time });
+            self.causality.callback(name.text.as_bytes(), Moment { pid: tgid, tid, time, sequence: 0 });
         }
     }
 
@@ -161,7 +168,7 @@ impl Marks {
         if self.slots.last() > 0 {
             self.slots.report(u32::from(open.slot))
         } else {
-            self.timeline.stretch(open.begin).report
+            self.timeline.stretch(open.begin.time).report
         }
     }
 
@@ -260,7 +267,7 @@ impl Marks {
         let drivers = self.drivers();
         let executions = self.executions.unfinished().filter(|e| !e.in_driver || drivers.contains(&e.pid));
         let mut all: Vec<_> = executions.map(|e| (e.time, e.tid, DiagnosticKind::WaitMissing)).collect();
-        all.extend(self.open.iter().map(|open| (open.begin, open.tid, DiagnosticKind::OpenAtEnd)));
+        all.extend(self.open.iter().map(|open| (open.begin.time, open.tid, DiagnosticKind::OpenAtEnd)));
         all.sort_by_key(|&(time, tid, kind)| (time, tid, kind as u8));
         if let Some(time) = self.tracks.first_unmatched {
             let ends = self.tracks.unmatched_ends;

@@ -7,6 +7,7 @@ use nntrace_common::{
     mark,
     record::{BeginRecord, Record, SpanRecord},
     stack::Class,
+    stamp::Stamp,
 };
 use rustc_hash::FxHashMap;
 
@@ -48,6 +49,8 @@ pub struct Section<'a> {
     pub attributes: Cow<'a, str>,
     /// Whether its thread took no part in the accounting when it ended. Sums have it if the thread took part later.
     pub is_provisional: bool,
+    /// [`Stamp::sequence`] of its begin and of its end.
+    pub sequences: (u32, u32),
 }
 
 impl<'a> Section<'a> {
@@ -72,6 +75,7 @@ impl<'a> Section<'a> {
             name: name.map_or_else(|| Cow::Owned(format!("?{:016x}", span.name)), Cow::Borrowed),
             attributes: attributes.unwrap_or_default(),
             is_provisional: span.is_provisional(),
+            sequences: (span.begin_sequence, span.end_sequence),
         })
     }
 
@@ -83,6 +87,16 @@ impl<'a> Section<'a> {
             Class::Handed => Some("handed"),
             Class::Section | Class::Foreign | Class::Placeholder => None,
         }
+    }
+
+    /// Returns when it began.
+    pub(crate) const fn begin_stamp(&self) -> Stamp {
+        Stamp::new(self.begin_ns, self.sequences.0)
+    }
+
+    /// Returns when it ended.
+    pub(crate) const fn end_stamp(&self) -> Stamp {
+        Stamp::new(self.end_ns, self.sequences.1)
     }
 
     /// Returns the duration, ns.
@@ -101,6 +115,8 @@ pub struct Mark<'a> {
     pub tid: u32,
     /// Time, ns.
     pub time: u64,
+    /// [`Stamp::sequence`].
+    pub sequence: u32,
     /// Sections that are open around it, foreign ones too.
     pub depth: u8,
     /// Text, as written.
@@ -112,14 +128,14 @@ impl<'a> Mark<'a> {
     pub(crate) fn of(input: &Input<'a>, name: impl FnOnce(u64) -> Option<&'a str>) -> Option<Self> {
         match *input {
             Input::Track { origin, time, payload } => {
-                let Origin { pid, tid, depth } = origin;
-                Some(Self { pid, tid, time, depth, payload: String::from_utf8_lossy(payload) })
+                let Origin { pid, tid, depth, sequence } = origin;
+                Some(Self { pid, tid, time, sequence, depth, payload: String::from_utf8_lossy(payload) })
             }
             // Callbacks are no sections, and yet their begins count.
             Input::Record(Record::Begin(begin)) if !begin.label.is_tagged() => {
                 let BeginRecord { tgid: pid, tid, time, .. } = *begin;
                 let payload = format!("B|{pid}|{}", name(begin.name)?).into();
-                Some(Self { pid, tid, time, depth: u8::MAX, payload })
+                Some(Self { pid, tid, time, sequence: 0, depth: u8::MAX, payload })
             }
             _ => None,
         }
@@ -128,7 +144,7 @@ impl<'a> Mark<'a> {
 
 /// Attributes of sections that are open, by thread, begin and the number of sections around: several may begin in one instant.
 #[derive(Debug, Default)]
-pub(crate) struct Annotations(FxHashMap<(u32, u64, u8), String>);
+pub(crate) struct Annotations(FxHashMap<(u32, Stamp, u8), String>);
 
 impl Annotations {
     /// Keeps the attributes of a section that begins, if its mark has any.
@@ -136,7 +152,10 @@ impl Annotations {
         let name_end = usize::from(name_at) + mark::name(payload, name_at).len();
         let attributes = payload.get(name_end..).unwrap_or_default().trim_ascii_end();
         if !attributes.is_empty() && self.0.len() < MOST_ANNOTATIONS {
-            self.0.insert((origin.tid, time, origin.depth), String::from_utf8_lossy(attributes).into_owned());
+            self.0.insert(
+                (origin.tid, origin.at(time), origin.depth),
+                String::from_utf8_lossy(attributes).into_owned(),
+            );
         }
     }
 
@@ -149,7 +168,7 @@ impl Annotations {
     /// Takes the attributes of a section that ended.
     #[inline]
     pub(crate) fn end(&mut self, span: &SpanRecord) -> Option<String> {
-        if self.0.is_empty() { None } else { self.0.remove(&(span.tid, span.begin, span.depth)) }
+        if self.0.is_empty() { None } else { self.0.remove(&(span.tid, span.begin_stamp(), span.depth)) }
     }
 }
 

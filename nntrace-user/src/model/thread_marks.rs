@@ -109,10 +109,12 @@ impl ThreadMarks {
         }
     }
 
-    /// Returns the open marked sections, if the thread takes part.
-    pub(crate) fn open(&self, tid: u32) -> impl Iterator<Item = OpenSection> {
+    /// Returns the open marked sections, if the thread takes part. `sequence` has the [`Stamp::sequence`] of the begin at a depth.
+    ///
+    /// [`Stamp::sequence`]: nntrace_common::stamp::Stamp::sequence
+    pub(crate) fn open(&self, tid: u32, sequence: impl Fn(u8) -> u32) -> impl Iterator<Item = OpenSection> {
         let frames = self.is_marked.then(|| self.stack.open_frames());
-        frames.into_iter().flatten().map(move |frame| OpenSection::new(tid, frame))
+        frames.into_iter().flatten().map(move |(depth, frame)| OpenSection::new(tid, frame, sequence(depth)))
     }
 
     /// Forgets the open sections, as so many marks are lost.

@@ -347,6 +347,8 @@ impl EventReader {
             end: 0,
             own: 0,
             exclusive: 0,
+            begin_sequence: 0,
+            end_sequence: 0,
         })
     }
 
@@ -403,7 +405,8 @@ impl EventReader {
     }
 
     fn origin(&mut self) -> Option<Origin> {
-        Some(Origin { pid: self.small()?, tid: self.small()?, depth: self.small()?.try_into().ok()? })
+        let (pid, tid, depth) = (self.small()?, self.small()?, self.small()?);
+        Some(Origin { pid, tid, depth: depth.try_into().ok()?, sequence: 0 })
     }
 
     fn payload(&mut self) -> Option<Range<usize>> {

@@ -205,6 +205,9 @@ impl EventBlock {
             exclusive,
             path,
             name,
+            // A recording has nanoseconds.
+            begin_sequence: _,
+            end_sequence: _,
         } = *span;
         let site = Site { kind: record, tid, tgid, tag, class, depth, adds: adds.bits(), path, name };
         let place = match self.sites.get(&site) {

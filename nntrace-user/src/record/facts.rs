@@ -407,12 +407,12 @@ impl PathRow {
 impl OpenRow {
     fn new(section: &OpenSection) -> Self {
         let OpenSection { tid, begin, name, slot, tag } = *section;
-        Self { tid, begin_ns: begin, name, slot, tag: tag.map(Tag::index) }
+        Self { tid, begin_ns: begin.time, name, slot, tag: tag.map(Tag::index) }
     }
 
     fn section(&self) -> OpenSection {
         let Self { tid, begin_ns, name, slot, tag } = *self;
-        OpenSection { tid, begin: begin_ns, name, tag: tag.and_then(Tag::from_index), slot }
+        OpenSection { tid, begin: begin_ns.into(), name, tag: tag.and_then(Tag::from_index), slot }
     }
 }
 

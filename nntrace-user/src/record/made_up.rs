@@ -42,6 +42,8 @@ pub(super) fn span(tid: u32, begin: u64, length: u64, depth: u8, name: u64) -> S
         exclusive: length / 3,
         path: u64::from(depth),
         name,
+        begin_sequence: 0,
+        end_sequence: 0,
     }
 }
 

@@ -120,7 +120,7 @@ impl Held {
     }
 
     fn of_mark(number: u64, mark: &Mark<'_>, thread: Option<u32>) -> Self {
-        let Mark { pid: tgid, tid, time, depth, ref payload } = *mark;
+        let Mark { pid: tgid, tid, time, depth, ref payload, .. } = *mark;
         let span = SpanRecord { tgid, tid, begin: time, end: time, depth, ..SpanRecord::new_zeroed() };
         Self { thread, is_mark: true, ..Self::new(number, span, payload.as_ref().into(), None) }
     }
@@ -130,7 +130,7 @@ impl Held {
         if self.is_mark {
             let SpanRecord { tgid: pid, tid, begin: time, depth, .. } = self.span;
             let payload = Cow::Borrowed(&*self.name);
-            return Some(SectionOrMark::Mark(Mark { pid, tid, time, depth, payload }));
+            return Some(SectionOrMark::Mark(Mark { pid, tid, time, sequence: 0, depth, payload }));
         }
         let attributes = self.attributes.as_deref().map(Cow::Borrowed);
         Section::of(&self.span, Some(&self.name), attributes).map(SectionOrMark::Section)

@@ -63,6 +63,8 @@ fn section(round: u64, name: u64) -> SpanRecord {
         exclusive: 1_000,
         path: 3,
         name,
+        begin_sequence: 0,
+        end_sequence: 0,
     }
 }
 

@@ -295,6 +295,8 @@ mod tests {
             exclusive: 0,
             path: 0,
             name: hash,
+            begin_sequence: 0,
+            end_sequence: 0,
         }
     }
 

@@ -5,6 +5,7 @@ use nntrace_common::{
     mark::{self, Kind},
     record::{PowerRecord, Record, RecordKind, SchedRecord},
     sched::Change,
+    stamp::Stamp,
 };
 
 use rustc_hash::FxHashMap;
@@ -55,6 +56,8 @@ pub(crate) struct Pass {
     /// Accounting of the threads.
     pub accounts: ThreadStacks,
     order: Order,
+    /// Number of the current event, for [`Stamp::sequence`].
+    sequence: u32,
     /// Number of thread names at most.
     most_names: usize,
     header: HeaderReader,
@@ -160,6 +163,7 @@ impl Pass {
             is_described: options.topology.is_some(),
             accounts: ThreadStacks::new(&options.limits),
             order: Order::default(),
+            sequence: 0,
             most_names: options.limits.processes,
             header: HeaderReader::default(),
             hotplug: Hotplug::default(),
@@ -358,7 +362,7 @@ impl Pass {
     }
 
     fn mark(&mut self, event: &Event<'_>, payload: &[u8], now: u64, counts: bool) {
-        let Self { accounts, order, results, .. } = self;
+        let Self { accounts, order, results, sequence, .. } = self;
         match mark::kind(payload) {
             Some(Kind::Begin | Kind::End) => {
                 self.counts.marks += u64::from(counts);
@@ -371,20 +375,31 @@ impl Pass {
                 let emits_begins = causality.questions().need_all_begins();
                 let observer = observer.as_mut();
                 let mut context = Context { names, paths, diagnostics, causality, emits_begins, observer };
-                accounts.mark(event, payload, now, &mut context, |causality, record| match record {
-                    // A section that ended before the range is not in it; one that began before it counts from its
-                    // begin on.
-                    Record::Span(span) if !counts => {
-                        let origin = Origin { pid: span.tgid, tid: span.tid, depth: span.depth };
-                        causality.ended_before(origin, event.time);
-                    }
-                    record => order.push(record),
-                });
+                accounts.mark(
+                    event,
+                    payload,
+                    Stamp::new(now, *sequence),
+                    &mut context,
+                    |causality, record| match record {
+                        // A section that ended before the range is not in it; one that began before it counts from its
+                        // begin on.
+                        Record::Span(span) if !counts => {
+                            let origin = Origin {
+                                pid: span.tgid,
+                                tid: span.tid,
+                                depth: span.depth,
+                                sequence: span.end_sequence,
+                            };
+                            causality.ended_before(origin, event.time);
+                        }
+                        record => order.push(record),
+                    },
+                );
                 // Those that still wait are charged as they come.
                 results.model.marks.charge_earlier(were_kept);
             }
             Some(_) => {
-                let origin = accounts.origin(event, payload);
+                let origin = accounts.origin(event, payload, *sequence);
                 // Work handed over before the range may be taken in it.
                 if !counts {
                     results.model.marks.causality.instant(origin, event.time, payload);
@@ -407,6 +422,7 @@ impl Pass {
             Reading::Unknown => return,
         };
         let causality = &mut self.results.model.marks.causality;
+        let at = Stamp::new(event.time, self.sequence);
         match of {
             KernelEvent::Sched(of) => self.scheduling(event, of, now),
             KernelEvent::Idle { state, cpu } => self.power(RecordKind::Idle, cpu, now, state),
@@ -416,9 +432,9 @@ impl Pass {
                     self.power(RecordKind::Hotplug, cpu, now, u32::from(online));
                 }
             }
-            KernelEvent::Task(TaskEvent::Fork { child }) => causality.create(event.time, event.tid, child),
+            KernelEvent::Task(TaskEvent::Fork { child }) => causality.create(at, event.tid, child),
             KernelEvent::Task(TaskEvent::Exit) => {
-                causality.exit(event.time, event.tid);
+                causality.exit(at, event.tid);
                 self.accounts.exit(event.tid);
             }
             KernelEvent::Limit(limit) => self.order.push(limit.at(now)),
@@ -448,7 +464,7 @@ impl Pass {
     }
 
     fn transaction(&mut self, event: &Event<'_>, transaction: BinderEvent) {
-        let at = Moment::new(self.accounts.origin(event, b""), event.time);
+        let at = Moment::new(self.accounts.origin(event, b"", self.sequence), event.time);
         let causality = &mut self.results.model.marks.causality;
         causality.hand_over_event(HandOverEvent::Binder(transaction), at);
     }
@@ -500,6 +516,8 @@ impl Visitor for Pass {
         if !self.counts.is_useful {
             self.counts.judge(event);
         }
+        // The texts of more events than that are longer than any disk.
+        self.sequence = self.sequence.saturating_add(1);
         let (time, range) = (event.time, self.range());
         self.results.cpus.see(event.cpu);
         self.open_gaps(time);

@@ -64,7 +64,8 @@ fn rank(record: &Record) -> (u8, u32, u32) {
     match record {
         Record::Begin(begin) => (0, begin.tgid, begin.tid),
         Record::TakesPart(thread) => (0, thread.tgid, thread.tid),
-        Record::Span(span) => (1, span.tgid, span.tid),
+        // What begins behind a section is taken behind its end.
+        Record::Span(span) => (1, span.end_sequence, span.tid),
         Record::Lost { cpu, .. } => (2, *cpu, 0),
         Record::Idle(event) | Record::Frequency(event) | Record::Hotplug(event) => (2, event.cpu, 0),
         Record::Fork(process) | Record::Exec(process) | Record::Exit(process) | Record::Loader(process) => {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use nntrace_common::{
     diagnostic::DiagnosticKind,
     mark::{self, Kind},
-    record::{BeginRecord, ProcessRecord, Record, RecordKind},
-    stack::{Closed, Stack},
+    record::{BeginRecord, ProcessRecord, Record, RecordKind, SpanRecord},
+    stamp::Stamp,
 };
 use rustc_hash::FxHashMap;
 
@@ -68,11 +68,40 @@ struct Thread {
     /// Process id; `None` while it is unknown.
     pid: Option<u32>,
     marks: ThreadMarks,
+    begins: BeginNumbers,
+}
+
+/// Numbers of the events that began the open sections of a thread, by depth.
+#[derive(Default)]
+struct BeginNumbers(Vec<u32>);
+
+impl BeginNumbers {
+    /// A section begins with so many open around it.
+    #[inline]
+    fn began(&mut self, depth: u8, sequence: u32) {
+        let depth = usize::from(depth);
+        if self.0.len() <= depth {
+            self.0.resize(depth + 1, 0);
+        }
+        self.0[depth] = sequence;
+    }
+
+    /// Returns the number of the begin with so many sections open around it.
+    #[inline]
+    fn of(&self, depth: u8) -> u32 {
+        self.0.get(usize::from(depth)).copied().unwrap_or_default()
+    }
+
+    /// Numbers the begin and the end of a section that ends with this event.
+    #[inline]
+    fn number(&self, span: SpanRecord, end_sequence: u32) -> SpanRecord {
+        SpanRecord { begin_sequence: self.of(span.depth), end_sequence, ..span }
+    }
 }
 
 impl Thread {
     fn new(tid: u32) -> Self {
-        Self { tid, pid: None, marks: ThreadMarks::default() }
+        Self { tid, pid: None, marks: ThreadMarks::default(), begins: BeginNumbers::default() }
     }
 
     /// Returns the process id. In a trace without that column, and with marks without a number, it is the thread's
@@ -116,12 +145,12 @@ impl ThreadStacks {
         }
     }
 
-    /// Takes a mark from `event` at `now` (ns), and passes the resulting records to `sink`.
+    /// Takes a mark from `event`, which counts from this time on, and passes the resulting records to `sink`.
     pub(crate) fn mark(
         &mut self,
         event: &Event<'_>,
         payload: &[u8],
-        now: u64,
+        Stamp { time: now, sequence }: Stamp,
         context: &mut Context<'_>,
         mut sink: impl FnMut(&mut Causality, Record),
     ) {
@@ -143,7 +172,7 @@ impl ThreadStacks {
                 && (begin.has_attributes || context.emits_begins)
                 && let Some(depth) = thread.marks.stack().depth_of_next(begin.prefix)
             {
-                let origin = Origin { pid: tgid, tid, depth };
+                let origin = Origin { pid: tgid, tid, depth, sequence };
                 context.causality.begins(origin, event.time, payload, begin.name_at);
                 if let Some(observer) = &mut context.observer {
                     let name_at = begin.name_at;
@@ -156,36 +185,44 @@ impl ThreadStacks {
                 let record = BeginRecord::new(tgid, tid, begin.label, begin.name, now);
                 sink(context.causality, Record::Begin(record));
             }
-            let ids = (tgid, tid, thread.marks.is_marked());
-            let closed = |stack: &Stack, closed: &Closed| {
-                let record = thread_marks::span(ids, stack, closed, context.paths);
-                sink(context.causality, Record::Span(record));
-            };
-            thread.marks.begin(now, &begin, closed)
+            let depth = thread.marks.stack().depth_of_next(begin.prefix);
+            let Thread { marks, begins, .. } = thread;
+            let ids = (tgid, tid, marks.is_marked());
+            let found = marks.begin(now, &begin, |stack, closed| {
+                let span = thread_marks::span(ids, stack, closed, context.paths);
+                sink(context.causality, Record::Span(begins.number(span, sequence)));
+            });
+            if let Some(depth) = depth {
+                begins.began(depth, sequence);
+            }
+            found
         } else {
-            let ids = (tgid, tid, thread.marks.is_marked());
-            thread.marks.end(now, |stack, closed| {
-                let record = thread_marks::span(ids, stack, closed, context.paths);
-                sink(context.causality, Record::Span(record));
+            let Thread { marks, begins, .. } = thread;
+            let ids = (tgid, tid, marks.is_marked());
+            marks.end(now, |stack, closed| {
+                let span = thread_marks::span(ids, stack, closed, context.paths);
+                sink(context.causality, Record::Span(begins.number(span, sequence)));
             })
         };
         thread.marks.diagnose(found, now, tid, payload, context.diagnostics);
     }
 
-    /// Returns the thread of an event and its process, as far as that is known.
-    pub(crate) fn origin(&mut self, event: &Event<'_>, payload: &[u8]) -> Origin {
+    /// Returns where an event with this number was written: its thread and process, as far as they are known.
+    pub(crate) fn origin(&mut self, event: &Event<'_>, payload: &[u8], sequence: u32) -> Origin {
         let Some(number) = self.number(event, payload, false) else {
             let pid = event.tgid.or_else(|| mark::pid(payload)).unwrap_or(event.tid);
-            return Origin { pid, tid: event.tid, depth: 0 };
+            return Origin { pid, tid: event.tid, depth: 0, sequence };
         };
         let thread = &self.threads[number];
-        Origin { pid: thread.process(), tid: thread.tid, depth: thread.marks.stack().depth() }
+        Origin { pid: thread.process(), tid: thread.tid, depth: thread.marks.stack().depth(), sequence }
     }
 
     /// Returns the names of open sections.
     pub(crate) fn open_names(&self) -> impl Iterator<Item = u64> {
-        let open =
-            self.threads.iter().flat_map(|thread| thread.marks.stack().open_frames().map(|frame| frame.name));
+        let open = self
+            .threads
+            .iter()
+            .flat_map(|thread| thread.marks.stack().open_frames().map(|(_, frame)| frame.name));
         open.chain(self.parted.open.iter().map(|open| open.name))
     }
 
@@ -376,7 +413,7 @@ impl Parted {
             self.processes.insert(thread.tid, thread.process());
         }
         thread.marks.release_held(&mut self.diagnostics);
-        for open in thread.marks.open(thread.tid) {
+        for open in thread.marks.open(thread.tid, |depth| thread.begins.of(depth)) {
             if self.open.len() < most {
                 self.open.push(open);
             } else {

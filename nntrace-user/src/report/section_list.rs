@@ -52,12 +52,12 @@ fn shows(filter: &SectionFilter, marks: &Marks, node: &Node, hidden: &mut Hidden
     let name = marks.names.text(node.name);
     let shown = match (node.tag, node.end) {
         (Some(tag), Some(end)) => {
-            filter.shows_times(node.begin, end) && filter.shows_place(node.tid, tag, &name)
+            filter.shows_times(node.begin.time, end) && filter.shows_place(node.tid, tag, &name)
         }
         _ => filter.shows_unended(node.tid, &name),
     };
     if !shown {
-        hidden.add(node.end.map_or(0, |end| end - node.begin));
+        hidden.add(node.end.map_or(0, |end| end - node.begin.time));
     }
     shown
 }
@@ -100,10 +100,10 @@ pub fn json_lines(
     hidden: &mut Hidden,
 ) -> serde_json::Result<Vec<u8>> {
     let mut lines = Vec::new();
-    ended.sort_by_key(|section| (section.begin_ns, section.tid, section.depth));
+    ended.sort_by_key(|section| (section.begin_stamp(), section.tid, section.depth));
     let mut ended = ended.into_iter().peekable();
     for node in marks.causality.graph.nodes().iter().filter(|node| node.end.is_none()) {
-        while let Some(section) = ended.next_if(|section| section.begin_ns <= node.begin) {
+        while let Some(section) = ended.next_if(|section| section.begin_stamp() <= node.begin) {
             section_lines::json(&mut lines, &section, None);
         }
         if !shows(filter, marks, node, hidden) {
@@ -113,7 +113,7 @@ pub fn json_lines(
             "pid": null,
             "tid": node.tid,
             "thread": null,
-            "begin_ns": node.begin,
+            "begin_ns": node.begin.time,
             "end_ns": null,
             "duration_ns": null,
             "own_ns": null,
@@ -132,9 +132,9 @@ pub fn json_lines(
 
 fn section(text: &mut Text, marks: &Marks, node: &Node, depth: usize) {
     let duration =
-        node.end.map_or_else(|| "not ended".into(), |end| number_format::duration_ns(end - node.begin));
+        node.end.map_or_else(|| "not ended".into(), |end| number_format::duration_ns(end - node.begin.time));
     let tag = node.tag.map_or_else(String::new, |tag| tag.to_string());
-    let (seconds, rest) = (node.begin / 1_000_000_000, node.begin % 1_000_000_000);
+    let (seconds, rest) = (node.begin.time / 1_000_000_000, node.begin.time % 1_000_000_000);
     let mut attributes = String::new();
     for (key, value) in marks.causality.labels(node) {
         // Writing to a string cannot fail.

@@ -2,6 +2,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
+use nntrace_common::stamp::Stamp;
 use rustc_hash::FxHashMap;
 
 use super::Path;
@@ -13,10 +14,10 @@ use crate::model::{
 /// Section of a function of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Step {
-    /// Begin, ns.
-    pub(super) begin: u64,
-    /// End, ns.
-    pub(super) end: u64,
+    /// Begin.
+    pub(super) begin: Stamp,
+    /// End.
+    pub(super) end: Stamp,
     /// Place of its function in the path; a function that is in it twice has a step for each.
     pub(super) place: usize,
 }
@@ -57,7 +58,7 @@ impl PathCollector {
             for place in (0..path.0.len()).filter(|place| *path.0[*place] == *section.name) {
                 all.count += 1;
                 if all.count <= most {
-                    let step = Step { begin: section.begin_ns, end: section.end_ns, place };
+                    let step = Step { begin: section.begin_stamp(), end: section.end_stamp(), place };
                     all.steps.entry(section.tid).or_default().push(step);
                 }
             }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use nntrace_common::stamp::Stamp;
+
 use super::collect::{Step, Steps};
 use crate::model::causality::hand_overs::{HandOver, Source};
 
@@ -12,14 +14,14 @@ const MOST_WORKS: usize = 4_096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Work {
     tid: u32,
-    begin: u64,
-    end: u64,
+    begin: Stamp,
+    end: Stamp,
 }
 
 /// Dispatch of work, with where it went.
 #[derive(Clone, Copy, Debug)]
 struct Dispatch {
-    time: u64,
+    at: Stamp,
     work: Work,
     source: Source,
 }
@@ -48,13 +50,13 @@ impl Finder {
         let mut dispatches: BTreeMap<u32, Vec<Dispatch>> = BTreeMap::new();
         for hand_over in hand_overs.filter(|hand_over| !hand_over.is_violation()) {
             let (Some(dispatch), Some(receive)) = (hand_over.dispatch, hand_over.receive) else { continue };
-            let begin = hand_over.start.unwrap_or(receive.time);
+            let begin = hand_over.start.unwrap_or(receive.stamp());
             let work = Work { tid: receive.tid, begin, end: hand_over.end.unwrap_or(begin) };
             let source = hand_over.source;
-            dispatches.entry(dispatch.tid).or_default().push(Dispatch { time: dispatch.time, work, source });
+            dispatches.entry(dispatch.tid).or_default().push(Dispatch { at: dispatch.stamp(), work, source });
         }
         for all in dispatches.values_mut() {
-            all.sort_by_key(|dispatch| dispatch.time);
+            all.sort_by_key(|dispatch| dispatch.at);
         }
         Self { steps, dispatches, followed: BTreeSet::new() }
     }
@@ -68,11 +70,11 @@ impl Finder {
         let mut firsts: Vec<Work> = firsts.collect();
         firsts.sort_unstable_by_key(|first| (first.begin, first.tid, first.end));
         let walks = firsts.into_iter().map(|first| {
-            let mut walk = Walk { begin: first.begin, steps: vec![(first.begin, first.end)] };
+            let mut walk = Walk { begin: first.begin.time, steps: vec![(first.begin.time, first.end.time)] };
             let mut at = first;
             for place in 1..functions {
                 let Some(next) = self.next(at, place) else { break };
-                walk.steps.push((next.begin, next.end));
+                walk.steps.push((next.begin.time, next.end.time));
                 at = next;
             }
             walk
@@ -91,8 +93,8 @@ impl Finder {
                 best = Some(Work { tid: work.tid, begin: step.begin, end: step.end });
             }
             let dispatches = self.dispatches.get(&work.tid).map_or(&[][..], Vec::as_slice);
-            let first = dispatches.partition_point(|dispatch| dispatch.time < work.begin);
-            for dispatch in dispatches[first..].iter().take_while(|dispatch| dispatch.time <= work.end) {
+            let first = dispatches.partition_point(|dispatch| dispatch.at < work.begin);
+            for dispatch in dispatches[first..].iter().take_while(|dispatch| dispatch.at <= work.end) {
                 if seen.len() < MOST_WORKS && seen.insert(dispatch.work) {
                     self.followed.insert(dispatch.source);
                     open.push_back(dispatch.work);

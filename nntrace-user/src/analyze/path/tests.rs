@@ -128,16 +128,16 @@ fn a_function_without_a_section_is_named() {
 
 #[test]
 fn work_that_goes_in_circles_is_looked_at_once() {
-    let at = |tid, time| Some(Moment { pid: 1, tid, time });
+    let at = |tid, time| Some(Moment { pid: 1, tid, time, sequence: 0 });
     let back_and_forth = (0..100_u64).map(|time| HandOver {
         dispatch: at((time % 2) as u32, time),
         receive: at((time + 1) as u32 % 2, time),
-        start: Some(0),
-        end: Some(100),
+        start: Some(0.into()),
+        end: Some(100.into()),
         ..HandOver::new(Source::Handle)
     });
-    let first = Step { begin: 0, end: 100, place: 0 };
-    let last = Step { begin: 50, end: 60, place: 1 };
+    let first = Step { begin: 0.into(), end: 100.into(), place: 0 };
+    let last = Step { begin: 50.into(), end: 60.into(), place: 1 };
     let steps = [(0, vec![first]), (1, vec![last])].into_iter().collect();
     let walks = Finder::new(steps, back_and_forth).walks(2);
     assert_eq!(walks.len(), 1);

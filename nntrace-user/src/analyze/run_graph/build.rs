@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nntrace_common::attributes::Handle;
+use nntrace_common::{attributes::Handle, stamp::Stamp};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::model::{
     Findings,
-    causality::hand_overs::{HandOver, Moment, Source},
+    causality::hand_overs::{HandOver, Source},
 };
 
 /// Input of a run from outside.
@@ -120,7 +120,7 @@ pub(in crate::analyze) fn graph<'a>(
         .filter(|wake| (begin..=end).contains(&wake.time))
         .filter_map(|wake| {
             let is_known = drafts.has(wake.tid, wake.time) && drafts.has(wake.by, wake.time);
-            is_known.then(|| (drafts.anchor(wake.by, wake.time, false), wake.tid, wake.time))
+            is_known.then(|| (drafts.anchor(wake.by, wake.time.into(), false), wake.tid, wake.time))
         })
         .collect();
     let mut points = drafts.finish();
@@ -176,12 +176,12 @@ pub(in crate::analyze) fn graph<'a>(
 fn hand_overs(drafts: &mut Drafts<'_>, handed: &[Handed], facts: &mut Facts) -> (Vec<Draft>, Vec<Item>) {
     let mut order: Vec<&Handed> = handed.iter().collect();
     // Of one instant, what is given comes first.
-    order.sort_by_key(|handed| (handed.time, !handed.is_send, handed.tid));
+    order.sort_by_key(|handed| (handed.at, !handed.is_send, handed.tid));
     let mut sent: FxHashMap<(u32, Handle), (u32, &Handed)> = FxHashMap::default();
     let mut early: FxHashMap<(u32, Handle), Vec<u32>> = FxHashMap::default();
     let (mut edges, mut items) = (Vec::new(), Vec::new());
     for handed in order {
-        let place = drafts.anchor(handed.tid, handed.time, true);
+        let place = drafts.anchor(handed.tid, handed.at, true);
         if handed.is_send {
             // Taken before: the order is wrong, and counted.
             for receive in early.remove(&handed.key).into_iter().flatten() {
@@ -221,18 +221,19 @@ fn interface_calls(
     for call in found.results().list.iter().filter(|call| is_call(call)) {
         let trust = if call.source == Source::Binder { Trust::Explicit } else { Trust::Inferred };
         let (Some(dispatch), Some(receive)) = (call.dispatch, call.receive) else { continue };
-        let receive = Moment { time: call.received_first.unwrap_or(receive.time), ..receive };
+        let receive = call.received_first.map_or(receive, |first| receive.at(first));
         if dispatch.tid == receive.tid {
             continue;
         }
-        let from = drafts.anchor(dispatch.tid, dispatch.time, true);
-        let to = drafts.anchor(receive.tid, receive.time, true);
+        let from = drafts.anchor(dispatch.tid, dispatch.stamp(), true);
+        let to = drafts.anchor(receive.tid, receive.stamp(), true);
         edges.push((from, to, Kind::HandOver, trust));
         let Some(finish) = call.finish else { continue };
         // A callback reports to another thread, and is a hand-over of its own.
-        let waits = ends.of(dispatch.tid, dispatch.time, finish).map(|span| Drafts::of_span(span).1);
+        let waits = ends.of(dispatch.tid, dispatch.stamp(), finish).map(|span| Drafts::of_span(span).1);
         let Some(to) = waits else { continue };
-        let end = ends.until(receive.tid, receive.time, finish).or(call.end).filter(|end| *end <= finish);
+        let end =
+            ends.until(receive.tid, receive.stamp(), finish).or(call.end).filter(|end| end.time <= finish);
         if let Some(end) = end {
             let from = drafts.anchor(receive.tid, end, true);
             edges.push((from, to, Kind::Reply, trust));
@@ -242,26 +243,26 @@ fn interface_calls(
 }
 
 /// Ends of sections, and their numbers, by thread and begin.
-struct SpanEnds(FxHashMap<(u32, u64), Vec<(u64, u32)>>);
+struct SpanEnds(FxHashMap<(u32, Stamp), Vec<(Stamp, u32)>>);
 
 impl SpanEnds {
     fn new(spans: &[Span]) -> Self {
-        let mut ends: FxHashMap<(u32, u64), Vec<(u64, u32)>> = FxHashMap::default();
+        let mut ends: FxHashMap<(u32, Stamp), Vec<(Stamp, u32)>> = FxHashMap::default();
         for (number, span) in (0..).zip(spans) {
             ends.entry((span.tid, span.begin)).or_default().push((span.end, number));
         }
         Self(ends)
     }
 
-    /// Returns the section that goes from one time to another (ns), the outermost of several.
-    fn of(&self, tid: u32, begin: u64, end: u64) -> Option<u32> {
+    /// Returns the section that begins then and ends at a time (ns), the outermost of several.
+    fn of(&self, tid: u32, begin: Stamp, end: u64) -> Option<u32> {
         let ends = self.0.get(&(tid, begin))?.iter();
-        ends.filter(|(other, _)| *other == end).map(|(_, number)| *number).max()
+        ends.filter(|(other, _)| other.time == end).map(|(_, number)| *number).max()
     }
 
-    /// Returns the end of the longest section that begins at a time and ends by another one, ns.
-    fn until(&self, tid: u32, begin: u64, last: u64) -> Option<u64> {
-        self.0.get(&(tid, begin))?.iter().map(|(end, _)| *end).filter(|end| *end <= last).max()
+    /// Returns the end of the longest section that begins then and ends by a time (ns).
+    fn until(&self, tid: u32, begin: Stamp, last: u64) -> Option<Stamp> {
+        self.0.get(&(tid, begin))?.iter().map(|(end, _)| *end).filter(|end| end.time <= last).max()
     }
 }
 
@@ -269,8 +270,8 @@ impl SpanEnds {
 fn lives(drafts: &mut Drafts<'_>, events: &Events, (begin, end): (u64, u64), edges: &mut Vec<Draft>) {
     for (time, by, child) in events.created.iter().filter(|(time, ..)| (begin..=end).contains(time)) {
         if drafts.has(*child, *time) && drafts.has(*by, *time) {
-            let from = drafts.anchor(*by, *time, false);
-            let to = drafts.anchor(*child, *time, false);
+            let from = drafts.anchor(*by, (*time).into(), false);
+            let to = drafts.anchor(*child, (*time).into(), false);
             edges.push((from, to, Kind::Create, Trust::Explicit));
         }
     }
@@ -278,7 +279,7 @@ fn lives(drafts: &mut Drafts<'_>, events: &Events, (begin, end): (u64, u64), edg
 
 /// Adds the order in which locks were held.
 fn locks(spans: &[Span], edges: &mut Vec<Draft>) {
-    let mut held: BTreeMap<u32, Vec<(u64, u64, u32)>> = BTreeMap::new();
+    let mut held: BTreeMap<u32, Vec<(Stamp, Stamp, u32)>> = BTreeMap::new();
     for (number, span) in (0..).zip(spans) {
         if let Some(lock) = span.lock {
             held.entry(lock).or_default().push((span.begin, span.end, number));
@@ -412,7 +413,7 @@ fn iterations(points: &Points, events: &Events, root: Option<&str>) -> Result<Ve
             .filter(|(_, component)| component.function == root)
             .map(|(number, _)| number)
             .collect();
-        let mut spans: Vec<(u64, u32, u32)> = (0..)
+        let mut spans: Vec<(Stamp, u32, u32)> = (0..)
             .zip(&events.spans)
             .filter(|(_, span)| is_root.contains(&span.component))
             .map(|(number, span)| (span.begin, span.tid, number))
@@ -424,13 +425,13 @@ fn iterations(points: &Points, events: &Events, root: Option<&str>) -> Result<Ve
         parts.extend((0..).zip(spans).map(|(iteration, (_, _, number))| part(number, iteration)));
         return Ok(parts);
     }
-    let mut by_thread: BTreeMap<u32, Vec<(u64, u8, u32)>> = BTreeMap::new();
+    let mut by_thread: BTreeMap<u32, Vec<(Stamp, u8, u32)>> = BTreeMap::new();
     for (number, span) in (0..).zip(&events.spans).filter(|(_, span)| span.iteration.is_some()) {
         by_thread.entry(span.tid).or_default().push((span.begin, span.depth, number));
     }
     for mut spans in by_thread.into_values() {
         spans.sort_unstable();
-        let mut until: Option<u64> = None;
+        let mut until: Option<Stamp> = None;
         for (begin, _, number) in spans {
             let span = &events.spans[number as usize];
             if until.is_none_or(|until| begin >= until) {

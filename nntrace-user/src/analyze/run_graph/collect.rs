@@ -7,6 +7,7 @@ use nntrace_common::{
     mark,
     record::{Record, SchedRecord, SpanRecord},
     sched::Change,
+    stamp::Stamp,
 };
 use rustc_hash::FxHashMap;
 
@@ -33,8 +34,8 @@ const QUEUE: &[u8] = b"queue";
 #[derive(Clone, Copy, Debug)]
 pub(in crate::analyze) struct Span {
     pub(in crate::analyze) tid: u32,
-    pub(in crate::analyze) begin: u64,
-    pub(in crate::analyze) end: u64,
+    pub(in crate::analyze) begin: Stamp,
+    pub(in crate::analyze) end: Stamp,
     pub(in crate::analyze) depth: u8,
     pub(in crate::analyze) component: u32,
     pub(in crate::analyze) iteration: Option<u64>,
@@ -46,7 +47,7 @@ pub(in crate::analyze) struct Span {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::analyze) struct Handed {
     pub(in crate::analyze) tid: u32,
-    pub(in crate::analyze) time: u64,
+    pub(in crate::analyze) at: Stamp,
     /// Handle, by process, or 0 for one of the system.
     pub(in crate::analyze) key: (u32, Handle),
     pub(in crate::analyze) is_send: bool,
@@ -109,7 +110,7 @@ pub(in crate::analyze) struct Events {
     pub(in crate::analyze) processes: FxHashMap<u32, u32>,
     /// How many events came, those beyond the limit included.
     count: u64,
-    open: FxHashMap<(u32, u64, u8), Attributed>,
+    open: FxHashMap<(u32, Stamp, u8), Attributed>,
     /// Names of locks, by number.
     pub(in crate::analyze) locks: Numbers,
     queues: Numbers,
@@ -212,14 +213,17 @@ impl Events {
 
     fn span(&mut self, span: &SpanRecord, names: &Names) {
         let Some(tag) = span.tag() else { return };
-        let attributed =
-            if self.open.is_empty() { None } else { self.open.remove(&(span.tid, span.begin, span.depth)) };
+        let attributed = if self.open.is_empty() {
+            None
+        } else {
+            self.open.remove(&(span.tid, span.begin_stamp(), span.depth))
+        };
         let Attributed { iteration, lock } = attributed.unwrap_or_default();
         self.processes.insert(span.tid, span.tgid);
         self.spans.push(Span {
             tid: span.tid,
-            begin: span.begin,
-            end: span.end,
+            begin: span.begin_stamp(),
+            end: span.end_stamp(),
             depth: span.depth,
             component: self.components.number(tag, span.name, || names.text(span.name)),
             iteration,
@@ -237,7 +241,7 @@ impl Events {
         let lock = lock.map(|(_, name)| self.locks.number(name));
         if reserved.iteration.is_some() || lock.is_some() {
             let attributed = Attributed { iteration: reserved.iteration, lock };
-            self.open.insert((origin.tid, time, origin.depth), attributed);
+            self.open.insert((origin.tid, origin.at(time), origin.depth), attributed);
         }
     }
 
@@ -263,8 +267,14 @@ impl Events {
         attributes: Attributes<'_>,
     ) {
         let pid = if matches!(handle, Handle::OfSystem(_)) { 0 } else { origin.pid };
-        let mut handed =
-            Handed { tid: origin.tid, time, key: (pid, handle), is_send, queue: None, room: None };
+        let mut handed = Handed {
+            tid: origin.tid,
+            at: origin.at(time),
+            key: (pid, handle),
+            is_send,
+            queue: None,
+            room: None,
+        };
         for (key, value) in attributes.filter(|_| is_send) {
             match key {
                 QUEUE => handed.queue = Some(self.queues.number(value)),

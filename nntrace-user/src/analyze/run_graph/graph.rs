@@ -5,6 +5,8 @@ use std::{
     collections::{BTreeMap, BinaryHeap},
 };
 
+use nntrace_common::stamp::Stamp;
+
 /// Component of work that no section covers.
 pub(in crate::analyze) const UNMARKED: u32 = 0;
 
@@ -13,6 +15,8 @@ pub(in crate::analyze) const UNMARKED: u32 = 0;
 pub(in crate::analyze) struct Point {
     /// Recorded time, ns.
     pub(in crate::analyze) time: u64,
+    /// [`Stamp::sequence`] of the mark that shows it; 0 without one.
+    pub(in crate::analyze) sequence: u32,
     /// Number of the thread.
     pub(in crate::analyze) thread: u32,
     /// Component of the work.
@@ -33,6 +37,19 @@ pub(in crate::analyze) struct Point {
     pub(in crate::analyze) is_arrival: bool,
     /// Whether a mark shows it: what is measured begins with the first and ends with the last such point.
     pub(in crate::analyze) is_marked: bool,
+}
+
+impl Point {
+    /// Returns its place in the order of events.
+    pub(in crate::analyze) const fn stamp(&self) -> Stamp {
+        Stamp::new(self.time, self.sequence)
+    }
+
+    /// Whether it is known to be before another point.
+    pub(in crate::analyze) fn is_before(&self, other: &Self) -> bool {
+        let are_numbered = self.sequence > 0 && other.sequence > 0;
+        if are_numbered { self.stamp() < other.stamp() } else { self.time < other.time }
+    }
 }
 
 /// Kind of an edge between threads.
@@ -142,8 +159,7 @@ impl Graph {
             edges.iter().filter(|edge| edge.kind == Kind::HandOver).map(|edge| (edge.from, edge.to));
         let hand_overs = hand_overs.collect();
         let all = edges.len();
-        let time = |point: u32| points[point as usize].time;
-        edges.retain(|edge| time(edge.from) <= time(edge.to));
+        edges.retain(|edge| !points[edge.to as usize].is_before(&points[edge.from as usize]));
         edges.sort_by_key(|edge| (edge.to, edge.from, edge.kind, edge.latency));
         let mut graph = Self { points, edges, hand_overs, ..Self::default() };
         while !graph.put_in_order() {

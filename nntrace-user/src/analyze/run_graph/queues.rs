@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use nntrace_common::stamp::Stamp;
+
 use super::{
     graph::{Candidate, Kind, Trust},
     threads::Points,
@@ -58,10 +60,10 @@ enum Place {
 
 /// A dispatch: points of the last mark before it, of it, and of the next one.
 struct Dispatch {
-    before: u64,
+    before: Stamp,
     send: u32,
-    time: u64,
-    next: Option<(u32, u64)>,
+    at: Stamp,
+    next: Option<(u32, Stamp)>,
 }
 
 /// Finds the bounds of all queues.
@@ -75,9 +77,9 @@ pub(in crate::analyze) fn bounds(points: &Points, items: &[Item]) -> Bounds {
     let mut bounds = Bounds::default();
     for items in queues.values() {
         let mut dispatches: Vec<Dispatch> = items.iter().map(|item| dispatch(points, item.send)).collect();
-        dispatches.sort_by_key(|dispatch| (dispatch.time, dispatch.send));
+        dispatches.sort_by_key(|dispatch| (dispatch.at, dispatch.send));
         let mut receipts: Vec<u32> = items.iter().map(|item| item.receive).collect();
-        receipts.sort_by_key(|receipt| (points.time(*receipt), *receipt));
+        receipts.sort_by_key(|receipt| (points.stamp(*receipt), *receipt));
         let known = items.iter().filter_map(|item| item.room).max();
         let (room, place, trust) = match known {
             Some(room) => {
@@ -108,31 +110,31 @@ pub(in crate::analyze) fn bounds(points: &Points, items: &[Item]) -> Bounds {
 }
 
 fn dispatch(points: &Points, send: u32) -> Dispatch {
-    let next = points.next_mark(send).map(|next| (next, points.time(next)));
-    let before = points.last_mark(send).map_or(0, |last| points.time(last));
-    Dispatch { before, send, time: points.time(send), next }
+    let next = points.next_mark(send).map(|next| (next, points.stamp(next)));
+    let before = points.last_mark(send).map_or(Stamp::default(), |last| points.stamp(last));
+    Dispatch { before, send, at: points.stamp(send), next }
 }
 
 /// Whether a dispatch waits for room behind this receipt, or has it.
 fn is_kept(points: &Points, dispatch: &Dispatch, receipt: u32, place: Place) -> bool {
-    points.time(receipt)
-        <= match place {
-            Place::Before => dispatch.time,
-            Place::Behind => dispatch.next.map_or(u64::MAX, |(_, time)| time),
-        }
+    match place {
+        Place::Before => points.stamp(receipt) <= dispatch.at,
+        Place::Behind => dispatch.next.is_none_or(|(_, at)| points.stamp(receipt) <= at),
+    }
 }
 
 /// Whether a receipt came while the sender waited for it, as it seems.
 fn is_tight(points: &Points, dispatch: &Dispatch, receipt: u32, place: Place) -> bool {
-    let end = dispatch.next.map_or(dispatch.time, |(_, time)| time);
+    let end = dispatch.next.map_or(dispatch.at, |(_, at)| at);
     let (since, until) =
-        if place == Place::Before { (dispatch.before, dispatch.time) } else { (dispatch.time, end) };
-    ends_wait(since, points.time(receipt), until)
+        if place == Place::Before { (dispatch.before, dispatch.at) } else { (dispatch.at, end) };
+    ends_wait(since, points.stamp(receipt), until)
 }
 
-/// Whether what came at one time (ns) seems to have ended a wait between two others: nearly all of it was over then.
-pub(in crate::analyze) fn ends_wait(since: u64, came: u64, until: u64) -> bool {
-    since < came && came <= until && (until - came).saturating_mul(LEAST_WAIT) <= until - since
+/// Whether what came seems to have ended a wait between two other moments: nearly all of it was over then.
+pub(in crate::analyze) fn ends_wait(since: Stamp, came: Stamp, until: Stamp) -> bool {
+    let is_late = || (until.time - came.time).saturating_mul(LEAST_WAIT) <= until.time - since.time;
+    since < came && came <= until && is_late()
 }
 
 /// Returns how many dispatches waited for room, if it is so much.

@@ -1,5 +1,6 @@
 //! Points of threads, from sections, hand-overs, wake-ups and context switches in the order of each thread.
 
+use nntrace_common::stamp::Stamp;
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -11,8 +12,9 @@ use crate::model::scheduling::Activity;
 /// Something on a thread that becomes a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Happening {
-    time: u64,
-    /// Place among those of one instant.
+    /// When it happened; activities and what follows from other threads have no number, and come first.
+    at: Stamp,
+    /// Place among those of one instant that have no number.
     rank: (Rank, u8),
     /// Number, by which edges refer to it.
     id: u32,
@@ -82,7 +84,7 @@ impl<'a> Drafts<'a> {
             Self { events, lives, numbers: FxHashMap::default(), threads: Vec::new(), meanings: Vec::new() };
         for (number, span) in (0..).zip(&events.spans) {
             let Span { tid, begin, end, depth, .. } = *span;
-            let life = drafts.life(tid, begin);
+            let life = drafts.life(tid, begin.time);
             drafts.add(life, begin, (Rank::Begin, depth), Meaning::Begin(number));
             let rank = if begin == end { Rank::EndAtOnce } else { Rank::End };
             drafts.add(life, end.max(begin), (rank, u8::MAX - depth), Meaning::End(number));
@@ -102,9 +104,9 @@ impl<'a> Drafts<'a> {
     }
 
     /// Adds a place for edges, which a mark shows or not; returns its number.
-    pub(in crate::analyze) fn anchor(&mut self, tid: u32, time: u64, is_marked: bool) -> u32 {
-        let life = self.life(tid, time);
-        self.add(life, time, (Rank::Anchor, 0), Meaning::Anchor(is_marked))
+    pub(in crate::analyze) fn anchor(&mut self, tid: u32, at: Stamp, is_marked: bool) -> u32 {
+        let life = self.life(tid, at.time);
+        self.add(life, at, (Rank::Anchor, 0), Meaning::Anchor(is_marked))
     }
 
     /// Whether a thread has anything at all.
@@ -112,7 +114,7 @@ impl<'a> Drafts<'a> {
         self.numbers.contains_key(&self.life(tid, time))
     }
 
-    fn add(&mut self, life: Life, time: u64, rank: (Rank, u8), meaning: Meaning) -> u32 {
+    fn add(&mut self, life: Life, at: Stamp, rank: (Rank, u8), meaning: Meaning) -> u32 {
         let next = self.threads.len() as u32;
         let thread = *self.numbers.entry(life).or_insert(next);
         if thread == next {
@@ -120,7 +122,7 @@ impl<'a> Drafts<'a> {
         }
         let id = self.meanings.len() as u32;
         self.meanings.push(meaning);
-        self.threads[thread as usize].1.push(Happening { time, rank, id });
+        self.threads[thread as usize].1.push(Happening { at, rank, id });
         id
     }
 
@@ -132,7 +134,7 @@ impl<'a> Drafts<'a> {
                 Meaning::Begin(_) | Meaning::End(_) | Meaning::Anchor(true)
             )
         };
-        let times = || self.threads.iter().flat_map(|(_, all)| all).filter(is_marked).map(|it| it.time);
+        let times = || self.threads.iter().flat_map(|(_, all)| all).filter(is_marked).map(|it| it.at.time);
         times().min().zip(times().max())
     }
 
@@ -172,7 +174,7 @@ impl<'a> Drafts<'a> {
 
     fn activity(&mut self, tid: u32, time: u64, activity: Activity) {
         let life = self.life(tid, time);
-        self.add(life, time, (Rank::Activity, 0), Meaning::Activity(activity));
+        self.add(life, time.into(), (Rank::Activity, 0), Meaning::Activity(activity));
     }
 
     /// Makes points of everything.
@@ -205,9 +207,11 @@ impl<'a> Drafts<'a> {
         let mut last: Option<u64> = None;
         let mut has_run = false;
         for happening in happenings {
-            let length = last.map_or(0, |last| happening.time - last);
+            let time = happening.at.time;
+            let length = last.map_or(0, |last| time - last);
             let component = open.last().map_or(UNMARKED, |span| self.events.spans[*span as usize].component);
-            let mut point = Point { time: happening.time, thread, component, ..Point::default() };
+            let mut point =
+                Point { time, sequence: happening.at.sequence, thread, component, ..Point::default() };
             match activity {
                 Some(Activity::Runnable) => (point.queued, point.is_interruption) = (length, has_run),
                 Some(Activity::Asleep) => point.fixed = length,
@@ -237,7 +241,7 @@ impl<'a> Drafts<'a> {
             }
             points.of[happening.id as usize] = points.all.len() as u32;
             points.all.push(point);
-            last = Some(happening.time);
+            last = Some(time);
         }
     }
 }
@@ -251,6 +255,11 @@ impl Points {
     /// Returns the recorded time of a point, ns.
     pub(in crate::analyze) fn time(&self, point: u32) -> u64 {
         self.all[point as usize].time
+    }
+
+    /// Returns the place of a point in the order of events.
+    pub(in crate::analyze) fn stamp(&self, point: u32) -> Stamp {
+        self.all[point as usize].stamp()
     }
 
     /// Returns the point before this one on its thread.

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use nntrace_common::stamp::Stamp;
+
 use super::{
     graph::{Candidate, Edge, Kind},
     queues::ends_wait,
@@ -22,8 +24,9 @@ struct Explained {
 
 /// Makes edges of candidates, and takes the waits that they explain from the points.
 pub(in crate::analyze) fn explain(points: &mut Points, candidates: Vec<Candidate>) -> Vec<Edge> {
-    let (backwards, forwards): (Vec<_>, Vec<_>) =
-        candidates.into_iter().partition(|it| points.time(it.from) > points.time(it.to));
+    let (backwards, forwards): (Vec<_>, Vec<_>) = candidates
+        .into_iter()
+        .partition(|it| points.all[it.to as usize].is_before(&points.all[it.from as usize]));
     let mut all: Vec<Explained> = Vec::new();
     for candidate in forwards {
         let waits = if points.has_switches[points.all[candidate.to as usize].thread as usize] {
@@ -37,10 +40,10 @@ pub(in crate::analyze) fn explain(points: &mut Points, candidates: Vec<Candidate
         all.extend(waits.into_iter().map(|wait| Explained { candidate, wait: Some(wait) }));
     }
     // Of several that explain one wait, the last that came ended it.
-    let mut last: BTreeMap<u32, (u64, Candidate)> = BTreeMap::new();
+    let mut last: BTreeMap<u32, (Stamp, Candidate)> = BTreeMap::new();
     for Explained { candidate, wait } in &all {
         if let Some(wait) = wait {
-            let came = (points.time(candidate.from), *candidate);
+            let came = (points.stamp(candidate.from), *candidate);
             last.entry(*wait).and_modify(|last| *last = came.max(*last)).or_insert(came);
         }
     }
@@ -111,12 +114,12 @@ fn sleeps(points: &Points, candidate: &Candidate) -> Vec<u32> {
 
 /// Returns the end of the time before a point, if an edge to it begins in that.
 fn gap(points: &Points, candidate: &Candidate) -> Option<u32> {
-    let (came, to) = (points.time(candidate.from), candidate.to);
+    let (came, to) = (points.stamp(candidate.from), candidate.to);
     let Some(before) = points.before(to) else { return Some(to) };
     let has_waited = match candidate.kind {
         // Room is there mostly: who has it works.
-        Kind::BackPressure => ends_wait(points.time(before), came, points.time(to)),
-        _ => came > points.time(before),
+        Kind::BackPressure => ends_wait(points.stamp(before), came, points.stamp(to)),
+        _ => came > points.stamp(before),
     };
     has_waited.then_some(to)
 }

@@ -2,6 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
+use nntrace_common::stamp::Stamp;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -216,11 +217,11 @@ impl Compared<'_> {
 }
 
 /// Sections of each thread by their begins.
-struct Nested(FxHashMap<u32, Vec<(u64, u32)>>);
+struct Nested(FxHashMap<u32, Vec<(Stamp, u32)>>);
 
 impl Nested {
     fn new(events: &Events) -> Self {
-        let mut all: FxHashMap<u32, Vec<(u64, u32)>> = FxHashMap::default();
+        let mut all: FxHashMap<u32, Vec<(Stamp, u32)>> = FxHashMap::default();
         for (number, span) in (0..).zip(&events.spans) {
             all.entry(span.tid).or_default().push((span.begin, number));
         }
@@ -234,10 +235,10 @@ impl Nested {
     fn count(&self, events: &Events, execution: &Execution, calls: &mut BTreeMap<u32, u64>) {
         let own = &events.spans[execution.span as usize];
         let Some(spans) = self.0.get(&own.tid) else { return };
-        let first = spans.partition_point(|(begin, _)| *begin < execution.begin);
-        for (_, number) in spans[first..].iter().take_while(|(begin, _)| *begin <= execution.end) {
+        let first = spans.partition_point(|(begin, _)| *begin < own.begin);
+        for (_, number) in spans[first..].iter().take_while(|(begin, _)| *begin <= own.end) {
             let span = &events.spans[*number as usize];
-            if span.depth >= own.depth && span.end <= execution.end {
+            if span.depth >= own.depth && span.end <= own.end {
                 *calls.entry(span.component).or_default() += 1;
             }
         }

@@ -146,7 +146,7 @@ impl<'a> Walker<'a> {
         let leads = |kind| !is_wake_up(kind) || via.is_none_or(|via| is_wake_up(via.kind));
         let edge = edges.filter(|edge| leads(edge.kind)).max_by_key(|edge| {
             let from = &self.graph.points[edge.from as usize];
-            (from.time, edge.from)
+            (from.stamp(), edge.from)
         });
         let Some(edge) = edge else { return false };
         let from = &self.graph.points[edge.from as usize];
@@ -156,7 +156,12 @@ impl<'a> Walker<'a> {
         let lock = (self.lock_at)(edge.from).filter(|_| edge.kind == Kind::Lock);
         let via = Some(Via { kind: edge.kind, trust: edge.trust, lock });
         // Its mark was before: it had not given anything yet.
-        let given = if from.time <= begin { end } else { from.time.min(end) };
+        let since = self.graph.before(number).map(|before| &self.graph.points[before as usize]);
+        let is_behind = match since.filter(|since| since.time == begin) {
+            Some(since) => since.is_before(from),
+            None => from.time > begin,
+        };
+        let given = if is_behind { from.time.min(end) } else { end };
         if given < end {
             let (thread, component) = (from.thread, from.component);
             take(Link { begin: given, end, thread, component, via, doing: Doing::Passed });

@@ -2,6 +2,7 @@
 
 use std::{cmp::Reverse, str::FromStr};
 
+use nntrace_common::stamp::Stamp;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analyze::run_graph::{
@@ -134,7 +135,7 @@ pub(super) fn choose(events: &Events, name: Option<&str>) -> Result<Chosen, Choi
     for span in &events.spans {
         let (count, ns) = counts.entry(span.component).or_default();
         *count += 1;
-        *ns += span.end.saturating_sub(span.begin);
+        *ns += span.end.time.saturating_sub(span.begin.time);
     }
     let iterations: FxHashSet<u32> =
         events.spans.iter().filter(|span| span.iteration.is_some()).map(|span| span.component).collect();
@@ -199,7 +200,7 @@ fn executions(events: &Events, component: u32) -> Vec<Execution> {
     let of_component = (0..).zip(&events.spans).filter(|(_, span)| span.component == component);
     let mut spans: Vec<(u32, &Span)> = of_component.collect();
     spans.sort_by_key(|(number, span)| (span.begin, span.depth, *number));
-    let mut until: FxHashMap<u32, u64> = FxHashMap::default();
+    let mut until: FxHashMap<u32, Stamp> = FxHashMap::default();
     let mut processes: FxHashSet<u32> = FxHashSet::default();
     let mut executions = Vec::new();
     for (number, span) in spans {
@@ -215,7 +216,8 @@ fn executions(events: &Events, component: u32) -> Vec<Execution> {
             (false, true) => First::OfThread,
             (false, false) => First::No,
         };
-        executions.push(Execution { span: number, begin: span.begin, end: span.end.max(span.begin), first });
+        let (begin, end) = (span.begin.time, span.end.max(span.begin).time);
+        executions.push(Execution { span: number, begin, end, first });
     }
     executions
 }

@@ -167,7 +167,7 @@ impl<'a> Swimlane<'a> {
                 .take(MOST_OPEN)
                 .map(|open| Open {
                     tid: open.tid,
-                    begin: since(open.begin, origin),
+                    begin: since(open.begin.time, origin),
                     name: findings.marks.names.text(open.name),
                 })
                 .collect(),

@@ -66,6 +66,7 @@ pub(super) struct Held {
     pub(super) pid: u32,
     pub(super) tid: u32,
     pub(super) begin_ns: u64,
+    begin_sequence: u32,
     pub(super) depth: u8,
     pub(super) exclusive_ns: u64,
     pub(super) tag: Tag,
@@ -123,6 +124,7 @@ impl Sections {
             pid: section.pid,
             tid: section.tid,
             begin_ns: section.begin_ns,
+            begin_sequence: section.sequences.0,
             depth: section.depth,
             exclusive_ns: section.exclusive_ns,
             tag: section.tag,
@@ -155,7 +157,10 @@ impl Sections {
     /// Returns what is kept: by thread, each in the order of their begins, from the outside in.
     pub(super) fn by_thread(&self) -> Vec<&Held> {
         let mut all: Vec<&Held> = self.kept.iter().map(|Reverse(held)| held).collect();
-        let key = |held: &&Held| (held.pid, held.tid, held.begin_ns, held.depth, Reverse(held.number));
+        let key = |held: &&Held| {
+            let thread = (held.pid, held.tid);
+            (thread, held.begin_ns, held.begin_sequence, held.depth, Reverse(held.number))
+        };
         all.sort_unstable_by_key(key);
         all
     }

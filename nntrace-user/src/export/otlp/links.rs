@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use nntrace_common::stamp::Stamp;
+
 use super::{
     ids::SpanContext,
     messages::Link,
@@ -19,10 +21,10 @@ type Thread = (u32, u32);
 /// Hand-overs of a run, and the sections at their ends.
 #[derive(Default)]
 pub(super) struct Links {
-    /// Innermost sections around the times (ns) at which threads handed work over, with their begins.
-    dispatches: BTreeMap<Thread, BTreeMap<u64, Option<(u64, SpanContext)>>>,
-    /// Hand-overs by the thread that does the work, and the begin (ns) of the section that does.
-    work: BTreeMap<(Thread, u64), Vec<HandOver>>,
+    /// Innermost sections around the moments at which threads handed work over, with their begins.
+    dispatches: BTreeMap<Thread, BTreeMap<Stamp, Option<(Stamp, SpanContext)>>>,
+    /// Hand-overs by the thread that does the work, and the begin of the section that does.
+    work: BTreeMap<(Thread, Stamp), Vec<HandOver>>,
     /// Hand-overs that no link shows: one of their ends is not known, or in no section.
     pub(super) left_out: u64,
 }
@@ -42,7 +44,7 @@ impl Links {
         let ends = hand_over.dispatch.zip(hand_over.receive).zip(hand_over.start);
         match ends.filter(|_| !hand_over.is_violation()) {
             Some(((dispatch, receive), start)) => {
-                self.dispatches.entry(thread(dispatch)).or_default().insert(dispatch.time, None);
+                self.dispatches.entry(thread(dispatch)).or_default().insert(dispatch.stamp(), None);
                 self.work.entry((thread(receive), start)).or_default().push(hand_over);
             }
             None => self.left_out += 1,
@@ -56,23 +58,23 @@ impl Links {
 
     /// Sees a section of a thread, each behind those around it.
     pub(super) fn see(&mut self, section: &Section<'_>, context: SpanContext) {
-        let Some(times) = self.dispatches.get_mut(&(section.pid, section.tid)) else { return };
-        for (time, around) in times.range_mut(section.begin_ns..=section.end_ns) {
+        let Some(moments) = self.dispatches.get_mut(&(section.pid, section.tid)) else { return };
+        for (at, around) in moments.range_mut(section.begin_stamp()..=section.end_stamp()) {
             // The call of an interface is handed over where its own section begins: none in it is meant.
-            if around.is_none_or(|(begin, _)| begin < *time) {
-                *around = Some((section.begin_ns, context));
+            if around.is_none_or(|(begin, _)| begin < *at) {
+                *around = Some((section.begin_stamp(), context));
             }
         }
     }
 
     /// Takes the links of a section, all of which were seen before.
     pub(super) fn take(&mut self, section: &Section<'_>) -> Vec<Link> {
-        let work = self.work.remove(&((section.pid, section.tid), section.begin_ns));
+        let work = self.work.remove(&((section.pid, section.tid), section.begin_stamp()));
         let mut links = Vec::new();
         for hand_over in work.into_iter().flatten() {
             let around = hand_over
                 .dispatch
-                .and_then(|dispatch| *self.dispatches.get(&thread(dispatch))?.get(&dispatch.time)?);
+                .and_then(|dispatch| *self.dispatches.get(&thread(dispatch))?.get(&dispatch.stamp())?);
             match around {
                 Some((_, context)) => links.push(link(&hand_over, context)),
                 None => self.left_out += 1,

@@ -8,6 +8,8 @@ use std::{
     io::Write,
 };
 
+use nntrace_common::stamp::Stamp;
+
 use super::{
     encoder::{Encode, ThreadTrack},
     hand_overs::{Arrival, HandOvers},
@@ -40,15 +42,15 @@ struct Thread {
     unfinished: VecDeque<Unfinished>,
     /// Work that arrives, in the order in which it does.
     arrivals: VecDeque<Arrival>,
-    /// When the work of the last setup bar begins, ns.
-    set_up: Option<u64>,
+    /// When the work of the last setup bar begins.
+    set_up: Option<Stamp>,
 }
 
 /// Track of a thread.
 struct Lane {
     track: ThreadTrack,
-    /// Ends of the open slices, ns, and their levels, the outermost first.
-    open: Vec<(u64, u16)>,
+    /// Ends of the open slices, and their levels, the outermost first.
+    open: Vec<(Stamp, u16)>,
 }
 
 /// Returns the level of a section. There is one between any two for a setup bar.
@@ -58,7 +60,13 @@ fn level(section: &Section<'_>) -> u16 {
 
 impl Lane {
     /// Whether a slice of this level may begin here, after all before it that are over.
-    fn accepts<W: Write>(&mut self, begin: u64, end: u64, level: u16, encoder: &mut impl Encode<W>) -> bool {
+    fn accepts<W: Write>(
+        &mut self,
+        begin: Stamp,
+        end: Stamp,
+        level: u16,
+        encoder: &mut impl Encode<W>,
+    ) -> bool {
         while let Some((open_until, around)) = self.open.last() {
             // Sections may have no length: what has as many around it is beside it, whatever the times.
             if *around < level && end <= *open_until {
@@ -72,9 +80,9 @@ impl Lane {
         true
     }
 
-    /// Ends what is over at a time (ns); returns the level of a bar that begins then, in what is open.
-    fn level_at<W: Write>(&mut self, time: u64, encoder: &mut impl Encode<W>) -> u16 {
-        while self.open.last().is_some_and(|(end, _)| *end <= time) {
+    /// Ends what is over by then; returns the level of a bar that begins there, in what is open.
+    fn level_at<W: Write>(&mut self, at: Stamp, encoder: &mut impl Encode<W>) -> u16 {
+        while self.open.last().is_some_and(|(end, _)| *end <= at) {
             self.end_innermost(encoder);
         }
         self.open.last().map_or(0, |(_, level)| level + 1)
@@ -82,7 +90,7 @@ impl Lane {
 
     fn end_innermost<W: Write>(&mut self, encoder: &mut impl Encode<W>) {
         if let Some((end, _)) = self.open.pop() {
-            encoder.end(end, self.track);
+            encoder.end(end.time, self.track);
         }
     }
 }
@@ -112,9 +120,9 @@ impl SectionsByBegin {
         let Self { threads, hand_overs, .. } = self;
         let thread = thread(threads, hand_overs, (pid, tid));
         thread.become_place(place, encoder);
-        thread.begin_unfinished(section.begin_ns, encoder);
-        thread.begin_setups(section.begin_ns, encoder);
-        let (begin, end, level) = (section.begin_ns, section.end_ns, level(section));
+        thread.begin_unfinished(section.begin_stamp(), encoder);
+        thread.begin_setups(section.begin_stamp(), encoder);
+        let (begin, end, level) = (section.begin_stamp(), section.end_stamp(), level(section));
         let arrivals = thread.take_arrivals(begin, end);
         let duration = section.duration_ns();
         let does_work = !arrivals.is_empty() || thread.set_up == Some(begin);
@@ -136,12 +144,12 @@ impl SectionsByBegin {
         let lane = &mut lanes[place];
         let categories = slices::categories(section);
         let mut label = slices::label(section, &categories);
-        hand_overs.depart((pid, tid), section.begin_ns, &mut label);
+        hand_overs.depart((pid, tid), begin, &mut label);
         for arrival in arrivals {
             arrival.arrive(&mut label);
         }
         encoder.begin(section.begin_ns, lane.track, &label);
-        lane.open.push((section.end_ns, level));
+        lane.open.push((end, level));
     }
 
     /// Takes the next mark, which is among the sections by its time, of a thread with this number.
@@ -151,14 +159,18 @@ impl SectionsByBegin {
         place: Option<u32>,
         encoder: &mut impl Encode<W>,
     ) {
-        let Mark { pid, tid, time, depth, ref payload } = *mark;
+        let Mark { pid, tid, time, sequence, depth, ref payload } = *mark;
         let thread = thread(&mut self.threads, &mut self.hand_overs, (pid, tid));
         thread.become_place(place, encoder);
-        thread.begin_unfinished(time, encoder);
+        let at = Stamp::new(time, sequence);
+        thread.begin_unfinished(at, encoder);
+        let around = 2 * u16::from(depth);
+        let is_over = |(end, level): &(Stamp, u16)| {
+            let is_numbered = sequence > 0 && end.sequence > 0;
+            end.time < time || (end.time == time && if is_numbered { *end < at } else { *level >= around })
+        };
         for lane in &mut thread.lanes {
-            let around = 2 * u16::from(depth);
-            while lane.open.last().is_some_and(|(end, level)| *end < time || *end == time && *level >= around)
-            {
+            while lane.open.last().is_some_and(is_over) {
                 lane.end_innermost(encoder);
             }
         }
@@ -168,7 +180,7 @@ impl SectionsByBegin {
     /// Writes what is left; returns what was hidden.
     pub(super) fn finish<W: Write>(self, encoder: &mut impl Encode<W>) -> Hidden {
         for mut thread in self.threads.into_values() {
-            thread.begin_unfinished(u64::MAX, encoder);
+            thread.begin_unfinished(Stamp::new(u64::MAX, u32::MAX), encoder);
             thread.end(encoder);
         }
         self.hand_overs.finish(encoder);
@@ -195,8 +207,8 @@ impl Thread {
         }
     }
 
-    /// Writes the sections that begin up to a time (ns), and never end: all that follow are in them.
-    fn begin_unfinished<W: Write>(&mut self, until: u64, encoder: &mut impl Encode<W>) {
+    /// Writes the sections that begin up to there, and never end: all that follow are in them.
+    fn begin_unfinished<W: Write>(&mut self, until: Stamp, encoder: &mut impl Encode<W>) {
         while let Some(section) = self.unfinished.pop_front_if(|section| section.begin <= until) {
             if let Some(own) = self.lanes.first_mut() {
                 while own.open.last().is_some_and(|(end, _)| *end <= section.begin) {
@@ -208,12 +220,12 @@ impl Thread {
                 }
             }
             let track = ThreadTrack::own(section.pid, section.tid);
-            encoder.begin(section.begin, track, &section.label());
+            encoder.begin(section.begin.time, track, &section.label());
         }
     }
 
-    /// Writes the setup bars that begin before a time (ns), on the thread's own track.
-    fn begin_setups<W: Write>(&mut self, until: u64, encoder: &mut impl Encode<W>) {
+    /// Writes the setup bars that begin before then, on the thread's own track.
+    fn begin_setups<W: Write>(&mut self, until: Stamp, encoder: &mut impl Encode<W>) {
         while let Some(arrival) = self.arrivals.front_mut()
             && let Some(begin) = arrival.setup.filter(|begin| *begin < until)
         {
@@ -223,7 +235,7 @@ impl Thread {
             let own = &mut self.lanes[0];
             let (start, around) = (arrival.start, own.level_at(begin, encoder));
             if own.accepts(begin, start, around, encoder) {
-                encoder.begin(begin, own.track, &arrival.bar(begin));
+                encoder.begin(begin.time, own.track, &arrival.bar(begin.time));
                 own.open.push((start, around));
                 self.set_up = Some(start);
                 self.arrivals.pop_front();
@@ -234,8 +246,8 @@ impl Thread {
         }
     }
 
-    /// Takes out the work that a section of these times (ns) does; others may begin in the same instant.
-    fn take_arrivals(&mut self, begin: u64, end: u64) -> Vec<Arrival> {
+    /// Takes out the work that a section does that begins and ends then; others may begin in the same instant.
+    fn take_arrivals(&mut self, begin: Stamp, end: Stamp) -> Vec<Arrival> {
         while self.arrivals.pop_front_if(|arrival| arrival.start < begin).is_some() {}
         let due = self.arrivals.iter().take_while(|arrival| arrival.start == begin).count();
         if due == 0 {

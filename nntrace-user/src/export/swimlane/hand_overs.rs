@@ -10,7 +10,7 @@ use std::{
     io::Write,
 };
 
-use nntrace_common::attributes::Handle;
+use nntrace_common::{attributes::Handle, stamp::Stamp};
 
 use super::encoder::{Encode, Flow, Label, ThreadTrack};
 use crate::{
@@ -24,8 +24,8 @@ use crate::{
 /// Hand-overs, as the tracks of their threads take them.
 #[derive(Default)]
 pub(super) struct HandOvers {
-    /// Flows that begin at the section of a thread that begins at this time (ns).
-    calls: BTreeMap<(u32, u32, u64), Vec<u64>>,
+    /// Flows that begin at the section of a thread that begins then.
+    calls: BTreeMap<(u32, u32, Stamp), Vec<u64>>,
     /// Work that a thread takes, in the order in which it does.
     arrivals: BTreeMap<(u32, u32), VecDeque<Arrival>>,
     /// Hand-overs that are shown by instants, with the numbers of their flows.
@@ -40,10 +40,10 @@ pub(super) struct Arrival {
     /// Number of the flow, where it is known where the work came from.
     flow: Option<u64>,
     hand_over: HandOver,
-    /// When the setup begins, ns; `None` without a bar.
-    pub(super) setup: Option<u64>,
-    /// When the work begins, ns.
-    pub(super) start: u64,
+    /// When the setup begins; `None` without a bar.
+    pub(super) setup: Option<Stamp>,
+    /// When the work begins.
+    pub(super) start: Stamp,
 }
 
 impl HandOvers {
@@ -71,7 +71,7 @@ impl HandOvers {
         }
         let is_linked = dispatch.is_some() && receive.is_some();
         if let (Some(receive), Some(start)) = (receive, hand_over.start) {
-            let setup = hand_over.part(Part::Setup).filter(|ns| *ns > 0).map(|_| receive.time);
+            let setup = hand_over.part(Part::Setup).filter(|ns| *ns > 0).map(|_| receive.stamp());
             let flow = dispatch.map(|_| number);
             let arrivals = self.arrivals.entry((receive.pid, receive.tid)).or_default();
             let track = ThreadTrack::own(receive.pid, receive.tid);
@@ -80,8 +80,8 @@ impl HandOvers {
             return;
         }
         match dispatch.filter(|_| is_linked) {
-            Some(Moment { pid, tid, time }) if source == Source::Interface => {
-                self.calls.entry((pid, tid, time)).or_default().push(number);
+            Some(Moment { pid, tid, time, sequence }) if source == Source::Interface => {
+                self.calls.entry((pid, tid, Stamp::new(time, sequence))).or_default().push(number);
                 if hand_over.start.is_none() {
                     self.instants.push((number, HandOver { dispatch: None, ..hand_over }));
                 }
@@ -109,13 +109,13 @@ impl HandOvers {
         self.arrivals.remove(&(pid, tid)).unwrap_or_default()
     }
 
-    /// Whether flows begin at a section of a thread that begins at this time (ns).
-    pub(super) fn departs(&self, (pid, tid): (u32, u32), begin: u64) -> bool {
+    /// Whether flows begin at a section of a thread that begins then.
+    pub(super) fn departs(&self, (pid, tid): (u32, u32), begin: Stamp) -> bool {
         self.calls.contains_key(&(pid, tid, begin))
     }
 
     /// Lets flows begin at a section with this label.
-    pub(super) fn depart(&mut self, (pid, tid): (u32, u32), begin: u64, label: &mut Label<'_>) {
+    pub(super) fn depart(&mut self, (pid, tid): (u32, u32), begin: Stamp, label: &mut Label<'_>) {
         let flows = self.calls.remove(&(pid, tid, begin));
         label.flows.extend(flows.into_iter().flatten().map(Flow::Begin));
     }
@@ -124,9 +124,9 @@ impl HandOvers {
     pub(super) fn finish<W: Write>(self, encoder: &mut impl Encode<W>) {
         let mut sent: BTreeMap<(Moment, Option<Handle>, bool), Vec<Flow>> = BTreeMap::new();
         // Where no section began: callbacks have none.
-        for ((pid, tid, time), flows) in self.calls {
+        for ((pid, tid, Stamp { time, sequence }), flows) in self.calls {
             let flows = flows.into_iter().map(Flow::Begin).collect();
-            sent.insert((Moment { pid, tid, time }, None, false), flows);
+            sent.insert((Moment { pid, tid, time, sequence }, None, false), flows);
         }
         for (number, hand_over) in &self.instants {
             let Some(at) = hand_over.dispatch else { continue };
@@ -159,8 +159,8 @@ impl HandOvers {
 }
 
 impl Arrival {
-    /// Returns when the work is done, ns.
-    pub(super) fn end(&self) -> Option<u64> {
+    /// Returns when the work is done.
+    pub(super) fn end(&self) -> Option<Stamp> {
         self.hand_over.end
     }
 
@@ -172,13 +172,13 @@ impl Arrival {
     /// Returns the label of the setup bar, which begins at a time (ns).
     pub(super) fn bar(&self, begin: u64) -> Label<'static> {
         let mut label = Label { name: Cow::Borrowed("setup"), categories: &[CATEGORY], ..Label::default() };
-        label.number("setup_ns", self.start.saturating_sub(begin));
+        label.number("setup_ns", self.start.time.saturating_sub(begin));
         label.text("evidence", self.hand_over.source.name());
         let handle = self.hand_over.handle.map(number_of);
         let propagation = self.hand_over.part(Part::Propagation);
         for (key, number) in [
             (HANDLE, handle),
-            ("received_first_ns", self.hand_over.received_first),
+            ("received_first_ns", self.hand_over.received_first.map(|at| at.time)),
             ("propagation_ns", propagation),
         ] {
             if let Some(number) = number {

@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use nntrace_common::{
     attributes::{Attributes, Reserved},
     layer::Tag,
+    stamp::Stamp,
 };
 
 use super::encoder::Label;
@@ -18,8 +19,8 @@ use crate::{
 pub(super) struct Unfinished {
     pub(super) pid: u32,
     pub(super) tid: u32,
-    /// Begin, ns.
-    pub(super) begin: u64,
+    /// When it began.
+    pub(super) begin: Stamp,
     pub(super) name: String,
     /// Layer and phase, as written; `None` where they are not known.
     pub(super) tag: Option<Tag>,

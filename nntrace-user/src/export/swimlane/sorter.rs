@@ -72,6 +72,10 @@ struct KeptSection {
     /// Whether it is a mark that is no section: then its text is the name, and all else but its place is 0.
     #[prost(bool, tag = "15")]
     is_mark: bool,
+    #[prost(uint32, tag = "16")]
+    begin_sequence: u32,
+    #[prost(uint32, tag = "17")]
+    end_sequence: u32,
 }
 
 /// Section or mark, as it is handed out.
@@ -80,8 +84,8 @@ pub(super) enum Sorted<'a> {
     Mark(&'a Mark<'a>),
 }
 
-/// Order of sections: thread, begin, number.
-type Key = (u32, u32, u64, u64);
+/// Order of sections: thread, begin, number in the order of begins where that is known, number in the order of ends.
+type Key = (u32, u32, u64, u32, u64);
 
 impl KeptSection {
     fn new(section: &Section<'_>, number: u64) -> Self {
@@ -101,16 +105,20 @@ impl KeptSection {
             attributes: section.attributes.as_ref().to_owned(),
             is_provisional: section.is_provisional,
             is_mark: false,
+            begin_sequence: section.sequences.0,
+            end_sequence: section.sequences.1,
         }
     }
 
     fn of_mark(mark: &Mark<'_>, number: u64) -> Self {
-        let Mark { pid, tid, time, depth, ref payload } = *mark;
+        let Mark { pid, tid, time, sequence, depth, ref payload } = *mark;
         Self {
             pid,
             tid,
             begin: time,
             end: time,
+            begin_sequence: sequence,
+            end_sequence: sequence,
             number,
             depth: depth.into(),
             name: payload.as_ref().to_owned(),
@@ -120,7 +128,7 @@ impl KeptSection {
     }
 
     fn key(&self) -> Key {
-        (self.pid, self.tid, self.begin, self.number)
+        (self.pid, self.tid, self.begin, self.begin_sequence, self.number)
     }
 
     /// Returns the section; all that were kept have one.
@@ -139,6 +147,7 @@ impl KeptSection {
             name: Cow::Borrowed(&self.name),
             attributes: Cow::Borrowed(&self.attributes),
             is_provisional: self.is_provisional,
+            sequences: (self.begin_sequence, self.end_sequence),
         })
     }
 }
@@ -237,37 +246,67 @@ impl SectionSorter {
             next.extend(section.as_ref().map(|section| Reverse((section.key(), place))));
             sections.push(section);
         }
-        let mut of_instant: Vec<KeptSection> = Vec::new();
+        let mut of_instant = Instant::default();
         while let Some(Reverse((_, place))) = next.pop() {
             let after = stretches[place].next()?;
             next.extend(after.as_ref().map(|section| Reverse((section.key(), place))));
             let Some(section) = std::mem::replace(&mut sections[place], after) else { continue };
-            let instant = |section: &KeptSection| (section.pid, section.tid, section.begin);
-            if of_instant.first().is_some_and(|first| instant(first) != instant(&section)) {
-                for section in of_instant.drain(..) {
-                    hand_out(&section, &mut take);
-                }
+            if of_instant.is_before(&section) {
+                of_instant.hand_out(&mut take);
             }
-            // It contains those that ended before it, with more around them. A mark contains nothing.
-            let inside =
-                of_instant.iter().rposition(|before| section.is_mark || before.depth <= section.depth);
-            of_instant.insert(inside.map_or(0, |last| last + 1), section);
+            of_instant.add(section);
         }
-        for section in &of_instant {
-            hand_out(section, &mut take);
-        }
+        of_instant.hand_out(&mut take);
         Ok(())
+    }
+}
+
+/// Sections and marks of one thread that begin in one instant, from the outside in.
+#[derive(Default)]
+struct Instant {
+    all: Vec<KeptSection>,
+    /// Places of those that are in no other.
+    outermost: Vec<usize>,
+}
+
+impl Instant {
+    /// Whether a section is of another thread or instant.
+    fn is_before(&self, section: &KeptSection) -> bool {
+        let instant = |section: &KeptSection| (section.pid, section.tid, section.begin);
+        self.all.first().is_some_and(|first| instant(first) != instant(section))
+    }
+
+    /// Adds the next one by its key.
+    fn add(&mut self, section: KeptSection) {
+        let mut place = self.all.len();
+        // By the order of ends: it contains those that ended before it, with more around them. A mark contains nothing.
+        if section.begin_sequence == 0 && !section.is_mark {
+            let is_inside = |place: &mut usize| self.all[*place].depth > section.depth;
+            while let Some(inside) = self.outermost.pop_if(is_inside) {
+                place = inside;
+            }
+        }
+        self.outermost.push(place);
+        self.all.insert(place, section);
+    }
+
+    fn hand_out(&mut self, take: &mut impl FnMut(Sorted<'_>)) {
+        self.outermost.clear();
+        for section in self.all.drain(..) {
+            hand_out(&section, take);
+        }
     }
 }
 
 fn hand_out(section: &KeptSection, take: &mut impl FnMut(Sorted<'_>)) {
     if section.is_mark {
-        let KeptSection { pid, tid, begin, depth, .. } = *section;
+        let KeptSection { pid, tid, begin, begin_sequence, depth, .. } = *section;
         take(Sorted::Mark(&Mark {
             pid,
             tid,
             time: begin,
             depth: depth as u8,
+            sequence: begin_sequence,
             payload: Cow::Borrowed(&section.name),
         }));
     } else if let Some(section) = section.section() {

@@ -113,6 +113,7 @@ fn section<'a>(name: impl Into<Cow<'a, str>>, begin_ns: u64, end_ns: u64, depth:
         name: name.into(),
         attributes: Cow::Borrowed(""),
         is_provisional: false,
+        sequences: (0, 0),
     }
 }
 
@@ -165,7 +166,7 @@ impl Thread {
         for Open { name, begin, parent } in open {
             let Some(name) = name else { continue };
             thread.expected.push(slice(name.clone(), begin, None, parent));
-            thread.unfinished.push(Unfinished { pid: 7, tid: 8, begin, name, tag: None });
+            thread.unfinished.push(Unfinished { pid: 7, tid: 8, begin: begin.into(), name, tag: None });
         }
         thread.expected.sort();
         thread
@@ -311,7 +312,13 @@ fn sections_that_overlap_are_on_tracks_of_their_own() {
 #[test]
 fn what_never_ends_is_not_in_what_ends() {
     let mut kept = Kept::default();
-    let unfinished = |begin, name: &str| Unfinished { pid: 7, tid: 8, begin, name: name.into(), tag: None };
+    let unfinished = |begin: u64, name: &str| Unfinished {
+        pid: 7,
+        tid: 8,
+        begin: begin.into(),
+        name: name.into(),
+        tag: None,
+    };
     let mut sections = SectionsByBegin::new(
         vec![unfinished(5, "cannot be"), unfinished(10, "open")],
         HandOvers::default(),
@@ -337,8 +344,14 @@ fn sections_without_length_and_instants_show() {
     // 0 has 1 in it, which has no length; a mark is in it, one in what is empty, and one behind all.
     let mut kept = Kept::default();
     let mut sections = SectionsByBegin::new(Vec::new(), HandOvers::default(), 0);
-    let mark =
-        |time, depth, payload: &'static str| Mark { pid: 7, tid: 8, time, depth, payload: payload.into() };
+    let mark = |time, depth, payload: &'static str| Mark {
+        pid: 7,
+        tid: 8,
+        time,
+        sequence: 0,
+        depth,
+        payload: payload.into(),
+    };
     sections.take(&section("0", 5, 9, 0), None, &mut kept);
     sections.take(&section("1", 7, 7, 1), None, &mut kept);
     sections.mark(&mark(7, 2, "I|7|in 1#h=2"), None, &mut kept);

@@ -127,7 +127,7 @@ impl<'a> Accounting<'a> {
             }
             Some(Kind::End) => self.end(ids, marks, now),
             Some(_) => {
-                let origin = Origin { pid: ids.0, tid: ids.1, depth: marks.stack().depth() };
+                let origin = Origin { pid: ids.0, tid: ids.1, depth: marks.stack().depth(), sequence: 0 };
                 self.model.track(origin, now, text);
             }
             None => {}
@@ -150,7 +150,7 @@ impl<'a> Accounting<'a> {
             && begin.label.is_tagged()
             && let Some(depth) = marks.stack().depth_of_next(begin.prefix)
         {
-            let origin = Origin { pid: ids.0, tid: ids.1, depth };
+            let origin = Origin { pid: ids.0, tid: ids.1, depth, sequence: 0 };
             self.model.annotated_begin(origin, now, payload, begin.name_at);
         }
         marks.set_slot(self.slot(now));

@@ -382,8 +382,8 @@ impl LaneThread {
         self.marks.release_held(accounting.diagnostics);
         let Some(event) = self.ends else { return };
         if event.is_end {
-            for open in self.marks.open(self.tid) {
-                accounting.diagnostics.add(DiagnosticKind::OpenAtEnd, open.begin, self.tid, b"");
+            for open in self.marks.open(self.tid, |_| 0) {
+                accounting.diagnostics.add(DiagnosticKind::OpenAtEnd, open.begin.time, self.tid, b"");
             }
         }
     }

@@ -115,7 +115,7 @@ impl Session {
                     let unseen = engines.perhaps_ended(stack.depth());
                     let open = stack.open_sections().saturating_sub(unseen);
                     let frames = stack.open_frames().take(open as usize);
-                    marks.open.extend(frames.map(|frame| OpenSection::new(tid, frame)));
+                    marks.open.extend(frames.map(|(_, frame)| OpenSection::new(tid, frame, 0)));
                 }
             })?;
             marks.open.extend(self.express.open());

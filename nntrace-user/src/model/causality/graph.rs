@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nntrace_common::layer::Tag;
+use nntrace_common::{layer::Tag, stamp::Stamp};
 
 use super::context::{Context, Edge};
 use crate::model::limits::Limits;
@@ -27,8 +27,8 @@ pub(crate) struct Node {
     pub(crate) tag: Option<Tag>,
     /// Hash of its name.
     pub name: u64,
-    /// When it began, ns.
-    pub begin: u64,
+    /// When it began.
+    pub begin: Stamp,
     /// When it ended, ns.
     pub end: Option<u64>,
     /// Number that its iteration carries.
@@ -70,7 +70,7 @@ impl Graph {
         &mut self,
         tid: u32,
         name: u64,
-        begin: u64,
+        begin: Stamp,
         causes: &[(Option<u32>, Edge)],
         context: Context,
     ) -> Option<u32> {

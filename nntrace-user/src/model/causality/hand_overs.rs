@@ -22,6 +22,7 @@ use nntrace_common::{
     layer::Tag,
     record::{SchedRecord, SpanRecord},
     sched::Change,
+    stamp::Stamp,
 };
 use rustc_hash::FxHashMap;
 
@@ -45,7 +46,7 @@ pub(crate) struct HandOvers {
     most_open: usize,
     threads: FxHashMap<u32, Thread>,
     /// Dispatches with handles.
-    sent: BTreeMap<(u64, Moment), Sent>,
+    sent: BTreeMap<(Stamp, Moment), Sent>,
     /// Last hand-over of a handle, by process, or 0 for a handle of the system.
     by_handle: FxHashMap<(u32, Handle), u64>,
     /// The same of work that was taken and had not been given.
@@ -158,7 +159,7 @@ impl HandOvers {
     /// Work with a handle is handed over; perhaps it was taken before.
     pub(super) fn sent(&mut self, key: (u32, Handle), at: Moment) {
         let early = self.early.remove(&key).filter(|number| self.open.contains_key(number));
-        let sent = self.sent.entry((at.time, at)).or_default();
+        let sent = self.sent.entry((at.stamp(), at)).or_default();
         if let Some(number) = early {
             sent.takers.push(number);
             self.open.entry(number).and_modify(|hand_over| hand_over.dispatch = Some(at));
@@ -179,7 +180,7 @@ impl HandOvers {
         }
         self.early.insert(key, number);
         self.on_thread(receive.tid, |thread, learn| {
-            thread.receives(number, receive.time, Some(depth), learn);
+            thread.receives(number, receive.stamp(), Some(depth), learn);
         });
     }
 
@@ -203,24 +204,24 @@ impl HandOvers {
         }
         let number = self.begin(HandOver {
             handle: Some(key.1),
-            from: self.sent.get(&(dispatch.time, dispatch)).and_then(|sent| sent.from),
+            from: self.sent.get(&(dispatch.stamp(), dispatch)).and_then(|sent| sent.from),
             dispatch: Some(dispatch),
             receive: Some(receive),
             iteration,
             ..HandOver::new(Source::Handle)
         });
-        if let Some(sent) = self.sent.get_mut(&(dispatch.time, dispatch)) {
+        if let Some(sent) = self.sent.get_mut(&(dispatch.stamp(), dispatch)) {
             sent.takers.push(number);
         }
         self.by_handle.insert(key, number);
         self.on_thread(receive.tid, |thread, learn| {
-            thread.receives(number, receive.time, Some(depth), learn);
+            thread.receives(number, receive.stamp(), Some(depth), learn);
         });
     }
 
-    /// A gate opens at `time` (ns) for a thread.
-    pub(super) fn gate(&mut self, tid: u32, time: u64) {
-        self.on_thread(tid, |thread, _| thread.gate(time));
+    /// A gate opens for a thread.
+    pub(super) fn gate(&mut self, tid: u32, at: Stamp) {
+        self.on_thread(tid, |thread, _| thread.gate(at));
     }
 
     fn begin(&mut self, hand_over: HandOver) -> u64 {
@@ -285,7 +286,7 @@ impl HandOvers {
         }
         self.asynchronous.section(span, tag, name, |hand_over| self.done.add(hand_over));
         // The work of a call is that of its client.
-        let received = if method.is_some() { Some(u64::MAX) } else { received };
+        let received = if method.is_some() { Some(u64::MAX) } else { received.map(|at| at.time) };
         self.wake_ups.section(span, tag, received, &mut |hand_over| self.done.add(hand_over));
     }
 
@@ -319,10 +320,10 @@ impl HandOvers {
                     receive: Some(at),
                     ..HandOver::new(Source::Binder)
                 });
-                self.sent.entry((dispatch.time, dispatch)).or_default().takers.push(number);
+                self.sent.entry((dispatch.stamp(), dispatch)).or_default().takers.push(number);
                 self.transactions.began(number, dispatch, at);
                 self.on_thread(dispatch.tid, |thread, _| thread.dispatches(dispatch));
-                self.on_thread(at.tid, |thread, learn| thread.receives(number, at.time, None, learn));
+                self.on_thread(at.tid, |thread, learn| thread.receives(number, at.stamp(), None, learn));
             }
             Some(Transition::Finished(number)) => {
                 if let Some(call) = self.open.get_mut(&number) {
@@ -416,10 +417,10 @@ impl HandOvers {
 }
 
 /// Takes what became known of hand-overs.
-fn learn(sent: &mut BTreeMap<(u64, Moment), Sent>, open: &mut BTreeMap<u64, HandOver>, known: Known) {
+fn learn(sent: &mut BTreeMap<(Stamp, Moment), Sent>, open: &mut BTreeMap<u64, HandOver>, known: Known) {
     match known {
         Known::From(at, tag) => {
-            let Some(sent) = sent.get_mut(&(at.time, at)) else { return };
+            let Some(sent) = sent.get_mut(&(at.stamp(), at)) else { return };
             sent.from = Some(tag);
             for number in &sent.takers {
                 if let Some(hand_over) = open.get_mut(number) {
@@ -435,8 +436,8 @@ fn learn(sent: &mut BTreeMap<(u64, Moment), Sent>, open: &mut BTreeMap<u64, Hand
                 (hand_over.start, hand_over.end) = (Some(work.begin), Some(work.end));
             }
             if let (Some(receive), Some(gate)) = (&mut hand_over.receive, gate) {
-                hand_over.received_first = Some(receive.time);
-                receive.time = gate;
+                hand_over.received_first = Some(receive.stamp());
+                *receive = receive.at(gate);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Missing time: what no section in a root covers. A root is a section that is an iteration, or else an outermost one.
 
-use super::{Site, thread_contexts::Inner};
+use super::{Site, thread_contexts::Stretch};
 use crate::model::{
     capped_table::{Capped, Row},
     limits::Limits,
@@ -25,7 +25,7 @@ pub(crate) struct Missing {
 
 impl Missing {
     /// Missing time in these gaps of a thread.
-    pub(super) fn of(tid: u32, gaps: &[Inner], scheduling: Option<&Scheduling>) -> Self {
+    pub(super) fn of(tid: u32, gaps: &[Stretch], scheduling: Option<&Scheduling>) -> Self {
         let states = scheduling.map(|scheduling| {
             let mut states = StateTimes::default();
             for gap in gaps {

@@ -33,11 +33,11 @@ fn replay(questions: Questions, acts: &[(u64, u32, Act)]) -> (Causality, Names) 
         let payload = match act {
             Act::Mark(payload) => payload.as_bytes(),
             Act::Fork(child) => {
-                causality.create(time, tid, *child);
+                causality.create(time.into(), tid, *child);
                 continue;
             }
             Act::Exit => {
-                causality.exit(time, tid);
+                causality.exit(time.into(), tid);
                 stacks.remove(&tid);
                 continue;
             }
@@ -53,7 +53,7 @@ fn replay(questions: Questions, acts: &[(u64, u32, Act)]) -> (Causality, Names) 
                     && (name.has_attributes || causality.questions().need_all_begins())
                     && let Some(depth) = stack.depth_of_next(prefix)
                 {
-                    causality.begins(Origin { pid: 1, tid, depth }, time, payload, name_at);
+                    causality.begins(Origin { pid: 1, tid, depth, sequence: 0 }, time, payload, name_at);
                 }
                 stack.begin(time, prefix, label, name.hash, |_, closed| {
                     spans.push(SpanRecord::new(1, tid, true, closed));
@@ -62,7 +62,7 @@ fn replay(questions: Questions, acts: &[(u64, u32, Act)]) -> (Causality, Names) 
             Some(Kind::End) => {
                 stack.end(time, |_, closed| spans.push(SpanRecord::new(1, tid, true, closed)));
             }
-            _ => causality.instant(Origin { pid: 1, tid, depth: stack.depth() }, time, payload),
+            _ => causality.instant(Origin { pid: 1, tid, depth: stack.depth(), sequence: 0 }, time, payload),
         }
         for span in &spans {
             causality.span(span, None);
@@ -266,14 +266,14 @@ fn a_root_that_is_asked_for_is_numbered() {
 }
 
 /// A thread with nothing open.
-const THREAD: Origin = Origin { pid: 1, tid: 1, depth: 0 };
+const THREAD: Origin = Origin { pid: 1, tid: 1, depth: 0, sequence: 0 };
 
 #[test]
 fn nothing_waits_for_a_section_that_never_ends() {
     let mut causality = Causality::default();
     for time in 0..100_u64 {
         causality.instant(THREAD, time, format!("I|1|nn.send#h={time}").as_bytes());
-        causality.create(time, 1, 2);
+        causality.create(time.into(), 1, 2);
     }
     causality.advance(97);
     assert_eq!((causality.handles.sent, causality.pending.len()), (98, 4));
@@ -355,7 +355,7 @@ fn a_graph_is_acyclic_and_knows_every_cause() {
         ]
     );
     assert!(graph.edges().iter().all(|(from, to, _)| from < to));
-    assert!(graph.nodes().iter().all(|node| node.end.is_some_and(|end| end >= node.begin)));
+    assert!(graph.nodes().iter().all(|node| node.end.is_some_and(|end| end >= node.begin.time)));
 }
 
 /// Next action of a random thread.
@@ -489,7 +489,12 @@ fn sections_from_before_the_first_attribute_are_on_no_account() {
         Record::Span(SpanRecord::new(1, 2, true, &closed))
     };
     model.record(&span(10, 20));
-    model.annotated_begin(Origin { pid: 1, tid: 2, depth: 0 }, 30, b"B|1|[NN_LR_PE]f#acct=a", 14);
+    model.annotated_begin(
+        Origin { pid: 1, tid: 2, depth: 0, sequence: 0 },
+        30,
+        b"B|1|[NN_LR_PE]f#acct=a",
+        14,
+    );
     model.record(&span(30, 45));
     let accounts = model.marks.causality.accounts.by_name();
     let sums: Vec<_> = accounts

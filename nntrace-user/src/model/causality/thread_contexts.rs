@@ -3,7 +3,7 @@
 //! Each begin and each receive comes with the number of sections that were open then. Which still are follows from that
 //! alone, so that a section whose end was lost is forgotten by the next one at its place.
 
-use nntrace_common::record::SpanRecord;
+use nntrace_common::{record::SpanRecord, stamp::Stamp};
 use rustc_hash::FxHashMap;
 
 use super::context::Context;
@@ -42,14 +42,14 @@ enum Entry {
     /// A section that is open.
     Begin(AnnotatedBegin),
     /// Work that was taken over.
-    Received { time: u64, depth: u8, context: Context },
+    Received { at: Stamp, depth: u8, context: Context },
 }
 
 impl Entry {
-    fn time(&self) -> u64 {
+    fn at(&self) -> Stamp {
         match self {
-            Self::Begin(begin) => begin.time,
-            Self::Received { time, .. } => *time,
+            Self::Begin(begin) => begin.at,
+            Self::Received { at, .. } => *at,
         }
     }
 
@@ -89,8 +89,8 @@ impl Entry {
 /// A section with attributes that is open.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnnotatedBegin {
-    /// When it began, ns.
-    pub time: u64,
+    /// When it began.
+    pub at: Stamp,
     /// Sections that were open around it.
     pub depth: u8,
     /// Hash of its name.
@@ -105,13 +105,22 @@ pub(super) struct AnnotatedBegin {
     pub node: Option<u32>,
 }
 
+/// Stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    /// Begin, ns.
+    pub begin: u64,
+    /// End, ns.
+    pub end: u64,
+}
+
 /// A section that ended inside of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Inner {
-    /// When it began, ns.
-    pub begin: u64,
-    /// When it ended, ns.
-    pub end: u64,
+struct Inner {
+    /// When it began.
+    begin: Stamp,
+    /// When it ended.
+    end: Stamp,
 }
 
 /// A section that ended.
@@ -128,7 +137,7 @@ pub(super) struct Closed<'a> {
     inside: &'a [Inner],
     /// Whether what it belongs to came from another thread, and nothing of this one is around it.
     pub comes_from_elsewhere: bool,
-    span: Inner,
+    span: Stretch,
 }
 
 /// Exclusive time that belongs to one context.
@@ -202,8 +211,8 @@ impl Threads {
     }
 
     /// A thread takes over work, for as long as the section lasts that it is in: the one with so many around it, less one.
-    pub(super) fn receive(&mut self, tid: u32, time: u64, depth: u8, context: Context) {
-        let forgotten = self.thread(tid).push(Entry::Received { time, depth, context });
+    pub(super) fn receive(&mut self, tid: u32, at: Stamp, depth: u8, context: Context) {
+        let forgotten = self.thread(tid).push(Entry::Received { at, depth, context });
         self.forgotten += forgotten;
     }
 
@@ -248,16 +257,16 @@ impl Thread {
 
     /// Returns how many entries were forgotten.
     fn push(&mut self, entry: Entry) -> u64 {
-        self.settle_before(entry.time());
+        self.settle_before(entry.at());
         let forgotten = if self.entries.len() >= MOST_ENTRIES { self.forget_takes() } else { 0 };
         self.entries.push(entry);
         forgotten
     }
 
-    /// Forgets what does not hold any more, by what came after it before this moment (ns): all ends of before have come,
+    /// Forgets what does not hold any more, by what came after it before this moment: all ends of before have come,
     /// but of the sections that end in this instant, some may come yet.
-    fn settle_before(&mut self, time: u64) {
-        if self.entries.last().is_none_or(|last| last.time() >= time) {
+    fn settle_before(&mut self, at: Stamp) {
+        if self.entries.last().is_none_or(|last| last.at() >= at) {
             return;
         }
         let mut settled = self.settled;
@@ -291,19 +300,21 @@ impl Thread {
 
     /// Where the begin of a section stands that ends.
     fn place(&self, span: &SpanRecord) -> Option<usize> {
-        let is_this = |entry: &Entry| matches!(entry, Entry::Begin(begin) if begin.time == span.begin && begin.depth == span.depth && begin.name == span.name);
+        let is_this = |entry: &Entry| matches!(entry, Entry::Begin(begin) if begin.at == span.begin_stamp() && begin.depth == span.depth && begin.name == span.name);
         // Of several that began in one instant, the first ends first.
-        let first = self.entries.iter().rposition(|entry| entry.time() < span.begin).map_or(0, |at| at + 1);
+        let first =
+            self.entries.iter().rposition(|entry| entry.at() < span.begin_stamp()).map_or(0, |at| at + 1);
         self.entries[first..].iter().position(is_this).map(|at| first + at)
     }
 
     fn close<'a>(&mut self, span: &SpanRecord, inside: &'a mut Vec<Inner>) -> Closed<'a> {
-        self.settle_before(span.end);
+        let (begin_stamp, end_stamp) = (span.begin_stamp(), span.end_stamp());
+        self.settle_before(end_stamp);
         let place = self.place(span);
         // What begins with the end of this one is no part of it.
-        let after = self.entries.iter().rposition(|entry| entry.time() < span.end).map_or(0, |at| at + 1);
+        let after = self.entries.iter().rposition(|entry| entry.at() < end_stamp).map_or(0, |at| at + 1);
         let own = place.unwrap_or_else(|| {
-            let is_around = |entry: &Entry| entry.time() < span.begin || entry.depth() <= span.depth;
+            let is_around = |entry: &Entry| entry.at() < begin_stamp || entry.depth() <= span.depth;
             self.entries[..after].iter().rposition(is_around).map_or(0, |at| at + 1)
         });
         let begin = place.and_then(|at| self.entries[at].begin());
@@ -311,7 +322,7 @@ impl Thread {
         let context = begin.map_or_else(|| before.inside(), |begin| begin.context);
         self.take_inside(span, inside);
         let received = self.entries[own.min(after)..after].iter().filter(|entry| entry.begin().is_none());
-        let taken_over = pieces(span, received.map(|entry| (entry.time(), entry.context())), inside);
+        let taken_over = pieces(span, received.map(|entry| (entry.at().time, entry.context())), inside);
         // Sections that are still in it are those whose end was lost; so are those whose place it took.
         let mut first = own;
         while place.is_some() && first > 0 && !self.entries[first - 1].holds_at(&self.entries[own]) {
@@ -323,7 +334,7 @@ impl Thread {
             Some(begin) => begin.comes_by_hand || own == 0,
             None => own == 0 && span.is_outermost(),
         };
-        let closed = Inner { begin: span.begin, end: span.end };
+        let closed = Inner { begin: begin_stamp, end: end_stamp };
         if !span.is_outermost() {
             self.closed.push(closed);
             self.limit();
@@ -335,13 +346,14 @@ impl Thread {
             taken_over,
             inside,
             comes_from_elsewhere,
-            span: closed,
+            span: Stretch { begin: span.begin, end: span.end },
         }
     }
 
     /// The sections directly in this one.
     fn take_inside(&mut self, span: &SpanRecord, inside: &mut Vec<Inner>) {
-        let first = self.closed.iter().rposition(|inner| inner.begin < span.begin).map_or(0, |at| at + 1);
+        let first =
+            self.closed.iter().rposition(|inner| inner.begin < span.begin_stamp()).map_or(0, |at| at + 1);
         inside.clear();
         inside.extend(self.closed.drain(first..));
         if span.is_outermost() {
@@ -376,21 +388,22 @@ fn pieces(span: &SpanRecord, received: impl Iterator<Item = (u64, Context)>, ins
 }
 
 fn overlap(inner: Inner, begin: u64, end: u64) -> u64 {
-    inner.end.min(end).saturating_sub(inner.begin.max(begin))
+    inner.end.time.min(end).saturating_sub(inner.begin.time.max(begin))
 }
 
 impl Closed<'_> {
     /// Stretches of it that neither a section in it covers nor one of these on other threads, in order of time.
-    pub(crate) fn gaps(&self, elsewhere: &[(u64, u64)]) -> Vec<Inner> {
-        let elsewhere = elsewhere.iter().map(|&(begin, end)| Inner { begin, end });
-        let mut covered: Vec<Inner> = self.inside.iter().copied().chain(elsewhere).collect();
+    pub(crate) fn gaps(&self, elsewhere: &[(u64, u64)]) -> Vec<Stretch> {
+        let elsewhere = elsewhere.iter().map(|&(begin, end)| Stretch { begin, end });
+        let inside = self.inside.iter().map(|inner| Stretch { begin: inner.begin.time, end: inner.end.time });
+        let mut covered: Vec<Stretch> = inside.chain(elsewhere).collect();
         covered.sort_unstable_by_key(|inner| inner.begin);
-        covered.push(Inner { begin: self.span.end, end: self.span.end });
+        covered.push(Stretch { begin: self.span.end, end: self.span.end });
         let (mut gaps, mut until) = (Vec::new(), self.span.begin);
-        for Inner { begin, end } in covered {
+        for Stretch { begin, end } in covered {
             let begin = begin.min(self.span.end);
             if begin > until {
-                gaps.push(Inner { begin: until, end: begin });
+                gaps.push(Stretch { begin: until, end: begin });
             }
             until = until.max(end);
         }

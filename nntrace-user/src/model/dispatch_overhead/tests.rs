@@ -1,3 +1,4 @@
+use nntrace_common::stamp::Stamp;
 use proptest::prelude::*;
 
 use super::*;
@@ -43,10 +44,10 @@ fn work(
     end: Option<u64>,
 ) -> HandOver {
     HandOver {
-        dispatch: dispatch.map(|time| Moment { pid: 1, tid: 1, time }),
-        receive: receive.map(|(tid, time)| Moment { pid: 1, tid, time }),
-        start,
-        end,
+        dispatch: dispatch.map(|time| Moment { pid: 1, tid: 1, time, sequence: 0 }),
+        receive: receive.map(|(tid, time)| Moment { pid: 1, tid, time, sequence: 0 }),
+        start: start.map(Stamp::from),
+        end: end.map(Stamp::from),
         ..HandOver::new(Source::Handle)
     }
 }
@@ -166,7 +167,7 @@ proptest! {
                     let (dispatch, receive) = (work.dispatch.expect("given"), work.receive.expect("taken"));
                     may_run(receive.tid, cluster)
                         && dispatch.time <= time
-                        && work.start.is_some_and(|start| time < start)
+                        && work.start.is_some_and(|start| time < start.time)
                 });
                 has[cluster] = idle && wanted[cluster];
                 let sums = &mut expected.clusters[cluster];

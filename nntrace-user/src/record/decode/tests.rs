@@ -28,6 +28,8 @@ fn span(begin: u64, end: u64) -> SpanRecord {
         exclusive,
         path: 0x1234,
         name: 0xabcd,
+        begin_sequence: 0,
+        end_sequence: 0,
     }
 }
 
@@ -48,7 +50,7 @@ fn read(content: Vec<u8>) -> (Vec<(u64, Event)>, Option<Unreadable>) {
 fn what_is_written_is_read() {
     let (mut names, mut unnamed, mut block) = (Names::default(), Unnamed::default(), EventBlock::default());
     names.insert(0xabcd, b"run");
-    let origin = Origin { pid: 10, tid: 11, depth: 3 };
+    let origin = Origin { pid: 10, tid: 11, depth: 3, sequence: 0 };
     let sched =
         SchedRecord { kind: RecordKind::Sched as u32, tid: 11, tgid: 0, cpu: 1, time: 5, change: 5, lost: 2 };
     let idle =

@@ -30,7 +30,7 @@ impl AsynchronousCalls {
                 let started = HandOver {
                     from: Some(tag),
                     function: Some(Function::Section(span.name)),
-                    dispatch: Some(Moment { pid: span.tgid, tid: span.tid, time: span.begin }),
+                    dispatch: Some(Moment::of_begin(span)),
                     ..HandOver::new(Source::Asynchronous)
                 };
                 self.executions.entry(process).or_default().push_back(started);

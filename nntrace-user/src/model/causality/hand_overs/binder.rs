@@ -110,7 +110,8 @@ impl Transactions {
     /// server began.
     pub(super) fn of(&self, call: &HandOver) -> Option<u64> {
         let dispatch = call.dispatch?;
-        let until = call.received_first.or(call.receive.map(|at| at.time)).or(call.finish)?;
+        let until =
+            call.received_first.map(|at| at.time).or(call.receive.map(|at| at.time)).or(call.finish)?;
         let calls = self.by_client.get(&dispatch.tid)?;
         let first = calls.partition_point(|(time, ..)| *time < dispatch.time);
         let receiver = call.receive.map(|receive| receive.tid);

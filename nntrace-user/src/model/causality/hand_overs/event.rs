@@ -46,7 +46,7 @@ impl HandOvers {
     /// Takes an event of a thread.
     pub(in crate::model::causality) fn event(&mut self, event: &HandOverEvent, at: Moment) {
         match event {
-            HandOverEvent::Gate => self.gate(at.tid, at.time),
+            HandOverEvent::Gate => self.gate(at.tid, at.stamp()),
             HandOverEvent::SliceBegins { slice, name } => self.slice_begins(*slice, name, at),
             HandOverEvent::SliceEnds { slice } => self.slice_ends(*slice, at),
             HandOverEvent::Binder(transaction) => self.binder(*transaction, at),

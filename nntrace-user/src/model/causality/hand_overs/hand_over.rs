@@ -1,6 +1,6 @@
 //! One hand-over of work: its anchors in time, and the parts that they split it into.
 
-use nntrace_common::{attributes::Handle, layer::Tag};
+use nntrace_common::{attributes::Handle, layer::Tag, record::SpanRecord, stamp::Stamp};
 
 use crate::model::causality::{Origin, iterations::IterationId};
 
@@ -21,12 +21,12 @@ pub(crate) struct HandOver {
     pub(crate) dispatch: Option<Moment>,
     /// Where and when it was taken; where it waited at a gate, when that opened.
     pub(crate) receive: Option<Moment>,
-    /// When it was taken before it waited at a gate, ns.
-    pub(crate) received_first: Option<u64>,
-    /// When the work began, on the thread that took it, ns.
-    pub(crate) start: Option<u64>,
-    /// When the work was done, ns.
-    pub(crate) end: Option<u64>,
+    /// When it was taken before it waited at a gate.
+    pub(crate) received_first: Option<Stamp>,
+    /// When the work began, on the thread that took it.
+    pub(crate) start: Option<Stamp>,
+    /// When the work was done.
+    pub(crate) end: Option<Stamp>,
     /// When the one who handed it over had the result, ns.
     pub(crate) finish: Option<u64>,
     /// Iteration that it was handed over in.
@@ -42,12 +42,29 @@ pub(crate) struct Moment {
     pub(crate) tid: u32,
     /// Time, ns.
     pub(crate) time: u64,
+    /// [`Stamp::sequence`].
+    pub(crate) sequence: u32,
 }
 
 impl Moment {
     /// Returns the time (ns) on the thread of a mark.
     pub(crate) const fn new(origin: Origin, time: u64) -> Self {
-        Self { pid: origin.pid, tid: origin.tid, time }
+        Self { pid: origin.pid, tid: origin.tid, time, sequence: origin.sequence }
+    }
+
+    /// Returns when a section began.
+    pub(crate) const fn of_begin(span: &SpanRecord) -> Self {
+        Self { pid: span.tgid, tid: span.tid, time: span.begin, sequence: span.begin_sequence }
+    }
+
+    /// Returns the moment of another event on its thread.
+    pub(crate) const fn at(self, stamp: Stamp) -> Self {
+        Self { time: stamp.time, sequence: stamp.sequence, ..self }
+    }
+
+    /// Returns its place in the order of events.
+    pub(crate) const fn stamp(&self) -> Stamp {
+        Stamp::new(self.time, self.sequence)
     }
 }
 
@@ -135,14 +152,14 @@ impl HandOver {
     #[must_use]
     pub(crate) fn first_time(&self) -> u64 {
         let times = [self.dispatch, self.receive].into_iter().flatten().map(|moment| moment.time);
-        times.chain(self.start).min().unwrap_or(0)
+        times.chain(self.start.map(|start| start.time)).min().unwrap_or(0)
     }
 
     /// Whether the work was taken, or begun, before it was handed over: clocks or marks are wrong. Work that waits at a gate
     /// may be taken ahead.
     #[must_use]
     pub(crate) fn is_violation(&self) -> bool {
-        let taken = self.receive.map(|moment| moment.time).or(self.start);
+        let taken = self.receive.map(|moment| moment.time).or(self.start.map(|start| start.time));
         self.dispatch.zip(taken).is_some_and(|(dispatch, taken)| taken < dispatch.time)
     }
 
@@ -150,14 +167,15 @@ impl HandOver {
     #[must_use]
     pub(crate) fn part(&self, part: Part) -> Option<u64> {
         let (dispatch, receive) = (self.dispatch.map(|at| at.time), self.receive.map(|at| at.time));
+        let (start, done) = (self.start.map(|at| at.time), self.end.map(|at| at.time));
         // What was taken before it was handed over has no way from the one to the other.
         let sound = dispatch.filter(|_| !self.is_violation());
         let (begin, end) = match part {
             Part::Propagation => (sound, receive),
-            Part::Setup => (receive, self.start),
-            Part::Head => (sound, self.start),
-            Part::Execution => (self.start, self.end),
-            Part::Tail => (self.end, self.finish),
+            Part::Setup => (receive, start),
+            Part::Head => (sound, start),
+            Part::Execution => (start, done),
+            Part::Tail => (done, self.finish),
             Part::Latency => (dispatch, self.finish),
         };
         begin.zip(end).and_then(|(begin, end)| end.checked_sub(begin))
@@ -169,7 +187,7 @@ mod tests {
     use super::*;
 
     const fn at(time: u64) -> Moment {
-        Moment { pid: 1, tid: 1, time }
+        Moment { pid: 1, tid: 1, time, sequence: 0 }
     }
 
     fn parts(hand_over: &HandOver) -> [Option<u64>; 6] {
@@ -181,8 +199,8 @@ mod tests {
         let all = HandOver {
             dispatch: Some(at(1_000)),
             receive: Some(at(1_400)),
-            start: Some(1_450),
-            end: Some(2_000),
+            start: Some(1_450.into()),
+            end: Some(2_000.into()),
             finish: Some(2_300),
             ..HandOver::new(Source::Interface)
         };
@@ -198,7 +216,7 @@ mod tests {
         let zero = HandOver {
             dispatch: Some(at(0)),
             receive: Some(at(0)),
-            start: Some(7),
+            start: Some(7.into()),
             ..HandOver::new(Source::Handle)
         };
         assert_eq!((zero.part(Part::Propagation), zero.part(Part::Setup)), (Some(0), Some(7)));
@@ -209,12 +227,12 @@ mod tests {
         let early = HandOver {
             dispatch: Some(at(9)),
             receive: Some(at(5)),
-            start: Some(12),
+            start: Some(12.into()),
             ..HandOver::new(Source::Handle)
         };
         assert!(early.is_violation());
         assert_eq!(parts(&early)[..3], [None, Some(7), None]);
-        let gated = HandOver { receive: Some(at(10)), received_first: Some(5), ..early };
+        let gated = HandOver { receive: Some(at(10)), received_first: Some(5.into()), ..early };
         assert!(!gated.is_violation());
         assert_eq!(parts(&gated)[..3], [Some(1), Some(2), Some(3)]);
         assert!(!HandOver { dispatch: None, ..early }.is_violation());

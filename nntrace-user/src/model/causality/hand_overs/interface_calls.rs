@@ -11,6 +11,7 @@ use nntrace_common::{
     hidl_calls::Side,
     layer::{Layer, Phase, Tag},
     record::SpanRecord,
+    stamp::Stamp,
 };
 
 use super::{
@@ -119,20 +120,19 @@ struct Server {
     end: u64,
     tag: Option<Tag>,
     work: Option<Work>,
-    gate: Option<u64>,
+    gate: Option<Stamp>,
 }
 
 impl InterfaceCalls {
-    /// The section of one side of a method has ended, which for a server had this work in it, and a gate that opened at a time
-    /// (ns).
+    /// The section of one side of a method has ended, which for a server had this work in it, and a gate that opened.
     pub(super) fn section(
         &mut self,
         (method, text): (u32, &[u8]),
         side: Side,
         span: &SpanRecord,
-        (work, gate): (Option<Work>, Option<u64>),
+        (work, gate): (Option<Work>, Option<Stamp>),
     ) {
-        let begin = Moment { pid: span.tgid, tid: span.tid, time: span.begin };
+        let begin = Moment::of_begin(span);
         let (end, tag) = (span.end, span.tag());
         let calls = self.method(method, text);
         match side {
@@ -260,8 +260,8 @@ impl Method {
             from: client.and_then(|client| client.tag),
             to: work.map(|work| work.tag).or(server.and_then(|server| server.tag)),
             dispatch: client.map(|client| client.begin),
-            receive: received.map(|at| Moment { time: gate.unwrap_or(at.time), ..at }),
-            received_first: received.filter(|_| gate.is_some()).map(|at| at.time),
+            receive: received.map(|at| gate.map_or(at, |gate| at.at(gate))),
+            received_first: received.filter(|_| gate.is_some()).map(|at| at.stamp()),
             start: work.map(|work| work.begin),
             end: work.map(|work| work.end),
             finish: client.and_then(|client| self.finish(reports, &client, server.as_ref())),

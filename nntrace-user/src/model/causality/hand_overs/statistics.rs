@@ -202,11 +202,11 @@ mod tests {
     use super::*;
 
     fn hand_over(time: u64, setup: u64) -> HandOver {
-        let at = |time| Some(Moment { pid: 1, tid: 1, time });
+        let at = |time| Some(Moment { pid: 1, tid: 1, time, sequence: 0 });
         HandOver {
             dispatch: at(time),
             receive: at(time + 10),
-            start: Some(time + 10 + setup),
+            start: Some((time + 10 + setup).into()),
             ..HandOver::new(Source::Interface)
         }
     }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use nntrace_common::{
     layer::{Layer, Tag},
     record::SpanRecord,
+    stamp::Stamp,
 };
 
 use super::hand_over::Moment;
@@ -22,10 +23,10 @@ const MOST_WAITING: usize = 1 << 10;
 /// Section that may do work that was handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Work {
-    /// Begin, ns.
-    pub(super) begin: u64,
-    /// End, ns.
-    pub(super) end: u64,
+    /// Begin.
+    pub(super) begin: Stamp,
+    /// End.
+    pub(super) end: Stamp,
     /// Layer and phase.
     pub(super) tag: Tag,
     /// Hash of its name.
@@ -34,7 +35,7 @@ pub(super) struct Work {
 
 impl Work {
     fn of(span: &SpanRecord, tag: Tag) -> Self {
-        Self { begin: span.begin, end: span.end, tag, name: span.name }
+        Self { begin: span.begin_stamp(), end: span.end_stamp(), tag, name: span.name }
     }
 }
 
@@ -43,12 +44,12 @@ impl Work {
 struct Receipt {
     /// Number of the hand-over.
     number: u64,
-    /// Time, ns.
-    time: u64,
+    /// When it was taken.
+    at: Stamp,
     /// Sections that were open; `None` where that is not known.
     depth: Option<u8>,
-    /// When the last gate opened since, ns.
-    gate: Option<u64>,
+    /// When the last gate opened since.
+    gate: Option<Stamp>,
     /// The first section so far.
     first: Option<Work>,
     /// Whether no other can be around that one which began behind the receipt.
@@ -60,9 +61,9 @@ struct Receipt {
 pub(super) enum Known {
     /// Section that this dispatch was in.
     From(Moment, Tag),
-    /// Section that does the work of the hand-over with this number, if the scope of the receipt had one, and when (ns) the last
-    /// gate before it opened.
-    Work(u64, Option<Work>, Option<u64>),
+    /// Section that does the work of the hand-over with this number, if the scope of the receipt had one, and when the last gate
+    /// before it opened.
+    Work(u64, Option<Work>, Option<Stamp>),
 }
 
 /// Consumer of what becomes known.
@@ -73,13 +74,13 @@ pub(super) type Learn<'a> = &'a mut dyn FnMut(Known);
 pub(super) struct Thread {
     /// Sections of drivers and CPU executors that are in no other one, by time.
     recent: VecDeque<Work>,
-    /// Begin of the last one that is not kept any more, ns.
-    dropped: Option<u64>,
-    /// Times at which gates opened, ns.
-    gates: VecDeque<u64>,
+    /// Begin of the last one that is not kept any more.
+    dropped: Option<Stamp>,
+    /// When gates opened.
+    gates: VecDeque<Stamp>,
     receipts: VecDeque<Receipt>,
-    /// Time of the last receipt, ns.
-    received: Option<u64>,
+    /// When work was last taken.
+    received: Option<Stamp>,
     /// Dispatches of which it is not known yet in which section they were.
     dispatches: VecDeque<Moment>,
 }
@@ -98,36 +99,36 @@ impl Thread {
         self.dispatches.push_back(at);
     }
 
-    /// Returns the time of the last receipt, ns.
-    pub(super) fn received(&self) -> Option<u64> {
+    /// Returns when work was last taken.
+    pub(super) fn received(&self) -> Option<Stamp> {
         self.received
     }
 
-    /// Work is taken at `time` (ns) by this thread, with so many sections open.
-    pub(super) fn receives(&mut self, number: u64, time: u64, depth: Option<u8>, learn: Learn<'_>) {
-        self.received = Some(time);
+    /// Work is taken by this thread, with so many sections open.
+    pub(super) fn receives(&mut self, number: u64, at: Stamp, depth: Option<u8>, learn: Learn<'_>) {
+        self.received = Some(at);
         // The thread goes on to other work: what it took before has begun, unless a section around is still open.
         let is_over =
-            |receipt: &Receipt| receipt.is_outermost && receipt.first.is_some_and(|first| first.end <= time);
+            |receipt: &Receipt| receipt.is_outermost && receipt.first.is_some_and(|first| first.end <= at);
         self.end_receipts(is_over, learn);
         if self.receipts.len() >= MOST_WAITING
             && let Some(oldest) = self.receipts.pop_front()
         {
             learn(Known::Work(oldest.number, oldest.first, oldest.gate));
         }
-        let receipt = Receipt { number, time, depth, gate: None, first: None, is_outermost: false };
+        let receipt = Receipt { number, at, depth, gate: None, first: None, is_outermost: false };
         self.receipts.push_back(receipt);
     }
 
-    /// A gate opens at `time` (ns) for this thread.
-    pub(super) fn gate(&mut self, time: u64) {
+    /// A gate opens for this thread.
+    pub(super) fn gate(&mut self, at: Stamp) {
         for receipt in self.receipts.iter_mut().filter(|receipt| receipt.first.is_none()) {
-            receipt.gate = Some(time);
+            receipt.gate = Some(at);
         }
         if self.gates.len() >= MOST_GATES {
             self.gates.pop_front();
         }
-        self.gates.push_back(time);
+        self.gates.push_back(at);
     }
 
     /// A section ends on this thread.
@@ -135,15 +136,15 @@ impl Thread {
         let work = Work::of(span, tag);
         // The innermost section that was open at a dispatch ends before those around it.
         self.dispatches.retain(|at| {
-            let is_around = span.begin <= at.time && at.time <= span.end;
+            let is_around = (work.begin..=work.end).contains(&at.stamp());
             if is_around {
                 learn(Known::From(*at, tag));
             }
             !is_around
         });
         for receipt in &mut self.receipts {
-            let is_earlier = receipt.first.is_none_or(|first| span.begin <= first.begin);
-            if span.begin >= receipt.time && is_earlier {
+            let is_earlier = receipt.first.is_none_or(|first| work.begin <= first.begin);
+            if work.begin >= receipt.at && is_earlier {
                 receipt.first = Some(work);
                 receipt.is_outermost = receipt.depth.is_none_or(|open| span.depth <= open);
             }
@@ -153,8 +154,8 @@ impl Thread {
         let is_over = |receipt: &Receipt| {
             let is_beside = depth == 0 || receipt.depth.is_some_and(|open| depth <= open);
             // One that ended in the instant of the receipt may come behind it, and yet was around it only if it was open.
-            let is_around = span.begin < receipt.time
-                && span.end >= receipt.time
+            let is_around = work.begin < receipt.at
+                && work.end >= receipt.at
                 && receipt.depth.is_none_or(|open| depth < open);
             is_around || receipt.first.is_some() && is_beside
         };
@@ -176,21 +177,22 @@ impl Thread {
         if !matches!(tag.layer(), Layer::Driver | Layer::CpuFallback) {
             return;
         }
-        while self.recent.pop_back_if(|inner| inner.begin >= span.begin).is_some() {}
+        while self.recent.pop_back_if(|inner| inner.begin >= span.begin_stamp()).is_some() {}
         if self.recent.len() >= MOST_RECENT {
             self.dropped = self.recent.pop_front().map(|oldest| oldest.begin);
         }
         self.recent.push_back(Work::of(span, tag));
     }
 
-    /// An interface call ends that this thread served: returns the first section of a driver or CPU executor in it, and the last
-    /// time (ns) at which a gate opened before that.
-    pub(super) fn served(&mut self, span: &SpanRecord) -> (Option<Work>, Option<u64>) {
+    /// An interface call ends that this thread served: returns the first section of a driver or CPU executor in it, and when a
+    /// gate last opened before that.
+    pub(super) fn served(&mut self, span: &SpanRecord) -> (Option<Work>, Option<Stamp>) {
+        let (begin, end) = (span.begin_stamp(), span.end_stamp());
         // The first one may be among those that are not kept any more.
-        let is_known = self.dropped.is_none_or(|dropped| dropped < span.begin);
-        let first = self.recent.iter().find(|work| work.begin >= span.begin).filter(|_| is_known).copied();
-        let until = first.map_or(span.end, |first| first.begin);
-        let gate = self.gates.iter().rev().find(|gate| (span.begin..=until).contains(gate)).copied();
+        let is_known = self.dropped.is_none_or(|dropped| dropped < begin);
+        let first = self.recent.iter().find(|work| work.begin >= begin).filter(|_| is_known).copied();
+        let until = first.map_or(end, |first| first.begin);
+        let gate = self.gates.iter().rev().find(|gate| (begin..=until).contains(gate)).copied();
         (first, gate)
     }
 

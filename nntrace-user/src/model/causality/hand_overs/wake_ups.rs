@@ -50,10 +50,10 @@ impl WakeUp {
             from: Some(from),
             to: Some(work.tag),
             function: Some(Function::Section(work.name)),
-            dispatch: Some(Moment { pid, tid: self.by, time: self.time }),
-            receive: self.runs.map(|time| Moment { pid: work.pid, tid: self.tid, time }),
-            start: Some(work.begin),
-            end: Some(work.end),
+            dispatch: Some(Moment { pid, tid: self.by, time: self.time, sequence: 0 }),
+            receive: self.runs.map(|time| Moment { pid: work.pid, tid: self.tid, time, sequence: 0 }),
+            start: Some(work.begin.into()),
+            end: Some(work.end.into()),
             finish: answer.and_then(|(_, runs)| runs),
             ..HandOver::new(Source::WakeUp)
         })

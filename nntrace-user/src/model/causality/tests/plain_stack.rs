@@ -46,7 +46,7 @@ fn of_graph(causality: &Causality, names: &Names) -> Vec<Plain> {
     let nodes = causality.graph.nodes().iter().map(|node| Plain {
         tid: node.tid,
         name: names.text(node.name),
-        begin: node.begin,
+        begin: node.begin.time,
         end: node.end,
         parent: node.parent.filter(|(_, edge)| *edge == Edge::Nested).map(|(parent, _)| parent as usize),
     });
@@ -164,7 +164,7 @@ fn what_follows_a_lost_end_is_in_no_section_that_ended() {
 fn memory_does_not_grow_with_begins_takes_and_forks_without_an_end() {
     let mut causality = Causality::default();
     for time in 0..50_000_u64 {
-        let at = |depth| Origin { pid: 1, tid: 1, depth };
+        let at = |depth| Origin { pid: 1, tid: 1, depth, sequence: 0 };
         // A thread that only begins: the stack of the kernel programs has 64 places, and beyond there are no records.
         if time < 64 {
             causality.begins(at(time as u8), time, b"B|1|[NN_LR_PE]f#acct=a", 14);
@@ -172,7 +172,7 @@ fn memory_does_not_grow_with_begins_takes_and_forks_without_an_end() {
         causality.instant(at(64), time, b"I|1|nn.send#h=1");
         causality.instant(at(64), time, b"I|1|nn.recv#h=1");
         causality.instant(Origin { tid: 2, ..at(0) }, time, b"I|1|nn.recv#h=1");
-        causality.create(time, 1, 3);
+        causality.create(time.into(), 1, 3);
         causality.advance(time.saturating_sub(1));
         assert!(causality.pending.len() <= 8, "{} wait", causality.pending.len());
         assert!(causality.threads.kept() <= 1_200, "{} are kept", causality.threads.kept());

@@ -66,8 +66,8 @@ fn work_is_given_taken_and_handed_back() {
         let [found] = run.results()[..] else { panic!() };
         assert_eq!(parts(&found), [Some(40), Some(60), Some(890), Some(35)]);
         assert_eq!((found.from, found.to), (Some(RUNTIME), Some(DRIVER)));
-        assert_eq!(found.dispatch, Some(Moment { pid: 10, tid: GIVER, time: 1_000 }));
-        assert_eq!(found.receive, Some(Moment { pid: 20, tid: TAKER, time: 1_040 }));
+        assert_eq!(found.dispatch, Some(Moment { pid: 10, tid: GIVER, time: 1_000, sequence: 0 }));
+        assert_eq!(found.receive, Some(Moment { pid: 20, tid: TAKER, time: 1_040, sequence: 0 }));
     }
 }
 
