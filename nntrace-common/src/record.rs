@@ -193,14 +193,34 @@ pub struct BeginRecord {
     pub time: u64,
     /// Hash of the name.
     pub name: u64,
+    /// [`Stamp::sequence`]; 0 from the kernel programs.
+    pub sequence: u32,
+    /// Always 0.
+    pub padding: u32,
 }
 
 impl BeginRecord {
-    /// Creates the record of a section that begins at `time` (ns).
+    /// Creates the record of a section that begins at `time` (ns), with no number.
     #[must_use]
     #[inline(always)]
     pub const fn new(tgid: u32, tid: u32, label: Label, name: u64, time: u64) -> Self {
-        Self { kind: RecordKind::Begin as u32, tid, tgid, label, reserved: [0; 3], time, name }
+        Self {
+            kind: RecordKind::Begin as u32,
+            tid,
+            tgid,
+            label,
+            reserved: [0; 3],
+            time,
+            name,
+            sequence: 0,
+            padding: 0,
+        }
+    }
+
+    /// Returns when it began.
+    #[must_use]
+    pub const fn stamp(&self) -> Stamp {
+        Stamp::new(self.time, self.sequence)
     }
 }
 

@@ -99,7 +99,7 @@ impl Collection {
                     self.labels.insert((begin.tid, begin.time), begin.label);
                 } else {
                     self.marks += 2;
-                    let point = Point { at: begin.time.into(), kind: PointKind::Call(begin.name) };
+                    let point = Point { at: begin.stamp(), kind: PointKind::Call(begin.name) };
                     self.thread(begin.tgid, begin.tid).points.push(point);
                 }
             }

@@ -37,11 +37,11 @@ impl AppSlots {
         self.times.push(self.times.last().map_or(event.time, |&before| before.max(event.time)));
         let number = u64::from(self.last);
         match AppChange::from_code(event.change) {
-            Some(AppChange::Report) => self.timeline.report_begins(number, mark()),
-            Some(AppChange::WarmUp) => self.timeline.phase_begins(event.tid, AppPhase::WarmUp, number),
-            Some(AppChange::Benchmark) => self.timeline.phase_begins(event.tid, AppPhase::Benchmark, number),
+            Some(AppChange::Report) => self.timeline.report_begins(number.into(), mark()),
+            Some(AppChange::WarmUp) => self.timeline.phase_begins(event.tid, AppPhase::WarmUp, number.into()),
+            Some(AppChange::Benchmark) => self.timeline.phase_begins(event.tid, AppPhase::Benchmark, number.into()),
             Some(AppChange::PhaseEnds) => {
-                self.timeline.phase_ends(event.tid, u64::from(event.begun_by), number);
+                self.timeline.phase_ends(event.tid, u64::from(event.begun_by).into(), number.into());
             }
             None => {}
         }
@@ -58,7 +58,7 @@ impl AppSlots {
     /// Number of the report that a section belongs to by the number of the last change before it.
     #[must_use]
     pub(crate) fn report(&self, slot: u32) -> u32 {
-        self.timeline.stretch(u64::from(slot)).report
+        self.timeline.stretch(u64::from(slot).into()).report
     }
 
     /// The sums of reports; `None` where totals are not all kept by the application's phases.
@@ -72,14 +72,14 @@ impl AppSlots {
             return None;
         }
         let sections = totals.iter().map(|(key, total)| SectionSum {
-            stretch: self.timeline.stretch(u64::from(key.slot)),
+            stretch: self.timeline.stretch(u64::from(key.slot).into()),
             pid: key.tgid,
             path: key.path,
             own: total.own,
         });
         let mut counts: BTreeMap<_, ExecutionCount> = BTreeMap::new();
         for (key, count) in executions {
-            let stretch = self.timeline.stretch(u64::from(key.slot));
+            let stretch = self.timeline.stretch(u64::from(key.slot).into());
             let sum = counts.entry((stretch, key.tgid, key.tid)).or_default();
             sum.creates += count.creates;
             sum.executions += count.executions;
@@ -124,7 +124,7 @@ mod tests {
         let slots = slots();
         let expected = [Overall, Overall, WarmUp, Benchmark, WarmUp, Overall, Overall];
         for (slot, app) in (0..).zip(expected) {
-            let stretch = slots.timeline.stretch(slot);
+            let stretch = slots.timeline.stretch(slot.into());
             assert_eq!((stretch.app, stretch.report), (app, u32::from(slot >= 6)), "{slot}");
         }
     }

@@ -121,19 +121,20 @@ impl Marks {
     /// A section that matters beyond its thread begins. Records come in order of time; of one instant these come first.
     pub(crate) fn begin(&mut self, record: &BeginRecord) {
         let BeginRecord { tgid, tid, label, time, name, .. } = *record;
+        let at = record.stamp();
         if let Some(tag) = label.tag().filter(|_| label.is_application_phase()) {
             match tag.phase() {
-                Phase::WarmUp => self.timeline.phase_begins(tid, AppPhase::WarmUp, time),
-                Phase::Benchmark => self.timeline.phase_begins(tid, AppPhase::Benchmark, time),
+                Phase::WarmUp => self.timeline.phase_begins(tid, AppPhase::WarmUp, at),
+                Phase::Benchmark => self.timeline.phase_begins(tid, AppPhase::Benchmark, at),
                 _ => {
-                    self.timeline.report_begins(time, report_mark(tgid, &self.names, name));
+                    self.timeline.report_begins(at, report_mark(tgid, &self.names, name));
                 }
             }
             return;
         }
         match self.names.role(name) {
             Role::DriverStart => {
-                let stretch = self.timeline.stretch(time);
+                let stretch = self.timeline.stretch(at);
                 self.executions.driver_begins(tgid, tid, stretch, time);
             }
             Role::DriverDone => {
@@ -144,7 +145,7 @@ impl Marks {
             _ => {}
         }
         if let Some(name) = self.names.get(name) {
-            self.causality.callback(name.text.as_bytes(), Moment { pid: tgid, tid, time, sequence: 0 });
+            self.causality.callback(name.text.as_bytes(), Moment { pid: tgid, tid, time, sequence: record.sequence });
         }
     }
 
@@ -154,10 +155,10 @@ impl Marks {
         let mark = || report_mark(tgid, &self.names, name);
         self.slots.push(event, mark);
         match AppChange::from_code(change) {
-            Some(AppChange::Report) => self.timeline.report_begins(time, mark()),
-            Some(AppChange::WarmUp) => self.timeline.phase_begins(tid, AppPhase::WarmUp, time),
-            Some(AppChange::Benchmark) => self.timeline.phase_begins(tid, AppPhase::Benchmark, time),
-            Some(AppChange::PhaseEnds) => self.timeline.phase_ends(tid, begin, time),
+            Some(AppChange::Report) => self.timeline.report_begins(time.into(), mark()),
+            Some(AppChange::WarmUp) => self.timeline.phase_begins(tid, AppPhase::WarmUp, time.into()),
+            Some(AppChange::Benchmark) => self.timeline.phase_begins(tid, AppPhase::Benchmark, time.into()),
+            Some(AppChange::PhaseEnds) => self.timeline.phase_ends(tid, begin.into(), time.into()),
             None => {}
         }
     }
@@ -168,13 +169,13 @@ impl Marks {
         if self.slots.last() > 0 {
             self.slots.report(u32::from(open.slot))
         } else {
-            self.timeline.stretch(open.begin.time).report
+            self.timeline.stretch(open.begin).report
         }
     }
 
     /// A section ended. Records come in order of time; `scheduling` has had its own of before.
     pub(crate) fn span(&mut self, span: &SpanRecord, scheduling: Option<&Scheduling>) {
-        let stretch = self.timeline.stretch(span.begin);
+        let stretch = self.timeline.stretch(span.begin_stamp());
         self.causality.span(span, scheduling);
         let names = &self.names;
         self.causality.hand_over_section(span, || names.get(span.name).map(|name| &*name.text));
@@ -194,7 +195,7 @@ impl Marks {
                 self.sites.cover(added.place, span.own);
             }
         } else if ends_app_phase(added.tag) {
-            self.timeline.phase_ends(tid, span.begin, span.end);
+            self.timeline.phase_ends(tid, span.begin_stamp(), span.end_stamp());
         }
     }
 
@@ -204,7 +205,7 @@ impl Marks {
     pub(crate) fn span_anywhere(&mut self, span: &SpanRecord) -> bool {
         let Self { names, sites, timeline, causality, .. } = self;
         let of_name = |name| names.get(name).map(|name| (name.role, name.shows_driver));
-        !causality.needs_spans() && sites.add_plain(span, || timeline.stretch(span.begin), of_name)
+        !causality.needs_spans() && sites.add_plain(span, || timeline.stretch(span.begin_stamp()), of_name)
     }
 
     /// Takes a counter, an instant or an end of an asynchronous slice; returns whether it could be read.

@@ -133,9 +133,9 @@ impl<'a> Mark<'a> {
             }
             // Callbacks are no sections, and yet their begins count.
             Input::Record(Record::Begin(begin)) if !begin.label.is_tagged() => {
-                let BeginRecord { tgid: pid, tid, time, .. } = *begin;
+                let BeginRecord { tgid: pid, tid, time, sequence, .. } = *begin;
                 let payload = format!("B|{pid}|{}", name(begin.name)?).into();
-                Some(Self { pid, tid, time, sequence: 0, depth: u8::MAX, payload })
+                Some(Self { pid, tid, time, sequence, depth: u8::MAX, payload })
             }
             _ => None,
         }

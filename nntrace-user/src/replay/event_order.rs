@@ -4,7 +4,7 @@
 //! place, and passed on sorted: that takes about 64 bytes for each, and its text. The sort is stable, so events of
 //! one instant keep the order of the file.
 //!
-//! Records of one instant get an order of their own, so that the order of the threads in a file does not matter.
+//! Records of one instant get an order of their own: what others depend on comes first, and else the order of the trace holds.
 
 use nntrace_common::record::Record;
 
@@ -62,19 +62,19 @@ impl Order {
 /// Returns the rank within one instant: the records that sections are assigned by come before the sections.
 fn rank(record: &Record) -> (u8, u32, u32) {
     match record {
-        Record::Begin(begin) => (0, begin.tgid, begin.tid),
         Record::TakesPart(thread) => (0, thread.tgid, thread.tid),
+        Record::Begin(begin) => (1, begin.sequence, begin.tid),
         // What begins behind a section is taken behind its end.
-        Record::Span(span) => (1, span.end_sequence, span.tid),
-        Record::Lost { cpu, .. } => (2, *cpu, 0),
-        Record::Idle(event) | Record::Frequency(event) | Record::Hotplug(event) => (2, event.cpu, 0),
+        Record::Span(span) => (2, span.end_sequence, span.tid),
+        Record::Lost { cpu, .. } => (3, *cpu, 0),
+        Record::Idle(event) | Record::Frequency(event) | Record::Hotplug(event) => (3, event.cpu, 0),
         Record::Fork(process) | Record::Exec(process) | Record::Exit(process) | Record::Loader(process) => {
-            (3, process.tgid, process.tid)
+            (4, process.tgid, process.tid)
         }
         // In the order of the trace: of one thread that moves from CPU to CPU, or of one CPU.
-        Record::Sched(_) => (4, 0, 0),
+        Record::Sched(_) => (5, 0, 0),
         // Nothing else depends on them.
-        Record::FrequencyLimit(_) | Record::Cooling(_) => (5, 0, 0),
+        Record::FrequencyLimit(_) | Record::Cooling(_) => (6, 0, 0),
     }
 }
 

@@ -183,6 +183,7 @@ impl ThreadStacks {
             }
             if begin.is_reported {
                 let record = BeginRecord::new(tgid, tid, begin.label, begin.name, now);
+                let record = BeginRecord { sequence, ..record };
                 sink(context.causality, Record::Begin(record));
             }
             let depth = thread.marks.stack().depth_of_next(begin.prefix);
