@@ -145,7 +145,8 @@ impl Marks {
             _ => {}
         }
         if let Some(name) = self.names.get(name) {
-            self.causality.callback(name.text.as_bytes(), Moment { pid: tgid, tid, time, sequence: record.sequence });
+            self.causality
+                .callback(name.text.as_bytes(), Moment { pid: tgid, tid, time, sequence: record.sequence });
         }
     }
 

@@ -58,6 +58,11 @@ fn level(section: &Section<'_>) -> u16 {
     2 * u16::from(section.depth) + 1
 }
 
+/// Whether a level is that of a setup bar. A bar makes room for sections: it never moves one to another track.
+const fn is_bar(level: u16) -> bool {
+    level.is_multiple_of(2)
+}
+
 impl Lane {
     /// Whether a slice of this level may begin here, after all before it that are over.
     fn accepts<W: Write>(
@@ -72,10 +77,13 @@ impl Lane {
             if *around < level && end <= *open_until {
                 return true;
             }
-            if *open_until > begin {
+            if *open_until <= begin {
+                self.end_innermost(encoder);
+            } else if is_bar(*around) && !is_bar(level) {
+                self.cut_innermost(begin, encoder);
+            } else {
                 return false;
             }
-            self.end_innermost(encoder);
         }
         true
     }
@@ -86,6 +94,13 @@ impl Lane {
             self.end_innermost(encoder);
         }
         self.open.last().map_or(0, |(_, level)| level + 1)
+    }
+
+    /// Ends the innermost slice before its time.
+    fn cut_innermost<W: Write>(&mut self, at: Stamp, encoder: &mut impl Encode<W>) {
+        if self.open.pop().is_some() {
+            encoder.end(at.time, self.track);
+        }
     }
 
     fn end_innermost<W: Write>(&mut self, encoder: &mut impl Encode<W>) {

@@ -12,7 +12,9 @@ fn moment(tid: u32, time: u64) -> Moment {
 
 fn span(tid: u32, depth: u8, begin: u64, end: u64, name: u64) -> SpanRecord {
     let tag = Tag::new(Layer::CpuFallback, Phase::Execution);
-    let closed = Closed { depth, ..Closed::alone(tag, name, begin, end, 0) };
+    let alone = Closed::alone(tag, name, begin, end, 0);
+    // Another path than that of an outermost one, where sections are around.
+    let closed = Closed { depth, path: alone.path ^ u64::from(depth), ..alone };
     SpanRecord::new(1, tid, true, &closed)
 }
 
@@ -62,6 +64,21 @@ fn work_is_taken_in_the_instant_in_which_the_one_before_ends() {
     add(&mut hand_overs, &span(3, 0, 32, 35, 1), "another");
     let starts: Vec<_> = hand_overs.results().list.iter().map(|hand_over| hand_over.start).collect();
     assert_eq!(starts, [Some(12.into()), None]);
+}
+
+#[test]
+fn work_taken_in_an_unmarked_section_is_the_outermost_one_behind_it() {
+    let mut hand_overs = HandOvers::new(&Limits::default());
+    let key = (1, Handle::OfProcess(7));
+    hand_overs.sent(key, moment(1, 1));
+    // In a section without a mark, which ends before the work begins.
+    hand_overs.received(key, moment(1, 1), moment(2, 4), 1, None);
+    add(&mut hand_overs, &span(2, 1, 10, 11, 2), "first");
+    add(&mut hand_overs, &span(2, 1, 20, 35, 3), "second");
+    add(&mut hand_overs, &span(2, 0, 8, 40, 1), "run");
+    let works: Vec<_> =
+        hand_overs.results().list.iter().map(|hand_over| hand_over.start.zip(hand_over.end)).collect();
+    assert_eq!(works, [Some((8.into(), 40.into()))]);
 }
 
 #[test]

@@ -149,15 +149,15 @@ impl Thread {
                 receipt.is_outermost = receipt.depth.is_none_or(|open| span.depth <= open);
             }
         }
-        // One beside the receipt is in no other that began later; one around it ends its scope.
+        // No other that began later is around an outermost one. Around any other is a section that has not ended: that began
+        // later too, if the receipt was in unmarked sections, whose ends do not show. One around the receipt ends its scope.
         let depth = span.depth;
         let is_over = |receipt: &Receipt| {
-            let is_beside = depth == 0 || receipt.depth.is_some_and(|open| depth <= open);
             // One that ended in the instant of the receipt may come behind it, and yet was around it only if it was open.
             let is_around = work.begin < receipt.at
                 && work.end >= receipt.at
                 && receipt.depth.is_none_or(|open| depth < open);
-            is_around || receipt.first.is_some() && is_beside
+            is_around || receipt.first.is_some() && span.is_outermost()
         };
         self.end_receipts(is_over, learn);
     }
