@@ -42,6 +42,11 @@ pub static RING_BYTES: Global<u32> = Global::new(4096);
 #[unsafe(no_mangle)]
 pub static FORK_CHILD_OFFSET: Global<u32> = Global::new(0);
 
+/// Offsets of `task_struct.signal` and of `signal_struct.live`, the number of threads of a process that have not ended, bytes.
+/// User space sets them; both are 0 where it does not know them.
+#[unsafe(no_mangle)]
+pub static LIVE_THREADS_OFFSETS: Global<[u32; 2]> = Global::new([0; 2]);
+
 /// Offsets of the fields that [`crate::sched`] reads. User space sets those that it knows.
 #[unsafe(no_mangle)]
 pub static SCHED_OFFSETS: Global<SchedOffsets> =

@@ -13,9 +13,9 @@ use nntrace_common::{
 
 use crate::{
     clock, diagnostics, express,
-    helpers::monotonic_ns,
-    log,
-    maps::{FORK_CHILD_OFFSET, TARGETS, THREADS},
+    helpers::{current_task, monotonic_ns},
+    kernel_memory, log,
+    maps::{FORK_CHILD_OFFSET, LIVE_THREADS_OFFSETS, TARGETS, THREADS},
     perf_counters,
     ring::{self, Wake},
     sched,
@@ -93,15 +93,19 @@ pub fn process_exec(ctx: RawTracePointContext) -> i32 {
 #[raw_tracepoint(tracepoint = "sched_process_exit")]
 pub fn process_exit(ctx: RawTracePointContext) -> i32 {
     let (tgid, tid) = (ctx.tgid(), ctx.pid());
-    // SAFETY: lookup only; the value is not used.
-    if unsafe { TARGETS.get(tgid) }.is_none() {
+    // SAFETY: lookups only; the values are not used.
+    let is_ours = unsafe { TARGETS.get(tgid).is_some() || THREADS.get(tid).is_some() };
+    if !is_ours {
         return 0;
     }
-    // Neither is there in every case: a thread may have made no mark.
-    if tid == tgid {
-        log::exit(tgid);
-    } else {
+    // A process ends with its last thread, which need not be the main one: another process may get its id at once. Threads
+    // that end together may find it removed.
+    if tid != tgid {
         let _ = TARGETS.remove(tid);
+    }
+    if is_last_thread() {
+        log::exit(tgid);
+        let _ = TARGETS.remove(tgid);
     }
     // Sections open at the end of the window are left for user space to read.
     if clock::now().is_none() {
@@ -122,6 +126,18 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
     forget(tgid, tid);
     emit(RecordKind::Exit, tgid, tid, forwarded);
     0
+}
+
+/// Whether no thread of the current process goes on; `false` where the kernel does not tell. Source: kernel/exit.c, `do_exit`
+/// counts the thread as ended before the tracepoint.
+#[inline(always)]
+fn is_last_thread() -> bool {
+    let [signal, live] = LIVE_THREADS_OFFSETS.load();
+    if live == 0 {
+        return false;
+    }
+    let signal = kernel_memory::read::<u64>(current_task(), signal);
+    signal.and_then(|signal| kernel_memory::read::<u32>(signal, live)) == Ok(0)
 }
 
 /// Removes the state of a thread.

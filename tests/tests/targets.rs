@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path, process::Command};
 use anyhow::{Context as _, Result};
 use nntrace_tests::{
     child::Child,
-    live,
+    live, native,
     profiler::{Profiler, Run},
     results::Results as _,
 };
@@ -131,5 +131,30 @@ fn children_that_were_there_before_are_traced_with_their_parent() -> Result<()> 
     let Run { snapshot, ended } = profiler.finish()?;
     ended.expect_code(0)?;
     assert_eq!(counted(&snapshot), told);
+    Ok(())
+}
+
+#[test]
+fn a_process_ends_with_its_last_thread() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let program = native::Program::build("main-leaves.c")?;
+    // The profiler looks at its targets each second: the main thread is gone at the first look.
+    let Run { snapshot, ended } = Profiler::new()?.launch([program.path().as_os_str(), "25".as_ref()])?;
+    ended.expect_code(0)?;
+    let pid = *snapshot.pids().first().context("no process has results")?;
+    assert_eq!(snapshot.count(pid, "LR_PE"), 2_500);
+
+    // It can be attached to when it has only other threads.
+    let mut command = Command::new(program.path());
+    let child = Child::start(command.arg("40"))?;
+    child.lines(1)?;
+    let pid = child.pid();
+    let profiler = Profiler::new()?.args(["--pid", &pid.to_string()]).attach()?;
+    child.wait()?.expect_code(0)?;
+    let Run { snapshot, ended } = profiler.finish()?;
+    ended.expect_code(0)?;
+    assert_eq!(snapshot.pids(), [pid]);
+    let count = snapshot.count(pid, "LR_PE");
+    assert!(count >= 1_500 && count.is_multiple_of(100), "{count}");
     Ok(())
 }

@@ -150,8 +150,8 @@ pub struct Session {
     /// Processes that have `trace_marker` open, as the user was informed.
     writers: BTreeSet<u32>,
     processes: Processes,
-    /// Traced processes that are alive, as far as is known.
-    alive: BTreeMap<u32, ProcessLabel>,
+    /// Traced processes that are alive, as far as is known, with their start times: ids are reused.
+    alive: BTreeMap<u32, u64>,
     /// All processes traced so far.
     labels: BTreeMap<u32, ProcessLabel>,
     most_labels: usize,
@@ -323,7 +323,9 @@ impl Session {
     fn adopt(&mut self, pid: u32, comm: &str, is_target: bool) -> Result<(), KernelError> {
         self.kernel.add_target(pid)?;
         log::info!("process {pid} ({comm}) is a target");
-        self.label(pid, comm);
+        // Of one that has ended since, the next look finds nothing.
+        let started = self.processes.by_pid(pid).map_or(0, |process| process.started);
+        self.label(pid, comm, started);
         if let Some(files) = &mut self.files {
             files.found(&self.processes, pid, is_target);
         }
@@ -364,13 +366,14 @@ impl Session {
         }
     }
 
-    fn label(&mut self, pid: u32, comm: &str) {
+    /// Takes the name of a process that started at this time.
+    fn label(&mut self, pid: u32, comm: &str, started: u64) {
+        self.alive.insert(pid, started);
         if self.model.scheduling.is_some() {
             self.thread_names
                 .extend(threads::threads(pid).into_iter().map(|thread| (thread.tid, thread.comm)));
         }
         let label = ProcessLabel { comm: comm.to_owned() };
-        self.alive.insert(pid, label.clone());
         // For processes that are gone, only the names are lost.
         if self.labels.len() < self.most_labels || self.labels.contains_key(&pid) {
             self.labels.insert(pid, label);
@@ -389,8 +392,9 @@ impl Session {
         }
         let pids: Vec<u32> = self.alive.keys().copied().collect();
         for pid in pids {
-            if let Ok(process) = self.processes.by_pid(pid) {
-                self.label(pid, &process.comm);
+            let process = self.processes.by_pid(pid).ok();
+            if let Some(process) = process.filter(|process| self.alive.get(&pid) == Some(&process.started)) {
+                self.label(pid, &process.comm, process.started);
                 self.probe(pid, MissedSince::SinceLastLook);
             } else {
                 self.alive.remove(&pid);

@@ -84,16 +84,15 @@ impl<'a> Ordered<'a> {
     /// Hands out the next events, up to a number.
     pub(super) fn visit(&mut self, until: u64, visitor: &mut impl Visit) {
         loop {
-            let first = self.next.peek().map_or(u64::MAX, |Reverse((number, _))| *number);
-            if let Some((_, begin)) = self.begins.next_if(|(number, _)| *number <= first && *number <= until)
-            {
+            let first = self.next.peek().map(|Reverse((number, _))| *number);
+            let is_first = |number: u64| number <= until && first.is_none_or(|first| number <= first);
+            if let Some((_, begin)) = self.begins.next_if(|(number, _)| is_first(*number)) {
                 self.begin(begin, visitor);
-                continue;
-            }
-            if first > until {
+            } else if first.is_some_and(|first| first <= until) {
+                self.visit_block(until, visitor);
+            } else {
                 return;
             }
-            self.visit_block(until, visitor);
         }
     }
 
@@ -166,5 +165,38 @@ fn begin_block(
             visitor.missing(stream, Some(&block.header), Some(reason));
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::made_up::{recorded, span};
+
+    /// Count of events.
+    struct Count(u64);
+
+    impl Visit for Count {
+        fn event(&mut self, _: Stream, _: &Event, _: &EventReader) {
+            self.0 += 1;
+        }
+
+        fn missing(&mut self, _: Stream, _: Option<&BlockHeader>, reason: Option<String>) {
+            panic!("{reason:?}");
+        }
+    }
+
+    #[test]
+    fn events_end_before_the_last_number_that_there_is() {
+        let spans: Vec<_> = (1..100).map(|begin| span(7, begin, 5, 0, 1)).collect();
+        let folder = recorded(&spans, &[]);
+        let files = Files::open(&folder.path().join("run")).unwrap();
+        let of = |until| {
+            let mut count = Count(0);
+            Ordered::of_blocks(&files, 0, until, |_| true).visit(until, &mut count);
+            count.0
+        };
+        // A damaged block may say that it ends with the last number of all.
+        assert_eq!(of(u64::MAX), of(files.last_event()));
     }
 }

@@ -76,11 +76,10 @@ impl HandOverSplit {
 
     /// Adds how long all hand-overs took together, and what is wrong with some.
     fn totals(&self, text: &mut Text) {
-        let sums: [u128; 6] = std::array::from_fn(|part| {
-            let parts = self.pairs.iter().filter_map(|pair| pair.parts()[part]);
-            parts.map(|part| part.sum_ns).sum()
+        let parts = PARTS.iter().enumerate().map(|(part, name)| {
+            let sums = self.pairs.iter().filter_map(|pair| pair.parts()[part]).map(|part| part.sum_ns);
+            format!("{name} {}", sums.reduce(|sum, ns| sum + ns).map_or_else(|| "-".into(), time))
         });
-        let parts = PARTS.iter().zip(sums).map(|(name, sum)| format!("{name} {}", time(sum)));
         let parts: Vec<String> = parts.collect();
         line!(text, "{} hand-overs: {}", number_format::count(self.count), parts.join(", "));
         let unseen = [

@@ -267,9 +267,12 @@ fn why_not(pid: u32) -> Option<String> {
     })
 }
 
-/// Whether a process has ended, even if its parent has not taken note of it.
+/// Whether a process has ended, even if its parent has not taken note of it. The main thread may have ended before others.
 pub(super) fn has_ended(pid: u32) -> bool {
-    field_of(pid, STATE).is_none_or(|state| matches!(&*state, "Z" | "X"))
+    let is_over = |state: String| matches!(&*state, "Z" | "X");
+    let others =
+        || field_of(pid, THREADS).and_then(|count| count.parse::<u32>().ok()).is_some_and(|count| count > 1);
+    field_of(pid, STATE).is_none_or(|state| is_over(state) && !others())
 }
 
 /// Returns the begin of a process, in clock ticks after the system's.
@@ -279,6 +282,7 @@ fn start_of(pid: u32) -> Option<u64> {
 
 /// Fields of `/proc/PID/stat`, counted from the first behind the name.
 const STATE: usize = 0;
+const THREADS: usize = 17;
 const START: usize = 19;
 
 /// Returns a field of `/proc/PID/stat`; `None` if there is no such process.

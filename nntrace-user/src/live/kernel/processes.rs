@@ -5,6 +5,7 @@ use nntrace_common::record::TARGET;
 
 use super::{
     Kernel,
+    btf::Btf,
     error::{KernelError, map_error},
     object::Object,
 };
@@ -17,15 +18,25 @@ pub(super) const ENGINE_THREAD_END: &str = "engine_thread_end";
 pub(super) struct ProcessPrograms {
     /// Offset of the child's id in `sched_process_fork`; `None` where the kernel does not describe that event.
     child_offset: Option<u32>,
+    /// Offsets of `task_struct.signal` and `signal_struct.live`; 0 where the kernel does not describe them.
+    live_threads_offsets: [u32; 2],
 }
 
 impl ProcessPrograms {
-    pub(super) fn new() -> Self {
-        Self { child_offset: tracefs::field_offset("sched/sched_process_fork", "child_pid").ok() }
+    pub(super) fn new(btf: Option<&Btf>) -> Self {
+        let offsets = |btf: &Btf| {
+            let signal = btf.pointer_offset("task_struct", "signal", 1, "signal_struct")?;
+            Some([signal, btf.offset("signal_struct", "live")?])
+        };
+        Self {
+            child_offset: tracefs::field_offset("sched/sched_process_fork", "child_pid").ok(),
+            live_threads_offsets: btf.and_then(offsets).unwrap_or_default(),
+        }
     }
 
     pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         loader.override_global("FORK_CHILD_OFFSET", self.child_offset.as_ref().unwrap_or(&0), true);
+        loader.override_global("LIVE_THREADS_OFFSETS", &self.live_threads_offsets, true);
     }
 
     /// Loads the programs on exec and exit.

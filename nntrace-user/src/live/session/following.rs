@@ -148,7 +148,7 @@ impl Session {
         }
         if let Ok(process) = self.processes.by_pid(pid) {
             log::info!("target {pid} runs {}", process.comm);
-            self.label(pid, &process.comm);
+            self.label(pid, &process.comm, process.started);
             // A process that is stopped by its loader has run nothing of its own yet.
             let is_held = self.held == Some(pid) && self.probes.hears_loader(&self.processes, pid);
             self.probe(pid, if is_held { MissedSince::Nothing } else { MissedSince::Since(time) });

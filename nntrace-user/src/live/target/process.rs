@@ -108,7 +108,10 @@ pub struct Process {
     pub exe: Option<PathBuf>,
     /// Start time, in clock ticks since boot. With the id it is unique: ids are reused.
     pub started: u64,
+    /// Whether all of its threads have ended.
     ended: bool,
+    /// Whether its main thread has.
+    main_ended: bool,
     kernel: bool,
 }
 
@@ -131,9 +134,24 @@ impl Processes {
         Self { proc: proc.into() }
     }
 
-    /// Returns the proc file system's directory for a process.
+    /// Returns the proc file system's directory for the memory and the files of a process. Its main thread has none any more when
+    /// it has ended before others: then it is the directory of one of those.
     #[must_use]
     pub(crate) fn dir(&self, pid: u32) -> PathBuf {
+        let dir = self.own_dir(pid);
+        let has_ended = |dir: &Path| {
+            let stat = std::fs::read_to_string(dir.join("stat")).ok();
+            stat.and_then(|stat| parse_stat(pid, &stat)).is_some_and(|task| task.main_ended)
+        };
+        if !has_ended(&dir) {
+            return dir;
+        }
+        let tasks = dir.join("task");
+        let threads = numbers(&tasks).unwrap_or_default();
+        threads.iter().map(|tid| tasks.join(tid.to_string())).find(|task| !has_ended(task)).unwrap_or(dir)
+    }
+
+    fn own_dir(&self, pid: u32) -> PathBuf {
         self.proc.join(pid.to_string())
     }
 
@@ -220,7 +238,7 @@ impl Processes {
     /// # Errors
     /// When it has ended or may not be inspected.
     pub fn threads(&self, pid: u32) -> Result<Vec<u32>, ProcessError> {
-        numbers(&self.dir(pid).join("task")).map_err(|error| gone(error, pid))
+        numbers(&self.own_dir(pid).join("task")).map_err(|error| gone(error, pid))
     }
 
     /// Reads the mappings of a process, as the kernel prints them.
@@ -248,7 +266,7 @@ impl Processes {
     fn look(&self, pid: u32) -> Result<Process, ProcessError> {
         let stat = self.read(pid, "stat")?;
         let mut process = parse_stat(pid, &stat).ok_or_else(|| ProcessError::Read {
-            path: self.dir(pid).join("stat"),
+            path: self.own_dir(pid).join("stat"),
             source: io::Error::new(io::ErrorKind::InvalidData, format!("unknown form: {stat:?}")),
         })?;
         process.exe = std::fs::read_link(self.dir(pid).join("exe")).ok();
@@ -256,7 +274,7 @@ impl Processes {
     }
 
     fn read(&self, pid: u32, file: &str) -> Result<String, ProcessError> {
-        let path = self.dir(pid).join(file);
+        let path = self.own_dir(pid).join(file);
         match std::fs::read(&path) {
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
             Err(source) => Err(gone(read_error(path, source), pid)),
@@ -289,13 +307,16 @@ fn parse_stat(pid: u32, stat: &str) -> Option<Process> {
     // Counted from 3, the state, as in proc_pid_stat(5).
     let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    let main_ended = matches!(*fields.first()?, "Z" | "X" | "x");
     Some(Process {
         pid,
         parent: u32::try_from(number(4)?).ok()?,
         comm: comm.to_owned(),
         exe: None,
         started: number(22)?,
-        ended: matches!(*fields.first()?, "Z" | "X" | "x"),
+        // The main thread is among the threads until all have ended.
+        ended: main_ended && number(20)? <= 1,
+        main_ended,
         kernel: number(9)? & KERNEL_THREAD != 0,
     })
 }

@@ -54,6 +54,26 @@ fn a_process_by_number() {
 }
 
 #[test]
+fn a_process_goes_on_without_its_main_thread() {
+    let fake = Fake::new();
+    fake.add(42, "app", 7, 'Z', 0);
+    let dir = fake.0.path().join("42");
+    let stat = |tid: u32, state, threads| {
+        format!("{tid} (app) {state} 7 1 1 0 -1 0 0 0 0 0 1 2 3 4 20 0 {threads} 0 77 9 9\n")
+    };
+    std::fs::write(dir.join("stat"), stat(42, 'Z', 2)).unwrap();
+    std::fs::write(dir.join("task/42/stat"), stat(42, 'Z', 2)).unwrap();
+    std::fs::create_dir(dir.join("task/43")).unwrap();
+    std::fs::write(dir.join("task/43/stat"), stat(43, 'S', 2)).unwrap();
+    assert_eq!(fake.processes().by_pid(42).unwrap().pid, 42);
+    assert_eq!(fake.processes().threads(42).unwrap(), [42, 43]);
+    // The main thread has no memory and no files any more.
+    assert_eq!(fake.processes().dir(42), dir.join("task/43"));
+    std::fs::write(dir.join("stat"), stat(42, 'Z', 1)).unwrap();
+    assert!(matches!(fake.processes().by_pid(42), Err(ProcessError::Ended { .. })));
+}
+
+#[test]
 fn errors_name_the_value_and_the_next_step() {
     let fake = Fake::new();
     fake.add(42, "app", 1, 'S', 0).add(43, "app", 1, 'S', 0).add(50, "gone", 1, 'Z', 0).add(
