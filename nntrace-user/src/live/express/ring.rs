@@ -32,6 +32,7 @@ use thiserror::Error;
 use zerocopy::IntoBytes as _;
 
 use super::tick_clock::Line;
+use crate::live::clock;
 
 /// Bytes of a line of the cache.
 const LINE: usize = 64;
@@ -82,6 +83,10 @@ pub(super) struct Ring {
     /// The conversion, where they are.
     conversion: Option<Line>,
     sites: Vec<Option<Site>>,
+    /// Time of the last [`Ring::refresh`], ns: nothing that is visible was written later.
+    read_at: u64,
+    /// Place of the last record that says otherwise, and the time (ns) that it has instead.
+    far: Option<(u64, u64)>,
     /// Whether a record was met that no version of the format writes: nothing behind it can be read.
     is_broken: bool,
     /// Copy of the ring from `copied_from` on, up to `copied_to`.
@@ -147,6 +152,8 @@ impl Ring {
             in_ticks: None,
             conversion: None,
             sites: Vec::new(),
+            read_at: 0,
+            far: None,
             is_broken: false,
             copy: Box::new([0; COPIED_WORDS]),
             copied_from: 0,
@@ -224,6 +231,7 @@ impl Ring {
                 self.is_broken = true;
             } else {
                 self.head = head;
+                self.read_at = clock::now();
                 if self.in_ticks.is_none() && head != 0 {
                     self.choose_clock();
                 }
@@ -296,6 +304,9 @@ impl Ring {
             if let Some(line) = &self.conversion {
                 head.time = line.time(head.time);
             }
+            if head.time > self.read_at {
+                head.time = self.bounded_time();
+            }
             match head.kind {
                 Kind::Skip => self.tail += head.length as u64,
                 Kind::Define => {
@@ -311,6 +322,15 @@ impl Ring {
                 Kind::End | Kind::Site | Kind::Text => return Some(head),
             }
         }
+    }
+
+    /// Returns the time (ns) of the next record, whose own is later than it can be: that of the reading that first showed it.
+    #[cold]
+    fn bounded_time(&mut self) -> u64 {
+        let (tail, read_at) = (self.tail, self.read_at);
+        let (_, time) =
+            *self.far.insert(self.far.filter(|(place, _)| *place == tail).unwrap_or((tail, read_at)));
+        time
     }
 
     /// Passes over the mark that [`Ring::peek`] has returned.

@@ -131,6 +131,33 @@ fn a_lane_that_is_offered_again_is_read_once() {
 }
 
 #[test]
+fn a_time_beyond_the_reading_is_that_of_the_reading() {
+    let mut bench = Bench::new();
+    let mut lane = Lane::new(KEY, MIN_RING_BYTES);
+    bench.take(vec![handover(1), lane.offer(1, KEY)]);
+    let begin = clock::now();
+    lane.begin("[NN_LR_PE]run", begin);
+    lane.write(Kind::End, 0, u64::MAX, b"");
+    bench.account(begin);
+    let read = clock::now();
+    bench.account(read);
+    let next = clock::now();
+    lane.begin("[NN_LR_PE]run", next);
+    lane.write(Kind::End, 0, next, b"");
+    bench.account(clock::now());
+    let spans: Vec<_> = bench
+        .records
+        .iter()
+        .map(|record| match record {
+            Record::Span(span) => (span.begin, span.end),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert!((begin..=read).contains(&spans[0].1), "{spans:?}");
+    assert_eq!((spans[0].0, spans[1]), (begin, (next, next)));
+}
+
+#[test]
 fn a_damaged_lane_is_counted_and_read_no_further() {
     let mut bench = Bench::new();
     let mut lane = Lane::new(KEY, MIN_RING_BYTES);
