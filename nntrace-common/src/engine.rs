@@ -160,11 +160,14 @@ pub struct EnumKey {
     pub value: u32,
 }
 
-/// Whether text that was found where a name is expected may be one: not empty, without control characters.
+/// Whether text that was found where a name is expected may be one: not empty, without control characters, and UTF-8, of
+/// which the last character may be cut off. Hardly a pointer is.
 #[must_use]
 #[inline(always)]
 pub fn is_plausible_name<T: Text + ?Sized>(text: &T) -> bool {
     let mut at = 0;
+    // Top bits of the bytes of the word that characters before it go on in.
+    let mut owed = 0;
     // Two bounds, as in [`crate::mark::hashed_name`].
     for _ in 0..crate::mark::MARK_BYTES / 8 {
         if at > text.zeros_at() {
@@ -177,9 +180,16 @@ pub fn is_plausible_name<T: Text + ?Sized>(text: &T) -> bool {
         let seen = if zero == 0 { u64::MAX } else { below.wrapping_sub(1) >> 7 };
         // A byte below 0x20 has none of the three upper bits.
         let printable = (word | word << 1 | word << 2) & HIGH;
-        if !printable & HIGH & seen != 0 || at == 0 && seen == 0 {
+        let deleted = (word ^ DELETE).wrapping_sub(LOW) & !(word ^ DELETE) & HIGH;
+        let lead = word & word << 1 & HIGH;
+        // First bytes of three at least, and of four.
+        let (lead_of_three, lead_of_four) = (lead & word << 2, lead & word << 2 & word << 3);
+        let continuation = word & !(word << 1) & HIGH;
+        let stray = continuation ^ (lead << 8 | lead_of_three << 16 | lead_of_four << 24 | owed);
+        if (!printable & HIGH | deleted | stray) & seen != 0 || at == 0 && seen == 0 {
             return false;
         }
+        owed = lead >> 56 | lead_of_three >> 48 | lead_of_four >> 40;
         if zero != 0 {
             return true;
         }
@@ -188,6 +198,8 @@ pub fn is_plausible_name<T: Text + ?Sized>(text: &T) -> bool {
     true
 }
 
+/// The control character that is not below a blank, in every byte.
+const DELETE: u64 = LOW * 0x7f;
 /// One in every byte.
 const LOW: u64 = 0x0101_0101_0101_0101;
 /// Top bit of every byte.
@@ -209,6 +221,10 @@ mod tests {
         {
             assert!(!is_plausible_name(bytes), "{bytes:x?}");
         }
+        // Pointers to the heap and to libraries without a byte below a blank.
+        for pointer in [0x5581_a7d4_2370_u64, 0x7f6d_647b_d8e0, 0x5555_9c9c_3770, 0x5641_6de8_3770] {
+            assert!(!is_plausible_name(&pointer.to_le_bytes()[..]), "{pointer:x}");
+        }
     }
 
     #[test]
@@ -225,12 +241,35 @@ mod tests {
 
     proptest! {
         #[test]
-        fn plausible_is_what_has_no_control_character_before_its_end(
+        fn plausible_is_utf8_without_control_characters(
             bytes in proptest::collection::vec(prop_oneof![any::<u8>(), 0x1e_u8..0x23], 0..40),
+            text in "[ -~äé€漢😀]{0,16}",
+            cut in 0..3_usize,
         ) {
-            let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-            let expected = end > 0 && bytes[..end].iter().all(|&byte| byte >= 0x20);
-            prop_assert_eq!(is_plausible_name(bytes.as_slice()), expected);
+            for bytes in [&bytes[..], text.as_bytes(), &text.as_bytes()[..text.len().saturating_sub(cut)]] {
+                let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+                let is_printable = bytes[..end].iter().all(|&byte| byte >= 0x20 && byte != 0x7f);
+                // Too long forms, surrogates and what is beyond the last character have the right bytes, in order.
+                let is_in_order = |mut bytes: &[u8]| {
+                    while let [first, rest @ ..] = bytes {
+                        let more = match first {
+                            0..0x80 => 0,
+                            0x80..0xc0 => return false,
+                            0xc0..0xe0 => 1,
+                            0xe0..0xf0 => 2,
+                            0xf0.. => 3,
+                        };
+                        let (all, rest) = rest.split_at(rest.len().min(more));
+                        if !all.iter().all(|byte| matches!(byte, 0x80..0xc0)) {
+                            return false;
+                        }
+                        bytes = rest;
+                    }
+                    true
+                };
+                let expected = end > 0 && is_printable && is_in_order(&bytes[..end]);
+                prop_assert_eq!(is_plausible_name(bytes), expected, "{:x?}", bytes);
+            }
         }
     }
 }

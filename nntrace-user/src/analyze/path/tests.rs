@@ -118,6 +118,20 @@ fn what_a_function_calls_follows_from_it() {
 }
 
 #[test]
+fn names_may_have_angle_brackets() {
+    for (text, names) in [
+        ("run<f<A>, 3> > show", &["run<f<A>, 3>", "show"][..]),
+        (r"a-\>b>c", &["a->b", "c"]),
+        (r"operator\<>x", &["operator<", "x"]),
+        (r"a\b>c\\", &[r"a\b", r"c\"]),
+    ] {
+        let path: Path = text.parse().unwrap();
+        assert_eq!(path.0, names, "{text}");
+        assert_eq!(path.to_string().parse::<Path>().unwrap(), path, "{path}");
+    }
+}
+
+#[test]
 fn a_function_without_a_section_is_named() {
     let error = report(&frame(0, 1, 20), "capture>nothing", None).unwrap_err();
     assert!(error.contains("function nothing"), "{error}");

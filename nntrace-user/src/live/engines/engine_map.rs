@@ -78,12 +78,15 @@ pub(in crate::live) struct Affixes {
     pub(in crate::live) before: String,
     /// Text after.
     pub(in crate::live) after: String,
+    /// Whether the numbers of the version are joined: `2641` for 2026.4.1.
+    pub(in crate::live) is_joined: bool,
 }
 
 impl Affixes {
     /// Returns the version in a text of this form.
     pub(in crate::live) fn version_in(&self, text: &str) -> Option<Version> {
-        Version::of(text.strip_prefix(self.before.as_str())?.strip_suffix(self.after.as_str())?)
+        let text = text.strip_prefix(self.before.as_str())?.strip_suffix(self.after.as_str())?;
+        if self.is_joined { Version::of_joined(text) } else { Version::of(text) }
     }
 }
 

@@ -19,6 +19,14 @@ impl Version {
         Some(Self { text: text.to_owned(), numbers })
     }
 
+    /// Reads a version whose numbers are joined, without the century and with one digit for the last one: `2641` is 2026.4.1.
+    pub(in crate::live) fn of_joined(text: &str) -> Option<Self> {
+        let is_joined = text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let (year, rest) = is_joined.then(|| text.split_at(2))?;
+        let (minor, patch) = rest.split_at(rest.len() - 1);
+        Self::of(&format!("20{year}.{minor}.{patch}"))
+    }
+
     /// Compares with as many numbers as a requirement has; missing ones are 0.
     fn compare(&self, wanted: &[u64]) -> Ordering {
         let own = self.numbers.iter().copied().chain(std::iter::repeat(0)).take(wanted.len());
@@ -115,6 +123,10 @@ mod tests {
         assert_eq!(of("2026.4.1-22069-abc").as_deref(), Some("2026.4.1"));
         assert_eq!(of("v1.2.").as_deref(), Some("1.2"));
         assert_eq!(of("b5000"), None);
+        let joined = |text: &str| Version::of_joined(text).map(|version| version.to_string());
+        assert_eq!(joined("2641").as_deref(), Some("2026.4.1"));
+        assert_eq!(joined("2500").as_deref(), Some("2025.0.0"));
+        assert_eq!((joined("261"), joined("2026.4.1")), (None, None));
         assert_eq!(of(""), None);
         assert_eq!(of("99999999999999999999999"), None);
     }

@@ -132,14 +132,17 @@ impl<'de> Deserialize<'de> for ClassName {
 
 impl<'de> Deserialize<'de> for Affixes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        const PLACE: &str = "{version}";
+        const PLACES: [(&str, bool); 2] = [("{version}", false), ("{joined_version}", true)];
         let text = String::deserialize(deserializer)?;
-        match text.split_once(PLACE) {
-            Some((before, after)) if !before.is_empty() && !after.contains(PLACE) => {
-                Ok(Self { before: before.to_owned(), after: after.to_owned() })
+        let found = PLACES.iter().find_map(|(place, is_joined)| Some((text.split_once(place)?, *is_joined)));
+        match found {
+            Some(((before, after), is_joined))
+                if !before.is_empty() && !PLACES.iter().any(|(place, _)| after.contains(place)) =>
+            {
+                Ok(Self { before: before.to_owned(), after: after.to_owned(), is_joined })
             }
             _ => Err(D::Error::custom(format!(
-                "expected a text with {PLACE} once and something before it, found {text:?}"
+                "expected a text with {{version}} or {{joined_version}} once and something before it, found {text:?}"
             ))),
         }
     }
