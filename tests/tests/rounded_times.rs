@@ -17,6 +17,9 @@ const TOGETHER: u32 = 50;
 /// Difference of times that rounding may make in all sections of a trace, ns.
 const ROUNDING: f64 = 100e6;
 
+/// Reading of what one view makes of a trace.
+type View = fn(&Path) -> Result<Value>;
+
 /// Event of a stream.
 struct Event {
     /// Whole seconds, and nanoseconds of the microsecond.
@@ -294,7 +297,6 @@ fn expect_same(at: &str, one: &Value, other: &Value) -> Result<()> {
 fn microseconds_give_the_results_of_nanoseconds() -> Result<()> {
     let folder = TempDir::new()?;
     let path = folder.path().join("run.txt");
-    type View = fn(&Path) -> Result<Value>;
     let views: [(&str, View); 8] = [
         ("replay", |file| {
             Ok(parts(
@@ -324,7 +326,7 @@ fn microseconds_give_the_results_of_nanoseconds() -> Result<()> {
     for first in (0..STREAMS).step_by(TOGETHER as usize) {
         let events = events(first);
         for (name, view) in views {
-            let mut of = |is_rounded| {
+            let of = |is_rounded| {
                 fs::write(&path, text(&events, is_rounded))?;
                 view(&path)
             };

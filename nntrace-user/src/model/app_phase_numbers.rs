@@ -40,7 +40,7 @@ impl AppSlots {
             Some(AppChange::Report) => self.timeline.report_begins(number.into(), mark()),
             Some(AppChange::WarmUp) => self.timeline.phase_begins(event.tid, AppPhase::WarmUp, number.into()),
             Some(AppChange::Benchmark) => {
-                self.timeline.phase_begins(event.tid, AppPhase::Benchmark, number.into())
+                self.timeline.phase_begins(event.tid, AppPhase::Benchmark, number.into());
             }
             Some(AppChange::PhaseEnds) => {
                 self.timeline.phase_ends(event.tid, u64::from(event.begun_by).into(), number.into());
