@@ -37,7 +37,7 @@ impl AppSlots {
         self.times.push(self.times.last().map_or(event.time, |&before| before.max(event.time)));
         let number = u64::from(self.last);
         match AppChange::from_code(event.change) {
-            Some(AppChange::Report) => self.timeline.report_begins(number.into(), mark()),
+            Some(AppChange::Report) => self.timeline.report_begins(event.tid, number.into(), mark()),
             Some(AppChange::WarmUp) => self.timeline.phase_begins(event.tid, AppPhase::WarmUp, number.into()),
             Some(AppChange::Benchmark) => {
                 self.timeline.phase_begins(event.tid, AppPhase::Benchmark, number.into());
@@ -60,7 +60,7 @@ impl AppSlots {
     /// Number of the report that a section belongs to by the number of the last change before it.
     #[must_use]
     pub(crate) fn report(&self, slot: u32) -> u32 {
-        self.timeline.stretch(u64::from(slot).into()).report
+        self.timeline.stretch(0, u64::from(slot).into()).report
     }
 
     /// The sums of reports; `None` where totals are not all kept by the application's phases.
@@ -74,14 +74,14 @@ impl AppSlots {
             return None;
         }
         let sections = totals.iter().map(|(key, total)| SectionSum {
-            stretch: self.timeline.stretch(u64::from(key.slot).into()),
+            stretch: self.timeline.stretch(0, u64::from(key.slot).into()),
             pid: key.tgid,
             path: key.path,
             own: total.own,
         });
         let mut counts: BTreeMap<_, ExecutionCount> = BTreeMap::new();
         for (key, count) in executions {
-            let stretch = self.timeline.stretch(u64::from(key.slot).into());
+            let stretch = self.timeline.stretch(0, u64::from(key.slot).into());
             let sum = counts.entry((stretch, key.tgid, key.tid)).or_default();
             sum.creates += count.creates;
             sum.executions += count.executions;
@@ -126,7 +126,7 @@ mod tests {
         let slots = slots();
         let expected = [Overall, Overall, WarmUp, Benchmark, WarmUp, Overall, Overall];
         for (slot, app) in (0..).zip(expected) {
-            let stretch = slots.timeline.stretch(slot.into());
+            let stretch = slots.timeline.stretch(0, slot.into());
             assert_eq!((stretch.app, stretch.report), (app, u32::from(slot >= 6)), "{slot}");
         }
     }

@@ -15,6 +15,20 @@ pub(crate) struct Executions {
     most_open: usize,
     /// Executions that were forgotten before their other end came, as too many were open.
     pub(crate) forgotten: u64,
+    /// Calls of the last instant, with their processes and threads: they count in the order of the threads, so that the order of
+    /// a file does not matter.
+    calls: Vec<(u32, u32, Call)>,
+    /// That instant, ns.
+    now: u64,
+}
+
+/// Call of the runtime.
+#[derive(Clone, Copy)]
+enum Call {
+    /// One that starts an execution.
+    Start(ReportSlot),
+    /// One that began at a time (ns), and waited for an execution.
+    Wait(u64),
 }
 
 /// Places of sections that one execution in a driver may cover.
@@ -73,13 +87,51 @@ impl Executions {
     /// None yet.
     #[must_use]
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self { processes: HashMap::new(), open: 0, most_open: limits.open_slices, forgotten: 0 }
+        Self {
+            processes: HashMap::new(),
+            open: 0,
+            most_open: limits.open_slices,
+            forgotten: 0,
+            calls: Vec::new(),
+            now: 0,
+        }
     }
 
     /// The runtime's call that starts an execution returned at `returned` (ns). Calls come in order of that time.
     pub(crate) fn started(&mut self, pid: u32, tid: u32, stretch: ReportSlot, returned: u64) {
-        self.processes.entry(pid).or_default().started.push_back(Started { stretch, tid, returned });
-        self.opens();
+        self.call(pid, tid, Call::Start(stretch), returned);
+    }
+
+    fn call(&mut self, pid: u32, tid: u32, call: Call, returned: u64) {
+        if returned > self.now {
+            self.settle();
+            self.now = returned;
+        }
+        self.calls.push((pid, tid, call));
+    }
+
+    /// Everything up to this time (ns) has come.
+    #[inline]
+    pub(crate) fn advance(&mut self, until: u64) {
+        if !self.calls.is_empty() && until >= self.now {
+            self.settle();
+        }
+    }
+
+    fn settle(&mut self) {
+        let mut calls = std::mem::take(&mut self.calls);
+        calls.sort_by_key(|(pid, tid, _)| (*pid, *tid));
+        for (pid, tid, call) in calls.drain(..) {
+            match call {
+                Call::Start(stretch) => {
+                    let started = Started { stretch, tid, returned: self.now };
+                    self.processes.entry(pid).or_default().started.push_back(started);
+                    self.opens();
+                }
+                Call::Wait(begin) => self.has_waited(pid, begin),
+            }
+        }
+        self.calls = calls;
     }
 
     fn opens(&mut self) {
@@ -102,7 +154,11 @@ impl Executions {
     }
 
     /// A wait for an execution that began at `begin` (ns) is over.
-    pub(crate) fn waited(&mut self, pid: u32, begin: u64) {
+    pub(crate) fn waited(&mut self, pid: u32, tid: u32, begin: u64, returned: u64) {
+        self.call(pid, tid, Call::Wait(begin), returned);
+    }
+
+    fn has_waited(&mut self, pid: u32, begin: u64) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         // A wait without an execution started by a call: a burst, or what was started before anybody listened.
         if let Some(started) = process.started.pop_front() {

@@ -127,14 +127,14 @@ impl Marks {
                 Phase::WarmUp => self.timeline.phase_begins(tid, AppPhase::WarmUp, at),
                 Phase::Benchmark => self.timeline.phase_begins(tid, AppPhase::Benchmark, at),
                 _ => {
-                    self.timeline.report_begins(at, report_mark(tgid, &self.names, name));
+                    self.timeline.report_begins(tid, at, report_mark(tgid, &self.names, name));
                 }
             }
             return;
         }
         match self.names.role(name) {
             Role::DriverStart => {
-                let stretch = self.timeline.stretch(at);
+                let stretch = self.timeline.stretch(tid, at);
                 self.executions.driver_begins(tgid, tid, stretch, time);
             }
             Role::DriverDone => {
@@ -156,7 +156,7 @@ impl Marks {
         let mark = || report_mark(tgid, &self.names, name);
         self.slots.push(event, mark);
         match AppChange::from_code(change) {
-            Some(AppChange::Report) => self.timeline.report_begins(time.into(), mark()),
+            Some(AppChange::Report) => self.timeline.report_begins(tid, time.into(), mark()),
             Some(AppChange::WarmUp) => self.timeline.phase_begins(tid, AppPhase::WarmUp, time.into()),
             Some(AppChange::Benchmark) => self.timeline.phase_begins(tid, AppPhase::Benchmark, time.into()),
             Some(AppChange::PhaseEnds) => self.timeline.phase_ends(tid, begin.into(), time.into()),
@@ -170,13 +170,13 @@ impl Marks {
         if self.slots.last() > 0 {
             self.slots.report(u32::from(open.slot))
         } else {
-            self.timeline.stretch(open.begin).report
+            self.timeline.stretch(open.tid, open.begin).report
         }
     }
 
     /// A section ended. Records come in order of time; `scheduling` has had its own of before.
     pub(crate) fn span(&mut self, span: &SpanRecord, scheduling: Option<&Scheduling>) {
-        let stretch = self.timeline.stretch(span.begin_stamp());
+        let stretch = self.timeline.stretch(span.tid, span.begin_stamp());
         self.causality.span(span, scheduling);
         let names = &self.names;
         self.causality.hand_over_section(span, || names.get(span.name).map(|name| &*name.text));
@@ -188,7 +188,7 @@ impl Marks {
         let (pid, tid) = (span.tgid, span.tid);
         match added.role {
             Role::Start => self.executions.started(pid, tid, stretch, span.end),
-            Role::Wait => self.executions.waited(pid, span.begin),
+            Role::Wait => self.executions.waited(pid, tid, span.begin, span.end),
             _ => {}
         }
         if is_driver_execution(added.tag) {
@@ -206,7 +206,8 @@ impl Marks {
     pub(crate) fn span_anywhere(&mut self, span: &SpanRecord) -> bool {
         let Self { names, sites, timeline, causality, .. } = self;
         let of_name = |name| names.get(name).map(|name| (name.role, name.shows_driver));
-        !causality.needs_spans() && sites.add_plain(span, || timeline.stretch(span.begin_stamp()), of_name)
+        !causality.needs_spans()
+            && sites.add_plain(span, || timeline.stretch(span.tid, span.begin_stamp()), of_name)
     }
 
     /// Takes a counter, an instant or an end of an asynchronous slice; returns whether it could be read.
@@ -242,6 +243,7 @@ impl Marks {
     #[inline]
     pub(crate) fn advance(&mut self, until: u64) {
         self.causality.advance(until);
+        self.executions.advance(until);
         self.tracks.advance(until);
     }
 

@@ -4,7 +4,8 @@
 //! place, and passed on sorted: that takes about 64 bytes for each, and its text. The sort is stable, so events of
 //! one instant keep the order of the file.
 //!
-//! Records of one instant get an order of their own: what others depend on comes first, and else the order of the trace holds.
+//! Records of one instant get an order of their own: what others depend on comes first, and else the
+//! order of the trace holds.
 
 use nntrace_common::record::Record;
 
@@ -63,7 +64,7 @@ impl Order {
 fn rank(record: &Record) -> (u8, u32, u32) {
     match record {
         Record::TakesPart(thread) => (0, thread.tgid, thread.tid),
-        Record::Begin(begin) => (1, begin.sequence, begin.tid),
+        Record::Begin(begin) => (1, begin.tgid, begin.tid),
         // What begins behind a section is taken behind its end.
         Record::Span(span) => (2, span.end_sequence, span.tid),
         Record::Lost { cpu, .. } => (3, *cpu, 0),
