@@ -128,7 +128,7 @@ pub fn process_exit(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// Whether no thread of the current process goes on; `false` where the kernel does not tell. Source: kernel/exit.c, `do_exit`
+/// Whether no thread of the current process goes on; `false` where the offsets are not known. Source: kernel/exit.c, `do_exit`
 /// counts the thread as ended before the tracepoint.
 #[inline(always)]
 fn is_last_thread() -> bool {

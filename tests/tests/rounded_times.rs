@@ -1,4 +1,4 @@
-//! Marks of one microsecond, which is what the text of ftrace tells apart: random streams with times rounded to microseconds
+//! Marks within one microsecond, the resolution of the text of ftrace: random streams with times rounded to microseconds
 //! give the results of the same streams in nanoseconds, in every view and export.
 //!
 //! Marks are nanoseconds apart, or seconds: what is taken for something else shows as seconds.

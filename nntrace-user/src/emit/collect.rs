@@ -42,7 +42,7 @@ impl Annotations {
         self.at(span.tid, span.begin_stamp(), span.depth)
     }
 
-    /// Returns what is known of the begin of a thread's section with so many around it.
+    /// Returns what is known of the begin of a thread's section at this depth.
     pub(super) fn at(&self, tid: u32, begin: Stamp, depth: u8) -> Option<Annotation> {
         self.0.get(&(tid, begin, depth)).copied()
     }

@@ -175,7 +175,7 @@ mod tests {
         timeline.report_begins(1, at(5), "b".into());
         let report = |tid, sequence| timeline.stretch(tid, at(sequence)).report;
         assert_eq!([1, 2, 4, 5, 6].map(|sequence| report(1, sequence)), [0, 0, 0, 1, 1]);
-        // Of another thread, the place in the file tells nothing.
+        // Of another thread, the place in the file does not matter.
         assert_eq!([1, 3, 6].map(|sequence| report(2, sequence)), [1, 1, 1]);
     }
 }

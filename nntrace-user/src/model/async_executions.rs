@@ -25,10 +25,10 @@ pub(crate) struct Executions {
 /// Call of the runtime.
 #[derive(Clone, Copy)]
 enum Call {
-    /// One that starts an execution.
-    Start(ReportSlot),
-    /// One that began at a time (ns), and waited for an execution.
-    Wait(u64),
+    /// Starts an execution.
+    Start { stretch: ReportSlot, returned: u64 },
+    /// Waits for one.
+    Wait { begin: u64 },
 }
 
 /// Places of sections that one execution in a driver may cover.
@@ -99,7 +99,7 @@ impl Executions {
 
     /// The runtime's call that starts an execution returned at `returned` (ns). Calls come in order of that time.
     pub(crate) fn started(&mut self, pid: u32, tid: u32, stretch: ReportSlot, returned: u64) {
-        self.call(pid, tid, Call::Start(stretch), returned);
+        self.call(pid, tid, Call::Start { stretch, returned }, returned);
     }
 
     fn call(&mut self, pid: u32, tid: u32, call: Call, returned: u64) {
@@ -123,12 +123,12 @@ impl Executions {
         calls.sort_by_key(|(pid, tid, _)| (*pid, *tid));
         for (pid, tid, call) in calls.drain(..) {
             match call {
-                Call::Start(stretch) => {
-                    let started = Started { stretch, tid, returned: self.now };
+                Call::Start { stretch, returned } => {
+                    let started = Started { stretch, tid, returned };
                     self.processes.entry(pid).or_default().started.push_back(started);
                     self.opens();
                 }
-                Call::Wait(begin) => self.has_waited(pid, begin),
+                Call::Wait { begin } => self.has_waited(pid, begin),
             }
         }
         self.calls = calls;
@@ -155,7 +155,7 @@ impl Executions {
 
     /// A wait for an execution that began at `begin` (ns) is over.
     pub(crate) fn waited(&mut self, pid: u32, tid: u32, begin: u64, returned: u64) {
-        self.call(pid, tid, Call::Wait(begin), returned);
+        self.call(pid, tid, Call::Wait { begin }, returned);
     }
 
     fn has_waited(&mut self, pid: u32, begin: u64) {

@@ -76,7 +76,7 @@ struct Thread {
 struct BeginNumbers(Vec<u32>);
 
 impl BeginNumbers {
-    /// A section begins with so many open around it.
+    /// A section begins at this depth.
     #[inline]
     fn began(&mut self, depth: u8, sequence: u32) {
         let depth = usize::from(depth);
@@ -86,7 +86,7 @@ impl BeginNumbers {
         self.0[depth] = sequence;
     }
 
-    /// Returns the number of the begin with so many sections open around it.
+    /// Returns the number of the last begin at this depth.
     #[inline]
     fn of(&self, depth: u8) -> u32 {
         self.0.get(usize::from(depth)).copied().unwrap_or_default()
