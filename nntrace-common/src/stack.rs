@@ -311,17 +311,17 @@ impl Stack {
         let part_of_execution = u8::from(phase >= Phase::InputsOutputs as u8);
         let executing = frame.executing >> layer & 1;
         match class {
-            Class::Section => {
-                frame.adds = Adds::new(1, part_of_execution & !executing);
-                frame.open[0] |= low;
-                frame.open[1] |= high;
-            }
+            Class::Section => frame.adds = Adds::new(1, part_of_execution & !executing),
             Class::Subtract => {
-                // A section of the same layer and phase around it already counts the time.
+                // What is open around it with the same layer and phase already counts the time.
                 let counted = frame.open[0] & low | frame.open[1] & high != 0;
                 frame.adds = Adds::new(u8::from(!counted), 0);
             }
             _ => {}
+        }
+        if matches!(class, Class::Section | Class::Subtract) {
+            frame.open[0] |= low;
+            frame.open[1] |= high;
         }
         if !matches!(class, Class::Detail | Class::Handed) {
             frame.reach = frame.tag + 1;

@@ -61,7 +61,7 @@ pub struct Frame {
     pub(super) around: u64,
     /// Hash of its name.
     pub name: u64,
-    /// Tags of the sections open up to and including this frame, a bit each.
+    /// Tags of the sections and subtracted frames open up to and including this one, a bit each.
     pub(super) open: [u64; 2],
     /// Tag; 0 when it has none.
     pub(super) tag: u8,

@@ -62,7 +62,8 @@ pub fn sums(events: &[(u64, Event)]) -> Sums {
         let tag = tree.tag(node);
         let own = tree.duration(node).saturating_sub(tree.subtracted(node));
         let nested: u64 = tree.closed_children(node).map(|child| tree.duration(child)).sum();
-        let counted = tree.above(node).any(|up| tree.class(up) == Class::Section && tree.tag(up) == tag);
+        let counts = |up| matches!(tree.class(up), Class::Section | Class::Subtract);
+        let counted = tree.above(node).any(|up| counts(up) && tree.tag(up) == tag);
         let executes = tree.above(node).any(|up| tree.tag(up) == Tag::new(tag.layer(), Phase::Execution));
         let adds = match tree.class(node) {
             Class::Section => 1 | u8::from(tag.phase().is_execution_part() && !executes) << 1,

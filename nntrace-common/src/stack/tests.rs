@@ -112,6 +112,15 @@ fn a_subtraction_from_its_own_layer_and_phase_changes_nothing() {
     );
 }
 
+#[test]
+fn a_subtraction_inside_one_of_its_layer_and_phase_counts_once() {
+    row(&["[NN_LR_PE]e", "[SUB][NN_LR_PC]o", "[SUB][NN_LR_PC]i", "-", "-", "-"], &[("LR_PC", 9_990)]);
+    row(
+        &["[NN_LR_PE]e", "[SUB][NN_LR_PC]o", "[NN_LI_PC]s", "[SUB][NN_LR_PC]i", "-", "-", "-", "-"],
+        &[("LR_PC", 999_990), ("LI_PC", 90_900)],
+    );
+}
+
 fn events(texts: &[&str]) -> Vec<(u64, String)> {
     texts.iter().enumerate().map(|(at, text)| (at as u64 * 10, (*text).to_owned())).collect()
 }
