@@ -132,6 +132,18 @@ impl SpanRecord {
         }
     }
 
+    /// Returns what it adds to the sums of its function. Inside a section of the same function that is time of its own
+    /// alone: the rest counts there.
+    #[must_use]
+    pub const fn of_function(&self) -> Total {
+        let Self { own, exclusive, .. } = *self;
+        if self.adds.is_in_itself() {
+            Total { count: 0, own: 0, exclusive }
+        } else {
+            Total { count: 1, own, exclusive }
+        }
+    }
+
     /// Returns when it began.
     #[must_use]
     pub const fn begin_stamp(&self) -> Stamp {

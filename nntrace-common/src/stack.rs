@@ -206,7 +206,13 @@ impl Stack {
         let number = self.depth as usize;
         let frame = if label.is_tagged() {
             self.marked += 1;
-            self.classify(label.tag_index(), prefix, link, &mut diagnostics)
+            let mut frame = self.classify(label.tag_index(), prefix, link, &mut diagnostics);
+            let function = 1 << (name & 63);
+            if frame.functions & function != 0 {
+                frame.adds = frame.adds.in_itself(self.is_inside(link, frame.tag, name));
+            }
+            frame.functions |= function;
+            frame
         } else {
             self.transparent(Class::Foreign, link)
         };
@@ -262,6 +268,7 @@ impl Stack {
             parent: link,
             path: parent.path,
             open: parent.open,
+            functions: parent.functions,
             reach: parent.reach,
             executing: parent.executing,
             ..Frame::EMPTY
@@ -332,6 +339,22 @@ impl Stack {
         frame
     }
 
+    /// Whether a section of the function is open in the frame of the link or around it: 1 or 0.
+    #[inline(always)]
+    fn is_inside(&self, mut link: Link, tag: u8, name: u64) -> u8 {
+        for _ in 0..MAX_DEPTH {
+            if link == 0 {
+                break;
+            }
+            let frame = self.frame(link as usize - 1);
+            if frame.name == name && frame.tag == tag {
+                return 1;
+            }
+            link = frame.parent;
+        }
+        0
+    }
+
     /// Closes the frame on top, which must exist.
     #[inline(always)]
     fn close_top(&mut self, now: u64, diagnostics: &mut Diagnostics, mut sink: impl FnMut(&Self, &Closed)) {
@@ -393,7 +416,7 @@ impl Stack {
                 parent: frame.around,
                 tag: frame.tag,
                 class: frame.class as u8,
-                adds: frame.adds,
+                adds: frame.adds.of_path(),
                 reserved: [0; 5],
             };
             store(frame.path, step);

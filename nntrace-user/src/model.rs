@@ -42,7 +42,7 @@ pub(crate) mod run_facts;
 pub(crate) mod scheduling;
 pub mod section;
 pub mod section_filter;
-mod section_sites;
+pub(crate) mod section_sites;
 pub mod section_statistics;
 pub(crate) mod small_counts;
 pub(crate) mod small_map;

@@ -43,7 +43,7 @@ LAYERS = "LA LR LI LD LC LU LO".split()
 PHASES = "PO PWU PBM PI PP PC PE PT PU PIO PTR PCO PR".split()
 EXECUTION = PHASES.index("PE")
 SUBTRACTED, HANDED = 4, 5
-OWN_COUNTS, EXECUTION_COUNTS = 1, 2
+OWN_COUNTS, EXECUTION_COUNTS, IN_ITSELF = 1, 2, 4
 
 
 class Damaged(Exception):
@@ -262,8 +262,11 @@ class Recording:
         sums = defaultdict(lambda: [0, 0, 0, 0])
         for site, _, _, own, exclusive in self.counted():
             row = sums[site.pid, site.tag, self.name(site.name)]
-            add(row, 1, own, exclusive)
-            row[3] = max(row[3], own)
+            if site.adds & IN_ITSELF:
+                add(row, 0, 0, exclusive)
+            else:
+                add(row, 1, own, exclusive)
+                row[3] = max(row[3], own)
         return [
             {"pid": pid} | letters(tag) | {"name": name} | counts(row) | {"max_ns": highest_alike(row[3])}
             for (pid, tag, name), row in sorted(sums.items())

@@ -209,3 +209,33 @@ fn details_tell_what_a_total_is_made_of() -> Result<()> {
     assert_eq!(rows, [("f", true, 1, 6_000), ("g", false, 1, 3_000)]);
     Ok(())
 }
+
+#[test]
+fn a_function_in_itself_counts_once() -> Result<()> {
+    // An operator, its two wrappers of the same name, and one of another operator's kernel.
+    let text = join([
+        trace::line(0, 1, 1, "B|1|[NN_LC_PCO]conv"),
+        trace::line(1_000, 1, 1, "B|1|[NN_LC_PCO]conv"),
+        trace::line(2_000, 1, 1, "B|1|[NN_LC_PCO]gemm"),
+        trace::line(3_000, 1, 1, "B|1|[NN_LC_PCO]conv"),
+        trace::line(7_000, 1, 1, "E|1"),
+        trace::line(8_000, 1, 1, "E|1"),
+        trace::line(9_000, 1, 1, "E|1"),
+        trace::line(10_000, 1, 1, "E|1"),
+    ]);
+    let output = run(&["-", "--json", "--detail"], Some(text.as_bytes()))?;
+    let snapshot = snapshot::read(&output.stdout)?;
+    let functions: Vec<_> = snapshot
+        .functions
+        .iter()
+        .map(|row| (row.name.as_str(), row.count, row.total_ns, row.exclusive_ns))
+        .collect();
+    assert_eq!(functions, [("conv", 1, 10_000, 8_000), ("gemm", 1, 6_000, 2_000)]);
+    let details: Vec<_> = snapshot
+        .details
+        .iter()
+        .map(|row| (row.name.as_str(), row.adds, row.count, row.total_ns, row.exclusive_ns))
+        .collect();
+    assert_eq!(details, [("conv", true, 1, 10_000, 8_000), ("gemm", false, 1, 6_000, 2_000)]);
+    Ok(())
+}

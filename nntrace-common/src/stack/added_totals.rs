@@ -1,6 +1,6 @@
 //! Totals that a frame adds to.
 
-/// Totals that the own time of a frame is added to. Determined at its begin: nothing open around it changes while it
+/// Totals that the own time of a frame is added to, and whether its function counts it. Determined at its begin: nothing open around it changes while it
 /// is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
@@ -13,6 +13,7 @@ pub struct Adds(u8);
 impl Adds {
     const TOTAL: u8 = 1;
     const EXECUTION: u8 = 2;
+    const IN_ITSELF: u8 = 4;
 
     /// To no total.
     pub(super) const NOTHING: Self = Self(0);
@@ -21,6 +22,18 @@ impl Adds {
     #[inline(always)]
     pub(super) const fn new(to_total: u8, to_execution: u8) -> Self {
         Self(to_total | to_execution << 1)
+    }
+
+    /// The same for a frame inside one of its own function: 1 or 0.
+    #[inline(always)]
+    pub(super) const fn in_itself(self, is_in_itself: u8) -> Self {
+        Self(self.0 | is_in_itself << 2)
+    }
+
+    /// Returns what is the same for all frames of a path: functions are not part of one.
+    #[inline(always)]
+    pub(super) const fn of_path(self) -> Self {
+        Self(self.0 & !Self::IN_ITSELF)
     }
 
     /// Decodes the byte of a record.
@@ -49,5 +62,13 @@ impl Adds {
     #[inline(always)]
     pub const fn to_execution(self) -> bool {
         self.0 & Self::EXECUTION != 0
+    }
+
+    /// Whether a section of the same function is open around it: that one's time includes this one's, so the function's
+    /// count and duration are those of the outermost (marks.md, section 2).
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_in_itself(self) -> bool {
+        self.0 & Self::IN_ITSELF != 0
     }
 }

@@ -63,6 +63,8 @@ pub struct Frame {
     pub name: u64,
     /// Tags of the sections and subtracted frames open up to and including this one, a bit each.
     pub(super) open: [u64; 2],
+    /// Marked functions open up to and including this frame, by a bit of their name's hash: several share one.
+    pub(super) functions: u64,
     /// Tag; 0 when it has none.
     pub(super) tag: u8,
     pub(super) class: Class,
@@ -99,6 +101,7 @@ impl Frame {
         around: ROOT_PATH,
         name: 0,
         open: [0; 2],
+        functions: 0,
         tag: 0,
         class: Class::Foreign,
         parent: 0,

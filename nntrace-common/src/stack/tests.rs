@@ -193,5 +193,29 @@ mod property {
             let events: Vec<_> = events.iter().map(|(now, text)| (*now, event(text))).collect();
             prop_assert_eq!(sums, oracle::sums(&events));
         }
+
+        /// Of names of which some share a bit, in tags of one layer: a section is in itself when one of its tag and name
+        /// is open.
+        #[test]
+        fn a_function_in_itself_is_found(
+            steps in proptest::collection::vec(proptest::option::of((0_usize..3, 0_u64..5)), 0..100)
+        ) {
+            let tags = ["B|1|[NN_LC_PCO]", "B|1|[NN_LC_PE]", "B|1|"];
+            let mut stack = Stack::EMPTY;
+            let mut open: Vec<(usize, u64, bool)> = Vec::new();
+            for step in steps {
+                if let Some((tag, name)) = step {
+                    let name = name * 32;
+                    let is_inside = open.iter().any(|&(t, n, _)| (t, n) == (tag, name));
+                    open.push((tag, name, is_inside));
+                    let Event::Begin(prefix, label) = event(tags[tag]) else { unreachable!() };
+                    stack.begin(1, prefix, label, name, |_, _| {});
+                } else if let Some((tag, _, is_inside)) = open.pop() {
+                    let mut found = None;
+                    stack.end(1, |_, closed| found = Some(closed.adds.is_in_itself()));
+                    prop_assert_eq!(found, (tag < 2).then_some(is_inside));
+                }
+            }
+        }
     }
 }

@@ -337,8 +337,11 @@ impl Causality {
             }
         }
         let (context, duration) = (closed.context, span.end - span.begin);
-        self.accounts.count(site, context.charge);
-        if let Some(group) = context.group {
+        let is_outermost = !span.adds.is_in_itself();
+        if is_outermost {
+            self.accounts.count(site, context.charge);
+        }
+        if let Some(group) = context.group.filter(|_| is_outermost) {
             self.groups.count(group, site, duration);
         }
         if let Some(iteration) = context.iteration {

@@ -264,6 +264,7 @@ impl Sites {
             tid: span.tid,
             path: span.path,
             name: span.name,
+            in_itself: span.adds.is_in_itself(),
             provisional: span.is_provisional(),
             keeps_name: false,
         };
@@ -285,7 +286,7 @@ impl Sites {
             self.link(place, span);
         }
         let site = self.all.at(place);
-        let (own, links) = (span.own, site.links);
+        let (own, links, in_itself) = (span.own, site.links, site.key.in_itself);
         let total = Total { count: 1, own, exclusive: span.exclusive };
         site.sum_of(stretch).total.add(&total);
         if let Some(phase) = links.phase {
@@ -295,8 +296,10 @@ impl Sites {
             self.phases.at(execution).record(own);
         }
         let function = self.functions.at(links.function);
-        function.total.add(&total);
-        function.times.record(own);
+        function.total.add(&span.of_function());
+        if !in_itself {
+            function.times.record(own);
+        }
     }
 
     #[cold]

@@ -199,6 +199,8 @@ pub(crate) struct Place {
     own: Option<u32>,
     exclusive: Option<u32>,
     execution: Option<u32>,
+    /// Inside a section of the same function, whose row has its time already.
+    in_itself: bool,
 }
 
 impl Place {
@@ -258,7 +260,9 @@ impl SectionStatistics {
         }
         if let Some(row) = place.own {
             let row = self.rows.at(row);
-            row.add_time(own);
+            if !place.in_itself {
+                row.add_time(own);
+            }
             // Most add both to one row.
             if place.exclusive == place.own {
                 row.exclusive += u128::from(exclusive);
@@ -310,6 +314,7 @@ impl SectionStatistics {
                     own: sums.filter(|_| own),
                     exclusive: sums.filter(|_| exclusive),
                     execution: executions,
+                    in_itself: by_function && span.adds.is_in_itself(),
                 };
             }
         }

@@ -362,7 +362,9 @@ impl Iterations {
         let duration = span.end - span.begin;
         let Self { kept, roots, room, root_room, open, ended, next_end, late, .. } = self;
         let root = &mut roots[id.root as usize];
-        let section = Total { count: 1, own: duration, exclusive: 0 };
+        let is_counted = is_root || !span.adds.is_in_itself();
+        let section =
+            if is_counted { Total { count: 1, own: duration, exclusive: 0 } } else { Total::default() };
         let Some(iteration) = kept.get_mut(&id.number) else {
             *late += 1;
             root.function(site, root_room).add(&section, duration);

@@ -16,6 +16,8 @@ pub(crate) struct SiteKey {
     pub path: u64,
     /// Hash of the name.
     pub name: u64,
+    /// Whether its sections are inside others of the same function.
+    pub in_itself: bool,
     /// Its thread had shown interface calls only: it counts if the thread takes part in the end.
     pub provisional: bool,
     /// Whether its name matters beyond its words: to executions, or as that of a driver.

@@ -13,6 +13,7 @@ use crate::{
         findings::Findings,
         histogram::Times,
         run_facts::ProcessLabel,
+        section_sites::Site,
     },
     report::snapshot::{
         AppPhaseTimes, AppPhases, CounterRow, DetailRow, Executions, FunctionRow, PhaseRow, ProcessRole,
@@ -126,11 +127,21 @@ impl Findings<'_> {
     /// By process, thread, layer and phase; what adds to the total first.
     pub(super) fn details(&self) -> Vec<DetailRow> {
         let mut sums: BTreeMap<(u32, u32, Tag, bool, String), Total> = BTreeMap::new();
-        for site in self.marks.sites.counted() {
-            let is_detail = !self.marks.paths.adds(site.key.path);
-            let key = (site.key.pid, site.key.tid, site.tag, is_detail, self.marks.names.text(site.key.name));
-            let sum = sums.entry(key).or_default();
+        let of_site = |site: &Site, is_detail| {
+            (site.key.pid, site.key.tid, site.tag, is_detail, self.marks.names.text(site.key.name))
+        };
+        let (in_itself, outermost): (Vec<_>, Vec<_>) =
+            self.marks.sites.counted().partition(|site| site.key.in_itself);
+        for site in outermost {
+            let sum = sums.entry(of_site(site, !self.marks.paths.adds(site.key.path))).or_default();
             site.sums.iter().for_each(|(_, part)| sum.add(&part.total));
+        }
+        // Their durations are in those of the outermost of their function.
+        for site in in_itself {
+            let section = of_site(site, false);
+            let key = if sums.contains_key(&section) { section } else { of_site(site, true) };
+            let sum = sums.entry(key).or_default();
+            sum.exclusive += site.sums.iter().map(|(_, part)| part.total.exclusive).sum::<u64>();
         }
         let rows = sums.into_iter().map(|((pid, tid, tag, is_detail, name), sum)| DetailRow {
             pid,
