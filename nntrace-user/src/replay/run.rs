@@ -382,7 +382,13 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
 /// Returns the error of inputs without an event: what they hold instead.
 fn no_events(pass: Pass, files: &[String], inputs: &[Input]) -> ReplayError {
     let is_page = |input: &Input| html::looks_like_html(input.head());
+    let kinds = pass.results.model.diagnostics.counts();
+    let of_no_cpu = kinds.iter().find(|(kind, _)| *kind == DiagnosticKind::CpuOutOfRange);
     let what = match pass.counts.unreadable {
+        _ if let Some((_, found)) = of_no_cpu => {
+            let example = String::from_utf8_lossy(&found.example[..found.len as usize]);
+            format!("each of its {} events is of a CPU that no machine has, first {example}", found.count)
+        }
         0 if inputs.iter().any(|input| matches!(input.contents(), Contents::Perfetto(_))) => {
             "a trace of Perfetto without ftrace events and without track events".into()
         }

@@ -58,6 +58,16 @@ fn the_text_of_ftrace_in_json_is_read() {
 }
 
 #[test]
+fn a_trace_of_impossible_cpus_alone_is_refused_with_them() {
+    let text =
+        "a-1 [4294967294] 3.0: cpu_idle: state=1 cpu_id=0\na-1 [4294967294] 4.0: tracing_mark_write: E|1\n";
+    let error = refused(text);
+    let expected =
+        "each of its 2 events is of a CPU that no machine has, first CPU 4294967294 in an event of thread 1";
+    assert!(error.contains(expected), "{error}");
+}
+
+#[test]
 fn known_events_that_cannot_be_used_are_counted() {
     let text = "a-1 [000] 1.0: cpu_idle: state=1 cpu_id=0\na-1 [000] 1.5: sched_switch: prev_comm=a prev_pid=x\n\
                 a-1 [000] 1.6: sched_waking: comm=a\na-1 [000] 2.0: irq_handler_entry: irq=7\n\

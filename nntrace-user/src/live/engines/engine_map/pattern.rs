@@ -1,9 +1,12 @@
-//! Patterns for names: `*` stands for any text, `?` for any one byte, `{name}` for the text that becomes a name.
+//! Patterns for names: `*` stands for any text, `?` for any one byte, `{name}` for the text that becomes a name, and `\*`
+//! for the `*` of a C++ pointer.
 
 use std::fmt;
 
 use memchr::memmem;
 
+/// A `*` of the name itself.
+const LITERAL_STAR: &str = "\\*";
 /// Wildcard that captures.
 const CAPTURE: &str = "{name}";
 
@@ -49,6 +52,11 @@ impl Pattern {
             if let Some(behind) = left.strip_prefix(CAPTURE) {
                 wildcards.push(Wildcard::Capture);
                 texts.push(String::new());
+                left = behind;
+                continue;
+            }
+            if let (Some(behind), Some(text)) = (left.strip_prefix(LITERAL_STAR), texts.last_mut()) {
+                text.push('*');
                 left = behind;
                 continue;
             }
@@ -224,6 +232,9 @@ mod tests {
             ("a??d", "abd", false),
             ("*x?z*", "--xyz--", true),
             ("*", "", true),
+            (r"f(A\*, B\*)", "f(A*, B*)", true),
+            (r"f(A\*, B\*)", "f(A*, int, B*)", false),
+            (r"f(\**)", "f(*, int)", true),
             ("_ZN2ov4Core13compile_modelE*", "_ZN2ov4Core13compile_modelERKSs", true),
         ] {
             assert_eq!(fits(pattern, name), expected, "{pattern} on {name}");
@@ -232,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_shortest_name_is_captured() {
-        let eval = "tflite::ops::builtin::{name}::*Eval*(TfLiteContext*, TfLiteNode*)";
+        let eval = r"tflite::ops::builtin::{name}::*Eval*(TfLiteContext\*, TfLiteNode\*)";
         let name =
             "tflite::ops::builtin::conv::(anonymous namespace)::EvalFloat(TfLiteContext*, TfLiteNode*)";
         assert_eq!(captured(eval, name), Some("conv"));
