@@ -199,6 +199,16 @@ fn the_text_of_ftrace_has_the_totals_of_the_run() -> Result<()> {
         assert_eq!(of_text.accounts, of_run.accounts, "{name}");
         assert_eq!(of_text.hand_overs, of_run.hand_overs, "{name}");
         assert_eq!(of_text.overhead.power_events, of_run.overhead.power_events, "{name}");
+        let window = |of: &Snapshot| (of.window.begin_ns, of.window.end_ns);
+        assert_eq!(window(&of_text), window(&of_run), "{name}");
+        // The text has no place for the state of a CPU without events.
+        let running = |of: &Snapshot| -> Vec<(u32, u64)> {
+            let known = of.cpus.iter().filter(|cpu| {
+                of_text.cpus.iter().any(|in_text| in_text.cpu == cpu.cpu && in_text.unknown_ns == 0)
+            });
+            known.map(|cpu| (cpu.cpu, cpu.running.iter().map(|row| row.ns).sum())).collect()
+        };
+        assert_eq!(running(&of_text), running(&of_run), "{name}");
         let text = String::from_utf8(text)?;
         let times = text.lines().filter_map(|line| line.split_once("] .... ")?.1.split(':').next());
         let times: Vec<&str> = times.collect();

@@ -8,7 +8,7 @@ mod power;
 
 use std::{
     cmp::Reverse,
-    collections::BinaryHeap,
+    collections::{BinaryHeap, VecDeque},
     io::{self, Write},
 };
 
@@ -26,6 +26,9 @@ const HEADER: &str = "# tracer: nop
 #           TASK-PID     TGID   CPU#  ||||   TIMESTAMP  FUNCTION
 #              | |         |      |   ||||      |         |
 ";
+/// Words that a replay takes the window from: `docs/power.md`.
+const BEGIN: &str = "nntrace_start";
+const END: &str = "nntrace_end";
 /// Bits of the thread ids of Linux; a further script of a thread has its number above them.
 const TID_BITS: u32 = 22;
 
@@ -38,6 +41,8 @@ pub struct Systrace<'a, W> {
     /// Begins of the lines of each thread.
     heads: Vec<Vec<u8>>,
     line: Vec<u8>,
+    /// Begin and end of the window (ns) that are not written yet.
+    window: VecDeque<(u64, &'static str)>,
     /// First failure; nothing is written behind it.
     failure: Option<io::Error>,
 }
@@ -52,12 +57,20 @@ impl<'a, W: Write> Systrace<'a, W> {
             next: BinaryHeap::new(),
             heads: script.threads.iter().map(|thread| head(script, thread)).collect(),
             line: Vec::new(),
+            window: VecDeque::new(),
             failure,
         };
         for number in 0..script.threads.len() {
             text.advance(number, 0);
         }
         text
+    }
+
+    /// Writes where the window begins and ends (ns), which a replay would else take from the first and the last line.
+    #[must_use]
+    pub fn of_window(mut self, begin: u64, end: u64) -> Self {
+        self.window = [(begin, BEGIN), (end, END)].into();
+        self
     }
 
     /// Adds an event of a CPU, behind all marks up to its time. A failure shows at the end.
@@ -70,6 +83,7 @@ impl<'a, W: Write> Systrace<'a, W> {
     /// Adds lines of a time (ns), behind all marks up to it. A failure shows at the end.
     pub fn lines(&mut self, time: u64, lines: &[u8]) {
         self.marks(time);
+        self.edges(time);
         self.put(lines);
     }
 
@@ -79,6 +93,7 @@ impl<'a, W: Write> Systrace<'a, W> {
     /// When something could not be written.
     pub fn finish(mut self) -> io::Result<W> {
         self.marks(u64::MAX);
+        self.edges(u64::MAX);
         self.failure.map_or(Ok(self.out), Err)
     }
 
@@ -89,6 +104,7 @@ impl<'a, W: Write> Systrace<'a, W> {
             && time <= until
         {
             self.next.pop();
+            self.edges(time);
             let thread = &script.threads[number];
             let mut line = std::mem::take(&mut self.line);
             line.clear();
@@ -100,6 +116,19 @@ impl<'a, W: Write> Systrace<'a, W> {
             self.put(&line);
             self.line = line;
             self.advance(number, place + 1);
+        }
+    }
+
+    /// Writes the begin of the window before a line of a time (ns) in it, and its end before one behind it: as events of
+    /// their own, since Perfetto counts a mark that it does not know as a failure.
+    fn edges(&mut self, time: u64) {
+        while let Some((edge, word)) =
+            self.window.pop_front_if(|&mut (edge, word)| edge < time || edge == time && word == BEGIN)
+        {
+            let mut line = b"           <...>-0       (-------) [000] .... ".to_vec();
+            push_time(edge, &mut line);
+            line.extend_from_slice(format!(": {word}: window\n").as_bytes());
+            self.put(&line);
         }
     }
 

@@ -104,6 +104,14 @@ impl Sums {
     }
 }
 
+impl Findings<'_> {
+    /// Returns begin and end of the window, ns.
+    #[must_use]
+    pub fn window(&self) -> (u64, u64) {
+        (self.run.window.begin_ns, self.run.window.end_ns)
+    }
+}
+
 impl Model {
     /// Everything that was found until the end of the window.
     pub(crate) fn findings<'a>(&'a self, run: RunFacts<'a>, sums: Sums) -> Findings<'a> {
