@@ -312,7 +312,6 @@ impl Stack {
         }
         frame.class = class;
         frame.tag = layer << 4 | phase;
-        frame.around = frame.path;
         frame.path = path_hash(frame.path, step_of(frame.tag, class));
         let (low, high) = open_bits(frame.tag);
         let part_of_execution = u8::from(phase >= Phase::InputsOutputs as u8);
@@ -412,8 +411,9 @@ impl Stack {
         let mut rounds = 0;
         while rounds < MAX_DEPTH && link != 0 {
             let frame = self.frame(link as usize - 1);
+            let around = frame.parent;
             let step = PathStep {
-                parent: frame.around,
+                parent: if around == 0 { ROOT_PATH } else { self.frame(around as usize - 1).path },
                 tag: frame.tag,
                 class: frame.class as u8,
                 adds: frame.adds.of_path(),

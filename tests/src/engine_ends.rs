@@ -77,7 +77,7 @@ pub const WAYS: [Way; 11] = [
         name: "returns",
         sections: &[
             ("LR_PI", "/models/net", 1),
-            ("LC_PE", "ends_recurse", 4),
+            ("LC_PE", "ends_recurse", 1),
             ("LC_PE", "ends_at_many_places", 1),
         ],
         unwound: 0,
@@ -108,13 +108,13 @@ pub const WAYS: [Way; 11] = [
     // Of two functions on different stacks, one is taken for left when the other one returns, or is entered.
     Way {
         name: "lower",
-        sections: &[("LC_PE", "ends_elsewhere", 2), ("LR_PE", "ends_run", 1)],
+        sections: &[("LC_PE", "ends_elsewhere", 1), ("LR_PE", "ends_run", 1)],
         unwound: 2,
         open_at_end: 0,
     },
     Way {
         name: "upper",
-        sections: &[("LC_PE", "ends_elsewhere", 2), ("LR_PE", "ends_run", 1)],
+        sections: &[("LC_PE", "ends_elsewhere", 1), ("LR_PE", "ends_run", 1)],
         unwound: 2,
         open_at_end: 0,
     },

@@ -31,7 +31,7 @@ const FLOORS: [(&str, &[&str]); 12] = [
 
 /// Public items that the library has at most. A name that is exported a second time is counted where it is declared, its
 /// `pub use` as one. What has to grow the interface says so here.
-const PUBLIC_ITEMS: usize = 808;
+const PUBLIC_ITEMS: usize = 809;
 
 /// Module by its path: `["live", "kernel"]`.
 type Module = Vec<String>;

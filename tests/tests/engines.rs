@@ -47,15 +47,13 @@ struct Expected {
     path: &'static str,
     /// Ending of the path, where a model is several files.
     file: &'static str,
-    /// Functions that load a model and know its path, one inside of the other.
-    with_path: u64,
     /// Time of a run outside of the function that executes the model, µs, at most.
     outside_us: u64,
 }
 
 impl Expected {
     const fn of(engine: Engine, load: &'static str, path: &'static str) -> Self {
-        Self { engine, load, path, file: "", with_path: 1, outside_us: OUTSIDE_US }
+        Self { engine, load, path, file: "", outside_us: OUTSIDE_US }
     }
 
     /// Runs the engine in all ways. `prepare` returns a check of the operators of so many runs: while it asks the engine for
@@ -126,12 +124,7 @@ impl Expected {
         let model = self.engine.model(size)?;
         let model = format!("{}{}", model.to_str().context("the path is text")?, self.file);
         let functions = traced.functions(self.path);
-        assert_eq!(
-            functions.get(model.as_str()),
-            Some(&self.with_path),
-            "{} of {model}: {functions:?}",
-            self.path
-        );
+        assert_eq!(functions.get(model.as_str()), Some(&1), "{} of {model}: {functions:?}", self.path);
         Ok(())
     }
 }
@@ -209,7 +202,7 @@ fn litert_with_compiled_models() -> Result<()> {
 #[test]
 fn tflite_runtime() -> Result<()> {
     // The module's function for files calls the library's.
-    let expected = Expected { with_path: 2, ..Expected::of(TFLITE_RUNTIME, "LR_PI", "LR_PI") };
+    let expected = Expected::of(TFLITE_RUNTIME, "LR_PI", "LR_PI");
     expected.check(|| Ok(litert_operators("DELEGATE", "CUMSUM")))
 }
 
@@ -376,7 +369,7 @@ fn llama() -> Result<()> {
 #[test]
 fn whisper() -> Result<()> {
     // The function that reads a model calls the one that makes no state for it.
-    let expected = Expected { with_path: 2, ..Expected::of(WHISPER, "LR_PI", "LR_PI") };
+    let expected = Expected::of(WHISPER, "LR_PI", "LR_PI");
     expected.check(|| {
         Ok(|traced: &Traced, runs| {
             // ggml numbers most operations by itself; this one is the result of the convolutions.

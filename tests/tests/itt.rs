@@ -202,8 +202,10 @@ fn tasks_nest_as_deep_as_there_is_room_for() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let itt = Itt::build("itt-odd.c")?;
     let snapshot = profiled(&itt, "deep", &[])?;
-    let all = [("LC_PE", "after", 1), ("LC_PE", "deep", 64)];
-    assert_eq!(functions(&snapshot, pid(&snapshot)?), expected(&all));
+    let pid = pid(&snapshot)?;
+    let all = [("LC_PE", "after", 1), ("LC_PE", "deep", 1)];
+    assert_eq!(functions(&snapshot, pid), expected(&all));
+    assert_eq!(snapshot.stack_counts(pid).values().sum::<u64>(), 65);
     Ok(())
 }
 

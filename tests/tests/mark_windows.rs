@@ -24,22 +24,32 @@ fn marks(random: &mut Random) -> Vec<Mark> {
     marks.collect()
 }
 
-/// Returns, by function, the number of ends in the window, and the time in it (ns).
+/// Returns the place of a section's end: the first at which as many have ended as began.
+fn end_of(marks: &[Mark], begin: usize) -> Option<usize> {
+    let tid = marks[begin].1;
+    let mut depth = 0;
+    (begin..marks.len()).filter(|&at| marks[at].1 == tid).find(|&at| {
+        depth += if marks[at].2.starts_with('B') { 1 } else { -1 };
+        depth == 0
+    })
+}
+
+/// Returns, by function, the number of ends in the window, and the time in it (ns). A section inside another one of its
+/// function adds to neither.
 fn sections(marks: &[Mark], begin: u64, end: u64) -> BTreeMap<String, (u64, u64)> {
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for (number, (began, tid, text)) in marks.iter().enumerate() {
         let Some((_, name)) = text.split_once(']') else { continue };
-        // Its end is the first at which as many have ended as began.
-        let mut depth = 1;
-        let ended =
-            marks[number + 1..].iter().filter(|(_, other, _)| other == tid).find_map(|(at, _, text)| {
-                depth += if text.starts_with('B') { 1 } else { -1 };
-                (depth == 0).then_some(*at)
-            });
+        let is_in_itself = (0..number)
+            .filter(|&before| (&marks[before].1, &marks[before].2) == (tid, text))
+            .any(|before| end_of(marks, before).is_none_or(|ended| ended > number));
+        let ended = end_of(marks, number).map(|place| marks[place].0);
         if let Some(ended) = ended.filter(|ended| (begin..=end).contains(ended)) {
             let (count, ns) = sums.entry(name.to_owned()).or_default();
-            *count += 1;
-            *ns += ended - (*began).max(begin);
+            if !is_in_itself {
+                *count += 1;
+                *ns += ended - (*began).max(begin);
+            }
         }
     }
     sums

@@ -143,7 +143,8 @@ fn assert_equal(tables: &DuckDb, run: &str, snapshot: &Snapshot) -> Result<()> {
     assert!(!expected.is_empty(), "{run} has no function");
     let functions = query(&format!("pid, layer, phase, name, {sums}"), "totals", "AND kind = 'function'")?;
     assert_eq!(columns(&functions, &key), expected, "functions of {run}");
-    let of_spans = "count(*) AS count, sum(own_ns) AS total_ns, sum(exclusive_ns) AS exclusive_ns";
+    let of_spans = "count(*) FILTER (NOT in_itself) AS count, \
+                    coalesce(sum(own_ns) FILTER (NOT in_itself), 0) AS total_ns, sum(exclusive_ns) AS exclusive_ns";
     let spans = query(&format!("pid, layer, phase, name, {of_spans}"), "spans", "AND NOT provisional")?;
     assert_eq!(columns(&spans, &key), expected, "sections of {run}");
 

@@ -31,8 +31,9 @@ impl Adds {
     }
 
     /// Returns what is the same for all frames of a path: functions are not part of one.
+    #[must_use]
     #[inline(always)]
-    pub(super) const fn of_path(self) -> Self {
+    pub const fn of_path(self) -> Self {
         Self(self.0 & !Self::IN_ITSELF)
     }
 

@@ -57,8 +57,6 @@ pub struct Frame {
     pub nested: u64,
     /// Hash of the tags from the outermost marked frame to this one.
     pub path: u64,
-    /// Path of the marked frame around it.
-    pub(super) around: u64,
     /// Hash of its name.
     pub name: u64,
     /// Tags of the sections and subtracted frames open up to and including this one, a bit each.
@@ -98,7 +96,6 @@ impl Frame {
         subtracted: 0,
         nested: 0,
         path: ROOT_PATH,
-        around: ROOT_PATH,
         name: 0,
         open: [0; 2],
         functions: 0,

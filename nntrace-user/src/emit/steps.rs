@@ -285,7 +285,8 @@ impl Made {
 /// Whether a section is accounted as it was recorded.
 fn is_same(recorded: &SpanRecord, closed: &Closed) -> bool {
     let SpanRecord { tag, class, adds, begin, end, own, exclusive, path, name, .. } = *recorded;
-    (tag, class, adds, path, name)
-        == (closed.tag.index(), closed.class as u8, closed.adds, closed.path, closed.name)
+    // What is open around it without an end has no name here.
+    (tag, class, adds.of_path(), path, name)
+        == (closed.tag.index(), closed.class as u8, closed.adds.of_path(), closed.path, closed.name)
         && (begin, end, own, exclusive) == (closed.begin, closed.end, closed.own, closed.exclusive)
 }

@@ -19,6 +19,7 @@ use super::{
     script::Script,
     steps::{Action, Step, ThreadScript},
 };
+use crate::model::findings::Findings;
 
 /// Begin of the text, by which importers recognize it.
 const HEADER: &str = "# tracer: nop
@@ -68,7 +69,8 @@ impl<'a, W: Write> Systrace<'a, W> {
 
     /// Writes where the window begins and ends (ns), which a replay would else take from the first and the last line.
     #[must_use]
-    pub fn of_window(mut self, begin: u64, end: u64) -> Self {
+    pub fn of_window(mut self, findings: &Findings<'_>) -> Self {
+        let (begin, end) = findings.window();
         self.window = [(begin, BEGIN), (end, END)].into();
         self
     }

@@ -107,7 +107,7 @@ impl Sums {
 impl Findings<'_> {
     /// Returns begin and end of the window, ns.
     #[must_use]
-    pub fn window(&self) -> (u64, u64) {
+    pub(crate) fn window(&self) -> (u64, u64) {
         (self.run.window.begin_ns, self.run.window.end_ns)
     }
 }

@@ -49,6 +49,8 @@ pub struct Section<'a> {
     pub attributes: Cow<'a, str>,
     /// Whether its thread took no part in the accounting when it ended. Sums have it if the thread took part later.
     pub is_provisional: bool,
+    /// Whether it is inside a section of the same function, whose sums have its exclusive time alone.
+    pub in_itself: bool,
     /// [`Stamp::sequence`] of its begin and of its end.
     pub sequences: (u32, u32),
 }
@@ -75,6 +77,7 @@ impl<'a> Section<'a> {
             name: name.map_or_else(|| Cow::Owned(format!("?{:016x}", span.name)), Cow::Borrowed),
             attributes: attributes.unwrap_or_default(),
             is_provisional: span.is_provisional(),
+            in_itself: span.adds.is_in_itself(),
             sequences: (span.begin_sequence, span.end_sequence),
         })
     }

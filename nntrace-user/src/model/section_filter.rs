@@ -117,6 +117,7 @@ mod tests {
             name: Cow::Borrowed(name),
             attributes: Cow::Borrowed(""),
             is_provisional: false,
+            in_itself: false,
             sequences: (0, 0),
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn span(tid: u32, begin: u64, length: u64, depth: u8, name: u64) -> S
         tag: Tag::new(Layer::Runtime, Phase::Execution).index(),
         class: Class::Section as u8,
         depth,
-        adds: Adds::from_bits(u8::MAX),
+        adds: Adds::from_bits(3),
         begin,
         end: begin + length,
         own: length - length / 4,

@@ -255,6 +255,7 @@ mod tests {
             name: Cow::Borrowed(name),
             attributes: Cow::Borrowed(attributes),
             is_provisional: false,
+            in_itself: false,
             sequences: (0, 0),
         }
     }

@@ -26,6 +26,7 @@ fn section(name: &str, begin_ns: u64, end_ns: u64) -> Section<'_> {
         name: Cow::Borrowed(name),
         attributes: Cow::Borrowed("#iter=1"),
         is_provisional: false,
+        in_itself: false,
         sequences: (0, 0),
     }
 }

@@ -265,6 +265,7 @@ mod tests {
             name: "f".into(),
             attributes: attributes.into(),
             is_provisional: false,
+            in_itself: false,
             sequences: (0, 0),
         }
     }

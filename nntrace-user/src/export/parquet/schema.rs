@@ -71,6 +71,7 @@ pub(super) const SPANS: Schema = Schema {
         needed("class", Kind::Name),
         needed("path", Kind::Word),
         needed("provisional", Kind::Flag),
+        needed("in_itself", Kind::Flag),
     ],
 };
 

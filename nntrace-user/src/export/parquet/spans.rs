@@ -32,8 +32,19 @@ impl Spans {
         if self.failure.is_some() {
             return;
         }
-        let Section { pid, tid, begin_ns, end_ns, own_ns, exclusive_ns, depth, path, is_provisional, .. } =
-            *section;
+        let Section {
+            pid,
+            tid,
+            begin_ns,
+            end_ns,
+            own_ns,
+            exclusive_ns,
+            depth,
+            path,
+            is_provisional,
+            in_itself,
+            ..
+        } = *section;
         let row = [
             pid.into(),
             tid.into(),
@@ -49,6 +60,7 @@ impl Spans {
             class(section.class).into(),
             path.into(),
             is_provisional.into(),
+            in_itself.into(),
         ];
         self.failure = self.table.push(&row).err();
     }

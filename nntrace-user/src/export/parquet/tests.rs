@@ -40,6 +40,7 @@ fn section<'a>(name: &'a str, attributes: &'a str, end_ns: u64) -> Section<'a> {
         name: Cow::Borrowed(name),
         attributes: Cow::Borrowed(attributes),
         is_provisional: false,
+        in_itself: false,
         sequences: (0, 0),
     }
 }

@@ -76,6 +76,8 @@ struct KeptSection {
     begin_sequence: u32,
     #[prost(uint32, tag = "17")]
     end_sequence: u32,
+    #[prost(bool, tag = "18")]
+    in_itself: bool,
 }
 
 /// Section or mark, as it is handed out.
@@ -104,6 +106,7 @@ impl KeptSection {
             name: section.name.as_ref().to_owned(),
             attributes: section.attributes.as_ref().to_owned(),
             is_provisional: section.is_provisional,
+            in_itself: section.in_itself,
             is_mark: false,
             begin_sequence: section.sequences.0,
             end_sequence: section.sequences.1,
@@ -147,6 +150,7 @@ impl KeptSection {
             name: Cow::Borrowed(&self.name),
             attributes: Cow::Borrowed(&self.attributes),
             is_provisional: self.is_provisional,
+            in_itself: self.in_itself,
             sequences: (self.begin_sequence, self.end_sequence),
         })
     }

@@ -113,6 +113,7 @@ fn section<'a>(name: impl Into<Cow<'a, str>>, begin_ns: u64, end_ns: u64, depth:
         name: name.into(),
         attributes: Cow::Borrowed(""),
         is_provisional: false,
+        in_itself: false,
         sequences: (0, 0),
     }
 }

@@ -39,8 +39,7 @@ fn export_recording(request: &Request<'_>, recording: &Path, out: &mut impl Writ
     let script = Script::of_any(recording)?;
     let notes: Vec<String> = script.notes().iter().map(ToString::to_string).collect();
     let findings = recorded.findings();
-    let (begin, end) = findings.window();
-    let mut text = Systrace::new(out, &script).of_window(begin, end);
+    let mut text = Systrace::new(out, &script).of_window(&findings);
     record::power_events(recording, |record| text.power(record))?;
     text.finish().context(CANNOT)?;
     let lost = notes_on_losses(&findings, format_args!("{}", recording.display()));
@@ -58,8 +57,7 @@ fn export_traces(request: &Request<'_>, out: &mut impl Write) -> Result<Vec<Stri
     let findings = replayed.findings();
     let (script, power) = collector.take().script(&findings)?;
     let notes: Vec<String> = script.notes().iter().map(ToString::to_string).collect();
-    let (begin, end) = findings.window();
-    let mut text = Systrace::new(out, &script).of_window(begin, end);
+    let mut text = Systrace::new(out, &script).of_window(&findings);
     power.visit(|time, lines| text.lines(time, lines)).context(CANNOT)?;
     text.finish().context(CANNOT)?;
     let lost = notes_on_losses(&findings, format_args!("the traces"));
