@@ -114,21 +114,21 @@ pub const WAYS: [Way; 11] = [
     },
     Way {
         name: "upper",
-        sections: &[("LC_PE", "ends_elsewhere", 1), ("LR_PE", "ends_run", 1)],
+        sections: &[("LC_PE", "ends_elsewhere", 2), ("LR_PE", "ends_run", 1)],
         unwound: 2,
         open_at_end: 0,
     },
     // More functions than there is room for at once: the latest ones give way, and the thread's own ones count.
     Way {
         name: "abandoned_below",
-        sections: &[("LC_PE", "ends_elsewhere", 24), ("LC_PE", "ends_land", 24)],
+        sections: &[("LC_PE", "ends_elsewhere", 1), ("LC_PE", "ends_land", 24)],
         unwound: 2 * 24,
         open_at_end: 0,
     },
-    // Those on higher stacks may yet go on, for all that is known, until the thread ends.
+    // Those on higher stacks may yet go on, for all that is known, until the thread ends: all others are inside of these.
     Way {
         name: "abandoned_above",
-        sections: &[("LC_PE", "ends_elsewhere", 24 - 15), ("LC_PE", "ends_land", 24)],
+        sections: &[("LC_PE", "ends_elsewhere", 0), ("LC_PE", "ends_land", 24)],
         unwound: 2 * (24 - 15),
         open_at_end: 15,
     },

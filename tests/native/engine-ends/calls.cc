@@ -103,10 +103,6 @@ static void returns(int round) {
     before = now_ns();
     CHECK(ends_recurse(3) == 4);
     took("ends_recurse", before, WORK_NS);
-    /* Those within it are in its time, and have times of their own. */
-    for (int depth = 0; depth < 3; depth++) {
-        took("ends_recurse", before, WORK_NS);
-    }
     before = now_ns();
     CHECK(ends_at_many_places(round) != 0);
     took("ends_at_many_places", before, 0);
