@@ -99,6 +99,7 @@ fn what_is_written_is_read() {
             text("subtracted"),
             Field::ULong(u64::MAX - 1),
             Field::Bool(false),
+            Field::Bool(false),
         ]
     };
     // The largest time is one that readers know.
