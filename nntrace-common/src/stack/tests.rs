@@ -194,8 +194,7 @@ mod property {
             prop_assert_eq!(sums, oracle::sums(&events));
         }
 
-        /// Of names of which some share a bit, in tags of one layer: a section is in itself when one of its tag and name
-        /// is open.
+        /// A section is in itself when one of its tag and name is open around it; some of the names share a bit.
         #[test]
         fn a_function_in_itself_is_found(
             steps in proptest::collection::vec(proptest::option::of((0_usize..3, 0_u64..5)), 0..100)
