@@ -4,6 +4,7 @@
 //! beside the place, or inside of a folder that exists there: [`ResultFolder::settle`] puts it in place by renaming. Until
 //! then nothing that was there before is touched; dropped before, the unfinished folder is removed.
 
+mod directory;
 mod error;
 #[cfg(test)]
 mod tests;
@@ -11,25 +12,24 @@ mod unfinished;
 
 use std::{
     ffi::{OsStr, OsString},
-    fs::{self, File},
+    fs::{self, File, Metadata},
     io::{self, ErrorKind, Write as _},
-    os::fd::{AsRawFd as _, OwnedFd},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
+pub use directory::Directory;
 pub use error::FolderError;
 use nix::{
     errno::Errno,
-    fcntl::{AtFlags, OFlag, open, openat, renameat},
-    sys::stat::{Mode, fstatat},
-    unistd::{AccessFlags, UnlinkatFlags, access, unlinkat},
+    fcntl::{AT_FDCWD, AtFlags},
+    unistd::{AccessFlags, Uid, faccessat, setfsuid},
 };
-pub use unfinished::{UNFINISHED, Unfinished, remove_all as remove_unfinished};
+use unfinished::UNFINISHED;
+pub use unfinished::{Unfinished, remove_all as remove_unfinished};
 
-/// Mode of a new folder, before the umask.
-const FOLDER_MODE: u32 = 0o777;
-/// Mode of a new file, before the umask.
-const FILE_MODE: Mode = Mode::from_bits_truncate(0o666);
+use crate::caller::FileRights;
+
 /// End of the name of a file whose next content is being written.
 pub const PART: &str = ".part";
 
@@ -49,7 +49,7 @@ pub struct ResultFolder {
     place: PathBuf,
     kind: Kind,
     /// Folder in which files are created.
-    folder: OwnedFd,
+    folder: Directory,
     state: State,
 }
 
@@ -58,7 +58,7 @@ enum State {
     /// Beside the place, where nothing is yet.
     Beside(Unfinished),
     /// Inside of the folder in the place.
-    Inside(Unfinished, OwnedFd),
+    Inside(Unfinished, Directory),
     /// In place.
     Settled,
 }
@@ -70,7 +70,8 @@ impl ResultFolder {
     /// # Errors
     /// When it cannot.
     pub fn check(place: &Path, kind: Kind, force: bool) -> Result<(), FolderError> {
-        exists(place, kind, force).map(drop)
+        let _rights = FileRights::of_caller().map_err(|source| FolderError::write(place, source))?;
+        open_place(place, kind, force).map(drop)
     }
 
     /// Creates the unfinished folder.
@@ -79,13 +80,16 @@ impl ResultFolder {
     /// As of [`ResultFolder::check`], and when it cannot be created.
     pub fn create(place: &Path, kind: Kind, force: bool) -> Result<Self, FolderError> {
         let error = |source| FolderError::write(place, source);
-        let inside = exists(place, kind, force)?;
-        let around = fs::canonicalize(if inside { place } else { folder_of(place) }).map_err(error)?;
-        let outer = inside.then(|| open_folder(&around)).transpose().map_err(error)?;
-        let unfinished = Unfinished::create_folder(&around, FOLDER_MODE).map_err(error)?;
-        let folder = open_folder(unfinished.path()).map_err(error)?;
-        let state = match outer {
-            Some(outer) => State::Inside(unfinished, outer),
+        let _rights = FileRights::of_caller().map_err(error)?;
+        let inside = open_place(place, kind, force)?;
+        let around = match &inside {
+            Some(inside) => inside.clone(),
+            None => Directory::open(folder_of(place)).map_err(error)?,
+        };
+        let unfinished = Unfinished::create_folder(&around).map_err(error)?;
+        let folder = around.open_folder(unfinished.name()).map_err(error)?;
+        let state = match inside {
+            Some(inside) => State::Inside(unfinished, inside),
             None => State::Beside(unfinished),
         };
         Ok(Self { place: place.to_owned(), kind, folder, state })
@@ -101,7 +105,7 @@ impl ResultFolder {
     #[must_use]
     pub fn path(&self) -> &Path {
         match &self.state {
-            State::Beside(unfinished) | State::Inside(unfinished, _) => unfinished.path(),
+            State::Beside(_) | State::Inside(..) => self.folder.path(),
             State::Settled => &self.place,
         }
     }
@@ -111,14 +115,14 @@ impl ResultFolder {
     /// # Errors
     /// When it exists, even as a link, or cannot be created.
     pub fn create_file(&self, name: &str) -> io::Result<File> {
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        Ok(openat(&self.folder, name, flags, FILE_MODE)?.into())
+        let _rights = FileRights::of_caller()?;
+        self.folder.create_file(name.as_ref())
     }
 
     /// Whether there is a file of this name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        fstatat(&self.folder, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok()
+        FileRights::of_caller().is_ok_and(|_rights| self.folder.has(name.as_ref()))
     }
 
     /// Removes a file.
@@ -126,7 +130,8 @@ impl ResultFolder {
     /// # Errors
     /// When it cannot be removed.
     pub fn remove_file(&self, name: &str) -> io::Result<()> {
-        Ok(unlinkat(&self.folder, name, UnlinkatFlags::NoRemoveDir)?)
+        let _rights = FileRights::of_caller()?;
+        self.folder.remove_file(name.as_ref())
     }
 
     /// Gives a file another content: it has the one or the other at any time.
@@ -134,13 +139,14 @@ impl ResultFolder {
     /// # Errors
     /// When it cannot be written. It is unchanged then.
     pub fn replace_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let _rights = FileRights::of_caller()?;
         let part = format!("{name}{PART}");
         match self.remove_file(&part) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         self.create_file(&part)?.write_all(content)?;
-        Ok(renameat(&self.folder, &*part, &self.folder, name)?)
+        self.folder.rename(part.as_ref(), &self.folder, name.as_ref())
     }
 
     /// Puts the folder, as it is now, in its place, and removes the results that were there. Files that are created later are
@@ -149,10 +155,13 @@ impl ResultFolder {
     /// # Errors
     /// When the place was taken meanwhile, or cannot be written.
     pub fn settle(&mut self) -> Result<(), FolderError> {
+        let _rights = FileRights::of_caller().map_err(|source| FolderError::write(&self.place, source))?;
         match std::mem::replace(&mut self.state, State::Settled) {
             State::Beside(unfinished) => {
+                let around = unfinished.around();
+                let place = self.place.file_name().unwrap_or_default();
                 // An empty folder that came into the place is replaced, anything else refused.
-                if let Err(source) = fs::rename(unfinished.path(), &self.place) {
+                if let Err(source) = around.rename(unfinished.name(), around, place) {
                     return Err(match Errno::from_raw(source.raw_os_error().unwrap_or_default()) {
                         Errno::ENOTEMPTY | Errno::EEXIST | Errno::ENOTDIR => {
                             FolderError::Exists(self.place.clone())
@@ -163,8 +172,8 @@ impl ResultFolder {
                 unfinished.forget();
                 Ok(())
             }
-            State::Inside(unfinished, outer) => {
-                let moved = self.move_into(unfinished.path(), &outer);
+            State::Inside(_unfinished, outer) => {
+                let moved = self.move_into(&outer);
                 moved.map_err(|source| FolderError::write(&self.place, source))?;
                 self.folder = outer;
                 Ok(())
@@ -174,30 +183,36 @@ impl ResultFolder {
     }
 
     /// Moves everything to the folder in the place, and removes the old results from it.
-    fn move_into(&self, from: &Path, to: &OwnedFd) -> io::Result<()> {
-        let names = |folder: &Path| -> io::Result<Vec<OsString>> {
-            fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect()
-        };
+    fn move_into(&self, to: &Directory) -> io::Result<()> {
         let is_last = |name: &OsString| self.kind.last.is_some_and(|last| name == last);
-        let mut new = names(from)?;
+        let mut new = self.folder.names()?;
         new.sort_by_key(is_last);
-        let old = names(&PathBuf::from(format!("/proc/self/fd/{}", to.as_raw_fd())));
-        let old = old.or_else(|_| names(&self.place))?;
+        let old = to.names()?;
         let is_old = |name: &&OsString| (self.kind.is_part)(name) && !new.contains(*name);
         let gone: Vec<&OsString> = old.iter().filter(is_old).collect();
         let (last, others) = new.split_at(new.partition_point(|name| !is_last(name)));
         let move_all = |names: &[OsString]| -> io::Result<()> {
-            Ok(names.iter().try_for_each(|name| renameat(&self.folder, &**name, to, &**name))?)
+            names.iter().try_for_each(|name| self.folder.rename(name, to, name))
         };
         // Half of the old results must not be recognized as results.
         let (old_last, old_others): (Vec<&OsString>, Vec<&OsString>) =
             gone.into_iter().partition(|name| is_last(name));
-        for name in old_last.into_iter().chain(old_others) {
-            unlinkat(to, &**name, UnlinkatFlags::NoRemoveDir)?;
-        }
+        old_last.into_iter().chain(old_others).try_for_each(|name| to.remove_file(name))?;
         move_all(others)?;
         move_all(last)
     }
+}
+
+/// Opens the folder in the place, if there is one already, into which the results may go.
+fn open_place(place: &Path, kind: Kind, force: bool) -> Result<Option<Directory>, FolderError> {
+    if !exists(place, kind, force)? {
+        return Ok(None);
+    }
+    let opened = Directory::open(place).and_then(|folder| {
+        check_owner(&folder.metadata()?)?;
+        Ok(Some(folder))
+    });
+    opened.map_err(|source| FolderError::write(place, source))
 }
 
 /// Whether there is a folder in the place already, into which the results may go.
@@ -248,15 +263,22 @@ fn check_writable(folder: &Path) -> io::Result<()> {
     if !fs::metadata(folder)?.is_dir() {
         return Err(Errno::ENOTDIR.into());
     }
-    Ok(access(folder, AccessFlags::W_OK | AccessFlags::X_OK)?)
+    // As the user for files: `access` would ask for the one who started us.
+    Ok(faccessat(AT_FDCWD, folder, AccessFlags::W_OK | AccessFlags::X_OK, AtFlags::AT_EACCESS)?)
 }
 
-fn open_folder(path: &Path) -> io::Result<OwnedFd> {
-    Ok(open(
-        path,
-        OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
-        Mode::empty(),
-    )?)
+/// Checks that nobody else may do with a folder what he likes.
+fn check_owner(folder: &Metadata) -> io::Result<()> {
+    // An id that cannot be is refused, and the one in force returned.
+    let own = setfsuid(Uid::from_raw(u32::MAX));
+    if folder.uid() == own.as_raw() {
+        return Ok(());
+    }
+    let text = format!(
+        "it belongs to user {}, who could replace what is in it: name a folder that does not exist yet",
+        folder.uid()
+    );
+    Err(io::Error::new(ErrorKind::PermissionDenied, text))
 }
 
 /// Returns the folder that a path is in.

@@ -1,10 +1,11 @@
 //! Small files that others may have made: read whole, up to a size that no such file has.
 
 use std::{
-    fs::File,
     io::{self, Read as _},
     path::Path,
 };
+
+use crate::caller;
 
 /// Bytes of a description at most: a topology, an energy model, an engine map.
 pub const DESCRIPTION: u64 = 1 << 20;
@@ -15,7 +16,7 @@ pub const DESCRIPTION: u64 = 1 << 20;
 /// When it cannot be read, or is larger.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut content)?;
+    caller::open(path)?.take(most + 1).read_to_end(&mut content)?;
     if content.len() as u64 > most {
         let most = if most < 1 << 20 { format!("{} KiB", most >> 10) } else { format!("{} MiB", most >> 20) };
         return Err(io::Error::other(format!("it is larger than {most}, which no such file is")));

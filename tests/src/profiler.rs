@@ -1,6 +1,13 @@
 //! Running `nntrace-bpf`.
 
-use std::{ffi::OsStr, fs, path::PathBuf, process::Command, time::Duration};
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result};
 use nix::sys::signal::Signal;
@@ -75,6 +82,21 @@ impl Profiler {
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
+    }
+
+    /// Runs it as sudo does for a user, who owns the folder of its results.
+    ///
+    /// # Errors
+    /// When the folder cannot be given to him.
+    pub fn called_by(self, uid: u32, gid: u32) -> Result<Self> {
+        chown(self.folder.path(), Some(uid), Some(gid))?;
+        Ok(self.env("SUDO_UID", &uid.to_string()).env("SUDO_GID", &gid.to_string()))
+    }
+
+    /// Returns the folder of its results, which are gone with this builder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Allows more time than [`PATIENCE`].

@@ -80,7 +80,7 @@ fn it_is_held_until_its_first_mark_is_seen() -> Result<()> {
 #[test]
 fn under_sudo_it_runs_as_the_caller() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
-    let profiler = Profiler::new()?.env("SUDO_UID", "65534").env("SUDO_GID", "65533");
+    let profiler = Profiler::new()?.called_by(65_534, 65_533)?;
     let run = profiler.launch(["sh", "-c", "id -u; id -g; echo ${SUDO_UID-none}"])?;
     assert_eq!(run.ended.expect_code(0)?.text(), "65534\n65533\nnone\n");
     let run = Profiler::new()?.launch(["id", "-u"])?;

@@ -129,10 +129,14 @@ impl Program {
             Command::new(&self.path)
         } else {
             let mut sudo = Command::new("sudo");
-            sudo.args(["-E", "--"]).arg(&self.path);
+            // As root himself: the tests say who else is to have called sudo.
+            sudo.args(["-E", "--", "env", "-u", "SUDO_UID", "-u", "SUDO_GID"]).arg(&self.path);
             sudo
         };
-        test.current_dir(&self.folder).env(REQUIRED.0, REQUIRED.1);
+        test.env_remove("SUDO_UID")
+            .env_remove("SUDO_GID")
+            .current_dir(&self.folder)
+            .env(REQUIRED.0, REQUIRED.1);
         let begin = Instant::now();
         let status = test.stdin(Stdio::null()).stdout(file).stderr(errors).status();
         let status = status.with_context(|| format!("{} does not start", self.path.display()))?;

@@ -12,7 +12,8 @@ use std::{
 
 use thiserror::Error;
 
-use super::target::{RunAs, exports};
+use super::target::exports;
+use crate::caller::RunAs;
 
 /// Variable by which the static part of ITT in a 64-bit library finds a collector.
 pub const VARIABLE: &str = "INTEL_LIBITTNOTIFY64";

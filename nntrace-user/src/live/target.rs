@@ -13,7 +13,7 @@
 //!   function leads to another. `pairs`: functions that are of use only together. `exports`: other symbols.
 //! - `pages`: literals that a probe can read only once they are in memory.
 //! - `loader`: the function of the dynamic loader that is called when libraries are mapped.
-//! - `run_as`, `command`, `launch`, `held`: starting a command that waits until the probes are in place.
+//! - `command`, `launch`, `held`: starting a command that waits until the probes are in place.
 
 mod argument_layout;
 mod begin_end_pairs;
@@ -32,7 +32,6 @@ mod probe_points;
 mod proc_maps;
 mod process;
 mod process_files;
-mod run_as;
 mod signature;
 mod symbols;
 mod tail_calls;
@@ -58,6 +57,5 @@ pub(crate) use proc_maps::{executable, own_writable};
 pub(crate) use process::ProcessError;
 pub use process::{Process, Processes};
 pub(in crate::live) use process_files::mapped;
-pub use run_as::RunAs;
 pub use symbols::search_file;
 pub(in crate::live) use tail_calls::{arm64_target, is_indirect_on_arm64};

@@ -7,7 +7,7 @@ use std::{
 
 use thiserror::Error;
 
-use crate::result_folder::FolderError;
+use crate::{caller::as_whom, result_folder::FolderError};
 
 /// Reason why a recording is not written.
 #[derive(Debug, Error)]
@@ -20,7 +20,7 @@ pub enum RecordError {
     #[error(transparent)]
     Foreign(FolderError),
     /// A file or the folder cannot be written.
-    #[error("cannot write {path}: {source}; what was recorded before is whole", path = path.display())]
+    #[error("cannot write {path}{whom}: {source}; what was recorded before is whole", path = path.display(), whom = as_whom())]
     Write {
         /// File or folder.
         path: PathBuf,

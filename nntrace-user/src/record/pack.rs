@@ -32,6 +32,7 @@ use super::{
     format::{EXTENSION, is_recording},
     read::Files,
 };
+use crate::caller::FileRights;
 
 /// Mode of every file in a pack: nothing from a pack is run by mistake.
 const MODE: u32 = 0o644;
@@ -188,6 +189,7 @@ impl Item {
 
 /// Opens a file. What has become a pipe meanwhile is not waited for.
 fn open(path: &Path) -> io::Result<File> {
+    let _rights = FileRights::of_caller()?;
     File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)
 }
 

@@ -20,6 +20,7 @@ use super::{
         RUN_FILE, STATES, Stream,
     },
 };
+use crate::caller::{self, FileRights};
 
 /// Bytes that are searched at once for the next block behind a damaged one.
 const CHUNK: usize = 64 << 10;
@@ -100,7 +101,9 @@ impl Files {
         files.add(run.clone())?;
         // So do those that are listed after the states of a recording of bounded size.
         for are_states in [true, false] {
+            let rights = FileRights::of_caller().map_err(error)?;
             let entries = fs::read_dir(folder).map_err(error)?;
+            drop(rights);
             let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
             let mut paths = paths.map_err(error)?;
             let is_of_recording =
@@ -125,7 +128,7 @@ impl Files {
 
     fn add(&mut self, path: PathBuf) -> Result<(), ReadError> {
         let error = |source| ReadError::read(&path, source);
-        let file = File::open(&path).map_err(error)?;
+        let file = caller::open(&path).map_err(error)?;
         let length = file.metadata().map_err(error)?.len();
         let mut bytes = [0; FILE_HEADER];
         let header = match file.read_exact_at(&mut bytes, 0) {

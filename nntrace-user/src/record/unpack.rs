@@ -24,7 +24,10 @@ use super::{
         self, CONTENTS, Contents, Entry, FILES, KIND, LONGEST_CONTENTS, RECORDING, VERSION, place,
     },
 };
-use crate::result_folder::ResultFolder;
+use crate::{
+    caller::{self, FileRights},
+    result_folder::ResultFolder,
+};
 
 /// First bytes of a zstd frame.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -68,7 +71,7 @@ impl<'a> Pack<'a> {
     /// Opens a pack.
     fn open(path: &'a Path) -> Result<Self, UnpackError> {
         let error = |source| UnpackError::Read { path: path.to_owned(), source };
-        let mut file = File::open(path).map_err(error)?;
+        let mut file = caller::open(path).map_err(error)?;
         let mut magic = Vec::new();
         (&mut file).take(ZSTD.len() as u64).read_to_end(&mut magic).map_err(error)?;
         if magic != ZSTD {
@@ -172,11 +175,13 @@ impl<'a> Pack<'a> {
         let place =
             place(listed).ok_or_else(|| self.refused(format!("{name:?} is no name that a pack has")))?;
         let path = folder.join(place);
+        let rights = FileRights::of_caller().map_err(|source| UnpackError::write(&path, source))?;
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(|source| UnpackError::write(parent, source))?;
         }
         let file = File::create_new(&path);
         let mut file = file.map_err(|source| UnpackError::write(&path, source))?;
+        drop(rights);
         let mut unwritten = None;
         let read = self
             .archive

@@ -26,6 +26,7 @@ use super::{
     recognition,
     tracedat::{self, Damage, TraceDat},
 };
+use crate::caller;
 
 /// Bytes at the start that are examined.
 const HEAD: u64 = 16 * 1024;
@@ -146,7 +147,7 @@ impl Input {
             return Self::copied("standard input".to_owned(), &mut io::stdin().lock());
         }
         let name = path.display().to_string();
-        let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+        let opened = caller::open(path).and_then(|file| Ok((file.metadata()?, file)));
         match opened {
             Err(reason) => Err(InputError::Open { name, reason }),
             Ok((metadata, _)) if metadata.is_dir() => Err(InputError::Directory(name)),

@@ -8,6 +8,8 @@ use std::{
 
 use thiserror::Error;
 
+use crate::caller::as_whom;
+
 /// Reason why a folder of results cannot be written.
 #[derive(Debug, Error)]
 pub enum FolderError {
@@ -29,7 +31,7 @@ pub enum FolderError {
         name: OsString,
     },
     /// It cannot be written.
-    #[error("cannot write {path}: {source}", path = path.display())]
+    #[error("cannot write {path}{whom}: {source}", path = path.display(), whom = as_whom())]
     Write {
         /// Folder.
         path: PathBuf,

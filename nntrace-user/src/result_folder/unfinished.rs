@@ -1,47 +1,86 @@
 //! Files and folders that are not in their place yet: neither an error nor a signal leaves one behind.
 
 use std::{
-    fs::{self, Permissions},
+    ffi::{OsStr, OsString},
+    fs::File,
     io,
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
+use super::Directory;
+use crate::caller::FileRights;
+
 /// Prefix of the names of unfinished files and folders.
-pub const UNFINISHED: &str = ".nntrace-bpf-";
+pub(super) const UNFINISHED: &str = ".nntrace-bpf-";
 
 /// Rounds of removing a folder in which another thread may create files meanwhile.
 const ROUNDS: usize = 50;
 
 /// All that there are in this process.
-static ALL: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static ALL: Mutex<Vec<(Directory, OsString)>> = Mutex::new(Vec::new());
 
 /// Unfinished file or folder. Dropped, it is removed.
 #[derive(Debug)]
-pub struct Unfinished(PathBuf);
+pub struct Unfinished {
+    around: Directory,
+    name: OsString,
+}
 
 impl Unfinished {
-    /// Creates an empty folder in another one, with this mode before the umask.
-    pub(super) fn create_folder(around: &Path, mode: u32) -> io::Result<Self> {
-        let mut builder = tempfile::Builder::new();
-        let created =
-            builder.prefix(UNFINISHED).permissions(Permissions::from_mode(mode)).tempdir_in(around)?;
-        Ok(Self::of(created.keep()))
+    /// Creates an empty folder in another one.
+    pub(super) fn create_folder(around: &Directory) -> io::Result<Self> {
+        Self::create(around, |name| around.create_folder(name)).map(|(unfinished, ())| unfinished)
     }
 
-    /// Takes over a file or folder that exists.
+    /// Creates an empty file in a folder.
+    ///
+    /// # Errors
+    /// When the folder takes none.
+    pub fn create_file(around: &Directory) -> io::Result<(Self, File)> {
+        Self::create(around, |name| around.create_file(name))
+    }
+
+    /// Gives a file without a name one in a folder.
+    ///
+    /// # Errors
+    /// When the folder takes none.
+    pub fn name_file(around: &Directory, file: &File) -> io::Result<Self> {
+        Self::create(around, |name| around.name_file(file, name)).map(|(unfinished, ())| unfinished)
+    }
+
+    fn create<T>(
+        around: &Directory,
+        mut create: impl FnMut(&OsStr) -> io::Result<T>,
+    ) -> io::Result<(Self, T)> {
+        // Where it looks for a name that is free; it creates and removes nothing there.
+        let mut names = tempfile::Builder::new();
+        let made = names.prefix(UNFINISHED).disable_cleanup(true).make_in("/", |path| {
+            let name = path.file_name().unwrap_or_default().to_owned();
+            let created = create(&name)?;
+            Ok((name, created))
+        })?;
+        let ((name, created), _) = made.into_parts();
+        ALL.lock().unwrap_or_else(PoisonError::into_inner).push((around.clone(), name.clone()));
+        Ok((Self { around: around.clone(), name }, created))
+    }
+
+    /// Returns the folder that it is in.
+    pub(super) fn around(&self) -> &Directory {
+        &self.around
+    }
+
+    /// Returns its name.
     #[must_use]
-    pub fn of(path: PathBuf) -> Self {
-        ALL.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
-        Self(path)
+    pub fn name(&self) -> &OsStr {
+        &self.name
     }
 
     /// Returns its path.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.0
+    pub fn path(&self) -> PathBuf {
+        self.around.path().join(&self.name)
     }
 
     /// Gives it up: it has another name now, or is to stay.
@@ -51,13 +90,14 @@ impl Unfinished {
     }
 
     fn unregister(&self) {
-        ALL.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| *path != self.0);
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(around, name)| *name != self.name || around.path() != self.around.path());
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        remove(&self.0);
+        remove(&self.around, &self.name);
         self.unregister();
     }
 }
@@ -66,17 +106,19 @@ impl Drop for Unfinished {
 pub fn remove_all() {
     let all = ALL.lock().map_or_else(|error| error.into_inner().clone(), |all| all.clone());
     for _ in 0..ROUNDS {
-        for path in &all {
-            remove(path);
+        for (around, name) in &all {
+            remove(around, name);
         }
-        if !all.iter().any(|path| path.symlink_metadata().is_ok()) {
+        if !all.iter().any(|(around, name)| around.has(name)) {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-fn remove(path: &Path) {
+fn remove(around: &Directory, name: &OsStr) {
     // What is gone already, or cannot be removed, is nobody's loss.
-    let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    if let Ok(_rights) = FileRights::of_caller() {
+        let _ = around.remove(name);
+    }
 }

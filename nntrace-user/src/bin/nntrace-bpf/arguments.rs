@@ -246,6 +246,21 @@ pub struct ShowTopology {
 }
 
 impl Action {
+    /// Whether it reads nothing but files, which others may have made, and writes nothing but results: no kernel, no
+    /// process.
+    pub fn reads_only_files(&self) -> bool {
+        match self {
+            Self::Record(_)
+            | Self::Engines(_)
+            | Self::Topology(_)
+            | Self::EnergyModel(EnergyModelAction::Init { .. } | EnergyModelAction::Rails { .. }) => false,
+            Self::Replay(arguments) => {
+                !(arguments.emit.is_wanted && arguments.emit.to == EmitTo::TraceMarker)
+            }
+            _ => true,
+        }
+    }
+
     /// Returns the files and folders that are read as recordings or traces.
     pub fn inputs(&self) -> impl Iterator<Item = &PathBuf> + Clone {
         let (files, more): (&[PathBuf], &[PathBuf]) = match self {

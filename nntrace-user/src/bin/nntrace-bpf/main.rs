@@ -4,7 +4,6 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;
-mod capabilities;
 mod commands;
 mod freed_memory;
 mod logging;
@@ -22,7 +21,7 @@ use std::{
 
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
-use nntrace_user::{model::near_names::did_you_mean, report::terminal_text::Text};
+use nntrace_user::{caller, model::near_names::did_you_mean, report::terminal_text::Text};
 
 use crate::{
     arguments::{Action, Cli},
@@ -126,13 +125,19 @@ fn chain(error: &anyhow::Error) -> String {
 
 /// Prepares the process for a command.
 fn prepare(action: Option<&Action>) -> anyhow::Result<()> {
-    match action {
+    let action = match action {
         None | Some(Action::Record(_)) => return Ok(()),
+        Some(action) => action,
+    };
+    // Before there is a second thread.
+    let given_up =
+        if action.reads_only_files() { caller::keep_file_rights() } else { caller::drop_those_of_program() };
+    given_up.context("cannot give up privileges")?;
+    match action {
         // It ends by signals with its results.
-        Some(Action::Replay(_)) => {}
-        Some(_) => signals::remove_unfinished_at_end()?,
+        Action::Replay(_) => Ok(()),
+        _ => signals::remove_unfinished_at_end(),
     }
-    capabilities::drop_those_of_program().context("cannot give up capabilities")
 }
 
 /// Returns `record --help` for `help record`.

@@ -152,7 +152,7 @@ fn serve(
     refused: Arc<AtomicU64>,
     ended: oneshot::Receiver<()>,
 ) -> io::Result<()> {
-    crate::capabilities::drop_all()?;
+    nntrace_user::caller::drop_all()?;
     runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         tokio::select! {

@@ -24,6 +24,7 @@ use super::{
     ExportError, Label,
     schema::{Column, Schema, VERSION},
 };
+use crate::caller::FileRights;
 
 /// Rows of a row group at most.
 const MOST_ROWS: usize = 128 << 10;
@@ -105,7 +106,9 @@ impl Table {
     pub(super) fn create(folder: &Path, schema: &Schema, label: &Label) -> Result<Self, ExportError> {
         let path = folder.join(schema.name).with_extension("parquet");
         let error = |source| ExportError::new(&path, source);
+        let rights = FileRights::of_caller().map_err(|source| error(source.into()))?;
         let file = File::create(&path).map_err(|source| error(source.into()))?;
+        drop(rights);
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(CREATED_BY.to_owned())

@@ -14,7 +14,7 @@ use nix::libc;
 use self::error::LaunchError;
 use super::command_lookup;
 use super::held_command::Held;
-use super::run_as::RunAs;
+use crate::caller::RunAs;
 
 const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
 

@@ -23,7 +23,7 @@ use super::{
     secrets,
     used::{RecordedState, UsedFile},
 };
-use crate::record::files::image_kind;
+use crate::{caller::FileRights, record::files::image_kind};
 
 /// Folders of devices and of the kernel.
 const KERNEL_FOLDERS: [&str; 3] = ["/dev", "/proc", "/sys"];
@@ -133,8 +133,7 @@ fn examine(file: &UsedFile, limits: Limits, notes: &mut Notes) -> Result<Examine
     if is_of_kernel(Path::new(&file.path)) {
         return Err(LeftOut::silently(OF_KERNEL));
     }
-    let path = fs::canonicalize(&file.source).map_err(|error| unreadable(&error))?;
-    let mut content = open(&path)?;
+    let (path, mut content) = open(&file.source)?;
     let metadata = content.metadata().map_err(|error| unreadable(&error))?;
     check_size(metadata.len(), limits.max_file)?;
     let mut secret = None;
@@ -175,22 +174,25 @@ fn secret_in(file: &UsedFile, resolved: &Path, begin: &[u8]) -> Option<&'static 
     in_path(&file.path).or_else(|| in_path(&resolved.to_string_lossy())).or_else(|| secrets::in_head(head))
 }
 
-/// Opens a regular file. Nothing else is opened: a device may act on that, and a pipe wait.
-fn open(path: &Path) -> Result<File, LeftOut> {
-    if is_of_kernel(path) {
+/// Opens a regular file; also returns its path without links. Nothing else is opened: a device may act on that, and a pipe
+/// wait.
+fn open(path: &Path) -> Result<(PathBuf, File), LeftOut> {
+    let _rights = FileRights::of_caller().map_err(|error| unreadable(&error))?;
+    let path = fs::canonicalize(path).map_err(|error| unreadable(&error))?;
+    if is_of_kernel(&path) {
         return Err(LeftOut::silently(OF_KERNEL));
     }
-    if !fs::metadata(path).map_err(|error| unreadable(&error))?.is_file() {
+    if !fs::metadata(&path).map_err(|error| unreadable(&error))?.is_file() {
         return Err(LeftOut::silently("it is no regular file"));
     }
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY;
     let file =
-        File::options().read(true).custom_flags(flags).open(path).map_err(|error| unreadable(&error))?;
+        File::options().read(true).custom_flags(flags).open(&path).map_err(|error| unreadable(&error))?;
     let kind = fstatfs(&file).map(|found| found.filesystem_type());
     if kind.is_ok_and(|kind| KERNEL_FILE_SYSTEMS.contains(&kind)) {
         return Err(LeftOut::silently(OF_KERNEL));
     }
-    Ok(file)
+    Ok((path, file))
 }
 
 fn is_of_kernel(path: &Path) -> bool {

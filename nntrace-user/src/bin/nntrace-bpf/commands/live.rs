@@ -19,6 +19,7 @@ use html_report::HtmlReport;
 use kept_output::{scratch_file, show};
 use log::LevelFilter;
 use nntrace_user::{
+    caller::RunAs,
     export::swimlane::Counters,
     live::{
         itt,
@@ -26,7 +27,7 @@ use nntrace_user::{
         probes::Placement,
         rails::RailReader,
         session::{Session, SessionOptions},
-        target::{ChildOutput, Held, Launch, Process, Processes, RunAs, Running},
+        target::{ChildOutput, Held, Launch, Process, Processes, Running},
     },
     model::{Findings, Topology, timeline::Timelines},
     record::ClockReading,

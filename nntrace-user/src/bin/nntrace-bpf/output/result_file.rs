@@ -5,27 +5,25 @@
 //! folder as it was.
 
 use std::{
+    ffi::OsString,
     fs::{self, File, OpenOptions, Permissions},
     io::{self, ErrorKind, Seek as _, Write as _},
     os::{
         fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd},
         unix::{
             ffi::OsStrExt as _,
-            fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown},
+            fs::{MetadataExt as _, PermissionsExt as _, fchown},
         },
     },
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use nix::{
-    errno::Errno,
-    fcntl::{AT_FDCWD, AtFlags, RenameFlags, renameat2},
-    libc,
-    unistd::linkat,
+use nix::libc;
+use nntrace_user::{
+    caller::{self, FileRights},
+    result_folder::{Directory, Unfinished as Registered, folder_of},
 };
-use nntrace_user::result_folder::{UNFINISHED, Unfinished as Registered, folder_of};
-use tempfile::NamedTempFile;
 
 use super::{
     background_writer::BackgroundWriter,
@@ -35,8 +33,6 @@ use super::{
 
 /// Links that are followed before they are taken for a circle, as in the kernel.
 const MOST_LINKS: usize = 40;
-/// Mode of a new file, before the umask.
-const NEW_MODE: u32 = 0o666;
 
 /// A file of results that can be written.
 #[derive(Debug)]
@@ -49,12 +45,12 @@ pub struct ResultFile {
 /// Where bytes go.
 #[derive(Debug)]
 enum Place {
-    /// A file that is not there yet, by its path without links.
-    New(PathBuf),
+    /// A file that is not there yet.
+    New(Entry),
     /// A regular file to be replaced.
     Old {
-        /// Its path without links.
-        path: PathBuf,
+        /// Where it is.
+        entry: Entry,
         /// It, open for writing.
         file: File,
         /// Whether its folder takes another file.
@@ -62,6 +58,13 @@ enum Place {
     },
     /// A device, a pipe, or a descriptor that we were started with: written as it is.
     Stream(File),
+}
+
+/// Name in a folder. The folder is open: what runs meanwhile cannot put another one in its place.
+#[derive(Debug)]
+struct Entry {
+    folder: Directory,
+    name: OsString,
 }
 
 /// A result that is written, but not yet in its place.
@@ -97,7 +100,8 @@ impl ResultFile {
     /// # Errors
     /// When it exists already, or cannot be created or written.
     pub fn open(path: &Path, force: bool) -> Result<Self> {
-        let cannot = || format!("cannot write {}", path.display());
+        let cannot = || cannot_write(path);
+        let _rights = FileRights::of_caller().with_context(cannot)?;
         if let Some(descriptor) = own_descriptor(path) {
             let stream = duplicate(descriptor).with_context(cannot)?;
             return Ok(Self { name: path.to_owned(), place: Place::Stream(stream) });
@@ -140,7 +144,7 @@ impl ResultFile {
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.place, &other.place) {
-            (Place::New(path), Place::New(other)) => path == other,
+            (Place::New(entry), Place::New(other)) => entry.path() == other.path(),
             (Place::Old { file, .. }, Place::Old { file: other, .. }) => {
                 let number = |file: &File| file.metadata().ok().map(|found| (found.dev(), found.ino()));
                 number(file).is_some_and(|one| Some(one) == number(other))
@@ -160,7 +164,7 @@ impl ResultFile {
     /// # Errors
     /// When there is no room, or the folder has changed. What was there is unchanged then.
     pub fn stage(self, bytes: Vec<u8>) -> Result<Staged> {
-        let cannot = || format!("cannot write {}", self.name.display());
+        let cannot = || cannot_write(&self.name);
         let unfinished = self.unfinished().with_context(cannot)?;
         if let Some(unfinished) = &unfinished {
             let mut file = unfinished.file();
@@ -178,7 +182,7 @@ impl ResultFile {
         self,
         write: impl FnOnce(&mut BackgroundWriter<Shown<File>>) -> Result<()>,
     ) -> Result<Staged> {
-        let cannot = || format!("cannot write {}", self.name.display());
+        let cannot = || cannot_write(&self.name);
         let unfinished = self.unfinished().with_context(cannot)?;
         let file = match &unfinished {
             Some(unfinished) => unfinished.file().try_clone(),
@@ -197,9 +201,10 @@ impl ResultFile {
 
     /// Creates a file beside the place, if its folder takes one.
     fn unfinished(&self) -> io::Result<Option<Unfinished>> {
+        let _rights = FileRights::of_caller()?;
         match &self.place {
-            Place::New(path) | Place::Old { path, beside: true, .. } => {
-                Unfinished::create_in(folder_of(path)).map(Some)
+            Place::New(entry) | Place::Old { entry, beside: true, .. } => {
+                Unfinished::create_in(&entry.folder).map(Some)
             }
             Place::Old { beside: false, .. } | Place::Stream(_) => Ok(None),
         }
@@ -208,6 +213,7 @@ impl ResultFile {
     /// Completes a file beside the place: with the owner and mode of the old one, if there is one.
     fn complete(&self, file: &File) -> io::Result<()> {
         if let Place::Old { file: old, .. } = &self.place {
+            let _rights = FileRights::of_caller()?;
             let old = old.metadata()?;
             // Who may not give files away makes it his own.
             let _ = fchown(file, Some(old.uid()), Some(old.gid()));
@@ -244,8 +250,10 @@ impl Place {
         ensure!(!inputs::has(&file)?, "it is an input of this run: name another file");
         // Its own name, not that of a link to it: what a link leads to is replaced, and the link stays.
         let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-        let beside = match try_folder(folder_of(&path)) {
-            Ok(()) => true,
+        let name = path.file_name().unwrap_or_default().to_owned();
+        let entry = Entry { folder: Directory::open(folder_of(&path))?, name };
+        let beside = match Unfinished::create_in(&entry.folder) {
+            Ok(_) => true,
             Err(error)
                 if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
             {
@@ -253,7 +261,7 @@ impl Place {
             }
             Err(error) => return Err(error.into()),
         };
-        Ok(Self::Old { path, file, beside })
+        Ok(Self::Old { entry, file, beside })
     }
 
     /// A file that is not there.
@@ -264,9 +272,10 @@ impl Place {
         let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
         let name = name.context("this is no name of a file")?;
         let folder = folder_of(path);
-        let folder = fs::canonicalize(folder).with_context(|| format!("no folder {}", folder.display()))?;
-        try_folder(&folder).with_context(|| format!("the folder {} takes no new file", folder.display()))?;
-        Ok(Self::New(folder.join(name)))
+        let folder = Directory::open(folder).with_context(|| format!("no folder {}", folder.display()))?;
+        Unfinished::create_in(&folder)
+            .with_context(|| format!("the folder {} takes no new file", folder.path().display()))?;
+        Ok(Self::New(Entry { folder, name: name.to_owned() }))
     }
 }
 
@@ -278,13 +287,14 @@ impl Staged {
     /// or when a device or pipe does not take it. A pipe whose reader went away is no error.
     pub fn commit(self) -> Result<()> {
         let Self { file: ResultFile { name, place }, mut content, unfinished } = self;
-        let cannot = || format!("cannot write {}", name.display());
+        let cannot = || cannot_write(&name);
+        let _rights = FileRights::of_caller().with_context(cannot)?;
         match (place, unfinished) {
-            (Place::New(path), Some(unfinished)) => {
-                let unfinished = unfinished.name_in(folder_of(&path)).with_context(cannot)?;
-                match rename_noreplace(unfinished.path(), &path) {
+            (Place::New(Entry { folder, name: entry }), Some(unfinished)) => {
+                let unfinished = unfinished.name_in(&folder).with_context(cannot)?;
+                match folder.rename_to_new(unfinished.name(), &entry) {
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                        let kept = unfinished.path().to_owned();
+                        let kept = unfinished.path();
                         unfinished.forget();
                         bail!(
                             "{} was created by another while this ran; the results are in {}",
@@ -297,9 +307,9 @@ impl Staged {
                 unfinished.forget();
                 Ok(())
             }
-            (Place::Old { path, file, .. }, Some(unfinished)) => {
-                let unfinished = unfinished.name_in(folder_of(&path)).with_context(cannot)?;
-                match fs::rename(unfinished.path(), &path) {
+            (Place::Old { entry, file, .. }, Some(unfinished)) => {
+                let unfinished = unfinished.name_in(&entry.folder).with_context(cannot)?;
+                match entry.folder.rename(unfinished.name(), &entry.folder, &entry.name) {
                     // Another's file in a folder like /tmp, or a mounted one: it can be written, but not replaced.
                     Err(error) if is_bound_to_its_place(&error) => {
                         return overwrite(file, &mut content).with_context(cannot);
@@ -323,24 +333,16 @@ impl Staged {
 }
 
 impl Unfinished {
-    fn create_in(folder: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        match options.write(true).mode(NEW_MODE).custom_flags(libc::O_TMPFILE).open(folder) {
-            // What file systems and kernels answer that do not know such files.
-            Err(error)
-                if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL)) =>
-            {
-                Self::named_in(folder)
-            }
-            file => file.map(Self::Nameless),
+    fn create_in(folder: &Directory) -> io::Result<Self> {
+        match folder.create_nameless()? {
+            Some(file) => Ok(Self::Nameless(file)),
+            None => Self::named_in(folder),
         }
     }
 
-    fn named_in(folder: &Path) -> io::Result<Self> {
-        let mode = Permissions::from_mode(NEW_MODE);
-        let named = tempfile::Builder::new().prefix(UNFINISHED).permissions(mode).tempfile_in(folder)?;
-        let (file, path) = NamedTempFile::keep(named).map_err(|failed| failed.error)?;
-        Ok(Self::Named(file, Registered::of(path)))
+    fn named_in(folder: &Directory) -> io::Result<Self> {
+        let (registered, file) = Registered::create_file(folder)?;
+        Ok(Self::Named(file, registered))
     }
 
     fn file(&self) -> &File {
@@ -350,19 +352,23 @@ impl Unfinished {
     }
 
     /// Gives it a name of its own in its folder, if it has none.
-    fn name_in(self, folder: &Path) -> io::Result<Registered> {
+    fn name_in(self, folder: &Directory) -> io::Result<Registered> {
         match self {
-            Self::Named(_, path) => Ok(path),
-            Self::Nameless(file) => {
-                let file = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-                let link = |name: &Path| {
-                    linkat(AT_FDCWD, &file, AT_FDCWD, name, AtFlags::AT_SYMLINK_FOLLOW).map_err(Into::into)
-                };
-                let named = tempfile::Builder::new().prefix(UNFINISHED).make_in(folder, link)?;
-                Ok(Registered::of(named.into_temp_path().keep().map_err(|failed| failed.error)?))
-            }
+            Self::Named(_, registered) => Ok(registered),
+            Self::Nameless(file) => Registered::name_file(folder, &file),
         }
     }
+}
+
+impl Entry {
+    fn path(&self) -> PathBuf {
+        self.folder.path().join(&self.name)
+    }
+}
+
+/// What every error begins with: under sudo it says in whose name.
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}{}", path.display(), caller::as_whom())
 }
 
 /// Writes a file at once.
@@ -371,23 +377,6 @@ impl Unfinished {
 /// As of [`ResultFile::open`], [`ResultFile::stage`] and [`Staged::commit`].
 pub fn write(path: &Path, force: bool, text: &str) -> Result<()> {
     ResultFile::open(path, force)?.stage(text.into())?.commit()
-}
-
-/// Whether a file can be created in a folder: one without a name.
-fn try_folder(folder: &Path) -> io::Result<()> {
-    tempfile::tempfile_in(folder).map(drop)
-}
-
-/// Renames a file to a name that must not be taken.
-fn rename_noreplace(from: &Path, to: &Path) -> io::Result<()> {
-    match renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE) {
-        // Not on every file system: a second link is as good.
-        Err(Errno::EINVAL | Errno::ENOSYS) => {
-            linkat(AT_FDCWD, from, AT_FDCWD, to, AtFlags::empty())?;
-            fs::remove_file(from)
-        }
-        renamed => Ok(renamed?),
-    }
 }
 
 /// Whether a file cannot be replaced, though perhaps written.

@@ -2,14 +2,13 @@
 
 use std::{
     cell::Cell,
-    fs::File,
     io::{self, BufReader, Read},
     path::Path,
 };
 
 use anyhow::{Context as _, Result, bail};
 use nntrace_user::{
-    record, replay,
+    caller, record, replay,
     report::snapshot::{SCHEMA, Snapshot, VERSION},
 };
 use serde::Deserialize;
@@ -29,7 +28,7 @@ pub fn read(path: &Path, described: &HostOptions) -> Result<Snapshot> {
             record::replay(path, &options).with_context(|| format!("cannot use the recording {name}"))?;
         return Ok(Snapshot::of(&recorded.findings()));
     }
-    let file = File::open(path)
+    let file = caller::open(path)
         .with_context(|| format!("cannot open {name}; check the path and its permissions"))?;
     let mut reader = BufReader::new(file);
     let mut first = [0];
@@ -92,7 +91,7 @@ fn last_snapshot(path: &Path, reader: impl Read) -> Result<Snapshot> {
     };
     // Another version may have other keys: its number is looked for when it cannot be read.
     let file = BufReader::new(
-        File::open(path).with_context(|| format!("cannot open {name}"))?.take(LARGEST_SNAPSHOT),
+        caller::open(path).with_context(|| format!("cannot open {name}"))?.take(LARGEST_SNAPSHOT),
     );
     match serde_json::Deserializer::from_reader(file).into_iter::<Form>().next() {
         Some(Ok(Form { schema, version })) if schema == SCHEMA && version != VERSION => bail!(

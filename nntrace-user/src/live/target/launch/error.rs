@@ -4,7 +4,7 @@ use std::{ffi::OsString, io, os::unix::process::ExitStatusExt as _, path::PathBu
 
 use thiserror::Error;
 
-use crate::live::target::run_as::RunAsError;
+use crate::caller::RunAsError;
 
 /// Reason why a command could not be started and held.
 #[derive(Debug, Error)]

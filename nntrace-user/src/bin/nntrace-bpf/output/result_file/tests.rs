@@ -201,7 +201,8 @@ fn what_another_created_meanwhile_stays_and_so_do_the_results() {
 fn where_files_need_a_name_they_have_one_until_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new.json");
-    let unfinished = || Unfinished::named_in(folder.path()).unwrap();
+    let open = Directory::open(folder.path()).unwrap();
+    let unfinished = || Unfinished::named_in(&open).unwrap();
     drop(unfinished());
     assert!(names(&folder).is_empty());
     let named = unfinished();

@@ -168,7 +168,7 @@ impl RunAs {
     /// Variables that sudo has set to root's values (`HOME`, `USER`, `LOGNAME`, `SHELL`) are set back. Those that the
     /// caller kept or set, as by `sudo -E` or `sudo HOME=/x`, are left alone, and so is `PATH`: the command was
     /// looked up in ours.
-    pub(super) fn environment(
+    pub(crate) fn environment(
         &self,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Vec<(&'static str, Option<OsString>)> {

@@ -1,0 +1,13 @@
+//! The user who asked for this run, and what is done with no more rights than his.
+//!
+//! Under sudo it is the user who called sudo: files are opened, created and removed as he may, whatever else the run needs
+//! root for. A program that he has profiled cannot make root write or read a file by links that it puts in our way.
+
+mod capabilities;
+mod file_rights;
+mod run_as;
+
+pub use capabilities::drop_all;
+pub use file_rights::{FileRights, as_whom, drop_those_of_program, keep_file_rights, open};
+pub use run_as::RunAs;
+pub(crate) use run_as::RunAsError;
