@@ -5,6 +5,7 @@
 pub mod app_events;
 pub mod attributes;
 pub mod calls;
+pub mod creds;
 pub mod diagnostic;
 pub mod driver_calls;
 #[cfg(feature = "emit")]

@@ -3,6 +3,7 @@
 use aya::Pod;
 
 use crate::app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey};
+use crate::creds::CredsOffsets;
 use crate::diagnostic::DiagnosticCount;
 use crate::driver_calls::DriverDevice;
 use crate::engine::{EngineProbe, EnumKey, FlightKey, ObjectNames};
@@ -35,6 +36,7 @@ pod!(
     DiagnosticCount,
     Meaning,
     CpuFrequency,
+    CredsOffsets,
     CpuIdle,
     CpuEvidence,
     RunQueueSample,

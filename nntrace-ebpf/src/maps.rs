@@ -10,6 +10,7 @@ use aya_ebpf::{
 use nntrace_common::{
     app_events::{AppEvent, AppEventCounts, ExecutionCount, ExecutionKey, MAX_APP_EVENTS},
     calls::{CallCounts, CallKey, CallProbe, CallRecord, MAX_CALL_PROBES},
+    creds::{CredsOffsets, NOBODY},
     diagnostic::{DiagnosticCount, DiagnosticKind},
     driver_calls::{DRIVER_CALL, DriverDevice, MAX_DEVICES},
     engine::{EngineProbe, EnumKey, FlightKey, MAX_ENTRIES, ObjectNames},
@@ -46,6 +47,16 @@ pub static FORK_CHILD_OFFSET: Global<u32> = Global::new(0);
 /// User space sets them; both are 0 where it does not know them.
 #[unsafe(no_mangle)]
 pub static LIVE_THREADS_OFFSETS: Global<[u32; 2]> = Global::new([0; 2]);
+
+/// User and group whose programs alone are traced; [`NOBODY`] where all are.
+#[unsafe(no_mangle)]
+pub static OWNER: Global<[u32; 2]> = Global::new([NOBODY; 2]);
+
+/// Offsets by which a program with privileges of its own is known. User space sets them; all are 0 where it does not know
+/// them.
+#[unsafe(no_mangle)]
+pub static CREDS_OFFSETS: Global<CredsOffsets> =
+    Global::new(CredsOffsets { creds: 0, user: 0, group: 0, capabilities: 0 });
 
 /// Offsets of the fields that [`crate::sched`] reads. User space sets those that it knows.
 #[unsafe(no_mangle)]

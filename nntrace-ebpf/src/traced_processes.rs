@@ -7,6 +7,7 @@ use aya_ebpf::{
     programs::{RawTracePointContext, TracePointContext},
 };
 use nntrace_common::{
+    creds::NOBODY,
     diagnostic::DiagnosticKind,
     record::{ProcessRecord, RecordKind, TARGET},
 };
@@ -15,7 +16,7 @@ use crate::{
     clock, diagnostics, express,
     helpers::{current_task, monotonic_ns},
     kernel_memory, log,
-    maps::{FORK_CHILD_OFFSET, LIVE_THREADS_OFFSETS, TARGETS, THREADS},
+    maps::{CREDS_OFFSETS, FORK_CHILD_OFFSET, LIVE_THREADS_OFFSETS, OWNER, TARGETS, THREADS},
     perf_counters,
     ring::{self, Wake},
     sched,
@@ -76,6 +77,9 @@ pub fn process_exec(ctx: RawTracePointContext) -> i32 {
     // SAFETY: lookup only; the value is not used.
     if unsafe { TARGETS.get(tgid) }.is_some() {
         log::exec(tgid);
+        if !may_be_traced() {
+            let _ = TARGETS.remove(tgid);
+        }
         // What was open belongs to the program that is gone.
         forget(tgid, ctx.pid());
         // The thread that runs it may have had another id so far.
@@ -138,6 +142,24 @@ fn is_last_thread() -> bool {
     }
     let signal = kernel_memory::read::<u64>(current_task(), signal);
     signal.and_then(|signal| kernel_memory::read::<u32>(signal, live)) == Ok(0)
+}
+
+/// Whether the program that the current process now runs has no more privileges than the user who traces it: what he may not
+/// trace by himself is traced no more. Source: kernel/ptrace.c, `__ptrace_may_access`.
+#[inline(always)]
+fn may_be_traced() -> bool {
+    let [user, group] = OWNER.load();
+    if user == NOBODY {
+        return true;
+    }
+    let offsets = CREDS_OFFSETS.load();
+    if offsets.creds == 0 {
+        return false;
+    }
+    let Ok(creds) = kernel_memory::read::<u64>(current_task(), offsets.creds) else { return false };
+    kernel_memory::read::<u32>(creds, offsets.user) == Ok(user)
+        && kernel_memory::read::<u32>(creds, offsets.group) == Ok(group)
+        && kernel_memory::read::<u64>(creds, offsets.capabilities) == Ok(0)
 }
 
 /// Removes the state of a thread.

@@ -20,7 +20,7 @@ struct Header {
 
 /// Lower or upper 32 capabilities.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sets {
     pub(super) effective: u32,
     pub(super) permitted: u32,

@@ -73,18 +73,20 @@ impl FileRights {
         Ok(())
     }
 
-    /// Brings the capabilities for files into force where we are root, who kept them, and out of force where they are the
-    /// program's, as after `setcap`, and not those of its caller.
+    /// Brings the capabilities for files into force where we are root, who kept them, and all out of force where they are the
+    /// program's, and not those of its caller.
     fn set_capabilities(&mut self) -> io::Result<()> {
         let sets = capabilities::of_thread()?;
         let [low, high] = sets;
-        let effective = if Uid::effective().is_root() {
-            low.effective | low.permitted & FILES
+        let wanted = if is_program_privileged() {
+            [Sets { effective: 0, ..low }, Sets { effective: 0, ..high }]
+        } else if Uid::effective().is_root() {
+            [Sets { effective: low.effective | low.permitted & FILES, ..low }, high]
         } else {
-            low.effective & !FILES
+            sets
         };
-        if effective != low.effective {
-            capabilities::set([Sets { effective, ..low }, high])?;
+        if wanted != sets {
+            capabilities::set(wanted)?;
             self.before = Before::Capabilities(sets);
         }
         Ok(())
@@ -138,6 +140,31 @@ pub fn keep_file_rights() -> io::Result<()> {
         return capabilities::drop_all_but_files();
     }
     drop_those_of_program()
+}
+
+/// Whether the program has privileges that its caller has not, as after `setcap`. Source: the kernel's `AT_SECURE`.
+fn is_program_privileged() -> bool {
+    // SAFETY: it takes a number and returns one.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Returns the user and the group who may trace only what they may trace without this program; `None` where the privileges
+/// are their own.
+#[must_use]
+pub(crate) fn confined() -> Option<(Uid, Gid)> {
+    is_program_privileged().then(|| (Uid::current(), Gid::current()))
+}
+
+/// Checks that the user who asked may trace a process, by the kernel's own rule: same user, or privileges of his own.
+///
+/// # Errors
+/// When he may not.
+pub(crate) fn may_trace(folder_in_proc: &Path) -> io::Result<()> {
+    if !is_program_privileged() {
+        return Ok(());
+    }
+    // The kernel opens it for those who may read the memory of the process. Source: fs/proc/base.c, `auxv_open`.
+    open(&folder_in_proc.join("auxv")).map(drop)
 }
 
 /// Gives up the capabilities of this thread for good where they are the program's, as after `setcap`, and not those of its

@@ -13,10 +13,7 @@ const CAP_SYS_ADMIN: u32 = 21;
 /// Returns the message for the user when `error` comes from a lack of privilege; `None` when it does not.
 #[must_use]
 pub(crate) fn missing(error: &(dyn Error + 'static)) -> Option<String> {
-    let denied = chain(error)
-        .filter_map(|error| error.downcast_ref::<io::Error>())
-        .any(|error| matches!(error.raw_os_error(), Some(nix::libc::EPERM | nix::libc::EACCES)));
-    if !denied {
+    if !is_refusal(error) {
         return None;
     }
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -29,12 +26,24 @@ pub(crate) fn missing(error: &(dyn Error + 'static)) -> Option<String> {
     ))
 }
 
-/// Returns the command that grants this program all capabilities it can use, once and for every user.
+/// Whether the kernel refused something for want of a privilege.
+#[must_use]
+pub(crate) fn is_refusal(error: &(dyn Error + 'static)) -> bool {
+    chain(error)
+        .filter_map(|error| error.downcast_ref::<io::Error>())
+        .any(|error| matches!(error.raw_os_error(), Some(nix::libc::EPERM | nix::libc::EACCES)))
+}
+
+/// Returns the commands that grant this program all capabilities it can use, once and for a group: they let its users see
+/// what the kernel and all CPUs do, and are not for everybody.
 #[must_use]
 pub(crate) fn setcap() -> String {
     let program =
         std::env::current_exe().map_or_else(|_| "nntrace-bpf".into(), |path| path.display().to_string());
-    format!("once `sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep {program}`")
+    format!(
+        "once, for a group of users whom you trust, `sudo chgrp GROUP {program} && sudo chmod 750 {program} && sudo \
+         setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep {program}`"
+    )
 }
 
 /// Joins the messages of an error and of all its causes, outermost first, in one line.

@@ -19,8 +19,9 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::{CommandFactory as _, Parser as _};
+use nix::unistd::Uid;
 use nntrace_user::{caller, model::near_names::did_you_mean, report::terminal_text::Text};
 
 use crate::{
@@ -125,6 +126,11 @@ fn chain(error: &anyhow::Error) -> String {
 
 /// Prepares the process for a command.
 fn prepare(action: Option<&Action>) -> anyhow::Result<()> {
+    ensure!(
+        Uid::current() == Uid::effective(),
+        "this program is setuid, which would let every user do with it what root may: remove the bit (chmod u-s), and run it \
+         with sudo"
+    );
     let action = match action {
         None | Some(Action::Record(_)) => return Ok(()),
         Some(action) => action,

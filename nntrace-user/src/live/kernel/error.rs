@@ -2,7 +2,7 @@
 
 use std::{error, fs, io};
 
-use aya::{maps::MapError, programs::ProgramError};
+use aya::maps::MapError;
 use thiserror::Error;
 
 use super::architecture::WrongArchitecture;
@@ -70,7 +70,7 @@ pub(super) fn map_error(what: &'static str) -> impl Fn(MapError) -> KernelError 
     move |source| KernelError::Map { what, source }
 }
 
-pub(super) fn attach_error(point: &str) -> impl Fn(ProgramError) -> KernelError {
+pub(super) fn attach_error<E: error::Error + 'static>(point: &str) -> impl Fn(E) -> KernelError {
     let point = point.to_owned();
     move |error| match privilege::missing(&error) {
         Some(text) => KernelError::Privilege(text),

@@ -1,6 +1,6 @@
 //! Probes on functions, and the choice of their programs.
 
-use std::path::Path;
+use std::{collections::HashMap, io, path::Path};
 
 use aya::programs::{
     ProgramError, UProbe,
@@ -8,10 +8,19 @@ use aya::programs::{
 };
 use nntrace_common::nested_functions::{FunctionKind, MarkCode};
 
+use thiserror::Error;
+
 use super::{
-    Kernel, KernelError, detaching, error::attach_error, object::Object, processes::ENGINE_THREAD_END,
+    Kernel, KernelError, detaching,
+    error::attach_error,
+    multi_probes::{MultiLink, MultiProgram},
+    object::Object,
+    processes::ENGINE_THREAD_END,
 };
-use crate::live::target::{self, Layout, MarkFunction, Role, SymbolSpec};
+use crate::live::{
+    privilege,
+    target::{self, Layout, MarkFunction, Role, SymbolSpec},
+};
 
 /// Programs that take marks from functions, one per argument layout, and their forms that may wait for a page.
 pub(super) const MARK_PROGRAMS: [&str; 18] = [
@@ -41,32 +50,42 @@ const HOLD_PROGRAM: &str = "hold_at_entry";
 
 /// Probe at the entry point of a program; see [`Kernel::hold_at_entry`].
 #[must_use = "the probe stays until it is handed back to `Kernel::release_entry`"]
-pub(crate) struct EntryProbe(UProbeLinkId);
+pub(crate) struct EntryProbe(Probe);
+
+/// Probe at one place of a file.
+enum Probe {
+    /// A perf event, with the name of its program.
+    Event(&'static str, UProbeLinkId),
+    /// A link for many places.
+    Multi(MultiLink),
+}
 
 /// Programs on functions, and the probes that stay until the end of the window.
 pub(super) struct FunctionProbes {
     /// Whether programs wait for the page of a text; assumed until tried.
     waits_for_pages: bool,
-    /// Probes on mark functions and loaders, by program.
-    links: Vec<(&'static str, UProbeLinkId)>,
+    /// Probes on mark functions and loaders.
+    probes: Vec<Probe>,
+    /// Programs for many places, by name, where a user may not have perf events on functions.
+    multi: HashMap<&'static str, MultiProgram>,
 }
 
 impl FunctionProbes {
     /// Creates the state without any probe.
     pub(super) fn new(may_wait_for_pages: bool) -> Self {
-        Self { waits_for_pages: may_wait_for_pages, links: Vec::new() }
+        Self { waits_for_pages: may_wait_for_pages, probes: Vec::new(), multi: HashMap::new() }
     }
 
     /// Whether a thread may be waiting for a page in one of the programs.
     pub(super) fn may_stall(&self) -> bool {
-        self.waits_for_pages && !self.links.is_empty()
+        self.waits_for_pages && !self.probes.is_empty()
     }
 
     /// Detaches the probes that stay until the end of the window.
     pub(super) fn detach(&mut self, object: &mut Object) {
-        for (program, link) in std::mem::take(&mut self.links) {
-            // A link that is already gone needs no detaching.
-            let _ = object.uprobe(program).map(|program| program.detach(link));
+        for probe in std::mem::take(&mut self.probes) {
+            // One that is already gone needs no detaching.
+            let _ = probe.detach(object);
         }
     }
 
@@ -77,10 +96,36 @@ impl FunctionProbes {
         program: &'static str,
         path: &Path,
         offset: u64,
-    ) -> Result<(), ProgramError> {
-        let link = object.probe(program, path, offset)?;
-        self.links.push((program, link));
+    ) -> Result<(), ProbeError> {
+        let probe = self.probe(object, program, path, offset)?;
+        self.probes.push(probe);
         Ok(())
+    }
+
+    /// Probes an offset of a file. The kernel lets only root, or CAP_SYS_ADMIN, have perf events on functions, but CAP_PERFMON
+    /// have links for many places (Linux 6.6). Source: kernel/events/core.c, `perf_uprobe_event_init`.
+    fn probe(
+        &mut self,
+        object: &mut Object,
+        program: &'static str,
+        path: &Path,
+        offset: u64,
+    ) -> Result<Probe, ProbeError> {
+        let refused = match object.probe(program, path, offset) {
+            Ok(link) => return Ok(Probe::Event(program, link)),
+            Err(error) => error,
+        };
+        if !privilege::is_refusal(&refused) {
+            return Err(refused.into());
+        }
+        if !self.multi.contains_key(program) {
+            let loaded = object.load_multi(&[program]).ok().and_then(|mut programs| programs.pop());
+            let Some(loaded) = loaded.filter(MultiProgram::can_be_attached) else {
+                return Err(refused.into());
+            };
+            self.multi.insert(program, loaded);
+        }
+        Ok(Probe::Multi(self.multi[program].attach(path, &[offset], &[0], false)?))
     }
 
     /// Returns the program for a mark function: where the kernel supports it, the form that may wait for the page of
@@ -101,6 +146,29 @@ impl FunctionProbes {
             _ => plain,
         }
     }
+}
+
+impl Probe {
+    fn detach(self, object: &mut Object) -> Result<(), KernelError> {
+        match self {
+            Self::Event(program, link) => {
+                object.uprobe(program)?.detach(link).map_err(attach_error("a function"))
+            }
+            Self::Multi(link) => {
+                drop(link);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Reason why a place of a file cannot be probed.
+#[derive(Debug, Error)]
+enum ProbeError {
+    #[error(transparent)]
+    Event(#[from] ProgramError),
+    #[error(transparent)]
+    Multi(#[from] io::Error),
 }
 
 impl Object {
@@ -218,8 +286,8 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses.
     pub(crate) fn hold_at_entry(&mut self, path: &Path, offset: u64) -> Result<EntryProbe, KernelError> {
-        self.object
-            .probe(HOLD_PROGRAM, path, offset)
+        self.functions
+            .probe(&mut self.object, HOLD_PROGRAM, path, offset)
             .map(EntryProbe)
             .map_err(attach_error(&format!("the entry point of {}", path.display())))
     }
@@ -236,10 +304,15 @@ impl Kernel {
     ) -> Result<T, KernelError> {
         let point = path.display().to_string();
         let refused = attach_error(&point);
-        let link = self.object.probe(LOADER_PROGRAM, path, offset).map_err(&refused)?;
+        let probe = self.functions.probe(&mut self.object, LOADER_PROGRAM, path, offset).map_err(&refused)?;
         let done = act();
-        let link = self.object.uprobe(LOADER_PROGRAM)?.take_link(link).map_err(&refused)?;
-        detaching::in_background(link);
+        match probe {
+            Probe::Event(program, link) => {
+                let link = self.object.uprobe(program)?.take_link(link).map_err(attach_error(&point))?;
+                detaching::in_background(link);
+            }
+            Probe::Multi(link) => detaching::in_background(link),
+        }
         Ok(done)
     }
 
@@ -248,7 +321,7 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses.
     pub(crate) fn release_entry(&mut self, probe: EntryProbe) -> Result<(), KernelError> {
-        self.object.uprobe(HOLD_PROGRAM)?.detach(probe.0).map_err(attach_error("the entry point"))
+        probe.0.detach(&mut self.object)
     }
 }
 

@@ -1,7 +1,10 @@
 //! The programs on fork, exec and exit, and the table of traced processes.
 
 use aya::{EbpfLoader, maps::HashMap};
-use nntrace_common::record::TARGET;
+use nntrace_common::{
+    creds::{CredsOffsets, NOBODY},
+    record::TARGET,
+};
 
 use super::{
     Kernel,
@@ -9,7 +12,7 @@ use super::{
     error::{KernelError, map_error},
     object::Object,
 };
-use crate::live::tracefs;
+use crate::{caller, live::tracefs};
 
 /// Program that closes the functions of engines which a thread has left when it ends; it needs Linux 5.15 with BTF.
 pub(super) const ENGINE_THREAD_END: &str = "engine_thread_end";
@@ -20,6 +23,10 @@ pub(super) struct ProcessPrograms {
     child_offset: Option<u32>,
     /// Offsets of `task_struct.signal` and `signal_struct.live`; 0 where the kernel does not describe them.
     live_threads_offsets: [u32; 2],
+    /// Offsets by which a program with privileges of its own is known; 0 where the kernel does not describe them.
+    creds_offsets: CredsOffsets,
+    /// User and group who may trace nobody else's processes; [`NOBODY`] where all may be traced.
+    owner: [u32; 2],
 }
 
 impl ProcessPrograms {
@@ -28,7 +35,18 @@ impl ProcessPrograms {
             let signal = btf.pointer_offset("task_struct", "signal", 1, "signal_struct")?;
             Some([signal, btf.offset("signal_struct", "live")?])
         };
+        let creds = |btf: &Btf| {
+            Some(CredsOffsets {
+                creds: btf.pointer_offset("task_struct", "cred", 1, "cred")?,
+                user: btf.offset("cred", "euid")?,
+                group: btf.offset("cred", "egid")?,
+                capabilities: btf.offset("cred", "cap_permitted")?,
+            })
+        };
+        let owner = caller::confined().map(|(uid, gid)| [uid.as_raw(), gid.as_raw()]);
         Self {
+            creds_offsets: btf.and_then(creds).unwrap_or_default(),
+            owner: owner.unwrap_or([NOBODY; 2]),
             child_offset: tracefs::field_offset("sched/sched_process_fork", "child_pid").ok(),
             live_threads_offsets: btf.and_then(offsets).unwrap_or_default(),
         }
@@ -37,6 +55,8 @@ impl ProcessPrograms {
     pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         loader.override_global("FORK_CHILD_OFFSET", self.child_offset.as_ref().unwrap_or(&0), true);
         loader.override_global("LIVE_THREADS_OFFSETS", &self.live_threads_offsets, true);
+        loader.override_global("CREDS_OFFSETS", &self.creds_offsets, true);
+        loader.override_global("OWNER", &self.owner, true);
     }
 
     /// Loads the programs on exec and exit.

@@ -146,12 +146,19 @@ impl Session {
         if self.last.is_some() {
             return;
         }
-        if let Ok(process) = self.processes.by_pid(pid) {
-            log::info!("target {pid} runs {}", process.comm);
-            self.label(pid, &process.comm, process.started);
-            // A process that is stopped by its loader has run nothing of its own yet.
-            let is_held = self.held == Some(pid) && self.probes.hears_loader(&self.processes, pid);
-            self.probe(pid, if is_held { MissedSince::Nothing } else { MissedSince::Since(time) });
+        match self.processes.by_pid(pid) {
+            Ok(process) => {
+                log::info!("target {pid} runs {}", process.comm);
+                self.label(pid, &process.comm, process.started);
+                // A process that is stopped by its loader has run nothing of its own yet.
+                let is_held = self.held == Some(pid) && self.probes.hears_loader(&self.processes, pid);
+                self.probe(pid, if is_held { MissedSince::Nothing } else { MissedSince::Since(time) });
+            }
+            Err(ProcessError::Permission { .. }) => self.notes.push(format!(
+                "process {pid} runs a program that you may not trace without this one, such as a setuid program: it is \
+                 traced no more"
+            )),
+            Err(_) => {}
         }
     }
 

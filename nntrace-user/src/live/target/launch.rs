@@ -14,7 +14,7 @@ use nix::libc;
 use self::error::LaunchError;
 use super::command_lookup;
 use super::held_command::Held;
-use crate::caller::RunAs;
+use crate::caller::{self, RunAs};
 
 const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
@@ -118,6 +118,7 @@ fn hold_at_exec(command: &mut Command, user: Option<&RunAs>) {
         let groups: Vec<libc::gid_t> = user.groups.iter().map(|group| group.as_raw()).collect();
         (groups, user.gid.as_raw(), user.uid.as_raw())
     });
+    let is_confined = caller::confined().is_some();
     let prepare = move || {
         if let Some((groups, gid, uid)) = &ids {
             // SAFETY: plain system calls in the only thread of the child; the list of groups was made before the fork.
@@ -126,6 +127,10 @@ fn hold_at_exec(command: &mut Command, user: Option<&RunAs>) {
             checked(unsafe { libc::setgid(*gid) })?;
             // SAFETY: as above.
             checked(unsafe { libc::setuid(*uid) })?;
+        }
+        if is_confined {
+            // As when strace starts it: a program that would get privileges by its file does not get them.
+            nix::sys::prctl::set_no_new_privs()?;
         }
         // A notification of its loader may have it stopped when we die: this lets it continue, and has no effect
         // otherwise.

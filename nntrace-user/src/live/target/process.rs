@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::name_matching;
-use crate::model::name_pattern::glob;
+use crate::{caller, model::name_pattern::glob};
 
 /// Bytes of a process's name that the kernel keeps.
 const COMM_LEN: usize = 15;
@@ -170,8 +170,14 @@ impl Processes {
         match process {
             Process { ended: true, .. } => Err(ProcessError::Ended { pid, comm }),
             Process { kernel: true, .. } => Err(ProcessError::KernelThread { pid, comm }),
-            _ => Ok(process),
+            _ => self.check_right(pid).map(|()| process),
         }
+    }
+
+    /// Checks that the user may trace a process.
+    fn check_right(&self, pid: u32) -> Result<(), ProcessError> {
+        let folder = self.own_dir(pid);
+        caller::may_trace(&folder).map_err(|source| gone(read_error(folder.join("auxv"), source), pid))
     }
 
     /// Finds all processes whose name matches a glob, except ourselves and kernel threads.
@@ -192,7 +198,14 @@ impl Processes {
                 near: near(pattern, &others),
             });
         }
-        Ok(found)
+        let (may, may_not): (Vec<_>, Vec<_>) = found
+            .into_iter()
+            .map(|process| (self.check_right(process.pid), process))
+            .partition(|(right, _)| right.is_ok());
+        match may_not.into_iter().next() {
+            Some((Err(error), _)) if may.is_empty() => Err(error),
+            _ => Ok(may.into_iter().map(|(_, process)| process).collect()),
+        }
     }
 
     /// Finds the processes with these numbers and these names, each once.
