@@ -26,6 +26,7 @@ pub mod nested_functions;
 pub mod opened_files;
 pub mod other_power_events;
 pub mod perf_counters;
+pub mod pid_namespace;
 pub mod power;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub mod prefetch;

@@ -11,6 +11,7 @@ use crate::hidl_calls::Meaning;
 use crate::nested_functions::MarkCode;
 use crate::opened_files::PathOffsets;
 use crate::other_power_events::{CpuEvidence, PsciKey, Suspends};
+use crate::pid_namespace::PidNamespace;
 use crate::power::{CpuFrequency, CpuIdle};
 use crate::record::{Forwarding, FrequencyKey, NameText, RingCount, Thread, Total, TotalKey};
 use crate::run_queue::{RunQueueOffsets, RunQueueSample};
@@ -43,6 +44,7 @@ pod!(
     RunQueueOffsets,
     MarkCode,
     PathOffsets,
+    PidNamespace,
     PathStep,
     PreemptCount,
     PsciKey,

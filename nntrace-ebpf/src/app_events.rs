@@ -7,7 +7,7 @@ use crate::{
     atomic::add,
     log,
     maps::{APP_EVENT_COUNTS, APP_EVENTS, DRIVERS, EXECUTIONS},
-    traced_processes::Ids,
+    task_ids::Ids,
 };
 
 /// Returns the number of the last change; 0 before the first.

@@ -19,7 +19,7 @@ use crate::{
         self, PAGE_BYTES,
         Paging::{self, MayWait, Never},
     },
-    traced_processes::Ids,
+    task_ids::Ids,
 };
 
 /// Moment at which memory is read.

@@ -28,8 +28,9 @@ use crate::{
     engines::{packed, return_address, stack_pointer, unpacked},
     maps::{CALL_COUNTS, CALL_FRAMES, CALL_PROBES, NEW_CALL, NEW_CALL_FRAMES, OPEN_CALLS},
     mark_text::Paging::{self, MayWait, Never},
-    ring, task_stack,
-    traced_processes::{self, Ids},
+    ring,
+    task_ids::{self, Ids},
+    task_stack, traced_processes,
 };
 
 /// Bytes between the stack pointer at a function's begin and its arguments on the stack.
@@ -83,14 +84,14 @@ pub fn call_caught(ctx: ProbeContext) -> u32 {
 /// Handles the end of a thread, which has left all functions.
 #[raw_tracepoint(tracepoint = "sched_process_exit")]
 pub fn call_thread_end(_: RawTracePointContext) -> i32 {
-    leave_all(traced_processes::current());
+    leave_all(task_ids::current());
     0
 }
 
 /// Handles an exec: the program that was in functions is gone. The thread that runs it may have had another id so far.
 #[raw_tracepoint(tracepoint = "sched_process_exec")]
 pub fn call_exec(ctx: RawTracePointContext) -> i32 {
-    let ids = traced_processes::current();
+    let ids = task_ids::current();
     leave_all(ids);
     let former = ctx.arg::<u32>(1);
     if former != ids.tid {

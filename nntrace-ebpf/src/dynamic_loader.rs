@@ -1,9 +1,14 @@
 //! Holding of programs until their mappings are probed, and notifications of the dynamic loader.
 
-use aya_ebpf::{EbpfContext as _, helpers::bpf_send_signal, macros::uprobe, programs::ProbeContext};
+use aya_ebpf::{helpers::bpf_send_signal, macros::uprobe, programs::ProbeContext};
 use nntrace_common::record::{RecordKind, TARGET_TO_HOLD};
 
-use crate::{log, maps::TARGETS, task_stack, traced_processes};
+use crate::{
+    log,
+    maps::TARGETS,
+    task_ids::{self, Ids},
+    task_stack, traced_processes,
+};
 
 const SIGCONT: u32 = 18;
 const SIGSTOP: u32 = 19;
@@ -11,11 +16,10 @@ const SIGSTOP: u32 = 19;
 /// Stops a launched program at its entry point, so that the libraries that its loader mapped can be probed before it
 /// runs.
 #[uprobe]
-pub fn hold_at_entry(ctx: ProbeContext) -> u32 {
+pub fn hold_at_entry(_ctx: ProbeContext) -> u32 {
     task_stack::keep_frames();
-    // SAFETY: lookup only; the value is not used.
-    if unsafe { TARGETS.get(ctx.tgid()) }.is_some() {
-        log::entry_point(ctx.tgid());
+    if let Some(ids) = traced_processes::target() {
+        log::entry_point(ids.tgid);
         send(SIGSTOP);
     }
     0
@@ -28,14 +32,14 @@ pub fn hold_at_entry(ctx: ProbeContext) -> u32 {
 /// continues the process: in the other order the signal could come last. If there is no record, the signal is taken
 /// back.
 #[uprobe]
-pub fn loader_event(ctx: ProbeContext) -> u32 {
+pub fn loader_event(_ctx: ProbeContext) -> u32 {
     task_stack::keep_frames();
-    let tgid = ctx.tgid();
+    let Ids { tgid, tid } = task_ids::current();
     // SAFETY: user space writes an entry as a whole.
     let Some(&target) = (unsafe { TARGETS.get(tgid) }) else { return 0 };
     log::loader(tgid);
     let held = target == TARGET_TO_HOLD && send(SIGSTOP);
-    if !traced_processes::emit(RecordKind::Loader, tgid, ctx.pid(), u32::from(held)) && held {
+    if !traced_processes::emit(RecordKind::Loader, tgid, tid, u32::from(held)) && held {
         send(SIGCONT);
     }
     0

@@ -28,9 +28,11 @@ use crate::{
     app_events, clock, diagnostics, engine_names, event_counts,
     maps::{EMIT_BEGINS, ENGINE_FLIGHTS, ENGINE_PROBES, IN_FLIGHT_NAME, NAMES, PATHS, THREADS},
     mark_text::Paging,
-    marks, perf_counters, section_totals, system_calls, task_stack,
+    marks, perf_counters, section_totals, system_calls,
+    task_ids::Ids,
+    task_stack,
     thread::{self, writer},
-    traced_processes::{self, Ids},
+    traced_processes,
 };
 
 /// Bytes that a return has taken from the stack when its return probe runs.

@@ -27,8 +27,8 @@ use crate::{
     maps::{ENDED_LOSING, LANES},
     ring::{self, Wake},
     section_totals,
+    task_ids::Ids,
     thread::writer,
-    traced_processes::Ids,
 };
 
 /// Index in [`LANES`] of the number of threads that user space accounts at most.

@@ -1,8 +1,7 @@
 //! Helpers of the kernel that take no arguments and cannot fail.
 
 use aya_ebpf::helpers::{
-    bpf_get_current_pid_tgid, bpf_get_current_task, bpf_get_smp_processor_id, bpf_ktime_get_boot_ns,
-    bpf_ktime_get_ns,
+    bpf_get_current_task, bpf_get_smp_processor_id, bpf_ktime_get_boot_ns, bpf_ktime_get_ns,
 };
 
 /// Returns the number of the current CPU.
@@ -10,12 +9,6 @@ use aya_ebpf::helpers::{
 pub fn current_cpu() -> u32 {
     // SAFETY: the helper has no precondition.
     (unsafe { bpf_get_smp_processor_id() }) as u32
-}
-
-/// The thread that runs.
-#[inline(always)]
-pub fn current_tid() -> u32 {
-    bpf_get_current_pid_tgid() as u32
 }
 
 /// Address of the task that runs.

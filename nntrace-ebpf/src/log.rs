@@ -19,11 +19,7 @@ use nntrace_common::{
     log_limit::{LogEvent, LogKind},
 };
 
-use crate::{
-    atomic::add,
-    helpers::{current_tid, monotonic_ns},
-    maps::LOG_GATES,
-};
+use crate::{atomic::add, helpers::monotonic_ns, maps::LOG_GATES, task_ids};
 
 /// Declares lines: the function that logs one, its level, its kind, its text.
 macro_rules! lines {
@@ -87,7 +83,7 @@ pub fn table_full(table: Table) {
     extern "C" fn line(table: u32) -> u32 {
         if level_enabled(Level::Warn) && passes(LogKind::TableFull(Table::Threads).number() + table) {
             let name = padded(&TABLES, table);
-            aya_log_ebpf::warn!(&(), target: "kernel", "thread {}: a table is full, see --map-memory: {}", current_tid(), name);
+            aya_log_ebpf::warn!(&(), target: "kernel", "thread {}: a table is full, see --map-memory: {}", task_ids::current().tid, name);
         }
         0
     }

@@ -44,6 +44,7 @@ mod sections;
 mod sleepable_programs;
 mod system_calls;
 mod taking_part;
+mod task_ids;
 mod task_stack;
 mod thread;
 mod trace_marker_writes;

@@ -23,6 +23,7 @@ use nntrace_common::{
     opened_files::{FILE_RING_BYTES, FileReport, PathOffsets},
     other_power_events::{CpuEvidence, PsciKey, Suspends},
     perf_counters::{CounterTrial, CountsKey, MAX_COUNTERS, SectionCounts, ThreadCounters},
+    pid_namespace::PidNamespace,
     power::{CpuFrequency, CpuIdle},
     record::{Forwarding, FrequencyKey, NameText, RingCount, Thread, Total, TotalKey},
     run_queue::{RunQueueOffsets, RunQueueSample},
@@ -47,6 +48,20 @@ pub static FORK_CHILD_OFFSET: Global<u32> = Global::new(0);
 /// User space sets them; both are 0 where it does not know them.
 #[unsafe(no_mangle)]
 pub static LIVE_THREADS_OFFSETS: Global<[u32; 2]> = Global::new([0; 2]);
+
+/// Namespace in which ids are reported. User space sets it where it does not run in the host's.
+#[unsafe(no_mangle)]
+pub static PID_NAMESPACE: Global<PidNamespace> = Global::new(PidNamespace {
+    number: 0,
+    thread_pid: 0,
+    group_leader: 0,
+    level: 0,
+    numbers: 0,
+    number_size: 0,
+    id: 0,
+    namespace: 0,
+    namespace_number: 0,
+});
 
 /// User and group whose programs alone are traced; [`NOBODY`] where all are.
 #[unsafe(no_mangle)]

@@ -21,7 +21,7 @@ use nntrace_common::{
     verifier_bounds::masked,
 };
 
-use crate::{clock, diagnostics, log, maps::PAGE_WAITS, traced_processes::Ids};
+use crate::{clock, diagnostics, log, maps::PAGE_WAITS, task_ids::Ids};
 
 /// Permission of a program to wait until a page is brought in.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -19,9 +19,10 @@ use crate::{
     mark_text::{self, Paging},
     nested_functions, perf_counters,
     ring::{self, Wake},
-    section_totals, taking_part, task_stack,
+    section_totals, taking_part,
+    task_ids::Ids,
+    task_stack,
     thread::writer,
-    traced_processes::Ids,
 };
 
 /// Takes a mark of `f(const char *payload)`.

@@ -1,12 +1,13 @@
 //! Mark functions that call one another, or jump there: the outermost one makes the mark. See
 //! [`nntrace_common::nesting`].
 
-use aya_ebpf::{EbpfContext as _, bindings::pt_regs, helpers::bpf_probe_read_user, programs::ProbeContext};
+use aya_ebpf::{bindings::pt_regs, helpers::bpf_probe_read_user, programs::ProbeContext};
 use nntrace_common::nested_functions::{Entry, FunctionKind};
 
 use crate::{
     log,
     maps::{MARK_CODE, NESTING, THREADS},
+    task_ids,
 };
 
 /// Enters a mark function; `false` when it is part of another one's mark.
@@ -18,7 +19,8 @@ pub fn enter(ctx: &ProbeContext, kind: FunctionKind) -> bool {
     // SAFETY: the registers that the program was called with.
     let registers = unsafe { &*ctx.regs };
     let Some([address, sp, return_address, frame]) = entry_of(registers) else { return true };
-    enter_function(u64::from(ctx.pid()) << 32 | kind as u64, address, sp, return_address, frame) != 0
+    enter_function(u64::from(task_ids::current().tid) << 32 | kind as u64, address, sp, return_address, frame)
+        != 0
 }
 
 /// Enters a mark function: its [`FunctionKind`] is in the lower half of `who`, the thread in the upper one. Returns 0

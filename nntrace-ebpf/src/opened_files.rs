@@ -29,7 +29,8 @@ use crate::{
     maps::{FILE_REPORT, OPENED_FILES, OPENED_FILES_LOST, PATH_OFFSETS},
     ring,
     system_calls::{self, opening},
-    traced_processes::{self, Ids},
+    task_ids::Ids,
+    traced_processes,
 };
 
 /// Descriptor that stands for the working folder (`AT_FDCWD`).

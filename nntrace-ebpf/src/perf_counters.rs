@@ -29,7 +29,7 @@ use crate::{
     },
     mark_text::Paging,
     sched,
-    traced_processes::Ids,
+    task_ids::{self, Ids},
 };
 
 /// Readings of a trial.
@@ -136,14 +136,14 @@ fn read(number: u32, into: &mut Reading) -> bool {
 /// Handles a CPU's switch from one thread to another: `(preempt, prev, next, ..)`.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 pub fn raw_counter_switch(ctx: RawTracePointContext) -> i32 {
-    switched(ctx.pid(), sched::task_id(ctx.arg(2)));
+    switched(task_ids::current().tid, task_ids::of_task(ctx.arg(2)));
     0
 }
 
 /// Handles the described form of [`raw_counter_switch`].
 #[tracepoint(category = "sched", name = "sched_switch")]
 pub fn counter_switch(ctx: TracePointContext) -> u32 {
-    switched(ctx.pid(), sched::next_id(&ctx));
+    switched(task_ids::current().tid, sched::next_id(&ctx));
     0
 }
 

@@ -25,11 +25,12 @@ use nntrace_common::{
 
 use crate::{
     atomic, clock, diagnostics, event_counts,
-    helpers::{current_cpu, current_task, current_tid},
+    helpers::{current_cpu, current_task},
     kernel_memory::read,
     log,
     maps::{PREEMPT_COUNT, RING_COUNTS, SCHED_OFFSETS, TARGETS},
     ring::{self, Wake},
+    task_ids::{self, Ids},
 };
 
 /// Handles a CPU's switch from one thread, which is still the current one, to another:
@@ -39,28 +40,28 @@ pub fn raw_sched_switch(ctx: RawTracePointContext) -> i32 {
     // A `bool` leaves the upper part of its register undefined.
     let preempted = ctx.arg::<u8>(0) & 1 != 0;
     let change = if preempted { Change::Preempted } else { Change::of_task(ctx.arg(3)) };
-    switched(ctx.tgid(), ctx.pid(), Some(change), task_id(ctx.arg(2)));
+    switched(task_ids::current(), Some(change), task_ids::of_task(ctx.arg(2)));
     0
 }
 
 /// Handles the wake-up of a thread where it is asked for: `(task)`.
 #[raw_tracepoint(tracepoint = "sched_waking")]
 pub fn raw_sched_waking(ctx: RawTracePointContext) -> i32 {
-    woken(task_id(ctx.arg(0)), Change::Woken, waker);
+    woken(task_ids::of_task(ctx.arg(0)), Change::Woken, waker);
     0
 }
 
 /// Handles the wake-up of a thread: `(task)`.
 #[raw_tracepoint(tracepoint = "sched_wakeup")]
 pub fn raw_sched_wakeup(ctx: RawTracePointContext) -> i32 {
-    woken(task_id(ctx.arg(0)), Change::Woken, nobody);
+    woken(task_ids::of_task(ctx.arg(0)), Change::Woken, nobody);
     0
 }
 
 /// Handles the first wake-up of a new thread: `(task)`.
 #[raw_tracepoint(tracepoint = "sched_wakeup_new")]
 pub fn raw_sched_wakeup_new(ctx: RawTracePointContext) -> i32 {
-    woken(task_id(ctx.arg(0)), Change::New, nobody);
+    woken(task_ids::of_task(ctx.arg(0)), Change::New, nobody);
     0
 }
 
@@ -69,7 +70,7 @@ pub fn raw_sched_wakeup_new(ctx: RawTracePointContext) -> i32 {
 pub fn sched_switch(ctx: TracePointContext) -> u32 {
     let offsets = SCHED_OFFSETS.load();
     let change = field(&ctx, offsets.prev_state).map(Change::of_state);
-    switched(ctx.tgid(), ctx.pid(), change, next_id(&ctx));
+    switched(task_ids::current(), change, next_id(&ctx));
     0
 }
 
@@ -95,7 +96,8 @@ pub fn sched_wakeup_new(ctx: TracePointContext) -> u32 {
 }
 
 #[inline(always)]
-fn switched(tgid: u32, tid: u32, change: Option<Change>, next: Option<u32>) {
+fn switched(ids: Ids, change: Option<Change>, next: Option<u32>) {
+    let Ids { tgid, tid } = ids;
     let Some(now) = clock::now() else { return };
     event_counts::sched();
     if is_traced(tgid)
@@ -133,7 +135,7 @@ fn woken(tid: Option<u32>, change: Change, by: impl FnOnce() -> u32) {
 #[inline(always)]
 fn waker() -> u32 {
     match preempt_count() {
-        Some(count) if !PreemptCount::is_in_interrupt(count) => current_tid(),
+        Some(count) if !PreemptCount::is_in_interrupt(count) => task_ids::current().tid,
         _ => 0,
     }
 }
@@ -158,12 +160,6 @@ fn preempt_count() -> Option<u32> {
         read(queue, way.run_queue).ok()?
     };
     read(base.wrapping_add_signed(way.counter), 0).ok()
-}
-
-/// Reads the id of a task.
-#[inline(always)]
-pub fn task_id(task: u64) -> Option<u32> {
-    read(task, SCHED_OFFSETS.load().task_pid).ok()
 }
 
 /// Reads the id of the thread that a switch is to, from its described form.

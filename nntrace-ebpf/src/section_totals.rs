@@ -15,7 +15,7 @@ use crate::{
     diagnostics, event_counts, log,
     maps::{CREATE_NAME, PATHS, SLOT_TOTALS, THREADS, TOTAL_COUNT, TOTALS},
     ring::{self, Wake},
-    traced_processes::Ids,
+    task_ids::Ids,
 };
 
 const WARM_UP: u8 = Tag::new(Layer::Application, Phase::WarmUp).index();

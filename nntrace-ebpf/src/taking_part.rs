@@ -9,7 +9,7 @@ use crate::{
     diagnostics,
     maps::THREADS,
     ring::{self, Wake},
-    traced_processes::{self, Ids},
+    task_ids::{self, Ids},
 };
 
 /// Counts the diagnostics that the current thread held, and reports it if sections of it may have been stored.
@@ -24,7 +24,7 @@ pub fn begins(now: u64) {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn thread_takes_part(now: u64) -> u32 {
-    let tid = traced_processes::current().tid;
+    let tid = task_ids::current().tid;
     let Some(thread) = THREADS.get_ptr_mut(tid) else { return 0 };
     // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.
     let Thread { held, has_calls, .. } = unsafe { &mut *thread };
@@ -37,7 +37,7 @@ extern "C" fn thread_takes_part(now: u64) -> u32 {
     // They are not handed over to user space again.
     *held = HeldDiagnostics::NONE;
     if *has_calls != 0 {
-        let (kind, Ids { tgid, tid }) = (RecordKind::TakesPart as u32, traced_processes::current());
+        let (kind, Ids { tgid, tid }) = (RecordKind::TakesPart as u32, task_ids::current());
         ring::emit(ProcessRecord { kind, tgid, tid, detail: 0, time: now }, Wake::WhenHalfFull);
     }
     0

@@ -6,13 +6,14 @@ use nntrace_common::{diagnostic::DiagnosticKind, event_counts::Table, record::Th
 use crate::{
     diagnostics, event_counts, log,
     maps::{NEW_THREAD, THREADS},
-    traced_processes::{self, Ids},
+    task_ids::{self, Ids},
+    traced_processes,
 };
 
 /// Returns the current thread and its state, if its process is traced; a full table is counted.
 #[inline(always)]
 pub fn writer<'a>(now: u64) -> Option<(Ids, &'a mut Thread)> {
-    let ids = traced_processes::current();
+    let ids = task_ids::current();
     // A thread that has a state is of a traced process: the state ends with it.
     if let Some(thread) = THREADS.get_ptr_mut(ids.tid) {
         // SAFETY: the pointer comes from the map and is not null; only this thread writes its own entry.

@@ -1,8 +1,6 @@
 //! The traced processes. Forks of traced processes are followed, threads that end are forgotten.
 
 use aya_ebpf::{
-    EbpfContext,
-    helpers::bpf_get_current_pid_tgid,
     macros::{raw_tracepoint, tracepoint},
     programs::{RawTracePointContext, TracePointContext},
 };
@@ -16,32 +14,17 @@ use crate::{
     clock, diagnostics, express,
     helpers::{current_task, monotonic_ns},
     kernel_memory, log,
-    maps::{CREDS_OFFSETS, FORK_CHILD_OFFSET, LIVE_THREADS_OFFSETS, OWNER, TARGETS, THREADS},
+    maps::{CREDS_OFFSETS, FORK_CHILD_OFFSET, LIVE_THREADS_OFFSETS, OWNER, PID_NAMESPACE, TARGETS, THREADS},
     perf_counters,
     ring::{self, Wake},
     sched,
+    task_ids::{self, Ids},
 };
-
-/// Ids of a thread.
-#[derive(Clone, Copy)]
-pub struct Ids {
-    /// Process id.
-    pub tgid: u32,
-    /// Thread id.
-    pub tid: u32,
-}
-
-/// Returns the current thread.
-#[inline(always)]
-pub fn current() -> Ids {
-    let ids = bpf_get_current_pid_tgid();
-    Ids { tgid: (ids >> 32) as u32, tid: ids as u32 }
-}
 
 /// Returns the current thread, if its process is traced.
 #[inline(always)]
 pub fn target() -> Option<Ids> {
-    let ids = current();
+    let ids = task_ids::current();
     // SAFETY: lookup only; the value is not used.
     unsafe { TARGETS.get(ids.tgid) }.map(|_| ids)
 }
@@ -51,52 +34,60 @@ pub fn target() -> Option<Ids> {
 /// The new task may be a thread: its id is then no process's, and does no harm until the thread ends and is removed.
 #[tracepoint(category = "sched", name = "sched_process_fork")]
 pub fn process_fork(ctx: TracePointContext) -> u32 {
-    let parent = ctx.tgid();
-    // SAFETY: lookup only; the value is not used.
-    if unsafe { TARGETS.get(parent) }.is_none() {
-        return 0;
-    }
     // SAFETY: the offset is the one that the kernel's own description of the event gives.
-    let Ok(child) = (unsafe { ctx.read_at::<u32>((FORK_CHILD_OFFSET.load() & 0xff) as usize) }) else {
-        return 0;
-    };
+    if let Ok(child) = unsafe { ctx.read_at::<u32>((FORK_CHILD_OFFSET.load() & 0xff) as usize) } {
+        forked(child);
+    }
+    0
+}
+
+/// Handles the form of [`process_fork`] that names tasks: `(parent, child)`. In a PID namespace of our own their ids are others
+/// than in the described form.
+#[raw_tracepoint(tracepoint = "sched_process_fork")]
+pub fn raw_process_fork(ctx: RawTracePointContext) -> i32 {
+    if let Some(child) = task_ids::of_task(ctx.arg(1)) {
+        forked(child);
+    }
+    0
+}
+
+#[inline(always)]
+fn forked(child: u32) {
+    let Some(Ids { tgid: parent, tid }) = target() else { return };
     if TARGETS.insert(child, &TARGET, 0).is_ok() {
         log::fork(child, parent);
     } else {
         log::targets_full(child);
         diagnostics::count(DiagnosticKind::TableFull, monotonic_ns(), child);
     }
-    emit(RecordKind::Fork, parent, child, ctx.pid());
-    0
+    emit(RecordKind::Fork, parent, child, tid);
 }
 
 /// Handles an exec of a traced process: other objects have to be probed.
 #[raw_tracepoint(tracepoint = "sched_process_exec")]
 pub fn process_exec(ctx: RawTracePointContext) -> i32 {
-    let tgid = ctx.tgid();
-    // SAFETY: lookup only; the value is not used.
-    if unsafe { TARGETS.get(tgid) }.is_some() {
+    if let Some(Ids { tgid, tid }) = target() {
         log::exec(tgid);
         if !may_be_traced() {
             let _ = TARGETS.remove(tgid);
         }
         // What was open belongs to the program that is gone.
-        forget(tgid, ctx.pid());
-        // The thread that runs it may have had another id so far.
-        let former = ctx.arg::<u32>(1);
+        forget(tgid, tid);
+        // The thread that runs it may have had another id so far. In a PID namespace of our own it is not known any more.
+        let former = if PID_NAMESPACE.load().number == 0 { ctx.arg::<u32>(1) } else { tid };
         forget(tgid, former);
         if former != tgid {
             sched::renamed(former, tgid);
         }
-        emit(RecordKind::Exec, tgid, ctx.pid(), 0);
+        emit(RecordKind::Exec, tgid, tid, 0);
     }
     0
 }
 
 /// Handles the end of a task.
 #[raw_tracepoint(tracepoint = "sched_process_exit")]
-pub fn process_exit(ctx: RawTracePointContext) -> i32 {
-    let (tgid, tid) = (ctx.tgid(), ctx.pid());
+pub fn process_exit(_ctx: RawTracePointContext) -> i32 {
+    let Ids { tgid, tid } = task_ids::current();
     // SAFETY: lookups only; the values are not used.
     let is_ours = unsafe { TARGETS.get(tgid).is_some() || THREADS.get(tid).is_some() };
     if !is_ours {

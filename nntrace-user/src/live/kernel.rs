@@ -155,7 +155,7 @@ impl Kernel {
         let table_sizes = TableSizes::new(options.map_memory, cpus);
         let log_level = LogLevel::of_collector();
         let marks = MarkGlobals::new(options.emit_begins);
-        let processes = ProcessPrograms::new(btf);
+        let processes = ProcessPrograms::new(btf)?;
         let files = OpenFiles::new(btf);
         let opened_files = FilePrograms::new(btf, options.reports_files);
         let hotplug = Hotplug::new();

@@ -5,7 +5,7 @@ use std::{error, fs, io};
 use aya::maps::MapError;
 use thiserror::Error;
 
-use super::architecture::WrongArchitecture;
+use super::{architecture::WrongArchitecture, btf::KERNEL as BTF};
 use crate::live::privilege;
 
 /// Error of the kernel side.
@@ -24,6 +24,18 @@ pub enum KernelError {
         /// Answer of the kernel.
         reason: String,
     },
+    /// `/proc` and the kernel number processes differently for us.
+    #[error(
+        "/proc shows the processes of another PID namespace than the one that this runs in: mount its own with `mount -t proc proc \
+         /proc` (`unshare --mount-proc` does), or nothing in it can be found"
+    )]
+    ForeignProc,
+    /// We run in a PID namespace of our own, in which ids cannot be known.
+    #[error(
+        "this runs in a PID namespace of its own, such as a container's, and the kernel does not describe (by BTF, in {BTF}) how \
+         tasks are numbered in it: run in the host's (`docker run --pid=host`, or outside of the container)"
+    )]
+    PidNamespace,
     /// The object is for another architecture.
     #[error(transparent)]
     Architecture(#[from] WrongArchitecture),

@@ -1,8 +1,11 @@
 //! The programs on fork, exec and exit, and the table of traced processes.
 
+use std::{fs, os::unix::fs::MetadataExt as _};
+
 use aya::{EbpfLoader, maps::HashMap};
 use nntrace_common::{
     creds::{CredsOffsets, NOBODY},
+    pid_namespace::{OF_HOST, PidNamespace},
     record::TARGET,
 };
 
@@ -25,12 +28,14 @@ pub(super) struct ProcessPrograms {
     live_threads_offsets: [u32; 2],
     /// Offsets by which a program with privileges of its own is known; 0 where the kernel does not describe them.
     creds_offsets: CredsOffsets,
+    /// Namespace in which ids are reported.
+    pid_namespace: PidNamespace,
     /// User and group who may trace nobody else's processes; [`NOBODY`] where all may be traced.
     owner: [u32; 2],
 }
 
 impl ProcessPrograms {
-    pub(super) fn new(btf: Option<&Btf>) -> Self {
+    pub(super) fn new(btf: Option<&Btf>) -> Result<Self, KernelError> {
         let offsets = |btf: &Btf| {
             let signal = btf.pointer_offset("task_struct", "signal", 1, "signal_struct")?;
             Some([signal, btf.offset("signal_struct", "live")?])
@@ -44,18 +49,20 @@ impl ProcessPrograms {
             })
         };
         let owner = caller::confined().map(|(uid, gid)| [uid.as_raw(), gid.as_raw()]);
-        Self {
+        Ok(Self {
+            pid_namespace: pid_namespace(btf)?,
             creds_offsets: btf.and_then(creds).unwrap_or_default(),
             owner: owner.unwrap_or([NOBODY; 2]),
             child_offset: tracefs::field_offset("sched/sched_process_fork", "child_pid").ok(),
             live_threads_offsets: btf.and_then(offsets).unwrap_or_default(),
-        }
+        })
     }
 
     pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         loader.override_global("FORK_CHILD_OFFSET", self.child_offset.as_ref().unwrap_or(&0), true);
         loader.override_global("LIVE_THREADS_OFFSETS", &self.live_threads_offsets, true);
         loader.override_global("CREDS_OFFSETS", &self.creds_offsets, true);
+        loader.override_global("PID_NAMESPACE", &self.pid_namespace, true);
         loader.override_global("OWNER", &self.owner, true);
     }
 
@@ -79,12 +86,47 @@ impl ProcessPrograms {
             log::info!("functions that threads leave by their end stay open: {error}");
         }
         object.attach_raw("process_exit", "sched_process_exit")?;
+        if self.pid_namespace != PidNamespace::default() {
+            object.load_raw("raw_process_fork")?;
+            object.attach_raw("raw_process_fork", "sched_process_fork")?;
+            return Ok(true);
+        }
         let follows_forks = self.child_offset.is_some();
         if follows_forks {
             object.attach_event("process_fork", "sched", "sched_process_fork")?;
         }
         Ok(follows_forks)
     }
+}
+
+/// Describes the PID namespace that we run in, where it is not the host's.
+fn pid_namespace(btf: Option<&Btf>) -> Result<PidNamespace, KernelError> {
+    let own = fs::read_link("/proc/self").ok().and_then(|name| name.to_str()?.parse().ok());
+    if own.is_some_and(|own: u32| own != std::process::id()) {
+        return Err(KernelError::ForeignProc);
+    }
+    let number = fs::metadata("/proc/self/ns/pid").map_or(u64::from(OF_HOST), |found| found.ino());
+    let number = u32::try_from(number).unwrap_or(OF_HOST);
+    if number == OF_HOST {
+        return Ok(PidNamespace::default());
+    }
+    let described = btf.and_then(|btf| {
+        let (id, namespace) =
+            (btf.offset("upid", "nr")?, btf.pointer_offset("upid", "ns", 1, "pid_namespace")?);
+        Some(PidNamespace {
+            number,
+            thread_pid: btf.pointer_offset("task_struct", "thread_pid", 1, "pid")?,
+            group_leader: btf.pointer_offset("task_struct", "group_leader", 1, "task_struct")?,
+            level: btf.offset("pid", "level")?,
+            numbers: btf.offset("pid", "numbers")?,
+            // It ends with the pointer or with the id, and is aligned as the pointer.
+            number_size: (namespace + 8).max(id + 4).next_multiple_of(8),
+            id,
+            namespace,
+            namespace_number: btf.offset("pid_namespace", "ns")? + btf.offset("ns_common", "inum")?,
+        })
+    });
+    described.ok_or(KernelError::PidNamespace)
 }
 
 impl Kernel {
