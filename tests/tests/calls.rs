@@ -95,7 +95,7 @@ impl Calls {
 
 /// Returns the part of a line from the function on.
 fn call_of(line: &str) -> Result<String> {
-    let at = line.find("libcalls.so:").or_else(|| line.find("program:"));
+    let at = ["libcalls.so:", "program:", "constants:"].iter().find_map(|file| line.find(file));
     Ok(line[at.with_context(|| line.to_owned())?..].to_owned())
 }
 
@@ -250,6 +250,28 @@ fn calls_end_by_returns_jumps_exceptions_and_the_end_of_the_process() -> Result<
     assert!(time(7, "end_ns") <= time(8, "begin_ns") && time(6, "end_ns") <= time(8, "begin_ns"));
     // The outer calls of a recursion contain the inner ones.
     assert!((0..3).all(|row| time(row, "end_ns") >= time(row + 1, "end_ns")));
+    Ok(())
+}
+
+#[test]
+fn constants_among_the_instructions_stay_as_they_are() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let calls = Calls { folder: tempfile::tempdir()? };
+    let program = calls.path("constants");
+    native::compile(&["cc", "-O1", "-rdynamic"], &[&native::source("calls").join("constants.c")], &program)?;
+    for function in ["over", "behind", "by_table"] {
+        let call = format!("constants:{function}(u32)->u32");
+        let ended = calls.record(&[&call], &[], std::slice::from_ref(&program))?.expect_code(0)?;
+        ensure!(ended.text() == "wrong 0, as written\n", "{function}: {}", ended.text());
+        let recorded = calls.calls()?;
+        let with_result = |row: &&Value| !row["result"].is_null();
+        let whole = recorded.rows.iter().filter(with_result).count();
+        ensure!(
+            recorded.rows.len() >= 1000 && whole == recorded.rows.len(),
+            "{function}: {}",
+            recorded.notes
+        );
+    }
     Ok(())
 }
 

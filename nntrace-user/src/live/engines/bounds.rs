@@ -5,8 +5,10 @@
 //! part has call frames of its own, and is not within the function's bounds. It is recognized by its frame: on a
 //! function's first instruction the frame is empty, while on such a part's it is the one that the function has set up.
 //! [`super::code`] follows jumps to these parts. The landing pads of exceptions among them are jumped to from pads
-//! within the bounds, which GCC adds for that; those that a compiler leads to from its exception table alone are not
-//! found, so that a return in one of them is missed.
+//! within the bounds, which GCC adds for that; those in distant parts that a compiler leads to from its exception table alone
+//! are not found, so that a return in one of them is missed.
+
+mod landing_pads;
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -126,6 +128,20 @@ impl<'image, 'data> FunctionBounds<'image, 'data> {
     /// Returns the state of the call frame at an instruction; `None` where it is unknown.
     pub(super) fn frame(&self, address: u64) -> Option<Frame> {
         self.frames.as_ref()?.frame(address, self.image.machine())
+    }
+
+    /// Returns the landing pads of the function, or the part of one, that begins at an address; `None` where they are not
+    /// known.
+    pub(super) fn landing_pads(&self, bounds: &Bounds) -> Option<Vec<u64>> {
+        if bounds.source == BoundsSource::Symbol {
+            // Without call frames no exception can pass.
+            return Some(Vec::new());
+        }
+        let entry = self.frames.as_ref()?.entry(bounds.start)?;
+        match entry.lsda() {
+            None => Some(Vec::new()),
+            Some(area) => landing_pads::read(self.image.rest(area.direct().ok()?)?, bounds.start),
+        }
     }
 
     /// Whether the instructions are in the file.

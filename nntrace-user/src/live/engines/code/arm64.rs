@@ -29,6 +29,9 @@ pub(super) fn list(image: &Image<'_>, bounds: Bounds, bytes: &[u8]) -> Listing {
     for (address, word) in (bounds.start..).step_by(LENGTH as usize).zip(words) {
         let word = u32::from_le_bytes(*word);
         listing.add_start(address);
+        if words::ends_path(word) {
+            listing.stops.push(address);
+        }
         if let Some(target) = arm64_target(word, address) {
             jumps.push(Jump { address, target });
         } else if is_indirect_on_arm64(word) {

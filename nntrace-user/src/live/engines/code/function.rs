@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use super::listing::{Indirection, Jump, Listing};
 use super::machine::{is_veneer, list};
 use super::{MOST_CALLEES, MOST_PARTS, ShapeError, TailJump, TailJumps, UnclearJump};
-use crate::live::engines::bounds::{Frame, FunctionBounds};
+use crate::live::engines::bounds::{BoundsSource, Frame, FunctionBounds};
 use crate::live::engines::image::Image;
 
 /// Length at most of a function that is examined because another one jumps to it, in bytes.
@@ -26,6 +26,8 @@ pub(super) struct Function<'image, 'data> {
     /// Targets of jumps that do not leave the function.
     dead_ends: FxHashSet<u64>,
     has_exact_frames: OnceCell<bool>,
+    /// Whether the code cannot be followed: all that looks like instructions is taken for such.
+    is_all_code: bool,
 }
 
 /// Code outside of a function's bounds that it jumps to.
@@ -54,17 +56,59 @@ impl<'image, 'data> Function<'image, 'data> {
             callees: FxHashSet::default(),
             dead_ends: FxHashSet::default(),
             has_exact_frames: OnceCell::new(),
+            is_all_code: false,
         };
-        let mut next = 0;
-        while let Some(part) = function.parts.get(next) {
-            next += 1;
-            for jump in part.jumps.clone() {
-                function.follow(jump)?;
+        function.follow_from(start)?;
+        Ok(function)
+    }
+
+    /// Follows the code of the function, and of parts of it that jumps lead to. What it does not come to may be data, but not
+    /// where it cannot be followed.
+    fn follow_from(&mut self, start: u64) -> Result<(), ShapeError> {
+        let (mut jumps, mut ahead) = (Vec::new(), vec![start]);
+        let mut parts = 0;
+        loop {
+            while let Some(part) = self.parts.get(parts) {
+                match self.bounds.landing_pads(&part.bounds) {
+                    Some(pads) => ahead.extend(pads.into_iter().filter(|&pad| part.is_start(pad))),
+                    None => self.is_all_code = true,
+                }
+                parts += 1;
+            }
+            let Some(address) = ahead.pop() else { break };
+            let Some(part) = self.parts.iter_mut().find(|part| part.bounds.contains(address)) else {
+                continue;
+            };
+            if !part.is_start(address) {
+                return Err(ShapeError::NoInstruction(address));
+            }
+            part.walk(address, &mut jumps);
+            for jump in jumps.drain(..) {
+                self.follow(jump)?;
+                ahead.push(jump.target);
             }
         }
-        let is_astray = |target: u64| function.part_of(target).is_some_and(|part| !part.is_start(target));
-        let astray = function.targets().find(|&target| is_astray(target));
-        astray.map_or(Ok(function), |target| Err(ShapeError::NoInstruction(target)))
+        // A table of jumps may have more cases than are known. Compilers, who describe call frames, put no data into code.
+        let is_compiled = self.parts[0].bounds.source == BoundsSource::Frames;
+        let is_led_on = |part: &Listing| part.indirect.iter().any(|jump| part.is_reached(jump.address));
+        self.is_all_code |= is_compiled && self.parts.iter().any(is_led_on);
+        if self.is_all_code { self.follow_all() } else { Ok(()) }
+    }
+
+    /// Follows whatever looks like a jump.
+    fn follow_all(&mut self) -> Result<(), ShapeError> {
+        let mut next = 0;
+        while let Some(part) = self.parts.get(next) {
+            next += 1;
+            let jumps: Vec<Jump> =
+                part.jumps.iter().filter(|jump| !part.is_reached(jump.address)).copied().collect();
+            for jump in jumps {
+                self.follow(jump)?;
+            }
+        }
+        let is_astray = |target: u64| self.part_of(target).is_some_and(|part| !part.is_start(target));
+        let astray = self.targets().find(|&target| is_astray(target));
+        astray.map_or(Ok(()), |target| Err(ShapeError::NoInstruction(target)))
     }
 
     /// Returns the places that jumps of the function lead to.
@@ -79,9 +123,19 @@ impl<'image, 'data> Function<'image, 'data> {
 
     /// Returns the addresses of some kind of return in all parts, in ascending order.
     pub(super) fn all(&self, returns: fn(&Listing) -> &Vec<u64>) -> Vec<u64> {
-        let mut all: Vec<_> = self.parts.iter().flat_map(returns).copied().collect();
+        let mut all: Vec<_> = self
+            .parts
+            .iter()
+            .flat_map(|part| returns(part).iter().filter(|&&at| self.is_code(part, at)))
+            .copied()
+            .collect();
         all.sort_unstable();
         all
+    }
+
+    /// Whether an instruction of a part is one, and no data.
+    fn is_code(&self, part: &Listing, address: u64) -> bool {
+        self.is_all_code || part.is_reached(address)
     }
 
     fn part_of(&self, address: u64) -> Option<&Listing> {
@@ -151,7 +205,8 @@ impl<'image, 'data> Function<'image, 'data> {
     /// Returns the jumps by which the function ends.
     pub(super) fn tail_jumps(&self) -> TailJumps {
         let mut known = self.tail_jumps.clone();
-        for jump in self.parts.iter().flat_map(|part| &part.indirect) {
+        let indirect = self.parts.iter().flat_map(|part| part.indirect.iter().map(move |jump| (part, jump)));
+        for (_, jump) in indirect.filter(|(part, jump)| self.is_code(part, jump.address)) {
             match jump.kind {
                 Indirection::Table(_) => {}
                 _ if self.is_within_frame(jump.address) => {}
@@ -171,8 +226,9 @@ impl<'image, 'data> Function<'image, 'data> {
     /// Whether the frame is known to be empty at the returns. Some compilers do not record where a frame ends.
     fn has_exact_frames(&self) -> bool {
         *self.has_exact_frames.get_or_init(|| {
-            let Listing { returns, refused_returns, .. } = &self.parts[0];
-            let mut returns = returns.iter().chain(refused_returns).peekable();
+            let part = &self.parts[0];
+            let returns = part.returns.iter().chain(&part.refused_returns);
+            let mut returns = returns.filter(|&&at| self.is_code(part, at)).peekable();
             returns.peek().is_some() && returns.all(|&at| self.bounds.frame(at) == Some(Frame::Empty))
         })
     }

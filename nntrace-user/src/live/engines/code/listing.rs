@@ -26,6 +26,12 @@ pub(super) struct Listing {
     pub returns: Vec<u64>,
     /// Returns that no kernel lets probe.
     pub refused_returns: Vec<u64>,
+    /// Instructions behind which the code does not go on, in ascending order.
+    pub stops: Vec<u64>,
+    /// Jumps by their addresses, those by tables included.
+    by_address: Vec<Jump>,
+    /// As `starts`, for the instructions that are reached.
+    reached: Vec<u64>,
 }
 
 /// Direct jump.
@@ -83,6 +89,9 @@ impl Listing {
         Self {
             bounds,
             starts: vec![0; units.div_ceil(64) as usize],
+            stops: Vec::new(),
+            by_address: Vec::new(),
+            reached: vec![0; units.div_ceil(64) as usize],
             unit,
             jumps: Vec::new(),
             indirect: Vec::new(),
@@ -98,11 +107,37 @@ impl Listing {
 
     /// Whether an instruction begins at an address.
     pub(super) fn is_start(&self, address: u64) -> bool {
+        self.has(&self.starts, address)
+    }
+
+    /// Whether the code is known to come to an instruction.
+    pub(super) fn is_reached(&self, address: u64) -> bool {
+        self.has(&self.reached, address)
+    }
+
+    fn has(&self, bits: &[u64], address: u64) -> bool {
         let within = address.wrapping_sub(self.bounds.start);
         let unit = within / self.unit;
         self.bounds.contains(address)
             && within.is_multiple_of(self.unit)
-            && self.starts[(unit / 64) as usize] >> (unit % 64) & 1 == 1
+            && bits[(unit / 64) as usize] >> (unit % 64) & 1 == 1
+    }
+
+    /// Follows the code from an instruction as long as it goes on, and adds the jumps on this way. Between functions' parts,
+    /// and behind their ends, there may be data.
+    pub(super) fn walk(&mut self, from: u64, jumps: &mut Vec<Jump>) {
+        let stop = self.stops.get(self.stops.partition_point(|&stop| stop < from)).copied();
+        let mut jump = self.by_address.partition_point(|jump| jump.address < from);
+        let mut next = Some(from);
+        while let Some(address) = next.filter(|&address| !self.is_reached(address)) {
+            let unit = (address - self.bounds.start) / self.unit;
+            self.reached[(unit / 64) as usize] |= 1 << (unit % 64);
+            while let Some(found) = self.by_address.get(jump).filter(|jump| jump.address <= address) {
+                jumps.push(*found);
+                jump += 1;
+            }
+            next = if Some(address) == stop { None } else { self.start_after(address) };
+        }
     }
 
     /// Whether nothing leads out of the code.
@@ -129,12 +164,21 @@ impl Listing {
             IndirectJump { address, kind }
         });
         self.indirect = examined.collect();
+        let by_tables = self.indirect.iter().flat_map(|jump| {
+            let targets = if let Indirection::Table(targets) = &jump.kind { &targets[..] } else { &[] };
+            targets.iter().map(|&target| Jump { address: jump.address, target })
+        });
+        self.by_address = self.jumps.iter().copied().chain(by_tables).collect();
+        self.by_address.sort_unstable_by_key(|jump| (jump.address, jump.target));
         self
     }
 
     /// Returns the targets in the code that leading entries of a table have.
     pub(super) fn targets_in_table(&self, entries: impl Iterator<Item = u64>) -> Indirection {
-        let targets: Vec<_> = entries.take(MOST_CASES).take_while(|&target| self.is_start(target)).collect();
+        // Compilers lead cases that cannot be to the end of the code.
+        let is_case = |&target: &u64| self.is_start(target) || target == self.bounds.end;
+        let mut targets: Vec<_> = entries.take(MOST_CASES).take_while(is_case).collect();
+        targets.retain(|&target| target != self.bounds.end);
         // A single one may be by chance.
         if targets.len() > 1 { Indirection::Table(targets) } else { Indirection::Unknown }
     }
@@ -166,6 +210,12 @@ impl Listing {
             }
         }
         Some(origins)
+    }
+
+    /// Returns the address of the instruction after one.
+    fn start_after(&self, address: u64) -> Option<u64> {
+        let last = address.checked_add(MOST_BYTES)?.min(self.bounds.end - 1);
+        (address + self.unit..=last).step_by(self.unit as usize).find(|&after| self.is_start(after))
     }
 
     /// Returns the address of the instruction before one.

@@ -69,6 +69,9 @@ pub(super) fn list(image: &Image<'_>, bounds: Bounds, bytes: &[u8]) -> Result<Li
             FlowControl::Return => listing.returns.push(address),
             _ => {}
         }
+        if ends_path(&instruction) {
+            listing.stops.push(address);
+        }
         if instruction.mnemonic() == Mnemonic::Lea && instruction.is_ip_rel_memory_operand() {
             let register = instruction.op0_register().full_register();
             constants.push(Constant { register, value: instruction.ip_rel_memory_address() });
@@ -181,10 +184,7 @@ impl Code<'_, '_> {
             };
             self.at(address).is_none_or(writes)
         };
-        let goes_on = |address: u64| {
-            let ends = [FlowControl::UnconditionalBranch, FlowControl::IndirectBranch, FlowControl::Return];
-            self.at(address).is_some_and(|instruction| !ends.contains(&instruction.flow_control()))
-        };
+        let goes_on = |address: u64| self.at(address).is_some_and(|instruction| !ends_path(&instruction));
         self.listing.origins(user, sets, goes_on)?.into_iter().map(|address| self.at(address)).collect()
     }
 
@@ -193,6 +193,13 @@ impl Code<'_, '_> {
         let mut decoder = Decoder::with_ip(64, self.bytes.get(within..)?, address, DecoderOptions::NONE);
         decoder.can_decode().then(|| decoder.decode())
     }
+}
+
+/// Whether the code does not go on behind an instruction.
+fn ends_path(instruction: &Instruction) -> bool {
+    use FlowControl::{Exception, IndirectBranch, Return, UnconditionalBranch};
+    matches!(instruction.flow_control(), UnconditionalBranch | IndirectBranch | Return | Exception)
+        || matches!(instruction.mnemonic(), Mnemonic::Int3 | Mnemonic::Hlt)
 }
 
 /// Returns the effect of the instruction that code begins with.

@@ -67,14 +67,18 @@ fn refused_places() {
 
 #[test]
 fn returns() {
-    // ret; ret x1; retaa; retab; br x30 is a jump.
-    let (shape, function) = shape_at(&[NOP, RET, 0xd65f_0020, 0xd65f_0bff, 0xd65f_0fff]);
+    // Over each but the last: cbz x0. ret; ret x1; retaa; retab; br x30 is a jump.
+    const OVER: u32 = 0xb400_0040;
+    let (shape, function) = shape_at(&[NOP, OVER, RET, OVER, 0xd65f_0020, OVER, 0xd65f_0bff, 0xd65f_0fff]);
     let shape = shape.unwrap();
-    assert_eq!(shape.returns, [function + 4, function + 8]);
+    assert_eq!(shape.returns, [function + 8, function + 16]);
     assert_eq!(
         (shape.refused_returns, shape.tail_jumps),
-        (vec![function + 12, function + 16], TailJumps::None)
+        (vec![function + 24, function + 28], TailJumps::None)
     );
+    // b over; data; over: ret
+    let (shape, function) = shape_at(&[0x1400_0003, RET, RET, RET]);
+    assert_eq!(shape.unwrap().returns, [function + 12]);
 }
 
 #[test]

@@ -92,10 +92,25 @@ fn an_instruction_across_pages_is_left_out() {
 
 #[test]
 fn returns_of_every_form() {
+    // Over each of the first three: je.
     // ret; repz ret; ret 8; mov eax, 0xc3c3c3c3; bnd ret
-    let code = [RET, 0xf3, RET, 0xc2, 0x08, 0x00, 0xb8, RET, RET, RET, RET, 0xf2, RET];
+    let first = [0x74, 1, RET, 0x74, 2, 0xf3, RET, 0x74, 3, 0xc2, 0x08, 0x00];
+    let code = [&first[..], &[0xb8, RET, RET, RET, RET, 0xf2, RET]].concat();
     let shape = relative(&code).unwrap();
-    assert_eq!((shape.returns, shape.tail_jumps), (vec![0, 1, 3, 11], TailJumps::None));
+    assert_eq!((shape.returns, shape.tail_jumps), (vec![2, 5, 9, 17], TailJumps::None));
+}
+
+#[test]
+fn data_among_the_code_has_no_returns() {
+    let returns = |code: &[u8]| relative(code).unwrap().returns;
+    // jmp over; data; over: ret
+    assert_eq!(returns(&[0xeb, 4, RET, RET, RET, RET, RET]), [6]);
+    // je over; ret; data; over: ret; data
+    assert_eq!(returns(&[0x74, 3, RET, RET, RET, RET, RET]), [2, 5]);
+    // call; ud2; data
+    assert_eq!(returns(&[0xe8, 0, 0, 0, 0, 0x0f, 0x0b, RET, RET]), [0; 0]);
+    // What looks like a jump in data leads nowhere.
+    assert_eq!(returns(&[0xeb, 2, 0x74, 0x80, RET]), [4]);
 }
 
 #[test]
@@ -157,7 +172,7 @@ fn by_table(offsets: &[i64], prefix: &[u8]) -> Result<Shape, ShapeError> {
 #[test]
 fn tables_of_distances() {
     let inside = by_table(&[17, 18, 19, 20], &[]).unwrap();
-    assert_eq!((inside.tail_jumps, inside.returns.len()), (TailJumps::None, 8));
+    assert_eq!((inside.tail_jumps, inside.returns.len()), (TailJumps::None, 4));
     // Behind a push at its begin; a table that leads to the begin makes that no good place.
     let pushes = [0x48, 0x89, 0xf8, 0x53];
     let cheap = |offsets: &[i64]| by_table(offsets, &pushes).unwrap().entry.is_emulated;
@@ -204,8 +219,9 @@ fn tables_of_addresses() {
     assert!(matches!(shape(false), TailJumps::Known(jumps) if jumps[0].target.is_none()));
 }
 
-/// Instructions without jumps, and returns.
-const PIECES: [&[u8]; 10] = [
+/// Instructions that go on to the next one, and returns. One jumps over data.
+const PIECES: [&[u8]; 11] = [
+    &[0xeb, 0x03, RET, RET, RET],
     &[0x90],
     &[0x55],
     &[0xb8, RET, RET, RET, RET],
@@ -223,11 +239,15 @@ proptest! {
     fn returns_among_other_instructions(numbers in prop::collection::vec(0..PIECES.len(), 1..300)) {
         let (mut code, mut returns) = (Vec::new(), Vec::new());
         for number in numbers {
-            if number >= 7 {
+            let piece = PIECES[number];
+            if number >= 8 {
+                // je over it
+                code.extend([0x74, piece.len() as u8]);
                 returns.push(code.len() as u64);
             }
-            code.extend(PIECES[number]);
+            code.extend(piece);
         }
+        code.push(0x90);
         let shape = relative(&code).unwrap();
         prop_assert_eq!(shape.returns, returns);
         prop_assert_eq!(shape.tail_jumps, TailJumps::None);
