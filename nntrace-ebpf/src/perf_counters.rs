@@ -6,7 +6,6 @@
 use core::ptr;
 
 use aya_ebpf::{
-    EbpfContext,
     bindings::{BPF_F_CURRENT_CPU, BPF_NOEXIST, bpf_perf_event_value},
     helpers::generated::bpf_perf_event_read_value,
     macros::{raw_tracepoint, tracepoint},

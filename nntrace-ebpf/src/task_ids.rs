@@ -9,7 +9,7 @@ use crate::{
     maps::{PID_NAMESPACE, SCHED_OFFSETS},
 };
 
-/// Namespaces within each other at most. Source: include/linux/pid_namespace.h, `MAX_PID_NS_LEVEL`.
+/// Namespaces within each other at most. Source: `MAX_PID_NS_LEVEL` of the kernel.
 const MOST_LEVELS: u32 = 32;
 
 /// Ids of a thread.

@@ -102,8 +102,8 @@ impl FunctionProbes {
         Ok(())
     }
 
-    /// Probes an offset of a file. The kernel lets only root, or CAP_SYS_ADMIN, have perf events on functions, but CAP_PERFMON
-    /// have links for many places (Linux 6.6). Source: kernel/events/core.c, `perf_uprobe_event_init`.
+    /// Probes an offset of a file. The kernel lets only root, or `CAP_SYS_ADMIN`, have perf events on functions, but
+    /// `CAP_PERFMON` have links for many places (Linux 6.6). Source: kernel/events/core.c, `perf_uprobe_event_init`.
     fn probe(
         &mut self,
         object: &mut Object,

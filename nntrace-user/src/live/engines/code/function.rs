@@ -33,7 +33,7 @@ pub(super) struct Function<'image, 'data> {
 /// Code outside of a function's bounds that it jumps to.
 enum Outside {
     /// Part of the function.
-    Part(Result<Listing, ShapeError>),
+    Part(Result<Box<Listing>, ShapeError>),
     /// Code that is never left, except by an exception or the end of the process, or that comes back at once.
     DeadEnd,
     /// Another function.
@@ -155,7 +155,7 @@ impl<'image, 'data> Function<'image, 'data> {
             }
             match self.outside(address, target) {
                 Outside::Part(part) => {
-                    self.parts.push(part?);
+                    self.parts.push(*part?);
                     return Ok(());
                 }
                 Outside::DeadEnd => {
@@ -194,7 +194,7 @@ impl<'image, 'data> Function<'image, 'data> {
             Frame::Empty => listing.as_ref().is_ok_and(jumps_back),
         };
         if is_part {
-            Outside::Part(listing)
+            Outside::Part(listing.map(Box::new))
         } else if listing.is_ok_and(|listing| listing.is_dead_end()) {
             Outside::DeadEnd
         } else {
