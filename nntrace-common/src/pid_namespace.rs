@@ -3,12 +3,10 @@
 /// Number of the host's own PID namespace. Source: include/uapi/linux/nsfs.h, `PID_NS_INIT_INO`.
 pub const OF_HOST: u32 = 0xefff_fffc;
 
-/// Namespace in which ids are reported, and the offsets by which a task's id in it is found, bytes.
+/// Offsets by which a task's id in a namespace is found, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PidNamespace {
-    /// Its number; 0 where the host's ids are reported.
-    pub number: u32,
     /// `thread_pid` of `task_struct`.
     pub thread_pid: u32,
     /// `group_leader` of `task_struct`.

@@ -64,8 +64,12 @@ extern "C" fn push_app_event(ids: u64, change: u64, time: u64, begin: u64, name:
             break;
         }
         if APP_EVENTS.insert(number as u32, &event, u64::from(BPF_NOEXIST)).is_ok() {
+            // A program that was interrupted here may come after those that took the next numbers.
             // SAFETY: as above.
-            unsafe { (*counts).last = number };
+            if unsafe { (*counts).last } < number {
+                // SAFETY: as above.
+                unsafe { (*counts).last = number };
+            }
             return 1;
         }
         number += 1;

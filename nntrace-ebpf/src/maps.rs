@@ -49,10 +49,13 @@ pub static FORK_CHILD_OFFSET: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
 pub static LIVE_THREADS_OFFSETS: Global<[u32; 2]> = Global::new([0; 2]);
 
-/// Namespace in which ids are reported. User space sets it where it does not run in the host's.
+/// Number of the PID namespace in which ids are reported; 0 where they are the host's. User space sets it.
+#[unsafe(no_mangle)]
+pub static PID_NAMESPACE_NUMBER: Global<u32> = Global::new(0);
+
+/// Offsets by which a task's id in that namespace is found. User space sets them.
 #[unsafe(no_mangle)]
 pub static PID_NAMESPACE: Global<PidNamespace> = Global::new(PidNamespace {
-    number: 0,
     thread_pid: 0,
     group_leader: 0,
     level: 0,

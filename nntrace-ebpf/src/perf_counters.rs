@@ -147,13 +147,13 @@ pub fn counter_switch(ctx: TracePointContext) -> u32 {
 }
 
 #[inline(always)]
-fn switched(from: u32, to: Option<u32>) {
+fn switched(from: u32, to: u32) {
     // SAFETY: the pointer comes from the map and is not null; the thread is interrupted.
     if let Some(counters) = of_switched(from).map(|counters| unsafe { &mut *counters }) {
         counters.leave(COUNTERS.load(), read);
     }
     // SAFETY: as above; the thread does not run yet.
-    if let Some(counters) = to.and_then(of_switched).map(|counters| unsafe { &mut *counters }) {
+    if let Some(counters) = of_switched(to).map(|counters| unsafe { &mut *counters }) {
         counters.arrive(COUNTERS.load(), read);
     }
 }

@@ -77,26 +77,26 @@ pub fn sched_switch(ctx: TracePointContext) -> u32 {
 /// Handles the described form of [`raw_sched_waking`].
 #[tracepoint(category = "sched", name = "sched_waking")]
 pub fn sched_waking(ctx: TracePointContext) -> u32 {
-    woken(field(&ctx, SCHED_OFFSETS.load().woken_pid), Change::Woken, waker);
+    woken(woken_id(&ctx), Change::Woken, waker);
     0
 }
 
 /// Handles the described form of [`raw_sched_wakeup`].
 #[tracepoint(category = "sched", name = "sched_wakeup")]
 pub fn sched_wakeup(ctx: TracePointContext) -> u32 {
-    woken(field(&ctx, SCHED_OFFSETS.load().woken_pid), Change::Woken, nobody);
+    woken(woken_id(&ctx), Change::Woken, nobody);
     0
 }
 
 /// Handles the described form of [`raw_sched_wakeup_new`].
 #[tracepoint(category = "sched", name = "sched_wakeup_new")]
 pub fn sched_wakeup_new(ctx: TracePointContext) -> u32 {
-    woken(field(&ctx, SCHED_OFFSETS.load().woken_pid), Change::New, nobody);
+    woken(woken_id(&ctx), Change::New, nobody);
     0
 }
 
 #[inline(always)]
-fn switched(ids: Ids, change: Option<Change>, next: Option<u32>) {
+fn switched(ids: Ids, change: Option<Change>, next: u32) {
     let Ids { tgid, tid } = ids;
     let Some(now) = clock::now() else { return };
     event_counts::sched();
@@ -113,18 +113,15 @@ fn switched(ids: Ids, change: Option<Change>, next: Option<u32>) {
         }
         emit(tid, tgid, now, change);
     }
-    if let Some(next) = next
-        && is_traced(next)
-    {
+    if is_traced(next) {
         emit(next, 0, now, Change::In);
     }
 }
 
 #[inline(always)]
-fn woken(tid: Option<u32>, change: Change, by: impl FnOnce() -> u32) {
+fn woken(tid: u32, change: Change, by: impl FnOnce() -> u32) {
     event_counts::sched();
-    if let Some(tid) = tid
-        && is_traced(tid)
+    if is_traced(tid)
         && let Some(now) = clock::now()
     {
         emit(tid, by(), now, change);
@@ -162,13 +159,19 @@ fn preempt_count() -> Option<u32> {
     read(base.wrapping_add_signed(way.counter), 0).ok()
 }
 
-/// Reads the id of the thread that a switch is to, from its described form.
+/// Reads the id of the thread that a switch is to, from its described form; 0 where it is not known.
 #[inline(always)]
-pub fn next_id(ctx: &TracePointContext) -> Option<u32> {
-    field(ctx, SCHED_OFFSETS.load().next_pid)
+pub fn next_id(ctx: &TracePointContext) -> u32 {
+    field(ctx, SCHED_OFFSETS.load().next_pid).unwrap_or(0)
 }
 
-/// Whether a process or a thread is traced.
+/// As [`next_id`], for the thread that is woken.
+#[inline(always)]
+fn woken_id(ctx: &TracePointContext) -> u32 {
+    field(ctx, SCHED_OFFSETS.load().woken_pid).unwrap_or(0)
+}
+
+/// Whether a process or a thread is traced; an unknown one, 0, never is.
 #[inline(always)]
 fn is_traced(id: u32) -> bool {
     // SAFETY: lookup only; the value is not used.

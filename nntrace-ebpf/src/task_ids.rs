@@ -6,7 +6,7 @@ use nntrace_common::pid_namespace::PidNamespace;
 use crate::{
     helpers::current_task,
     kernel_memory::read,
-    maps::{PID_NAMESPACE, SCHED_OFFSETS},
+    maps::{PID_NAMESPACE, PID_NAMESPACE_NUMBER, SCHED_OFFSETS},
 };
 
 /// Namespaces within each other at most. Source: `MAX_PID_NS_LEVEL` of the kernel.
@@ -24,22 +24,19 @@ pub struct Ids {
 /// Returns the current thread; both ids are 0 where the namespace does not know it.
 #[inline(always)]
 pub fn current() -> Ids {
-    let namespace = PID_NAMESPACE.load();
-    if namespace.number != 0 {
-        let ids = current_in_namespace();
-        return Ids { tgid: (ids >> 32) as u32, tid: ids as u32 };
-    }
-    let ids = bpf_get_current_pid_tgid();
+    let ids =
+        if PID_NAMESPACE_NUMBER.load() == 0 { bpf_get_current_pid_tgid() } else { current_in_namespace() };
     Ids { tgid: (ids >> 32) as u32, tid: ids as u32 }
 }
 
-/// Returns the id of a task; 0 where the namespace does not know it.
+/// Returns the id of a task; 0 where it is not known.
 #[inline(always)]
-pub fn of_task(task: u64) -> Option<u32> {
-    if PID_NAMESPACE.load().number != 0 {
-        return Some(in_namespace(task));
+pub fn of_task(task: u64) -> u32 {
+    if PID_NAMESPACE_NUMBER.load() == 0 {
+        read(task, SCHED_OFFSETS.load().task_pid).unwrap_or(0)
+    } else {
+        in_namespace(task)
     }
-    read(task, SCHED_OFFSETS.load().task_pid).ok()
 }
 
 /// Returns process and thread as the kernel's helper does for the host. A function to the verifier as well.
@@ -66,7 +63,7 @@ fn find(task: u64, wanted: &PidNamespace) -> Option<u32> {
         }
         let number = pid + u64::from(wanted.numbers + at * wanted.number_size);
         let namespace: u64 = read(number, wanted.namespace).ok()?;
-        if read::<u32>(namespace, wanted.namespace_number).ok()? == wanted.number {
+        if read::<u32>(namespace, wanted.namespace_number).ok()? == PID_NAMESPACE_NUMBER.load() {
             return read(number, wanted.id).ok();
         }
     }

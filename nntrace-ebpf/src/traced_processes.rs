@@ -14,7 +14,9 @@ use crate::{
     clock, diagnostics, express,
     helpers::{current_task, monotonic_ns},
     kernel_memory, log,
-    maps::{CREDS_OFFSETS, FORK_CHILD_OFFSET, LIVE_THREADS_OFFSETS, OWNER, PID_NAMESPACE, TARGETS, THREADS},
+    maps::{
+        CREDS_OFFSETS, FORK_CHILD_OFFSET, LIVE_THREADS_OFFSETS, OWNER, PID_NAMESPACE_NUMBER, TARGETS, THREADS,
+    },
     perf_counters,
     ring::{self, Wake},
     sched,
@@ -45,7 +47,8 @@ pub fn process_fork(ctx: TracePointContext) -> u32 {
 /// than in the described form.
 #[raw_tracepoint(tracepoint = "sched_process_fork")]
 pub fn raw_process_fork(ctx: RawTracePointContext) -> i32 {
-    if let Some(child) = task_ids::of_task(ctx.arg(1)) {
+    let child = task_ids::of_task(ctx.arg(1));
+    if child != 0 {
         forked(child);
     }
     0
@@ -74,7 +77,7 @@ pub fn process_exec(ctx: RawTracePointContext) -> i32 {
         // What was open belongs to the program that is gone.
         forget(tgid, tid);
         // The thread that runs it may have had another id so far. In a PID namespace of our own it is not known any more.
-        let former = if PID_NAMESPACE.load().number == 0 { ctx.arg::<u32>(1) } else { tid };
+        let former = if PID_NAMESPACE_NUMBER.load() == 0 { ctx.arg::<u32>(1) } else { tid };
         forget(tgid, former);
         if former != tgid {
             sched::renamed(former, tgid);

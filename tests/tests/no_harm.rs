@@ -1,8 +1,9 @@
 //! No probe of ours harms a target: its forked children live, and it may leave mark functions in any way.
 
-use std::{path::Path, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
+use nix::sys::signal::Signal;
 use nntrace_tests::{
     bpf::{self, Objects},
     c,
@@ -11,6 +12,7 @@ use nntrace_tests::{
     native::{Program, compile, source},
     profiler::{Profiler, Run},
     results::Results as _,
+    snapshot,
 };
 use nntrace_user::report::snapshot::Snapshot;
 
@@ -150,5 +152,66 @@ fn programs_with_an_older_header_are_probed_at_their_return_and_told_of() -> Res
     assert_eq!(counted(&snapshot, "section"), 21 * 3, "{:?}", snapshot.diagnostics);
     let told = |part: &str| snapshot.notes.iter().any(|note| note.contains(part));
     ensure!(told("kills forked children") == told("15 us instead of 1"), "{:?}", snapshot.notes);
+    Ok(())
+}
+
+/// Library with a mark function that returns a number, in two versions with other instructions at its begin.
+const VERSIONED: &str = r#"
+    #ifdef NEW
+    __attribute__((noinline)) int tracing_mark_write(const char *text) { return text[0] == 'B' ? 7 : 0; }
+    #else
+    static int sum;
+    __attribute__((noinline)) int tracing_mark_write(const char *text) {
+        volatile int numbers[4] = {1, 2, 3, 4};
+        for (int i = 0; text[i]; i++) sum += numbers[i & 3];
+        return sum;
+    }
+    #endif
+"#;
+
+#[test]
+fn a_library_that_is_overwritten_computes_what_its_new_code_does() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("lib.c"), VERSIONED)?;
+    fs::write(
+        path("main.c"),
+        r#"
+        #include <stdio.h>
+        #include <unistd.h>
+        int tracing_mark_write(const char *);
+        int main(int count, char **words) {
+            (void)words;
+            if (count > 1) { printf("%d\n", tracing_mark_write("B|1|x")); return 0; }
+            for (;;) { tracing_mark_write("B|1|[NN_LR_PE]x"); tracing_mark_write("E|1"); usleep(10000); }
+        }"#,
+    )?;
+    let library = path("libversioned.so");
+    let new = path("new.so");
+    compile(&["cc", "-O0", "-fPIC", "-shared"], &[&path("lib.c")], &library)?;
+    compile(&["cc", "-O2", "-DNEW", "-fPIC", "-shared"], &[&path("lib.c")], &new)?;
+    let program = path("main");
+    let search = format!("-L{}", folder.path().display());
+    compile(
+        &["cc", &search, "-Wl,-rpath,$ORIGIN", "-lversioned", "-Wl,--no-as-needed"],
+        &[&path("main.c")],
+        &program,
+    )?;
+    let target = Child::start(&mut Command::new(&program))?;
+    let pid = target.pid().to_string();
+    let mut profiler = Profiler::new()?.args(["--json-lines", "--interval", "100ms", "--pid", &pid]);
+    let profiler = Child::start(profiler.command())?;
+    profiler.lines(2)?;
+    // In place, as `cp` does: whatever has mapped it may not survive.
+    fs::copy(&new, &library)?;
+    profiler.lines(6)?;
+    let number = Child::run(Command::new(&program).arg("once"))?.expect_code(0)?.text();
+    target.signal(Signal::SIGKILL)?;
+    let ended = profiler.wait()?.expect_code(0)?;
+    ensure!(number == "7\n", "the new code computes {number}");
+    let last = ended.text().lines().last().context("a snapshot")?.to_owned();
+    let notes = snapshot::read(last.as_bytes())?.notes;
+    ensure!(notes.iter().any(|note| note.contains("was written to while it was probed")), "{notes:?}");
     Ok(())
 }

@@ -187,6 +187,19 @@ impl EngineProbes {
         }
     }
 
+    /// Notes that a process ran on while engines were examined and probed, those behind the first `known` ones.
+    pub(crate) fn note_late(&mut self, pid: u32, known: usize, missed_ns: u64) {
+        for engine in &self.engines[known..] {
+            self.notes.push(format!(
+                "what {} did in process {pid} in the first {} ms after it was loaded may be missing: the process ran on while it was \
+                 examined; --lib {} probes it before",
+                engine.engine,
+                missed_ns.div_ceil(1_000_000),
+                engine.file
+            ));
+        }
+    }
+
     fn examine(
         &mut self,
         kernel: &mut Kernel,

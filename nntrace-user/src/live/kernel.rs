@@ -30,6 +30,7 @@ mod perf_counters;
 mod place_programs;
 mod power;
 mod preempt_count;
+mod probed_files;
 mod processes;
 mod program_costs;
 pub(crate) mod rings;
@@ -62,6 +63,7 @@ use self::{
     other_power_events::EvidencePrograms,
     perf_counters::CounterPrograms,
     power::PowerPrograms,
+    probed_files::ProbedFiles,
     processes::ProcessPrograms,
     rings::{RingBuffers, RingSize},
     run_queues::RunQueues,
@@ -127,6 +129,7 @@ pub struct Kernel {
     files: OpenFiles,
     opened_files: FilePrograms,
     writes: WritePrograms,
+    probed_files: ProbedFiles,
     driver_calls: DriverCallPrograms,
     counters: CounterPrograms,
     power: PowerPrograms,
@@ -207,6 +210,7 @@ impl Kernel {
             files,
             opened_files,
             writes: WritePrograms::default(),
+            probed_files: ProbedFiles::default(),
             driver_calls: DriverCallPrograms::default(),
             counters,
             power: PowerPrograms::default(),

@@ -60,6 +60,13 @@ pub(crate) struct Probes {
     has_told_of_nops: bool,
 }
 
+/// Files that a process maps.
+pub(crate) struct Mapped {
+    pub(crate) objects: Vec<Object>,
+    /// Since when (ns) it may have run code of those that are new; `None` where it has run none.
+    pub(crate) missed_since: Option<u64>,
+}
+
 impl Probes {
     /// Creates the state for these functions, without any probe.
     #[must_use]
@@ -92,7 +99,7 @@ impl Probes {
         processes: &Processes,
         pid: u32,
         missed: MissedSince,
-    ) -> Result<Vec<Object>, ProcessError> {
+    ) -> Result<Mapped, ProcessError> {
         let now = clock::now();
         let last_look = self.looked.insert(pid, now);
         let objects = Objects::mapped_by(processes, pid)?;
@@ -120,7 +127,7 @@ impl Probes {
                 format!("marks of {file} in its first {us} us may be missing: process {pid} ran on meanwhile")
             }));
         }
-        Ok(mapped)
+        Ok(Mapped { objects: mapped, missed_since: since })
     }
 
     /// Brings the literals of a process into memory, those of probed files: on kernels before 6.0 a mark whose text

@@ -390,6 +390,13 @@ impl Session {
             // A kernel that cannot run programs (before 5.10) has the events only.
             let _ = self.kernel.compare_online(Path::new(sysfs::CPUS));
         }
+        for path in self.kernel.detach_changed() {
+            self.notes.push(format!(
+                "{} was written to while it was probed: its probes are gone, as they would change what the new code computes; \
+                 start again to see more of it",
+                path.display()
+            ));
+        }
         let pids: Vec<u32> = self.alive.keys().copied().collect();
         for pid in pids {
             let process = self.processes.by_pid(pid).ok();
@@ -400,6 +407,7 @@ impl Session {
                 self.alive.remove(&pid);
                 self.driver_calls.forget(pid);
                 self.offers.forget(pid);
+                self.kernel.forget_flights(pid);
                 log::info!("target {pid} is gone");
                 if let Err(error) = self.kernel.remove_target(pid) {
                     self.notes.push(error.to_string());
@@ -442,6 +450,11 @@ impl Session {
     #[must_use]
     pub fn engines(&self) -> &[ProbedEngine] {
         self.engines.engines()
+    }
+
+    /// Takes back a note that is true no longer.
+    pub fn take_back(&mut self, note: &str) {
+        self.notes.retain(|other| other != note);
     }
 
     /// Adds a note on something that could not be measured.

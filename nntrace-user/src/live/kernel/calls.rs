@@ -72,6 +72,11 @@ impl CallPrograms {
     pub(super) fn detach(&mut self, object: &mut Object) {
         self.programs.detach(object);
     }
+
+    /// Detaches the probes on a file.
+    pub(super) fn detach_file(&mut self, object: &mut Object, file: &Path) {
+        self.programs.detach_file(object, file);
+    }
 }
 
 impl Kernel {
@@ -111,7 +116,8 @@ impl Kernel {
         path: &Path,
         places: &CallPlaces,
     ) -> Result<(), KernelError> {
-        let Self { calls: CallPrograms { programs, .. }, object, .. } = self;
+        let Self { calls: CallPrograms { programs, .. }, object, probed_files, .. } = self;
+        probed_files.add(path);
         let cookie = u64::from(places.number);
         let end = |is_jump: u64| move |&offset: &u64| Place { offset, cookie: cookie << 1 | is_jump };
         // Ends first: a call without its end would stay open, an end without a begin is ignored.

@@ -8,7 +8,7 @@
 use std::{
     fs, io,
     os::fd::{AsRawFd as _, RawFd},
-    path::Path,
+    path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
@@ -59,6 +59,17 @@ pub(super) fn in_background(probe: impl Send + 'static) {
 }
 
 impl Kernel {
+    /// Detaches the probes on files that have been written to since they were probed; returns the paths of these.
+    pub(crate) fn detach_changed(&mut self) -> Vec<PathBuf> {
+        let changed = self.probed_files.take_changed();
+        for path in &changed {
+            self.functions.detach_file(&mut self.object, path);
+            self.engines.detach_file(&mut self.object, path);
+            self.calls.detach_file(&mut self.object, path);
+        }
+        changed
+    }
+
     /// Detaches the mark probes once the window is over, when no further thread starts to wait for a page.
     ///
     /// Returns the threads that keep waiting, of which at least one would have to be waited for too long; the probes

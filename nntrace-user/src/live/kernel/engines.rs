@@ -8,7 +8,7 @@ use std::{
 
 use aya::maps::{Array, HashMap};
 use nntrace_common::{
-    engine::{EngineProbe, EnumKey, MAX_PROBES, ObjectNames},
+    engine::{EngineProbe, EnumKey, FlightKey, MAX_PROBES, ObjectNames},
     mark::BUFFER_BYTES,
     record::NameText,
     time_count::TimeCount,
@@ -79,6 +79,11 @@ impl EnginePrograms {
         self.programs.detach(object);
     }
 
+    /// Detaches the probes on a file.
+    pub(super) fn detach_file(&mut self, object: &mut Object, file: &Path) {
+        self.programs.detach_file(object, file);
+    }
+
     /// Returns runs and time of the programs.
     pub(super) fn cost(&self, object: &Object) -> TimeCount {
         self.programs.cost(object)
@@ -128,6 +133,18 @@ impl Kernel {
         Ok(number)
     }
 
+    /// Forgets the executions that a process had in flight when it ended, or when it ran another program: a process with the same
+    /// number may have an object at the same address.
+    pub(crate) fn forget_flights(&mut self, pid: u32) {
+        let Some(map) = self.object.map_mut("ENGINE_FLIGHTS") else { return };
+        let Ok(mut flights) = HashMap::<_, FlightKey, u64>::try_from(map) else { return };
+        let of_process: Vec<FlightKey> = flights.keys().flatten().filter(|key| key.tgid == pid).collect();
+        for key in of_process {
+            // One that has landed meanwhile is gone.
+            let _ = flights.remove(&key);
+        }
+    }
+
     /// Gives the programs the text of a name that they do not read themselves.
     ///
     /// # Errors
@@ -154,7 +171,8 @@ impl Kernel {
         path: &Path,
         probes: &[ProbePlaces],
     ) -> Result<Vec<(u32, String)>, KernelError> {
-        let Self { engines, object, .. } = self;
+        let Self { engines, object, probed_files, .. } = self;
+        probed_files.add(path);
         // Ends first: a section without an end would stay open, an end without a begin is ignored.
         let returns = probes.iter().flat_map(|probe| {
             let instructions = match &probe.returns {
@@ -224,6 +242,7 @@ impl Kernel {
         offset: u64,
         pushed: u64,
     ) -> Result<(), KernelError> {
+        self.probed_files.add(path);
         let place = Place { offset, cookie: pushed };
         let refused = self.engines.attach(&mut self.object, 3, path, &[place])?;
         match refused.into_iter().next() {

@@ -1,6 +1,10 @@
 //! Probes on functions, and the choice of their programs.
 
-use std::{collections::HashMap, io, path::Path};
+use std::{
+    collections::HashMap,
+    io,
+    path::{Path, PathBuf},
+};
 
 use aya::programs::{
     ProgramError, UProbe,
@@ -64,8 +68,8 @@ enum Probe {
 pub(super) struct FunctionProbes {
     /// Whether programs wait for the page of a text; assumed until tried.
     waits_for_pages: bool,
-    /// Probes on mark functions and loaders.
-    probes: Vec<Probe>,
+    /// Probes on mark functions and loaders, with the file of each.
+    probes: Vec<(PathBuf, Probe)>,
     /// Programs for many places, by name, where a user may not have perf events on functions.
     multi: HashMap<&'static str, MultiProgram>,
 }
@@ -83,8 +87,16 @@ impl FunctionProbes {
 
     /// Detaches the probes that stay until the end of the window.
     pub(super) fn detach(&mut self, object: &mut Object) {
-        for probe in std::mem::take(&mut self.probes) {
+        for (_, probe) in std::mem::take(&mut self.probes) {
             // One that is already gone needs no detaching.
+            let _ = probe.detach(object);
+        }
+    }
+
+    /// Detaches the probes on a file.
+    pub(super) fn detach_file(&mut self, object: &mut Object, file: &Path) {
+        for (_, probe) in self.probes.extract_if(.., |(path, _)| path == file) {
+            // As above.
             let _ = probe.detach(object);
         }
     }
@@ -98,7 +110,7 @@ impl FunctionProbes {
         offset: u64,
     ) -> Result<(), ProbeError> {
         let probe = self.probe(object, program, path, offset)?;
-        self.probes.push(probe);
+        self.probes.push((path.to_owned(), probe));
         Ok(())
     }
 
@@ -203,7 +215,8 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses, with the object and the symbol.
     pub(crate) fn attach_mark(&mut self, function: &MarkFunction, at: u64) -> Result<(), KernelError> {
-        let Self { functions, object, .. } = self;
+        let Self { functions, object, probed_files, .. } = self;
+        probed_files.add(&function.path);
         let program = functions.mark_program(
             object,
             target::kind(function),
@@ -274,6 +287,7 @@ impl Kernel {
     /// # Errors
     /// When the kernel refuses.
     pub(crate) fn attach_loader(&mut self, path: &Path, offset: u64) -> Result<(), KernelError> {
+        self.probed_files.add(path);
         self.functions
             .attach(&mut self.object, LOADER_PROGRAM, path, offset)
             .map_err(attach_error(&format!("the loader {}", path.display())))?;

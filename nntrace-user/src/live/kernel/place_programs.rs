@@ -1,7 +1,10 @@
 //! Programs that are attached to many places of a file, each with a cookie: by one link where the kernel can (Linux 6.6),
 //! else by a perf event for each (Linux 5.15).
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLinkId, UProbeScope};
 use nntrace_common::time_count::TimeCount;
@@ -36,8 +39,9 @@ pub(super) struct PlacePrograms {
     plain: &'static [&'static str],
     /// Form, once they are loaded.
     pub(super) form: Option<Form>,
-    multi_links: Vec<MultiLink>,
-    single_links: Vec<(&'static str, UProbeLinkId)>,
+    /// With the file of each.
+    multi_links: Vec<(PathBuf, MultiLink)>,
+    single_links: Vec<(PathBuf, &'static str, UProbeLinkId)>,
 }
 
 impl PlacePrograms {
@@ -62,8 +66,19 @@ impl PlacePrograms {
         while let Some(link) = self.multi_links.pop() {
             drop(link);
         }
-        for (program, link) in std::mem::take(&mut self.single_links).into_iter().rev() {
+        for (_, program, link) in std::mem::take(&mut self.single_links).into_iter().rev() {
             // A link that is already gone needs no detaching.
+            let _ = object.uprobe(program).map(|program| program.detach(link));
+        }
+    }
+
+    /// Detaches the probes on a file.
+    pub(super) fn detach_file(&mut self, object: &mut Object, file: &Path) {
+        let multi: Vec<_> = self.multi_links.extract_if(.., |(path, _)| path == file).collect();
+        multi.into_iter().rev().for_each(drop);
+        let single: Vec<_> = self.single_links.extract_if(.., |(path, ..)| path == file).collect();
+        for (_, program, link) in single.into_iter().rev() {
+            // As above.
             let _ = object.uprobe(program).map(|program| program.detach(link));
         }
     }
@@ -120,7 +135,7 @@ impl PlacePrograms {
             Form::Multi(programs) => {
                 let mut links = Vec::new();
                 attach_all(&programs[which], path, places, at_return, &mut links, &mut refused);
-                self.multi_links.append(&mut links);
+                self.multi_links.extend(links.into_iter().map(|link| (path.to_owned(), link)));
             }
             Form::Single => {
                 let name = self.names[which];
@@ -131,7 +146,7 @@ impl PlacePrograms {
                     };
                     let program = object.load_function(name).map_err(attach_error(name))?;
                     match program.attach(point, path, UProbeScope::AllProcesses) {
-                        Ok(link) => self.single_links.push((name, link)),
+                        Ok(link) => self.single_links.push((path.to_owned(), name, link)),
                         Err(error) => refused.push((*place, crate::live::privilege::causes(&error))),
                     }
                 }

@@ -28,8 +28,8 @@ pub(super) struct ProcessPrograms {
     live_threads_offsets: [u32; 2],
     /// Offsets by which a program with privileges of its own is known; 0 where the kernel does not describe them.
     creds_offsets: CredsOffsets,
-    /// Namespace in which ids are reported.
-    pid_namespace: PidNamespace,
+    /// Number of the PID namespace in which ids are reported, 0 for the host's, and how they are found in it.
+    pid_namespace: (u32, PidNamespace),
     /// User and group who may trace nobody else's processes; [`NOBODY`] where all may be traced.
     owner: [u32; 2],
 }
@@ -62,7 +62,8 @@ impl ProcessPrograms {
         loader.override_global("FORK_CHILD_OFFSET", self.child_offset.as_ref().unwrap_or(&0), true);
         loader.override_global("LIVE_THREADS_OFFSETS", &self.live_threads_offsets, true);
         loader.override_global("CREDS_OFFSETS", &self.creds_offsets, true);
-        loader.override_global("PID_NAMESPACE", &self.pid_namespace, true);
+        loader.override_global("PID_NAMESPACE_NUMBER", &self.pid_namespace.0, true);
+        loader.override_global("PID_NAMESPACE", &self.pid_namespace.1, true);
         loader.override_global("OWNER", &self.owner, true);
     }
 
@@ -86,7 +87,7 @@ impl ProcessPrograms {
             log::info!("functions that threads leave by their end stay open: {error}");
         }
         object.attach_raw("process_exit", "sched_process_exit")?;
-        if self.pid_namespace != PidNamespace::default() {
+        if self.pid_namespace.0 != 0 {
             object.load_raw("raw_process_fork")?;
             object.attach_raw("raw_process_fork", "sched_process_fork")?;
             return Ok(true);
@@ -100,7 +101,7 @@ impl ProcessPrograms {
 }
 
 /// Describes the PID namespace that we run in, where it is not the host's.
-fn pid_namespace(btf: Option<&Btf>) -> Result<PidNamespace, KernelError> {
+fn pid_namespace(btf: Option<&Btf>) -> Result<(u32, PidNamespace), KernelError> {
     let own = fs::read_link("/proc/self").ok().and_then(|name| name.to_str()?.parse().ok());
     if own.is_some_and(|own: u32| own != std::process::id()) {
         return Err(KernelError::ForeignProc);
@@ -108,13 +109,12 @@ fn pid_namespace(btf: Option<&Btf>) -> Result<PidNamespace, KernelError> {
     let number = fs::metadata("/proc/self/ns/pid").map_or(u64::from(OF_HOST), |found| found.ino());
     let number = u32::try_from(number).unwrap_or(OF_HOST);
     if number == OF_HOST {
-        return Ok(PidNamespace::default());
+        return Ok((0, PidNamespace::default()));
     }
     let described = btf.and_then(|btf| {
         let (id, namespace) =
             (btf.offset("upid", "nr")?, btf.pointer_offset("upid", "ns", 1, "pid_namespace")?);
-        Some(PidNamespace {
-            number,
+        let offsets = PidNamespace {
             thread_pid: btf.pointer_offset("task_struct", "thread_pid", 1, "pid")?,
             group_leader: btf.pointer_offset("task_struct", "group_leader", 1, "task_struct")?,
             level: btf.offset("pid", "level")?,
@@ -124,7 +124,8 @@ fn pid_namespace(btf: Option<&Btf>) -> Result<PidNamespace, KernelError> {
             id,
             namespace,
             namespace_number: btf.offset("pid_namespace", "ns")? + btf.offset("ns_common", "inum")?,
-        })
+        };
+        Some((number, offsets))
     });
     described.ok_or(KernelError::PidNamespace)
 }

@@ -8,7 +8,7 @@ use nntrace_common::record::{ProcessRecord, Record, TARGET, TARGET_TO_HOLD};
 
 use super::{MarkSource, Session};
 use crate::live::{
-    express::ExpressLane, kernel::KernelError, probes::MissedSince, target::ProcessError, trace_marker,
+    clock, express::ExpressLane, kernel::KernelError, probes::MissedSince, target::ProcessError, trace_marker,
 };
 
 impl Session {
@@ -21,7 +21,12 @@ impl Session {
         }
         let is_there = match self.probes.follow(&mut self.kernel, &self.processes, pid, missed) {
             Ok(mapped) => {
-                self.engines.follow(&mut self.kernel, &mut self.model.marks.names, &mapped);
+                let engines = self.engines.engines().len();
+                self.engines.follow(&mut self.kernel, &mut self.model.marks.names, &mapped.objects);
+                if let Some(since) = mapped.missed_since {
+                    self.engines.note_late(pid, engines, clock::now().saturating_sub(since));
+                }
+                let mapped = mapped.objects;
                 if self.express_lane != ExpressLane::Never {
                     self.offers.offer(&mut self.kernel, pid, &mapped, self.probes.lanes());
                 }
@@ -97,6 +102,7 @@ impl Session {
                 Record::Fork(ProcessRecord { tid, time, .. }) => self.on_new_program(tid, time),
                 Record::Exec(ProcessRecord { tgid, time, .. }) => {
                     self.offers.forget(tgid);
+                    self.kernel.forget_flights(tgid);
                     self.on_new_program(tgid, time);
                 }
                 Record::Loader(event) => self.on_loader(&event),

@@ -23,6 +23,7 @@ use thiserror::Error;
 
 use super::proc_maps::{self, Mapping};
 use super::process::{ProcessError, Processes};
+use crate::caller;
 
 /// Identity of a file, whatever its path, as `stat` returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -93,7 +94,8 @@ impl Object {
     /// # Errors
     /// When there is none, or it is not a regular file.
     pub(crate) fn at(path: &Path) -> Result<Self, OpenError> {
-        let metadata = std::fs::metadata(path).map_err(OpenError::Io)?;
+        // The user must be able to read what he names.
+        let metadata = caller::open(path).and_then(|file| file.metadata()).map_err(OpenError::Io)?;
         if !metadata.is_file() {
             return Err(OpenError::NotAFile);
         }

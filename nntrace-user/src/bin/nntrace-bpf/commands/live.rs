@@ -117,6 +117,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
         target: cli.target(),
         ended: None,
         finds_nothing,
+        says_nothing_is_found: false,
     };
     // A command has not loaded its libraries yet; in a process that runs, nothing may follow.
     if run.command.is_none() {
@@ -132,6 +133,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     if run.ended.is_none() {
         run.note_survivors();
     }
+    run.take_back_if_found();
     let timelines = run.session.timelines();
     let findings = run.session.findings()?;
     let status = run.command.as_ref().and_then(Running::exit_code);

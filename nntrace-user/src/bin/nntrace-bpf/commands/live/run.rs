@@ -62,7 +62,13 @@ pub(super) struct Run {
     pub(super) ended: Option<String>,
     /// Whether nothing to probe was found when the run began, and the user does not know yet.
     pub(super) finds_nothing: bool,
+    /// Whether a note says so.
+    pub(super) says_nothing_is_found: bool,
 }
+
+/// Note on a target in which there is nothing to probe.
+const NOTHING_FOUND: &str = "neither a function that writes marks nor a known engine was found in the target so far: until one \
+                             is, there are power states only";
 
 impl Run {
     /// Drains, updates and waits until the target ends, the time is over, or somebody says so.
@@ -196,11 +202,8 @@ impl Run {
             return;
         }
         if let Some(text) = self.session.no_marks(&self.target) {
-            self.session.note(
-                "neither a function that writes marks nor a known engine was found in the target so far: until one is, \
-                 there are power states only"
-                    .into(),
-            );
+            self.session.note(NOTHING_FOUND.to_owned());
+            self.says_nothing_is_found = true;
             // On the screen the note is enough.
             if !matches!(self.output, Output::Screen(_)) {
                 stderr::messages(text.lines());
@@ -208,8 +211,17 @@ impl Run {
         }
     }
 
+    /// Takes back that nothing was found, once something is.
+    pub(super) fn take_back_if_found(&mut self) {
+        if self.says_nothing_is_found && self.session.no_marks(&self.target).is_none() {
+            self.session.take_back(NOTHING_FOUND);
+            self.says_nothing_is_found = false;
+        }
+    }
+
     /// Shows what there is; breaks off when nobody reads it any more.
     fn update(&mut self) -> Result<ControlFlow<()>> {
+        self.take_back_if_found();
         let findings = self.session.findings()?;
         if let Some(recording) = &mut self.recording {
             recording.checkpoint(&findings);
