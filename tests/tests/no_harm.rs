@@ -158,10 +158,10 @@ fn programs_with_an_older_header_are_probed_at_their_return_and_told_of() -> Res
 /// Library with a mark function that returns a number, in two versions with other instructions at its begin.
 const VERSIONED: &str = r#"
     #ifdef NEW
-    __attribute__((noinline)) int tracing_mark_write(const char *text) { return text[0] == 'B' ? 7 : 0; }
+    __attribute__((noinline, aligned(256))) int tracing_mark_write(const char *text) { return text[0] == 'B' ? 7 : 0; }
     #else
     static int sum;
-    __attribute__((noinline)) int tracing_mark_write(const char *text) {
+    __attribute__((noinline, aligned(256))) int tracing_mark_write(const char *text) {
         volatile int numbers[4] = {1, 2, 3, 4};
         for (int i = 0; text[i]; i++) sum += numbers[i & 3];
         return sum;
@@ -184,7 +184,10 @@ fn a_library_that_is_overwritten_computes_what_its_new_code_does() -> Result<()>
         int main(int count, char **words) {
             (void)words;
             if (count > 1) { printf("%d\n", tracing_mark_write("B|1|x")); return 0; }
-            for (;;) { tracing_mark_write("B|1|[NN_LR_PE]x"); tracing_mark_write("E|1"); usleep(10000); }
+            tracing_mark_write("B|1|[NN_LR_PE]x");
+            tracing_mark_write("E|1");
+            /* Its code is another one soon. */
+            pause();
         }"#,
     )?;
     let library = path("libversioned.so");
