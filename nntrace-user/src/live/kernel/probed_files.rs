@@ -68,12 +68,12 @@ mod tests {
             files.add(&path(name));
         }
         assert_eq!(files.0.len(), 4);
-        assert_eq!(files.take_changed(), [PathBuf::new(); 0]);
+        assert!(files.take_changed().is_empty());
         fs::write(path("longer"), "another content").unwrap();
         fs::write(path("new"), "another content").unwrap();
         fs::rename(path("new"), path("replaced")).unwrap();
         fs::remove_file(path("gone")).unwrap();
         assert_eq!(files.take_changed(), [path("longer")]);
-        assert_eq!(files.take_changed(), [PathBuf::new(); 0]);
+        assert!(files.take_changed().is_empty());
     }
 }
