@@ -156,7 +156,7 @@ fn programs_with_an_older_header_are_probed_at_their_return_and_told_of() -> Res
 }
 
 /// Library with a mark function that returns a number, in two versions with other instructions at its begin.
-const VERSIONED: &str = r#"
+const VERSIONED: &str = r"
     #ifdef NEW
     __attribute__((noinline, aligned(256))) int tracing_mark_write(const char *text) { return text[0] == 'B' ? 7 : 0; }
     #else
@@ -167,7 +167,7 @@ const VERSIONED: &str = r#"
         return sum;
     }
     #endif
-"#;
+";
 
 #[test]
 fn a_library_that_is_overwritten_computes_what_its_new_code_does() -> Result<()> {
