@@ -121,6 +121,23 @@ fn without_privileges_it_names_what_is_missing_and_the_command_that_mends_it() -
 }
 
 #[test]
+fn too_few_descriptors_are_no_fault_of_the_kernel() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    for limit in [20, 60, 100] {
+        let mut command = Command::new("prlimit");
+        command
+            .arg(format!("--nofile={limit}:{limit}"))
+            .arg(binaries::profiler()?)
+            .args(["--duration", "100ms"]);
+        let refused = Child::run(&mut command)?.expect_code(1)?.stderr;
+        let expected = format!("this process may have {limit} files open, which are too few");
+        assert!(refused.contains(&expected) && refused.contains("ulimit -n 1024"), "{refused}");
+        assert!(!refused.contains("CONFIG_BPF"), "{refused}");
+    }
+    Ok(())
+}
+
+#[test]
 fn what_is_not_understood_is_a_usage_error() -> Result<()> {
     for args in [
         &["--no-such-option"][..],

@@ -29,9 +29,15 @@ pub(crate) fn missing(error: &(dyn Error + 'static)) -> Option<String> {
 /// Whether the kernel refused something for want of a privilege.
 #[must_use]
 pub(crate) fn is_refusal(error: &(dyn Error + 'static)) -> bool {
+    is_any(error, &[nix::libc::EPERM, nix::libc::EACCES])
+}
+
+/// Whether an error comes from one of these errors of the kernel.
+#[must_use]
+pub(crate) fn is_any(error: &(dyn Error + 'static), numbers: &[i32]) -> bool {
     chain(error)
         .filter_map(|error| error.downcast_ref::<io::Error>())
-        .any(|error| matches!(error.raw_os_error(), Some(nix::libc::EPERM | nix::libc::EACCES)))
+        .any(|error| error.raw_os_error().is_some_and(|number| numbers.contains(&number)))
 }
 
 /// Returns the commands that grant this program all capabilities it can use, once and for a group: they let its users see

@@ -3,10 +3,17 @@
 use std::{error, fs, io};
 
 use aya::maps::MapError;
+use nix::{
+    libc,
+    sys::resource::{Resource, getrlimit},
+};
 use thiserror::Error;
 
 use super::{architecture::WrongArchitecture, btf::KERNEL as BTF};
 use crate::live::privilege;
+
+/// Files that a process may well have open for a run, with room for lanes and targets.
+const ENOUGH: u64 = 1024;
 
 /// Error of the kernel side.
 #[derive(Debug, Error)]
@@ -14,6 +21,15 @@ pub enum KernelError {
     /// The kernel refuses BPF to this user.
     #[error("{0}")]
     Privilege(String),
+    /// This process has no descriptors left.
+    #[error(
+        "this process may have {limit} files open, which are too few for the kernel programs and their tables: run it after `ulimit -n {ENOUGH}`, \
+         or raise LimitNOFILE of the service"
+    )]
+    Descriptors {
+        /// Files that it may have open.
+        limit: u64,
+    },
     /// The kernel lacks something.
     #[error(
         "this kernel ({release}) cannot load the programs: {reason}; nntrace-bpf needs Linux 5.8 or newer with CONFIG_BPF_SYSCALL, CONFIG_BPF_EVENTS and CONFIG_UPROBE_EVENTS"
@@ -91,6 +107,10 @@ pub(super) fn attach_error<E: error::Error + 'static>(point: &str) -> impl Fn(E)
 }
 
 pub(super) fn refused(error: &(dyn error::Error + 'static)) -> KernelError {
+    if privilege::is_any(error, &[libc::EMFILE]) {
+        let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(limit, _)| limit);
+        return KernelError::Descriptors { limit };
+    }
     match privilege::missing(error) {
         Some(text) => KernelError::Privilege(text),
         None => KernelError::Unsupported {
