@@ -14,6 +14,7 @@ mod signals;
 mod stderr;
 
 use std::{
+    error::Error,
     ffi::OsString,
     io::{self, Write as _},
     process::ExitCode,
@@ -21,7 +22,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use clap::{CommandFactory as _, Parser as _};
-use nix::unistd::Uid;
+use nix::{libc, unistd::Uid};
 use nntrace_user::{caller, model::near_names::did_you_mean, report::terminal_text::Text};
 
 use crate::{
@@ -120,6 +121,12 @@ fn chain(error: &anyhow::Error) -> String {
         } else if !text.contains(&cause) {
             text = format!("{text}: {cause}");
         }
+    }
+    let lacks_descriptors = |cause: &(dyn Error + 'static)| {
+        cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) == Some(libc::EMFILE)
+    };
+    if error.chain().any(lacks_descriptors) {
+        text.push_str("; run it after `ulimit -n 1024`, or close some");
     }
     text
 }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use nix::sys::signal::Signal;
 use nntrace_user::{
     export::metrics::Metrics,
@@ -83,10 +83,7 @@ impl Run {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut drains = interval(DRAIN_INTERVAL);
         drains.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let alarms = self.session.alarms();
-        let mut alarms = watch(
-            alarms.context("cannot watch the rings (`ulimit -n 1024` lets a process open more files)")?,
-        );
+        let mut alarms = watch(self.session.alarms()?);
         let targets = self.targets(processes);
         let ended = targets.ended();
         tokio::pin!(ended);
