@@ -117,6 +117,29 @@ fn a_setuid_program_gets_no_privileges_below_it_and_is_not_traced_where_it_has_t
 }
 
 #[test]
+fn a_setuid_program_that_runs_already_is_not_traced_with_its_parent() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let program = with_capabilities(folder.path())?;
+    for (mode, is_traced) in [(0o755, true), (0o4755, false)] {
+        let flood = folder.path().join(format!("flood-{mode:o}"));
+        fs::copy(env!("CARGO_BIN_EXE_mark-flood"), &flood)?;
+        fs::set_permissions(&flood, Permissions::from_mode(mode))?;
+        let script = format!("{} --seconds 600 --threads 1 --pause-us 1000; true", flood.display());
+        let shell = Child::start(as_user("sh").args(["-c", &script]))?;
+        shell.lines(1)?;
+        let pid = shell.pid().to_string();
+        let mut profiler = as_user(&program);
+        profiler.args(["--json", "--duration", "1s", "--pid", &pid, "--lib"]).arg(&flood);
+        let snapshot = snapshot::read(&Child::run(&mut profiler)?.expect_code(0)?.stdout)?;
+        assert_eq!(!snapshot.pids().is_empty(), is_traced, "{mode:o}: {:?}", snapshot.notes);
+        Child::run(Command::new("pkill").arg("-P").arg(&pid))?;
+        shell.wait()?;
+    }
+    Ok(())
+}
+
+#[test]
 fn events_are_counted_without_the_kernels_statistics_and_the_notes_are_right() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;

@@ -187,7 +187,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// Sets the groups of the calling thread: the function of the C library would set those of all threads.
 fn set_groups(groups: &[Gid]) -> io::Result<()> {
-    // SAFETY: setgroups reads so many numbers, which live until it returns; `Gid` is one number.
+    // SAFETY: setgroups reads the numbers of the slice, which lives until it returns; `Gid` is one number.
     let result = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -95,8 +95,8 @@ impl Directory {
         Ok(openat(&self.folder, name, flags, FILE_MODE)?.into())
     }
 
-    /// Creates a file that no name leads to: the kernel removes it, however we end. `None` where the file system has none
-    /// such.
+    /// Creates a file that no name leads to: the kernel removes it, however we end. `None` where the file system
+    /// does not support that.
     ///
     /// # Errors
     /// When it cannot be created.

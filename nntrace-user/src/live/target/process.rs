@@ -241,7 +241,8 @@ impl Processes {
                 return Ok(found);
             }
             family.extend(children.iter().map(|child| child.pid));
-            found.extend(children);
+            // A setuid program, say, is not among them for a user who may not trace it.
+            found.extend(children.into_iter().filter(|child| self.check_right(child.pid).is_ok()));
             others = rest;
         }
     }

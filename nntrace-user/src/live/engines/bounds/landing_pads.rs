@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn pads_are_relative_to_the_function() {
-        // Begin, length, pad and action of two sites, of which the second has no pad.
+        // Begin, length, pad and action of two sites; the second has no pad.
         let by_uleb128 = [OMITTED, OMITTED, ULEB128, 8, 0, 5, 0x20, 1, 5, 9, 0, 0];
         assert_eq!(read(&by_uleb128, 0x1000), Some(vec![0x1020]));
         let by_udata4 = [OMITTED, 0x9b, 0x30, UDATA4, 13, 0, 0, 0, 0, 5, 0, 0, 0, 0, 1, 0, 0, 1];
