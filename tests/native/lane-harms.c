@@ -110,9 +110,11 @@ static void mark_here(int number) {
     (void)number;
     if (marks_in_handler) {
         for (unsigned mark = 0; mark < IN_HANDLER; ++mark) {
-            NNTRACE_CPU_WITH(NNTRACE_PHASE_EXECUTION, "handler", nntrace_iter(mark));
             {
-                NNTRACE_CPU(NNTRACE_PHASE_PREPARATION, "inner");
+                NNTRACE_CPU_WITH(NNTRACE_PHASE_EXECUTION, "handler", nntrace_iter(mark));
+            }
+            {
+                NNTRACE_CPU(NNTRACE_PHASE_EXECUTION, "plain");
                 ++in_handler;
             }
         }
