@@ -147,6 +147,7 @@ static int mark_in_handler(void) {
     if (stack == MAP_FAILED || sigaltstack(&other, NULL) || sigaction(SIGUSR1, &action, NULL)) {
         return 2;
     }
+    errno = 0; /* The handler is not the first to call its function. */
     raise(SIGUSR1);
     without = used_of(stack);
     memset(stack, 0, STACK);
