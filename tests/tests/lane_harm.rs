@@ -148,7 +148,8 @@ fn a_program_of_little_memory_is_not_killed_for_lanes() -> Result<()> {
     let written: u64 = ended.text().lines().last().context("a number")?.parse()?;
     let Run { snapshot, ended } = profiler.finish()?;
     ended.expect_code(0)?;
-    assert_eq!(sections(&snapshot, "work"), written);
+    let source = &snapshot.source.express;
+    assert_eq!(sections(&snapshot, "work"), written, "{source:?} {:?} {:?}", snapshot.loss, snapshot.notes);
     assert_eq!(snapshot.odd_marks(), [].into(), "{:?}", snapshot.diagnostics);
     assert_eq!(by_lane(&snapshot), 0);
     Ok(())
