@@ -148,8 +148,8 @@ fn a_program_of_little_memory_is_not_killed_for_lanes() -> Result<()> {
     let written: u64 = ended.text().lines().last().context("a number")?.parse()?;
     let Run { snapshot, ended } = profiler.finish()?;
     ended.expect_code(0)?;
-    let source = &snapshot.source.express;
-    assert_eq!(sections(&snapshot, "work"), written, "{source:?} {:?} {:?}", snapshot.loss, snapshot.notes);
+    // The kernel programs' totals: of so many sections records may be lost, by which the functions are counted.
+    assert_eq!(snapshot.counts(pid.parse()?).get("LR_PE"), Some(&written), "{:?}", snapshot.loss);
     assert_eq!(snapshot.odd_marks(), [].into(), "{:?}", snapshot.diagnostics);
     assert_eq!(by_lane(&snapshot), 0);
     Ok(())
