@@ -370,10 +370,20 @@ NNTRACE_EXTERN_C_ int nntrace_clock_(int number, void *reading) __asm__("clock_g
 #define NNTRACE_LEASE_ 24
 #define NNTRACE_TICK_LEASE_ 25
 #define NNTRACE_DISTINCT_ 26
-/* Bytes of the first ring and of the largest, and of all lanes of a library. */
+#define NNTRACE_GRANT_ 27
+/* Bytes of the first ring and of the largest; of all lanes of a library at most, and before a profiler has granted any. */
 #define NNTRACE_MIN_RING_ (16U << 10)
 #define NNTRACE_MAX_RING_ (4U << 20)
 #define NNTRACE_ALL_LANES_ (64U << 20)
+#define NNTRACE_FIRST_LANES_ (256U << 10)
+/* Multiple of the size of all pages that a kernel may use. */
+#if defined(__x86_64__)
+#define NNTRACE_PAGES_ 4096U
+#else
+#define NNTRACE_PAGES_ (64U << 10)
+#endif
+/* Owner of a lane that nobody has. */
+#define NNTRACE_NOBODY_ (-1)
 /* Readings of the clock at most, until it is another one than before: more only where it stands still. */
 #define NNTRACE_MOST_READINGS_ 1000
 /* Distance from a record to the line that is prefetched. */
@@ -391,7 +401,9 @@ NNTRACE_EXTERN_C_ int nntrace_clock_(int number, void *reading) __asm__("clock_g
 #define NNTRACE_MILLISECOND_ 1000000U
 #define NNTRACE_SECOND_ 1000000000U
 
-/* A thread's side of its lane. A forked child finds zeros in it, and so has no lane. */
+/* A thread's side of its lane. A forked child finds zeros in it, and so has no lane. The fork may have been in a signal handler,
+ * from which the child returns into the middle of a mark: what a mark has loaded once it does not load again, and whatever
+ * it goes on with is its own memory, see nntrace_map_lane_. */
 struct nntrace_lane_ {
     struct nntrace_lane_ *next;
     /* Thread that it belongs to; when that is dead another may take it. */
@@ -414,6 +426,8 @@ struct nntrace_lane_ {
     int is_rung;
     /* Times are in ticks of the processor's counter, which the reader can convert. */
     int in_ticks;
+    /* The thread may not read the counter: it goes without a lane. */
+    int is_barred;
     /* Descriptor of the memory, -1 once it was closed, and the device and inode that it was opened as. */
     int file;
     uint64_t identity[2];
@@ -437,10 +451,19 @@ struct nntrace_lanes_ {
     /* Where the search for a dead thread's goes on. */
     struct nntrace_lane_ *next_checked;
     uint64_t bytes;
+    /* Bytes that a profiler has granted; 0 before. */
+    uint64_t granted;
 };
 
 /* NULL until the first thread tries to get a lane. */
 NNTRACE_SHARED_ struct nntrace_lanes_ *nntrace_all_lanes_ = NULL;
+
+/* What becomes of this library, or executable. */
+NNTRACE_SHARED_ int nntrace_stage_ = 0;
+#define NNTRACE_LOADED_ 1
+#define NNTRACE_LEAVING_ 2
+#define NNTRACE_ENDING_ 3
+#define NNTRACE_UNLOADED_ 4
 
 /* What each thread has, also after a fork. */
 struct nntrace_thread_ {
@@ -474,7 +497,7 @@ NNTRACE_INLINE_ uint64_t nntrace_ticks_(void) {
 }
 
 /* The time by the clock of the lane, behind everything that the thread did before, and later than any reading before. */
-NNTRACE_SLOW_ uint64_t nntrace_distinct_now_(const struct nntrace_lane_ *lane) {
+NNTRACE_SLOW_ uint64_t nntrace_distinct_now_(int in_ticks) {
     uint64_t now = 0, first = 0;
     int readings;
     for (readings = 0; now == first && readings < NNTRACE_MOST_READINGS_; ++readings) {
@@ -483,18 +506,29 @@ NNTRACE_SLOW_ uint64_t nntrace_distinct_now_(const struct nntrace_lane_ *lane) {
 #else
         __asm__ volatile("isb" : : : "memory");
 #endif
-        now = lane->in_ticks ? nntrace_ticks_() : nntrace_now_();
+        now = in_ticks ? nntrace_ticks_() : nntrace_now_();
         first = readings ? first : now;
     }
     return now;
 }
 
-/* The time, by the clock of the lane. */
-NNTRACE_INLINE_ uint64_t nntrace_lane_now_(const struct nntrace_lane_ *lane) {
-    if (__builtin_expect(__atomic_load_n(&lane->shared[NNTRACE_DISTINCT_], __ATOMIC_RELAXED) != 0, 0)) {
-        return nntrace_distinct_now_(lane);
+/* The time, by the clock of a lane and its memory. */
+NNTRACE_INLINE_ uint64_t nntrace_lane_now_(const uint64_t *shared, int in_ticks) {
+    if (__builtin_expect(__atomic_load_n(&shared[NNTRACE_DISTINCT_], __ATOMIC_RELAXED) != 0, 0)) {
+        return nntrace_distinct_now_(in_ticks);
     }
-    return __builtin_expect(lane->in_ticks, 1) ? nntrace_ticks_() : nntrace_now_();
+    return __builtin_expect(in_ticks, 1) ? nntrace_ticks_() : nntrace_now_();
+}
+
+/* The memory that a lane shares, to be loaded once: NULL where there is none. */
+NNTRACE_INLINE_ uint64_t *nntrace_shared_(struct nntrace_lane_ *lane) {
+    return __atomic_load_n(&lane->shared, __ATOMIC_RELAXED);
+}
+
+/* Bytes of its ring, to be loaded once, behind the memory: where they are not 0 there was one. */
+NNTRACE_INLINE_ uint64_t nntrace_size_(struct nntrace_lane_ *lane) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return __atomic_load_n(&lane->size, __ATOMIC_RELAXED);
 }
 
 /* For signal handlers on this thread, which see all that was done before, and nothing of what comes after. */
@@ -508,6 +542,36 @@ NNTRACE_INLINE_ void nntrace_set_busy_(struct nntrace_lane_ *lane, int is_busy) 
 NNTRACE_INLINE_ int nntrace_is_confined_(void) {
     const long mode = nntrace_syscall_(SYS_prctl, 21L /* PR_GET_SECCOMP */, 0L, 0L, 0L, 0L);
     return mode > 0 || (mode < 0 && errno != EINVAL);
+}
+
+/* Whether a new mapping is locked, as after mlockall(MCL_FUTURE): it would count as what the program may lock. Locked memory
+ * cannot be thrown away. */
+NNTRACE_SLOW_ int nntrace_locks_memory_(void) {
+    const long none = nntrace_syscall_(SYS_mmap, NULL, 4096L, 0L /* PROT_NONE */, 2L | 0x20L, -1L, 0L);
+    int locks = 1;
+    if (none != -1) {
+        locks = nntrace_syscall_(SYS_madvise, none, 4096L, 4L /* MADV_DONTNEED */) != 0;
+        nntrace_syscall_(SYS_munmap, none, 4096L);
+    }
+    return locks;
+}
+
+/* Whether this thread would die of a reading of the counter, which clock_gettime is as well. Kernels and processors on which
+ * no thread can be forbidden that do not know the question. */
+NNTRACE_SLOW_ int nntrace_is_barred_(void) {
+    int mode = 0;
+    return nntrace_syscall_(SYS_prctl, 25L /* PR_GET_TSC */, &mode, 0L, 0L, 0L) == 0 && mode == 2 /* PR_TSC_SIGSEGV */;
+}
+
+/* Whether this thread may have no lane, or no new one. */
+NNTRACE_SLOW_ int nntrace_goes_without_(void) {
+    return nntrace_is_confined_() || nntrace_is_barred_() || nntrace_locks_memory_();
+}
+
+/* A limit of this process. */
+NNTRACE_SLOW_ uint64_t nntrace_limit_(long which) {
+    uint64_t limit[2] = {0, 0};
+    return nntrace_syscall_(SYS_prlimit64, 0L, which, NULL, limit) == 0 ? limit[0] : 0;
 }
 
 /* Whether a lane's descriptor still is one of its memory: the program may have closed it, and perhaps opened another file. */
@@ -527,25 +591,57 @@ NNTRACE_SLOW_ void nntrace_close_lane_(struct nntrace_lane_ *lane) {
     lane->file = -1;
 }
 
+/* Bytes from the first page of a lane's mappings to the last, which both are in addition. */
+NNTRACE_INLINE_ uint64_t nntrace_span_(uint64_t bytes) {
+    return (bytes + NNTRACE_PAGES_ - 1) / NNTRACE_PAGES_ * NNTRACE_PAGES_ + 2 * NNTRACE_PAGES_;
+}
+
+NNTRACE_SLOW_ void nntrace_unmap_lane_(uint64_t *shared, uint64_t bytes) {
+    nntrace_syscall_(SYS_munmap, NNTRACE_AS_(uintptr_t, shared) - NNTRACE_PAGES_, nntrace_span_(bytes));
+}
+
+/* Maps the memory of a lane, not for forked children (MADV_DONTFORK). A child that goes on with a mark of its parent, as it was
+ * forked by a signal handler and returns from that, writes to empty memory of its own: behind the lane is a mapping that grows
+ * down like a stack (MAP_GROWSDOWN) where the lane is missing, as far as RLIMIT_STACK lets it. In front of the lane there is
+ * one without access, as memory of others there would keep it from growing. The address, or NULL. */
+NNTRACE_SLOW_ uint64_t *nntrace_map_lane_(uint64_t bytes, long file) {
+    const uint64_t all = nntrace_span_(bytes), length = all - 2 * NNTRACE_PAGES_;
+    const long front = nntrace_limit_(3L) < all
+                           ? -1
+                           : nntrace_syscall_(SYS_mmap, NULL, all, 0L, 2L | 0x20L | 0x4000L /* MAP_NORESERVE */, -1L, 0L);
+    const long lane = front + NNTRACE_CAST_(long, NNTRACE_PAGES_), behind = lane + NNTRACE_CAST_(long, length);
+    if (front == -1) {
+        return NULL;
+    }
+    /* MAP_FIXED, and MAP_SHARED or MAP_PRIVATE, MAP_ANONYMOUS and MAP_GROWSDOWN. */
+    if (nntrace_syscall_(SYS_mmap, behind, NNTRACE_PAGES_ + 0UL, 1L | 2L, 0x10L | 2L | 0x20L | 0x100L, -1L, 0L) == -1 ||
+        nntrace_syscall_(SYS_mmap, lane, length, 1L | 2L, 0x10L | 1L, file, 0L) == -1 ||
+        nntrace_syscall_(SYS_madvise, lane, length, 10L) != 0) {
+        nntrace_syscall_(SYS_munmap, front, all);
+        return NULL;
+    }
+    return NNTRACE_AS_(uint64_t *, NNTRACE_CAST_(uintptr_t, lane));
+}
+
 /* Gives up the memory that is shared. The profiler has a mapping of its own, and reads what is in it. */
-NNTRACE_SLOW_ void nntrace_drop_ring_(struct nntrace_lane_ *lane) {
+NNTRACE_SLOW_ void nntrace_drop_ring_(struct nntrace_lanes_ *lanes, struct nntrace_lane_ *lane) {
+    uint64_t *shared = nntrace_shared_(lane);
     const uint64_t bytes = NNTRACE_HEADER_BYTES_ + lane->size;
-    if (lane->shared) {
+    if (shared) {
         nntrace_close_lane_(lane);
-        __atomic_store_n(&lane->shared[NNTRACE_CLOSED_], 1, __ATOMIC_RELEASE);
-        nntrace_syscall_(SYS_munmap, lane->shared, bytes);
-        __atomic_sub_fetch(&nntrace_all_lanes_->bytes, bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&shared[NNTRACE_CLOSED_], 1, __ATOMIC_RELEASE);
         lane->shared = NULL;
+        nntrace_unmap_lane_(shared, bytes);
+        __atomic_sub_fetch(&lanes->bytes, bytes, __ATOMIC_RELAXED);
     }
 }
 
 /* Makes a file of so many bytes that stays as it is, with all of its memory, so that no write can fail later; or -1. */
 NNTRACE_SLOW_ long nntrace_lane_file_(uint64_t bytes) {
     static const char name[] = "nntrace-lane";
-    uint64_t limit[2] = {0, 0};
     long file = -1, other;
     /* A signal would end the program for a file that is too long. */
-    if (nntrace_syscall_(SYS_prlimit64, 0L, 1L /* RLIMIT_FSIZE */, NULL, limit) == 0 && limit[0] >= bytes) {
+    if (nntrace_limit_(1L /* RLIMIT_FSIZE */) >= bytes) {
         /* MFD_CLOEXEC, MFD_ALLOW_SEALING, and MFD_NOEXEC_SEAL, which kernels before 6.3 do not know. */
         file = nntrace_syscall_(NNTRACE_MEMFD_CREATE_, name, 1L | 2L | 8L);
         if (file < 0 && errno == EINVAL) {
@@ -558,7 +654,9 @@ NNTRACE_SLOW_ long nntrace_lane_file_(uint64_t bytes) {
         nntrace_syscall_(SYS_close, file);
         file = other;
     }
-    if (file >= 0 && (nntrace_syscall_(SYS_fallocate, file, 0L, 0L, bytes) != 0 ||
+    /* The program is not to run out of descriptors: it has half of them, RLIMIT_NOFILE, for itself. */
+    if (file >= 0 && (nntrace_limit_(7L) / 2 <= NNTRACE_CAST_(uint64_t, file) ||
+                      nntrace_syscall_(SYS_fallocate, file, 0L, 0L, bytes) != 0 ||
                       /* F_ADD_SEALS: F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW. */
                       nntrace_syscall_(SYS_fcntl, file, 1033L, 1L | 2L | 4L) != 0)) {
         nntrace_syscall_(SYS_close, file);
@@ -567,58 +665,76 @@ NNTRACE_SLOW_ long nntrace_lane_file_(uint64_t bytes) {
     return file;
 }
 
-/* Maps memory that a forked child has as well, or has not (MADV_DONTFORK), or has as zeros (MADV_WIPEONFORK, which kernels
- * before 4.14 do not know): of a file (MAP_SHARED), or of none (MAP_PRIVATE, MAP_ANONYMOUS). Its address, or 0. */
-NNTRACE_SLOW_ uintptr_t nntrace_map_(uint64_t bytes, long flags, long file, long advice) {
-    const long address = nntrace_syscall_(SYS_mmap, NULL, bytes, 1L | 2L /* PROT_READ, PROT_WRITE */, flags, file, 0L);
-    if (address != -1 && nntrace_syscall_(SYS_madvise, address, bytes, advice) != 0) {
+/* Maps memory of no file, in which forked children find zeros (MADV_WIPEONFORK, which kernels before 4.14 do not know). Its
+ * address, or 0. */
+NNTRACE_SLOW_ uintptr_t nntrace_map_wiped_(uint64_t bytes) {
+    const long address = nntrace_syscall_(SYS_mmap, NULL, bytes, 1L | 2L /* PROT_READ, PROT_WRITE */, 2L | 0x20L, -1L, 0L);
+    if (address != -1 && nntrace_syscall_(SYS_madvise, address, bytes, 18L) != 0) {
         nntrace_syscall_(SYS_munmap, address, bytes);
         return 0;
     }
     return address == -1 ? 0 : NNTRACE_CAST_(uintptr_t, address);
 }
-#define NNTRACE_SHARED_MEMORY_(bytes, file) nntrace_map_(bytes, 1, file, 10)
-#define NNTRACE_WIPED_MEMORY_(bytes) nntrace_map_(bytes, 2 | 0x20, -1, 18)
+
+/* Notes what the profiler grants, by one of the lanes, to all of this library. */
+NNTRACE_SLOW_ void nntrace_note_grant_(struct nntrace_lanes_ *lanes, const uint64_t *shared) {
+    const uint64_t granted = shared ? __atomic_load_n(&shared[NNTRACE_GRANT_], __ATOMIC_RELAXED) : 0;
+    if (granted) {
+        lanes->granted = granted < NNTRACE_ALL_LANES_ ? granted : NNTRACE_ALL_LANES_;
+    }
+}
 
 /* Makes a ring in place of the one that there is, if possible, and offers it. */
-NNTRACE_SLOW_ void nntrace_make_ring_(struct nntrace_lane_ *lane, uint64_t size) {
+NNTRACE_SLOW_ void nntrace_make_ring_(struct nntrace_lanes_ *lanes, struct nntrace_lane_ *lane, uint64_t size) {
     const uint64_t bytes = NNTRACE_HEADER_BYTES_ + size;
     uint64_t status[32] = {0};
-    uintptr_t address = 0;
+    uint64_t *shared = NULL;
     long file = -1;
-    if (nntrace_is_confined_()) {
+    if (nntrace_goes_without_()) {
         return;
     }
-    if (__atomic_add_fetch(&nntrace_all_lanes_->bytes, bytes, __ATOMIC_RELAXED) <= NNTRACE_ALL_LANES_) {
+    nntrace_note_grant_(lanes, nntrace_shared_(lane));
+    if (__atomic_add_fetch(&lanes->bytes, bytes, __ATOMIC_RELAXED) <=
+        (lanes->granted ? lanes->granted : NNTRACE_FIRST_LANES_)) {
         file = nntrace_lane_file_(bytes);
     }
     if (file >= 0 && nntrace_syscall_(SYS_fstat, file, status) == 0) {
-        address = NNTRACE_SHARED_MEMORY_(bytes, file);
+        shared = nntrace_map_lane_(bytes, file);
     }
-    if (!address) {
-        if (file >= 0) {
-            nntrace_syscall_(SYS_close, file);
+    if (shared && lane->owner) {
+        nntrace_drop_ring_(lanes, lane);
+        memcpy(shared, "nnlane\0\1", 8);
+        shared[1] = nntrace_handle();
+        shared[2] = size;
+        shared[NNTRACE_CLOCK_] = NNTRACE_KNOWS_TICKS_;
+        memset(lane->sites, 0, sizeof lane->sites);
+        lane->sites_taken = 0;
+        lane->size = size;
+        lane->head = lane->tail = lane->open = 0;
+        lane->depth = nntrace_self_.depth;
+        lane->is_new = 1;
+        lane->is_full = lane->is_rung = lane->in_ticks = 0;
+        lane->file = NNTRACE_CAST_(int, file);
+        memcpy(lane->identity, status, sizeof lane->identity);
+        lane->key = shared[1];
+        lane->shared = shared;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&lane->owner, __ATOMIC_RELAXED)) {
+            nntrace_lane_offer_(file, lane->key);
+            return;
         }
-        __atomic_sub_fetch(&nntrace_all_lanes_->bytes, bytes, __ATOMIC_RELAXED);
-        return;
+        lane->shared = NULL;
     }
-    nntrace_drop_ring_(lane);
-    lane->shared = NNTRACE_AS_(uint64_t *, address);
-    lane->size = size;
-    lane->head = lane->tail = lane->open = 0;
-    lane->depth = nntrace_self_.depth;
-    lane->is_new = 1;
-    lane->is_full = lane->is_rung = lane->in_ticks = 0;
-    lane->file = NNTRACE_CAST_(int, file);
-    memcpy(lane->identity, status, sizeof lane->identity);
-    lane->key = nntrace_handle();
-    lane->sites_taken = 0;
-    memset(lane->sites, 0, sizeof lane->sites);
-    memcpy(lane->shared, "nnlane\0\1", 8);
-    lane->shared[1] = lane->key;
-    lane->shared[2] = size;
-    lane->shared[NNTRACE_CLOCK_] = NNTRACE_KNOWS_TICKS_;
-    nntrace_lane_offer_(file, lane->key);
+    /* It could not be made, or this is a child now, forked in a signal handler, and the lane its parent's. */
+    if (shared) {
+        nntrace_unmap_lane_(shared, bytes);
+    }
+    if (file >= 0) {
+        nntrace_syscall_(SYS_close, file);
+    }
+    if (lane->owner) {
+        __atomic_sub_fetch(&lanes->bytes, bytes, __ATOMIC_RELAXED);
+    }
 }
 
 /* The lanes of this library; NULL where there can be none. */
@@ -626,8 +742,8 @@ NNTRACE_SLOW_ struct nntrace_lanes_ *nntrace_find_lanes_(void) {
     struct nntrace_lanes_ *lanes = __atomic_load_n(&nntrace_all_lanes_, __ATOMIC_ACQUIRE);
     const int process = NNTRACE_CAST_(int, getpid());
     int found = 0;
-    if (!lanes) {
-        struct nntrace_lanes_ *made = NNTRACE_AS_(struct nntrace_lanes_ *, NNTRACE_WIPED_MEMORY_(sizeof *lanes));
+    if (!lanes && nntrace_stage_ != NNTRACE_UNLOADED_) {
+        struct nntrace_lanes_ *made = NNTRACE_AS_(struct nntrace_lanes_ *, nntrace_map_wiped_(sizeof *lanes));
         if (!made) {
             return NULL;
         }
@@ -637,11 +753,14 @@ NNTRACE_SLOW_ struct nntrace_lanes_ *nntrace_find_lanes_(void) {
             nntrace_syscall_(SYS_munmap, made, sizeof *made); /* Another thread was faster. */
         }
     }
+    if (!lanes) {
+        return NULL;
+    }
     __atomic_compare_exchange_n(&lanes->process, &found, process, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return found == 0 || found == process ? lanes : NULL;
 }
 
-/* Takes over what a dead thread has left, if there is such a lane among the next few. */
+/* Takes over what a dead thread has left, if there is such a lane among the next few, and gives up the rings of other ones. */
 NNTRACE_SLOW_ struct nntrace_lane_ *nntrace_inherit_lane_(struct nntrace_lanes_ *lanes, int self) {
     struct nntrace_lane_ *first = __atomic_load_n(&lanes->first, __ATOMIC_ACQUIRE);
     struct nntrace_lane_ *next = __atomic_load_n(&lanes->next_checked, __ATOMIC_ACQUIRE);
@@ -650,17 +769,24 @@ NNTRACE_SLOW_ struct nntrace_lane_ *nntrace_inherit_lane_(struct nntrace_lanes_ 
     struct nntrace_lane_ *found = NULL;
     const long process = lanes->process;
     int checks;
-    for (checks = 0; lane && !found && checks < 16 && (lane != begun || checks == 0); ++checks, lane = next) {
+    for (checks = 0; lane && checks < 16 && (lane != begun || checks == 0); ++checks, lane = next) {
         int owner = __atomic_load_n(&lane->owner, __ATOMIC_RELAXED);
         const long thread = owner;
         next = lane->next ? lane->next : first;
         /* A dead thread may have had this one's id. */
-        if ((owner == self || (nntrace_syscall_(SYS_tgkill, process, thread, 0L) != 0 && errno == ESRCH)) &&
-            __atomic_compare_exchange_n(&lane->owner, &owner, self, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-            found = lane;
-            nntrace_drop_ring_(found);
-            found->retry = found->wait = 0;
-            nntrace_set_busy_(found, 0);
+        if (owner == NNTRACE_NOBODY_ ? !found
+                                     : owner == self || (nntrace_syscall_(SYS_tgkill, process, thread, 0L) != 0 && errno == ESRCH)) {
+            if (__atomic_compare_exchange_n(&lane->owner, &owner, self, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+                nntrace_drop_ring_(lanes, lane);
+                if (found) {
+                    __atomic_store_n(&lane->owner, NNTRACE_NOBODY_, __ATOMIC_RELEASE);
+                } else {
+                    found = lane;
+                    found->retry = found->wait = 0;
+                    found->is_barred = 0;
+                    nntrace_set_busy_(found, 0);
+                }
+            }
         }
     }
     __atomic_store_n(&lanes->next_checked, lane, __ATOMIC_RELEASE);
@@ -669,7 +795,7 @@ NNTRACE_SLOW_ struct nntrace_lane_ *nntrace_inherit_lane_(struct nntrace_lanes_ 
 
 /* Finds this thread a lane, still without a ring: a dead thread's, its own, wiped by a fork, or a new one. */
 NNTRACE_SLOW_ struct nntrace_lane_ *nntrace_find_lane_(void) {
-    struct nntrace_lanes_ *lanes = nntrace_is_confined_() ? NULL : nntrace_find_lanes_();
+    struct nntrace_lanes_ *lanes = nntrace_goes_without_() ? NULL : nntrace_find_lanes_();
     struct nntrace_lane_ *lane = nntrace_self_.lane;
     if (lanes) {
         const int self = NNTRACE_CAST_(int, nntrace_syscall_(SYS_gettid));
@@ -678,7 +804,7 @@ NNTRACE_SLOW_ struct nntrace_lane_ *nntrace_find_lane_(void) {
         if (inherited) {
             return inherited;
         }
-        lane = lane ? lane : NNTRACE_AS_(struct nntrace_lane_ *, NNTRACE_WIPED_MEMORY_(sizeof *lane));
+        lane = lane ? lane : NNTRACE_AS_(struct nntrace_lane_ *, nntrace_map_wiped_(sizeof *lane));
         if (lane) {
             lane->owner = self;
             do {
@@ -693,7 +819,9 @@ NNTRACE_SLOW_ struct nntrace_lane_ *nntrace_find_lane_(void) {
 /* Gets this thread a lane, or a better one. */
 NNTRACE_SLOW_ void nntrace_seek_lane_(void) {
     struct nntrace_lane_ *lane = nntrace_self_.lane;
+    struct nntrace_lanes_ *lanes;
     const int saved = errno;
+    uint64_t *shared;
     uint64_t now, lease = 0, size = NNTRACE_MIN_RING_;
     if (!lane || !lane->owner) {
         if (++nntrace_self_.marks < NNTRACE_MARKS_BEFORE_) {
@@ -705,11 +833,13 @@ NNTRACE_SLOW_ void nntrace_seek_lane_(void) {
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         nntrace_self_.marks = 0;
     }
-    if (lane && lane->owner && !lane->is_busy) {
+    lanes = __atomic_load_n(&nntrace_all_lanes_, __ATOMIC_RELAXED);
+    if (lanes && lane && lane->owner && !lane->is_barred && !lane->is_busy) {
         nntrace_set_busy_(lane, 1);
         now = nntrace_now_();
-        if (lane->shared) {
-            lease = __atomic_load_n(&lane->shared[NNTRACE_LEASE_], __ATOMIC_ACQUIRE);
+        shared = nntrace_shared_(lane);
+        if (shared) {
+            lease = __atomic_load_n(&shared[NNTRACE_LEASE_], __ATOMIC_ACQUIRE);
             size = lane->size;
             if (lease > now && lane->is_full && !lane->open) {
                 size *= 16;
@@ -719,10 +849,10 @@ NNTRACE_SLOW_ void nntrace_seek_lane_(void) {
             }
         }
         if (size && now >= lane->retry) {
-            if (lane->shared && lane->is_new && lease == 0 && nntrace_has_file_(lane)) {
+            if (shared && lane->is_new && lease == 0 && nntrace_has_file_(lane)) {
                 nntrace_lane_offer_(lane->file, lane->key); /* Another one would come too late as well for a slow reader. */
             } else {
-                nntrace_make_ring_(lane, size);
+                nntrace_make_ring_(lanes, lane, size);
             }
             /* If it could not be made, or nobody has seen the offer: a forked child may be early. */
             lane->wait = lane->wait ? 2 * lane->wait : 10 * NNTRACE_MILLISECOND_;
@@ -732,6 +862,67 @@ NNTRACE_SLOW_ void nntrace_seek_lane_(void) {
         nntrace_set_busy_(lane, 0);
     }
     errno = saved;
+}
+
+/* Gives up all lanes, as the library is unloaded: it is used by no other thread any more. */
+NNTRACE_SLOW_ void nntrace_release_lanes_(void) {
+    struct nntrace_lanes_ *lanes = __atomic_exchange_n(&nntrace_all_lanes_, NULL, __ATOMIC_ACQ_REL);
+    struct nntrace_lane_ *lane = lanes ? lanes->first : NULL;
+    struct nntrace_lane_ *next;
+    nntrace_self_.lane = NULL;
+    for (; lane; lane = next) {
+        next = lane->next;
+        nntrace_drop_ring_(lanes, lane);
+        nntrace_syscall_(SYS_munmap, lane, sizeof *lane);
+    }
+    if (lanes) {
+        nntrace_syscall_(SYS_munmap, lanes, sizeof *lanes);
+    }
+}
+
+/* At the end of the process, in which other threads may go on with marks, or of the library, which is told apart by the order:
+ * what is registered by atexit() comes before all destructors in the former case, and last in the latter. */
+NNTRACE_SLOW_ void nntrace_leave_(void) {
+    const int saved = errno;
+    const int is_unloaded = nntrace_stage_ == NNTRACE_LEAVING_;
+    nntrace_stage_ = is_unloaded ? NNTRACE_UNLOADED_ : NNTRACE_ENDING_;
+    if (is_unloaded) {
+        nntrace_release_lanes_();
+    }
+    errno = saved;
+}
+
+/* Has the loader find libc's functions now, not at their first call, which takes kilobytes of the stack: that may be in a
+ * signal handler on a small one. */
+NNTRACE_SLOW_ void nntrace_bind_(void) {
+    char bytes[64];
+    size_t length = sizeof bytes;
+    void *stored = &nntrace_self_;
+    uint64_t reading[2];
+    __asm__ volatile("" : "+r"(length), "+r"(stored) : : "memory");
+    memset(bytes, 0, length);
+    memcpy(bytes + length / 2, bytes, length / 2);
+    length = strlen(bytes) + NNTRACE_CAST_(size_t, strcmp(bytes, bytes + 1) != 0) + !strchr(bytes, 'x') + !memchr(bytes, 0, length);
+    length += !getenv("NNTRACE_TO_FTRACE");
+    nntrace_clock_(1, reading);
+    length += NNTRACE_CAST_(size_t, nntrace_syscall_(SYS_getpid) == getpid()) + NNTRACE_CAST_(size_t, errno);
+    __asm__ volatile("" : : "r"(length), "r"(stored) : "memory");
+}
+
+/* The first of all constructors, so that what it registers comes last. */
+__attribute__((constructor(101), unused)) static void nntrace_load_(void) {
+    const int saved = errno;
+    if (nntrace_stage_ == 0) {
+        nntrace_stage_ = atexit(nntrace_leave_) ? NNTRACE_ENDING_ : NNTRACE_LOADED_;
+        nntrace_bind_();
+    }
+    errno = saved;
+}
+
+__attribute__((destructor, unused)) static void nntrace_unload_(void) {
+    if (nntrace_stage_ == NNTRACE_LOADED_) {
+        nntrace_stage_ = NNTRACE_LEAVING_;
+    }
 }
 
 /* Counts a section that begins, for its end. */
@@ -762,27 +953,37 @@ NNTRACE_INLINE_ void nntrace_took_probe_(int opens) {
     }
 }
 
-/* Before a mark in a ring that is new or was full: whether the mark may be written there. */
-NNTRACE_SLOW_ int nntrace_settle_(struct nntrace_lane_ *lane) {
+/* Before a mark in a ring that is new or was full: whether the mark may be written there if it is read. */
+NNTRACE_SLOW_ int nntrace_settle_(struct nntrace_lane_ *lane, uint64_t *shared) {
+    struct nntrace_lanes_ *lanes = __atomic_load_n(&nntrace_all_lanes_, __ATOMIC_RELAXED);
     const int saved = errno;
-    if (lane->is_new) {
+    /* Before it has a lease the clock is not read either. */
+    int may = !lane->is_new || __atomic_load_n(&shared[NNTRACE_LEASE_], __ATOMIC_ACQUIRE) > 1;
+    if (may && lane->is_new) {
         nntrace_close_lane_(lane); /* The profiler has opened it. */
-        if (__atomic_load_n(&lane->shared[NNTRACE_TICK_LEASE_], __ATOMIC_ACQUIRE)) {
-            lane->shared[NNTRACE_CLOCK_] = 2;
-            lane->in_ticks = 1;
+        if (!nntrace_is_confined_() && nntrace_is_barred_()) {
+            lane->is_barred = 1;
+            nntrace_drop_ring_(lanes, lane);
+            may = 0;
+        } else {
+            if (__atomic_load_n(&shared[NNTRACE_TICK_LEASE_], __ATOMIC_ACQUIRE)) {
+                shared[NNTRACE_CLOCK_] = 2;
+                lane->in_ticks = 1;
+            }
+            nntrace_note_grant_(lanes, shared);
+            lane->is_new = 0;
+            lane->retry = lane->wait = 0;
         }
-        lane->is_new = 0;
-        lane->retry = lane->wait = 0;
     }
     errno = saved;
-    return !lane->is_full || lane->open; /* Behind a mark by the probe a larger one is made. */
+    return may && (!lane->is_full || lane->open); /* Behind a mark by the probe a larger one is made. */
 }
 
-/* Whether the lane is read by now, the time by its clock. */
-NNTRACE_INLINE_ int nntrace_is_read_(const struct nntrace_lane_ *lane, uint64_t *now) {
-    const uint64_t *leases = lane->shared + NNTRACE_LEASE_;
-    const uint64_t lease = __atomic_load_n(leases + !!lane->in_ticks, __ATOMIC_ACQUIRE);
-    *now = nntrace_lane_now_(lane); /* No mark is older than the lease. */
+/* Whether a lane is read by now, the time by its clock. */
+NNTRACE_INLINE_ int nntrace_is_read_(const uint64_t *shared, int in_ticks, uint64_t *now) {
+    const uint64_t *leases = shared + NNTRACE_LEASE_;
+    const uint64_t lease = __atomic_load_n(leases + !!in_ticks, __ATOMIC_ACQUIRE);
+    *now = nntrace_lane_now_(shared, in_ticks); /* No mark is older than the lease. */
     return lease > *now;
 }
 
@@ -790,12 +991,13 @@ NNTRACE_INLINE_ int nntrace_is_read_(const struct nntrace_lane_ *lane, uint64_t 
 NNTRACE_INLINE_ struct nntrace_lane_ *nntrace_enter_lane_(int opens, uint64_t *now) {
     struct nntrace_thread_ *self = nntrace_lanes_wanted_ == 1 ? &nntrace_self_ : NULL;
     struct nntrace_lane_ *lane = self ? self->lane : NULL;
-    if (!lane || !lane->shared || lane->is_busy || (opens && self->depth >= 64)) {
+    uint64_t *shared = lane ? nntrace_shared_(lane) : NULL;
+    if (!shared || lane->is_busy || (opens && self->depth >= 64)) {
         return NULL;
     }
     nntrace_set_busy_(lane, 1);
-    if (nntrace_is_read_(lane, now) && (__builtin_expect(!(lane->is_new | lane->is_full), 1) ||
-                                        (nntrace_settle_(lane) && nntrace_is_read_(lane, now)))) {
+    if ((__builtin_expect(!(lane->is_new | lane->is_full), 1) || nntrace_settle_(lane, shared)) &&
+        nntrace_is_read_(shared, lane->in_ticks, now)) {
         return lane;
     }
     nntrace_set_busy_(lane, 0);
@@ -817,25 +1019,31 @@ NNTRACE_INLINE_ void nntrace_prefetch_(const uint64_t *record) {
 NNTRACE_SLOW_ int nntrace_record_(struct nntrace_lane_ *lane, int opens, uint64_t kind, uint64_t value, uint64_t second,
                                   const char *text, size_t length) {
     const uint64_t bytes = 16 + ((length + 15) & ~15ULL);
-    const uint64_t at = lane->head & (lane->size - 1);
-    const uint64_t skipped = at + bytes > lane->size ? lane->size - at : 0;
+    uint64_t *shared = nntrace_shared_(lane);
+    const uint64_t head = __atomic_load_n(&lane->head, __ATOMIC_RELAXED);
+    const uint64_t size = nntrace_size_(lane);
+    const uint64_t at = head & (size - 1);
+    const uint64_t skipped = at + bytes > size ? size - at : 0;
     const uint64_t open = opens < 0 && !lane->open ? 0 : lane->open + NNTRACE_CAST_(uint64_t, opens);
     const uint64_t needed = skipped + bytes + 16 * open;
-    uint64_t *record = lane->shared + (NNTRACE_HEADER_BYTES_ + at) / 8;
-    uint64_t used = lane->head - lane->tail;
+    uint64_t *record = shared + (NNTRACE_HEADER_BYTES_ + at) / 8;
+    uint64_t used = head - lane->tail;
     int is_late;
-    if (__builtin_expect(used >= lane->size / 2 || used + needed > lane->size, 0)) {
-        lane->tail = __atomic_load_n(&lane->shared[NNTRACE_TAIL_], __ATOMIC_ACQUIRE);
-        used = lane->head - lane->tail;
-        if (used > lane->size || used + needed > lane->size) {
-            lane->is_full = lane->size < NNTRACE_MAX_RING_;
+    if (__builtin_expect(used >= size / 2 || used + needed > size, 0)) {
+        if (!size) {
+            return 0; /* This is a child now. */
+        }
+        lane->tail = __atomic_load_n(&shared[NNTRACE_TAIL_], __ATOMIC_ACQUIRE);
+        used = head - lane->tail;
+        if (used > size || used + needed > size) {
+            lane->is_full = size < NNTRACE_MAX_RING_;
             return 0;
         }
     }
-    nntrace_prefetch_(lane->shared + (NNTRACE_HEADER_BYTES_ + ((at + NNTRACE_AHEAD_) & (lane->size - 1))) / 8);
+    nntrace_prefetch_(shared + (NNTRACE_HEADER_BYTES_ + ((at + NNTRACE_AHEAD_) & (size - 1))) / 8);
     if (skipped) {
         *record = NNTRACE_SKIP_ | skipped << 8;
-        record = lane->shared + NNTRACE_HEADER_BYTES_ / 8;
+        record = shared + NNTRACE_HEADER_BYTES_ / 8;
     }
     record[0] = kind | bytes << 8 | value << 32;
     record[1] = second;
@@ -844,9 +1052,9 @@ NNTRACE_SLOW_ int nntrace_record_(struct nntrace_lane_ *lane, int opens, uint64_
         memcpy(record + 2, text, length);
     }
     lane->open = open;
-    lane->head += skipped + bytes;
-    __atomic_store_n(&lane->shared[NNTRACE_HEAD_], lane->head, __ATOMIC_RELEASE);
-    is_late = used >= lane->size / 2;
+    lane->head = head + skipped + bytes;
+    __atomic_store_n(&shared[NNTRACE_HEAD_], head + skipped + bytes, __ATOMIC_RELEASE);
+    is_late = used >= size / 2;
     if (__builtin_expect(is_late && !lane->is_rung, 0)) {
         nntrace_lane_offer_(-1, lane->key);
     }
@@ -917,6 +1125,7 @@ NNTRACE_INLINE_ int nntrace_text_in_lane_(const struct nntrace_text_ *text, int 
 NNTRACE_INLINE_ int nntrace_end_in_lane_(void) {
     struct nntrace_thread_ *self = __atomic_load_n(&nntrace_all_lanes_, __ATOMIC_RELAXED) ? &nntrace_self_ : NULL;
     struct nntrace_lane_ *lane = self ? self->lane : NULL;
+    uint64_t *shared = lane ? nntrace_shared_(lane) : NULL;
     const unsigned at = self ? self->depth - 1 : ~0U;
     const int in_ring = at < 64 && (self->in_ring >> at & 1);
     if (at == ~0U) {
@@ -927,9 +1136,9 @@ NNTRACE_INLINE_ int nntrace_end_in_lane_(void) {
     if (!in_ring || (lane && lane->is_busy)) {
         return 0;
     }
-    if (lane && lane->shared && at >= lane->depth) {
+    if (shared && at >= lane->depth) {
         nntrace_set_busy_(lane, 1);
-        nntrace_record_(lane, -1, NNTRACE_END_RECORD_, 0, nntrace_lane_now_(lane), NULL, 0);
+        nntrace_record_(lane, -1, NNTRACE_END_RECORD_, 0, nntrace_lane_now_(shared, lane->in_ticks), NULL, 0);
         nntrace_set_busy_(lane, 0);
     }
     return 1;

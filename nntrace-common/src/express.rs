@@ -28,8 +28,6 @@ pub const MAX_SITES: u32 = 1024;
 pub const ACCEPTED: u64 = 1;
 /// Time for which a collector promises to read a lane from the last renewal on, ns.
 pub const LEASE_NS: u64 = 2_000_000_000;
-/// Readings of the clock at most, until it is another one than before: more only where it stands still.
-pub const MOST_READINGS: u32 = 1000;
 /// First argument of the offering function in place of a file: the ring is half full.
 pub const DOORBELL: i64 = -1;
 
@@ -56,6 +54,9 @@ pub mod offsets {
     /// 1 where no two marks of the thread may have the same time, as it has another lane, whose marks have to be put in order
     /// with these; set in all its lanes before the [`LEASE`] of the last one. By the collector.
     pub const DISTINCT: usize = 208;
+    /// Bytes that all lanes of the library that has made this one may take; 0 where the collector does not say. Set before the
+    /// first [`LEASE`]. By the collector.
+    pub const GRANT: usize = 216;
 }
 
 /// Clocks of the times in a lane.

@@ -293,6 +293,8 @@ impl Lane {
     /// # Errors
     /// When it cannot be written.
     pub fn lease(&self, until: u64) -> Result<()> {
+        // All that a library may have.
+        self.set(offsets::GRANT, 64 << 20)?;
         self.set(offsets::LEASE, until)
     }
 

@@ -8,11 +8,16 @@
 //!
 //! Nothing here allocates on the heap, takes a lock, or changes `errno`, so a mark may stand in a signal handler and in an
 //! allocator. A handler that interrupts a thread in here finds its lane busy, and takes the probe. For the same reason
-//! nothing runs at the end of a thread: to register a destructor allocates.
+//! nothing runs at the end of a thread: to register a destructor allocates. What a thread leaves is given up by the next ones
+//! that need a lane, or when the library is unloaded.
+//!
+//! A handler may fork, and the child return into the middle of a mark. It finds zeros in the control block, and memory of
+//! its own where the ring is: so what is to be consistent is loaded once.
 
 mod control;
 mod offer;
 mod ring;
+mod stage;
 mod system;
 
 use core::cell::Cell;
@@ -23,7 +28,7 @@ use self::ring::Effect;
 use self::system::SavedErrno;
 use super::write::LaneNumber;
 use super::{Site, sink};
-use crate::express::{MAX_RING_BYTES, MIN_RING_BYTES};
+use crate::express::{ACCEPTED, MAX_RING_BYTES, MIN_RING_BYTES};
 
 /// Marks by the probe before a thread gets a lane, and after which one that could not be made is tried again.
 const MARKS_BEFORE: i32 = 64;
@@ -91,24 +96,31 @@ fn enter() -> Option<(Busy<'static>, u64)> {
     }
     // SAFETY: it is this thread's.
     let mut lane = unsafe { OWN.get()?.enter() }?;
-    let mut now = lane.ring.now_if_read()?;
-    if lane.is_new | lane.ring.is_full {
-        if !settle(&mut lane) {
-            return None;
-        }
-        now = lane.ring.now_if_read()?;
+    if (lane.is_new | lane.ring.is_full) && !settle(&mut lane) {
+        return None;
     }
+    let now = lane.ring.now_if_read()?;
     Some((lane, now))
 }
 
-/// Before a mark in a ring that is new or was full: returns whether the mark is to be written there.
+/// Before a mark in a ring that is new or was full: returns whether the mark is to be written there if it is read.
 #[cold]
 fn settle(lane: &mut Lane) -> bool {
     let _errno = SavedErrno::new();
     if lane.is_new {
-        lane.ring.choose_clock();
+        // Before it has a lease the clock is not read either.
+        if lane.ring.lease() <= ACCEPTED {
+            return false;
+        }
         // The profiler has opened it.
         lane.close_file();
+        if !system::is_confined() && system::is_barred() {
+            lane.is_barred = true;
+            lane.drop_ring();
+            return false;
+        }
+        lane.ring.choose_clock();
+        lane.note_grant();
         lane.is_new = false;
         (lane.retry, lane.wait) = (0, 0);
     }
@@ -143,13 +155,13 @@ fn seek() {
         MARKS.set(0);
     }
     // SAFETY: it is this thread's.
-    if let Some(mut lane) = own.and_then(|block| unsafe { block.enter() }) {
+    if let Some(mut lane) = own.and_then(|block| unsafe { block.enter() }).filter(|lane| !lane.is_barred) {
         improve(&mut lane, system::now());
     }
 }
 
 /// Makes a ring if there is none, or a better one.
-fn improve(lane: &mut Lane, now: u64) {
+fn improve(lane: &mut Busy<'_>, now: u64) {
     let mut bytes = MIN_RING_BYTES as u64;
     if lane.ring.exists() {
         bytes = lane.ring.bytes();

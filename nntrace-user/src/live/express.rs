@@ -11,6 +11,7 @@ mod lane_thread;
 mod lane_totals;
 pub(super) mod offers;
 mod ring;
+mod room;
 mod tick_clock;
 
 use std::{collections::BTreeMap, fs::File, io, time::Duration};
@@ -32,6 +33,7 @@ use self::{
     accounting::{Accounting, Sums},
     lane_thread::{Forwarded, ForwardedMark, Gap, LaneThread, LastEvent, MarkCounts},
     ring::{LaneError, Ring},
+    room::Grants,
     tick_clock::{Line, TickClock},
 };
 use super::clock::{self, nanoseconds};
@@ -147,6 +149,7 @@ pub(crate) struct Express {
     waiting: Vec<ExpressEvent>,
     handed_over: u64,
     refused: BTreeMap<String, u64>,
+    grants: Grants,
     clock: TickClock,
     /// Conversion of ticks at the last look, where there is one.
     line: Option<Line>,
@@ -172,6 +175,7 @@ impl Express {
             waiting: Vec::new(),
             handed_over: 0,
             refused: BTreeMap::new(),
+            grants: Grants::default(),
             clock: TickClock::new(),
             line: None,
             bytes: 0,
@@ -198,6 +202,7 @@ impl Express {
         for thread in self.threads.values_mut() {
             thread.renew(now);
         }
+        self.grants.review(now, &self.threads);
     }
 
     fn on_event(
@@ -250,6 +255,10 @@ impl Express {
             (Ok(ring), Some(thread)) => {
                 log::debug!("thread {tid} of process {tgid} has a lane of {} bytes", ring.mapped_bytes());
                 thread.add_ring(ring);
+                self.grants.grant(tgid, &self.threads);
+                if let Some(thread) = self.threads.get(&tid) {
+                    thread.promise();
+                }
             }
             (Ok(_), None) => {}
             // With the process its memory is gone.
@@ -430,6 +439,7 @@ pub fn account_lane(file: &File, key: u64, with_causes: bool) -> io::Result<Expr
     let mut express = Express::new(with_causes);
     let mut thread = LaneThread::new(1, 1, ThreadMarks::default(), 0);
     thread.add_ring(ring);
+    thread.promise();
     express.threads.insert(1, thread);
     express.look();
     express.confirm_look();

@@ -7,12 +7,17 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering, compiler_fence};
 
 use super::ring::Ring;
+use super::stage;
 use super::system::{self, Descriptor};
 use crate::emit::{events, lane::offer::offer};
 use crate::express::HEADER_BYTES;
 
-/// Bytes of all lanes of a library.
+/// Bytes of all lanes of a library at most.
 const ALL_BYTES: u64 = 64 << 20;
+/// Bytes of all lanes of a library before a collector has granted any.
+const FIRST_BYTES: u64 = 256 << 10;
+/// Owner of a block that nobody has.
+const NOBODY: i32 = -1;
 /// Blocks that are looked at for one whose thread is dead. Not all of many at once: the next thread goes on.
 const CHECKS: u32 = 16;
 
@@ -25,9 +30,11 @@ pub(super) struct List {
     next_checked: AtomicPtr<Block>,
     /// Bytes of all lanes.
     bytes: AtomicU64,
+    /// Bytes that a collector has granted; 0 before.
+    granted: AtomicU64,
 }
 
-/// The list, once it was needed. It stays.
+/// The list, once it was needed. It stays until the library is unloaded.
 static LIST: AtomicPtr<List> = AtomicPtr::new(ptr::null_mut());
 
 /// Control block of a thread. All its bytes may be zero.
@@ -54,6 +61,8 @@ pub(super) struct Lane {
     pub(super) retry: u64,
     /// Time for which the last failure made the thread wait, ns.
     pub(super) wait: u64,
+    /// Whether the thread may not read the counter: it goes without a lane.
+    pub(super) is_barred: bool,
 }
 
 /// Lane of this thread, while nothing else on it may use it.
@@ -62,7 +71,7 @@ pub(super) struct Busy<'a>(&'a Block);
 impl List {
     /// Returns the list, if there is one.
     fn existing() -> Option<&'static Self> {
-        // SAFETY: it is mapped for good, and its fields are atomic.
+        // SAFETY: it is mapped for as long as the library is, and its fields are atomic.
         unsafe { LIST.load(Ordering::Acquire).as_ref() }
     }
 
@@ -78,6 +87,9 @@ impl List {
 
     #[cold]
     fn create() -> Option<&'static Self> {
+        if stage::is_unloaded() {
+            return None;
+        }
         let memory = system::map_wiped(size_of::<Self>())?;
         let list = memory.cast::<Self>();
         let is_late = LIST
@@ -92,7 +104,9 @@ impl List {
 
     /// Reserves bytes for a lane; returns whether there were as many left.
     fn reserve(&self, bytes: u64) -> bool {
-        let sum = |all: u64| all.checked_add(bytes).filter(|all| *all <= ALL_BYTES);
+        let granted = self.granted.load(Ordering::Relaxed);
+        let limit = if granted == 0 { FIRST_BYTES } else { granted.min(ALL_BYTES) };
+        let sum = |all: u64| all.checked_add(bytes).filter(|all| *all <= limit);
         self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()
     }
 
@@ -100,24 +114,52 @@ impl List {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Takes the block of a dead thread for this one. The search goes around the list.
+    /// Gives all up, as the library is unloaded.
+    ///
+    /// # Safety
+    /// No other thread uses the library any more.
+    unsafe fn release_all(&'static self) {
+        let mut at = self.first.load(Ordering::Acquire);
+        while let Some(block) = NonNull::new(at) {
+            // SAFETY: blocks in the list are mapped, and nobody else is there to use this one.
+            let (next, lane) =
+                unsafe { (block.as_ref().next.load(Ordering::Relaxed), block.as_ref().lane.get()) };
+            // SAFETY: as above.
+            unsafe {
+                (*lane).drop_ring();
+                system::unmap(block.cast(), size_of::<Block>());
+            }
+            at = next;
+        }
+    }
+
+    /// Takes the block of a dead thread for this one, and gives up the rings of other ones. The search goes around the list.
     fn take_over(&self, thread: i32) -> Option<&'static Block> {
         let or_first = |at: *mut Block| if at.is_null() { self.first.load(Ordering::Acquire) } else { at };
         let start = or_first(self.next_checked.load(Ordering::Acquire));
         let mut at = start;
         let mut found = None;
         for _ in 0..CHECKS {
-            // SAFETY: blocks are mapped for good. Of those of other threads only the atomic fields are used.
+            // SAFETY: blocks are mapped for as long as the library is. Of those of other threads only the atomic fields are used.
             let Some(block) = (unsafe { at.as_ref() }) else { break };
             at = or_first(block.next.load(Ordering::Relaxed));
             let owner = block.owner.load(Ordering::Relaxed);
             // A dead thread may have had the id of this one.
-            let is_free = owner == thread || system::is_dead(self.process.load(Ordering::Relaxed), owner);
+            let is_free = if owner == NOBODY {
+                found.is_none()
+            } else {
+                owner == thread || system::is_dead(self.process.load(Ordering::Relaxed), owner)
+            };
             if is_free
                 && block.owner.compare_exchange(owner, thread, Ordering::AcqRel, Ordering::Relaxed).is_ok()
             {
-                found = Some(block);
-                break;
+                // SAFETY: it belongs to this thread now.
+                unsafe { block.clear() };
+                if found.is_none() {
+                    found = Some(block);
+                } else {
+                    block.owner.store(NOBODY, Ordering::Release);
+                }
             }
             if at == start {
                 break;
@@ -146,7 +188,7 @@ impl Block {
     /// Returns a block for this thread: `own` if it has one, which a fork has emptied, else that of a dead thread, or a new
     /// one. It has no ring.
     pub(super) fn find(own: Option<&'static Self>) -> Option<&'static Self> {
-        if system::is_confined() {
+        if system::goes_without() {
             return None;
         }
         let list = List::get()?;
@@ -154,12 +196,6 @@ impl Block {
         if own.is_none()
             && let Some(block) = list.take_over(thread)
         {
-            // Its thread may have died at work.
-            block.is_busy.store(false, Ordering::Relaxed);
-            // SAFETY: it belongs to this thread now.
-            let mut lane = unsafe { block.enter() }?;
-            lane.drop_ring();
-            (lane.retry, lane.wait) = (0, 0);
             return Some(block);
         }
         // SAFETY: new memory, all zeros, which is a block; it stays mapped.
@@ -167,6 +203,19 @@ impl Block {
             own.or_else(|| Some(unsafe { system::map_wiped(size_of::<Self>())?.cast::<Self>().as_ref() }))?;
         list.add(block, thread);
         Some(block)
+    }
+
+    /// Empties the block of a dead thread, which may have died at work.
+    ///
+    /// # Safety
+    /// The block belongs to this thread.
+    unsafe fn clear(&self) {
+        self.is_busy.store(false, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        if let Some(mut lane) = unsafe { self.enter() } {
+            lane.drop_ring();
+            (lane.retry, lane.wait, lane.is_barred) = (0, 0, false);
+        }
     }
 
     /// Whether it has an owner: after a fork it has none.
@@ -222,24 +271,56 @@ impl Drop for Busy<'_> {
     }
 }
 
-impl Lane {
+impl Busy<'_> {
     /// Makes a ring of so many bytes in place of the one that there is, if possible, and offers it.
     pub(super) fn make_ring(&mut self, bytes: u64) {
-        if system::is_confined() {
+        if system::goes_without() {
             return;
         }
+        self.note_grant();
         let all = bytes + HEADER_BYTES as u64;
         let Some(list) = List::existing().filter(|list| list.reserve(all)) else { return };
         let Some((file, identity, memory)) = map_lane(all as usize) else {
-            list.release(all);
+            self.give_back(list, all);
             return;
         };
-        self.drop_ring();
-        let key = events::handle();
-        // SAFETY: new memory of a file of this length, which cannot become shorter. Only `drop_ring` unmaps it.
-        unsafe { self.ring.start(memory, bytes, key) };
-        (self.file, self.identity, self.is_new) = (Some(file), identity, true);
-        offer(file.number(), key);
+        if self.0.has_owner() {
+            self.drop_ring();
+            let key = events::handle();
+            (self.file, self.identity, self.is_new) = (Some(file), identity, true);
+            // SAFETY: new memory of a file of this length, which cannot become shorter. Only `drop_ring` and the following
+            // unmap it.
+            unsafe { self.ring.start(memory, bytes, key) };
+            compiler_fence(Ordering::SeqCst);
+            if self.0.has_owner() {
+                offer(file.number(), key);
+                return;
+            }
+            self.ring.forget();
+        }
+        // This is a child now, forked in a signal handler, and the lane its parent's.
+        // SAFETY: it was mapped above, and nobody knows of it.
+        unsafe { system::unmap_lane(memory, all as usize) };
+        file.close();
+        self.give_back(list, all);
+    }
+
+    /// Gives reserved bytes back. A child that was forked since then has reserved none.
+    fn give_back(&self, list: &List, bytes: u64) {
+        if self.0.has_owner() {
+            list.release(bytes);
+        }
+    }
+}
+
+impl Lane {
+    /// Notes what the collector grants, by this lane, to all of the library.
+    pub(super) fn note_grant(&self) {
+        if let Some(list) = List::existing()
+            && self.ring.grant() != 0
+        {
+            list.granted.store(self.ring.grant(), Ordering::Relaxed);
+        }
     }
 
     /// Offers the ring once more, if it was not written to yet and its descriptor still is one; returns whether it was.
@@ -265,12 +346,12 @@ impl Lane {
     }
 
     /// Gives the ring's memory up. The profiler has a mapping of its own.
-    fn drop_ring(&mut self) {
+    pub(super) fn drop_ring(&mut self) {
         self.close_file();
         if let Some((memory, bytes)) = self.ring.close() {
             let all = bytes + HEADER_BYTES as u64;
             // SAFETY: it was mapped with so many bytes, and the ring does not refer to it any more.
-            unsafe { system::unmap(memory, all as usize) };
+            unsafe { system::unmap_lane(memory, all as usize) };
             if let Some(list) = List::existing() {
                 list.release(all);
             }
@@ -278,10 +359,24 @@ impl Lane {
     }
 }
 
+/// Gives up all lanes, as the library is unloaded.
+///
+/// # Safety
+/// No other thread uses the library any more, and this one has forgotten its block.
+pub(super) unsafe fn release_all() {
+    if let Some(list) = List::existing() {
+        // SAFETY: the caller's promise.
+        unsafe { list.release_all() };
+        LIST.store(ptr::null_mut(), Ordering::Release);
+        // SAFETY: it was mapped by `List::create`, and nothing refers to it.
+        unsafe { system::unmap(NonNull::from(list).cast(), size_of::<List>()) };
+    }
+}
+
 /// Makes and maps the memory of a lane; returns its file, the identity of that, and where it is.
 fn map_lane(bytes: usize) -> Option<(Descriptor, [u64; 2], NonNull<u8>)> {
     let file = system::lane_file(bytes)?;
-    let mapped = file.identity().zip(system::map_shared(file, bytes));
+    let mapped = file.identity().zip(system::map_lane(file, bytes));
     if mapped.is_none() {
         file.close();
     }

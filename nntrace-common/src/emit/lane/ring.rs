@@ -1,23 +1,25 @@
 //! A thread's side of its ring.
 
-use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering, compiler_fence};
 
 use super::offer::offer;
 use super::system;
 use crate::emit::{Payload, Site};
 use crate::express::{
-    DOORBELL, HEADER_BYTES, Head, Kind, MAGIC, MAX_RING_BYTES, MAX_SITES, MOST_READINGS, UNIT, clocks,
-    offsets, record_bytes,
+    DOORBELL, HEADER_BYTES, Head, Kind, MAGIC, MAX_RING_BYTES, MAX_SITES, UNIT, clocks, offsets, record_bytes,
 };
 use crate::{prefetch, ticks};
 
+/// Readings of the clock at most, until it is another one than before: more only where it stands still.
+const MOST_READINGS: usize = 1000;
 /// Distance from a record to the line that is prefetched.
 const AHEAD: u64 = 512;
 /// Places in the table of sites: half of them at most are taken.
 const PLACES: usize = MAX_SITES as usize;
 
 /// Memory of a header and a ring.
+#[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Memory(NonNull<AtomicU64>);
 
@@ -57,12 +59,12 @@ pub(super) enum Effect {
 ///
 /// All bytes may be zero, as they are in new memory and in a forked child: that is no ring.
 pub(super) struct Ring {
-    memory: Option<Memory>,
+    memory: AtomicPtr<AtomicU64>,
     /// Bytes of the ring.
-    bytes: u64,
+    bytes: AtomicU64,
     key: u64,
     /// Bytes written so far.
-    head: u64,
+    head: AtomicU64,
     /// Bytes read so far, as last seen.
     tail: u64,
     /// Sections begun in the ring that are open: there is room for their ends.
@@ -90,29 +92,49 @@ impl Ring {
         memory.header::<{ offsets::KEY }>().store(key, Ordering::Relaxed);
         memory.header::<{ offsets::RING_BYTES }>().store(bytes, Ordering::Relaxed);
         memory.header::<{ offsets::CLOCK }>().store(clocks::NS_OR_TICKS, Ordering::Relaxed);
-        (self.memory, self.bytes, self.key) = (Some(memory), bytes, key);
-        (self.head, self.tail, self.open) = (0, 0, 0);
+        self.key = key;
+        self.bytes.store(bytes, Ordering::Relaxed);
+        self.head.store(0, Ordering::Relaxed);
+        (self.tail, self.open) = (0, 0);
         (self.is_full, self.is_rung, self.in_ticks) = (false, false, false);
         self.sites_taken = 0;
         self.sites.fill(None);
+        self.memory.store(memory.0.as_ptr(), Ordering::Relaxed);
+    }
+
+    /// Forgets a ring that is another process'.
+    pub(super) fn forget(&mut self) {
+        self.memory.store(ptr::null_mut(), Ordering::Relaxed);
+        self.key = 0;
+    }
+
+    /// Returns the memory, if there is any. What is to be done with the same is to be done by one call.
+    #[inline]
+    fn memory(&self) -> Option<Memory> {
+        NonNull::new(self.memory.load(Ordering::Relaxed)).map(Memory)
+    }
+
+    /// Returns the bytes that the collector grants to all lanes of the library; 0 if it does not say.
+    pub(super) fn grant(&self) -> u64 {
+        self.memory().map_or(0, |memory| memory.header::<{ offsets::GRANT }>().load(Ordering::Relaxed))
     }
 
     /// Tells the reader that nothing more will come, and returns the memory, if there is any, with the bytes of its ring.
     pub(super) fn close(&mut self) -> Option<(NonNull<u8>, u64)> {
-        let memory = self.memory.take()?;
+        let memory = self.memory()?;
         memory.header::<{ offsets::CLOSED }>().store(1, Ordering::Release);
-        self.key = 0;
-        Some((memory.0.cast(), self.bytes))
+        self.forget();
+        Some((memory.0.cast(), self.bytes()))
     }
 
     /// Whether there is one.
     pub(super) fn exists(&self) -> bool {
-        self.memory.is_some()
+        self.memory().is_some()
     }
 
     /// Returns its bytes.
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Returns the key that it is offered under; 0 if there is none.
@@ -129,14 +151,19 @@ impl Ring {
     /// Returns the time until which it is read, ns; 0 if it is not.
     #[inline]
     pub(super) fn lease(&self) -> u64 {
-        self.memory.as_ref().map_or(0, |memory| memory.header::<{ offsets::LEASE }>().load(Ordering::Acquire))
+        self.memory().map_or(0, |memory| memory.header::<{ offsets::LEASE }>().load(Ordering::Acquire))
     }
 
     /// Returns the time, by the clock of the ring.
     #[inline]
     pub(super) fn now(&self) -> u64 {
-        let distinct = |memory: &Memory| memory.header::<{ offsets::DISTINCT }>().load(Ordering::Relaxed);
-        if self.memory.as_ref().map_or(0, distinct) != 0 {
+        self.memory().map_or(0, |memory| self.now_by(memory))
+    }
+
+    /// Returns the time, by the clock of the ring with this memory.
+    #[inline]
+    fn now_by(&self, memory: Memory) -> u64 {
+        if memory.header::<{ offsets::DISTINCT }>().load(Ordering::Relaxed) != 0 {
             self.distinct_now()
         } else if self.in_ticks {
             ticks::now()
@@ -150,28 +177,28 @@ impl Ring {
     fn distinct_now(&self) -> u64 {
         let read = || if self.in_ticks { ticks::ordered() } else { system::now() };
         let first = read();
-        let mut readings = core::iter::repeat_with(read).take(MOST_READINGS as usize);
+        let mut readings = core::iter::repeat_with(read).take(MOST_READINGS);
         readings.find(|now| *now != first).unwrap_or(first)
     }
 
     /// Returns the time, by the clock of the ring, if it is read by then.
     #[inline]
     pub(super) fn now_if_read(&self) -> Option<u64> {
-        let memory = self.memory.as_ref()?;
+        let memory = self.memory()?;
         // The lease first, so that no mark is older than it.
         let lease = if self.in_ticks {
             memory.header::<{ offsets::TICK_LEASE }>().load(Ordering::Acquire)
         } else {
-            self.lease()
+            memory.header::<{ offsets::LEASE }>().load(Ordering::Acquire)
         };
-        let now = self.now();
+        let now = self.now_by(memory);
         (lease > now).then_some(now)
     }
 
     /// Before the first record, and after the reader has accepted the ring: writes ticks from now on if the reader can
     /// convert them.
     pub(super) fn choose_clock(&mut self) {
-        if let Some(memory) = &self.memory
+        if let Some(memory) = self.memory()
             && memory.header::<{ offsets::TICK_LEASE }>().load(Ordering::Acquire) != 0
         {
             memory.header::<{ offsets::CLOCK }>().store(clocks::TICKS, Ordering::Relaxed);
@@ -182,10 +209,10 @@ impl Ring {
     /// Writes the begin of a section of a site, which has a definition; returns whether it did.
     #[inline]
     pub(super) fn begin(&mut self, site: &'static Site, now: u64) -> bool {
-        let hash = (core::ptr::from_ref(site).addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = (ptr::from_ref(site).addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut place = (hash >> (u64::BITS - PLACES.ilog2())) as usize;
         while let Some(other) = self.sites[place]
-            && !core::ptr::eq(other, site)
+            && !ptr::eq(other, site)
         {
             place = (place + 1) % PLACES;
         }
@@ -223,9 +250,13 @@ impl Ring {
     /// Writes a record if behind it there is room for the ends of all open sections; returns whether it did.
     #[inline]
     fn write(&mut self, kind: Kind, value: u32, second: u64, text: &[u8], effect: Effect) -> bool {
-        let Some(memory) = &self.memory else { return false };
+        let Some(memory) = self.memory() else { return false };
+        compiler_fence(Ordering::SeqCst);
+        // 0 in a child that was forked since.
+        let (bytes, head) = (self.bytes.load(Ordering::Relaxed), self.head.load(Ordering::Relaxed));
         let length = record_bytes(text.len());
-        let to_end = self.bytes - (self.head & (self.bytes - 1));
+        let mask = bytes.wrapping_sub(1);
+        let to_end = bytes.wrapping_sub(head & mask);
         let skipped = if length as u64 > to_end { to_end } else { 0 };
         let open = match effect {
             Effect::Opens => self.open + 1,
@@ -233,28 +264,29 @@ impl Ring {
             Effect::None => self.open,
         };
         let needed = skipped + length as u64 + open * UNIT as u64;
-        let mut used = self.head.wrapping_sub(self.tail);
-        if used >= self.bytes / 2 || used + needed > self.bytes {
+        let mut used = head.wrapping_sub(self.tail);
+        if used >= bytes / 2 || used + needed > bytes {
+            if bytes == 0 {
+                return false;
+            }
             self.tail = memory.header::<{ offsets::TAIL }>().load(Ordering::Acquire);
-            used = self.head.wrapping_sub(self.tail);
-            if used > self.bytes || used + needed > self.bytes {
-                self.is_full = self.bytes < MAX_RING_BYTES as u64;
+            used = head.wrapping_sub(self.tail);
+            if used > bytes || used + needed > bytes {
+                self.is_full = bytes < MAX_RING_BYTES as u64;
                 return false;
             }
         }
         let store = |position: u64, word: u64| {
-            let offset = HEADER_BYTES + (position & (self.bytes - 1)) as usize;
+            let offset = HEADER_BYTES + (position & mask) as usize;
             // SAFETY: within the ring, whose size is a power of two. Positions are multiples of eight, as records are.
             unsafe { memory.word(offset) }.store(word, Ordering::Relaxed);
         };
         if skipped > 0 {
-            store(self.head, Head::word(Kind::Skip, skipped as usize, 0));
+            store(head, Head::word(Kind::Skip, skipped as usize, 0));
         }
-        let begin = self.head + skipped;
+        let begin = head + skipped;
         // SAFETY: as for `store`.
-        prefetch::to_write(unsafe {
-            memory.word(HEADER_BYTES + ((begin + AHEAD) & (self.bytes - 1)) as usize)
-        });
+        prefetch::to_write(unsafe { memory.word(HEADER_BYTES + ((begin + AHEAD) & mask) as usize) });
         store(begin, Head::word(kind, length, value));
         store(begin + 8, second);
         for (number, eight) in (2..length / 8).zip(text.chunks(8).chain([&[][..]])) {
@@ -263,9 +295,9 @@ impl Ring {
             store(begin + 8 * number as u64, u64::from_le_bytes(word));
         }
         self.open = open;
-        self.head = begin + length as u64;
-        memory.header::<{ offsets::HEAD }>().store(self.head, Ordering::Release);
-        let is_late = used >= self.bytes / 2;
+        self.head.store(begin + length as u64, Ordering::Relaxed);
+        memory.header::<{ offsets::HEAD }>().store(begin + length as u64, Ordering::Release);
+        let is_late = used >= bytes / 2;
         if is_late && !self.is_rung {
             offer(DOORBELL, self.key);
         }

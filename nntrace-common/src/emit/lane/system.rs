@@ -45,6 +45,8 @@ mod number {
     pub(super) const MEMFD_CREATE: c_long = 279;
 }
 
+/// Multiple of the size of all pages that a kernel may use.
+const PAGES: usize = if cfg!(target_arch = "x86_64") { 4096 } else { 64 << 10 };
 const CLOCK_MONOTONIC: c_int = 1;
 const EINVAL: c_int = 22;
 const ESRCH: c_int = 3;
@@ -52,20 +54,31 @@ const F_ADD_SEALS: c_long = 1033;
 const F_DUPFD_CLOEXEC: c_long = 1030;
 /// Against further seals, and against a shorter and a longer file.
 const F_SEALS: c_long = 1 | 2 | 4;
+const MADV_DONTNEED: c_long = 4;
 const MADV_DONTFORK: c_long = 10;
 /// Since Linux 4.14.
 const MADV_WIPEONFORK: c_long = 18;
 const MAP_SHARED: c_long = 1;
 /// Private, and of no file.
 const MAP_OWN: c_long = 2 | 0x20;
+/// In place of what is mapped there.
+const MAP_FIXED: c_long = 0x10;
+/// Grows like a stack where something is missing below it, as far as the limit of stacks.
+const MAP_GROWSDOWN: c_long = 0x100;
+const MAP_NORESERVE: c_long = 0x4000;
 /// Closed by an exec, and to be sealed.
 const MFD: c_long = 1 | 2;
 /// Never to be executed; since Linux 6.3.
 const MFD_NOEXEC_SEAL: c_long = 8;
 /// Readable and writable.
 const PROT: c_long = 1 | 2;
+const PROT_NONE: c_long = 0;
 const PR_GET_SECCOMP: c_long = 21;
+const PR_GET_TSC: c_long = 25;
+const PR_TSC_SIGSEGV: c_int = 2;
 const RLIMIT_FSIZE: c_long = 1;
+const RLIMIT_STACK: c_long = 3;
+const RLIMIT_NOFILE: c_long = 7;
 /// Words of `struct stat` and more. It begins with device and inode on all architectures that have lanes.
 const STATUS_WORDS: usize = 32;
 
@@ -151,6 +164,43 @@ pub(super) fn is_confined() -> bool {
     mode > 0 || (mode < 0 && errno() != EINVAL)
 }
 
+/// Whether this thread would die of a reading of the counter, which the clock is as well. Where no thread can be forbidden that
+/// the question is not known.
+pub(super) fn is_barred() -> bool {
+    let mut mode: c_int = 0;
+    let unused: c_long = 0;
+    // SAFETY: the kernel writes to `mode`, and changes nothing.
+    let result = unsafe { syscall(number::PRCTL, PR_GET_TSC, &raw mut mode, unused, unused, unused) };
+    result == 0 && mode == PR_TSC_SIGSEGV
+}
+
+/// Whether a new mapping is locked, as after `mlockall(MCL_FUTURE)`: it would count as what the program may lock. Locked memory
+/// cannot be thrown away.
+fn locks_memory() -> bool {
+    let Some(page) = map_at(0, PAGES, PROT_NONE, MAP_OWN, -1) else { return true };
+    // SAFETY: the mapping is new, nobody else knows of it, and it has no contents.
+    unsafe {
+        let result = syscall(number::MADVISE, page, PAGES, MADV_DONTNEED);
+        unmap_at(page, PAGES);
+        result != 0
+    }
+}
+
+/// Whether this thread may have no lane, or no new one.
+pub(super) fn goes_without() -> bool {
+    is_confined() || is_barred() || locks_memory()
+}
+
+/// Returns a limit of this process.
+fn limit(which: c_long) -> u64 {
+    let this_process: c_long = 0;
+    let mut limit = [0u64; 2];
+    // SAFETY: the kernel writes two words to `limit`, and changes nothing.
+    let result =
+        unsafe { syscall(number::PRLIMIT64, this_process, which, ptr::null::<u64>(), limit.as_mut_ptr()) };
+    if result == 0 { limit[0] } else { 0 }
+}
+
 /// Returns the id of this process.
 pub(super) fn process_id() -> i32 {
     // SAFETY: a question that changes nothing.
@@ -178,14 +228,9 @@ pub(super) fn lane_file(bytes: usize) -> Option<Descriptor> {
         name.split_at_mut(LANE_NAME.len()).0.copy_from_slice(LANE_NAME.as_bytes());
         name
     };
-    let (this_process, no_flags, from): (c_long, c_long, c_long) = (0, 0, 0);
-    let mut limit = [0u64; 2];
-    // SAFETY: the kernel writes two words to `limit`, and changes nothing.
-    let result = unsafe {
-        syscall(number::PRLIMIT64, this_process, RLIMIT_FSIZE, ptr::null::<u64>(), limit.as_mut_ptr())
-    };
+    let (no_flags, from): (c_long, c_long) = (0, 0);
     // The thread would be killed for a file that is too long.
-    if result != 0 || limit[0] < bytes as u64 {
+    if limit(RLIMIT_FSIZE) < bytes as u64 {
         return None;
     }
     // SAFETY: the name is text of C.
@@ -205,11 +250,14 @@ pub(super) fn lane_file(bytes: usize) -> Option<Descriptor> {
     if file < 0 {
         return None;
     }
+    // The program is not to run out of descriptors: it has half of them for itself.
+    let is_low = limit(RLIMIT_NOFILE) / 2 > file.cast_unsigned();
     // SAFETY: the file is our own, and nobody has mapped it.
-    let is_ready = unsafe {
-        syscall(number::FALLOCATE, file, no_flags, from, bytes) == 0
-            && syscall(number::FCNTL, file, F_ADD_SEALS, F_SEALS) == 0
-    };
+    let is_ready = is_low
+        && unsafe {
+            syscall(number::FALLOCATE, file, no_flags, from, bytes) == 0
+                && syscall(number::FCNTL, file, F_ADD_SEALS, F_SEALS) == 0
+        };
     if !is_ready {
         close(file);
         return None;
@@ -217,31 +265,61 @@ pub(super) fn lane_file(bytes: usize) -> Option<Descriptor> {
     NonZero::new(file).map(Descriptor)
 }
 
-/// Maps a file of so many bytes, but not for forked children.
-pub(super) fn map_shared(file: Descriptor, bytes: usize) -> Option<NonNull<u8>> {
-    map(bytes, MAP_SHARED, file.number(), MADV_DONTFORK)
+/// Returns the bytes of the mappings of a lane: the lane, and a page or more on both sides.
+fn span(bytes: usize) -> usize {
+    bytes.next_multiple_of(PAGES) + 2 * PAGES
+}
+
+/// Maps a file of so many bytes, but not for forked children. A child that goes on with a mark of its parent, as it was forked by
+/// a signal handler and returns from that, writes to empty memory of its own: behind the lane is a mapping that grows down
+/// where the lane is missing. In front there is one without access, as memory of others there would keep it from growing.
+pub(super) fn map_lane(file: Descriptor, bytes: usize) -> Option<NonNull<u8>> {
+    let all = span(bytes);
+    if limit(RLIMIT_STACK) < all as u64 {
+        return None;
+    }
+    let length = all - 2 * PAGES;
+    let front = map_at(0, all, PROT_NONE, MAP_OWN | MAP_NORESERVE, -1)?;
+    let lane = front + PAGES;
+    let is_mapped = map_at(lane + length, PAGES, PROT, MAP_OWN | MAP_FIXED | MAP_GROWSDOWN, -1).is_some()
+        && map_at(lane, length, PROT, MAP_SHARED | MAP_FIXED, file.number()).is_some()
+        // SAFETY: the mapping is new, and nobody else knows of it.
+        && unsafe { syscall(number::MADVISE, lane, length, MADV_DONTFORK) } == 0;
+    if !is_mapped {
+        // SAFETY: the same.
+        unsafe { unmap_at(front, all) };
+        return None;
+    }
+    NonNull::new(ptr::with_exposed_provenance_mut(lane))
+}
+
+/// Unmaps a lane of so many bytes.
+///
+/// # Safety
+/// It was mapped by [`map_lane`], and nothing refers to it.
+pub(super) unsafe fn unmap_lane(start: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { unmap_at(start.as_ptr().addr() - PAGES, span(bytes)) };
 }
 
 /// Maps memory, in which forked children find zeros.
 pub(super) fn map_wiped(bytes: usize) -> Option<NonNull<u8>> {
-    map(bytes, MAP_OWN, -1, MADV_WIPEONFORK)
+    let address = map_at(0, bytes, PROT, MAP_OWN, -1)?;
+    // SAFETY: the mapping is new, and nobody else knows of it.
+    if unsafe { syscall(number::MADVISE, address, bytes, MADV_WIPEONFORK) } != 0 {
+        // SAFETY: the same.
+        unsafe { unmap_at(address, bytes) };
+        return None;
+    }
+    NonNull::new(ptr::with_exposed_provenance_mut(address))
 }
 
-fn map(bytes: usize, kind: c_long, file: c_long, advice: c_long) -> Option<NonNull<u8>> {
+/// Maps a file, or memory of none: anywhere where nothing is mapped yet, or within a mapping of our own.
+fn map_at(address: usize, bytes: usize, access: c_long, kind: c_long, file: c_long) -> Option<usize> {
     let from: c_long = 0;
-    // SAFETY: where nothing is mapped yet.
-    let address = unsafe { syscall(number::MMAP, ptr::null::<u8>(), bytes, PROT, kind, file, from) };
-    if address == -1 {
-        return None;
-    }
-    let start = NonNull::new(ptr::with_exposed_provenance_mut(address.cast_unsigned() as usize))?;
-    // SAFETY: the mapping is new, and nobody else knows of it.
-    if unsafe { syscall(number::MADVISE, address, bytes, advice) } != 0 {
-        // SAFETY: the same.
-        unsafe { unmap(start, bytes) };
-        return None;
-    }
-    Some(start)
+    // SAFETY: where nobody else has mapped anything.
+    let address = unsafe { syscall(number::MMAP, address, bytes, access, kind, file, from) };
+    (address != -1).then_some(address.cast_unsigned() as usize)
 }
 
 /// Unmaps memory.
@@ -250,5 +328,14 @@ fn map(bytes: usize, kind: c_long, file: c_long, advice: c_long) -> Option<NonNu
 /// It was mapped here with so many bytes, and nothing refers to it.
 pub(super) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     // SAFETY: the caller's promise.
-    unsafe { syscall(number::MUNMAP, start.as_ptr(), bytes) };
+    unsafe { unmap_at(start.as_ptr().addr(), bytes) };
+}
+
+/// Unmaps memory.
+///
+/// # Safety
+/// As for [`unmap`].
+unsafe fn unmap_at(start: usize, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { syscall(number::MUNMAP, start, bytes) };
 }

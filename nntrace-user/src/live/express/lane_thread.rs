@@ -143,11 +143,15 @@ impl LaneThread {
         }
     }
 
-    /// Adds a lane, and promises to read it.
+    /// Adds a lane, which is used from the [promise](LaneThread::promise) on.
     pub(super) fn add_ring(&mut self, ring: Ring) {
         self.rings.push(ring);
         // Before it is used.
         self.distinguish();
+    }
+
+    /// Promises to read the lane that was added last.
+    pub(super) fn promise(&self) {
         if let Some(ring) = self.rings.last() {
             ring.promise();
         }

@@ -18,7 +18,7 @@ use std::{
 use nix::fcntl::{Flock, FlockArg};
 use nntrace_common::express::{LANE_NAME, LEASE_NS, offsets};
 
-use super::ring::open_lane;
+use super::{ring::open_lane, room::has_room};
 
 use crate::live::{
     clock,
@@ -90,7 +90,8 @@ impl Offers {
             self.processes.remove(&pid);
         }
         if !self.processes.contains_key(&pid) {
-            if let Some(reason) = why_not(pid) {
+            let short = || (!has_room(pid)).then(|| "there is too little memory for one".to_owned());
+            if let Some(reason) = why_not(pid).or_else(short) {
                 *self.failures.entry(reason).or_default() += 1;
                 return;
             }

@@ -203,6 +203,11 @@ impl Ring {
         self.word(offsets::DISTINCT).store(distinct.into(), Ordering::Relaxed);
     }
 
+    /// Grants bytes to all lanes of the library. To be called before the first [promise](Ring::promise).
+    pub(super) fn grant(&self, bytes: u64) {
+        self.word(offsets::GRANT).store(bytes, Ordering::Relaxed);
+    }
+
     /// Takes the promise back.
     pub(super) fn release(&mut self) {
         self.lease = 0;
