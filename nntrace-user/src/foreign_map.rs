@@ -185,7 +185,7 @@ fn catch_bus_errors() -> io::Result<()> {
         // SAFETY: the handler makes only calls that are async-signal-safe.
         unsafe { sigaction(Signal::SIGBUS, &action) }.map(drop)
     };
-    Ok(DONE.get_or_init(set).clone()?)
+    Ok((*DONE.get_or_init(set))?)
 }
 
 /// Puts an empty page where one is missing, or lets the signal kill.

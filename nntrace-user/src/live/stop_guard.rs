@@ -80,7 +80,7 @@ impl Shared {
     fn word(&self, word: Word) -> &AtomicU64 {
         // SAFETY: a mapping begins at a page, and this one has so many words; both sides use them as atomic ones only,
         // and nobody else knows the file.
-        let words = unsafe { slice::from_raw_parts(self.0.as_ptr().cast::<AtomicU64>(), WORDS) };
+        let words: &[AtomicU64] = unsafe { slice::from_raw_parts(self.0.as_ptr().cast(), WORDS) };
         &words[word as usize]
     }
 }
@@ -158,9 +158,9 @@ impl Stops {
     }
 
     fn take_all(&self) {
+        let position = |map: &MmapRaw| map.as_ptr().cast::<()>().cast::<AtomicU64>();
         // SAFETY: both mappings begin at a page and live as long as this; the kernel uses the words as atomic ones too.
-        let [consumer, producer] =
-            [&self.consumer, &self.producer].map(|map| unsafe { &*map.as_ptr().cast::<AtomicU64>() });
+        let (consumer, producer) = unsafe { (&*position(&self.consumer), &*position(&self.producer)) };
         consumer.store(producer.load(Ordering::Acquire), Ordering::Release);
     }
 }
@@ -247,10 +247,10 @@ fn receive(socket: &UnixStream) -> io::Result<Option<(u32, OwnedFd)>> {
     let received =
         recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
     let ring = received.cmsgs()?.find_map(|message| match message {
-        // SAFETY: the kernel has made these descriptors for us, and nobody else knows them.
-        ControlMessageOwned::ScmRights(descriptors) => {
-            descriptors.first().map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) })
-        }
+        ControlMessageOwned::ScmRights(descriptors) => descriptors.first().map(|&descriptor| {
+            // SAFETY: the kernel has made this descriptor for us, and nobody else knows it.
+            unsafe { OwnedFd::from_raw_fd(descriptor) }
+        }),
         _ => None,
     });
     Ok(ring.map(|ring| (u32::from_ne_bytes(number), ring)))
