@@ -381,6 +381,10 @@ pub static COUNTER_TRIAL: Array<CounterTrial, 1> = Array::new();
 #[btf_map]
 pub static RINGS: ArrayOfMaps<RingBuf<u8, 4096>, MAX_CPUS> = ArrayOfMaps::new();
 
+/// Stops of a command while its libraries are probed, for the process that sees it continued.
+#[btf_map]
+pub static STOPS: RingBuf<u32, { 1 << 16 }> = RingBuf::new();
+
 /// Reports of opened files, for all CPUs: they are rare, and must not take room from the records of marks.
 #[btf_map]
 pub static OPENED_FILES: RingBuf<u8, { FILE_RING_BYTES as usize }> = RingBuf::new();

@@ -24,7 +24,7 @@
 //! - [`report`] turns findings into the [snapshot](report::snapshot::Snapshot), which `--json` writes, and into text.
 //! - [`export`] writes results in the forms of other programs, [`analyze`] compares snapshots, [`tui`] shows them.
 //!
-//! [`caller`] is in whose name files are opened and created. [`result_folder`] is how folders of results are written, whatever is in them; [`small_file`], how small files are read.
+//! `foreign_map` maps memory that others may take away. [`caller`] is in whose name files are opened and created. [`result_folder`] is how folders of results are written, whatever is in them; [`small_file`], how small files are read.
 //!
 //! Records, the grammar of marks and the accounting of stacks are in `nntrace-common`, which the kernel programs share.
 //! A [live session](live::session::Session) and a [replay](replay::replay) feed the model and hand out its
@@ -36,6 +36,7 @@ pub mod analyze;
 pub mod caller;
 pub mod emit;
 pub mod export;
+mod foreign_map;
 pub mod live;
 pub mod model;
 mod perfetto_schema;

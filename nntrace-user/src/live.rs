@@ -14,6 +14,7 @@
 pub mod calls;
 pub mod clock;
 mod decode;
+mod demangling;
 pub mod driver_calls;
 pub mod energy_model;
 pub mod engine_probes;
@@ -36,6 +37,7 @@ pub mod probes;
 pub mod rails;
 pub mod ring_drain;
 pub mod session;
+pub mod stop_guard;
 pub mod sysfs;
 pub mod target;
 mod threads;

@@ -5,12 +5,13 @@ use std::{process::Command, time::Instant};
 use anyhow::{Context as _, Result};
 use nix::sys::signal::Signal;
 use nntrace_tests::{
+    binaries,
     child::{Child, signal_of},
     express::{AMPLE, Steps, sections},
     live,
     profiler::{Attached, Run},
     results::Results as _,
-    wait,
+    snapshot, wait,
 };
 use nntrace_user::report::snapshot::Snapshot;
 
@@ -139,6 +140,30 @@ fn bpftrace_sees_the_marks_that_take_probes_and_disturbs_nobody() -> Result<()> 
         assert_eq!(sections(&snapshot, "work"), written, "{marks}");
         assert_eq!(counted, 2 * written - by_lane(&snapshot), "{marks}: {:?}", snapshot.source.express);
         assert_eq!(by_lane(&snapshot) > 0, is_lane, "{marks}: {:?}", snapshot.source.express);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_profiler_in_other_namespaces_counts_all_marks_too() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    // With a `/proc` of its own, one does not see the other's lock.
+    for namespaces in [&["--net"][..], &["--net", "--mount-proc"]] {
+        let mut steps = Steps::start()?;
+        let first = steps.profile(&AMPLE)?;
+        let early = steps.get_lane()?;
+        let mut second = Command::new("unshare");
+        second.args(namespaces).arg(binaries::profiler()?).args(AMPLE);
+        second.args(["--json-lines", "--interval", "1h", "--pid", &steps.pid()]);
+        let second = Child::start(&mut second)?;
+        second.lines(1)?;
+        let both = steps.ask("run 30000")?;
+        second.signal(Signal::SIGTERM)?;
+        let second = second.wait()?.expect_code(0)?.text();
+        let second = snapshot::read(second.lines().last().context("no snapshot")?.as_bytes())?;
+        let first = finish(first)?;
+        assert_eq!(sections(&second, "work"), both, "{namespaces:?}: {:?}", second.source.express);
+        assert_eq!(sections(&first, "work"), early + both, "{namespaces:?}: {:?}", first.source.express);
     }
     Ok(())
 }

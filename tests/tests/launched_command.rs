@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, ffi::OsString, fs, process::Command};
 
 use anyhow::Result;
-use nntrace_tests::{child::Child, live, marks::around, profiler::Profiler, results::Results as _};
+use nntrace_tests::{binaries, child::Child, live, marks::around, profiler::Profiler, results::Results as _};
 
 #[test]
 fn its_exit_status_is_passed_on() -> Result<()> {
@@ -95,5 +95,28 @@ fn it_ends_when_the_time_is_over() -> Result<()> {
     let length = run.snapshot.window.length_ns();
     run.ended.expect_code(0)?;
     assert!(length >= 300_000_000, "{length} ns");
+    Ok(())
+}
+
+#[test]
+fn it_treats_signals_as_the_profiler_was_started_to() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let started = ["--ignore-signal=PIPE", "--block-signal=USR1"];
+    let shown = ["grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"];
+    let alone = Child::run(Command::new("env").args(started).args(shown))?.expect_code(0)?;
+    let mut profiler = Command::new("env");
+    profiler
+        .args(started)
+        .arg(binaries::profiler()?)
+        .args(["--json", "-o"])
+        .arg(folder.path().join("run.json"))
+        .arg("--")
+        .args(shown);
+    let traced = Child::run(&mut profiler)?.expect_code(0)?;
+    let signals: Vec<String> =
+        traced.text().lines().filter(|line| line.starts_with("Sig")).map(str::to_owned).collect();
+    assert_eq!(signals, alone.text().lines().collect::<Vec<_>>());
+    assert!(alone.text().contains("1000\nSigCgt"), "{}", alone.text());
     Ok(())
 }

@@ -10,6 +10,8 @@ const VERSION: u32 = 0x2008_0522;
 /// Capabilities to read, write and remove files of others, and to give them away, as bits of `linux/capability.h`:
 /// `CAP_CHOWN`, `CAP_DAC_OVERRIDE`, `CAP_DAC_READ_SEARCH`, `CAP_FOWNER`.
 pub(super) const FILES: u32 = 0b1111;
+/// Capability to signal processes of others, `CAP_KILL`.
+const KILL: u32 = 1 << 5;
 
 #[repr(C)]
 struct Header {
@@ -57,6 +59,15 @@ pub(super) fn set(sets: [Sets; 2]) -> io::Result<()> {
 /// When the kernel refuses, which it has no reason for.
 pub fn drop_all() -> io::Result<()> {
     set([Sets::default(); 2])
+}
+
+/// Gives up all capabilities of the calling thread for good, but the one to signal processes of others.
+///
+/// # Errors
+/// As of [`drop_all`].
+pub(crate) fn keep_right_to_signal() -> io::Result<()> {
+    let permitted = of_thread()?[0].permitted & KILL;
+    set([Sets { effective: permitted, permitted, ..Sets::default() }, Sets::default()])
 }
 
 /// Gives up all capabilities of the calling thread for good, but those for files, which are out of force until

@@ -22,7 +22,7 @@ use self::{
     spec::LibraryName,
 };
 use super::{
-    engines::examination::{ExaminationError, exported_function, with_library},
+    engines::examination::{exported_function, with_library},
     kernel::{Kernel, KernelError, calls::CallPlaces},
     target::{Object, ObjectId, Processes},
 };
@@ -274,7 +274,8 @@ fn probe_handlers(kernel: &mut Kernel, object: &Object) -> Result<(), String> {
             attached.map_err(|error: KernelError| error.to_string())
         }
         // Whatever is no program of a known kind has no handler.
-        Ok(None) | Err(ExaminationError::Elf(_)) => Ok(()),
+        Ok(None) => Ok(()),
+        Err(error) if error.is_other_kind() => Ok(()),
         Err(error) => Err(error.to_string()),
     }
 }

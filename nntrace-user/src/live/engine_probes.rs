@@ -20,14 +20,14 @@ use self::description::{Description, describe, has_own_names};
 use super::{
     engines::{
         catalog::{Catalog, UnknownEngine},
-        examination::{ExaminationError, examine, exported_function},
+        examination::{examine, exported_function},
         probe::{EngineProbe, Kind, MapLine},
         resolve::Resolved,
     },
     itt,
     kernel::{Kernel, KernelError, engines::ProbePlaces},
     probe_trials::call_cost::{self, CallCost},
-    target::{self, Object, ObjectId, Processes},
+    target::{self, ElfErrorReason, Object, ObjectId, Processes},
 };
 use crate::{
     model::{function_names::Names, run_facts::ProbedEngine},
@@ -209,7 +209,7 @@ impl EngineProbes {
         let resolved = match examine(&object.path, &self.catalog, self.level) {
             Ok(resolved) => resolved,
             // Whatever is no program of a known kind has no engine.
-            Err(ExaminationError::Elf(_)) => return Ok(()),
+            Err(error) if error.is_other_kind() => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         for engine in resolved {
@@ -321,7 +321,8 @@ fn probe_handlers(kernel: &mut Kernel, object: &Object) -> Result<(), ExamineErr
     match exported_function(&object.path, CAUGHT) {
         Ok(Some(entry)) => Ok(kernel.attach_caught(&object.path, entry.offset, entry.pushed)?),
         // Whatever is no program of a known kind has no handler.
-        Ok(None) | Err(ExaminationError::Elf(_)) => Ok(()),
+        Ok(None) => Ok(()),
+        Err(error) if error.is_other_kind() => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -356,7 +357,7 @@ impl ComparedEntries {
 #[derive(Debug, Error)]
 enum ExamineError {
     #[error(transparent)]
-    File(#[from] ExaminationError),
+    File(#[from] ElfErrorReason),
     #[error(transparent)]
     Kernel(#[from] KernelError),
 }

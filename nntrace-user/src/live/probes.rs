@@ -223,6 +223,7 @@ impl Probes {
                  twice: {error}"
             ));
         }
+        self.failures.append(&mut found.notes);
         let mut files = Vec::new();
         for function in &found.functions {
             if !self.attached.insert((function.object, function.found.offset)) {

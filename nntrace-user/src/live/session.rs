@@ -34,6 +34,7 @@ use super::{
     probes::{MissedSince, Placement, Probes},
     rails::RailReader,
     ring_drain::Rings,
+    stop_guard::StopGuard,
     sysfs,
     target::{Held, HeldEvent, Object, Process, Processes, SymbolSpec, entry_offset},
     threads, tracefs,
@@ -145,6 +146,8 @@ pub struct Session {
     files: Option<FileFollower>,
     /// Command, while it may be stopped.
     held: Option<u32>,
+    /// Process that continues it where we do not.
+    stop_guard: Option<StopGuard>,
     /// Processes that were gone before the files they had loaded could be searched.
     unsearched: BTreeSet<u32>,
     /// Processes that have `trace_marker` open, as the user was informed.
@@ -261,6 +264,7 @@ impl Session {
             marks: options.marks,
             files: None,
             held: None,
+            stop_guard: None,
             unsearched: BTreeSet::new(),
             writers: BTreeSet::new(),
             processes: Processes::default(),
@@ -334,11 +338,12 @@ impl Session {
     }
 
     /// Traces a command that is held at its exec: lets it run to its entry point, where the libraries it is linked
-    /// with are mapped, and probes them. The command stays held there.
+    /// with are mapped, and probes them. The command stays held there. From then on it is stopped while it loads libraries,
+    /// under the eyes of the guard.
     ///
     /// # Errors
-    /// When the table of targets is full. A command that cannot be held there is noted, and held no more.
-    pub fn trace_held(&mut self, held: &mut Held) -> Result<(), KernelError> {
+    /// When the table of targets is full, or the guard has ended. A command that cannot be held there is noted, and held no more.
+    pub fn trace_held(&mut self, held: &mut Held, guard: StopGuard) -> Result<(), KernelError> {
         let pid = held.pid();
         let comm = self.processes.by_pid(pid).map(|process| process.comm).unwrap_or_default();
         self.adopt(pid, &comm, true)?;
@@ -350,7 +355,7 @@ impl Session {
         }
         self.probe(pid, MissedSince::Nothing);
         // Not before: its own start would be stopped at the wrong place.
-        self.hold_while_loading(pid)
+        self.hold_while_loading(pid, guard)
     }
 
     fn run_to_entry(&mut self, held: &mut Held) -> Result<(), String> {

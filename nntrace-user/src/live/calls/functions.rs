@@ -1,11 +1,14 @@
 //! Functions of a file by name, and the places where their calls begin and end.
 
-use crate::live::engines::{
-    bounds::FunctionBounds,
-    code::{self, Shape, TailJumps},
-    demangled_names::{self, SymbolName},
-    image::{Image, Machine},
-    resolve::stubs,
+use crate::live::{
+    demangling,
+    engines::{
+        bounds::FunctionBounds,
+        code::{self, Shape, TailJumps},
+        demangled_names::SymbolName,
+        image::{Image, Machine},
+        resolve::stubs,
+    },
 };
 
 /// Functions of one name that are probed at most: overloads and instances of templates.
@@ -47,12 +50,11 @@ pub(super) fn named(image: &Image<'_>, wanted: &str) -> Found {
         if name.is_part || !image.is_code(symbol.address) {
             continue;
         }
-        let demangled = || demangled_names::demangled(name.base);
+        let demangled = || demangling::function(name.base);
         let is_named = name.base == wanted || symbol.name == wanted;
-        let is_mangled = name.base.starts_with("_Z") || name.base.starts_with("_R");
         let shown = if is_named {
             demangled().or_else(|| Some(name.base.to_owned()))
-        } else if is_mangled {
+        } else if demangling::is_mangled(name.base) {
             demangled().filter(|text| is_name_of(wanted, text))
         } else {
             None

@@ -1,7 +1,5 @@
 //! Names of functions and classes for people.
 
-use cpp_demangle::{BorrowedSymbol, DemangleOptions};
-
 /// Suffixes that compilers add to the names of functions that they divide or copy.
 const CLONES: [&str; 7] = [".cold", ".part.", ".isra.", ".constprop.", ".lto_priv.", ".llvm.", ".localalias"];
 
@@ -27,28 +25,6 @@ impl<'a> SymbolName<'a> {
             has_other_arguments: suffix.contains(".isra.") || suffix.contains(".constprop."),
         }
     }
-}
-
-/// Demangles the name of a function of C++ or Rust, without its return type; `None` for other names.
-pub(in crate::live) fn demangled(name: &str) -> Option<String> {
-    if let Ok(rust) = rustc_demangle::try_demangle(name) {
-        return Some(format!("{rust:#}"));
-    }
-    if !name.starts_with("_Z") {
-        return None;
-    }
-    let symbol = BorrowedSymbol::new(name.as_bytes()).ok()?;
-    symbol.demangle_with_options(&DemangleOptions::new().no_return_type()).ok()
-}
-
-/// Demangles the name of a class, such as `N2ov4CoreE`; a name that is not mangled stays.
-pub(super) fn class(name: &str) -> String {
-    let symbol = format!("_ZTI{name}");
-    let demangled = BorrowedSymbol::new(symbol.as_bytes()).ok().and_then(|symbol| {
-        let text = symbol.demangle_with_options(&DemangleOptions::new()).ok()?;
-        Some(text.strip_prefix("typeinfo for ")?.to_owned())
-    });
-    demangled.unwrap_or_else(|| name.to_owned())
 }
 
 /// Returns the last part of a path, with its template arguments: `Conv<float>` of `onnxruntime::Conv<float>`.
@@ -114,26 +90,6 @@ mod tests {
         assert_eq!(of("_RNvC1a1b.llvm.123"), ("_RNvC1a1b", false, false));
         let rust = "_ZN50_$LT$core..iter..Map$GT$4next17h0123456789abcdefE";
         assert_eq!(of(rust), (rust, false, false));
-    }
-
-    #[test]
-    fn functions_of_cxx_and_rust_are_demangled() {
-        assert_eq!(demangled("_ZN2ov4Core4loadEi").as_deref(), Some("ov::Core::load(int)"));
-        assert_eq!(demangled("_ZN1aI1bE1cIiEEiv").as_deref(), Some("a<b>::c<int>()"));
-        assert_eq!(
-            demangled("_RNvXs_NtC7mycrate3fooNtB4_3BarNtB4_3Baz4eval").as_deref(),
-            Some("<mycrate::foo::Bar as mycrate::foo::Baz>::eval")
-        );
-        assert_eq!(demangled("llama_decode"), None);
-        assert_eq!(demangled("_Z"), None);
-    }
-
-    #[test]
-    fn classes_are_demangled() {
-        assert_eq!(class("N11onnxruntime7contrib9NchwcConvE"), "onnxruntime::contrib::NchwcConv");
-        assert_eq!(class("N1a4ConvIfEE"), "a::Conv<float>");
-        assert_eq!(class("5Layer"), "Layer");
-        assert_eq!(class("?"), "?");
     }
 
     #[test]

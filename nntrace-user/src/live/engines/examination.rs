@@ -1,9 +1,6 @@
 //! Examination of a whole file: which engines it contains, and what to probe of them.
 
-use std::{fs::File, path::Path};
-
-use memmap2::Mmap;
-use thiserror::Error;
+use std::path::Path;
 
 use super::{
     bounds::FunctionBounds,
@@ -15,18 +12,11 @@ use super::{
     recognition,
     resolve::{self, Resolved},
 };
-use crate::live::target::ElfErrorReason;
+use crate::live::target::{ElfErrorReason, with_file};
 
-/// Reason why a file cannot be examined.
-#[derive(Debug, Error)]
-pub(in crate::live) enum ExaminationError {
-    /// It cannot be read.
-    #[error("cannot read it: {0}; check the path and its permissions")]
-    Read(std::io::Error),
-    /// It is no file with code of these architectures.
-    #[error(transparent)]
-    Elf(#[from] ElfErrorReason),
-}
+/// Bytes of a file that are looked at, at most: what is behind is no code, but files that were appended to it. A file may
+/// also be larger than any disk, with holes.
+const MOST_BYTES: usize = 4 << 30;
 
 /// Returns the engines of a catalog that a file contains, resolved for a level.
 ///
@@ -38,7 +28,7 @@ pub(in crate::live) fn examine(
     path: &Path,
     catalog: &Catalog,
     level: Level,
-) -> Result<Vec<Resolved>, ExaminationError> {
+) -> Result<Vec<Resolved>, ElfErrorReason> {
     with_library(path, |library| {
         let recognized = recognition::engines_in(library, catalog);
         resolve::resolve(library, &recognized, level)
@@ -61,7 +51,7 @@ pub(in crate::live) struct FunctionEntry {
 pub(in crate::live) fn exported_function(
     path: &Path,
     name: &str,
-) -> Result<Option<FunctionEntry>, ExaminationError> {
+) -> Result<Option<FunctionEntry>, ElfErrorReason> {
     with_library(path, |library| {
         let image = library.image();
         let address = image.exported(name)?.address;
@@ -70,20 +60,14 @@ pub(in crate::live) fn exported_function(
     })
 }
 
-/// Maps a file and hands it over.
+/// Maps a file and hands it over, as far as [`MOST_BYTES`].
 pub(in crate::live) fn with_library<T>(
     path: &Path,
     work: impl FnOnce(&Library<'_, '_>) -> T,
-) -> Result<T, ExaminationError> {
-    let file = File::open(path).map_err(ExaminationError::Read)?;
-    let is_file = file.metadata().map_err(ExaminationError::Read)?.is_file();
-    if !is_file {
-        return Err(ElfErrorReason::NotElf.into());
-    }
-    // SAFETY: the mapping is private and read only, and nothing of it outlives this function. Who overwrites the file
-    // meanwhile changes the bytes that are read, each of which is checked for what it is used for; who cuts it short
-    // ends this process by SIGBUS, as it ends the programs that run the file's code.
-    let data = unsafe { Mmap::map(&file) }.map_err(ExaminationError::Read)?;
-    let image = Image::parse(&data)?;
-    Ok(work(&Library::new(path, &data, &image)))
+) -> Result<T, ElfErrorReason> {
+    with_file(path, |bytes| {
+        let bytes = &bytes[..bytes.len().min(MOST_BYTES)];
+        let image = Image::parse(bytes)?;
+        Ok(work(&Library::new(path, bytes, &image)))
+    })
 }

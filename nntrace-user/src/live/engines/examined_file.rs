@@ -6,11 +6,11 @@ use memchr::memmem;
 
 use super::{
     api_table::table_behind,
-    demangled_names,
     engine_map::{Affixes, ClassName, Version, VersionSource},
     image::Image,
     rtti::Rtti,
 };
+use crate::live::demangling;
 
 /// Folders above a file in which its version is looked for.
 const LEVELS: usize = 4;
@@ -83,6 +83,6 @@ impl<'image, 'data> Library<'image, 'data> {
 
 /// Returns the shortest of some classes' names, demangled, as the name of what they share.
 pub(super) fn common_name(classes: &[&str]) -> String {
-    let names = classes.iter().map(|class| demangled_names::class(class));
+    let names = classes.iter().map(|class| demangling::class(class));
     names.min_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b))).unwrap_or_default()
 }

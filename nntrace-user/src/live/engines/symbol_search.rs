@@ -4,11 +4,8 @@ use std::collections::HashMap;
 
 use memchr::memmem::Finder;
 
-use super::{
-    demangled_names::{self, SymbolName},
-    engine_map::Pattern,
-    image::Image,
-};
+use super::{demangled_names::SymbolName, engine_map::Pattern, image::Image};
+use crate::live::demangling;
 
 /// Functions that one pattern finds at most.
 const MOST_FOUND: usize = 8192;
@@ -78,7 +75,7 @@ pub(super) fn functions(image: &Image<'_>, wanted: &[Wanted<'_>]) -> Vec<Vec<Fou
         let mut add = |number: usize, captured: Option<&str>, demangled: Option<&str>| {
             let list: &mut Vec<FoundFunction> = &mut found[number];
             if list.len() < MOST_FOUND {
-                let shown = demangled.map(str::to_owned).or_else(|| demangled_names::demangled(name.base));
+                let shown = demangled.map(str::to_owned).or_else(|| demangling::function(name.base));
                 list.push(FoundFunction {
                     address: symbol.address,
                     shown: shown.unwrap_or_else(|| name.base.to_owned()),
@@ -100,7 +97,7 @@ pub(super) fn functions(image: &Image<'_>, wanted: &[Wanted<'_>]) -> Vec<Vec<Fou
                 continue;
             }
             if wanted.names == Names::Demangled {
-                let text = demangled.get_or_insert_with(|| demangled_names::demangled(name.base));
+                let text = demangled.get_or_insert_with(|| demangling::function(name.base));
                 let text = text.as_deref().unwrap_or(name.base);
                 if let Some(fits) = wanted.pattern.matches(text) {
                     add(*number, fits.captured, Some(text));

@@ -1,21 +1,21 @@
 //! Offers of lanes to the targets: the semaphores that we raise in their processes.
 //!
 //! A program writes to lanes only while its semaphore is 1: then one collector is there, which reads them. A collector that
-//! cannot be sure to be the only one raises it to 2. It is sure if it holds the lock of the process, and no lease of a former
-//! collector can still hold.
+//! cannot be sure to be the only one raises it to 2. It is sure if it holds the lock of the process, nobody else had raised the
+//! semaphore before, and no lease of a former collector can still hold.
+//!
+//! The lock is one on the memory of the process in `/proc`: only who may read that can take it, and whoever sees the same
+//! `/proc` sees it. A collector in a container has another `/proc`: it is known by the semaphore.
 
 use std::{
     collections::{BTreeMap, HashMap},
     fs, io,
-    os::{
-        linux::net::SocketAddrExt as _,
-        unix::{
-            fs::FileExt as _,
-            net::{SocketAddr, UnixDatagram},
-        },
-    },
+    os::unix::fs::FileExt as _,
+    thread,
+    time::Duration,
 };
 
+use nix::fcntl::{Flock, FlockArg};
 use nntrace_common::express::{LANE_NAME, LEASE_NS, offsets};
 
 use super::{ring::open_lane, room::has_room};
@@ -32,6 +32,11 @@ use crate::live::{
 /// Time between two looks at whether processes are under seccomp, ns.
 const LOOK_NS: u64 = 1_000_000_000;
 
+/// Looks at a semaphore until it is taken for that of a collector that stays.
+const END_LOOKS: u32 = 20;
+/// Pause between two of them: the kernel removes a probe in some ms.
+const END_PAUSE: Duration = Duration::from_millis(10);
+
 /// Semaphores that are raised.
 #[derive(Default)]
 pub(in crate::live) struct Offers {
@@ -47,9 +52,13 @@ struct Process {
     /// Begin of the process, in clock ticks: another process may get its id.
     start: u64,
     /// Lock that makes us the only collector; `None` while another one has it.
-    lock: Option<UnixDatagram>,
+    lock: Option<Flock<fs::File>>,
     /// Time from which on no lease of another collector holds, ns; `None` while that is not known.
     alone_from: Option<u64>,
+    /// Number of raises that each semaphore had before ours, as the process was forked by one that we raised them in.
+    inherited: u16,
+    /// Whether a collector that does not see our lock was there first.
+    has_another: bool,
     /// Whether it has come under seccomp.
     is_confined: bool,
     /// Probes by file and offset of the function.
@@ -86,14 +95,16 @@ impl Offers {
                 *self.failures.entry(reason).or_default() += 1;
                 return;
             }
-            self.processes.insert(pid, Process::new(pid, start));
+            let inherited = parent_of(pid).and_then(|parent| self.processes.get(&parent));
+            let inherited = inherited.map_or(0, |parent| if parent.is_guarded() { 2 } else { 1 });
+            self.processes.insert(pid, Process::new(pid, start, inherited));
         }
         self.leave_confined(pid);
         let Some(process) = self.processes.get_mut(&pid).filter(|process| !process.is_confined) else {
             return;
         };
-        let is_alone = process.is_alone(pid, clock::now());
         let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let mut is_alone = process.is_alone(pid, clock::now());
         for function in functions {
             let place = (function.object, function.offset);
             if let Some(file) = process.files.get_mut(&place) {
@@ -102,8 +113,10 @@ impl Offers {
                 }
                 continue;
             }
-            if !has_one_copy(&maps, function.object.inode, function.semaphore) {
-                continue;
+            let Some(address) = only_copy(&maps, function.object.inode, function.semaphore) else { continue };
+            if process.lock.is_some() && stays_raised(pid, address, process.inherited) {
+                process.has_another = true;
+                is_alone = false;
             }
             match File::probe(kernel, pid, function, is_alone) {
                 Ok(file) => {
@@ -168,11 +181,19 @@ impl Offers {
 }
 
 impl Process {
-    fn new(pid: u32, start: u64) -> Self {
-        let lock = lock(pid, start);
+    fn new(pid: u32, start: u64, inherited: u16) -> Self {
+        let lock = lock(pid);
         // Lanes that are there now may be of a collector that was killed: they are written to until its leases end.
         let alone_from = lock.is_some().then(|| last_lease(pid, clock::now()));
-        Self { start, lock, alone_from, is_confined: false, files: HashMap::new() }
+        Self {
+            start,
+            lock,
+            alone_from,
+            inherited,
+            has_another: false,
+            is_confined: false,
+            files: HashMap::new(),
+        }
     }
 
     /// Whether a second probe keeps it from using lanes.
@@ -183,10 +204,10 @@ impl Process {
     /// Whether no other collector reads lanes of the process.
     fn is_alone(&mut self, pid: u32, now: u64) -> bool {
         if self.lock.is_none() {
-            self.lock = lock(pid, self.start);
+            self.lock = lock(pid);
             self.alone_from = self.lock.is_some().then(|| now + LEASE_NS);
         }
-        self.alone_from.is_some_and(|from| now >= from)
+        !self.has_another && self.alone_from.is_some_and(|from| now >= from)
     }
 }
 
@@ -210,9 +231,27 @@ const OFFER_AT: u64 = if cfg!(target_arch = "aarch64") { 4 } else { 5 };
 const GUARD_AT: u64 = if cfg!(target_arch = "aarch64") { 0 } else { 6 };
 
 /// Takes the lock of a process, which the kernel frees when we end, however that is.
-fn lock(pid: u32, start: u64) -> Option<UnixDatagram> {
-    let address = SocketAddr::from_abstract_name(format!("nntrace-lanes/{pid}/{start}")).ok()?;
-    UnixDatagram::bind_addr(&address).ok()
+fn lock(pid: u32) -> Option<Flock<fs::File>> {
+    let memory = fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+    Flock::lock(memory, FlockArg::LockExclusiveNonblock).ok()
+}
+
+/// Whether a semaphore is raised more often than we know of, and not only by a collector that is ending.
+fn stays_raised(pid: u32, address: u64, known: u16) -> bool {
+    let is_raised = || semaphore(pid, address).is_none_or(|raised| raised > known);
+    (0..END_LOOKS).all(|look| {
+        if look > 0 {
+            thread::sleep(END_PAUSE);
+        }
+        is_raised()
+    })
+}
+
+/// Returns how often a semaphore is raised in a process; `None` if it cannot be read.
+fn semaphore(pid: u32, address: u64) -> Option<u16> {
+    let mut raised = [0; 2];
+    fs::File::open(format!("/proc/{pid}/mem")).ok()?.read_exact_at(&mut raised, address).ok()?;
+    Some(u16::from_ne_bytes(raised))
 }
 
 /// Returns the time (ns) until which a process may write to the lanes that it maps at `now`; 0 without any.
@@ -238,19 +277,20 @@ fn lease(path: &str) -> io::Result<u64> {
     Ok(u64::from_le_bytes(lease))
 }
 
-/// Whether a process can write to one copy of the data at an offset of a file.
+/// Returns the address of the data at an offset of a file, if a process can write to one copy of it.
 ///
 /// The kernel raises the semaphore in the first mapping of that part of the file that can be written to. That need not be
 /// where the program reads it: lld puts data behind what is protected after relocation, and the file's page at the border is
 /// mapped for both. Once the loader has protected the former there is one copy.
 ///
 /// Source: `valid_ref_ctr_vma` and `find_ref_ctr_vma` in `kernel/events/uprobes.c`.
-fn has_one_copy(maps: &[u8], inode: u64, offset: u64) -> bool {
-    let copies = own_writable(maps).filter(|mapping| {
+fn only_copy(maps: &[u8], inode: u64, offset: u64) -> Option<u64> {
+    let mut copies = own_writable(maps).filter(|mapping| {
         let length = mapping.end - mapping.start;
         mapping.inode == inode && offset.checked_sub(mapping.offset).is_some_and(|within| within < length)
     });
-    copies.count() == 1
+    let only = copies.next()?;
+    copies.next().is_none().then(|| only.start + (offset - only.offset))
 }
 
 /// Returns the reason why a process gets no lanes.
@@ -276,6 +316,11 @@ pub(super) fn has_ended(pid: u32) -> bool {
     field_of(pid, STATE).is_none_or(|state| is_over(state) && !others())
 }
 
+/// Returns the parent of a process.
+fn parent_of(pid: u32) -> Option<u32> {
+    field_of(pid, PARENT)?.parse().ok()
+}
+
 /// Returns the begin of a process, in clock ticks after the system's.
 fn start_of(pid: u32) -> Option<u64> {
     field_of(pid, START)?.parse().ok()
@@ -283,6 +328,7 @@ fn start_of(pid: u32) -> Option<u64> {
 
 /// Fields of `/proc/PID/stat`, counted from the first behind the name.
 const STATE: usize = 0;
+const PARENT: usize = 1;
 const THREADS: usize = 17;
 const START: usize = 19;
 
@@ -301,11 +347,10 @@ mod tests {
     #[test]
     fn only_one_holds_the_lock_of_a_process() {
         let pid = std::process::id();
-        let start = start_of(pid).unwrap();
-        let first = lock(pid, start);
-        assert!(first.is_some() && lock(pid, start).is_none());
+        let first = lock(pid);
+        assert!(first.is_some() && lock(pid).is_none());
         drop(first);
-        assert!(lock(pid, start).is_some());
+        assert!(lock(pid).is_some());
     }
 
     #[test]
@@ -316,14 +361,14 @@ mod tests {
         let inside = early.replace("61000-64000", "61000-65000");
         let protected = inside.replace("61000-65000 rw-p", "61000-65000 r--p");
         for (maps, offset, expected) in [
-            (early, 0x5_fcf8, true),
-            (&inside, 0x5_fcf8, false),
-            (&protected, 0x5_fcf8, true),
-            (&inside, 0x5_ecf8, true),
-            (&protected, 0x5_ecf8, false),
-            ("", 0x5_fcf8, false),
+            (early, 0x5_fcf8, Some(0x6_4cf8)),
+            (&inside, 0x5_fcf8, None),
+            (&protected, 0x5_fcf8, Some(0x6_4cf8)),
+            (&inside, 0x5_ecf8, Some(0x6_3cf8)),
+            (&protected, 0x5_ecf8, None),
+            ("", 0x5_fcf8, None),
         ] {
-            assert_eq!(has_one_copy(maps.as_bytes(), 7, offset), expected, "{offset:#x} of {maps}");
+            assert_eq!(only_copy(maps.as_bytes(), 7, offset), expected, "{offset:#x} of {maps}");
         }
     }
 

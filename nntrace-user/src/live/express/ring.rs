@@ -1,7 +1,8 @@
 //! Reader of one lane: memory that a traced program writes, and may write anything to.
 //!
-//! Before it is mapped it has to be a memfd on tmpfs, sealed against a change of its size and of a size within bounds:
-//! otherwise reading could end us by SIGBUS. Every word is loaded once, atomically, and then checked.
+//! Before it is mapped it has to be a memfd on tmpfs, sealed against a change of its size and of a size within bounds. Its
+//! pages may still be missing, where the program has given them back and the machine has none left: they read as 0. Every
+//! word is loaded once, atomically, and then checked.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -14,7 +15,6 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use memmap2::{MmapOptions, MmapRaw};
 use nix::{
     fcntl::{FcntlArg, SealFlag, fcntl},
     libc,
@@ -32,7 +32,7 @@ use thiserror::Error;
 use zerocopy::IntoBytes as _;
 
 use super::tick_clock::Line;
-use crate::live::clock;
+use crate::{foreign_map::ForeignMap, live::clock};
 
 /// Bytes of a line of the cache.
 const LINE: usize = 64;
@@ -65,7 +65,7 @@ pub(super) struct Site {
 
 /// Lane that we read.
 pub(super) struct Ring {
-    map: MmapRaw,
+    map: ForeignMap,
     /// Key that it was offered under.
     pub(super) key: u64,
     capacity: usize,
@@ -138,7 +138,7 @@ impl Ring {
         if !express::is_ring_size(capacity) || length != capacity + HEADER_BYTES as u64 {
             return Err(LaneError::NotALane("of a size that no ring has"));
         }
-        let map = MmapOptions::new().len(length as usize).populate().map_raw(file)?;
+        let map = ForeignMap::shared(file, length as usize)?;
         let ring = Self {
             map,
             key,
@@ -171,7 +171,7 @@ impl Ring {
 
     /// Bytes that are mapped.
     pub(super) fn mapped_bytes(&self) -> usize {
-        self.map.len()
+        self.map.length()
     }
 
     /// Whether it is damaged.
@@ -418,10 +418,10 @@ impl Ring {
 
 /// Returns the words of a lane.
 #[inline]
-fn words(map: &MmapRaw) -> &[AtomicU64] {
+fn words(map: &ForeignMap) -> &[AtomicU64] {
     // SAFETY: the mapping begins at a page, lives as long as the reference, and does not change its size, as its file is sealed.
     // The other side is a process, so its words are only ever accessed atomically.
-    unsafe { slice::from_raw_parts(map.as_ptr().cast(), map.len() / 8) }
+    unsafe { slice::from_raw_parts(map.as_ptr().cast(), map.length() / 8) }
 }
 
 const _: () = assert!(MAX_SITES as usize * size_of::<Option<Site>>() <= 64 * 1024);

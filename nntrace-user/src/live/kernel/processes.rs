@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::fs::MetadataExt as _};
 
-use aya::{EbpfLoader, maps::HashMap};
+use aya::{
+    EbpfLoader,
+    maps::{HashMap, MapData, RingBuf},
+};
 use nntrace_common::{
     creds::{CredsOffsets, NOBODY},
     pid_namespace::{OF_HOST, PidNamespace},
@@ -131,6 +134,14 @@ fn pid_namespace(btf: Option<&Btf>) -> Result<(u32, PidNamespace), KernelError> 
 }
 
 impl Kernel {
+    /// Takes the ring in which each stop of a command is a record.
+    ///
+    /// # Errors
+    /// When the object lacks it, or the kernel refuses.
+    pub(in crate::live) fn take_stops(&mut self) -> Result<RingBuf<MapData>, KernelError> {
+        self.object.take_ring("STOPS")
+    }
+
     /// Attaches to exec and exit, and to fork when the kernel describes it; returns whether forks are followed.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Following of targets: forks, execs and libraries loaded at run time.
 
+use std::os::fd::AsFd as _;
+
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -8,7 +10,8 @@ use nntrace_common::record::{ProcessRecord, Record, TARGET, TARGET_TO_HOLD};
 
 use super::{MarkSource, Session};
 use crate::live::{
-    clock, express::ExpressLane, kernel::KernelError, probes::MissedSince, target::ProcessError, trace_marker,
+    clock, express::ExpressLane, kernel::KernelError, probes::MissedSince, stop_guard::StopGuard,
+    target::ProcessError, trace_marker,
 };
 
 impl Session {
@@ -72,10 +75,17 @@ impl Session {
     ///
     /// # Errors
     /// When the table of targets cannot be written.
-    pub(super) fn hold_while_loading(&mut self, pid: u32) -> Result<(), KernelError> {
+    pub(super) fn hold_while_loading(&mut self, pid: u32, guard: StopGuard) -> Result<(), KernelError> {
         if self.follows_functions() {
             // Notifications of its start are done with.
             self.drain();
+            if let Err(error) = guard.watch(pid, self.kernel.take_stops()?.as_fd()) {
+                self.notes.push(format!(
+                    "the command runs on while libraries that it loads are searched, as nobody would continue it if we did not                      ({error}): their first marks may be missing"
+                ));
+                return Ok(());
+            }
+            self.stop_guard = Some(guard);
             self.kernel.set_target(pid, TARGET_TO_HOLD)?;
             self.held = Some(pid);
         }
@@ -96,6 +106,7 @@ impl Session {
     /// is that of the first notification.
     pub(super) fn on_process_events(&mut self, mut events: Vec<Record>) {
         events.sort_by_key(Record::time);
+        let _answer = self.stop_guard.as_ref().map(StopGuard::answer);
         for event in &events {
             match *event {
                 // The new task of a fork is a thread unless it leads a process.
@@ -172,7 +183,10 @@ impl Session {
         let is_held = event.detail != 0;
         // One look covers all earlier notifications of the loader.
         if self.last.is_none() && !self.probes.looked_after(event.tgid, event.time) {
-            let missed = if is_held { MissedSince::Nothing } else { MissedSince::Since(event.time) };
+            let has_run_on =
+                self.stop_guard.as_ref().is_some_and(|guard| guard.has_released_since(event.time));
+            let missed =
+                if is_held && !has_run_on { MissedSince::Nothing } else { MissedSince::Since(event.time) };
             if !self.probe(event.tgid, missed) {
                 self.unsearched.insert(event.tgid);
             }

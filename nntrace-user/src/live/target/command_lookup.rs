@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::elf::{Elf, ElfErrorReason, open};
+use super::elf::{Elf, ElfErrorReason, with_file};
 use super::launch::error::LaunchError;
 
 /// Search path for programs when there is no `PATH`.
@@ -63,7 +63,7 @@ pub(super) fn check_format(program: &Path) -> Result<(), LaunchError> {
     if start.starts_with(b"#!") {
         return Ok(());
     }
-    let parsed = open(program).and_then(|cache| Elf::parse(&cache).map(|_| ()));
+    let parsed = with_file(program, |bytes| Elf::parse(bytes).map(drop));
     match parsed {
         Ok(()) | Err(ElfErrorReason::Io(_)) => Ok(()),
         Err(ElfErrorReason::NotElf) => Err(LaunchError::Format {
@@ -81,8 +81,7 @@ pub(super) fn interpreter(program: &Path) -> Option<OsString> {
         let line = line.split(|&byte| byte == b'\n').next()?.trim_ascii_start();
         line.split(u8::is_ascii_whitespace).next()?.to_vec()
     } else {
-        let cache = open(program).ok()?;
-        Elf::parse(&cache).ok()?.interpreter()?.to_vec()
+        with_file(program, |bytes| Ok(Elf::parse(bytes)?.interpreter().map(<[u8]>::to_vec))).ok()??
     };
     Some(OsStr::from_bytes(&name).to_owned())
 }

@@ -6,16 +6,20 @@
 mod notes;
 
 use std::ffi::CStr;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use memchr::memmem;
+use nix::libc;
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _};
-use object::{NativeEndian, ReadCache, ReadRef, elf};
+use object::{NativeEndian, ReadRef as _, elf};
 use thiserror::Error;
 
 use super::probe_points::{self, ProbePoints};
 use super::tail_calls::Jumps;
+use crate::foreign_map::ForeignMap;
 
 pub(super) type Symbol = elf::Sym64<NativeEndian>;
 type Header = elf::FileHeader64<NativeEndian>;
@@ -72,12 +76,22 @@ pub(crate) enum ElfErrorReason {
     /// The file is inconsistent.
     #[error("damaged ELF file: {0}; copy or build it again")]
     Malformed(String),
+    /// The file became shorter meanwhile.
+    #[error(
+        "it was cut short while it was read: what it contains is not known; trace it again when it is whole"
+    )]
+    Cut,
     /// A library or an object file.
     #[error("it has no entry point in its code: give an executable")]
     NoEntry,
 }
 
 impl ElfErrorReason {
+    /// Whether the file is of a kind that has no code for this machine, and not one that could not be read.
+    pub(in crate::live) fn is_other_kind(&self) -> bool {
+        !matches!(self, Self::Io(_) | Self::Cut)
+    }
+
     pub(super) fn in_file(self, path: &Path) -> ElfError {
         ElfError { path: path.to_owned(), reason: self }
     }
@@ -100,12 +114,22 @@ fn machine_name(machine: elf::Machine) -> String {
     }
 }
 
-/// Opens a file for [`Elf::parse`], which reads only the parts it needs.
-pub(super) fn open(path: &Path) -> Result<ReadCache<File>, ElfErrorReason> {
-    if !std::fs::metadata(path)?.is_file() {
+/// Maps a file and hands its bytes over: those that are not looked at take no memory.
+///
+/// # Errors
+/// When it cannot be read, or was cut short meanwhile; and those of `work`.
+pub(in crate::live) fn with_file<T>(
+    path: &Path,
+    work: impl FnOnce(&[u8]) -> Result<T, ElfErrorReason>,
+) -> Result<T, ElfErrorReason> {
+    // A pipe would wait for a writer.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
         return Err(ElfErrorReason::NotElf);
     }
-    Ok(ReadCache::new(File::open(path)?))
+    let map = ForeignMap::of(&file)?;
+    let result = map.with_bytes(work);
+    if map.is_damaged() { Err(ElfErrorReason::Cut) } else { result }
 }
 
 /// Returns the entry point of an executable, as an offset in its file. A probe there stops a program after the
@@ -114,12 +138,11 @@ pub(super) fn open(path: &Path) -> Result<ReadCache<File>, ElfErrorReason> {
 /// # Errors
 /// When the file cannot be read, is no ELF file for this machine, is damaged, or has no entry point.
 pub(crate) fn entry_offset(path: &Path) -> Result<u64, ElfError> {
-    let entry = || {
-        let cache = open(path)?;
-        let elf = Elf::parse(&cache)?;
+    with_file(path, |bytes| {
+        let elf = Elf::parse(bytes)?;
         elf.code_offset(elf.header.e_entry(ENDIAN)).ok_or(ElfErrorReason::NoEntry)
-    };
-    entry().map_err(|reason: ElfErrorReason| reason.in_file(path))
+    })
+    .map_err(|reason| reason.in_file(path))
 }
 
 /// Returns the probe points of the function whose first instruction is at an offset of a file.
@@ -127,8 +150,8 @@ pub(crate) fn entry_offset(path: &Path) -> Result<u64, ElfError> {
 /// # Errors
 /// When the file cannot be read, is no ELF file for this machine, or is damaged.
 pub(crate) fn probe_points(path: &Path, offset: u64) -> Result<ProbePoints, ElfError> {
-    let points = || Ok(Elf::parse(&open(path)?)?.probe_points(offset));
-    points().map_err(|reason: ElfErrorReason| reason.in_file(path))
+    with_file(path, |bytes| Ok(Elf::parse(bytes)?.probe_points(offset)))
+        .map_err(|reason| reason.in_file(path))
 }
 
 /// Symbol table with its names.
@@ -153,19 +176,19 @@ impl<'data> SymbolTable<'data> {
 
     /// Whether any name may contain this text: a quick test, as most files have no name of interest.
     pub(super) fn may_hold(&self, text: &str) -> bool {
-        str::from_utf8(self.names).map_or(true, |names| names.contains(text))
+        memmem::find(self.names, text.as_bytes()).is_some()
     }
 }
 
 /// ELF file for this machine.
-pub(super) struct Elf<'data, R: ReadRef<'data>> {
-    data: R,
+pub(super) struct Elf<'data> {
+    data: &'data [u8],
     header: &'data Header,
     segments: &'data [Segment],
 }
 
-impl<'data, R: ReadRef<'data>> Elf<'data, R> {
-    pub(super) fn parse(data: R) -> Result<Self, ElfErrorReason> {
+impl<'data> Elf<'data> {
+    pub(super) fn parse(data: &'data [u8]) -> Result<Self, ElfErrorReason> {
         check_identity(data, &[MACHINE])?;
         let header = Header::parse(data)?;
         let segments = header.program_headers(ENDIAN, data)?;
@@ -235,16 +258,15 @@ impl<'data, R: ReadRef<'data>> Elf<'data, R> {
 
     /// Returns up to `length` bytes of the file.
     fn bytes(&self, offset: u64, length: u64) -> &'data [u8] {
-        let end = self.data.len().unwrap_or(0);
-        let length = length.min(end.saturating_sub(offset));
+        let length = length.min((self.data.len() as u64).saturating_sub(offset));
         self.data.read_bytes_at(offset, length).unwrap_or_default()
     }
 }
 
 /// Returns the machine that a file is for, which has to be one of these. Distinguishes a file of another kind or machine
 /// from a damaged one.
-pub(in crate::live) fn check_identity<'data, R: ReadRef<'data>>(
-    data: R,
+pub(in crate::live) fn check_identity(
+    data: &[u8],
     machines: &[elf::Machine],
 ) -> Result<elf::Machine, ElfErrorReason> {
     let Ok(ident) = data.read_bytes_at(0, 20) else {

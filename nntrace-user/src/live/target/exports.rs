@@ -5,22 +5,21 @@ use std::path::Path;
 use object::NativeEndian;
 use object::read::elf::Sym as _;
 
-use super::elf::{Elf, ElfError, ElfErrorReason, open};
+use super::elf::{Elf, ElfError, with_file};
 
 /// Whether a file exports a symbol of this name, function or not.
 ///
 /// # Errors
 /// When the file cannot be read, is no ELF file for this machine, or is damaged.
 pub(crate) fn exports(path: &Path, name: &str) -> Result<bool, ElfError> {
-    let found = || {
-        let cache = open(path)?;
-        let tables = Elf::parse(&cache)?.symbol_tables()?;
+    with_file(path, |bytes| {
+        let tables = Elf::parse(bytes)?.symbol_tables()?;
         Ok(tables.iter().filter(|table| !table.is_full() && table.may_hold(name)).any(|table| {
             let is_it = |symbol| table.name(symbol) == Some(name);
             table.symbols.iter().any(|symbol| !symbol.is_undefined(NativeEndian) && is_it(symbol))
         }))
-    };
-    found().map_err(|reason: ElfErrorReason| reason.in_file(path))
+    })
+    .map_err(|reason| reason.in_file(path))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
 use super::argument_layout::SymbolSpec;
+use super::elf::ElfErrorReason;
 use super::mapped_files::{Object, ObjectId, Objects};
 use super::symbols::{Found, Near, NearReason, choose, search_file, similar_in_file};
 
@@ -82,6 +83,8 @@ pub(crate) struct SearchReport {
     pub near: Vec<NearMatch>,
     /// Files that could not be searched.
     pub failed: Vec<Failed>,
+    /// Remarks on what was not found although it may be there.
+    pub notes: Vec<String>,
 }
 
 impl SearchReport {
@@ -109,8 +112,14 @@ impl SearchReport {
     pub(crate) fn add(&mut self, object: &Object, specs: &[SymbolSpec]) {
         let path = object.display_path.clone();
         match search_file(&object.path, specs) {
-            Err(error) => self.failed.push(Failed { path, reason: error.reason.to_string() }),
+            Err(error) => {
+                if matches!(error.reason, ElfErrorReason::Cut) {
+                    self.notes.push(format!("{}: {}", path.display(), error.reason));
+                }
+                self.failed.push(Failed { path, reason: error.reason.to_string() });
+            }
             Ok(file) => {
+                self.notes.extend(file.left_out().iter().map(|note| format!("{}: {note}", path.display())));
                 self.functions.extend(file.functions.into_iter().map(|found| in_object(object, found)));
                 self.lanes.extend(file.lanes.into_iter().map(|point| LaneFunction {
                     object: object.id,

@@ -14,6 +14,7 @@ use nix::libc;
 use self::error::LaunchError;
 use super::command_lookup;
 use super::held_command::Held;
+use super::inherited_signals::InheritedSignals;
 use crate::caller::{self, RunAs};
 
 const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
@@ -92,7 +93,8 @@ impl Launch {
             }
         }
         command.envs(self.variables);
-        hold_at_exec(&mut command, self.user.as_ref());
+        hold_at_exec(&mut command, self.user.as_ref())
+            .map_err(|source| LaunchError::Spawn { program: program.clone(), source })?;
         let child = command.spawn().map_err(|source| explain(program, source, self.user.as_ref()))?;
         // Dropping the handle neither ends nor awaits the child: from here on that is done by its process id.
         Held::at_exec(child.id())
@@ -112,14 +114,16 @@ fn redirect(command: &mut Command, output: ChildOutput) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the child change to the user, and stop once it has executed the program.
-fn hold_at_exec(command: &mut Command, user: Option<&RunAs>) {
+/// Makes the child treat signals as this process was started to, change to the user, and stop once it has executed the program.
+fn hold_at_exec(command: &mut Command, user: Option<&RunAs>) -> io::Result<()> {
     let ids = user.map(|user| {
         let groups: Vec<libc::gid_t> = user.groups.iter().map(|group| group.as_raw()).collect();
         (groups, user.gid.as_raw(), user.uid.as_raw())
     });
     let is_confined = caller::confined().is_some();
+    let signals = InheritedSignals::of_thread()?;
     let prepare = move || {
+        signals.set()?;
         if let Some((groups, gid, uid)) = &ids {
             // SAFETY: plain system calls in the only thread of the child; the list of groups was made before the fork.
             checked(unsafe { libc::setgroups(groups.len(), groups.as_ptr()) })?;
@@ -140,6 +144,7 @@ fn hold_at_exec(command: &mut Command, user: Option<&RunAs>) {
     // SAFETY: between fork and exec the closure only makes async-signal-safe system calls: it takes no lock and
     // allocates nothing, and the memory it reads was made before the fork.
     unsafe { command.pre_exec(prepare) };
+    Ok(())
 }
 
 fn checked(result: libc::c_int) -> io::Result<()> {

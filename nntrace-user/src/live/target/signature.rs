@@ -6,9 +6,8 @@
 //! are only `f() const`, a method, and `(anonymous namespace)::f()`, which is none. A Rust name has no arguments: a
 //! `&str` or `&CStr` is assumed, an address and a length. `--symbol` corrects a wrong guess.
 
-use cpp_demangle::DemangleOptions;
-
 use super::argument_layout::Layout;
+use crate::live::demangling;
 
 /// Parsed name of a symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,17 +46,13 @@ pub(super) fn last_part(name: &str) -> &str {
 }
 
 fn rust(symbol: &str) -> Option<Name> {
-    let shown = format!("{:#}", rustc_demangle::try_demangle(symbol).ok()?);
+    let shown = demangling::rust(symbol)?;
     let path = without_generics(&shown).to_owned();
     Some(Name { shown, path, layout: Some(Layout::BufLen), guessed: true })
 }
 
 fn cxx(symbol: &str) -> Option<Name> {
-    if !symbol.starts_with("_Z") {
-        return None;
-    }
-    let parsed = cpp_demangle::BorrowedSymbol::new(symbol.as_bytes()).ok()?;
-    let shown = parsed.demangle_with_options(&DemangleOptions::new().no_return_type()).ok()?;
+    let shown = demangling::cxx(symbol)?;
     let Some((path, arguments, qualifiers)) = parts(&shown) else {
         // A thunk, a clone or the like: known by its text, but no function to probe.
         return Some(Name { path: shown.clone(), shown, layout: None, guessed: false });

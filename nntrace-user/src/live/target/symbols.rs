@@ -1,20 +1,27 @@
 //! Mark functions in one ELF file, and functions similar to them.
 
-use std::collections::HashMap;
+mod jumps;
+
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use object::read::elf::Sym as _;
-use object::{NativeEndian, ReadRef, elf};
+use object::{NativeEndian, elf};
 
 use super::argument_layout::{Layout, MARK_FUNCTION, Role, SymbolSpec};
-use super::elf::{Elf, ElfError, ElfErrorReason, Symbol, SymbolTable, open};
+use super::elf::{Elf, ElfError, ElfErrorReason, Symbol, SymbolTable, with_file};
 use super::name_matching;
 use super::probe_points::ProbePoints;
 use super::signature::{Name, last_part};
+use crate::live::demangling;
 
 /// Similar functions listed for one file at most.
 const MOST_NEAR: usize = 5;
+/// Similar functions kept at most until the best of them are chosen.
+const MOST_KEPT: usize = 1024;
+/// Mark functions of one file at most. A header that defines one makes a copy in each of a program's hundreds of sources.
+const MOST_FUNCTIONS: usize = 4096;
 /// Usual parts of the names of functions that write marks.
 const NEAR_PARTS: [&str; 8] = [
     "mark_write",
@@ -92,8 +99,30 @@ pub struct FileSearch {
     pub(crate) near: Vec<Near>,
     /// Number of functions that the file names.
     pub named_functions: usize,
+    /// Number of functions whose names contain a name looked for and are damaged, or stand for a text without end.
+    pub(crate) unread_names: usize,
+    /// Number of functions beyond [`MOST_FUNCTIONS`].
+    pub(crate) left_out: usize,
     /// Whether it lacks the full symbol table: it was stripped, and names only its exports.
     pub stripped: bool,
+}
+
+impl FileSearch {
+    /// Returns what was left out, for the user.
+    pub(crate) fn left_out(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.unread_names > 0 {
+            notes.push(format!(
+                "functions left out, as their names are damaged or stand for more than 32 KiB of text: {}",
+                self.unread_names
+            ));
+        }
+        if self.left_out > 0 {
+            notes
+                .push(format!("mark functions left out after the first {MOST_FUNCTIONS}: {}", self.left_out));
+        }
+        notes
+    }
 }
 
 /// Searches a file for functions.
@@ -101,7 +130,7 @@ pub struct FileSearch {
 /// # Errors
 /// When the file cannot be read, is no ELF file for this machine, or is damaged.
 pub fn search_file(path: &Path, specs: &[SymbolSpec]) -> Result<FileSearch, ElfError> {
-    open(path).and_then(|cache| search(&cache, specs)).map_err(|reason| reason.in_file(path))
+    with_file(path, |bytes| search(bytes, specs)).map_err(|reason| reason.in_file(path))
 }
 
 /// Finds at most five functions of a file with similar names. This looks at every name: for use when nothing was
@@ -110,27 +139,32 @@ pub fn search_file(path: &Path, specs: &[SymbolSpec]) -> Result<FileSearch, ElfE
 /// # Errors
 /// As [`search_file`].
 pub(crate) fn similar_in_file(path: &Path, specs: &[SymbolSpec]) -> Result<Vec<Near>, ElfError> {
-    open(path).and_then(|cache| similar(&cache, specs)).map_err(|reason| reason.in_file(path))
+    with_file(path, |bytes| similar(bytes, specs)).map_err(|reason| reason.in_file(path))
 }
 
-pub(super) fn search<'data, R: ReadRef<'data>>(
-    data: R,
-    specs: &[SymbolSpec],
-) -> Result<FileSearch, ElfErrorReason> {
+pub(super) fn search(data: &[u8], specs: &[SymbolSpec]) -> Result<FileSearch, ElfErrorReason> {
     let elf = Elf::parse(data)?;
     let tables = elf.symbol_tables()?;
     let mut search =
         FileSearch { stripped: !tables.iter().any(SymbolTable::is_full), ..FileSearch::default() };
     // Index of the functions by probe offset: names of one function share a probe.
-    let mut by_offset = HashMap::new();
+    let (mut by_offset, mut unread) = (HashMap::new(), HashSet::new());
     for table in &tables {
         let specs: Vec<_> = specs.iter().filter(|spec| table.may_hold(last_part(&spec.name))).collect();
         for symbol in table.symbols.iter().filter(|symbol| is_defined(symbol)) {
             search.named_functions += usize::from(is_function(symbol));
             let name = if specs.is_empty() { None } else { table.name(symbol) };
             match name.and_then(|name| judge(&elf, symbol, name, &specs)) {
+                Some(Ok(_)) if search.functions.len() == MOST_FUNCTIONS => search.left_out += 1,
                 Some(Ok(found)) => add(&mut search.functions, &mut by_offset, found),
-                Some(Err(near)) => search.near.push(near),
+                Some(Err(near)) => {
+                    // Both tables have the functions that are exported.
+                    if demangling::is_mangled(&near.demangled) && unread.insert(symbol.st_value(NativeEndian))
+                    {
+                        search.unread_names += 1;
+                    }
+                    keep(&mut search.near, near);
+                }
                 None => {}
             }
         }
@@ -154,23 +188,27 @@ pub(super) fn search<'data, R: ReadRef<'data>>(
     } else {
         search.near.clear();
     }
-    let jumping: Vec<bool> =
-        search.functions.iter().map(|found| may_jump(&elf, &tables, found, &search.functions)).collect();
-    for (found, may_jump) in search.functions.iter_mut().zip(jumping) {
-        found.may_jump = may_jump;
-    }
+    jumps::note(&elf, &tables, &mut search.functions);
     Ok(search)
 }
 
-fn similar<'data, R: ReadRef<'data>>(data: R, specs: &[SymbolSpec]) -> Result<Vec<Near>, ElfErrorReason> {
+fn similar(data: &[u8], specs: &[SymbolSpec]) -> Result<Vec<Near>, ElfErrorReason> {
     let mut found = Vec::new();
     for table in Elf::parse(data)?.symbol_tables()? {
         let functions = table.symbols.iter().filter(|symbol| is_defined(symbol) && is_function(symbol));
         let names = functions.filter_map(|symbol| table.name(symbol)).filter(|name| is_similar(name, specs));
-        found.extend(names.map(|name| near(Name::read(name), NearReason::Name)));
+        names.for_each(|name| keep(&mut found, near(Name::read(name), NearReason::Name)));
     }
     choose(&mut found);
     Ok(found)
+}
+
+/// Adds one, and keeps no more than are worth it: a file may name millions.
+fn keep(near: &mut Vec<Near>, one: Near) {
+    if near.len() == MOST_KEPT {
+        choose(near);
+    }
+    near.push(one);
 }
 
 /// Keeps the best ones, each once.
@@ -191,12 +229,7 @@ fn is_defined(symbol: &Symbol) -> bool {
 }
 
 /// Returns a function that has a name looked for, or why a similar one is not taken, or `None`.
-fn judge<'data, R: ReadRef<'data>>(
-    elf: &Elf<'data, R>,
-    symbol: &Symbol,
-    name: &str,
-    specs: &[&SymbolSpec],
-) -> Option<Result<Found, Near>> {
+fn judge(elf: &Elf<'_>, symbol: &Symbol, name: &str, specs: &[&SymbolSpec]) -> Option<Result<Found, Near>> {
     // A file may name a million functions: only those that contain a name looked for are demangled.
     if !specs.iter().any(|spec| name.contains(last_part(&spec.name))) {
         return None;
@@ -227,10 +260,7 @@ fn judge<'data, R: ReadRef<'data>>(
 }
 
 /// Returns the mark functions in the file's notes, if such are looked for, even in stripped files.
-fn noted<'data, R: ReadRef<'data>>(
-    elf: &Elf<'data, R>,
-    specs: &[SymbolSpec],
-) -> Result<Vec<Found>, ElfErrorReason> {
+fn noted(elf: &Elf<'_>, specs: &[SymbolSpec]) -> Result<Vec<Found>, ElfErrorReason> {
     let Some(spec) = specs.iter().find(|spec| spec.name == MARK_FUNCTION) else {
         return Ok(Vec::new());
     };
@@ -249,32 +279,6 @@ fn noted<'data, R: ReadRef<'data>>(
         role: spec.role,
     });
     Ok(found.collect())
-}
-
-/// Whether a mark function may end by a jump to another one: to one of this file, or to a place without a symbol in
-/// this file, as where the linker leads to other files.
-fn may_jump<'data, R: ReadRef<'data>>(
-    elf: &Elf<'data, R>,
-    tables: &[SymbolTable<'data>],
-    function: &Found,
-    all: &[Found],
-) -> bool {
-    let jumps = elf.jumps(function.offset, function.length);
-    let is_mark = |target: &u64| {
-        elf.code_offset(*target).is_some_and(|offset| all.iter().any(|other| other.offset == offset))
-    };
-    let is_known = |target: &u64| {
-        let holds = |symbol: &&Symbol| {
-            let start = symbol.st_value(NativeEndian);
-            is_function(symbol)
-                && is_defined(symbol)
-                && target.wrapping_sub(start) < symbol.st_size(NativeEndian)
-        };
-        tables.iter().any(|table| table.symbols.iter().any(|symbol| holds(&symbol)))
-    };
-    jumps.is_indirect
-        || jumps.doubtful.iter().any(is_mark)
-        || jumps.targets.iter().any(|target| is_mark(target) || !is_known(target))
 }
 
 /// Adds a function; of two names of one function, the one with a certain layout is kept.

@@ -9,11 +9,11 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 use nix::sys::termios::tcgetattr;
 
 use super::ENTERED;
+use crate::foreign_map;
 
-/// Those that kill unless they are caught, and that nobody asks a program to end by.
-const FATAL: [Signal; 14] = [
+/// Those that kill unless they are caught, and that nobody asks a program to end by; `SIGBUS` has a handler already.
+const FATAL: [Signal; 13] = [
     Signal::SIGABRT,
-    Signal::SIGBUS,
     Signal::SIGFPE,
     Signal::SIGILL,
     Signal::SIGIO,
@@ -55,11 +55,18 @@ pub(crate) fn restore_on_signals() -> io::Result<()> {
             unsafe { sigaction(signal, &before) }?;
         }
     }
-    Ok(())
+    foreign_map::before_death(restore)
 }
 
-/// Restores what can be restored here, and lets the signal kill.
+/// Restores the terminal, and lets the signal kill.
 extern "C" fn on_fatal(signal: libc::c_int) {
+    restore();
+    // SAFETY: async-signal-safe. It is delivered when this returns, and finds the default action.
+    unsafe { libc::raise(signal) };
+}
+
+/// Restores the terminal. Async-signal-safe.
+fn restore() {
     if ENTERED.swap(false, Ordering::SeqCst) {
         let settings = SETTINGS.load(Ordering::SeqCst);
         // SAFETY: the bytes are static, and the settings are never freed; both calls are async-signal-safe.
@@ -70,6 +77,4 @@ extern "C" fn on_fatal(signal: libc::c_int) {
             }
         }
     }
-    // SAFETY: async-signal-safe. It is delivered when this returns, and finds the default action.
-    unsafe { libc::raise(signal) };
 }

@@ -27,6 +27,7 @@ use nntrace_user::{
         probes::Placement,
         rails::RailReader,
         session::{Session, SessionOptions},
+        stop_guard::StopGuard,
         target::{ChildOutput, Held, Launch, Process, Processes, Running},
     },
     model::{Findings, Topology, timeline::Timelines},
@@ -56,6 +57,9 @@ use crate::{
 /// Traces live, and records the run where that is asked for; returns the exit status.
 pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>) -> Result<ExitCode> {
     cli.check_counters()?;
+    // First, while there is one thread.
+    let mut guard =
+        (!cli.command.is_empty()).then(StopGuard::start).transpose().context("cannot start a process")?;
     logging::start(log_level);
     let processes = targets(cli)?;
     let (topology, rails) = (cli.host.live_topology()?, cli.rails()?);
@@ -87,7 +91,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
         session.trace(process)?;
     }
     if let Some(held) = &mut held {
-        session.trace_held(held)?;
+        session.trace_held(held, guard.take().context("a command has a guard")?)?;
     }
     let has_target = held.is_some() || !processes.is_empty();
     let finds_nothing = has_target && finds_nothing(cli, &mut session);

@@ -1,12 +1,15 @@
 //! Functions that the entries of a map mean in a file.
 
-use crate::live::engines::{
-    api_table::table_behind,
-    demangled_names,
-    engine_map::{ClassName, FunctionPlace, ProbeEntry},
-    examined_file::{Library, common_name},
-    rtti::NoSlot,
-    symbol_search::{self, FoundFunction, Names, Wanted},
+use crate::live::{
+    demangling,
+    engines::{
+        api_table::table_behind,
+        demangled_names,
+        engine_map::{ClassName, FunctionPlace, ProbeEntry},
+        examined_file::{Library, common_name},
+        rtti::NoSlot,
+        symbol_search::{self, FoundFunction, Names, Wanted},
+    },
 };
 
 /// Function to probe.
@@ -170,7 +173,7 @@ impl Found {
                 0 => String::new(),
                 count => format!(", and {count} other classes"),
             };
-            self.notes.push(format!("slot {slot} of {}: {reason}{others}", demangled_names::class(name)));
+            self.notes.push(format!("slot {slot} of {}: {reason}{others}", demangling::class(name)));
         }
         if self.functions.is_empty() && self.notes.is_empty() {
             self.notes.push(format!("no class of the file has a function in slot {slot} of {class}"));

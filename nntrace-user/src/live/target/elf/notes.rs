@@ -1,6 +1,5 @@
 //! Notes on probes in a file, in the format of SystemTap's `sys/sdt.h`: unlike symbols, they outlive `strip`.
 
-use object::ReadRef;
 use object::read::elf::{FileHeader as _, SectionHeader as _};
 
 use super::{ENDIAN, Elf, ElfErrorReason};
@@ -30,7 +29,7 @@ pub(in crate::live::target) struct Note {
     pub(in crate::live::target) semaphore: u64,
 }
 
-impl<'data, R: ReadRef<'data>> Elf<'data, R> {
+impl Elf<'_> {
     /// Returns the mark functions in the notes that `nntrace.h` and `nntrace_common::emit` write.
     pub(in crate::live::target) fn mark_notes(&self) -> Result<Vec<Note>, ElfErrorReason> {
         self.notes_of(MARK)
