@@ -300,6 +300,20 @@ fn serve_file(content: Vec<u8>) -> Result<SocketAddr> {
 }
 
 #[test]
+fn other_hosts_are_served_only_where_that_is_asked_for() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let mut profiler = Profiler::new()?.args(["--listen", address, "--duration", "100ms"]);
+        let refused = Child::run(profiler.command())?.expect_code(2)?;
+        ensure!(refused.stderr.contains("add --listen-on-network"), "{}", refused.stderr);
+        let arguments = ["--listen", address, "--listen-on-network", "--duration", "100ms"];
+        let served = Profiler::new()?.args(arguments).run()?.ended.expect_code(0)?;
+        ensure!(served.stderr.contains("without a password"), "{}", served.stderr);
+    }
+    Ok(())
+}
+
+#[test]
 fn prometheus_reads_whatever_names_there_are() -> Result<()> {
     let Some(program) = wheels::prometheus()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;

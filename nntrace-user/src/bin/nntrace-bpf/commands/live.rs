@@ -57,6 +57,7 @@ use crate::{
 /// Traces live, and records the run where that is asked for; returns the exit status.
 pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>) -> Result<ExitCode> {
     cli.check_counters()?;
+    cli.check_listen()?;
     // First, while there is one thread.
     let mut guard =
         (!cli.command.is_empty()).then(StopGuard::start).transpose().context("cannot start a process")?;
