@@ -40,7 +40,7 @@ fn a_cpu_is_offline_for_as_long_as_it_was() -> Result<()> {
         println!("no CPU of this machine can go offline: nothing to show here");
         return Ok(());
     }
-    let attached = Profiler::new()?.args(["--marks", "none"]).attach()?;
+    let attached = Profiler::new()?.args(["--marks", "none", "--verify"]).attach()?;
     let asked = clock::now();
     let offline = Offline::take(file)?;
     let gone = clock::now();
@@ -55,6 +55,9 @@ fn a_cpu_is_offline_for_as_long_as_it_was() -> Result<()> {
     let row = run.snapshot.cpus.iter().find(|row| row.cpu == cpu).context("no row of that CPU")?;
     println!("offline for {} ns, between {least} and {most}", row.offline_ns);
     assert!((least..=most).contains(&row.offline_ns), "not between {least} and {most}: {row:?}");
+    let verify = run.snapshot.verify.as_ref().context("no comparison")?;
+    assert!(verify.passes && !verify.rows.iter().any(|row| row.cpu == cpu), "{verify:?}");
+    assert!(verify.notes.iter().any(|note| note.contains("offline")), "{:?}", verify.notes);
     // It came back, and had events.
     let done: u64 = row.running.iter().map(|row| row.ns).chain(row.idle.iter().map(|row| row.ns)).sum();
     assert_eq!(done, run.snapshot.window.length_ns() - row.offline_ns, "{row:?}");

@@ -111,6 +111,19 @@ impl Verifier {
             ours.frequency.clear();
             counts.frequency.clear();
         }
+        let was_offline = |reading: &&CpuReading| reading.since(&initial.of(reading.cpu), end).offline_ns > 0;
+        let offline: Vec<u32> = readings.iter().filter(was_offline).map(|reading| reading.cpu).collect();
+        if !offline.is_empty() {
+            ours.cpus.retain(|cpu, _| !offline.contains(cpu));
+            ours.frequency.clear();
+            counts.frequency.clear();
+            let numbers: Vec<String> = offline.iter().map(u32::to_string).collect();
+            notes.push(format!(
+                "idle states of CPU {} and frequencies are not compared: it was offline meanwhile, and drivers may begin their \
+                 counts anew when it comes back",
+                numbers.join(", ")
+            ));
+        }
         let rows = kernel_comparison::compare(&ours, &self.begin, &counts);
         Verify {
             passes: rows.iter().all(kernel_comparison::Row::passes),
