@@ -9,6 +9,7 @@ mod graph_question;
 mod help_headings;
 mod host_options;
 mod info;
+mod listen_options;
 mod live;
 mod output_file;
 mod pack;

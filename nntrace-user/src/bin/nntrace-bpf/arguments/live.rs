@@ -1,6 +1,6 @@
 //! Options of measuring: what is traced, and how.
 
-use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use anyhow::{Result, bail};
 use clap::error::ErrorKind;
@@ -20,8 +20,9 @@ use nntrace_user::live::{
 use super::{
     EngineSelection, HostOptions, Results,
     help_headings::{LIMITS, MARKS, OUTPUT, POWER, TARGET},
+    listen_options::ListenOptions,
     usage,
-    values::{duration, listen_address, memory, period, process},
+    values::{duration, memory, period, process},
     without_rails,
 };
 use crate::logging;
@@ -105,20 +106,9 @@ pub struct Live {
     #[arg(long, conflicts_with_all = ["json", "table", "timeline"], help_heading = OUTPUT, hide_short_help = true)]
     pub json_lines: bool,
 
-    /// Serve metrics to Prometheus by HTTP, at a port of this host or at an address
-    ///
-    /// Such as 9464, at <http://127.0.0.1:9464/metrics>, for this host only; another address, as 192.168.1.7:9464 or
-    /// [::]:9464, needs --listen-on-network. As text, as OpenMetrics, or with native histograms, as the server asks; of the
-    /// moment at which it asks, at most one second old.
-    #[arg(long, value_name = "PORT|ADDRESS:PORT", value_parser = listen_address, help_heading = OUTPUT,
-          hide_short_help = true)]
-    pub listen: Option<SocketAddr>,
-
-    /// Allow --listen at an address that other hosts reach
-    ///
-    /// Whoever reaches it can read the metrics, names of processes and functions included, without a password.
-    #[arg(long, requires = "listen", help_heading = OUTPUT, hide_short_help = true)]
-    pub listen_on_network: bool,
+    /// Serving of metrics.
+    #[command(flatten)]
+    pub metrics: ListenOptions,
 
     /// The host.
     #[command(flatten)]
@@ -293,11 +283,20 @@ impl Live {
         }
     }
 
+    /// Refuses options that exclude each other.
+    ///
+    /// # Errors
+    /// When there are such.
+    pub fn check(&self) -> Result<()> {
+        self.check_counters()?;
+        self.metrics.check()
+    }
+
     /// Checks that the events can be counted.
     ///
     /// # Errors
     /// When there are too many, or the source of marks leaves nothing to count.
-    pub fn check_counters(&self) -> Result<()> {
+    fn check_counters(&self) -> Result<()> {
         let message = match self.marks {
             _ if self.counters.is_empty() => return Ok(()),
             Marks::Express => {
@@ -316,20 +315,6 @@ impl Live {
             _ => return Ok(()),
         };
         Err(usage(message.to_owned()))
-    }
-
-    /// Refuses to serve metrics to other hosts unless that is asked for.
-    ///
-    /// # Errors
-    /// When it is not.
-    pub fn check_listen(&self) -> Result<()> {
-        match self.listen {
-            Some(address) if !address.ip().is_loopback() && !self.listen_on_network => Err(usage(format!(
-                "--listen {address} is for other hosts too: whoever reaches it can read names of processes and functions, without a \
-                 password; add --listen-on-network if that is wanted, or give the port alone"
-            ))),
-            _ => Ok(()),
-        }
     }
 
     /// Whether tasks that libraries show by ITT are wanted: unless no engine is, as the library that makes marks of them

@@ -56,8 +56,7 @@ use crate::{
 
 /// Traces live, and records the run where that is asked for; returns the exit status.
 pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>) -> Result<ExitCode> {
-    cli.check_counters()?;
-    cli.check_listen()?;
+    cli.check()?;
     // First, while there is one thread.
     let mut guard =
         (!cli.command.is_empty()).then(StopGuard::start).transpose().context("cannot start a process")?;
@@ -68,7 +67,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     note_no_process(wants_screen);
     let mut output = if cli.json_lines { Output::JsonLines } else { Output::open(&cli.results, &cli.host)? };
     let files = Files::open(&cli.results)?;
-    let listener = cli.listen.map(MetricsListener::bind).transpose()?;
+    let listener = cli.metrics.listen.map(MetricsListener::bind).transpose()?;
     let otlp = OtlpMetrics::start(cli, &processes)?;
 
     // While the terminal is ours, what the command prints would spoil it: it is kept, and shown at the end.
