@@ -880,7 +880,7 @@ NNTRACE_SLOW_ void nntrace_release_lanes_(void) {
     }
 }
 
-/* At the end of the process, in which other threads may go on with marks, or of the library, which is told apart by the order:
+/* At the end of the process, in which other threads may go on with marks, or of the library; the order shows which:
  * what is registered by atexit() comes before all destructors in the former case, and last in the latter. */
 NNTRACE_SLOW_ void nntrace_leave_(void) {
     const int saved = errno;

@@ -120,7 +120,7 @@ impl ForeignMap {
         Self::register(MmapOptions::new().len(length).map_raw_read_only(file)?, false)
     }
 
-    /// Maps so many bytes of a file for reading and writing, with its pages at hand as far as there are any.
+    /// Maps the first bytes of a file for reading and writing, and loads the pages that exist.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -208,7 +208,7 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, _: *
     }
 }
 
-/// Puts an empty page at an address of a mapping; `false` if it is of no mapping, or if there is no memory.
+/// Puts an empty page at an address of a mapping; `false` if the address is in no mapping, or memory is out.
 fn replace_page(address: usize) -> bool {
     let is_in = |place: &&Place| {
         let end = place.end.load(Ordering::Acquire);
@@ -264,7 +264,7 @@ mod tests {
         file.set_len(8192).unwrap();
         let map = ForeignMap::shared(&file, 8192).unwrap();
         file.set_len(0).unwrap();
-        // SAFETY: within the mapping, of which nothing else is borrowed.
+        // SAFETY: within the mapping, and nothing else borrows from that.
         unsafe { map.as_ptr().cast_mut().add(4096).write_volatile(1) };
         assert!(map.is_damaged());
         assert_eq!(map.with_bytes(|bytes| bytes[4096]), 1);

@@ -1,4 +1,4 @@
-// Loads and unloads a library so many times, and prints the number of rounds to a file.
+// Loads and unloads a library as often as asked, and prints the number of rounds to a file.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

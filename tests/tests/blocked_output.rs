@@ -16,7 +16,7 @@ use nix::{
 };
 use nntrace_tests::{binaries, c, live, wait};
 
-/// Rounds of the command, each of which stops it twice.
+/// Rounds of the command: each stops it several times.
 const ROUNDS: &str = "40";
 
 /// Runs the profiler on a command that loads libraries, with these options; `disturb` is called once it does. Its output

@@ -24,7 +24,7 @@ const SECTIONS: u64 = 500;
 /// Memory of the profiler at most, MiB: that of its tables, and of what it reads of ordinary files.
 const MEMORY: u64 = 400;
 
-/// Writes a file with one segment of code and a symbol table of so many bytes, which are a hole.
+/// Writes a file with one segment of code and a symbol table that is a hole of this size.
 fn write_elf(path: &Path, symbols: u64, names: u64) -> Result<File> {
     const SYMBOLS: u64 = 1 << 20;
     let file = File::create(path)?;

@@ -104,7 +104,7 @@ fn what_a_library_has_is_gone_with_it() -> Result<()> {
 struct Group(PathBuf);
 
 impl Group {
-    /// Makes a group that may take so many bytes; `None` where the kernel has none for us.
+    /// Makes a group with this limit; `None` where the kernel lets us make no group.
     fn with_limit(bytes: u64) -> Result<Option<Self>> {
         let name = format!("nntrace-tests-{}", std::process::id());
         for (root, limit) in [("memory", "memory.limit_in_bytes"), ("", "memory.max")] {
@@ -148,7 +148,7 @@ fn a_program_of_little_memory_is_not_killed_for_lanes() -> Result<()> {
     let written: u64 = ended.text().lines().last().context("a number")?.parse()?;
     let Run { snapshot, ended } = profiler.finish()?;
     ended.expect_code(0)?;
-    // The kernel programs' totals: of so many sections records may be lost, by which the functions are counted.
+    // The kernel programs' totals: functions are counted by records, and a flood may lose some.
     assert_eq!(snapshot.counts(pid.parse()?).get("LR_PE"), Some(&written), "{:?}", snapshot.loss);
     assert_eq!(snapshot.odd_marks(), [].into(), "{:?}", snapshot.diagnostics);
     assert_eq!(by_lane(&snapshot), 0);

@@ -119,8 +119,8 @@ impl Verifier {
             counts.frequency.clear();
             let numbers: Vec<String> = offline.iter().map(u32::to_string).collect();
             notes.push(format!(
-                "idle states of CPU {} and frequencies are not compared: it was offline meanwhile, and drivers may begin their \
-                 counts anew when it comes back",
+                "idle states of CPU {} and frequencies are not compared: it was offline meanwhile, and drivers may restart their \
+                 counts when it comes back",
                 numbers.join(", ")
             ));
         }

@@ -78,7 +78,7 @@ impl Shared {
     }
 
     fn word(&self, word: Word) -> &AtomicU64 {
-        // SAFETY: a mapping begins at a page, and this one has so many words; both sides use them as atomic ones only,
+        // SAFETY: a mapping begins at a page, and this one has as many words; both sides use them as atomic ones only,
         // and nobody else knows the file.
         let words: &[AtomicU64] = unsafe { slice::from_raw_parts(self.0.as_ptr().cast(), WORDS) };
         &words[word as usize]
@@ -150,7 +150,7 @@ struct Stops {
 }
 
 impl Stops {
-    /// Maps the two positions of a ring (`kernel/bpf/ringbuf.c`): a page each, the first of which is ours to write.
+    /// Maps the two positions of a ring (`kernel/bpf/ringbuf.c`): a page each. The first is ours to write.
     fn map(ring: OwnedFd) -> io::Result<Self> {
         let consumer = MmapOptions::new().len(8).map_raw(&ring)?;
         let producer = MmapOptions::new().len(8).offset(page_bytes() as u64).map_raw_read_only(&ring)?;

@@ -1,6 +1,6 @@
 //! Stage of the library, or executable, that this is linked into: when it is unloaded its lanes are given up.
 //!
-//! At the end of a process the same is called, while other threads may go on with marks. It is told apart by the order: what is
+//! At the end of a process the same is called, while other threads may go on with marks. The order shows which it is: what is
 //! registered by `atexit` is called before all of `.fini_array` then, and last when a library is unloaded.
 
 use core::ffi::c_int;

@@ -270,7 +270,7 @@ fn span(bytes: usize) -> usize {
     bytes.next_multiple_of(PAGES) + 2 * PAGES
 }
 
-/// Maps a file of so many bytes, but not for forked children. A child that goes on with a mark of its parent, as it was forked by
+/// Maps a file of this size, but not for forked children. A child that goes on with a mark of its parent, as it was forked by
 /// a signal handler and returns from that, writes to empty memory of its own: behind the lane is a mapping that grows down
 /// where the lane is missing. In front there is one without access, as memory of others there would keep it from growing.
 pub(super) fn map_lane(file: Descriptor, bytes: usize) -> Option<NonNull<u8>> {
@@ -293,7 +293,7 @@ pub(super) fn map_lane(file: Descriptor, bytes: usize) -> Option<NonNull<u8>> {
     NonNull::new(ptr::with_exposed_provenance_mut(lane))
 }
 
-/// Unmaps a lane of so many bytes.
+/// Unmaps a lane of this size.
 ///
 /// # Safety
 /// It was mapped by [`map_lane`], and nothing refers to it.

@@ -1,7 +1,7 @@
 //! Reader of one lane: memory that a traced program writes, and may write anything to.
 //!
 //! Before it is mapped it has to be a memfd on tmpfs, sealed against a change of its size and of a size within bounds. Its
-//! pages may still be missing, where the program has given them back and the machine has none left: they read as 0. Every
+//! pages may still be missing, where the program has given them back and the machine is out of memory: they read as 0. Every
 //! word is loaded once, atomically, and then checked.
 
 use std::{

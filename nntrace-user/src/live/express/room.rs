@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::lane_thread::LaneThread;
 
-/// Part of the room that lanes of one library may take: one in so many.
+/// Divisor of the room: lanes of one library may take a sixteenth of it.
 const PART: u64 = 16;
 /// Bytes of room below which a process is to have no lanes at all: threads make the first ones unasked, and what finds a ring full
 /// that cannot grow may be lost, while marks of threads without lanes are not.
@@ -52,7 +52,7 @@ impl Grants {
     }
 }
 
-/// Tells all lanes of a process what those of their libraries may take: what they have, and a part of the room.
+/// Writes into all lanes of a process what those of their libraries may take: what they have, and a part of the room.
 fn grant(tgid: u32, part: u64, threads: &FxHashMap<u32, LaneThread>) {
     let rings = || threads.values().filter(|thread| thread.tgid == tgid).flat_map(LaneThread::rings);
     let mut taken = FxHashMap::<u64, u64>::default();

@@ -1,4 +1,4 @@
-//! How this process was told to treat signals when it was started, which a command that it starts inherits.
+//! Treatment of signals that this process was started with, and hands down to a command.
 //!
 //! The runtime of Rust ignores `SIGPIPE` before `main`, and sets it and the mask of signals to their defaults in what a
 //! `Command` starts. A program that is started with `trap '' PIPE` expects neither.
