@@ -7,6 +7,9 @@ pub const UNMAPPED: &str = "@unmapped";
 /// A mark whose text extends to a page that may not be read.
 pub const UNTERMINATED: &str = "@unterminated";
 
+/// A second in which nothing is marked.
+pub const SLEEP: &str = "@sleep";
+
 /// Returns the begin of a section.
 #[must_use]
 pub fn begin(tag: &str) -> OsString {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use nntrace_tests::{binaries, child::Child, live, results::Results as _, snapshot};
+use nntrace_tests::{binaries, child::Child, live, marks::SLEEP, results::Results as _, snapshot};
 
 /// `nobody`.
 const USER: &str = "65534";
@@ -87,7 +87,7 @@ fn a_setuid_program_gets_no_privileges_below_it_and_is_not_traced_where_it_has_t
     assert_eq!(snapshot.count(pid, "LR_PE"), 1);
     // In a process that runs already, it is root's, and nobody traces it.
     let script = format!(
-        "read go; {0} {1}; {2} {1}; {0} {1}",
+        "read go; {0} {1}; {2} {1} {SLEEP}; {0} {1}",
         own.display(),
         mark.map(|text| format!("'{text}'")).join(" "),
         setuid.display()

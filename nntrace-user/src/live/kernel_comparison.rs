@@ -111,17 +111,19 @@ impl Verifier {
             ours.frequency.clear();
             counts.frequency.clear();
         }
-        let was_offline = |reading: &&CpuReading| reading.since(&initial.of(reading.cpu), end).offline_ns > 0;
-        let offline: Vec<u32> = readings.iter().filter(was_offline).map(|reading| reading.cpu).collect();
-        if !offline.is_empty() {
-            ours.cpus.retain(|cpu, _| !offline.contains(cpu));
+        // One that was away all the time changed nothing for the others.
+        let came_or_went = |reading: &&CpuReading| {
+            let away = reading.since(&initial.of(reading.cpu), end).offline_ns;
+            away > 0 && away < ours.window_ns
+        };
+        if let Some(CpuReading { cpu, .. }) = readings.iter().find(came_or_went) {
+            // cpuidle_pause_and_lock: the other CPUs then sleep as default_idle_call does, with events and without counts.
+            ours.cpus.clear();
             ours.frequency.clear();
             counts.frequency.clear();
-            let numbers: Vec<String> = offline.iter().map(u32::to_string).collect();
             notes.push(format!(
-                "idle states of CPU {} and frequencies are not compared: it was offline meanwhile, and drivers may restart their \
-                 counts when it comes back",
-                numbers.join(", ")
+                "idle states and frequencies are not compared: CPU {cpu} came or went meanwhile; the kernel then suspends its \
+                 counts of all CPUs for a moment, and drivers may restart those of this one"
             ));
         }
         let rows = kernel_comparison::compare(&ours, &self.begin, &counts);

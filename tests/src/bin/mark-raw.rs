@@ -1,5 +1,5 @@
 //! Writes its arguments as marks, one after the other, unchanged. `@unmapped` is a mark at an unmapped address,
-//! `@unterminated` one without an end before memory that may not be read.
+//! `@unterminated` one without an end before memory that may not be read. At `@sleep` it sleeps for a second.
 
 use std::{
     ffi::{CString, OsStr},
@@ -7,12 +7,14 @@ use std::{
     os::unix::ffi::OsStrExt as _,
     process::ExitCode,
     ptr::NonNull,
+    thread,
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
 use nntrace_common::emit::tracing_mark_write;
-use nntrace_tests::marks::{UNMAPPED, UNTERMINATED};
+use nntrace_tests::marks::{SLEEP, UNMAPPED, UNTERMINATED};
 
 fn main() -> ExitCode {
     match std::env::args_os().skip(1).try_for_each(|argument| write(&argument)) {
@@ -31,6 +33,8 @@ fn write(argument: &OsStr) -> Result<()> {
     } else if argument == UNTERMINATED {
         let text = unterminated()?;
         tracing_mark_write(text.as_ptr());
+    } else if argument == SLEEP {
+        thread::sleep(Duration::from_secs(1));
     } else {
         let text = CString::new(argument.as_bytes()).context("an argument holds no NUL")?;
         tracing_mark_write(text.as_ptr().cast());
