@@ -19,6 +19,7 @@ pub mod express;
 pub mod figures;
 pub mod http;
 pub mod itt;
+pub mod kernel_trace;
 pub mod lane;
 pub mod late_wake_ups;
 pub mod live;
