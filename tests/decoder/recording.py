@@ -268,7 +268,7 @@ class Recording:
                 add(row, 1, own, exclusive)
                 row[3] = max(row[3], own)
         return [
-            {"pid": pid} | letters(tag) | {"name": name} | counts(row) | {"max_ns": highest_alike(row[3])}
+            {"pid": pid} | letters(tag) | {"name": name} | counts(row) | {"max_ns": row[3]}
             for (pid, tag, name), row in sorted(sums.items())
         ]
 
@@ -311,11 +311,6 @@ def letters(tag):
 def frame(step):
     mark = {SUBTRACTED: "!", HANDED: "+"}.get(step["class"], "")
     return "_".join(letters(step["tag"]).values()) + mark
-
-
-def highest_alike(time):
-    """Returns the highest of the times that a histogram holds to be alike: with the same upper eight bits."""
-    return time | (1 << max(0, time.bit_length() - 8)) - 1
 
 
 def add(row, *values):

@@ -18,18 +18,23 @@ pub(crate) struct Times {
     digits: u8,
     few: Vec<u64>,
     many: Option<Box<Histogram<u32>>>,
+    /// Shortest and longest, ns: a bucket of the histogram may reach beyond them.
+    least: u64,
+    most: u64,
 }
 
 impl Times {
     /// None yet, of which so many digits will be kept.
     #[must_use]
     pub(crate) const fn new(digits: u8) -> Self {
-        Self { digits, few: Vec::new(), many: None }
+        Self { digits, few: Vec::new(), many: None, least: u64::MAX, most: 0 }
     }
 
     /// Adds a time, ns.
     #[inline]
     pub(crate) fn record(&mut self, ns: u64) {
+        self.least = self.least.min(ns);
+        self.most = self.most.max(ns);
         match &mut self.many {
             Some(histogram) => record(histogram, ns),
             None => self.record_one(ns),
@@ -48,6 +53,8 @@ impl Times {
 
     /// Adds other times, of which as many digits are kept.
     pub(crate) fn merge(&mut self, other: &Self) {
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
         match (&mut self.many, &other.many) {
             (Some(own), Some(many)) => {
                 // It resizes itself to what is added; of equal digits, nothing is lost.
@@ -69,6 +76,12 @@ impl Times {
     #[must_use]
     pub(crate) fn count(&self) -> u64 {
         self.many.as_ref().map_or(self.few.len() as u64, |histogram| histogram.len())
+    }
+
+    /// Returns the shortest and the longest, ns; `None` where there is none.
+    #[must_use]
+    pub(crate) fn extremes(&self) -> Option<(u64, u64)> {
+        (self.count() > 0).then_some((self.least, self.most))
     }
 
     /// All of them as a histogram.
@@ -136,6 +149,8 @@ mod tests {
                 together.merge(&some);
             }
             prop_assert_eq!(&*together.histogram(), &one_by_one);
+            let all = || times.iter().flatten().copied();
+            prop_assert_eq!(together.extremes(), all().min().zip(all().max()));
         }
     }
 }

@@ -30,7 +30,10 @@ pub struct Unfinished {
 
 impl Unfinished {
     /// Creates an empty folder in another one.
-    pub(super) fn create_folder(around: &Directory) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When that takes none.
+    pub fn create_folder(around: &Directory) -> io::Result<Self> {
         Self::create(around, |name| around.create_folder(name)).map(|(unfinished, ())| unfinished)
     }
 

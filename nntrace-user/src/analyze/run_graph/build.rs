@@ -104,7 +104,7 @@ pub(in crate::analyze) fn graph<'a>(
     options: &BuildOptions<'_>,
 ) -> Result<Built<'a>, String> {
     if events.spans.is_empty() {
-        return Err("no section with a layer and a phase ended: there is nothing to predict".into());
+        return Err("no section with a layer and a phase ended".into());
     }
     let mut drafts = Drafts::new(events);
     let mut facts = Facts::default();

@@ -4,6 +4,7 @@ mod calls;
 mod diff;
 mod engine_options;
 mod engines;
+mod explain;
 mod export;
 mod graph_question;
 mod help_headings;
@@ -33,6 +34,7 @@ use clap::{CommandFactory as _, Parser, error::ErrorKind};
 pub use diff::{Diff, DiffForm, Divisor};
 pub use engine_options::EngineSelection;
 pub use engines::Engines;
+pub use explain::Explain;
 pub use export::{Export, ExportOutput};
 pub use graph_question::GraphQuestion;
 pub use host_options::HostOptions;
@@ -93,6 +95,13 @@ pub struct Cli {
 /// A subcommand.
 #[derive(Debug, clap::Subcommand)]
 pub enum Action {
+    /// Explains a run on one page: where the time went, why the slowest were slow, what next
+    ///
+    /// `explain -- COMMAND` records the command with context switches, `explain --pid PID -d 10s` a process that runs, `explain RUN`
+    /// takes a recording or trace files, without privileges. The page has how often the work of the run ended and how long it took, the ten
+    /// functions with the most time, the causes of the slowest executions, the CPUs that it ran on, energy where a model is given,
+    /// and the commands that show more. With `-- COMMAND` it exits with the command's status.
+    Explain(Box<Explain>),
     /// Shows a recording or trace files in the same tables, views and snapshots
     ///
     /// No privileges are needed. Reads the folders that `record` writes, the text of ftrace, `trace-cmd report`, systrace (HTML too), atrace and Perfetto's systrace export, and
@@ -255,6 +264,7 @@ impl Action {
             | Self::Engines(_)
             | Self::Topology(_)
             | Self::EnergyModel(EnergyModelAction::Init { .. } | EnergyModelAction::Rails { .. }) => false,
+            Self::Explain(arguments) => !arguments.is_live(),
             Self::Replay(arguments) => {
                 !(arguments.emit.is_wanted && arguments.emit.to == EmitTo::TraceMarker)
             }
@@ -265,6 +275,7 @@ impl Action {
     /// Returns the files and folders that are read as recordings or traces.
     pub fn inputs(&self) -> impl Iterator<Item = &PathBuf> + Clone {
         let (files, more): (&[PathBuf], &[PathBuf]) = match self {
+            Self::Explain(arguments) => (&arguments.files, &[]),
             Self::Replay(arguments) => (&arguments.files, &[]),
             Self::Print(arguments) => (&arguments.files, &[]),
             Self::Export(arguments) => (&arguments.files, &[]),

@@ -5,6 +5,7 @@ pub mod diff;
 pub mod emit;
 pub mod energy_model;
 pub mod engines;
+pub mod explain;
 pub mod export;
 mod file_run;
 mod graph_question;

@@ -28,8 +28,8 @@ use nntrace_user::{caller, model::near_names::did_you_mean, report::terminal_tex
 use crate::{
     arguments::{Action, Cli},
     commands::{
-        calls, diff, energy_model, engines, export, info, live, manual, pack, print, record, replay, report,
-        topology, unpack, what_if, why,
+        calls, diff, energy_model, engines, explain, export, info, live, manual, pack, print, record, replay,
+        report, topology, unpack, what_if, why,
     },
 };
 
@@ -70,6 +70,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let done = match &cli.action {
+        Some(Action::Explain(arguments)) => explain::run(arguments),
         Some(Action::Replay(arguments)) => replay::run(arguments),
         Some(Action::Print(arguments)) => print::run(arguments),
         Some(Action::Pack(arguments)) => pack::run(arguments),
@@ -140,6 +141,7 @@ fn prepare(action: Option<&Action>) -> anyhow::Result<()> {
     );
     let action = match action {
         None | Some(Action::Record(_)) => return Ok(()),
+        Some(Action::Explain(arguments)) if arguments.is_live() => return Ok(()),
         Some(action) => action,
     };
     // Before there is a second thread.

@@ -72,7 +72,8 @@ impl Output {
     /// Whether results go to a terminal interface. Its keys come from the terminal, whatever standard input is.
     #[must_use]
     pub fn wants_screen(results: &Results) -> bool {
-        results.json.is_none()
+        !results.is_quiet
+            && results.json.is_none()
             && results.table.is_none()
             && !results.timeline
             && results.files().next().is_none()

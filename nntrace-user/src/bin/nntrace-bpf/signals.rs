@@ -10,10 +10,10 @@ use std::{
 use anyhow::{Context as _, Result};
 use nix::{
     libc,
-    sys::signal::{SigSet, Signal, raise},
+    sys::signal::{self, SigHandler, SigSet, Signal, raise},
 };
 use nntrace_user::result_folder::remove_unfinished;
-use tokio::signal::unix::{self, SignalKind, signal};
+use tokio::signal::unix::{self, SignalKind, signal as catch};
 
 /// Those by which people, shells and `timeout -s` ask a program to end: each of them would kill it otherwise.
 const ENDS: [libc::c_int; 7] =
@@ -38,7 +38,7 @@ impl EndSignals {
     pub fn catch_but(other: Option<libc::c_int>) -> Result<Self> {
         let ends = ENDS.into_iter().filter(|number| Some(*number) != other);
         let wanted = ends.filter(|&number| number != libc::SIGHUP || !is_ignored(number));
-        let caught = wanted.map(|number| signal(SignalKind::from_raw(number)));
+        let caught = wanted.map(|number| catch(SignalKind::from_raw(number)));
         Ok(Self(caught.collect::<Result<_, _>>().context("cannot catch signals")?))
     }
 
@@ -69,7 +69,7 @@ pub fn remove_unfinished_at_end() -> Result<()> {
         let Ok(signal) = signals.wait() else { return };
         IS_ENDING.store(true, Ordering::Relaxed);
         remove_unfinished();
-        // Nothing has set an action: now it ends the process.
+        // Now it ends the process.
         let _ = raise_unblocked(signal);
     };
     thread::Builder::new().name("signals".into()).spawn(wait).context("cannot start a thread")?;
@@ -84,6 +84,9 @@ pub fn is_ending() -> bool {
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
 fn raise_unblocked(signal: Signal) -> nix::Result<()> {
+    // A run before may have caught it.
+    // SAFETY: the default action runs no code of this process.
+    unsafe { signal::signal(signal, SigHandler::SigDfl) }?;
     SigSet::from(signal).thread_unblock()?;
     raise(signal)
 }
@@ -100,7 +103,7 @@ impl WriteSignal {
     /// # Errors
     /// When the kernel refuses.
     pub fn catch(is_wanted: bool) -> Result<Self> {
-        let caught = is_wanted.then(|| signal(SignalKind::from_raw(WRITE))).transpose();
+        let caught = is_wanted.then(|| catch(SignalKind::from_raw(WRITE))).transpose();
         Ok(Self(caught.context("cannot catch signals")?))
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use hdrhistogram::Histogram;
 use nntrace_common::{layer::Tag, record::Total};
 
 use crate::{
@@ -58,8 +57,13 @@ impl Findings<'_> {
         let rows = self.marks.paths.phases(&self.sums.totals).into_iter().map(|((pid, tag), total)| {
             let process = self.run.processes.get(&pid).unwrap_or(&unknown);
             let times = distributions.remove(&(pid, tag)).filter(|times| times.count() > 0);
+            let extremes = times.as_ref().and_then(Times::extremes);
             let times = times.map(Times::into_histogram);
-            let quantile = |q: f64| times.as_ref().map(|times| times.value_at_quantile(q));
+            // A bucket of the histogram may reach beyond what was measured.
+            let quantile = |q: f64| {
+                let at = times.as_ref().map(|times| times.value_at_quantile(q));
+                at.zip(extremes).map(|(ns, (least, most))| ns.clamp(least, most))
+            };
             PhaseRow {
                 pid,
                 comm: if pid == OTHERS_PID && process.comm.is_empty() {
@@ -73,11 +77,11 @@ impl Findings<'_> {
                 count: total.count,
                 total_ns: total.own,
                 exclusive_ns: total.exclusive,
-                min_ns: times.as_ref().map(Histogram::min),
+                min_ns: extremes.map(|(least, _)| least),
                 p50_ns: quantile(0.5),
                 p90_ns: quantile(0.9),
                 p99_ns: quantile(0.99),
-                max_ns: times.as_ref().map(Histogram::max),
+                max_ns: extremes.map(|(_, most)| most),
                 histogram: times.map(TimeHistogram::from),
             }
         });
@@ -104,6 +108,8 @@ impl Findings<'_> {
             .into_iter()
             .map(|((pid, tag, name), sum)| {
                 let times = sum.times.histogram();
+                let (least, most) = sum.times.extremes().unwrap_or_default();
+                let quantile = |q: f64| times.value_at_quantile(q).clamp(least, most);
                 let row = FunctionRow {
                     pid,
                     layer: tag.layer(),
@@ -112,9 +118,9 @@ impl Findings<'_> {
                     count: sum.total.count,
                     total_ns: sum.total.own,
                     exclusive_ns: sum.total.exclusive,
-                    p50_ns: times.value_at_quantile(0.5),
-                    p99_ns: times.value_at_quantile(0.99),
-                    max_ns: times.max(),
+                    p50_ns: quantile(0.5),
+                    p99_ns: quantile(0.99),
+                    max_ns: most,
                     is_partial: sum.is_late,
                 };
                 (pid, tag, row)

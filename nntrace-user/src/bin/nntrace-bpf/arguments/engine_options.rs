@@ -14,7 +14,7 @@ use crate::logging;
 const NONE: &str = "none";
 
 /// Engines.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct EngineSelection {
     /// Engine to look for, or none; by itself all that are known
     ///
@@ -47,6 +47,12 @@ impl EngineSelection {
     #[must_use]
     pub fn is_none(&self) -> bool {
         !self.engine_names.is_empty() && self.engine_names.iter().all(|name| name == NONE)
+    }
+
+    /// Whether operators are probed too.
+    #[must_use]
+    pub fn has_operators(&self) -> bool {
+        self.engine_level == Level::Op
     }
 
     /// Returns the detail of tasks that libraries show by ITT, if it is less than all.

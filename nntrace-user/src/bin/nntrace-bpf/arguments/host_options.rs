@@ -20,7 +20,7 @@ use super::{
 use crate::output::inputs;
 
 /// Description of the host by the user.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct HostOptions {
     /// Description of the host in TOML
     ///

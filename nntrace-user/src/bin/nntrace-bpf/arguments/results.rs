@@ -104,6 +104,10 @@ pub struct Results {
     #[arg(long, value_name = "SIZE", value_parser = table_memory, help_heading = LIMITS, hide_short_help = true)]
     pub memory: Option<u64>,
 
+    /// Whether nothing is shown while the run goes on, or of what was recorded.
+    #[arg(skip)]
+    pub is_quiet: bool,
+
     /// Causes of work.
     #[command(flatten)]
     pub causes: Causes,

@@ -1,0 +1,261 @@
+//! A run on one page: how long its work took, where the time went, why the slowest executions were slow, where they ran, and what
+//! to look at next.
+
+mod text;
+
+use std::cmp::Reverse;
+
+use nntrace_common::layer::Tag;
+use serde::Serialize;
+
+use super::{run_graph::Refusal, why::Answer};
+use crate::report::snapshot::{ClusterRow, FunctionRow, ResultUnit, Snapshot};
+
+/// Version of the form of pages in JSON.
+const SCHEMA_VERSION: u32 = 1;
+/// Functions that are shown.
+const MOST_FUNCTIONS: usize = 10;
+
+/// What a page is about, and where it can be looked at again.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Command of the run, or names of its files.
+    pub title: &'a str,
+    /// Its files as words of a shell; `None` where they are gone after the page.
+    pub files: Option<&'a str>,
+    /// Whether operators of engines were asked for.
+    pub has_operators: bool,
+}
+
+/// A run on one page.
+#[derive(Clone, Debug, Serialize)]
+pub struct Page {
+    schema: &'static str,
+    schema_version: u32,
+    run: String,
+    /// Length of the run, ns.
+    window_ns: u64,
+    /// The function that the run is about; `None` where no marked section ended.
+    work: Option<Work>,
+    /// Those with the most exclusive time, the largest first.
+    functions: Vec<Function>,
+    /// Exclusive time of all functions, ns.
+    exclusive_ns: u64,
+    /// Functions that are not among these.
+    functions_left_out: usize,
+    /// Sums over the threads; `None` without context switches.
+    threads: Option<ThreadTimes>,
+    clusters: Vec<Cluster>,
+    /// `None` without an energy model.
+    energy: Option<Energy>,
+    /// Why the slowest executions were slow.
+    why: Option<Answer>,
+    /// Why that is not known.
+    why_unknown: Option<String>,
+    next: Vec<Step>,
+    notes: Vec<String>,
+    /// Whether records were lost, so that figures are too small.
+    is_incomplete: bool,
+}
+
+/// The function that the run is about.
+#[derive(Clone, Debug, Serialize)]
+struct Work {
+    function: String,
+    count: u64,
+    p50_ns: u64,
+    p99_ns: u64,
+    max_ns: u64,
+}
+
+/// A function.
+#[derive(Clone, Debug, Serialize)]
+struct Function {
+    pid: u32,
+    layer: String,
+    phase: String,
+    name: String,
+    count: u64,
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    max_ns: Option<u64>,
+    exclusive_ns: u64,
+}
+
+/// Times of the threads together.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct ThreadTimes {
+    threads: usize,
+    on_cpu_ns: u64,
+    runnable_ns: u64,
+    asleep_ns: u64,
+    unknown_ns: u64,
+}
+
+/// Times of a cluster.
+#[derive(Clone, Debug, Serialize)]
+struct Cluster {
+    cluster: String,
+    cpus: Vec<u32>,
+    active_ns: u64,
+    /// Mean of the requested frequencies while it was active, as far as they are known, kHz.
+    mean_khz: Option<u32>,
+    idle_ns: u64,
+    offline_ns: u64,
+    unknown_ns: u64,
+}
+
+/// Energy of all CPUs and clusters, by the energy model.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Energy {
+    unit: ResultUnit,
+    total: f64,
+    total_min: f64,
+    total_max: f64,
+    /// Energy of the run by the executions of [`Work`]; `None` where none ended.
+    per_execution: Option<f64>,
+}
+
+/// What to look at next.
+#[derive(Clone, Debug, Serialize)]
+struct Step {
+    /// What it shows.
+    shows: &'static str,
+    /// Command line, or an option of this one.
+    command: String,
+}
+
+impl Page {
+    /// Creates the page of a run.
+    #[must_use]
+    pub fn new(snapshot: &Snapshot, why: Result<Answer, Refusal>, subject: &Subject<'_>) -> Self {
+        let (why, why_unknown) = match why {
+            Ok(answer) => (Some(answer), None),
+            Err(reason) => (None, Some(reason.to_string())),
+        };
+        let work = work(snapshot, why.as_ref());
+        let mut rows: Vec<&FunctionRow> = snapshot.functions.iter().collect();
+        rows.sort_by_key(|row| (Reverse(row.exclusive_ns), row.pid));
+        let energy = snapshot.energy.as_ref().map(|energy| Energy {
+            unit: energy.unit,
+            total: energy.total,
+            total_min: energy.total_min,
+            total_max: energy.total_max,
+            per_execution: work.as_ref().map(|work| energy.total / work.count as f64),
+        });
+        Self {
+            schema: "nntrace-explain",
+            schema_version: SCHEMA_VERSION,
+            run: subject.title.to_owned(),
+            window_ns: snapshot.window.length_ns(),
+            functions: rows.iter().take(MOST_FUNCTIONS).map(|row| Function::new(row)).collect(),
+            exclusive_ns: rows.iter().map(|row| row.exclusive_ns).fold(0, u64::saturating_add),
+            functions_left_out: rows.len().saturating_sub(MOST_FUNCTIONS),
+            threads: threads(snapshot),
+            clusters: snapshot.clusters.iter().map(Cluster::new).collect(),
+            energy,
+            next: next(snapshot, work.as_ref(), why.as_ref(), subject),
+            work,
+            why,
+            why_unknown,
+            notes: snapshot.notes.clone(),
+            is_incomplete: snapshot.loss.makes_incomplete("functions"),
+        }
+    }
+}
+
+/// Returns the function that the answer is about, or else the one that takes most time.
+fn work(snapshot: &Snapshot, why: Option<&Answer>) -> Option<Work> {
+    let name = |row: &FunctionRow| format!("{}:{}", Tag::new(row.layer, row.phase), row.name);
+    let ended = || snapshot.functions.iter().filter(|row| row.count > 0);
+    let asked = why.and_then(|answer| {
+        ended().filter(|row| name(row) == answer.function()).max_by_key(|row| row.total_ns)
+    });
+    let row = asked.or_else(|| ended().max_by_key(|row| row.total_ns))?;
+    Some(Work {
+        function: name(row),
+        count: row.count,
+        p50_ns: row.p50_ns,
+        p99_ns: row.p99_ns,
+        max_ns: row.max_ns,
+    })
+}
+
+impl Function {
+    fn new(row: &FunctionRow) -> Self {
+        let of_ended = |ns: u64| (row.count > 0).then_some(ns);
+        Self {
+            pid: row.pid,
+            layer: row.layer.code().to_owned(),
+            phase: row.phase.code().to_owned(),
+            name: row.name.clone(),
+            count: row.count,
+            p50_ns: of_ended(row.p50_ns),
+            p99_ns: of_ended(row.p99_ns),
+            max_ns: of_ended(row.max_ns),
+            exclusive_ns: row.exclusive_ns,
+        }
+    }
+}
+
+fn threads(snapshot: &Snapshot) -> Option<ThreadTimes> {
+    if snapshot.threads.is_empty() {
+        return None;
+    }
+    let mut sums = ThreadTimes { threads: snapshot.threads.len(), ..ThreadTimes::default() };
+    for row in &snapshot.threads {
+        for (sum, ns) in [
+            (&mut sums.on_cpu_ns, row.on_cpu_ns),
+            (&mut sums.runnable_ns, row.runnable_ns),
+            (&mut sums.asleep_ns, row.sleeping_ns.saturating_add(row.uninterruptible_ns)),
+            (&mut sums.unknown_ns, row.unknown_ns),
+        ] {
+            *sum = sum.saturating_add(ns);
+        }
+    }
+    Some(sums)
+}
+
+impl Cluster {
+    fn new(row: &ClusterRow) -> Self {
+        let (mut cycles, mut known) = (0_u128, 0_u128);
+        for (khz, ns) in row.active.iter().filter_map(|row| Some((row.khz?, row.ns))) {
+            cycles += u128::from(khz) * u128::from(ns);
+            known += u128::from(ns);
+        }
+        Self {
+            cluster: row.cluster.clone(),
+            cpus: row.cpus.clone(),
+            active_ns: row.active.iter().map(|row| row.ns).sum(),
+            mean_khz: cycles.checked_div(known).and_then(|khz| u32::try_from(khz).ok()),
+            idle_ns: row.idle.iter().map(|row| row.ns).sum::<u64>() + row.idle_unknown_ns,
+            offline_ns: row.offline_ns,
+            unknown_ns: row.unknown_ns,
+        }
+    }
+}
+
+/// Returns what to look at next, by what the page leaves open.
+fn next(snapshot: &Snapshot, work: Option<&Work>, why: Option<&Answer>, subject: &Subject<'_>) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut add = |shows, command: String| steps.push(Step { shows, command });
+    if let Some(files) = subject.files {
+        if why.is_some() {
+            add("every cause, and those of another function with --of", format!("nntrace-bpf why {files}"));
+        }
+        if work.is_some() {
+            add("every section, in a browser", format!("nntrace-bpf export {files} -o run.html"));
+            add("the run with faster parts", format!("nntrace-bpf what-if {files} --speed driver=2x"));
+        }
+        add("all tables: layers and phases, CPUs, clusters", format!("nntrace-bpf replay {files}"));
+    } else {
+        add("the recording, for why, replay, export and what-if", "-o FOLDER".into());
+    }
+    if !subject.has_operators {
+        add("operators, where an engine runs; each takes microseconds longer", "--engine-level op".into());
+    }
+    if snapshot.energy.is_none() && !snapshot.clusters.is_empty() {
+        add("energy; `nntrace-bpf energy-model init` writes a model", "--energy-model FILE".into());
+    }
+    steps
+}
