@@ -17,10 +17,11 @@ pub fn render(findings: &Findings<'_>) -> String {
     let graph = &marks.causality.graph;
     let mut text = String::from("digraph sections {\n  rankdir=LR;\n  node [shape=box];\n");
     // Writing to a string cannot fail, here and below.
-    for (node, number) in graph.nodes().iter().zip(0_u32..) {
+    let is_shown = |number: u32| graph.nodes().get(number as usize).is_some_and(|node| !node.ended_before);
+    for (node, number) in graph.nodes().iter().zip(0_u32..).filter(|(_, number)| is_shown(*number)) {
         let _ = writeln!(text, "  s{number} [label=\"{}\"];", label(marks, node));
     }
-    for (from, to, edge) in graph.edges() {
+    for (from, to, edge) in graph.edges().iter().filter(|(from, to, _)| is_shown(*from) && is_shown(*to)) {
         let style = match edge {
             Edge::Explicit | Edge::Nested => "",
             Edge::HandedOver => " [style=bold,label=\"hand-over\"]",

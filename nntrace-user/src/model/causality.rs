@@ -180,7 +180,11 @@ impl Causality {
     /// The window begins at `begin` (ns): what is open then counts from there on.
     #[must_use]
     pub(crate) fn since(self, begin: u64) -> Self {
-        Self { window_begin: begin, ..self }
+        let mut since = Self { window_begin: begin, ..self };
+        if let Some(hand_overs) = &mut since.hand_overs {
+            hand_overs.since(begin);
+        }
+        since
     }
 
     /// A section with a layer and a phase begins at `time` (ns) whose mark has attributes (or any, see
@@ -426,10 +430,10 @@ impl Causality {
             let Stamp { time, .. } = at;
             let counted = time.max(self.window_begin);
             match entry.remove() {
-                Event::Begin { origin, name, annotations } => self.begin(origin, counted, name, annotations),
-                Event::End { origin } => self.threads.end(origin.tid, origin.depth),
+                Event::Begin { origin, name, annotations } => self.begin(origin, time, name, annotations),
+                Event::End { origin } => self.end_before(origin),
                 Event::Send { origin, handle } => {
-                    self.handles.sent += 1;
+                    self.handles.sent += u64::from(time >= self.window_begin);
                     let context = self.threads.context(origin.tid, origin.depth);
                     let sent = Moment::new(origin, time);
                     self.sent.insert(Self::key(origin.pid, handle), (sent, context));
@@ -457,12 +461,26 @@ impl Causality {
         }
     }
 
-    fn begin(&mut self, origin: Origin, time: u64, hash: u64, annotations: Annotations) {
+    /// A section ended before the window: neither it nor an iteration that was nothing else is in the window.
+    fn end_before(&mut self, origin: Origin) {
+        for begin in self.threads.end(origin.tid, origin.depth) {
+            if let Some(node) = begin.node {
+                self.graph.end_before(node);
+            }
+            if let Some(iteration) = begin.context.iteration.filter(|_| begin.is_root) {
+                self.iterations.end_before(iteration);
+            }
+        }
+    }
+
+    /// A section begins at `at` (ns); what began before the window counts from its begin on.
+    fn begin(&mut self, origin: Origin, at: u64, hash: u64, annotations: Annotations) {
+        let time = at.max(self.window_begin);
         let Origin { pid, tid, depth, .. } = origin;
         // What a switch closes may not be closed yet: its end is of the same instant.
         let outside = Origin { depth: depth.saturating_sub(u8::from(annotations.is_switch)), ..origin };
         let around = self.threads.context(tid, outside.depth);
-        let received = annotations.handle.and_then(|handle| self.receive(outside, time, handle));
+        let received = annotations.handle.and_then(|handle| self.receive(outside, at, handle));
         let mut context = received.unwrap_or_else(|| around.inside());
         if let Some(account) = annotations.account {
             context.charge = Some(Charge { account, edge: Edge::Explicit });
@@ -502,14 +520,14 @@ impl Causality {
     fn receive(&mut self, origin: Origin, time: u64, handle: Handle) -> Option<Context> {
         let key = Self::key(origin.pid, handle);
         let Some(&(sent, context)) = self.sent.get(&key) else {
-            self.handles.unmatched += 1;
+            self.handles.unmatched += u64::from(time >= self.window_begin);
             let receive = Moment::new(origin, time);
             if let Some(hand_overs) = &mut self.hand_overs {
                 hand_overs.received_early(key, receive, origin.depth);
             }
             return None;
         };
-        self.handles.received += 1;
+        self.handles.received += u64::from(time >= self.window_begin);
         let received = Moment::new(origin, time);
         if let Some(hand_overs) = &mut self.hand_overs {
             hand_overs.received(key, sent, received, origin.depth, context.iteration);

@@ -10,6 +10,7 @@ use nntrace_common::{
 use super::{Options, TimeRange, replay};
 use crate::report::snapshot::{Snapshot, TableRow, ThreadRow};
 
+mod before_range;
 mod division;
 
 fn run(text: &str, range: Option<(u64, u64)>) -> Snapshot {
@@ -152,7 +153,7 @@ fn no_time_is_too_long() {
     let line = |tid: u32, seconds: u64, text: &str| format!("a-{tid} [000] {seconds}.0: {text}\n");
     let mut text = line(1, 0, "cpu_idle: state=1 cpu_id=0");
     for tid in 1..5 {
-        text += &line(tid, 0, "tracing_mark_write: B|1|[NN_LR_PE]f");
+        text += &line(tid, 0, "tracing_mark_write: B|1|[NN_LR_PE]f#iter=1#acct=a");
         text += &line(tid, 0, "tracing_mark_write: S|1|s|1");
     }
     let last = i64::MAX.cast_unsigned() / 1_000_000_000 - 1;
@@ -214,6 +215,22 @@ fn context_switches_show_when_threads_ran_waited_and_slept() {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let rows = run(&[&lines[..3].concat(), mark, &lines[3..].concat()].concat(), None).threads;
     assert_eq!(rows, [row(9, 9, "other", [30, 0, 0, 30])]);
+}
+
+/// A thread that wrote marks exits: what it did stays with its process.
+#[test]
+fn a_process_outlives_a_thread_of_it() {
+    let text = "\
+        app-5    (    5) [000] 1.000000: sched_switch: prev_comm=swapper prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=app next_pid=5 next_prio=120
+        app-5    (    5) [000] 1.000010: sched_switch: prev_comm=app prev_pid=5 prev_prio=120 prev_state=S ==> next_comm=w next_pid=7 next_prio=120
+          w-7    (    5) [000] 1.000020: tracing_mark_write: B|5|[NN_LD_PE]work
+          w-7    (    5) [000] 1.000050: tracing_mark_write: E|5
+          w-7    (    5) [000] 1.000060: sched_process_exit: comm=w pid=7 prio=120
+          w-7    (    5) [000] 1.000070: sched_switch: prev_comm=w prev_pid=7 prev_prio=120 prev_state=X ==> next_comm=swapper next_pid=0 next_prio=120
+";
+    let snapshot = run(text, None);
+    let rows: Vec<_> = snapshot.threads.iter().map(|row| (row.pid, row.tid, row.on_cpu_ns)).collect();
+    assert_eq!(rows, [(5, 5, 10_000), (5, 7, 60_000)]);
 }
 
 /// A thread other than the leader: the program continues under the leader's id, and the thread's own id is gone.

@@ -385,7 +385,13 @@ impl ThreadStacks {
     #[must_use]
     pub(crate) fn processes(&self) -> BTreeMap<u32, u32> {
         let mut processes = self.parted.processes.clone();
-        processes.extend(self.threads.iter().map(|thread| (thread.tid, thread.process())));
+        for thread in &self.threads {
+            // One that exited and wrote nothing since is still that of before.
+            match thread.pid {
+                Some(pid) => _ = processes.insert(thread.tid, pid),
+                None => _ = processes.entry(thread.tid).or_insert_with(|| thread.process()),
+            }
+        }
         processes
     }
 

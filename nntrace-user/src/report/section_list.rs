@@ -46,6 +46,9 @@ pub fn list_by_thread(marks: &Marks, filter: &SectionFilter, hidden: &mut Hidden
 
 /// Whether a section is shown. One that has not ended has no layer, phase or duration yet.
 fn shows(filter: &SectionFilter, marks: &Marks, node: &Node, hidden: &mut Hidden) -> bool {
+    if node.ended_before {
+        return false;
+    }
     if filter.shows_all() {
         return true;
     }

@@ -135,7 +135,7 @@ pub(super) fn choose(events: &Events, name: Option<&str>) -> Result<Chosen, Choi
     for span in &events.spans {
         let (count, ns) = counts.entry(span.component).or_default();
         *count += 1;
-        *ns += span.end.time.saturating_sub(span.begin.time);
+        *ns = ns.saturating_add(span.end.time.saturating_sub(span.begin.time));
     }
     let iterations: FxHashSet<u32> =
         events.spans.iter().filter(|span| span.iteration.is_some()).map(|span| span.component).collect();

@@ -47,7 +47,7 @@ impl Row<Charged> for AccountSum {
     fn add(&mut self, other: Self) {
         self.count += other.count;
         for (sum, part) in self.exclusive.iter_mut().zip(other.exclusive) {
-            *sum += part;
+            *sum = sum.saturating_add(part);
         }
     }
 }
@@ -65,7 +65,7 @@ impl AccountSum {
     /// Exclusive time, ns.
     #[must_use]
     pub(crate) fn exclusive(&self) -> u64 {
-        self.exclusive.iter().sum()
+        self.exclusive.iter().copied().fold(0, u64::saturating_add)
     }
 }
 
@@ -85,7 +85,8 @@ impl Accounts {
     pub(super) fn charge(&mut self, site: Site, charge: Option<Charge>, exclusive: u64) {
         let edge = charge.map_or(Edge::Explicit, |charge| charge.edge);
         let charged = Charged { account: charge.map(|charge| charge.account), site };
-        self.rows.row(charged, AccountSum::default).exclusive[edge as usize] += exclusive;
+        let sum = &mut self.rows.row(charged, AccountSum::default).exclusive[edge as usize];
+        *sum = sum.saturating_add(exclusive);
     }
 
     pub(super) fn count(&mut self, site: Site, charge: Option<Charge>) {
@@ -97,7 +98,8 @@ impl Accounts {
     pub(super) fn charge_to_none(&mut self, site: Site, total: &Total) {
         let row = self.rows.row(Charged { account: None, site }, AccountSum::default);
         row.count += total.count;
-        row.exclusive[Edge::Explicit as usize] += total.exclusive;
+        let sum = &mut row.exclusive[Edge::Explicit as usize];
+        *sum = sum.saturating_add(total.exclusive);
     }
 
     /// Whether any section named one.

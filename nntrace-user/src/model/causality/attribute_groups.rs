@@ -75,7 +75,8 @@ impl Groups {
     }
 
     pub(super) fn charge(&mut self, value: u32, site: Site, exclusive: u64) {
-        self.rows.row(Grouped { value, site }, GroupSum::default).total.exclusive += exclusive;
+        let total = &mut self.rows.row(Grouped { value, site }, GroupSum::default).total;
+        total.exclusive = total.exclusive.saturating_add(exclusive);
     }
 
     pub(super) fn count(&mut self, value: u32, site: Site, duration: u64) {

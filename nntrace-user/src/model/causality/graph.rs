@@ -35,6 +35,8 @@ pub(crate) struct Node {
     pub(crate) iteration: Option<u64>,
     /// Number of its account.
     pub(crate) account: Option<u32>,
+    /// Whether it ended before the window: it is in no list.
+    pub(crate) ended_before: bool,
     /// Cause: the section that handed it over or created its thread, else the one it is nested in.
     pub parent: Option<(u32, Edge)>,
 }
@@ -91,11 +93,19 @@ impl Graph {
             name,
             begin,
             end: None,
+            ended_before: false,
             iteration: context.iteration.map(|iteration| iteration.iter),
             account: context.charge.map(|charge| charge.account),
             parent,
         });
         Some(number)
+    }
+
+    /// A section ended before the window.
+    pub(super) fn end_before(&mut self, number: u32) {
+        if let Some(node) = self.nodes.get_mut(number as usize) {
+            node.ended_before = true;
+        }
     }
 
     pub(super) fn close(&mut self, number: u32, tag: Tag, end: u64) {

@@ -75,6 +75,8 @@ struct Sent {
 /// Hand-overs that are complete.
 #[derive(Clone, Debug)]
 struct Done {
+    /// Begin of the window, ns: what was taken before is not in it.
+    since: u64,
     list: Vec<HandOver>,
     most: usize,
     left_out: u64,
@@ -85,6 +87,9 @@ struct Done {
 
 impl Done {
     fn add(&mut self, hand_over: HandOver) {
+        if hand_over.receive.or(hand_over.dispatch).is_some_and(|at| at.time < self.since) {
+            return;
+        }
         self.without_setup += u64::from(hand_over.part(Part::Setup) == Some(0));
         self.violations += u64::from(hand_over.is_violation());
         statistics::add(&mut self.rows, &hand_over);
@@ -146,6 +151,7 @@ impl HandOvers {
             open: BTreeMap::new(),
             next: 0,
             done: Done {
+                since: 0,
                 list: Vec::new(),
                 most: limits.sections,
                 left_out: 0,
@@ -154,6 +160,11 @@ impl HandOvers {
                 rows: Capped::new(limits.causes),
             },
         }
+    }
+
+    /// The window begins at `begin` (ns).
+    pub(super) fn since(&mut self, begin: u64) {
+        self.done.since = begin;
     }
 
     /// Work with a handle is handed over; perhaps it was taken before.

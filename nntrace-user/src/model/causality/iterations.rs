@@ -206,7 +206,10 @@ impl Iterations {
         for iteration in self.ended.values().filter_map(|number| self.kept.get(number)) {
             recent[iteration.root as usize].push(iteration);
         }
-        let roots = self.roots.iter().zip(recent).map(|(root, recent)| {
+        // One whose iterations all ended before the window has none.
+        let has_any =
+            |(root, recent): &(&Root, Vec<_>)| root.open > 0 || root.sums.count > 0 || !recent.is_empty();
+        let roots = self.roots.iter().zip(recent).filter(has_any).map(|(root, recent)| {
             let mut times = root.times.clone();
             let mut extremes = root.extremes;
             for iteration in &recent {
@@ -348,13 +351,15 @@ impl Iterations {
         let Self { kept, roots, room, root_room, .. } = self;
         let root = &mut roots[id.root as usize];
         let Some(iteration) = kept.get_mut(&id.number) else {
-            root.function(site, root_room).total.exclusive += exclusive;
+            let sum = root.function(site, root_room);
+            sum.total.exclusive = sum.total.exclusive.saturating_add(exclusive);
             return;
         };
         let (site, sum) = iteration.function(site, room);
-        sum.total.exclusive += exclusive;
+        sum.total.exclusive = sum.total.exclusive.saturating_add(exclusive);
         if iteration.has_ended() {
-            root.function(site, root_room).total.exclusive += exclusive;
+            let sum = root.function(site, root_room);
+            sum.total.exclusive = sum.total.exclusive.saturating_add(exclusive);
         }
     }
 
@@ -401,6 +406,20 @@ impl Iterations {
         }
     }
 
+    /// A section that is an iteration ended before the window. An iteration of nothing else was not in the window.
+    pub(super) fn end_before(&mut self, id: IterationId) {
+        let Some(iteration) = self.kept.get_mut(&id.number) else { return };
+        iteration.open = iteration.open.saturating_sub(1);
+        if iteration.open > 0 || iteration.has_ended() {
+            return;
+        }
+        let (key, root) = (iteration.key, &mut self.roots[iteration.root as usize]);
+        root.open -= 1;
+        self.numbers.remove(&key);
+        self.open.remove(&id.number);
+        self.forget(id.number);
+    }
+
     pub(super) fn help(&mut self, id: IterationId, section: (u64, u64)) {
         let Some(iteration) = self.kept.get_mut(&id.number).filter(|iteration| !iteration.is_settled) else {
             return;
@@ -417,9 +436,10 @@ impl Iterations {
 
     pub(super) fn miss(&mut self, id: IterationId, missing: u64) {
         let Some(iteration) = self.kept.get_mut(&id.number) else { return };
-        iteration.missing += missing;
+        iteration.missing = iteration.missing.saturating_add(missing);
         if iteration.has_ended() {
-            self.roots[iteration.root as usize].sums.missing += missing;
+            let sum = &mut self.roots[iteration.root as usize].sums.missing;
+            *sum = sum.saturating_add(missing);
         }
         // It has ended; what helps it later does not fill what is missing already.
         self.room += std::mem::take(&mut iteration.helpers).len();

@@ -33,7 +33,7 @@ impl Missing {
             }
             states
         });
-        Self { time: gaps.iter().map(|gap| gap.end - gap.begin).sum(), states }
+        Self { time: gaps.iter().map(|gap| gap.end - gap.begin).fold(0, u64::saturating_add), states }
     }
 }
 
@@ -63,8 +63,8 @@ impl Row<Site> for RootSum {
 
     fn add(&mut self, other: Self) {
         self.count += other.count;
-        self.total += other.total;
-        self.missing.time += other.missing.time;
+        self.total = self.total.saturating_add(other.total);
+        self.missing.time = self.missing.time.saturating_add(other.missing.time);
         if let Some(states) = other.missing.states {
             *self.missing.states.get_or_insert_default() += states;
         }

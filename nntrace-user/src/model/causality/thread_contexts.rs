@@ -222,16 +222,17 @@ impl Threads {
         self.by_tid.entry(span.tid).or_default().close(span, &mut self.inside)
     }
 
-    /// The section with so many around it has ended, before anything is counted.
-    pub(super) fn end(&mut self, tid: u32, depth: u8) {
-        if let Some(thread) = self.by_tid.get_mut(&tid) {
-            let is_around = |entry: &Entry| match entry {
-                Entry::Begin(begin) => begin.depth < depth,
-                Entry::Received { depth: taken, .. } => *taken <= depth,
-            };
-            while thread.entries.pop_if(|last| !is_around(last)).is_some() {}
-            thread.settled = thread.settled.min(thread.entries.len());
-        }
+    /// The section with so many around it has ended, before anything is counted. Returns its begin, and those of sections in it
+    /// whose ends were lost.
+    pub(super) fn end(&mut self, tid: u32, depth: u8) -> Vec<AnnotatedBegin> {
+        let Some(thread) = self.by_tid.get_mut(&tid) else { return Vec::new() };
+        let is_around = |entry: &Entry| match entry {
+            Entry::Begin(begin) => begin.depth < depth,
+            Entry::Received { depth: taken, .. } => *taken <= depth,
+        };
+        let first = thread.entries.iter().rposition(is_around).map_or(0, |at| at + 1);
+        thread.settled = thread.settled.min(first);
+        thread.entries.drain(first..).filter_map(|entry| entry.begin()).collect()
     }
 
     /// How many entries are kept, of all threads.

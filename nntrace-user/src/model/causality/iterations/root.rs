@@ -96,16 +96,16 @@ impl IterationSums {
     pub(super) fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.total.add(&other.total);
-        self.wall += other.wall;
-        self.missing += other.missing;
+        self.wall = self.wall.saturating_add(other.wall);
+        self.missing = self.missing.saturating_add(other.missing);
     }
 
     /// Removes what was added before.
     pub(super) fn remove(&mut self, other: &Self) {
         self.count -= other.count;
         remove(&mut self.total, &other.total);
-        self.wall -= other.wall;
-        self.missing -= other.missing;
+        self.wall = self.wall.saturating_sub(other.wall);
+        self.missing = self.missing.saturating_sub(other.missing);
     }
 
     /// What was added before has become this.
@@ -118,18 +118,19 @@ impl IterationSums {
 impl RootFunctionSum {
     pub(super) fn add(&mut self, total: &Total, wall: u64) {
         self.total.add(total);
-        self.wall += wall;
+        self.wall = self.wall.saturating_add(wall);
     }
 
     /// Removes what was added before.
     pub(super) fn remove(&mut self, total: &Total, wall: u64) {
         remove(&mut self.total, total);
-        self.wall -= wall;
+        self.wall = self.wall.saturating_sub(wall);
     }
 }
 
 fn remove(sum: &mut Total, part: &Total) {
     sum.count -= part.count;
-    sum.own -= part.own;
-    sum.exclusive -= part.exclusive;
+    // Sums that were too large to be kept are none any more.
+    sum.own = sum.own.saturating_sub(part.own);
+    sum.exclusive = sum.exclusive.saturating_sub(part.exclusive);
 }
