@@ -198,6 +198,25 @@ fn woken(event: &'static str, message: u32, task: &Task, cpu: u32) -> Descriptio
     }
 }
 
+fn switched(prev: &Task, state: State, next: &Task) -> Description {
+    let (letter, number) = state.of_kernel();
+    let text = format!(
+        "prev_comm={} prev_pid={} prev_prio={PRIORITY} prev_state={letter} ==> next_comm={} next_pid={} \
+         next_prio={PRIORITY}",
+        prev.name, prev.tid, next.name, next.tid
+    );
+    let fields = vec![
+        name("prev_comm", 1, &prev.name),
+        word("prev_pid", 2, prev.tid),
+        word("prev_prio", 3, PRIORITY),
+        Field { name: "prev_state", number: Some(4), value: Value::Long(number) },
+        name("next_comm", 5, &next.name),
+        word("next_pid", 6, next.tid),
+        word("next_prio", 7, PRIORITY),
+    ];
+    Description { name: "sched_switch", message: 4, text, fields }
+}
+
 impl Kind {
     /// Returns what the formats say of it. Source: `include/trace/events/` of Linux and `protos/perfetto/trace/ftrace/`
     /// of Perfetto.
@@ -227,24 +246,7 @@ impl Kind {
                 let fields = vec![elsewhere("type", 2, device), target];
                 of("cdev_update", 342, format!("type={device} target={state}"), fields)
             }
-            Self::Switch(prev, state, next) => {
-                let (letter, number) = state.of_kernel();
-                let text = format!(
-                    "prev_comm={} prev_pid={} prev_prio={PRIORITY} prev_state={letter} ==> next_comm={} next_pid={} \
-                     next_prio={PRIORITY}",
-                    prev.name, prev.tid, next.name, next.tid
-                );
-                let fields = vec![
-                    name("prev_comm", 1, &prev.name),
-                    word("prev_pid", 2, prev.tid),
-                    word("prev_prio", 3, PRIORITY),
-                    Field { name: "prev_state", number: Some(4), value: Value::Long(number) },
-                    name("next_comm", 5, &next.name),
-                    word("next_pid", 6, next.tid),
-                    word("next_prio", 7, PRIORITY),
-                ];
-                of("sched_switch", 4, text, fields)
-            }
+            Self::Switch(prev, state, next) => switched(prev, *state, next),
             Self::Waking(task, cpu) => woken("sched_waking", 20, task, *cpu),
             Self::Wakeup(task, cpu) => woken("sched_wakeup", 17, task, *cpu),
             Self::WakeupNew(task, cpu) => woken("sched_wakeup_new", 114, task, *cpu),

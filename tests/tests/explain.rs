@@ -1,6 +1,6 @@
 //! `explain`: a run on one page, of a command, of a process, of files.
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{fmt::Write as _, fs, path::Path, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result};
 use nntrace_tests::{
@@ -26,7 +26,7 @@ fn trace(folder: &Path) -> Result<String> {
     let mut text = String::from("# tracer: nop\n");
     let mut line = |us: u64, task: &str, cpu: u32, event: &str| {
         let (seconds, us) = (us / 1_000_000, us % 1_000_000);
-        text += &format!("{task} [{cpu:03}] d..1. {seconds}.{us:06}: {event}\n");
+        let _ = writeln!(text, "{task} [{cpu:03}] d..1. {seconds}.{us:06}: {event}");
     };
     let (app, idle) = ("app-20 (20)", "<idle>-0 (-----)");
     line(1_000_000, idle, 0, "cpu_frequency: state=1200000 cpu_id=0");

@@ -95,7 +95,8 @@ struct ThreadTimes {
 /// Times of a cluster.
 #[derive(Clone, Debug, Serialize)]
 struct Cluster {
-    cluster: String,
+    #[serde(rename = "cluster")]
+    name: String,
     cpus: Vec<u32>,
     active_ns: u64,
     /// Mean of the requested frequencies while it was active, as far as they are known, kHz.
@@ -224,7 +225,7 @@ impl Cluster {
             known += u128::from(ns);
         }
         Self {
-            cluster: row.cluster.clone(),
+            name: row.cluster.clone(),
             cpus: row.cpus.clone(),
             active_ns: row.active.iter().map(|row| row.ns).sum(),
             mean_khz: cycles.checked_div(known).and_then(|khz| u32::try_from(khz).ok()),

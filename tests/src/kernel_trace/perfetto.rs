@@ -25,7 +25,7 @@ impl Message {
     }
 
     fn bytes(mut self, field: u32, bytes: &[u8]) -> Self {
-        self.varint(u64::from(field << 3 | 2));
+        self.varint(u64::from((field << 3) | 2));
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
         self

@@ -1,6 +1,8 @@
 //! Random traces of a machine: threads that mark, hand work over, sleep, wake each other, start and end on CPUs that idle,
 //! change their frequency, go offline and come back.
 
+use std::fmt::Write as _;
+
 use super::{Event, Kind, State, Task, Thread, Trace};
 use crate::trace::Random;
 
@@ -271,7 +273,7 @@ impl Machine {
                     text += if self.percent(50) { "#acct=alice" } else { "#acct=bob" };
                 }
                 if !text.ends_with("foreign") && self.percent(20) {
-                    text += &format!("#iter={}", self.iterations);
+                    let _ = write!(text, "#iter={}", self.iterations);
                     self.iterations += 1;
                 }
                 text

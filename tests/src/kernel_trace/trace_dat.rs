@@ -9,6 +9,8 @@ const PAGE: usize = 4096;
 const HEAD: usize = 16;
 /// Address of the function that writes marks.
 const MARK: u64 = 0xffff_8000_0001_0000;
+/// Kind of a record that advances the time, in its lower five bits.
+const EXTENDED: u32 = 0x1e;
 /// Common fields of all events.
 const COMMON: [(&str, usize, usize); 4] = [
     ("unsigned short common_type", 0, 2),
@@ -71,7 +73,7 @@ fn record(id: u16, event: &Event, fields: &[Field]) -> Vec<u8> {
                 data.push(0);
             }
             Value::Elsewhere(text) => {
-                let place = (text.len() + 1) << 16 | (fixed + end.len());
+                let place = ((text.len() + 1) << 16) | (fixed + end.len());
                 data.extend((place as u32).to_le_bytes());
                 end.extend_from_slice(text.as_bytes());
                 end.push(0);
@@ -112,13 +114,13 @@ fn pages(records: &[(u64, Vec<u8>)]) -> Vec<u8> {
         }
         let mut delta = time - now;
         if delta >= 1 << 27 {
-            page.extend((30 | (delta as u32 & 0x07ff_ffff) << 5).to_le_bytes());
+            page.extend((EXTENDED | ((delta as u32 & 0x07ff_ffff) << 5)).to_le_bytes());
             page.extend(((delta >> 27) as u32).to_le_bytes());
             delta = 0;
         }
         now = *time;
         if data.len() <= 28 * 4 {
-            page.extend((data.len() as u32 / 4 | (delta as u32) << 5).to_le_bytes());
+            page.extend(((data.len() as u32 / 4) | ((delta as u32) << 5)).to_le_bytes());
         } else {
             page.extend(((delta as u32) << 5).to_le_bytes());
             page.extend((data.len() as u32 + 4).to_le_bytes());
@@ -156,8 +158,10 @@ pub fn write(trace: &Trace) -> Vec<u8> {
     let print = formats.remove("print").map(|format| sized(&format.text));
     let events: Vec<u8> = formats.values().flat_map(|format| sized(&format.text)).collect();
     let symbols = format!("{MARK:016x} t tracing_mark_write\n");
-    let names: String =
-        trace.threads.iter().map(|thread| format!("{} {}\n", thread.tid, thread.name)).collect();
+    let mut names = String::new();
+    for thread in &trace.threads {
+        let _ = writeln!(names, "{} {}", thread.tid, thread.name);
+    }
     let count = |number: usize| (number as u32).to_le_bytes();
     let mut file = [
         &b"\x17\x08\x44tracing6\0\0\x08"[..],

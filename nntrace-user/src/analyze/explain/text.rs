@@ -146,17 +146,16 @@ impl Page {
             );
         }
         for cluster in &self.clusters {
-            let Cluster { cluster: name, cpus, active_ns, mean_khz, idle_ns, offline_ns, unknown_ns } =
-                cluster;
+            let Cluster { name, cpus, active_ns, mean_khz, idle_ns, offline_ns, unknown_ns } = cluster;
             let frequency = match mean_khz {
                 Some(mean) => format!(" (requested: {} on average)", khz(*mean)),
                 None => " (frequency unknown)".into(),
             };
-            let more: String = [("offline", offline_ns), ("unknown", unknown_ns)]
-                .into_iter()
-                .filter(|(_, ns)| **ns > 0)
-                .map(|(what, ns)| format!(", {what} {}", percent(*ns, self.window_ns)))
-                .collect();
+            let share = |what: &str, ns: u64| match ns {
+                0 => String::new(),
+                ns => format!(", {what} {}", percent(ns, self.window_ns)),
+            };
+            let more = share("offline", *offline_ns) + &share("unknown", *unknown_ns);
             line!(
                 text,
                 "  cluster {name}, {} CPU{}: active {}{frequency}, idle {}{more}",

@@ -50,11 +50,17 @@ impl Collector {
     /// # Errors
     /// When there are too many marks.
     pub fn script(self, findings: &Findings<'_>) -> Result<(Script, PowerLines), EmitError> {
-        let Self { collection, is_full, names, power } = self;
+        let Self { collection, is_full, mut names, power } = self;
         if is_full {
             return Err(EmitError::TooManyMarks("the trace".into()));
         }
         let (run, marks) = (&findings.run, findings.marks);
+        // Sections that have not ended were in no record.
+        for open in &marks.open {
+            if let Some(name) = marks.names.get(open.name) {
+                names.entry(open.name).or_insert_with(|| name.text.clone());
+            }
+        }
         let facts = RecordedFacts {
             names,
             paths: marks.paths.iter().map(|(path, step)| (path, *step)).collect(),

@@ -58,6 +58,20 @@ fn mark(us: u64, thread: &str, mark: &str) -> String {
 }
 
 const APP: &str = "app-20 (   20)";
+
+/// Of a name that no section ended with, only the begin knows it.
+#[test]
+fn a_section_that_has_not_ended_has_its_name() {
+    let text = [
+        mark(1, APP, "B|20|[NN_LA_PO]app"),
+        mark(2, APP, "E|20"),
+        mark(3, APP, "B|20|[SUB][NN_LC_PP]open"),
+        mark(4, APP, "B|20|[NN_LR_PE]run"),
+        mark(5, APP, "E|20"),
+    ];
+    let (written, _) = exported(&text.concat());
+    assert!(written.contains("B|20|[SUB][NN_LC_PP]open\n") && !written.contains('?'), "{written}");
+}
 const WORKER: &str = "a worker)-21 (   20)";
 
 #[test]

@@ -163,8 +163,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
         otlp.finish(&findings, &snapshot);
     }
     looped.and(written).and(finished).and(shown)?;
-    let recorded = recorded?.filter(|_| !cli.results.is_quiet);
-    recorded.iter().flatten().for_each(stderr::message);
+    recorded?.filter(|_| !cli.results.is_quiet).iter().flatten().for_each(stderr::message);
     // A figure that is wrong, or over its limit, matters more than how the command ended.
     let differs = snapshot.verify.as_ref().is_some_and(|verify| !verify.passes);
     let tripped = thresholds::tripped(&snapshot, &cli.results.causes);
