@@ -4,10 +4,14 @@
 //! thread goes on with its next work while it does not wait, until its slice of time is over and others are ready. What other
 //! programs took of the CPUs in the recording, they take again.
 
+mod rotation;
+
 use std::{
     cmp::Reverse,
     collections::{BTreeSet, BinaryHeap},
 };
+
+use rotation::{PATIENCE, Rotation};
 
 use super::predict::{Latencies, Schedule, Speeds};
 use crate::analyze::run_graph::graph::Graph;
@@ -26,6 +30,9 @@ pub(super) struct Cpus {
     /// Time after which a thread makes room for others that are ready, ns.
     pub(super) slice: u64,
 }
+
+/// First events first, with their times (ns).
+type Events = BinaryHeap<Reverse<(u64, Event)>>;
 
 /// Event of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,7 +54,8 @@ struct Job {
 /// CPU and the thread that had it last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
-    is_busy: bool,
+    /// Point before which the work is that it runs; `None` while it is idle.
+    runs: Option<u32>,
     thread: Option<u32>,
     /// Time until which the thread has it, ns.
     slice_end: u64,
@@ -61,7 +69,10 @@ struct Simulation<'a> {
     slice: u64,
     /// Numbers of edges by their earlier point.
     later: Vec<(u32, u32)>,
-    events: BinaryHeap<Reverse<(u64, Event)>>,
+    events: Events,
+    /// Ends of slices after which work is left.
+    slices: Events,
+    rotation: Rotation,
     ready: BTreeSet<Job>,
     cpus: Vec<Cpu>,
     /// Work left before each point, ns.
@@ -75,6 +86,23 @@ struct Simulation<'a> {
 
 /// Computes the schedule on so many CPUs.
 pub(super) fn limited(graph: &Graph, speeds: &Speeds, latencies: &Latencies, cpus: &Cpus) -> Schedule {
+    simulate(graph, speeds, latencies, cpus, Rotation::new(PATIENCE))
+}
+
+/// Computes the same slice by slice, or as soon as the first slices repeat themselves by the repetition.
+#[cfg(test)]
+pub(super) fn limited_by(is_patient: bool, graph: &Graph, speeds: &Speeds, cpus: &Cpus) -> Schedule {
+    let rotation = Rotation::new(if is_patient { u32::MAX } else { 1 });
+    simulate(graph, speeds, &Latencies::Measured, cpus, rotation)
+}
+
+fn simulate(
+    graph: &Graph,
+    speeds: &Speeds,
+    latencies: &Latencies,
+    cpus: &Cpus,
+    rotation: Rotation,
+) -> Schedule {
     let points = 0..graph.points.len() as u32;
     let mut later: Vec<(u32, u32)> =
         (0..).zip(&graph.edges).map(|(number, edge)| (edge.from, number)).collect();
@@ -87,6 +115,8 @@ pub(super) fn limited(graph: &Graph, speeds: &Speeds, latencies: &Latencies, cpu
         slice: cpus.slice,
         later,
         events: BinaryHeap::new(),
+        slices: BinaryHeap::new(),
+        rotation,
         ready: BTreeSet::new(),
         cpus: vec![Cpu::default(); cpus.count.max(1) as usize],
         left: vec![0; graph.points.len()],
@@ -104,15 +134,34 @@ pub(super) fn limited(graph: &Graph, speeds: &Speeds, latencies: &Latencies, cpu
 
 impl Simulation<'_> {
     fn run(&mut self) {
-        while let Some(Reverse((now, _))) = self.events.peek().copied() {
-            while let Some(Reverse((_, event))) = self.events.pop_if_at(now) {
+        while let Some(now) = self.next().map(|(time, _)| time) {
+            let mut slices_only = true;
+            while let Some((_, event)) = self.next().filter(|(time, _)| *time == now) {
+                let is_slice = self.slices.peek() == Some(&Reverse((now, event)));
+                slices_only &= is_slice;
+                if is_slice {
+                    self.slices.pop()
+                } else {
+                    self.events.pop()
+                };
                 match event {
                     Event::Ran(point, cpu) => self.ran(now, point, cpu),
                     Event::Reached(point) => self.reached(now, point),
                 }
             }
             self.dispatch(now);
+            if slices_only {
+                self.slices_ended(now);
+            } else {
+                self.rotation.ends();
+            }
         }
+    }
+
+    /// The first event that has not been taken.
+    fn next(&self) -> Option<(u64, Event)> {
+        let heaps = [&self.events, &self.slices].into_iter();
+        heaps.filter_map(|heap| heap.peek()).map(|Reverse(first)| *first).min()
     }
 
     /// One of the things that a point waits for is there, by which it is not before `time` (ns).
@@ -157,7 +206,7 @@ impl Simulation<'_> {
     }
 
     fn ran(&mut self, now: u64, point: u32, cpu: u32) {
-        self.cpus[cpu as usize].is_busy = false;
+        self.cpus[cpu as usize].runs = None;
         if self.left[point as usize] == 0 {
             self.work_is_done(now, point);
         } else {
@@ -173,8 +222,8 @@ impl Simulation<'_> {
     /// Gives the CPUs that are idle to jobs that are ready.
     fn dispatch(&mut self, now: u64) {
         for cpu in 0..self.cpus.len() as u32 {
-            let Cpu { is_busy, thread, slice_end } = self.cpus[cpu as usize];
-            if is_busy || slice_end <= now {
+            let Cpu { runs, thread, slice_end } = self.cpus[cpu as usize];
+            if runs.is_some() || slice_end <= now {
                 continue;
             }
             let goes_on = |job: &&Job| job.ready == now && Some(self.thread(job.point)) == thread;
@@ -185,7 +234,7 @@ impl Simulation<'_> {
             }
         }
         for cpu in 0..self.cpus.len() as u32 {
-            if self.cpus[cpu as usize].is_busy {
+            if self.cpus[cpu as usize].runs.is_some() {
                 continue;
             }
             let job = self.ready.iter().find(|job| self.may_use(self.thread(job.point), cpu)).copied();
@@ -210,20 +259,10 @@ impl Simulation<'_> {
         let left = &mut self.left[job.point as usize];
         let piece = (*left).min(slice_end - now);
         *left -= piece;
+        let event = Reverse((now.saturating_add(piece), Event::Ran(job.point, cpu)));
+        let heap = if *left > 0 { &mut self.slices } else { &mut self.events };
+        heap.push(event);
         let thread = Some(self.graph.points[job.point as usize].thread);
-        self.cpus[cpu as usize] = Cpu { is_busy: true, thread, slice_end };
-        self.events.push(Reverse((now.saturating_add(piece), Event::Ran(job.point, cpu))));
-    }
-}
-
-/// Events in the order of their times.
-trait PopAt {
-    /// Takes the first event, if it is of this time (ns).
-    fn pop_if_at(&mut self, now: u64) -> Option<Reverse<(u64, Event)>>;
-}
-
-impl PopAt for BinaryHeap<Reverse<(u64, Event)>> {
-    fn pop_if_at(&mut self, now: u64) -> Option<Reverse<(u64, Event)>> {
-        if self.peek()?.0.0 == now { self.pop() } else { None }
+        self.cpus[cpu as usize] = Cpu { runs: Some(job.point), thread, slice_end };
     }
 }

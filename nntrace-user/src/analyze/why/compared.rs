@@ -102,7 +102,7 @@ impl Compared<'_> {
     fn name_of(&self, tid: u32) -> Option<String> {
         let run = &self.run.findings.run;
         let shown = run.threads.iter().find(|thread| thread.tid == tid).map(|thread| thread.comm.clone());
-        let all = || Some(String::from_utf8_lossy(run.thread_names?.get(&tid)?).into_owned());
+        let all = || run.thread_names?.get(tid, self.run.processes.get(&tid).copied());
         shown.filter(|comm| !comm.is_empty()).or_else(all)
     }
 

@@ -143,6 +143,19 @@ fn threads_on_one_cpu_share_it_by_slices() {
     assert_eq!(schedule.iterations(&graph), [4_000_000]);
 }
 
+/// Weeks of slices of 3 ms.
+#[test]
+fn a_long_time_of_slices_is_computed_at_once() {
+    const WEEKS: u64 = 6_000_000_000_000_000;
+    for (threads, count, expected) in [(3, 1, 3 * WEEKS), (3, 2, WEEKS / 2 * 3), (2, 3, WEEKS)] {
+        let graph = fork_join(&vec![WEEKS; threads]).graph();
+        let cpus = Cpus { count, allowed: Vec::new(), slice: cpus::SLICE };
+        let speeds = speeds(&[1.0; 4]);
+        let makespan = cpus::limited(&graph, &speeds, &Latencies::Measured, &cpus).makespan(&graph);
+        assert!(makespan.abs_diff(expected) < 10 * cpus::SLICE, "{threads} on {count}: {makespan}");
+    }
+}
+
 #[test]
 fn threads_stay_on_the_cpus_that_they_may_use() {
     let graph = fork_join(&[300, 200]).graph();

@@ -6,6 +6,7 @@ use super::draft::{Draft, calls, chain, convoy, fork_join, makespan, makespan_on
 use crate::analyze::{
     run_graph::graph::{Graph, Kind},
     what_if::{
+        cpus::{self, Cpus},
         critical_path::{self, Part},
         predict::{Latencies, Speeds},
     },
@@ -197,5 +198,20 @@ proptest! {
             let parts = critical_path::parts(&graph, &limited, &speeds, &Latencies::Measured);
             prop_assert_eq!(parts.values().sum::<u64>(), limited.makespan(&graph));
         }
+    }
+
+    /// Slices that are taken at once, against each by itself.
+    #[test]
+    fn repeated_slices_are_those_one_by_one(
+        draft in random_draft(), count in 1_u32..5, slice in 1_u64..8, may_use in prop::collection::vec(0_u32..4, 0..4),
+    ) {
+        let graph = draft.graph();
+        let speeds = speeds(&[1.0; COMPONENTS]);
+        // A thread with 0 may use all.
+        let allowed = may_use.iter().map(|cpus| (0..*cpus).collect()).collect();
+        let cpus = Cpus { count, allowed, slice };
+        let [at_once, one_by_one] = [false, true].map(|is_patient| cpus::limited_by(is_patient, &graph, &speeds, &cpus));
+        prop_assert_eq!(at_once.times, one_by_one.times);
+        prop_assert_eq!(at_once.done, one_by_one.done);
     }
 }
