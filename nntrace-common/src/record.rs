@@ -257,7 +257,7 @@ pub struct TrackRecord {
     pub time: u64,
     /// Offset of a begin's name in the payload.
     pub name_at: u32,
-    /// Number of sections open on the thread; for a begin, those around it.
+    /// Number of sections open around a begin; for another mark, those open on the thread up to the innermost marked one.
     pub depth: u32,
     /// The payload.
     pub payload: [u8; BUFFER_BYTES],

@@ -94,7 +94,7 @@ pub fn take(
         Some(Kind::End) => end_by_mark(now, ids, thread, None),
         Some(_) if thread.express.is_on() => express::text(now, ids, &thread.mark, &mut thread.express),
         // Counters and tracks are not part of the accounting of time.
-        Some(_) => emit_payload(RecordKind::Track, now, &ids, &thread.mark, thread.stack.depth()),
+        Some(_) => emit_payload(RecordKind::Track, now, &ids, &thread.mark, thread.stack.innermost()),
         None => {}
     }
 }

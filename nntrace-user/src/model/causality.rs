@@ -56,7 +56,8 @@ pub(crate) struct Origin {
     pub(crate) pid: u32,
     /// Thread.
     pub(crate) tid: u32,
-    /// Sections, marked or foreign, that were open on the thread; of a begin or an end, around that section.
+    /// Of a begin or an end, sections, marked or foreign, that were open around it. Of another mark, those up to the innermost
+    /// marked one: foreign ones are transparent, and their ends are never known here.
     pub(crate) depth: u8,
     /// [`Stamp::sequence`] of the mark.
     pub(crate) sequence: u32,

@@ -127,7 +127,7 @@ impl<'a> Accounting<'a> {
             }
             Some(Kind::End) => self.end(ids, marks, now),
             Some(_) => {
-                let origin = Origin { pid: ids.0, tid: ids.1, depth: marks.stack().depth(), sequence: 0 };
+                let origin = Origin { pid: ids.0, tid: ids.1, depth: marks.stack().innermost(), sequence: 0 };
                 self.model.track(origin, now, text);
             }
             None => {}

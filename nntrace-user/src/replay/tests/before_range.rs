@@ -75,3 +75,30 @@ fn hand_overs() {
         assert_eq!(split.count, shown, "{begin}: {split:?}");
     }
 }
+
+/// What a thread takes over in a foreign section is its work until the marked section around it ends, with and without
+/// attributes on what follows.
+#[test]
+fn foreign_sections_around_a_receipt_are_transparent() {
+    for attributes in ["", "#img=a"] {
+        let inner = format!("B|1|[NN_LR_PE]inner{attributes}");
+        let after = format!("B|1|[NN_LR_PE]after{attributes}");
+        let lines = [
+            (1, 1, "B|1|[NN_LR_PE]first#acct=A"),
+            (1, 1, "I|1|nn.send#h=1"),
+            (2, 1, "E|1"),
+            (2, 2, "B|1|[NN_LA_PO]outer"),
+            (3, 2, "B|1|foreign"),
+            (4, 2, "I|1|nn.recv#h=1"),
+            (5, 2, "E|1"),
+            (6, 2, &inner),
+            (8, 2, "E|1"),
+            (9, 2, "E|1"),
+            (9, 2, &after),
+            (12, 2, "E|1"),
+        ];
+        let snapshot = Snapshot::of(&replayed(&lines, 0, Questions::default()).findings());
+        let rows = snapshot.accounts.iter().map(|row| (row.account.as_deref(), row.exclusive_ns / SECOND));
+        assert_eq!(rows.collect::<Vec<_>>(), [(Some("A"), 6), (None, 5)], "{attributes}");
+    }
+}
