@@ -49,6 +49,7 @@ pub(crate) mod small_map;
 pub(crate) mod stacked_functions;
 pub(crate) mod stacks;
 pub(crate) mod thread_marks;
+pub(crate) mod thread_name_table;
 pub mod timeline;
 pub mod topology;
 mod tracks;

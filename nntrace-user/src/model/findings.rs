@@ -3,7 +3,6 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use nntrace_common::diagnostic::{DiagnosticCount, DiagnosticKind};
-use rustc_hash::FxHashMap;
 
 use super::{
     Marks, Model, Topology,
@@ -19,6 +18,7 @@ use super::{
     run_facts::{Evidence, Host, Loss, Overhead, ProcessLabel, Source, Verify, Window},
     scheduling::NamedThread,
     stacks::Totals,
+    thread_name_table::ThreadNameTable,
     usage::UsageTables,
 };
 
@@ -54,8 +54,8 @@ pub(crate) struct RunFacts<'a> {
     pub(crate) processes: &'a BTreeMap<u32, ProcessLabel>,
     /// States of threads; none where context switches were not taken.
     pub(crate) threads: Cow<'a, [NamedThread]>,
-    /// Names of all threads that a trace has context switches of, by id; `None` where `threads` has them all.
-    pub(crate) thread_names: Option<&'a FxHashMap<u32, Box<[u8]>>>,
+    /// Names of all threads that a trace has context switches of, `None` where `threads` has them all.
+    pub(crate) thread_names: Option<&'a ThreadNameTable>,
     /// Prices of idle states and frequencies; `None` leaves energy out.
     pub(crate) energy_model: Option<&'a EnergyModel>,
     /// Measured energy of the host's rails; `None` where it was not looked for.

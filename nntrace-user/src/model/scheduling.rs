@@ -327,6 +327,15 @@ impl Scheduling {
         }
     }
 
+    /// It turns out that the thread which leaves this CPU is not the one that had the id before: that one ended unseen, at the
+    /// latest when this one got the CPU.
+    fn was_another(&mut self, tid: u32, cpu: u32, now: u64) {
+        let Some(since) = self.current(tid, now).take_run(cpu) else { return self.is_gone(tid, now) };
+        self.missing += 1;
+        self.current(tid, since).finish(since);
+        self.current(tid, since).run(since, cpu);
+    }
+
     /// Whether a thread had this id, and none has it now.
     fn has_ended(&self, tid: u32) -> bool {
         self.threads.get(&tid).and_then(|lives| lives.last()).is_some_and(|last| last.end.is_some())
@@ -412,8 +421,7 @@ impl Scheduling {
             _ => {}
         }
         let thread = self.current(tid, now);
-        thread.push(now, State::OnCpu(cpu));
-        thread.cpus.insert(cpu);
+        thread.run(now, cpu);
         self.cpu(cpu).runs = Some(tid);
     }
 
@@ -429,7 +437,7 @@ impl Scheduling {
         }
         let known = self.current(tid, now).tgid;
         if tgid != 0 && known.is_some_and(|known| known != tgid) {
-            self.is_gone(tid, now);
+            self.was_another(tid, cpu, now);
         }
         let thread = self.current(tid, now);
         match thread.state() {

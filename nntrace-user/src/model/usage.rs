@@ -182,6 +182,15 @@ impl Row<RowKey> for Usage {
     }
 }
 
+/// Owner of the work of a thread that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    /// Its process.
+    Process(u32),
+    /// The thread, where its process is not known.
+    Thread(u32),
+}
+
 /// Change of a thread or section, in order of time by thread.
 #[derive(Clone, Debug)]
 enum Change {
@@ -217,8 +226,8 @@ struct Books {
     rows: Capped<RowKey, Usage>,
     accounts: BTreeMap<Option<u32>, Usage>,
     iterations: BTreeMap<u32, Usage>,
-    /// Work of threads that have ended outside of sections, by process, or thread where the process is not known.
-    ended: BTreeMap<u32, Usage>,
+    /// Work of threads that have ended outside of sections.
+    ended: BTreeMap<Owner, Usage>,
 }
 
 impl UsageLedgers {
@@ -361,7 +370,8 @@ impl Books {
             Change::End { tid, pid } => {
                 if let Some(ledger) = self.ledgers.remove(&tid) {
                     let rest = ledger.rest(u64::MAX);
-                    self.ended.entry(pid.unwrap_or(tid)).or_default().merge(&rest);
+                    let owner = pid.map_or(Owner::Thread(tid), Owner::Process);
+                    self.ended.entry(owner).or_default().merge(&rest);
                 }
             }
         }

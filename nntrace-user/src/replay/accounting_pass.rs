@@ -8,8 +8,6 @@ use nntrace_common::{
     stamp::Stamp,
 };
 
-use rustc_hash::FxHashMap;
-
 use super::{
     Options, TimeRange,
     cpu_survey::CpuSurvey,
@@ -35,6 +33,7 @@ use crate::model::{
         hand_overs::{BinderEvent, HandOverEvent, Moment},
     },
     run_facts::Host,
+    thread_name_table::ThreadNameTable,
     topology::TopologyError,
 };
 
@@ -59,7 +58,6 @@ pub(crate) struct Pass {
     /// Number of the current event, for [`Stamp::sequence`].
     sequence: u32,
     /// Number of thread names at most.
-    most_names: usize,
     header: HeaderReader,
     hotplug: Hotplug,
     /// Results from the records.
@@ -126,8 +124,8 @@ pub(crate) struct Results {
     pub model: Model,
     /// CPUs of the trace.
     pub cpus: CpuSurvey,
-    /// Last known names of threads that left a CPU.
-    pub thread_names: FxHashMap<u32, Box<[u8]>>,
+    /// Names of threads that context switches or wake-ups give.
+    pub thread_names: ThreadNameTable,
     /// Error in the clusters that were asked for.
     pub wrong: Option<TopologyError>,
 }
@@ -164,7 +162,6 @@ impl Pass {
             accounts: ThreadStacks::new(&options.limits),
             order: Order::default(),
             sequence: 0,
-            most_names: options.limits.processes,
             header: HeaderReader::default(),
             hotplug: Hotplug::default(),
             results: Results {
@@ -174,7 +171,7 @@ impl Pass {
                     options.clusters.clone(),
                     options.with_steps,
                 ),
-                thread_names: FxHashMap::default(),
+                thread_names: ThreadNameTable::new(options.limits.processes),
                 wrong: None,
             },
             counts: Counts::default(),
@@ -281,6 +278,17 @@ impl Pass {
         });
     }
 
+    /// Takes the first event of a CPU for what it shows of the time before it.
+    #[cold]
+    fn first_of_cpu(&mut self, event: &Event<'_>) {
+        if let EventKind::Other { name, fields } = event.kind
+            && let Reading::Event(KernelEvent::Hotplug(change)) = kernel_events::read(name, fields)
+            && change.is_own_step_up(event.cpu)
+        {
+            self.results.cpus.comes_up(event.cpu);
+        }
+    }
+
     /// Takes an event after the window: the first one of a CPU shows its state before.
     #[cold]
     fn behind(&mut self, event: &Event<'_>, gap: Option<Gap>) {
@@ -328,10 +336,11 @@ impl Pass {
         match of {
             SchedEvent::Switch { prev, why, next } => {
                 // The event is recorded for the thread that leaves.
-                let tgid = event.tgid.filter(|_| event.tid == prev.tid).unwrap_or(0);
-                push(prev.tid, tgid, why);
+                let tgid = event.tgid.filter(|_| event.tid == prev.tid);
+                push(prev.tid, tgid.unwrap_or(0), why);
                 push(next.tid, 0, Change::In);
-                self.name(prev);
+                // The name that it leaves with is its latest.
+                self.results.thread_names.set(prev.tid, tgid, prev.comm);
                 self.name_first(next);
             }
             SchedEvent::Woken(task, change) => {
@@ -343,21 +352,12 @@ impl Pass {
         }
     }
 
-    /// Takes the name of a thread that leaves a CPU, which is its latest.
-    #[inline]
-    fn name(&mut self, task: sched::Task<'_>) {
-        let names = &mut self.results.thread_names;
-        let is_new = names.get(&task.tid).is_none_or(|known| **known != *task.comm);
-        if is_new && (names.len() < self.most_names || names.contains_key(&task.tid)) {
-            names.insert(task.tid, task.comm.into());
-        }
-    }
-
     /// Takes the name of a thread that is woken, or gets a CPU: it may never leave one.
     #[inline]
     fn name_first(&mut self, task: sched::Task<'_>) {
-        if !self.results.thread_names.contains_key(&task.tid) {
-            self.name(task);
+        let names = &mut self.results.thread_names;
+        if !names.has(task.tid) {
+            names.set(task.tid, None, task.comm);
         }
     }
 
@@ -519,7 +519,9 @@ impl Visitor for Pass {
         // The texts of more events than that are longer than any disk.
         self.sequence = self.sequence.saturating_add(1);
         let (time, range) = (event.time, self.range());
-        self.results.cpus.see(event.cpu);
+        if self.results.cpus.see(event.cpu) {
+            self.first_of_cpu(event);
+        }
         self.open_gaps(time);
         if time > range.end {
             self.behind(event, gap);

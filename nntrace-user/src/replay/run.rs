@@ -10,7 +10,6 @@ use nntrace_common::{
     diagnostic::{DiagnosticCount, DiagnosticKind},
     layer::Layer,
 };
-use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use super::{
@@ -31,6 +30,7 @@ use crate::model::{
     run_facts::{Clock, Host, KeptSums, Loss, MarksSeen, Overhead, ProcessLabel, Source, SourceKind, Window},
     scheduling::NamedThread,
     section::{Section, SectionObserver},
+    thread_name_table::ThreadNameTable,
     timeline::Timelines,
     topology::{ClusterDescription, NO_CLUSTERS, TopologyError},
 };
@@ -217,7 +217,7 @@ pub struct Replayed {
     cpus: BTreeSet<u32>,
     timelines: Option<Timelines>,
     threads: Vec<NamedThread>,
-    thread_names: FxHashMap<u32, Box<[u8]>>,
+    thread_names: ThreadNameTable,
     energy_model: Option<EnergyModel>,
     window: Window,
     files: Vec<String>,
@@ -311,13 +311,12 @@ fn finish(mut pass: Pass, options: &Options, inputs: &[Input]) -> Result<Replaye
     let scheduling = scheduling.get_or_insert_default();
     let processes = accounts.names().map(|(pid, comm)| (pid, ProcessLabel { comm })).collect();
     let window = Window { clock: Clock::Trace, begin_ns: begin, end_ns: end };
-    let of_marks = accounts.processes();
+    let (of_marks, marking) = (accounts.processes(), accounts.marking_processes());
     let threads = scheduling.named_threads(&window, |tid, pid| {
         let pid = pid.or_else(|| of_marks.get(&tid).copied()).unwrap_or(tid);
         // A trace has all threads of the host: with marks, only those of the processes that write them matter.
-        let is_shown = of_marks.is_empty() || of_marks.values().any(|marking| *marking == pid);
-        let comm = thread_names.get(&tid).map(|comm| String::from_utf8_lossy(comm).into_owned());
-        is_shown.then(|| (pid, comm.unwrap_or_default()))
+        let is_shown = marking.is_empty() || marking.contains(&pid);
+        is_shown.then(|| (pid, thread_names.get(tid, Some(pid)).unwrap_or_default()))
     });
     if scheduling.lacks_wakeups() {
         notes.push(

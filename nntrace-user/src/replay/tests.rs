@@ -90,6 +90,55 @@ fn a_reading_is_no_newer_than_an_event_before_it() {
     assert_eq!(rows, [(Some(600), 2), (Some(1200), 1)]);
 }
 
+/// The first event of CPU 1 is a step that it takes itself on its way up; CPU 2 was there before it went down.
+#[test]
+fn a_cpu_that_comes_up_with_its_first_event_was_offline_before() {
+    let text = "<idle>-0 [000] 1.0: cpu_idle: state=0 cpu_id=0\n\
+                cpuhp/2-22 [002] 2.0: cpuhp_enter: cpu: 0002 target:   0 step: 236 (sched_cpu_deactivate)\n\
+                a-1 [000] 3.0: cpuhp_exit: cpu: 0002  state:  86 step:  87 ret: 0\n\
+                a-1 [000] 4.0: cpuhp_enter: cpu: 0001 target: 238 step:  60 (page_alloc_cpu_online)\n\
+                <idle>-0 [001] 5.0: cpuhp_enter: cpu: 0001 target: 238 step: 147 (sched_cpu_starting)\n\
+                <idle>-0 [001] 8.0: cpu_idle: state=0 cpu_id=1\n\
+                <idle>-0 [000] 10.0: cpu_idle: state=4294967295 cpu_id=0\n";
+    let snapshot = run(text, None);
+    let rows = snapshot.cpus.iter().map(|cpu| {
+        let running: u64 = cpu.running.iter().map(|row| row.ns).sum();
+        (cpu.cpu, [cpu.offline_ns, running].map(|ns| ns / 1_000_000_000))
+    });
+    assert_eq!(rows.collect::<Vec<_>>(), [(0, [0, 0]), (1, [4, 3]), (2, [7, 2])]);
+}
+
+/// Nothing shows the end of the first one: the switch of the second one shows its process.
+#[test]
+fn a_thread_id_that_is_used_again_has_the_time_and_the_name_of_each() {
+    let switch = |at: u32, from: &str, to: &str, pid: &str| {
+        let (prev, next) = (from.split_once('-').expect("an id"), to.split_once('-').expect("an id"));
+        format!(
+            "{from} ({pid}) [000] {at}.0: sched_switch: prev_comm={} prev_pid={} prev_prio=120 prev_state=S ==> \
+             next_comm={} next_pid={} next_prio=120\n",
+            prev.0, prev.1, next.0, next.1
+        )
+    };
+    let text = switch(1, "swapper-0", "old-7", "-----")
+        + "old-7 (7) [000] 1.5: tracing_mark_write: B|7|[NN_LR_PE]run\n"
+        + "old-7 (7) [000] 2.0: tracing_mark_write: E|7\n"
+        + &switch(4, "old-7", "swapper-0", "7")
+        + &switch(10, "swapper-0", "new-7", "-----")
+        + "new-7 (5) [000] 11.0: tracing_mark_write: B|5|[NN_LR_PE]run\n"
+        + "new-7 (5) [000] 12.0: tracing_mark_write: E|5\n"
+        + &switch(16, "new-7", "swapper-0", "5");
+    let snapshot = run(&text, None);
+    let rows = snapshot.threads.iter().map(|row| (row.pid, &*row.comm, row.on_cpu_ns / 1_000_000_000));
+    assert_eq!(rows.collect::<Vec<_>>(), [(5, "new", 6), (7, "old", 3)]);
+    let usage = snapshot.usage.expect("usage");
+    let rows = usage.phases.iter().map(|row| (row.pid, row.phase, row.usage.on_cpu_ns / 1_000_000));
+    let execution = Some(Phase::Execution);
+    assert_eq!(
+        rows.collect::<Vec<_>>(),
+        [(5, execution, 1_000), (5, None, 5_000), (7, execution, 500), (7, None, 2_500)]
+    );
+}
+
 #[test]
 fn threads_of_two_processes_may_have_one_id() {
     let mark =

@@ -1,6 +1,6 @@
 //! Stacks of marks, one per thread of a trace: the same accounting that runs in the kernel programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nntrace_common::{
     diagnostic::DiagnosticKind,
@@ -55,7 +55,10 @@ pub(crate) struct ThreadStacks {
 /// Threads whose id was given to another process, or that had nothing open when room was needed.
 #[derive(Default)]
 struct Parted {
+    /// Their processes, by thread: the last one of each id.
     processes: BTreeMap<u32, u32>,
+    /// All of their processes.
+    all_processes: BTreeSet<u32>,
     /// Diagnostics of the threads that took part.
     diagnostics: DiagnosticCounts,
     /// Their open sections, and the number of those without room.
@@ -215,7 +218,7 @@ impl ThreadStacks {
             return Origin { pid, tid: event.tid, depth: 0, sequence };
         };
         let thread = &self.threads[number];
-        Origin { pid: thread.process(), tid: thread.tid, depth: thread.marks.stack().depth(), sequence }
+        Origin { pid: thread.process(), tid: thread.tid, depth: thread.marks.stack().innermost(), sequence }
     }
 
     /// Returns the names of open sections.
@@ -395,6 +398,12 @@ impl ThreadStacks {
         processes
     }
 
+    /// Returns the processes that have a thread with marks.
+    #[must_use]
+    pub(crate) fn marking_processes(&self) -> BTreeSet<u32> {
+        self.processes().into_values().chain(self.parted.all_processes.iter().copied()).collect()
+    }
+
     /// Returns the names of the processes.
     pub(crate) fn names(&self) -> impl Iterator<Item = (u32, String)> {
         self.comms.iter().map(|(&pid, (_, comm))| (pid, String::from_utf8_lossy(comm).into_owned()))
@@ -418,6 +427,7 @@ impl Parted {
     fn add(&mut self, thread: &Thread, most: usize) {
         if self.processes.len() < most {
             self.processes.insert(thread.tid, thread.process());
+            self.all_processes.insert(thread.process());
         }
         thread.marks.release_held(&mut self.diagnostics);
         for open in thread.marks.open(thread.tid, |depth| thread.begins.of(depth)) {

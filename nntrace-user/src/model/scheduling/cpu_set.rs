@@ -7,16 +7,25 @@ use crate::model::MAX_CPU;
 pub(crate) struct CpuSet(Vec<u64>);
 
 impl CpuSet {
-    /// Adds a CPU; a number that no CPU has, of a trace, adds none.
-    pub(crate) fn insert(&mut self, cpu: u32) {
+    /// Adds a CPU and returns whether it is new; a number that no CPU has, of a trace, adds none.
+    pub(crate) fn insert(&mut self, cpu: u32) -> bool {
         if cpu > MAX_CPU {
-            return;
+            return false;
         }
         let (word, bit) = (cpu as usize / 64, cpu % 64);
         if self.0.len() <= word {
             self.0.resize(word + 1, 0);
         }
+        let is_new = self.0[word] & (1 << bit) == 0;
         self.0[word] |= 1 << bit;
+        is_new
+    }
+
+    /// Removes a CPU.
+    pub(crate) fn remove(&mut self, cpu: u32) {
+        if let Some(word) = self.0.get_mut(cpu as usize / 64) {
+            *word &= !(1 << (cpu % 64));
+        }
     }
 
     /// Whether it has a CPU.

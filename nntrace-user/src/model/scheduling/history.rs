@@ -114,6 +114,8 @@ pub(crate) struct History {
     pub end: Option<u64>,
     /// CPUs that it ran on.
     pub cpus: CpuSet,
+    /// Whether it had not run on its last CPU before.
+    is_new_there: bool,
     /// Oldest first.
     stretches: VecDeque<Stretch>,
     /// How many of them are kept.
@@ -123,7 +125,15 @@ pub(crate) struct History {
 impl History {
     /// Nothing is known of it so far but, perhaps, when (ns) it began.
     pub(crate) fn new(begin: Option<u64>, cap: usize) -> Self {
-        Self { tgid: None, begin, end: None, cpus: CpuSet::default(), stretches: VecDeque::new(), cap }
+        Self {
+            tgid: None,
+            begin,
+            end: None,
+            cpus: CpuSet::default(),
+            is_new_there: false,
+            stretches: VecDeque::new(),
+            cap,
+        }
     }
 
     /// Returns what it did, each with the time (ns) from which on it did it.
@@ -165,6 +175,22 @@ impl History {
             self.stretches.pop_front();
         }
         self.stretches.push_back(new);
+    }
+
+    /// It gets this CPU at `now` (ns).
+    pub(crate) fn run(&mut self, now: u64, cpu: u32) {
+        self.push(now, State::OnCpu(cpu));
+        self.is_new_there = self.cpus.insert(cpu);
+    }
+
+    /// It turns out not to have been this thread that has run on the CPU since it got it; returns since when (ns), or `None` where
+    /// it has not been seen to get it.
+    pub(crate) fn take_run(&mut self, cpu: u32) -> Option<u64> {
+        let run = self.stretches.pop_back_if(|last| last.state == State::OnCpu(cpu))?;
+        if self.is_new_there {
+            self.cpus.remove(cpu);
+        }
+        Some(run.begin)
     }
 
     /// It turns out what the last stretch was.

@@ -43,10 +43,10 @@ impl Scheduling {
         self.knows(tid) && !self.has_ended(tid)
     }
 
-    /// The threads that had this id after an instant (ns), one after the other.
+    /// The threads that had this id after an instant (ns), one after the other, and one that ended in it.
     pub(crate) fn lives_since(&self, tid: u32, since: u64) -> impl Iterator<Item = &History> {
         let lives = self.threads.get(&tid).map_or(&[][..], |lives| lives);
-        let is_over = |life: &&History| life.end.is_some_and(|end| end <= since);
+        let is_over = |life: &&History| life.end.is_some_and(|end| end < since);
         lives[lives.iter().rposition(|life| is_over(&life)).map_or(0, |at| at + 1)..].iter()
     }
 

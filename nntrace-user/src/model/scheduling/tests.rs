@@ -316,6 +316,29 @@ fn an_id_that_is_used_again_is_another_thread() {
     );
 }
 
+/// In a trace without the end of the first one. Its process shows with its next switch only, so all since it got the CPU is its.
+#[test]
+fn an_id_that_another_process_uses_next_is_another_thread_from_when_it_gets_a_cpu() {
+    let mut model = Scheduling::default();
+    for (cpu, time, change, tgid) in [
+        (0, 10, Change::In, 0),
+        (0, 20, Change::Sleeps, 100),
+        (1, 50, Change::Woken, 0),
+        (1, 55, Change::In, 0),
+        (1, 75, Change::Sleeps, 200),
+        (1, 80, Change::In, 0),
+        (1, 90, Change::Preempted, 200),
+    ] {
+        model.record(&record(7, cpu, time, change, 0, tgid));
+    }
+    let rows = model.threads(0, 100);
+    let seen: Vec<_> = rows.iter().map(|row| (row.pid, row.begin, row.end, row.times.on_cpu)).collect();
+    assert_eq!(seen, [(Some(100), 0, 55, 10), (Some(200), 55, 100, 30)]);
+    assert_eq!((rows[0].times.sleeping, rows[0].times.unknown), (30, 10));
+    let cpus: Vec<_> = rows.iter().map(|row| [0, 1].map(|cpu| row.cpus.contains(cpu))).collect();
+    assert_eq!(cpus, [[true, false], [false, true]]);
+}
+
 #[test]
 fn who_was_found_before_its_begin_was_told_is_the_same() {
     let mut model = Scheduling::default();

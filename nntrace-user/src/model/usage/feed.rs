@@ -27,6 +27,8 @@ pub(super) enum Reach {
 pub(super) struct Feed {
     /// Until when its states were read, ns.
     read_until: u64,
+    /// End of the last thread of this id whose end was read, ns.
+    ended: Option<u64>,
     /// Begin (ns) and kind of the state that was read in part.
     open: Option<(u64, State)>,
     /// Sections that ended later than that, in order of time.
@@ -36,7 +38,7 @@ pub(super) struct Feed {
 impl Feed {
     /// Nothing was read before `begin` (ns).
     pub(super) fn starting_at(begin: u64) -> Self {
-        Self { read_until: begin, open: None, claims: VecDeque::new() }
+        Self { read_until: begin, ended: None, open: None, claims: VecDeque::new() }
     }
 
     /// A section ended.
@@ -66,6 +68,9 @@ impl Feed {
     ) {
         let reach = if self.claims.len() > MOST_CLAIMS { Reach::Everything } else { reach };
         for life in scheduling.lives_since(tid, self.read_until) {
+            if life.end.is_some() && life.end == self.ended {
+                continue;
+            }
             for stretch in life.stretches_from(self.read_until) {
                 let StateStretch { begin, end, state, .. } = stretch;
                 let is_read = match reach {
@@ -88,7 +93,7 @@ impl Feed {
             if let Some(end) = life.end.filter(|end| *end <= self.read_until.max(now)) {
                 self.claim_until(end, &mut emit);
                 self.read_until = self.read_until.max(end);
-                self.open = None;
+                (self.open, self.ended) = (None, Some(end));
                 emit(Change::End { tid, pid: life.tgid });
             }
         }

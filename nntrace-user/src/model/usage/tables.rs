@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nntrace_common::layer::Tag;
 
-use super::{Books, RowKey, Usage, UsageLedgers, feed::Reach};
+use super::{Books, Owner, RowKey, Usage, UsageLedgers, feed::Reach};
 use crate::model::{
     capped_table::{OTHERS_NAME, OTHERS_PID},
     marks::Marks,
@@ -45,20 +45,29 @@ impl UsageLedgers {
         }
         all.books.clocks.give_up_waiting();
         all.books.settle();
-        all.books.tables(end, threads, marks)
+        let mut process_of: BTreeMap<u32, u32> =
+            threads.iter().map(|thread| (thread.tid, thread.pid)).collect();
+        // Of those that had one id after each other, the last one has the ledger.
+        process_of.extend(scheduling.ids().filter_map(|(tid, tgid)| Some((tid, tgid?))));
+        all.books.tables(end, threads, &process_of, marks)
     }
 }
 
 impl Books {
-    fn tables(self, end: u64, threads: &[NamedThread], marks: &Marks) -> UsageTables {
+    /// The tables; `process_of` has the processes of the threads that have not ended.
+    fn tables(
+        self,
+        end: u64,
+        threads: &[NamedThread],
+        process_of: &BTreeMap<u32, u32>,
+        marks: &Marks,
+    ) -> UsageTables {
         let mut tables =
             UsageTables { iterations: self.iterations, accounts: self.accounts, ..UsageTables::default() };
         // Processes, and the times (ns) of their threads.
         let mut times: BTreeMap<u32, u64> = BTreeMap::new();
-        let mut process_of: BTreeMap<u32, u32> = BTreeMap::new();
         for thread in threads {
             *times.entry(thread.pid).or_default() += thread.times.total();
-            process_of.insert(thread.tid, thread.pid);
         }
         let mut add_other = |pid: u32, usage: &Usage| {
             if times.contains_key(&pid) {
@@ -66,7 +75,11 @@ impl Books {
             }
         };
         for (owner, usage) in &self.ended {
-            add_other(process_of.get(owner).copied().unwrap_or(*owner), usage);
+            let pid = match *owner {
+                Owner::Process(pid) => pid,
+                Owner::Thread(tid) => process_of.get(&tid).copied().unwrap_or(tid),
+            };
+            add_other(pid, usage);
         }
         for (tid, ledger) in &self.ledgers {
             add_other(process_of.get(tid).copied().unwrap_or(*tid), &ledger.rest(end));

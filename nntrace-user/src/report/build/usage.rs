@@ -65,10 +65,7 @@ impl Findings<'_> {
     /// Returns the name of a process: that of its main thread, where it has no mark.
     fn name_of_process(&self, pid: u32) -> String {
         let process = self.run.processes.get(&pid).map(|process| process.comm.clone());
-        let of_thread = || {
-            let comm = self.run.thread_names?.get(&pid)?;
-            Some(String::from_utf8_lossy(comm).into_owned())
-        };
+        let of_thread = || self.run.thread_names?.get(pid, Some(pid));
         process.or_else(of_thread).unwrap_or_default()
     }
 
