@@ -278,17 +278,6 @@ impl Pass {
         });
     }
 
-    /// Takes the first event of a CPU for what it shows of the time before it.
-    #[cold]
-    fn first_of_cpu(&mut self, event: &Event<'_>) {
-        if let EventKind::Other { name, fields } = event.kind
-            && let Reading::Event(KernelEvent::Hotplug(change)) = kernel_events::read(name, fields)
-            && change.is_own_step_up(event.cpu)
-        {
-            self.results.cpus.comes_up(event.cpu);
-        }
-    }
-
     /// Takes an event after the window: the first one of a CPU shows its state before.
     #[cold]
     fn behind(&mut self, event: &Event<'_>, gap: Option<Gap>) {
@@ -519,9 +508,7 @@ impl Visitor for Pass {
         // The texts of more events than that are longer than any disk.
         self.sequence = self.sequence.saturating_add(1);
         let (time, range) = (event.time, self.range());
-        if self.results.cpus.see(event.cpu) {
-            self.first_of_cpu(event);
-        }
+        self.results.cpus.see(event.cpu);
         self.open_gaps(time);
         if time > range.end {
             self.behind(event, gap);

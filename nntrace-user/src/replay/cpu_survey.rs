@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use nntrace_common::{power::Activity, record::Record};
+use nntrace_common::record::Record;
 
 use crate::model::{
     MAX_CPU, Model, Topology,
-    initial_state::{IdleSource, InitialState},
+    initial_state::InitialState,
     topology::{ClusterDescription, Domain, TopologyError},
 };
 
@@ -88,21 +88,11 @@ impl CpuSurvey {
         self.changed.contains(&cpu) || clusters.any(shares)
     }
 
-    /// Adds a CPU that occurs in the trace; returns whether it is new.
+    /// Adds a CPU that occurs in the trace.
     #[inline]
-    pub(crate) fn see(&mut self, cpu: u32) -> bool {
-        self.seen.get_mut(cpu as usize).is_some_and(|seen| !std::mem::replace(seen, true))
-    }
-
-    /// Takes a CPU that comes online with its first event: it was offline from the begin of the window on.
-    pub(crate) fn comes_up(&mut self, cpu: u32) {
-        let initial = self.initial.cpus.entry(cpu).or_default();
-        if initial.activity.is_none() {
-            (initial.activity, initial.idle) = (Some(Activity::Offline), IdleSource::FirstEvent);
-            self.has_events = true;
-            if let Some(known) = self.known.get_mut(cpu as usize) {
-                *known = true;
-            }
+    pub(crate) fn see(&mut self, cpu: u32) {
+        if let Some(seen) = self.seen.get_mut(cpu as usize) {
+            *seen = true;
         }
     }
 

@@ -35,20 +35,6 @@ enum Kind {
     Done { is_online: Option<bool> },
 }
 
-impl Change {
-    /// Whether it is a step of the CPU that it was recorded on, on its way up: it was offline before the first of them.
-    pub(crate) fn is_own_step_up(self, on: u32) -> bool {
-        self.cpu == on
-            && match self.kind {
-                Kind::Enter { target, step } => target.is_some_and(|target| target >= step),
-                Kind::Exit { state, step, has_failed } => {
-                    !has_failed && state.is_some_and(|state| state >= step)
-                }
-                Kind::Done { .. } => false,
-            }
-    }
-}
-
 impl Hotplug {
     /// Takes an event recorded on CPU `on`. Returns a CPU and whether it is online, if the event shows that.
     pub(crate) fn event(&mut self, on: u32, change: Change) -> Option<(u32, bool)> {
@@ -160,23 +146,6 @@ mod tests {
         ];
         let (alive, down) = ((1, true), (1, false));
         assert_eq!(events(&lines), [alive, alive, down, down, alive, alive]);
-    }
-
-    #[test]
-    fn own_steps_up_are_told_from_those_down() {
-        let is_up = |line: &str| {
-            let (name, fields) = line.split_once(' ').expect("a name");
-            match kernel_events::read(name.as_bytes(), fields.as_bytes()) {
-                Reading::Event(KernelEvent::Hotplug(change)) => change.is_own_step_up(1),
-                _ => panic!("{line}"),
-            }
-        };
-        assert!(is_up("cpuhp_enter cpu: 0001 target: 238 step: 147 (sched_cpu_starting)"));
-        assert!(is_up("cpuhp_exit cpu: 0001  state: 147 step: 147 ret: 0"));
-        assert!(!is_up("cpuhp_enter cpu: 0001 target:   0 step: 236 (sched_cpu_deactivate)"));
-        assert!(!is_up("cpuhp_exit cpu: 0001  state: 235 step: 236 ret: 0"));
-        assert!(!is_up("cpuhp_exit cpu: 0001  state: 147 step: 147 ret: -12"));
-        assert!(!is_up("cpuhp_enter cpu: 0002 target: 238 step: 147 (sched_cpu_starting)"));
     }
 
     #[test]

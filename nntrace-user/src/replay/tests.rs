@@ -90,24 +90,6 @@ fn a_reading_is_no_newer_than_an_event_before_it() {
     assert_eq!(rows, [(Some(600), 2), (Some(1200), 1)]);
 }
 
-/// The first event of CPU 1 is a step that it takes itself on its way up; CPU 2 was there before it went down.
-#[test]
-fn a_cpu_that_comes_up_with_its_first_event_was_offline_before() {
-    let text = "<idle>-0 [000] 1.0: cpu_idle: state=0 cpu_id=0\n\
-                cpuhp/2-22 [002] 2.0: cpuhp_enter: cpu: 0002 target:   0 step: 236 (sched_cpu_deactivate)\n\
-                a-1 [000] 3.0: cpuhp_exit: cpu: 0002  state:  86 step:  87 ret: 0\n\
-                a-1 [000] 4.0: cpuhp_enter: cpu: 0001 target: 238 step:  60 (page_alloc_cpu_online)\n\
-                <idle>-0 [001] 5.0: cpuhp_enter: cpu: 0001 target: 238 step: 147 (sched_cpu_starting)\n\
-                <idle>-0 [001] 8.0: cpu_idle: state=0 cpu_id=1\n\
-                <idle>-0 [000] 10.0: cpu_idle: state=4294967295 cpu_id=0\n";
-    let snapshot = run(text, None);
-    let rows = snapshot.cpus.iter().map(|cpu| {
-        let running: u64 = cpu.running.iter().map(|row| row.ns).sum();
-        (cpu.cpu, [cpu.offline_ns, running].map(|ns| ns / 1_000_000_000))
-    });
-    assert_eq!(rows.collect::<Vec<_>>(), [(0, [0, 0]), (1, [4, 3]), (2, [7, 2])]);
-}
-
 /// Nothing shows the end of the first one: the switch of the second one shows its process.
 #[test]
 fn a_thread_id_that_is_used_again_has_the_time_and_the_name_of_each() {
