@@ -62,8 +62,8 @@ fn check_total(row: &PhaseRow, expected: &PhaseTotal) -> Result<()> {
     Ok(())
 }
 
-/// Checks that every frame is in the histogram, whose sum is the total within its three digits; a percentile is no further out
-/// than the exact extremes.
+/// Checks that every frame is in the histogram, whose sum is the total within its three digits, and that percentiles stay within
+/// the exact extremes.
 fn check_distribution(row: &PhaseRow) -> Result<()> {
     let histogram = row.histogram.as_ref().with_context(|| format!("no histogram: {row:?}"))?;
     ensure!(histogram.len() == row.count, "{} entries: {row:?}", histogram.len());

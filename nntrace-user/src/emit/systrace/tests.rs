@@ -72,6 +72,7 @@ fn a_section_that_has_not_ended_has_its_name() {
     let (written, _) = exported(&text.concat());
     assert!(written.contains("B|20|[SUB][NN_LC_PP]open\n") && !written.contains('?'), "{written}");
 }
+
 const WORKER: &str = "a worker)-21 (   20)";
 
 #[test]

@@ -222,7 +222,7 @@ impl Threads {
         self.by_tid.entry(span.tid).or_default().close(span, &mut self.inside)
     }
 
-    /// The section with so many around it has ended, before anything is counted. Returns its begin, and those of sections in it
+    /// The section with `depth` others around it ends before anything is counted. Returns its begin, and those of sections in it
     /// whose ends were lost.
     pub(super) fn end(&mut self, tid: u32, depth: u8) -> Vec<AnnotatedBegin> {
         let Some(thread) = self.by_tid.get_mut(&tid) else { return Vec::new() };

@@ -200,7 +200,7 @@ proptest! {
         }
     }
 
-    /// Slices that are taken at once, against each by itself.
+    /// Repeated slices that are skipped, against the simulation of each one.
     #[test]
     fn repeated_slices_are_those_one_by_one(
         draft in random_draft(), count in 1_u32..5, slice in 1_u64..8, may_use in prop::collection::vec(0_u32..4, 0..4),
