@@ -19,8 +19,8 @@ pub(super) const MOST_MARKS: u64 = 5_000_000;
 /// Collected inputs.
 #[derive(Debug, Default)]
 pub(super) struct Collection {
-    /// Events by thread id. A number may be that of several threads, one after the other.
-    pub(super) threads: BTreeMap<u32, ThreadEvents>,
+    /// Events by process and thread id. An id may be that of several threads, one after the other.
+    pub(super) threads: BTreeMap<(u32, u32), ThreadEvents>,
     /// Forks in which a thread was created, or a process.
     pub(super) forks: Vec<ProcessRecord>,
     /// Begins whose text is known.
@@ -57,11 +57,9 @@ pub(super) struct Annotation {
     pub(super) is_switch: bool,
 }
 
-/// Events of one thread id.
+/// Events of one thread id in a process.
 #[derive(Debug, Default)]
 pub(super) struct ThreadEvents {
-    /// Process.
-    pub(super) pid: u32,
     /// Sections that ended, in the order in which they did.
     pub(super) sections: Vec<SpanRecord>,
     /// Events without a duration.
@@ -86,7 +84,25 @@ pub(super) enum PointKind {
     Call(u64),
 }
 
+impl ThreadEvents {
+    /// Returns the time of the last one, ns.
+    fn last(&self) -> u64 {
+        let sections = self.sections.iter().map(|span| span.end);
+        sections.chain(self.points.iter().map(|point| point.at.time)).max().unwrap_or_default()
+    }
+}
+
 impl Collection {
+    /// Returns the process that wrote last under each thread id: sections that are open in the end are its.
+    pub(super) fn last_processes(&self) -> BTreeMap<u32, u32> {
+        let mut last: BTreeMap<u32, (u64, u32)> = BTreeMap::new();
+        for (&(pid, tid), events) in &self.threads {
+            let known = last.entry(tid).or_default();
+            *known = (*known).max((events.last(), pid));
+        }
+        last.into_iter().map(|(tid, (_, pid))| (tid, pid)).collect()
+    }
+
     /// Takes an input; returns whether there is room for it.
     pub(super) fn take(&mut self, input: &Input<'_>) -> bool {
         match *input {
@@ -129,6 +145,6 @@ impl Collection {
     }
 
     fn thread(&mut self, pid: u32, tid: u32) -> &mut ThreadEvents {
-        self.threads.entry(tid).or_insert_with(|| ThreadEvents { pid, ..ThreadEvents::default() })
+        self.threads.entry((pid, tid)).or_default()
     }
 }

@@ -92,6 +92,7 @@ impl Script {
 
     /// Makes the script of collected inputs.
     pub(super) fn made(collection: Collection, facts: RecordedFacts) -> Self {
+        let last_processes = collection.last_processes();
         let Collection { threads, forks, annotations, labels, mut texts, .. } = collection;
         let lives = Lives::of(&forks);
         let mut maker = StepMaker {
@@ -101,13 +102,13 @@ impl Script {
             differences: Differences::default(),
         };
         let mut cast = Cast::default();
-        for (tid, events) in threads {
-            let pid = events.pid;
-            let mut open: Vec<OpenSection> =
-                facts.open.iter().filter(|open| open.tid == tid).copied().collect();
+        for ((pid, tid), events) in threads {
+            let is_last = last_processes.get(&tid) == Some(&pid);
+            let of_thread = facts.open.iter().filter(|open| is_last && open.tid == tid);
+            let mut open: Vec<OpenSection> = of_thread.copied().collect();
             open.sort_by_key(|open| open.begin);
             for (life, events) in by_life(tid, events, &lives) {
-                let ThreadEvents { sections, mut points, .. } = events;
+                let ThreadEvents { sections, mut points } = events;
                 points.sort_by_key(|point| point.at);
                 let mut forest = Forest::grow(sections);
                 let edges = forest.edges(|span| maker.is_switch(span));
@@ -226,7 +227,8 @@ fn tagged(
 #[derive(Default)]
 struct Cast {
     threads: Vec<Member>,
-    by_life: BTreeMap<Life, u32>,
+    /// By process and life.
+    by_life: BTreeMap<(u32, Life), u32>,
     /// Main threads by process.
     mains: BTreeMap<u32, u32>,
 }
@@ -263,7 +265,7 @@ impl Cast {
 
     fn put(&mut self, pid: u32, tid: u32, lane: u32, life: Option<Life>, steps: Vec<Step>) -> u32 {
         let number = self.threads.len() as u32;
-        self.by_life.extend(life.map(|life| (life, number)));
+        self.by_life.extend(life.map(|life| ((pid, life), number)));
         self.threads.push(Member { pid, tid, life, lane, steps, starts: Vec::new() });
         number
     }
@@ -273,8 +275,8 @@ impl Cast {
     fn create(&mut self, lives: &Lives) {
         let pids: BTreeSet<u32> = self.threads.iter().map(|member| member.pid).collect();
         for pid in pids {
-            let mut with_its_id = self.by_life.range((pid, 0)..=(pid, u32::MAX)).map(|(_, number)| *number);
-            let main = with_its_id.find(|number| self.threads[*number as usize].pid == pid);
+            let mut with_its_id = self.by_life.range((pid, (pid, 0))..=(pid, (pid, u32::MAX)));
+            let main = with_its_id.next().map(|(_, number)| *number);
             let main = main.unwrap_or_else(|| self.put(pid, pid, 0, Some((pid, 0)), Vec::new()));
             self.mains.insert(pid, main);
         }
@@ -288,9 +290,7 @@ impl Cast {
                 let (time, by) = match birth {
                     Some(birth) if birth.by != tid => {
                         let creator = lives.at(birth.by, birth.time);
-                        let known = self.by_life.get(&creator).copied();
-                        let known = known.filter(|by| self.threads[*by as usize].pid == pid);
-                        let creator = match known {
+                        let creator = match self.by_life.get(&(pid, creator)).copied() {
                             Some(known) => known,
                             None if birth.by == pid => main,
                             None => self.put(pid, birth.by, 0, Some(creator), Vec::new()),

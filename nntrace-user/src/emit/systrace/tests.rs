@@ -73,6 +73,32 @@ fn a_section_that_has_not_ended_has_its_name() {
     assert!(written.contains("B|20|[SUB][NN_LC_PP]open\n") && !written.contains('?'), "{written}");
 }
 
+/// One after the other, without anything that shows the end of the first thread.
+#[test]
+fn sections_of_one_thread_id_stay_with_their_processes() {
+    const OTHER: &str = "other-20 (   30)";
+    let text = [
+        mark(1, APP, "B|20|[NN_LA_PO]app"),
+        mark(2, APP, "E|20"),
+        mark(3, OTHER, "B|30|[NN_LR_PE]run"),
+        mark(5, OTHER, "E|30"),
+        mark(6, OTHER, "B|30|[NN_LR_PE]open"),
+    ];
+    let (written, replayed) = exported(&text.concat());
+    let (_file, options) = options(written.as_bytes());
+    let again = replay::replay(&options).unwrap();
+    let rows = |replayed: &Replayed| {
+        let rows = results(replayed).phases.into_iter().map(|row| (row.pid, row.layer, row.total_ns));
+        rows.collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&again), rows(&replayed), "{written}");
+    assert_eq!(rows(&again).len(), 2);
+    assert!(
+        written.contains("(     30) [000] .... 1.000006000: tracing_mark_write: B|30|[NN_LR_PE]open\n"),
+        "{written}"
+    );
+}
+
 const WORKER: &str = "a worker)-21 (   20)";
 
 #[test]
