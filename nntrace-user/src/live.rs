@@ -15,6 +15,7 @@ pub mod calls;
 pub mod clock;
 mod decode;
 mod demangling;
+pub mod doctor;
 pub mod driver_calls;
 pub mod energy_model;
 pub mod engine_probes;

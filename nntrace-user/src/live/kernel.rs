@@ -46,6 +46,7 @@ use std::{fs, path::Path};
 
 use aya::EbpfLoader;
 
+pub(crate) use self::error::ENOUGH_FILES;
 pub use self::error::KernelError;
 use self::{
     btf::Btf,
@@ -235,6 +236,11 @@ impl Kernel {
         self.power.detach(&mut self.object);
         self.evidence.detach(&mut self.object);
     }
+}
+
+/// Whether the kernel describes its structures, by BTF.
+pub(super) fn has_btf() -> bool {
+    Btf::read(Path::new(btf::KERNEL)).is_some()
 }
 
 fn possible_cpus() -> Result<u32, KernelError> {

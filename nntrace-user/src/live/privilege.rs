@@ -2,6 +2,8 @@
 
 use std::{error::Error, fs, io};
 
+use crate::caller;
+
 /// Required capabilities, by number, with their purpose.
 const NEEDED: [(u32, &str, &str); 2] = [
     (39, "CAP_BPF", "to load the programs"),
@@ -9,6 +11,8 @@ const NEEDED: [(u32, &str, &str); 2] = [
 ];
 /// Capability that includes all of the required ones, as before Linux 5.8.
 const CAP_SYS_ADMIN: u32 = 21;
+/// Capability to trace the processes of all users.
+const CAP_SYS_PTRACE: u32 = 19;
 
 /// Returns the message for the user when `error` comes from a lack of privilege; `None` when it does not.
 #[must_use]
@@ -16,14 +20,35 @@ pub(crate) fn missing(error: &(dyn Error + 'static)) -> Option<String> {
     if !is_refusal(error) {
         return None;
     }
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let lacking = lacking(&status)?;
+    let lacking = lacking_here();
+    if lacking.is_empty() {
+        return None;
+    }
     Some(format!(
         "not permitted: this process lacks {}. Run it with `sudo`, or {}{}",
         lacking.join(" and "),
         setcap(),
         paranoid(),
     ))
+}
+
+/// Returns the required capabilities that this process lacks, each with its purpose.
+#[must_use]
+pub(crate) fn lacking_here() -> Vec<String> {
+    Capabilities::read("CapEff:").map(Capabilities::lacking).unwrap_or_default()
+}
+
+/// Returns the required capabilities that neither this process nor any that it starts can get.
+#[must_use]
+pub(crate) fn out_of_reach() -> Vec<String> {
+    Capabilities::read("CapBnd:").map(Capabilities::lacking).unwrap_or_default()
+}
+
+/// Whether this process may trace those of all users.
+#[must_use]
+pub(crate) fn may_trace_all() -> bool {
+    // Those of the program, as after `setcap`, give its caller nobody else's processes.
+    caller::confined().is_none() && Capabilities::read("CapEff:").is_some_and(|has| has.has(CAP_SYS_PTRACE))
 }
 
 /// Whether the kernel refused something for want of a privilege.
@@ -44,11 +69,17 @@ pub(crate) fn is_any(error: &(dyn Error + 'static), numbers: &[i32]) -> bool {
 /// what the kernel and all CPUs do, and are not for everybody.
 #[must_use]
 pub(crate) fn setcap() -> String {
+    format!("once, for a group of users whom you trust, `{}`", setcap_command())
+}
+
+/// Returns the command of [`setcap`], with `GROUP` for the group.
+#[must_use]
+pub(crate) fn setcap_command() -> String {
     let program =
         std::env::current_exe().map_or_else(|_| "nntrace-bpf".into(), |path| path.display().to_string());
     format!(
-        "once, for a group of users whom you trust, `sudo chgrp GROUP {program} && sudo chmod 750 {program} && sudo \
-         setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep {program}`"
+        "sudo chgrp GROUP {program} && sudo chmod 750 {program} && sudo setcap \
+         cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep {program}"
     )
 }
 
@@ -73,20 +104,30 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// Returns the required capabilities that are missing in `/proc/self/status`; `None` when all are there.
-fn lacking(status: &str) -> Option<Vec<String>> {
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
-    let effective = u64::from_str_radix(line.trim(), 16).ok()?;
-    let has = |number: u32| effective >> number & 1 != 0;
-    if has(CAP_SYS_ADMIN) {
-        return None;
+/// A set of capabilities, one bit each.
+#[derive(Clone, Copy)]
+struct Capabilities(u64);
+
+impl Capabilities {
+    /// Reads the set of this process that a line of `/proc/self/status` begins with: `CapEff:`, `CapBnd:`.
+    fn read(set: &str) -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/self/status").ok()?, set)
     }
-    let lacking: Vec<String> = NEEDED
-        .into_iter()
-        .filter(|&(number, ..)| !has(number))
-        .map(|(_, name, purpose)| format!("{name} ({purpose})"))
-        .collect();
-    (!lacking.is_empty()).then_some(lacking)
+
+    fn parse(status: &str, set: &str) -> Option<Self> {
+        let line = status.lines().find_map(|line| line.strip_prefix(set))?;
+        u64::from_str_radix(line.trim(), 16).ok().map(Self)
+    }
+
+    fn has(self, number: u32) -> bool {
+        self.0 >> number & 1 != 0
+    }
+
+    /// Returns the required capabilities that are not in it.
+    fn lacking(self) -> Vec<String> {
+        let needed = NEEDED.into_iter().filter(|&(number, ..)| !self.has(number) && !self.has(CAP_SYS_ADMIN));
+        needed.map(|(_, name, purpose)| format!("{name} ({purpose})")).collect()
+    }
 }
 
 /// Returns a hint on the setting that some distributions keep stricter than the kernel does.
@@ -107,11 +148,17 @@ mod tests {
 
     #[test]
     fn capabilities_are_read_from_the_status() {
-        assert_eq!(lacking("Name:\tx\nCapEff:\t000001ffffffffff\n"), None);
-        assert_eq!(lacking(&format!("CapEff:\t{:016x}\n", 1_u64 << 39 | 1 << 38)), None);
-        let both = lacking("CapEff:\t0000000000000000\n").unwrap();
+        let lacking = |effective: u64| {
+            let status = format!("Name:\tx\nCapEff:\t{effective:016x}\nCapBnd:\t0\n");
+            Capabilities::parse(&status, "CapEff:").unwrap().lacking()
+        };
+        assert!(lacking(0x1ff_ffff_ffff).is_empty());
+        assert!(lacking(1 << 39 | 1 << 38).is_empty());
+        assert!(lacking(1 << CAP_SYS_ADMIN).is_empty());
+        let both = lacking(0);
         assert_eq!(both.len(), 2);
         assert!(both[0].starts_with("CAP_BPF"));
+        assert!(Capabilities::parse("CapEff:\tnone\n", "CapEff:").is_none());
     }
 
     #[test]

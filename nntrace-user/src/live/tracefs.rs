@@ -18,18 +18,25 @@ pub(crate) fn mount_point() -> Option<PathBuf> {
     MOUNTS.iter().map(PathBuf::from).find(|mount| mount.join("events").is_dir())
 }
 
+/// Command that mounts tracefs.
+pub(crate) const MOUNT: &str = "sudo mount -t tracefs tracefs /sys/kernel/tracing";
+
+/// Returns the mount point of tracefs, whether this user may read it or not.
+pub(crate) fn mounted() -> Option<&'static str> {
+    let is_tracefs =
+        |mount: &&str| statfs(*mount).is_ok_and(|found| found.filesystem_type() == TRACEFS_MAGIC);
+    MOUNTS.into_iter().find(is_tracefs)
+}
+
 /// Returns the reason why there is no [`mount_point`], and a remedy.
 #[must_use]
 pub(crate) fn lacking() -> String {
-    let closed = MOUNTS
-        .iter()
-        .find(|mount| statfs(**mount).is_ok_and(|found| found.filesystem_type() == TRACEFS_MAGIC));
-    match closed {
+    match mounted() {
         Some(mount) => format!(
             "tracefs is mounted on {mount}, but this user may not read it; run with `sudo`, or {}",
             privilege::setcap()
         ),
-        None => "tracefs is not mounted; `sudo mount -t tracefs tracefs /sys/kernel/tracing`".into(),
+        None => format!("tracefs is not mounted; `{MOUNT}`"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod calls;
 mod diff;
+mod doctor;
 mod engine_options;
 mod engines;
 mod explain;
@@ -32,6 +33,7 @@ use std::{
 pub use calls::Calls;
 use clap::{CommandFactory as _, Parser, error::ErrorKind};
 pub use diff::{Diff, DiffForm, Divisor};
+pub use doctor::Doctor;
 pub use engine_options::EngineSelection;
 pub use engines::Engines;
 pub use explain::Explain;
@@ -175,6 +177,12 @@ pub enum Action {
     /// In files, in the files that processes map, or, without either, which engines are known. No privileges are needed for
     /// files.
     Engines(Engines),
+    /// Checks what a run can measure on this machine, and how to get the rest
+    ///
+    /// Loads and attaches the kernel programs for a moment, as a run does, and looks at tracefs, BTF, idle states, frequencies,
+    /// clusters, counters and power rails: for each whether it is present, why not, and the command that provides it. Exits with 0 when
+    /// live runs work here, with 1 when they do not.
+    Doctor(Doctor),
     /// Describes this host in TOML, for --topology
     ///
     /// Clusters, frequency policies, idle states.
@@ -262,6 +270,7 @@ impl Action {
         match self {
             Self::Record(_)
             | Self::Engines(_)
+            | Self::Doctor(_)
             | Self::Topology(_)
             | Self::EnergyModel(EnergyModelAction::Init { .. } | EnergyModelAction::Rails { .. }) => false,
             Self::Explain(arguments) => !arguments.is_live(),
@@ -381,7 +390,7 @@ mod tests {
     #[test]
     fn the_short_help_is_one_screen() {
         let help = Cli::command().term_width(100).render_help().to_string();
-        // Nineteen of them are the subcommands.
+        // Twenty of them are the subcommands.
         assert!(help.lines().count() < 45, "{help}");
     }
 

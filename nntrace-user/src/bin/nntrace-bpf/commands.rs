@@ -2,6 +2,7 @@
 
 pub mod calls;
 pub mod diff;
+pub mod doctor;
 pub mod emit;
 pub mod energy_model;
 pub mod engines;

@@ -28,8 +28,8 @@ use nntrace_user::{caller, model::near_names::did_you_mean, report::terminal_tex
 use crate::{
     arguments::{Action, Cli},
     commands::{
-        calls, diff, energy_model, engines, explain, export, info, live, manual, pack, print, record, replay,
-        report, topology, unpack, what_if, why,
+        calls, diff, doctor, energy_model, engines, explain, export, info, live, manual, pack, print, record,
+        replay, report, topology, unpack, what_if, why,
     },
 };
 
@@ -83,6 +83,7 @@ fn main() -> ExitCode {
         Some(Action::Why(arguments)) => why::run(arguments),
         Some(Action::Info(arguments)) => info::run(arguments),
         Some(Action::Engines(arguments)) => engines::run(arguments),
+        Some(Action::Doctor(arguments)) => doctor::run(arguments),
         Some(Action::Topology(arguments)) => topology::run(arguments),
         Some(Action::EnergyModel(action)) => energy_model::run(action),
         Some(Action::Completions { shell }) => manual::completions(*shell),
@@ -140,7 +141,7 @@ fn prepare(action: Option<&Action>) -> anyhow::Result<()> {
          with sudo"
     );
     let action = match action {
-        None | Some(Action::Record(_)) => return Ok(()),
+        None | Some(Action::Record(_) | Action::Doctor(_)) => return Ok(()),
         Some(Action::Explain(arguments)) if arguments.is_live() => return Ok(()),
         Some(action) => action,
     };

@@ -13,7 +13,7 @@ use super::{architecture::WrongArchitecture, btf::KERNEL as BTF};
 use crate::live::privilege;
 
 /// Files that a process may well have open for a run, with room for lanes and targets.
-const ENOUGH: u64 = 1024;
+pub(crate) const ENOUGH_FILES: u64 = 1024;
 
 /// Error of the kernel side.
 #[derive(Debug, Error)]
@@ -23,7 +23,7 @@ pub enum KernelError {
     Privilege(String),
     /// This process has no descriptors left.
     #[error(
-        "this process may have {limit} files open, which are too few for the kernel programs and their tables: run it after `ulimit -n {ENOUGH}`, \
+        "this process may have {limit} files open, which are too few for the kernel programs and their tables: run it after `ulimit -n {ENOUGH_FILES}`, \
          or raise LimitNOFILE of the service"
     )]
     Descriptors {

@@ -50,7 +50,7 @@ pub struct Live {
     pub interval: Duration,
 
     /// Source
-    #[arg(long, value_enum, default_value_t = Marks::Auto, help_heading = MARKS)]
+    #[arg(long, value_enum, default_value_t = Marks::Auto, help_heading = MARKS, hide_short_help = true)]
     pub marks: Marks,
 
     /// Records of threads
