@@ -26,6 +26,42 @@ print(json.dumps(results))
 /// Row of a result, by column.
 pub type Row = BTreeMap<String, Value>;
 
+/// Returns a number of a row.
+///
+/// # Panics
+/// When the row has no number in that column.
+#[must_use]
+pub fn number(row: &Row, column: &str) -> u64 {
+    row.get(column).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {column} in {row:?}"))
+}
+
+/// Returns a text of a row.
+///
+/// # Panics
+/// When the row has no text in that column.
+#[must_use]
+pub fn text<'a>(row: &'a Row, column: &str) -> &'a str {
+    row.get(column).and_then(Value::as_str).unwrap_or_else(|| panic!("no {column} in {row:?}"))
+}
+
+/// Returns these columns of all rows, sorted, as text.
+///
+/// # Panics
+/// When a row lacks one of them.
+#[must_use]
+pub fn columns(rows: &[Row], names: &[&str]) -> Vec<String> {
+    let mut rows: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let values =
+                names.iter().map(|name| row.get(*name).unwrap_or_else(|| panic!("no {name}: {row:?}")));
+            values.map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    rows.sort();
+    rows
+}
+
 /// DuckDB, queried in one folder.
 pub struct DuckDb {
     python: PathBuf,

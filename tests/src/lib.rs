@@ -17,6 +17,7 @@ pub mod engine_ends;
 pub mod engines;
 pub mod express;
 pub mod figures;
+pub mod fixtures;
 pub mod http;
 pub mod itt;
 pub mod kernel_trace;

@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result};
 use nntrace_tests::{
     child::{Child, Ended},
     duckdb::{DuckDb, Row},
+    fixtures::fixture,
     perfetto::Importer,
     pprof,
     profiler::Profiler,
@@ -54,10 +55,6 @@ impl Exports {
         snapshot.source.files.clear();
         Ok(snapshot)
     }
-}
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
 }
 
 /// Errors of the importer, and what it left out.

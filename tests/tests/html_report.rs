@@ -8,7 +8,8 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use nntrace_tests::{
-    browser::Browser, child::Child, live, profiler::Profiler, recording::Recording, snapshot,
+    browser::Browser, child::Child, fixtures::fixture, live, profiler::Profiler, recording::Recording,
+    snapshot,
 };
 use nntrace_user::report::{number_format::duration_ns, snapshot::Snapshot};
 use serde::Deserialize;
@@ -157,10 +158,6 @@ impl Seen {
             assert!(state("clicked").details.contains("Self"), "{used:?}");
         }
     }
-}
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
 }
 
 /// Returns how many sections of a run have ended, and how many of them have this name.

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use nntrace_tests::{
     child::{Child, Ended},
-    duckdb::{DuckDb, Row},
+    duckdb::{DuckDb, Row, columns, number, text},
     live,
     profiler::Profiler,
     trace::Random,
@@ -70,28 +70,6 @@ fn documented_queries() -> Result<[&'static str; 5]> {
     let queries = PAGE.split("```sql\n").skip(1).filter_map(|rest| rest.split_once("```"));
     let queries: Vec<&str> = queries.map(|(query, _)| query).collect();
     queries.try_into().ok().context("the page has five queries")
-}
-
-fn number(row: &Row, column: &str) -> u64 {
-    row.get(column).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {column} in {row:?}"))
-}
-
-fn text<'a>(row: &'a Row, column: &str) -> &'a str {
-    row.get(column).and_then(Value::as_str).unwrap_or_else(|| panic!("no {column} in {row:?}"))
-}
-
-/// Returns these columns of all rows, sorted, as text.
-fn columns(rows: &[Row], names: &[&str]) -> Vec<String> {
-    let mut rows: Vec<String> = rows
-        .iter()
-        .map(|row| {
-            let values =
-                names.iter().map(|name| row.get(*name).unwrap_or_else(|| panic!("no {name}: {row:?}")));
-            values.map(ToString::to_string).collect::<Vec<_>>().join(" ")
-        })
-        .collect();
-    rows.sort();
-    rows
 }
 
 /// Returns rows of the same form from values.

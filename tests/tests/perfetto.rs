@@ -10,7 +10,8 @@ use std::{
 use anyhow::{Context as _, Result};
 use nntrace_tests::{
     child::{Child, Ended},
-    duckdb::Row,
+    duckdb::{Row, number, text},
+    fixtures::fixture,
     live,
     perfetto::Importer,
     profiler::Profiler,
@@ -272,18 +273,6 @@ impl Exported {
     }
 }
 
-fn number(row: &Row, column: &str) -> u64 {
-    row.get(column).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {column} in {row:?}"))
-}
-
-fn text<'a>(row: &'a Row, column: &str) -> &'a str {
-    row.get(column).and_then(Value::as_str).unwrap_or_else(|| panic!("no {column} in {row:?}"))
-}
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
-}
-
 /// Checks everything that the export of a recording has.
 fn assert_recording(folder: &Path) -> Result<Option<Exported>> {
     let Some(exported) = Exported::of(folder, &[])? else { return Ok(None) };
@@ -345,35 +334,7 @@ fn sections_of_a_systrace_are_slices() -> Result<()> {
 }
 
 /// Calls of a driver, some with a setup, one with something in it, one reported by a callback; and work taken too early.
-const HAND_OVERS: &str = "\
-0 21 20 B|20|[NN_LR_PE]run
-1000 21 20 B|20|HIDL::IPreparedModel::executeSynchronously::client
-1400 91 90 B|90|HIDL::IPreparedModel::executeSynchronously::server
-1500 91 90 B|90|[NN_LU_PU]unpack
-1600 91 90 E|90
-1700 91 90 B|90|[NN_LD_PE]execute
-2700 91 90 E|90
-2800 91 90 E|90
-3000 21 20 E|20
-4000 21 20 B|20|HIDL::IPreparedModel::execute::client
-4200 91 90 B|90|HIDL::IPreparedModel::execute::server
-4200 91 90 B|90|[NN_LD_PE]queue
-4300 91 90 E|90
-4400 91 90 E|90
-4500 21 20 E|20
-5000 92 90 B|90|HIDL::IExecutionCallback::notify::client
-5300 22 20 B|20|HIDL::IExecutionCallback::notify::server
-5400 22 20 E|20
-5500 92 90 E|90
-6000 21 20 I|20|nn.send#h=1
-6100 23 20 I|20|nn.recv#h=1
-6400 23 20 B|20|[NN_LC_PE]work
-6500 23 20 E|20
-7000 23 20 I|20|nn.recv#h=2
-7100 23 20 B|20|[NN_LC_PE]early
-7300 21 20 I|20|nn.send#h=2
-7400 23 20 E|20
-9000 21 20 E|20";
+const HAND_OVERS: &str = include_str!("../fixtures/perfetto/hand_overs.txt");
 
 /// Returns the text of the trace of [`HAND_OVERS`].
 fn hand_overs_text() -> String {

@@ -12,7 +12,8 @@ use anyhow::{Context as _, Result};
 use flate2::{Compression, write::GzEncoder};
 use nntrace_tests::{
     child::{Child, Ended},
-    duckdb::Row,
+    duckdb::{Row, number, text},
+    fixtures::fixture,
     live,
     perfetto::Importer,
     profiler::Profiler,
@@ -24,18 +25,6 @@ use serde_json::{Value, json};
 fn run(arguments: &[&str], run: &Path) -> Result<Ended> {
     let mut profiler = Profiler::new()?.args(arguments).args([run]);
     Child::run(profiler.command())?.expect_code(0)
-}
-
-fn number(row: &Row, column: &str) -> u64 {
-    row.get(column).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {column} in {row:?}"))
-}
-
-fn text<'a>(row: &'a Row, column: &str) -> &'a str {
-    row.get(column).and_then(Value::as_str).unwrap_or_else(|| panic!("no {column} in {row:?}"))
-}
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
 }
 
 /// Returns the results of a trace, without its name.

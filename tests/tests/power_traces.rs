@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 use nntrace_tests::{
+    fixtures::fixture,
     power::{EXIT, Event},
     rows, trace,
 };
@@ -37,10 +38,6 @@ struct ExpectedEnergy {
     cluster_idle: f64,
     cluster_cap: f64,
     cpu_cap: f64,
-}
-
-fn fixture(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
 }
 
 fn replay(name: &str, options: &Options) -> Result<Snapshot> {

@@ -1,6 +1,7 @@
 //! State of a run in JSON: what no event shows, and the sums that the kernel programs keep exactly.
 
 mod checks;
+mod known_kinds;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use nntrace_common::{
     stack::{Adds, PathStep},
     time_count::TimeCount,
 };
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::{
     cause::Cause, clocks::ClockReading, file_identity::FileIdentity, hex, initial_host::InitialHost,
@@ -105,7 +106,7 @@ pub(super) struct Checkpoint {
     /// Losses.
     pub(super) loss: Loss,
     /// Diagnostics.
-    #[serde(deserialize_with = "known_diagnostics")]
+    #[serde(deserialize_with = "known_kinds::diagnostics")]
     pub(super) diagnostics: Vec<DiagnosticRow>,
     /// Notes.
     pub(super) notes: Vec<String>,
@@ -131,7 +132,7 @@ pub(super) struct Checkpoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) kept: Option<Kept>,
     /// Reason for which the last seconds of the run were written.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_cause")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_kinds::cause")]
     pub(super) cause: Option<Cause>,
     /// Whether less is kept than was asked for, for want of room.
     #[serde(default)]
@@ -365,18 +366,6 @@ impl Checkpoint {
     pub(super) fn diagnostics(&self) -> Vec<(DiagnosticKind, DiagnosticCount)> {
         self.diagnostics.iter().map(DiagnosticRow::count).collect()
     }
-}
-
-/// Reads the diagnostics whose kinds are known: later minor versions may have others.
-fn known_diagnostics<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Vec<DiagnosticRow>, D::Error> {
-    let rows = Vec::<serde_json::Value>::deserialize(deserializer)?;
-    Ok(rows.into_iter().filter_map(|row| serde_json::from_value(row).ok()).collect())
-}
-
-/// Reads a cause whose kind is known.
-fn known_cause<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Cause>, D::Error> {
-    let cause = serde_json::Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(cause).ok())
 }
 
 impl DiagnosticRow {

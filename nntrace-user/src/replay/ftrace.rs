@@ -11,12 +11,14 @@
 use memchr::{memchr, memchr2, memmem};
 
 pub use columns::Columns;
+pub(crate) use unknown_clock::time_without_unit;
 
 use super::losses::Loss;
 use other_lines::{is_chatter, lost, overwritten};
 
 mod columns;
 mod other_lines;
+mod unknown_clock;
 
 /// Kind of a line, with its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -476,26 +478,6 @@ fn latency_format(text: &[u8]) -> Option<(Head<'_>, &[u8])> {
             Task::Known { comm, tid, tgid } => Some((Head { comm, tid, tgid, cpu, time }, skip_blanks(rest))),
             Task::Nameless(_) | Task::Damaged => None,
         }
-    })
-}
-
-/// Returns the time of a line that is an event except that its time has no unit, as the kernel and trace-cmd print
-/// the times of clocks in other units: `[000] d..1. 6792243290455: sched_switch`, or without the blank before the
-/// time.
-#[cold]
-#[must_use]
-pub fn time_without_unit(line: &[u8]) -> Option<&str> {
-    memchr::memchr_iter(b'[', line).find_map(|at| {
-        let Task::Known { .. } = task(&line[..at]) else { return None };
-        let (_, rest) = number(&line[at + 1..])?;
-        let rest = skip_blanks(rest.strip_prefix(b"]")?);
-        let (stamp, rest) = rest.split_at(memchr(b':', rest)?);
-        let start = stamp.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |at| at + 1);
-        let (flags, time) = stamp.split_at(start);
-        let are_flags = trim_end(flags).len() <= MOST_FLAGS
-            && trim_end(flags).iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'.');
-        let is_event = kind(skip_blanks(&rest[1..])).is_some();
-        (are_flags && is_event && !time.is_empty()).then_some(str::from_utf8(time).ok()?)
     })
 }
 
