@@ -134,11 +134,11 @@ pub enum Action {
     Diff(Box<Diff>),
     /// Predicts a run with other speeds: what to speed up first
     ///
-    /// `what-if run --speed driver=2x`: from sections, hand-overs and context switches, the times of the run anew. Makespan, latency and
+    /// `what-if run --speed driver=2x`: from sections, hand-overs and context switches, recomputed timings. Makespan, latency and
     /// throughput of iterations, the curve of gains and its bound, the critical path, and what all that assumes. No
     /// privileges are needed.
     WhatIf(Box<WhatIf>),
-    /// Splits by cause why some executions were slow
+    /// Explains slow executions, split by cause
     ///
     /// `why run --of infer`: the slowest executions of a function against the typical ones. Their difference in ns, by more calls,
     /// more work, lower frequencies, other clusters, waits for a CPU and who had it, idle states, locks, hand-overs, first runs. The

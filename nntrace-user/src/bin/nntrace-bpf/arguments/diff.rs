@@ -39,11 +39,11 @@ pub struct Diff {
     #[arg(long, value_name = "SHARE", value_parser = confidence, default_value = "95%", help_heading = OUTPUT)]
     pub confidence: f64,
 
-    /// Divide sums by this; by itself by executions where every run has some, else by seconds
+    /// Divide sums by this; default: executions where every run has some, else seconds
     #[arg(long, value_enum, help_heading = OUTPUT)]
     pub per: Option<Divisor>,
 
-    /// Show every figure, also those of which no change was found
+    /// Show every figure, also those without a change
     #[arg(long, conflicts_with = "json", help_heading = OUTPUT)]
     pub all: bool,
 

@@ -16,7 +16,7 @@ const NONE: &str = "none";
 /// Engines.
 #[derive(Clone, Debug, clap::Args)]
 pub struct EngineSelection {
-    /// Engine to look for, or none; by itself all that are known
+    /// Engine to look for, or none; default: all known ones
     ///
     /// An engine, such as ONNX Runtime, is recognized by the content of the files that a target maps, and its own
     /// functions become sections: no change of the target is needed. May be given several times.

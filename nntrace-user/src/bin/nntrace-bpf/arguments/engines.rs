@@ -21,7 +21,7 @@ pub struct Engines {
 
     /// List each function
     ///
-    /// By itself many functions of one line of a map are summed up.
+    /// By default many functions of one line of a map are summed up.
     #[arg(long)]
     pub all: bool,
 

@@ -29,13 +29,13 @@ pub struct Export {
 
     /// Name of the board, in each row of tables
     ///
-    /// By itself the host name that the recording has; a trace has none.
+    /// Default: the host name in the recording; a trace has no default.
     #[arg(long, value_name = "NAME", help_heading = OUTPUT)]
     pub board: Option<String>,
 
     /// Name of the run, in each row of tables
     ///
-    /// By itself the number of the recording, which is that of no other; of a trace the name of its file.
+    /// Default: the unique id of the recording; for a trace, the name of its file.
     #[arg(long, value_name = "ID", help_heading = OUTPUT)]
     pub run: Option<String>,
 
@@ -58,7 +58,7 @@ pub struct Export {
 
     /// Number the calls of this function: each is an iteration
     ///
-    /// By itself the sections that carry `#iter=` are the iterations. A recording needs the begin of every section for it
+    /// By default sections that carry `#iter=` are the iterations. A recording needs the begin of every section for it
     /// (`record --causes`).
     #[arg(long, value_name = "FUNCTION", help_heading = CAUSES)]
     pub iteration_root: Option<String>,
@@ -75,7 +75,7 @@ pub struct Export {
 
     /// Memory for iterations, hand-overs and other tables of results, such as 64M
     ///
-    /// Beyond, rows are summed or left out, and counted. By itself that of the recording, else a sixteenth of the host's, from
+    /// Beyond, rows are summed or left out, and counted. Default: that of the recording, else a sixteenth of the host's, from
     /// 32M to 512M. Sections are never left out.
     #[arg(long, value_name = "SIZE", value_parser = table_memory, help_heading = LIMITS)]
     pub memory: Option<u64>,

@@ -31,7 +31,7 @@ pub struct GraphQuestion {
 
     /// Memory for sections, hand-overs and context switches, such as 1G
     ///
-    /// A run with more than there is room for is refused. By itself that of a replay.
+    /// A run with more than there is room for is refused. Default: as for `replay`.
     #[arg(long, value_name = "SIZE", value_parser = table_memory, help_heading = LIMITS)]
     pub memory: Option<u64>,
 }

@@ -30,7 +30,7 @@ pub struct HostOptions {
 
     /// CPUs that form a cluster, such as `big=4-7`
     ///
-    /// CPUs in none form one called `other`.
+    /// CPUs in no cluster form one called `other`.
     #[arg(long = "cluster", value_name = "NAME=CPUS", value_parser = cluster, help_heading = POWER, hide_short_help = true)]
     pub clusters: Vec<ClusterDescription>,
 

@@ -49,11 +49,11 @@ pub struct Live {
           help_heading = TARGET, hide_short_help = true)]
     pub interval: Duration,
 
-    /// Source
+    /// Where marks come from
     #[arg(long, value_enum, default_value_t = Marks::Auto, help_heading = MARKS, hide_short_help = true)]
     pub marks: Marks,
 
-    /// Records of threads
+    /// Thread data to record
     #[arg(long, value_enum, default_value_t = Level::Marks, help_heading = MARKS, hide_short_help = true)]
     pub level: Level,
 
@@ -67,7 +67,7 @@ pub struct Live {
 
     /// Function that writes marks
     ///
-    /// Its arguments stand after `=`: buf | buf,len | this,buf | this,buf,len
+    /// Its arguments follow `=`: buf | buf,len | this,buf | this,buf,len
     #[arg(long = "symbol", value_name = "NAME[=LAYOUT]", help_heading = MARKS, hide_short_help = true)]
     pub symbols: Vec<SymbolSpec>,
 
@@ -81,7 +81,7 @@ pub struct Live {
 
     /// Calls of NPU and GPU drivers: auto, off, or a device
     ///
-    /// Each `ioctl` on such a device is a section of the driver layer. By itself those of the devices that are known
+    /// Each `ioctl` on such a device is a section of the driver layer. By default those of known devices
     /// (/dev/accel/*, /dev/dri/renderD* and others), only while a target has one open, as tracing them makes every
     /// system call on the machine take longer. A device is a path; may be given several times.
     #[arg(long, value_name = "DEVICE", help_heading = MARKS, hide_short_help = true)]
@@ -89,8 +89,8 @@ pub struct Live {
 
     /// Probe leading nops even where that kills forked children
     ///
-    /// On some kernels, as Linux 6.18 on x86-64, children that are forked and go on without exec die of their next mark
-    /// where the nop that a function begins with is probed. By itself the probe is placed behind it there.
+    /// On some kernels, as Linux 6.18 on x86-64, forked children that go on without exec crash at their next mark where
+    /// the leading nop of a function is probed. By default the probe is placed after it there.
     #[arg(long, help_heading = MARKS, hide_short_help = true)]
     pub fast_probes: bool,
 
@@ -123,7 +123,7 @@ pub struct Live {
 
     /// Measured energy of power rails: auto, off, or the time between two samples of power
     ///
-    /// By itself all rails that the host has sensors for (hwmon, IIO, power caps) are read at the ends of the run and at each
+    /// By default all rails that the host has sensors for (hwmon, IIO, power caps) are read at the ends of the run and at each
     /// interval; where a sensor gives power and not energy, also each 100ms, or less often where that takes more than a
     /// hundredth of the time. With a time, a host without rails is an error.
     #[arg(long, value_name = "auto|off|TIME", value_parser = rails, default_value = "auto", help_heading = POWER,
@@ -141,7 +141,7 @@ pub struct Live {
 
     /// Memory of the kernel's tables of threads, totals, names and paths
     ///
-    /// Such as 16M. By itself 1/64 of the host's, from 4M to 64M.
+    /// Such as 16M. Default: 1/64 of the host's, from 4M to 64M.
     #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = LIMITS, hide_short_help = true)]
     pub map_memory: Option<u64>,
 
@@ -174,7 +174,7 @@ pub enum Marks {
     None,
 }
 
-/// Records of threads.
+/// Thread data to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Level {
     /// Their marks

@@ -25,7 +25,7 @@ pub struct Pack {
 
     /// Pack files that may hold secrets, too
     ///
-    /// By itself files are left out whose names are those of keys, passwords and tokens, and those that begin with a private
+    /// By default files with the names of keys, passwords and tokens are left out, and those that begin with a private
     /// key; each is named.
     #[arg(long)]
     pub with_secrets: bool,

@@ -38,7 +38,7 @@ pub struct Record {
 
     /// Record this variable of the environment too
     ///
-    /// By itself those are recorded that change what engines and loaders do, such as `OMP_NUM_THREADS` and `LD_LIBRARY_PATH`.
+    /// By default those are recorded that change what engines and loaders do, such as `OMP_NUM_THREADS` and `LD_LIBRARY_PATH`.
     /// `*` at the end stands for anything, `all` for every variable, secrets included; may be given several times.
     #[arg(long, value_name = "NAME", help_heading = OUTPUT, hide_short_help = true)]
     pub env: Vec<String>,

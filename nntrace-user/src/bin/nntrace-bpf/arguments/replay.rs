@@ -42,7 +42,7 @@ pub struct Replay {
 
     /// Show a recording as the run was: 1x as fast, 2x twice as fast, 0.5x half as fast
     ///
-    /// By itself the end is shown at once. With --emit it is the speed of the marks, 1x by itself; max is without any waiting.
+    /// By default the end is shown at once. With --emit it is the speed of the marks, by default 1x; max does not wait at all.
     #[arg(long, value_name = "SPEED", help_heading = TARGET)]
     pub speed: Option<Speed>,
 
@@ -71,7 +71,7 @@ const NOT_WITH_EMIT: [&str; 12] = [
 /// Options of writing the marks of a recording once more.
 #[derive(Debug, clap::Args)]
 pub struct Emit {
-    /// Write the marks of a recording once more, instead of showing them
+    /// Write the marks of a recording again instead of showing them
     ///
     /// Processes and threads as in the recorded run call `tracing_mark_write` with the same texts at the same times, for
     /// any consumer: `nntrace-bpf -- nntrace-bpf replay --emit DIR`. Neither the model nor the accelerator is needed.
@@ -82,7 +82,7 @@ pub struct Emit {
     #[arg(long, value_enum, default_value_t = EmitTo::Function, requires = "is_wanted", help_heading = EMIT)]
     pub to: EmitTo,
 
-    /// Wait for so long before the first mark: time to attach
+    /// Wait this long before the first mark: time to attach
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "is_wanted", help_heading = EMIT)]
     pub wait: Option<Duration>,
 

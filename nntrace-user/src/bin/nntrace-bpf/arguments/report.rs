@@ -70,7 +70,7 @@ pub struct Report {
 
     /// Memory of the table, such as 64M
     ///
-    /// Rows that there is no room for are summed as `(others)`, the smallest first. By itself that of a replay.
+    /// Rows that there is no room for are summed as `(others)`, the smallest first. Default: as for `replay`.
     #[arg(long, value_name = "SIZE", value_parser = table_memory, help_heading = LIMITS)]
     pub memory: Option<u64>,
 }

@@ -29,9 +29,9 @@ pub struct Results {
           help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
-    /// Write FILE, of the kind that its name ends in: .json, .html ..
+    /// Write FILE at the end; its extension sets the format: .json, .html ..
     ///
-    /// At the end, of the kind that the name ends in: .json (the snapshot), .csv (the tables of power states, or the one of
+    /// Formats: .json (the snapshot), .csv (the tables of power states, or the one of
     /// --table), .svg (a picture of power states over time), .dot (marked sections and their causes, for Graphviz), .folded
     /// (stacks, for flame graphs), .pb.gz (a profile for pprof), .prom (metrics for Prometheus), .html (a report with a swimlane, for a
     /// browser), .pftrace or .perfetto-trace (a trace for Perfetto). May be given several times.
@@ -49,7 +49,7 @@ pub struct Results {
 
     /// Time that the swimlane of .html shows, in seconds as `print` shows them, such as 2084.02..2084.45
     ///
-    /// By itself the whole run. Either end may be left out. It shows the 100,000 longest sections of that time, and says
+    /// Default: the whole run. Either end may be left out. It shows the 100,000 longest sections of that time, and says
     /// how many it leaves out.
     #[arg(long, value_name = "FROM..TO", value_parser = time_range, help_heading = OUTPUT, hide_short_help = true)]
     pub swimlane: Option<TimeRange>,
@@ -62,9 +62,7 @@ pub struct Results {
     #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
     pub force: bool,
 
-    /// A table
-    ///
-    /// It is printed at the end.
+    /// Print a table at the end
     #[arg(long, value_enum, conflicts_with = "json", help_heading = OUTPUT)]
     pub table: Option<Table>,
 
@@ -100,7 +98,7 @@ pub struct Results {
     /// Memory for the tables of results
     ///
     /// Names, threads, processes, counters, hand-overs, iterations: such as 64M. Beyond, the smallest rows are summed as
-    /// (others), the oldest forgotten, and counted. By itself a sixteenth of the host's, from 32M to 512M.
+    /// (others), the oldest forgotten, and counted. Default: a sixteenth of the host's, from 32M to 512M.
     #[arg(long, value_name = "SIZE", value_parser = table_memory, help_heading = LIMITS, hide_short_help = true)]
     pub memory: Option<u64>,
 
@@ -118,11 +116,11 @@ pub struct Results {
 pub struct Causes {
     /// Number the calls of this function: each is an iteration
     ///
-    /// By itself the sections that carry `#iter=` are the iterations.
+    /// By default sections that carry `#iter=` are the iterations.
     #[arg(long, value_name = "FUNCTION", help_heading = CAUSES, hide_short_help = true)]
     pub iteration_root: Option<String>,
 
-    /// Show so many of the slowest iterations of each function
+    /// Show this number of the slowest iterations of each function
     ///
     /// By wall time, with the functions in them: in the snapshot, `--table iterations` and `-o FILE.html`. Every iteration is in
     /// `export -o FOLDER.parquet`.
@@ -135,7 +133,7 @@ pub struct Causes {
     #[arg(long, value_name = "KEY", help_heading = CAUSES, hide_short_help = true)]
     pub by: Option<String>,
 
-    /// Explain why this function takes now more, now less time
+    /// Explain why the time of this function varies
     ///
     /// Because of how often it calls others, or because of how long each call takes.
     #[arg(long, value_name = "FUNCTION", help_heading = CAUSES, hide_short_help = true)]

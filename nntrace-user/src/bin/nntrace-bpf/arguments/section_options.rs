@@ -35,7 +35,7 @@ pub struct SectionOptions {
           help_heading = SECTIONS)]
     pub range: Option<TimeRange>,
 
-    /// Only sections that take as long at least, such as 1ms
+    /// Only sections of at least this duration, such as 1ms
     #[arg(long = "min", value_name = "TIME", value_parser = duration_ns, help_heading = SECTIONS)]
     pub least: Option<u64>,
 }

@@ -29,7 +29,7 @@ pub struct WhatIf {
 
     /// Number of CPUs, or `unlimited` for as many as there are threads
     ///
-    /// By itself those of the recording where its context switches are known (--level sched), else unlimited.
+    /// Default: those of the recording where its context switches are known (--level sched), else unlimited.
     #[arg(long, value_name = "COUNT", value_parser = cpu_count, help_heading = TARGET)]
     pub cpus: Option<CpuCount>,
 
@@ -39,7 +39,7 @@ pub struct WhatIf {
 
     /// When input from outside comes: at its recorded times (open), or when a thread is ready for it (closed)
     ///
-    /// By itself open if the threads that hand out work wait for nobody and pause in between.
+    /// Default: open if the threads that hand out work wait for nobody and pause in between.
     #[arg(long, value_enum, help_heading = TARGET)]
     pub arrivals: Option<ArrivalTimes>,
 

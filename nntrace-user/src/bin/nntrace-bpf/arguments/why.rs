@@ -9,7 +9,7 @@ use super::{GraphQuestion, help_headings::TARGET};
 pub struct Why {
     /// Function whose executions are compared, such as infer or `LR_PE:infer`
     ///
-    /// By itself the one that takes most time, of those whose sections are iterations (#iter= in marks) if there are any. It has
+    /// By default the one that takes most time, of those whose sections are iterations (#iter= in marks) if there are any. It has
     /// to have ended five times.
     #[arg(long, value_name = "FUNCTION", help_heading = TARGET)]
     pub of: Option<String>,
