@@ -121,7 +121,7 @@ fn a_slower_phase_is_found_named_and_trips_the_gate() -> Result<()> {
 fn what_cannot_be_compared_is_refused_with_the_reason() -> Result<()> {
     let runs = Runs::new(1)?;
     let text = runs.diff(&["before/0.json", "after/0.txt"])?.expect_code(0)?.text();
-    assert!(text.contains("one run of each side is no ground for a verdict"), "{text}");
+    assert!(text.contains("one run of each side is not enough for a verdict"), "{text}");
     let tripped = runs.diff(&["before/0.json", "after/0.json", "--fail-if", "LD_PE.mean > +100ns"])?;
     tripped.expect_code(3)?;
 

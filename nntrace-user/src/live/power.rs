@@ -47,7 +47,7 @@ pub(crate) fn attach(
     let online: BTreeSet<u32> = sysfs::online(root).into_iter().collect();
     let khz = sysfs::frequencies(root);
     if khz.is_empty() {
-        notes.push("this machine shows no CPU frequency (no cpufreq policy): running time has none".into());
+        notes.push("this machine has no cpufreq policy: running time by frequency is unavailable".into());
     }
     for policy in kernel.set_policies(&topology.policies)? {
         notes.push(format!(

@@ -120,7 +120,7 @@ pub enum TopologyError {
 
 /// Note where no source shows which CPUs form a cluster.
 pub(crate) const NO_CLUSTERS: &str =
-    "nothing here tells which CPUs form a cluster: all are shown as one (--cluster NAME=CPUS says otherwise)";
+    "no cluster topology found: all CPUs are shown as one cluster (--cluster NAME=CPUS sets others)";
 
 /// Clusters of CPUs that go idle together and of CPUs that share a clock, named by number; what is both is one.
 #[must_use]

@@ -23,7 +23,7 @@ pub fn warning(snapshot: &Snapshot) -> Option<String> {
     let each = number_format::duration_ns(snapshot.overhead.ns_per_engine_call?);
     let most = snapshot.functions.iter().max_by_key(|row| row.count).map(|row| {
         let (layer, phase) = (row.layer.code(), row.phase.code());
-        format!("; the most are {layer}_{phase} {}", row.name)
+        format!("; mostly {layer}_{phase} {}", row.name)
     });
     Some(format!(
         "the probes take about {:.0}% of the time in sections: {calls} calls, {each} each as measured at the start{}; \

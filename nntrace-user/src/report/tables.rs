@@ -209,7 +209,7 @@ fn evidence(text: &mut Text, snapshot: &Snapshot) {
         ));
     }
     if !lines.is_empty() {
-        line!(text, "told by the kernel beside");
+        line!(text, "also reported by the kernel");
         for one in lines {
             line!(text, "{one}");
         }

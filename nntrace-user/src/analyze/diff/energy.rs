@@ -121,7 +121,7 @@ impl<'a> Energies<'a> {
         }
         let mut metrics = Vec::new();
         for key in keys {
-            // All else takes what other processes do: it is no ground for a verdict.
+            // All else takes what other processes do: it is not enough for a verdict.
             let family = if matches!(key, Part::Phase(_)) { Family::Others } else { Family::None };
             let mut runs = parts.iter();
             // What a run has not done took nothing.

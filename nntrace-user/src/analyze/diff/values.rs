@@ -118,7 +118,7 @@ pub(super) fn why_no_verdict(comparison: &Comparison) -> String {
         None => "no number of runs would do".into(),
     };
     match (comparison.before.len(), comparison.after.len()) {
-        (1, 1) => format!("one run of each side is no ground for a verdict: {needed}"),
+        (1, 1) => format!("one run of each side is not enough for a verdict: {needed}"),
         (before, after) => {
             format!("{before} and {after} runs are too few for a verdict on so many figures: {needed}")
         }

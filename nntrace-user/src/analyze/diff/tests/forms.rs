@@ -53,7 +53,7 @@ fn one_run_of_each_has_no_verdict_and_says_so() {
     let diff = diff(&before, &after, &["LD_PE.mean > +2%"]);
     assert!(diff.is_tripped());
     insta::assert_snapshot!("single_text", diff.text(false));
-    assert!(diff.markdown().contains("one run of each side is no ground for a verdict"));
+    assert!(diff.markdown().contains("one run of each side is not enough for a verdict"));
     assert!(diff.junit().contains("<skipped message="));
     let error = Diff::new(&before, &after, &OPTIONS, &thresholds(&["worse"])).unwrap_err();
     assert!(error.contains("one run of each side"), "{error}");
