@@ -159,7 +159,7 @@ impl Head {
     }
 }
 
-/// Returns the length of a record with a text of so many bytes.
+/// Returns the length of a record with a text of this many bytes.
 #[must_use]
 #[inline]
 pub const fn record_bytes(text: usize) -> usize {

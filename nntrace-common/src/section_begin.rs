@@ -47,7 +47,7 @@ pub struct ParsedBegin {
     pub name: u64,
     /// Whether its thread takes part in the accounting from now on.
     pub is_marked: bool,
-    /// Whether the begin matters beyond its thread, and is reported by itself.
+    /// Whether the begin matters beyond its thread, and is reported separately.
     pub is_reported: bool,
     /// Whether the name of a tagged section has attributes.
     pub has_attributes: bool,

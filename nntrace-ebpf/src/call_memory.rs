@@ -138,7 +138,7 @@ fn read_text(call: &mut CallRecord, address: u64, most: u32) -> i64 {
     unsafe { bpf_probe_read_user_str(to.cast(), size as u32, address as *const _) }
 }
 
-/// Reads so many bytes.
+/// Reads this many bytes.
 #[inline(always)]
 fn bytes(
     paging: Paging,

@@ -237,7 +237,7 @@ impl Model {
         }
     }
 
-    /// By the end of the run, at `time` (ns), a CPU has lost so many records of scheduling.
+    /// By the end of the run, at `time` (ns), a CPU has lost this many records of scheduling.
     pub(crate) fn lose_scheduling(&mut self, cpu: u32, lost: u32, time: u64) {
         self.observe(&Input::SchedulingLost { cpu, lost, time });
         if let Some(scheduling) = &mut self.scheduling {

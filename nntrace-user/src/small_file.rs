@@ -10,7 +10,7 @@ use crate::caller;
 /// Bytes of a description at most: a topology, an energy model, an engine map.
 pub const DESCRIPTION: u64 = 1 << 20;
 
-/// Reads a file of so many bytes at most.
+/// Reads a file of this many bytes at most.
 ///
 /// # Errors
 /// When it cannot be read, or is larger.
@@ -24,7 +24,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Reads a file of text, of so many bytes at most.
+/// Reads a file of text, of this many bytes at most.
 ///
 /// # Errors
 /// As of [`read`], and when it is no UTF-8.

@@ -63,7 +63,7 @@ pub struct Printed {
     pub loop_ns: u64,
     /// The same by the engine's own clock, where a run of the script does more than the engine.
     pub engine_ns: Option<u64>,
-    /// Runs that the engine did by itself.
+    /// Runs that the engine did on its own.
     #[serde(default)]
     pub other_runs: u64,
     /// Operators by the engine's own report, if it was asked.

@@ -50,7 +50,7 @@ struct OfProcess {
     functions: BTreeMap<(Layer, Phase, String), u64>,
 }
 
-/// Returns the processes with their results, in the order of these: ids start anew when the last was given.
+/// Returns the processes with their results, in the order of these: ids start over when the last was given.
 fn processes(snapshot: &Snapshot) -> Vec<(OfProcess, u32)> {
     let of = |pid| OfProcess {
         phases: snapshot.counts(pid),

@@ -56,7 +56,7 @@ impl Expected {
         Self { engine, load, path, file: "", outside_us: OUTSIDE_US }
     }
 
-    /// Runs the engine in all ways. `prepare` returns a check of the operators of so many runs: while it asks the engine for
+    /// Runs the engine in all ways. `prepare` returns a check of the operators of this many runs: while it asks the engine for
     /// them, no other test is timed.
     fn check<C: Fn(&Traced, u64) -> Result<()>>(&self, prepare: impl FnOnce() -> Result<C>) -> Result<()> {
         let Some(_live) = live::enter()? else { return Ok(()) };
@@ -104,7 +104,7 @@ impl Expected {
             assert_eq!(traced.snapshot.odd_marks(), [].into(), "{:?}", traced.snapshot.diagnostics);
             let row = traced.snapshot.phase(traced.pid()?, "LR_PE").context("no run was seen")?;
             let Printed { runs, loop_ns, engine_ns, .. } = traced.printed;
-            // Runs that the engine did by itself take as long as the others.
+            // Runs that the engine did on its own take as long as the others.
             let (shown, clock) = (row.total_ns * runs / row.count, engine_ns.unwrap_or(loop_ns));
             println!("{runs} runs: {shown} ns by the profiler, {clock} ns by the loop's clock");
             if shown.abs_diff(clock) <= clock * 3 / 100 + runs * self.outside_us * 1000 {
@@ -372,7 +372,7 @@ fn whisper() -> Result<()> {
     let expected = Expected::of(WHISPER, "LR_PI", "LR_PI");
     expected.check(|| {
         Ok(|traced: &Traced, runs| {
-            // ggml numbers most operations by itself; this one is the result of the convolutions.
+            // ggml numbers most operations on its own; this one is the result of the convolutions.
             let functions = traced.functions("LC_PCO");
             assert_eq!(functions.get("embd_conv"), Some(&runs), "{functions:?}");
             assert!(

@@ -123,7 +123,7 @@ fn handlers_that_interrupt_a_flood_are_counted_exactly() -> Result<()> {
     Ok(())
 }
 
-/// Stops the profiler for longer than a lease while two threads write instants for so many ms.
+/// Stops the profiler for longer than a lease while two threads write instants for this many ms.
 fn check_stopped(ms: u64) -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let mut steps = Steps::start()?;

@@ -101,7 +101,7 @@ fn sections_that_ended_threads_left_open_are_told() -> Result<()> {
     Ok(())
 }
 
-/// Returns the sections that have ended and the instants among so many marks.
+/// Returns the sections that have ended and the instants among this many marks.
 const fn of_marks(written: u64) -> (u64, u64) {
     (written / 3, (written + 1) / 3)
 }

@@ -134,7 +134,7 @@ fn what_is_no_trigger_is_refused_with_the_place() -> Result<()> {
     Ok(())
 }
 
-/// Records sections with names of their own, so many microseconds apart.
+/// Records sections with names of their own, this many microseconds apart.
 fn flood(folder: &Path, options: &[&str], seconds: &str, apart: &str) -> Result<Ended> {
     let command = [FLOOD, "--what", "names", "--seconds", seconds, "--threads", "2", "--pause-us", apart];
     let options = [options, &["--ring-size", "16384"]].concat();
@@ -176,7 +176,7 @@ fn a_recording_that_rotates_has_the_newest_events() -> Result<()> {
     assert_eq!(snapshot.loss.records_unreadable, 0, "{:?}", snapshot.notes);
     assert_eq!(snapshot.loss.records_dropped, 0, "a ring was too small");
 
-    // Not so many names that the kernel's table is full. Those of a thread's sections have numbers, without a gap up to its last one.
+    // Fewer names than fill the kernel's table. Those of a thread's sections have numbers, without a gap up to its last one.
     let mut numbers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     record::sections(&folder, |section| {
         if let Some((thread, number)) = section.name.rsplit_once('_') {

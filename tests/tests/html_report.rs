@@ -138,7 +138,7 @@ impl Seen {
         assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 
-    /// Checks that the swimlane did what it was asked for; so many sections have what was searched.
+    /// Checks that the swimlane did what it was asked for; this many sections have what was searched.
     fn assert_used(&self, matches: usize) {
         for used in &self.used {
             let state = |name: &str| used.get(name).unwrap_or_else(|| panic!("no {name} in {used:?}"));

@@ -1,4 +1,4 @@
-//! `-- COMMAND`: the command behaves as if it ran by itself, and none of its marks is missed.
+//! `-- COMMAND`: the command behaves as if it ran alone, and none of its marks is missed.
 
 use std::{collections::BTreeSet, ffi::OsString, fs, process::Command};
 

@@ -459,7 +459,7 @@ fn one_run_gives_the_same_bytes_again() -> Result<()> {
     for name in ["one", "two"] {
         fleet.export("trace.txt", name, &["--board", "b"])?;
     }
-    // Replaced by itself it is the same too.
+    // Replacing it by the same is the same, too.
     fleet.export("trace.txt", "two", &["--board", "b", "--force"])?;
     for file in FILES {
         let bytes = |name: &str| fs::read(fleet.path(&format!("fleet/{name}.parquet/{file}")));

@@ -196,7 +196,7 @@ impl Bench {
     }
 }
 
-/// Returns the first CPU by itself, and all others together.
+/// Returns the first CPU alone, and all others together.
 fn two_clusters(cpus: u32) -> Result<Topology> {
     let mut topology = Topology::default();
     for cpu in 0..cpus {

@@ -83,7 +83,7 @@ fn while_it_counts<T>(root: &Path, work: impl FnOnce() -> Result<T>) -> Result<(
     })
 }
 
-/// Checks the rails of a run of the board of which the counter made so many steps.
+/// Checks the rails of a run of the board whose counter made this many steps.
 fn check(snapshot: &Snapshot, steps: u64) -> Result<()> {
     let rails = snapshot.rails.as_ref().context("no rails")?;
     println!("{rails:#?}");

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 /// Random traces.
 const TRACES: u64 = 2_000;
-/// One in so many has all its views compared, by the program itself.
+/// One in this many has all its views compared, by the program itself.
 const ALL_VIEWS: u64 = 50;
 
 /// Views that are compared, with the options that they take.

@@ -78,7 +78,7 @@ pub struct Bench {
     bless: bool,
 }
 
-/// Measurement that can be made by itself.
+/// Measurement that can be made separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum What {
     /// Replaying a trace file, which needs no root

@@ -78,7 +78,7 @@ fn prepare() -> Result<()> {
 }
 
 /// Compiles these of the demo's programs. Both packages are named always: with other features the libraries that they share
-/// would be compiled anew.
+/// would be compiled again.
 fn build_programs(which: &[&str]) -> Result<()> {
     let packages = ["--package", "nntrace-user", "--package", "nntrace-workload"];
     run(cargo("build").args(["--profile", PROFILE]).args(packages).args(which))

@@ -53,7 +53,7 @@ enum Work {
     Mark(&'static str),
     /// The Rust program, which accounts a lane.
     Collector,
-    /// A replay of a trace with so many lines.
+    /// A replay of a trace with this many lines.
     Replay(fn(&mut BufWriter<File>, u64) -> std::io::Result<()>),
 }
 
@@ -142,7 +142,7 @@ impl HotPath {
     }
 
     /// Returns the part by which builds of the same source differ, in %. Where code spans code generation units, inlining
-    /// depends on how the compiler partitions it, which incremental builds do anew (seen: 4 %).
+    /// depends on how the compiler partitions it, which incremental builds do again (seen: 4 %).
     const fn tolerance(&self) -> f64 {
         match self.work {
             Work::Header(_) | Work::Mark(_) => 3.0,

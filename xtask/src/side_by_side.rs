@@ -66,7 +66,7 @@ pub fn cpus() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Does all jobs, so many at once; returns their results.
+/// Does all jobs, this many at once; returns their results.
 pub fn jobs<J: Sync, T: Send>(jobs: &[J], at_once: usize, run: impl Fn(&J) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work =

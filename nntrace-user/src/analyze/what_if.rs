@@ -1,4 +1,4 @@
-//! Prediction of a run with other speeds: a graph of what waits for what, and its times anew.
+//! Prediction of a run with other speeds: a graph of what waits for what, and its times again.
 //!
 //! Marks, hand-overs and context switches become points in the time of threads; what lies between two points of a thread is
 //! work, or a wait. Edges lead from what is waited for to who waits. With other speeds the work takes other times, waits

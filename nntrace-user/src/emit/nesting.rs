@@ -161,7 +161,7 @@ impl Forest {
     }
 }
 
-/// Step of a walk. A section in place of others has so many of them, each with an end of its own.
+/// Step of a walk. A section that replaces others has as many of them, each with an end of its own.
 enum Step {
     Enter { number: u32, switched: usize },
     Leave { number: u32, switched: usize },

@@ -14,7 +14,7 @@ const SPIN: u64 = 50_000;
 /// Speed of a run that is played.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Speed {
-    /// So many times as fast as it was.
+    /// This many times as fast as it was.
     Times(f64),
     /// Without any waiting.
     Max,

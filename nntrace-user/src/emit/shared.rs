@@ -56,7 +56,7 @@ impl Shared {
     fn word(&self, at: usize) -> &AtomicU64 {
         #[expect(clippy::cast_ptr_alignment, reason = "a map begins at a page")]
         let first = self.map.as_ptr().cast::<AtomicU64>();
-        // SAFETY: the map begins at a page and has so many words; whoever has it uses them as atomic ones only.
+        // SAFETY: the map begins at a page and has this many words; whoever has it uses them as atomic ones only.
         let words = unsafe { slice::from_raw_parts(first, self.words) };
         &words[at]
     }

@@ -168,7 +168,7 @@ impl<'a, W: Write> Systrace<'a, W> {
     }
 }
 
-/// Returns the begin of a thread's lines, up to the time. A thread has the name of its process by itself.
+/// Returns the begin of a thread's lines, up to the time. A thread has the name of its process by default.
 fn head(script: &Script, thread: &ThreadScript) -> Vec<u8> {
     let tid = u64::from(thread.lane) << TID_BITS | u64::from(thread.tid);
     let process = script.processes.iter().find(|process| process.pid == thread.pid);

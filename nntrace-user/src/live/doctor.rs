@@ -53,7 +53,7 @@ pub struct Finding {
     pub status: Status,
     /// What was found, or why it is not there.
     pub found: String,
-    /// Commands that provide it, each by itself; empty where none does.
+    /// Commands that provide it, each on its own; empty where none does.
     pub fixes: Vec<String>,
 }
 

@@ -29,7 +29,7 @@ pub const SYSFS: &str = "/sys";
 
 /// Time between two samples of power where they are cheap.
 const PERIOD: Duration = Duration::from_millis(100);
-/// Periods are so many times as long as a sample takes, unless one is asked for.
+/// Periods are this many times as long as a sample takes, unless one is asked for.
 const PERIOD_BY_COST: u32 = 100;
 
 /// Reader of all rails of a host.

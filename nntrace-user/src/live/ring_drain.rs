@@ -101,7 +101,7 @@ impl Rings {
         merge.find_losses(lost);
     }
 
-    /// Whether so many records of each CPU's ring were read.
+    /// Whether this many records of each CPU's ring were read.
     pub(crate) fn are_read(&self, put: &[u64]) -> bool {
         self.buffers.are_taken(put)
     }

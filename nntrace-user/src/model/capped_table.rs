@@ -1,4 +1,4 @@
-//! Rows by key, at most so many: when there is no room for another one, the smallest are summed under coarser keys,
+//! Rows by key, up to a limit: when there is no room for another one, the smallest are summed under coarser keys,
 //! in the end as `(others)`.
 //!
 //! Rows are summed many at a time, so that each record costs the same on average, and by what they add up to and their
@@ -26,7 +26,7 @@ pub(crate) trait Key: Copy + Eq + Hash {
 
 /// Value under a key.
 pub(crate) trait Row<K> {
-    /// The larger, the longer it is kept by itself.
+    /// The larger, the longer it is kept separately.
     fn weight(&self) -> u64;
 
     /// Adds a row that there is no room for.
@@ -42,7 +42,7 @@ pub(crate) trait Row<K> {
     }
 }
 
-/// Rows by key, at most so many.
+/// Rows by key, up to a limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Capped<K, V> {
     most: usize,
@@ -64,7 +64,7 @@ struct Entry<K, V> {
 const FEWEST: usize = 16;
 
 impl<K: Key, V: Row<K>> Capped<K, V> {
-    /// At most so many rows, and those that always stay.
+    /// At most this many rows, and those that always stay.
     #[must_use]
     pub(crate) fn new(most: usize) -> Self {
         Self {
@@ -129,7 +129,7 @@ impl<K: Key, V: Row<K>> Capped<K, V> {
         self.at(place)
     }
 
-    /// The row that a key is counted in, by itself or as one of others.
+    /// The row that a key is counted in, separately or as one of others.
     pub(crate) fn find(&mut self, key: K) -> Option<&mut V> {
         let place =
             std::iter::successors(Some(key), K::coarser).find_map(|key| self.places.get(&key).copied());

@@ -74,7 +74,7 @@ pub(crate) struct RunFacts<'a> {
     pub(crate) diagnostics: Cow<'a, [(DiagnosticKind, DiagnosticCount)]>,
     /// Notes on what could not be measured.
     pub(crate) notes: Vec<String>,
-    /// Whether every function of every thread is shown by itself.
+    /// Whether every function of every thread is shown separately.
     pub(crate) with_details: bool,
 }
 

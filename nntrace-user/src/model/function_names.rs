@@ -66,7 +66,7 @@ impl Names {
         }
     }
 
-    /// Whether there are so many that those should go that nothing uses.
+    /// Whether unused names should be evicted.
     #[must_use]
     #[inline]
     pub(crate) fn are_too_many(&self) -> bool {

@@ -24,7 +24,7 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// None yet, of which so many digits will be kept.
+    /// An empty histogram that keeps this many digits.
     #[must_use]
     pub(crate) const fn new(digits: u8) -> Self {
         Self { digits, few: Vec::new(), many: None, least: u64::MAX, most: 0 }
@@ -122,7 +122,7 @@ pub(crate) fn empty(digits: u8) -> Histogram<u32> {
 
 /// Adds a time, ns.
 pub(crate) fn record(histogram: &mut Histogram<u32>, ns: u64) {
-    // It grows by itself; were it ever not to, the time still counts, at the upper end.
+    // It grows on its own; were it ever not to, the time still counts, at the upper end.
     if histogram.record(ns).is_err() {
         histogram.saturating_record(ns);
     }

@@ -88,7 +88,7 @@ impl Stays {
         }
     }
 
-    /// One of so many ns.
+    /// Adds a stay of `ns`.
     fn add(&mut self, ns: u64) {
         histogram::record(&mut self.lengths, ns);
         let count = |counter: &mut Option<u64>, is: bool| *counter = counter.map(|n| n + u64::from(is));

@@ -17,7 +17,7 @@ pub(crate) const TICK_NS: u64 = 10_000_000;
 const PER_SLEEP_NS: u64 = 5_000;
 /// Tolerance in any case, ns: reading the files takes its time, in which the host may do something else.
 const FLOOR_NS: u64 = 1_000_000;
-/// One part in so many is granted of every figure.
+/// Relative tolerance of every figure: one part in this many.
 const SHARE: u64 = 100;
 
 /// Counts of an idle state of a CPU in the kernel.

@@ -41,7 +41,7 @@ pub struct RailRow {
     pub end_ns: u64,
     /// Readings that succeeded.
     pub readings: u64,
-    /// Times that the counter began anew at the end of its range.
+    /// Times that the counter started over at the end of its range.
     pub wraps: u64,
     /// Stretches of time whose energy is not known.
     pub gaps: u64,

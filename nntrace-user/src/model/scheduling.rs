@@ -30,7 +30,7 @@ use history::History;
 pub(crate) use history::{Activity, State, StateStretch};
 pub(crate) use thread_names::NamedThread;
 
-/// Stretches that are kept of each thread, some hundred events a second for minutes: 1.5 MB of one that has so many. Of
+/// Stretches that are kept of each thread, some hundred events a second for minutes: 1.5 MB for a thread with that many. Of
 /// what is older only the sum over everything is known.
 pub(crate) const KEPT: usize = 32_768;
 
@@ -182,7 +182,7 @@ impl Scheduling {
         }
     }
 
-    /// With so many threads those that have ended are forgotten, and counted.
+    /// With this many threads those that have ended are forgotten, and counted.
     #[must_use]
     pub(crate) fn with_room_for(self, most: usize) -> Self {
         Self { most, ..self }
@@ -227,7 +227,7 @@ impl Scheduling {
         self.has_switches && !self.has_wakeups
     }
 
-    /// Events that must have come, as others show, and did not: those of CPUs that lost some included. At least so many.
+    /// Events that must have come, as others show, and did not: those of CPUs that lost some included. A lower bound.
     #[must_use]
     pub(crate) fn missing(&self) -> u64 {
         self.missing
@@ -294,7 +294,7 @@ impl Scheduling {
         }
     }
 
-    /// By the end of the run, at `now` (ns), a CPU has lost so many records.
+    /// By the end of the run, at `now` (ns), a CPU has lost this many records.
     pub(crate) fn lost_by(&mut self, cpu: u32, lost: u32, now: u64) {
         if self.cpu(cpu).lost != lost {
             self.lost(cpu, now);

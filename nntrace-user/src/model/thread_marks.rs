@@ -117,7 +117,7 @@ impl ThreadMarks {
         frames.into_iter().flatten().map(move |(depth, frame)| OpenSection::new(tid, frame, sequence(depth)))
     }
 
-    /// Forgets the open sections, as so many marks are lost.
+    /// Forgets the open sections, as this many marks are lost.
     pub(crate) fn forget_open(&mut self, lost: u32) {
         let begun = u32::from(self.stack.depth()).saturating_add(lost);
         self.forgotten = self.forgotten.saturating_add(begun);

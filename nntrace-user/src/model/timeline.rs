@@ -28,7 +28,7 @@ pub struct Timelines {
 /// The state of a CPU or a cluster for a part of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum CpuState {
-    /// Running at so many kHz, or at an unknown frequency.
+    /// Running at this many kHz, or at an unknown frequency.
     Running(Option<u32>),
     /// Idle in the state of that number.
     Idle(u32),
@@ -130,7 +130,7 @@ impl Timeline {
         self.steps = Vec::new();
     }
 
-    /// The timeline in at most so many pieces, in order of time: every stretch by itself where that is possible, else equal
+    /// The timeline in at most this many pieces, in order of time: every stretch separately where that is possible, else equal
     /// stretches of time with what was done in each.
     #[must_use]
     pub(crate) fn pieces(&self, at_most: usize) -> Vec<Piece> {
@@ -232,7 +232,7 @@ impl Buckets {
         self.all = self.all.chunks(2).map(sum).collect();
     }
 
-    /// So many buckets as one piece each.
+    /// This many buckets as one piece each.
     fn pieces(&self, together: usize, begin: u64, end: u64) -> Vec<Piece> {
         let width = self.width * together as u64;
         let pieces = (0..).zip(self.all.chunks(together)).map(|(number, buckets)| Piece {

@@ -24,7 +24,7 @@ pub(super) struct Cuts {
 }
 
 impl Cuts {
-    /// Creates cuts in this time (ns), and after so many bytes.
+    /// Creates cuts in this time (ns), and after this many bytes.
     pub(super) fn new(every: u64, most: u64) -> Self {
         Self { every, most, last: 0, bytes: 0, latest: 0, cpus: CpuStates::default() }
     }

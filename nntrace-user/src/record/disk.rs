@@ -40,7 +40,7 @@ enum Job {
     Name { stream: Stream, name: String },
     /// Closes the file of a stream that has ended.
     Close { stream: Stream },
-    /// Writes a file of the folder anew.
+    /// Writes a file of the folder again.
     Whole { name: &'static str, content: Vec<u8> },
     /// Cuts: everything before may be given up from here on.
     Cut(Kept),
@@ -129,7 +129,7 @@ impl Disk {
         self.send(Job::Close { stream });
     }
 
-    /// Has a file of the folder written anew: it is there as a whole, as it was before or as it is now.
+    /// Has a file of the folder written again: it is there as a whole, as it was before or as it is now.
     pub(super) fn write_whole(&self, name: &'static str, content: Vec<u8>) {
         self.send(Job::Whole { name, content });
     }

@@ -110,7 +110,7 @@ pub(super) struct Checkpoint {
     pub(super) diagnostics: Vec<DiagnosticRow>,
     /// Notes.
     pub(super) notes: Vec<String>,
-    /// Whether every function of every thread is shown by itself.
+    /// Whether every function of every thread is shown separately.
     pub(super) with_details: bool,
     /// Processes that the kernel programs saw to be drivers.
     pub(super) seen_drivers: BTreeSet<u32>,

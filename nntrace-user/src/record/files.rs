@@ -66,7 +66,7 @@ struct Key {
 }
 
 impl FileList {
-    /// Creates an empty list, of whose files so many bytes are hashed at the end at most.
+    /// Creates an empty list; at the end at most this many bytes of its files are hashed.
     pub(super) fn new(hash_bytes: u64) -> Self {
         let list = List {
             version: VERSION,

@@ -72,7 +72,7 @@ impl Stretch {
 }
 
 impl Flight {
-    /// Keeps so much time (ns) in so many bytes at most.
+    /// Keeps so much time (ns) in this many bytes at most.
     pub(super) fn new(time: u64, memory: u64) -> Self {
         Self {
             time,

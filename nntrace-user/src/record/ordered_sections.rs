@@ -43,7 +43,7 @@ struct Sizes {
     longest: usize,
     /// Events of a stretch, as a power of two.
     stretch: u32,
-    /// Sections of threads that are sorted at once, each thread by itself.
+    /// Sections of threads that are sorted at once, each thread on its own.
     together: u64,
 }
 

@@ -222,7 +222,7 @@ impl Recorded {
     }
 }
 
-/// Returns the losses, with so many events that are missing.
+/// Returns the losses, with this many events that are missing.
 fn loss(state: &Checkpoint, missing: u64) -> Loss {
     let mut loss = state.loss.clone();
     loss.records_unreadable = loss.records_unreadable.saturating_add(missing);

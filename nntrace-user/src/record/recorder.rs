@@ -32,9 +32,9 @@ const CUTS: u64 = 32;
 /// Bound of a recording's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MostSize {
-    /// It ends when it has so many bytes.
+    /// It ends when it has this many bytes.
     Ends(u64),
-    /// Its oldest events are given up beyond so many bytes.
+    /// Its oldest events are given up beyond this many bytes.
     Rotates(u64),
 }
 
@@ -106,7 +106,7 @@ impl Recorder {
         observer(&self.writer)
     }
 
-    /// Returns an observer that lists the files of the run, of which at most so many bytes are hashed at the end.
+    /// Returns an observer that lists the files of the run, of which at most this many bytes are hashed at the end.
     #[must_use]
     pub fn list_files(&mut self, hash_bytes: u64) -> FileObserver {
         self.files.insert(FileList::new(hash_bytes)).observer()

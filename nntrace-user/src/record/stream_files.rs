@@ -27,7 +27,7 @@ pub(super) struct StreamFiles {
     names: BTreeMap<Stream, String>,
     /// Bytes of all files of streams.
     size: u64,
-    /// Bytes of the files that are written anew, by their names. No events are given up for them: they come after the state
+    /// Bytes of the files that are written again, by their names. No events are given up for them: they come after the state
     /// that says where these begin.
     whole: BTreeMap<&'static str, u64>,
     segments: Option<Segments>,
@@ -69,7 +69,7 @@ struct Segment {
 
 impl StreamFiles {
     /// Creates the files of a recording of this number in a folder; with `most`, the oldest events are given up
-    /// beyond so many bytes.
+    /// beyond this many bytes.
     pub(super) fn new(folder: Folder, recording: u64, most: Option<u64>) -> Self {
         let segments = |most| Segments { most, number: 1, kept: VecDeque::from([Segment::default()]) };
         Self {
@@ -142,7 +142,7 @@ impl StreamFiles {
         self.folder.settle()
     }
 
-    /// Writes a file of the folder anew: it is there as a whole, as it was before or as it is now.
+    /// Writes a file of the folder again: it is there as a whole, as it was before or as it is now.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -152,7 +152,7 @@ impl StreamFiles {
         Ok(())
     }
 
-    /// Removes the oldest segments until there is room for so many bytes.
+    /// Removes the oldest segments until there is room for this many bytes.
     fn make_room(&mut self, bytes: u64) -> Result<(), RecordError> {
         let Some(segments) = &mut self.segments else { return Ok(()) };
         while self.size + bytes > segments.most && segments.kept.len() > 1 {

@@ -84,7 +84,7 @@ impl Cursor {
         Some(u64::from_le_bytes(*word))
     }
 
-    /// Reads a length and so many bytes.
+    /// Reads a length and this many bytes.
     #[inline]
     pub(super) fn bytes<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let length = usize::try_from(self.number(bytes)?).ok()?;
@@ -95,7 +95,7 @@ impl Cursor {
     }
 }
 
-/// Appends a length and so many bytes.
+/// Appends a length and this many bytes.
 pub(super) fn put_bytes(bytes: &mut Vec<u8>, value: &[u8]) {
     put(bytes, value.len() as u64);
     bytes.extend_from_slice(value);

@@ -46,7 +46,7 @@ pub(crate) struct Division {
 }
 
 impl Division {
-    /// Returns the division that suits so many texts on the CPUs that this process may use.
+    /// Returns the division that suits this many texts on the CPUs that this process may use.
     pub(crate) fn suited(texts: usize) -> Self {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         Self { parsers: ((cpus - 1) / texts.max(1)).min(MOST_PARSERS), chunk: CHUNK }

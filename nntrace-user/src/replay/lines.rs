@@ -40,7 +40,7 @@ impl Text {
         &self.room[..self.end]
     }
 
-    /// Reads once, at most so many bytes; returns how many.
+    /// Reads once, at most this many bytes; returns how many.
     fn read(&mut self, reader: &mut impl Read, most: usize) -> io::Result<usize> {
         let needed = self.end + most;
         if self.room.len() < needed {
@@ -71,7 +71,7 @@ pub struct Chunks<R> {
 }
 
 impl<R: Read> Chunks<R> {
-    /// Reads from the reader's current position, so many bytes at once.
+    /// Reads from the reader's current position, this many bytes at once.
     pub fn new(reader: R, size: usize) -> Self {
         Self { reader, size: size.max(1), rest: Vec::new(), ended: false, error: None }
     }

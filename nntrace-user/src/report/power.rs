@@ -48,7 +48,7 @@ pub(crate) enum Measure {
 pub(crate) enum What {
     /// Running, at whatever frequency.
     Running,
-    /// Running at so many kHz; `None` where that is not known.
+    /// Running at this many kHz; `None` where that is not known.
     At(Option<u32>),
     /// Idle, however deep.
     Idle,
@@ -60,7 +60,7 @@ pub(crate) enum What {
     Offline,
     /// Nothing known.
     Unknown,
-    /// So many CPUs ran at once; `None` while one was unknown or offline.
+    /// This many CPUs ran at once; `None` while one was unknown or offline.
     AtOnce(Option<u32>),
 }
 

@@ -175,7 +175,7 @@ fn put_number(line: &mut Vec<u8>, number: u64) {
     line.extend_from_slice(digits(&mut [0; DIGITS], number));
 }
 
-/// Adds a number of so many columns at least.
+/// Adds a number of this many columns at least.
 fn put_padded<const WIDTH: usize>(line: &mut Vec<u8>, number: u64, padding: u8) {
     let mut buffer = [0; DIGITS];
     let digits = digits(&mut buffer, number);

@@ -297,7 +297,7 @@ fn table_use(used: &TableUse) -> String {
     }
 }
 
-/// Losses and notes, which a table of power states does not show by itself.
+/// Losses and notes, which a table of power states does not show.
 #[must_use]
 pub fn losses_and_notes(snapshot: &Snapshot) -> Text {
     let (mut text, loss) = (Text::new(), &snapshot.loss);

@@ -63,7 +63,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Times (ns, from the begin of a window of this length) for the marks of an axis with at most so many.
+/// Times (ns, from the begin of a window of this length) for an axis with at most this many marks.
 fn ticks(length: u64, at_most: u64) -> impl Iterator<Item = u64> {
     let least = length.div_ceil(at_most.max(1)).max(1);
     let power = 10_u64.saturating_pow(least.ilog10());

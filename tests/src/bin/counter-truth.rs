@@ -29,17 +29,17 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// A loop of so many rounds of two instructions in `outer`, twice, and three of them in `inner` between
+    /// A loop of this many rounds of two instructions in `outer`, twice, and three of them in `inner` between
     Loops {
         /// Rounds.
         rounds: u64,
     },
-    /// Two threads on one CPU: a loop of so many rounds in `light`, and three of them in `heavy`
+    /// Two threads on one CPU: a loop of this many rounds in `light`, and three of them in `heavy`
     Rivals {
         /// Rounds.
         rounds: u64,
     },
-    /// So many pages are touched first in `outer`, twice, and three times as many in `inner` between
+    /// This many pages are touched first in `outer`, twice, and three times as many in `inner` between
     Faults {
         /// Pages.
         pages: usize,
@@ -137,7 +137,7 @@ fn run_rounds(rounds: u64) {
     }
 }
 
-/// Writes to so many pages that nobody has written to.
+/// Writes to this many pages that nobody has written to.
 fn touch_new(pages: usize) -> Result<()> {
     const PAGE: usize = 4096;
     let length = NonZero::new(pages * PAGE).ok_or("no page")?;

@@ -38,7 +38,7 @@ struct Cli {
     /// Marks of one round.
     #[arg(long, value_enum, default_value_t = What::Sections)]
     what: What,
-    /// Go on, past `--marks`, for so many seconds.
+    /// Go on, past `--marks`, for this many seconds.
     #[arg(long, conflicts_with_all = ["until_stdin", "marks"])]
     seconds: Option<u64>,
     /// Microseconds between two rounds.

@@ -142,7 +142,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Returns the steps of a stage that is so many times as fast.
+/// Returns the steps of a stage that is this many times as fast.
 fn scaled(steps: u64, scale: f64) -> u64 {
     #[expect(clippy::cast_sign_loss, reason = "neither is negative")]
     let scaled = (steps as f64 / scale) as u64;

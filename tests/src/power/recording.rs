@@ -1,5 +1,5 @@
 //! Second implementation of the events that count in a window of a recording with losses: everything is looked up in
-//! the whole list, each time anew.
+//! the whole list, each time again.
 
 use super::Event;
 use crate::{recorded::At, trace::power_line};

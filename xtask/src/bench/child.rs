@@ -103,7 +103,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended on its own.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -122,7 +122,7 @@ pub fn measure_power(rounds: u32, keep: bool) -> Result<Table> {
 const NOTE: &str = "whole processes, from start to end where it does not say CPU time (user and system); \
                     files in the page cache";
 
-/// Returns the CPUs to measure on, with their name: one, and two where there are so many.
+/// Returns the CPUs to measure on, with their name: one, and two where there are two.
 fn cores() -> Result<Vec<(Vec<usize>, &'static str)>> {
     let cpus = machine::allowed_cpus()?;
     let last = |count: usize| cpus.len().checked_sub(count).map(|from| cpus[from..].to_vec());

@@ -44,7 +44,7 @@ impl Board {
 
     /// Overlays our CPUs on the emulator's device tree (`base`); returns the result.
     ///
-    /// The emulator's is dumped anew for each run: it differs between its versions.
+    /// The emulator's is dumped again for each run: it differs between its versions.
     pub fn lay_over(self, base: &Path) -> Result<PathBuf> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("vm/boards");
         let source = folder.join(self.name()).with_extension("dts");

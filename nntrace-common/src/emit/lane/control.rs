@@ -272,7 +272,7 @@ impl Drop for Busy<'_> {
 }
 
 impl Busy<'_> {
-    /// Makes a ring of so many bytes in place of the one that there is, if possible, and offers it.
+    /// Makes a ring of this many bytes in place of the one that there is, if possible, and offers it.
     pub(super) fn make_ring(&mut self, bytes: u64) {
         if system::goes_without() {
             return;
@@ -350,7 +350,7 @@ impl Lane {
         self.close_file();
         if let Some((memory, bytes)) = self.ring.close() {
             let all = bytes + HEADER_BYTES as u64;
-            // SAFETY: it was mapped with so many bytes, and the ring does not refer to it any more.
+            // SAFETY: it was mapped with this many bytes, and the ring does not refer to it any more.
             unsafe { system::unmap_lane(memory, all as usize) };
             if let Some(list) = List::existing() {
                 list.release(all);

@@ -81,10 +81,10 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Starts a ring of so many bytes, a power of two, in place of none.
+    /// Starts a ring of this many bytes, a power of two, in place of none.
     ///
     /// # Safety
-    /// The memory begins at a page, is all zeros, has so many bytes behind [`HEADER_BYTES`], and stays mapped until
+    /// The memory begins at a page, is all zeros, has this many bytes behind [`HEADER_BYTES`], and stays mapped until
     /// [`Ring::close`] returns it.
     pub(super) unsafe fn start(&mut self, memory: NonNull<u8>, bytes: u64, key: u64) {
         let memory = Memory(memory.cast());

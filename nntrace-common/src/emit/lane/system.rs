@@ -221,7 +221,7 @@ pub(super) fn is_dead(process: i32, thread: i32) -> bool {
     result != 0 && errno() == ESRCH
 }
 
-/// Creates a sealed file of so many bytes, all of them allocated so that no write can fail later.
+/// Creates a sealed file of this many bytes, all of them allocated so that no write can fail later.
 pub(super) fn lane_file(bytes: usize) -> Option<Descriptor> {
     const NAME: [u8; LANE_NAME.len() + 1] = {
         let mut name = [0; LANE_NAME.len() + 1];
@@ -325,7 +325,7 @@ fn map_at(address: usize, bytes: usize, access: c_long, kind: c_long, file: c_lo
 /// Unmaps memory.
 ///
 /// # Safety
-/// It was mapped here with so many bytes, and nothing refers to it.
+/// It was mapped here with this many bytes, and nothing refers to it.
 pub(super) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     // SAFETY: the caller's promise.
     unsafe { unmap_at(start.as_ptr().addr(), bytes) };

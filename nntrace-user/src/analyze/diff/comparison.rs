@@ -242,7 +242,7 @@ impl Level {
         }
     }
 
-    /// Whether so many tests of a family can find anything in groups of these sizes.
+    /// Whether this many tests of a family can find anything in groups of these sizes.
     fn allows(&self, family: Family, before: usize, after: usize, tests: usize) -> bool {
         least_p_value(before, after) * tests as f64 <= self.alarm * self.of(family)
     }

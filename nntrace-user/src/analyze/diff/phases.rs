@@ -79,7 +79,7 @@ impl Figure {
     const fn family(self, is_function: bool) -> Family {
         match (self, is_function) {
             (Self::Mean | Self::ExclusiveMean, false) => Family::Phases,
-            // A function by itself: what is nested in it has figures of its own.
+            // A function alone: what is nested in it has figures of its own.
             (Self::ExclusiveMean, true) | (Self::Total | Self::P99, false) => Family::Others,
             _ => Family::None,
         }

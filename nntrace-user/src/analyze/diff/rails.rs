@@ -1,4 +1,4 @@
-//! Figures of measured rails: each by itself, as rails overlap, and beside energy by a model.
+//! Figures of measured rails: each on its own, as rails overlap, and beside energy by a model.
 
 use std::collections::BTreeSet;
 

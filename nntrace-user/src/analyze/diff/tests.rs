@@ -45,7 +45,7 @@ fn a_phase_that_is_five_percent_slower_is_found_and_named() {
         let comparison = Comparison::new(&before, &after, &OPTIONS);
         let worse: Vec<_> = comparison.worse().map(|row| row.name.as_str()).collect();
         found += i32::from(worse.contains(&"LD_PE.mean"));
-        // What it is nested in is slower, too, but not by itself.
+        // What it is nested in is slower, too, but not in its own time.
         for row in comparison.worse().filter(|row| row.name == "LR_PE.mean") {
             assert!(comparison.is_by_nested(row));
         }

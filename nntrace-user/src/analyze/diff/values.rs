@@ -120,7 +120,7 @@ pub(super) fn why_no_verdict(comparison: &Comparison) -> String {
     match (comparison.before.len(), comparison.after.len()) {
         (1, 1) => format!("one run of each side is not enough for a verdict: {needed}"),
         (before, after) => {
-            format!("{before} and {after} runs are too few for a verdict on so many figures: {needed}")
+            format!("{before} and {after} runs are too few for a verdict on this many figures: {needed}")
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Least squares with values that are not below 0, and which of them the rows determine.
 //!
 //! Source: C. Lawson and R. Hanson, *Solving Least Squares Problems* (1974), chapter 23. A model has some dozens of powers: a
-//! factorization anew for each step takes less than the reading of one state of a run.
+//! factorization again for each step takes less than the reading of one state of a run.
 
 /// A column of which no more than this share is new is taken for a combination of those before it: its value would be a
 /// hundred times as uncertain as one that stands alone.

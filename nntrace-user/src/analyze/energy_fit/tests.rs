@@ -76,7 +76,7 @@ impl Host {
         }
     }
 
-    /// Goes on by a second, in slices of so many ns each, by random numbers: each cluster has a frequency, and each CPU runs
+    /// Goes on by a second, in slices of this many ns each, by random numbers: each cluster has a frequency, and each CPU runs
     /// or is idle.
     fn go_on(&mut self, slices: u64, mut random: impl FnMut(u64) -> u64) {
         let ns = SECOND / slices;
@@ -147,7 +147,7 @@ fn window(seconds: u64) -> Window {
     Window { clock: Clock::Monotonic, begin_ns: SECOND, end_ns: (seconds + 1) * SECOND }
 }
 
-/// Fits a model to a run of so many seconds by the truth, with noise (J) on the energy of each interval.
+/// Fits a model to a run of this many seconds by the truth, with noise (J) on the energy of each interval.
 fn fitted(start: &EnergyModel, seconds: u64, noise: f64, seed: u64) -> Fit {
     let mut fit = EnergyFit::new(start.clone(), "VDD_CPU".into()).unwrap();
     let mut random = random(seed);

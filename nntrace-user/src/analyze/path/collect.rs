@@ -48,7 +48,7 @@ impl PathCollector {
         Self { path, most: memory / (2 * size_of::<Step>() as u64), collected: Rc::default() }
     }
 
-    /// Returns an observer of a model that collects anew.
+    /// Returns an observer of a model that collects again.
     #[must_use]
     pub fn observer(&self) -> Observer {
         self.collected.take();

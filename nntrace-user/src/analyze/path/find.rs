@@ -61,7 +61,7 @@ impl Finder {
         Self { steps, dispatches, followed: BTreeSet::new() }
     }
 
-    /// Returns a walk for each section of the first function, by their begins, as far as it gets in a path of so many functions.
+    /// Returns a walk for each section of the first function, by their begins, as far as it gets in a path of this many functions.
     pub(super) fn walks(&mut self, functions: usize) -> Vec<Walk> {
         let firsts = self.steps.iter().flat_map(|(tid, steps)| {
             let firsts = steps.iter().filter(|step| step.place == 0);

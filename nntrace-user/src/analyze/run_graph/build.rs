@@ -398,7 +398,7 @@ fn cpus(points: &Points) -> Vec<Vec<u32>> {
     cpus.into_iter().map(|cpus| cpus.into_iter().collect()).collect()
 }
 
-/// Returns the sections of iterations: those of the function that was named, each by itself, else those with a number of their own
+/// Returns the sections of iterations: those of the function that was named, each on its own, else those with a number of their own
 /// that are in no other such, together with those of the same number on other threads.
 fn iterations(points: &Points, events: &Events, root: Option<&str>) -> Result<Vec<IterationPart>, String> {
     let mut parts = Vec::new();

@@ -129,7 +129,7 @@ impl Collector {
         Self { events: Rc::default(), most: memory / BYTES_PER_EVENT }
     }
 
-    /// Returns an observer of a model that collects anew.
+    /// Returns an observer of a model that collects again.
     #[must_use]
     pub fn observer(&self) -> Observer {
         self.events.take();

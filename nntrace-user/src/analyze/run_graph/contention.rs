@@ -2,7 +2,7 @@
 
 use super::graph::Point;
 
-/// Splits waits for a CPU: what was not while the run's own threads had all of so many CPUs came from outside. Returns the longest
+/// Splits waits for a CPU: what was not while the run's own threads had all of this many CPUs came from outside. Returns the longest
 /// wait for a CPU that one of these had, ns.
 pub(in crate::analyze) fn split(points: &mut [Point], cpus: u32) -> u64 {
     let full = full(points, cpus);

@@ -13,7 +13,7 @@ use super::{
 const MOST_ROOM: usize = 1 << 10;
 /// Dispatches of which one may contradict the room that is inferred: the marks of both sides are written beside the queue.
 const EXCEPTIONS: usize = 50;
-/// Dispatches that waited for room, at least, as one of so many.
+/// Dispatches that waited for room, at least, as one in this many.
 const LEAST_WAITS: usize = 10;
 /// Parts of the time between two marks of which one may lie between the end of a wait for room and what follows it.
 const LEAST_WAIT: u64 = 4;

@@ -33,7 +33,7 @@ const MOST_RANKED: usize = 32;
 /// CPUs of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuCount {
-    /// So many.
+    /// This number.
     Some(u32),
     /// As many as there are threads.
     Unlimited,

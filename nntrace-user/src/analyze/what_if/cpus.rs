@@ -84,7 +84,7 @@ struct Simulation<'a> {
     done: Vec<u64>,
 }
 
-/// Computes the schedule on so many CPUs.
+/// Computes the schedule on this many CPUs.
 pub(super) fn limited(graph: &Graph, speeds: &Speeds, latencies: &Latencies, cpus: &Cpus) -> Schedule {
     simulate(graph, speeds, latencies, cpus, Rotation::new(PATIENCE))
 }

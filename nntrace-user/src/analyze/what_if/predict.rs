@@ -9,7 +9,7 @@ use crate::analyze::run_graph::graph::{Edge, Graph, IterationPart, Kind, Point};
 pub(super) struct Speeds(Vec<f64>);
 
 impl Speeds {
-    /// The recorded speeds of so many components.
+    /// The recorded speeds of this many components.
     pub(super) fn recorded(components: usize) -> Self {
         Self(vec![1.0; components])
     }
@@ -22,7 +22,7 @@ impl Speeds {
         self
     }
 
-    /// The same with a component so many times as fast.
+    /// The same with a component this many times as fast.
     pub(super) fn times(self, component: u32, factor: f64) -> Self {
         let speed = self.0.get(component as usize).copied().unwrap_or(1.0);
         self.with(component, speed * factor)
@@ -54,14 +54,14 @@ impl Speeds {
 /// Latencies of the edges that were waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Latencies {
-    /// As measured, each by itself.
+    /// As measured, each on its own.
     Measured,
     /// The same one for all of a kind, ns.
     Of(BTreeMap<Kind, u64>),
 }
 
 impl Latencies {
-    /// Those that so many percent of a kind do not exceed.
+    /// Those that this many percent of a kind do not exceed.
     pub(super) fn percentile(graph: &Graph, percent: usize) -> Self {
         let at = |sorted: &Vec<u64>| sorted.get((sorted.len().saturating_sub(1)) * percent / 100).copied();
         let all = graph.latencies();

@@ -12,7 +12,7 @@ use crate::analyze::run_graph::{
 
 /// Executions that are needed at least.
 pub(super) const FEWEST: usize = 5;
-/// Typical executions at least, if there are so many that are not slow.
+/// Fewest typical executions, where that many are not slow.
 const FEWEST_TYPICAL: usize = 3;
 /// Largest share of slow executions, thousandths: the typical ones in the middle are no part of it.
 const LARGEST_SHARE: u32 = 400;
@@ -161,7 +161,7 @@ pub(super) fn choose(events: &Events, name: Option<&str>) -> Result<Chosen, Choi
         }
     }
     Err(Choice::TooFew(format!(
-        "no function ended {FEWEST} times: slow executions and typical ones need so many at least"
+        "no function ended {FEWEST} times: slow executions and typical ones need at least that many"
     )))
 }
 

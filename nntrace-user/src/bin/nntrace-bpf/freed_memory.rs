@@ -4,7 +4,7 @@
 /// as what follows, and the allocator would keep most of that as long as the run lasts.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it takes no pointer, locks the allocator by itself, and touches only memory that is free.
+    // SAFETY: it takes no pointer, locks the allocator itself, and touches only memory that is free.
     unsafe {
         nix::libc::malloc_trim(0);
     }

@@ -23,7 +23,7 @@ fn options(text: &[u8]) -> (tempfile::NamedTempFile, Options) {
     (file, options)
 }
 
-/// Writes the text of a trace anew; returns its results, too.
+/// Writes the text of a trace again; returns its results, too.
 fn exported(text: &str) -> (String, Replayed) {
     let (_file, options) = options(text.as_bytes());
     let collector = SharedCollector::default();

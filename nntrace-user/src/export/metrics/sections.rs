@@ -54,7 +54,7 @@ impl Key {
 }
 
 impl Sum {
-    /// Returns the sums of so many sections, with the durations that are known one by one.
+    /// Returns the sums of this many sections, with the durations that are known one by one.
     fn of(count: u64, sum_ns: u64, exclusive_ns: u64, times: Option<&Histogram<u32>>) -> Self {
         let mut sum = Self { times: Distribution { count, sum_ns, ..Distribution::default() }, exclusive_ns };
         if let Some(times) = times {

@@ -110,7 +110,7 @@ fn recorded(text: &str) -> TempDir {
     fs::write(file.path(), text).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let recorder = RefCell::new(None);
-    // Each pass records anew.
+    // Each pass records again.
     let mut start = || {
         let created = Recorder::create(folder.path(), RunDescription::default(), true, None).unwrap();
         let observer = created.observer();

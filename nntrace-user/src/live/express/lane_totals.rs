@@ -3,7 +3,7 @@
 use nntrace_common::record::{Total, TotalKey};
 use rustc_hash::FxHashMap;
 
-/// Totals at most: no program has so many paths, but one that wants to harm us.
+/// Totals at most: only a program that wants to harm us has more paths.
 const MOST: usize = 65_536;
 /// Totals that are found without a search. A power of two.
 const RECENT: usize = 256;

@@ -260,7 +260,7 @@ fn last_lease(pid: u32, now: u64) -> u64 {
     latest(&maps, now, |range| lease(&format!("/proc/{pid}/map_files/{range}")))
 }
 
-/// Returns the latest lease in the lanes among mappings: 0 where a collector that ended by itself has left none.
+/// Returns the latest lease in the lanes among mappings: 0 where a collector that ended on its own has left none.
 fn latest(maps: &[u8], now: u64, lease: impl Fn(&str) -> io::Result<u64>) -> u64 {
     let name = format!("/memfd:{LANE_NAME} (deleted)");
     let lanes = maps.split(|&byte| byte == b'\n').filter(|line| line.ends_with(name.as_bytes()));

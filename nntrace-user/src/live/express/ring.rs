@@ -372,7 +372,7 @@ impl Ring {
         self.tail as usize & (self.capacity - 1)
     }
 
-    /// Returns a copy of the ring from the next record on, of so many bytes at least if they are written, and none of them is
+    /// Returns a copy of the ring from the next record on, of this many bytes at least if they are written, and none of them is
     /// behind the ring's end.
     #[inline]
     fn copied(&mut self, bytes: usize) -> &[u64] {

@@ -80,13 +80,13 @@ impl Line {
         Self { through, rate, near }
     }
 
-    /// Returns the ns of so many ticks.
+    /// Returns the ns of this many ticks.
     #[inline(always)]
     fn ns_in(ticks: u64, rate: u64) -> u64 {
         u64::try_from((u128::from(ticks) * u128::from(rate)) >> 32).unwrap_or(u64::MAX)
     }
 
-    /// Returns the ticks in so many ns.
+    /// Returns the ticks in this many ns.
     fn ticks_in(ns: u64, rate: u64) -> u64 {
         u64::try_from((u128::from(ns) << 32) / u128::from(rate)).unwrap_or(u64::MAX)
     }

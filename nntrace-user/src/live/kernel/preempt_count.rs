@@ -1,6 +1,6 @@
 //! Way to the counter by which a CPU knows that it handles an interrupt.
 //!
-//! Source: arch/x86/include/asm/preempt.h: in memory of each CPU, by itself or (6.2 to 6.14) in `pcpu_hot`; and
+//! Source: arch/x86/include/asm/preempt.h: in memory of each CPU, alone or (6.2 to 6.14) in `pcpu_hot`; and
 //! arch/arm64/include/asm/preempt.h: in the task that runs.
 
 use nntrace_common::sched::PreemptCount;

@@ -53,7 +53,7 @@ impl<'a> Report<'a> {
         })
     }
 
-    /// Returns the path of the place, without so many of its last names.
+    /// Returns the path of the place, without this many of its last names.
     pub(super) fn path(&self, skipped: usize) -> PathBuf {
         let names = self.names.split(|&byte| byte == 0).filter(|name| !name.is_empty());
         let mut names: Vec<&[u8]> = names.skip(skipped).collect();

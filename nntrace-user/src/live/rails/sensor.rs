@@ -73,7 +73,7 @@ pub(super) struct Readings {
 const OLDEST_NS: u64 = 10_000_000_000;
 
 impl Input {
-    /// Reads the sensor of so many rails.
+    /// Reads the sensor of this many rails.
     pub(super) fn read(&self, rails: usize) -> Readings {
         let value = match self {
             Self::MicroJoules(path) => number::<u64>(path).and_then(|uj| {

@@ -10,7 +10,7 @@
 pub(super) struct Jumps {
     /// Target addresses.
     pub targets: Vec<u64>,
-    /// Target addresses that so many bytes resemble that only known places among them mean something.
+    /// Target addresses that this many bytes resemble that only known places among them mean something.
     pub doubtful: Vec<u64>,
     /// Whether some are indirect, through a register or memory.
     pub is_indirect: bool,

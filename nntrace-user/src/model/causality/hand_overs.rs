@@ -181,7 +181,7 @@ impl HandOvers {
         self.on_thread(at.tid, |thread, _| thread.dispatches(at));
     }
 
-    /// Work with a handle is taken that nobody has handed over, when so many sections are open.
+    /// Work with a handle is taken that nobody has handed over, when this many sections are open.
     pub(super) fn received_early(&mut self, key: (u32, Handle), receive: Moment, depth: u8) {
         let receipt =
             HandOver { handle: Some(key.1), receive: Some(receive), ..HandOver::new(Source::Handle) };
@@ -195,7 +195,7 @@ impl HandOvers {
         });
     }
 
-    /// Work with a handle is taken, when so many sections are open. Handed back under its handle, it is a result.
+    /// Work with a handle is taken, when this many sections are open. Handed back under its handle, it is a result.
     pub(super) fn received(
         &mut self,
         key: (u32, Handle),

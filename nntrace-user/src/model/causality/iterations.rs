@@ -1,7 +1,7 @@
 //! Iterations: occurrences of a function that carry a number, and what was done in each, on whatever thread.
 //!
 //! All of a function are summed, as [`Root`]. Only those that have not ended, the last ones that have, and the slowest are
-//! kept one by one, so that memory and the cost of a result do not grow with a run. An iteration is settled once so many
+//! kept one by one, so that memory and the cost of a result do not grow with a run. An iteration is settled once this many
 //! have ended after it: its duration is in the percentiles then, and what still comes of it, on a thread that it created,
 //! counts in the sums of functions but no more in its own wall time.
 
@@ -29,7 +29,7 @@ const MOST_FUNCTIONS: usize = 1 << 8;
 const MOST_HELPERS: usize = 1 << 12;
 /// Iterations in whose memory a root has room, with the distribution of its times.
 const ROWS_OF_ROOT: usize = 4;
-/// Iterations that have ended and are not settled: so many may end before a late section of one.
+/// Iterations that have ended and are not settled: this many may end before a late section of one.
 const RECENT: usize = 1 << 10;
 
 /// All iterations.
@@ -146,7 +146,7 @@ impl Iteration {
 }
 
 impl Iterations {
-    /// With `every`, all are kept one by one, as long as there is room; else the last, and so many of the slowest.
+    /// With `every`, all are kept one by one, as long as there is room; else the last, and this many of the slowest.
     pub(super) fn new(limits: &Limits, every: bool, slowest: usize) -> Self {
         Self {
             numbers: FxHashMap::default(),

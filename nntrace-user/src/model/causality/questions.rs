@@ -20,7 +20,7 @@ pub struct Questions {
     /// Put hand-overs together: one by one, and what they add up to.
     #[serde(default)]
     pub hand_overs: bool,
-    /// Keep the slowest iterations of each function, so many; `None`: [`Questions::SLOWEST`].
+    /// Keep this many of the slowest iterations of each function; `None`: [`Questions::SLOWEST`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowest: Option<u32>,
     /// Keep every iteration, for lists.

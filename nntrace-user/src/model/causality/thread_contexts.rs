@@ -97,7 +97,7 @@ pub(super) struct AnnotatedBegin {
     pub name: u64,
     /// Context of the section.
     pub context: Context,
-    /// Whether it is an iteration by itself.
+    /// Whether it is an iteration in its own right.
     pub is_root: bool,
     /// Whether it runs work that was handed over.
     pub comes_by_hand: bool,
@@ -210,7 +210,7 @@ impl Threads {
         self.forgotten += forgotten;
     }
 
-    /// A thread takes over work, for as long as the section lasts that it is in: the one with so many around it, less one.
+    /// A thread takes over work, for as long as the section lasts that it is in: the one with this many around it, less one.
     pub(super) fn receive(&mut self, tid: u32, at: Stamp, depth: u8, context: Context) {
         let forgotten = self.thread(tid).push(Entry::Received { at, depth, context });
         self.forgotten += forgotten;
@@ -291,7 +291,7 @@ impl Thread {
             number += 1;
             number > half || entry.begin().is_some()
         });
-        // So many sections are never open: their ends were lost.
+        // No thread has this many open sections: their ends were lost.
         if self.entries.len() > before * 3 / 4 {
             self.entries.drain(..half);
         }

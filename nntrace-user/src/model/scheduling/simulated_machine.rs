@@ -64,7 +64,7 @@ pub(crate) struct SimulatedMachine {
 /// Something that the machine does: what, where, with whom, how long after the last.
 pub(crate) type Step = (u8, usize, u8, u64);
 
-/// Steps of the first so many kinds.
+/// Steps of the first this many kinds.
 fn steps_of(kinds: u8) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec((0..kinds, 0..CPUS, any::<u8>(), 0..4_u64), 0..120)
 }

@@ -92,7 +92,7 @@ proptest! {
         for tid in 1..=TIDS {
             let mut sum = StateTimes::default();
             for pair in instants[ends[0]..=ends[1]].windows(2) {
-                // In three parts each, where there are so many.
+                // In three parts each, where there are enough.
                 let middle = pair[0].midpoint(pair[1]);
                 sum += model.times(tid, pair[0], middle);
                 sum += model.times(tid, middle, pair[1]);

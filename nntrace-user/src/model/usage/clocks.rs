@@ -90,7 +90,7 @@ impl Clocks {
         self.is_settled
     }
 
-    /// Whether so many states are kept that it is time for [`Clocks::forget_oldest`].
+    /// Whether enough states are kept for [`Clocks::forget_oldest`].
     pub(super) fn are_crowded(&self) -> bool {
         self.is_crowded
     }

@@ -210,7 +210,7 @@ impl Host {
     }
 }
 
-/// Runs the acts, each after so many nanoseconds, and returns the records, the end, and the resources by nanoseconds: of functions,
+/// Runs the acts, each after this many nanoseconds, and returns the records, the end, and the resources by nanoseconds: of functions,
 /// and of what was outside of sections or in such as have not ended.
 fn run(begin: u64, acts: &[(u64, Act)], is_known: bool) -> (Vec<Record>, u64, BTreeMap<Option<u64>, Usage>) {
     let first = is_known.then_some(Activity::Running);

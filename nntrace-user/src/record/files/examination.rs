@@ -22,7 +22,7 @@ use super::{
 /// Bytes that are read at a time.
 const READ: usize = 1 << 20;
 
-/// Examines files, and hashes so many bytes at most: models and code first, then the others, in their order.
+/// Examines files, and hashes this many bytes at most: models and code first, then the others, in their order.
 pub(super) fn examine(entries: &mut [Entry], bytes: u64) {
     thread::scope(|scope| {
         let work = thread::Builder::new().name("nntrace-files".into());

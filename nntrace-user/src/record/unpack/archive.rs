@@ -39,12 +39,12 @@ pub(super) struct Archive<R> {
 }
 
 impl<R: BufRead> Archive<R> {
-    /// Creates an archive from its compressed bytes; it may have so many uncompressed ones.
+    /// Creates an archive from its compressed bytes; it may have this many uncompressed ones.
     pub(super) fn new(source: R, allowed: u64) -> Self {
         Self { frames: FrameReader::new(source, allowed) }
     }
 
-    /// Allows so many bytes from here on.
+    /// Allows this many bytes from here on.
     pub(super) fn allow(&mut self, bytes: u64) {
         self.frames.allow(bytes);
     }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use thiserror::Error;
 
-/// Bytes of a frame's window at most: what `zstd` uses by itself, and much more than is written here.
+/// Bytes of a frame's window at most: what `zstd` uses by default, and much more than is written here.
 const LARGEST_WINDOW: u64 = 8 << 20;
 
 /// Reason why an archive is not read any further.
@@ -36,14 +36,14 @@ pub(super) struct FrameReader<R> {
 }
 
 impl<R: BufRead> FrameReader<R> {
-    /// Creates a reader of frames from another one, of so many bytes at most.
+    /// Creates a reader of frames from another one, of this many bytes at most.
     pub(super) fn new(source: R, allowed: u64) -> Self {
         let mut decoder = FrameDecoder::new();
         decoder.set_max_window_size(LARGEST_WINDOW);
         Self { source: Source { inner: source, error: None }, decoder, is_within: false, allowed }
     }
 
-    /// Allows so many bytes more from here on.
+    /// Allows this many bytes more from here on.
     pub(super) fn allow(&mut self, bytes: u64) {
         self.allowed = bytes;
     }

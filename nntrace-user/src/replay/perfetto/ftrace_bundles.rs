@@ -106,7 +106,7 @@ impl Bundles {
                 self.running.remove(&cpu);
                 break;
             }
-            // Columns and events are in order of time, each by itself.
+            // Columns and events are in order of time, each on its own.
             let times = [
                 bundle.event.get(next).map(|event| event.timestamp.unwrap_or(0)),
                 waking.key(wakings),

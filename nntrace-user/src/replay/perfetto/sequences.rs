@@ -1,7 +1,7 @@
 //! State of the sequences of packets: texts by number, defaults, and clocks that count from packet to packet.
 //!
 //! The writer of a sequence names what it has written before by numbers. Where packets are missing, the numbers mean nothing
-//! until the writer begins anew.
+//! until the writer starts over.
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;

@@ -49,13 +49,13 @@ fn snapshot(bytes: &[u8]) -> Snapshot {
     snapshot
 }
 
-/// Returns a line of text, so many us after the start.
+/// Returns a line of text, this many us after the start.
 fn line(us: u64, task: &str, cpu: u32, event: &str) -> String {
     let ns = START + us * 1_000;
     format!("{task} [{cpu:03}] d..1. {}.{:09}: {event}\n", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
-/// Returns an event of the kernel, so many us after the start.
+/// Returns an event of the kernel, this many us after the start.
 fn event(us: u64, tid: u32, kind: FtraceKind) -> FtraceEvent {
     FtraceEvent { timestamp: Some(START + us * 1_000), pid: Some(tid), kind: Some(kind), other: None }
 }

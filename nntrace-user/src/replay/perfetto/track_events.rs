@@ -67,7 +67,7 @@ enum Open {
 enum Action {
     Begin,
     End,
-    /// A section of so many ns.
+    /// A section of this many ns.
     Complete(u64),
     Instant,
     Counter,

@@ -23,7 +23,7 @@ fn report(starting_mark: &str, times: &Times) -> ReportRow {
     }
 }
 
-/// A report with so many executions in its benchmark, and a slower warm-up.
+/// A report with this many executions in its benchmark, and a slower warm-up.
 fn benchmark(starting_mark: &str, times: &Times, executions: u64) -> ReportRow {
     let mut whole = times.clone();
     whole.add(Tag::new(Layer::Runtime, Phase::Execution), 1_000_000_000);

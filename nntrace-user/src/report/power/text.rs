@@ -41,7 +41,7 @@ pub fn render(snapshot: &Snapshot, table: PowerTable) -> Text {
     text + &tables::losses_and_notes(snapshot)
 }
 
-/// Text in so many columns, [clean]; cut, if it is longer.
+/// Text in this many columns, [clean]; cut, if it is longer.
 #[must_use]
 pub(crate) fn fit(text: &str, columns: usize) -> String {
     let text = clean(text);

@@ -119,7 +119,7 @@ pub struct ClusterRow {
     pub unknown_ns: u64,
 }
 
-/// Time during which so many CPUs ran.
+/// Time during which this many CPUs ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConcurrencyRow {
     /// CPUs running; null while a CPU of the cluster was unknown or offline, however many others ran.

@@ -32,7 +32,7 @@ struct Signs {
     others: BTreeSet<CpuState>,
 }
 
-/// The timeline in so many columns.
+/// The timeline in this many columns.
 #[must_use]
 pub fn render(snapshot: &Snapshot, timelines: &Timelines, columns: usize) -> Text {
     let mut text = Text::new();
@@ -141,7 +141,7 @@ impl Signs {
         }
     }
 
-    /// Legend of the signs, in lines of so many columns.
+    /// Legend of the signs, in lines of this many columns.
     fn legend(&self, text: &mut Text, columns: usize) {
         let count = self.frequencies.len();
         let mut meanings: Vec<(char, String)> = Vec::new();
@@ -189,7 +189,7 @@ impl Signs {
     }
 }
 
-/// The sign of the one at this place of so many; when there are more than signs, neighbours share one.
+/// The sign of the one at this place among this many; when there are more than signs, neighbours share one.
 fn pick(signs: &[u8], place: usize, count: usize) -> char {
     let place = if count > signs.len() { place * signs.len() / count } else { place };
     char::from(signs[place.min(signs.len() - 1)])

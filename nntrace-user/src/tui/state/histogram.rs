@@ -2,7 +2,7 @@
 
 use crate::report::snapshot::TimeHistogram;
 
-/// A distribution in so many steps of equal ratio.
+/// A distribution in this many steps of equal ratio.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Buckets {
     /// Lower edge of the first bucket, ns.

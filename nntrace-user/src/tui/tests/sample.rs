@@ -17,7 +17,7 @@ use crate::{
     tui::Health,
 };
 
-/// So many rails, the second of which has a gap, and the third of which current flowed back into.
+/// This many rails; the second has a gap, and into the third current flowed back.
 pub(crate) fn rails(count: usize) -> Rails {
     let rail = |number: usize| RailRow {
         source: RailSource::Hwmon,

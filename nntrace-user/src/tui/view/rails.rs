@@ -18,7 +18,7 @@ const FIGURE: usize = 10;
 /// Columns of a name at most.
 const NAME: usize = 32;
 
-/// Returns how many rows of a view of so many the rails take.
+/// Returns how many rows of a view of this many the rails take.
 pub(crate) fn height(snapshot: &Snapshot, rows: u16) -> u16 {
     match rails(snapshot) {
         [] => 0,

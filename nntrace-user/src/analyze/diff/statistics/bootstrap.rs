@@ -62,7 +62,7 @@ impl Bootstrap {
     }
 }
 
-/// Draws resamples of so many values, and returns the ranks of those in the middle of each.
+/// Draws resamples of this many values, and returns the ranks of those in the middle of each.
 fn middles(is_after: bool, length: usize) -> Vec<(usize, usize)> {
     let mut random = SplitMix(SEED ^ u64::from(is_after));
     let mut drawn: Vec<usize> = vec![0; length];

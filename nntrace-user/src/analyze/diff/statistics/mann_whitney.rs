@@ -54,7 +54,7 @@ fn doubled_ranks(before: &[f64], after: &[f64]) -> (Vec<usize>, usize) {
     (ranks, own)
 }
 
-/// Returns for each sum how many choices of so many of the ranks have it.
+/// Returns for each sum how many choices of this many of the ranks have it.
 fn ways(ranks: &[usize], size: usize) -> Vec<f64> {
     let sums = ranks.iter().sum::<usize>() + 1;
     let mut by_size = vec![vec![0.0; sums]; size + 1];

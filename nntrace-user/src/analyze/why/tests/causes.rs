@@ -109,7 +109,7 @@ fn a_cpu_had_to_leave_a_deep_idle_state() {
     assert_eq!(text(&answer, 0), "woken late from idle state state2");
 }
 
-/// Since Linux 6.0 an idle CPU makes who was woken ready by itself, when it has left its state.
+/// Since Linux 6.0 an idle CPU makes who was woken ready on its own, when it has left its state.
 #[test]
 fn a_cpu_that_had_to_leave_a_deep_idle_state_made_the_thread_ready_itself() {
     let mut trace = running();

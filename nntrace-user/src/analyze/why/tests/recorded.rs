@@ -11,7 +11,7 @@ use crate::record::{self, Recorder, ReplayOptions, RunDescription};
 fn recorded(trace: Trace) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let (_file, options) = trace.written();
-    // Each pass begins anew; the last one is that of the results.
+    // Each pass starts over; the last one is that of the results.
     let mut recorders: Vec<Recorder> = Vec::new();
     let run = replay::replay_with_observer(&options, &mut || {
         let path = folder.path().join(recorders.len().to_string());

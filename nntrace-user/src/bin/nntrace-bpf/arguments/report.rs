@@ -21,7 +21,7 @@ pub struct Report {
     /// Split hand-overs between threads and processes: dispatch, receipt, start, end, finish
     ///
     /// Shortest, median, 95th percentile and longest of each part, by the layers on both sides, phase and function, the first one
-    /// by itself. `-` is a part that no mark shows both ends of.
+    /// shown separately. `-` is a part that no mark shows both ends of.
     #[arg(long, conflicts_with_all = ["by", "sort", "SectionOptions"], help_heading = OUTPUT)]
     pub handoff: bool,
 

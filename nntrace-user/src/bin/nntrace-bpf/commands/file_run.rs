@@ -35,7 +35,7 @@ pub struct Request<'a> {
     pub questions: Questions,
     /// Memory of the tables, bytes, if it was given.
     pub memory: Option<u64>,
-    /// Whether every function of every thread is shown by itself.
+    /// Whether every function of every thread is shown separately.
     pub with_details: bool,
     /// Whether the sequence of states of CPUs and clusters is kept.
     pub with_timelines: bool,
@@ -97,7 +97,7 @@ impl Run {
             }));
             Self::Recording(Box::new(run))
         } else {
-            // Each pass through the traces collects anew.
+            // Each pass through the traces collects again.
             let mut start = || {
                 sections.replace(Sections::new(shown));
                 html::observer(&sections)

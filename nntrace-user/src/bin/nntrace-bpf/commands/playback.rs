@@ -26,7 +26,7 @@ struct State {
 /// Thread that reads the states.
 type Reader = JoinHandle<Result<(), ReadError>>;
 
-/// Shows the states of a recording one after the other, so many times as fast as the run was.
+/// Shows the states of a recording one after the other, this many times as fast as the run was.
 pub async fn show(folder: &Path, options: ReplayOptions, times: f64, output: &mut Output) -> Result<()> {
     let mut end = EndSignals::catch()?;
     let (mut states, reader) = read(folder, options)?;

@@ -11,7 +11,7 @@ use crate::output::shell_words::shell_words;
 /// Events of a run at most: the line takes another pass over them, some 1.5 us each, and should not keep anybody waiting.
 const MOST_EVENTS: u64 = 1 << 18;
 
-/// Returns the line for a run with so many events, context switches among them; nothing where there is no answer, where slow
+/// Returns the line for a run with this many events, context switches among them; nothing where there is no answer, where slow
 /// executions took hardly longer, or where the run has too many events.
 pub(super) fn line(asked: &Asked<'_>, events: u64) -> Text {
     // A pipe has been read.

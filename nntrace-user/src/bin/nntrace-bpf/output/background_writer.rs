@@ -106,7 +106,7 @@ impl<W: Write + Send + 'static> Write for BackgroundWriter<W> {
 mod tests {
     use super::*;
 
-    /// Writer with room for so many bytes.
+    /// Writer with room for this many bytes.
     struct Small(Vec<u8>, usize);
 
     impl Write for Small {

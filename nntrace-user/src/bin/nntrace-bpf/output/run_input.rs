@@ -96,7 +96,7 @@ fn last_snapshot(path: &Path, reader: impl Read) -> Result<Snapshot> {
     match serde_json::Deserializer::from_reader(file).into_iter::<Form>().next() {
         Some(Ok(Form { schema, version })) if schema == SCHEMA && version != VERSION => bail!(
             "{name} is a snapshot of version {version}, and this program reads version {VERSION}: take the nntrace-bpf that \
-             wrote it, or make it anew"
+             wrote it, or make it again"
         ),
         _ => bail!("{name} is JSON, but no snapshot of --json{error}"),
     }

@@ -75,7 +75,7 @@ impl Screen {
             let flow = tokio::select! {
                 event = self.events.recv() => match event {
                     Some(Event::Key(key)) => self.app.on_key(key),
-                    // Another size, which drawing finds by itself.
+                    // Another size, which drawing finds on its own.
                     Some(_) => Flow::Continue,
                     None => Flow::Quit,
                 },

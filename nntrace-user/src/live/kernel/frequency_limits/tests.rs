@@ -1,5 +1,5 @@
 //! The programs on events that any kernel can be made to have, with fields of the same types: the kernel cannot run programs on
-//! events by itself, and few machines have limits to change.
+//! events on its own, and few machines have limits to change.
 
 use std::{
     fs::{self, File},

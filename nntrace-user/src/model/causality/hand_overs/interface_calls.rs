@@ -167,7 +167,7 @@ impl InterfaceCalls {
         self.methods.entry(method).or_insert_with(named)
     }
 
-    /// Whether so many wait that the earlier half should be put together.
+    /// Whether enough wait to put the earlier half together.
     pub(super) fn is_full(&self) -> bool {
         self.waiting >= MOST_WAITING
     }

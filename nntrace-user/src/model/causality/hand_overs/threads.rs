@@ -104,7 +104,7 @@ impl Thread {
         self.received
     }
 
-    /// Work is taken by this thread, with so many sections open.
+    /// Work is taken by this thread, with this many sections open.
     pub(super) fn receives(&mut self, number: u64, at: Stamp, depth: Option<u8>, learn: Learn<'_>) {
         self.received = Some(at);
         // The thread goes on to other work: what it took before has begun, unless a section around is still open.

@@ -99,7 +99,7 @@ proptest! {
                     let child = 100 + now as u32;
                     let created = across(&current, "created");
                     threads.push((child, Vec::new(), created));
-                    // Only so many are chosen from: the new one takes the place of the one that made it.
+                    // Only the first few are chosen from: the new one takes the place of the one that made it.
                     let place = threads.len() - 1;
                     threads.swap(who, place);
                     Act::Fork(child)

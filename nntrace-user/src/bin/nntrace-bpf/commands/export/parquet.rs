@@ -61,7 +61,7 @@ fn export_traces(cli: &Export, request: &Request<'_>, folder: &Path) -> Result<(
 /// Replays traces; returns the table of their sections too.
 fn replay_traces(request: &Request<'_>, folder: &Path, label: &Label) -> Result<(Replayed, Spans)> {
     let spans = Rc::new(RefCell::new(None));
-    // Each pass through the traces begins the table anew.
+    // Each pass through the traces starts the table again.
     let mut start = || {
         let spans = Rc::clone(&spans);
         spans.replace(Some(Spans::create(folder, label)));

@@ -105,7 +105,7 @@ fn write_traces<F: Format + 'static>(
 ) -> Result<Vec<String>> {
     let events: SharedEvents<F, BufWriter<progress::Shown<File>>> = Rc::new(RefCell::new(None));
     let mut failure = None;
-    // Each pass through the traces begins the events anew.
+    // Each pass through the traces starts the events again.
     let mut start = || {
         match tempfile::tempfile() {
             Ok(file) => {

@@ -48,7 +48,7 @@ fn export_recording(request: &Request<'_>, recording: &Path, out: &mut impl Writ
 
 fn export_traces(request: &Request<'_>, out: &mut impl Write) -> Result<Vec<String>> {
     let collector = SharedCollector::default();
-    // Each pass through the traces collects anew.
+    // Each pass through the traces collects again.
     let mut start = || {
         collector.replace(Collector::default());
         systrace::observer(&collector)

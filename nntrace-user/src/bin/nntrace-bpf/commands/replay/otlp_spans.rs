@@ -29,7 +29,7 @@ pub(super) fn send(
     let service = program_name(&run.command).unwrap_or_else(|| "nntrace".into());
     let resource = resource(service, run.host_name.clone());
     let number = recorded.number().context(
-        "the number of the recording cannot be read, and ids of spans are made of it: record the run anew",
+        "the number of the recording cannot be read, and ids of spans are made of it: record the run again",
     )?;
     let sections = OrderedSections::open(folder)?;
     let named = sections.threads().all().iter();

@@ -78,7 +78,7 @@ fn only_the_last_wake_up_before_a_section_counts() {
         run.wake(GIVER, TAKER, time, 10);
     }
     run.section(TAKER, 3_020, 3_100);
-    // It goes on by itself.
+    // It goes on without help.
     run.section(TAKER, 3_150, 3_200);
     run.section(GIVER, 500, 4_000);
     let dispatches: Vec<_> = run.results().iter().map(|it| it.dispatch.map(|at| at.time)).collect();
