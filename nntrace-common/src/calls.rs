@@ -23,7 +23,7 @@ pub const MAX_REGISTERS: usize = 8;
 pub enum Place {
     /// Register for arguments, by its number from 0.
     Register = 0,
-    /// Word of the stack behind what a call puts there, by its number from 0.
+    /// Word of the stack after what a call puts there, by its number from 0.
     Stack = 1,
     /// Register for results, at the return.
     Result = 2,
@@ -184,7 +184,7 @@ impl Memory {
     }
 }
 
-/// Call of a function. In a ring it ends behind the bytes of `data` that are in use.
+/// Call of a function. In a ring it ends after the bytes of `data` that are in use.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(
     feature = "user",

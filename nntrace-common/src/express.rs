@@ -1,7 +1,7 @@
 //! The express lane: a ring in memory that a thread of a traced program shares with the collector, and writes its marks
 //! to instead of calling the probed function.
 //!
-//! A lane is a sealed memfd: a page with the [header](offsets), and behind it the ring. Everything is in the byte order of the
+//! A lane is a sealed memfd: a page with the [header](offsets), and after it the ring. Everything is in the byte order of the
 //! host, which is little-endian. One thread writes, one collector reads. Records are multiples of [`UNIT`] bytes,
 //! are never split at the ring's end, and begin with a word of kind, length and a value, and a word with the time. That is
 //! in ns of `CLOCK_MONOTONIC`, or in [ticks](crate::ticks) where both sides agree on it.

@@ -1,6 +1,6 @@
 //! Files that traced processes open, as the kernel programs report them.
 //!
-//! A report is a [`FileRecord`] and behind it the texts: the path as it was given to the system call, with its NUL, and
+//! A report is a [`FileRecord`] and after it the texts: the path as it was given to the system call, with its NUL, and
 //! then the names on the way from a place that the kernel knows to the root, each with its NUL.
 
 /// Bytes of a path as it was given at most, with its NUL: the kernel takes no longer one (`PATH_MAX`).
@@ -103,7 +103,7 @@ pub struct FileRecord {
     pub result: i32,
     /// Bytes of the path as it was given, with its NUL; 0 where it could not be read.
     pub given: u32,
-    /// Bytes of the names behind it.
+    /// Bytes of the names after it.
     pub names: u32,
     /// Number of a [`Place`].
     pub place: u32,

@@ -21,7 +21,7 @@ pub fn now() -> u64 {
     ticks
 }
 
-/// Returns the counter, read behind everything that the thread did before.
+/// Returns the counter, read after everything that the thread did before.
 #[must_use]
 #[inline(always)]
 pub fn ordered() -> u64 {

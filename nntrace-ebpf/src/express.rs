@@ -189,7 +189,7 @@ pub fn end(now: u64, ids: Ids, stack: &mut Stack, express: &mut Forwarding) {
     stack.end(now, |_, closed| section_totals::end_phase(ids, closed));
 }
 
-/// Puts the next record in a ring, behind that of the loss before it, if there is one; else it is lost as well. The count is
+/// Puts the next record in a ring, after that of the loss before it, if there is one; else it is lost as well. The count is
 /// raised last: whoever has read it finds the rest.
 #[inline(always)]
 fn forward(express: &mut Forwarding, ids: Ids, now: u64, emit: impl FnOnce(u32) -> bool) {

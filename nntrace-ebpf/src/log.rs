@@ -147,7 +147,7 @@ const OF_CPUS: u32 = {
     bits
 };
 
-/// Names with spaces behind them.
+/// Names with spaces after them.
 type Names = [[u8; NAME_BYTES]; NAMES];
 
 static TABLES: Names = {

@@ -157,7 +157,7 @@ fn finish(report: &mut FileReport, place: Place, at: Result<(u64, u64), i32>, gi
     }
     let length = size_of::<FileRecord>() + masked(end, TEXTS_BYTES);
     const { assert!(offset_of!(FileReport, texts) == size_of::<FileRecord>()) };
-    // SAFETY: the record and as much of the texts as is used, or of the room behind it.
+    // SAFETY: the record and as much of the texts as is used, or of the room after it.
     let bytes = unsafe { slice::from_raw_parts((&raw const *report).cast::<u8>(), length) };
     let is_half_full = ring::half_full(&raw const OPENED_FILES, FILE_RING_BYTES);
     let wake = if is_half_full { BPF_RB_FORCE_WAKEUP } else { BPF_RB_NO_WAKEUP };

@@ -5,8 +5,8 @@
 //! descriptions. The kernel skips programs of that kind while it handles maps on the same CPU.
 //!
 //! A wake-up shows twice: where it is asked for (`sched_waking`), and when the thread is ready (`sched_wakeup`). Since Linux 6.0 a
-//! CPU that is idle, or is in another cache than the one that wakes, makes the thread ready on its own, behind its idle state: only the
-//! first shows when and by whom it was woken. A thread that was about to sleep then is seen to sleep behind it, and only the second
+//! CPU that is idle, or is in another cache than the one that wakes, makes the thread ready on its own, after its idle state: only the
+//! first shows when and by whom it was woken. A thread that was about to sleep then is seen to sleep after it, and only the second
 //! shows that it has been woken.
 //!
 //! [`TARGETS`] contains threads beside processes: those that user space found, those that were forked since, and all

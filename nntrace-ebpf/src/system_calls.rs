@@ -80,7 +80,7 @@ pub fn argument(registers: u64, number: usize) -> Result<u64, i32> {
 /// none.
 #[inline(always)]
 pub fn argument_at_end(registers: u64, number: usize) -> Result<u64, i32> {
-    // The result is in the register of the first argument, which the kernel keeps behind the others.
+    // The result is in the register of the first argument, which the kernel keeps after the others.
     #[cfg(bpf_target_arch = "aarch64")]
     if number == 0 {
         return read(registers, size_of::<pt_regs>() as u32);

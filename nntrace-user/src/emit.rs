@@ -6,7 +6,7 @@
 //! nesting   which section was in which
 //! steps     what a thread writes: begins, ends, events, in order of time, checked against the contract's accounting
 //! script    processes and threads, and who starts whom
-//! ordering  which marks come behind which of other threads, however late they are
+//! ordering  which marks come after which of other threads, however late they are
 //! player    a child for each process, a thread for each thread
 //! systrace  the same marks as the text of ftrace
 //! ```

@@ -145,7 +145,7 @@ impl Child {
         })
     }
 
-    /// Waits until the program has written this to stderr, with a line end behind it, and returns all that it wrote there.
+    /// Waits until the program has written this to stderr, with a line end after it, and returns all that it wrote there.
     ///
     /// # Errors
     /// When it ends before, or does not write it in time.

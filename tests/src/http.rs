@@ -47,7 +47,7 @@ pub fn connect(address: SocketAddr) -> Result<TcpStream> {
 /// When it is not the head of an answer that comes first.
 pub fn read(stream: &mut TcpStream) -> Result<Answer> {
     let mut bytes = Vec::new();
-    // A connection may be reset behind the answer.
+    // A connection may be reset after the answer.
     let ended = stream.read_to_end(&mut bytes);
     let about = || format!("{ended:?} after {:?}", String::from_utf8_lossy(&bytes));
     let head_end = bytes.windows(4).position(|part| part == b"\r\n\r\n").with_context(about)?;

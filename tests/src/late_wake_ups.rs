@@ -1,7 +1,7 @@
 //! Late wake-ups of a CPU from its deepest idle state, as hardware has them that takes long to leave it: an emulator does not.
 //!
 //! A BPF program on `cpu_idle` waits in the event of leaving the state. The kernel has that event before it lets interrupts in, one
-//! of which makes a woken thread run: so the thread is as late, and everything behind the program, too. Programs on one event run in
+//! of which makes a woken thread run: so the thread is as late, and everything after the program, too. Programs on one event run in
 //! the order in which they were attached: this one has to be before a profiler's, which then sees the state left late.
 
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -241,7 +241,7 @@ fn instructions(map: &OwnedFd, state: &IdleState, ns: i32) -> Vec<u64> {
     all
 }
 
-/// Returns the offset of a jump from one place to another: it counts from behind the jump.
+/// Returns the offset of a jump from one place to another: it counts from after the jump.
 const fn distance(from: usize, to: usize) -> i16 {
     (to as u16).wrapping_sub(from as u16 + 1).cast_signed()
 }

@@ -39,7 +39,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Starts a receiver that gives these replies first, and always the last one behind them.
+    /// Starts a receiver that gives these replies first, and always the last one after them.
     ///
     /// # Errors
     /// When there is no port.

@@ -258,7 +258,7 @@ fn files_of_results_are_those_of_a_replay() -> Result<()> {
     Ok(())
 }
 
-/// Names of the hostile trace, as they are; the last one is behind all others.
+/// Names of the hostile trace, as they are; the last one is after all others.
 fn hostile_names() -> Vec<String> {
     let acts =
         String::from_utf8_lossy(b"\x1b]52;c;ZXZpbA\x07\xe2\x80\xae\xe2\x80\xa8\x7f\xff\xfe").into_owned();

@@ -56,7 +56,7 @@ fn behind_a_killed_profiler_marks_cost_nothing_and_the_next_one_counts_them() ->
         killed.elapsed()
     );
     let next = steps.profile(&AMPLE)?;
-    // Before it may be the only one, and behind that.
+    // Before it may be the only one, and after that.
     let written = steps.ask("run 5000")? + steps.get_lane()? + steps.ask("run 20000")?;
     let snapshot = finish(next)?;
     assert_eq!(sections(&snapshot, "work"), written);

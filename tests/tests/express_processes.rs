@@ -16,7 +16,7 @@ use nntrace_tests::{
 };
 use nntrace_user::report::snapshot::Snapshot;
 
-/// Sections that each writes behind the ones in which it waits for its lane.
+/// Sections that each writes after the ones in which it waits for its lane.
 const EACH: u64 = 200;
 
 fn run(program: &Program, words: &[&str]) -> Result<Snapshot> {
@@ -34,7 +34,7 @@ fn forked_children_have_lanes_of_their_own() -> Result<()> {
     let program = Program::build("express-processes.c")?;
     let snapshot = run(&program, &["fork"])?;
     let counts = ["parent", "child", "grandchild"].map(|name| sections(&snapshot, name));
-    // The first two mark before and behind their fork.
+    // The first two mark before and after their fork.
     assert_eq!(counts, [2 * EACH, 2 * EACH, EACH]);
     assert_eq!(snapshot.source.express.map(|used| used.threads), Some(3));
     let of_name = |name: &str| snapshot.functions.iter().filter(|row| row.name == name).count();

@@ -82,7 +82,7 @@ struct Mark {
     role: String,
     pid: u32,
     tid: u32,
-    /// Clock before and behind the mark, ns; its stamp where it is in a ring.
+    /// Clock before and after the mark, ns; its stamp where it is in a ring.
     at: Span,
     payload: String,
 }

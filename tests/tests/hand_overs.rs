@@ -298,7 +298,7 @@ fn binder_transactions_are_nearer_than_marks() -> Result<()> {
     assert_eq!(sums(pair), [Some(390), Some(50), Some(440), Some(1_550), Some(150), Some(2_140)]);
     assert_eq!((split.count, pair.count), (2, 1));
 
-    // Without marks of the interface: the first section behind the receipt is the work.
+    // Without marks of the interface: the first section after the receipt is the work.
     let marks = [
         (0, 21, APP, "B|[NN_LR_PE]call"),
         (1_010, 21, APP, sent),

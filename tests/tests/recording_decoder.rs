@@ -295,7 +295,7 @@ fn both_decoders_pass_over_what_a_later_version_adds() -> Result<()> {
         after.rows("functions").iter().find(|row| row["name"] == "later").context("it is not there")?;
     assert_eq!((&added["total_ns"], &added["exclusive_ns"]), (&100.into(), &0.into()));
     assert!(after.rows("functions").iter().any(|row| row["name"] == "?efefefefefefefef"), "{}", after.sums);
-    // Behind the last state it is not read.
+    // After the last state it is not read.
     fs::write(&later, later_stream(recording, 1 << 40)?)?;
     assert_eq!(decoder.check(folder.path())?.sections, before.sections);
     // A file of another recording is refused.

@@ -72,7 +72,7 @@ fn what_a_killed_recorder_has_written_is_read() -> Result<()> {
         ensure!(recorded <= counted, "kill {kill}: {recorded} sections recorded, {counted} counted");
         let note = snapshot.notes.iter().find(|note| note.contains("was not ended"));
         note.with_context(|| format!("kill {kill}: no note on the end: {:?}", snapshot.notes))?;
-        // Sections behind the state are there, too.
+        // Sections after the state are there, too.
         let mut listed = 0;
         record::sections(&path, |_| listed += 1)?;
         ensure!(listed >= recorded, "kill {kill}: {listed} sections listed, {recorded} in the state");

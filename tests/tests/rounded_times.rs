@@ -129,7 +129,7 @@ impl Stream<'_> {
     }
 }
 
-/// Events of some streams, one behind the other.
+/// Events of some streams, one after the other.
 fn events(first: u32) -> Vec<Event> {
     let mut events = Vec::new();
     let mut time = (1, 0);

@@ -79,7 +79,7 @@ fn plain(text: &str) -> Result<Vec<Section>> {
 
 /// Where a line of the list and of the tree has the begin, the thread and the duration of its section.
 const HEAD: std::ops::Range<usize> = 0..35;
-/// Where the name begins, behind the indentation.
+/// Where the name begins, after the indentation.
 const NAME: usize = 43;
 
 /// Returns what a line says before the layer and the phase.
@@ -89,7 +89,7 @@ fn head(section: &Section) -> String {
     format!("{:>7}.{:09} {tid:>7} {duration:>9}", begin / 1_000_000_000, begin % 1_000_000_000)
 }
 
-/// Returns the depth of a line of the tree, and its text behind the indentation.
+/// Returns the depth of a line of the tree, and its text after the indentation.
 fn indented(line: &str) -> (usize, &str) {
     let text = line.get(NAME..).unwrap_or_default();
     let name = text.trim_start();

@@ -169,7 +169,7 @@ fn a_ranking_begins_with_the_bottleneck() -> Result<()> {
     let names: Vec<&str> =
         answer["ranking"].as_array().into_iter().flatten().filter_map(|row| row["name"].as_str()).collect();
     assert_eq!(names, ["LR_PE:infer", "LA_PE:load"]);
-    // Behind a second stage that takes no time, the first one is next.
+    // After a second stage that takes no time, the first one is next.
     let answer = traces.answer(&["--rank", "--speed", "infer=inf"])?;
     assert_eq!(answer["ranking"][0]["name"], "LA_PE:load");
     let text = traces.text(&["--rank"])?;

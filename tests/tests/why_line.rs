@@ -1,4 +1,4 @@
-//! The line behind tables on why executions were slow: that of `why`, and only where it says something.
+//! The line after tables on why executions were slow: that of `why`, and only where it says something.
 
 use std::{fs, path::Path, process::Stdio};
 

@@ -124,11 +124,11 @@ fn settle(lane: &mut Lane) -> bool {
         lane.is_new = false;
         (lane.retry, lane.wait) = (0, 0);
     }
-    // Without open sections a larger one can be made, behind a mark by the probe.
+    // Without open sections a larger one can be made, after a mark by the probe.
     !lane.ring.is_full || lane.ring.open() > 0
 }
 
-/// Behind a mark that took the probe: gets the thread a lane, or a better one, if lanes are wanted.
+/// After a mark that took the probe: gets the thread a lane, or a better one, if lanes are wanted.
 #[inline]
 pub(super) fn after_probe() {
     if offer::is_wanted() && !sink::may_be_open() {

@@ -27,7 +27,7 @@ macro_rules! body {
 /// its group. Hidden, so that each library has its own and calls it directly. The note, in the form of SystemTap's
 /// probes, identifies it after `strip`.
 ///
-/// Lines behind it are for data of its own.
+/// Lines after it are for data of its own.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! function {
     ($name:literal, $note:literal, $semaphore:literal, $arguments:literal $(, $line:literal)*) => {

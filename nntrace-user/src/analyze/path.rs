@@ -25,7 +25,7 @@ pub struct Path(Vec<String>);
 impl std::str::FromStr for Path {
     type Err = String;
 
-    /// Reads `A>B>C`; blanks around names are none of them. A `>` behind a `<` of the same name, and one behind a backslash, is
+    /// Reads `A>B>C`; blanks around names are none of them. A `>` after a `<` of the same name, and one after a backslash, is
     /// part of the name.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let names = split(text);

@@ -51,7 +51,7 @@ impl Annotations {
 /// Known parts of the text of a begin, beside its tag and its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Annotation {
-    /// Attributes as written, each behind a `#`.
+    /// Attributes as written, each after a `#`.
     pub(super) attributes: TextId,
     /// Whether it closes the section that is open, and takes its place.
     pub(super) is_switch: bool,

@@ -13,7 +13,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(super) struct Forest {
     nodes: Vec<Node>,
-    /// Outermost sections, one behind the other.
+    /// Outermost sections, one after the other.
     roots: Vec<u32>,
     /// Outermost sections that overlap with those: not all of what a thread did was on its stack.
     aside: Vec<u32>,
@@ -119,7 +119,7 @@ impl Forest {
         trees
     }
 
-    /// Walks a section, what is in it, and what comes behind it.
+    /// Walks a section, what is in it, and what comes after it.
     fn walk(&self, first: u32, is_switch: impl Fn(&SpanRecord) -> bool) -> Vec<Edge> {
         let mut edges = Vec::new();
         let mut to_do = Vec::new();

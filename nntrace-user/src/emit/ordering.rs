@@ -1,4 +1,4 @@
-//! Order between threads: marks that count by what other threads wrote before come behind it, however late that is.
+//! Order between threads: marks that count by what other threads wrote before come after it, however late that is.
 //!
 //! Each thread keeps its own times, and is late by some microseconds, now more, now less. Where a hand-over is taken before
 //! it was handed over, or a section begins before the phase of the application that it belongs to, the run would be another

@@ -65,7 +65,7 @@ pub fn play(script: &Script, speed: Speed, outlet: OutletKind) -> Result<Played,
     for (counter, text) in [
         (Counter::Refused, "marks were refused by trace_marker: is tracing off, or its file gone?"),
         (Counter::ThreadsMissing, "threads could not be started, and their marks were not written"),
-        (Counter::OutOfOrder, "marks came before one of another thread that they should have come behind"),
+        (Counter::OutOfOrder, "marks came before one of another thread that they should have come after"),
     ] {
         let count = shared.count(counter);
         failures.extend((count > 0).then(|| format!("{count} {text}")));

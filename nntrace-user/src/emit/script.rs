@@ -248,7 +248,7 @@ impl Cast {
     /// Adds a thread, and in threads of their own the sections that overlap with others of it.
     fn add(&mut self, life: Life, pid: u32, steps: Vec<Step>, aside: Vec<Vec<Step>>) {
         self.put(pid, life.0, 0, Some(life), steps);
-        // Each goes behind the first one that has ended by then.
+        // Each goes after the first one that has ended by then.
         let mut lanes: Vec<Vec<Step>> = Vec::new();
         for steps in aside {
             let begin = steps.first().map_or(0, |step| step.time);

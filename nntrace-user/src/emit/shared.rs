@@ -11,7 +11,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use super::steps::{GateId, NO_GATE};
 
-/// Bits of a time behind its highest one that are kept of it.
+/// Bits of a time after its highest one that are kept of it.
 const PLACES: u32 = 4;
 /// Counts of times by their highest bits.
 const BUCKETS: usize = 64 << PLACES;
@@ -29,7 +29,7 @@ pub(super) enum Counter {
     Refused = 2,
     /// Threads that could not be started.
     ThreadsMissing = 3,
-    /// Marks that did not wait any longer for those that they come behind.
+    /// Marks that did not wait any longer for those that they come after.
     OutOfOrder = 4,
 }
 
@@ -109,7 +109,7 @@ impl Shared {
     }
 }
 
-/// Returns the bucket of a time: by the place of its highest bit, and the four bits behind it.
+/// Returns the bucket of a time: by the place of its highest bit, and the four bits after it.
 fn bucket(ns: u64) -> usize {
     let highest = ns.checked_ilog2().unwrap_or(0);
     if highest < PLACES {

@@ -49,7 +49,7 @@ pub(super) struct Step {
     pub(super) action: Action,
     /// Gate that must be open before.
     pub(super) waits: GateId,
-    /// Gate that is opened behind it.
+    /// Gate that is opened after it.
     pub(super) opens: GateId,
 }
 

@@ -44,7 +44,7 @@ pub struct Systrace<'a, W> {
     line: Vec<u8>,
     /// Begin and end of the window (ns) that are not written yet.
     window: VecDeque<(u64, &'static str)>,
-    /// First failure; nothing is written behind it.
+    /// First failure; nothing is written after it.
     failure: Option<io::Error>,
 }
 
@@ -75,14 +75,14 @@ impl<'a, W: Write> Systrace<'a, W> {
         self
     }
 
-    /// Adds an event of a CPU, behind all marks up to its time. A failure shows at the end.
+    /// Adds an event of a CPU, after all marks up to its time. A failure shows at the end.
     pub fn power(&mut self, record: &Record) {
         let mut lines = Vec::new();
         power::write(record, &mut lines);
         self.lines(record.time(), &lines);
     }
 
-    /// Adds lines of a time (ns), behind all marks up to it. A failure shows at the end.
+    /// Adds lines of a time (ns), after all marks up to it. A failure shows at the end.
     pub fn lines(&mut self, time: u64, lines: &[u8]) {
         self.marks(time);
         self.edges(time);
@@ -121,7 +121,7 @@ impl<'a, W: Write> Systrace<'a, W> {
         }
     }
 
-    /// Writes the begin of the window before a line of a time (ns) in it, and its end before one behind it: as events of
+    /// Writes the begin of the window before a line of a time (ns) in it, and its end before one after it: as events of
     /// their own, since Perfetto counts a mark that it does not know as a failure.
     fn edges(&mut self, time: u64) {
         while let Some((edge, word)) =

@@ -1,4 +1,4 @@
-//! Texts of marks, each kept once: the kind and what stands behind the process id.
+//! Texts of marks, each kept once: the kind and what stands after the process id.
 
 use nntrace_common::{emit::CAPACITY, mark};
 use rustc_hash::FxHashMap;

@@ -12,7 +12,7 @@ use super::{
 
 /// Stack of a thread: it does little.
 const STACK_BYTES: usize = 64 << 10;
-/// Time for which a mark waits for one that it comes behind, ns: who is to write that may have ended.
+/// Time for which a mark waits for one that it comes after, ns: who is to write that may have ended.
 const PATIENCE: u64 = 2_000_000_000;
 /// Time of that for which it does not sleep, ns.
 const SPIN: u64 = 20_000;

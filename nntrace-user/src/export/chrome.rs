@@ -2,7 +2,7 @@
 //! what they have.
 //!
 //! Times are microseconds with three decimals, so that no nanosecond is lost. Every event is on a track that the tail
-//! describes: the comma behind the last one is followed by a description.
+//! describes: the comma after the last one is followed by a description.
 
 use std::io::{self, Write};
 
@@ -126,7 +126,7 @@ pub struct Encoder<W> {
     out: W,
     /// Events that are being put together.
     buffer: Vec<u8>,
-    /// First failure; nothing is written behind it.
+    /// First failure; nothing is written after it.
     failure: Option<io::Error>,
 }
 

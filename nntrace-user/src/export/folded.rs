@@ -37,7 +37,7 @@ fn frame(name: &str) -> String {
     if name.is_empty() { NAMELESS.into() } else { clean(name).replace(';', "\\x3b") }
 }
 
-/// Returns the last frame of a stack: a number behind a space would be read as the value of another run.
+/// Returns the last frame of a stack: a number after a space would be read as the value of another run.
 fn innermost(frame: String) -> String {
     match frame.rsplit_once(' ') {
         Some((before, number)) if number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') => {

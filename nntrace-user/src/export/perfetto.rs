@@ -3,7 +3,7 @@
 //! Messages are structures with the fields that are written, encoded by the crate `prost`: it is small, needs no compiler
 //! of schemas, and reads in tests what was written. The crates with all of Perfetto's schema take minutes to compile.
 //!
-//! A trace is its head, which describes clocks and tracks, and the events behind it.
+//! A trace is its head, which describes clocks and tracks, and the events after it.
 
 mod packets;
 mod power_events;

@@ -127,7 +127,7 @@ impl<F: Format, W: Write> Events<F, W> {
         }
     }
 
-    /// Takes a mark that is no section, of the thread with this number, where threads have numbers; of a recording, behind those of
+    /// Takes a mark that is no section, of the thread with this number, where threads have numbers; of a recording, after those of
     /// its thread that began before. A failure shows at the end.
     pub fn mark(&mut self, mark: &Mark<'_>, thread: Option<u32>) {
         match &mut self.sections {

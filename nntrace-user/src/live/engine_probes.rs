@@ -187,7 +187,7 @@ impl EngineProbes {
         }
     }
 
-    /// Notes that a process ran on while engines were examined and probed, those behind the first `known` ones.
+    /// Notes that a process ran on while engines were examined and probed, those after the first `known` ones.
     pub(crate) fn note_late(&mut self, pid: u32, known: usize, missed_ns: u64) {
         for engine in &self.engines[known..] {
             self.notes.push(format!(

@@ -273,7 +273,7 @@ impl Express {
     /// Looks for new marks in lanes. To be called before the kernel's rings are read; see [`LaneThread::account`].
     pub(crate) fn look(&mut self) {
         self.bytes = self.threads.values_mut().map(LaneThread::look).sum();
-        // Behind the looks, so that all they have seen was written before the reading of the clock.
+        // After the looks, so that all they have seen was written before the reading of the clock.
         self.line = self.clock.update();
         self.threads.values_mut().for_each(|thread| thread.convert_by(self.line));
     }

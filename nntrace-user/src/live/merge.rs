@@ -172,7 +172,7 @@ mod tests {
             let mut rings = vec![Vec::new(); CPUS];
             for (record, delay) in world.records.iter().zip(delays.iter().cycle()) {
                 let ring: &mut Vec<_> = &mut rings[record.cpu as usize];
-                // Finished records behind an unfinished one cannot be read yet.
+                // Finished records after an unfinished one cannot be read yet.
                 let ready = ring.last().map_or(0, |&(ready, _)| ready).max(record.time + delay);
                 ring.push((ready, Record::Sched(*record)));
             }

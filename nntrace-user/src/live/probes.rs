@@ -286,7 +286,7 @@ impl Probes {
         self.tell_of_nops(&probe);
         if at == points.plain && !points.is_emulated {
             self.failures.push(format!(
-                "a mark of {} in {} costs some 15 us instead of 1: behind the nop that it begins with is an instruction \
+                "a mark of {} in {} costs some 15 us instead of 1: after its leading nop is an instruction \
                  that the kernel runs by a single step; one built with the current nntrace.h or nntrace-common is \
                  cheaper, or --fast-probes where no child is forked that goes on without exec",
                 function.found.demangled,
@@ -301,7 +301,7 @@ impl Probes {
         let text = match (probe, self.placement) {
             (NopProbe::Harmful, Placement::Safe) => {
                 "a probe on the nop that mark functions begin with kills forked children on this kernel (tried with a \
-                 process of our own): they are probed behind it; --fast-probes probes the nop, for targets whose children \
+                 process of our own): they are probed after it; --fast-probes probes the nop, for targets whose children \
                  all exec"
                     .to_owned()
             }
@@ -311,7 +311,7 @@ impl Probes {
                     .to_owned()
             }
             (NopProbe::Unknown(reason), _) => format!(
-                "mark functions are probed behind the nop that they begin with: whether a probe on it harms forked children \
+                "mark functions are probed after their leading nop: whether a probe on it harms forked children \
                  could not be tried: {reason}"
             ),
             _ => return,

@@ -123,7 +123,7 @@ impl Sensors {
     fn new(mut channels: Vec<Channel>) -> Self {
         name_apart(&mut channels);
         let mut sensors = Self::default();
-        // Channels of one file stand behind each other, and are read at once.
+        // Channels of one file stand after each other, and are read at once.
         for Channel { source, chip, name, input, quantity, .. } in channels {
             sensors.meters.push(RailMeter::new(source, chip, name, quantity));
             let number = sensors.meters.len() - 1;

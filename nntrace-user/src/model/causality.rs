@@ -243,7 +243,7 @@ impl Causality {
         }
     }
 
-    /// A section with this name ended, for hand-overs: behind [`Causality::span`].
+    /// A section with this name ended, for hand-overs: after [`Causality::span`].
     #[inline]
     pub(crate) fn hand_over_section<'a>(
         &mut self,

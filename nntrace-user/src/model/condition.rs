@@ -11,7 +11,7 @@ pub(crate) struct Condition<'a> {
     pub(crate) name: &'a str,
     /// Comparison.
     pub(crate) sign: Sign,
-    /// Value behind the sign, without the spaces around it; empty if there is none.
+    /// Value after the sign, without the spaces around it; empty if there is none.
     pub(crate) value: &'a str,
     /// Place of the sign, bytes.
     sign_at: usize,

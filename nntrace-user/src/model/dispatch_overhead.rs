@@ -206,7 +206,7 @@ impl DispatchOverhead {
             while since < end {
                 while let Some((_, cluster, more)) = changes.next_if(|(time, ..)| *time <= since) {
                     let ready = &mut clusters[*cluster].ready;
-                    // Less of what was more before: work starts behind its dispatch.
+                    // Less of what was more before: work starts after its dispatch.
                     *ready = if *more { *ready + 1 } else { *ready - 1 };
                 }
                 let until = changes.peek().map_or(end, |(time, ..)| end.min(*time));

@@ -5,7 +5,7 @@
 //! wait for a CPU; its next event shows which.
 //!
 //! A wake-up may show twice: where it is asked for, and when the thread is ready, which may be on another CPU and later. The first of
-//! the two counts; but a thread that had not gone to sleep yet by then is seen to sleep behind it, and woken by the second.
+//! the two counts; but a thread that had not gone to sleep yet by then is seen to sleep after it, and woken by the second.
 //!
 //! A kernel may leave out an event without counting it: it shows no switch away from some of its own tasks, and skips
 //! programs on tracepoints while it handles maps. Then the events of a thread contradict each other (it leaves a CPU that it

@@ -45,7 +45,7 @@ pub struct Section<'a> {
     pub path: u64,
     /// Name without attributes; its hash where the text never came.
     pub name: Cow<'a, str>,
-    /// Attributes as written, each behind a `#`; empty where there is none, or they were not recorded.
+    /// Attributes as written, each after a `#`; empty where there is none, or they were not recorded.
     pub attributes: Cow<'a, str>,
     /// Whether its thread took no part in the accounting when it ended. Sums have it if the thread took part later.
     pub is_provisional: bool,

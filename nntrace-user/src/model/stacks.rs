@@ -44,7 +44,7 @@ pub enum FramePart {
 }
 
 impl FramePart {
-    /// Returns the mark behind the tag.
+    /// Returns the mark after the tag.
     const fn suffix(self) -> &'static str {
         match self {
             Self::Inside => "",
@@ -83,7 +83,7 @@ impl PartialOrd for StackFrame {
     }
 }
 
-/// The tag, or `?`; behind it `!` where it is subtracted, `+` where it is work handed to another thread.
+/// The tag, or `?`; after it `!` where it is subtracted, `+` where it is work handed to another thread.
 impl fmt::Display for StackFrame {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tag {

@@ -62,7 +62,7 @@ fn visit(
             return Ok(());
         }
         match &event {
-            // Sections behind definitions.
+            // Sections after definitions.
             Event::Record(Record::Span(span)) | Event::SpanAnywhere(span) => {
                 let SpanRecord { begin, end, own, exclusive, .. } = *span;
                 let times = SectionTimes { begin, end, own, exclusive };

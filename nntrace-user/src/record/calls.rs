@@ -16,7 +16,7 @@ use crate::model::calls::{Call, CallDefinition};
 #[derive(Default)]
 pub struct Calls {
     definitions: BTreeMap<u32, CallDefinition>,
-    /// Entries, one behind the other.
+    /// Entries, one after the other.
     entries: Vec<u8>,
     /// Begin of each call, ns, and its entry.
     order: Vec<(u64, Range<usize>)>,

@@ -50,7 +50,7 @@ impl Cause {
     }
 }
 
-/// Time as people read it: seconds or milliseconds, to three digits behind the point.
+/// Time as people read it: seconds or milliseconds, to three digits after the point.
 pub(super) struct Seconds(pub(super) u64);
 
 impl fmt::Display for Seconds {

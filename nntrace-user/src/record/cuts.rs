@@ -58,7 +58,7 @@ impl Cuts {
         self.cpus.are_known() && until != u64::MAX && (is_long_ago || self.bytes >= self.most)
     }
 
-    /// Cuts, behind the event of this number, where everything up to a time (ns) was taken. All blocks have ended.
+    /// Cuts, after the event of this number, where everything up to a time (ns) was taken. All blocks have ended.
     pub(super) fn cut(&mut self, until: u64, number: u64) -> Kept {
         (self.last, self.bytes) = (until, 0);
         // Counters and other marks without an order come as soon as they are read, ahead of that time.

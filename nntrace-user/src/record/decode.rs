@@ -214,7 +214,7 @@ impl EventReader {
     /// Reads the next event and its number; `None` at the end.
     ///
     /// # Errors
-    /// When an entry cannot be read: nothing behind it can be.
+    /// When an entry cannot be read: nothing after it can be.
     pub(super) fn next(&mut self) -> Result<Option<(u64, Event)>, Unreadable> {
         self.names.clear();
         loop {

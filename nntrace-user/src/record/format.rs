@@ -178,7 +178,7 @@ pub(super) struct BlockHeader {
     pub(super) content: Content,
     /// Whether it is compressed by zstd.
     pub(super) is_compressed: bool,
-    /// Bytes behind the header.
+    /// Bytes after the header.
     pub(super) stored: u32,
     /// Bytes of the content.
     pub(super) plain: u32,
@@ -238,7 +238,7 @@ impl BlockHeader {
         plain <= content.longest() && if is_compressed { stored < plain } else { stored == plain }
     }
 
-    /// Whether a block may stand behind one whose last event has this number, 0 for the first one of a file. Within a file
+    /// Whether a block may stand after one whose last event has this number, 0 for the first one of a file. Within a file
     /// numbers go up, so that a reader has one block of each file in memory at most.
     pub(super) fn may_follow(&self, before: u64) -> bool {
         match self.content {
@@ -248,7 +248,7 @@ impl BlockHeader {
     }
 }
 
-/// Fields of a header, one behind the other, with the checksum at the end.
+/// Fields of a header, one after the other, with the checksum at the end.
 struct Fields<const SIZE: usize> {
     bytes: [u8; SIZE],
     at: usize,

@@ -3,7 +3,7 @@
 /// Bits of an entry's first integer that are its kind; above them is the distance in numbers from the event before.
 pub(super) const BITS: u32 = 5;
 
-/// First kind whose entries have a length behind their first integer, and share no times with others: readers that do not know
+/// First kind whose entries have a length after their first integer, and share no times with others: readers that do not know
 /// one pass over it.
 pub(super) const FIRST_WITH_LENGTH: u64 = 25;
 

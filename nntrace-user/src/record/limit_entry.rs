@@ -18,7 +18,7 @@ pub(super) fn limit_bytes(limit: &LimitRecord) -> Vec<u8> {
     bytes
 }
 
-/// Reads the entry of a policy's limits; `None` if it is none. More than is known may be behind it.
+/// Reads the entry of a policy's limits; `None` if it is none. More than is known may be after it.
 pub(super) fn limit(entry: &[u8]) -> Option<LimitRecord> {
     let mut cursor = Cursor::default();
     Some(LimitRecord {
@@ -39,7 +39,7 @@ pub(super) fn cooling_bytes(cooling: &CoolingRecord) -> Vec<u8> {
     bytes
 }
 
-/// Reads the entry of a cooling device's state; `None` if it is none. More than is known may be behind it.
+/// Reads the entry of a cooling device's state; `None` if it is none. More than is known may be after it.
 pub(super) fn cooling(entry: &[u8]) -> Option<CoolingRecord> {
     let mut cursor = Cursor::default();
     Some(CoolingRecord {
@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// Checks that an entry is read as what it was, with more behind it as well, and not if it is cut.
+    /// Checks that an entry is read as what it was, with more after it as well, and not if it is cut.
     fn check<T: Copy + Debug + PartialEq>(value: T, entry: &[u8], read: impl Fn(&[u8]) -> Option<T>) {
         assert_eq!(read(entry), Some(value));
         assert_eq!(read(&[entry, &[7]].concat()), Some(value), "of a later version");

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::caller::{self, FileRights};
 
-/// Bytes that are searched at once for the next block behind a damaged one.
+/// Bytes that are searched at once for the next block after a damaged one.
 const CHUNK: usize = 64 << 10;
 
 /// Files of a recording, and the places of their blocks.
@@ -322,7 +322,7 @@ impl RecordedFile {
         BlockHeader::read(&bytes)
     }
 
-    /// Returns the offset of the first intact header from an offset on, of a block behind this number.
+    /// Returns the offset of the first intact header from an offset on, of a block after this number.
     fn next_block(&self, mut offset: u64, after: u64) -> Option<u64> {
         let begins_at = |offset: &u64| self.header(*offset).is_some_and(|header| header.may_follow(after));
         let mut chunk = vec![0; CHUNK];

@@ -41,7 +41,7 @@ pub(super) struct FoundSection<'a> {
     pub(super) number: u64,
     /// Section.
     pub(super) span: &'a SpanRecord,
-    /// Attributes as written, each behind a `#`.
+    /// Attributes as written, each after a `#`.
     pub(super) attributes: Option<String>,
     reader: &'a EventReader,
     late_names: &'a FxHashMap<u64, String>,

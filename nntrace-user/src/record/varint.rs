@@ -20,7 +20,7 @@ pub(super) fn put_difference(bytes: &mut Vec<u8>, value: u64, base: u64) {
     put(bytes, ((difference << 1) ^ (difference >> 63)).cast_unsigned());
 }
 
-/// Reader of a block's content. Everything is `None` behind its end, and for integers of no such form.
+/// Reader of a block's content. Everything is `None` after its end, and for integers of no such form.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cursor {
     at: usize,

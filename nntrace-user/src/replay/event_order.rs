@@ -65,7 +65,7 @@ fn rank(record: &Record) -> (u8, u32, u32) {
     match record {
         Record::TakesPart(thread) => (0, thread.tgid, thread.tid),
         Record::Begin(begin) => (1, begin.tgid, begin.tid),
-        // What begins behind a section is taken behind its end.
+        // What begins after a section is taken after its end.
         Record::Span(span) => (2, span.end_sequence, span.tid),
         Record::Lost { cpu, .. } => (3, *cpu, 0),
         Record::Idle(event) | Record::Frequency(event) | Record::Hotplug(event) => (3, event.cpu, 0),

@@ -22,7 +22,7 @@ enum State {
         matched: usize,
         is_escaped: bool,
     },
-    /// Behind the key, before its string.
+    /// After the key, before its string.
     Key,
     Text,
     End,

@@ -5,7 +5,7 @@
 //! them, which wait in `queue`; `unplaced` counts those without a time, `own_slices` and
 //! `own_facts` read our own export.
 //!
-//! A file is read twice at least. First for what may come behind the events that need it: descriptions of tracks and threads,
+//! A file is read twice at least. First for what may come after the events that need it: descriptions of tracks and threads,
 //! and snapshots of clocks. Its packets are in no order of time, so that nearly every file is sorted then, as any trace in
 //! no order is (`event_order`).
 //!

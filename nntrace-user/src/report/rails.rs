@@ -91,7 +91,7 @@ fn signed(value: f64, text: impl Fn(f64) -> String) -> String {
     if value < 0.0 { format!("-{}", text(-value)) } else { text(value) }
 }
 
-/// Returns what people should know of a rail's figures, behind two spaces; nothing where all is well.
+/// Returns what people should know of a rail's figures, after two spaces; nothing where all is well.
 pub(crate) fn notes(rail: &RailRow) -> String {
     let mut notes = String::new();
     let mut add =

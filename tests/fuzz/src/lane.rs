@@ -12,7 +12,7 @@ use nntrace_user::live::express::account_lane;
 
 const KEY: u64 = 1;
 
-/// The first two bytes are the bytes written, in units; behind them is the ring.
+/// The first two bytes are the bytes written, in units; after them is the ring.
 ///
 /// # Panics
 /// When the lane is counted otherwise than by the plain reader.

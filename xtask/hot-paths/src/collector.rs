@@ -14,7 +14,7 @@ use nntrace_common::{
 };
 
 /// A byte in the first eight of the mark function, and what a program that looks at them takes for a probe, but does
-/// nothing when it is run: the padding behind it, and `yield` in place of `nop`.
+/// nothing when it is run: the padding after it, and `yield` in place of `nop`.
 const PROBE: (u64, u8) = if cfg!(target_arch = "x86_64") { (7, 0x90) } else { (0, 0x3f) };
 
 // SAFETY: the semaphore, which is aligned, and which this program may write as the kernel does.

@@ -84,7 +84,7 @@ impl Ring {
     /// Starts a ring of this many bytes, a power of two, in place of none.
     ///
     /// # Safety
-    /// The memory begins at a page, is all zeros, has this many bytes behind [`HEADER_BYTES`], and stays mapped until
+    /// The memory begins at a page, is all zeros, has this many bytes after [`HEADER_BYTES`], and stays mapped until
     /// [`Ring::close`] returns it.
     pub(super) unsafe fn start(&mut self, memory: NonNull<u8>, bytes: u64, key: u64) {
         let memory = Memory(memory.cast());
@@ -247,7 +247,7 @@ impl Ring {
         self.write(Kind::End, 0, now, &[], Effect::Closes);
     }
 
-    /// Writes a record if behind it there is room for the ends of all open sections; returns whether it did.
+    /// Writes a record if after it there is room for the ends of all open sections; returns whether it did.
     #[inline]
     fn write(&mut self, kind: Kind, value: u32, second: u64, text: &[u8], effect: Effect) -> bool {
         let Some(memory) = self.memory() else { return false };

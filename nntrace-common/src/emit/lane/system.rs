@@ -271,7 +271,7 @@ fn span(bytes: usize) -> usize {
 }
 
 /// Maps a file of this size, but not for forked children. A child that goes on with a mark of its parent, as it was forked by
-/// a signal handler and returns from that, writes to empty memory of its own: behind the lane is a mapping that grows down
+/// a signal handler and returns from that, writes to empty memory of its own: after the lane is a mapping that grows down
 /// where the lane is missing. In front there is one without access, as memory of others there would keep it from growing.
 pub(super) fn map_lane(file: Descriptor, bytes: usize) -> Option<NonNull<u8>> {
     let all = span(bytes);

@@ -20,7 +20,7 @@ const WORSE: &str = "worse";
 const COMPARISON: &str =
     "a figure, a comparison (>, >=, < or <=) and a value, such as 'LR_PE.p99 > +5%', or the word worse";
 const NAME: &str = "the name of a figure in front of the comparison, such as LR_PE.p99 or *.mean";
-const VALUE: &str = "a change (+5%, -3%, +200us, +2pp) or a value (10ms, 40%, 0.5J) behind the comparison";
+const VALUE: &str = "a change (+5%, -3%, +200us, +2pp) or a value (10ms, 40%, 0.5J) after the comparison";
 
 /// Condition under which a comparison fails.
 #[derive(Clone, Debug, PartialEq)]

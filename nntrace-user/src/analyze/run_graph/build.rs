@@ -298,7 +298,7 @@ fn locks(spans: &[Span], edges: &mut Vec<Draft>) {
     }
 }
 
-/// Returns the ends of threads that who created them seems to have waited for: its next mark comes behind. Where context
+/// Returns the ends of threads that who created them seems to have waited for: its next mark comes after. Where context
 /// switches are known, wake-ups show it.
 fn joins(points: &Points, events: &Events, candidates: &[Candidate]) -> Vec<Candidate> {
     let last_of = |thread: u32| points.all.partition_point(|point| point.thread <= thread).checked_sub(1);

@@ -141,7 +141,7 @@ pub(in crate::analyze) struct Graph {
     pub(in crate::analyze) edges: Vec<Edge>,
     /// First edge of each point among these; one more at the end.
     first_edge: Vec<u32>,
-    /// Numbers of points, each behind all that it depends on.
+    /// Numbers of points, each after all that it depends on.
     pub(in crate::analyze) order: Vec<u32>,
     /// Hand-overs, dropped ones too: receipts should not be before their dispatches.
     pub(in crate::analyze) hand_overs: Vec<(u32, u32)>,
@@ -192,7 +192,7 @@ impl Graph {
         marked().max().zip(marked().min()).map_or(0, |(last, first)| last - first)
     }
 
-    /// Orders the points by recorded time, each behind all that it depends on; `false` if some depend on each other.
+    /// Orders the points by recorded time, each after all that it depends on; `false` if some depend on each other.
     fn put_in_order(&mut self) -> bool {
         let count = self.points.len();
         let mut edges = self.edges.iter().peekable();

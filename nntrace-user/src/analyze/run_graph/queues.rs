@@ -115,7 +115,7 @@ fn dispatch(points: &Points, send: u32) -> Dispatch {
     Dispatch { before, send, at: points.stamp(send), next }
 }
 
-/// Whether a dispatch waits for room behind this receipt, or has it.
+/// Whether a dispatch waits for room after this receipt, or has it.
 fn is_kept(points: &Points, dispatch: &Dispatch, receipt: u32, place: Place) -> bool {
     match place {
         Place::Before => points.stamp(receipt) <= dispatch.at,

@@ -268,7 +268,7 @@ impl Points {
         (self.all[before as usize].thread == self.all[point as usize].thread).then_some(before)
     }
 
-    /// Returns the point behind this one on its thread.
+    /// Returns the point after this one on its thread.
     pub(in crate::analyze) fn after(&self, point: u32) -> Option<u32> {
         let after = self.all.get(point as usize + 1)?;
         (after.thread == self.all[point as usize].thread).then_some(point + 1)

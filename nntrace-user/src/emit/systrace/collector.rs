@@ -35,12 +35,12 @@ pub struct Collector {
 /// Collector that an observer shares with who takes its results.
 pub type SharedCollector = Rc<RefCell<Collector>>;
 
-/// Lines of events of CPUs, each group behind its time (ns) and length.
+/// Lines of events of CPUs, each group after its time (ns) and length.
 #[derive(Debug, Default)]
 pub struct PowerLines {
     file: Option<BufWriter<File>>,
     lines: Vec<u8>,
-    /// First failure; nothing is kept behind it.
+    /// First failure; nothing is kept after it.
     failure: Option<io::Error>,
 }
 

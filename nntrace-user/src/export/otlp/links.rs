@@ -56,7 +56,7 @@ impl Links {
         self.work.is_empty()
     }
 
-    /// Sees a section of a thread, each behind those around it.
+    /// Sees a section of a thread, each after those around it.
     pub(super) fn see(&mut self, section: &Section<'_>, context: SpanContext) {
         let Some(moments) = self.dispatches.get_mut(&(section.pid, section.tid)) else { return };
         for (at, around) in moments.range_mut(section.begin_stamp()..=section.end_stamp()) {

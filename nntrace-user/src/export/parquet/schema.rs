@@ -8,7 +8,7 @@ use parquet::{
     schema::types::{Type, TypePtr},
 };
 
-/// Version of the tables. Within it, columns are only added, and only behind the others.
+/// Version of the tables. Within it, columns are only added, and only after the others.
 pub(crate) const VERSION: u32 = 1;
 
 /// Table in a file of its own.
@@ -16,7 +16,7 @@ pub(crate) const VERSION: u32 = 1;
 pub(super) struct Schema {
     /// Name of the table; that of the file without its ending.
     pub(super) name: &'static str,
-    /// Columns behind those that each table has, `board` and `run`.
+    /// Columns after those that each table has, `board` and `run`.
     pub(super) columns: &'static [Column],
 }
 

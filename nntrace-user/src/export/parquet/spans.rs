@@ -14,7 +14,7 @@ use crate::model::section::Section;
 /// Table of sections that is being written.
 pub struct Spans {
     pub(super) table: Table,
-    /// First failure; nothing is written behind it.
+    /// First failure; nothing is written after it.
     failure: Option<ExportError>,
 }
 

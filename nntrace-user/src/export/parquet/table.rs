@@ -131,7 +131,7 @@ impl Table {
         Ok(Self { path, label: label.clone(), writer, columns, rows: 0, text: 0, written: 0 })
     }
 
-    /// Adds a row: the values of the columns behind those of the label.
+    /// Adds a row: the values of the columns after those of the label.
     ///
     /// # Errors
     /// When it cannot be written.

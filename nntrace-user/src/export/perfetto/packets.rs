@@ -41,7 +41,7 @@ pub(super) struct Packets<W> {
     begins: FxHashMap<Box<[u8]>, Vec<u8>>,
     /// Key of the last of these.
     key: Vec<u8>,
-    /// First failure; nothing is written behind it.
+    /// First failure; nothing is written after it.
     failure: Option<io::Error>,
 }
 

@@ -39,7 +39,7 @@ struct Waiting {
 }
 
 impl PowerEvents {
-    /// Creates the events of a clock that is so far behind the boot time, ns.
+    /// Creates the events of a clock that is so far after the boot time, ns.
     pub(super) fn new(to_boottime: i64) -> Self {
         Self { cpus: BTreeMap::new(), to_boottime }
     }

@@ -316,7 +316,7 @@ fn work_that_is_handed_over_is_a_flow() {
     let mut found: Vec<_> = linked
         .map(|(time, event)| (time, event.track_uuid, &event.flow_ids[..], &event.terminating_flow_ids[..]))
         .collect();
-    // The importer sorts by time: instants stand behind all sections.
+    // The importer sorts by time: instants stand after all sections.
     found.sort_by_key(|(time, ..)| *time);
     let (app, worker) = (
         Some(tracks::thread_uuid(ThreadTrack::own(20, 20))),

@@ -109,7 +109,7 @@ pub(super) fn write(
     describe_counters(counters, i32::try_from(count).unwrap_or(i32::MAX), put)
 }
 
-/// Describes the tracks of all counters, in groups behind tracks with lower ranks.
+/// Describes the tracks of all counters, in groups after tracks with lower ranks.
 fn describe_counters(
     counters: &Counters<'_>,
     rank: i32,

@@ -7,7 +7,7 @@ pub enum Format {
     Text,
     /// Text of OpenMetrics, version 1.0.0, with classic histograms.
     OpenMetrics,
-    /// Messages `io.prometheus.client.MetricFamily`, each behind its length, with native histograms and classic ones.
+    /// Messages `io.prometheus.client.MetricFamily`, each after its length, with native histograms and classic ones.
     Protobuf,
 }
 

@@ -11,7 +11,7 @@ const ZERO_THRESHOLD: f64 = 2.938_735_877_055_719e-39; // 2^-128
 /// The bucket of what is longer than any number: `2^1024` is the least that is none, each power of two has `2^SCHEMA`.
 const OVERFLOW: i32 = (1024 << SCHEMA) + 1;
 
-/// Writes each family behind its length.
+/// Writes each family after its length.
 pub(super) fn delimited(families: &[Family]) -> Vec<u8> {
     families.iter().flat_map(|family| message(family).encode_length_delimited_to_vec()).collect()
 }

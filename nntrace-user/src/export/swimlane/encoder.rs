@@ -27,7 +27,7 @@ pub trait Format {
         counters: &Counters<'_>,
     ) -> io::Result<()>;
 
-    /// Writes what stands behind the events.
+    /// Writes what stands after the events.
     ///
     /// # Errors
     /// When it cannot be written.

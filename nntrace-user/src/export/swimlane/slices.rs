@@ -72,7 +72,7 @@ pub(super) fn label<'a>(section: &'a Section<'_>, categories: &'a [&'a str]) -> 
 
 /// Returns the label of a mark that is no section: an instant with all of its text.
 pub(super) fn mark(payload: &str) -> Label<'_> {
-    // The name is behind the letter and the process.
+    // The name is after the letter and the process.
     let name = payload.splitn(3, '|').nth(2).unwrap_or(payload);
     let name = name.split('#').next().unwrap_or(name);
     let mut label = Label { name: Cow::Borrowed(name), ..Label::default() };
@@ -80,7 +80,7 @@ pub(super) fn mark(payload: &str) -> Label<'_> {
     label
 }
 
-/// Adds attributes: `iter` and `acct` by what they are, others behind `attribute.`. Of a key that occurs twice, the last
+/// Adds attributes: `iter` and `acct` by what they are, others after `attribute.`. Of a key that occurs twice, the last
 /// value counts. Where this loses something, the text of all of them is added.
 fn add_attributes<'a>(text: &'a str, label: &mut Label<'a>) {
     if text.is_empty() {

@@ -33,7 +33,7 @@ pub(super) struct SectionSorter {
     written: u64,
     /// Ends of the stretches in the file.
     ends: Vec<u64>,
-    /// First failure; nothing is kept behind it.
+    /// First failure; nothing is kept after it.
     failure: Option<io::Error>,
 }
 

@@ -342,7 +342,7 @@ fn what_never_ends_is_not_in_what_ends() {
 
 #[test]
 fn sections_without_length_and_instants_show() {
-    // 0 has 1 in it, which has no length; a mark is in it, one in what is empty, and one behind all.
+    // 0 has 1 in it, which has no length; a mark is in it, one in what is empty, and one after all.
     let mut kept = Kept::default();
     let mut sections = SectionsByBegin::new(Vec::new(), HandOvers::default(), 0);
     let mark = |time, depth, payload: &'static str| Mark {

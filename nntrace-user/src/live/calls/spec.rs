@@ -46,7 +46,7 @@ impl FromStr for CallSpec {
         }
         if symbol.starts_with(':') {
             return Err(format!(
-                "the first colon is the one behind LIB: write :{} for the executable",
+                "the first colon is the one after LIB: write :{} for the executable",
                 name.trim()
             ));
         }

@@ -1,4 +1,4 @@
-//! Tables of functions behind an exported function, as C interfaces have them that grow: ONNX Runtime exports
+//! Tables of functions that an exported function returns, as growing C interfaces have them: ONNX Runtime exports
 //! `OrtGetApiBase` alone, which returns a structure of two functions; the first one returns the table for a version of
 //! the interface, and entries are only ever added at its end.
 //!
@@ -42,7 +42,7 @@ impl Table<'_> {
     }
 }
 
-/// Reason why there is no table behind an exported function.
+/// Reason why an exported function returns no table.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(in crate::live) enum TableError {
     /// The file does not export the function.

@@ -65,7 +65,7 @@ impl Evidence {
 /// Place of an engine's version.
 #[derive(Clone, Debug)]
 pub(in crate::live) enum VersionSource {
-    /// The text that the second function behind the table of this exported function returns, as with `OrtGetApiBase`.
+    /// The text that the second function of the table of this exported function returns, as with `OrtGetApiBase`.
     Table(String),
     /// Name of a file or folder beside the file or beside a folder that holds it, such as `foo-{version}.dist-info`.
     Beside(Affixes),

@@ -99,7 +99,7 @@ pub(in crate::live) enum NameForm {
     Inline,
     /// A `std::string` of libstdc++: pointer, then length, both of eight bytes.
     StdString,
-    /// A `std::string` of libc++: short texts in place behind their length, longer ones behind a pointer.
+    /// A `std::string` of libc++: short texts in place after their length, longer ones behind a pointer.
     LibcxxString,
     /// A 32-bit number that stands for one of [`NameRecipe::values`].
     Enum,

@@ -227,7 +227,7 @@ impl Writer {
         (tables, dynamic)
     }
 
-    /// Returns the places of packed pointers: an address, then bits for the 63 words behind it, and so on.
+    /// Returns the places of packed pointers: an address, then bits for the 63 words after it, and so on.
     fn packed_words(&self) -> Vec<u64> {
         let mut words = Vec::new();
         let mut places = self.packed.iter().copied().peekable();

@@ -280,7 +280,7 @@ fn lease(path: &str) -> io::Result<u64> {
 /// Returns the address of the data at an offset of a file, if a process can write to one copy of it.
 ///
 /// The kernel raises the semaphore in the first mapping of that part of the file that can be written to. That need not be
-/// where the program reads it: lld puts data behind what is protected after relocation, and the file's page at the border is
+/// where the program reads it: lld puts data after what is protected after relocation, and the file's page at the border is
 /// mapped for both. Once the loader has protected the former there is one copy.
 ///
 /// Source: `valid_ref_ctr_vma` and `find_ref_ctr_vma` in `kernel/events/uprobes.c`.
@@ -326,7 +326,7 @@ fn start_of(pid: u32) -> Option<u64> {
     field_of(pid, START)?.parse().ok()
 }
 
-/// Fields of `/proc/PID/stat`, counted from the first behind the name.
+/// Fields of `/proc/PID/stat`, counted from the first after the name.
 const STATE: usize = 0;
 const PARENT: usize = 1;
 const THREADS: usize = 17;

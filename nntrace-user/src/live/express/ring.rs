@@ -87,7 +87,7 @@ pub(super) struct Ring {
     read_at: u64,
     /// Place of the last record that says otherwise, and the time (ns) that it has instead.
     far: Option<(u64, u64)>,
-    /// Whether a record was met that no version of the format writes: nothing behind it can be read.
+    /// Whether a record was met that no version of the format writes: nothing after it can be read.
     is_broken: bool,
     /// Copy of the ring from `copied_from` on, up to `copied_to`.
     copy: Box<[u64; COPIED_WORDS]>,
@@ -373,7 +373,7 @@ impl Ring {
     }
 
     /// Returns a copy of the ring from the next record on, of this many bytes at least if they are written, and none of them is
-    /// behind the ring's end.
+    /// after the ring's end.
     #[inline]
     fn copied(&mut self, bytes: usize) -> &[u64] {
         if self.tail < self.copied_from || self.tail + bytes as u64 > self.copied_to {

@@ -47,7 +47,7 @@ impl Reading {
     }
 }
 
-/// Ticks before the last reading, and behind it, that are converted without a look at bounds: hours on arm64, a minute on a
+/// Ticks before the last reading, and after it, that are converted without a look at bounds: hours on arm64, a minute on a
 /// fast x86-64.
 const NEAR: u64 = 1 << 38;
 /// Rate of a counter that advances every 65 us: none is as slow.
@@ -57,7 +57,7 @@ const MAX_RATE: u64 = 1 << 48;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     through: Reading,
-    /// ns a tick, as a fixed-point number with 32 bits behind the point.
+    /// ns a tick, as a fixed-point number with 32 bits after the point.
     rate: u64,
     /// Begin of what is near.
     near: Reading,
@@ -156,7 +156,7 @@ impl TickClock {
         if let Some(line) = self.line
             && line.time(now.ticks).abs_diff(now.time) > JUMP_NS
         {
-            // Behind a suspend, as before the first reading; the rate is the same.
+            // After a suspend, as before the first reading; the rate is the same.
             (self.first, self.last) = (now, now);
             self.line = Some(Line::through(now, line.rate));
             return;
@@ -186,7 +186,7 @@ mod tests {
 
     proptest! {
         /// For a clock that runs at a rate with a small error of reading, times between readings are right to within that
-        /// error, and behind them nearly so.
+        /// error, and after them nearly so.
         #[test]
         fn times_are_those_of_the_clock(
             mhz in 1_u64..5_000, pauses in prop::collection::vec(1_000_u64..300_000_000, 2..40),
@@ -200,7 +200,7 @@ mod tests {
                 clock.add(Reading { ticks: ticks_at(now), time: now + error });
                 let Some(line) = clock.line else { continue };
                 for time in [before, before.midpoint(now), now, now + 1_000_000] {
-                    // Up to a tick, an error of reading at each end, and what they make of the rate behind the end.
+                    // Up to a tick, an error of reading at each end, and what they make of the rate after the end.
                     let bound = 1_000 / mhz + 1 + 60 + 60 * pause / APART_NS;
                     let found = line.time(ticks_at(time));
                     prop_assert!(found.abs_diff(time) <= bound, "{found} instead of {time}, {bound}");

@@ -120,7 +120,7 @@ impl Kernel {
     }
 }
 
-/// Leaves a process behind that holds only the descriptors that the kernel cannot release before stalled threads
+/// Leaves a process after that holds only the descriptors that the kernel cannot release before stalled threads
 /// finish. It begins to release them when this process has ended: the last one to close a probe waits.
 fn leave_probes_behind() -> io::Result<()> {
     let end = PidFd::open(std::process::id()).map_err(|error| match error {

@@ -77,7 +77,7 @@ impl RingBuffers {
     }
 
     /// Whether as many records of each CPU are taken as [`Kernel::count_put_records`] has returned. A program that is
-    /// preempted while it writes its record holds up all that are behind it in the ring.
+    /// preempted while it writes its record holds up all that are after it in the ring.
     pub(in crate::live) fn are_taken(&self, put: &[u64]) -> bool {
         self.0.iter().zip(put).all(|(ring, put)| ring.taken >= *put)
     }

@@ -1,7 +1,7 @@
 //! Rails of power caps: RAPL and others.
 //!
 //! Source: `Documentation/ABI/testing/sysfs-class-powercap`: a zone `intel-rapl:0:1` is zone 1 in zone 0 of the control type
-//! `intel-rapl`; `energy_uj` is a counter that begins again behind `max_energy_range_uj`, `power_uw` is power.
+//! `intel-rapl`; `energy_uj` is a counter that begins again after `max_energy_range_uj`, `power_uw` is power.
 
 use std::path::Path;
 

@@ -7,7 +7,7 @@ use super::{RailKind, RailRow, RailSource};
 pub(crate) enum Quantity {
     /// Energy so far, nJ.
     Energy {
-        /// Highest value, behind which the counter begins again at 0, nJ; `None` where the source names none.
+        /// Highest value, after which the counter begins again at 0, nJ; `None` where the source names none.
         range: Option<u64>,
     },
     /// Power now, nW.

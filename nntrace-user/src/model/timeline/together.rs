@@ -3,7 +3,7 @@
 use super::{CpuState, Timeline};
 
 /// Shows every stretch in which no state changes: its begin and end (ns), and the state of each timeline, in their order. Before its
-/// begin and behind its end, a timeline is unknown; in a piece of which the order is not known, it is in the state that lasts
+/// begin and after its end, a timeline is unknown; in a piece of which the order is not known, it is in the state that lasts
 /// longest.
 pub(crate) fn visit_together(timelines: &[&Timeline], mut stretch: impl FnMut(u64, u64, &[CpuState])) {
     let mut changes: Vec<(u64, usize, CpuState)> = Vec::new();
@@ -11,7 +11,7 @@ pub(crate) fn visit_together(timelines: &[&Timeline], mut stretch: impl FnMut(u6
         timeline.visit(|begin, _, parts| changes.push((begin, lane, longest(parts))));
         changes.push((timeline.end, lane, CpuState::Unknown));
     }
-    // Stable: what a timeline is at its end comes behind what it was.
+    // Stable: what a timeline is at its end comes after what it was.
     changes.sort_by_key(|(time, ..)| *time);
     let mut states = vec![CpuState::Unknown; timelines.len()];
     let mut since = changes.first().map_or(0, |(time, ..)| *time);

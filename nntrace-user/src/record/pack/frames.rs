@@ -7,7 +7,7 @@ use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 /// Bytes of a part, which is a frame of its own: the compressor takes what is in memory, and no error of a file.
 const PART: usize = 1 << 20;
 
-/// Writer of zstd frames, which one behind the other are what was written.
+/// Writer of zstd frames, which one after the other are what was written.
 pub(super) struct FrameWriter<W> {
     inner: W,
     part: Vec<u8>,

@@ -37,7 +37,7 @@ pub(crate) struct Contents {
     pub(crate) version: u32,
     /// Version of the program that packed.
     pub(crate) tool: String,
-    /// Entries behind this list, in their order.
+    /// Entries after this list, in their order.
     pub(crate) entries: Vec<Entry>,
 }
 
@@ -96,7 +96,7 @@ fn is_plain(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains('/') && !name.contains(char::is_control)
 }
 
-/// Returns the number of zeros behind a content of this size, up to the next block.
+/// Returns the number of zeros after a content of this size, up to the next block.
 pub(crate) const fn padding(size: u64) -> u64 {
     size.wrapping_neg() % BLOCK
 }

@@ -25,7 +25,7 @@ pub(super) enum FrameError {
     TooLong,
 }
 
-/// Reader of zstd frames, one behind the other.
+/// Reader of zstd frames, one after the other.
 pub(super) struct FrameReader<R> {
     source: Source<R>,
     decoder: FrameDecoder,
@@ -118,7 +118,7 @@ impl<R: Read> Read for Source<R> {
 }
 
 impl<R> Source<R> {
-    /// Returns what is behind an error of the decoder.
+    /// Returns what is after an error of the decoder.
     fn explain(&mut self, error: &impl ToString) -> FrameError {
         match self.error.take() {
             Some(source) if source.kind() == io::ErrorKind::UnexpectedEof => FrameError::Cut,

@@ -1,7 +1,7 @@
 //! Clocks of a trace, and the times of its events on one of them.
 //!
 //! A snapshot has the readings of several clocks at one instant. A time is converted by the last snapshot before it that has
-//! both clocks, or else by the first one behind it; where none has both, by way of others. What no snapshot relates to
+//! both clocks, or else by the first one after it; where none has both, by way of others. What no snapshot relates to
 //! the clock of the trace stays without a time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

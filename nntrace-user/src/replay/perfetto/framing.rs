@@ -1,6 +1,6 @@
 //! Packets of a file, one by one, those in compressed packets too.
 //!
-//! A file is a sequence of messages, each behind a key and its length; there is nothing else that divides it. Behind a
+//! A file is a sequence of messages, each after a key and its length; nothing else divides it. After a
 //! key that is none, or a length beyond the end, no further packet can be found.
 
 use std::io::{self, BufRead, BufReader, Read};

@@ -38,7 +38,7 @@ pub struct HandOverPair {
     pub count: u64,
     /// Hand-overs that were taken before they were given.
     pub hb_violations: u64,
-    /// Hand-overs that waited at a gate behind their first receipt: propagation is up to when that opened.
+    /// Hand-overs that waited at a gate after their first receipt: propagation is up to when that opened.
     pub gated: u64,
     /// From the dispatch to the receipt, which is the kernel's way.
     pub propagation: Option<HandOverPart>,

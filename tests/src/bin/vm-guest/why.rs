@@ -47,7 +47,7 @@ pub fn of_a_deep_idle_state() -> Result<Outcome> {
         return Ok(Outcome::Skipped("this machine has no idle states to choose from".into()));
     };
     let _forbidden = state.forbid()?;
-    // Before the profiler, whose program then runs behind.
+    // Before the profiler, whose program then runs later.
     let late = LateWakeUps::new(&state, LATE_NS)?;
     let planted = Planted::record("deep-idle")?;
     let sums = late.sums()?;

@@ -32,7 +32,7 @@ fn a_chain_is_shorter_by_what_its_parts_are_shorter() {
 #[test]
 fn the_longest_branch_of_a_fork_determines_the_join() {
     let graph = fork_join(&[300, 200, 100]).graph();
-    // 50 before, 50 behind.
+    // 50 before, 50 after.
     for (factors, expected) in [
         ([1.0, 1.0, 1.0, 1.0], 400),
         ([1.0, 3.0, 1.0, 1.0], 300),
@@ -93,7 +93,7 @@ fn a_lock_is_held_by_one_at_a_time() {
     assert_eq!(makespan(&graph, &[FREE, 1.0, FREE, 1.0]), all(100) - 50);
     assert_eq!(makespan(&graph, &[1.0, 2.0, 1.0, 1.0]), 50 + rounds as u64 * 150);
     assert_eq!(makespan(&graph, &[1.0, 2.0, 1.0, 2.0]), all(50));
-    // The lock is free while both work outside of it: a round takes its own work, and the last one ends behind another.
+    // The lock is free while both work outside of it: a round takes its own work, and the last one ends after another.
     assert_eq!(makespan(&graph, &[1.0, 10.0, 1.0, 10.0]), rounds as u64 * 60 + 10);
 }
 
@@ -122,7 +122,7 @@ fn fewer_cpus_than_branches_take_turns() {
         (2, [1.0; 4], 400),
         (1, [1.0; 4], 700),
         (1, [1.0, 3.0, 1.0, 1.0], 500),
-        // 100 and 200 at once; the third behind the shorter one.
+        // 100 and 200 at once; the third after the shorter one.
         (2, [1.0, 3.0, 1.0, 1.0], 300),
         (2, [1.0, 1.0, FREE, 1.0], 400),
         (2, [1.0, 1.0, 0.5, 0.5], 600),

@@ -25,7 +25,7 @@ impl Draft {
         self.threads.len() - 1
     }
 
-    /// Adds a point behind so much work of a component; its recorded time follows at the end.
+    /// Adds a point after so much work of a component; its recorded time follows at the end.
     pub(super) fn point(&mut self, thread: usize, component: u32, run: u64) -> Place {
         self.threads[thread].push(Point { component, run, is_marked: true, ..Point::default() });
         (thread, self.threads[thread].len() - 1)

@@ -54,7 +54,7 @@ fn sides(cli: &Diff) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     match (&cli.runs[..], &cli.to[..]) {
         ([before, after], []) => Ok((vec![before.clone()], vec![after.clone()])),
         (before, []) => Err(usage(format!(
-            "{} runs are named, and nothing says which of them are after: name two, or those after behind --to",
+            "{} runs are named, and nothing says which of them are after: name two, or those after --to",
             before.len()
         ))),
         (before, after) => Ok((before.to_vec(), after.to_vec())),

@@ -1,4 +1,4 @@
-//! The line behind tables that says why some executions were slow.
+//! The line after tables that says why some executions were slow.
 
 use nntrace_user::{
     analyze::why::{Answer, Options},

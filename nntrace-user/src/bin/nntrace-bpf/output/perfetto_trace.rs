@@ -20,7 +20,7 @@ use nntrace_user::{
 /// Reason of a failure to write.
 const CANNOT: &str = "cannot write the trace: is there room?";
 
-/// Collection of the events of a trace. Which threads there are is known behind all of them: they wait in a file of their own.
+/// Collection of the events of a trace. Which threads there are is known after all of them: they wait in a file of their own.
 pub struct PerfettoTrace {
     events: SharedEvents<perfetto::Format, BufWriter<File>>,
     clocks: Clocks,

@@ -10,8 +10,8 @@ pub type Shown<W> = ProgressBarIter<W>;
 /// Form of the line that shows it.
 const LINE: &str = "nntrace-bpf: {msg}{binary_bytes} written, {binary_bytes_per_sec}, {elapsed}";
 
-/// Returns a writer that shows how much was written to it, behind the name of what that is. Its line is gone when it is dropped:
-/// messages come behind that.
+/// Returns a writer that shows how much was written to it, after the name of what that is. Its line is gone when it is dropped:
+/// messages come after that.
 pub fn shown<W: Write>(out: W, what: &'static str) -> Shown<W> {
     let bar = ProgressBar::new_spinner().with_message(what).with_finish(ProgressFinish::AndClear);
     if let Ok(style) = ProgressStyle::with_template(LINE) {

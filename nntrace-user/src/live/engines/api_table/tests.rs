@@ -90,7 +90,7 @@ fn conditional_moves_and_calls_of_x86_64() {
     code.extend([0x48, 0x0f, 0x47, 0xc2, 0xc3]); // cmova rax, rdx; ret
     let choose = writer.function(&code);
     writer.export("choose", choose, code.len() as u64);
-    // A call may change the register: nothing is known behind it.
+    // A call may change the register: nothing is known after it.
     let at = writer.next_function();
     let mut code = vec![0x48, 0x8d, 0x05];
     code.extend(distance(short, at + 7));

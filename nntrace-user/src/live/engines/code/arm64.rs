@@ -113,7 +113,7 @@ impl Code<'_, '_> {
     }
 }
 
-/// Whether a jump leads to one instruction that the linker has moved, behind which a jump leads back: linkers avoid an
+/// Whether a jump leads to one instruction that the linker has moved, after which a jump leads back: linkers avoid an
 /// erratum of Cortex-A53 so.
 pub(super) fn is_veneer(image: &Image<'_>, jump: u64, target: u64) -> bool {
     let back = image.bytes(target, 2 * LENGTH).and_then(<[u8]>::last_chunk);

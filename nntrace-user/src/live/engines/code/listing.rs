@@ -26,7 +26,7 @@ pub(super) struct Listing {
     pub returns: Vec<u64>,
     /// Returns that no kernel lets probe.
     pub refused_returns: Vec<u64>,
-    /// Instructions behind which the code does not go on, in ascending order.
+    /// Instructions after which the code does not go on, in ascending order.
     pub stops: Vec<u64>,
     /// Jumps by their addresses, those by tables included.
     by_address: Vec<Jump>,
@@ -124,7 +124,7 @@ impl Listing {
     }
 
     /// Follows the code from an instruction as long as it goes on, and adds the jumps on this way. Between functions' parts,
-    /// and behind their ends, there may be data.
+    /// and after their ends, there may be data.
     pub(super) fn walk(&mut self, from: u64, jumps: &mut Vec<Jump>) {
         let stop = self.stops.get(self.stops.partition_point(|&stop| stop < from)).copied();
         let mut jump = self.by_address.partition_point(|jump| jump.address < from);

@@ -195,7 +195,7 @@ impl Code<'_, '_> {
     }
 }
 
-/// Whether the code does not go on behind an instruction.
+/// Whether the code does not go on after an instruction.
 fn ends_path(instruction: &Instruction) -> bool {
     use FlowControl::{Exception, IndirectBranch, Return, UnconditionalBranch};
     matches!(instruction.flow_control(), UnconditionalBranch | IndirectBranch | Return | Exception)

@@ -16,7 +16,7 @@ pub(in crate::live) struct Pattern {
     text: String,
     /// Text before the first wildcard.
     first: String,
-    /// Each wildcard with the text behind it.
+    /// Each wildcard with the text after it.
     rest: Vec<(Wildcard, String)>,
 }
 

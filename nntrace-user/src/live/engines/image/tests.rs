@@ -95,7 +95,7 @@ fn pointers_of_either_architecture() {
             assert_eq!(image.pointer(import), Some(Pointer::Import("elsewhere")));
             assert_eq!(image.pointer(own), Some(Pointer::Address(code)));
             let mut met = Vec::new();
-            // Tables for the loader, which lie behind the code, hold addresses, too.
+            // Tables for the loader, which lie after the code, hold addresses, too.
             image.for_each_pointer(|address, target| {
                 met.extend((address < code && target != Target::Import(2)).then_some(address));
             });

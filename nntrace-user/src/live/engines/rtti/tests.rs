@@ -45,7 +45,7 @@ const RUNS: [(&str, &str); 8] = [
     ("8Concrete", "_ZN8Concrete3runEi"),
     ("N12_GLOBAL__N_15LocalE", "_ZN12_GLOBAL__N_15Local3runEi"),
 ];
-/// Slot of `run`, behind those of the destructor.
+/// Slot of `run`, after those of the destructor.
 const RUN: usize = 2;
 
 /// Returns the classes that have a function, by its address, and checks that no class is among them twice.
@@ -222,7 +222,7 @@ fn base_classes_of_other_files_and_at_offsets() {
         let [first, second, other] = [(); 3].map(|()| writer.function(&[0; 16]));
         let single = class(&mut writer, "6Single", &[(Err("_ZTI4Base"), PUBLIC)]);
         table(&mut writer, single, 0, &[first]);
-        // At offset 24, behind a part of another class.
+        // At offset 24, after a part of another class.
         let bases = [(Err("_ZTI5Other"), PUBLIC), (Ok(single), 24 << 8 | PUBLIC)];
         let several = class(&mut writer, "7Several", &bases);
         table(&mut writer, several, 0, &[other]);

@@ -10,7 +10,7 @@ use crate::caller::RunAsError;
 #[derive(Debug, Error)]
 pub enum LaunchError {
     /// There is no command.
-    #[error("no command to launch: write it behind `--`, as in `-- ./app --its-option`")]
+    #[error("no command to launch: write it after `--`, as in `-- ./app --its-option`")]
     Empty,
     /// No directory in `PATH` holds it.
     #[error(

@@ -45,7 +45,7 @@ fn a_script_is_run_by_its_interpreter() {
 
 #[test]
 fn errors_name_the_value_and_the_next_step() {
-    assert!(refusal(&[]).starts_with("no command to launch: write it behind `--`"));
+    assert!(refusal(&[]).starts_with("no command to launch: write it after `--`"));
     let text = refusal(&words(["no-such-command-here"]));
     assert!(text.starts_with("command \"no-such-command-here\" not found in PATH="), "{text}");
     assert!(text.contains(std::env::var("PATH").unwrap().as_str()), "{text}");

@@ -1,4 +1,4 @@
-//! Where work that a thread took begins: the first section behind the receipt.
+//! Where work that a thread took begins: the first section after the receipt.
 //!
 //! Sections come when they end, inner ones first. So the first section is known when a section ends that is not in the one
 //! that would be it, or that was open at the receipt.
@@ -52,7 +52,7 @@ struct Receipt {
     gate: Option<Stamp>,
     /// The first section so far.
     first: Option<Work>,
-    /// Whether no other can be around that one which began behind the receipt.
+    /// Whether no other can be around that one which began after the receipt.
     is_outermost: bool,
 }
 
@@ -153,7 +153,7 @@ impl Thread {
         // later too, if the receipt was in unmarked sections, whose ends do not show. One around the receipt ends its scope.
         let depth = span.depth;
         let is_over = |receipt: &Receipt| {
-            // One that ended in the instant of the receipt may come behind it, and yet was around it only if it was open.
+            // One that ended in the instant of the receipt may come after it, and yet was around it only if it was open.
             let is_around = work.begin < receipt.at
                 && work.end >= receipt.at
                 && receipt.depth.is_none_or(|open| depth < open);

@@ -97,7 +97,7 @@ fn write_recording<F: Format>(
     Ok(note_on_hidden(written.hidden).into_iter().chain(lost).collect())
 }
 
-/// Exports traces. Which threads there are is known behind all events: these wait in a file of their own.
+/// Exports traces. Which threads there are is known after all events: these wait in a file of their own.
 fn write_traces<F: Format + 'static>(
     request: &Request<'_>,
     shown: Shown,

@@ -47,7 +47,7 @@ fn no_cheap_places() {
     for change in [0x9100_013f, 0x927b_e93f, 0x9100_43ff, 0xcb29_63ff] {
         assert_eq!(entry(&[change, ADRP, RET]), none, "{change:x}");
     }
-    // A loop comes back to the first instruction, to the second one, or behind these: nop; adrp; b.ne
+    // A loop comes back to the first instruction, to the second one, or after these: nop; adrp; b.ne
     assert_eq!(entry(&[NOP, ADRP, NOP, 0x54ff_ffe1, RET]), (1, 0, true));
     assert_eq!(entry(&[NOP, ADRP, NOP, 0x54ff_ffc1, RET]), none);
 }
@@ -116,7 +116,7 @@ fn moved_instructions_are_no_tail_jumps() {
     assert_eq!(shape.tail_jumps, TailJumps::None);
 }
 
-/// Adds a function that jumps by a table, with `load`, `add` of a place and a distance, and returns behind the jump.
+/// Adds a function that jumps by a table, with `load`, `add` of a place and a distance, and returns after the jump.
 fn by_table(table: &[u8], load: u32, add: u32) -> TailJumps {
     let mut writer = Writer::new(Machine::Arm64, Pointers::Relocated);
     let address = writer.bytes(table);

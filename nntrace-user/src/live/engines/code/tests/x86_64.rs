@@ -173,7 +173,7 @@ fn by_table(offsets: &[i64], prefix: &[u8]) -> Result<Shape, ShapeError> {
 fn tables_of_distances() {
     let inside = by_table(&[17, 18, 19, 20], &[]).unwrap();
     assert_eq!((inside.tail_jumps, inside.returns.len()), (TailJumps::None, 4));
-    // Behind a push at its begin; a table that leads to the begin makes that no good place.
+    // After a push at its begin; a table that leads to the begin makes that no good place.
     let pushes = [0x48, 0x89, 0xf8, 0x53];
     let cheap = |offsets: &[i64]| by_table(offsets, &pushes).unwrap().entry.is_emulated;
     assert!(cheap(&[21, 22]) && !cheap(&[21, 3, 22]));
