@@ -99,6 +99,19 @@ fn it_ends_when_the_time_is_over() -> Result<()> {
 }
 
 #[test]
+fn text_is_one_table_at_the_end_unless_updates_are_asked_for() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    for (options, updates) in [(&[][..], false), (&["--interval", "200ms"], true)] {
+        let mut profiler = Profiler::new()?.args(["--marks", "none", "--duration", "1500ms"]).args(options);
+        let text = Child::run(profiler.command())?.expect_code(0)?.text();
+        let tables = text.matches("CPUs, in percent of").count();
+        assert!(if updates { tables > 3 } else { tables == 1 }, "{options:?}: {text}");
+        assert_eq!(text.contains("--- "), updates, "{text}");
+    }
+    Ok(())
+}
+
+#[test]
 fn it_treats_signals_as_the_profiler_was_started_to() -> Result<()> {
     let Some(_live) = live::enter()? else { return Ok(()) };
     let folder = tempfile::tempdir()?;

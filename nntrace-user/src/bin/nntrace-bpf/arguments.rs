@@ -74,7 +74,7 @@ pub fn without_rails(sysfs: &Path) -> String {
 
 /// Shows where the time of a neural network goes, by layer and phase, and what the CPUs did.
 ///
-/// With a terminal on stdout it shows a live view, otherwise a table each interval. It ends when the target ends; with
+/// With a terminal on stdout it shows a live view, otherwise a table at the end. It ends when the target ends; with
 /// `-- COMMAND` it exits with the command's status.
 #[derive(Debug, Parser)]
 #[command(

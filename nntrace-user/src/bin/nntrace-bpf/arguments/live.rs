@@ -44,10 +44,12 @@ pub struct Live {
     #[arg(short, long, value_name = "TIME", value_parser = duration, help_heading = TARGET)]
     pub duration: Option<Duration>,
 
-    /// Time between two updates
-    #[arg(short, long, value_name = "TIME", value_parser = period, default_value = "1s",
-          help_heading = TARGET, hide_short_help = true)]
-    pub interval: Duration,
+    /// Time between two updates; with text output, print a table this often
+    ///
+    /// The live view, --json-lines, --otlp and recordings are updated each second by default. Without a terminal one table is
+    /// printed, at the end, unless this option is given.
+    #[arg(short, long, value_name = "TIME", value_parser = period, help_heading = TARGET, hide_short_help = true)]
+    pub interval: Option<Duration>,
 
     /// Where marks come from
     #[arg(long, value_enum, default_value_t = Marks::Auto, help_heading = MARKS, hide_short_help = true)]
@@ -194,6 +196,9 @@ pub enum Rails {
     Sampled(Duration),
 }
 
+/// Time between two updates where none is asked for.
+const UPDATE: Duration = Duration::from_secs(1);
+
 /// `auto`, `off`, or a time.
 fn rails(text: &str) -> Result<Rails, String> {
     match text {
@@ -207,6 +212,12 @@ fn rails(text: &str) -> Result<Rails, String> {
 }
 
 impl Live {
+    /// Returns the time between two updates.
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        self.interval.unwrap_or(UPDATE)
+    }
+
     /// Finds the rails whose energy is measured; none where it is not.
     ///
     /// # Errors

@@ -65,7 +65,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let (topology, rails) = (cli.host.live_topology()?, cli.rails()?);
     let wants_screen = !cli.json_lines && Output::wants_screen(&cli.results) && io::stdin().is_terminal();
     note_no_process(wants_screen);
-    let mut output = if cli.json_lines { Output::JsonLines } else { Output::open(&cli.results, &cli.host)? };
+    let mut output = output(cli)?;
     let files = Files::open(&cli.results)?;
     let listener = cli.metrics.listen.map(MetricsListener::bind).transpose()?;
     let otlp = OtlpMetrics::start(cli, &processes)?;
@@ -168,6 +168,17 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let differs = snapshot.verify.as_ref().is_some_and(|verify| !verify.passes);
     let tripped = thresholds::tripped(&snapshot, &cli.results.causes);
     Ok(if differs || tripped { ExitCode::from(thresholds::TRIPPED) } else { code })
+}
+
+/// Opens the output, where that is no screen. Tables are printed once, at the end, unless updates are asked for.
+fn output(cli: &Live) -> Result<Output> {
+    if cli.json_lines {
+        return Ok(Output::JsonLines);
+    }
+    match Output::open(&cli.results, &cli.host)? {
+        Output::Tables if cli.interval.is_none() => Ok(Output::summary()),
+        output => Ok(output),
+    }
 }
 
 /// Notes on stderr what a command line without any word does, where no screen shows it.

@@ -79,7 +79,7 @@ impl Run {
         mut end: EndSignals,
         mut write: WriteSignal,
     ) -> Result<()> {
-        let mut ticks = interval(cli.interval);
+        let mut ticks = interval(cli.interval());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut drains = interval(DRAIN_INTERVAL);
         drains.set_missed_tick_behavior(MissedTickBehavior::Delay);
