@@ -1,18 +1,13 @@
 //! Traces of Perfetto that are read: of its own recorder and SDK as its importer reads them, and exports of this program with the
 //! results of what was exported.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::Write as _,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, io::Write as _, path::Path};
 
 use anyhow::{Context as _, Result};
 use flate2::{Compression, write::GzEncoder};
 use nntrace_tests::{
     child::{Child, Ended},
-    duckdb::{Row, number, text},
+    duckdb::{number, text},
     fixtures::fixture,
     live,
     perfetto::Importer,

@@ -1,6 +1,6 @@
 //! Traces of power events with expected values, through replay.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{collections::BTreeMap, fs};
 
 use anyhow::{Context as _, Result};
 use nntrace_tests::{

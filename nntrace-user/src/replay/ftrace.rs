@@ -11,7 +11,7 @@
 use memchr::{memchr, memchr2, memmem};
 
 pub use columns::Columns;
-pub(crate) use unknown_clock::time_without_unit;
+pub use unknown_clock::time_without_unit;
 
 use super::losses::Loss;
 use other_lines::{is_chatter, lost, overwritten};

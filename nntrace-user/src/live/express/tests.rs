@@ -10,7 +10,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nntrace_common::{
     diagnostic::{Diagnostics, HeldDiagnostics},
     express::{HEADER_BYTES, Head, Kind, LANE_NAME, LEASE_NS, MAGIC, MIN_RING_BYTES, offsets},
-    mark::{self, Label},
+    mark,
     record::{ForwardedRecord, LostRecords, TotalKey, after_forwarded},
     stack::Stack,
 };

@@ -9,7 +9,7 @@ use super::{MOST_FLAGS, Task, kind, number, skip_blanks, task, trim_end};
 /// time.
 #[cold]
 #[must_use]
-pub(crate) fn time_without_unit(line: &[u8]) -> Option<&str> {
+pub fn time_without_unit(line: &[u8]) -> Option<&str> {
     memchr_iter(b'[', line).find_map(|at| {
         let Task::Known { .. } = task(&line[..at]) else { return None };
         let (_, rest) = number(&line[at + 1..])?;

@@ -1,6 +1,9 @@
 //! Forwarded marks that found a ring full.
 
-use nntrace_common::express::{Kind, MIN_RING_BYTES};
+use nntrace_common::{
+    express::{Kind, MIN_RING_BYTES},
+    mark::Label,
+};
 
 use super::{Bench, KEY, TGID, TID, depths, forwarded, handover, lane::Lane, lost};
 use crate::live::express::*;
