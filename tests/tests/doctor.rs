@@ -8,7 +8,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use nntrace_tests::{binaries, child::Child, live};
+use nntrace_tests::{
+    binaries,
+    child::{Child, Ended},
+    live,
+    profiler::Profiler,
+    snapshot,
+};
 use serde_json::Value;
 
 /// `nobody`.
@@ -146,5 +152,33 @@ fn without_tracefs_the_command_that_mounts_it_mends_what_needs_it() -> Result<()
     assert_eq!(fixes(without, "child processes")?, [mount]);
     assert_eq!(statuses(without, &names)?, ["absent", "partial", "present"], "{without:#}");
     assert_eq!(statuses(with, &names)?, ["present", "present", "present"], "{with:#}");
+    Ok(())
+}
+
+/// As on boards whose kernels were built without `CONFIG_UPROBE_EVENTS`: perf has no such device there.
+#[test]
+fn without_probes_on_functions_a_run_shows_the_cpus_and_says_why_once() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let run = |words: &[&str]| -> Result<Ended> {
+        let mut profiler = Profiler::without("/sys/bus/event_source/devices")?.args(words);
+        Child::run(profiler.command())
+    };
+    let (option, mark) = ("CONFIG_UPROBE_EVENTS", env!("CARGO_BIN_EXE_mark-raw"));
+    let ended = run(&["doctor", "--json"])?;
+    let found: Value = serde_json::from_slice(&ended.stdout)?;
+    assert_eq!((ended.status.code(), &found["can_show_cpus"]), (Some(1), &Value::Bool(true)), "{found:#}");
+    let uprobes = of(&found, "uprobes")?;
+    assert!(uprobes["status"] == "absent" && uprobes["found"].to_string().contains(option), "{uprobes:#}");
+    let ended = run(&["--json", "--", mark, "B|1|[NN_LR_PE]Run", "E|1"])?.expect_code(0)?;
+    let snapshot = snapshot::read(&ended.stdout)?;
+    let notes = snapshot.notes.iter().filter(|note| note.contains(option)).count();
+    let others = snapshot.notes.iter().filter(|note| note.contains("cannot attach")).count();
+    assert_eq!((notes, others), (1, 0), "{:?}", snapshot.notes);
+    assert!(!snapshot.cpus.is_empty() && snapshot.phases.is_empty());
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("run").display().to_string();
+    let ended =
+        run(&["record", "-o", &path, "--call", "libc.so.6:getpid()->i32", "--", "true"])?.expect_code(1)?;
+    assert!(ended.stderr.contains(option), "{}", ended.stderr);
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod fixes;
 mod host_checks;
 mod kernel_checks;
+mod kernel_config;
 
 use std::{ffi::OsStr, path::Path};
 
@@ -28,6 +29,8 @@ pub struct Diagnosis {
     pub cpus: usize,
     /// Whether a live run can start here and see marks: all that it requires is present.
     pub can_trace: bool,
+    /// Whether a live run can show at least idle states and frequencies of CPUs (`--marks none`).
+    pub can_show_cpus: bool,
     /// The capabilities, those that others depend on first.
     pub capabilities: Vec<Capability>,
 }
@@ -128,11 +131,17 @@ impl Check {
     }
 }
 
+/// Name of the check on the events of which states of CPUs are made.
+const POWER_EVENTS: &str = "power events";
+
 /// All checks, in the order in which they run and are shown.
-const CHECKS: [Check; 17] = [
+const CHECKS: [Check; 18] = [
     Check::required("privileges", "loading and attaching kernel programs", |_| host_checks::privileges()),
     Check::required("kernel programs", "everything that is measured live", KernelSide::programs),
     Check::required("uprobes", "marks, functions of engines, --call", KernelSide::uprobes),
+    Check::optional("kernel options", "finding out what the kernel was built without", |_| {
+        kernel_config::options()
+    }),
     Check::optional("other users' processes", "--pid and --comm of processes of others", |_| {
         host_checks::other_users()
     }),
@@ -146,7 +155,7 @@ const CHECKS: [Check; 17] = [
         KernelSide::scheduling,
     ),
     Check::optional("trace_marker writes", "--marks syscall", KernelSide::trace_marker),
-    Check::optional("power events", "idle states and frequencies of CPUs", KernelSide::power),
+    Check::optional(POWER_EVENTS, "idle states and frequencies of CPUs", KernelSide::power),
     Check::optional(
         "further power events",
         "suspends, missed idle states, frequency limits",
@@ -176,6 +185,12 @@ pub fn examine() -> Diagnosis {
     };
     let capabilities: Vec<Capability> = CHECKS.iter().map(capability).collect();
     let lacks = |capability: &Capability| capability.required && capability.finding.status != Status::Present;
+    let is_present = |name| {
+        capabilities
+            .iter()
+            .any(|capability| capability.name == name && capability.finding.status == Status::Present)
+    };
+    let can_show_cpus = is_present(POWER_EVENTS);
     let names = uname().ok();
     let name = |text: Option<&OsStr>| {
         text.map_or_else(|| "unknown".into(), |text| text.to_string_lossy().into_owned())
@@ -185,6 +200,7 @@ pub fn examine() -> Diagnosis {
         kernel: name(names.as_ref().map(UtsName::release)),
         machine: name(names.as_ref().map(UtsName::machine)),
         cpus: sysfs::online(Path::new(sysfs::CPUS)).len(),
+        can_show_cpus,
         can_trace: !capabilities.iter().any(lacks),
         capabilities,
     }

@@ -46,8 +46,8 @@ use std::{fs, path::Path};
 
 use aya::EbpfLoader;
 
-pub(crate) use self::error::ENOUGH_FILES;
 pub use self::error::KernelError;
+pub(crate) use self::error::{ENOUGH_FILES, has_uprobes};
 use self::{
     btf::Btf,
     calls::CallPrograms,

@@ -25,7 +25,7 @@ use super::{
     driver_calls::{DriverCalls, DriverSelection},
     engine_probes::{EngineError, EngineOptions, EngineProbes},
     express::{Express, ExpressLane, offers::Offers},
-    kernel::{Kernel, KernelError, KernelOptions},
+    kernel::{Kernel, KernelError, KernelOptions, has_uprobes},
     kernel_comparison::Verifier,
     known_hidl_calls,
     opened_files::FileFollower,
@@ -114,6 +114,30 @@ pub struct SessionOptions {
     pub kernel: KernelOptions,
 }
 
+impl SessionOptions {
+    /// Takes no marks from functions where the kernel cannot probe any; also returns a note then.
+    ///
+    /// # Errors
+    /// When calls of functions are asked for, which nothing else shows.
+    fn for_this_kernel(self) -> Result<(Self, Option<String>), KernelError> {
+        let wants_calls = !self.calls.is_empty();
+        if !wants_calls && self.marks != MarkSource::Functions || has_uprobes() {
+            return Ok((self, None));
+        }
+        if wants_calls {
+            return Err(KernelError::NoUprobes);
+        }
+        let options = Self {
+            marks: MarkSource::None,
+            express: ExpressLane::Never,
+            engines: EngineOptions::default(),
+            libraries: Vec::new(),
+            ..self
+        };
+        Ok((options, Some(KernelError::NoUprobes.to_string())))
+    }
+}
+
 /// Reason why a session does not start.
 #[derive(Debug, Error)]
 pub enum StartError {
@@ -194,6 +218,7 @@ impl Session {
     /// # Errors
     /// When the kernel side does not work, or an engine map cannot be read.
     pub fn start(options: SessionOptions) -> Result<Self, StartError> {
+        let (options, without_uprobes) = options.for_this_kernel()?;
         let emit_begins = options.questions.need_all_begins();
         let events = PerfCounters::open(&options.counters)?;
         let (mut kernel, rings) = Kernel::load(KernelOptions {
@@ -204,7 +229,7 @@ impl Session {
         })?;
         let root = Path::new(sysfs::CPUS);
         let (found, note) = sysfs::topology(root);
-        let mut notes: Vec<String> = Vec::new();
+        let mut notes = Vec::from_iter(without_uprobes);
         let topology = options.topology.unwrap_or_else(|| {
             notes.extend(note);
             found
@@ -347,7 +372,9 @@ impl Session {
         let pid = held.pid();
         let comm = self.processes.by_pid(pid).map(|process| process.comm).unwrap_or_default();
         self.adopt(pid, &comm, true)?;
-        if let Err(reason) = self.run_to_entry(held) {
+        if self.follows_functions()
+            && let Err(reason) = self.run_to_entry(held)
+        {
             self.notes.push(format!(
                 "the command could not be held at its entry point ({reason}): marks of its libraries may be missing \
                  until they were found"

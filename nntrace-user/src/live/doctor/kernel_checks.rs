@@ -9,7 +9,7 @@ use std::{
 use super::{Finding, fixes};
 use crate::live::{
     clock,
-    kernel::{ENOUGH_FILES, Kernel, KernelError, KernelOptions, rings::RingBuffers},
+    kernel::{ENOUGH_FILES, Kernel, KernelError, KernelOptions, has_uprobes, rings::RingBuffers},
     privilege,
     target::entry_offset,
     tracefs,
@@ -42,6 +42,9 @@ impl KernelSide {
     /// Probes the entry point of this program, where its other processes pass unseen.
     pub(super) fn uprobes(&mut self) -> Finding {
         self.with(|kernel| {
+            if !has_uprobes() {
+                return Finding::absent(KernelError::NoUprobes.to_string(), Vec::new());
+            }
             let path = match env::current_exe() {
                 Ok(path) => path,
                 Err(error) => {

@@ -1,6 +1,6 @@
 //! Errors of the kernel side, with the kernel's reason and a remedy.
 
-use std::{error, fs, io};
+use std::{error, fs, io, path::Path};
 
 use aya::maps::MapError;
 use nix::{
@@ -40,6 +40,13 @@ pub enum KernelError {
         /// Answer of the kernel.
         reason: String,
     },
+    /// The kernel was built without probes on functions.
+    #[error(
+        "this kernel cannot probe functions, as it was built without CONFIG_UPROBE_EVENTS: there are no marks of functions, no engines \
+         and no --call; --marks syscall counts the marks that programs write to trace_marker, and kernels with that option (those of \
+         Debian and Ubuntu) have the rest"
+    )]
+    NoUprobes,
     /// `/proc` and the kernel number processes differently for us.
     #[error(
         "/proc shows the processes of another PID namespace than the one that this runs in: mount its own with `mount -t proc proc \
@@ -92,6 +99,11 @@ impl KernelError {
     pub(in crate::live) fn reading(source: MapError) -> Self {
         Self::Map { what: "read a table of the kernel programs", source }
     }
+}
+
+/// Whether the kernel probes functions. Source: `perf_uprobe` in kernel/events/core.c.
+pub(crate) fn has_uprobes() -> bool {
+    Path::new("/sys/bus/event_source/devices/uprobe").exists()
 }
 
 pub(super) fn map_error(what: &'static str) -> impl Fn(MapError) -> KernelError {

@@ -25,7 +25,11 @@ pub fn run(cli: &Doctor) -> Result<ExitCode> {
 fn text(diagnosis: &Diagnosis) -> Text {
     let Diagnosis { kernel, machine, cpus, can_trace, capabilities, .. } = diagnosis;
     let mut text = Text::new();
-    let verdict = if *can_trace { "live runs work here" } else { "live runs do not work here" };
+    let verdict = match (*can_trace, diagnosis.can_show_cpus) {
+        (true, _) => "live runs work here",
+        (false, true) => "live runs show what the CPUs do, and no marks",
+        (false, false) => "live runs do not work here",
+    };
     text.line(format_args!("Linux {kernel} on {machine}, {cpus} CPUs online: {verdict}"));
     text.line(format_args!(""));
     let width = capabilities.iter().map(|capability| capability.name.len()).max().unwrap_or_default();
@@ -67,6 +71,7 @@ mod tests {
             machine: "aarch64".into(),
             cpus: 8,
             can_trace: false,
+            can_show_cpus: false,
             capabilities: vec![
                 capability("uprobes", true, Status::Unknown, &[]),
                 capability("BTF", false, Status::Present, &[]),
