@@ -33,7 +33,10 @@ pub(super) fn options() -> Finding {
     let release = release.trim();
     let installed = format!("/boot/config-{release}");
     let own = || File::open(OWN).and_then(|file| read(GzDecoder::new(file)));
-    match own().map(|text| (OWN, text)).or_else(|_| Ok((&*installed, read(File::open(&installed)?)?))) {
+    match own()
+        .map(|text| (OWN, text))
+        .or_else(|_| Ok::<_, io::Error>((&*installed, read(File::open(&installed)?)?)))
+    {
         Ok((path, text)) => of_text(path, &text),
         Err(error) => without_file(&error, Path::new("/lib/modules").join(release).as_path(), &installed),
     }

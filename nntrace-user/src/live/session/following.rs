@@ -61,7 +61,7 @@ impl Session {
     }
 
     /// Whether functions are probed in the files that targets map.
-    fn follows_functions(&self) -> bool {
+    pub(super) fn follows_functions(&self) -> bool {
         self.marks == MarkSource::Functions || self.calls.are_wanted()
     }
 
