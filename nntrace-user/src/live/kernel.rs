@@ -47,7 +47,6 @@ use std::{fs, path::Path};
 use aya::EbpfLoader;
 
 pub use self::error::KernelError;
-pub(crate) use self::error::{ENOUGH_FILES, has_uprobes};
 use self::{
     btf::Btf,
     calls::CallPrograms,
@@ -73,6 +72,7 @@ use self::{
     table_sizes::TableSizes,
     trace_marker_writes::WritePrograms,
 };
+pub(crate) use self::{error::ENOUGH_FILES, function_probes::has_uprobes};
 use crate::model::cpu_list;
 
 /// Default size of each ring, bytes.

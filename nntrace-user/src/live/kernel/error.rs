@@ -1,6 +1,6 @@
 //! Errors of the kernel side, with the kernel's reason and a remedy.
 
-use std::{error, fs, io, path::Path};
+use std::{error, fs, io};
 
 use aya::maps::MapError;
 use nix::{
@@ -99,11 +99,6 @@ impl KernelError {
     pub(in crate::live) fn reading(source: MapError) -> Self {
         Self::Map { what: "read a table of the kernel programs", source }
     }
-}
-
-/// Whether the kernel probes functions. Source: `perf_uprobe` in kernel/events/core.c.
-pub(crate) fn has_uprobes() -> bool {
-    Path::new("/sys/bus/event_source/devices/uprobe").exists()
 }
 
 pub(super) fn map_error(what: &'static str) -> impl Fn(MapError) -> KernelError {

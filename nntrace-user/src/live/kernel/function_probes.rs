@@ -205,6 +205,11 @@ impl Object {
     }
 }
 
+/// Whether the kernel probes functions. Source: `perf_uprobe` in kernel/events/core.c.
+pub(crate) fn has_uprobes() -> bool {
+    Path::new("/sys/bus/event_source/devices/uprobe").exists()
+}
+
 impl Kernel {
     /// Probes a mark function, at an offset of its file, in every process that maps it; only the marks of targets
     /// count.
