@@ -75,6 +75,6 @@ pub struct RingCount {
     pub produced: u64,
     /// Records among these that found the ring full.
     pub dropped: u64,
-    /// [`SchedRecord`]s among those.
+    /// [`SchedRecord`](super::SchedRecord)s among those.
     pub sched_dropped: u64,
 }
