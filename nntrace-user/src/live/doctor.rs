@@ -1,4 +1,4 @@
-//! What this machine lets a run measure: each capability is tried the way a run uses it.
+//! Capabilities of this machine, each tried the way a run uses it.
 
 mod fixes;
 mod host_checks;
@@ -44,7 +44,7 @@ pub struct Capability {
     pub purpose: &'static str,
     /// Whether no live run works without it.
     pub required: bool,
-    /// What was found, and for what is not present, why.
+    /// Result of its check.
     #[serde(flatten)]
     pub finding: Finding,
 }
@@ -54,7 +54,7 @@ pub struct Capability {
 pub struct Finding {
     /// Whether it is there.
     pub status: Status,
-    /// What was found, or why it is not there.
+    /// Text on what was found, or why it is not there.
     pub found: String,
     /// Commands that provide it, each on its own; empty where none does.
     pub fixes: Vec<String>,
@@ -131,7 +131,7 @@ impl Check {
     }
 }
 
-/// Name of the check on the events of which states of CPUs are made.
+/// Name of the check on the events that show states of CPUs.
 const POWER_EVENTS: &str = "power events";
 
 /// All checks, in the order in which they run and are shown.

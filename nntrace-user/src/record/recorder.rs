@@ -106,7 +106,7 @@ impl Recorder {
         observer(&self.writer)
     }
 
-    /// Returns an observer that lists the files of the run, of which at most this many bytes are hashed at the end.
+    /// Returns an observer that lists the files of the run, and hashes at most this many bytes of them at the end.
     #[must_use]
     pub fn list_files(&mut self, hash_bytes: u64) -> FileObserver {
         self.files.insert(FileList::new(hash_bytes)).observer()

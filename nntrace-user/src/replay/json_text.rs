@@ -17,7 +17,7 @@ pub(crate) struct JsonText<R> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Before the key, of which this many bytes were met; whether the byte before was a backslash.
+    /// Before the end of the key, after this many bytes of it; whether the byte before was a backslash.
     Search {
         matched: usize,
         is_escaped: bool,

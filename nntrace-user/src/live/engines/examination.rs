@@ -14,7 +14,7 @@ use super::{
 };
 use crate::live::target::{ElfErrorReason, with_file};
 
-/// Bytes of a file that are looked at, at most: what is after is no code, but files that were appended to it. A file may
+/// Bytes of a file that are looked at, at most: what follows is not code, but files that were appended. A file may
 /// also be larger than any disk, with holes.
 const MOST_BYTES: usize = 4 << 30;
 

@@ -43,8 +43,8 @@ pub enum KernelError {
     /// The kernel was built without probes on functions.
     #[error(
         "this kernel cannot probe functions, as it was built without CONFIG_UPROBE_EVENTS: there are no marks of functions, no engines \
-         and no --call; --marks syscall counts the marks that programs write to trace_marker, and kernels with that option (those of \
-         Debian and Ubuntu) have the rest"
+         and no --call; --marks syscall counts the marks that programs write to trace_marker, and kernels with that option, such as \
+         Debian's, have the rest"
     )]
     NoUprobes,
     /// `/proc` and the kernel number processes differently for us.

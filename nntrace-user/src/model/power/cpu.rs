@@ -28,7 +28,7 @@ pub(super) struct Cpu {
 }
 
 impl Cpu {
-    /// A CPU of which nothing is known at `begin` (ns), with a timeline of this many steps where it has one.
+    /// A CPU whose state is unknown at `begin` (ns), with a timeline of this many steps where it has one.
     pub(super) fn starting_at(begin: u64, steps: Option<usize>) -> Self {
         Self {
             idle: CpuIdle::starting_at(begin),

@@ -170,7 +170,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     Ok(if differs || tripped { ExitCode::from(thresholds::TRIPPED) } else { code })
 }
 
-/// Opens the output, where that is no screen. Tables are printed once, at the end, unless updates are asked for.
+/// Opens the output, unless that is the screen. Tables are printed once, at the end, unless updates are asked for.
 fn output(cli: &Live) -> Result<Output> {
     if cli.json_lines {
         return Ok(Output::JsonLines);
