@@ -19,6 +19,7 @@ pub mod snapshot;
 pub mod tables;
 pub mod terminal_text;
 pub mod timeline;
+pub(crate) mod top_functions;
 pub(crate) mod xml;
 
 #[cfg(test)]

@@ -45,10 +45,9 @@ use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEvent};
 use tokio::sync::mpsc::{self, Receiver};
 
-#[cfg(test)]
-pub(crate) use self::state::View;
 pub use self::terminal::{Stop, Terminal};
 
+pub(crate) use self::state::View;
 use self::state::{Sample, State};
 use self::view::Theme;
 use crate::report::snapshot::{Snapshot, TableUse};
@@ -119,6 +118,13 @@ impl App {
         Self::with_theme(Theme::new(colour))
     }
 
+    /// The same with the functions in front, not the layers and phases.
+    #[must_use]
+    pub fn with_functions_first(mut self) -> Self {
+        self.state.view = View::Functions;
+        self
+    }
+
     fn with_theme(theme: Theme) -> Self {
         Self { state: State::default(), theme }
     }
@@ -130,7 +136,7 @@ impl App {
 
     /// Does what `key` stands for in `keys::BINDINGS`.
     pub fn on_key(&mut self, key: KeyEvent) -> Flow {
-        keys::action(key).map_or(Flow::Continue, |action| self.state.apply(action))
+        self.state.on_key(key)
     }
 
     /// Draws everything, into the size that `frame` has now.

@@ -62,9 +62,10 @@ const PAGE: &str = "\
 trace.txt: 183 ms
 LR_PE:infer ended 10 times, 54.6 a second: p50 2.01 ms, p99 9.00 ms, max 9.00 ms
 
-where the time went            count      p50      p99      max exclusive  share
-  LD_PE conv                      10  1.00 ms  8.00 ms  8.00 ms   17.0 ms  63.0%
-  LR_PE infer                     10  2.01 ms  9.00 ms  9.00 ms   10.0 ms  37.0%
+where the time went
+   share exclusive    count      p50      p99      max  function
+   63.0%   17.0 ms       10  1.00 ms  8.00 ms  8.00 ms  LD_PE conv
+   37.0%   10.0 ms       10  2.01 ms  9.00 ms  9.00 ms  LR_PE infer
 
 why LR_PE:infer, which takes most time: 10 executions
   slow           1   9.00 ms on average, 9.00 ms to 9.00 ms

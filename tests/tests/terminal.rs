@@ -136,6 +136,17 @@ fn views_keys_and_sizes() -> Result<()> {
     // Which of them was first, and stays selected, depends on the host.
     terminal.wait_for("the stacks", |screen| screen.contains("[3 Stacks") && screen.contains("LR_PE"))?;
     terminal.key("Tab")?;
+    terminal
+        .wait_for("the functions", |screen| screen.contains("[4 Functions") && screen.contains("LR_PE "))?;
+    terminal.key("/")?;
+    terminal.key("x")?;
+    terminal.wait_for("the filter", |screen| screen.contains("/x_"))?;
+    terminal.key("Enter")?;
+    terminal
+        .wait_for("what it leaves", |screen| screen.contains("/x  ") && screen.contains("Esc shows all"))?;
+    terminal.key("F5")?;
+    terminal.wait_for("the word on the key", |screen| screen.contains("F5 does nothing here"))?;
+    terminal.key("Tab")?;
     terminal.wait_for("the phases again", |screen| screen.contains("[1 Phases"))?;
 
     terminal.key("?")?;
@@ -297,7 +308,7 @@ fn names_cannot_act_on_the_terminal() -> Result<()> {
     terminal.wait_for("the phases", |screen| {
         screen.contains("[1 Phases") && screen.contains(r"nn\x1b]2;taken\x07\x1b[2J")
     })?;
-    for key in ["2", "3", "d"] {
+    for key in ["2", "3", "4", "d"] {
         terminal.key(key)?;
         terminal.wait_for("the view", |screen| screen.contains("replay"))?;
     }

@@ -3,18 +3,17 @@
 
 mod text;
 
-use std::cmp::Reverse;
-
 use nntrace_common::layer::Tag;
 use serde::Serialize;
 
 use super::{run_graph::Refusal, why::Answer};
-use crate::report::snapshot::{ClusterRow, FunctionRow, ResultUnit, Snapshot};
+use crate::report::{
+    snapshot::{ClusterRow, FunctionRow, ResultUnit, Snapshot},
+    top_functions::TopFunctions,
+};
 
 /// Version of the form of pages in JSON.
 const SCHEMA_VERSION: u32 = 1;
-/// Functions that are shown.
-const MOST_FUNCTIONS: usize = 10;
 
 /// What a page is about, and where it can be looked at again.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +36,8 @@ pub struct Page {
     window_ns: u64,
     /// The function that the run is about; `None` where no marked section ended.
     work: Option<Work>,
-    /// Those with the most exclusive time, the largest first.
-    functions: Vec<Function>,
-    /// Exclusive time of all functions, ns.
-    exclusive_ns: u64,
-    /// Functions that are not among these.
-    functions_left_out: usize,
+    #[serde(flatten)]
+    functions: TopFunctions,
     /// Sums over the threads; `None` without context switches.
     threads: Option<ThreadTimes>,
     clusters: Vec<Cluster>,
@@ -66,20 +61,6 @@ struct Work {
     p50_ns: u64,
     p99_ns: u64,
     max_ns: u64,
-}
-
-/// A function.
-#[derive(Clone, Debug, Serialize)]
-struct Function {
-    pid: u32,
-    layer: String,
-    phase: String,
-    name: String,
-    count: u64,
-    p50_ns: Option<u64>,
-    p99_ns: Option<u64>,
-    max_ns: Option<u64>,
-    exclusive_ns: u64,
 }
 
 /// Times of the threads together.
@@ -135,8 +116,6 @@ impl Page {
             Err(reason) => (None, Some(reason.to_string())),
         };
         let work = work(snapshot, why.as_ref());
-        let mut rows: Vec<&FunctionRow> = snapshot.functions.iter().collect();
-        rows.sort_by_key(|row| (Reverse(row.exclusive_ns), row.pid));
         let energy = snapshot.energy.as_ref().map(|energy| Energy {
             unit: energy.unit,
             total: energy.total,
@@ -149,9 +128,7 @@ impl Page {
             schema_version: SCHEMA_VERSION,
             run: subject.title.to_owned(),
             window_ns: snapshot.window.length_ns(),
-            functions: rows.iter().take(MOST_FUNCTIONS).map(|row| Function::new(row)).collect(),
-            exclusive_ns: rows.iter().map(|row| row.exclusive_ns).fold(0, u64::saturating_add),
-            functions_left_out: rows.len().saturating_sub(MOST_FUNCTIONS),
+            functions: TopFunctions::of(&snapshot.functions),
             threads: threads(snapshot),
             clusters: snapshot.clusters.iter().map(Cluster::new).collect(),
             energy,
@@ -180,23 +157,6 @@ fn work(snapshot: &Snapshot, why: Option<&Answer>) -> Option<Work> {
         p99_ns: row.p99_ns,
         max_ns: row.max_ns,
     })
-}
-
-impl Function {
-    fn new(row: &FunctionRow) -> Self {
-        let of_ended = |ns: u64| (row.count > 0).then_some(ns);
-        Self {
-            pid: row.pid,
-            layer: row.layer.code().to_owned(),
-            phase: row.phase.code().to_owned(),
-            name: row.name.clone(),
-            count: row.count,
-            p50_ns: of_ended(row.p50_ns),
-            p99_ns: of_ended(row.p99_ns),
-            max_ns: of_ended(row.max_ns),
-            exclusive_ns: row.exclusive_ns,
-        }
-    }
 }
 
 fn threads(snapshot: &Snapshot) -> Option<ThreadTimes> {

@@ -12,7 +12,13 @@ impl Figures {
     /// Those under this key, such as `phases.p50_ns`.
     #[must_use]
     pub(crate) fn under(snapshot: &Snapshot, key: &str) -> Self {
-        Self { mark: if snapshot.loss.makes_incomplete(key) { "~" } else { "" } }
+        Self::new(snapshot.loss.makes_incomplete(key))
+    }
+
+    /// Those that lack what was lost, or that do not.
+    #[must_use]
+    pub(crate) const fn new(is_incomplete: bool) -> Self {
+        Self { mark: if is_incomplete { "~" } else { "" } }
     }
 
     /// A text that is a figure.

@@ -6,6 +6,7 @@ use super::{
     probe_share, rails,
     snapshot::{CpuRow, FrequencyRow, IdleRow, Loss, PhaseRow, Snapshot, TableUse, VerifiedFigure},
     terminal_text::{Text, line},
+    top_functions::TopFunctions,
 };
 
 mod causality;
@@ -22,6 +23,7 @@ pub use iterations::iterations;
 pub fn render(snapshot: &Snapshot) -> Text {
     let mut text = Text::new();
     phases(&mut text, snapshot);
+    top_functions(&mut text, snapshot);
     text += &details(snapshot);
     causality::summary(&mut text, snapshot);
     if let Some(split) = &snapshot.hand_over_split {
@@ -71,6 +73,14 @@ fn phases(text: &mut Text, snapshot: &Snapshot) {
             );
         }
         phase(text, row, totals, times);
+    }
+}
+
+/// Adds the functions that take most time, unless layers and phases show the same, or the snapshot has them by thread.
+fn top_functions(text: &mut Text, snapshot: &Snapshot) {
+    if snapshot.details.is_empty() && snapshot.functions.len() > snapshot.phases.len() {
+        let functions = TopFunctions::of(&snapshot.functions);
+        functions.table(text, "functions with most exclusive time", Figures::under(snapshot, "functions"));
     }
 }
 

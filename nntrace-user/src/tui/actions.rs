@@ -23,6 +23,10 @@ pub(crate) enum Action {
     ReverseSort,
     /// Keep the numbers still, or go on.
     Pause,
+    /// Show the functions of the selected layer and phase, or of the innermost of the selected stack.
+    Open,
+    /// Type a part of the names of the functions that are shown.
+    Filter,
     /// Write the recording of the last seconds.
     Write,
     /// Stop the program until the shell continues it.
@@ -30,10 +34,15 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// Whether it does anything in `view`: the CPUs have an order of their own.
+    /// Whether it does anything in `view`: the CPUs, for one, have an order of their own.
     #[must_use]
     pub(crate) const fn applies_to(self, view: View) -> bool {
-        !(matches!(view, View::Cpus) && matches!(self, Self::NextSort | Self::ReverseSort))
+        match self {
+            Self::NextSort | Self::ReverseSort => !matches!(view, View::Cpus),
+            Self::Open => matches!(view, View::Phases | View::Stacks),
+            Self::Filter => matches!(view, View::Functions),
+            _ => true,
+        }
     }
 }
 
@@ -64,11 +73,13 @@ pub(crate) enum View {
     Cpus,
     /// Time by stack.
     Stacks,
+    /// Time by function.
+    Functions,
 }
 
 impl View {
     /// Every view.
-    pub(crate) const ALL: [Self; 3] = [Self::Phases, Self::Cpus, Self::Stacks];
+    pub(crate) const ALL: [Self; 4] = [Self::Phases, Self::Cpus, Self::Stacks, Self::Functions];
 
     /// The word on its tab.
     #[must_use]
@@ -77,20 +88,21 @@ impl View {
             Self::Phases => "Phases",
             Self::Cpus => "CPUs",
             Self::Stacks => "Stacks",
+            Self::Functions => "Functions",
         }
     }
 
     pub(super) const fn next(self) -> Self {
-        match self {
-            Self::Phases => Self::Cpus,
-            Self::Cpus => Self::Stacks,
-            Self::Stacks => Self::Phases,
-        }
+        self.shifted(1)
     }
 
     pub(super) const fn previous(self) -> Self {
-        // Of three, the one before is the one after the next.
-        self.next().next()
+        self.shifted(Self::ALL.len() - 1)
+    }
+
+    /// The view this number of tabs further; the first follows the last.
+    const fn shifted(self, tabs: usize) -> Self {
+        Self::ALL[(self as usize + tabs) % Self::ALL.len()]
     }
 }
 

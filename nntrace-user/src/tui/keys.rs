@@ -13,7 +13,7 @@ pub(crate) struct Binding {
     pub label: &'static str,
     /// Action of the keys.
     pub action: Action,
-    /// Description for the help overlay.
+    /// Description for the help overlay; empty where that of another line is about these keys too.
     pub help: &'static str,
     /// Hint of a word or two for the footer; `None` keeps them out of it.
     pub hint: Option<&'static str>,
@@ -49,6 +49,8 @@ pub(crate) const BINDINGS: &[Binding] = &[
         Some("help"),
     ),
     bind(&[(KeyCode::Tab, PLAIN)], "Tab", Action::NextView, "next view", Some("next view")),
+    bind(&[(KeyCode::Enter, PLAIN)], "Enter", Action::Open, "functions of this line", Some("functions")),
+    bind(&[(KeyCode::Char('/'), PLAIN)], "/", Action::Filter, "filter functions by name", Some("filter")),
     bind(&[(KeyCode::Char(' '), PLAIN)], "Space", Action::Pause, "pause, go on", Some("pause")),
     bind(&[(KeyCode::Char('s'), PLAIN)], "s", Action::NextSort, "sort by the next column", Some("sort")),
     bind(
@@ -66,9 +68,10 @@ pub(crate) const BINDINGS: &[Binding] = &[
         Some("diagnostics"),
     ),
     bind(&[(KeyCode::BackTab, PLAIN)], "Shift-Tab", Action::PreviousView, "previous view", None),
-    bind(&[(KeyCode::Char('1'), PLAIN)], "1", Action::Show(View::Phases), "phases", None),
-    bind(&[(KeyCode::Char('2'), PLAIN)], "2", Action::Show(View::Cpus), "CPUs and clusters", None),
-    bind(&[(KeyCode::Char('3'), PLAIN)], "3", Action::Show(View::Stacks), "stacks", None),
+    bind(&[(KeyCode::Char('1'), PLAIN)], "1 2 3 4", Action::Show(View::Phases), "the views", None),
+    bind(&[(KeyCode::Char('2'), PLAIN)], "2", Action::Show(View::Cpus), "", None),
+    bind(&[(KeyCode::Char('3'), PLAIN)], "3", Action::Show(View::Stacks), "", None),
+    bind(&[(KeyCode::Char('4'), PLAIN)], "4", Action::Show(View::Functions), "", None),
     bind(&[(KeyCode::Up, PLAIN), (KeyCode::Char('k'), PLAIN)], "Up k", Action::Move(Motion::Up), "up", None),
     bind(
         &[(KeyCode::Down, PLAIN), (KeyCode::Char('j'), PLAIN)],
@@ -77,8 +80,8 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "down",
         None,
     ),
-    bind(&[(KeyCode::PageUp, PLAIN)], "PageUp", Action::Move(Motion::PageUp), "page up", None),
-    bind(&[(KeyCode::PageDown, PLAIN)], "PageDown", Action::Move(Motion::PageDown), "page down", None),
+    bind(&[(KeyCode::PageUp, PLAIN)], "PgUp PgDn", Action::Move(Motion::PageUp), "a page up, down", None),
+    bind(&[(KeyCode::PageDown, PLAIN)], "PgDn", Action::Move(Motion::PageDown), "", None),
     bind(
         &[(KeyCode::Char('g'), PLAIN), (KeyCode::Home, PLAIN)],
         "g Home",
@@ -101,7 +104,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "stop; fg continues",
         None,
     ),
-    bind(&[(KeyCode::Esc, PLAIN)], "Esc", Action::Back, "close this, or quit", None),
+    bind(&[(KeyCode::Esc, PLAIN)], "Esc", Action::Back, "close, end the filter, quit", None),
 ];
 
 /// Action of `event`; `None` for a key without one, and for releases.

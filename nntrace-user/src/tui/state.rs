@@ -1,14 +1,19 @@
 //! State of the interface, without a word about how it is drawn.
 
 pub(crate) mod cpus;
+pub(crate) mod functions;
 pub(crate) mod histogram;
 mod list;
 pub(crate) mod phases;
 pub(crate) mod stacks;
 
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use self::phases::PhaseKey;
 use crate::report::snapshot::Snapshot;
 use crate::tui::actions::{Action, Motion};
 pub(crate) use crate::tui::actions::{Overlay, View};
+use crate::tui::keys;
 use crate::tui::{Flow, Health};
 
 /// One state of the world: what was measured and how the measuring goes.
@@ -43,6 +48,10 @@ pub(crate) struct State {
     pub cpus: cpus::Cpus,
     /// The stacks view.
     pub stacks: stacks::Stacks,
+    /// The functions view.
+    pub functions: functions::Functions,
+    /// Name of the last key, where it does nothing in this view.
+    pub key_without_action: Option<String>,
 }
 
 impl State {
@@ -51,9 +60,15 @@ impl State {
         if self.paused && self.shown.is_some() {
             self.pending = Some(sample);
         } else {
-            self.shown = Some(sample);
-            self.refresh();
+            self.show_sample(sample);
         }
+    }
+
+    fn show_sample(&mut self, sample: Sample) {
+        let before = self.shown.as_ref().map(|shown| &shown.snapshot);
+        self.functions.compare(before, &sample.snapshot);
+        self.shown = Some(sample);
+        self.refresh();
     }
 
     /// How the run ended, if it did. A pause does not hide it.
@@ -69,17 +84,22 @@ impl State {
             View::Phases => (self.phases.list.index(), self.phases.list.keys().len()),
             View::Cpus => (self.cpus.list.index(), self.cpus.list.keys().len()),
             View::Stacks => (self.stacks.list.index(), self.stacks.list.keys().len()),
+            View::Functions => (self.functions.list.index(), self.functions.list.keys().len()),
         }
     }
 
     /// Does what a key asked for.
-    pub(crate) fn apply(&mut self, action: Action) -> Flow {
+    fn apply(&mut self, action: Action) -> Flow {
         match action {
             Action::Quit => return Flow::Quit,
             Action::Suspend => return Flow::Suspend,
             Action::Write => return Flow::Write,
-            Action::Back if self.overlay.is_none() => return Flow::Quit,
-            Action::Back => self.overlay = None,
+            Action::Back if self.overlay.is_some() => self.overlay = None,
+            Action::Back if self.view == View::Functions && self.functions.is_filtered() => {
+                self.functions.show_all();
+                self.refresh();
+            }
+            Action::Back => return Flow::Quit,
             Action::NextView => self.show(self.view.next()),
             Action::PreviousView => self.show(self.view.previous()),
             Action::Show(view) => self.show(view),
@@ -92,6 +112,7 @@ impl State {
                 match self.view {
                     View::Phases => self.phases.next_sort(),
                     View::Stacks => self.stacks.next_sort(),
+                    View::Functions => self.functions.next_sort(),
                     // CPUs have an order of their own.
                     View::Cpus => {}
                 }
@@ -101,6 +122,7 @@ impl State {
                 match self.view {
                     View::Phases => self.phases.reversed = !self.phases.reversed,
                     View::Stacks => self.stacks.reversed = !self.stacks.reversed,
+                    View::Functions => self.functions.reversed = !self.functions.reversed,
                     View::Cpus => {}
                 }
                 self.refresh();
@@ -108,15 +130,69 @@ impl State {
             Action::Pause => {
                 self.paused = !self.paused;
                 if let Some(newest) = self.pending.take() {
-                    self.shown = Some(newest);
-                    self.refresh();
+                    self.show_sample(newest);
                 }
             }
+            Action::Open => self.open(),
+            Action::Filter => self.functions.is_typing = self.overlay.is_none(),
         }
         Flow::Continue
     }
 
+    /// Shows the functions of the selected line.
+    fn open(&mut self) {
+        let Some(shown) = self.shown.as_ref().filter(|_| self.overlay.is_none()) else { return };
+        let of = match self.view {
+            View::Phases => self.phases.list.selected().copied(),
+            View::Stacks => self.stacks.row(&shown.snapshot).and_then(PhaseKey::of_stack),
+            View::Cpus | View::Functions => None,
+        };
+        if of.is_some() {
+            self.functions.show_all();
+            self.functions.of = of;
+            self.show(View::Functions);
+            self.refresh();
+        }
+    }
+
+    /// Does what `key` stands for, in the text that is typed or else in the table of keys.
+    pub(crate) fn on_key(&mut self, key: KeyEvent) -> Flow {
+        if key.kind == KeyEventKind::Release {
+            return Flow::Continue;
+        }
+        self.key_without_action = None;
+        if self.type_key(key) {
+            return Flow::Continue;
+        }
+        if let Some(action) = keys::action(key).filter(|action| action.applies_to(self.view)) {
+            return self.apply(action);
+        }
+        self.key_without_action = Some(key.code.to_string());
+        Flow::Continue
+    }
+
+    /// Takes a key as a letter of the names of functions; `false` where keys are no letters now.
+    fn type_key(&mut self, key: KeyEvent) -> bool {
+        if !self.functions.is_typing {
+            return false;
+        }
+        let is_control = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        match key.code {
+            // Ctrl-C and Ctrl-Z do what they do everywhere.
+            _ if is_control => return false,
+            KeyCode::Char(letter) => self.functions.text.push(letter),
+            KeyCode::Backspace => drop(self.functions.text.pop()),
+            KeyCode::Enter => self.functions.is_typing = false,
+            KeyCode::Esc => self.functions.show_all(),
+            // Moves in the list, for one, work beside the letters.
+            _ => return false,
+        }
+        self.refresh();
+        true
+    }
+
     fn show(&mut self, view: View) {
+        self.functions.is_typing = false;
         self.view = view;
         self.overlay = None;
     }
@@ -131,6 +207,7 @@ impl State {
             View::Phases => self.phases.list.go(motion),
             View::Cpus => self.cpus.list.go(motion),
             View::Stacks => self.stacks.list.go(motion),
+            View::Functions => self.functions.list.go(motion),
         }
     }
 
@@ -139,6 +216,7 @@ impl State {
             self.phases.refresh(&sample.snapshot);
             self.cpus.refresh(&sample.snapshot);
             self.stacks.refresh(&sample.snapshot);
+            self.functions.refresh(&sample.snapshot);
         }
     }
 }

@@ -9,7 +9,7 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::{Color, Modifier};
 
-use super::{App, Flow, Health, Theme};
+use super::{App, Flow, Health, Theme, View};
 use super::{actions::Action, keys::BINDINGS};
 use crate::report::{probe_share, snapshot::Snapshot};
 
@@ -40,7 +40,7 @@ fn press(app: &mut App, keys: &str) {
 fn every_size_and_view_can_be_drawn() {
     let (snapshot, health) = sample::lossy();
     let mut app = app(snapshot, Health { ended: Some("over".to_owned()), ..health });
-    for keys in ["1G", "2", "2G", "3G", "?", "d"] {
+    for keys in ["1G", "2", "2G", "3G", "4G", "4/x", "?", "d"] {
         press(&mut app, keys);
         for (width, height) in
             (60..170).step_by(7).flat_map(|width| (15..40).map(move |height| (width, height)))
@@ -82,7 +82,14 @@ fn every_key_does_something() {
             let mut app = usual();
             screen(&mut app, 80, 24);
             // Somewhere in the middle, so that there is something on both sides.
-            press(&mut app, if binding.action == Action::Show(super::View::Phases) { "2" } else { "jjjj" });
+            press(
+                &mut app,
+                match binding.action {
+                    Action::Show(View::Phases) => "2",
+                    Action::Filter => "4",
+                    _ => "jjjj",
+                },
+            );
             let before = screen(&mut app, 80, 24);
             let flow = app.on_key(KeyEvent::new(code, modifiers));
             let expected = match binding.action {
@@ -108,6 +115,72 @@ fn escape_closes_the_overlay_first() {
     press(&mut app, "?");
     assert_eq!(app.on_key(escape), Flow::Continue);
     assert_eq!(app.on_key(escape), Flow::Quit);
+}
+
+#[test]
+fn escape_ends_the_filter_first() {
+    let mut app = usual();
+    let escape = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
+    press(&mut app, "4/fc");
+    let one = |app: &App| (app.state.functions.order.len(), app.state.view);
+    assert_eq!(one(&app), (1, View::Functions), "a letter of the filter is no key");
+    // Backspace takes letters back, and movements are movements.
+    for code in [KeyCode::Backspace, KeyCode::Backspace, KeyCode::Char('q'), KeyCode::Down] {
+        assert_eq!(app.on_key(code.into()), Flow::Continue);
+    }
+    assert_eq!(app.state.functions.text, "q");
+    assert_eq!(app.on_key(escape), Flow::Continue);
+    assert_eq!(one(&app), (usual().state.shown.unwrap().snapshot.functions.len(), View::Functions));
+    assert_eq!(app.on_key(escape), Flow::Quit);
+    press(&mut app, "/");
+    assert_eq!(app.on_key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Flow::Quit);
+}
+
+#[test]
+fn enter_leads_from_a_phase_and_a_stack_to_their_functions() {
+    for (keys, expected) in [("jjj", "CPU"), ("3j", "CPU")] {
+        let mut app = usual();
+        press(&mut app, keys);
+        assert_eq!(app.on_key(KeyCode::Enter.into()), Flow::Continue);
+        assert_eq!(app.state.view, View::Functions);
+        let of = app.state.functions.of.unwrap();
+        assert_eq!((of.pid, of.layer.name()), (1234, expected), "{keys}");
+        assert_eq!(app.state.functions.order.len(), 5, "its operators");
+    }
+}
+
+#[test]
+fn the_time_of_the_last_interval_is_what_was_added() {
+    let mut app = usual();
+    assert!(app.state.functions.added_ns.is_empty(), "nothing to compare with");
+    let mut next = sample::snapshot(1);
+    next.functions[3].exclusive_ns += 70;
+    next.functions[1].exclusive_ns -= 1;
+    let new = next.functions[3].clone();
+    next.functions.push(crate::report::snapshot::FunctionRow {
+        name: "new".to_owned(),
+        exclusive_ns: 5,
+        ..new
+    });
+    let mut expected = vec![0; next.functions.len()];
+    (expected[3], expected[next.functions.len() - 1]) = (70, 5);
+    app.update(next, sample::health());
+    assert_eq!(app.state.functions.added_ns, expected);
+    press(&mut app, "4s");
+    assert_eq!(app.state.functions.order[..2], [3, expected.len() - 1], "sorted by it");
+}
+
+#[test]
+fn a_key_without_an_action_is_named() {
+    let mut app = usual();
+    let footer =
+        |app: &mut App| screen(app, 80, 24).to_string().lines().last().unwrap_or_default().to_owned();
+    for (keys, key) in [("x", "x"), ("2s", "s"), ("1/", "/")] {
+        press(&mut app, keys);
+        assert!(footer(&mut app).contains(&format!("{key} does nothing here")), "{keys}");
+    }
+    press(&mut app, "1");
+    assert!(footer(&mut app).contains("q quit"));
 }
 
 #[test]
@@ -149,7 +222,7 @@ fn losses_stand_out_without_colours_too() {
         let mut app = App::with_theme(Theme::new(colour));
         let (snapshot, health) = sample::lossy();
         app.update(snapshot, health);
-        for keys in ["1", "2", "3", "d", "?"] {
+        for keys in ["1", "2", "3", "4", "d", "?"] {
             press(&mut app, keys);
             let backend = screen(&mut app, 80, 24);
             let lost = &backend.buffer()[(2, 1)];

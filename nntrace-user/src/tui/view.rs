@@ -5,6 +5,7 @@ mod concurrency;
 mod cpu_details;
 mod cpus;
 mod frame;
+mod functions;
 mod overlay;
 mod phases;
 mod rails;
@@ -54,6 +55,7 @@ pub(crate) fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buf
             View::Phases => phases::draw(&mut state.phases, sample, theme, body, buffer),
             View::Cpus => cpus::draw(&mut state.cpus, sample, theme, body, buffer),
             View::Stacks => stacks::draw(&mut state.stacks, sample, theme, body, buffer),
+            View::Functions => functions::draw(&mut state.functions, sample, theme, body, buffer),
         },
     }
     state.shown = sample;

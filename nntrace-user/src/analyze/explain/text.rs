@@ -1,14 +1,11 @@
 //! The page as text for people.
 
-use super::{Cluster, Function, Page, Work};
+use super::{Cluster, Page, Work};
 use crate::report::{
-    number_format::{count, duration_ns, energy, khz, or_unknown, percent},
-    power::fit,
+    incomplete_figures::Figures,
+    number_format::{count, duration_ns, energy, khz, percent},
     terminal_text::{Text, line},
 };
-
-/// Width of the column of functions.
-const NAME: usize = 28;
 
 impl Page {
     /// Returns the page as text of some 80 columns.
@@ -16,7 +13,10 @@ impl Page {
     pub fn text(&self) -> Text {
         let mut text = Text::new();
         self.headline(&mut text);
-        self.functions(&mut text);
+        if !self.functions.is_empty() {
+            line!(text, "");
+        }
+        self.functions.table(&mut text, "where the time went", Figures::new(self.is_incomplete));
         self.causes(&mut text);
         self.places(&mut text);
         line!(text, "");
@@ -60,53 +60,6 @@ impl Page {
                 energy(total.total, total.unit),
                 energy(total.total_min, total.unit),
                 energy(total.total_max, total.unit)
-            );
-        }
-    }
-
-    fn functions(&self, text: &mut Text) {
-        if self.functions.is_empty() {
-            return;
-        }
-        line!(text, "");
-        line!(
-            text,
-            "{:<NAME$}{:>8}{:>9}{:>9}{:>9}{:>10}{:>7}",
-            "where the time went",
-            "count",
-            "p50",
-            "p99",
-            "max",
-            "exclusive",
-            "share"
-        );
-        let mark = if self.is_incomplete { "~" } else { "" };
-        let several = self.functions.iter().any(|row| row.pid != self.functions[0].pid);
-        for row in &self.functions {
-            let Function { pid, layer, phase, name, .. } = row;
-            let of = if several { format!(" ({pid})") } else { String::new() };
-            line!(
-                text,
-                "  {}{:>8}{:>9}{:>9}{:>9}{:>10}{:>7}",
-                fit(&format!("{layer}_{phase} {name}{of}"), NAME - 2),
-                format!("{mark}{}", count(row.count)),
-                or_unknown(row.p50_ns, duration_ns),
-                or_unknown(row.p99_ns, duration_ns),
-                or_unknown(row.max_ns, duration_ns),
-                format!("{mark}{}", duration_ns(row.exclusive_ns)),
-                percent(row.exclusive_ns, self.exclusive_ns)
-            );
-        }
-        if self.functions_left_out > 0 {
-            let shown: u64 = self.functions.iter().map(|row| row.exclusive_ns).sum();
-            let rest = self.exclusive_ns.saturating_sub(shown);
-            line!(
-                text,
-                "  {:<width$}{:>10}{:>7}",
-                format!("{} others", count(self.functions_left_out as u64)),
-                format!("{mark}{}", duration_ns(rest)),
-                percent(rest, self.exclusive_ns),
-                width = NAME - 2 + 35
             );
         }
     }

@@ -3,7 +3,7 @@
 use nntrace_common::layer::{Layer, Phase};
 
 use super::list::List;
-use crate::report::snapshot::{PhaseRow, Snapshot};
+use crate::report::snapshot::{PhaseRow, Snapshot, StackRow};
 
 /// Identity of a row from one snapshot to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,12 @@ pub(crate) struct PhaseKey {
 impl PhaseKey {
     fn of(row: &PhaseRow) -> Self {
         Self { pid: row.pid, layer: row.layer, phase: row.phase }
+    }
+
+    /// Returns the innermost layer and phase of a stack; `None` where it has none.
+    pub(super) fn of_stack(row: &StackRow) -> Option<Self> {
+        let tag = row.path.iter().rev().find_map(|frame| frame.tag)?;
+        Some(Self { pid: row.pid, layer: tag.layer(), phase: tag.phase() })
     }
 }
 

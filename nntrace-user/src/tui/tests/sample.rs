@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use nntrace_common::diagnostic::DiagnosticKind;
-use nntrace_common::layer::Tag;
+use nntrace_common::layer::{Phase, Tag};
 
 use crate::report::snapshot::{
-    Clock, ClusterRow, ConcurrencyRow, CpuRow, Diagnostic, EffectiveRow, FrequencyRow, Host, IdleRow,
-    InitialRow, Loss, MarksSeen, Overhead, PhaseRow, ProcessRole, RailKind, RailRow, RailSource, Rails,
-    SCHEMA, Snapshot, Source, SourceKind, StackRow, TableUse, TimeHistogram, Tool, VERSION, Window,
+    Clock, ClusterRow, ConcurrencyRow, CpuRow, Diagnostic, EffectiveRow, FrequencyRow, FunctionRow, Host,
+    IdleRow, InitialRow, Loss, MarksSeen, Overhead, PhaseRow, ProcessRole, RailKind, RailRow, RailSource,
+    Rails, SCHEMA, Snapshot, Source, SourceKind, StackRow, TableUse, TimeHistogram, Tool, VERSION, Window,
 };
 use crate::{
     model::{run_facts::KeptSums, topology::Domain},
@@ -95,6 +95,27 @@ pub(crate) fn phase(
 fn stack(pid: u32, path: &str, count: u64, total_ns: u64, exclusive_ns: u64) -> StackRow {
     let path = path.split(' ').map(|frame| frame.parse().expect("a frame")).collect();
     StackRow { pid, path, count, total_ns, exclusive_ns }
+}
+
+/// Functions of the same times as the phase, in these shares.
+fn functions(of: &PhaseRow, names: &[(&str, u64)]) -> impl Iterator<Item = FunctionRow> {
+    let all: u64 = names.iter().map(|&(_, share)| share).sum();
+    names.iter().map(move |&(name, share)| {
+        let time = |ns: Option<u64>| ns.unwrap_or(of.total_ns / of.count.max(1)) * share / all;
+        FunctionRow {
+            pid: of.pid,
+            layer: of.layer,
+            phase: of.phase,
+            name: name.to_owned(),
+            count: of.count / names.len() as u64,
+            total_ns: of.total_ns * share / all,
+            exclusive_ns: of.exclusive_ns * share / all,
+            p50_ns: time(of.p50_ns),
+            p99_ns: time(of.p99_ns),
+            max_ns: time(of.max_ns),
+            is_partial: name == "(others)",
+        }
+    })
 }
 
 fn running(khz: Option<u32>, ns: u64) -> FrequencyRow {
@@ -228,7 +249,14 @@ pub(crate) fn snapshot(factor: u64) -> Snapshot {
     hotplugged.effective.push(EffectiveRow { khz: Some(1_800_000), ns: WINDOW / 50 });
     hotplugged.idle[1].ns -= hotplugged.offline_ns + hotplugged.unknown_ns;
     hotplugged.idle[0].ns -= hotplugged.idle_unknown_ns;
-    Snapshot {
+    let operators = [
+        ("Conv2D block1/conv1", 40),
+        ("Conv2D block2/conv1_nchwc_reordered_with_a_name_that_is_longer_than_most_columns_of_terminals", 31),
+        ("MatMul head/fc", 14),
+        ("Softmax head/probabilities", 1),
+        ("(others)", 14),
+    ];
+    let mut snapshot = Snapshot {
         window: Window { clock: Clock::Monotonic, begin_ns: 1_000, end_ns: 1_000 + WINDOW },
         phases: vec![
             phase(driver, "LD_PP", factor, 81_000_000, 0.98),
@@ -289,7 +317,17 @@ pub(crate) fn snapshot(factor: u64) -> Snapshot {
                 .to_owned(),
         ],
         ..empty()
-    }
+    };
+    // By process, then in the contract's order of layers and phases.
+    let of = |row: &PhaseRow| -> Vec<FunctionRow> {
+        match row.phase {
+            Phase::Computation => functions(row, &operators).collect(),
+            Phase::Execution => functions(row, &[("execute", 1)]).collect(),
+            _ => Vec::new(),
+        }
+    };
+    snapshot.functions = snapshot.phases.iter().flat_map(of).collect();
+    snapshot
 }
 
 /// A collector in good health.

@@ -1,6 +1,7 @@
 //! Looks of the screen.
 
 use nntrace_common::layer::{Layer, Phase, Tag};
+use ratatui::crossterm::event::KeyCode;
 
 use super::{app, press, sample, screen, usual};
 use crate::report::snapshot::{FramePart, Snapshot, StackFrame, Window};
@@ -124,6 +125,37 @@ fn stacks_wide() {
     let mut app = usual();
     press(&mut app, "3jj");
     insta::assert_snapshot!(screen(&mut app, 200, 50));
+}
+
+#[test]
+fn functions() {
+    let mut app = usual();
+    app.update(sample::snapshot(2), sample::health());
+    press(&mut app, "4j");
+    insta::assert_snapshot!(screen(&mut app, 80, 24));
+    insta::assert_snapshot!("functions_smallest", screen(&mut app, 60, 15));
+    insta::assert_snapshot!("functions_wide", screen(&mut app, 200, 50));
+}
+
+#[test]
+fn functions_of_a_phase_by_a_part_of_their_names() {
+    let mut app = usual();
+    // The operators'.
+    press(&mut app, "jjj");
+    let _ = app.on_key(KeyCode::Enter.into());
+    press(&mut app, "/conv");
+    insta::assert_snapshot!("functions_filter_typed", screen(&mut app, 80, 24));
+    press(&mut app, "z");
+    let _ = app.on_key(KeyCode::Enter.into());
+    insta::assert_snapshot!("functions_filter_of_none", screen(&mut app, 80, 24));
+}
+
+#[test]
+fn functions_lossy() {
+    let (snapshot, health) = sample::lossy();
+    let mut app = app(snapshot, health);
+    press(&mut app, "4G");
+    insta::assert_snapshot!(screen(&mut app, 80, 24));
 }
 
 #[test]

@@ -146,8 +146,13 @@ pub(crate) fn ended(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer
     }
 }
 
-/// Hints from the key table, as many as fit.
+/// Hints from the key table, as many as fit; after a key that does nothing, that.
 pub(crate) fn footer(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    if let Some(key) = &state.key_without_action {
+        let text = format!(" {key} does nothing here; ? lists the keys");
+        put(buffer, area, 0, &Line::styled(left(&text, usize::from(area.width)), Theme::heading()));
+        return;
+    }
     let mut line = Line::default();
     for binding in BINDINGS.iter().filter(|binding| binding.action.applies_to(state.view)) {
         let Some(hint) = binding.hint else { continue };

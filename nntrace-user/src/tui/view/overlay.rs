@@ -22,7 +22,7 @@ const GLOSSARY: [(&str, &str); 7] = [
     ("total", "time in that layer and phase, by the mark contract"),
     ("excl", "the same without what nested marked sections took"),
     ("p50 p99", "half, 99% of the frames were no longer than this"),
-    ("share", "of the exclusive time of all rows, or of the window"),
+    ("share now", "of the exclusive time of all rows, or of the window; in the last interval"),
     ("marks", "per second, and in brackets what one costs in the kernel"),
     ("cpu", "what this program takes, in percent of one CPU"),
     ("hits", "how often a state was entered"),
@@ -70,13 +70,14 @@ pub(crate) fn draw(state: &mut State, theme: Theme, area: Rect, buffer: &mut Buf
 fn help(theme: Theme, columns: usize) -> Vec<Line<'static>> {
     let across = if columns >= TWO_COLUMNS { 2 } else { 1 };
     let width = columns / across;
-    let rows = BINDINGS.len().div_ceil(across);
-    let entry = |binding: &Binding| {
+    let listed: Vec<&Binding> = BINDINGS.iter().filter(|binding| !binding.help.is_empty()).collect();
+    let rows = listed.len().div_ceil(across);
+    let entry = |binding: &&Binding| {
         let label = left(binding.label, 10);
         [Span::styled(label, theme.key()), Span::raw(left(binding.help, width.saturating_sub(10)))]
     };
     let mut lines: Vec<Line<'static>> =
-        (0..rows).map(|row| BINDINGS.iter().skip(row).step_by(rows).flat_map(entry).collect()).collect();
+        (0..rows).map(|row| listed.iter().skip(row).step_by(rows).flat_map(entry).collect()).collect();
     lines.push(Line::default());
     for (word, meaning) in GLOSSARY {
         for (row, text) in wrap(meaning, columns.saturating_sub(10)).into_iter().enumerate() {

@@ -33,6 +33,7 @@ use nntrace_user::{
     model::{Findings, Topology, timeline::Timelines},
     record::ClockReading,
     report::snapshot::Snapshot,
+    tui::App,
 };
 use otlp_metrics::OtlpMetrics;
 use rates::Rates;
@@ -103,7 +104,9 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let write = WriteSignal::catch(is_flight)?;
     let scrapes = listener.map(MetricsListener::serve).transpose()?;
     if wants_screen {
-        output = Output::Screen(Box::new(Screen::enter()?));
+        // Who asks for operators wants to see them first.
+        let app = if cli.engines.has_operators() { App::new().with_functions_first() } else { App::new() };
+        output = Output::Screen(Box::new(Screen::enter(app)?));
     }
     drop(inside);
     session.begin(cli.duration)?;

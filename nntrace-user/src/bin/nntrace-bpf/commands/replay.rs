@@ -5,7 +5,12 @@ mod otlp_spans;
 use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
 
 use anyhow::Result;
-use nntrace_user::{emit::Speed, export::perfetto, report::snapshot::Snapshot, tui::Health};
+use nntrace_user::{
+    emit::Speed,
+    export::perfetto,
+    report::snapshot::Snapshot,
+    tui::{App, Health},
+};
 
 use super::{
     emit, export,
@@ -125,7 +130,7 @@ async fn play(request: &Request<'_>, speed: Speed, wants_screen: bool, output: &
     // At any speed, only the end is shown.
     let Speed::Times(times) = speed else { return Ok(()) };
     if wants_screen {
-        let mut screen = Output::Screen(Box::new(Screen::enter()?));
+        let mut screen = Output::Screen(Box::new(Screen::enter(App::new())?));
         return playback::show(folder, request.of_recording(), times, &mut screen).await;
     }
     playback::show(folder, request.of_recording(), times, output).await
@@ -134,7 +139,7 @@ async fn play(request: &Request<'_>, speed: Speed, wants_screen: bool, output: &
 /// Shows the results on the terminal until the user has seen enough.
 async fn look(snapshot: &Snapshot) -> Result<()> {
     let mut end = EndSignals::catch()?;
-    let mut screen = Screen::enter()?;
+    let mut screen = Screen::enter(App::new())?;
     screen.update(snapshot.clone(), health(snapshot, Some("replay; q quits")))?;
     tokio::select! {
         left = screen.until_left() => left,

@@ -50,11 +50,11 @@ impl Drop for KeptLog {
 }
 
 impl Screen {
-    /// Takes the terminal, inside of a runtime.
-    pub fn enter() -> Result<Self> {
+    /// Takes the terminal, inside of a runtime, with this interface on it.
+    pub fn enter(app: App) -> Result<Self> {
         let stops = signal(SignalKind::from_raw(libc::SIGTSTP)).context("cannot catch signals")?;
         let terminal = Terminal::enter().context("cannot use the terminal")?;
-        Ok(Self { app: App::new(), terminal, events: read_events(), stops, _log: KeptLog::begin() })
+        Ok(Self { app, terminal, events: read_events(), stops, _log: KeptLog::begin() })
     }
 
     /// Shows the newest results.

@@ -1,0 +1,236 @@
+//! The functions view: a table of functions, such as the operators of an engine, and the selected one in full.
+
+use nntrace_common::layer::Tag;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+
+use super::text::{bar, left, put, right, rule, say, width, wrap};
+use super::theme::Theme;
+use super::{no_marks, process_name};
+use crate::report::incomplete_figures::Figures;
+use crate::report::number_format::{self, COUNT_WIDTH, DURATION_WIDTH, PERCENT_WIDTH};
+use crate::report::snapshot::{FunctionRow, Snapshot};
+use crate::tui::state::Sample;
+use crate::tui::state::functions::{FunctionSort, Functions};
+
+/// From this width on there is room for bars.
+const BARS: usize = 130;
+/// Columns of a bar.
+const BAR: usize = 20;
+/// Lines of the selected function: a rule, its name, and two lines of figures.
+const DETAILS: u16 = 5;
+
+/// Draws the view.
+pub(crate) fn draw(state: &mut Functions, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let snapshot = &sample.snapshot;
+    if snapshot.functions.is_empty() {
+        say(buffer, area, no_marks(snapshot, sample.health.ended.is_some()));
+        return;
+    }
+    let chosen = u16::from(state.is_filtered() || state.is_typing);
+    let details = if area.height < 14 { 0 } else { DETAILS };
+    let [choice_area, table_area, details_area] =
+        Layout::vertical([Constraint::Length(chosen), Constraint::Fill(1), Constraint::Length(details)])
+            .areas(area);
+    choice(state, snapshot, theme, choice_area, buffer);
+    table(state, snapshot, theme, table_area, buffer);
+    if let Some(index) = state.selected() {
+        selected(&snapshot.functions[index], state.added_ns.get(index), snapshot, details_area, buffer);
+    }
+}
+
+/// Which functions are shown, where it is not all.
+fn choice(state: &Functions, snapshot: &Snapshot, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let of = state
+        .of
+        .map(|of| format!(" {} {} in {}", of.layer.name(), of.phase.name(), process_name(snapshot, of.pid)));
+    let cursor = if state.is_typing { "_" } else { "" };
+    let text = match (state.text.is_empty(), state.is_typing) {
+        (true, false) => String::new(),
+        _ => format!(" /{}{cursor}", state.text),
+    };
+    let number = format!(
+        "  {} of {}",
+        number_format::count(state.order.len() as u64),
+        number_format::count(snapshot.functions.len() as u64)
+    );
+    let hint = if state.is_typing { "  Enter keeps, Esc shows all" } else { "  Esc shows all" };
+    let shown = of.unwrap_or_default() + &text;
+    let room = usize::from(area.width).saturating_sub(width(&number) + width(hint));
+    let shown = if width(&shown) > room { left(&shown, room) } else { shown };
+    let line =
+        Line::from(vec![Span::styled(shown + &number, Theme::heading()), Span::styled(hint, theme.key())]);
+    put(buffer, area, 0, &line);
+}
+
+fn table(state: &mut Functions, snapshot: &Snapshot, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let columns = usize::from(area.width);
+    let page = usize::from(area.height).saturating_sub(1);
+    let first = state.list.scroll(state.order.len(), state.list.index(), page);
+    put(buffer, area, 0, &Line::styled(header(state, snapshot, columns), Theme::heading()));
+    if state.order.is_empty() {
+        let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+        say(buffer, below, "no function matches; Esc shows all");
+        return;
+    }
+    let sums = Sums {
+        exclusive_ns: snapshot.functions.iter().map(|row| row.exclusive_ns).sum(),
+        added_ns: state.added_ns.iter().sum(),
+    };
+    for (position, &index) in state.order.iter().enumerate().skip(first).take(page) {
+        let function =
+            Function { row: &snapshot.functions[index], added_ns: state.added_ns.get(index).copied() };
+        let is_selected = position == state.list.index();
+        let line = function_line(&function, &sums, columns, is_selected, theme);
+        put(buffer, area, position - first + 1, &line);
+    }
+}
+
+/// Times of all functions together.
+struct Sums {
+    exclusive_ns: u64,
+    added_ns: u64,
+}
+
+/// A function, and the time that was added to it last.
+struct Function<'a> {
+    row: &'a FunctionRow,
+    added_ns: Option<u64>,
+}
+
+/// A column of figures.
+struct Figure {
+    title: &'static str,
+    sort: Option<FunctionSort>,
+    width: usize,
+    text: fn(&Function<'_>, &Sums) -> String,
+    /// Width of the table from which on it is shown.
+    from: usize,
+}
+
+const fn figure(
+    title: &'static str,
+    sort: Option<FunctionSort>,
+    width: usize,
+    from: usize,
+    text: fn(&Function<'_>, &Sums) -> String,
+) -> Figure {
+    Figure { title, sort, width, text, from }
+}
+
+/// Columns before the bar and the name.
+const FIGURES: [Figure; 8] = [
+    figure("excl", Some(FunctionSort::Exclusive), DURATION_WIDTH, 0, |function, _| {
+        number_format::duration_ns(function.row.exclusive_ns)
+    }),
+    figure("share", None, PERCENT_WIDTH, 0, |function, sums| {
+        number_format::percent(function.row.exclusive_ns, sums.exclusive_ns)
+    }),
+    figure("now", Some(FunctionSort::Now), PERCENT_WIDTH, 70, |function, sums| {
+        number_format::or_unknown(function.added_ns, |added| number_format::percent(added, sums.added_ns))
+    }),
+    figure("count", Some(FunctionSort::Count), COUNT_WIDTH, 0, |function, _| {
+        number_format::count(function.row.count)
+    }),
+    figure("total", None, DURATION_WIDTH, 110, |function, _| {
+        number_format::duration_ns(function.row.total_ns)
+    }),
+    figure("p50", Some(FunctionSort::P50), DURATION_WIDTH, 0, |function, _| {
+        function.time(function.row.p50_ns)
+    }),
+    figure("p99", Some(FunctionSort::P99), DURATION_WIDTH, 76, |function, _| {
+        function.time(function.row.p99_ns)
+    }),
+    figure("max", Some(FunctionSort::Max), DURATION_WIDTH, 0, |function, _| {
+        function.time(function.row.max_ns)
+    }),
+];
+
+impl Function<'_> {
+    /// A figure of those that have ended.
+    fn time(&self, ns: u64) -> String {
+        number_format::or_unknown((self.row.count > 0).then_some(ns), number_format::duration_ns)
+    }
+}
+
+/// The columns for a table of that width.
+fn figures(columns: usize) -> impl Iterator<Item = &'static Figure> {
+    FIGURES.iter().filter(move |figure| columns >= figure.from)
+}
+
+/// The titles; `~` before them where records were lost.
+fn header(state: &Functions, snapshot: &Snapshot, columns: usize) -> String {
+    let arrow = |ascending| if ascending { "▲" } else { "▼" };
+    let incomplete = Figures::under(snapshot, "functions");
+    let mut text = String::new();
+    for figure in figures(columns) {
+        let sign = if figure.sort == Some(state.sort) { arrow(state.reversed) } else { "" };
+        text.push(' ');
+        // A share of what is left is a share all the same.
+        let is_share = figure.width == PERCENT_WIDTH;
+        let title = if is_share { figure.title.to_owned() } else { incomplete.text(figure.title) };
+        text.push_str(&right(&format!("{title}{sign}"), figure.width));
+    }
+    if columns >= BARS {
+        text.push_str(&" ".repeat(BAR + 1));
+    }
+    let by_name = if state.sort == FunctionSort::Name { arrow(!state.reversed) } else { "" };
+    text + "  function" + by_name
+}
+
+fn function_line(
+    function: &Function<'_>,
+    sums: &Sums,
+    columns: usize,
+    is_selected: bool,
+    theme: Theme,
+) -> Line<'static> {
+    let (sign, style) = Theme::line(is_selected);
+    let mut text = String::from(sign);
+    for (number, figure) in figures(columns).enumerate() {
+        if number > 0 {
+            text.push(' ');
+        }
+        text.push_str(&right(&(figure.text)(function, sums), figure.width));
+    }
+    let mut line = Line::from(Span::styled(text, style));
+    let row = function.row;
+    if columns >= BARS {
+        let share =
+            if sums.exclusive_ns == 0 { 0.0 } else { row.exclusive_ns as f64 / sums.exclusive_ns as f64 };
+        line.push_span(Span::styled(format!(" {}", bar(share, BAR)), theme.bar()));
+    }
+    let name = format!("  {} {}", Tag::new(row.layer, row.phase), row.name);
+    let room = columns.saturating_sub(line.width());
+    line.push_span(Span::styled(left(&name, room), style));
+    line
+}
+
+/// The selected function: what a line of the table has no room for.
+fn selected(row: &FunctionRow, added_ns: Option<&u64>, snapshot: &Snapshot, area: Rect, buffer: &mut Buffer) {
+    let columns = usize::from(area.width);
+    let title = format!("{} {} in {}", row.layer.name(), row.phase.name(), process_name(snapshot, row.pid));
+    put(buffer, area, 0, &rule(&title, "", columns));
+    let mut lines = wrap(&row.name, columns.saturating_sub(2));
+    if lines.len() > 2 {
+        lines.truncate(1);
+        lines.push("…".to_owned());
+    }
+    let duration = number_format::duration_ns;
+    let time = |ns| Function { row, added_ns: None }.time(ns);
+    let added = added_ns
+        .map_or_else(String::new, |&added| format!(", {} of it in the last interval", duration(added)));
+    let partial = if row.is_partial { "; earlier ones may be in (others)" } else { "" };
+    lines.push(format!(
+        "{} calls{partial}: p50 {}  p99 {}  max {}",
+        number_format::count(row.count),
+        time(row.p50_ns),
+        time(row.p99_ns),
+        time(row.max_ns)
+    ));
+    lines.push(format!("total {}, exclusive {}{added}", duration(row.total_ns), duration(row.exclusive_ns)));
+    for (screen, line) in lines.into_iter().enumerate() {
+        put(buffer, area, screen + 1, &Line::from(format!(" {}", left(&line, columns.saturating_sub(1)))));
+    }
+}
