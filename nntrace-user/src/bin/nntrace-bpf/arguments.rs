@@ -1,5 +1,6 @@
 //! The command line.
 
+mod bench;
 mod calls;
 mod diff;
 mod doctor;
@@ -30,6 +31,7 @@ use std::{
     slice,
 };
 
+pub use bench::Bench;
 pub use calls::Calls;
 use clap::{CommandFactory as _, Parser, error::ErrorKind};
 pub use diff::{Diff, DiffForm, Divisor};
@@ -126,6 +128,12 @@ pub enum Action {
     /// For each function, or by any choice of process, thread, layer, phase and function: count, total and exclusive time,
     /// minimum, percentiles, maximum, standard deviation (sd) and the same as a share of the mean (rsd).
     Report(Box<Report>),
+    /// Runs a command several times, for `diff`
+    ///
+    /// `bench -o before -- COMMAND`, then with the change `bench -o after -- COMMAND`, then `diff before after`. Takes the options of a live run;
+    /// writes the snapshot of each run to the folder. Where the command fails, or a signal ends it, that run is not kept and there are
+    /// no more; the exit status is the command's.
+    Bench(Box<Bench>),
     /// Compares runs: whether a change made it worse
     ///
     /// One run before and one after, or better several of each: `diff before/ after/`, `diff before/*.json --to after/*.json`.
@@ -269,6 +277,7 @@ impl Action {
     pub fn reads_only_files(&self) -> bool {
         match self {
             Self::Record(_)
+            | Self::Bench(_)
             | Self::Engines(_)
             | Self::Doctor(_)
             | Self::Topology(_)

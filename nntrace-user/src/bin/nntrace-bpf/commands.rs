@@ -1,5 +1,6 @@
 //! The subcommands: one file each, from its arguments to an exit status.
 
+pub mod bench;
 pub mod calls;
 pub mod diff;
 pub mod doctor;

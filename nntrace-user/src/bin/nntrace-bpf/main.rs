@@ -28,8 +28,8 @@ use nntrace_user::{caller, model::near_names::did_you_mean, report::terminal_tex
 use crate::{
     arguments::{Action, Cli},
     commands::{
-        calls, diff, doctor, energy_model, engines, explain, export, info, live, manual, pack, print, record,
-        replay, report, topology, unpack, what_if, why,
+        bench, calls, diff, doctor, energy_model, engines, explain, export, info, live, manual, pack, print,
+        record, replay, report, topology, unpack, what_if, why,
     },
 };
 
@@ -51,6 +51,7 @@ fn main() -> ExitCode {
     let (results, records) = match &cli.action {
         Some(Action::Replay(replay)) => (&replay.results, false),
         Some(Action::Record(record)) => (&record.live.results, true),
+        Some(Action::Bench(bench)) => (&bench.live.results, true),
         _ => (&cli.live.results, false),
     };
     if let Err(error) = results.check(records) {
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
         Some(Action::Export(arguments)) => export::run(arguments),
         Some(Action::Calls(arguments)) => calls::run(arguments),
         Some(Action::Report(arguments)) => report::run(arguments),
+        Some(Action::Bench(arguments)) => bench::run(arguments),
         Some(Action::Diff(arguments)) => diff::run(arguments),
         Some(Action::WhatIf(arguments)) => what_if::run(arguments),
         Some(Action::Why(arguments)) => why::run(arguments),
@@ -141,7 +143,7 @@ fn prepare(action: Option<&Action>) -> anyhow::Result<()> {
          with sudo"
     );
     let action = match action {
-        None | Some(Action::Record(_) | Action::Doctor(_)) => return Ok(()),
+        None | Some(Action::Record(_) | Action::Bench(_) | Action::Doctor(_)) => return Ok(()),
         Some(Action::Explain(arguments)) if arguments.is_live() => return Ok(()),
         Some(action) => action,
     };
