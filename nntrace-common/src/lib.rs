@@ -31,6 +31,7 @@ pub mod power;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub mod prefetch;
 pub mod record;
+pub mod rivals;
 pub mod run_queue;
 pub mod sched;
 pub mod section_begin;

@@ -7,6 +7,7 @@ use crate::diagnostic::HeldDiagnostics;
 use crate::frequency_limits::{CoolingRecord, LimitRecord};
 use crate::layer::Tag;
 use crate::mark::{BUFFER_BYTES, Label};
+use crate::rivals::RivalRecord;
 use crate::stack::{Adds, Class, Closed, Stack, outermost_path};
 use crate::stamp::Stamp;
 
@@ -68,6 +69,8 @@ pub enum RecordKind {
     FrequencyLimit = 22,
     /// A [`CoolingRecord`].
     Cooling = 23,
+    /// A [`RivalRecord`].
+    Rival = 24,
 }
 
 /// Marked section that ended.
@@ -443,6 +446,8 @@ pub enum Record {
     Exit(ProcessRecord),
     /// A thread got the CPU, left it, or was woken.
     Sched(SchedRecord),
+    /// A thread that is not traced had a CPU that a traced one waited for.
+    Rival(RivalRecord),
     /// The loader of a traced process begins or ends to map or unmap libraries.
     Loader(ProcessRecord),
     /// A thread takes part in the accounting from now on: what it showed so far counts.
@@ -466,6 +471,7 @@ impl Record {
             | Self::Loader(process)
             | Self::TakesPart(process) => process.time,
             Self::Sched(sched) => sched.time,
+            Self::Rival(rival) => rival.end,
         }
     }
 }

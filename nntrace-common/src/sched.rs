@@ -13,8 +13,12 @@ pub struct SchedOffsets {
     pub next_pid: u32,
     /// `pid` of `sched_waking`, `sched_wakeup` and `sched_wakeup_new`.
     pub woken_pid: u32,
+    /// `target_cpu` of the same.
+    pub woken_cpu: u32,
     /// Id of a task (`task_struct.pid`).
     pub task_pid: u32,
+    /// CPU of a task (`task_struct.thread_info.cpu`; before Linux 5.16 `task_struct.cpu`).
+    pub task_cpu: u32,
 }
 
 /// Way to the counter by which a CPU knows that it handles an interrupt (`preempt_count`); all 0 where unknown. It is in the task

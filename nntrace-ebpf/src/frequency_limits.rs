@@ -14,7 +14,7 @@ use nntrace_common::{
 use crate::{
     clock,
     kernel_memory::read,
-    maps::{COOLING, COOLING_OFFSETS, EMIT_LIMITS, LIMITS_OFFSETS},
+    maps::{COOLING, COOLING_OFFSETS, IS_RECORDED, LIMITS_OFFSETS},
     other_power_events::evidence_of,
     ring::{self, Wake},
 };
@@ -29,7 +29,7 @@ pub fn frequency_limits(ctx: TracePointContext) -> u32 {
     let changes = (evidence.min_khz, evidence.max_khz) != (min_khz, max_khz);
     (evidence.min_khz, evidence.max_khz) = (min_khz, max_khz);
     if changes
-        && EMIT_LIMITS.load() != 0
+        && IS_RECORDED.load() != 0
         && let Some(time) = clock::now()
     {
         let kind = RecordKind::FrequencyLimit as u32;

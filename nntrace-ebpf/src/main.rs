@@ -37,6 +37,7 @@ mod other_power_events;
 mod perf_counters;
 mod power;
 mod ring;
+mod rivals;
 mod run_queues;
 mod sched;
 mod section_totals;

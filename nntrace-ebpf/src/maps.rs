@@ -26,6 +26,7 @@ use nntrace_common::{
     pid_namespace::PidNamespace,
     power::{CpuFrequency, CpuIdle},
     record::{Forwarding, FrequencyKey, NameText, RingCount, Thread, Total, TotalKey},
+    rivals::AwaitedCpu,
     run_queue::{RunQueueOffsets, RunQueueSample},
     sched::{PreemptCount, SchedOffsets},
     stack::PathStep,
@@ -78,8 +79,14 @@ pub static CREDS_OFFSETS: Global<CredsOffsets> =
 
 /// Offsets of the fields that [`crate::sched`] reads. User space sets those that it knows.
 #[unsafe(no_mangle)]
-pub static SCHED_OFFSETS: Global<SchedOffsets> =
-    Global::new(SchedOffsets { prev_state: 0, next_pid: 0, woken_pid: 0, task_pid: 0 });
+pub static SCHED_OFFSETS: Global<SchedOffsets> = Global::new(SchedOffsets {
+    prev_state: 0,
+    next_pid: 0,
+    woken_pid: 0,
+    woken_cpu: 0,
+    task_pid: 0,
+    task_cpu: 0,
+});
 
 /// Way to the counter that shows interrupts. User space sets it if it knows it.
 #[unsafe(no_mangle)]
@@ -96,9 +103,9 @@ pub static LIMITS_OFFSETS: Global<[u32; 3]> = Global::new([0; 3]);
 #[unsafe(no_mangle)]
 pub static COOLING_OFFSETS: Global<[u32; 2]> = Global::new([0; 2]);
 
-/// Whether to emit changes of frequency limits. User space sets it.
+/// Whether to emit what only recordings keep: changes of frequency limits, and turns of rivals. User space sets it.
 #[unsafe(no_mangle)]
-pub static EMIT_LIMITS: Global<u32> = Global::new(0);
+pub static IS_RECORDED: Global<u32> = Global::new(0);
 
 /// Whether to emit begins that carry nothing but layer, phase and name. User space sets it.
 #[unsafe(no_mangle)]
@@ -307,6 +314,14 @@ pub static WINDOW: Array<Window, 1> = Array::new();
 /// Idle state machine with exact residency, by CPU.
 #[btf_map]
 pub static CPU_IDLE: Array<CpuIdle, MAX_CPUS> = Array::new();
+
+/// CPUs that traced threads wait for.
+#[btf_map]
+pub static AWAITED_CPUS: Array<AwaitedCpu, MAX_CPUS> = Array::new();
+
+/// CPU that each traced thread waits for, by thread id. Of those beyond the last entry, rivals are not reported.
+#[btf_map]
+pub static WAITING_THREADS: HashMap<u32, u32, 1024> = HashMap::new();
 
 /// Requested frequency, by CPU.
 #[btf_map]

@@ -30,6 +30,7 @@ use crate::{
     log,
     maps::{PREEMPT_COUNT, RING_COUNTS, SCHED_OFFSETS, TARGETS},
     ring::{self, Wake},
+    rivals,
     task_ids::{self, Ids},
 };
 
@@ -47,21 +48,21 @@ pub fn raw_sched_switch(ctx: RawTracePointContext) -> i32 {
 /// Handles the wake-up of a thread where it is asked for: `(task)`.
 #[raw_tracepoint(tracepoint = "sched_waking")]
 pub fn raw_sched_waking(ctx: RawTracePointContext) -> i32 {
-    woken(task_ids::of_task(ctx.arg(0)), Change::Woken, waker);
+    woken(task_ids::of_task(ctx.arg(0)), Change::Woken, waker, || None);
     0
 }
 
 /// Handles the wake-up of a thread: `(task)`.
 #[raw_tracepoint(tracepoint = "sched_wakeup")]
 pub fn raw_sched_wakeup(ctx: RawTracePointContext) -> i32 {
-    woken(task_ids::of_task(ctx.arg(0)), Change::Woken, nobody);
+    woken(task_ids::of_task(ctx.arg(0)), Change::Woken, nobody, || cpu_of_task(ctx.arg(0)));
     0
 }
 
 /// Handles the first wake-up of a new thread: `(task)`.
 #[raw_tracepoint(tracepoint = "sched_wakeup_new")]
 pub fn raw_sched_wakeup_new(ctx: RawTracePointContext) -> i32 {
-    woken(task_ids::of_task(ctx.arg(0)), Change::New, nobody);
+    woken(task_ids::of_task(ctx.arg(0)), Change::New, nobody, || cpu_of_task(ctx.arg(0)));
     0
 }
 
@@ -77,21 +78,21 @@ pub fn sched_switch(ctx: TracePointContext) -> u32 {
 /// Handles the described form of [`raw_sched_waking`].
 #[tracepoint(category = "sched", name = "sched_waking")]
 pub fn sched_waking(ctx: TracePointContext) -> u32 {
-    woken(woken_id(&ctx), Change::Woken, waker);
+    woken(woken_id(&ctx), Change::Woken, waker, || None);
     0
 }
 
 /// Handles the described form of [`raw_sched_wakeup`].
 #[tracepoint(category = "sched", name = "sched_wakeup")]
 pub fn sched_wakeup(ctx: TracePointContext) -> u32 {
-    woken(woken_id(&ctx), Change::Woken, nobody);
+    woken(woken_id(&ctx), Change::Woken, nobody, || woken_cpu(&ctx));
     0
 }
 
 /// Handles the described form of [`raw_sched_wakeup_new`].
 #[tracepoint(category = "sched", name = "sched_wakeup_new")]
 pub fn sched_wakeup_new(ctx: TracePointContext) -> u32 {
-    woken(woken_id(&ctx), Change::New, nobody);
+    woken(woken_id(&ctx), Change::New, nobody, || woken_cpu(&ctx));
     0
 }
 
@@ -100,9 +101,11 @@ fn switched(ids: Ids, change: Option<Change>, next: u32) {
     let Ids { tgid, tid } = ids;
     let Some(now) = clock::now() else { return };
     event_counts::sched();
-    if is_traced(tgid)
-        && let Some(change) = change
-    {
+    let is_ours = is_traced(tgid);
+    // A change that is not known may be that of a thread of ours which waits on.
+    let changed = if is_ours { Some(change.unwrap_or(Change::Preempted)) } else { None };
+    rivals::switched(ids, changed, current_cpu(), now);
+    if is_ours && let Some(change) = change {
         if change == Change::Ends {
             if tid != tgid {
                 let _ = TARGETS.remove(tid);
@@ -114,16 +117,20 @@ fn switched(ids: Ids, change: Option<Change>, next: u32) {
         emit(tid, tgid, now, change);
     }
     if is_traced(next) {
+        rivals::gets_cpu(next);
         emit(next, 0, now, Change::In);
     }
 }
 
 #[inline(always)]
-fn woken(tid: u32, change: Change, by: impl FnOnce() -> u32) {
+fn woken(tid: u32, change: Change, by: impl FnOnce() -> u32, waits_on: impl FnOnce() -> Option<u32>) {
     event_counts::sched();
     if is_traced(tid)
         && let Some(now) = clock::now()
     {
+        if let Some(cpu) = waits_on() {
+            rivals::waits(tid, cpu);
+        }
         emit(tid, by(), now, change);
     }
 }
@@ -169,6 +176,20 @@ pub fn next_id(ctx: &TracePointContext) -> u32 {
 #[inline(always)]
 fn woken_id(ctx: &TracePointContext) -> u32 {
     field(ctx, SCHED_OFFSETS.load().woken_pid).unwrap_or(0)
+}
+
+/// Reads the CPU that a task is on, or waits for; `None` where that is not known.
+#[inline(always)]
+fn cpu_of_task(task: u64) -> Option<u32> {
+    let offset = SCHED_OFFSETS.load().task_cpu;
+    if offset == 0 { None } else { read(task, offset).ok() }
+}
+
+/// As [`cpu_of_task`], for the thread that is woken.
+#[inline(always)]
+fn woken_cpu(ctx: &TracePointContext) -> Option<u32> {
+    let offset = SCHED_OFFSETS.load().woken_cpu;
+    if offset == 0 { None } else { field(ctx, offset) }
 }
 
 /// Whether a process or a thread is traced; an unknown one, 0, never is.

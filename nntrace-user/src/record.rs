@@ -42,6 +42,7 @@ mod pack;
 mod read;
 mod recorded;
 mod recorder;
+mod rival_entry;
 mod sections;
 mod statistics;
 mod stream_files;

@@ -1,9 +1,11 @@
 //! Answers to why executions of a program with a planted cause were slow.
 
+use std::{ffi::OsStr, iter, process::Command};
+
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use crate::{binaries, child::Child, profiler::Profiler, recording::Recording};
+use crate::{binaries, child::Child, profiler::Profiler, recording::Recording, wait};
 
 /// Program with ten executions of `infer`, of which one is slow.
 const PROGRAM: &str = "slow-runs";
@@ -21,9 +23,29 @@ impl Planted {
     /// # Errors
     /// When it, or the profiler, fails.
     pub fn record(cause: &str) -> Result<Self> {
+        Self::recorded([cause.as_ref()])
+    }
+
+    /// Records the program with a cause in another program, which is not traced.
+    ///
+    /// # Errors
+    /// When one of them, or the profiler, fails.
+    pub fn record_beside(cause: &str) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let socket = folder.path().join("socket");
+        let other =
+            Child::start(Command::new(binaries::helper(PROGRAM)?).arg("waits-as-outsider").arg(&socket))?;
+        wait::until("the socket of the other program", || Ok(socket.exists().then_some(())))?;
+        let recorded = Self::recorded([cause.as_ref(), socket.as_os_str()])?;
+        other.wait()?.expect_code(0)?;
+        Ok(recorded)
+    }
+
+    fn recorded<'a>(arguments: impl IntoIterator<Item = &'a OsStr>) -> Result<Self> {
         let program = binaries::helper(PROGRAM)?;
         let options = ["--level", "sched", "--ring-size", "8192"];
-        let recording = Recording::of(&options, [program.as_os_str(), cause.as_ref()])?;
+        let words = arguments.into_iter().map(OsStr::to_owned);
+        let recording = Recording::of(&options, iter::once(program.into_os_string()).chain(words))?;
         let ended = &recording.run.ended;
         let truth = serde_json::from_slice(&ended.stdout).with_context(|| ended.stderr.clone())?;
         Ok(Self { recording, truth })

@@ -159,7 +159,7 @@ fn a_newer_major_version_is_refused_with_both_versions() -> Result<()> {
     let output = replay(newer.path(), name)?;
     let text = String::from_utf8(output.stderr)?;
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("run.nnt: its format is 99.0, and this nntrace-bpf reads 1.1"), "{text}");
+    assert!(text.contains("run.nnt: its format is 99.0, and this nntrace-bpf reads 1.2"), "{text}");
     assert!(output.stdout.is_empty());
     Ok(())
 }

@@ -25,6 +25,22 @@ fn a_thread_that_had_the_cpu_is_named() -> Result<()> {
 }
 
 #[test]
+fn a_program_that_took_the_cpu_is_named_though_it_is_not_traced() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let planted = Planted::record_beside("outsider")?;
+    let words = format!("waited for a CPU that slow-runs ({}) had", planted.thread());
+    planted.expect("wait-for-cpu", &words, planted.ns()?)
+}
+
+#[test]
+fn a_program_that_had_the_cpu_at_a_wake_up_is_named() -> Result<()> {
+    let Some(_live) = live::enter()? else { return Ok(()) };
+    let planted = Planted::record_beside("outsider-first")?;
+    let words = format!("waited for a CPU that slow-runs ({}) had", planted.thread());
+    planted.expect("wait-for-cpu", &words, planted.ns()?)
+}
+
+#[test]
 fn a_lock_and_who_held_it_are_named() -> Result<()> {
     assert_named("lock", "lock", "lock table, held by LU_PE:refill of slow-runs (")
 }

@@ -12,6 +12,7 @@ mod describe;
 mod executions;
 mod limits;
 mod line;
+mod pauses;
 mod rounding;
 mod split;
 mod tally;

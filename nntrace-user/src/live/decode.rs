@@ -7,6 +7,7 @@ use nntrace_common::{
         BeginRecord, ForwardedRecord, HandoverRecord, LaneRecord, PowerRecord, ProcessRecord, Record,
         RecordKind, SchedRecord, TrackRecord,
     },
+    rivals::RivalRecord,
 };
 use zerocopy::FromBytes;
 
@@ -31,6 +32,7 @@ pub(crate) fn record(bytes: &[u8]) -> Option<Record> {
         () if is(RecordKind::Exec) => Record::Exec(read(bytes)?),
         () if is(RecordKind::Exit) => Record::Exit(read(bytes)?),
         () if is(RecordKind::Sched) => Record::Sched(read::<SchedRecord>(bytes)?),
+        () if is(RecordKind::Rival) => Record::Rival(read::<RivalRecord>(bytes)?),
         () if is(RecordKind::Loader) => Record::Loader(read(bytes)?),
         () if is(RecordKind::TakesPart) => Record::TakesPart(read(bytes)?),
         () => return None,

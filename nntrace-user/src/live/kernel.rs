@@ -92,8 +92,9 @@ pub struct KernelOptions {
     pub may_wait_for_pages: bool,
     /// Whether the files that targets open are wanted.
     pub reports_files: bool,
-    /// Whether changes of frequency limits, and of the states of cooling devices, are wanted one by one.
-    pub reports_limits: bool,
+    /// Whether what only recordings keep is wanted: changes of frequency limits and of the states of cooling devices one by one, and turns
+    /// of rivals.
+    pub is_recorded: bool,
     /// Whether calls of functions are recorded.
     pub calls: bool,
     /// Number of performance events that are counted by section. Programs do not wait for pages then.
@@ -108,7 +109,7 @@ impl Default for KernelOptions {
             map_memory: None,
             may_wait_for_pages: true,
             reports_files: false,
-            reports_limits: false,
+            is_recorded: false,
             calls: false,
             counters: 0,
         }
@@ -163,7 +164,7 @@ impl Kernel {
         let files = OpenFiles::new(btf);
         let opened_files = FilePrograms::new(btf, options.reports_files);
         let hotplug = Hotplug::new();
-        let limits = LimitPrograms::new(options.reports_limits);
+        let limits = LimitPrograms::new(options.is_recorded);
         let mut run_queues = RunQueues::new(btf);
         let scheduling = SchedulingPrograms::new(btf);
         let counters = CounterPrograms::new(options.counters, cpus);

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use super::{
     initial_host::InitialHost,
     kind::{self, Kind},
-    limit_entry,
+    limit_entry, rival_entry,
     varint::Cursor,
 };
 use crate::model::{
@@ -320,6 +320,10 @@ impl EventReader {
             Kind::Cooling => {
                 let cooling = limit_entry::cooling(self.cursor.bytes(&self.content)?);
                 cooling.map_or(Event::Other, |cooling| Event::Record(Record::Cooling(cooling)))
+            }
+            Kind::Rival => {
+                let turn = rival_entry::read(self.cursor.bytes(&self.content)?);
+                turn.map_or(Event::Other, |turn| Event::Record(Record::Rival(turn)))
             }
         };
         Some(Entry::Event(event))

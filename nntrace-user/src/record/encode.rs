@@ -10,7 +10,7 @@ use super::{
     call_entry,
     initial_host::InitialHost,
     kind::{self, Kind},
-    limit_entry,
+    limit_entry, rival_entry,
     varint::{put, put_bytes, put_difference},
 };
 use crate::model::{causality::Origin, function_names::Names, input::Input, scheduling::Found};
@@ -180,6 +180,7 @@ impl EventBlock {
                 let entry = limit_entry::cooling_bytes(cooling);
                 self.entry(Kind::Cooling, number, &entry, &[cooling.time]);
             }
+            Record::Rival(turn) => self.entry(Kind::Rival, number, &rival_entry::bytes(turn), &[turn.end]),
             // Not here: by themselves.
             Record::Span(_)
             | Record::Sched(_)

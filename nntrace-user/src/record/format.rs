@@ -5,7 +5,7 @@ use std::{fmt, path::Path};
 /// First bytes of a file.
 pub(super) const MAGIC: [u8; 8] = *b"NNTREC\r\n";
 /// Version that is written: readers refuse a larger major one.
-pub(super) const VERSION: (u16, u16) = (1, 1);
+pub(super) const VERSION: (u16, u16) = (1, 2);
 /// Bytes of a file's header.
 pub(super) const FILE_HEADER: usize = 32;
 /// First bytes of a block.

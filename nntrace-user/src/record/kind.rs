@@ -90,4 +90,6 @@ kinds! {
     FrequencyLimit = 27,
     /// State of a cooling device that changes.
     Cooling = 28,
+    /// Turn of a rival on a CPU that a traced thread waited for.
+    Rival = 29,
 }

@@ -1,6 +1,9 @@
 //! The streams of a recording that is being written: which one an event belongs to.
 
-use nntrace_common::record::{PowerRecord, Record, SchedRecord};
+use nntrace_common::{
+    record::{PowerRecord, Record, SchedRecord},
+    rivals::RivalRecord,
+};
 use rustc_hash::FxHashMap;
 
 use super::{ancestry::Ancestry, encode::EventBlock, format::Stream};
@@ -65,6 +68,7 @@ impl Streams {
                 | Record::Frequency(PowerRecord { cpu, .. })
                 | Record::Hotplug(PowerRecord { cpu, .. })
                 | Record::Sched(SchedRecord { cpu, .. })
+                | Record::Rival(RivalRecord { cpu, .. })
                 | Record::Lost { cpu, .. },
             ) => self.cpu(*cpu),
             Input::Record(Record::Begin(begin)) => return self.thread(begin.tgid, begin.tid, begin.time),

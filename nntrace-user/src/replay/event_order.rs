@@ -75,7 +75,7 @@ fn rank(record: &Record) -> (u8, u32, u32) {
         // In the order of the trace: of one thread that moves from CPU to CPU, or of one CPU.
         Record::Sched(_) => (5, 0, 0),
         // Nothing else depends on them.
-        Record::FrequencyLimit(_) | Record::Cooling(_) => (6, 0, 0),
+        Record::FrequencyLimit(_) | Record::Cooling(_) | Record::Rival(_) => (6, 0, 0),
     }
 }
 

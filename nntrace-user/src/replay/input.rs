@@ -52,7 +52,9 @@ pub enum InputError {
         reason: io::Error,
     },
     /// The input is a directory.
-    #[error("{0} is a directory, not a trace file")]
+    #[error(
+        "{0} is a directory without a recording (no run.nnt in it), and no trace file; name a file, or a folder that `record -o DIR` has written"
+    )]
     Directory(String),
     /// The input is a device.
     #[error("{0} is a device, which has no end; give a trace file, or pipe one to `-`")]

@@ -6,6 +6,7 @@ use nntrace_common::{
     attributes::{Attributes, Handle, RECEIVE, Reserved, SEND},
     mark,
     record::{Record, SchedRecord, SpanRecord},
+    rivals::RivalRecord,
     sched::Change,
     stamp::Stamp,
 };
@@ -66,6 +67,16 @@ pub(in crate::analyze) struct Wake {
     pub(in crate::analyze) by: u32,
 }
 
+/// Turn on a CPU of a thread that is not traced.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::analyze) struct RivalTurn {
+    pub(in crate::analyze) cpu: u32,
+    /// Begin and end, ns.
+    pub(in crate::analyze) times: (u64, u64),
+    /// Number of the rival's name.
+    pub(in crate::analyze) rival: u32,
+}
+
 /// Attributes of a section that is open.
 #[derive(Clone, Copy, Debug, Default)]
 struct Attributed {
@@ -111,6 +122,10 @@ pub(in crate::analyze) struct Events {
     /// How many events came, those beyond the limit included.
     count: u64,
     open: FxHashMap<(u32, Stamp, u8), Attributed>,
+    /// Turns of rivals, by their ends.
+    pub(in crate::analyze) rival_turns: Vec<RivalTurn>,
+    /// Names of rivals with their ids, by number.
+    pub(in crate::analyze) rivals: Numbers,
     /// Names of locks, by number.
     pub(in crate::analyze) locks: Numbers,
     queues: Numbers,
@@ -170,7 +185,7 @@ impl Observe for EventObserver {
         let events = &mut *self.events.borrow_mut();
         let count = match input {
             Input::Record(Record::Span(_)) | Input::SpanAnywhere(_) => 2,
-            Input::Record(Record::Sched(_) | Record::Fork(_) | Record::Exit(_))
+            Input::Record(Record::Sched(_) | Record::Rival(_) | Record::Fork(_) | Record::Exit(_))
             | Input::AnnotatedBegin { .. }
             | Input::ThreadWatched { .. } => 1,
             _ => 0,
@@ -185,6 +200,7 @@ impl Observe for EventObserver {
             }
             Input::Track { origin, time, payload } => events.track(self.most, origin, time, payload),
             Input::Record(Record::Sched(event)) => events.sched(event),
+            Input::Record(Record::Rival(turn)) => events.rival(turn),
             Input::Record(Record::Fork(fork)) => events.created.push((fork.time, fork.detail, fork.tid)),
             Input::Record(Record::Exit(exit)) => events.ended.push((exit.time, exit.tid)),
             Input::SchedulingBegins { begin } => {
@@ -229,6 +245,15 @@ impl Events {
             iteration,
             lock,
         });
+    }
+
+    fn rival(&mut self, turn: &RivalRecord) {
+        let RivalRecord { tid, tgid, cpu, begin, end, .. } = *turn;
+        let name = String::from_utf8_lossy(turn.name());
+        let name = if name.is_empty() { format!("thread {tid}") } else { format!("{name} ({tid})") };
+        let name = if tid == tgid { name } else { format!("{name} of process {tgid}") };
+        let rival = self.rivals.number(name.as_bytes());
+        self.rival_turns.push(RivalTurn { cpu, times: (begin, end), rival });
     }
 
     fn begin(&mut self, origin: Origin, time: u64, payload: &[u8], name_at: u16) {

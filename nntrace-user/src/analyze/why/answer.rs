@@ -11,6 +11,7 @@ use super::{
     compared::{Compared, Run},
     describe::{Description, describe},
     executions::{self, Choice, Chosen, Execution, Groups, Reason, Share},
+    pauses,
     rounding::rounded,
     split::split,
     tally::Tally,
@@ -143,9 +144,10 @@ impl Run<'_> {
             knows_frequencies: ran().any(|ran| !ran.on.is_empty()),
             limits: timelines.map(|timelines| &timelines.limits),
         };
+        let pause = pauses::note(&slow, &typical);
         let (slow, typical) = (Group::new(&slow), Group::new(&typical));
         let difference_ns = slow.mean_ns.cast_signed() - typical.mean_ns.cast_signed();
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = pause.into_iter().collect();
         if slow.count == 1 {
             notes.push("one slow execution only: it may be chance".into());
         }

@@ -42,6 +42,7 @@ pub(super) struct Run<'a> {
     /// Processes of threads.
     processes: FxHashMap<u32, u32>,
     locks: BTreeMap<u32, String>,
+    rivals: BTreeMap<u32, String>,
 }
 
 impl<'a> Run<'a> {
@@ -62,7 +63,8 @@ impl<'a> Run<'a> {
         Self {
             built,
             findings,
-            cpu_use: CpuUse::new(events.scheduling.as_ref(), timelines),
+            cpu_use: CpuUse::new(events.scheduling.as_ref(), &events.rival_turns, timelines),
+            rivals: events.rivals.iter().collect(),
             kinds: frequencies.as_ref().map(kinds).unwrap_or_default(),
             frequencies,
             processes,
@@ -109,6 +111,11 @@ impl Compared<'_> {
     /// Returns the name of a lock.
     pub(super) fn lock(&self, lock: Option<u32>) -> String {
         lock.and_then(|lock| self.run.locks.get(&lock).cloned()).unwrap_or_default()
+    }
+
+    /// Returns the name of a rival, with its ids.
+    pub(super) fn rival(&self, rival: u32) -> String {
+        self.run.rivals.get(&rival).cloned().unwrap_or_default()
     }
 
     /// Returns the name of a kind of clusters.

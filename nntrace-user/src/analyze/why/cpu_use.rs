@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::analyze::run_graph::collect::RivalTurn;
 use crate::model::{
     Scheduling,
     scheduling::Activity,
@@ -24,6 +25,8 @@ pub(super) struct Turn {
 pub(super) enum Meanwhile {
     /// It ran this thread.
     Ran(u32),
+    /// It ran the rival with this number: a thread that was not traced.
+    Rival(u32),
     /// It was in an idle state: its number, where it is known.
     Idle(u32, Option<u32>),
     /// Not known.
@@ -37,12 +40,17 @@ type Stretch<T> = (u64, u64, T);
 #[derive(Default)]
 pub(super) struct CpuUse {
     threads: FxHashMap<u32, Vec<Stretch<u32>>>,
+    rivals: FxHashMap<u32, Vec<Stretch<u32>>>,
     idle: BTreeMap<u32, Vec<Stretch<Option<u32>>>>,
 }
 
 impl CpuUse {
     /// Takes what is known of threads and of CPUs.
-    pub(super) fn new(scheduling: Option<&Scheduling>, timelines: Option<&Timelines>) -> Self {
+    pub(super) fn new(
+        scheduling: Option<&Scheduling>,
+        rivals: &[RivalTurn],
+        timelines: Option<&Timelines>,
+    ) -> Self {
         let mut all = Self::default();
         if let Some(scheduling) = scheduling {
             let tids: FxHashSet<u32> = scheduling.ids().map(|(tid, _)| tid).collect();
@@ -70,7 +78,10 @@ impl CpuUse {
                 _ => {}
             });
         }
-        for stretches in all.threads.values_mut() {
+        for RivalTurn { cpu, times: (begin, end), rival } in rivals {
+            all.rivals.entry(*cpu).or_default().push((*begin, *end, *rival));
+        }
+        for stretches in all.threads.values_mut().chain(all.rivals.values_mut()) {
             stretches.sort_unstable();
         }
         all
@@ -95,6 +106,11 @@ impl CpuUse {
                     *sums.entry(Meanwhile::Ran(other)).or_default() += ns;
                 }
                 other != tid
+            });
+            let rivals = self.rivals.get(&cpu).map_or(&[][..], |all| all);
+            claim(&mut left, rivals, |rival, ns| {
+                *sums.entry(Meanwhile::Rival(rival)).or_default() += ns;
+                true
             });
         }
         // Who was taken off a CPU does not wait for another one to wake up.
@@ -148,6 +164,8 @@ mod tests {
             threads: [(0, vec![(0, 20, 7), (20, 25, 8), (30, 40, 9)]), (1, vec![(24, 35, 5)])]
                 .into_iter()
                 .collect(),
+            // A turn that began before anything was traced, and one that a thread of ours is in by other events.
+            rivals: [(0, vec![(0, 28, 1), (35, 42, 0)])].into_iter().collect(),
             idle: [(0, vec![(40, 47, Some(2))])].into(),
         };
         let seen = |turn, begin, end| {
@@ -161,8 +179,10 @@ mod tests {
             [
                 (Meanwhile::Ran(8), 3),
                 (Meanwhile::Ran(9), 10),
-                (Meanwhile::Idle(0, Some(2)), 7),
-                (Meanwhile::Unknown, 8)
+                (Meanwhile::Rival(0), 2),
+                (Meanwhile::Rival(1), 3),
+                (Meanwhile::Idle(0, Some(2)), 5),
+                (Meanwhile::Unknown, 5)
             ]
         );
         let moved = Turn { next: Some(0), last: Some(1) };
@@ -172,7 +192,8 @@ mod tests {
                 (Meanwhile::Ran(5), 5),
                 (Meanwhile::Ran(8), 3),
                 (Meanwhile::Ran(9), 10),
-                (Meanwhile::Unknown, 10)
+                (Meanwhile::Rival(0), 2),
+                (Meanwhile::Unknown, 8)
             ]
         );
     }

@@ -150,11 +150,8 @@ pub(super) fn describe(part: Part, run: &Compared<'_>) -> Description {
             let text = format!("on {}, typically on {}{}", run.cluster(to), run.cluster(from), whom(peer));
             new(Cause::Cluster, Certainty::Inferred, text)
         }
-        Part::Waited(peer, Meanwhile::Ran(tid)) => {
-            let name = run.thread(tid);
-            let text = format!("waited for a CPU that {name} had{}", whom(peer));
-            Description { by: Some(name), ..new(Cause::WaitForCpu, Certainty::Measured, text) }
-        }
+        Part::Waited(peer, Meanwhile::Ran(tid)) => waited_for(run.thread(tid), &whom(peer)),
+        Part::Waited(peer, Meanwhile::Rival(rival)) => waited_for(run.rival(rival), &whom(peer)),
         Part::Waited(peer, Meanwhile::Unknown) => {
             let text = format!("waited for a CPU, who had it is not known{}", whom(peer));
             new(Cause::WaitForCpu, Certainty::Unknown, text)
@@ -167,6 +164,13 @@ pub(super) fn describe(part: Part, run: &Compared<'_>) -> Description {
             new(Cause::IdleWakeUp, Certainty::Measured, text)
         }
     }
+}
+
+/// Describes a wait for a CPU that a thread of this name had.
+fn waited_for(name: String, whom: &str) -> Description {
+    let text = format!("waited for a CPU that {name} had{whom}");
+    let (cause, certainty) = (Cause::WaitForCpu, Certainty::Measured);
+    Description { cause, certainty, text, function: None, by: Some(name) }
 }
 
 /// Describes a wait for a function of another thread.

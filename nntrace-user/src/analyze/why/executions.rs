@@ -65,7 +65,7 @@ pub(super) enum First {
 }
 
 /// Execution of a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Execution {
     /// Number of its section.
     pub(super) span: u32,
@@ -75,6 +75,8 @@ pub(super) struct Execution {
     pub(super) end: u64,
     /// Whether it is the first one.
     pub(super) first: First,
+    /// Time since the end of the one before in its process, ns: 0 where that still went on, `None` where there was none.
+    pub(super) pause: Option<u64>,
 }
 
 impl Execution {
@@ -201,7 +203,7 @@ fn executions(events: &Events, component: u32) -> Vec<Execution> {
     let mut spans: Vec<(u32, &Span)> = of_component.collect();
     spans.sort_by_key(|(number, span)| (span.begin, span.depth, *number));
     let mut until: FxHashMap<u32, Stamp> = FxHashMap::default();
-    let mut processes: FxHashSet<u32> = FxHashSet::default();
+    let mut ends: FxHashMap<u32, u64> = FxHashMap::default();
     let mut executions = Vec::new();
     for (number, span) in spans {
         let is_new = !until.contains_key(&span.tid);
@@ -211,13 +213,16 @@ fn executions(events: &Events, component: u32) -> Vec<Execution> {
         }
         *until = span.end;
         let process = events.processes.get(&span.tid).copied().unwrap_or(span.tid);
-        let first = match (processes.insert(process), is_new) {
-            (true, _) => First::OfProcess,
-            (false, true) => First::OfThread,
-            (false, false) => First::No,
-        };
         let (begin, end) = (span.begin.time, span.end.max(span.begin).time);
-        executions.push(Execution { span: number, begin, end, first });
+        let before = ends.get(&process).copied();
+        ends.insert(process, end.max(before.unwrap_or(0)));
+        let first = match (before, is_new) {
+            (None, _) => First::OfProcess,
+            (Some(_), true) => First::OfThread,
+            (Some(_), false) => First::No,
+        };
+        let pause = before.map(|before| begin.saturating_sub(before));
+        executions.push(Execution { span: number, begin, end, first, pause });
     }
     executions
 }
@@ -243,7 +248,7 @@ mod tests {
     use super::*;
 
     fn of_lengths(lengths: impl IntoIterator<Item = u64>) -> Vec<Execution> {
-        let execution = |(number, end)| Execution { span: number, begin: 0, end, first: First::default() };
+        let execution = |(number, end)| Execution { span: number, end, ..Execution::default() };
         (0..).zip(lengths).map(execution).collect()
     }
 

@@ -24,7 +24,7 @@ pub(super) struct KernelSide {
 impl KernelSide {
     pub(super) fn load() -> Self {
         let begin = Instant::now();
-        let loaded = Kernel::load(KernelOptions { reports_limits: true, ..KernelOptions::default() });
+        let loaded = Kernel::load(KernelOptions { is_recorded: true, ..KernelOptions::default() });
         Self { loaded, took: begin.elapsed() }
     }
 

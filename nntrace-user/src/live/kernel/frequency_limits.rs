@@ -12,7 +12,7 @@ pub(super) struct LimitPrograms {
     /// On cooling devices: type, state. `None` where nobody wants them.
     cooling: Option<EventProgram<2>>,
     /// Whether changes are reported one by one: 1, or 0.
-    reports: u32,
+    is_recorded: u32,
 }
 
 /// Program on an event, and the fields that it reads.
@@ -27,21 +27,22 @@ struct EventProgram<const N: usize> {
 }
 
 impl LimitPrograms {
-    /// Prepares the programs; without `reports` they keep the last limits of each CPU only.
-    pub(super) fn new(reports: bool) -> Self {
+    /// Prepares the programs; unless the run is recorded they keep the last limits of each CPU only.
+    pub(super) fn new(is_recorded: bool) -> Self {
         Self {
             policies: EventProgram::on_policies(
                 "power",
                 "cpu_frequency_limits",
                 ["min_freq", "max_freq", "cpu_id"],
             ),
-            cooling: reports.then(|| EventProgram::on_cooling("thermal", "cdev_update", ["type", "target"])),
-            reports: u32::from(reports),
+            cooling: is_recorded
+                .then(|| EventProgram::on_cooling("thermal", "cdev_update", ["type", "target"])),
+            is_recorded: u32::from(is_recorded),
         }
     }
 
     pub(super) fn configure<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
-        loader.override_global("EMIT_LIMITS", &self.reports, true);
+        loader.override_global("IS_RECORDED", &self.is_recorded, true);
         self.policies.configure(loader);
         if let Some(cooling) = &self.cooling {
             cooling.configure(loader);

@@ -27,7 +27,7 @@ pub(super) struct PowerPrograms {
 impl PowerPrograms {
     /// Sizes the tables for the number of CPUs.
     pub(super) fn configure(loader: &mut EbpfLoader<'_>, cpus: u32) {
-        for map in ["CPU_IDLE", "CPU_FREQUENCY", "NEXT_IN_POLICY"] {
+        for map in ["CPU_IDLE", "CPU_FREQUENCY", "NEXT_IN_POLICY", "AWAITED_CPUS"] {
             loader.map_max_entries(map, cpus);
         }
     }

@@ -46,7 +46,7 @@ impl SchedulingPrograms {
     }
 
     fn attach(&mut self, object: &mut Object) -> Result<(), KernelError> {
-        let SchedOffsets { prev_state, next_pid, woken_pid, task_pid } = self.offsets;
+        let SchedOffsets { prev_state, next_pid, woken_pid, task_pid, .. } = self.offsets;
         let [(point, raw, _), others @ ..] = PROGRAMS;
         // Before Linux 5.18 the raw form lacks the state, and attaching is refused.
         if task_pid != 0 && self.links.attach(object, raw, point).is_ok() {
@@ -83,8 +83,16 @@ fn offsets(btf: Option<&Btf>) -> SchedOffsets {
         next_pid: offset("sched/sched_switch", "next_pid"),
         // `sched_waking` and `sched_wakeup_new` are of the same class.
         woken_pid: offset("sched/sched_wakeup", "pid"),
+        woken_cpu: offset("sched/sched_wakeup", "target_cpu"),
         task_pid: btf.and_then(|btf| btf.offset("task_struct", "pid")).unwrap_or(0),
+        task_cpu: btf.and_then(cpu_of_task).unwrap_or(0),
     }
+}
+
+/// Returns the offset of the CPU in a task.
+fn cpu_of_task(btf: &Btf) -> Option<u32> {
+    let in_thread = || Some(btf.offset("task_struct", "thread_info")? + btf.offset("thread_info", "cpu")?);
+    btf.offset("task_struct", "cpu").or_else(in_thread)
 }
 
 impl Kernel {

@@ -1,12 +1,13 @@
 //! Ten executions of `infer`, of which one is slow by a cause that is planted. Prints how much longer it took by that as JSON, and the
 //! thread that did it, if it was one without marks.
 
+mod outsider;
 mod processor;
 mod program;
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Parser, ValueEnum};
 use nix::{
     libc,
@@ -27,6 +28,8 @@ const WORK: Duration = Duration::from_millis(10);
 struct Cli {
     /// Planted cause
     cause: Cause,
+    /// Socket of the program that takes the CPU
+    socket: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -47,12 +50,22 @@ enum Cause {
     LittleCluster,
     /// Its CPU leaves the deepest idle state late, out of which it was kept before
     DeepIdle,
+    /// Another program takes the CPU from it
+    Outsider,
+    /// Another program has the CPU when it wakes up
+    OutsiderFirst,
     /// The driver itself
     ServesAsDriver,
+    /// That other program
+    WaitsAsOutsider,
 }
 
 fn main() -> Result<()> {
-    let Cli { cause } = Cli::parse();
+    let Cli { cause, socket } = Cli::parse();
+    let socket = || socket.as_deref().context("no socket is named");
+    if cause == Cause::WaitsAsOutsider {
+        return outsider::wait(socket()?);
+    }
     emit::init(std::process::id());
     if cause == Cause::ServesAsDriver {
         return program::serve();
@@ -65,10 +78,15 @@ fn main() -> Result<()> {
             thread = Some(rival.as_raw());
             planted
         }
+        Cause::Outsider | Cause::OutsiderFirst => {
+            let (planted, rival) = outsider::rival(socket()?, cause == Cause::OutsiderFirst)?;
+            thread = Some(rival.as_raw());
+            planted
+        }
         Cause::Lock => program::lock()?,
         Cause::Driver => program::driver()?,
         Cause::Calls => program::calls()?,
-        Cause::Cold | Cause::ServesAsDriver => program::cold()?,
+        Cause::Cold | Cause::ServesAsDriver | Cause::WaitsAsOutsider => program::cold()?,
         Cause::FrequencyCap => processor::frequency_cap()?,
         Cause::LittleCluster => processor::little_cluster()?,
         Cause::DeepIdle => processor::deep_idle()?,

@@ -23,13 +23,11 @@ use nntrace_tests::cpus;
 use crate::{COUNT, SLOW, WORK, go_first, infer, longer, work};
 
 /// Length that is planted.
-const PLANTED: Duration = Duration::from_millis(120);
+pub const PLANTED: Duration = Duration::from_millis(120);
 
 /// Returns the planted time, and the thread that has the CPU then.
 pub fn rival() -> Result<(Duration, Pid)> {
-    let allowed = sched_getaffinity(Pid::from_raw(0))?;
-    let first = (0..CpuSet::count()).find(|cpu| allowed.is_set(*cpu).unwrap_or(false)).context("no CPU")?;
-    cpus::pin(first as u32)?;
+    first_cpu()?;
     let (request, requests) = mpsc::channel::<()>();
     let rival = thread::Builder::new().name("rival".into()).spawn(move || {
         go_first(2);
@@ -43,6 +41,13 @@ pub fn rival() -> Result<(Duration, Pid)> {
     })?;
     drop(request);
     rival.join().ok().context("the rival has failed")
+}
+
+/// Keeps this thread, and those that it starts, on the first CPU that it may use.
+pub fn first_cpu() -> Result<()> {
+    let allowed = sched_getaffinity(Pid::from_raw(0))?;
+    let first = (0..CpuSet::count()).find(|cpu| allowed.is_set(*cpu).unwrap_or(false)).context("no CPU")?;
+    cpus::pin(first as u32)
 }
 
 /// Holds a lock.
@@ -161,7 +166,7 @@ pub fn calls() -> Result<Duration> {
 }
 
 /// Runs the executions, with a pause after each; what they do is shown the number.
-fn executions(mut execute: impl FnMut(u64) -> Result<()>) -> Result<()> {
+pub fn executions(mut execute: impl FnMut(u64) -> Result<()>) -> Result<()> {
     for number in 0..COUNT {
         infer(|| {
             work(WORK)?;
@@ -173,7 +178,7 @@ fn executions(mut execute: impl FnMut(u64) -> Result<()>) -> Result<()> {
 }
 
 /// Uses a CPU for so long; returns how long it was.
-fn spin(time: Duration) -> Duration {
+pub fn spin(time: Duration) -> Duration {
     let begin = Instant::now();
     while begin.elapsed() < time {
         spin_loop();

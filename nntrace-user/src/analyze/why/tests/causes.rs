@@ -41,6 +41,24 @@ fn another_thread_had_the_cpu() {
     assert_eq!(answer["slow"]["count"], 1);
 }
 
+#[test]
+fn a_pause_before_the_slow_ones_is_noted() {
+    let mut trace = running();
+    let mut at = 1_000_000;
+    for number in 0..2 * COUNT {
+        let is_slow = number == 7 || number == 15;
+        at += if is_slow { 3_000_000 * US } else { 2_000 * US };
+        trace.begin(at, APP, "[NN_LR_PE]infer");
+        at += if is_slow { 1_500 * US } else { 1_000 * US };
+        trace.end(at, APP);
+    }
+    let answer = trace.answer();
+    let notes = answer["notes"].as_array().unwrap();
+    let note = "the slow ones came after a pause of 3.00 s, the typical ones after 2.00 ms (medians): caches and clocks may have \
+                been cold";
+    assert!(notes.iter().any(|one| one == note), "{notes:?}");
+}
+
 /// Returns a trace whose slow execution is at half the frequency, by a limit, and perhaps by a cooling device.
 pub(super) fn slowed_by_a_limit(cooling: bool) -> Trace {
     let mut trace = running();

@@ -256,7 +256,7 @@ fn session_options(
             ring_bytes: cli.ring_size.saturating_mul(1024),
             map_memory: cli.map_memory,
             reports_files,
-            reports_limits: recording.is_some(),
+            is_recorded: recording.is_some(),
             ..KernelOptions::default()
         },
     }

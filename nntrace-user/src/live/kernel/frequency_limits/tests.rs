@@ -90,7 +90,8 @@ impl Drop for Group {
 #[test]
 fn limits_are_reported_when_they_change() {
     for reports in [false, true] {
-        let programs = LimitPrograms { policies: on_latency(), cooling: None, reports: u32::from(reports) };
+        let programs =
+            LimitPrograms { policies: on_latency(), cooling: None, is_recorded: u32::from(reports) };
         let Some(mut bench) = Bench::new(&programs) else { return println!("no such event here") };
         // The second time nothing has changed.
         for _ in 0..2 {
@@ -113,7 +114,7 @@ fn states_of_devices_are_reported_when_they_change() {
     let programs = LimitPrograms {
         policies: on_latency(),
         cooling: Some(EventProgram::on_cooling("cgroup", "cgroup_freeze", ["path", "id"])),
-        reports: 1,
+        is_recorded: 1,
     };
     let Some(mut bench) = Bench::new(&programs) else { return println!("no such event here") };
     let names = [format!("nntrace{}", process::id()), format!("nntrace-with-long-name{}", process::id())];
