@@ -47,8 +47,10 @@ fn each_run_is_whole_and_diff_takes_the_folder() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (runs, count) = (folder.path().join("before"), folder.path().join("count"));
     let command = counting(&count, "echo printed");
-    let ended =
-        bench(&["--runs", "3", "--warm-up", "1", "--level", "sched"], &runs, &command)?.expect_code(0)?;
+    // It is not launched itself: named, it is probed before it runs.
+    let lib = ["--lib", env!("CARGO_BIN_EXE_mark-raw")];
+    let words = [&["--runs", "3", "--warm-up", "1", "--level", "sched"][..], &lib].concat();
+    let ended = bench(&words, &runs, &command)?.expect_code(0)?;
     assert_eq!(ended.text(), "printed\n".repeat(4), "the command's own output is all there is on stdout");
     assert!(
         ended.stderr.contains("warm-up 1 of 1: ") && ended.stderr.contains("run 3 of 3: "),

@@ -94,12 +94,7 @@ impl State {
             Action::Quit => return Flow::Quit,
             Action::Suspend => return Flow::Suspend,
             Action::Write => return Flow::Write,
-            Action::Back if self.overlay.is_some() => self.overlay = None,
-            Action::Back if self.view == View::Functions && self.functions.is_filtered() => {
-                self.functions.show_all();
-                self.refresh();
-            }
-            Action::Back => return Flow::Quit,
+            Action::Back => return self.back(),
             Action::NextView => self.show(self.view.next()),
             Action::PreviousView => self.show(self.view.previous()),
             Action::Show(view) => self.show(view),
@@ -135,6 +130,18 @@ impl State {
             }
             Action::Open => self.open(),
             Action::Filter => self.functions.is_typing = self.overlay.is_none(),
+        }
+        Flow::Continue
+    }
+
+    /// Closes the overlay, or else ends the filter, or else the program.
+    fn back(&mut self) -> Flow {
+        if self.overlay.take().is_none() {
+            if self.view != View::Functions || !self.functions.is_filtered() {
+                return Flow::Quit;
+            }
+            self.functions.show_all();
+            self.refresh();
         }
         Flow::Continue
     }

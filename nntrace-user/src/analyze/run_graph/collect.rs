@@ -1,6 +1,6 @@
 //! Collection of what a run's model takes, as far as predictions are made of it.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, collections::BTreeSet, rc::Rc};
 
 use nntrace_common::{
     attributes::{Attributes, Handle, RECEIVE, Reserved, SEND},
@@ -73,8 +73,17 @@ pub(in crate::analyze) struct RivalTurn {
     pub(in crate::analyze) cpu: u32,
     /// Begin and end, ns.
     pub(in crate::analyze) times: (u64, u64),
-    /// Number of the rival's name.
+    /// Number of the rival.
     pub(in crate::analyze) rival: u32,
+}
+
+/// Threads of one name that are not traced: many programs, such as shells and compilers, are short.
+#[derive(Clone, Debug, Default)]
+pub(in crate::analyze) struct Rival {
+    /// Their name; empty where it is not known.
+    pub(in crate::analyze) name: String,
+    /// Process and thread ids.
+    pub(in crate::analyze) threads: BTreeSet<(u32, u32)>,
 }
 
 /// Attributes of a section that is open.
@@ -124,8 +133,9 @@ pub(in crate::analyze) struct Events {
     open: FxHashMap<(u32, Stamp, u8), Attributed>,
     /// Turns of rivals, by their ends.
     pub(in crate::analyze) rival_turns: Vec<RivalTurn>,
-    /// Names of rivals with their ids, by number.
-    pub(in crate::analyze) rivals: Numbers,
+    /// Rivals by their numbers.
+    pub(in crate::analyze) rivals: Vec<Rival>,
+    rival_names: Numbers,
     /// Names of locks, by number.
     pub(in crate::analyze) locks: Numbers,
     queues: Numbers,
@@ -249,10 +259,12 @@ impl Events {
 
     fn rival(&mut self, turn: &RivalRecord) {
         let RivalRecord { tid, tgid, cpu, begin, end, .. } = *turn;
-        let name = String::from_utf8_lossy(turn.name());
-        let name = if name.is_empty() { format!("thread {tid}") } else { format!("{name} ({tid})") };
-        let name = if tid == tgid { name } else { format!("{name} of process {tgid}") };
-        let rival = self.rivals.number(name.as_bytes());
+        let rival = self.rival_names.number(turn.name());
+        if self.rivals.len() <= rival as usize {
+            let name = String::from_utf8_lossy(turn.name()).into_owned();
+            self.rivals.push(Rival { name, ..Rival::default() });
+        }
+        self.rivals[rival as usize].threads.insert((tgid, tid));
         self.rival_turns.push(RivalTurn { cpu, times: (begin, end), rival });
     }
 

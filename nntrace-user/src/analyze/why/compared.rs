@@ -1,6 +1,6 @@
 //! Slow and typical executions of a run: what is known of their host, and the names of things.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
@@ -10,7 +10,11 @@ use super::{
     tally::{Host, Tally},
 };
 use crate::{
-    analyze::run_graph::{build::Built, collect::Events, frequencies::Frequencies},
+    analyze::run_graph::{
+        build::Built,
+        collect::{Events, Rival},
+        frequencies::Frequencies,
+    },
     model::{Findings, Scheduling, frequency_limits::FrequencyLimits, timeline::Timelines},
 };
 
@@ -42,7 +46,7 @@ pub(super) struct Run<'a> {
     /// Processes of threads.
     processes: FxHashMap<u32, u32>,
     locks: BTreeMap<u32, String>,
-    rivals: BTreeMap<u32, String>,
+    rivals: &'a [Rival],
 }
 
 impl<'a> Run<'a> {
@@ -51,7 +55,7 @@ impl<'a> Run<'a> {
         built: &'a Built<'a>,
         findings: &'a Findings<'a>,
         timelines: Option<&Timelines>,
-        events: &Events,
+        events: &'a Events,
     ) -> Self {
         let frequencies = timelines.map(|timelines| Frequencies::new(findings.topology, timelines));
         let mut processes = events.processes.clone();
@@ -64,7 +68,7 @@ impl<'a> Run<'a> {
             built,
             findings,
             cpu_use: CpuUse::new(events.scheduling.as_ref(), &events.rival_turns, timelines),
-            rivals: events.rivals.iter().collect(),
+            rivals: &events.rivals,
             kinds: frequencies.as_ref().map(kinds).unwrap_or_default(),
             frequencies,
             processes,
@@ -115,7 +119,7 @@ impl Compared<'_> {
 
     /// Returns the name of a rival, with its ids.
     pub(super) fn rival(&self, rival: u32) -> String {
-        self.run.rivals.get(&rival).cloned().unwrap_or_default()
+        self.run.rivals.get(rival as usize).map(rival_name).unwrap_or_default()
     }
 
     /// Returns the name of a kind of clusters.
@@ -174,4 +178,34 @@ fn kinds(frequencies: &Frequencies) -> Vec<u32> {
     let kind =
         |place: usize| highest.iter().position(|other| is_same(*other, highest[place])).unwrap_or(place);
     (0..highest.len()).map(|place| kind(place) as u32).collect()
+}
+
+/// Names a rival: `sh (1234)`, `sh (4 processes)`.
+fn rival_name(rival: &Rival) -> String {
+    let Rival { name, threads } = rival;
+    let name = if name.is_empty() { "a thread without a name" } else { name };
+    let processes = threads.iter().map(|(pid, _)| pid).collect::<BTreeSet<_>>().len();
+    match threads.first() {
+        Some((pid, tid)) if threads.len() == 1 && pid == tid => format!("{name} ({tid})"),
+        Some((pid, tid)) if threads.len() == 1 => format!("{name} ({tid}) of process {pid}"),
+        Some((pid, _)) if processes == 1 => format!("{name} ({} threads of process {pid})", threads.len()),
+        _ => format!("{name} ({processes} processes)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rivals_are_named_by_what_they_are_of() {
+        let name = |name: &str, threads: &[(u32, u32)]| {
+            rival_name(&Rival { name: name.to_owned(), threads: threads.iter().copied().collect() })
+        };
+        assert_eq!(name("sh", &[(7, 7)]), "sh (7)");
+        assert_eq!(name("pool", &[(7, 8)]), "pool (8) of process 7");
+        assert_eq!(name("pool", &[(7, 8), (7, 9)]), "pool (2 threads of process 7)");
+        assert_eq!(name("sh", &[(7, 7), (8, 8), (8, 9)]), "sh (2 processes)");
+        assert_eq!(name("", &[(7, 7)]), "a thread without a name (7)");
+    }
 }

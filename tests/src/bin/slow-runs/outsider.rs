@@ -59,5 +59,5 @@ pub fn rival(socket: &Path, is_first: bool) -> Result<(Duration, Pid)> {
     let sum = Duration::from_nanos(u64::from_le_bytes(sum.try_into()?));
     let pid = Pid::from_raw(u64::from_le_bytes(pid.try_into()?).try_into()?);
     // The rest of the sleep is asleep, and not waiting.
-    Ok((if is_first { sum + BEFORE - SLEEP } else { sum }, pid))
+    Ok((if is_first { (sum + BEFORE).saturating_sub(SLEEP) } else { sum }, pid))
 }

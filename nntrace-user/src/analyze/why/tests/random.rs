@@ -164,6 +164,7 @@ proptest! {
             begin: it.begin,
             end: it.end,
             first: First::No,
+            pause: None,
         });
         let groups = groups(all.collect(), Share::default());
         let mean = |group: &[Execution]| {

@@ -8,6 +8,7 @@ use nntrace_user::analyze::why::{Options, Share};
 use super::{
     Action, Cli, EngineSelection, HostOptions, Level, OutputFile, OutputKind, Record,
     help_headings::{LIMITS, MARKS, OUTPUT, TARGET},
+    live::Marks,
     values::{duration, process, table_memory},
 };
 
@@ -46,6 +47,10 @@ pub struct Explain {
     /// Engines.
     #[command(flatten)]
     pub engines: EngineSelection,
+
+    /// Where marks come from
+    #[arg(long, value_enum, default_value_t = Marks::Auto, conflicts_with = "files", help_heading = MARKS, hide_short_help = true)]
+    pub marks: Marks,
 
     /// Search this file for mark functions too, though no target maps it yet
     #[arg(long = "lib", value_name = "PATH", help_heading = MARKS, hide_short_help = true)]
@@ -111,6 +116,7 @@ impl Explain {
         live.pids.clone_from(&self.pids);
         live.comms.clone_from(&self.comms);
         live.duration = self.duration;
+        live.marks = self.marks;
         live.engines = self.engines.clone();
         live.libraries.clone_from(&self.libraries);
         live.host = self.host.clone();
