@@ -7,8 +7,8 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-/// Time limit of a step before the test fails: far more than it takes on a loaded host.
-pub const PATIENCE: Duration = Duration::from_mins(1);
+/// Time limit of a step before the test fails: far more than it takes on a loaded host. A failure costs a second run of its program.
+pub const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Pause between two looks.
 const POLL: Duration = Duration::from_millis(10);
