@@ -18,9 +18,9 @@ pub const NAME_BYTES: usize = 16;
 pub struct RivalRecord {
     /// [`RecordKind::Rival`].
     pub kind: u32,
-    /// Thread id.
+    /// Thread id; 0 for a thread outside of the PID namespace that is profiled in.
     pub tid: u32,
-    /// Process id.
+    /// Process id; 0 like that of the thread.
     pub tgid: u32,
     /// CPU.
     pub cpu: u32,
@@ -52,7 +52,7 @@ impl RivalRecord {
     }
 }
 
-/// A CPU, as far as it is waited for.
+/// Waiting state of a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct AwaitedCpu {
@@ -60,7 +60,7 @@ pub struct AwaitedCpu {
     pub waiting: u64,
     /// Last context switch there, ns; 0 where there was none.
     pub since: u64,
-    /// 1 where a thread has begun to wait since then, which may be over by now; else 0.
+    /// 1 if a thread began to wait since then, even if it no longer does; else 0.
     pub was_awaited: u64,
 }
 

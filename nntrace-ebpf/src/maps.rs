@@ -319,7 +319,7 @@ pub static CPU_IDLE: Array<CpuIdle, MAX_CPUS> = Array::new();
 #[btf_map]
 pub static AWAITED_CPUS: Array<AwaitedCpu, MAX_CPUS> = Array::new();
 
-/// CPU that each traced thread waits for, by thread id. Of those beyond the last entry, rivals are not reported.
+/// CPU that each traced thread waits for, by thread id. Rivals of threads that do not fit are not reported.
 #[btf_map]
 pub static WAITING_THREADS: HashMap<u32, u32, 1024> = HashMap::new();
 

@@ -4,7 +4,7 @@
 //! meanwhile, and the name is that of the thread that runs. A thread that is moved to another CPU while it waits
 //! counts for the first one until it runs.
 
-use aya_ebpf::helpers::bpf_get_current_comm;
+use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid};
 use nntrace_common::{rivals::RivalRecord, sched::Change};
 
 use crate::{
@@ -14,17 +14,17 @@ use crate::{
     task_ids::Ids,
 };
 
-/// Takes a switch away from the current thread, which is traced if `change` is there.
+/// Handles a switch away from the current thread to `next`; `change` is `None` if the current one is not traced.
 #[inline(always)]
-pub fn switched(ids: Ids, change: Option<Change>, cpu: u32, now: u64) {
+pub fn switched(ids: Ids, change: Option<Change>, next: u32, cpu: u32, now: u64) {
     if IS_RECORDED.load() == 0 {
         return;
     }
     let Some(awaited) = AWAITED_CPUS.get_ptr_mut(cpu) else { return };
     // SAFETY: values of an array are never removed. Programs on other CPUs write `waiting` and `was_awaited` in between, which are
     // words of their own: what comes after this reading counts for the next turn, or is seen by it.
-    let (is_awaited, since) =
-        unsafe { ((*awaited).waiting != 0 || (*awaited).was_awaited != 0, (*awaited).since) };
+    let (waiting, was_awaited, since) =
+        unsafe { ((*awaited).waiting, (*awaited).was_awaited, (*awaited).since) };
     // SAFETY: as above; only switches on this CPU write `since`.
     unsafe { ((*awaited).was_awaited, (*awaited).since) = (0, now) };
     match change {
@@ -34,9 +34,17 @@ pub fn switched(ids: Ids, change: Option<Change>, cpu: u32, now: u64) {
             waits(ids.tid, cpu);
         }
         Some(_) => gets_cpu(ids.tid),
-        // The idle thread has no id.
-        None if is_awaited && ids.tid != 0 => emit(ids, cpu, since, now),
+        None if waiting != 0 || was_awaited != 0 => {
+            // On the host the idle thread alone has no id. In a PID namespace threads outside of it have none either.
+            if bpf_get_current_pid_tgid() as u32 != 0 {
+                emit(ids, cpu, since, now);
+            }
+        }
         None => {}
+    }
+    // Whoever gets the CPU waits no more, also if it is not traced since.
+    if waiting != 0 {
+        gets_cpu(next);
     }
 }
 

@@ -102,9 +102,9 @@ fn switched(ids: Ids, change: Option<Change>, next: u32) {
     let Some(now) = clock::now() else { return };
     event_counts::sched();
     let is_ours = is_traced(tgid);
-    // A change that is not known may be that of a thread of ours which waits on.
+    // If the change is not known, the thread may still be runnable.
     let changed = if is_ours { Some(change.unwrap_or(Change::Preempted)) } else { None };
-    rivals::switched(ids, changed, current_cpu(), now);
+    rivals::switched(ids, changed, next, current_cpu(), now);
     if is_ours && let Some(change) = change {
         if change == Change::Ends {
             if tid != tgid {

@@ -289,7 +289,7 @@ impl Model {
             Record::FrequencyLimit(_) | Record::Cooling(_) => self.frequency_limits.take(record),
             Record::Fork(fork) => self.marks.causality.create(fork.time.into(), fork.detail, fork.tid),
             Record::Exit(exit) => self.marks.causality.exit(exit.time.into(), exit.tid),
-            // Who answers why a thread waited takes it from the input.
+            // `why` alone uses it, from the input.
             Record::Exec(_) | Record::Loader(_) | Record::Rival(_) => {}
         }
     }

@@ -47,8 +47,8 @@ use tokio::sync::mpsc::{self, Receiver};
 
 pub use self::terminal::{Stop, Terminal};
 
+use self::state::State;
 pub(crate) use self::state::View;
-use self::state::{Sample, State};
 use self::view::Theme;
 use crate::report::snapshot::{Snapshot, TableUse};
 
@@ -118,7 +118,7 @@ impl App {
         Self::with_theme(Theme::new(colour))
     }
 
-    /// The same with the functions in front, not the layers and phases.
+    /// Starts in the view of functions.
     #[must_use]
     pub fn with_functions_first(mut self) -> Self {
         self.state.view = View::Functions;
@@ -131,7 +131,7 @@ impl App {
 
     /// Takes the newest results. During a pause they are kept, and shown when it ends.
     pub fn update(&mut self, snapshot: Snapshot, health: Health) {
-        self.state.update(Sample { snapshot, health });
+        self.state.update(snapshot, health);
     }
 
     /// Does what `key` stands for in `keys::BINDINGS`.

@@ -53,7 +53,7 @@ pub enum InputError {
     },
     /// The input is a directory.
     #[error(
-        "{0} is a directory without a recording (no run.nnt in it), and no trace file; name a file, or a folder that `record -o DIR` has written"
+        "{0} is a directory without a recording (no run.nnt); name a trace file, or a folder written by `record -o DIR`"
     )]
     Directory(String),
     /// The input is a device.

@@ -4,7 +4,9 @@ use super::{
     incomplete_figures::Figures,
     number_format::{self, or_unknown},
     probe_share, rails,
-    snapshot::{CpuRow, FrequencyRow, IdleRow, Loss, PhaseRow, Snapshot, TableUse, VerifiedFigure},
+    snapshot::{
+        CpuRow, FrequencyRow, FunctionRow, IdleRow, Loss, PhaseRow, Snapshot, TableUse, VerifiedFigure,
+    },
     terminal_text::{Text, line},
     top_functions::TopFunctions,
 };
@@ -76,11 +78,20 @@ fn phases(text: &mut Text, snapshot: &Snapshot) {
     }
 }
 
-/// Adds the functions that take most time, unless layers and phases show the same, or the snapshot has them by thread.
+/// Adds the functions that take most time where a layer and phase has several, unless the snapshot has them by thread.
 fn top_functions(text: &mut Text, snapshot: &Snapshot) {
-    if snapshot.details.is_empty() && snapshot.functions.len() > snapshot.phases.len() {
+    // They come by process, layer and phase.
+    let is_of_one_phase = |pair: &[FunctionRow]| {
+        let key = |row: &FunctionRow| (row.pid, row.layer, row.phase);
+        key(&pair[0]) == key(&pair[1])
+    };
+    if snapshot.details.is_empty() && snapshot.functions.windows(2).any(is_of_one_phase) {
         let functions = TopFunctions::of(&snapshot.functions);
-        functions.table(text, "functions with most exclusive time", Figures::under(snapshot, "functions"));
+        functions.table(
+            text,
+            "functions with the most exclusive time",
+            Figures::under(snapshot, "functions"),
+        );
     }
 }
 

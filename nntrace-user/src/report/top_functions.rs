@@ -106,17 +106,15 @@ impl TopFunctions {
 
 impl Function {
     fn new(row: &FunctionRow) -> Self {
-        // Of a function whose sections all lie in others of it, no time of one section is known.
-        let of_ended = |ns: u64| (row.count > 0).then_some(ns);
         Self {
             pid: row.pid,
             layer: row.layer.code().to_owned(),
             phase: row.phase.code().to_owned(),
             name: row.name.clone(),
             count: row.count,
-            p50_ns: of_ended(row.p50_ns),
-            p99_ns: of_ended(row.p99_ns),
-            max_ns: of_ended(row.max_ns),
+            p50_ns: row.of_sections(row.p50_ns),
+            p99_ns: row.of_sections(row.p99_ns),
+            max_ns: row.of_sections(row.max_ns),
             exclusive_ns: row.exclusive_ns,
         }
     }
@@ -147,7 +145,7 @@ mod tests {
     fn table(rows: &[FunctionRow], is_incomplete: bool) -> String {
         let mut text = Text::new();
         let figures = Figures::new(is_incomplete);
-        TopFunctions::of(rows).table(&mut text, "functions with most exclusive time", figures);
+        TopFunctions::of(rows).table(&mut text, "functions with the most exclusive time", figures);
         text.to_string()
     }
 

@@ -68,7 +68,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         Some("diagnostics"),
     ),
     bind(&[(KeyCode::BackTab, PLAIN)], "Shift-Tab", Action::PreviousView, "previous view", None),
-    bind(&[(KeyCode::Char('1'), PLAIN)], "1 2 3 4", Action::Show(View::Phases), "the views", None),
+    bind(&[(KeyCode::Char('1'), PLAIN)], "1 2 3 4", Action::Show(View::Phases), "select a view", None),
     bind(&[(KeyCode::Char('2'), PLAIN)], "2", Action::Show(View::Cpus), "", None),
     bind(&[(KeyCode::Char('3'), PLAIN)], "3", Action::Show(View::Stacks), "", None),
     bind(&[(KeyCode::Char('4'), PLAIN)], "4", Action::Show(View::Functions), "", None),
@@ -104,7 +104,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "stop; fg continues",
         None,
     ),
-    bind(&[(KeyCode::Esc, PLAIN)], "Esc", Action::Back, "close, end the filter, quit", None),
+    bind(&[(KeyCode::Esc, PLAIN)], "Esc", Action::Back, "close, clear filter, or quit", None),
 ];
 
 /// Action of `event`; `None` for a key without one, and for releases.

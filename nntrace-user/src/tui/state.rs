@@ -23,6 +23,8 @@ pub(crate) struct Sample {
     pub snapshot: Snapshot,
     /// The state of the collector.
     pub health: Health,
+    /// Exclusive time of each function since the snapshot before, ns; empty for the first snapshot.
+    pub added_ns: Vec<u64>,
 }
 
 /// Everything that the interface shows and remembers.
@@ -56,19 +58,16 @@ pub(crate) struct State {
 
 impl State {
     /// Takes the newest sample; it is shown at once, or after the pause.
-    pub(crate) fn update(&mut self, sample: Sample) {
+    pub(crate) fn update(&mut self, snapshot: Snapshot, health: Health) {
+        let before = self.pending.as_ref().or(self.shown.as_ref());
+        let added_ns = before.map(|before| functions::added(&before.snapshot, &snapshot)).unwrap_or_default();
+        let sample = Sample { snapshot, health, added_ns };
         if self.paused && self.shown.is_some() {
             self.pending = Some(sample);
         } else {
-            self.show_sample(sample);
+            self.shown = Some(sample);
+            self.refresh();
         }
-    }
-
-    fn show_sample(&mut self, sample: Sample) {
-        let before = self.shown.as_ref().map(|shown| &shown.snapshot);
-        self.functions.compare(before, &sample.snapshot);
-        self.shown = Some(sample);
-        self.refresh();
     }
 
     /// How the run ended, if it did. A pause does not hide it.
@@ -125,7 +124,8 @@ impl State {
             Action::Pause => {
                 self.paused = !self.paused;
                 if let Some(newest) = self.pending.take() {
-                    self.show_sample(newest);
+                    self.shown = Some(newest);
+                    self.refresh();
                 }
             }
             Action::Open => self.open(),
@@ -174,7 +174,8 @@ impl State {
         if let Some(action) = keys::action(key).filter(|action| action.applies_to(self.view)) {
             return self.apply(action);
         }
-        self.key_without_action = Some(key.code.to_string());
+        let control = if key.modifiers.contains(KeyModifiers::CONTROL) { "Ctrl-" } else { "" };
+        self.key_without_action = Some(format!("{control}{}", key.code));
         Flow::Continue
     }
 
@@ -223,7 +224,7 @@ impl State {
             self.phases.refresh(&sample.snapshot);
             self.cpus.refresh(&sample.snapshot);
             self.stacks.refresh(&sample.snapshot);
-            self.functions.refresh(&sample.snapshot);
+            self.functions.refresh(sample);
         }
     }
 }

@@ -152,7 +152,7 @@ fn enter_leads_from_a_phase_and_a_stack_to_their_functions() {
 #[test]
 fn the_time_of_the_last_interval_is_what_was_added() {
     let mut app = usual();
-    assert!(app.state.functions.added_ns.is_empty(), "nothing to compare with");
+    assert!(app.state.shown.as_ref().unwrap().added_ns.is_empty(), "nothing to compare with");
     let mut next = sample::snapshot(1);
     next.functions[3].exclusive_ns += 70;
     next.functions[1].exclusive_ns -= 1;
@@ -165,9 +165,17 @@ fn the_time_of_the_last_interval_is_what_was_added() {
     let mut expected = vec![0; next.functions.len()];
     (expected[3], expected[next.functions.len() - 1]) = (70, 5);
     app.update(next, sample::health());
-    assert_eq!(app.state.functions.added_ns, expected);
+    assert_eq!(app.state.shown.as_ref().unwrap().added_ns, expected);
+    // After a pause it is that of the last interval too, and not of the pause.
+    press(&mut app, " ");
+    app.update(sample::snapshot(1), sample::health());
+    let mut last = sample::snapshot(1);
+    last.functions[3].exclusive_ns += 70;
+    app.update(last, sample::health());
+    press(&mut app, " ");
+    assert_eq!(app.state.shown.as_ref().unwrap().added_ns.iter().sum::<u64>(), 70);
     press(&mut app, "4s");
-    assert_eq!(app.state.functions.order[..2], [3, expected.len() - 1], "sorted by it");
+    assert_eq!(app.state.functions.order[0], 3, "sorted by it");
 }
 
 #[test]
@@ -179,6 +187,9 @@ fn a_key_without_an_action_is_named() {
         press(&mut app, keys);
         assert!(footer(&mut app).contains(&format!("{key} does nothing here")), "{keys}");
     }
+    let control = KeyEvent::new(KeyCode::Char('s'), KeyModifiers::CONTROL);
+    assert_eq!(app.on_key(control), Flow::Continue);
+    assert!(footer(&mut app).contains("Ctrl-s does nothing here"));
     press(&mut app, "1");
     assert!(footer(&mut app).contains("q quit"));
 }

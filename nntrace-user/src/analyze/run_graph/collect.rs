@@ -77,7 +77,7 @@ pub(in crate::analyze) struct RivalTurn {
     pub(in crate::analyze) rival: u32,
 }
 
-/// Threads of one name that are not traced: many programs, such as shells and compilers, are short.
+/// Untraced threads of one name together: shells and compilers start many short processes.
 #[derive(Clone, Debug, Default)]
 pub(in crate::analyze) struct Rival {
     /// Their name; empty where it is not known.

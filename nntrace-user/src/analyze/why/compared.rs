@@ -183,9 +183,10 @@ fn kinds(frequencies: &Frequencies) -> Vec<u32> {
 /// Names a rival: `sh (1234)`, `sh (4 processes)`.
 fn rival_name(rival: &Rival) -> String {
     let Rival { name, threads } = rival;
-    let name = if name.is_empty() { "a thread without a name" } else { name };
+    let name = if name.is_empty() { "unnamed thread" } else { name };
     let processes = threads.iter().map(|(pid, _)| pid).collect::<BTreeSet<_>>().len();
     match threads.first() {
+        Some((0, 0)) if threads.len() == 1 => format!("{name} (outside of this PID namespace)"),
         Some((pid, tid)) if threads.len() == 1 && pid == tid => format!("{name} ({tid})"),
         Some((pid, tid)) if threads.len() == 1 => format!("{name} ({tid}) of process {pid}"),
         Some((pid, _)) if processes == 1 => format!("{name} ({} threads of process {pid})", threads.len()),
@@ -206,6 +207,7 @@ mod tests {
         assert_eq!(name("pool", &[(7, 8)]), "pool (8) of process 7");
         assert_eq!(name("pool", &[(7, 8), (7, 9)]), "pool (2 threads of process 7)");
         assert_eq!(name("sh", &[(7, 7), (8, 8), (8, 9)]), "sh (2 processes)");
-        assert_eq!(name("", &[(7, 7)]), "a thread without a name (7)");
+        assert_eq!(name("", &[(7, 7)]), "unnamed thread (7)");
+        assert_eq!(name("sh", &[(0, 0)]), "sh (outside of this PID namespace)");
     }
 }

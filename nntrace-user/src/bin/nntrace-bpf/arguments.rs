@@ -131,8 +131,8 @@ pub enum Action {
     /// Runs a command several times, for `diff`
     ///
     /// `bench -o before -- COMMAND`, then with the change `bench -o after -- COMMAND`, then `diff before after`. Takes the options of a live run;
-    /// writes the snapshot of each run to the folder. Where the command fails, or a signal ends it, that run is not kept and there are
-    /// no more; the exit status is the command's.
+    /// writes the snapshot of each run to the folder. If the command fails, that run is discarded and the series stops; the exit status is
+    /// the command's. Ctrl-C stops the series too, with exit status 130.
     Bench(Box<Bench>),
     /// Compares runs: whether a change made it worse
     ///

@@ -154,6 +154,14 @@ pub struct FunctionRow {
     pub is_partial: bool,
 }
 
+impl FunctionRow {
+    /// Returns a time of its sections; `None` of a function that occurs only in itself, and has no section that counts.
+    #[must_use]
+    pub(crate) fn of_sections(&self, ns: u64) -> Option<u64> {
+        (self.count > 0).then_some(ns)
+    }
+}
+
 /// Time in one marked function on one thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DetailRow {

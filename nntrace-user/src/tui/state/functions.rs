@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use nntrace_common::layer::{Layer, Phase};
 
+use super::Sample;
 use super::list::List;
 use super::phases::PhaseKey;
 use crate::report::snapshot::{FunctionRow, Snapshot};
@@ -25,6 +26,19 @@ impl FunctionKey {
 
 fn phase(row: &FunctionRow) -> PhaseKey {
     PhaseKey { pid: row.pid, layer: row.layer, phase: row.phase }
+}
+
+/// Returns the exclusive time of each function since an earlier snapshot, ns.
+pub(super) fn added(before: &Snapshot, now: &Snapshot) -> Vec<u64> {
+    let key = |row: &FunctionRow| (row.pid, row.layer, row.phase);
+    let earlier: HashMap<((u32, Layer, Phase), &str), u64> =
+        before.functions.iter().map(|row| ((key(row), row.name.as_str()), row.exclusive_ns)).collect();
+    let added = |row: &FunctionRow| {
+        let before = earlier.get(&(key(row), row.name.as_str())).copied().unwrap_or(0);
+        // The sum of the smallest functions may lose one that has grown.
+        row.exclusive_ns.saturating_sub(before)
+    };
+    now.functions.iter().map(added).collect()
 }
 
 /// The columns that rows can be sorted by, in the order in which the key goes through them.
@@ -59,6 +73,20 @@ impl FunctionSort {
             Self::Name => Self::Exclusive,
         }
     }
+
+    /// The number that a function is sorted by; what is not known is less than everything known.
+    fn value(self, sample: &Sample, index: usize) -> Option<u64> {
+        let row = &sample.snapshot.functions[index];
+        match self {
+            Self::Exclusive => Some(row.exclusive_ns),
+            Self::Now => sample.added_ns.get(index).copied(),
+            Self::Count => Some(row.count),
+            Self::P50 => row.of_sections(row.p50_ns),
+            Self::P99 => row.of_sections(row.p99_ns),
+            Self::Max => row.of_sections(row.max_ns),
+            Self::Name => None,
+        }
+    }
 }
 
 /// The state of the functions view.
@@ -72,8 +100,6 @@ pub(crate) struct Functions {
     pub reversed: bool,
     /// Indices into the snapshot's functions, in the order of the list.
     pub order: Vec<usize>,
-    /// Exclusive time of each of the snapshot's functions since the snapshot before, ns; empty for the first snapshot.
-    pub added_ns: Vec<u64>,
     /// The only layer and phase whose functions are shown.
     pub of: Option<PhaseKey>,
     /// Part of the names that are shown.
@@ -83,55 +109,25 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Keeps what was added since the snapshot before.
-    pub(crate) fn compare(&mut self, before: Option<&Snapshot>, now: &Snapshot) {
-        let Some(before) = before else { return };
-        let key = |row: &FunctionRow| (row.pid, row.layer, row.phase);
-        let earlier: HashMap<((u32, Layer, Phase), &str), u64> =
-            before.functions.iter().map(|row| ((key(row), row.name.as_str()), row.exclusive_ns)).collect();
-        let added = |row: &FunctionRow| {
-            let before = earlier.get(&(key(row), row.name.as_str())).copied().unwrap_or(0);
-            // A sum of the smallest functions may lose one that has grown.
-            row.exclusive_ns.saturating_sub(before)
-        };
-        self.added_ns = now.functions.iter().map(added).collect();
-    }
-
     /// Takes over a new snapshot, another order or another choice of functions.
-    pub(crate) fn refresh(&mut self, snapshot: &Snapshot) {
-        let rows = &snapshot.functions;
+    pub(crate) fn refresh(&mut self, sample: &Sample) {
+        let rows = &sample.snapshot.functions;
         let text = self.text.to_lowercase();
         let is_shown = |row: &FunctionRow| {
             self.of.is_none_or(|of| of == phase(row))
                 && (text.is_empty() || row.name.to_lowercase().contains(&text))
         };
-        self.order = (0..rows.len()).filter(|&index| is_shown(&rows[index])).collect();
-        let mut order = std::mem::take(&mut self.order);
+        let mut order: Vec<usize> = (0..rows.len()).filter(|&index| is_shown(&rows[index])).collect();
         // A stable sort: equal rows keep the snapshot's order, so that they do not dance.
         order.sort_by(|&a, &b| {
             let (a, b) = if self.reversed { (b, a) } else { (a, b) };
-            self.value(rows, b).cmp(&self.value(rows, a))
+            self.sort.value(sample, b).cmp(&self.sort.value(sample, a))
         });
         if self.reversed && self.sort == FunctionSort::Name {
             order.reverse();
         }
         self.order = order;
         self.list.set_keys(self.order.iter().map(|&index| FunctionKey::of(&rows[index])).collect());
-    }
-
-    /// The number that a row is sorted by; what is not known is less than everything known.
-    fn value(&self, rows: &[FunctionRow], index: usize) -> Option<u64> {
-        let row = &rows[index];
-        let of_ended = |ns: u64| (row.count > 0).then_some(ns);
-        match self.sort {
-            FunctionSort::Exclusive => Some(row.exclusive_ns),
-            FunctionSort::Now => self.added_ns.get(index).copied(),
-            FunctionSort::Count => Some(row.count),
-            FunctionSort::P50 => of_ended(row.p50_ns),
-            FunctionSort::P99 => of_ended(row.p99_ns),
-            FunctionSort::Max => of_ended(row.max_ns),
-            FunctionSort::Name => None,
-        }
     }
 
     /// Index of the selected function in the snapshot.

@@ -148,8 +148,12 @@ pub(crate) fn ended(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer
 
 /// Hints from the key table, as many as fit; after a key that does nothing, that.
 pub(crate) fn footer(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    if let Some(key) = &state.key_without_action {
-        let text = format!(" {key} does nothing here; ? lists the keys");
+    let word = if state.view == View::Functions && state.functions.is_typing {
+        Some(" letters are part of the filter; Backspace takes the last one back".to_owned())
+    } else {
+        state.key_without_action.as_ref().map(|key| format!(" {key} does nothing here; ? lists the keys"))
+    };
+    if let Some(text) = word {
         put(buffer, area, 0, &Line::styled(left(&text, usize::from(area.width)), Theme::heading()));
         return;
     }

@@ -34,9 +34,9 @@ pub(crate) fn draw(state: &mut Functions, sample: &Sample, theme: Theme, area: R
         Layout::vertical([Constraint::Length(chosen), Constraint::Fill(1), Constraint::Length(details)])
             .areas(area);
     choice(state, snapshot, theme, choice_area, buffer);
-    table(state, snapshot, theme, table_area, buffer);
+    table(state, sample, theme, table_area, buffer);
     if let Some(index) = state.selected() {
-        selected(&snapshot.functions[index], state.added_ns.get(index), snapshot, details_area, buffer);
+        selected(&snapshot.functions[index], sample.added_ns.get(index), snapshot, details_area, buffer);
     }
 }
 
@@ -56,15 +56,20 @@ fn choice(state: &Functions, snapshot: &Snapshot, theme: Theme, area: Rect, buff
         number_format::count(snapshot.functions.len() as u64)
     );
     let hint = if state.is_typing { "  Enter keeps, Esc shows all" } else { "  Esc shows all" };
-    let shown = of.unwrap_or_default() + &text;
     let room = usize::from(area.width).saturating_sub(width(&number) + width(hint));
+    // What is typed has to be seen: the other part is cut first.
+    let of = of.unwrap_or_default();
+    let room_of_phase = room.saturating_sub(width(&text));
+    let of = if width(&of) > room_of_phase { left(&of, room_of_phase) } else { of };
+    let shown = of + &text;
     let shown = if width(&shown) > room { left(&shown, room) } else { shown };
     let line =
         Line::from(vec![Span::styled(shown + &number, Theme::heading()), Span::styled(hint, theme.key())]);
     put(buffer, area, 0, &line);
 }
 
-fn table(state: &mut Functions, snapshot: &Snapshot, theme: Theme, area: Rect, buffer: &mut Buffer) {
+fn table(state: &mut Functions, sample: &Sample, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let Sample { snapshot, added_ns, .. } = sample;
     let columns = usize::from(area.width);
     let page = usize::from(area.height).saturating_sub(1);
     let first = state.list.scroll(state.order.len(), state.list.index(), page);
@@ -76,11 +81,10 @@ fn table(state: &mut Functions, snapshot: &Snapshot, theme: Theme, area: Rect, b
     }
     let sums = Sums {
         exclusive_ns: snapshot.functions.iter().map(|row| row.exclusive_ns).sum(),
-        added_ns: state.added_ns.iter().sum(),
+        added_ns: added_ns.iter().sum(),
     };
     for (position, &index) in state.order.iter().enumerate().skip(first).take(page) {
-        let function =
-            Function { row: &snapshot.functions[index], added_ns: state.added_ns.get(index).copied() };
+        let function = Function { row: &snapshot.functions[index], added_ns: added_ns.get(index).copied() };
         let is_selected = position == state.list.index();
         let line = function_line(&function, &sums, columns, is_selected, theme);
         put(buffer, area, position - first + 1, &line);
@@ -107,6 +111,8 @@ struct Figure {
     text: fn(&Function<'_>, &Sums) -> String,
     /// Width of the table from which on it is shown.
     from: usize,
+    /// Whether it is a share, which is one of what was seen, whatever was lost.
+    is_share: bool,
 }
 
 const fn figure(
@@ -116,7 +122,16 @@ const fn figure(
     from: usize,
     text: fn(&Function<'_>, &Sums) -> String,
 ) -> Figure {
-    Figure { title, sort, width, text, from }
+    Figure { title, sort, width, text, from, is_share: false }
+}
+
+const fn share(
+    title: &'static str,
+    sort: Option<FunctionSort>,
+    from: usize,
+    text: fn(&Function<'_>, &Sums) -> String,
+) -> Figure {
+    Figure { title, sort, width: PERCENT_WIDTH, text, from, is_share: true }
 }
 
 /// Columns before the bar and the name.
@@ -124,10 +139,10 @@ const FIGURES: [Figure; 8] = [
     figure("excl", Some(FunctionSort::Exclusive), DURATION_WIDTH, 0, |function, _| {
         number_format::duration_ns(function.row.exclusive_ns)
     }),
-    figure("share", None, PERCENT_WIDTH, 0, |function, sums| {
+    share("share", None, 0, |function, sums| {
         number_format::percent(function.row.exclusive_ns, sums.exclusive_ns)
     }),
-    figure("now", Some(FunctionSort::Now), PERCENT_WIDTH, 70, |function, sums| {
+    share("now", Some(FunctionSort::Now), 70, |function, sums| {
         number_format::or_unknown(function.added_ns, |added| number_format::percent(added, sums.added_ns))
     }),
     figure("count", Some(FunctionSort::Count), COUNT_WIDTH, 0, |function, _| {
@@ -150,7 +165,7 @@ const FIGURES: [Figure; 8] = [
 impl Function<'_> {
     /// A figure of those that have ended.
     fn time(&self, ns: u64) -> String {
-        number_format::or_unknown((self.row.count > 0).then_some(ns), number_format::duration_ns)
+        number_format::or_unknown(self.row.of_sections(ns), number_format::duration_ns)
     }
 }
 
@@ -167,9 +182,7 @@ fn header(state: &Functions, snapshot: &Snapshot, columns: usize) -> String {
     for figure in figures(columns) {
         let sign = if figure.sort == Some(state.sort) { arrow(state.reversed) } else { "" };
         text.push(' ');
-        // A share of what is left is a share all the same.
-        let is_share = figure.width == PERCENT_WIDTH;
-        let title = if is_share { figure.title.to_owned() } else { incomplete.text(figure.title) };
+        let title = if figure.is_share { figure.title.to_owned() } else { incomplete.text(figure.title) };
         text.push_str(&right(&format!("{title}{sign}"), figure.width));
     }
     if columns >= BARS {

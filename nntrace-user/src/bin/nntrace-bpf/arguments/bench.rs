@@ -22,12 +22,12 @@ pub struct Bench {
           help_heading = TARGET)]
     pub runs: u32,
 
-    /// Runs before them that are not kept: they warm up caches and the machine
+    /// Number of warm-up runs before them, whose results are discarded
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000),
           help_heading = TARGET)]
     pub warm_up: u32,
 
-    /// Add the runs to those that are in the folder
+    /// Add runs to those already in the folder
     #[arg(long, conflicts_with = "force", help_heading = OUTPUT)]
     pub add: bool,
 }
@@ -53,8 +53,7 @@ impl Bench {
             results.json.is_some() || self.live.json_lines || results.table.is_some() || results.timeline;
         if is_of_one_run {
             return Err(usage(
-                "bench writes a snapshot of each run, and shows none: leave out --json, --json-lines, --table and --timeline"
-                    .into(),
+                "bench prints no results: leave out --json, --json-lines, --table and --timeline".into(),
             ));
         }
         Ok(folder)

@@ -34,13 +34,15 @@ use crate::{
     stderr,
 };
 
-/// Arguments that say how often, and where results go; all others are those of each run.
+/// Arguments of bench itself; all others are passed to each run.
 const NOT_OF_A_RUN: [&str; 6] = ["runs", "warm_up", "add", "outputs", "force", "command"];
 
-/// Name of a snapshot until it is whole: none that is taken for a run's.
+/// Exit status after a signal, as a shell has it after Ctrl-C.
+const INTERRUPTED: u8 = 130;
+/// Temporary name of a snapshot; `diff` ignores it.
 const UNFINISHED: &str = "run.unfinished";
 
-/// Runs a command several times; returns the exit status, which is the command's where it failed.
+/// Runs a command several times; returns the exit status: the command's if it failed, 130 after a signal.
 pub fn run(cli: &Bench) -> Result<ExitCode> {
     let folder = cli.folder()?;
     let mut runs = Runs::create(folder, cli)?;
@@ -76,8 +78,12 @@ struct Runs<'a> {
     /// Its arguments, without the file of the snapshot and the command.
     options: Vec<OsString>,
     command: &'a [OsString],
+    /// Runs that are replaced by the first new one.
+    replaced: Vec<OsString>,
+    /// Number of the next snapshot.
+    next: u32,
     /// Number of snapshots in the folder.
-    kept: u32,
+    kept: usize,
 }
 
 /// How a run ended.
@@ -108,21 +114,20 @@ impl<'a> Runs<'a> {
             let is_of_a_run = |name: &OsString| name == UNFINISHED || number_of(name).is_some();
             ensure!(
                 names.iter().all(is_of_a_run),
-                "{shown} has other files than runs in it: --force replaces runs only; name another folder"
+                "{shown} contains files that are not runs: --force replaces only runs; name another folder"
             );
-            for name in &names {
-                fs::remove_file(folder.join(name))
-                    .with_context(|| format!("cannot replace the runs in {shown}"))?;
-            }
         } else if !names.is_empty() && !cli.add {
             bail!(
                 "{shown} is not empty: name another folder, or add runs with --add, or replace them with --force"
             );
         }
-        let kept = if cli.add { numbers.into_iter().max().unwrap_or(0) } else { 0 };
+        let last = if cli.add { numbers.iter().copied().max().unwrap_or(0) } else { 0 };
+        let kept = if cli.add { numbers.len() } else { 0 };
+        let replaced = if cli.live.results.force { names } else { Vec::new() };
         let options = options(&Cli::command().get_matches_from(env::args_os()))?;
         let program = env::current_exe().context("cannot find this program")?;
-        Ok(Self { folder, program, options, command: &cli.live.command, kept })
+        let next = last.saturating_add(1);
+        Ok(Self { folder, program, options, command: &cli.live.command, replaced, next, kept })
     }
 
     /// Does a run, and keeps its snapshot if wanted. Returns the exit status where it is the last.
@@ -162,13 +167,11 @@ impl<'a> Runs<'a> {
                 counted(self.kept),
                 self.folder.display()
             ));
-            return Ok(Some(ExitCode::from(
-                u8::try_from(code).ok().filter(|&code| code != 0).unwrap_or(130),
-            )));
+            return Ok(Some(ExitCode::from(INTERRUPTED)));
         }
         if code != 0 {
             stderr::message(format_args!(
-                "{what} ended with status {code}, so it is not kept, and there are no more: {} in {}",
+                "{what} exited with status {code} and was discarded; the series stops: {} in {}",
                 counted(self.kept),
                 self.folder.display()
             ));
@@ -176,10 +179,15 @@ impl<'a> Runs<'a> {
         }
         if keeps {
             let directory = Directory::open(self.folder).context("cannot open the folder of the runs")?;
-            let name = name_of(self.kept + 1);
+            // Only now is there anything in their place.
+            for name in self.replaced.drain(..).filter(|name| name != UNFINISHED) {
+                let path = self.folder.join(name);
+                fs::remove_file(&path).with_context(|| format!("cannot replace {}", path.display()))?;
+            }
+            let name = name_of(self.next);
             let renamed = directory.rename_to_new(OsStr::new(UNFINISHED), OsStr::new(&name));
             renamed.with_context(|| format!("cannot write {}", self.folder.join(&name).display()))?;
-            self.kept += 1;
+            (self.next, self.kept) = (self.next.saturating_add(1), self.kept + 1);
         }
         stderr::message(format_args!("{what}: {took}"));
         Ok(None)
@@ -255,7 +263,7 @@ fn number_of(name: &OsStr) -> Option<u32> {
 }
 
 /// `1 run`, `7 runs`.
-fn counted(runs: u32) -> String {
+fn counted(runs: usize) -> String {
     format!("{runs} run{}", if runs == 1 { "" } else { "s" })
 }
 
