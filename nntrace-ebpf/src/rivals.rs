@@ -34,12 +34,7 @@ pub fn switched(ids: Ids, change: Option<Change>, next: u32, cpu: u32, now: u64)
             waits(ids.tid, cpu);
         }
         Some(_) => gets_cpu(ids.tid),
-        None if waiting != 0 || was_awaited != 0 => {
-            // On the host the idle thread alone has no id. In a PID namespace threads outside of it have none either.
-            if bpf_get_current_pid_tgid() as u32 != 0 {
-                emit(ids, cpu, since, now);
-            }
-        }
+        None if (waiting != 0 || was_awaited != 0) && !is_idle() => emit(ids, cpu, since, now),
         None => {}
     }
     // Whoever gets the CPU waits no more, also if it is not traced since.
@@ -79,6 +74,12 @@ pub fn gets_cpu(tid: u32) {
         // SAFETY: the pointer comes from the map and is not null.
         unsafe { atomic::add(&raw mut (*awaited).waiting, u64::MAX) };
     }
+}
+
+/// Whether the idle thread runs. In a PID namespace threads outside of it have no id either, but on the host.
+#[inline(always)]
+fn is_idle() -> bool {
+    bpf_get_current_pid_tgid() as u32 == 0
 }
 
 /// Emits a turn. A function to the verifier as well: the record would take much of the caller's stack.

@@ -104,9 +104,7 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let write = WriteSignal::catch(is_flight)?;
     let scrapes = listener.map(MetricsListener::serve).transpose()?;
     if wants_screen {
-        // Who asks for operators wants to see them first.
-        let app = if cli.engines.has_operators() { App::new().with_functions_first() } else { App::new() };
-        output = Output::Screen(Box::new(Screen::enter(app)?));
+        output = Output::Screen(Box::new(Screen::enter(interface(cli))?));
     }
     drop(inside);
     session.begin(cli.duration)?;
@@ -171,6 +169,11 @@ pub fn run(cli: &Live, log_level: LevelFilter, mut recording: Option<Recording>)
     let differs = snapshot.verify.as_ref().is_some_and(|verify| !verify.passes);
     let tripped = thresholds::tripped(&snapshot, &cli.results.causes);
     Ok(if differs || tripped { ExitCode::from(thresholds::TRIPPED) } else { code })
+}
+
+/// Returns the terminal interface: with operators in front, where they are asked for.
+fn interface(cli: &Live) -> App {
+    if cli.engines.has_operators() { App::new().with_functions_first() } else { App::new() }
 }
 
 /// Opens the output, unless that is the screen. Tables are printed once, at the end, unless updates are asked for.
