@@ -28,7 +28,8 @@ pub(super) fn read(entry: &[u8]) -> Option<RivalRecord> {
     };
     let (cpu, tgid, tid) = (cursor.small(entry)?, cursor.small(entry)?, cursor.small(entry)?);
     let mut name = [0; NAME_BYTES];
-    for (byte, from) in name.iter_mut().zip(cursor.bytes(entry)?) {
+    let text = cursor.bytes(entry)?.iter().take_while(|byte| **byte != 0);
+    for (byte, from) in name.iter_mut().zip(text) {
         *byte = *from;
     }
     Some(RivalRecord::new((tgid, tid), cpu, (begin, end), name))

@@ -104,7 +104,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "stop; fg continues",
         None,
     ),
-    bind(&[(KeyCode::Esc, PLAIN)], "Esc", Action::Back, "close, clear filter, or quit", None),
+    bind(&[(KeyCode::Esc, PLAIN)], "Esc", Action::Back, "close, clear, or quit", None),
 ];
 
 /// Action of `event`; `None` for a key without one, and for releases.

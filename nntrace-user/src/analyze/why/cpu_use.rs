@@ -189,10 +189,11 @@ mod tests {
         assert_eq!(
             seen(moved, 22, 50),
             [
-                (Meanwhile::Ran(5), 5),
+                (Meanwhile::Ran(5), 2),
                 (Meanwhile::Ran(8), 3),
                 (Meanwhile::Ran(9), 10),
                 (Meanwhile::Rival(0), 2),
+                (Meanwhile::Rival(1), 3),
                 (Meanwhile::Unknown, 8)
             ]
         );

@@ -22,7 +22,7 @@ const GLOSSARY: [(&str, &str); 7] = [
     ("total", "time in that layer and phase, by the mark contract"),
     ("excl", "the same without what nested marked sections took"),
     ("p50 p99", "half, 99% of the frames were no longer than this"),
-    ("share now", "part of the exclusive time of all rows, of the window; the same of the last interval"),
+    ("share now", "of all exclusive time, or of the window; of the last interval"),
     ("marks", "per second, and in brackets what one costs in the kernel"),
     ("cpu", "what this program takes, in percent of one CPU"),
     ("hits", "how often a state was entered"),
