@@ -335,9 +335,9 @@ fn no_file_is_too_long() -> Result<()> {
 
 /// Files in the page are named from the project's root, from the library, or from the folder of the file before.
 #[test]
-fn the_page_of_ways_names_files_that_exist() -> Result<()> {
+fn the_page_on_the_data_flow_names_files_that_exist() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let page = root.join("nntrace-user/docs/ways.md");
+    let page = root.join("nntrace-user/docs/data-flow.md");
     let text = fs::read_to_string(&page).with_context(|| page.display().to_string())?;
     let mut missing = Vec::new();
     for line in text.lines().filter(|line| line.starts_with('|')) {
