@@ -8,6 +8,7 @@ mod answer;
 mod chain;
 mod compared;
 mod cpu_use;
+mod crowding;
 mod describe;
 mod executions;
 mod limits;

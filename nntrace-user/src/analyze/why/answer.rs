@@ -3,12 +3,13 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use nntrace_common::stamp::Stamp;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 use super::{
     chain::Walker,
     compared::{Compared, Run},
+    crowding,
     describe::{Description, describe},
     executions::{self, Choice, Chosen, Execution, Groups, Reason, Share},
     pauses,
@@ -145,9 +146,11 @@ impl Run<'_> {
             limits: timelines.map(|timelines| &timelines.limits),
         };
         let pause = pauses::note(&slow, &typical);
+        let typical_spans: Vec<u32> = typical.iter().map(|execution| execution.span).collect();
         let (slow, typical) = (Group::new(&slow), Group::new(&typical));
         let difference_ns = slow.mean_ns.cast_signed() - typical.mean_ns.cast_signed();
         let mut notes: Vec<String> = pause.into_iter().collect();
+        notes.extend(self.crowding(events, &of_typical, &typical_spans));
         if slow.count == 1 {
             notes.push("one slow execution only: it may be chance".into());
         }
@@ -175,6 +178,14 @@ impl Run<'_> {
             notes,
             has_switches: events.scheduling.is_some(),
         }
+    }
+
+    /// Returns the note on threads of the same processes that have the CPUs.
+    fn crowding(&self, events: &Events, typical: &[Tally], spans: &[u32]) -> Option<String> {
+        let process = |tid: u32| self.process_of(tid).unwrap_or(tid);
+        let own: FxHashSet<u32> =
+            spans.iter().map(|span| process(events.spans[*span as usize].tid)).collect();
+        crowding::note(typical, |tid| own.contains(&process(tid)), self.cpus())
     }
 
     fn thread_of(&self, graph: &Graph, span: u32) -> u32 {

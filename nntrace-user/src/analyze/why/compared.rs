@@ -77,6 +77,18 @@ impl<'a> Run<'a> {
     }
 }
 
+impl Run<'_> {
+    /// Returns the process of a thread, where it is known.
+    pub(super) fn process_of(&self, tid: u32) -> Option<u32> {
+        self.processes.get(&tid).copied()
+    }
+
+    /// Returns how many CPUs the run has.
+    pub(super) fn cpus(&self) -> usize {
+        self.findings.cpus.len()
+    }
+}
+
 impl Compared<'_> {
     /// Returns the name of a function.
     pub(super) fn function(&self, component: u32) -> String {

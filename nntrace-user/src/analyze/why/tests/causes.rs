@@ -59,6 +59,25 @@ fn a_pause_before_the_slow_ones_is_noted() {
     assert!(notes.iter().any(|one| one == note), "{notes:?}");
 }
 
+#[test]
+fn waits_of_typical_executions_for_threads_of_their_process_are_noted() {
+    // Thread 9 is of the same process, thread 20 is not.
+    for (other, is_noted) in [(9, true), (20, false)] {
+        let mut trace = running();
+        for (at, is_slow) in executions() {
+            trace.begin(at, APP, "[NN_LR_PE]infer");
+            trace.switch(at + 400 * US, 0, (APP, "R"), other);
+            trace.switch(at + 800 * US, 0, (other, "S"), APP);
+            trace.end(at + if is_slow { 3_000 * US } else { 1_000 * US }, APP);
+        }
+        let answer = trace.answer();
+        let notes = answer["notes"].as_array().unwrap();
+        let note = "typical executions wait too: 40.0% of their time for a CPU that 1 other thread of the same process had";
+        let has_note = notes.iter().any(|one| one.as_str().unwrap().starts_with(note));
+        assert_eq!(has_note, is_noted, "{notes:?}");
+    }
+}
+
 /// Returns a trace whose slow execution is at half the frequency, by a limit, and perhaps by a cooling device.
 pub(super) fn slowed_by_a_limit(cooling: bool) -> Trace {
     let mut trace = running();
