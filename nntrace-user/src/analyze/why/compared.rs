@@ -85,7 +85,7 @@ impl Run<'_> {
 
     /// Returns how many CPUs the run has.
     pub(super) fn cpus(&self) -> usize {
-        self.findings.cpus.len()
+        self.findings.sums.cpus.len()
     }
 }
 
