@@ -123,7 +123,7 @@ fn escape_ends_the_filter_first() {
     let escape = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
     press(&mut app, "4/fc");
     let one = |app: &App| (app.state.functions.order.len(), app.state.view);
-    assert_eq!(one(&app), (1, View::Functions), "a letter of the filter is no key");
+    assert_eq!(one(&app), (1, View::Functions), "letters go to the filter");
     // Backspace takes letters back, and movements are movements.
     for code in [KeyCode::Backspace, KeyCode::Backspace, KeyCode::Char('q'), KeyCode::Down] {
         assert_eq!(app.on_key(code.into()), Flow::Continue);

@@ -21,7 +21,7 @@ impl PhaseKey {
         Self { pid: row.pid, layer: row.layer, phase: row.phase }
     }
 
-    /// Returns the innermost layer and phase of a stack; `None` where it has none.
+    /// Returns the innermost layer and phase of a stack; `None` if all its frames are untagged.
     pub(super) fn of_stack(row: &StackRow) -> Option<Self> {
         let tag = row.path.iter().rev().find_map(|frame| frame.tag)?;
         Some(Self { pid: row.pid, layer: tag.layer(), phase: tag.phase() })

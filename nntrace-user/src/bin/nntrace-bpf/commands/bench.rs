@@ -198,7 +198,7 @@ impl<'a> Runs<'a> {
 async fn wait(mut child: Child, end: &mut EndSignals) -> Result<Ended> {
     let pid = Pid::from_raw(i32::try_from(child.id()).context("no process id")?);
     let (sender, mut ended) = oneshot::channel();
-    // It stays a zombie, so that its id is no other process's when a signal is passed on.
+    // It stays a zombie, so that its id cannot be reused before a signal is passed on.
     let has_ended = move || {
         while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(nix::Error::EINTR) {}
         let _ = sender.send(());
@@ -224,7 +224,7 @@ async fn wait(mut child: Child, end: &mut EndSignals) -> Result<Ended> {
 /// Returns the options of each run, as words of the command line.
 fn options(matches: &ArgMatches) -> Result<Vec<OsString>> {
     let command = Cli::command();
-    let bench = command.find_subcommand("bench").context("there is no bench")?;
+    let bench = command.find_subcommand("bench").context("bench is not defined")?;
     let given = matches.subcommand_matches("bench").context("no arguments of bench")?;
     let mut words = Vec::new();
     for argument in bench.get_arguments() {
