@@ -202,9 +202,7 @@ impl Causality {
 
     /// A section that began before the window ended at `time` (ns), before the window too.
     pub(crate) fn ended_before(&mut self, origin: Origin, time: u64) {
-        if self.is_needed {
-            self.wait(origin.at(time), Event::End { origin });
-        }
+        self.wait(origin.at(time), Event::End { origin });
     }
 
     /// Takes an instant, if it is a hand-over. Other marks mean nothing here.
@@ -263,19 +261,15 @@ impl Causality {
         }
     }
 
-    /// A thread creates another one, or a process.
+    /// A thread creates another one, or a process. What it inherits may come later, even if it is the first mark with
+    /// attributes: another CPU's ring, or a lane, is read after this one.
     pub(crate) fn create(&mut self, at: Stamp, by: u32, child: u32) {
-        // Every fork comes here; without an annotated mark there is nothing to inherit.
-        if self.is_needed {
-            self.wait(at, Event::Create { by, child });
-        }
+        self.wait(at, Event::Create { by, child });
     }
 
     /// A thread ends: another one may get its id.
     pub(crate) fn exit(&mut self, at: Stamp, tid: u32) {
-        if self.is_needed {
-            self.wait(at, Event::Exit { tid });
-        }
+        self.wait(at, Event::Exit { tid });
     }
 
     fn wait(&mut self, at: Stamp, event: Event) {

@@ -207,6 +207,32 @@ fn a_thread_inherits_where_it_was_created_and_its_id_may_come_again() {
     assert_eq!(charges(&causality), expected(&charged));
 }
 
+/// Rings of other CPUs are read first, and lanes last.
+#[test]
+fn lives_of_threads_that_come_before_the_first_attribute_count() {
+    let stream = "2 1 fork 5
+         3 1 fork 6
+         9 6 exit
+         10 7 fork 6
+         0 1 <load#acct=foo
+         11 5 <work
+         14 5 >
+         15 6 <other
+         17 6 >
+         20 1 >";
+    let (causality, _) = replay(Questions::default(), &acts(stream));
+    assert_eq!(
+        charges(&causality),
+        expected(&[("-", "-", 2), ("foo", "explicit", 20), ("foo", "created", 3)])
+    );
+    let mut causality = Causality::default();
+    causality.ended_before(THREAD, 5);
+    causality.begins(THREAD, 1, b"B|1|[NN_LR_PE]load#acct=foo", 14);
+    causality.create(6.into(), 1, 2);
+    causality.advance(10);
+    assert_eq!(causality.threads.last_context(2).charge, None);
+}
+
 #[test]
 fn iterations_keep_their_parent_and_what_is_missing() {
     let (causality, names) = replay(
