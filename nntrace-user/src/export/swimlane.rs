@@ -85,6 +85,7 @@ enum Sections {
 impl<F: Format, W: Write> Events<F, W> {
     /// Begins the events of a recorded run, whose sections come one thread after the other, in the order of their begins;
     /// those shorter than `least_ns` are hidden, but for those that hand work over, or do such.
+    /// Events of CPUs count from the begin of the window on, as in a live run (see [`Events::within_window`]).
     pub fn of_recording(
         out: W,
         findings: &Findings<'_>,
@@ -97,7 +98,7 @@ impl<F: Format, W: Write> Events<F, W> {
             encoder: F::Encoder::new(out, Some(clocks)),
             sections: Sections::ByBegin(SectionsByBegin::new(unfinished, HandOvers::of(findings), least_ns)),
             least_ns,
-            power_since: None,
+            power_since: Some(findings.window().0),
         }
     }
 
