@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use nntrace_tests::{binaries, child::Child, live, native::Program};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Recording of a program, in a folder that is removed with it.
@@ -27,6 +27,10 @@ type Sums = (u64, u64, u64);
 impl Recording {
     /// Records a command; `None` where no live test can run.
     fn of(words: &[&OsStr]) -> Result<Option<Self>> {
+        Self::with(&[], words)
+    }
+
+    fn with(more: &[&str], words: &[&OsStr]) -> Result<Option<Self>> {
         let Some(_live) = live::enter()? else { return Ok(None) };
         let folder = tempfile::tempdir()?;
         let mut command = Command::new(binaries::profiler()?);
@@ -36,7 +40,7 @@ impl Recording {
         }
         // Rings that take all that is written, however late they are drained.
         let options = ["record", "--causes", "--ring-size", "8192", "-o"];
-        command.env("OMP_NUM_THREADS", "3").args(options).arg(folder.path().join("run"));
+        command.env("OMP_NUM_THREADS", "3").args(options).arg(folder.path().join("run")).args(more);
         Child::run(command.arg("--").args(words))?.expect_code(0)?;
         Ok(Some(Self { folder }))
     }
@@ -122,7 +126,7 @@ fn views_agree_with_the_replay() -> Result<()> {
     let Some(recording) = Recording::of(&[program.path().as_os_str()])? else { return Ok(()) };
     assert_agree(&recording)?;
     let info = recording.json(&["info", "--check", "--json"])?;
-    assert_eq!(info["damage"], serde_json::json!([]));
+    assert_eq!(info["damage"], json!([]));
     assert_eq!((&info["is_ended"], &info["run"]["exit_status"]), (&true.into(), &0.into()));
     assert_eq!(info["run"]["environment"]["OMP_NUM_THREADS"], "3");
     assert_eq!(info["events"], info["events_found"]);
@@ -189,7 +193,7 @@ fn attributes_are_shown_and_a_reader_may_leave() -> Result<()> {
     let sections = recording.sections(&[])?;
     assert_eq!(sections.len(), 2_000);
     for (place, section) in sections.iter().enumerate() {
-        let expected = serde_json::json!({"acct": format!("a{place}"), "img": format!("i{place}")});
+        let expected = json!({"acct": format!("a{place}"), "img": format!("i{place}")});
         assert_eq!((&section["attributes"], word(&section["name"])), (&expected, format!("flood_0_{place}")));
     }
     let mut command = Command::new(binaries::profiler()?);
@@ -242,5 +246,55 @@ fn short_sections_are_hidden_from_swimlanes_and_counted() -> Result<()> {
     let text = format!("hidden: {hidden} sections, {}.{:03} ms", ns / 1_000_000, ns / 1_000 % 1_000);
     assert!(told.contains(&text), "{told} is not {text}");
     assert!(hidden > 0 && hidden <= short.len());
+    Ok(())
+}
+
+/// Where a program hangs: of the function that it hangs in, and of the thread that only hangs, nothing has ended.
+#[test]
+fn sections_that_have_not_ended_are_shown() -> Result<()> {
+    let program = Program::build("hangs.c")?;
+    let options = ["--duration", "1s"];
+    let Some(recording) = Recording::with(&options, &[program.path().as_os_str()])? else { return Ok(()) };
+    let printed = recording.sections(&[])?;
+    let rows = |wanted: &[&str]| -> Vec<Value> {
+        printed.iter().map(|line| wanted.iter().map(|key| line[key].clone()).collect()).collect()
+    };
+    let main = &printed[0]["pid"];
+    let expected = [
+        json!([main, "LR", "PC", "section", "compile"]),
+        json!([main, "LR", "PE", "section", "compute"]),
+        json!([main, "LD", "PE", "subtract", "wait_for_npu"]),
+        json!([main, "LA", "PE", "section", "wait_for_camera"]),
+    ];
+    // The two threads hang at about the same time.
+    let sorted = |mut rows: Vec<Value>| {
+        rows.sort_by_key(ToString::to_string);
+        rows
+    };
+    let found = rows(&["pid", "layer", "phase", "class", "name"]);
+    assert_eq!(sorted(found), sorted(expected.to_vec()));
+    for line in &printed[1..] {
+        assert_eq!(
+            (&line["end_ns"], &line["own_ns"], &line["attributes"]),
+            (&Value::Null, &Value::Null, &Value::Null)
+        );
+    }
+    assert!(printed.is_sorted_by_key(|line| number(&line["begin_ns"])));
+    let (tree, _) = recording.show(&["print", "--tree"])?;
+    let lines: Vec<_> = tree.lines().map(|line| line.get(25..).unwrap_or(line).to_owned()).collect();
+    let expected = [
+        "not ended LR_PE   compute",
+        "not ended LD_PE     wait_for_npu",
+        "not ended LA_PE   wait_for_camera",
+    ];
+    for expected in expected {
+        assert!(lines.iter().any(|line| line.trim_start() == expected), "{expected}: {tree}");
+    }
+    for (options, names) in
+        [(&["--layer", "LD"][..], &["wait_for_npu"][..]), (&["--name", "comp*"], &["compile", "compute"])]
+    {
+        let found: Vec<_> = recording.sections(options)?.iter().map(|line| word(&line["name"])).collect();
+        assert_eq!(found, names);
+    }
     Ok(())
 }

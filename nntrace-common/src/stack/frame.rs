@@ -87,6 +87,12 @@ impl Frame {
             _ => Tag::from_index(self.tag),
         }
     }
+
+    /// Returns what the section adds, and where.
+    #[must_use]
+    pub const fn class(&self) -> Class {
+        self.class
+    }
 }
 
 impl Frame {

@@ -206,7 +206,7 @@ fn tagged(
         let known = step.and_then(|step| {
             Some((Label::tagged(Tag::from_index(step.tag)?), Class::from_code(step.class)?))
         });
-        let known = known.or_else(|| open.tag.map(|tag| (Label::tagged(tag), Class::Section)));
+        let known = known.or_else(|| open.tag.map(|tag| (Label::tagged(tag), open.class)));
         let known =
             known.or_else(|| labels.get(&(open.tid, open.begin.time)).map(|label| (*label, Class::Section)));
         let depth = u8::try_from(depth).unwrap_or(u8::MAX);

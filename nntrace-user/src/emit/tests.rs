@@ -86,7 +86,9 @@ impl Recording {
 
     fn script(mut self) -> Script {
         for (tid, stack) in &self.stacks {
-            self.facts.open.extend(stack.open_frames().map(|(_, frame)| OpenSection::new(*tid, frame, 0)));
+            self.facts
+                .open
+                .extend(stack.open_frames().map(|(_, frame)| OpenSection::new(None, *tid, frame, 0)));
         }
         Script::made(self.collection, self.facts)
     }

@@ -29,7 +29,6 @@ use self::{
     by_begin::SectionsByBegin,
     counters::Counter,
     hand_overs::HandOvers,
-    slices::Unfinished,
     sorter::{SectionSorter, Sorted},
 };
 pub use self::{
@@ -93,10 +92,10 @@ impl<F: Format, W: Write> Events<F, W> {
         threads: &[ThreadName],
         least_ns: u64,
     ) -> Self {
-        let unfinished = Unfinished::all(findings, threads.iter().map(|thread| (thread.pid, thread.tid)));
+        let unended = findings.unended_sections(threads.iter().map(|thread| (thread.pid, thread.tid)));
         Self {
             encoder: F::Encoder::new(out, Some(clocks)),
-            sections: Sections::ByBegin(SectionsByBegin::new(unfinished, HandOvers::of(findings), least_ns)),
+            sections: Sections::ByBegin(SectionsByBegin::new(unended, HandOvers::of(findings), least_ns)),
             least_ns,
             power_since: Some(findings.window().0),
         }
@@ -161,7 +160,7 @@ impl<F: Format, W: Write> Events<F, W> {
             Sections::ByEnd(sorter) => {
                 threads.clone_from(sorter.threads());
                 let mut sections = SectionsByBegin::new(
-                    Unfinished::all(findings, threads.iter().copied()),
+                    findings.unended_sections(threads.iter().copied()),
                     HandOvers::of(findings),
                     least_ns,
                 );

@@ -360,7 +360,7 @@ impl Express {
 
     /// Returns the sections that are open.
     pub(crate) fn open(&self) -> impl Iterator<Item = OpenSection> {
-        self.threads.values().flat_map(|thread| thread.marks.open(thread.tid, |_| 0))
+        self.threads.values().flat_map(|thread| thread.marks.open((thread.tgid, thread.tid), |_| 0))
     }
 
     /// Returns the names that are needed: of sites, and of open sections.

@@ -25,6 +25,11 @@ pub(crate) fn threads(pid: u32) -> Vec<FoundThread> {
     entries.filter_map(|entry| thread(&entry.path())).collect()
 }
 
+/// Whether a thread is one of a process.
+pub(crate) fn is_of(pid: u32, tid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}/task/{tid}")).exists()
+}
+
 fn thread(folder: &Path) -> Option<FoundThread> {
     let stat = fs::read(folder.join("stat")).ok()?;
     parse(&String::from_utf8_lossy(&stat))

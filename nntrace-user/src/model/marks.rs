@@ -8,7 +8,7 @@ use nntrace_common::{
     hidl_calls::Role,
     layer::{Layer, Phase, Tag},
     record::{BeginRecord, SpanRecord},
-    stack::Frame,
+    stack::{Class, Frame},
     stamp::Stamp,
     track::TrackMark,
 };
@@ -61,6 +61,8 @@ pub struct Marks {
 /// A section that was open at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OpenSection {
+    /// Process of its thread; `None` where it is not known.
+    pub(crate) pid: Option<u32>,
     /// Thread.
     pub(crate) tid: u32,
     /// When it began.
@@ -69,6 +71,8 @@ pub(crate) struct OpenSection {
     pub(crate) name: u64,
     /// Layer and phase, as written; `None` where they are not known.
     pub(crate) tag: Option<Tag>,
+    /// Whether it is a part of the section around it, or subtracted from that.
+    pub(crate) class: Class,
     /// Number of the last change of the application's phases before it.
     pub(crate) slot: u16,
 }
@@ -76,12 +80,14 @@ pub(crate) struct OpenSection {
 impl OpenSection {
     /// An open frame of a thread, with the [`Stamp::sequence`] of its begin.
     #[must_use]
-    pub(crate) fn new(tid: u32, frame: &Frame, sequence: u32) -> Self {
+    pub(crate) fn new(pid: Option<u32>, tid: u32, frame: &Frame, sequence: u32) -> Self {
         Self {
+            pid,
             tid,
             begin: Stamp::new(frame.begin, sequence),
             name: frame.name,
             tag: frame.tag(),
+            class: frame.class(),
             slot: frame.slot,
         }
     }

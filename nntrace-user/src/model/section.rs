@@ -17,6 +17,16 @@ use super::{
     input::{Input, Observe},
 };
 
+/// Returns the word for a class that is not the usual one.
+pub(crate) const fn class_name(class: Class) -> Option<&'static str> {
+    match class {
+        Class::Detail => Some("detail"),
+        Class::Subtract => Some("subtracted"),
+        Class::Handed => Some("handed"),
+        Class::Section | Class::Foreign | Class::Placeholder => None,
+    }
+}
+
 /// Sections at most whose attributes are kept until they end; those whose ends were lost stay.
 const MOST_ANNOTATIONS: usize = 1 << 20;
 
@@ -84,12 +94,7 @@ impl<'a> Section<'a> {
 
     /// Returns the word for a class that is not the usual one.
     pub(crate) const fn class_name(&self) -> Option<&'static str> {
-        match self.class {
-            Class::Detail => Some("detail"),
-            Class::Subtract => Some("subtracted"),
-            Class::Handed => Some("handed"),
-            Class::Section | Class::Foreign | Class::Placeholder => None,
-        }
+        class_name(self.class)
     }
 
     /// Returns when it began.

@@ -41,21 +41,26 @@ impl SectionFilter {
     /// Whether sections of a thread, of this layer and phase, and of this name are shown.
     #[must_use]
     pub(crate) fn shows_place(&self, tid: u32, tag: Tag, name: &str) -> bool {
-        let Self { tids, names, layers, phases, .. } = self;
-        (tids.is_empty() || tids.contains(&tid))
-            && (layers.is_empty() || layers.contains(&tag.layer()))
+        let Self { layers, phases, .. } = self;
+        (layers.is_empty() || layers.contains(&tag.layer()))
             && (phases.is_empty() || phases.contains(&tag.phase()))
-            && (names.is_empty() || names.iter().any(|pattern| pattern.fits(name)))
+            && self.shows_name(tid, name)
     }
 
-    /// Whether sections of a thread and of this name are shown that have not ended: they have no layer and phase yet, and no
-    /// duration.
+    /// Whether a section is shown that began at a time (ns) and has not ended: it may be longer than whatever is asked for. Its
+    /// layer and phase need not be known.
     #[must_use]
-    pub(crate) fn shows_unended(&self, tid: u32, name: &str) -> bool {
-        let Self { tids, names, layers, phases, .. } = self;
+    pub fn shows_unended(&self, tid: u32, begin: u64, tag: Option<Tag>, name: &str) -> bool {
+        let is_place = match tag {
+            Some(tag) => self.shows_place(tid, tag, name),
+            None => self.layers.is_empty() && self.phases.is_empty() && self.shows_name(tid, name),
+        };
+        is_place && self.shows_times(begin, u64::MAX)
+    }
+
+    fn shows_name(&self, tid: u32, name: &str) -> bool {
+        let Self { tids, names, .. } = self;
         (tids.is_empty() || tids.contains(&tid))
-            && layers.is_empty()
-            && phases.is_empty()
             && (names.is_empty() || names.iter().any(|pattern| pattern.fits(name)))
     }
 

@@ -112,9 +112,16 @@ impl ThreadMarks {
     /// Returns the open marked sections, if the thread takes part. `sequence` has the [`Stamp::sequence`] of the begin at a depth.
     ///
     /// [`Stamp::sequence`]: nntrace_common::stamp::Stamp::sequence
-    pub(crate) fn open(&self, tid: u32, sequence: impl Fn(u8) -> u32) -> impl Iterator<Item = OpenSection> {
+    pub(crate) fn open(
+        &self,
+        (pid, tid): (u32, u32),
+        sequence: impl Fn(u8) -> u32,
+    ) -> impl Iterator<Item = OpenSection> {
         let frames = self.is_marked.then(|| self.stack.open_frames());
-        frames.into_iter().flatten().map(move |(depth, frame)| OpenSection::new(tid, frame, sequence(depth)))
+        frames
+            .into_iter()
+            .flatten()
+            .map(move |(depth, frame)| OpenSection::new(Some(pid), tid, frame, sequence(depth)))
     }
 
     /// Forgets the open sections, as this many marks are lost.

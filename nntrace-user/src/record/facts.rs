@@ -11,7 +11,7 @@ use nntrace_common::{
     layer::Tag,
     power::Residency,
     record::{Total, TotalKey},
-    stack::{Adds, PathStep},
+    stack::{Adds, Class, PathStep},
     time_count::TimeCount,
 };
 use serde::{Deserialize, Serialize};
@@ -189,6 +189,9 @@ pub(super) struct PathRow {
 /// Section that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OpenRow {
+    /// `None` where it is not known, and in recordings before version 1.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
     tid: u32,
     begin_ns: u64,
     #[serde(with = "hex")]
@@ -197,6 +200,9 @@ pub(super) struct OpenRow {
     /// Number of the layer and the phase; `None` where they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tag: Option<u8>,
+    /// `None` for a usual section, and in recordings before version 1.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    class: Option<u8>,
 }
 
 /// Residency of a CPU.
@@ -395,13 +401,23 @@ impl PathRow {
 
 impl OpenRow {
     fn new(section: &OpenSection) -> Self {
-        let OpenSection { tid, begin, name, slot, tag } = *section;
-        Self { tid, begin_ns: begin.time, name, slot, tag: tag.map(Tag::index) }
+        let OpenSection { pid, tid, begin, name, slot, tag, class } = *section;
+        let class = (class != Class::Section).then_some(class as u8);
+        Self { pid, tid, begin_ns: begin.time, name, slot, tag: tag.map(Tag::index), class }
     }
 
     fn section(&self) -> OpenSection {
-        let Self { tid, begin_ns, name, slot, tag } = *self;
-        OpenSection { tid, begin: begin_ns.into(), name, tag: tag.and_then(Tag::from_index), slot }
+        let Self { pid, tid, begin_ns, name, slot, tag, class } = *self;
+        let class = class.and_then(Class::from_code).unwrap_or(Class::Section);
+        OpenSection {
+            pid,
+            tid,
+            begin: begin_ns.into(),
+            name,
+            tag: tag.and_then(Tag::from_index),
+            class,
+            slot,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod first_pass;
 
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     iter::Peekable,
     mem,
     ops::ControlFlow,
@@ -32,8 +33,10 @@ use super::{
     threads::{StreamUse, ThreadSections, Threads},
 };
 use crate::model::{
+    marks::OpenSection,
     run_facts::Loss,
     section::{Mark, Section},
+    unended_sections::UnendedSection,
 };
 
 /// Sizes by which memory is bounded.
@@ -86,6 +89,7 @@ pub struct OrderedSections {
     stretches: Vec<Stretch>,
     damage: Vec<String>,
     loss: Loss,
+    open: Vec<OpenSection>,
 }
 
 /// Stretch of a recording.
@@ -221,6 +225,7 @@ impl OrderedSections {
             stretches,
             damage,
             loss: state.loss.clone(),
+            open: state.open_sections().collect(),
         })
     }
 
@@ -234,6 +239,15 @@ impl OrderedSections {
     #[must_use]
     pub fn loss(&self) -> &Loss {
         &self.loss
+    }
+
+    /// Returns the sections that had not ended, which are not among these.
+    #[must_use]
+    pub fn unended(&self) -> Vec<UnendedSection> {
+        let threads = self.threads.all().iter().map(|thread| (thread.tid, thread.pid));
+        let pids: BTreeMap<u32, u32> = threads.collect();
+        let name = |hash| self.late_names.get(&hash).cloned().unwrap_or_else(|| format!("?{hash:016x}"));
+        UnendedSection::all(&self.open, name, |tid| pids.get(&tid).copied())
     }
 
     /// Returns the threads that have sections.

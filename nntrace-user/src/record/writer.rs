@@ -1,6 +1,6 @@
 //! The recorder's side of the model: inputs to blocks.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, collections::BTreeSet, rc::Rc};
 
 use nntrace_common::record::Record;
 
@@ -110,11 +110,12 @@ impl Writer {
     /// Returns the state that findings show.
     fn state(&mut self, findings: &Findings<'_>, run: &RunDescription, is_last: bool) -> Checkpoint {
         let names = &findings.marks.names;
-        let late = self.unnamed.iter();
-        let late =
-            late.filter_map(|hash| Some(LateName { hash: *hash, text: names.get(*hash)?.text.clone() }));
-        let mut late: Vec<LateName> = late.collect();
-        late.sort_unstable_by_key(|name| name.hash);
+        // Of what has not ended, no event need have the name.
+        let open = findings.marks.open.iter().map(|open| open.name);
+        let late: BTreeSet<u64> = self.unnamed.iter().copied().chain(open).collect();
+        let late = late.into_iter();
+        let late = late.filter_map(|hash| Some(LateName { hash, text: names.get(hash)?.text.clone() }));
+        let late: Vec<LateName> = late.collect();
         let probed = self.probed.of(&findings.run.source);
         Checkpoint::new(findings, run.clone(), self.host_at_begin.clone(), probed, late, is_last)
     }

@@ -430,7 +430,7 @@ impl Parted {
             self.all_processes.insert(thread.process());
         }
         thread.marks.release_held(&mut self.diagnostics);
-        for open in thread.marks.open(thread.tid, |depth| thread.begins.of(depth)) {
+        for open in thread.marks.open((thread.process(), thread.tid), |depth| thread.begins.of(depth)) {
             if self.open.len() < most {
                 self.open.push(open);
             } else {

@@ -3,31 +3,21 @@
 //! There may be millions of them in a second: numbers are written by hand here, and names go through the common functions
 //! only if they have a character that is not plain.
 
-use nntrace_common::{attributes::Attributes, stack::Class};
+use nntrace_common::{attributes::Attributes, layer::Tag, stack::Class};
 use rustc_hash::FxHashMap;
 
 use super::{
     number_format,
     terminal_text::{clean, to_json},
 };
-use crate::model::section::Section;
+use crate::model::{section::Section, unended_sections::UnendedSection};
 
 /// Adds a section as a line of text: begin (s), thread, duration, layer and phase, name and attributes. `depth` indents the
 /// name.
 pub fn text(line: &mut Vec<u8>, section: &Section<'_>, depth: usize) {
-    put_padded::<7>(line, section.begin_ns / 1_000_000_000, b' ');
-    line.push(b'.');
-    put_padded::<9>(line, section.begin_ns % 1_000_000_000, b'0');
-    line.push(b' ');
-    put_padded::<7>(line, u64::from(section.tid), b' ');
-    line.push(b' ');
+    put_place(line, section.begin_ns, section.tid);
     put_duration(line, section.duration_ns());
-    line.push(b' ');
-    let begin = line.len();
-    let tag = section.tag;
-    put_tag(line, tag.layer().code(), tag.phase().code());
-    line.resize((begin + 7).max(line.len()) + 2 * depth + 1, b' ');
-    put_clean(line, &section.name);
+    put_function(line, Some(section.tag), depth, &section.name);
     for (key, value) in Attributes::of(section.attributes.as_bytes(), 0) {
         line.extend_from_slice(b"  ");
         put_clean(line, &String::from_utf8_lossy(key));
@@ -35,6 +25,66 @@ pub fn text(line: &mut Vec<u8>, section: &Section<'_>, depth: usize) {
         put_clean(line, &String::from_utf8_lossy(value));
     }
     line.push(b'\n');
+}
+
+/// Adds a section that has not ended as a line of text, as [`text`] does one that has. Its attributes are not known.
+pub fn unended_text(line: &mut Vec<u8>, section: &UnendedSection, depth: usize) {
+    put_place(line, section.begin_ns(), section.tid);
+    line.extend_from_slice(format!("{:>DURATION$}", NOT_ENDED).as_bytes());
+    put_function(line, section.tag, depth, &section.name);
+    line.push(b'\n');
+}
+
+/// Adds begin (s) and thread.
+fn put_place(line: &mut Vec<u8>, begin_ns: u64, tid: u32) {
+    put_padded::<7>(line, begin_ns / 1_000_000_000, b' ');
+    line.push(b'.');
+    put_padded::<9>(line, begin_ns % 1_000_000_000, b'0');
+    line.push(b' ');
+    put_padded::<7>(line, u64::from(tid), b' ');
+    line.push(b' ');
+}
+
+/// Adds layer and phase, where they are known, and the name, indented by a depth.
+fn put_function(line: &mut Vec<u8>, tag: Option<Tag>, depth: usize, name: &str) {
+    line.push(b' ');
+    let begin = line.len();
+    if let Some(tag) = tag {
+        put_tag(line, tag.layer().code(), tag.phase().code());
+    }
+    line.resize((begin + 7).max(line.len()) + 2 * depth + 1, b' ');
+    put_clean(line, name);
+}
+
+/// Adds a section that has not ended as a line of JSON, as [`json`] does one that has: what its end would show is null, and so
+/// are its attributes and the number of sections around it.
+///
+/// # Errors
+/// When a name cannot be written as JSON.
+pub fn unended_json(
+    line: &mut Vec<u8>,
+    section: &UnendedSection,
+    thread: Option<&str>,
+) -> serde_json::Result<()> {
+    let UnendedSection { pid, tid, tag, name, .. } = section;
+    let object = serde_json::json!({
+        "pid": pid,
+        "tid": tid,
+        "thread": thread,
+        "begin_ns": section.begin_ns(),
+        "end_ns": null,
+        "duration_ns": null,
+        "own_ns": null,
+        "exclusive_ns": null,
+        "depth": null,
+        "layer": tag.map(|tag| tag.layer().code()),
+        "phase": tag.map(|tag| tag.phase().code()),
+        "class": tag.map(|_| class_name(section.class)),
+        "name": name,
+        "attributes": null,
+    });
+    line.extend(to_json(&object)?);
+    Ok(())
 }
 
 /// Adds a section of a thread of this name, if it has one, as a line of JSON.
@@ -120,14 +170,23 @@ pub struct Nesting {
 impl Nesting {
     /// Returns the number of sections of its thread that contain a section, which is the next one to begin.
     pub fn depth(&mut self, thread: Option<u32>, section: &Section<'_>) -> usize {
+        self.add(thread, section.end_ns, section.depth)
+    }
+
+    /// Returns the same number of a section that has not ended.
+    pub fn unended_depth(&mut self, thread: Option<u32>, section: &UnendedSection) -> usize {
+        self.add(thread, u64::MAX, section.depth)
+    }
+
+    fn add(&mut self, thread: Option<u32>, end_ns: u64, depth: u8) -> usize {
         let open = self.open.entry(thread).or_default();
         // Sections may have no length: what has as many around it is beside it, whatever the times. One whose record was lost
         // is not there, and then times decide.
-        let contains = |&(end, depth): &(u64, u8)| depth < section.depth && section.end_ns <= end;
+        let contains = |&(end, around): &(u64, u8)| around < depth && end_ns <= end;
         while open.last().is_some_and(|around| !contains(around)) {
             open.pop();
         }
-        open.push((section.end_ns, section.depth));
+        open.push((end_ns, depth));
         open.len() - 1
     }
 }
@@ -185,6 +244,8 @@ fn put_padded<const WIDTH: usize>(line: &mut Vec<u8>, number: u64, padding: u8) 
 
 /// Columns of a duration.
 const DURATION: usize = 9;
+/// What stands in place of the duration of a section that has not ended.
+pub(super) const NOT_ENDED: &str = "not ended";
 
 /// Adds a duration as [`number_format::duration_ns`] writes it, in nine columns.
 fn put_duration(line: &mut Vec<u8>, ns: u64) {

@@ -2,24 +2,30 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
+use nntrace_common::{layer::Tag, stamp::Stamp};
+
 use super::{
-    number_format, section_lines,
-    terminal_text::{Text, line, to_json},
+    number_format,
+    section_lines::{self, NOT_ENDED},
+    terminal_text::{Text, line},
 };
 use crate::model::{
     Marks,
     causality::{Edge, graph::Node},
+    marks::OpenSection,
     section::Section,
     section_filter::{Hidden, SectionFilter},
+    unended_sections::UnendedSection,
 };
 
 /// Sections in the order they began. Those that the filter leaves out are counted.
 #[must_use]
 pub fn list(marks: &Marks, filter: &SectionFilter, hidden: &mut Hidden) -> Text {
+    let sections = Sections::new(marks, filter);
     let mut text = Text::new();
     for node in marks.causality.graph.nodes() {
-        if shows(filter, marks, node, hidden) {
-            section(&mut text, marks, node, 0);
+        if sections.shows(node, hidden) {
+            sections.write(&mut text, node, 0);
         }
     }
     text
@@ -28,9 +34,10 @@ pub fn list(marks: &Marks, filter: &SectionFilter, hidden: &mut Hidden) -> Text 
 /// The same, one thread after the other.
 #[must_use]
 pub fn list_by_thread(marks: &Marks, filter: &SectionFilter, hidden: &mut Hidden) -> Text {
+    let sections = Sections::new(marks, filter);
     let mut threads: BTreeMap<u32, Vec<&Node>> = BTreeMap::new();
     for node in marks.causality.graph.nodes() {
-        if shows(filter, marks, node, hidden) {
+        if sections.shows(node, hidden) {
             threads.entry(node.tid).or_default().push(node);
         }
     }
@@ -38,46 +45,26 @@ pub fn list_by_thread(marks: &Marks, filter: &SectionFilter, hidden: &mut Hidden
     for (tid, nodes) in threads {
         line!(text, "thread {tid}");
         for node in nodes {
-            section(&mut text, marks, node, 0);
+            sections.write(&mut text, node, 0);
         }
     }
     text
-}
-
-/// Whether a section is shown. One that has not ended has no layer, phase or duration yet.
-fn shows(filter: &SectionFilter, marks: &Marks, node: &Node, hidden: &mut Hidden) -> bool {
-    if node.ended_before {
-        return false;
-    }
-    if filter.shows_all() {
-        return true;
-    }
-    let name = marks.names.text(node.name);
-    let shown = match (node.tag, node.end) {
-        (Some(tag), Some(end)) => {
-            filter.shows_times(node.begin.time, end) && filter.shows_place(node.tid, tag, &name)
-        }
-        _ => filter.shows_unended(node.tid, &name),
-    };
-    if !shown {
-        hidden.add(node.end.map_or(0, |end| end - node.begin.time));
-    }
-    shown
 }
 
 /// Sections below what caused them: what a section contains, hands over, or whose thread it creates.
 /// Below one that is left out are those that it would have around it, at its place.
 #[must_use]
 pub fn tree(marks: &Marks, filter: &SectionFilter, hidden: &mut Hidden) -> Text {
+    let sections = Sections::new(marks, filter);
     let graph = &marks.causality.graph;
     let children = graph.children();
     let mut text = Text::new();
     // Not by recursion: causes may be as many as there are sections.
     let mut open: Vec<(u32, usize)> = below(&children, None).map(|number| (number, 0)).collect();
     while let Some((number, depth)) = open.pop() {
-        let node = graph.nodes().get(number as usize).filter(|node| shows(filter, marks, node, hidden));
+        let node = graph.nodes().get(number as usize).filter(|node| sections.shows(node, hidden));
         if let Some(node) = node {
-            section(&mut text, marks, node, depth);
+            sections.write(&mut text, node, depth);
         }
         let depth = depth + usize::from(node.is_some());
         open.extend(below(&children, Some(number)).map(|number| (number, depth)));
@@ -90,14 +77,13 @@ fn below(children: &BTreeMap<Option<u32>, Vec<u32>>, parent: Option<u32>) -> imp
     children.get(&parent).into_iter().flatten().rev().copied()
 }
 
-/// Returns a line of JSON for each section of a trace, in the order they began: those that ended as [`section_lines::json`]
-/// writes them, without the name that only the ancestry of a thread gives; and, with null for what only their end shows, those
-/// that had not ended.
+/// Returns a line of JSON for each section of a trace, in the order they began: those that ended, and those that had not. They
+/// lack the name that only the ancestry of a thread gives.
 ///
 /// # Errors
 /// When a name cannot be written as JSON.
 pub fn json_lines(
-    marks: &Marks,
+    unended: &[UnendedSection],
     mut ended: Vec<Section<'_>>,
     filter: &SectionFilter,
     hidden: &mut Hidden,
@@ -105,55 +91,92 @@ pub fn json_lines(
     let mut lines = Vec::new();
     ended.sort_by_key(|section| (section.begin_stamp(), section.tid, section.depth));
     let mut ended = ended.into_iter().peekable();
-    for node in marks.causality.graph.nodes().iter().filter(|node| node.end.is_none()) {
-        while let Some(section) = ended.next_if(|section| section.begin_stamp() <= node.begin) {
+    let mut unended: Vec<&UnendedSection> = unended.iter().collect();
+    unended.sort_by_key(|section| section.begin);
+    for open in unended {
+        while let Some(section) = ended.next_if(|section| section.begin_stamp() <= open.begin) {
             section_lines::json(&mut lines, &section, None);
         }
-        if !shows(filter, marks, node, hidden) {
-            continue;
+        if filter.shows_unended(open.tid, open.begin_ns(), open.tag, &open.name) {
+            section_lines::unended_json(&mut lines, open, None)?;
+        } else {
+            hidden.add(0);
         }
-        lines.extend(to_json(&serde_json::json!({
-            "pid": null,
-            "tid": node.tid,
-            "thread": null,
-            "begin_ns": node.begin.time,
-            "end_ns": null,
-            "duration_ns": null,
-            "own_ns": null,
-            "exclusive_ns": null,
-            "depth": null,
-            "layer": null,
-            "phase": null,
-            "class": null,
-            "name": marks.names.text(node.name),
-            "attributes": {},
-        }))?);
     }
     ended.for_each(|section| section_lines::json(&mut lines, &section, None));
     Ok(lines)
 }
 
-fn section(text: &mut Text, marks: &Marks, node: &Node, depth: usize) {
-    let duration =
-        node.end.map_or_else(|| "not ended".into(), |end| number_format::duration_ns(end - node.begin.time));
-    let tag = node.tag.map_or_else(String::new, |tag| tag.to_string());
-    let (seconds, rest) = (node.begin.time / 1_000_000_000, node.begin.time % 1_000_000_000);
-    let mut attributes = String::new();
-    for (key, value) in marks.causality.labels(node) {
-        // Writing to a string cannot fail.
-        let _ = write!(attributes, "  {key} {value}");
+/// Sections of a graph, and the filter that they are shown by.
+struct Sections<'a> {
+    marks: &'a Marks,
+    filter: &'a SectionFilter,
+    /// Sections that have not ended, by thread, begin and place among those of one instant.
+    unended: BTreeMap<(u32, Stamp, usize), &'a OpenSection>,
+}
+
+impl<'a> Sections<'a> {
+    fn new(marks: &'a Marks, filter: &'a SectionFilter) -> Self {
+        let unended = (0..).zip(&marks.open).map(|(place, open)| ((open.tid, open.begin, place), open));
+        Self { marks, filter, unended: unended.collect() }
     }
-    let cause = match node.parent {
-        Some((_, Edge::HandedOver)) => "  (handed over)",
-        Some((_, Edge::Created)) => "  (thread created)",
-        _ => "",
-    };
-    line!(
-        text,
-        "{seconds:>7}.{rest:09} {:>7} {duration:>9} {tag:<7}{:indent$}{}{attributes}{cause}",
-        node.tid,
-        "",
-        marks.names.text(node.name),
-        indent = 2 * depth + 1,
-    );
+
+    /// Returns layer and phase of a section; of one that has not ended, as it began. Nodes begin with the window at the earliest.
+    fn tag(&self, node: &Node) -> Option<Tag> {
+        if node.end.is_some() {
+            return node.tag;
+        }
+        let until = (node.tid, node.begin, usize::MAX);
+        let of_thread = self.unended.range(..=until).rev().map(|(_, open)| *open);
+        let mut of_thread = of_thread.take_while(|open| open.tid == node.tid);
+        of_thread.find(|open| open.name == node.name).and_then(|open| open.tag)
+    }
+
+    fn shows(&self, node: &Node, hidden: &mut Hidden) -> bool {
+        let Self { marks, filter, .. } = self;
+        if node.ended_before {
+            return false;
+        }
+        if filter.shows_all() {
+            return true;
+        }
+        let name = marks.names.text(node.name);
+        let shown = match (node.tag, node.end) {
+            (Some(tag), Some(end)) => {
+                filter.shows_times(node.begin.time, end) && filter.shows_place(node.tid, tag, &name)
+            }
+            _ => filter.shows_unended(node.tid, node.begin.time, self.tag(node), &name),
+        };
+        if !shown {
+            hidden.add(node.end.map_or(0, |end| end - node.begin.time));
+        }
+        shown
+    }
+
+    fn write(&self, text: &mut Text, node: &Node, depth: usize) {
+        let marks = self.marks;
+        let duration = node
+            .end
+            .map_or_else(|| NOT_ENDED.into(), |end| number_format::duration_ns(end - node.begin.time));
+        let tag = self.tag(node).map_or_else(String::new, |tag| tag.to_string());
+        let (seconds, rest) = (node.begin.time / 1_000_000_000, node.begin.time % 1_000_000_000);
+        let mut attributes = String::new();
+        for (key, value) in marks.causality.labels(node) {
+            // Writing to a string cannot fail.
+            let _ = write!(attributes, "  {key} {value}");
+        }
+        let cause = match node.parent {
+            Some((_, Edge::HandedOver)) => "  (handed over)",
+            Some((_, Edge::Created)) => "  (thread created)",
+            _ => "",
+        };
+        line!(
+            text,
+            "{seconds:>7}.{rest:09} {:>7} {duration:>9} {tag:<7}{:indent$}{}{attributes}{cause}",
+            node.tid,
+            "",
+            marks.names.text(node.name),
+            indent = 2 * depth + 1,
+        );
+    }
 }

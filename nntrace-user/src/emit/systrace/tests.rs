@@ -68,8 +68,10 @@ fn a_section_that_has_not_ended_has_its_name() {
         mark(3, APP, "B|20|[SUB][NN_LC_PP]open"),
         mark(4, APP, "B|20|[NN_LR_PE]run"),
         mark(5, APP, "E|20"),
+        mark(6, APP, "B|20|[SUB][NN_LR_PC]last"),
     ];
     let (written, _) = exported(&text.concat());
+    assert!(written.contains("B|20|[SUB][NN_LR_PC]last\n"), "{written}");
     assert!(written.contains("B|20|[SUB][NN_LC_PP]open\n") && !written.contains('?'), "{written}");
 }
 

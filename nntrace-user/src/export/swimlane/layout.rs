@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nntrace_common::layer::Layer;
 
-use super::{ThreadName, hand_overs::HandOvers, slices::Unfinished};
+use super::{ThreadName, hand_overs::HandOvers};
 use crate::model::Findings;
 
 /// Process with its threads, in the order of their tracks.
@@ -56,9 +56,9 @@ fn all_threads(findings: &Findings<'_>, threads: &[ThreadName]) -> Vec<ThreadNam
     let mut all = threads.to_vec();
     let mut known: BTreeSet<(u32, u32)> = all.iter().map(|thread| (thread.pid, thread.tid)).collect();
     let hand_overs = HandOvers::of(findings);
-    let unfinished = Unfinished::all(findings, threads.iter().map(|thread| (thread.pid, thread.tid)));
-    let others: BTreeSet<(u32, u32)> =
-        hand_overs.threads().chain(unfinished.iter().map(|section| (section.pid, section.tid))).collect();
+    let unended = findings.unended_sections(threads.iter().map(|thread| (thread.pid, thread.tid)));
+    let unended = unended.iter().filter_map(|section| Some((section.pid?, section.tid)));
+    let others: BTreeSet<(u32, u32)> = hand_overs.threads().chain(unended).collect();
     let others = others.into_iter().filter(|ids| known.insert(*ids));
     all.extend(named(findings, others));
     all

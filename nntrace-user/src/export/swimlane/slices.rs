@@ -2,56 +2,24 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use nntrace_common::{
-    attributes::{Attributes, Reserved},
-    layer::Tag,
-    stamp::Stamp,
-};
+use nntrace_common::attributes::{Attributes, Reserved};
 
 use super::encoder::Label;
 use crate::{
-    model::{Findings, section::Section},
+    model::{section::Section, unended_sections::UnendedSection},
     perfetto_schema::own::{ACCOUNT, ATTRIBUTE, ATTRIBUTES, CLASS, ITERATION, LAYER_PHASE, MARK},
 };
 
-/// Section that had not ended.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Unfinished {
-    pub(super) pid: u32,
-    pub(super) tid: u32,
-    /// When it began.
-    pub(super) begin: Stamp,
-    pub(super) name: String,
-    /// Layer and phase, as written; `None` where they are not known.
-    pub(super) tag: Option<Tag>,
-}
-
-impl Unfinished {
-    /// Returns the sections that had not ended, by thread and begin, as far as the processes of their threads are known.
-    pub(super) fn all(findings: &Findings<'_>, threads: impl Iterator<Item = (u32, u32)>) -> Vec<Self> {
-        let of_states = findings.run.threads.iter().map(|thread| (thread.tid, thread.pid));
-        let of_processes = findings.run.processes.keys().map(|pid| (*pid, *pid));
-        // Later ones win: those that have sections.
-        let pids = of_processes.chain(of_states).chain(threads.map(|(pid, tid)| (tid, pid)));
-        let pids: BTreeMap<u32, u32> = pids.collect();
-        let open = findings.marks.open.iter().filter_map(|open| {
-            let name = findings.marks.names.text(open.name);
-            Some(Self { pid: *pids.get(&open.tid)?, tid: open.tid, begin: open.begin, name, tag: open.tag })
-        });
-        let mut all: Vec<Self> = open.collect();
-        // Stable: those of one instant stay in their order, from the outermost in.
-        all.sort_by_key(|section| (section.pid, section.tid, section.begin));
-        all
+/// Returns the label of the slice of a section that had not ended.
+pub(super) fn unended_label(section: &UnendedSection) -> Label<'_> {
+    let mut label = Label { name: Cow::Borrowed(&section.name), ..Label::default() };
+    if let Some(tag) = section.tag {
+        label.text(LAYER_PHASE, tag.to_string());
     }
-
-    /// Returns the label of its slice.
-    pub(super) fn label(&self) -> Label<'_> {
-        let mut label = Label { name: Cow::Borrowed(&self.name), ..Label::default() };
-        if let Some(tag) = self.tag {
-            label.text(LAYER_PHASE, tag.to_string());
-        }
-        label
+    if let Some(class) = section.class_name() {
+        label.text(CLASS, class);
     }
+    label
 }
 
 /// Returns the categories of a section: layer and phase.

@@ -13,10 +13,12 @@ use super::{
     CounterValue, Encode, Label, ThreadTrack,
     by_begin::SectionsByBegin,
     hand_overs::HandOvers,
-    slices::Unfinished,
     sorter::{SectionSorter, Sorted},
 };
-use crate::model::section::{Mark, Section};
+use crate::model::{
+    section::{Mark, Section},
+    unended_sections::UnendedSection,
+};
 
 /// Events, as they came.
 #[derive(Default)]
@@ -130,7 +132,7 @@ struct Open {
 #[derive(Default)]
 struct Thread {
     ended: Vec<Section<'static>>,
-    unfinished: Vec<Unfinished>,
+    unended: Vec<UnendedSection>,
     /// Slices that the sections are.
     expected: Vec<Slice>,
 }
@@ -167,7 +169,15 @@ impl Thread {
         for Open { name, begin, parent } in open {
             let Some(name) = name else { continue };
             thread.expected.push(slice(name.clone(), begin, None, parent));
-            thread.unfinished.push(Unfinished { pid: 7, tid: 8, begin: begin.into(), name, tag: None });
+            thread.unended.push(UnendedSection {
+                pid: Some(7),
+                tid: 8,
+                begin: begin.into(),
+                name,
+                tag: None,
+                class: Class::Section,
+                depth: 0,
+            });
         }
         thread.expected.sort();
         thread
@@ -180,7 +190,7 @@ impl Thread {
             sorter.take(section);
         }
         let mut kept = Kept::default();
-        let mut sections = SectionsByBegin::new(self.unfinished.clone(), HandOvers::default(), 0);
+        let mut sections = SectionsByBegin::new(self.unended.clone(), HandOvers::default(), 0);
         sorter
             .sorted(|sorted| match sorted {
                 Sorted::Section(section) => sections.take(section, None, &mut kept),
@@ -195,7 +205,7 @@ impl Thread {
         let mut sorted = self.ended.clone();
         sorted.sort_by_key(|section| (section.begin_ns, section.depth));
         let mut kept = Kept::default();
-        let mut sections = SectionsByBegin::new(self.unfinished.clone(), HandOvers::default(), 0);
+        let mut sections = SectionsByBegin::new(self.unended.clone(), HandOvers::default(), 0);
         for section in &sorted {
             sections.take(section, None, &mut kept);
         }
@@ -313,18 +323,17 @@ fn sections_that_overlap_are_on_tracks_of_their_own() {
 #[test]
 fn what_never_ends_is_not_in_what_ends() {
     let mut kept = Kept::default();
-    let unfinished = |begin: u64, name: &str| Unfinished {
-        pid: 7,
+    let unended = |begin: u64, name: &str| UnendedSection {
+        pid: Some(7),
         tid: 8,
         begin: begin.into(),
         name: name.into(),
         tag: None,
+        class: Class::Section,
+        depth: 0,
     };
-    let mut sections = SectionsByBegin::new(
-        vec![unfinished(5, "cannot be"), unfinished(10, "open")],
-        HandOvers::default(),
-        0,
-    );
+    let mut sections =
+        SectionsByBegin::new(vec![unended(5, "cannot be"), unended(10, "open")], HandOvers::default(), 0);
     for (name, begin, end) in [("a", 0, 10), ("b", 6, 7), ("c", 10, 11)] {
         sections.take(&section(name, begin, end, u8::from(name != "a")), None, &mut kept);
     }

@@ -386,7 +386,7 @@ impl LaneThread {
         self.marks.release_held(accounting.diagnostics);
         let Some(event) = self.ends else { return };
         if event.is_end {
-            for open in self.marks.open(self.tid, |_| 0) {
+            for open in self.marks.open((self.tgid, self.tid), |_| 0) {
                 accounting.diagnostics.add(DiagnosticKind::OpenAtEnd, open.begin.time, self.tid, b"");
             }
         }

@@ -108,17 +108,22 @@ impl Session {
                 self.verified = Some(verifier.compare(readings, &self.initial, end, &counts));
             }
             self.express.check_numbers(self.kernel.forwarding()?);
-            let marks = &mut self.model.marks;
+            let (marks, alive) = (&mut self.model.marks, &self.alive);
             self.kernel.visit_threads(|tid, thread| {
                 if thread.is_marked != 0 && !thread.express.is_on() {
                     let Thread { stack, engines, .. } = thread;
                     let unseen = engines.perhaps_ended(stack.depth());
                     let open = stack.open_sections().saturating_sub(unseen);
                     let frames = stack.open_frames().take(open as usize);
-                    marks.open.extend(frames.map(|(_, frame)| OpenSection::new(tid, frame, 0)));
+                    let pid = alive.keys().copied().find(|pid| threads::is_of(*pid, tid));
+                    marks.open.extend(frames.map(|(_, frame)| OpenSection::new(pid, tid, frame, 0)));
                 }
             })?;
             marks.open.extend(self.express.open());
+            for open in &marks.open {
+                // A missing text costs the name only its words.
+                let _ = self.kernel.read_name(open.name, &mut marks.names);
+            }
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::{
     cell::RefCell,
+    collections::VecDeque,
     io::{self, Write as _},
     ops::ControlFlow,
     path::Path,
@@ -16,6 +17,7 @@ use nntrace_user::{
         limits::Limits,
         section::Section,
         section_filter::{Hidden, SectionFilter},
+        unended_sections::UnendedSection,
     },
     record::{self, OrderedSections},
     replay,
@@ -115,7 +117,9 @@ fn print_traces(cli: &Print) -> Result<ExitCode> {
     let marks = replayed.marks();
     let Ended { sections, mut hidden } = ended.take();
     if cli.json_lines {
-        output::write_stdout(&section_list::json_lines(marks, sections, &filter, &mut hidden)?)?;
+        let threads = sections.iter().map(|section| (section.pid, section.tid));
+        let unended = replayed.findings().unended_sections(threads);
+        output::write_stdout(&section_list::json_lines(&unended, sections, &filter, &mut hidden)?)?;
     } else {
         let show = match (cli.tree, cli.group) {
             (true, _) => section_list::tree,
@@ -135,9 +139,11 @@ fn print_recording(folder: &Path, cli: &Print) -> Result<ExitCode> {
     let sections = OrderedSections::open(folder)?;
     let filter = cli.sections.filter();
     let by_thread = cli.group.map_or(cli.tree, |group| group == Group::Thread);
+    let unended = unended(&sections, by_thread);
     let mut printer = Printer {
         sections: &sections,
         filter: &filter,
+        unended,
         json: cli.json_lines,
         by_thread,
         nesting: cli.tree.then(Nesting::default),
@@ -160,6 +166,26 @@ fn print_recording(folder: &Path, cli: &Print) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Section that had not ended, with the place of its thread.
+type PlacedUnended = (UnendedSection, Option<u32>);
+
+/// Returns the sections of a recording that had not ended, in the order in which those that ended are printed.
+fn unended(sections: &OrderedSections, by_thread: bool) -> VecDeque<PlacedUnended> {
+    let threads = sections.threads();
+    let placed = sections.unended().into_iter().map(|section| {
+        let place = section.pid.and_then(|pid| threads.place(pid, section.tid, section.begin_ns()));
+        (section, place)
+    });
+    let mut placed: Vec<PlacedUnended> = placed.collect();
+    placed.sort_by_key(|(section, place)| order(by_thread, *place, section.begin_ns()));
+    placed.into()
+}
+
+/// Returns the order of a section: by its begin, or first by the place of its thread; threads without one come last.
+fn order(by_thread: bool, place: Option<u32>, begin_ns: u64) -> (u32, u64) {
+    (if by_thread { place.unwrap_or(u32::MAX) } else { 0 }, begin_ns)
+}
+
 /// Tells how many sections a filter has hidden.
 pub fn tell_hidden(filter: &SectionFilter, hidden: Hidden) {
     if !filter.shows_all() {
@@ -167,19 +193,25 @@ pub fn tell_hidden(filter: &SectionFilter, hidden: Hidden) {
     }
 }
 
-/// Thread of a heading; the number of one that no fork shows is not known.
+/// Thread of a heading.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Heading(Option<u32>);
+struct Heading {
+    /// Place of the thread; `None` where no fork shows it.
+    place: Option<u32>,
+    tid: u32,
+}
 
 /// Printer of the sections of a recording.
 struct Printer<'a> {
     sections: &'a OrderedSections,
     filter: &'a SectionFilter,
+    /// Sections that had not ended and are not printed yet, in order.
+    unended: VecDeque<PlacedUnended>,
     json: bool,
     by_thread: bool,
     /// Open sections, for a tree.
     nesting: Option<Nesting>,
-    /// Thread whose heading was printed last: its number, if it has one; `None` before the first.
+    /// Thread whose heading was printed last; `None` before the first.
     heading: Option<Heading>,
     lines: Vec<u8>,
     hidden: Hidden,
@@ -188,17 +220,12 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     fn take(&mut self, section: &Section<'_>, thread: Option<u32>) -> ControlFlow<()> {
+        self.take_unended(order(self.by_thread, thread, section.begin_ns))?;
         if !self.filter.shows(section) {
             self.hidden.add(section.duration_ns());
             return ControlFlow::Continue(());
         }
-        if self.by_thread && self.heading != Some(Heading(thread)) {
-            self.heading = Some(Heading(thread));
-            let name = self.sections.threads().name(thread);
-            self.lines.extend_from_slice(
-                format!("{name}: thread {} of process {}\n", section.tid, section.pid).as_bytes(),
-            );
-        }
+        self.head(thread, section.tid, Some(section.pid));
         if self.json {
             section_lines::json(&mut self.lines, section, Some(self.sections.threads().name(thread)));
         } else {
@@ -206,6 +233,50 @@ impl Printer<'_> {
             section_lines::text(&mut self.lines, section, depth);
         }
         if self.lines.len() >= AT_ONCE { self.write() } else { ControlFlow::Continue(()) }
+    }
+
+    /// Takes the sections that have not ended and come before a place in the order, or at it: they are around others of their
+    /// instant.
+    fn take_unended(&mut self, until: (u32, u64)) -> ControlFlow<()> {
+        let by_thread = self.by_thread;
+        while let Some((section, thread)) = self
+            .unended
+            .pop_front_if(|(section, thread)| order(by_thread, *thread, section.begin_ns()) <= until)
+        {
+            let UnendedSection { pid, tid, tag, name, .. } = &section;
+            if !self.filter.shows_unended(*tid, section.begin_ns(), *tag, name) {
+                self.hidden.add(0);
+                continue;
+            }
+            self.head(thread, *tid, *pid);
+            if self.json {
+                let name = self.sections.threads().name(thread);
+                if let Err(error) = section_lines::unended_json(&mut self.lines, &section, Some(name)) {
+                    self.failure = Some(error.into());
+                    return ControlFlow::Break(());
+                }
+            } else {
+                let depth =
+                    self.nesting.as_mut().map_or(0, |nesting| nesting.unended_depth(thread, &section));
+                section_lines::unended_text(&mut self.lines, &section, depth);
+            }
+            if self.lines.len() >= AT_ONCE {
+                self.write()?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Adds the heading of a thread before its first section.
+    fn head(&mut self, thread: Option<u32>, tid: u32, pid: Option<u32>) {
+        let heading = Some(Heading { place: thread, tid });
+        if !self.by_thread || self.heading == heading {
+            return;
+        }
+        self.heading = heading;
+        let name = self.sections.threads().name(thread);
+        let process = pid.map_or_else(|| "an unknown process".into(), |pid| format!("process {pid}"));
+        self.lines.extend_from_slice(format!("{name}: thread {tid} of {process}\n").as_bytes());
     }
 
     /// Writes the lines; breaks off when their reader went away, or on a failure.
@@ -224,7 +295,8 @@ impl Printer<'_> {
 
     /// Writes what is left; returns what was hidden.
     fn finish(mut self) -> Result<Hidden> {
-        if self.failure.is_none() && self.write().is_continue() {
+        let is_complete = self.failure.is_none() && self.take_unended((u32::MAX, u64::MAX)).is_continue();
+        if is_complete && self.write().is_continue() {
             match io::stdout().lock().flush() {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => self.failure = Some(error),
                 _ => {}

@@ -127,6 +127,9 @@ fn attributes_instants_counters_and_hotplug() {
         mark(19, APP, "B|20|[NN_LA_PO]never ended"),
         mark(20, APP, "B|20|[NN_LR_PC]in it"),
         mark(21, APP, "E|20"),
+        mark(22, APP, "B|20|[SUB][NN_LC_PP]never ended either"),
+        mark(23, APP, "B|20|[NN_LC_PT]in that"),
+        mark(24, APP, "E|20"),
         line(25, "<idle>-0 (-----)", 0, "cpu_idle: state=1 cpu_id=0"),
     ];
     let found = assert_same(&text.concat());

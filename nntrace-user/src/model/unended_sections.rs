@@ -1,0 +1,85 @@
+//! Marked sections that had not ended when the window did: where a program hangs, or was when it was killed.
+
+use std::collections::BTreeMap;
+
+use nntrace_common::{layer::Tag, stack::Class, stamp::Stamp};
+
+use super::{Findings, marks::OpenSection, section::class_name};
+
+/// Section that had not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnendedSection {
+    /// Process of its thread; `None` where nothing shows it.
+    pub pid: Option<u32>,
+    /// Thread.
+    pub tid: u32,
+    /// When it began.
+    pub(crate) begin: Stamp,
+    /// Name without attributes.
+    pub name: String,
+    /// Layer and phase, as written; `None` where they are not known.
+    pub tag: Option<Tag>,
+    /// Whether it is a part of the section around it, or subtracted from that.
+    pub(crate) class: Class,
+    /// Sections around it that have not ended either.
+    pub depth: u8,
+}
+
+impl UnendedSection {
+    /// Returns these sections by thread and begin, from the outermost in, with the names of the hashes and, where that is not
+    /// known, the process of each thread.
+    pub(crate) fn all(
+        open: &[OpenSection],
+        name: impl Fn(u64) -> String,
+        process: impl Fn(u32) -> Option<u32>,
+    ) -> Vec<Self> {
+        let sections = open.iter().map(|open| {
+            let OpenSection { pid, tid, begin, tag, class, .. } = *open;
+            Self {
+                pid: pid.or_else(|| process(tid)),
+                tid,
+                begin,
+                name: name(open.name),
+                tag,
+                class,
+                depth: 0,
+            }
+        });
+        let mut sections: Vec<Self> = sections.collect();
+        // Stable: those of one instant stay in their order, from the outermost in.
+        sections.sort_by_key(|section| (section.pid, section.tid, section.begin));
+        for at in 1..sections.len() {
+            let around = &sections[at - 1];
+            if (around.pid, around.tid) == (sections[at].pid, sections[at].tid) {
+                sections[at].depth = around.depth.saturating_add(1);
+            }
+        }
+        sections
+    }
+
+    /// Returns when it began, ns.
+    #[must_use]
+    pub const fn begin_ns(&self) -> u64 {
+        self.begin.time
+    }
+
+    /// Returns the word for a class that is not the usual one.
+    pub(crate) const fn class_name(&self) -> Option<&'static str> {
+        class_name(self.class)
+    }
+}
+
+impl Findings<'_> {
+    /// Returns the sections that had not ended, by thread and begin, from the outermost in. `threads` are processes and their
+    /// threads that have sections.
+    #[must_use]
+    pub fn unended_sections(&self, threads: impl Iterator<Item = (u32, u32)>) -> Vec<UnendedSection> {
+        let of_states = self.run.threads.iter().map(|thread| (thread.tid, thread.pid));
+        let of_processes = self.run.processes.keys().map(|pid| (*pid, *pid));
+        // Later ones win: those that have sections.
+        let pids = of_processes.chain(of_states).chain(threads.map(|(pid, tid)| (tid, pid)));
+        let pids: BTreeMap<u32, u32> = pids.collect();
+        let name = |hash| self.marks.names.text(hash);
+        UnendedSection::all(&self.marks.open, name, |tid| pids.get(&tid).copied())
+    }
+}
