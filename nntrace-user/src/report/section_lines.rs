@@ -30,7 +30,7 @@ pub fn text(line: &mut Vec<u8>, section: &Section<'_>, depth: usize) {
 /// Adds a section that has not ended as a line of text, as [`text`] does one that has. Its attributes are not known.
 pub fn unended_text(line: &mut Vec<u8>, section: &UnendedSection, depth: usize) {
     put_place(line, section.begin_ns(), section.tid);
-    line.extend_from_slice(format!("{:>DURATION$}", NOT_ENDED).as_bytes());
+    line.extend_from_slice(format!("{NOT_ENDED:>DURATION$}").as_bytes());
     put_function(line, section.tag, depth, &section.name);
     line.push(b'\n');
 }
