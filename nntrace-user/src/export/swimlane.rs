@@ -61,8 +61,6 @@ pub struct Events<F: Format, W: Write> {
     sections: Sections,
     /// Duration below which sections are hidden, ns.
     least_ns: u64,
-    /// Begin of the time whose events of CPUs are taken, ns; all are where there is none.
-    power_since: Option<u64>,
 }
 
 /// Events that are written.
@@ -84,7 +82,6 @@ enum Sections {
 impl<F: Format, W: Write> Events<F, W> {
     /// Begins the events of a recorded run, whose sections come one thread after the other, in the order of their begins;
     /// those shorter than `least_ns` are hidden, but for those that hand work over, or do such.
-    /// Events of CPUs count from the begin of the window on, as in a live run (see [`Events::within_window`]).
     pub fn of_recording(
         out: W,
         findings: &Findings<'_>,
@@ -97,7 +94,6 @@ impl<F: Format, W: Write> Events<F, W> {
             encoder: F::Encoder::new(out, Some(clocks)),
             sections: Sections::ByBegin(SectionsByBegin::new(unended, HandOvers::of(findings), least_ns)),
             least_ns,
-            power_since: Some(findings.window().0),
         }
     }
 
@@ -108,15 +104,7 @@ impl<F: Format, W: Write> Events<F, W> {
             encoder: F::Encoder::new(out, clocks),
             sections: Sections::ByEnd(SectionSorter::default()),
             least_ns,
-            power_since: None,
         }
-    }
-
-    /// Takes no event of a CPU but those from the begin of the window on, once that is known: those before it have only set the
-    /// state.
-    #[must_use]
-    pub fn within_window(self) -> Self {
-        Self { power_since: Some(u64::MAX), ..self }
     }
 
     /// Takes a section of the thread with this number, where threads have numbers. A failure shows at the end.
@@ -136,16 +124,10 @@ impl<F: Format, W: Write> Events<F, W> {
         }
     }
 
-    /// Takes an event of a CPU; others are none of its business. A failure shows at the end.
+    /// Takes an event of a CPU; others are none of its business. Those before the window belong to it, as they set the state that
+    /// it begins with. A failure shows at the end.
     pub fn power(&mut self, record: &Record) {
-        let time = match record {
-            Record::Idle(event) | Record::Frequency(event) | Record::Hotplug(event) => event.time,
-            Record::Lost { time, .. } => *time,
-            _ => return,
-        };
-        if self.power_since.is_none_or(|since| since <= time) {
-            self.encoder.power(record);
-        }
+        self.encoder.power(record);
     }
 
     /// Ends the events by what the findings have beside them.
@@ -223,10 +205,8 @@ impl<F: Format, W: Write, T: FnMut(&Section<'_>)> Observe for EventObserver<F, W
         self.sections.input(input, names);
         let mut events = self.events.borrow_mut();
         let Some(events) = &mut *events else { return };
-        match input {
-            Input::Record(record) => events.power(record),
-            Input::PowerBegins { begin, .. } => events.power_since = events.power_since.and(Some(*begin)),
-            _ => {}
+        if let Input::Record(record) = input {
+            events.power(record);
         }
     }
 }

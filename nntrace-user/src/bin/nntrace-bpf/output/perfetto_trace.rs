@@ -40,7 +40,7 @@ impl PerfettoTrace {
             boottime_ns: clocks.boottime_ns,
             realtime_ns: clocks.realtime_ns,
         };
-        let events = Events::by_end(BufWriter::new(file), Some(&clocks), least_ns).within_window();
+        let events = Events::by_end(BufWriter::new(file), Some(&clocks), least_ns);
         let events: SharedEvents<perfetto::Format, _> = Rc::new(RefCell::new(Some(events)));
         let observer = swimlane::observer(&events);
         Ok((Self { events, clocks }, observer))
